@@ -1,0 +1,33 @@
+// Package advice attaches to an error what its reader can do about it.
+package advice
+
+import (
+	"errors"
+	"fmt"
+)
+
+type advised struct {
+	err  error
+	cure string
+}
+
+func (a *advised) Error() string { return a.err.Error() }
+func (a *advised) Unwrap() error { return a.err }
+
+// With returns err with cure, one sentence in the imperative that tells the user how to get past it. It returns nil
+// for a nil err.
+func With(err error, cure string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return &advised{err: err, cure: fmt.Sprintf(cure, args...)}
+}
+
+// Of returns the outermost cure attached to err, or "".
+func Of(err error) string {
+	var a *advised
+	if errors.As(err, &a) {
+		return a.cure
+	}
+	return ""
+}

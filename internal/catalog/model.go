@@ -1,0 +1,131 @@
+// Package catalog loads, renders, writes and serves file-based catalogs (FBC), keeping for everything it read the place
+// where it stands.
+//
+// The format is https://olm.operatorframework.io/docs/reference/file-based-catalogs/.
+package catalog
+
+import (
+	"encoding/json"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// Schemas of the documents of a catalog.
+const (
+	SchemaPackage      = "olm.package"
+	SchemaChannel      = "olm.channel"
+	SchemaBundle       = "olm.bundle"
+	SchemaDeprecations = "olm.deprecations"
+)
+
+// Catalog is the content of a file-based catalog.
+type Catalog struct {
+	Packages  []*Package // by name
+	Documents []*Document
+}
+
+// Document is one document of the catalog as it was written, with unknown fields and exact numbers.
+type Document struct {
+	Schema, Package, Name string
+	JSON                  json.RawMessage
+	At                    finding.Location
+}
+
+// Package is one operator's part of a catalog.
+type Package struct {
+	Name           string
+	DefaultChannel string
+	Channels       []*Channel // by name
+	Bundles        []*Bundle  // by version, then name
+	Deprecations   []Deprecation
+	At             finding.Location
+}
+
+// Channel is an upgrade graph over bundles of its package.
+type Channel struct {
+	Name    string
+	Entries []Entry // as written
+	At      finding.Location
+}
+
+// Entry is one bundle's membership in a channel, with the edges that end there.
+type Entry struct {
+	Name      string
+	Replaces  string
+	Skips     []string
+	SkipRange string
+	At        finding.Location
+}
+
+// Bundle is one release of a package.
+type Bundle struct {
+	Name          string
+	Package       string
+	Image         string         // "" when the manifests are inline
+	Version       semver.Version // of the olm.package property; the zero version when there is none
+	Properties    []Property
+	RelatedImages []RelatedImage
+	At            finding.Location
+}
+
+// Property is a typed fact that the resolver and the registry know of a bundle.
+type Property struct {
+	Type  string          `json:"type"`
+	Value json.RawMessage `json:"value"`
+}
+
+// RelatedImage is an image that a bundle needs.
+type RelatedImage struct {
+	Name  string `json:"name"`
+	Image string `json:"image"`
+}
+
+// Deprecation marks a package, channel or bundle as deprecated.
+type Deprecation struct {
+	Schema  string // schema of what is deprecated
+	Name    string // "" for the package
+	Message string
+	At      finding.Location
+}
+
+// Find returns the package called name, or nil.
+func (c *Catalog) Find(name string) *Package {
+	for _, p := range c.Packages {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Channel returns the channel called name, or nil.
+func (p *Package) Channel(name string) *Channel {
+	for _, c := range p.Channels {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// Bundle returns the bundle called name, or nil.
+func (p *Package) Bundle(name string) *Bundle {
+	for _, b := range p.Bundles {
+		if b.Name == name {
+			return b
+		}
+	}
+	return nil
+}
+
+// Entry returns the channel's entry called name, or nil.
+func (c *Channel) Entry(name string) *Entry {
+	for i := range c.Entries {
+		if c.Entries[i].Name == name {
+			return &c.Entries[i]
+		}
+	}
+	return nil
+}

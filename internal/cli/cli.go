@@ -1,0 +1,153 @@
+// Package cli is olmkit's command line: each command parses its flags, calls one function and prints what it returns.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/progress"
+)
+
+// Exit codes of every command.
+const (
+	exitPassed      = 0
+	exitFailed      = 1   // the tool or its environment
+	exitUsage       = 2   // wrong command line
+	exitFindings    = 3   // the thing under test has findings at or above --fail-on
+	exitInterrupted = 130 // and cleaned up
+)
+
+// Streams are the command's standard input, output and error output.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+}
+
+// errFindings ends a judging command whose report has findings at or above --fail-on; the report is already printed.
+var errFindings = errors.New("findings at or above --fail-on")
+
+// usageError marks an error as the command line's fault.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
+
+// usagef returns an error that ends the command with the exit code for wrong usage.
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// session is what every command has at hand.
+type session struct {
+	Streams
+	quiet, verbose bool
+}
+
+// progress prints to standard error, live on a terminal.
+func (s *session) progress() *progress.Printer {
+	if s.quiet {
+		return nil
+	}
+	return progress.New(s.Err, isTerminal(s.Err))
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Main runs olmkit as a process and returns its exit code.
+func Main() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return Run(ctx, Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.Args[1:])
+}
+
+// Run runs the command line args, without the program's name, and returns the exit code.
+func Run(ctx context.Context, streams Streams, args []string) int {
+	s := &session{Streams: streams}
+	root := newRoot(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitPassed
+	case errors.Is(err, errFindings):
+		return exitFindings
+	case ctx.Err() != nil:
+		fmt.Fprintln(streams.Err, "interrupted; cleaned up")
+		return exitInterrupted
+	}
+	fmt.Fprintf(streams.Err, "error: %v\n", err)
+	if cure := advice.Of(err); cure != "" {
+		fmt.Fprintf(streams.Err, "  cure: %s\n", cure)
+	}
+	if errors.As(err, &usageError{}) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func newRoot(s *session) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "olmkit",
+		Short:         "Package an operator for OLM, and prove every upgrade before a user takes it",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageError{advice.With(err, "see '%s --help'", c.CommandPath())}
+	})
+	root.PersistentFlags().BoolVarP(&s.quiet, "quiet", "q", false, "print results only, no progress")
+	root.PersistentFlags().BoolVarP(&s.verbose, "verbose", "v", false, "print more of what is done")
+	root.AddCommand(commands(s)...)
+	return root
+}
+
+// group is a command that only holds others.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return advice.With(usagef("%s has no command %q", c.CommandPath(), args[0]), "see '%s --help'", c.CommandPath())
+			}
+			return c.Help()
+		},
+	}
+	c.AddCommand(commands...)
+	return c
+}
+
+// failOn is the value of --fail-on.
+type failOn string
+
+func (f failOn) check() error {
+	switch f {
+	case "error", "warning", "never":
+		return nil
+	}
+	return usagef("--fail-on %s: it is error, warning or never", f)
+}
+
+// verdict returns errFindings if any of findings reaches f.
+func (f failOn) verdict(findings []finding.Finding) error {
+	worst, any := finding.Worst(findings)
+	if any && f != "never" && worst.AtLeast(finding.Severity(f)) {
+		return errFindings
+	}
+	return nil
+}

@@ -1,0 +1,10 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// commands returns olmkit's commands; each group has a file of its own.
+func commands(s *session) []*cobra.Command {
+	return []*cobra.Command{
+		newVersion(s),
+	}
+}

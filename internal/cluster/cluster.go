@@ -1,0 +1,47 @@
+// Package cluster is the little that olmkit needs of a Kubernetes cluster to walk upgrades on it. Each kind of cluster
+// is a package below this one; nothing outside of them branches on the kind.
+package cluster
+
+import (
+	"context"
+	"io"
+
+	"k8s.io/client-go/rest"
+)
+
+// Cluster is a running Kubernetes cluster that OLM can be installed into.
+type Cluster interface {
+	// Name identifies the cluster to its user.
+	Name() string
+	// Config returns the administrator's credentials. Callers that change it copy it first.
+	Config() *rest.Config
+	// Proves says what a walk on this cluster shows.
+	Proves() Proof
+	// LoadImage makes ref runnable: source is a program (which becomes the file that the container's command names), or
+	// a directory that is the image's root.
+	LoadImage(ctx context.Context, ref, source string) error
+	// Simulated tells which of the images that pods asked for so far could not be had, so that their containers were
+	// reported as running without running.
+	Simulated(ctx context.Context) ([]string, error)
+	// Catalog makes the file-based catalog fbc (a stream of JSON documents) reachable for OLM under name, and says at
+	// which address. Called again with the same name it serves the new content at a new address, once that is ready.
+	Catalog(ctx context.Context, name string, fbc []byte) (CatalogAddress, error)
+	// Logs copies what the cluster's own components and its containers wrote so far: everything for an empty component,
+	// else that of one: a control plane component by its name, a container by namespace/pod/container.
+	Logs(ctx context.Context, w io.Writer, component string) error
+	// Close ends the cluster if this process started it, and leaves nothing behind.
+	Close(ctx context.Context) error
+}
+
+// CatalogAddress is where OLM finds a catalog; exactly one field is set.
+type CatalogAddress struct {
+	Address string // host:port of a registry gRPC server
+	Image   string // reference of a catalog image
+}
+
+// Proof says what a pass on a kind of cluster shows.
+type Proof struct {
+	Kind       string   // embedded, kind or existing
+	Kubernetes string   // version of the API server
+	NotProven  []string // what real clusters have and this one does not, a sentence each
+}

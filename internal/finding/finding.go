@@ -1,0 +1,113 @@
+// Package finding is what every judgement of olmkit ends in, static or dynamic: one stated fact about the thing under
+// test, where it is, why it matters and how to mend it.
+package finding
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Severity says how much a finding matters.
+type Severity string
+
+const (
+	// Error: OLM or the API server will refuse or lose something.
+	Error Severity = "error"
+	// Warning: users are likely to be harmed.
+	Warning Severity = "warning"
+	// Info: worth knowing.
+	Info Severity = "info"
+)
+
+// AtLeast reports whether s is as severe as least, or more.
+func (s Severity) AtLeast(least Severity) bool { return rank(s) >= rank(least) }
+
+func rank(s Severity) int {
+	switch s {
+	case Error:
+		return 2
+	case Warning:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// Subject is what a finding is about; fields that do not apply are empty.
+type Subject struct {
+	Package string `json:"package,omitempty"`
+	Channel string `json:"channel,omitempty"`
+	From    string `json:"from,omitempty"`   // bundle name, the edge's tail; the bundle itself when it is about one bundle
+	To      string `json:"to,omitempty"`     // bundle name, the edge's head
+	Object  string `json:"object,omitempty"` // Kind/namespace/name or Kind/name of a Kubernetes object
+}
+
+// Location is a place in a file. Line and Column count from 1; 0 means unknown.
+type Location struct {
+	File   string `json:"file"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+}
+
+// String renders the location as file:line:column, as editors and terminals recognise it.
+func (l Location) String() string {
+	switch {
+	case l.File == "":
+		return ""
+	case l.Line == 0:
+		return l.File
+	case l.Column == 0:
+		return fmt.Sprintf("%s:%d", l.File, l.Line)
+	default:
+		return fmt.Sprintf("%s:%d:%d", l.File, l.Line, l.Column)
+	}
+}
+
+// Finding is one fact about the thing under test.
+type Finding struct {
+	Code       string    `json:"code"` // family and number, stable for ever once released
+	Severity   Severity  `json:"severity"`
+	Subject    Subject   `json:"subject"`
+	Location   *Location `json:"location,omitempty"`
+	Message    string    `json:"message"`         // what is wrong, one sentence
+	Cause      string    `json:"cause,omitempty"` // why it is so, or why it matters
+	Cure       string    `json:"cure,omitempty"`  // what to do
+	References []string  `json:"references,omitempty"`
+}
+
+// Worst returns the highest severity among findings, and false when there are none.
+func Worst(findings []Finding) (Severity, bool) {
+	if len(findings) == 0 {
+		return "", false
+	}
+	return slices.MaxFunc(findings, func(a, b Finding) int { return cmp.Compare(rank(a.Severity), rank(b.Severity)) }).Severity, true
+}
+
+// Sort puts findings in the one order all reports use: place, then severity (worst first), code and message.
+func Sort(findings []Finding) {
+	slices.SortStableFunc(findings, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(a.Subject.Package, b.Subject.Package),
+			compareLocations(a.Location, b.Location),
+			cmp.Compare(rank(b.Severity), rank(a.Severity)),
+			cmp.Compare(a.Code, b.Code),
+			cmp.Compare(a.Subject.Channel, b.Subject.Channel),
+			cmp.Compare(a.Subject.From, b.Subject.From),
+			cmp.Compare(a.Subject.To, b.Subject.To),
+			cmp.Compare(a.Subject.Object, b.Subject.Object),
+			cmp.Compare(a.Message, b.Message),
+		)
+	})
+}
+
+func compareLocations(a, b *Location) int {
+	var x, y Location
+	if a != nil {
+		x = *a
+	}
+	if b != nil {
+		y = *b
+	}
+	return cmp.Or(cmp.Compare(x.File, y.File), cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column))
+}
