@@ -34,6 +34,7 @@ type Report struct {
 	Kind       string            `json:"kind"`
 	Result     Result            `json:"result"`
 	Findings   []finding.Finding `json:"findings"`
+	Checks     []string          `json:"checks,omitempty"` // codes of the static checks that ran, whether or not they found anything
 	Hops       []Hop             `json:"hops,omitempty"`
 	LeftOut    []Hop             `json:"leftOut,omitempty"` // hops that a cut of the plan (--from, --to, --max-hops, --shard) left out
 	Cluster    *Cluster          `json:"cluster,omitempty"`

@@ -1,0 +1,154 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// The elements of JUnit's XML, as CI servers read it: https://github.com/testmoapp/junitxml.
+type (
+	junitSuites struct {
+		XMLName  xml.Name     `xml:"testsuites"`
+		Name     string       `xml:"name,attr"`
+		Tests    int          `xml:"tests,attr"`
+		Failures int          `xml:"failures,attr"`
+		Skipped  int          `xml:"skipped,attr"`
+		Time     string       `xml:"time,attr"`
+		Suites   []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Skipped  int         `xml:"skipped,attr"`
+		Time     string      `xml:"time,attr"`
+		Cases    []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Class   string        `xml:"classname,attr"`
+		Name    string        `xml:"name,attr"`
+		File    string        `xml:"file,attr,omitempty"`
+		Time    string        `xml:"time,attr"`
+		Failure *junitMessage `xml:"failure,omitempty"`
+		Skipped *junitMessage `xml:"skipped,omitempty"`
+		Out     string        `xml:"system-out,omitempty"`
+	}
+	junitMessage struct {
+		Message string `xml:"message,attr,omitempty"`
+		Type    string `xml:"type,attr,omitempty"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+// JUnit renders r as JUnit XML: a test case for each hop, and one for each check that ran or found something. Findings of
+// severity error fail their case; others are its output.
+func JUnit(w io.Writer, r *Report) error {
+	var suites []junitSuite
+	if cases := hopCases(r); len(cases) > 0 {
+		suites = append(suites, suiteOf("hops", cases))
+	}
+	if cases := checkCases(r); len(cases) > 0 {
+		suites = append(suites, suiteOf("checks", cases))
+	}
+	all := junitSuites{Name: "olmkit " + r.Kind, Suites: suites, Time: seconds(r.Seconds)}
+	for _, s := range suites {
+		all.Tests += s.Tests
+		all.Failures += s.Failures
+		all.Skipped += s.Skipped
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	encoder := xml.NewEncoder(w)
+	encoder.Indent("", "  ")
+	if err := encoder.Encode(all); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func suiteOf(name string, cases []junitCase) junitSuite {
+	s := junitSuite{Name: name, Tests: len(cases), Cases: cases}
+	for _, c := range cases {
+		if c.Failure != nil {
+			s.Failures++
+		}
+		if c.Skipped != nil {
+			s.Skipped++
+		}
+	}
+	s.Time = seconds(0)
+	return s
+}
+
+func hopCases(r *Report) []junitCase {
+	var cases []junitCase
+	for _, h := range r.Hops {
+		c := caseOf(h.Findings, h.Result == Failed)
+		c.Class, c.Name, c.Time = h.Package+"/"+h.Channel, h.From+" -> "+h.To, seconds(h.Seconds)
+		for _, o := range h.Outages {
+			c.Out += fmt.Sprintf("outage: no %s through %s for %.1fs, %d errors, the first: %s\n", o.Operation, o.Version, o.Seconds, o.Errors, o.First)
+		}
+		if h.Result == Skipped || h.Result == "" {
+			c.Skipped = &junitMessage{Message: "planned, not walked"}
+		}
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+func checkCases(r *Report) []junitCase {
+	found := map[string][]finding.Finding{}
+	codes := slices.Clone(r.Checks)
+	for _, f := range r.Findings {
+		found[f.Code] = append(found[f.Code], f)
+		codes = append(codes, f.Code)
+	}
+	slices.Sort(codes)
+	var cases []junitCase
+	for _, code := range slices.Compact(codes) {
+		c := caseOf(found[code], false)
+		c.Class, c.Name, c.Time = strings.TrimRight(code, "0123456789"), code, seconds(0)
+		if findings := found[code]; len(findings) > 0 && findings[0].Location != nil {
+			c.File = findings[0].Location.File
+		}
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+// caseOf is a case that fails by the errors among findings, or because failed says so.
+func caseOf(findings []finding.Finding, failed bool) junitCase {
+	var c junitCase
+	for _, f := range findings {
+		s := plain(f)
+		if f.Severity != finding.Error {
+			c.Out += s
+			continue
+		}
+		if c.Failure == nil {
+			c.Failure = &junitMessage{Message: f.Message, Type: f.Code}
+		}
+		c.Failure.Text += s
+	}
+	if failed && c.Failure == nil {
+		c.Failure = &junitMessage{Message: "failed", Type: "failed"}
+	}
+	return c
+}
+
+// plain is a finding as text without colour.
+func plain(f finding.Finding) string {
+	var b strings.Builder
+	t := &text{out: &b}
+	t.finding(f, "")
+	return b.String()
+}
+
+func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }

@@ -1,0 +1,243 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// Sequences of a terminal.
+const (
+	bold   = "\x1b[1m"
+	dim    = "\x1b[2m"
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	blue   = "\x1b[34m"
+	reset  = "\x1b[0m"
+)
+
+// text prints lines and remembers the first error.
+type text struct {
+	out    io.Writer
+	colour bool
+	err    error
+}
+
+func (t *text) paint(sequence, s string) string {
+	if !t.colour || s == "" {
+		return s
+	}
+	return sequence + s + reset
+}
+
+func (t *text) line(format string, args ...any) {
+	if t.err == nil {
+		_, t.err = fmt.Fprintf(t.out, format+"\n", args...)
+	}
+}
+
+// Text renders r for people: hops with their phases and outages, findings grouped by package, and the verdict last.
+func Text(w io.Writer, r *Report, colour bool) error {
+	t := &text{out: w, colour: colour}
+	for i, h := range r.Hops {
+		if i == 0 || h.Package != r.Hops[i-1].Package || h.Channel != r.Hops[i-1].Channel {
+			t.line("%s", t.paint(bold, fmt.Sprintf("package %s, channel %s", h.Package, h.Channel)))
+		}
+		t.hop(h)
+	}
+	if len(r.LeftOut) > 0 {
+		t.line("%s", t.paint(bold, fmt.Sprintf("left out: %s", count(len(r.LeftOut), "hop"))))
+		for _, h := range r.LeftOut {
+			t.line("  - %s → %s (%s)", h.From, h.To, h.Edge)
+		}
+	}
+	if len(r.Hops)+len(r.LeftOut) > 0 && len(r.Findings) > 0 {
+		t.line("")
+	}
+	for i, f := range r.Findings {
+		if i == 0 || f.Subject.Package != r.Findings[i-1].Subject.Package {
+			if i > 0 {
+				t.line("")
+			}
+			if f.Subject.Package != "" {
+				t.line("%s", t.paint(bold, "package "+f.Subject.Package))
+			}
+		}
+		t.finding(f, "  ")
+	}
+	if r.Cluster != nil {
+		t.line("")
+		t.line("ran on a cluster of kind %s, Kubernetes %s, OLM %s", r.Cluster.Kind, r.Cluster.Kubernetes, r.Cluster.OLM)
+		for i, s := range r.Cluster.NotProven {
+			if i == 0 {
+				t.line("not proven there:")
+			}
+			t.line("  - %s", s)
+		}
+	}
+	t.verdict(r)
+	return t.err
+}
+
+func (t *text) hop(h Hop) {
+	mark, tail := "•", ""
+	switch h.Result {
+	case Passed:
+		mark, tail = t.paint(green, "✓"), " passed"
+	case Failed:
+		mark, tail = t.paint(red, "✗"), " failed"
+	case Skipped:
+		mark, tail = t.paint(dim, "-"), " skipped"
+	}
+	if h.Seconds > 0 {
+		tail += fmt.Sprintf(" (%.1fs)", h.Seconds)
+	}
+	kind := h.Edge
+	if !h.Effective {
+		kind += ", not taken by OLM"
+	}
+	t.line("  %s %s → %s  %s%s", mark, h.From, h.To, t.paint(dim, kind), tail)
+	if len(h.Phases) > 0 {
+		phases := make([]string, len(h.Phases))
+		for i, p := range h.Phases {
+			phases[i] = fmt.Sprintf("%s %.1fs", p.Name, p.Seconds)
+		}
+		t.line("      %s", t.paint(dim, "phases: "+strings.Join(phases, ", ")))
+	}
+	for _, o := range h.Outages {
+		t.line("      %s", t.paint(yellow, fmt.Sprintf("outage: no %s through %s for %.1fs (%s)", o.Operation, o.Version, o.Seconds, count(o.Errors, "failed attempt"))))
+		if o.Cause != "" {
+			t.line("        cause: %s", o.Cause)
+		}
+		if o.First != "" {
+			t.line("        first error: %s", o.First)
+		}
+	}
+	if len(h.Simulated) > 0 {
+		t.line("      simulated, not really run: %s", strings.Join(h.Simulated, ", "))
+	}
+	for _, f := range h.Findings {
+		t.finding(f, "      ")
+	}
+}
+
+func (t *text) finding(f finding.Finding, indent string) {
+	severity := string(f.Severity)
+	switch f.Severity {
+	case finding.Error:
+		severity = t.paint(red+bold, severity)
+	case finding.Warning:
+		severity = t.paint(yellow+bold, severity)
+	default:
+		severity = t.paint(blue, severity)
+	}
+	head := indent + severity + " " + t.paint(dim, f.Code)
+	if f.Location != nil && f.Location.File != "" {
+		head += " " + t.paint(bold, f.Location.String())
+	}
+	if s := subject(f.Subject); s != "" {
+		head += " " + t.paint(dim, "("+s+")")
+	}
+	t.line("%s", head)
+	t.paragraph(indent+"  ", f.Message)
+	if f.Cause != "" {
+		t.paragraph(indent+"  cause: ", f.Cause)
+	}
+	if f.Cure != "" {
+		t.paragraph(indent+"  cure:  ", f.Cure)
+	}
+	for _, reference := range f.References {
+		t.line("%s  see:   %s", indent, reference)
+	}
+}
+
+// paragraph prints s behind indent; further lines of s are indented as far.
+func (t *text) paragraph(indent, s string) {
+	for i, l := range strings.Split(strings.TrimRight(s, "\n"), "\n") {
+		if i == 1 {
+			indent = strings.Repeat(" ", len(indent))
+		}
+		t.line("%s%s", indent, l)
+	}
+}
+
+// subject says what a finding is about, without the package, under whose heading it stands.
+func subject(s finding.Subject) string {
+	var parts []string
+	if s.Channel != "" {
+		parts = append(parts, "channel "+s.Channel)
+	}
+	switch {
+	case s.From != "" && s.To != "":
+		parts = append(parts, s.From+" → "+s.To)
+	case s.From+s.To != "":
+		parts = append(parts, s.From+s.To)
+	}
+	if s.Object != "" {
+		parts = append(parts, s.Object)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (t *text) verdict(r *Report) {
+	var parts []string
+	if len(r.Hops) > 0 {
+		hops := count(len(r.Hops), "hop")
+		failed, skipped := 0, 0
+		for _, h := range r.Hops {
+			switch h.Result {
+			case Failed:
+				failed++
+			case Skipped:
+				skipped++
+			}
+		}
+		if failed > 0 {
+			hops += fmt.Sprintf(" (%d failed)", failed)
+		}
+		if skipped > 0 {
+			hops += fmt.Sprintf(" (%d skipped)", skipped)
+		}
+		parts = append(parts, hops)
+	}
+	severities := map[finding.Severity]int{}
+	for _, f := range r.All() {
+		severities[f.Severity]++
+	}
+	for _, s := range []finding.Severity{finding.Error, finding.Warning, finding.Info} {
+		if n := severities[s]; n > 0 {
+			word := string(s)
+			if s == finding.Info {
+				word = "note"
+			}
+			parts = append(parts, count(n, word))
+		}
+	}
+	if len(severities) == 0 {
+		parts = append(parts, "no findings")
+	}
+	if r.Seconds > 0 {
+		parts = append(parts, fmt.Sprintf("%.1fs", r.Seconds))
+	}
+	result := string(r.Result)
+	if r.Result == Failed {
+		result = t.paint(red+bold, result)
+	} else {
+		result = t.paint(green+bold, result)
+	}
+	if len(r.Hops)+len(r.Findings) > 0 || r.Cluster != nil {
+		t.line("")
+	}
+	t.line("%s: %s", result, strings.Join(parts, ", "))
+}
+
+// count is n with the noun, in the plural where it belongs.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
