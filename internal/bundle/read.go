@@ -1,0 +1,227 @@
+// Package bundle reads, writes and generates bundles in the registry+v1 format: a directory with manifests/ and metadata/,
+// https://olm.operatorframework.io/docs/tasks/creating-operator-bundle/.
+package bundle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// Keys of metadata/annotations.yaml.
+const (
+	AnnotationPackage        = "operators.operatorframework.io.bundle.package.v1"
+	AnnotationChannels       = "operators.operatorframework.io.bundle.channels.v1"
+	AnnotationDefaultChannel = "operators.operatorframework.io.bundle.channel.default.v1"
+	AnnotationManifests      = "operators.operatorframework.io.bundle.manifests.v1"
+	AnnotationMediaType      = "operators.operatorframework.io.bundle.mediatype.v1"
+	AnnotationMetadata       = "operators.operatorframework.io.bundle.metadata.v1"
+)
+
+// KindCSV is the kind of the manifest that a bundle is about.
+const KindCSV = "ClusterServiceVersion"
+
+// Bundle is what a bundle directory holds.
+type Bundle struct {
+	Dir           string            // as given to Read, the prefix of all locations
+	Annotations   map[string]string // of metadata/annotations.yaml
+	AnnotationsAt finding.Location
+	Manifests     []Manifest         // by file name, then as they stand in the file
+	Dependencies  []Property         // of metadata/dependencies.yaml
+	Properties    []Property         // of metadata/properties.yaml
+	Ignored       []finding.Location // files and documents in manifests/ that are no Kubernetes objects, which opm and OLM pass over
+}
+
+// Manifest is one Kubernetes object of a bundle.
+type Manifest struct {
+	File       string // its base name
+	Index      int    // 0 for the first document of the file; opm and OLM know only that one
+	JSON       json.RawMessage
+	APIVersion string
+	Kind       string
+	Name       string
+	Namespace  string
+	At         finding.Location
+	Document   *document.Document // for the places of fields
+}
+
+// Property is an entry of dependencies.yaml or properties.yaml.
+type Property struct {
+	Type  string          `json:"type"`
+	Value json.RawMessage `json:"value"`
+}
+
+// Package returns the name of the package that the bundle's annotations name, or "".
+func (b *Bundle) Package() string { return b.Annotations[AnnotationPackage] }
+
+// CSV returns the first ClusterServiceVersion, which is the one that opm and OLM take, or nil.
+func (b *Bundle) CSV() *Manifest {
+	for i := range b.Manifests {
+		if b.Manifests[i].Kind == KindCSV {
+			return &b.Manifests[i]
+		}
+	}
+	return nil
+}
+
+// Is reports whether dir looks like a bundle: it has the folders manifests and metadata.
+func Is(dir string) bool {
+	for _, name := range []string{"manifests", "metadata"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	return true
+}
+
+// Read reads the bundle directory dir.
+func Read(dir string) (*Bundle, error) {
+	if info, err := os.Stat(dir); err != nil {
+		return nil, advice.With(fmt.Errorf("read bundle: %w", err), "name a directory that holds manifests/ and metadata/")
+	} else if !info.IsDir() {
+		return nil, advice.With(fmt.Errorf("read bundle %s: it is a file", dir), "name the directory that holds manifests/ and metadata/")
+	}
+	return ReadFS(os.DirFS(dir), filepath.ToSlash(dir))
+}
+
+// ReadFS reads the bundle at the root of fsys; locations begin with name.
+func ReadFS(fsys fs.FS, name string) (*Bundle, error) {
+	b := &Bundle{Dir: name, Annotations: map[string]string{}}
+	if err := b.readManifests(fsys); err != nil {
+		return nil, err
+	}
+	if err := b.readMetadata(fsys); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// files lists the plain files of a folder of the bundle by name; opm reads no deeper and no dot files
+// (operator-registry v1.74.0, pkg/registry/parse.go).
+func (b *Bundle) files(fsys fs.FS, folder string) ([]string, error) {
+	entries, err := fs.ReadDir(fsys, folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, advice.With(fmt.Errorf("read bundle %s: there is no folder %s", b.Dir, folder),
+			"name a directory that holds manifests/ and metadata/")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read bundle %s: %w", b.Dir, err)
+	}
+	var names []string
+	for _, e := range entries {
+		if !e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+func (b *Bundle) readManifests(fsys fs.FS) error {
+	names, err := b.files(fsys, "manifests")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		file := path.Join("manifests", name)
+		documents, err := b.parse(fsys, file)
+		if err != nil && structured(name) {
+			return err
+		}
+		if err != nil || len(documents) == 0 {
+			b.Ignored = append(b.Ignored, finding.Location{File: path.Join(b.Dir, file)})
+			continue
+		}
+		for i, d := range documents {
+			m := Manifest{File: name, Index: i, JSON: d.JSON, At: d.At, Document: d}
+			if !m.identify() {
+				b.Ignored = append(b.Ignored, d.At)
+				continue
+			}
+			b.Manifests = append(b.Manifests, m)
+		}
+	}
+	return nil
+}
+
+// identify fills in what the manifest's JSON says of itself, and reports whether it is a Kubernetes object at all.
+func (m *Manifest) identify() bool {
+	var object struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Metadata   struct {
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(m.JSON, &object); err != nil || object.Kind == "" {
+		return false
+	}
+	m.APIVersion, m.Kind = object.APIVersion, object.Kind
+	m.Name, m.Namespace = object.Metadata.Name, object.Metadata.Namespace
+	return true
+}
+
+// structured reports whether a file's name promises YAML or JSON, so that one that is neither is a mistake.
+func structured(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+}
+
+func (b *Bundle) parse(fsys fs.FS, file string) ([]*document.Document, error) {
+	data, err := fs.ReadFile(fsys, file)
+	if err != nil {
+		return nil, fmt.Errorf("read bundle %s: %w", b.Dir, err)
+	}
+	documents, err := document.Parse(path.Join(b.Dir, file), data)
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("read bundle: %w", err), "mend the YAML there")
+	}
+	return documents, nil
+}
+
+// readMetadata takes annotations, dependencies and properties from whichever file of metadata/ holds them first, as opm
+// does (operator-registry v1.74.0, pkg/registry/parse.go, addMetadata).
+func (b *Bundle) readMetadata(fsys fs.FS) error {
+	names, err := b.files(fsys, "metadata")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		documents, err := b.parse(fsys, path.Join("metadata", name))
+		if err != nil && structured(name) {
+			return err
+		}
+		if err != nil || len(documents) == 0 {
+			continue
+		}
+		d := documents[0]
+		var content struct {
+			Annotations  map[string]string `json:"annotations"`
+			Dependencies []Property        `json:"dependencies"`
+			Properties   []Property        `json:"properties"`
+		}
+		if err := json.Unmarshal(d.JSON, &content); err != nil {
+			return advice.With(fmt.Errorf("read bundle metadata: %s: %w", d.At, err),
+				"annotations map names to strings (quote numbers and booleans), dependencies and properties are lists of type and value")
+		}
+		if b.AnnotationsAt.File == "" && len(content.Annotations) > 0 {
+			b.Annotations, b.AnnotationsAt = content.Annotations, d.Place("annotations")
+		}
+		if b.Dependencies == nil {
+			b.Dependencies = content.Dependencies
+		}
+		if b.Properties == nil {
+			b.Properties = content.Properties
+		}
+	}
+	return nil
+}
