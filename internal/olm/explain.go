@@ -1,0 +1,281 @@
+package olm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Explanation is why a bundle is not running.
+type Explanation struct {
+	Phase     string // what OLM was doing, in its own words where it has any: "InstallPlan Failed", "CSV Pending"
+	Object    string // Kind/namespace/name of the object that says why
+	Why       string // what it says
+	Event     string // the newest warning event that bears on it
+	Container string // namespace/pod/container whose process is to blame, if one is
+}
+
+// String is the explanation in one line.
+func (e Explanation) String() string {
+	s := fmt.Sprintf("%s: %s says: %s", e.Phase, e.Object, e.Why)
+	if e.Event != "" {
+		s += "; event: " + e.Event
+	}
+	return s
+}
+
+// Explain looks for the reason why the bundle called name does not get installed through the subscription, from the
+// catalog down to the operator's process, and returns what is nearest to the process. Events from before since are
+// ignored.
+func (c *Client) Explain(ctx context.Context, s Subscription, name string, since time.Time) (Explanation, error) {
+	var source v1alpha1.CatalogSource
+	if err := c.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: s.Catalog}, &source); err != nil {
+		return Explanation{}, fmt.Errorf("read CatalogSource %s: %w", s.Catalog, err)
+	}
+	var subscription v1alpha1.Subscription
+	if err := c.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Package}, &subscription); err != nil {
+		return Explanation{}, fmt.Errorf("read Subscription %s/%s: %w", s.Namespace, s.Package, err)
+	}
+	var plans v1alpha1.InstallPlanList
+	if err := c.List(ctx, &plans, client.InNamespace(s.Namespace)); err != nil {
+		return Explanation{}, fmt.Errorf("list InstallPlans in %s: %w", s.Namespace, err)
+	}
+	var csv v1alpha1.ClusterServiceVersion
+	err := c.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, &csv)
+	if client.IgnoreNotFound(err) != nil {
+		return Explanation{}, fmt.Errorf("read ClusterServiceVersion %s: %w", name, err)
+	}
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, client.InNamespace(s.Namespace)); err != nil {
+		return Explanation{}, fmt.Errorf("list pods in %s: %w", s.Namespace, err)
+	}
+	var deployments appsv1.DeploymentList
+	if err := c.List(ctx, &deployments, client.InNamespace(s.Namespace)); err != nil {
+		return Explanation{}, fmt.Errorf("list deployments in %s: %w", s.Namespace, err)
+	}
+	var events corev1.EventList
+	if err := c.List(ctx, &events, client.InNamespace(s.Namespace)); err != nil {
+		return Explanation{}, fmt.Errorf("list events in %s: %w", s.Namespace, err)
+	}
+	var e Explanation
+	if err == nil {
+		e = explainVersion(&csv, deployments.Items, pods.Items)
+	} else if plan := PlanFor(plans.Items, name); plan != nil {
+		e = explainPlan(plan)
+	} else {
+		e = explainResolution(&source, &subscription, name)
+	}
+	if plan := PlanFor(plans.Items, name); plan != nil && plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
+		e = explainPlan(plan)
+	}
+	e.Event = newestWarning(events.Items, e, name, since)
+	return e, nil
+}
+
+// PlanFor returns the newest of plans that installs the bundle called name, or nil.
+func PlanFor(plans []v1alpha1.InstallPlan, name string) *v1alpha1.InstallPlan {
+	var newest *v1alpha1.InstallPlan
+	for i := range plans {
+		p := &plans[i]
+		if slices.Contains(p.Spec.ClusterServiceVersionNames, name) &&
+			(newest == nil || p.Spec.Generation > newest.Spec.Generation) {
+			newest = p
+		}
+	}
+	return newest
+}
+
+func explainResolution(source *v1alpha1.CatalogSource, subscription *v1alpha1.Subscription, name string) Explanation {
+	if !Connected(source) {
+		state := "never tried to connect"
+		if s := source.Status.GRPCConnectionState; s != nil {
+			state = fmt.Sprintf("connection %s to %s", s.LastObservedState, s.Address)
+		}
+		return Explanation{
+			Phase:  "reading the catalog",
+			Object: "CatalogSource/" + source.Namespace + "/" + source.Name,
+			Why:    strings.TrimSpace(state + " " + source.Status.Message),
+		}
+	}
+	e := Explanation{Phase: "choosing the upgrade", Object: "Subscription/" + subscription.Namespace + "/" + subscription.Name}
+	for _, c := range subscription.Status.Conditions {
+		bad := c.Type == v1alpha1.SubscriptionResolutionFailed || c.Type == v1alpha1.SubscriptionBundleUnpackFailed ||
+			c.Type == v1alpha1.SubscriptionCatalogSourcesUnhealthy || c.Type == v1alpha1.SubscriptionInstallPlanFailed
+		if bad && c.Status == corev1.ConditionTrue {
+			e.Why = strings.TrimSpace(string(c.Type) + " " + c.Reason + ": " + c.Message)
+			return e
+		}
+	}
+	e.Why = fmt.Sprintf("state %s at %s, which has no upgrade to %s that OLM takes", orNone(string(subscription.Status.State)),
+		orNone(subscription.Status.CurrentCSV), name)
+	return e
+}
+
+func explainPlan(plan *v1alpha1.InstallPlan) Explanation {
+	e := Explanation{
+		Phase:  "InstallPlan " + string(plan.Status.Phase),
+		Object: "InstallPlan/" + plan.Namespace + "/" + plan.Name,
+		Why:    plan.Status.Message,
+	}
+	for _, c := range plan.Status.Conditions {
+		if c.Status == corev1.ConditionFalse && c.Message != "" {
+			e.Why = strings.TrimPrefix(string(c.Reason)+": "+c.Message, ": ")
+		}
+	}
+	if e.Why == "" {
+		var waiting []string
+		for _, s := range plan.Status.Plan {
+			if s.Status != v1alpha1.StepStatusCreated && s.Status != v1alpha1.StepStatusPresent {
+				waiting = append(waiting, fmt.Sprintf("%s %s is %s", s.Resource.Kind, s.Resource.Name, s.Status))
+			}
+		}
+		e.Why = strings.Join(waiting, ", ")
+	}
+	return e
+}
+
+func explainVersion(csv *v1alpha1.ClusterServiceVersion, deployments []appsv1.Deployment, pods []corev1.Pod) Explanation {
+	e := Explanation{
+		Phase:  "CSV " + string(csv.Status.Phase),
+		Object: "ClusterServiceVersion/" + csv.Namespace + "/" + csv.Name,
+		Why:    strings.TrimSpace(string(csv.Status.Reason) + ": " + csv.Status.Message),
+	}
+	if csv.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet {
+		if missing := MissingRequirements(csv); len(missing) > 0 {
+			e.Why += ": " + strings.Join(missing, ", ")
+			return e
+		}
+	}
+	for _, wanted := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		i := slices.IndexFunc(deployments, func(d appsv1.Deployment) bool { return d.Name == wanted.Name })
+		if i < 0 {
+			continue
+		}
+		if t, ok := newestTrouble(&deployments[i], pods); ok {
+			e.Object, e.Why, e.Container = t.Object, t.Why, t.Container
+			return e
+		}
+	}
+	return e
+}
+
+// MissingRequirements names what csv's status says is not there.
+func MissingRequirements(csv *v1alpha1.ClusterServiceVersion) []string {
+	var missing []string
+	for _, r := range csv.Status.RequirementStatus {
+		if r.Status == v1alpha1.RequirementStatusReasonPresent {
+			continue
+		}
+		what := fmt.Sprintf("%s %s is %s", r.Kind, r.Name, r.Status)
+		for _, d := range r.Dependents {
+			if d.Status != v1alpha1.DependentStatusReasonSatisfied {
+				what += fmt.Sprintf(" (%s %s)", d.Kind, d.Message)
+			}
+		}
+		missing = append(missing, what)
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// newestTrouble says what is wrong with a pod of d, or with d itself.
+func newestTrouble(d *appsv1.Deployment, pods []corev1.Pod) (Explanation, bool) {
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return Explanation{}, false
+	}
+	for i := range pods {
+		p := &pods[i]
+		if p.Namespace != d.Namespace || !selector.Matches(labels.Set(p.Labels)) {
+			continue
+		}
+		if t, ok := Trouble(p); ok {
+			return t, true
+		}
+	}
+	for _, c := range d.Status.Conditions {
+		if c.Status == corev1.ConditionFalse || c.Type == appsv1.DeploymentReplicaFailure {
+			return Explanation{Object: "Deployment/" + d.Namespace + "/" + d.Name, Why: c.Reason + ": " + c.Message}, true
+		}
+	}
+	return Explanation{}, false
+}
+
+// Trouble says why a container of p does not run, and false if all do.
+func Trouble(p *corev1.Pod) (Explanation, bool) {
+	object := "Pod/" + p.Namespace + "/" + p.Name
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		ended := s.State.Terminated
+		if ended == nil {
+			ended = s.LastTerminationState.Terminated
+		}
+		container := p.Namespace + "/" + p.Name + "/" + s.Name
+		switch {
+		case s.State.Waiting != nil && s.State.Waiting.Reason != "" && s.State.Waiting.Reason != "ContainerCreating" && s.State.Waiting.Reason != "PodInitializing":
+			why := fmt.Sprintf("container %s waits: %s %s", s.Name, s.State.Waiting.Reason, s.State.Waiting.Message)
+			if ended != nil {
+				why += fmt.Sprintf(", restarted %d times, last ended with exit code %d", s.RestartCount, ended.ExitCode)
+			}
+			return Explanation{Object: object, Why: strings.TrimSpace(why), Container: container}, true
+		case ended != nil && ended.ExitCode != 0 && !s.Ready:
+			return Explanation{
+				Object:    object,
+				Why:       fmt.Sprintf("container %s ended with exit code %d (%s), restarted %d times", s.Name, ended.ExitCode, ended.Reason, s.RestartCount),
+				Container: container,
+			}, true
+		case s.State.Running != nil && !s.Ready:
+			return Explanation{Object: object, Why: fmt.Sprintf("container %s runs and is not ready", s.Name), Container: container}, true
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return Explanation{Object: object, Why: c.Reason + ": " + c.Message}, true
+		}
+	}
+	return Explanation{}, false
+}
+
+// newestWarning returns the text of the newest warning event about e's object or the bundle called name.
+func newestWarning(events []corev1.Event, e Explanation, name string, since time.Time) string {
+	var newest *corev1.Event
+	for i := range events {
+		v := &events[i]
+		about := v.InvolvedObject.Kind + "/" + v.InvolvedObject.Namespace + "/" + v.InvolvedObject.Name
+		if v.Type != corev1.EventTypeWarning || about != e.Object && v.InvolvedObject.Name != name || eventTime(v).Before(since) {
+			continue
+		}
+		if newest == nil || eventTime(newest).Before(eventTime(v)) {
+			newest = v
+		}
+	}
+	if newest == nil {
+		return ""
+	}
+	return newest.Reason + ": " + newest.Message
+}
+
+func eventTime(e *corev1.Event) time.Time {
+	if !e.LastTimestamp.IsZero() {
+		return e.LastTimestamp.Time
+	}
+	if !e.EventTime.IsZero() {
+		return e.EventTime.Time
+	}
+	return e.CreationTimestamp.Time
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

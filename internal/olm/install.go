@@ -1,0 +1,138 @@
+package olm
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/operator-framework/api/crds"
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/advice"
+)
+
+// manifests is what OLM's chart (deploy/chart of operator-lifecycle-manager v0.46.0) renders for plain Kubernetes,
+// without packageserver, metrics and the sample catalog, which an upgrade does not need.
+//
+//go:embed manifests.yaml
+var manifests []byte
+
+// Install applies OLM's definitions and its two operators, running image, and waits until both are ready. Applied to a
+// cluster that has them already it changes nothing.
+func Install(ctx context.Context, c *Client, image string) error {
+	definitions := []*apiextensionsv1.CustomResourceDefinition{
+		crds.CatalogSource(), crds.ClusterServiceVersion(), crds.InstallPlan(), crds.OLMConfig(),
+		crds.OperatorCondition(), crds.OperatorGroup(), crds.Operator(), crds.Subscription(),
+	}
+	for _, d := range definitions {
+		d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+		if err := c.createMissing(ctx, d); err != nil {
+			return err
+		}
+	}
+	for _, d := range definitions {
+		if err := c.established(ctx, d.Name); err != nil {
+			return err
+		}
+	}
+	objects, err := decode(bytes.ReplaceAll(manifests, []byte(Image), []byte(image)))
+	if err != nil {
+		return fmt.Errorf("read OLM's manifests: %w", err)
+	}
+	for _, o := range objects {
+		if err := c.createMissing(ctx, o); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"olm-operator", "catalog-operator"} {
+		if err := c.available(ctx, Namespace, name); err != nil {
+			return advice.With(err, "look at the logs of the component %s/%s", Namespace, name)
+		}
+	}
+	return nil
+}
+
+func (c *Client) createMissing(ctx context.Context, o client.Object) error {
+	// A CRD is served some moments after it is established, so its first object may be refused as of an unknown kind.
+	return poll(ctx, 30*time.Second, func(ctx context.Context) (bool, error) {
+		err := c.Create(ctx, o)
+		switch {
+		case err == nil, apierrors.IsAlreadyExists(err):
+			return true, nil
+		case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+			return false, nil
+		}
+		return false, fmt.Errorf("create %s %s: %w", o.GetObjectKind().GroupVersionKind().Kind, client.ObjectKeyFromObject(o), err)
+	})
+}
+
+func (c *Client) established(ctx context.Context, name string) error {
+	err := poll(ctx, 30*time.Second, func(ctx context.Context) (bool, error) {
+		var d apiextensionsv1.CustomResourceDefinition
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, &d); err != nil {
+			return false, err
+		}
+		for _, condition := range d.Status.Conditions {
+			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until CustomResourceDefinition %s is established: %w", name, err)
+	}
+	return nil
+}
+
+func (c *Client) available(ctx context.Context, namespace, name string) error {
+	var d appsv1.Deployment
+	err := poll(ctx, 2*time.Minute, func(ctx context.Context) (bool, error) {
+		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d); err != nil {
+			return false, err
+		}
+		return d.Status.ObservedGeneration == d.Generation && d.Status.AvailableReplicas > 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until deployment %s/%s is available: %w", namespace, name, err)
+	}
+	return nil
+}
+
+// poll calls done every 100 ms until it says so, fails, or the time is up.
+func poll(ctx context.Context, limit time.Duration, done wait.ConditionWithContextFunc) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, limit, true, done)
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("not so after %s", limit)
+	}
+	return err
+}
+
+func decode(documents []byte) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(documents), 4096)
+	for {
+		o := &unstructured.Unstructured{}
+		err := decoder.Decode(&o.Object)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(o.Object) > 0 {
+			objects = append(objects, o)
+		}
+	}
+}

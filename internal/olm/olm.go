@@ -1,0 +1,77 @@
+// Package olm installs the Operator Lifecycle Manager, version 0, into any cluster and speaks its API in verbs:
+// publish a catalog, subscribe, uninstall, explain. What only OLM v0 knows (its kinds, its phases, what it leaves
+// behind) stays here.
+package olm
+
+import (
+	"fmt"
+	"slices"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Version is the release of OLM that Install installs.
+const Version = "v0.46.0"
+
+// Image is the reference that OLM's own pods run.
+const Image = "quay.io/operator-framework/olm:" + Version
+
+// Where OLM's parts live, as in its released manifests (deploy/upstream/quickstart/olm.yaml).
+const (
+	Namespace          = "olm"       // its operators and its global catalogs
+	OperatorsNamespace = "operators" // what is installed for all namespaces
+)
+
+// Scheme knows Kubernetes' own kinds, CustomResourceDefinitions and OLM's kinds.
+var Scheme = newScheme()
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		scheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, operatorsv1.AddToScheme, operatorsv2.AddToScheme,
+	} {
+		utilruntime.Must(add(s))
+	}
+	return s
+}
+
+// Client speaks to OLM on one cluster.
+type Client struct {
+	client.WithWatch
+}
+
+// Connect returns a Client that uses config without client-side throttling.
+func Connect(config *rest.Config) (*Client, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server at %s: %w", config.Host, err)
+	}
+	return &Client{WithWatch: c}, nil
+}
+
+// Mode says which namespaces an operator serves.
+type Mode = v1alpha1.InstallModeType
+
+// Modes returns the install modes that csv supports, the widest first.
+func Modes(csv *v1alpha1.ClusterServiceVersion) []Mode {
+	var modes []Mode
+	for _, m := range []Mode{
+		v1alpha1.InstallModeTypeAllNamespaces, v1alpha1.InstallModeTypeOwnNamespace,
+		v1alpha1.InstallModeTypeSingleNamespace, v1alpha1.InstallModeTypeMultiNamespace,
+	} {
+		if slices.Contains(csv.Spec.InstallModes, v1alpha1.InstallMode{Type: m, Supported: true}) {
+			modes = append(modes, m)
+		}
+	}
+	return modes
+}
