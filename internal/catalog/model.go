@@ -9,6 +9,7 @@ import (
 
 	"github.com/blang/semver/v4"
 
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
@@ -22,8 +23,9 @@ const (
 
 // Catalog is the content of a file-based catalog.
 type Catalog struct {
-	Packages  []*Package // by name
-	Documents []*Document
+	Packages  []*Package        // by name
+	Documents []*Document       // in the order of the files and in them
+	Problems  []finding.Finding // what could not be read: see Err
 }
 
 // Document is one document of the catalog as it was written, with unknown fields and exact numbers.
@@ -31,6 +33,7 @@ type Document struct {
 	Schema, Package, Name string
 	JSON                  json.RawMessage
 	At                    finding.Location
+	Source                *document.Document // for the places of fields
 }
 
 // Package is one operator's part of a catalog.
@@ -41,13 +44,15 @@ type Package struct {
 	Bundles        []*Bundle  // by version, then name
 	Deprecations   []Deprecation
 	At             finding.Location
+	Document       *Document // nil when the catalog has documents of the package, but no olm.package
 }
 
 // Channel is an upgrade graph over bundles of its package.
 type Channel struct {
-	Name    string
-	Entries []Entry // as written
-	At      finding.Location
+	Name     string
+	Entries  []Entry // as written
+	At       finding.Location
+	Document *Document
 }
 
 // Entry is one bundle's membership in a channel, with the edges that end there.
@@ -56,6 +61,7 @@ type Entry struct {
 	Replaces  string
 	Skips     []string
 	SkipRange string
+	Index     int // in the channel's entries as written
 	At        finding.Location
 }
 
@@ -68,7 +74,19 @@ type Bundle struct {
 	Properties    []Property
 	RelatedImages []RelatedImage
 	At            finding.Location
+	Document      *Document
 }
+
+// Types of the properties that olmkit knows: operator-registry v1.74.0, alpha/property.
+const (
+	PropertyPackage         = "olm.package"
+	PropertyGVK             = "olm.gvk"
+	PropertyPackageRequired = "olm.package.required"
+	PropertyGVKRequired     = "olm.gvk.required"
+	PropertyConstraint      = "olm.constraint"
+	PropertyObject          = "olm.bundle.object"
+	PropertyCSVMetadata     = "olm.csv.metadata"
+)
 
 // Property is a typed fact that the resolver and the registry know of a bundle.
 type Property struct {
@@ -84,10 +102,22 @@ type RelatedImage struct {
 
 // Deprecation marks a package, channel or bundle as deprecated.
 type Deprecation struct {
-	Schema  string // schema of what is deprecated
-	Name    string // "" for the package
-	Message string
-	At      finding.Location
+	Schema   string // schema of what is deprecated
+	Name     string // "" for the package
+	Message  string
+	At       finding.Location
+	Document *Document
+}
+
+// Place returns where the field at path of the document stands, as document.Document.Place does.
+func (d *Document) Place(path ...any) finding.Location {
+	if d == nil {
+		return finding.Location{}
+	}
+	if d.Source == nil {
+		return d.At
+	}
+	return d.Source.Place(path...)
 }
 
 // Find returns the package called name, or nil.

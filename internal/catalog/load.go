@@ -1,0 +1,444 @@
+package catalog
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// Codes of what Load finds: the part of a catalog that cannot be read at all.
+const (
+	CodeSyntax = "FBC001" // neither YAML nor JSON
+	CodeSchema = "FBC002" // no schema
+	CodeType   = "FBC003" // a known field of the wrong type
+)
+
+// ignoreFile names what is no part of the catalog, in the format of .gitignore. opm reads it the same way
+// (operator-registry v1.74.0, alpha/declcfg/load.go).
+const ignoreFile = ".indexignore"
+
+// Load reads the catalogs and bundles that refs name into one catalog: directories of a file-based catalog, its single
+// files, "-" for stdin, and bundle directories, which are rendered. The error is of the environment, for example a
+// missing file; what is wrong with the content is in the catalog's Problems.
+func Load(ctx context.Context, stdin io.Reader, refs ...string) (*Catalog, error) {
+	c := &Catalog{}
+	for _, ref := range refs {
+		if err := c.load(ctx, stdin, ref); err != nil {
+			return nil, err
+		}
+	}
+	c.index()
+	return c, nil
+}
+
+// LoadFS reads the file-based catalog at the root of fsys; locations begin with name.
+func LoadFS(ctx context.Context, fsys fs.FS, name string) (*Catalog, error) {
+	c := &Catalog{}
+	if err := c.loadFS(ctx, fsys, name); err != nil {
+		return nil, err
+	}
+	c.index()
+	return c, nil
+}
+
+// Parse reads a catalog from data; locations name file.
+func Parse(file string, data []byte) *Catalog {
+	c := &Catalog{}
+	c.add(parseFile(file, data))
+	c.index()
+	return c
+}
+
+// Err returns the problems of severity error as one error, or nil: for those who need the whole catalog.
+func (c *Catalog) Err() error {
+	var errs []error
+	cure := ""
+	for _, p := range c.Problems {
+		if p.Severity != finding.Error {
+			continue
+		}
+		errs = append(errs, fmt.Errorf("%s: %s", p.Location, p.Message))
+		if cure == "" {
+			cure = p.Cure
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return advice.With(errors.Join(errs...), "%s", cure)
+}
+
+func (c *Catalog) load(ctx context.Context, stdin io.Reader, ref string) error {
+	if ref == "-" {
+		data, err := io.ReadAll(stdin)
+		if err != nil {
+			return fmt.Errorf("read catalog from standard input: %w", err)
+		}
+		c.add(parseFile("<stdin>", data))
+		return nil
+	}
+	info, err := os.Stat(ref)
+	if err != nil {
+		return advice.With(fmt.Errorf("read catalog: %w", err), "name a directory or file of a file-based catalog, a bundle directory, or - for standard input")
+	}
+	switch {
+	case !info.IsDir():
+		data, err := os.ReadFile(ref)
+		if err != nil {
+			return fmt.Errorf("read catalog: %w", err)
+		}
+		c.add(parseFile(filepath.ToSlash(ref), data))
+		return nil
+	case bundle.Is(ref):
+		b, err := bundle.Read(ref)
+		if err != nil {
+			return err
+		}
+		d, err := Render(b, "")
+		if err != nil {
+			return err
+		}
+		c.Documents = append(c.Documents, d)
+		return nil
+	default:
+		return c.loadFS(ctx, os.DirFS(ref), filepath.ToSlash(filepath.Clean(ref)))
+	}
+}
+
+// parsed is what one file holds.
+type parsed struct {
+	documents []*Document
+	problems  []finding.Finding
+}
+
+func (c *Catalog) add(p parsed) {
+	c.Documents = append(c.Documents, p.documents...)
+	c.Problems = append(c.Problems, p.problems...)
+}
+
+func (c *Catalog) loadFS(ctx context.Context, fsys fs.FS, name string) error {
+	files, err := listFiles(fsys)
+	if err != nil {
+		return advice.With(fmt.Errorf("read catalog %s: %w", name, err), "check that the directory can be read")
+	}
+	results := make([]parsed, len(files))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, file := range files {
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			data, err := fs.ReadFile(fsys, file)
+			if err != nil {
+				return fmt.Errorf("read catalog %s: %w", name, err)
+			}
+			results[i] = parseFile(path.Join(name, file), data)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	found := 0
+	for _, r := range results {
+		found += len(r.documents) + len(r.problems)
+		c.add(r)
+	}
+	if found == 0 {
+		return advice.With(fmt.Errorf("read catalog %s: it holds no documents", name), "name a directory of a file-based catalog, or look what its %s leaves out", ignoreFile)
+	}
+	return nil
+}
+
+// listFiles returns the files of a catalog in lexical order of their paths.
+func listFiles(fsys fs.FS) ([]string, error) {
+	var patterns []gitignore.Pattern
+	var files []string
+	err := fs.WalkDir(fsys, ".", func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return nil
+		case entry.Name() != ignoreFile:
+			files = append(files, file)
+			return nil
+		}
+		lines, err := readPatterns(fsys, file)
+		patterns = append(patterns, lines...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	matcher := gitignore.NewMatcher(patterns)
+	return slices.DeleteFunc(files, func(file string) bool { return matcher.Match(strings.Split(file, "/"), false) }), nil
+}
+
+func readPatterns(fsys fs.FS, file string) ([]gitignore.Pattern, error) {
+	data, err := fs.ReadFile(fsys, file)
+	if err != nil {
+		return nil, err
+	}
+	var domain []string
+	if dir := path.Dir(file); dir != "." {
+		domain = strings.Split(dir, "/")
+	}
+	var patterns []gitignore.Pattern
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		if line := strings.TrimSpace(lines.Text()); line != "" && line[0] != '#' {
+			patterns = append(patterns, gitignore.ParsePattern(line, domain))
+		}
+	}
+	return patterns, nil
+}
+
+func parseFile(file string, data []byte) parsed {
+	var p parsed
+	sources, err := document.Parse(file, data)
+	if err != nil {
+		at := finding.Location{File: file}
+		var syntax *document.SyntaxError
+		message := err.Error()
+		if errors.As(err, &syntax) {
+			at, message = syntax.At, syntax.Err.Error()
+		}
+		p.problems = append(p.problems, finding.Finding{
+			Code: CodeSyntax, Severity: finding.Error, Location: &at,
+			Message: "the file is neither YAML nor JSON: " + message,
+			Cause:   "opm and OLM refuse the whole catalog when one of its files cannot be parsed",
+			Cure:    "mend the syntax there, or name the file in " + ignoreFile + " if it is no part of the catalog",
+		})
+		return p
+	}
+	for _, source := range sources {
+		d, problem := newDocument(source)
+		if problem != nil {
+			p.problems = append(p.problems, *problem)
+			continue
+		}
+		p.documents = append(p.documents, d)
+	}
+	return p
+}
+
+func newDocument(source *document.Document) (*Document, *finding.Finding) {
+	var meta struct {
+		Schema  string `json:"schema"`
+		Package string `json:"package"`
+		Name    string `json:"name"`
+	}
+	if err := json.Unmarshal(source.JSON, &meta); err != nil {
+		return nil, typeProblem(source, err, finding.Subject{})
+	}
+	if meta.Schema == "" {
+		at := source.At
+		return nil, &finding.Finding{
+			Code: CodeSchema, Severity: finding.Error, Location: &at,
+			Message: "the document has no schema",
+			Cause:   "every document of a file-based catalog says by schema what it is; opm refuses a catalog with one that does not",
+			Cure:    "add schema: " + SchemaPackage + ", " + SchemaChannel + " or " + SchemaBundle + ", or name the file in " + ignoreFile + " if it is no part of the catalog",
+		}
+	}
+	d := &Document{Schema: meta.Schema, Package: meta.Package, Name: meta.Name, JSON: source.JSON, At: source.At, Source: source}
+	if d.Schema == SchemaPackage && d.Package == "" {
+		d.Package = d.Name
+	}
+	return d, nil
+}
+
+// typeProblem says which field is of the wrong type.
+func typeProblem(source *document.Document, err error, subject finding.Subject, prefix ...any) *finding.Finding {
+	var mismatch *json.UnmarshalTypeError
+	path := slices.Clone(prefix)
+	message := err.Error()
+	if errors.As(err, &mismatch) {
+		for _, step := range strings.Split(mismatch.Field, ".") {
+			if step != "" {
+				path = append(path, step)
+			}
+		}
+		name := mismatch.Field
+		if name == "" {
+			name = "the document"
+		}
+		message = fmt.Sprintf("%s is a %s where a %s belongs", name, mismatch.Value, typeName(mismatch.Type.Kind().String()))
+	}
+	at := source.Place(path...)
+	return &finding.Finding{
+		Code: CodeType, Severity: finding.Error, Subject: subject, Location: &at,
+		Message: message,
+		Cause:   "opm and OLM refuse the whole catalog when a field they know has another type than they expect",
+		Cure:    "write the field as https://olm.operatorframework.io/docs/reference/file-based-catalogs/ says",
+	}
+}
+
+// typeName is a Go kind in the words of JSON.
+func typeName(kind string) string {
+	switch kind {
+	case "slice":
+		return "list"
+	case "struct", "map":
+		return "mapping"
+	default:
+		return kind
+	}
+}
+
+// index fills the packages from the documents. Where two documents have one name the first counts.
+func (c *Catalog) index() {
+	packages := map[string]*Package{}
+	find := func(name string, d *Document) *Package {
+		p := packages[name]
+		if p == nil {
+			p = &Package{Name: name, At: d.At}
+			packages[name] = p
+			c.Packages = append(c.Packages, p)
+		}
+		return p
+	}
+	names := map[string]bool{} // of channels and bundles
+	for _, d := range c.Documents {
+		if d.Package == "" {
+			continue
+		}
+		switch d.Schema {
+		case SchemaPackage, SchemaChannel, SchemaBundle, SchemaDeprecations:
+		default:
+			continue
+		}
+		p := find(d.Package, d)
+		key := d.Schema + "/" + d.Package + "/" + d.Name
+		switch {
+		case d.Schema == SchemaPackage && p.Document == nil:
+			c.addPackage(p, d)
+		case d.Schema == SchemaChannel && !names[key]:
+			c.addChannel(p, d)
+		case d.Schema == SchemaBundle && !names[key]:
+			c.addBundle(p, d)
+		case d.Schema == SchemaDeprecations && p.Deprecations == nil:
+			c.addDeprecations(p, d)
+		}
+		names[key] = true
+	}
+	slices.SortFunc(c.Packages, func(a, b *Package) int { return strings.Compare(a.Name, b.Name) })
+	for _, p := range c.Packages {
+		slices.SortFunc(p.Channels, func(a, b *Channel) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(p.Bundles, compareBundles)
+	}
+}
+
+func compareBundles(a, b *Bundle) int {
+	return cmp.Or(a.Version.Compare(b.Version), strings.Compare(a.Name, b.Name))
+}
+
+func (c *Catalog) problem(d *Document, err error, prefix ...any) {
+	c.Problems = append(c.Problems, *typeProblem(d.Source, err, finding.Subject{Package: d.Package}, prefix...))
+}
+
+func (c *Catalog) addPackage(p *Package, d *Document) {
+	var fields struct {
+		DefaultChannel string `json:"defaultChannel"`
+	}
+	if err := json.Unmarshal(d.JSON, &fields); err != nil {
+		c.problem(d, err)
+	}
+	p.DefaultChannel, p.At, p.Document = fields.DefaultChannel, d.At, d
+}
+
+func (c *Catalog) addChannel(p *Package, d *Document) {
+	var fields struct {
+		Entries []json.RawMessage `json:"entries"`
+	}
+	if err := json.Unmarshal(d.JSON, &fields); err != nil {
+		c.problem(d, err)
+	}
+	channel := &Channel{Name: d.Name, At: d.At, Document: d}
+	for i, raw := range fields.Entries {
+		var e struct {
+			Name      string   `json:"name"`
+			Replaces  string   `json:"replaces"`
+			Skips     []string `json:"skips"`
+			SkipRange string   `json:"skipRange"`
+		}
+		if err := json.Unmarshal(raw, &e); err != nil {
+			c.problem(d, err, "entries", i)
+		}
+		channel.Entries = append(channel.Entries, Entry{
+			Name: e.Name, Replaces: e.Replaces, Skips: e.Skips, SkipRange: e.SkipRange, Index: i, At: d.Place("entries", i),
+		})
+	}
+	p.Channels = append(p.Channels, channel)
+}
+
+func (c *Catalog) addBundle(p *Package, d *Document) {
+	var fields struct {
+		Image         string         `json:"image"`
+		Properties    []Property     `json:"properties"`
+		RelatedImages []RelatedImage `json:"relatedImages"`
+	}
+	if err := json.Unmarshal(d.JSON, &fields); err != nil {
+		c.problem(d, err)
+	}
+	b := &Bundle{
+		Name: d.Name, Package: d.Package, Image: fields.Image,
+		Properties: fields.Properties, RelatedImages: fields.RelatedImages, At: d.At, Document: d,
+	}
+	for _, property := range b.Properties {
+		if property.Type != PropertyPackage {
+			continue
+		}
+		var value struct {
+			Version string `json:"version"`
+		}
+		if json.Unmarshal(property.Value, &value) == nil {
+			if version, err := semver.Parse(value.Version); err == nil {
+				b.Version = version
+			}
+		}
+		break
+	}
+	p.Bundles = append(p.Bundles, b)
+}
+
+func (c *Catalog) addDeprecations(p *Package, d *Document) {
+	var fields struct {
+		Entries []struct {
+			Reference struct {
+				Schema string `json:"schema"`
+				Name   string `json:"name"`
+			} `json:"reference"`
+			Message string `json:"message"`
+		} `json:"entries"`
+	}
+	if err := json.Unmarshal(d.JSON, &fields); err != nil {
+		c.problem(d, err)
+	}
+	for i, e := range fields.Entries {
+		p.Deprecations = append(p.Deprecations, Deprecation{
+			Schema: e.Reference.Schema, Name: e.Reference.Name, Message: e.Message, At: d.Place("entries", i), Document: d,
+		})
+	}
+}

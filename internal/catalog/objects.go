@@ -1,0 +1,95 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/document"
+)
+
+// Objects returns the manifests that the bundle carries inline, as JSON, in the order of its olm.bundle.object
+// properties. A bundle that names an image only has none.
+func (b *Bundle) Objects() ([]json.RawMessage, error) {
+	var objects []json.RawMessage
+	for i, p := range b.Properties {
+		if p.Type != PropertyObject {
+			continue
+		}
+		var value struct {
+			Data []byte `json:"data"`
+		}
+		at := b.Document.Place("properties", i)
+		if err := json.Unmarshal(p.Value, &value); err != nil {
+			return nil, fmt.Errorf("read manifest of bundle %s at %s: %w", b.Name, at, err)
+		}
+		if data := bytes.TrimSpace(value.Data); len(data) > 0 && data[0] == '{' && json.Valid(data) {
+			objects = append(objects, data)
+			continue
+		}
+		documents, err := document.Parse(at.String(), value.Data)
+		if err != nil {
+			return nil, fmt.Errorf("read manifest of bundle %s at %s: %w", b.Name, at, err)
+		}
+		for _, d := range documents {
+			objects = append(objects, d.JSON)
+		}
+	}
+	return objects, nil
+}
+
+// typeMeta is how a manifest says what it is.
+type typeMeta struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+}
+
+// CSV returns the bundle's ClusterServiceVersion, from its inline manifests.
+func (b *Bundle) CSV() (*v1alpha1.ClusterServiceVersion, error) {
+	objects, err := b.Objects()
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		var meta typeMeta
+		if json.Unmarshal(o, &meta) != nil || meta.Kind != v1alpha1.ClusterServiceVersionKind {
+			continue
+		}
+		csv := &v1alpha1.ClusterServiceVersion{}
+		if err := json.Unmarshal(o, csv); err != nil {
+			return nil, fmt.Errorf("read the ClusterServiceVersion of bundle %s (%s): %w", b.Name, b.At, err)
+		}
+		return csv, nil
+	}
+	if len(objects) == 0 {
+		return nil, advice.With(fmt.Errorf("bundle %s (%s) carries no manifests", b.Name, b.At),
+			"render the bundle from its directory, so that the catalog holds its manifests")
+	}
+	return nil, advice.With(fmt.Errorf("bundle %s (%s) has no ClusterServiceVersion", b.Name, b.At),
+		"add the ClusterServiceVersion to the bundle's manifests")
+}
+
+// CRDs returns the bundle's CustomResourceDefinitions of apiextensions.k8s.io/v1, from its inline manifests.
+func (b *Bundle) CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	objects, err := b.Objects()
+	if err != nil {
+		return nil, err
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, o := range objects {
+		var meta typeMeta
+		if json.Unmarshal(o, &meta) != nil || meta.Kind != "CustomResourceDefinition" || meta.APIVersion != "apiextensions.k8s.io/v1" {
+			continue
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := json.Unmarshal(o, crd); err != nil {
+			return nil, fmt.Errorf("read a CustomResourceDefinition of bundle %s (%s): %w", b.Name, b.At, err)
+		}
+		crds = append(crds, crd)
+	}
+	return crds, nil
+}

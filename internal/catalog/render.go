@@ -1,0 +1,308 @@
+package catalog
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// annotationProperties is the CSV's annotation that holds properties as a JSON list (operator-registry v1.74.0,
+// pkg/registry/types.go, PropertyKey).
+const annotationProperties = "olm.properties"
+
+// gvk is the value of olm.gvk and olm.gvk.required, with the fields in opm's order.
+type gvk struct {
+	Group   string `json:"group"`
+	Kind    string `json:"kind"`
+	Version string `json:"version"`
+}
+
+// Render returns the olm.bundle document of a bundle directory, as `opm render` makes it (operator-registry v1.74.0,
+// alpha/action/render.go and pkg/registry/registry_to_model.go), with every manifest inline: also those that opm drops
+// because they stand second in their file. With an empty image OLM installs the bundle from the catalog alone.
+func Render(b *bundle.Bundle, image string) (*Document, error) {
+	manifest := b.CSV()
+	if manifest == nil {
+		return nil, advice.With(fmt.Errorf("render bundle %s: manifests/ holds no %s", b.Dir, bundle.KindCSV),
+			"add the %s to %s/manifests, for example with 'olmkit bundle generate'", bundle.KindCSV, b.Dir)
+	}
+	name := b.Package()
+	if name == "" {
+		return nil, advice.With(fmt.Errorf("render bundle %s: metadata/ names no package", b.Dir),
+			"set annotations: %s in %s/metadata/annotations.yaml", bundle.AnnotationPackage, b.Dir)
+	}
+	csv, err := readCSV(manifest)
+	if err != nil {
+		return nil, err
+	}
+	properties, err := renderProperties(b, manifest, csv, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range b.Manifests {
+		if m.Kind == bundle.KindCSV && m.At != manifest.At {
+			return nil, advice.With(fmt.Errorf("render bundle %s: two %ss, at %s and %s", b.Dir, bundle.KindCSV, manifest.At, m.At),
+				"keep one: a bundle is one release, and OLM takes the first it finds")
+		}
+		value, err := json.Marshal(struct {
+			Data []byte `json:"data"`
+		}{m.JSON})
+		if err != nil {
+			return nil, fmt.Errorf("render bundle %s: %w", b.Dir, err)
+		}
+		properties = append(properties, Property{Type: PropertyObject, Value: value})
+	}
+	raw, err := encode(struct {
+		Schema        string         `json:"schema"`
+		Name          string         `json:"name"`
+		Package       string         `json:"package"`
+		Image         string         `json:"image"`
+		Properties    []Property     `json:"properties"`
+		RelatedImages []RelatedImage `json:"relatedImages,omitempty"`
+	}{SchemaBundle, manifest.Name, name, image, properties, csv.images(image)})
+	if err != nil {
+		return nil, fmt.Errorf("render bundle %s: %w", b.Dir, err)
+	}
+	return &Document{
+		Schema: SchemaBundle, Package: name, Name: manifest.Name,
+		JSON: raw, At: manifest.At, Source: document.New(raw, manifest.At),
+	}, nil
+}
+
+// encode is json.Marshal without the escapes that HTML asks for.
+func encode(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+// csv is what a catalog says of a ClusterServiceVersion.
+type csv struct {
+	Metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		Version       string          `json:"version"`
+		Release       json.RawMessage `json:"release"`
+		RelatedImages []RelatedImage  `json:"relatedImages"`
+		CRDs          struct {
+			Required []struct {
+				Name    string `json:"name"`
+				Version string `json:"version"`
+				Kind    string `json:"kind"`
+			} `json:"required"`
+		} `json:"customresourcedefinitions"`
+		APIServices struct {
+			Owned    []gvk `json:"owned"`
+			Required []gvk `json:"required"`
+		} `json:"apiservicedefinitions"`
+		Install struct {
+			Strategy string `json:"strategy"`
+			Spec     struct {
+				Deployments []struct {
+					Spec struct {
+						Template struct {
+							Spec struct {
+								Containers     []container `json:"containers"`
+								InitContainers []container `json:"initContainers"`
+							} `json:"spec"`
+						} `json:"template"`
+					} `json:"spec"`
+				} `json:"deployments"`
+			} `json:"spec"`
+		} `json:"install"`
+	} `json:"spec"`
+}
+
+type container struct {
+	Image string `json:"image"`
+}
+
+func readCSV(m *bundle.Manifest) (*csv, error) {
+	c := &csv{}
+	if err := json.Unmarshal(m.JSON, c); err != nil {
+		problem := typeProblem(m.Document, err, finding.Subject{})
+		return nil, advice.With(fmt.Errorf("render bundle: %s: %s", problem.Location, problem.Message), "write the field as the ClusterServiceVersion's CRD says")
+	}
+	if m.Name == "" {
+		return nil, advice.With(fmt.Errorf("render bundle: %s: the %s has no name", m.At, bundle.KindCSV), "set metadata.name, for example my-operator.v1.2.3")
+	}
+	if c.Spec.Version == "" {
+		return nil, advice.With(fmt.Errorf("render bundle: %s: the %s has no version", m.At, bundle.KindCSV), "set spec.version to the release's semantic version")
+	}
+	return c, nil
+}
+
+// images lists what the bundle needs to run: the images the CSV names, the bundle's own, and those of the containers.
+func (c *csv) images(own string) []RelatedImage {
+	images := slices.Clone(c.Spec.RelatedImages)
+	known := map[string]bool{"": true}
+	for _, i := range images {
+		known[i.Image] = true
+	}
+	add := func(image string) {
+		if !known[image] {
+			known[image] = true
+			images = append(images, RelatedImage{Image: image})
+		}
+	}
+	add(own)
+	if c.Spec.Install.Strategy == "deployment" {
+		for _, d := range c.Spec.Install.Spec.Deployments {
+			for _, i := range slices.Concat(d.Spec.Template.Spec.Containers, d.Spec.Template.Spec.InitContainers) {
+				add(i.Image)
+			}
+		}
+	}
+	slices.SortStableFunc(images, func(a, b RelatedImage) int {
+		return cmp.Or(strings.Compare(a.Image, b.Image), strings.Compare(a.Name, b.Name))
+	})
+	return images
+}
+
+// release returns spec.release, which may be a number, as text.
+func (c *csv) release() string {
+	var text string
+	if json.Unmarshal(c.Spec.Release, &text) == nil {
+		return text
+	}
+	return string(c.Spec.Release)
+}
+
+// renderProperties returns all properties but the manifests, sorted by type and value.
+func renderProperties(b *bundle.Bundle, manifest *bundle.Manifest, c *csv, name string) ([]Property, error) {
+	set := propertySet{}
+	pkg := struct {
+		PackageName string `json:"packageName"`
+		Version     string `json:"version"`
+		Release     string `json:"release,omitempty"`
+	}{name, c.Spec.Version, c.release()}
+	set.add(PropertyPackage, pkg)
+
+	var annotated []bundle.Property
+	if text := c.Metadata.Annotations[annotationProperties]; text != "" {
+		if err := json.Unmarshal([]byte(text), &annotated); err != nil {
+			at := manifest.Document.Place("metadata", "annotations", annotationProperties)
+			return nil, advice.With(fmt.Errorf("render bundle: %s: %w", at, err), "write the annotation as a JSON list of type and value")
+		}
+	}
+	for _, p := range slices.Concat(b.Properties, annotated) {
+		if p.Type == PropertyPackage {
+			set.drop(PropertyPackage)
+		}
+		set.add(p.Type, p.Value)
+	}
+	for _, d := range b.Dependencies {
+		switch d.Type {
+		case PropertyGVK:
+			var v gvk
+			if err := json.Unmarshal(d.Value, &v); err != nil {
+				return nil, fmt.Errorf("render bundle %s: dependency %s: %w", b.Dir, d.Value, err)
+			}
+			set.add(PropertyGVKRequired, v)
+		case PropertyPackage:
+			var v struct {
+				PackageName string `json:"packageName"`
+				Version     string `json:"version"`
+			}
+			if err := json.Unmarshal(d.Value, &v); err != nil {
+				return nil, fmt.Errorf("render bundle %s: dependency %s: %w", b.Dir, d.Value, err)
+			}
+			set.add(PropertyPackageRequired, struct {
+				PackageName  string `json:"packageName"`
+				VersionRange string `json:"versionRange"`
+			}{v.PackageName, v.Version})
+		default:
+			set.add(d.Type, d.Value)
+		}
+	}
+	if err := set.addProvided(b); err != nil {
+		return nil, err
+	}
+	for _, v := range c.Spec.APIServices.Owned {
+		set.add(PropertyGVK, v)
+	}
+	for i, r := range c.Spec.CRDs.Required {
+		_, group, ok := strings.Cut(r.Name, ".")
+		if !ok {
+			at := manifest.Document.Place("spec", "customresourcedefinitions", "required", i, "name")
+			return nil, advice.With(fmt.Errorf("render bundle: %s: required CRD %q is not named plural.group", at, r.Name), "name the CRD by its metadata.name")
+		}
+		set.add(PropertyGVKRequired, gvk{group, r.Kind, r.Version})
+	}
+	for _, v := range c.Spec.APIServices.Required {
+		set.add(PropertyGVKRequired, v)
+	}
+	if set.err != nil {
+		return nil, fmt.Errorf("render bundle %s: %w", b.Dir, set.err)
+	}
+	slices.SortFunc(set.list, func(a, b Property) int {
+		return cmp.Or(strings.Compare(a.Type, b.Type), bytes.Compare(a.Value, b.Value))
+	})
+	return set.list, nil
+}
+
+// propertySet collects properties, each once.
+type propertySet struct {
+	list []Property
+	err  error
+}
+
+func (s *propertySet) add(kind string, v any) {
+	value, err := encode(v)
+	if err != nil {
+		s.err = err
+		return
+	}
+	if !slices.ContainsFunc(s.list, func(p Property) bool { return p.Type == kind && bytes.Equal(p.Value, value) }) {
+		s.list = append(s.list, Property{Type: kind, Value: value})
+	}
+}
+
+func (s *propertySet) drop(kind string) {
+	s.list = slices.DeleteFunc(s.list, func(p Property) bool { return p.Type == kind })
+}
+
+// addProvided adds an olm.gvk for each version of each CRD, served or not, as opm does.
+func (s *propertySet) addProvided(b *bundle.Bundle) error {
+	for _, m := range b.Manifests {
+		if m.Kind != "CustomResourceDefinition" {
+			continue
+		}
+		var crd struct {
+			Spec struct {
+				Group string `json:"group"`
+				Names struct {
+					Kind string `json:"kind"`
+				} `json:"names"`
+				Version  string `json:"version"` // apiextensions.k8s.io/v1beta1
+				Versions []struct {
+					Name string `json:"name"`
+				} `json:"versions"`
+			} `json:"spec"`
+		}
+		if err := json.Unmarshal(m.JSON, &crd); err != nil {
+			problem := typeProblem(m.Document, err, finding.Subject{})
+			return advice.With(fmt.Errorf("render bundle: %s: %s", problem.Location, problem.Message), "write the CustomResourceDefinition as the API server accepts it")
+		}
+		for _, v := range crd.Spec.Versions {
+			s.add(PropertyGVK, gvk{crd.Spec.Group, crd.Spec.Names.Kind, v.Name})
+		}
+		if crd.Spec.Version != "" {
+			s.add(PropertyGVK, gvk{crd.Spec.Group, crd.Spec.Names.Kind, crd.Spec.Version})
+		}
+	}
+	return nil
+}

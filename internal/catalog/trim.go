@@ -1,0 +1,196 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/olmkit/olmkit/internal/advice"
+)
+
+// Trim returns a catalog, as a stream of JSON documents, that holds of p exactly the bundles called names, with all
+// manifests inline, in one channel of the same name, which is the default channel. The last name is the channel's head.
+// Of the entries' edges those among names remain, so that OLM, coming from one of the others, has no choice but the very
+// edge to the head. An entry that the head neither replaces nor skips, directly or by a chain, would make OLM refuse the
+// channel (operator-lifecycle-manager v0.46.0, resolver.go, sortChannel), and is left out: what is installed need not be
+// in the catalog to be left by a skipRange.
+func Trim(p *Package, channel string, names ...string) ([]byte, error) {
+	c := p.Channel(channel)
+	if c == nil {
+		return nil, fmt.Errorf("trim package %s: it has no channel %s", p.Name, channel)
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("trim channel %s of package %s: no bundles named", channel, p.Name)
+	}
+	kept := map[string]bool{}
+	for _, name := range names {
+		if c.Entry(name) == nil {
+			return nil, fmt.Errorf("trim package %s: channel %s has no entry %s", p.Name, channel, name)
+		}
+		kept[name] = true
+	}
+	head := names[len(names)-1]
+	reached := reach(c, head, kept)
+	var entries []trimmedEntry
+	for _, e := range c.Entries {
+		if !reached[e.Name] || slices.ContainsFunc(entries, func(t trimmedEntry) bool { return t.Name == e.Name }) {
+			continue
+		}
+		t := trimmedEntry{Name: e.Name, SkipRange: e.SkipRange}
+		if reached[e.Replaces] && e.Replaces != e.Name {
+			t.Replaces = e.Replaces
+		}
+		for _, s := range e.Skips {
+			if reached[s] && s != e.Name {
+				t.Skips = append(t.Skips, s)
+			}
+		}
+		entries = append(entries, t)
+	}
+	var out bytes.Buffer
+	pkg := json.RawMessage(fmt.Sprintf(`{"schema":%q}`, SchemaPackage))
+	if p.Document != nil {
+		pkg = p.Document.JSON
+	}
+	pkg, err := withFields(pkg, "name", p.Name, "defaultChannel", channel)
+	if err != nil {
+		return nil, fmt.Errorf("trim package %s: %w", p.Name, err)
+	}
+	out.Write(append(pkg, '\n'))
+	trimmed, err := encode(struct {
+		Schema  string         `json:"schema"`
+		Name    string         `json:"name"`
+		Package string         `json:"package"`
+		Entries []trimmedEntry `json:"entries"`
+	}{SchemaChannel, channel, p.Name, entries})
+	if err != nil {
+		return nil, fmt.Errorf("trim channel %s of package %s: %w", channel, p.Name, err)
+	}
+	out.Write(append(trimmed, '\n'))
+	for _, e := range entries {
+		b := p.Bundle(e.Name)
+		if b == nil {
+			return nil, advice.With(fmt.Errorf("trim channel %s of package %s: the catalog has no bundle %s", channel, p.Name, e.Name),
+				"add the bundle to the catalog, or take the entry out of the channel")
+		}
+		raw, err := inline(b)
+		if err != nil {
+			return nil, err
+		}
+		out.Write(append(raw, '\n'))
+	}
+	return out.Bytes(), nil
+}
+
+type trimmedEntry struct {
+	Name      string   `json:"name"`
+	Replaces  string   `json:"replaces,omitempty"`
+	Skips     []string `json:"skips,omitempty"`
+	SkipRange string   `json:"skipRange,omitempty"`
+}
+
+// reach returns those of kept that one comes to from head by replaces and skips among kept.
+func reach(c *Channel, head string, kept map[string]bool) map[string]bool {
+	reached := map[string]bool{}
+	for next := []string{head}; len(next) > 0; {
+		name := next[0]
+		next = next[1:]
+		if !kept[name] || reached[name] {
+			continue
+		}
+		reached[name] = true
+		if e := c.Entry(name); e != nil {
+			next = append(append(next, e.Replaces), e.Skips...)
+		}
+	}
+	return reached
+}
+
+// inline returns the bundle's document without an image, so that OLM takes the manifests from the catalog.
+func inline(b *Bundle) (json.RawMessage, error) {
+	if !slices.ContainsFunc(b.Properties, func(p Property) bool { return p.Type == PropertyObject }) {
+		return nil, advice.With(fmt.Errorf("bundle %s (%s) carries no manifests, only the image %s", b.Name, b.At, b.Image),
+			"render the bundle from its directory, so that the catalog holds its manifests as %s properties", PropertyObject)
+	}
+	raw, err := withFields(b.Document.JSON, "image", "")
+	if err != nil {
+		return nil, fmt.Errorf("take bundle %s inline: %w", b.Name, err)
+	}
+	return raw, nil
+}
+
+// withFields returns the JSON object raw with fields set, given as names and values in turn; all else stays as it is.
+func withFields(raw json.RawMessage, fields ...string) (json.RawMessage, error) {
+	object, err := readObject(raw)
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; i+1 < len(fields); i += 2 {
+		value, err := encode(fields[i+1])
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(object, func(f objectField) bool { return strings.EqualFold(f.name, fields[i]) })
+		if at < 0 {
+			object = append(object, objectField{name: fields[i], value: value})
+			continue
+		}
+		object[at].value = value
+	}
+	return writeObject(object)
+}
+
+// objectField is a field of a JSON object whose order matters.
+type objectField struct {
+	name  string
+	value json.RawMessage
+}
+
+func readObject(raw json.RawMessage) ([]objectField, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	if _, err := decoder.Token(); err != nil {
+		return nil, err
+	}
+	var object []objectField
+	for decoder.More() {
+		token, err := decoder.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, ok := token.(string)
+		if !ok {
+			return nil, fmt.Errorf("%v is no field of a JSON object", token)
+		}
+		f := objectField{name: name}
+		if err := decoder.Decode(&f.value); err != nil {
+			return nil, err
+		}
+		object = append(object, f)
+	}
+	return object, nil
+}
+
+func writeObject(object []objectField) (json.RawMessage, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, f := range object {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := encode(f.name)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(f.value)
+	}
+	b.WriteByte('}')
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, b.Bytes()); err != nil {
+		return nil, err
+	}
+	return compact.Bytes(), nil
+}

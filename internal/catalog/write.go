@@ -1,0 +1,143 @@
+package catalog
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Formats are the formats that Write knows.
+var Formats = []string{"json", "yaml"}
+
+// order is where documents of a schema stand within their package, as opm writes them (operator-registry v1.74.0,
+// alpha/declcfg/write.go).
+func order(schema string) int {
+	switch schema {
+	case SchemaPackage:
+		return 0
+	case SchemaChannel:
+		return 1
+	case SchemaBundle:
+		return 2
+	case SchemaDeprecations:
+		return 4
+	default:
+		return 3
+	}
+}
+
+// Sorted returns the catalog's documents in the one order in which catalogs are written: by package, then package,
+// channels, bundles (by version), others and deprecations; what belongs to no package stands last.
+func (c *Catalog) Sorted() []*Document {
+	rank := map[*Document]int{}
+	for _, p := range c.Packages {
+		for i, b := range p.Bundles {
+			rank[b.Document] = i
+		}
+	}
+	documents := slices.Clone(c.Documents)
+	slices.SortStableFunc(documents, func(a, b *Document) int {
+		if (a.Package == "") != (b.Package == "") {
+			return strings.Compare(b.Package, a.Package)
+		}
+		return cmp.Or(
+			strings.Compare(a.Package, b.Package),
+			order(a.Schema)-order(b.Schema),
+			rank[a]-rank[b],
+			strings.Compare(a.Schema, b.Schema),
+			strings.Compare(a.Name, b.Name),
+		)
+	})
+	return documents
+}
+
+// Write writes the documents in one of Formats, as a stream that opm and Load read back to the same.
+func Write(w io.Writer, format string, documents []*Document) error {
+	for _, d := range documents {
+		var text []byte
+		var err error
+		switch format {
+		case "json":
+			var b bytes.Buffer
+			err = json.Indent(&b, d.JSON, "", "    ")
+			b.WriteByte('\n')
+			text = b.Bytes()
+		case "yaml":
+			text, err = toYAML(d.JSON)
+		default:
+			return fmt.Errorf("catalog format %q: there are %s", format, strings.Join(Formats, ", "))
+		}
+		if err != nil {
+			return fmt.Errorf("write %s %s: %w", d.Schema, d.Name, err)
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// toYAML writes one JSON document as a YAML document, with its own order of keys, numbers as they stand, and text of
+// several lines as a block.
+func toYAML(raw json.RawMessage) ([]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	node, err := yamlNode(decoder)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteString("---\n")
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(node); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), encoder.Close()
+}
+
+func yamlNode(decoder *json.Decoder) (*yaml.Node, error) {
+	token, err := decoder.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch v := token.(type) {
+	case json.Delim:
+		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		if v == '{' {
+			n.Kind, n.Tag = yaml.MappingNode, "!!map"
+		}
+		for decoder.More() {
+			inner, err := yamlNode(decoder) // in a mapping keys and values alternate
+			if err != nil {
+				return nil, err
+			}
+			n.Content = append(n.Content, inner)
+		}
+		if len(n.Content) == 0 {
+			n.Style = yaml.FlowStyle
+		}
+		_, err := decoder.Token()
+		return n, err
+	case json.Number:
+		tag := "!!int"
+		if strings.ContainsAny(v.String(), ".eE") {
+			tag = "!!float"
+		}
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: v.String()}, nil
+	case bool:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: fmt.Sprint(v)}, nil
+	case string:
+		n := &yaml.Node{Kind: yaml.ScalarNode}
+		n.SetString(v)
+		return n, nil
+	default:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
+	}
+}
