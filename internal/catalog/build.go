@@ -1,0 +1,535 @@
+package catalog
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"github.com/operator-framework/operator-registry/alpha/declcfg"
+	"github.com/operator-framework/operator-registry/alpha/property"
+	semvertemplate "github.com/operator-framework/operator-registry/alpha/template/semver"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// Schemas of the templates that Build knows: ours, and opm's.
+const (
+	SchemaTemplate       = "olmkit.template"
+	SchemaTemplateSemver = "olm.semver"
+	SchemaTemplateBasic  = "olm.template.basic"
+)
+
+// Build makes a catalog from a template file. Bundles are directories, named relative to the template. The template is
+// one of opm's, or ours:
+//
+//	schema: olmkit.template
+//	package: example-operator
+//	description: What it does.
+//	icon: icon.svg                       # a file beside the template
+//	defaultChannel: stable
+//	bundles: [../bundle/*]               # directories, or patterns that match directories
+//	channels:
+//	  stable:
+//	    - 1.0.0                          # a bundle's version or name; it replaces the one before it that nothing skips
+//	    - 1.1.0
+//	    - version: 1.1.1
+//	      skips: [1.1.0]
+//	    - version: 1.2.0
+//	      skipRange: ">=1.0.0 <1.2.0"
+//	      replaces: 1.0.0                # said otherwise; "" for nothing
+//	deprecations:
+//	  - bundle: 1.0.0                    # or channel: NAME; neither for the whole package
+//	    message: Use 1.2.0.
+func Build(ctx context.Context, file string) (*Catalog, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("read catalog template: %w", err), "name a template file")
+	}
+	documents, err := document.Parse(filepath.ToSlash(file), data)
+	if err != nil {
+		return nil, fmt.Errorf("read catalog template: %w", err)
+	}
+	if len(documents) != 1 {
+		return nil, advice.With(fmt.Errorf("read catalog template %s: it holds %d documents", file, len(documents)), "write one template in a file")
+	}
+	b := &builder{dir: filepath.Dir(file), source: documents[0], bundles: map[string]*Document{}}
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := b.decode(documents[0].JSON, &head); err != nil {
+		return nil, err
+	}
+	switch head.Schema {
+	case SchemaTemplate:
+		err = b.own()
+	case SchemaTemplateSemver:
+		err = b.semver(ctx, data)
+	case SchemaTemplateBasic:
+		err = b.basic()
+	default:
+		err = advice.With(fmt.Errorf("%s: no template has the schema %q", documents[0].Place("schema"), head.Schema),
+			"write schema: %s, %s or %s", SchemaTemplate, SchemaTemplateSemver, SchemaTemplateBasic)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &Catalog{Documents: b.documents}
+	c.index()
+	c.Documents = c.Sorted()
+	return c, nil
+}
+
+// builder makes documents from a template.
+type builder struct {
+	dir       string // of the template
+	source    *document.Document
+	bundles   map[string]*Document // by the reference under which they were rendered
+	documents []*Document
+}
+
+// decode unmarshals the template or a part of it, strictly: a misspelt field would change the graph silently.
+func (b *builder) decode(raw json.RawMessage, into any, path ...any) error {
+	if err := json.Unmarshal(raw, into); err != nil {
+		problem := typeProblem(b.source, err, finding.Subject{}, path...)
+		return advice.With(fmt.Errorf("read catalog template: %s: %s", problem.Location, problem.Message), "see 'olmkit catalog build --help' for the format")
+	}
+	return nil
+}
+
+// known refuses fields of the JSON object raw that are not among names.
+func (b *builder) known(raw json.RawMessage, names []string, path ...any) error {
+	fields, err := readObject(raw)
+	if err != nil {
+		return fmt.Errorf("read catalog template: %s: %w", b.source.Place(path...), err)
+	}
+	for _, f := range fields {
+		if !slices.Contains(names, f.name) {
+			return advice.With(fmt.Errorf("read catalog template: %s: no field is called %q here", b.source.Place(append(path, f.name)...), f.name),
+				"write one of %s", strings.Join(names, ", "))
+		}
+	}
+	return nil
+}
+
+func (b *builder) add(schema, pkg, name string, content any) error {
+	raw, err := encode(content)
+	if err != nil {
+		return fmt.Errorf("build catalog: %s %s: %w", schema, name, err)
+	}
+	b.documents = append(b.documents, &Document{
+		Schema: schema, Package: pkg, Name: name, JSON: raw, At: b.source.At, Source: document.New(raw, b.source.At),
+	})
+	return nil
+}
+
+// render returns the document of the bundle directory that ref names.
+func (b *builder) render(ref string, at ...any) (*Document, error) {
+	if d := b.bundles[ref]; d != nil {
+		return d, nil
+	}
+	dir := filepath.FromSlash(ref)
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(b.dir, dir)
+	}
+	if !bundle.Is(dir) {
+		return nil, advice.With(fmt.Errorf("build catalog: %s: %s is no bundle directory", b.source.Place(at...), ref),
+			"name a directory, relative to the template, that holds manifests/ and metadata/")
+	}
+	read, err := bundle.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	d, err := Render(read, "")
+	if err != nil {
+		return nil, err
+	}
+	b.bundles[ref] = d
+	b.documents = append(b.documents, d)
+	return d, nil
+}
+
+// template is the content of our own template.
+type template struct {
+	Package        string                       `json:"package"`
+	Description    string                       `json:"description"`
+	Icon           string                       `json:"icon"`
+	DefaultChannel string                       `json:"defaultChannel"`
+	Bundles        []string                     `json:"bundles"`
+	Channels       map[string][]json.RawMessage `json:"channels"`
+	Deprecations   []json.RawMessage            `json:"deprecations"`
+}
+
+type icon struct {
+	Data      []byte `json:"base64data"`
+	MediaType string `json:"mediatype"`
+}
+
+func (b *builder) own() error {
+	if err := b.known(b.source.JSON, []string{"schema", "package", "description", "icon", "defaultChannel", "bundles", "channels", "deprecations"}); err != nil {
+		return err
+	}
+	var t template
+	if err := b.decode(b.source.JSON, &t); err != nil {
+		return err
+	}
+	if t.Package == "" {
+		return advice.With(fmt.Errorf("build catalog: %s: the template names no package", b.source.At), "set package")
+	}
+	if len(t.Channels) == 0 {
+		return advice.With(fmt.Errorf("build catalog: %s: the template has no channels", b.source.At), "list the entries of a channel under channels")
+	}
+	if _, ok := t.Channels[t.DefaultChannel]; !ok {
+		return advice.With(fmt.Errorf("build catalog: %s: the default channel %q is none of the channels", b.source.Place("defaultChannel"), t.DefaultChannel),
+			"set defaultChannel to one of %s", strings.Join(sortedKeys(t.Channels), ", "))
+	}
+	releases, err := b.releases(t)
+	if err != nil {
+		return err
+	}
+	image, err := b.icon(t.Icon)
+	if err != nil {
+		return err
+	}
+	if err := b.add(SchemaPackage, t.Package, t.Package, struct {
+		Schema         string `json:"schema"`
+		Name           string `json:"name"`
+		DefaultChannel string `json:"defaultChannel"`
+		Description    string `json:"description,omitempty"`
+		Icon           *icon  `json:"icon,omitempty"`
+	}{SchemaPackage, t.Package, t.DefaultChannel, t.Description, image}); err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, name := range sortedKeys(t.Channels) {
+		entries, err := b.entries(t.Channels[name], releases, "channels", name)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			used[e.Name] = true
+		}
+		if err := b.add(SchemaChannel, t.Package, name, struct {
+			Schema  string         `json:"schema"`
+			Name    string         `json:"name"`
+			Package string         `json:"package"`
+			Entries []trimmedEntry `json:"entries"`
+		}{SchemaChannel, name, t.Package, entries}); err != nil {
+			return err
+		}
+	}
+	// opm refuses bundles that no channel names.
+	b.documents = slices.DeleteFunc(b.documents, func(d *Document) bool { return d.Schema == SchemaBundle && !used[d.Name] })
+	return b.deprecate(t, releases)
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// releases are the bundles that a template's entries can name.
+type releases struct {
+	pkg  string
+	list []release
+}
+
+type release struct {
+	name    string
+	version semver.Version
+}
+
+// releases renders the template's bundles.
+func (b *builder) releases(t template) (*releases, error) {
+	r := &releases{pkg: t.Package}
+	for i, pattern := range t.Bundles {
+		dirs, err := b.match(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("build catalog: %s: %w", b.source.Place("bundles", i), err)
+		}
+		for _, dir := range dirs {
+			d, err := b.render(dir, "bundles", i)
+			if err != nil {
+				return nil, err
+			}
+			if d.Package != t.Package {
+				return nil, advice.With(fmt.Errorf("build catalog: %s: bundle %s is of package %s, not of %s", b.source.Place("bundles", i), dir, d.Package, t.Package),
+					"take it out of bundles, or mend the package in its metadata/annotations.yaml")
+			}
+			r.list = append(r.list, release{d.Name, bundleVersion(d)})
+		}
+	}
+	slices.SortFunc(r.list, func(a, b release) int {
+		return cmp.Or(a.version.Compare(b.version), strings.Compare(a.name, b.name))
+	})
+	return r, nil
+}
+
+func bundleVersion(d *Document) semver.Version {
+	c := &Catalog{Documents: []*Document{d}}
+	c.index()
+	return c.Packages[0].Bundles[0].Version
+}
+
+// match returns the bundle directories that pattern matches, relative to the template.
+func (b *builder) match(pattern string) ([]string, error) {
+	if !strings.ContainsAny(pattern, "*?[") {
+		return []string{pattern}, nil
+	}
+	found, err := filepath.Glob(filepath.Join(b.dir, filepath.FromSlash(pattern)))
+	if err != nil {
+		return nil, fmt.Errorf("pattern %s: %w", pattern, err)
+	}
+	var dirs []string
+	for _, f := range found {
+		if !bundle.Is(f) {
+			continue
+		}
+		dir, err := filepath.Rel(b.dir, f)
+		if err != nil {
+			return nil, err
+		}
+		dirs = append(dirs, filepath.ToSlash(dir))
+	}
+	if len(dirs) == 0 {
+		return nil, advice.With(fmt.Errorf("no bundle directory matches %s", pattern), "name directories that hold manifests/ and metadata/")
+	}
+	return dirs, nil
+}
+
+// find returns the bundle name that text means: a name or a version, with or without a leading v. The name of a bundle of
+// the package that is not there (any more) stands for itself.
+func (r *releases) find(text string) (string, bool) {
+	version, err := semver.Parse(strings.TrimPrefix(text, "v"))
+	for _, known := range r.list {
+		if known.name == text || err == nil && known.version.Compare(version) == 0 && slices.Equal(known.version.Build, version.Build) {
+			return known.name, true
+		}
+	}
+	return text, strings.HasPrefix(text, r.pkg+".")
+}
+
+func (r *releases) has(name string) bool {
+	return slices.ContainsFunc(r.list, func(known release) bool { return known.name == name })
+}
+
+func (r *releases) unknown(text string, b *builder, path ...any) error {
+	names := make([]string, len(r.list))
+	for i, known := range r.list {
+		names[i] = known.version.String()
+	}
+	return advice.With(fmt.Errorf("build catalog: %s: no bundle has the name or version %s", b.source.Place(path...), text),
+		"choose one of %s, or add its directory to bundles", strings.Join(names, ", "))
+}
+
+func (b *builder) entries(raws []json.RawMessage, r *releases, path ...any) ([]trimmedEntry, error) {
+	type written struct {
+		Version   string   `json:"version"`
+		Name      string   `json:"name"`
+		Replaces  *string  `json:"replaces"`
+		Skips     []string `json:"skips"`
+		SkipRange string   `json:"skipRange"`
+	}
+	entries := make([]trimmedEntry, len(raws))
+	said := make([]bool, len(raws)) // replaces is written out
+	skipped := map[string]bool{}
+	for i, raw := range raws {
+		at := append(slices.Clone(path), i)
+		var w written
+		if raw[0] == '{' {
+			if err := b.known(raw, []string{"version", "name", "replaces", "skips", "skipRange"}, at...); err != nil {
+				return nil, err
+			}
+			if err := b.decode(raw, &w, at...); err != nil {
+				return nil, err
+			}
+		} else if err := b.decode(raw, &w.Version, at...); err != nil {
+			return nil, err
+		}
+		name, _ := r.find(cmp.Or(w.Name, w.Version))
+		if !r.has(name) {
+			return nil, r.unknown(cmp.Or(w.Name, w.Version, "(none)"), b, at...)
+		}
+		entries[i] = trimmedEntry{Name: name, SkipRange: w.SkipRange}
+		if _, err := semver.ParseRange(w.SkipRange); w.SkipRange != "" && err != nil {
+			return nil, advice.With(fmt.Errorf("build catalog: %s: skipRange %q: %w", b.source.Place(append(at, "skipRange")...), w.SkipRange, err),
+				`write a range, for example ">=1.0.0 <1.2.0"`)
+		}
+		for j, s := range w.Skips {
+			name, ok := r.find(s)
+			if !ok {
+				return nil, r.unknown(s, b, append(slices.Clone(at), "skips", j)...)
+			}
+			entries[i].Skips = append(entries[i].Skips, name)
+			skipped[name] = true
+		}
+		if w.Replaces != nil {
+			said[i] = true
+			if *w.Replaces != "" {
+				name, ok := r.find(*w.Replaces)
+				if !ok {
+					return nil, r.unknown(*w.Replaces, b, append(slices.Clone(at), "replaces")...)
+				}
+				entries[i].Replaces = name
+			}
+		}
+	}
+	for i := range entries {
+		for j := i - 1; j >= 0 && !said[i]; j-- {
+			if !skipped[entries[j].Name] {
+				entries[i].Replaces = entries[j].Name
+				break
+			}
+		}
+	}
+	return entries, nil
+}
+
+// mediaTypes are those that olm.package's icon may have, by the file's extension.
+var mediaTypes = map[string]string{".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
+
+func (b *builder) icon(file string) (*icon, error) {
+	if file == "" {
+		return nil, nil
+	}
+	media, ok := mediaTypes[strings.ToLower(filepath.Ext(file))]
+	if !ok {
+		return nil, advice.With(fmt.Errorf("build catalog: %s: icon %s is of no known kind", b.source.Place("icon"), file), "name a file that ends in .svg, .png, .jpg or .gif")
+	}
+	data, err := os.ReadFile(filepath.Join(b.dir, filepath.FromSlash(file)))
+	if err != nil {
+		return nil, fmt.Errorf("build catalog: %s: read icon: %w", b.source.Place("icon"), err)
+	}
+	return &icon{Data: data, MediaType: media}, nil
+}
+
+func (b *builder) deprecate(t template, r *releases) error {
+	if len(t.Deprecations) == 0 {
+		return nil
+	}
+	type reference struct {
+		Schema string `json:"schema"`
+		Name   string `json:"name,omitempty"`
+	}
+	type entry struct {
+		Reference reference `json:"reference"`
+		Message   string    `json:"message"`
+	}
+	var entries []entry
+	for i, raw := range t.Deprecations {
+		var w struct {
+			Bundle  string `json:"bundle"`
+			Channel string `json:"channel"`
+			Message string `json:"message"`
+		}
+		if err := b.known(raw, []string{"bundle", "channel", "message"}, "deprecations", i); err != nil {
+			return err
+		}
+		if err := b.decode(raw, &w, "deprecations", i); err != nil {
+			return err
+		}
+		e := entry{Reference: reference{Schema: SchemaPackage}, Message: w.Message}
+		switch {
+		case w.Message == "":
+			return advice.With(fmt.Errorf("build catalog: %s: the deprecation has no message", b.source.Place("deprecations", i)), "say in message what users should do instead")
+		case w.Bundle != "" && w.Channel != "":
+			return advice.With(fmt.Errorf("build catalog: %s: the deprecation names a bundle and a channel", b.source.Place("deprecations", i)), "write two deprecations")
+		case w.Bundle != "":
+			name, _ := r.find(w.Bundle)
+			if !r.has(name) {
+				return r.unknown(w.Bundle, b, "deprecations", i, "bundle")
+			}
+			e.Reference = reference{SchemaBundle, name}
+		case w.Channel != "":
+			if _, ok := t.Channels[w.Channel]; !ok {
+				return advice.With(fmt.Errorf("build catalog: %s: no channel is called %s", b.source.Place("deprecations", i, "channel"), w.Channel),
+					"choose one of %s", strings.Join(sortedKeys(t.Channels), ", "))
+			}
+			e.Reference = reference{SchemaChannel, w.Channel}
+		}
+		entries = append(entries, e)
+	}
+	return b.add(SchemaDeprecations, t.Package, "", struct {
+		Schema  string  `json:"schema"`
+		Package string  `json:"package"`
+		Entries []entry `json:"entries"`
+	}{SchemaDeprecations, t.Package, entries})
+}
+
+// basic renders opm's basic template: a list of documents, in which a bundle is named by its image alone.
+func (b *builder) basic() error {
+	var t struct {
+		Entries []json.RawMessage `json:"entries"`
+	}
+	if err := b.decode(b.source.JSON, &t); err != nil {
+		return err
+	}
+	for i, raw := range t.Entries {
+		var meta struct {
+			Schema, Package, Name, Image string
+			Properties                   []json.RawMessage
+		}
+		if err := b.decode(raw, &meta, "entries", i); err != nil {
+			return err
+		}
+		if meta.Schema != SchemaBundle {
+			if meta.Schema == SchemaPackage && meta.Package == "" {
+				meta.Package = meta.Name
+			}
+			at := b.source.Place("entries", i)
+			b.documents = append(b.documents, &Document{Schema: meta.Schema, Package: meta.Package, Name: meta.Name, JSON: raw, At: at, Source: document.New(raw, at)})
+			continue
+		}
+		if meta.Image == "" || meta.Package != "" || len(meta.Properties) > 0 {
+			return advice.With(fmt.Errorf("build catalog: %s: a bundle of a basic template has a schema and an image alone", b.source.Place("entries", i)),
+				"name the bundle's directory as image, and nothing else")
+		}
+		if _, err := b.render(meta.Image, "entries", i, "image"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// semver renders opm's semver template with opm's own code: it generates the channels, from the bundles' versions; the
+// bundles are ours.
+func (b *builder) semver(ctx context.Context, data []byte) error {
+	render := func(_ context.Context, ref string) (*declcfg.DeclarativeConfig, error) {
+		d, err := b.render(ref)
+		if err != nil {
+			return nil, err
+		}
+		properties := []property.Property{property.MustBuildPackage(d.Package, bundleVersion(d).String())}
+		return &declcfg.DeclarativeConfig{Bundles: []declcfg.Bundle{{
+			Schema: SchemaBundle, Name: d.Name, Package: d.Package, Image: ref, Properties: properties,
+		}}}, nil
+	}
+	out, err := (&semvertemplate.Factory{}).CreateTemplate(render).Render(ctx, bytes.NewReader(data))
+	if err != nil {
+		return fmt.Errorf("build catalog: %s: %w", b.source.At, err)
+	}
+	for _, p := range out.Packages {
+		if err := b.add(SchemaPackage, p.Name, p.Name, p); err != nil {
+			return err
+		}
+	}
+	for _, c := range out.Channels {
+		if err := b.add(SchemaChannel, c.Package, c.Name, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

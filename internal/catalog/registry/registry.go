@@ -1,0 +1,287 @@
+// Package registry serves a catalog over the registry's gRPC API, the one by which OLM reads catalogs
+// (operator-registry v1.74.0, pkg/api/registry.proto).
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+
+	"github.com/operator-framework/operator-registry/pkg/api"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+)
+
+// Serve answers on listener with the content of c until ctx ends. Calls in progress are then cut off.
+func Serve(ctx context.Context, listener net.Listener, c *catalog.Catalog) error {
+	server := grpc.NewServer()
+	api.RegisterRegistryServer(server, &registry{catalog: c})
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	reflection.Register(server)
+	stop := context.AfterFunc(ctx, server.Stop)
+	defer stop()
+	if err := server.Serve(listener); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("serve the catalog at %s: %w", listener.Addr(), err)
+	}
+	return nil
+}
+
+type registry struct {
+	api.UnimplementedRegistryServer
+	catalog *catalog.Catalog
+}
+
+// placed is a bundle as an entry of a channel.
+type placed struct {
+	pkg     *catalog.Package
+	channel *catalog.Channel
+	entry   *catalog.Entry
+	bundle  *catalog.Bundle
+}
+
+// each calls f for every entry of every channel whose bundle is there, until it returns an error.
+func (r *registry) each(f func(placed) error) error {
+	for _, p := range r.catalog.Packages {
+		for _, c := range p.Channels {
+			for i := range c.Entries {
+				b := p.Bundle(c.Entries[i].Name)
+				if b == nil {
+					continue
+				}
+				if err := f(placed{p, c, &c.Entries[i], b}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// find returns the first entry that fits.
+func (r *registry) find(fits func(placed) bool, what string, args ...any) (placed, error) {
+	var found placed
+	err := r.each(func(e placed) error {
+		if fits(e) {
+			found = e
+			return errFound
+		}
+		return nil
+	})
+	if err == nil {
+		return placed{}, status.Errorf(codes.NotFound, what, args...)
+	}
+	return found, nil
+}
+
+var errFound = errors.New("found")
+
+func (r *registry) ListPackages(_ *api.ListPackageRequest, stream api.Registry_ListPackagesServer) error {
+	for _, p := range r.catalog.Packages {
+		if err := stream.Send(&api.PackageName{Name: p.Name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *registry) GetPackage(_ context.Context, request *api.GetPackageRequest) (*api.Package, error) {
+	p := r.catalog.Find(request.GetName())
+	if p == nil {
+		return nil, status.Errorf(codes.NotFound, "the catalog has no package %q", request.GetName())
+	}
+	answer := &api.Package{Name: p.Name, DefaultChannelName: p.DefaultChannel, Deprecation: deprecation(p, catalog.SchemaPackage, "")}
+	for _, c := range p.Channels {
+		answer.Channels = append(answer.Channels, &api.Channel{Name: c.Name, CsvName: head(c), Deprecation: deprecation(p, catalog.SchemaChannel, c.Name)})
+	}
+	return answer, nil
+}
+
+// head returns the entry that no other replaces or skips; "" for a channel without one.
+func head(c *catalog.Channel) string {
+	superseded := map[string]bool{}
+	for _, e := range c.Entries {
+		superseded[e.Replaces] = true
+		for _, s := range e.Skips {
+			superseded[s] = true
+		}
+	}
+	for _, e := range c.Entries {
+		if !superseded[e.Name] {
+			return e.Name
+		}
+	}
+	return ""
+}
+
+func deprecation(p *catalog.Package, schema, name string) *api.Deprecation {
+	for _, d := range p.Deprecations {
+		if d.Schema == schema && d.Name == name {
+			return &api.Deprecation{Message: d.Message}
+		}
+	}
+	return nil
+}
+
+func (r *registry) GetBundle(_ context.Context, request *api.GetBundleRequest) (*api.Bundle, error) {
+	e, err := r.find(func(e placed) bool {
+		return e.pkg.Name == request.GetPkgName() && e.channel.Name == request.GetChannelName() && e.bundle.Name == request.GetCsvName()
+	}, "the catalog has no bundle %q in channel %q of package %q", request.GetCsvName(), request.GetChannelName(), request.GetPkgName())
+	if err != nil {
+		return nil, err
+	}
+	return e.message(true)
+}
+
+func (r *registry) GetBundleForChannel(_ context.Context, request *api.GetBundleInChannelRequest) (*api.Bundle, error) {
+	e, err := r.find(func(e placed) bool {
+		return e.pkg.Name == request.GetPkgName() && e.channel.Name == request.GetChannelName() && e.bundle.Name == head(e.channel)
+	}, "the catalog has no head of channel %q of package %q", request.GetChannelName(), request.GetPkgName())
+	if err != nil {
+		return nil, err
+	}
+	return e.message(true)
+}
+
+func (r *registry) ListBundles(_ *api.ListBundlesRequest, stream api.Registry_ListBundlesServer) error {
+	return r.each(func(e placed) error {
+		message, err := e.message(false)
+		if err != nil {
+			return err
+		}
+		return stream.Send(message)
+	})
+}
+
+func (e placed) supersedes(name string) bool {
+	return e.entry.Replaces == name || slices.Contains(e.entry.Skips, name)
+}
+
+func (r *registry) GetChannelEntriesThatReplace(request *api.GetAllReplacementsRequest, stream api.Registry_GetChannelEntriesThatReplaceServer) error {
+	return r.send(stream, func(e placed) bool { return e.supersedes(request.GetCsvName()) })
+}
+
+func (r *registry) GetBundleThatReplaces(_ context.Context, request *api.GetReplacementRequest) (*api.Bundle, error) {
+	e, err := r.find(func(e placed) bool {
+		return e.pkg.Name == request.GetPkgName() && e.channel.Name == request.GetChannelName() && e.supersedes(request.GetCsvName())
+	}, "nothing in channel %q of package %q replaces %q", request.GetChannelName(), request.GetPkgName(), request.GetCsvName())
+	if err != nil {
+		return nil, err
+	}
+	return e.message(true)
+}
+
+// entrySender is the stream of both calls that answer with channel entries.
+type entrySender interface {
+	Send(*api.ChannelEntry) error
+}
+
+func (r *registry) send(stream entrySender, fits func(placed) bool) error {
+	return r.each(func(e placed) error {
+		if !fits(e) {
+			return nil
+		}
+		return stream.Send(&api.ChannelEntry{PackageName: e.pkg.Name, ChannelName: e.channel.Name, BundleName: e.bundle.Name, Replaces: e.entry.Replaces})
+	})
+}
+
+func (e placed) provides(group, version, kind string) bool {
+	for _, gvk := range e.kinds(catalog.PropertyGVK) {
+		if gvk.Group == group && gvk.Version == version && gvk.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *registry) GetChannelEntriesThatProvide(request *api.GetAllProvidersRequest, stream api.Registry_GetChannelEntriesThatProvideServer) error {
+	return r.send(stream, func(e placed) bool {
+		return e.provides(request.GetGroup(), request.GetVersion(), request.GetKind())
+	})
+}
+
+func (r *registry) GetLatestChannelEntriesThatProvide(request *api.GetLatestProvidersRequest, stream api.Registry_GetLatestChannelEntriesThatProvideServer) error {
+	return r.send(stream, func(e placed) bool {
+		return e.bundle.Name == head(e.channel) && e.provides(request.GetGroup(), request.GetVersion(), request.GetKind())
+	})
+}
+
+func (r *registry) GetDefaultBundleThatProvides(_ context.Context, request *api.GetDefaultProviderRequest) (*api.Bundle, error) {
+	e, err := r.find(func(e placed) bool {
+		return e.channel.Name == e.pkg.DefaultChannel && e.bundle.Name == head(e.channel) && e.provides(request.GetGroup(), request.GetVersion(), request.GetKind())
+	}, "no default channel's head provides %s/%s %s", request.GetGroup(), request.GetVersion(), request.GetKind())
+	if err != nil {
+		return nil, err
+	}
+	return e.message(true)
+}
+
+func (e placed) kinds(property string) []*api.GroupVersionKind {
+	var kinds []*api.GroupVersionKind
+	for _, p := range e.bundle.Properties {
+		var gvk struct{ Group, Version, Kind string }
+		if p.Type == property && json.Unmarshal(p.Value, &gvk) == nil {
+			kinds = append(kinds, &api.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind})
+		}
+	}
+	return kinds
+}
+
+// message renders the bundle for the wire. A bundle that has an image is unpacked from there, so that its manifests are
+// left out unless they were asked for alone (operator-registry v1.74.0, pkg/cache/cache.go, SendBundles).
+func (e placed) message(manifests bool) (*api.Bundle, error) {
+	b := e.bundle
+	answer := &api.Bundle{
+		CsvName: b.Name, PackageName: e.pkg.Name, ChannelName: e.channel.Name, BundlePath: b.Image,
+		Version: b.Version.String(), Replaces: e.entry.Replaces, Skips: e.entry.Skips, SkipRange: e.entry.SkipRange,
+		ProvidedApis: e.kinds(catalog.PropertyGVK), RequiredApis: e.kinds(catalog.PropertyGVKRequired),
+		Deprecation: deprecation(e.pkg, catalog.SchemaBundle, b.Name),
+	}
+	for _, p := range b.Properties {
+		switch p.Type {
+		case catalog.PropertyObject, catalog.PropertyCSVMetadata:
+			continue // OLM copies properties into the CSV's annotations, which these would overfill
+		case catalog.PropertyGVKRequired:
+			answer.Dependencies = append(answer.Dependencies, &api.Dependency{Type: catalog.PropertyGVK, Value: string(p.Value)})
+		case catalog.PropertyPackageRequired:
+			var required struct {
+				PackageName  string `json:"packageName"`
+				VersionRange string `json:"versionRange"`
+			}
+			if err := json.Unmarshal(p.Value, &required); err != nil {
+				return nil, status.Errorf(codes.Internal, "bundle %s: property %s: %v", b.Name, p.Type, err)
+			}
+			value, err := json.Marshal(map[string]string{"packageName": required.PackageName, "version": required.VersionRange})
+			if err != nil {
+				return nil, err
+			}
+			answer.Dependencies = append(answer.Dependencies, &api.Dependency{Type: catalog.PropertyPackage, Value: string(value)})
+		}
+		answer.Properties = append(answer.Properties, &api.Property{Type: p.Type, Value: string(p.Value)})
+	}
+	if b.Image != "" && !manifests {
+		return answer, nil
+	}
+	objects, err := b.Objects()
+	if err != nil {
+		return nil, status.Errorf(codes.Internal, "bundle %s: %v", b.Name, err)
+	}
+	for _, object := range objects {
+		answer.Object = append(answer.Object, string(object))
+		var kind struct{ Kind string }
+		if json.Unmarshal(object, &kind) == nil && strings.EqualFold(kind.Kind, "ClusterServiceVersion") {
+			answer.CsvJson = string(object)
+		}
+	}
+	return answer, nil
+}
