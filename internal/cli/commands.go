@@ -5,6 +5,8 @@ import "github.com/spf13/cobra"
 // commands returns olmkit's commands; each group has a file of its own.
 func commands(s *session) []*cobra.Command {
 	return []*cobra.Command{
+		newBundle(s),
+		newSubscription(s),
 		newVersion(s),
 	}
 }

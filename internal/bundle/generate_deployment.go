@@ -1,0 +1,203 @@
+package bundle
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"go.yaml.in/yaml/v3"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/olmkit/olmkit/internal/advice"
+)
+
+// deployment is one of the operator's.
+type deployment struct {
+	Input
+	appsv1.Deployment
+	node     *yaml.Node
+	webhooks bool         // the CSV defines webhooks that it serves
+	served   []servedPort // Services of the manifests through which webhooks are called
+}
+
+type servedPort struct {
+	service string
+	port    int32
+	target  intstr.IntOrString
+}
+
+func newDeployment(input Input) (*deployment, error) {
+	d := &deployment{Input: input, node: nodeOfJSON(input.JSON)}
+	if err := input.decode(&d.Deployment); err != nil {
+		return nil, err
+	}
+	if d.Spec.Selector == nil || len(d.Spec.Template.Spec.Containers) == 0 {
+		return nil, input.errorf([]any{"spec"}, "it has no selector or no containers")
+	}
+	return d, nil
+}
+
+// Name returns the deployment's name.
+func (d *deployment) Name() string { return d.Input.Name }
+
+// account returns the name of the service account that the pods run as.
+func (d *deployment) account() string {
+	return cmp.Or(d.Spec.Template.Spec.ServiceAccountName, d.Spec.Template.Spec.DeprecatedServiceAccount, "default")
+}
+
+func (d *deployment) hasPort(name string) bool {
+	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == name })
+	})
+}
+
+// useOLMCertificate takes away the volumes of Secrets that hold the webhook's certificate elsewhere and that nothing makes
+// under OLM, which would keep the pod from starting. OLM adds volumes of its own at two places and replaces a mount that
+// is there, but not its volume; a certificate mounted somewhere else is pointed at OLM's Secret instead.
+func (d *deployment) useOLMCertificate(secrets map[string]bool) {
+	pod := field(d.node, "spec", "template", "spec")
+	volumes := field(pod, "volumes")
+	if volumes == nil {
+		return
+	}
+	gone := map[string]bool{}
+	for _, volume := range volumes.Content {
+		name, secret := textAt(volume, "name"), textAt(volume, "secret", "secretName")
+		if secret == "" {
+			continue
+		}
+		paths := mountPaths(pod, name)
+		atOLMs := slices.Contains(paths, certMountPath) || slices.Contains(paths, apiCertMountPath)
+		switch {
+		case atOLMs || secrets[secret] && len(paths) == 0:
+			gone[name] = true
+		case secrets[secret]:
+			set(volume, text(serviceFor(d.Name())+"-cert"), "secret", "secretName")
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	drop := func(list *yaml.Node) {
+		if list != nil {
+			list.Content = slices.DeleteFunc(list.Content, func(n *yaml.Node) bool { return gone[textAt(n, "name")] })
+		}
+	}
+	drop(volumes)
+	if len(volumes.Content) == 0 {
+		remove(pod, "volumes")
+	}
+	for _, list := range []string{"containers", "initContainers"} {
+		containers := field(pod, list)
+		if containers == nil {
+			continue
+		}
+		for _, container := range containers.Content {
+			if mounts := field(container, "volumeMounts"); mounts != nil {
+				drop(mounts)
+				if len(mounts.Content) == 0 {
+					remove(container, "volumeMounts")
+				}
+			}
+		}
+	}
+}
+
+// mountPaths returns where containers mount the volume.
+func mountPaths(pod *yaml.Node, volume string) []string {
+	var paths []string
+	for _, list := range []string{"containers", "initContainers"} {
+		containers := field(pod, list)
+		if containers == nil {
+			continue
+		}
+		for _, container := range containers.Content {
+			mounts := field(container, "volumeMounts")
+			if mounts == nil {
+				continue
+			}
+			for _, mount := range mounts.Content {
+				if textAt(mount, "name") == volume {
+					paths = append(paths, strings.TrimSuffix(textAt(mount, "mountPath"), "/"))
+				}
+			}
+		}
+	}
+	return paths
+}
+
+// installStrategy states the deployments in the CSV; their order is that of their names.
+func (g *generator) installStrategy() {
+	if len(g.deployments) == 0 {
+		if present := field(g.csv, "spec", "install", "spec", "deployments"); present == nil || len(present.Content) == 0 {
+			g.fail(advice.With(errors.New("the manifests hold no Deployment: there is nothing for OLM to install"),
+				"point --manifests at the operator's deployment too, for example at config/default or config/manifests"))
+		}
+		return
+	}
+	slices.SortFunc(g.deployments, func(a, b *deployment) int { return cmp.Compare(a.Name(), b.Name()) })
+	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+	for _, d := range g.deployments {
+		entry := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		set(entry, text(d.Name()), "name")
+		if labels := field(d.node, "metadata", "labels"); labels != nil && len(labels.Content) > 0 {
+			set(entry, labels, "label")
+		}
+		spec := field(d.node, "spec")
+		remove(spec, "template", "metadata", "creationTimestamp")
+		set(entry, spec, "spec")
+		list.Content = append(list.Content, entry)
+	}
+	set(g.csv, list, "spec", "install", "spec", "deployments")
+	set(g.csv, text(v1alpha1.InstallStrategyNameDeployment), "spec", "install", "strategy")
+}
+
+// relatedImages lists every image that the deployments run, or name in a RELATED_IMAGE_ variable for the operator to run,
+// so that mirrors of the catalog are complete. What the base lists stays.
+func (g *generator) relatedImages() {
+	const prefix = "RELATED_IMAGE_"
+	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+	if base := field(g.csv, "spec", "relatedImages"); base != nil {
+		list.Content = base.Content
+	}
+	names, images := map[string]bool{}, map[string]bool{}
+	for _, n := range list.Content {
+		names[textAt(n, "name")] = true
+		images[textAt(n, "image")] = true
+	}
+	add := func(name, image string) {
+		if image == "" || images[image] {
+			return
+		}
+		if names[name] {
+			_, hash, found := strings.Cut(image, "@sha256:")
+			if !found {
+				hash = strings.NewReplacer("/", "-", ":", "-", ".", "-").Replace(image)
+			}
+			name += "-" + hash
+		}
+		names[name], images[image] = true, true
+		list.Content = append(list.Content, nodeOf(v1alpha1.RelatedImage{Name: name, Image: image}))
+	}
+	for _, d := range g.deployments {
+		pod := d.Spec.Template.Spec
+		containers := slices.Concat(pod.Containers, pod.InitContainers)
+		for _, c := range containers {
+			for _, env := range c.Env {
+				if strings.HasPrefix(env.Name, prefix) {
+					add(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(env.Name, prefix), "_", "-")), env.Value)
+				}
+			}
+		}
+		for _, c := range containers {
+			add(c.Name, c.Image)
+		}
+	}
+	if len(list.Content) > 0 {
+		set(g.csv, list, "spec", "relatedImages")
+	}
+}

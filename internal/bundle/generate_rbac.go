@@ -1,0 +1,198 @@
+package bundle
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/olmkit/olmkit/internal/advice"
+)
+
+// grants are rules by service account, as they are written.
+type grants map[string][]json.RawMessage
+
+func (g grants) add(account string, rules []json.RawMessage) {
+	for _, rule := range rules {
+		if !slices.ContainsFunc(g[account], func(other json.RawMessage) bool { return string(other) == string(rule) }) {
+			g[account] = append(g[account], rule)
+		}
+	}
+}
+
+func (g grants) node() *yaml.Node {
+	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+	for _, account := range slices.Sorted(maps.Keys(g)) {
+		rules := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		for _, rule := range g[account] {
+			rules.Content = append(rules.Content, nodeOfJSON(rule))
+		}
+		list.Content = append(list.Content, &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{
+			text("rules"), rules, text("serviceAccountName"), text(account),
+		}})
+	}
+	return list
+}
+
+// binding is a RoleBinding or a ClusterRoleBinding; the latter has no namespace.
+type binding struct {
+	Input
+	RoleRef  rbacv1.RoleRef   `json:"roleRef"`
+	Subjects []rbacv1.Subject `json:"subjects"`
+}
+
+// permissions turns what the bindings give the operator's service accounts into the CSV's permissions (RoleBindings,
+// also those of a ClusterRole) and clusterPermissions (ClusterRoleBindings). OLM makes accounts, roles and bindings from
+// them, in the namespace it installs to; a ClusterRoleBinding in the bundle could not name that namespace. Roles that no
+// such binding uses, such as editor and viewer roles for users, are shipped.
+func (g *generator) permissions() {
+	operator := map[string]bool{}   // names of service accounts
+	namespaces := map[string]bool{} // where they are
+	for _, d := range g.deployments {
+		operator[d.account()] = true
+		namespaces[d.Input.Namespace] = true
+	}
+	for _, account := range g.accounts {
+		operator[account.Name] = true
+		namespaces[account.Namespace] = true
+	}
+
+	namespaced, clusterWide := grants{}, grants{}
+	granted := map[string]bool{} // roles that became permissions
+	bound := map[string]bool{}   // roles that a shipped binding needs
+	for _, input := range g.bindings {
+		b := binding{Input: input}
+		if err := input.decode(&b); err != nil {
+			g.fail(err)
+			continue
+		}
+		var mine, others []rbacv1.Subject
+		for _, s := range b.Subjects {
+			if s.Kind == rbacv1.ServiceAccountKind && operator[s.Name] && (s.Namespace == "" || namespaces[s.Namespace] || namespaces[""]) {
+				mine = append(mine, s)
+			} else {
+				others = append(others, s)
+			}
+		}
+		if len(mine) > 0 && g.madeByOLM(b) {
+			g.note("%s: left out, OLM binds %s itself for a deployment with webhooks", b.ID(), b.RoleRef.Name)
+			continue
+		}
+		role := g.role(b)
+		if len(others) > 0 || len(b.Subjects) == 0 {
+			g.shipPlain(input)
+			if role != nil {
+				bound[role.ID()] = true
+			}
+		}
+		if len(mine) == 0 {
+			continue
+		}
+		if role == nil {
+			g.fail(advice.With(b.errorf([]any{"roleRef"}, "it binds %s %s, which is not among the manifests, so that its rules can't be stated in the CSV", b.RoleRef.Kind, b.RoleRef.Name),
+				"add the role to the manifests, or bind one of your own with the rules that the operator needs"))
+			continue
+		}
+		if b.Kind == "RoleBinding" && len(g.deployments) > 0 && b.Namespace != "" && !namespaces[b.Namespace] && !namespaces[""] {
+			g.fail(advice.With(b.errorf([]any{"metadata", "namespace"}, "it grants rights in namespace %s, and a CSV can only grant them where the operator is installed", b.Namespace),
+				"grant them with a ClusterRoleBinding, or leave it out with --skip-kind RoleBinding"))
+			continue
+		}
+		rules, err := rulesOf(*role)
+		if err != nil {
+			g.fail(err)
+			continue
+		}
+		granted[role.ID()] = true
+		for _, s := range mine {
+			if b.Kind == "ClusterRoleBinding" {
+				clusterWide.add(s.Name, rules)
+			} else {
+				namespaced.add(s.Name, rules)
+			}
+		}
+	}
+	for _, role := range g.roles {
+		if !granted[role.ID()] || bound[role.ID()] {
+			g.shipPlain(role)
+		}
+	}
+	for _, account := range g.accounts {
+		if len(namespaced[account.Name])+len(clusterWide[account.Name]) == 0 {
+			// OLM creates only the accounts that permissions name, so this one must come along.
+			g.shipPlain(account)
+			continue
+		}
+		if lost := g.accountExtras(account); lost != "" {
+			g.note("%s: OLM creates the service accounts of permissions itself, without %s", account.ID(), lost)
+		}
+	}
+	if len(g.deployments) == 0 && len(namespaced)+len(clusterWide) == 0 {
+		return // the base's own permissions stay
+	}
+	for key, list := range map[string]grants{"permissions": namespaced, "clusterPermissions": clusterWide} {
+		if len(list) == 0 {
+			remove(g.csv, "spec", "install", "spec", key)
+			continue
+		}
+		set(g.csv, list.node(), "spec", "install", "spec", key)
+	}
+}
+
+// madeByOLM reports whether the binding is one of the two that OLM makes for every deployment with webhooks or API
+// services (operator-lifecycle-manager v0.46.0, pkg/controller/install/certresources.go).
+func (g *generator) madeByOLM(b binding) bool {
+	if len(g.defined) == 0 {
+		return false
+	}
+	return b.Kind == "ClusterRoleBinding" && b.RoleRef.Name == "system:auth-delegator" ||
+		b.Kind == "RoleBinding" && b.Namespace == "kube-system" && b.RoleRef.Name == "extension-apiserver-authentication-reader"
+}
+
+// role returns the role that the binding names, or nil.
+func (g *generator) role(b binding) *Input {
+	for i, role := range g.roles {
+		if role.Kind == b.RoleRef.Kind && role.Name == b.RoleRef.Name && (role.Kind == "ClusterRole" || role.Namespace == b.Namespace) {
+			return &g.roles[i]
+		}
+	}
+	return nil
+}
+
+func rulesOf(role Input) ([]json.RawMessage, error) {
+	var content struct {
+		Rules           []json.RawMessage `json:"rules"`
+		AggregationRule json.RawMessage   `json:"aggregationRule"`
+	}
+	if err := role.decode(&content); err != nil {
+		return nil, err
+	}
+	if len(content.AggregationRule) > 0 && string(content.AggregationRule) != "null" {
+		return nil, advice.With(role.errorf([]any{"aggregationRule"}, "the rules of an aggregated role are known to a cluster only, and can't be stated in the CSV"),
+			"write the rules out")
+	}
+	return content.Rules, nil
+}
+
+// accountExtras names what of the service account OLM's own would not have.
+func (g *generator) accountExtras(account Input) string {
+	var content struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+		ImagePullSecrets []json.RawMessage `json:"imagePullSecrets"`
+		Secrets          []json.RawMessage `json:"secrets"`
+	}
+	if err := account.decode(&content); err != nil {
+		g.fail(err)
+	}
+	switch {
+	case len(content.ImagePullSecrets)+len(content.Secrets) > 0:
+		return "its secrets"
+	case len(content.Metadata.Annotations) > 0:
+		return "its annotations"
+	}
+	return ""
+}

@@ -1,0 +1,366 @@
+package bundle
+
+import (
+	"bytes"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/blang/semver/v4"
+	"github.com/google/go-cmp/cmp"
+	apimanifests "github.com/operator-framework/api/pkg/manifests"
+	"github.com/operator-framework/api/pkg/validation"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/olmkit/olmkit/internal/advice"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func cafe() Options {
+	return Options{
+		Version:    semver.MustParse("1.2.0"),
+		Channels:   []string{"stable", "alpha"},
+		Replaces:   "cafe-operator.v1.1.0",
+		Skips:      []string{"cafe-operator.v1.1.1"},
+		SkipRange:  ">=1.0.0 <1.2.0",
+		Conversion: ConversionKeep,
+	}
+}
+
+func load(t *testing.T, source string) []Input {
+	t.Helper()
+	inputs, err := Inputs(source, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inputs
+}
+
+func generate(t *testing.T, inputs []Input, o Options) *Generated {
+	t.Helper()
+	made, err := Generate(inputs, nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// TestGenerateCafe pins, byte by byte, what is made of a project in kubebuilder's layout that has everything OLM makes
+// itself: webhooks with cert-manager, conversion, a namespace, bindings.
+func TestGenerateCafe(t *testing.T) {
+	made := generate(t, load(t, "testdata/cafe/config/manifests"), cafe())
+	golden := "testdata/cafe/bundle"
+	if *update {
+		if err := os.RemoveAll(golden); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := made.Write(golden); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile("testdata/cafe/notes.txt", []byte(strings.Join(made.Notes, "\n")+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := filesBelow(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(asText(want), asText(made.Files)); diff != "" {
+		t.Errorf("bundle (-want +got):\n%s", diff)
+	}
+	notes, err := os.ReadFile("testdata/cafe/notes.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(notes), strings.Join(made.Notes, "\n")+"\n"); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
+// TestGenerateValid shows that OLM's own validators have nothing against the result.
+func TestGenerateValid(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "bundle")
+	if _, err := generate(t, load(t, "testdata/cafe/config/manifests"), cafe()).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	b, err := apimanifests.GetBundleFromDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, result := range validation.DefaultBundleValidators.Validate(b.ObjectsToValidate()...) {
+		for _, e := range result.Errors {
+			t.Errorf("%s: %s", result.Name, e.Error())
+		}
+	}
+}
+
+func asText(files map[string][]byte) map[string]string {
+	out := map[string]string{}
+	for name, data := range files {
+		out[name] = string(data)
+	}
+	return out
+}
+
+// TestGenerateSources shows that it does not matter in which form the manifests come.
+func TestGenerateSources(t *testing.T) {
+	inputs := load(t, "testdata/cafe/config/manifests")
+	want := generate(t, inputs, cafe())
+	dir := t.TempDir()
+	var stream bytes.Buffer
+	for i, input := range inputs {
+		data := encode(nodeOfJSON(input.JSON))
+		if input.Kind == KindCSV {
+			data = encode(input.node())
+		}
+		stream.WriteString("---\n")
+		stream.Write(data)
+		name := filepath.Join(dir, string(rune('a'+i/26))+string(rune('a'+i%26)))
+		if i%2 == 1 {
+			name = filepath.Join(name, "deeper")
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(name+".yaml", data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "all.yaml")
+	if err := os.WriteFile(file, stream.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	list := []byte(`{"apiVersion": "v1", "kind": "List", "items": [`)
+	for i, input := range inputs {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, input.JSON...)
+	}
+	list = append(list, "]}"...)
+	for name, read := range map[string]func() ([]Input, error){
+		"a file":      func() ([]Input, error) { return Inputs(file, nil) },
+		"a directory": func() ([]Input, error) { return Inputs(dir, nil) },
+		"stdin":       func() ([]Input, error) { return Inputs("-", bytes.NewReader(stream.Bytes())) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, err := read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(asText(want.Files), asText(generate(t, found, cafe()).Files)); diff != "" {
+				t.Errorf("bundle (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("a List", func(t *testing.T) {
+		found, err := Inputs("-", bytes.NewReader(list))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := generate(t, found, cafe())
+		// Comments have no place in JSON, nor the base's order of quotes: compare the objects.
+		if !maps.EqualFunc(want.Files, got.Files, func(a, b []byte) bool { return sameYAML(t, a, b) }) {
+			t.Error("the bundle made of a List differs")
+		}
+	})
+}
+
+func sameYAML(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	if bytes.HasPrefix(a, []byte("FROM ")) {
+		return bytes.Equal(a, b)
+	}
+	var x, y any
+	if err := yaml.Unmarshal(a, &x); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(b, &y); err != nil {
+		t.Fatal(err)
+	}
+	return cmp.Equal(x, y)
+}
+
+func TestGenerateStripsConversion(t *testing.T) {
+	o := cafe()
+	o.Conversion = ConversionStrip
+	made := generate(t, load(t, "testdata/cafe/config/manifests"), o)
+	crd := string(made.Files["manifests/cafe.example.com_coffees.yaml"])
+	if strings.Contains(crd, "conversion") {
+		t.Errorf("the CRD still has its conversion:\n%s", crd)
+	}
+	if csv := string(made.Files["manifests/cafe-operator.clusterserviceversion.yaml"]); !strings.Contains(csv, "ConversionWebhook") {
+		t.Error("the CSV defines no conversion webhook")
+	}
+}
+
+// TestGenerateRefuses shows each thing that would come to grief under OLM, by what is changed in the manifests.
+func TestGenerateRefuses(t *testing.T) {
+	read := func(old, new string) func(t *testing.T) []Input {
+		return func(t *testing.T) []Input {
+			t.Helper()
+			var stream bytes.Buffer
+			for _, input := range load(t, "testdata/cafe/config/manifests") {
+				stream.WriteString("---\n")
+				stream.Write(encode(nodeOfJSON(input.JSON)))
+			}
+			changed := strings.Replace(stream.String(), old, new, 1)
+			if changed == stream.String() {
+				t.Fatalf("the manifests do not hold %q", old)
+			}
+			inputs, err := Inputs("-", strings.NewReader(changed))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return inputs
+		}
+	}
+	add := func(object string) func(t *testing.T) []Input {
+		return read("---\n", object+"---\n")
+	}
+	same := func(t *testing.T) []Input { return load(t, "testdata/cafe/config/manifests") }
+	for name, test := range map[string]struct {
+		inputs  func(t *testing.T) []Input
+		options func(*Options)
+		want    string
+	}{
+		"a kind that OLM does not accept": {
+			inputs: add("apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\n"),
+			want:   "OLM does not accept apps/v1 DaemonSet in a bundle",
+		},
+		"a PodMonitor, which opm accepts and OLM does not": {
+			inputs: add("apiVersion: monitoring.coreos.com/v1\nkind: PodMonitor\nmetadata: {name: p}\n"),
+			want:   "OLM does not accept monitoring.coreos.com/v1 PodMonitor in a bundle",
+		},
+		"a webhook whose Service is missing":                       {inputs: read("name: cafe-webhook-service\n  namespace", "name: other\n  namespace"), want: "there is no Service cafe-webhook-service among the manifests"},
+		"a Service that selects no deployment":                     {inputs: read("    targetPort: 9443\n  selector:\n    control-plane: controller-manager", "    targetPort: 9443\n  selector:\n    control-plane: nobody"), want: "selects 0 of the deployments"},
+		"a Service whose target nobody calls so":                   {inputs: read("targetPort: 9443", "targetPort: https"), want: `has a port called "https"`},
+		"a webhook without a Service":                              {inputs: read("- name: coffee.kb.io\n  admissionReviewVersions:\n  - v1\n  clientConfig:\n    service:", "- name: coffee.kb.io\n  admissionReviewVersions:\n  - v1\n  clientConfig:\n    url: https://example.com\n    was:"), want: "is not called through a Service"},
+		"a webhook for all groups":                                 {inputs: read("rules:\n  - apiGroups:\n    - cafe.example.com", "rules:\n  - apiGroups:\n    - '*'"), want: "asks for all API groups"},
+		"conversion where others than AllNamespaces are supported": {inputs: read("- type: OwnNamespace\n    supported: false", "- type: OwnNamespace\n    supported: true"), want: "OLM installs a conversion webhook only where AllNamespaces is the one supported mode"},
+		"conversion with preserveUnknownFields":                    {inputs: read("  scope: Namespaced", "  preserveUnknownFields: true\n  scope: Namespaced"), want: "preserveUnknownFields"},
+		"a binding of a role that is not there":                    {inputs: read("name: system:auth-delegator", "name: view"), want: "binds ClusterRole view, which is not among the manifests"},
+		"an object twice":                                          {inputs: add("apiVersion: v1\nkind: Namespace\nmetadata: {name: cafe-system}\n"), want: "the manifests hold it twice"},
+		"no deployment": {inputs: func(t *testing.T) []Input {
+			return slices.DeleteFunc(same(t), func(i Input) bool { return i.Kind == "Deployment" })
+		}, want: "the manifests hold no Deployment"},
+		"no name": {inputs: func(t *testing.T) []Input {
+			return slices.DeleteFunc(same(t), func(i Input) bool { return i.Kind == KindCSV })
+		}, want: "the package has no name"},
+		"a bundle that replaces itself":           {inputs: same, options: func(o *Options) { o.Replaces = "cafe-operator.v1.2.0" }, want: "cannot replace or skip itself"},
+		"a skipRange that is none":                {inputs: same, options: func(o *Options) { o.SkipRange = "until tomorrow" }, want: `skipRange "until tomorrow"`},
+		"a skipRange over the own version":        {inputs: same, options: func(o *Options) { o.SkipRange = ">=1.0.0" }, want: "covers the bundle's own version 1.2.0"},
+		"alm-examples that are no JSON":           {inputs: read("capabilities: Seamless Upgrades", "alm-examples: nothing"), want: "not a JSON list"},
+		"a CRD of an API that is gone":            {inputs: read("apiVersion: apiextensions.k8s.io/v1\n", "apiVersion: apiextensions.k8s.io/v1beta1\n"), want: "not served since Kubernetes 1.22"},
+		"a certificate that is not for a webhook": {inputs: read("cafe-webhook-service.cafe-system.svc", "cafe-metrics.cafe-system.svc"), want: "OLM does not accept cert-manager.io/v1 Certificate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := cafe()
+			if test.options != nil {
+				test.options(&o)
+			}
+			_, err := Generate(test.inputs(t), nil, o)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("got %v, want an error with %q", err, test.want)
+			}
+			if advice.Of(err) == "" && !strings.Contains(test.want, "twice") {
+				t.Errorf("no cure for: %v", err)
+			}
+		})
+	}
+}
+
+// TestGenerateSkipKind shows that a kind is left out when that is asked for.
+func TestGenerateSkipKind(t *testing.T) {
+	inputs, err := Inputs("-", strings.NewReader("apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := cafe()
+	o.SkipKinds = []string{"DaemonSet"}
+	made := generate(t, append(inputs, load(t, "testdata/cafe/config/manifests")...), o)
+	if !slices.Contains(made.Notes, "DaemonSet/agent: left out, as --skip-kind says") {
+		t.Errorf("no note says so: %q", made.Notes)
+	}
+}
+
+// TestWrite shows that a bundle is replaced as a whole, that what is not the generator's stays, and that the same bundle
+// again touches nothing.
+func TestWrite(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "bundle")
+	made := generate(t, load(t, "testdata/cafe/config/manifests"), cafe())
+	write := func(want bool) {
+		t.Helper()
+		changed, err := made.Write(dir)
+		if err != nil || changed != want {
+			t.Fatalf("changed %t, error %v; want changed %t", changed, err, want)
+		}
+	}
+	put := func(name, content string) {
+		t.Helper()
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(true)
+	before, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(false)
+	if after, err := os.Stat(dir); err != nil || !os.SameFile(before, after) {
+		t.Errorf("an unchanged bundle was written anew (%v)", err)
+	}
+	put("manifests/stale.yaml", "kind: ConfigMap\n")
+	put("metadata/dependencies.yaml", "dependencies: []\n")
+	put("metadata/annotations.yaml", "# ours\nannotations:\n  com.example.versions: v4.12 # for the certified hub\n  "+AnnotationPackage+": old\n")
+	write(true)
+	files, err := filesBelow(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files["manifests/stale.yaml"] != nil || files["metadata/dependencies.yaml"] == nil {
+		t.Errorf("files: %v", slices.Sorted(maps.Keys(files)))
+	}
+	annotations := string(files["metadata/annotations.yaml"])
+	for _, want := range []string{"# ours\n", "  com.example.versions: v4.12 # for the certified hub\n", "  " + AnnotationPackage + ": cafe-operator\n", AnnotationChannels + ": stable,alpha\n"} {
+		if !strings.Contains(annotations, want) {
+			t.Errorf("annotations.yaml lacks %q:\n%s", want, annotations)
+		}
+	}
+	write(false)
+	if entries, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(entries) != 1 {
+		t.Errorf("left beside the bundle: %v (%v)", entries, err)
+	}
+}
+
+func TestWriteRefusesWhatIsNoBundle(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte("package main\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := generate(t, load(t, "testdata/cafe/config/manifests"), cafe()).Write(dir)
+	if err == nil || !strings.Contains(err.Error(), "holds no bundle") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDisplayName(t *testing.T) {
+	for name, want := range map[string]string{
+		"memcached-operator": "Memcached Operator", "Memcached": "Memcached", "RedisCluster": "Redis Cluster",
+		"HTTPRoute": "HTTP Route", "etcd": "Etcd", "K8sCluster": "K8s Cluster",
+	} {
+		if got := displayName(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package bundle
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/olmkit/olmkit/internal/advice"
+)
+
+// Write puts the bundle at dir, all of it or nothing: what is in manifests/ now is replaced, anything else in dir stays,
+// and so do annotations in metadata/annotations.yaml that are not the bundle's own. It reports whether anything changed;
+// a bundle that is already there is not touched.
+func (g *Generated) Write(dir string) (changed bool, err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return false, fmt.Errorf("write the bundle: %w", err)
+	}
+	present, err := filesBelow(dir)
+	if err != nil {
+		return false, fmt.Errorf("write the bundle: read what is at %s: %w", dir, err)
+	}
+	if len(present) > 0 && !Is(dir) {
+		return false, advice.With(fmt.Errorf("write the bundle: %s is not empty and holds no bundle", dir), "name a new directory with --into")
+	}
+	wanted := maps.Clone(present)
+	maps.DeleteFunc(wanted, func(name string, _ []byte) bool { return strings.HasPrefix(name, "manifests/") })
+	maps.Copy(wanted, g.Files)
+	const annotations = "metadata/annotations.yaml"
+	if old := present[annotations]; old != nil {
+		if wanted[annotations], err = mergeAnnotations(old, g.Files[annotations]); err != nil {
+			return false, advice.With(fmt.Errorf("write the bundle: read %s: %w", filepath.Join(dir, annotations), err), "mend or delete the file")
+		}
+	}
+	if maps.EqualFunc(present, wanted, bytes.Equal) {
+		return false, nil
+	}
+	if err := replaceDir(dir, wanted); err != nil {
+		return false, fmt.Errorf("write the bundle: %w", err)
+	}
+	return true, nil
+}
+
+// filesBelow returns the content of all files below dir by their path in it; none if dir does not exist.
+func filesBelow(dir string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && name == dir {
+			return fs.SkipAll
+		}
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		if !entry.Type().IsRegular() {
+			return fmt.Errorf("%s is no plain file", name)
+		}
+		relative, err := filepath.Rel(dir, name)
+		if err != nil {
+			return err
+		}
+		files[filepath.ToSlash(relative)], err = os.ReadFile(name)
+		return err
+	})
+	return files, err
+}
+
+// mergeAnnotations returns old with the annotations of made set in it.
+func mergeAnnotations(old, made []byte) ([]byte, error) {
+	var into, from yaml.Node
+	if err := yaml.Unmarshal(old, &into); err != nil {
+		return nil, err
+	}
+	if err := yaml.Unmarshal(made, &from); err != nil {
+		return nil, err
+	}
+	if len(into.Content) == 0 || into.Content[0].Kind != yaml.MappingNode {
+		return made, nil
+	}
+	list := field(into.Content[0], "annotations")
+	if list == nil || list.Kind != yaml.MappingNode {
+		return made, nil
+	}
+	ours := field(from.Content[0], "annotations")
+	for i := 0; i+1 < len(ours.Content); i += 2 {
+		key, value := ours.Content[i], ours.Content[i+1]
+		if at := keyIndex(list, key.Value); at < 0 {
+			list.Content = append(list.Content, key, value)
+		} else if list.Content[at+1].Value != value.Value {
+			list.Content[at+1].Value = value.Value
+		}
+	}
+	return encode(into.Content[0]), nil
+}
+
+// replaceDir writes files to a new directory beside dir, and then puts it in dir's place.
+func replaceDir(dir string, files map[string][]byte) (err error) {
+	parent := filepath.Dir(dir)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	stage, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(stage)) }()
+	fresh, old := filepath.Join(stage, "new"), filepath.Join(stage, "old")
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := os.MkdirAll(filepath.Join(fresh, filepath.FromSlash(path.Dir(name))), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(fresh, filepath.FromSlash(name)), files[name], 0o644); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(fresh, dir); err != nil {
+		if back := os.Rename(old, dir); back != nil && !errors.Is(back, fs.ErrNotExist) {
+			err = errors.Join(err, back)
+		}
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/blang/semver/v4"
+	"github.com/spf13/cobra"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/catalog"
+)
+
+func newBundle(s *session) *cobra.Command {
+	return group("bundle", "Make and check bundles", newBundleGenerate(s))
+}
+
+// bundleFlags are the flags of 'bundle generate'.
+type bundleFlags struct {
+	bundle.Options
+	version, manifests, base, catalog, conversion, into string
+}
+
+func newBundleGenerate(s *session) *cobra.Command {
+	f := &bundleFlags{}
+	c := &cobra.Command{
+		Use:   "generate --version V --into DIR",
+		Short: "Make a bundle out of an operator's manifests",
+		Long: `Make a bundle out of an operator's manifests: the CSV, the CRDs and what else OLM installs, and the metadata.
+
+The manifests are a kustomize directory (built here, no kustomize needed), a directory of YAML files, a file, or - for
+standard input. A ClusterServiceVersion among them, or named with --base, is what the CSV grows from: its hand-written
+parts and comments stay. Samples, that is objects of the operator's own kinds, become alm-examples.
+
+OLM makes some things itself, which are left out and stated in the CSV instead: the namespace, service accounts, roles and
+bindings of the operator, webhook configurations, their Services and certificates, and the CA in CRDs. A kind that OLM does
+not accept in a bundle is an error, unless --skip-kind names it.
+
+Running it again changes nothing. A createdAt annotation is written only if SOURCE_DATE_EPOCH is set.`,
+		Example: `  olmkit bundle generate --version 1.2.0 --replaces my-operator.v1.1.0 --channels stable --into bundle/1.2.0
+  kustomize build config/manifests | olmkit bundle generate --manifests - --version 1.2.0 --into bundle/1.2.0`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), s) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.version, "version", "", "version of the release, without a v")
+	flags.StringVar(&f.Package, "package", "", "name of the package (default: from the base CSV's name)")
+	flags.StringSliceVar(&f.Channels, "channels", nil, "channels of the bundle (default alpha)")
+	flags.StringVar(&f.DefaultChannel, "default-channel", "", "default channel of the package (default: the first of --channels)")
+	flags.StringVar(&f.Replaces, "replaces", "", "name of the CSV that this one replaces; auto: the head of the channel in --catalog")
+	flags.StringArrayVar(&f.Skips, "skips", nil, "name of a CSV that this one skips (repeatable)")
+	flags.StringVar(&f.SkipRange, "skip-range", "", "versions that are updated to this one at once, for example '>=1.0.0 <1.2.0'")
+	flags.StringVar(&f.MinKubeVersion, "min-kube-version", "", "lowest version of Kubernetes that the operator runs on")
+	flags.StringVar(&f.manifests, "manifests", "config/manifests", "kustomize directory, directory, file, or - for standard input")
+	flags.StringVar(&f.base, "base", "", "file with the CSV to build on (default: the one among the manifests)")
+	flags.StringVar(&f.catalog, "catalog", "", "file-based catalog that --replaces auto looks into")
+	flags.StringArrayVar(&f.SkipKinds, "skip-kind", nil, "kind to leave out of the bundle (repeatable)")
+	flags.StringVar(&f.conversion, "crd-conversion", string(bundle.ConversionKeep), "what becomes of spec.conversion in CRDs: keep (until OLM has put its CA in, requests that need conversion are refused) or strip (until then, objects are stored unconverted)")
+	flags.StringVar(&f.into, "into", "", "directory to write to")
+	for _, name := range []string{"version", "into"} {
+		if err := c.MarkFlagRequired(name); err != nil {
+			panic(err)
+		}
+	}
+	return c
+}
+
+func (f *bundleFlags) run(ctx context.Context, s *session) error {
+	o := f.Options
+	var err error
+	if o.Version, err = semver.Parse(f.version); err != nil {
+		return advice.With(usagef("--version %s: %w", f.version, err), "write it as 1.2.3 or 1.2.3-rc.1, without a v")
+	}
+	o.Conversion = bundle.Conversion(f.conversion)
+	if o.Conversion != bundle.ConversionKeep && o.Conversion != bundle.ConversionStrip {
+		return usagef("--crd-conversion %s: it is keep or strip", f.conversion)
+	}
+	if o.Created, err = sourceDate(); err != nil {
+		return err
+	}
+	inputs, err := bundle.Inputs(f.manifests, s.In)
+	if err != nil {
+		return err
+	}
+	var base *bundle.Input
+	if f.base != "" {
+		found, err := bundle.Inputs(f.base, s.In)
+		if err != nil {
+			return err
+		}
+		if len(found) != 1 || found[0].Kind != bundle.KindCSV {
+			return advice.With(fmt.Errorf("%s does not hold one ClusterServiceVersion", f.base), "name a file with nothing but the base CSV")
+		}
+		base = &found[0]
+	}
+	if o.Replaces == "auto" {
+		if o.Replaces, err = f.predecessor(ctx, s, o, inputs, base); err != nil {
+			return err
+		}
+	}
+	made, err := bundle.Generate(inputs, base, o)
+	if err != nil {
+		return err
+	}
+	changed, err := made.Write(f.into)
+	if err != nil {
+		return err
+	}
+	p := s.progress()
+	for _, note := range made.Notes {
+		p.Say("note: %s", note)
+	}
+	if !changed {
+		p.Say("%s is up to date with %s", f.into, made.Name)
+		return nil
+	}
+	p.Say("%s holds %s", f.into, made.Name)
+	return nil
+}
+
+// predecessor returns the name of the CSV at the head of the channel, or, when this very release is there already, of the
+// one that it replaces there.
+func (f *bundleFlags) predecessor(ctx context.Context, s *session, o bundle.Options, inputs []bundle.Input, base *bundle.Input) (string, error) {
+	if f.catalog == "" {
+		return "", advice.With(usagef("--replaces auto: it is not known which catalog to look into"), "name it with --catalog")
+	}
+	c, err := catalog.Load(ctx, s.In, f.catalog)
+	if err != nil {
+		return "", err
+	}
+	if err := c.Err(); err != nil {
+		return "", err
+	}
+	name := bundle.PackageOf(o, inputs, base)
+	p := c.Find(name)
+	if p == nil {
+		return "", nil // the first release of the package
+	}
+	channel := o.DefaultChannel
+	if len(o.Channels) > 0 && channel == "" {
+		channel = o.Channels[0]
+	}
+	if channel == "" {
+		channel = p.DefaultChannel
+	}
+	found := p.Channel(channel)
+	if found == nil {
+		return "", nil // the first release of the channel
+	}
+	if e := found.Entry(name + ".v" + o.Version.String()); e != nil {
+		return e.Replaces, nil
+	}
+	return head(found)
+}
+
+// sourceDate returns SOURCE_DATE_EPOCH (https://reproducible-builds.org/specs/source-date-epoch/) as RFC 3339, or "".
+func sourceDate() (string, error) {
+	value := strings.TrimSpace(os.Getenv("SOURCE_DATE_EPOCH"))
+	if value == "" {
+		return "", nil
+	}
+	seconds, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || seconds < 0 {
+		return "", advice.With(fmt.Errorf("SOURCE_DATE_EPOCH %q is not a number of seconds", value), "unset it, or set it to 'git log -1 --format=%%ct'")
+	}
+	return time.Unix(seconds, 0).UTC().Format(time.RFC3339), nil
+}

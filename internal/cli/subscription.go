@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/subscription"
+)
+
+func newSubscription(s *session) *cobra.Command {
+	return group("subscription", "Write what a user applies to install an operator", newSubscriptionGenerate(s))
+}
+
+// subscriptionFlags are the flags of 'subscription generate'.
+type subscriptionFlags struct {
+	subscription.Options
+	approval, catalog, catalogSource, sourceName, mode, config, into string
+	env                                                              []string
+}
+
+func newSubscriptionGenerate(s *session) *cobra.Command {
+	f := &subscriptionFlags{}
+	c := &cobra.Command{
+		Use:   "generate --package P (--image REF | --address HOST:PORT | --catalog-source NAMESPACE/NAME)",
+		Short: "Write Namespace, OperatorGroup, CatalogSource and Subscription, ready for kubectl apply",
+		Long: `Write Namespace, OperatorGroup, CatalogSource and Subscription, ready for kubectl apply.
+
+With --catalog the package's channels, bundles and install modes are known: names are checked, the default channel is
+filled in, and what OLM would refuse to install is an error.`,
+		Example: `  olmkit subscription generate --package memcached-operator --catalog catalog/memcached-operator --image localhost:5000/catalog:latest | kubectl apply -f -
+  olmkit subscription generate --package etcd --channel stable --catalog-source olm/operatorhubio-catalog --approval Manual`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			written, err := f.generate(c.Context(), s)
+			if err != nil {
+				return err
+			}
+			if f.into != "" {
+				return advice.With(replaceFile(f.into, written), "choose a place for --into that can be written")
+			}
+			_, err = s.Out.Write(written)
+			return err
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.Package, "package", "", "package to install")
+	flags.StringVar(&f.Channel, "channel", "", "channel to follow (default: the package's default channel)")
+	flags.StringVar(&f.StartingCSV, "starting-csv", "", "name of the first CSV to install (default: the channel's head)")
+	flags.StringVar(&f.approval, "approval", "Automatic", "how updates are approved: Automatic or Manual")
+	flags.StringVar(&f.Namespace, "namespace", "", "namespace to install to (default: the package's name)")
+	flags.StringVar(&f.Name, "name", "", "name of Subscription and OperatorGroup (default: the package's name)")
+	flags.StringVar(&f.catalog, "catalog", "", "file-based catalog to check against: directory, file or -")
+	flags.StringVar(&f.Source.Image, "image", "", "catalog image")
+	flags.StringVar(&f.Source.CatalogDir, "image-catalog-dir", "/configs", "where the image holds the catalog")
+	flags.StringVar(&f.Source.CacheDir, "image-cache-dir", "", "where the image holds a cache made beforehand")
+	flags.StringVar(&f.Source.Address, "address", "", "host:port of a registry gRPC server to use instead of an image")
+	flags.StringVar(&f.catalogSource, "catalog-source", "", "NAMESPACE/NAME of a CatalogSource that the cluster has already")
+	flags.StringVar(&f.sourceName, "catalog-source-name", "", "name of the new CatalogSource (default: the package's name and -catalog)")
+	flags.StringVar(&f.mode, "install-mode", "", "AllNamespaces, OwnNamespace, SingleNamespace=NS or MultiNamespace=NS,NS (default: AllNamespaces, else OwnNamespace)")
+	flags.StringVar(&f.config, "config", "", "file with the Subscription's spec.config")
+	flags.StringArrayVar(&f.env, "env", nil, "NAME=VALUE, an environment variable of the operator (repeatable)")
+	flags.StringVar(&f.into, "into", "", "file to write to (default: standard output)")
+	if err := c.MarkFlagRequired("package"); err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func (f *subscriptionFlags) generate(ctx context.Context, s *session) ([]byte, error) {
+	o := f.Options
+	o.Approval = v1alpha1.Approval(f.approval)
+	o.Namespace = cmp.Or(o.Namespace, o.Package)
+	o.Source.Name = cmp.Or(f.sourceName, o.Package+"-catalog")
+	if f.catalogSource != "" {
+		namespace, name, found := strings.Cut(f.catalogSource, "/")
+		if !found {
+			return nil, usagef("--catalog-source %s: it is NAMESPACE/NAME", f.catalogSource)
+		}
+		o.Source.Existing, o.Source.Namespace, o.Source.Name = true, namespace, name
+	}
+	if f.catalog != "" {
+		if err := f.consult(ctx, s, &o); err != nil {
+			return nil, err
+		}
+	}
+	mode, targets, _ := strings.Cut(f.mode, "=")
+	o.Mode = v1alpha1.InstallModeType(mode)
+	if targets != "" {
+		o.Targets = strings.Split(targets, ",")
+	}
+	if o.Mode == "" {
+		if o.Mode = subscription.DefaultMode(o.Supported); o.Mode == "" {
+			return nil, advice.With(fmt.Errorf("%s supports neither AllNamespaces nor OwnNamespace", o.Package), "choose with --install-mode")
+		}
+	}
+	if err := f.configure(&o); err != nil {
+		return nil, err
+	}
+	return subscription.Generate(o)
+}
+
+// consult fills in and checks what the catalog knows.
+func (f *subscriptionFlags) consult(ctx context.Context, s *session, o *subscription.Options) error {
+	c, err := catalog.Load(ctx, s.In, f.catalog)
+	if err != nil {
+		return err
+	}
+	if err := c.Err(); err != nil {
+		return err
+	}
+	p := c.Find(o.Package)
+	if p == nil {
+		var names []string
+		for _, p := range c.Packages {
+			names = append(names, p.Name)
+		}
+		return advice.With(fmt.Errorf("catalog %s has no package %q", f.catalog, o.Package), "its packages: %s", strings.Join(names, ", "))
+	}
+	o.Channel = cmp.Or(o.Channel, p.DefaultChannel)
+	channel := p.Channel(o.Channel)
+	if channel == nil {
+		var names []string
+		for _, c := range p.Channels {
+			names = append(names, c.Name)
+		}
+		return advice.With(fmt.Errorf("package %s has no channel %q", p.Name, o.Channel), "its channels: %s", strings.Join(names, ", "))
+	}
+	first := o.StartingCSV
+	if first == "" {
+		if first, err = head(channel); err != nil {
+			return err
+		}
+	}
+	if channel.Entry(first) == nil {
+		return advice.With(fmt.Errorf("channel %s of package %s has no entry %q", channel.Name, p.Name, first), "see 'olmkit catalog graph %s'", f.catalog)
+	}
+	b := p.Bundle(first)
+	if b == nil {
+		return advice.With(fmt.Errorf("package %s has no bundle %q, though channel %s names it", p.Name, first, channel.Name), "see 'olmkit catalog validate %s'", f.catalog)
+	}
+	o.Supported, err = installModes(b)
+	return err
+}
+
+// installModes returns the install modes of the bundle's CSV, nil when the catalog does not tell them.
+func installModes(b *catalog.Bundle) ([]v1alpha1.InstallMode, error) {
+	for _, property := range b.Properties {
+		if property.Type != "olm.csv.metadata" {
+			continue
+		}
+		var metadata struct {
+			InstallModes []v1alpha1.InstallMode `json:"installModes"`
+		}
+		if err := json.Unmarshal(property.Value, &metadata); err != nil {
+			return nil, fmt.Errorf("%s: bundle %s: read property %s: %w", b.At, b.Name, property.Type, err)
+		}
+		return metadata.InstallModes, nil
+	}
+	csv, err := b.CSV()
+	if err != nil {
+		if b.Image != "" {
+			return nil, nil
+		}
+		return nil, err
+	}
+	return csv.Spec.InstallModes, nil
+}
+
+// head returns the name of the channel's one entry that no other replaces or skips.
+func head(c *catalog.Channel) (string, error) {
+	passed := map[string]bool{}
+	for _, e := range c.Entries {
+		passed[e.Replaces] = true
+		for _, name := range e.Skips {
+			passed[name] = true
+		}
+	}
+	var heads []string
+	for _, e := range c.Entries {
+		if !passed[e.Name] {
+			heads = append(heads, e.Name)
+		}
+	}
+	if len(heads) != 1 {
+		return "", advice.With(fmt.Errorf("%s: channel %s has %d heads: %s", c.At, c.Name, len(heads), strings.Join(heads, ", ")), "let its newest entry replace or skip all others")
+	}
+	return heads[0], nil
+}
+
+// configure reads --config and --env.
+func (f *subscriptionFlags) configure(o *subscription.Options) error {
+	if f.config != "" {
+		data, err := os.ReadFile(f.config)
+		if err != nil {
+			return fmt.Errorf("read --config: %w", err)
+		}
+		documents, err := document.Parse(f.config, data)
+		if err != nil {
+			return err
+		}
+		if len(documents) != 1 {
+			return usagef("--config %s holds %d documents, not one", f.config, len(documents))
+		}
+		decoder := json.NewDecoder(strings.NewReader(string(documents[0].JSON)))
+		decoder.DisallowUnknownFields()
+		o.Config = &v1alpha1.SubscriptionConfig{}
+		if err := decoder.Decode(o.Config); err != nil {
+			return advice.With(fmt.Errorf("%s: %w", documents[0].At, err), "write the content of the Subscription's spec.config there")
+		}
+	}
+	for _, variable := range f.env {
+		name, value, found := strings.Cut(variable, "=")
+		if !found || name == "" {
+			return usagef("--env %s: it is NAME=VALUE", variable)
+		}
+		if o.Config == nil {
+			o.Config = &v1alpha1.SubscriptionConfig{}
+		}
+		o.Config.Env = append(o.Config.Env, corev1.EnvVar{Name: name, Value: value})
+	}
+	return nil
+}
