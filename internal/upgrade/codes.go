@@ -1,0 +1,156 @@
+package upgrade
+
+import (
+	"fmt"
+
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// Code is one kind of finding that a walk can end in.
+type Code struct {
+	Code     string
+	Severity finding.Severity // what it is unless the pods concerned were simulated
+	Doc      string           // what was seen, and why it matters
+	Cure     string           // what the author can do
+}
+
+// The codes of the family U: what was seen while upgrading.
+const (
+	codeNotChosen       = "U101"
+	codePlanFailed      = "U102"
+	codeNotSucceeded    = "U103"
+	codeCrashed         = "U104"
+	codeNotStable       = "U105"
+	codeOldVersionStays = "U106"
+	codeBaseFailed      = "U107"
+	codeStoredRefused   = "U108"
+	codeObjectsRefused  = "U109"
+	codePlanWarning     = "U110"
+
+	codeRestarted  = "U201"
+	codeRollouts   = "U202"
+	codeReinstalls = "U203"
+
+	codeUnreadable      = "U301"
+	codeFieldLost       = "U302"
+	codeRoundTrip       = "U303"
+	codeUnconverted     = "U304"
+	codeWriteLost       = "U305"
+	codeObjectGone      = "U306"
+	codeDefaultChanged  = "U307"
+	codeManifestRefused = "U308"
+	codeServedWrong     = "U309"
+	codeVersionGone     = "U310"
+	codeSampleRefused   = "U311"
+	codeSampleMissing   = "U312"
+	codeLostAtOnce      = "U313"
+
+	codeReadOutage  = "U401"
+	codeWriteOutage = "U402"
+	codeOutageStays = "U403"
+
+	codeOperandReplaced = "U501"
+	codeOperandRolled   = "U502"
+	codeStatusStale     = "U503"
+	codeConditionWorse  = "U504"
+
+	codeStoredVersions = "U601"
+	codeLeftBehind     = "U602"
+	codeUninstall      = "U603"
+
+	codeNotProvable = "U901"
+)
+
+// Codes lists every code of the family U, in order.
+var Codes = []Code{
+	{codeNotChosen, finding.Error, "OLM did not choose the upgrade although the catalog offers it, so users stay where they are without a word.",
+		"compare the channel entry's replaces, skips and skipRange with the installed version, and see the Subscription's conditions"},
+	{codePlanFailed, finding.Error, "The InstallPlan failed. OLM does not try again: the Subscription is stuck until someone deletes the plan.",
+		"make the manifest that the message names one that OLM and the API server accept on top of the version before"},
+	{codeNotSucceeded, finding.Error, "The new version's CSV did not reach Succeeded in time.",
+		"see the condition and the log lines; what the CSV waits for must come up without help"},
+	{codeCrashed, finding.Error, "The new version's operator does not keep running: its container ends again and again.",
+		"run the manager with the permissions, arguments and certificates of the bundle and mend what its last lines say"},
+	{codeNotStable, finding.Error, "The new version's CSV reached Succeeded and left it again.",
+		"keep the operator's deployments available and what OLM made for them (certificates, webhooks, RBAC) untouched"},
+	{codeOldVersionStays, finding.Error, "The old version's CSV was not removed although the new one succeeded.",
+		"look for finalizers on it and for a replaces that does not name it"},
+	{codeBaseFailed, finding.Error, "The version to upgrade from could not be installed, so the upgrade from it could not be walked.",
+		"see why OLM cannot install it; users who have it got it in another way"},
+	{codeStoredRefused, finding.Error, "The new CRD drops a version that status.storedVersions still names, which OLM refuses: the upgrade ends there.",
+		"keep the version in the CRD (served: false is allowed) until a release has migrated the stored objects and its storedVersions"},
+	{codeObjectsRefused, finding.Error, "Objects that users have do not validate under the new CRD's schema, so OLM refuses to apply it.",
+		"do not tighten the schema of a released version; add a new version with conversion"},
+	{codePlanWarning, finding.Info, "OLM or the API server warned while installing.", ""},
+
+	{codeRestarted, finding.Warning, "A container of the operator ended and was started again during the upgrade.",
+		"let the manager wait for what it needs (certificates, API versions) instead of ending"},
+	{codeRollouts, finding.Warning, "A deployment of the operator was rolled out more than once in one upgrade.",
+		"keep what OLM adds to the pod template stable: the webhooks' deployment and its certificates"},
+	{codeReinstalls, finding.Info, "OLM installed the old version again on the way, before it replaced it.", ""},
+
+	{codeUnreadable, finding.Error, "After the upgrade an object cannot be read in a version that the API server serves.",
+		"make the conversion webhook convert every stored object to every served version"},
+	{codeFieldLost, finding.Error, "What the author of an object wrote is not there any more after the upgrade.",
+		"convert without loss: what a version cannot say has to survive, for example in an annotation"},
+	{codeRoundTrip, finding.Error, "Reading an object through a version and writing it back unchanged loses or changes fields.",
+		"convert without loss: what a version cannot say has to survive, for example in an annotation"},
+	{codeUnconverted, finding.Error, "An object is stored with fields that its stored version does not have: it was stored without conversion.",
+		"put spec.conversion with the webhook into the bundle's CRD, so that strategy None is never in force while several versions are served"},
+	{codeWriteLost, finding.Error, "A write that the API server acknowledged during the upgrade is not there afterwards.",
+		"see at which moment it was lost, and what OLM changed then"},
+	{codeObjectGone, finding.Error, "An object disappeared, or was replaced by another of its name, during the upgrade.",
+		"never delete and create again what users own; do not drop the CRD"},
+	{codeDefaultChanged, finding.Warning, "A field that the author left to its default has another value after the upgrade.",
+		"keep the defaults of a released version"},
+	{codeManifestRefused, finding.Error, "A manifest that the old version accepted is refused by the new one, or loses fields.",
+		"keep accepting what a served version accepted"},
+	{codeServedWrong, finding.Error, "During the upgrade objects were served with other content than was written: whoever writes back what was read then destroys it.",
+		"put spec.conversion with the webhook into the bundle's CRD, so that strategy None is never in force while several versions are served"},
+	{codeVersionGone, finding.Warning, "A version that was served is not served any more: clients that use it break with this upgrade.",
+		"announce it with deprecated: true at least a release before"},
+	{codeSampleRefused, finding.Warning, "A sample is refused by the API server, so nothing is proved of it.",
+		"make the sample valid: users copy it from the console"},
+	{codeSampleMissing, finding.Info, "A kind has no sample, so nothing is proved of its objects.",
+		"add one to alm-examples, or give it with --sample"},
+	{codeLostAtOnce, finding.Error, "A field of an object is lost at the moment it is written.",
+		"let the schema have every field of the sample, and convert without loss"},
+
+	{codeReadOutage, finding.Warning, "For a while objects could not be read through a served version.",
+		"shorten the window: see its cause"},
+	{codeWriteOutage, finding.Warning, "For a while objects could not be written through a served version.",
+		"shorten the window: see its cause"},
+	{codeOutageStays, finding.Error, "Objects still cannot be read or written through a served version after the upgrade.",
+		"make the webhooks of the new version answer for every served version"},
+
+	{codeOperandReplaced, finding.Warning, "What the operator made for an object was deleted, or replaced by another of its name.",
+		"change operands in place; names and selectors stay what they are"},
+	{codeOperandRolled, finding.Info, "The upgrade rolled the operands' pods.", ""},
+	{codeStatusStale, finding.Warning, "The new version does not report on an object: status.observedGeneration stays behind.",
+		"reconcile every object at start and write status.observedGeneration"},
+	{codeConditionWorse, finding.Warning, "A condition of an object that was True before the upgrade is not any more.",
+		"see the condition's message"},
+
+	{codeStoredVersions, finding.Info, "status.storedVersions names versions besides the storage version: no later release may drop them before the stored objects are migrated.",
+		"migrate: write every object once, then take the old versions out of status.storedVersions"},
+	{codeLeftBehind, finding.Warning, "Something that was made for the old version is still there although nothing owns it.",
+		"let the operator or the bundle remove it"},
+	{codeUninstall, finding.Warning, "Uninstalling did not end by itself.",
+		"let the operator remove its finalizers as long as it runs"},
+
+	{codeNotProvable, finding.Info, "This cannot be proved here, because pods were simulated whose images could not be had.",
+		"give the program with --image REF=BINARY"},
+}
+
+// find returns the finding of code about object, with the code's severity and cure.
+func find(code, object, format string, args ...any) finding.Finding {
+	for _, c := range Codes {
+		if c.Code == code {
+			return finding.Finding{
+				Code: code, Severity: c.Severity, Subject: finding.Subject{Object: object},
+				Message: fmt.Sprintf(format, args...), Cure: c.Cure,
+			}
+		}
+	}
+	panic("upgrade: no such code: " + code)
+}

@@ -1,0 +1,409 @@
+package upgrade
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/report"
+)
+
+// cross takes the cluster from from, which stands, to to, and judges the way and where it led. What it measured goes into
+// hop.
+func (w *walk) cross(ctx context.Context, from, to *release, hop *report.Hop) ([]finding.Finding, error) {
+	findings, err := w.prepare(ctx, from)
+	if err != nil {
+		return findings, err
+	}
+	operands, err := w.operands(ctx)
+	if err != nil {
+		return findings, err
+	}
+	before := w.watcher.definitions()
+	observer := observe(ctx, w.dynamic, probes(w.objects, from, to))
+	defer observer.stop()
+
+	for _, d := range to.CRDs {
+		w.crds = append(w.crds, d.Name)
+	}
+	started := w.watcher.mark(statePublished)
+	w.release = nil
+	if err := w.publish(ctx, from.Name, to.Name); err != nil {
+		return findings, err
+	}
+	settled, err := w.settle(ctx, started, from.Name, to, nil)
+	if err != nil {
+		return findings, err
+	}
+	if settled == nil {
+		w.release = to
+		err := w.watcher.until(ctx, patience, func() (bool, error) {
+			return len(observer.failing(w.isServed)) == 0, nil
+		})
+		if ctx.Err() != nil {
+			return findings, err
+		}
+		w.watcher.mark(stateStable)
+	}
+	attempts := observer.stop()
+	timeline := w.watcher.since(started)
+	found := milestones(timeline, started, from.Name, to.Name)
+	hop.Phases = phases(found, started)
+	hop.Seconds = seconds(time.Since(started))
+	if len(found) > 0 && settled == nil {
+		hop.Seconds = seconds(found[len(found)-1].At.Sub(started))
+		w.options.Progress.Say("   %6.1fs  %s", hop.Seconds, stateStable)
+	}
+	if w.simulated, err = w.simulatedOf(ctx, from, to); err != nil {
+		return findings, err
+	}
+	hop.Simulated = w.simulated
+
+	if settled != nil {
+		findings = append(findings, w.explain(ctx, to, started, settled))
+	}
+	outages, seen := w.judgeAttempts(attempts, timeline, before, from, to)
+	hop.Outages = outages
+	findings = append(findings, seen...)
+	for _, o := range outages {
+		w.options.Progress.Say("            no %s through %s for %.1fs: %s", o.Operation, o.Version, o.Seconds, o.Cause)
+	}
+	findings = append(findings, judgeProcess(timeline, started, from, to)...)
+	warned, err := w.warnings(ctx, to, started)
+	findings = append(findings, warned...)
+	if err != nil {
+		return findings, err
+	}
+	if settled != nil {
+		return findings, nil
+	}
+	judged, err := w.judgeAfter(ctx, from, to, operands)
+	return append(findings, judged...), err
+}
+
+// isServed tells whether the cluster serves version of crd now.
+func (w *walk) isServed(crd, version string) bool {
+	d := w.watcher.definitions()[crd]
+	return d != nil && slices.Contains(d.Served, version)
+}
+
+// prepare makes the objects and notes what they and their operands are before the hop.
+func (w *walk) prepare(ctx context.Context, from *release) ([]finding.Finding, error) {
+	if err := w.supplies(ctx, from); err != nil {
+		return nil, err
+	}
+	findings, err := w.populate(ctx, from)
+	if err != nil {
+		return findings, err
+	}
+	if err := w.reconciled(ctx); err != nil {
+		return findings, err
+	}
+	found, err := w.record(ctx, from)
+	return append(findings, found...), err
+}
+
+// reconciled waits, though not for ever, until the operator has dealt with every object: no more operands come, and a
+// status that tells its generation tells the newest. Operators that do neither are not waited for any longer than it
+// takes to see that.
+func (w *walk) reconciled(ctx context.Context) error {
+	if len(w.simulated) > 0 || len(w.objects) == 0 {
+		return nil
+	}
+	known, since := -1, time.Now()
+	err := w.watcher.until(ctx, patience, func() (bool, error) {
+		operands, err := w.operands(ctx)
+		if err != nil {
+			return false, err
+		}
+		if len(operands) != known {
+			known, since = len(operands), time.Now()
+		}
+		if time.Since(since) < w.options.Settle {
+			return false, nil
+		}
+		for _, o := range w.objects {
+			stale, err := w.stale(ctx, o)
+			if err != nil || stale != "" {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	if ctx.Err() != nil || err != nil && err != errTimeout {
+		return fmt.Errorf("wait for the operator to act on its objects: %w", err)
+	}
+	return nil
+}
+
+// stale says how o's status stays behind its generation, or "".
+func (w *walk) stale(ctx context.Context, o *object) (string, error) {
+	d := w.watcher.definitions()[o.CRD]
+	if d == nil {
+		return "", nil
+	}
+	now, err := o.at(w.dynamic, d.Storage).Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return err.Error(), ctx.Err()
+	}
+	observed, has, _ := unstructured.NestedInt64(now.Object, "status", "observedGeneration")
+	if has && observed < now.GetGeneration() {
+		return fmt.Sprintf("status.observedGeneration is %d, the generation %d", observed, now.GetGeneration()), nil
+	}
+	return "", nil
+}
+
+// judgeAttempts turns what the observers met into outages and findings.
+func (w *walk) judgeAttempts(attempts []attempt, timeline []event, before map[string]*definition, from, to *release) ([]report.Outage, []finding.Finding) {
+	var all []outage
+	var wrong []window
+	unprovable := map[string]string{}
+	for _, list := range series(attempts) {
+		a := list[0]
+		by := ""
+		for _, r := range []*release{from, to} {
+			if by == "" {
+				by = w.simulatedWebhook(r, v1alpha1.ConversionWebhook, a.CRD)
+			}
+		}
+		var initial []string
+		if d := before[a.CRD]; d != nil {
+			initial = d.Served
+		}
+		found := outages(list, servedAt(timeline, a.CRD, a.Version, initial))
+		if len(found) > 0 && by != "" {
+			unprovable[a.CRD] = by
+			continue
+		}
+		all = append(all, found...)
+		wrong = append(wrong, windows(list)...)
+	}
+	var findings []finding.Finding
+	for _, crd := range slices.Sorted(maps.Keys(unprovable)) {
+		findings = append(findings, find(codeNotProvable, "CustomResourceDefinition/"+crd,
+			"whether its objects stay readable and writable is not proved: its conversion webhook runs in a simulated pod (%s)", unprovable[crd]))
+	}
+	var told []report.Outage
+	several := severalKinds(attempts)
+	for _, o := range merge(all) {
+		version := o.Version
+		if several {
+			version = o.CRD + " " + o.Version
+		}
+		told = append(told, report.Outage{
+			Version: version, Operation: o.Operation, Seconds: seconds(o.End.Sub(o.Start)), Errors: o.Errors, First: o.First,
+			Start: o.Start.UTC(), Cause: cause(timeline, o, to.Name),
+		})
+		findings = append(findings, outageFinding(o, told[len(told)-1], before, timeline))
+	}
+	for _, x := range wrong {
+		f := find(codeServedWrong, "CustomResourceDefinition/"+x.CRD, "for %.1fs a %s through %s answered with what nobody wrote (%d times): %s",
+			x.End.Sub(x.Start).Seconds(), x.Operation, x.Version, x.Count, x.First)
+		f.Cause = cause(timeline, outage{CRD: x.CRD, Version: x.Version, Start: x.Start, End: x.End}, to.Name)
+		findings = append(findings, f)
+	}
+	return told, dedupe(findings)
+}
+
+// dedupe drops findings that say the same of the same object.
+func dedupe(findings []finding.Finding) []finding.Finding {
+	var kept []finding.Finding
+	for _, f := range findings {
+		if !slices.ContainsFunc(kept, func(k finding.Finding) bool {
+			return k.Code == f.Code && k.Subject == f.Subject && k.Message == f.Message
+		}) {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+func severalKinds(attempts []attempt) bool {
+	return slices.ContainsFunc(attempts, func(a attempt) bool { return a.CRD != attempts[0].CRD })
+}
+
+// outageFinding judges one outage: one that OLM makes is a warning with what shortens it, one that stays an error.
+func outageFinding(o outage, told report.Outage, before map[string]*definition, timeline []event) finding.Finding {
+	object := "CustomResourceDefinition/" + o.CRD
+	what := fmt.Sprintf("no %s through %s for %.1fs (%d attempts failed), the first with: %s", o.Operation, told.Version, told.Seconds, o.Errors, o.First)
+	if o.Open {
+		f := find(codeOutageStays, object, "%s; it still fails", what)
+		f.Cause = told.Cause
+		return f
+	}
+	code := codeReadOutage
+	if o.Operation == write {
+		code = codeWriteOutage
+	}
+	f := find(code, object, "%s", what)
+	f.Cause = told.Cause
+	f.Cure = outageCure(o, f.Cure)
+	if d := before[o.CRD]; d != nil && !slices.Contains(d.Served, o.Version) {
+		f.Severity = finding.Info
+		f.Message += "; the version is new, so nobody used it yet"
+	}
+	return f
+}
+
+// outageCure says what an author can do about an outage, by the API server's own words.
+func outageCure(o outage, otherwise string) string {
+	switch {
+	case strings.Contains(o.First, "x509"):
+		return "OLM writes the bundle's CRD without a CA and adds it later; keep the release's CRD change small in time: let the new manager start fast, " +
+			"and drop versions and conversion only when no release needs them"
+	case strings.Contains(o.First, "service") && strings.Contains(o.First, "not found"):
+		return "name in the CRD's spec.conversion the service and namespace that OLM will make: <deployment>-service in the operator's namespace"
+	case strings.Contains(o.First, "no endpoints"), strings.Contains(o.First, "connection refused"), strings.Contains(o.First, "no route to host"):
+		return "run at least two replicas of what serves the webhook, with a readiness probe on the webhook server, so that one always answers"
+	case strings.Contains(o.First, "the server could not find the requested resource"), strings.Contains(o.First, "404"):
+		return "let the version before already serve the webhook's path"
+	}
+	return otherwise
+}
+
+// judgeProcess judges how the operator's own pods went through the hop.
+func judgeProcess(timeline []event, started time.Time, from, to *release) []finding.Finding {
+	var findings []finding.Finding
+	counts := rollouts(timeline, started)
+	for _, name := range to.deployments() {
+		if counts[name] > 1 {
+			findings = append(findings, find(codeRollouts, "Deployment/"+name, "it was rolled out %d times during the upgrade to %s", counts[name], to.Name))
+		}
+	}
+	for _, e := range restarts(timeline, started) {
+		findings = append(findings, find(codeRestarted, "Pod/"+e.Name, "the container was restarted %s during the upgrade to %s", e.Reason, to.Name))
+	}
+	again := 0
+	var reasons []string
+	for _, e := range timeline {
+		if e.Kind == kindCSV && e.Name == from.Name && e.State == string(v1alpha1.CSVPhaseInstalling) {
+			again++
+		}
+		if e.Kind == kindCSV && e.Name == from.Name && (e.State == string(v1alpha1.CSVPhasePending) || e.State == string(v1alpha1.CSVPhaseInstallReady)) {
+			reasons = append(reasons, e.Reason)
+		}
+	}
+	if again > 0 {
+		f := find(codeReinstalls, "ClusterServiceVersion/"+from.Name, "OLM installed the old version again %d times before it replaced it", again)
+		slices.Sort(reasons)
+		f.Cause = strings.Join(slices.Compact(reasons), "; ")
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+// judgeAfter judges what the hop has led to.
+func (w *walk) judgeAfter(ctx context.Context, from, to *release, before map[string]operand) ([]finding.Finding, error) {
+	findings, err := w.judgeObjects(ctx, to)
+	if err != nil {
+		return findings, err
+	}
+	found, err := w.judgeManifests(ctx, to)
+	findings = append(findings, found...)
+	if err != nil {
+		return findings, err
+	}
+	for _, d := range to.CRDs {
+		var now apiextensionsv1.CustomResourceDefinition
+		if err := w.olm.Get(ctx, client.ObjectKey{Name: d.Name}, &now); err != nil {
+			return findings, fmt.Errorf("read CustomResourceDefinition %s: %w", d.Name, err)
+		}
+		if old := from.crd(d.Name); old != nil {
+			findings = append(findings, judgeVersions(old, &now, now.Status.StoredVersions)...)
+		}
+	}
+	found, err = w.judgeStatus(ctx)
+	findings = append(findings, found...)
+	if err != nil {
+		return findings, err
+	}
+	if len(w.simulated) == 0 {
+		after, err := w.operands(ctx)
+		if err != nil {
+			return findings, err
+		}
+		findings = append(findings, judgeOperands(before, after)...)
+	}
+	residue, err := w.olm.Residue(ctx, w.namespace)
+	if err != nil {
+		return findings, err
+	}
+	for _, name := range residue {
+		findings = append(findings, find(codeLeftBehind, name, "it was made for a version that is not installed any more"))
+	}
+	return findings, nil
+}
+
+// judgeStatus asks whether the new version's operator reports on the objects, giving it a moment to get round to each.
+func (w *walk) judgeStatus(ctx context.Context) ([]finding.Finding, error) {
+	if len(w.simulated) > 0 {
+		return nil, nil
+	}
+	var findings []finding.Finding
+	err := w.watcher.until(ctx, patience, func() (bool, error) {
+		findings = nil
+		for _, o := range w.objects {
+			stale, err := w.stale(ctx, o)
+			if err != nil {
+				return false, err
+			}
+			if stale != "" {
+				findings = append(findings, find(codeStatusStale, o.String(), "%s", stale))
+			}
+			worse, err := w.worse(ctx, o)
+			if err != nil {
+				return false, err
+			}
+			if worse != "" {
+				findings = append(findings, find(codeConditionWorse, o.String(), "%s", worse))
+			}
+		}
+		return len(findings) == 0, nil
+	})
+	if ctx.Err() != nil || err != nil && err != errTimeout {
+		return findings, err
+	}
+	return findings, nil
+}
+
+// worse says which of o's conditions was True before the hop and is not any more, or "".
+func (w *walk) worse(ctx context.Context, o *object) (string, error) {
+	before := o.Views[o.Version]
+	if before == nil || !w.isServed(o.CRD, o.Version) {
+		return "", nil
+	}
+	now, err := o.at(w.dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", ctx.Err()
+	}
+	was, is := conditions(before), conditions(now)
+	for _, t := range []string{"Available", "Ready"} {
+		if was[t] == "True" && is[t] != "True" {
+			return fmt.Sprintf("condition %s was True and is %q", t, is[t]), nil
+		}
+	}
+	return "", nil
+}
+
+// conditions returns the statuses of o's conditions by type.
+func conditions(o *unstructured.Unstructured) map[string]string {
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	found := map[string]string{}
+	for _, c := range list {
+		if m, ok := c.(map[string]any); ok {
+			t, _ := m["type"].(string)
+			found[t], _ = m["status"].(string)
+		}
+	}
+	return found
+}

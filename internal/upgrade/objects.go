@@ -1,0 +1,583 @@
+package upgrade
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// object is a custom resource that the walk made and that must survive it.
+type object struct {
+	CRD       string
+	Resource  schema.GroupResource
+	Kind      string
+	Version   string // through which it was written
+	Namespace string
+	Name      string
+	Written   bool           // observers write it all the time; the others stay as they were first stored
+	Author    map[string]any // the manifest, as written
+	UID       types.UID
+
+	Views map[string]*unstructured.Unstructured // by served version: what it said before the hop
+	acked atomic.Int64                          // number of the last write that the API server acknowledged
+}
+
+// writes is the annotation that counts an observer's writes.
+const writes = "olmkit.dev/writes"
+
+// String names the object as findings do.
+func (o *object) String() string {
+	return o.Kind + "/" + strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")
+}
+
+// at returns the client for the object's kind in version.
+func (o *object) at(client dynamic.Interface, version string) dynamic.ResourceInterface {
+	r := client.Resource(o.Resource.WithVersion(version))
+	if o.Namespace == "" {
+		return r
+	}
+	return r.Namespace(o.Namespace)
+}
+
+// patience is how long the walk retries what should work at once on a settled cluster before it takes the answer for
+// final: an API server needs a moment to serve a changed CRD, and to dial a new webhook endpoint.
+const patience = 10 * time.Second
+
+// retry calls do every 200 ms until it succeeds, fails with an error that final says will not change, or patience is
+// exhausted, and returns its last error.
+func retry(ctx context.Context, final func(error) bool, do func() error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		if last = do(); last != nil && final(last) {
+			return false, last
+		}
+		return last == nil, nil
+	})
+	if err != nil && last != nil && ctx.Err() == nil {
+		return last
+	}
+	return err
+}
+
+func refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+}
+
+// populate makes objects of every version of every kind that r serves, unless they are there from earlier in the walk:
+// those of the samples as they are, one derived from them for each version without a sample, and for each version a twin
+// for the observers to write.
+func (w *walk) populate(ctx context.Context, r *release) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	for _, d := range r.CRDs {
+		if by := w.simulatedWebhook(r, v1alpha1.ConversionWebhook, d.Name); by != "" {
+			findings = append(findings, find(codeNotProvable, "CustomResourceDefinition/"+d.Name,
+				"nothing is proved of the objects of %s: its conversion webhook runs in a simulated pod (%s)", d.Spec.Names.Kind, by))
+			continue
+		}
+		found, err := w.populateKind(ctx, r, d)
+		findings = append(findings, found...)
+		if err != nil {
+			return findings, err
+		}
+	}
+	return findings, nil
+}
+
+func (w *walk) populateKind(ctx context.Context, r *release, d *apiextensionsv1.CustomResourceDefinition) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	var missing []string
+	for _, version := range served(d) {
+		if w.has(d.Name, version) {
+			continue
+		}
+		samples := w.samples(r, d, version)
+		if len(samples) == 0 {
+			missing = append(missing, version)
+			continue
+		}
+		for i, sample := range samples {
+			found, err := w.make(ctx, r, d, version, sample, i)
+			findings = append(findings, found...)
+			if err != nil {
+				return findings, err
+			}
+		}
+	}
+	for _, version := range missing {
+		i := slices.IndexFunc(w.objects, func(o *object) bool { return o.CRD == d.Name })
+		if i < 0 {
+			if len(missing) == len(served(d)) {
+				findings = append(findings, find(codeSampleMissing, "CustomResourceDefinition/"+d.Name,
+					"%s has no sample in any served version, so nothing is proved of its objects", d.Spec.Names.Kind))
+			}
+			return findings, nil
+		}
+		var view *unstructured.Unstructured
+		err := retry(ctx, refused, func() (err error) {
+			view, err = w.objects[i].at(w.dynamic, version).Get(ctx, w.objects[i].Name, metav1.GetOptions{})
+			return err
+		})
+		if err != nil {
+			if ctx.Err() != nil {
+				return findings, ctx.Err()
+			}
+			findings = append(findings, find(codeUnreadable, w.objects[i].String(),
+				"before the upgrade, on %s, it cannot be read as %s: %v", r.Name, version, err))
+			continue
+		}
+		derived := &unstructured.Unstructured{Object: content(view.Object)}
+		derived.SetAPIVersion(d.Spec.Group + "/" + version)
+		derived.SetKind(d.Spec.Names.Kind)
+		derived.SetName(strings.TrimSuffix(w.objects[i].Name, "-"+w.objects[i].Version))
+		derived.SetNamespace(w.objects[i].Namespace)
+		found, err := w.make(ctx, r, d, version, derived, 0)
+		findings = append(findings, found...)
+		if err != nil {
+			return findings, err
+		}
+	}
+	return findings, nil
+}
+
+func (w *walk) has(crd, version string) bool {
+	return slices.ContainsFunc(w.objects, func(o *object) bool { return o.CRD == crd && o.Version == version })
+}
+
+// samples returns the user's samples of the kind and version, or else the bundle's.
+func (w *walk) samples(r *release, d *apiextensionsv1.CustomResourceDefinition, version string) []*unstructured.Unstructured {
+	ofKind := func(list []*unstructured.Unstructured) []*unstructured.Unstructured {
+		var found []*unstructured.Unstructured
+		for _, s := range list {
+			if s.GroupVersionKind() == (schema.GroupVersionKind{Group: d.Spec.Group, Version: version, Kind: d.Spec.Names.Kind}) {
+				found = append(found, s)
+			}
+		}
+		return found
+	}
+	if own := ofKind(w.options.Samples); len(own) > 0 {
+		return own
+	}
+	return ofKind(r.Examples)
+}
+
+// make creates the i-th sample of a kind and version, and for the first one its twin that observers write.
+func (w *walk) make(ctx context.Context, r *release, d *apiextensionsv1.CustomResourceDefinition, version string, sample *unstructured.Unstructured, i int) ([]finding.Finding, error) {
+	name := sample.GetName()
+	if len(name) > 40 {
+		name = name[:40]
+	}
+	name += "-" + version
+	if i > 0 {
+		name += "-" + strconv.Itoa(i+1)
+	}
+	names := []string{name}
+	if i == 0 {
+		names = append(names, name+"-w")
+	}
+	var findings []finding.Finding
+	for n, name := range names {
+		o := &object{
+			CRD: d.Name, Resource: schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural},
+			Kind: d.Spec.Names.Kind, Version: version, Name: name, Written: n > 0,
+		}
+		if d.Spec.Scope == apiextensionsv1.NamespaceScoped {
+			o.Namespace = w.objectNamespace(sample.GetNamespace())
+			if err := w.ensureNamespace(ctx, o.Namespace); err != nil {
+				return findings, err
+			}
+		}
+		manifest := &unstructured.Unstructured{Object: content(sample.Object)}
+		manifest.SetAPIVersion(d.Spec.Group + "/" + version)
+		manifest.SetKind(o.Kind)
+		manifest.SetName(o.Name)
+		manifest.SetNamespace(o.Namespace)
+		manifest.SetLabels(sample.GetLabels())
+		manifest.SetAnnotations(sample.GetAnnotations())
+		o.Author = manifest.DeepCopy().Object
+		made, err := w.create(ctx, o, manifest)
+		if ctx.Err() != nil {
+			return findings, ctx.Err()
+		}
+		if err != nil {
+			return append(findings, w.refusal(r, o, err)), nil
+		}
+		o.UID = made.GetUID()
+		w.objects = append(w.objects, o)
+		if places := lost(content(o.Author), content(made.Object)); len(places) > 0 && n == 0 {
+			findings = append(findings, find(codeLostAtOnce, o.String(), "written as %s on %s, it comes back changed: %s", version, r.Name, strings.Join(places, "; ")))
+		}
+	}
+	return findings, nil
+}
+
+func (w *walk) create(ctx context.Context, o *object, manifest *unstructured.Unstructured) (made *unstructured.Unstructured, err error) {
+	err = retry(ctx, refused, func() (err error) {
+		made, err = o.at(w.dynamic, o.Version).Create(ctx, manifest, metav1.CreateOptions{FieldManager: "olmkit"})
+		if apierrors.IsAlreadyExists(err) {
+			// An earlier try timed out and yet got through.
+			made, err = o.at(w.dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
+		}
+		return err
+	})
+	return made, err
+}
+
+// refusal is the finding that o could not be made.
+func (w *walk) refusal(r *release, o *object, err error) finding.Finding {
+	if strings.Contains(err.Error(), "failed calling webhook") {
+		for _, t := range []v1alpha1.WebhookAdmissionType{v1alpha1.MutatingAdmissionWebhook, v1alpha1.ValidatingAdmissionWebhook} {
+			if by := w.simulatedWebhook(r, t, o.CRD); by != "" {
+				return find(codeNotProvable, o.String(),
+					"it cannot be created, so nothing is proved of it: the admission webhook of %s runs in a simulated pod (%s)", r.Name, by)
+			}
+		}
+	}
+	return find(codeSampleRefused, o.String(), "the sample is refused when written as %s on %s: %v", o.Version, r.Name, err)
+}
+
+// simulatedWebhook returns the image behind r's webhooks of type t (for a conversion webhook: that of crd) whose pods were
+// simulated, or "".
+func (w *walk) simulatedWebhook(r *release, t v1alpha1.WebhookAdmissionType, crd string) string {
+	for _, image := range r.webhookImages(t, crd) {
+		if slices.Contains(w.simulated, image) {
+			return image
+		}
+	}
+	return ""
+}
+
+func (w *walk) ensureNamespace(ctx context.Context, name string) error {
+	err := w.olm.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// record notes what every object says in each version that r serves, so that the same can be asked after the hop.
+func (w *walk) record(ctx context.Context, r *release) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	for _, o := range w.objects {
+		o.Views = map[string]*unstructured.Unstructured{}
+		d := r.crd(o.CRD)
+		if d == nil {
+			continue
+		}
+		for _, version := range served(d) {
+			var view *unstructured.Unstructured
+			err := retry(ctx, refused, func() (err error) {
+				view, err = o.at(w.dynamic, version).Get(ctx, o.Name, metav1.GetOptions{})
+				return err
+			})
+			if ctx.Err() != nil {
+				return findings, ctx.Err()
+			}
+			if err != nil {
+				findings = append(findings, find(codeUnreadable, o.String(), "before the upgrade, on %s, it cannot be read as %s: %v", r.Name, version, err))
+				continue
+			}
+			o.Views[version] = view
+		}
+	}
+	return findings, nil
+}
+
+// RawStore is a cluster that can tell what its API server has stored.
+type RawStore interface {
+	// Stored returns the JSON of the custom resource as etcd holds it.
+	Stored(ctx context.Context, resource schema.GroupResource, namespace, name string) ([]byte, error)
+}
+
+// judgeObjects asks for every object, in each version that r serves now, whether it is still what its author wrote and
+// what it said before the hop; then it writes each back through every version and asks again.
+func (w *walk) judgeObjects(ctx context.Context, r *release) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	for _, o := range w.objects {
+		d := r.crd(o.CRD)
+		if d == nil || w.simulatedWebhook(r, v1alpha1.ConversionWebhook, o.CRD) != "" {
+			continue
+		}
+		found, err := w.judgeObject(ctx, o, d, r)
+		findings = append(findings, found...)
+		if err != nil {
+			return findings, err
+		}
+	}
+	return findings, nil
+}
+
+func (w *walk) judgeObject(ctx context.Context, o *object, d *apiextensionsv1.CustomResourceDefinition, r *release) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	raw, found, err := w.judgeStored(ctx, o, d)
+	findings = append(findings, found...)
+	if err != nil {
+		return findings, err
+	}
+	now, found, err := w.views(ctx, o, d, r)
+	findings = append(findings, found...)
+	if err != nil || len(now) == 0 {
+		return findings, err
+	}
+	for _, version := range served(d) {
+		view := now[version]
+		if view == nil {
+			continue
+		}
+		if view.GetUID() != o.UID {
+			return append(findings, find(codeObjectGone, o.String(), "it was deleted and made anew during the upgrade: its UID is another")), nil
+		}
+		findings = append(findings, fieldFindings(o, version, view, raw)...)
+	}
+	if o.Written {
+		findings = append(findings, writeFindings(o, now)...)
+	}
+	for _, version := range served(d) {
+		if now[version] == nil {
+			continue
+		}
+		found, err := w.roundTrip(ctx, o, d, version, now)
+		findings = append(findings, found...)
+		if err != nil || len(found) > 0 {
+			return findings, err
+		}
+	}
+	return findings, nil
+}
+
+// judgeStored looks at what etcd holds of o, if the cluster can tell.
+func (w *walk) judgeStored(ctx context.Context, o *object, d *apiextensionsv1.CustomResourceDefinition) (string, []finding.Finding, error) {
+	store, ok := w.cluster.(RawStore)
+	if !ok {
+		return "", nil, nil
+	}
+	data, err := store.Stored(ctx, o.Resource, o.Namespace, o.Name)
+	if err != nil {
+		return "", nil, fmt.Errorf("read %s from etcd: %w", o, err)
+	}
+	stored := &unstructured.Unstructured{}
+	if err := stored.UnmarshalJSON(data); err != nil {
+		return "", nil, fmt.Errorf("read %s from etcd: %w", o, err)
+	}
+	version := stored.GroupVersionKind().Version
+	fields := unknown(d, version, stored.Object)
+	if len(fields) == 0 {
+		return version, nil, nil
+	}
+	return version, []finding.Finding{find(codeUnconverted, o.String(),
+		"it is stored as %s with fields that %s does not have: %s", version, version, strings.Join(fields, ", "))}, nil
+}
+
+// views reads o in each version that d serves.
+func (w *walk) views(ctx context.Context, o *object, d *apiextensionsv1.CustomResourceDefinition, r *release) (map[string]*unstructured.Unstructured, []finding.Finding, error) {
+	var findings []finding.Finding
+	now := map[string]*unstructured.Unstructured{}
+	for _, version := range served(d) {
+		err := retry(ctx, apierrors.IsNotFound, func() error {
+			view, err := o.at(w.dynamic, version).Get(ctx, o.Name, metav1.GetOptions{})
+			if err == nil {
+				now[version] = view
+			}
+			return err
+		})
+		switch {
+		case ctx.Err() != nil:
+			return nil, findings, ctx.Err()
+		case apierrors.IsNotFound(err):
+			return nil, append(findings, find(codeObjectGone, o.String(), "it is gone after the upgrade to %s: %v", r.Name, err)), nil
+		case err != nil:
+			findings = append(findings, find(codeUnreadable, o.String(), "after the upgrade to %s it cannot be read as %s: %v", r.Name, version, err))
+		}
+	}
+	return now, findings, nil
+}
+
+// fieldFindings compares what o says in version now with what its author wrote and with what it said before.
+func fieldFindings(o *object, version string, now *unstructured.Unstructured, storedAs string) []finding.Finding {
+	var findings []finding.Finding
+	where := ""
+	if storedAs != "" {
+		where = fmt.Sprintf(" (stored as %s)", storedAs)
+	}
+	var authored []string
+	if version == o.Version {
+		authored = append(lost(content(o.Author), content(now.Object)), lost(tags(o.Author), tags(now.Object))...)
+		if len(authored) > 0 {
+			findings = append(findings, find(codeFieldLost, o.String(), "read as %s%s: %s", version, where, strings.Join(authored, "; ")))
+		}
+	}
+	if before := o.Views[version]; before != nil {
+		changed := slices.DeleteFunc(lost(content(before.Object), content(now.Object)), func(p string) bool { return slices.Contains(authored, p) })
+		if len(changed) > 0 {
+			f := find(codeDefaultChanged, o.String(), "read as %s%s, compared with before: %s", version, where, strings.Join(changed, "; "))
+			if version != o.Version && slices.ContainsFunc(changed, func(p string) bool { return strings.HasSuffix(p, " is gone") }) {
+				f = find(codeFieldLost, o.String(), "written as %s, read as %s%s, compared with before: %s", o.Version, version, where, strings.Join(changed, "; "))
+			}
+			findings = append(findings, f)
+		}
+	}
+	return findings
+}
+
+// tags is the part of an object's metadata that is its author's.
+func tags(object map[string]any) map[string]any {
+	m, _ := object["metadata"].(map[string]any)
+	return map[string]any{"metadata": map[string]any{"labels": m["labels"], "annotations": m["annotations"]}}
+}
+
+// writeFindings asks whether the last write of an observer that was acknowledged is still there.
+func writeFindings(o *object, now map[string]*unstructured.Unstructured) []finding.Finding {
+	acked := o.acked.Load()
+	for _, view := range now {
+		counter, err := strconv.ParseInt(view.GetAnnotations()[writes], 10, 64)
+		if acked > 0 && (err != nil || counter < acked) {
+			return []finding.Finding{find(codeWriteLost, o.String(),
+				"write number %d through %s was acknowledged, but the object has number %d", acked, o.Version, counter)}
+		}
+	}
+	return nil
+}
+
+// roundTrip writes o back through version as it reads there, and compares what it says in every version before and after.
+func (w *walk) roundTrip(ctx context.Context, o *object, d *apiextensionsv1.CustomResourceDefinition, version string, before map[string]*unstructured.Unstructured) ([]finding.Finding, error) {
+	err := retry(ctx, refused, func() error {
+		view, err := o.at(w.dynamic, version).Get(ctx, o.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		_, err = o.at(w.dynamic, version).Update(ctx, view, metav1.UpdateOptions{FieldManager: "olmkit"})
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return []finding.Finding{find(codeRoundTrip, o.String(), "read as %s and written back unchanged, it is refused: %v", version, err)}, nil
+	}
+	for _, v := range served(d) {
+		if before[v] == nil {
+			continue
+		}
+		after, err := o.at(w.dynamic, v).Get(ctx, o.Name, metav1.GetOptions{})
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			return []finding.Finding{find(codeUnreadable, o.String(), "after it was written back through %s it cannot be read as %s: %v", version, v, err)}, nil
+		}
+		places := lost(content(before[v].Object), content(after.Object))
+		if len(places) > 0 {
+			return []finding.Finding{find(codeRoundTrip, o.String(), "read as %s and written back unchanged, it then says as %s: %s", version, v, strings.Join(places, "; "))}, nil
+		}
+	}
+	return nil, nil
+}
+
+// judgeManifests asks, without storing anything, whether r still takes the manifests that users wrote for its served
+// versions.
+func (w *walk) judgeManifests(ctx context.Context, r *release) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	for _, o := range w.objects {
+		d := r.crd(o.CRD)
+		if o.Written || d == nil || !slices.Contains(served(d), o.Version) || w.simulatedWebhook(r, v1alpha1.ConversionWebhook, o.CRD) != "" {
+			continue
+		}
+		manifest := (&unstructured.Unstructured{Object: o.Author}).DeepCopy()
+		manifest.SetName(o.Name + "-again")
+		var made *unstructured.Unstructured
+		err := retry(ctx, refused, func() (err error) {
+			made, err = o.at(w.dynamic, o.Version).Create(ctx, manifest, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		})
+		if ctx.Err() != nil {
+			return findings, ctx.Err()
+		}
+		if err != nil {
+			f := w.refusal(r, o, err)
+			if f.Code == codeSampleRefused {
+				f = find(codeManifestRefused, o.String(), "the manifest that an older version took is refused by %s as %s: %v", r.Name, o.Version, err)
+			}
+			findings = append(findings, f)
+			continue
+		}
+		if places := lost(content(o.Author), content(made.Object)); len(places) > 0 {
+			findings = append(findings, find(codeManifestRefused, o.String(), "the manifest loses fields when applied as %s on %s: %s", o.Version, r.Name, strings.Join(places, "; ")))
+		}
+	}
+	return findings, nil
+}
+
+// judgeVersions compares what d served before with what it serves now, and says what its objects are stored as.
+func judgeVersions(before, now *apiextensionsv1.CustomResourceDefinition, stored []string) []finding.Finding {
+	var findings []finding.Finding
+	for _, version := range served(before) {
+		if !slices.Contains(served(now), version) {
+			f := find(codeVersionGone, "CustomResourceDefinition/"+now.Name, "%s is not served as %s any more", now.Spec.Names.Kind, version)
+			for _, v := range before.Spec.Versions {
+				if v.Name == version && v.Deprecated {
+					f.Severity, f.Cause, f.Cure = finding.Info, "it was deprecated in the release before", ""
+				}
+			}
+			findings = append(findings, f)
+		}
+	}
+	others := slices.DeleteFunc(slices.Clone(stored), func(v string) bool { return v == storage(now) })
+	if len(others) > 0 {
+		findings = append(findings, find(codeStoredVersions, "CustomResourceDefinition/"+now.Name,
+			"status.storedVersions is %s, stored now as %s: no later release may drop %s before the objects are migrated",
+			strings.Join(stored, ", "), storage(now), strings.Join(others, ", ")))
+	}
+	return findings
+}
+
+// remove deletes the walk's objects while the operator can still serve their finalizers, and waits until they are gone.
+// It reports those that stay.
+func (w *walk) remove(ctx context.Context, limit time.Duration) ([]*object, error) {
+	definitions := w.watcher.definitions()
+	left := w.objects
+	w.objects = nil
+	deadline := time.Now().Add(limit)
+	for {
+		var stay []*object
+		for _, o := range left {
+			d := definitions[o.CRD]
+			if d == nil {
+				continue
+			}
+			err := o.at(w.dynamic, d.Storage).Delete(ctx, o.Name, metav1.DeleteOptions{})
+			if !apierrors.IsNotFound(err) {
+				stay = append(stay, o)
+			}
+		}
+		left = stay
+		if len(left) == 0 || time.Now().After(deadline) {
+			return left, ctx.Err()
+		}
+		select {
+		case <-ctx.Done():
+			return left, ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// writePatch is the harmless write with number n.
+func writePatch(n int64) []byte {
+	return fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`, writes, n)
+}

@@ -1,0 +1,129 @@
+package upgrade
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+)
+
+// release is what a walk needs to know of a bundle.
+type release struct {
+	Name     string
+	CSV      *v1alpha1.ClusterServiceVersion
+	CRDs     []*apiextensionsv1.CustomResourceDefinition // owned by the CSV and in the bundle, by name
+	Examples []*unstructured.Unstructured                // of the alm-examples annotation
+}
+
+// readRelease decodes the manifests that a bundle carries inline.
+func readRelease(b *catalog.Bundle) (*release, error) {
+	csv, err := b.CSV()
+	if err != nil {
+		return nil, err
+	}
+	definitions, err := b.CRDs()
+	if err != nil {
+		return nil, err
+	}
+	r := &release{Name: b.Name, CSV: csv}
+	for _, d := range definitions {
+		owned := slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Owned, func(o v1alpha1.CRDDescription) bool { return o.Name == d.Name })
+		if owned && r.crd(d.Name) == nil {
+			r.CRDs = append(r.CRDs, d)
+		}
+	}
+	slices.SortFunc(r.CRDs, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) })
+	if examples := r.CSV.Annotations["alm-examples"]; examples != "" {
+		// Wrong examples are a static finding; a walk goes on without them.
+		var raw []json.RawMessage
+		if json.Unmarshal([]byte(examples), &raw) == nil {
+			for _, m := range raw {
+				o := &unstructured.Unstructured{}
+				if o.UnmarshalJSON(m) == nil {
+					r.Examples = append(r.Examples, o)
+				}
+			}
+		}
+	}
+	return r, nil
+}
+
+// crd returns the release's definition called name, or nil.
+func (r *release) crd(name string) *apiextensionsv1.CustomResourceDefinition {
+	for _, d := range r.CRDs {
+		if d.Name == name {
+			return d
+		}
+	}
+	return nil
+}
+
+// deployments returns the names of the operator's deployments.
+func (r *release) deployments() []string {
+	var names []string
+	for _, d := range r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// images returns the images of the operator's own containers, sorted.
+func (r *release) images() []string {
+	var images []string
+	for _, d := range r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		images = append(images, podImages(d.Spec)...)
+	}
+	slices.Sort(images)
+	return slices.Compact(images)
+}
+
+func podImages(d appsv1.DeploymentSpec) []string {
+	var images []string
+	for _, c := range slices.Concat(d.Template.Spec.InitContainers, d.Template.Spec.Containers) {
+		images = append(images, c.Image)
+	}
+	return images
+}
+
+// webhookImages returns the images behind the webhooks of type t; with a conversion webhook, of the one for crd.
+func (r *release) webhookImages(t v1alpha1.WebhookAdmissionType, crd string) []string {
+	var images []string
+	for _, w := range r.CSV.Spec.WebhookDefinitions {
+		if w.Type != t || t == v1alpha1.ConversionWebhook && !slices.Contains(w.ConversionCRDs, crd) {
+			continue
+		}
+		for _, d := range r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+			if d.Name == w.DeploymentName {
+				images = append(images, podImages(d.Spec)...)
+			}
+		}
+	}
+	return images
+}
+
+// served returns the versions of d that are served, in d's order.
+func served(d *apiextensionsv1.CustomResourceDefinition) []string {
+	var versions []string
+	for _, v := range d.Spec.Versions {
+		if v.Served {
+			versions = append(versions, v.Name)
+		}
+	}
+	return versions
+}
+
+// storage returns the version in which d's objects are stored.
+func storage(d *apiextensionsv1.CustomResourceDefinition) string {
+	for _, v := range d.Spec.Versions {
+		if v.Storage {
+			return v.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,253 @@
+package upgrade
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/olm"
+)
+
+// stuck says that an installation will not come to its end.
+type stuck struct {
+	Code  string
+	After string // the last milestone that was reached
+	Late  bool   // the time was up; else nothing more would have happened
+}
+
+// settle waits until r is installed and everything is as it should stay: its CSV Succeeded, no other left, the deployments
+// rolled out, the definitions established, and no change for the time that the options say. extra may ask for more. It
+// returns a stuck if that will not come about.
+func (w *walk) settle(ctx context.Context, started time.Time, from string, r *release, extra func() bool) (*stuck, error) {
+	var s *stuck
+	printed := map[string]bool{}
+	reached := "publishing the catalog"
+	err := w.watcher.until(ctx, w.options.Timeout, func() (bool, error) {
+		timeline := w.watcher.since(started)
+		for _, m := range milestones(timeline, started, from, r.Name) {
+			if !printed[m.Name] && from != "" {
+				w.options.Progress.Say("   %6.1fs  %s", m.At.Sub(started).Seconds(), m.Name)
+			}
+			printed[m.Name] = true
+			reached = m.Name
+		}
+		code, err := w.hopeless(ctx, r, timeline)
+		if err != nil {
+			return false, err
+		}
+		if code != "" {
+			s = &stuck{Code: code, After: reached}
+			return true, nil
+		}
+		done, err := w.standing(ctx, r)
+		if err != nil || !done || !quiet(timeline, w.options.Settle) {
+			return false, err
+		}
+		return extra == nil || extra(), nil
+	})
+	if errors.Is(err, errTimeout) {
+		return &stuck{Code: w.lateCode(ctx, r), After: reached, Late: true}, nil
+	}
+	return s, err
+}
+
+// quiet reports whether nothing changed in timeline for the last d.
+func quiet(timeline []event, d time.Duration) bool {
+	for _, e := range slices.Backward(timeline) {
+		if e.Kind != kindWalk {
+			return time.Since(e.At) >= d
+		}
+	}
+	return true
+}
+
+// standing reports whether r runs, alone.
+func (w *walk) standing(ctx context.Context, r *release) (bool, error) {
+	var versions v1alpha1.ClusterServiceVersionList
+	if err := w.watcher.List(ctx, &versions, client.InNamespace(w.namespace)); err != nil {
+		return false, err
+	}
+	for i := range versions.Items {
+		v := &versions.Items[i]
+		if !v.IsCopied() && (v.Name != r.Name || v.Status.Phase != v1alpha1.CSVPhaseSucceeded) {
+			return false, nil
+		}
+	}
+	if !slices.ContainsFunc(versions.Items, func(v v1alpha1.ClusterServiceVersion) bool { return v.Name == r.Name }) {
+		return false, nil
+	}
+	for _, name := range r.deployments() {
+		var d appsv1.Deployment
+		if err := w.watcher.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, &d); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		wanted := int32(1)
+		if d.Spec.Replicas != nil {
+			wanted = *d.Spec.Replicas
+		}
+		s := d.Status
+		if s.ObservedGeneration != d.Generation || s.Replicas != wanted || s.UpdatedReplicas != wanted || s.AvailableReplicas != wanted {
+			return false, nil
+		}
+	}
+	for _, owned := range r.CRDs {
+		var d apiextensionsv1.CustomResourceDefinition
+		if err := w.watcher.Get(ctx, client.ObjectKey{Name: owned.Name}, &d); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		if !slices.ContainsFunc(d.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+		}) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// hopelessRestarts is after how many restarts a container that still waits to be started again is given up.
+const hopelessRestarts = 3
+
+// hopeless returns the code of what keeps r from ever being installed, or "".
+func (w *walk) hopeless(ctx context.Context, r *release, timeline []event) (string, error) {
+	var plans v1alpha1.InstallPlanList
+	if err := w.watcher.List(ctx, &plans, client.InNamespace(w.namespace)); err != nil {
+		return "", err
+	}
+	if plan := olm.PlanFor(plans.Items, r.Name); plan != nil && plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
+		return planCode(plan), nil
+	}
+	var csv v1alpha1.ClusterServiceVersion
+	err := w.watcher.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: r.Name}, &csv)
+	if err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	switch csv.Status.Reason {
+	// OLM does not leave these by itself.
+	case v1alpha1.CSVReasonComponentFailedNoRetry, v1alpha1.CSVReasonInvalidInstallModes, v1alpha1.CSVReasonInvalidStrategy,
+		v1alpha1.CSVReasonInvalidWebhookDescription, v1alpha1.CSVReasonUnsupportedOperatorGroup, v1alpha1.CSVReasonOwnerConflict:
+		if csv.Status.Phase == v1alpha1.CSVPhaseFailed {
+			return codeNotSucceeded, nil
+		}
+	}
+	if csv.Status.Phase == v1alpha1.CSVPhaseSucceeded {
+		return "", nil
+	}
+	var pods corev1.PodList
+	if err := w.watcher.List(ctx, &pods, client.InNamespace(w.namespace)); err != nil {
+		return "", err
+	}
+	for _, p := range pods.Items {
+		for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+			if s.RestartCount >= hopelessRestarts && s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && runs(r, s.Image) {
+				return codeCrashed, nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// runs reports whether image is one of r's own.
+func runs(r *release, image string) bool { return slices.Contains(r.images(), image) }
+
+// planCode tells the failures of an InstallPlan apart that have a code of their own. The texts are those of
+// pkg/controller/operators/catalog/step.go and pkg/lib/crd/storage.go of operator-lifecycle-manager v0.46.0.
+func planCode(plan *v1alpha1.InstallPlan) string {
+	said := plan.Status.Message
+	for _, c := range plan.Status.Conditions {
+		said += " " + c.Message
+	}
+	switch {
+	case strings.Contains(said, "risk of data loss"):
+		return codeStoredRefused
+	case strings.Contains(said, "error validating existing CRs"):
+		return codeObjectsRefused
+	}
+	return codePlanFailed
+}
+
+// lateCode returns the code for an installation whose time is up, by how far it came.
+func (w *walk) lateCode(ctx context.Context, r *release) string {
+	var csv v1alpha1.ClusterServiceVersion
+	err := w.watcher.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: r.Name}, &csv)
+	switch {
+	case apierrors.IsNotFound(err):
+		var plans v1alpha1.InstallPlanList
+		if w.watcher.List(ctx, &plans, client.InNamespace(w.namespace)) == nil && olm.PlanFor(plans.Items, r.Name) != nil {
+			return codePlanFailed
+		}
+		return codeNotChosen
+	case csv.Status.Phase != v1alpha1.CSVPhaseSucceeded:
+		return codeNotSucceeded
+	}
+	var versions v1alpha1.ClusterServiceVersionList
+	if w.watcher.List(ctx, &versions, client.InNamespace(w.namespace)) == nil {
+		for i := range versions.Items {
+			if !versions.Items[i].IsCopied() && versions.Items[i].Name != r.Name {
+				return codeOldVersionStays
+			}
+		}
+	}
+	return codeNotStable
+}
+
+// explain turns s into a finding that says why: the phase, the object and condition, the event, and the last lines of
+// the process to blame.
+func (w *walk) explain(ctx context.Context, r *release, started time.Time, s *stuck) finding.Finding {
+	e, err := w.olm.Explain(ctx, w.subscription(), r.Name, started)
+	if err != nil {
+		return find(s.Code, "", "after %s, %s did not come up, and the reason could not be read: %v", s.After, r.Name, err)
+	}
+	f := find(s.Code, e.Object, "after '%s' the installation of %s did not go on", s.After, r.Name)
+	if s.Late {
+		f.Message += fmt.Sprintf(" within %s", w.options.Timeout)
+	}
+	f.Message += ": " + e.Phase + ": " + e.Why
+	var causes []string
+	if e.Event != "" {
+		causes = append(causes, "event "+e.Event)
+	}
+	if e.Container != "" {
+		var logs bytes.Buffer
+		if err := w.cluster.Logs(ctx, &logs, e.Container); err == nil && logs.Len() > 0 {
+			causes = append(causes, "last lines of "+e.Container+": "+lastLines(logs.String(), 5))
+		}
+	}
+	f.Cause = strings.Join(causes, "; ")
+	return f
+}
+
+// lastLines returns the last n lines of s that are not empty.
+func lastLines(s string, n int) string {
+	lines := slices.DeleteFunc(strings.Split(s, "\n"), func(l string) bool { return strings.TrimSpace(l) == "" })
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// warnings returns what OLM warned of since start while it carried out the InstallPlan for r.
+func (w *walk) warnings(ctx context.Context, r *release, start time.Time) ([]finding.Finding, error) {
+	var events corev1.EventList
+	if err := w.olm.List(ctx, &events, client.InNamespace(w.namespace)); err != nil {
+		return nil, fmt.Errorf("list events in %s: %w", w.namespace, err)
+	}
+	var findings []finding.Finding
+	for _, e := range events.Items {
+		recent := !e.LastTimestamp.Before(&metav1.Time{Time: start.Truncate(time.Second)})
+		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.Kind == v1alpha1.InstallPlanKind && recent {
+			findings = append(findings, find(codePlanWarning, "InstallPlan/"+w.namespace+"/"+e.InvolvedObject.Name,
+				"installing %s: %s: %s", r.Name, e.Reason, strings.TrimSpace(e.Message)))
+		}
+	}
+	return findings, nil
+}

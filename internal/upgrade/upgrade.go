@@ -1,0 +1,425 @@
+// Package upgrade walks upgrades on a cluster: for each hop of a plan it lets OLM replace one bundle by the next, on a
+// catalog that holds nothing else, watches what users would notice, and judges it.
+//
+// Use it to prove what a static check cannot see: that conversion keeps every field, that the new manager really starts,
+// how long objects cannot be read or written.
+package upgrade
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/graph"
+	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/progress"
+	"github.com/olmkit/olmkit/internal/report"
+)
+
+// Options of a walk.
+type Options struct {
+	Samples  []*unstructured.Unstructured // objects to make instead of the bundles' alm-examples, and what those need
+	Timeout  time.Duration                // for each installation and each hop
+	Settle   time.Duration                // how long everything has to stay as it is before it counts as stable
+	Progress *progress.Printer
+}
+
+// catalogName is what the walk's CatalogSource is called.
+const catalogName = "olmkit"
+
+// walk is a walk under way.
+type walk struct {
+	cluster  cluster.Cluster
+	pkg      *catalog.Package
+	channel  string
+	options  Options
+	olm      *olm.Client
+	dynamic  dynamic.Interface
+	metadata metadata.Interface
+	releases map[string]*release
+
+	// What stands on the cluster; release is nil when nothing of the package does, or not surely in one piece.
+	release   *release
+	mode      olm.Mode
+	namespace string // of the operator
+	watcher   *watcher
+	unwatch   context.CancelFunc
+	crds      []string // definitions that the walk brought
+	objects   []*object
+	simulated []string
+}
+
+// Walk walks the hops of plan, in their order, on c, into which OLM must have been installed, and returns what it found.
+// A hop that fails ends only itself. An error means that the walk itself could not go on; the report then holds the hops
+// until there.
+func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph.Plan, options Options) (*report.Report, error) {
+	w := &walk{cluster: c, pkg: p, channel: plan.Channel, options: options, releases: map[string]*release{}}
+	start := time.Now()
+	r := w.newReport(plan)
+	defer func() { r.Seconds = seconds(time.Since(start)) }()
+	for _, hop := range plan.Hops {
+		for _, name := range []string{hop.From, hop.To} {
+			if err := w.read(name); err != nil {
+				return r, err
+			}
+		}
+	}
+	if err := w.connect(); err != nil {
+		return r, err
+	}
+	defer func() {
+		if w.unwatch != nil {
+			w.unwatch()
+		}
+	}()
+	for i, edge := range plan.Hops {
+		hop, err := w.hop(ctx, edge)
+		finding.Sort(hop.Findings)
+		r.Hops[i] = hop
+		if err != nil {
+			return r, err
+		}
+	}
+	found, err := w.clean(ctx)
+	r.Findings = append(r.Findings, w.about(found, finding.Subject{})...)
+	if err != nil {
+		return r, fmt.Errorf("uninstall %s at the end: %w", p.Name, err)
+	}
+	finding.Sort(r.Findings)
+	return r, nil
+}
+
+func (w *walk) newReport(plan graph.Plan) *report.Report {
+	proof := w.cluster.Proves()
+	r := &report.Report{
+		APIVersion: report.APIVersion, Kind: report.KindUpgrade,
+		Cluster: &report.Cluster{Kind: proof.Kind, Kubernetes: proof.Kubernetes, OLM: olm.Version, NotProven: proof.NotProven},
+	}
+	for _, e := range plan.Hops {
+		h := newHop(e)
+		h.Result = report.Skipped
+		r.Hops = append(r.Hops, h)
+	}
+	for _, e := range plan.LeftOut {
+		r.LeftOut = append(r.LeftOut, newHop(e))
+	}
+	return r
+}
+
+func newHop(e graph.Edge) report.Hop {
+	return report.Hop{Package: e.Package, Channel: e.Channel, From: e.From, To: e.To, Edge: string(e.Kind), Effective: e.Effective}
+}
+
+func (w *walk) read(name string) error {
+	if w.releases[name] != nil {
+		return nil
+	}
+	b := w.pkg.Bundle(name)
+	if b == nil {
+		return advice.With(fmt.Errorf("package %s: channel %s names the bundle %s, which the catalog does not have", w.pkg.Name, w.channel, name),
+			"add the bundle to the catalog, or cut the plan with --from")
+	}
+	r, err := readRelease(b)
+	if err != nil {
+		return err
+	}
+	w.releases[name] = r
+	return nil
+}
+
+func (w *walk) connect() error {
+	var err error
+	if w.olm, err = olm.Connect(w.cluster.Config()); err != nil {
+		return err
+	}
+	config := rest.CopyConfig(w.cluster.Config())
+	config.QPS = -1
+	if w.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return fmt.Errorf("connect to the API server: %w", err)
+	}
+	if w.metadata, err = metadata.NewForConfig(config); err != nil {
+		return fmt.Errorf("connect to the API server: %w", err)
+	}
+	return nil
+}
+
+// hop walks one edge. Its error is only what keeps the walk from going on.
+func (w *walk) hop(ctx context.Context, edge graph.Edge) (hop report.Hop, err error) {
+	hop = newHop(edge)
+	hop.Result = report.Failed
+	from, to := w.releases[edge.From], w.releases[edge.To]
+	w.options.Progress.Say("%s → %s (%s)", edge.From, edge.To, edge.Kind)
+	subject := finding.Subject{Package: edge.Package, Channel: edge.Channel, From: edge.From, To: edge.To}
+	add := func(found ...finding.Finding) { hop.Findings = append(hop.Findings, w.about(found, subject)...) }
+
+	mode, ok := sharedMode(from, to, w.mode)
+	if w.release != from || mode != w.mode {
+		found, err := w.clean(ctx)
+		add(found...)
+		if err != nil {
+			return hop, fmt.Errorf("clean up before %s → %s: %w", edge.From, edge.To, err)
+		}
+		w.mode = mode
+		found, err = w.install(ctx, from)
+		add(found...)
+		if err != nil || w.release == nil {
+			return hop, err
+		}
+	}
+	if !ok {
+		add(find(codeNotChosen, "", "no install mode of %s is one of %s, so whoever has the one cannot get the other", edge.From, edge.To))
+	}
+	found, err := w.cross(ctx, from, to, &hop)
+	add(found...)
+	if err != nil {
+		return hop, err
+	}
+	if worst, any := finding.Worst(hop.Findings); !any || worst != finding.Error {
+		hop.Result = report.Passed
+	}
+	w.options.Progress.Say("   %6.1fs  %s", hop.Seconds, hop.Result)
+	return hop, nil
+}
+
+// about completes findings with their subject, and with the word that they rest on simulated pods where they do.
+func (w *walk) about(found []finding.Finding, subject finding.Subject) []finding.Finding {
+	for i := range found {
+		object := found[i].Subject.Object
+		found[i].Subject = subject
+		found[i].Subject.Package = w.pkg.Name
+		found[i].Subject.Channel = w.channel
+		found[i].Subject.Object = object
+		if len(w.simulated) > 0 && restsOnPods(found[i].Code) {
+			found[i].Cause = strings.TrimPrefix(found[i].Cause+"; pods were simulated: "+strings.Join(w.simulated, ", "), "; ")
+		}
+	}
+	return found
+}
+
+// restsOnPods reports whether findings of code are about what the operator's process did.
+func restsOnPods(code string) bool {
+	return slices.Contains([]string{
+		codeNotSucceeded, codeNotStable, codeBaseFailed, codeRollouts, codeReadOutage, codeWriteOutage, codeOutageStays, codeStatusStale, codeConditionWorse, codeUninstall,
+	}, code)
+}
+
+// sharedMode returns the install mode to walk from from to to in: now if both support it, else the widest that both
+// support; else, and false, the widest of from.
+func sharedMode(from, to *release, now olm.Mode) (olm.Mode, bool) {
+	a, b := olm.Modes(from.CSV), olm.Modes(to.CSV)
+	if slices.Contains(a, now) && slices.Contains(b, now) {
+		return now, true
+	}
+	for _, m := range a {
+		if slices.Contains(b, m) {
+			return m, true
+		}
+	}
+	if len(a) > 0 {
+		return a[0], false
+	}
+	return v1alpha1.InstallModeTypeAllNamespaces, false
+}
+
+// place chooses the operator's namespace for the walk's install mode and watches it.
+func (w *walk) place(ctx context.Context) error {
+	namespace := olm.OperatorsNamespace
+	if w.mode != v1alpha1.InstallModeTypeAllNamespaces {
+		namespace = w.pkg.Name
+	}
+	if err := w.olm.Group(ctx, namespace, w.mode, w.target(namespace)); err != nil {
+		return err
+	}
+	if w.watcher != nil && w.namespace == namespace {
+		return nil
+	}
+	if w.unwatch != nil {
+		w.unwatch()
+	}
+	w.namespace = namespace
+	ctx, w.unwatch = context.WithCancel(ctx)
+	var err error
+	w.watcher, err = watch(ctx, w.cluster.Config(), namespace)
+	return err
+}
+
+// target is the namespace that the operator serves besides its own, or "" for none.
+func (w *walk) target(namespace string) string {
+	switch w.mode {
+	case v1alpha1.InstallModeTypeSingleNamespace, v1alpha1.InstallModeTypeMultiNamespace:
+		return namespace + "-served"
+	}
+	return ""
+}
+
+// objectNamespace is where a sample goes that names the namespace wanted, or none.
+func (w *walk) objectNamespace(wanted string) string {
+	switch {
+	case w.mode != v1alpha1.InstallModeTypeAllNamespaces && w.target(w.namespace) != "":
+		return w.target(w.namespace)
+	case w.mode != v1alpha1.InstallModeTypeAllNamespaces:
+		return w.namespace
+	case wanted != "":
+		return wanted
+	}
+	return "olmkit-samples"
+}
+
+func (w *walk) subscription() olm.Subscription {
+	return olm.Subscription{Namespace: w.namespace, Package: w.pkg.Name, Channel: w.channel, Catalog: catalogName}
+}
+
+// publish serves a catalog with exactly the bundles names, and then has OLM read it.
+func (w *walk) publish(ctx context.Context, names ...string) error {
+	fbc, err := catalog.Trim(w.pkg, w.channel, names...)
+	if err != nil {
+		return err
+	}
+	at, err := w.cluster.Catalog(ctx, catalogName, fbc)
+	if err != nil {
+		return fmt.Errorf("serve the catalog of %s: %w", strings.Join(names, ", "), err)
+	}
+	return w.olm.Publish(ctx, catalogName, at)
+}
+
+// install installs r from a catalog that has nothing else. It leaves w.release nil if OLM cannot.
+func (w *walk) install(ctx context.Context, r *release) ([]finding.Finding, error) {
+	step := w.options.Progress.Start("  install %s", r.Name)
+	found, err := w.tryInstall(ctx, r)
+	switch {
+	case err != nil:
+		return found, step.End(err)
+	case w.release == nil:
+		step.End(fmt.Errorf("%s was not installed", r.Name))
+	default:
+		step.End(nil)
+	}
+	return found, nil
+}
+
+func (w *walk) tryInstall(ctx context.Context, r *release) ([]finding.Finding, error) {
+	if err := w.place(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.publish(ctx, r.Name); err != nil {
+		return nil, err
+	}
+	if err := w.olm.WaitConnected(ctx, catalogName, w.options.Timeout); err != nil {
+		return nil, err
+	}
+	for _, d := range r.CRDs {
+		w.crds = append(w.crds, d.Name)
+	}
+	started := w.watcher.mark(statePublished)
+	if err := w.olm.Subscribe(ctx, w.subscription()); err != nil {
+		return nil, err
+	}
+	stuck, err := w.settle(ctx, started, "", r, nil)
+	if err != nil {
+		return nil, err
+	}
+	if w.simulated, err = w.simulatedOf(ctx, r); err != nil {
+		return nil, err
+	}
+	if stuck != nil {
+		f := w.explain(ctx, r, started, stuck)
+		f.Code, f.Message = codeBaseFailed, fmt.Sprintf("%s could not be installed: %s", r.Name, f.Message)
+		return []finding.Finding{f}, nil
+	}
+	w.release = r
+	return nil, nil
+}
+
+// simulatedOf returns those of r's images that could not be had.
+func (w *walk) simulatedOf(ctx context.Context, releases ...*release) ([]string, error) {
+	all, err := w.cluster.Simulated(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask which images were simulated: %w", err)
+	}
+	var ours []string
+	for _, r := range releases {
+		for _, image := range r.images() {
+			if slices.Contains(all, image) {
+				ours = append(ours, image)
+			}
+		}
+	}
+	slices.Sort(ours)
+	return slices.Compact(ours), nil
+}
+
+// supplies applies what the user's samples need besides the package's own kinds: Secrets and the like.
+func (w *walk) supplies(ctx context.Context, r *release) error {
+	for _, s := range w.options.Samples {
+		kind := s.GroupVersionKind()
+		own := slices.ContainsFunc(r.CSV.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool {
+			_, group, _ := strings.Cut(d.Name, ".")
+			return group == kind.Group && d.Kind == kind.Kind
+		})
+		if own {
+			continue
+		}
+		o := s.DeepCopy()
+		mapping, err := w.olm.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return advice.With(fmt.Errorf("apply the sample %s %s: %w", kind.Kind, s.GetName(), err), "give samples of the package's kinds, or of kinds that Kubernetes has")
+		}
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			o.SetNamespace(w.objectNamespace(o.GetNamespace()))
+			if err := w.ensureNamespace(ctx, o.GetNamespace()); err != nil {
+				return err
+			}
+		}
+		if err := w.olm.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("olmkit"), client.ForceOwnership); err != nil {
+			return fmt.Errorf("apply the sample %s %s: %w", kind.Kind, s.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// clean removes all that the walk brought, so that the next installation finds a cluster without a trace of the package.
+func (w *walk) clean(ctx context.Context) ([]finding.Finding, error) {
+	if w.watcher == nil {
+		return nil, nil
+	}
+	step := w.options.Progress.Start("  uninstall")
+	found, err := w.tryClean(ctx)
+	return found, step.End(err)
+}
+
+func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	finalizers := patience
+	if len(w.simulated) > 0 || w.release == nil {
+		finalizers = 0
+	}
+	stay, err := w.remove(ctx, finalizers)
+	if err != nil {
+		return nil, err
+	}
+	if finalizers > 0 {
+		for _, o := range stay {
+			findings = append(findings, find(codeUninstall, o.String(), "it was deleted %s ago and is still there: its finalizers are not served", finalizers))
+		}
+	}
+	slices.Sort(w.crds)
+	if err := w.olm.Uninstall(ctx, w.namespace, w.pkg.Name, slices.Compact(w.crds), w.options.Timeout); err != nil {
+		return findings, err
+	}
+	w.release, w.crds, w.simulated = nil, nil, nil
+	return findings, nil
+}

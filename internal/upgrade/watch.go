@@ -1,0 +1,320 @@
+package upgrade
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/olm"
+)
+
+// watcher follows what OLM and Kubernetes do on a cluster: it keeps their newest objects at hand and writes down what
+// changed and when.
+type watcher struct {
+	cache.Cache
+	namespace string // of the operator
+
+	mu       sync.Mutex
+	timeline []event
+	crds     map[string]*definition
+	changed  chan struct{} // closed and replaced at each change
+	told     func(event)   // called for each event; may be nil
+}
+
+// watch starts a watcher that runs until ctx is done. Of namespaced objects it sees OLM's own and those in namespace.
+func watch(ctx context.Context, config *rest.Config, namespace string) (*watcher, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	inNamespace := cache.ByObject{Namespaces: map[string]cache.Config{namespace: {}}}
+	c, err := cache.New(config, cache.Options{
+		Scheme: olm.Scheme,
+		ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.CatalogSource{}:         {Namespaces: map[string]cache.Config{olm.Namespace: {}}},
+			&v1alpha1.Subscription{}:          inNamespace,
+			&v1alpha1.InstallPlan{}:           inNamespace,
+			&v1alpha1.ClusterServiceVersion{}: inNamespace,
+			&appsv1.Deployment{}:              inNamespace,
+			&appsv1.ReplicaSet{}:              inNamespace,
+			&corev1.Pod{}:                     inNamespace,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch the cluster: %w", err)
+	}
+	w := &watcher{Cache: c, namespace: namespace, crds: map[string]*definition{}, changed: make(chan struct{})}
+	for _, kind := range []client.Object{
+		&v1alpha1.CatalogSource{}, &v1alpha1.Subscription{}, &v1alpha1.InstallPlan{}, &v1alpha1.ClusterServiceVersion{},
+		&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &corev1.Pod{}, &apiextensionsv1.CustomResourceDefinition{},
+	} {
+		informer, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, fmt.Errorf("watch %T: %w", kind, err)
+		}
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { w.see(nil, o, false) },
+			UpdateFunc: func(o, n any) { w.see(o, n, false) },
+			DeleteFunc: func(o any) { w.see(nil, o, true) },
+		})
+		if err != nil {
+			return nil, fmt.Errorf("watch %T: %w", kind, err)
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Start(ctx) }()
+	if !c.WaitForCacheSync(ctx) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("watch the cluster: %w", <-ended)
+	}
+	return w, nil
+}
+
+// see writes down what changed from before (nil if that is not known) to now.
+func (w *watcher) see(before, now any, gone bool) {
+	if t, ok := now.(toolscache.DeletedFinalStateUnknown); ok {
+		now = t.Obj
+	}
+	events := changes(before, now, gone)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := time.Now()
+	for _, e := range events {
+		if e.Kind == kindCRD {
+			known := w.crds[e.Name]
+			if e.CRD != nil && known != nil && e.CRD.describe(known) == "" && slices.Equal(e.CRD.Stored, known.Stored) {
+				continue
+			}
+			w.crds[e.Name] = e.CRD
+		}
+		e.At = at
+		w.add(e)
+	}
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+func (w *watcher) add(e event) {
+	w.timeline = append(w.timeline, e)
+	if w.told != nil {
+		w.told(e)
+	}
+}
+
+// mark writes down what the walk itself did.
+func (w *watcher) mark(state string) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := event{At: time.Now(), Kind: kindWalk, State: state}
+	w.add(e)
+	return e.At
+}
+
+// tell has each event from now on passed to f, which must not block nor call the watcher.
+func (w *watcher) tell(f func(event)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told = f
+}
+
+// since returns the events from start on.
+func (w *watcher) since(start time.Time) []event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.IndexFunc(w.timeline, func(e event) bool { return !e.At.Before(start) })
+	if i < 0 {
+		return nil
+	}
+	return slices.Clone(w.timeline[i:])
+}
+
+// definitions returns what the watcher knows of the cluster's definitions now, by name.
+func (w *watcher) definitions() map[string]*definition {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	known := make(map[string]*definition, len(w.crds))
+	for name, d := range w.crds {
+		known[name] = d
+	}
+	return known
+}
+
+// errTimeout is a condition's that did not come about in time.
+var errTimeout = errors.New("not so in time")
+
+// until waits until done says so, looking again whenever something changed. It returns errTimeout when limit has passed.
+func (w *watcher) until(ctx context.Context, limit time.Duration, done func() (bool, error)) error {
+	expired := time.NewTimer(limit)
+	defer expired.Stop()
+	// Conditions may rest on time, or on what the watcher does not watch.
+	again := time.NewTicker(200 * time.Millisecond)
+	defer again.Stop()
+	for {
+		w.mu.Lock()
+		changed := w.changed
+		w.mu.Unlock()
+		ok, err := done()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-again.C:
+		case <-expired.C:
+			return errTimeout
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// changes says what is worth writing down when an object goes from before to now.
+func changes(before, now any, gone bool) []event {
+	switch n := now.(type) {
+	case *v1alpha1.CatalogSource:
+		e := event{Kind: kindCatalog, Name: n.Name, State: "connecting"}
+		if s := n.Status.GRPCConnectionState; s != nil {
+			e.For = s.Address
+			e.Reason = s.LastObservedState
+		}
+		if olm.Connected(n) {
+			e.State = stateReady
+		}
+		if b, ok := before.(*v1alpha1.CatalogSource); ok && olm.Connected(b) == olm.Connected(n) && b.Spec.Address == n.Spec.Address {
+			return nil
+		}
+		return orGone(e, gone)
+	case *v1alpha1.InstallPlan:
+		e := event{Kind: kindPlan, Name: n.Name, State: string(n.Status.Phase), For: strings.Join(n.Spec.ClusterServiceVersionNames, ",")}
+		if b, ok := before.(*v1alpha1.InstallPlan); ok && b.Status.Phase == n.Status.Phase {
+			return nil
+		}
+		return orGone(e, gone)
+	case *v1alpha1.ClusterServiceVersion:
+		if n.IsCopied() {
+			return nil
+		}
+		e := event{Kind: kindCSV, Name: n.Name, State: string(n.Status.Phase), Reason: string(n.Status.Reason) + ": " + n.Status.Message}
+		if b, ok := before.(*v1alpha1.ClusterServiceVersion); ok && b.Status.Phase == n.Status.Phase && b.Status.Reason == n.Status.Reason {
+			return nil
+		}
+		return orGone(e, gone)
+	case *apiextensionsv1.CustomResourceDefinition:
+		if gone {
+			return []event{{Kind: kindCRD, Name: n.Name, State: stateGone}}
+		}
+		return []event{{Kind: kindCRD, Name: n.Name, State: "written", CRD: define(n)}}
+	case *appsv1.Deployment:
+		available := func(d *appsv1.Deployment) bool { return d.Status.AvailableReplicas > 0 }
+		if b, ok := before.(*appsv1.Deployment); ok && available(b) == available(n) {
+			return nil
+		}
+		return orGone(event{Kind: kindDeployment, Name: n.Name, State: readiness(available(n))}, gone)
+	case *appsv1.ReplicaSet:
+		if before != nil {
+			return nil
+		}
+		owner := ""
+		if c := metav1.GetControllerOf(n); c != nil {
+			owner = c.Name
+		}
+		return orGone(event{Kind: kindRollout, Name: n.Name, State: "created", For: owner}, gone)
+	case *corev1.Pod:
+		return podChanges(before, n, gone)
+	}
+	return nil
+}
+
+func podChanges(before any, n *corev1.Pod, gone bool) []event {
+	var events []event
+	b, _ := before.(*corev1.Pod)
+	for _, s := range slices.Concat(n.Status.InitContainerStatuses, n.Status.ContainerStatuses) {
+		was := int32(0)
+		if b != nil {
+			for _, old := range slices.Concat(b.Status.InitContainerStatuses, b.Status.ContainerStatuses) {
+				if old.Name == s.Name {
+					was = old.RestartCount
+				}
+			}
+		}
+		if s.RestartCount > was && !gone {
+			e := event{Kind: kindPod, Name: n.Name + "/" + s.Name, State: stateRestarted, Reason: strconv.Itoa(int(s.RestartCount)) + " times"}
+			if ended := s.LastTerminationState.Terminated; ended != nil {
+				e.Reason += fmt.Sprintf(", last with exit code %d %s", ended.ExitCode, ended.Message)
+			}
+			e.Reason = strings.TrimSpace(e.Reason)
+			events = append(events, e)
+		}
+	}
+	if gone || b == nil || podReady(b) != podReady(n) {
+		events = append(events, orGone(event{Kind: kindPod, Name: n.Name, State: readiness(podReady(n))}, gone)...)
+	}
+	return events
+}
+
+func podReady(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func readiness(is bool) string {
+	if is {
+		return stateReady
+	}
+	return stateUnready
+}
+
+func orGone(e event, gone bool) []event {
+	if gone {
+		e.State, e.Reason = stateGone, ""
+	}
+	return []event{e}
+}
+
+// define extracts what decides how d's objects are served.
+func define(d *apiextensionsv1.CustomResourceDefinition) *definition {
+	n := &definition{
+		Served: served(d), Storage: storage(d), Stored: slices.Clone(d.Status.StoredVersions),
+		Conversion: string(apiextensionsv1.NoneConverter),
+	}
+	c := d.Spec.Conversion
+	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter {
+		return n
+	}
+	n.Conversion = "elsewhere"
+	if c.Webhook == nil || c.Webhook.ClientConfig == nil {
+		return n
+	}
+	client := c.Webhook.ClientConfig
+	if client.Service != nil {
+		n.Conversion = client.Service.Namespace + "/" + client.Service.Name
+		if client.Service.Path != nil {
+			n.Conversion += *client.Service.Path
+		}
+	} else if client.URL != nil {
+		n.Conversion = *client.URL
+	}
+	if len(client.CABundle) > 0 {
+		sum := sha256.Sum256(client.CABundle)
+		n.CA = hex.EncodeToString(sum[:4])
+	}
+	return n
+}
