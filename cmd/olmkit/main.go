@@ -5,8 +5,10 @@ import (
 	"os"
 
 	"github.com/olmkit/olmkit/internal/cli"
+	"github.com/olmkit/olmkit/internal/cluster/embedded"
 )
 
 func main() {
+	embedded.Main()
 	os.Exit(cli.Main())
 }

@@ -7,6 +7,7 @@ func commands(s *session) []*cobra.Command {
 	return []*cobra.Command{
 		newBundle(s),
 		newSubscription(s),
+		newCluster(s),
 		newVersion(s),
 	}
 }

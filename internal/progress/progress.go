@@ -26,7 +26,33 @@ type Step struct {
 	printer *Printer
 	text    string
 	started time.Time
+	noted   time.Time
 	once    sync.Once
+}
+
+// notePeriod is how often a step's notes are printed where the last line can't be overwritten.
+const notePeriod = 30 * time.Second
+
+// Note tells how far the step is: at once on a live terminal, now and then elsewhere.
+func (s *Step) Note(text string) {
+	p := s.printer
+	if p == nil || p.out == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.noted.IsZero() {
+		s.noted = s.started
+	}
+	switch {
+	case p.live && p.open == s:
+		p.clear()
+		fmt.Fprintf(p.out, " • %s … %.0fs %.40s", s.text, time.Since(s.started).Seconds(), text)
+		p.drawn = true
+	case !p.live && time.Since(s.noted) >= notePeriod:
+		s.noted = time.Now()
+		fmt.Fprintf(p.out, " • %s … %.0fs %s\n", s.text, time.Since(s.started).Seconds(), text)
+	}
 }
 
 // Start announces a step.

@@ -1,0 +1,413 @@
+// Package embedded is a Kubernetes cluster of real components that needs neither Docker nor root: etcd, the API server,
+// the controller manager and the scheduler as plain processes in namespaces of their own, and a node that runs containers
+// as processes (package node). Everything below the host process ends with it.
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/cluster/embedded/sandbox"
+	"github.com/olmkit/olmkit/internal/progress"
+)
+
+// Options of Start.
+type Options struct {
+	Name     string // "" makes one up
+	Keep     bool   // the cluster outlives this process, until Down
+	Port     int    // of the API server on the loopback interface outside; 0 for any free one
+	Progress *progress.Printer
+}
+
+// Cluster is a running embedded cluster.
+type Cluster struct {
+	name   string
+	dir    string
+	keep   bool
+	config *rest.Config
+	state  state
+	client *client
+	host   *sandbox.Cmd // of a cluster that this process started and does not keep
+	ended  chan error
+}
+
+var _ cluster.Cluster = (*Cluster)(nil)
+
+// CacheDir is where components are kept and clusters have their directories: $OLMKIT_CACHE, or olmkit in the user's
+// cache folder.
+func CacheDir() (string, error) {
+	if dir := os.Getenv("OLMKIT_CACHE"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", advice.With(fmt.Errorf("find the cache folder: %w", err), "set OLMKIT_CACHE to a folder")
+	}
+	return filepath.Join(dir, "olmkit"), nil
+}
+
+func clustersDir(cache string) string { return filepath.Join(cache, "clusters") }
+
+var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
+
+// Start builds what is missing, brings a cluster up and waits until it is ready.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	components, err := EnsureComponents(ctx, cache, options.Progress)
+	if err != nil {
+		return nil, fmt.Errorf("build the cluster's components: %w", err)
+	}
+	if options.Name == "" {
+		options.Name = "t-" + newToken()[:10]
+	} else if !validName.MatchString(options.Name) {
+		return nil, advice.With(fmt.Errorf("cluster name %q", options.Name), "use up to 40 lower case letters, digits and dashes")
+	}
+	step := options.Progress.Start("embedded cluster: etcd, API server, controllers, node")
+	c, err := launch(ctx, cache, components, options)
+	return c, step.End(advise(err, cache))
+}
+
+func launch(ctx context.Context, cache string, components Components, options Options) (_ *Cluster, err error) {
+	dir, lock, err := claim(ctx, cache, options.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	c := &Cluster{name: options.Name, dir: dir, keep: options.Keep, client: newClient(dir), ended: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(dir)
+		}
+	}()
+	api, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", options.Port))
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("listen for the API server's clients: %w", err), "choose another --port, or 0 for any free one")
+	}
+	defer api.Close()
+	control, err := openSocket(dir, func(path string) (*net.UnixListener, error) {
+		return net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listen on the control socket: %w", err)
+	}
+	control.SetUnlinkOnClose(false)
+	defer control.Close()
+	files := make([]*os.File, 0, 3)
+	for _, listener := range []interface{ File() (*os.File, error) }{api.(*net.TCPListener), control} {
+		f, err := listener.File()
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		files = append(files, f)
+	}
+	config, err := json.Marshal(hostConfig{
+		Programs: components.Dir, Dir: dir, Server: api.Addr().String(),
+		Images: map[string]string{OLMImage: filepath.Join(components.Dir, "olm")},
+	})
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(dir, "host.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	host := sandbox.Command(context.WithoutCancel(ctx), sandbox.Options{Network: true, Detach: options.Keep}, "/proc/self/exe", hostArgument)
+	host.Stdin, host.Stdout, host.Stderr = bytes.NewReader(config), log, log
+	host.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir}
+	host.ExtraFiles = append(files, lock)
+	if err := host.Start(); err != nil {
+		return nil, fmt.Errorf("start the cluster: %w", err)
+	}
+	c.host = host
+	go func() { c.ended <- host.Wait() }()
+	if err := c.waitReady(ctx); err != nil {
+		c.kill()
+		return nil, err
+	}
+	return c, c.load()
+}
+
+// claim makes the cluster's directory and locks it for as long as the returned file is open in any process. Directories
+// whose clusters have ended without a word are removed on the way.
+func claim(ctx context.Context, cache, name string) (string, *os.File, error) {
+	clusters := clustersDir(cache)
+	if err := os.MkdirAll(clusters, 0o700); err != nil {
+		return "", nil, err
+	}
+	unlock, err := lockFile(ctx, filepath.Join(cache, "clusters.lock"))
+	if err != nil {
+		return "", nil, err
+	}
+	defer unlock()
+	entries, err := os.ReadDir(clusters)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, e := range entries {
+		if dir := filepath.Join(clusters, e.Name()); !alive(dir) {
+			if err := os.RemoveAll(dir); err != nil {
+				return "", nil, fmt.Errorf("remove what an ended cluster left: %w", err)
+			}
+		}
+	}
+	dir := filepath.Join(clusters, name)
+	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
+		return "", nil, advice.With(fmt.Errorf("there is a cluster %q already", name), "end it with 'olmkit cluster down --name %s', or choose another --name", name)
+	} else if err != nil {
+		return "", nil, err
+	}
+	if err := os.Mkdir(filepath.Join(dir, "state"), 0o700); err != nil {
+		return "", nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		return "", nil, err
+	}
+	return dir, lock, nil
+}
+
+// alive tells whether a process holds the lock of the cluster in dir.
+func alive(dir string) bool {
+	lock, err := os.Open(filepath.Join(dir, "lock"))
+	if err != nil {
+		return false
+	}
+	defer lock.Close()
+	return errors.Is(unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+}
+
+// lockFile waits for the exclusive lock on the file at path.
+func lockFile(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// contained returns a command that ends with this process, and all it started with it.
+func contained(ctx context.Context, name string, args ...string) *sandbox.Cmd {
+	return sandbox.Command(ctx, sandbox.Options{}, name, args...)
+}
+
+// Open returns the kept cluster called name.
+func Open(ctx context.Context, name string) (*Cluster, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(clustersDir(cache), name)
+	if !validName.MatchString(name) || !alive(dir) {
+		return nil, advice.With(fmt.Errorf("there is no cluster %q", name), "start it with 'olmkit cluster up --name %s'", name)
+	}
+	c := &Cluster{name: name, dir: dir, keep: true, client: newClient(dir)}
+	if err := c.waitReady(ctx); err != nil {
+		return nil, err
+	}
+	return c, c.load()
+}
+
+// Names returns the running clusters, sorted.
+func Names() ([]string, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(clustersDir(cache))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, e := range entries {
+		if alive(filepath.Join(clustersDir(cache), e.Name())) {
+			names[e.Name()] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names)), nil
+}
+
+// waitReady waits until the host says how starting went.
+func (c *Cluster) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answered := make(chan error, 1)
+	go func() {
+		answered <- c.client.call(ctx, http.MethodGet, "/state", url.Values{"wait": {"true"}}, nil, &c.state)
+	}()
+	select {
+	case err := <-answered:
+		if err != nil {
+			return err
+		}
+	case err := <-c.ended:
+		said, _ := os.ReadFile(filepath.Join(c.dir, "host.log"))
+		c.ended <- err
+		return fmt.Errorf("the cluster ended while it was starting: %w\n%s", err, bytes.TrimSpace(said))
+	}
+	if c.state.Error != "" {
+		return errors.New(c.state.Error)
+	}
+	return nil
+}
+
+// load reads the administrator's credentials.
+func (c *Cluster) load() error {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	c.config = config
+	return nil
+}
+
+// Name identifies the cluster to its user.
+func (c *Cluster) Name() string { return c.name }
+
+// Kubeconfig returns the path of the administrator's kubeconfig file.
+func (c *Cluster) Kubeconfig() string { return kubeconfigPath(c.dir) }
+
+// Config returns the administrator's credentials.
+func (c *Cluster) Config() *rest.Config { return c.config }
+
+// Proves says what a walk on this cluster shows.
+func (c *Cluster) Proves() cluster.Proof {
+	proof := cluster.Proof{Kind: "embedded", Kubernetes: c.state.Kubernetes, NotProven: []string{
+		"images were not pulled: containers ran the programs given for them, without the rest of the image",
+		"bundles reached OLM inline from the catalog: OLM's unpack jobs and catalog pods did not run",
+		"there is no cluster DNS and no Service address: webhooks are reached at their endpoints, pods find the API server by its address",
+		"no limits on CPU and memory, no NetworkPolicy, no persistent volumes, one node",
+		"OLM's package server is not installed",
+	}}
+	if !c.state.Users {
+		proof.NotProven = append(proof.NotProven, "runAsUser and fsGroup were not applied: an ordinary user can map one user only")
+	}
+	return proof
+}
+
+// LoadImage makes ref run from source, a program or the root directory of an image.
+func (c *Cluster) LoadImage(ctx context.Context, ref, source string) error {
+	source, err := filepath.Abs(source)
+	if err != nil {
+		return err
+	}
+	return c.client.callJSON(ctx, http.MethodPut, "/images", imageRequest{ref, source}, nil)
+}
+
+// Simulated returns the images that pods asked for and that can't run here.
+func (c *Cluster) Simulated(ctx context.Context) ([]string, error) {
+	var s state
+	if err := c.client.call(ctx, http.MethodGet, "/state", nil, nil, &s); err != nil {
+		return nil, err
+	}
+	return s.Simulated, nil
+}
+
+// Catalog serves fbc inside of the cluster's network.
+func (c *Cluster) Catalog(ctx context.Context, name string, fbc []byte) (cluster.CatalogAddress, error) {
+	var answer catalogAnswer
+	err := c.client.call(ctx, http.MethodPut, "/catalogs/"+url.PathEscape(name), nil, bytes.NewReader(fbc), &answer)
+	return cluster.CatalogAddress{Address: answer.Address}, err
+}
+
+// Logs copies what the components and containers wrote.
+func (c *Cluster) Logs(ctx context.Context, w io.Writer, component string) error {
+	return c.client.call(ctx, http.MethodGet, "/logs", url.Values{"component": {component}}, nil, w)
+}
+
+// Stored returns a custom resource as etcd holds it: the JSON in the version in which it is stored. namespace is empty
+// for one of the cluster's scope.
+func (c *Cluster) Stored(ctx context.Context, group, plural, namespace, name string) ([]byte, error) {
+	parts := []string{"/registry", group, plural}
+	if namespace != "" {
+		parts = append(parts, namespace)
+	}
+	var value json.RawMessage
+	err := c.client.call(ctx, http.MethodGet, "/stored", url.Values{"key": {strings.Join(append(parts, name), "/")}}, nil, &value)
+	return value, err
+}
+
+// Kill ends a component of the control plane the hard way; it is started again at once.
+func (c *Cluster) Kill(ctx context.Context, component string) error {
+	return c.client.call(ctx, http.MethodPost, "/components/"+url.PathEscape(component)+"/kill", nil, nil, nil)
+}
+
+// Close ends the cluster unless it is to be kept.
+func (c *Cluster) Close(ctx context.Context) error {
+	if c.keep {
+		return nil
+	}
+	return c.Down(ctx)
+}
+
+// Down ends the cluster and leaves nothing behind. What runs in it is not asked first: it ends with its namespaces.
+func (c *Cluster) Down(ctx context.Context) error {
+	if c.host != nil {
+		c.kill()
+	} else {
+		if err := c.client.call(ctx, http.MethodPost, "/down", nil, nil, nil); err != nil {
+			return err
+		}
+		for alive(c.dir) {
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("the cluster %s does not end: %w", c.name, ctx.Err())
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+	return os.RemoveAll(c.dir)
+}
+
+// kill ends the first process of the namespaces, and the kernel all others.
+func (c *Cluster) kill() {
+	_ = c.host.Process.Signal(syscall.SIGKILL)
+	err := <-c.ended
+	c.ended <- err
+}

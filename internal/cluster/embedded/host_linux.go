@@ -1,0 +1,287 @@
+package embedded
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/catalog/registry"
+	"github.com/olmkit/olmkit/internal/cluster/embedded/node"
+	"github.com/olmkit/olmkit/internal/cluster/embedded/sandbox"
+)
+
+// hostArgument makes this program the host of a cluster.
+const hostArgument = "olmkit-cluster-host"
+
+// Main does the work of a process inside of a cluster and ends it, if that is what this process was started for. A
+// program that starts embedded clusters calls it first thing.
+func Main() {
+	sandbox.Main()
+	if len(os.Args) == 2 && os.Args[1] == hostArgument {
+		if err := runHost(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+// host is the process that holds a cluster together, inside of its namespaces.
+type host struct {
+	config hostConfig
+	images *node.Images
+	plane  *plane
+	node   *node.Node
+	net    *node.Network
+
+	ready chan struct{} // closed when the cluster is up or failed
+	down  context.CancelFunc
+
+	mu       sync.Mutex
+	state    state
+	catalogs map[string]context.CancelFunc
+}
+
+func runHost() error {
+	h := &host{images: node.NewImages(), ready: make(chan struct{}), catalogs: map[string]context.CancelFunc{}}
+	if err := json.NewDecoder(os.Stdin).Decode(&h.config); err != nil {
+		return fmt.Errorf("read the cluster's configuration: %w", err)
+	}
+	unix.CloseOnExec(lockFD)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	ctx, h.down = context.WithCancel(ctx)
+	defer h.down()
+
+	control, err := fileListener(controlListenerFD)
+	if err != nil {
+		return err
+	}
+	api, err := fileListener(apiListenerFD)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: h.handler(), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(control) }()
+
+	err = h.bringUp(ctx, api)
+	h.mu.Lock()
+	if err != nil {
+		h.state.Error = err.Error()
+	}
+	h.state.Ready = err == nil
+	h.mu.Unlock()
+	close(h.ready)
+	if err != nil {
+		select { // whoever started the cluster asks for the reason, and then ends it
+		case <-ctx.Done():
+		case <-time.After(10 * time.Second):
+		}
+		return err
+	}
+	<-ctx.Done()
+	ending, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	h.plane.stop(ending)
+	_ = server.Shutdown(ending)
+	return nil
+}
+
+func fileListener(fd int) (net.Listener, error) {
+	unix.CloseOnExec(fd)
+	f := os.NewFile(uintptr(fd), "listener")
+	defer f.Close()
+	return net.FileListener(f)
+}
+
+func (h *host) bringUp(ctx context.Context, api net.Listener) error {
+	dir := filepath.Join(h.config.Dir, "state")
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
+		return fmt.Errorf("mount the cluster's state: %w", err)
+	}
+	for ref, source := range h.config.Images {
+		if err := h.images.Load(ref, source); err != nil {
+			return err
+		}
+	}
+	var err error
+	if h.net, err = node.NewNetwork(netip.MustParsePrefix(podRange)); err != nil {
+		return err
+	}
+	outside, _, err := net.SplitHostPort(h.config.Server)
+	if err != nil {
+		return err
+	}
+	if h.plane, err = startPlane(ctx, h.config.Programs, dir, h.net.HostAddress(), []string{outside}); err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(h.plane.config())
+	if err != nil {
+		return err
+	}
+	version, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.state.Kubernetes, h.state.Users = version.GitVersion, node.Users()
+	h.mu.Unlock()
+	kubeletTLS, err := h.plane.authority.kubeletTLS(h.net.HostAddress().String())
+	if err != nil {
+		return err
+	}
+	h.node = node.New(node.Config{
+		Name: "embedded", Version: version.GitVersion, Client: client, Network: h.net, Images: h.images, Dir: dir,
+		APIHost: h.net.HostAddress().String(), APIPort: apiPort, Users: node.Users(), KubeletTLS: kubeletTLS,
+	})
+	up, failed := make(chan struct{}), make(chan error, 1)
+	go func() { failed <- h.node.Run(ctx, func() { close(up) }) }()
+	select {
+	case <-up:
+	case err := <-failed:
+		return fmt.Errorf("start the node: %w", err)
+	case <-time.After(time.Minute):
+		return errors.New("the node did not register within a minute")
+	}
+	if err := clientcmd.WriteToFile(h.plane.kubeconfig(h.config.Server, h.plane.adminToken), kubeconfigPath(h.config.Dir)); err != nil {
+		return err
+	}
+	go forward(api, fmt.Sprintf("127.0.0.1:%d", apiPort))
+	return nil
+}
+
+// forward connects what arrives at listener, which belongs to the network outside, with target inside.
+func forward(listener net.Listener, target string) {
+	for {
+		outer, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer outer.Close()
+			inner, err := net.Dial("tcp", target)
+			if err != nil {
+				return
+			}
+			defer inner.Close()
+			go func() {
+				_, _ = io.Copy(inner, outer)
+				_ = inner.(*net.TCPConn).CloseWrite()
+			}()
+			_, _ = io.Copy(outer, inner)
+		}()
+	}
+}
+
+// handler answers the control socket.
+func (h *host) handler() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, f func(*http.Request) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			answer, err := f(r)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			_ = json.NewEncoder(w).Encode(answer)
+		})
+	}
+	handle("GET /state", func(r *http.Request) (any, error) {
+		if r.FormValue("wait") != "" {
+			select {
+			case <-h.ready:
+			case <-r.Context().Done():
+			}
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		s := h.state
+		s.Simulated = h.images.Simulated()
+		return s, nil
+	})
+	handle("PUT /images", func(r *http.Request) (any, error) {
+		var request imageRequest
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+			return nil, err
+		}
+		return nil, h.images.Load(request.Ref, request.Source)
+	})
+	handle("PUT /catalogs/{name}", func(r *http.Request) (any, error) {
+		data, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		address, err := h.serveCatalog(r.PathValue("name"), data)
+		return catalogAnswer{address}, err
+	})
+	handle("GET /stored", func(r *http.Request) (any, error) {
+		value, err := stored(r.Context(), r.FormValue("key"))
+		return json.RawMessage(value), err
+	})
+	handle("POST /components/{name}/kill", func(r *http.Request) (any, error) {
+		c := h.plane.component(r.PathValue("name"))
+		if c == nil {
+			return nil, fmt.Errorf("there is no component %q", r.PathValue("name"))
+		}
+		return nil, c.signal(syscall.SIGKILL)
+	})
+	handle("POST /down", func(*http.Request) (any, error) {
+		h.down()
+		return nil, nil
+	})
+	mux.HandleFunc("GET /logs", func(w http.ResponseWriter, r *http.Request) {
+		only := r.FormValue("component")
+		if h.plane != nil {
+			for _, c := range h.plane.components {
+				if only == "" || only == c.name {
+					_ = c.log.writeTo(w, c.name)
+				}
+			}
+		}
+		if h.node != nil {
+			_ = h.node.WriteLogs(r.Context(), w, only)
+		}
+	})
+	return mux
+}
+
+// catalogLinger is how long a catalog that was replaced is still served, so that OLM's connection to it ends after it has
+// turned to the new one.
+const catalogLinger = 30 * time.Second
+
+// serveCatalog serves the file-based catalog data at an address of its own.
+func (h *host) serveCatalog(name string, data []byte) (string, error) {
+	c := catalog.Parse(name, data)
+	if err := c.Err(); err != nil {
+		return "", fmt.Errorf("read catalog %s: %w", name, err)
+	}
+	listener, err := net.Listen("tcp", netip.AddrPortFrom(h.net.HostAddress(), 0).String())
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { _ = registry.Serve(ctx, listener, c) }()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if old := h.catalogs[name]; old != nil {
+		time.AfterFunc(catalogLinger, old)
+	}
+	h.catalogs[name] = cancel
+	return listener.Addr().String(), nil
+}

@@ -1,0 +1,300 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// pod runs one pod: its own goroutine lays the ground and starts a goroutine for each container; all of them speak to
+// the API through status alone.
+type pod struct {
+	node     *Node
+	dir      string
+	endpoint *endpoint
+
+	stop     context.CancelFunc // asks the containers to end
+	stopped  chan struct{}      // closed when all have ended
+	announce chan struct{}      // has an element when the status changed
+
+	mu         sync.Mutex
+	object     *corev1.Pod // as the API has it
+	status     corev1.PodStatus
+	containers map[string]*container
+	tokens     map[string]token
+	grace      time.Duration
+}
+
+func (n *Node) newPod(object *corev1.Pod) *pod {
+	ctx, stop := context.WithCancel(context.Background())
+	p := &pod{
+		node:       n,
+		dir:        filepath.Join(n.config.Dir, "pods", string(object.UID)),
+		stop:       stop,
+		stopped:    make(chan struct{}),
+		announce:   make(chan struct{}, 1),
+		object:     object.DeepCopy(),
+		containers: map[string]*container{},
+		tokens:     map[string]token{},
+	}
+	p.status = corev1.PodStatus{
+		Phase:     corev1.PodPending,
+		StartTime: ptr.To(metav1.Now()),
+		HostIP:    n.config.Network.HostAddress().String(),
+		HostIPs:   []corev1.HostIP{{IP: n.config.Network.HostAddress().String()}},
+		QOSClass:  object.Status.QOSClass,
+	}
+	for i := range object.Spec.InitContainers {
+		p.containers[object.Spec.InitContainers[i].Name] = newContainer(p, &p.object.Spec.InitContainers[i], true)
+	}
+	for i := range object.Spec.Containers {
+		p.containers[object.Spec.Containers[i].Name] = newContainer(p, &p.object.Spec.Containers[i], false)
+	}
+	go p.announceChanges()
+	go p.run(ctx)
+	return p
+}
+
+// current returns the pod as the API last had it.
+func (p *pod) current() *corev1.Pod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.object
+}
+
+// update takes a changed pod: what can change in a running one is seen by the downward API only.
+func (p *pod) update(object *corev1.Pod) {
+	p.mu.Lock()
+	p.object = object.DeepCopy()
+	p.mu.Unlock()
+}
+
+func (p *pod) run(ctx context.Context) {
+	defer close(p.stopped)
+	defer os.RemoveAll(p.dir)
+	p.changed()
+	var err error
+	if p.endpoint, err = p.node.config.Network.attach(); err != nil {
+		p.node.event(p.current(), corev1.EventTypeWarning, "FailedCreatePodSandBox", err.Error())
+		<-ctx.Done()
+		return
+	}
+	defer p.endpoint.Close()
+	p.mu.Lock()
+	p.status.PodIP = p.endpoint.address.String()
+	p.status.PodIPs = []corev1.PodIP{{IP: p.status.PodIP}}
+	p.mu.Unlock()
+	if !p.mountUntilDone(ctx) {
+		return
+	}
+	refresh, stopRefresh := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopRefresh()
+	go p.keepVolumesFresh(refresh)
+
+	var running sync.WaitGroup
+	defer running.Wait()
+	spec := &p.object.Spec
+	for i := range spec.InitContainers {
+		c := p.containers[spec.InitContainers[i].Name]
+		if ptr.Deref(spec.InitContainers[i].RestartPolicy, "") == corev1.ContainerRestartPolicyAlways { // a sidecar
+			running.Go(func() { c.run(ctx) })
+			if !c.waitStarted(ctx) {
+				return
+			}
+			continue
+		}
+		if !c.run(ctx) {
+			if ctx.Err() == nil { // it failed for good
+				p.changed()
+				<-ctx.Done()
+			}
+			return
+		}
+	}
+	p.mu.Lock()
+	for _, c := range p.containers {
+		if !c.init && c.state.Waiting != nil {
+			c.state.Waiting.Reason = "ContainerCreating"
+		}
+	}
+	p.mu.Unlock()
+	for i := range spec.Containers {
+		c := p.containers[spec.Containers[i].Name]
+		running.Go(func() { c.run(ctx) })
+	}
+	running.Wait()
+	p.changed()
+}
+
+// mountUntilDone makes the volumes, trying again while what they are made from is missing, as the kubelet does.
+func (p *pod) mountUntilDone(ctx context.Context) bool {
+	said := ""
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		err := p.mountVolumes(ctx)
+		if err == nil {
+			return true
+		}
+		if said != err.Error() {
+			said = err.Error()
+			p.node.event(p.current(), corev1.EventTypeWarning, "FailedMount", said)
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (p *pod) keepVolumesFresh(ctx context.Context) {
+	ticker := time.NewTicker(refreshPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			p.refreshVolumes(ctx)
+		}
+	}
+}
+
+// end asks the containers to end within grace, waits until they have, and takes the pod from the API.
+func (p *pod) end(grace time.Duration) {
+	p.mu.Lock()
+	p.grace = grace
+	p.mu.Unlock()
+	p.stop()
+	<-p.stopped
+	p.mu.Lock()
+	for _, c := range p.containers {
+		if c.state.Terminated == nil {
+			c.state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: metav1.Now()}}
+		}
+		c.ready = false
+	}
+	object := p.object
+	p.mu.Unlock()
+	p.changed()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		err := p.node.config.Client.CoreV1().Pods(object.Namespace).Delete(ctx, object.Name, metav1.DeleteOptions{
+			GracePeriodSeconds: ptr.To[int64](0),
+			Preconditions:      metav1.NewUIDPreconditions(string(object.UID)),
+		})
+		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// changed tells the API of a changed status, soon.
+func (p *pod) changed() {
+	select {
+	case p.announce <- struct{}{}:
+	default:
+	}
+}
+
+func (p *pod) announceChanges() {
+	for {
+		select {
+		case <-p.announce:
+		case <-p.stopped:
+			select {
+			case <-p.announce:
+			default:
+			}
+			p.node.notify(p.snapshot())
+			return
+		}
+		p.node.notify(p.snapshot())
+	}
+}
+
+// snapshot returns the pod with its present status.
+func (p *pod) snapshot() *corev1.Pod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	object := p.object.DeepCopy()
+	status := p.status.DeepCopy()
+	initialized, ready, running, failed, ended := true, true, false, false, true
+	for i := range object.Spec.InitContainers {
+		c := p.containers[object.Spec.InitContainers[i].Name]
+		s := c.status()
+		status.InitContainerStatuses = append(status.InitContainerStatuses, s)
+		sidecar := ptr.Deref(object.Spec.InitContainers[i].RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
+		if sidecar {
+			initialized = initialized && ptr.Deref(s.Started, false)
+			ready = ready && s.Ready
+		} else if s.State.Terminated == nil || s.State.Terminated.ExitCode != 0 {
+			initialized = false
+			failed = failed || s.State.Terminated != nil && object.Spec.RestartPolicy == corev1.RestartPolicyNever
+		}
+	}
+	for i := range object.Spec.Containers {
+		s := p.containers[object.Spec.Containers[i].Name].status()
+		status.ContainerStatuses = append(status.ContainerStatuses, s)
+		ready = ready && s.Ready
+		running = running || s.State.Running != nil || s.LastTerminationState.Terminated != nil
+		ended = ended && s.State.Terminated != nil
+		failed = failed || s.State.Terminated != nil && s.State.Terminated.ExitCode != 0
+	}
+	switch {
+	case ended && failed, !initialized && failed:
+		status.Phase = corev1.PodFailed
+	case ended:
+		status.Phase = corev1.PodSucceeded
+	case running:
+		status.Phase = corev1.PodRunning
+	}
+	ready = ready && initialized && !ended
+	for _, condition := range []struct {
+		kind corev1.PodConditionType
+		ok   bool
+	}{
+		{corev1.PodScheduled, true},
+		{corev1.PodReadyToStartContainers, status.PodIP != ""},
+		{corev1.PodInitialized, initialized},
+		{corev1.ContainersReady, ready},
+		{corev1.PodReady, ready},
+	} {
+		setCondition(&p.status, condition.kind, condition.ok)
+	}
+	status.Conditions = append([]corev1.PodCondition(nil), p.status.Conditions...)
+	p.status.Phase = status.Phase
+	object.Status = *status
+	return object
+}
+
+func setCondition(status *corev1.PodStatus, kind corev1.PodConditionType, ok bool) {
+	value, reason := corev1.ConditionTrue, ""
+	if !ok {
+		value, reason = corev1.ConditionFalse, "ContainersNotReady"
+	}
+	for i := range status.Conditions {
+		if c := &status.Conditions[i]; c.Type == kind {
+			if c.Status != value {
+				c.Status, c.Reason, c.LastTransitionTime = value, reason, metav1.Now()
+			}
+			return
+		}
+	}
+	status.Conditions = append(status.Conditions, corev1.PodCondition{Type: kind, Status: value, Reason: reason, LastTransitionTime: metav1.Now()})
+}
+
+// graceOf returns how long the pod's containers have to end after they were asked to.
+func graceOf(object *corev1.Pod) time.Duration {
+	seconds := cmp.Or(object.DeletionGracePeriodSeconds, object.Spec.TerminationGracePeriodSeconds, ptr.To[int64](30))
+	return time.Duration(*seconds) * time.Second
+}

@@ -1,0 +1,332 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/olmkit/olmkit/internal/cluster/embedded/sandbox"
+)
+
+// refreshPeriod is how often volumes made from objects of the API are brought up to date; the kubelet's default is a
+// minute, and shorter here so that nothing waits for it.
+const refreshPeriod = 5 * time.Second
+
+// file is one file of a volume made from objects of the API.
+type file struct {
+	data []byte
+	mode fs.FileMode
+}
+
+func (p *pod) volumeDir(name string) string { return filepath.Join(p.dir, "volumes", name) }
+
+// mountVolumes makes every volume of the pod.
+func (p *pod) mountVolumes(ctx context.Context) error {
+	for i := range p.object.Spec.Volumes {
+		v := &p.object.Spec.Volumes[i]
+		dir := p.volumeDir(v.Name)
+		if v.EmptyDir != nil || v.Ephemeral != nil {
+			if err := os.MkdirAll(dir, 0o777); err != nil {
+				return err
+			}
+			if err := os.Chmod(dir, 0o777); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if err := p.refreshVolume(ctx, v); err != nil {
+			return fmt.Errorf("mount volume %s: %w", v.Name, err)
+		}
+	}
+	return nil
+}
+
+// refreshVolumes brings the volumes made from objects of the API up to date. What can't be had now stays as it was.
+func (p *pod) refreshVolumes(ctx context.Context) {
+	for i := range p.object.Spec.Volumes {
+		v := &p.object.Spec.Volumes[i]
+		if v.EmptyDir == nil && v.Ephemeral == nil {
+			_ = p.refreshVolume(ctx, v)
+		}
+	}
+}
+
+func (p *pod) refreshVolume(ctx context.Context, v *corev1.Volume) error {
+	files, err := p.volumeFiles(ctx, v)
+	if err != nil {
+		return err
+	}
+	return writeFiles(p.volumeDir(v.Name), files)
+}
+
+func (p *pod) volumeFiles(ctx context.Context, v *corev1.Volume) (map[string]file, error) {
+	files := map[string]file{}
+	switch {
+	case v.Secret != nil:
+		source := v.Secret
+		return files, p.addSecret(ctx, files, source.SecretName, source.Items, optional(source.Optional), mode(source.DefaultMode))
+	case v.ConfigMap != nil:
+		source := v.ConfigMap
+		return files, p.addConfigMap(ctx, files, source.Name, source.Items, optional(source.Optional), mode(source.DefaultMode))
+	case v.DownwardAPI != nil:
+		return files, p.addDownward(files, v.DownwardAPI.Items, mode(v.DownwardAPI.DefaultMode))
+	case v.Projected != nil:
+		defaultMode := mode(v.Projected.DefaultMode)
+		for _, source := range v.Projected.Sources {
+			var err error
+			switch {
+			case source.Secret != nil:
+				err = p.addSecret(ctx, files, source.Secret.Name, source.Secret.Items, optional(source.Secret.Optional), defaultMode)
+			case source.ConfigMap != nil:
+				err = p.addConfigMap(ctx, files, source.ConfigMap.Name, source.ConfigMap.Items, optional(source.ConfigMap.Optional), defaultMode)
+			case source.DownwardAPI != nil:
+				err = p.addDownward(files, source.DownwardAPI.Items, defaultMode)
+			case source.ServiceAccountToken != nil:
+				err = p.addToken(ctx, files, source.ServiceAccountToken)
+			default:
+				err = errors.New("it projects a source of a kind that this node does not know")
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		return files, nil
+	}
+	return nil, errors.New("this node knows the volume types emptyDir, secret, configMap, downwardAPI and projected only")
+}
+
+func mode(m *int32) fs.FileMode { return fs.FileMode(ptr.Deref(m, 0o644)).Perm() }
+
+func (p *pod) addSecret(ctx context.Context, files map[string]file, name string, items []corev1.KeyToPath, optional bool, mode fs.FileMode) error {
+	s, err := p.secret(ctx, name)
+	if optional && apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return addItems(files, s.Data, items, optional, mode, "secret "+name)
+}
+
+func (p *pod) addConfigMap(ctx context.Context, files map[string]file, name string, items []corev1.KeyToPath, optional bool, mode fs.FileMode) error {
+	m, err := p.configMap(ctx, name)
+	if optional && apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	data := map[string][]byte{}
+	maps.Copy(data, m.BinaryData)
+	for key, value := range m.Data {
+		data[key] = []byte(value)
+	}
+	return addItems(files, data, items, optional, mode, "config map "+name)
+}
+
+func addItems(files map[string]file, data map[string][]byte, items []corev1.KeyToPath, optional bool, mode fs.FileMode, what string) error {
+	if items == nil {
+		for key, value := range data {
+			files[key] = file{value, mode}
+		}
+		return nil
+	}
+	for _, item := range items {
+		value, ok := data[item.Key]
+		if !ok && optional {
+			continue
+		} else if !ok {
+			return fmt.Errorf("%s has no key %s", what, item.Key)
+		}
+		itemMode := mode
+		if item.Mode != nil {
+			itemMode = fs.FileMode(*item.Mode).Perm()
+		}
+		files[item.Path] = file{value, itemMode}
+	}
+	return nil
+}
+
+func (p *pod) addDownward(files map[string]file, items []corev1.DownwardAPIVolumeFile, mode fs.FileMode) error {
+	for _, item := range items {
+		var value string
+		var err error
+		switch {
+		case item.FieldRef != nil:
+			value, err = p.field(item.FieldRef.FieldPath)
+		case item.ResourceFieldRef != nil:
+			value, err = p.resourceField(&corev1.Container{}, item.ResourceFieldRef)
+		}
+		if err != nil {
+			return err
+		}
+		itemMode := mode
+		if item.Mode != nil {
+			itemMode = fs.FileMode(*item.Mode).Perm()
+		}
+		files[item.Path] = file{[]byte(value), itemMode}
+	}
+	return nil
+}
+
+// token is a service account token that was asked for.
+type token struct {
+	value string
+	renew time.Time
+}
+
+// addToken adds a token of the pod's service account, bound to the pod, asking for a new one when four fifths of its
+// life are over as the kubelet does.
+func (p *pod) addToken(ctx context.Context, files map[string]file, source *corev1.ServiceAccountTokenProjection) error {
+	key := source.Audience + " " + source.Path
+	p.mu.Lock()
+	t := p.tokens[key]
+	p.mu.Unlock()
+	if time.Now().After(t.renew) {
+		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+			ExpirationSeconds: source.ExpirationSeconds,
+			BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.object.Name, UID: p.object.UID},
+		}}
+		if source.Audience != "" {
+			request.Spec.Audiences = []string{source.Audience}
+		}
+		asked := time.Now()
+		answer, err := p.node.config.Client.CoreV1().ServiceAccounts(p.object.Namespace).CreateToken(ctx, p.object.Spec.ServiceAccountName, request, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("token of service account %s: %w", p.object.Spec.ServiceAccountName, err)
+		}
+		t = token{answer.Status.Token, asked.Add(answer.Status.ExpirationTimestamp.Sub(asked) * 4 / 5)}
+		p.mu.Lock()
+		p.tokens[key] = t
+		p.mu.Unlock()
+	}
+	files[source.Path] = file{[]byte(t.value), 0o644}
+	return nil
+}
+
+// dataLink is the link through which all files of a volume change at once.
+const dataLink = "..data"
+
+// writeFiles makes dir hold exactly files, changing all of them in one step: each is reached through the link ..data, as
+// programs that watch for changed certificates expect of a volume.
+func writeFiles(dir string, files map[string]file) error {
+	for path := range files {
+		if !filepath.IsLocal(path) || strings.HasPrefix(path, "..") {
+			return fmt.Errorf("file %q is not inside the volume", path)
+		}
+	}
+	if same(filepath.Join(dir, dataLink), files) {
+		return nil
+	}
+	version, err := os.MkdirTemp(dir, "..version-")
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(version, 0o755); err != nil {
+		return err
+	}
+	top := map[string]bool{}
+	for path, f := range files {
+		target := filepath.Join(version, path)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(target, f.data, f.mode); err != nil {
+			return err
+		}
+		if err := os.Chmod(target, f.mode); err != nil {
+			return err
+		}
+		top[strings.Split(filepath.ToSlash(path), "/")[0]] = true
+	}
+	previous, _ := os.Readlink(filepath.Join(dir, dataLink))
+	fresh := filepath.Join(dir, dataLink+".new")
+	_ = os.Remove(fresh)
+	if err := os.Symlink(filepath.Base(version), fresh); err != nil {
+		return err
+	}
+	if err := os.Rename(fresh, filepath.Join(dir, dataLink)); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(top)) {
+		if err := os.Symlink(filepath.Join(dataLink, name), filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); !strings.HasPrefix(name, "..") && !top[name] {
+			_ = os.Remove(filepath.Join(dir, name))
+		}
+	}
+	if previous != "" {
+		return os.RemoveAll(filepath.Join(dir, previous))
+	}
+	return nil
+}
+
+// same tells whether dir holds exactly files.
+func same(dir string, files map[string]file) bool {
+	count := 0
+	err := filepath.WalkDir(dir+"/", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		relative, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if want, ok := files[relative]; !ok || string(want.data) != string(data) {
+			return fs.SkipAll
+		}
+		count++
+		return nil
+	})
+	return err == nil && count == len(files)
+}
+
+// mounts returns the volume mounts of a container.
+func (p *pod) mounts(c *corev1.Container, vars func(string) (string, bool)) ([]sandbox.Mount, error) {
+	var mounts []sandbox.Mount
+	for _, m := range c.VolumeMounts {
+		source := p.volumeDir(m.Name)
+		if sub := m.SubPath + expand(m.SubPathExpr, vars); sub != "" {
+			if !filepath.IsLocal(sub) {
+				return nil, fmt.Errorf("mount of volume %s: sub-path %q is not inside the volume", m.Name, sub)
+			}
+			inside, err := filepath.EvalSymlinks(filepath.Join(source, sub))
+			if errors.Is(err, fs.ErrNotExist) {
+				inside = filepath.Join(source, sub)
+				err = os.MkdirAll(inside, 0o777)
+			}
+			if err != nil {
+				return nil, err
+			}
+			source = inside
+		}
+		mounts = append(mounts, sandbox.Mount{Source: source, Target: m.MountPath, ReadOnly: m.ReadOnly})
+	}
+	slices.SortStableFunc(mounts, func(a, b sandbox.Mount) int { return strings.Compare(a.Target, b.Target) })
+	return mounts, nil
+}

@@ -1,0 +1,140 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// component is a program of the control plane that is kept running.
+type component struct {
+	name string
+	args []string
+	env  []string
+
+	log *ring
+
+	mu      sync.Mutex
+	process *exec.Cmd
+	ends    int // how often the program ended by itself
+	stopped bool
+	ended   chan struct{}
+}
+
+// restartPause keeps a component that ends at once from keeping the machine busy.
+const restartPause = 300 * time.Millisecond
+
+// start runs program as the component until stop is called, starting it again whenever it ends.
+func start(name, program string, args ...string) *component {
+	c := &component{name: name, args: append([]string{name}, args...), log: &ring{}, ended: make(chan struct{})}
+	go c.supervise(program)
+	return c
+}
+
+func (c *component) supervise(program string) {
+	defer close(c.ended)
+	for {
+		cmd := &exec.Cmd{Path: program, Args: c.args, Env: []string{"PATH=/usr/bin:/bin"}, Stdout: c.log, Stderr: c.log}
+		c.mu.Lock()
+		if c.stopped {
+			c.mu.Unlock()
+			return
+		}
+		err := cmd.Start()
+		c.process = cmd
+		c.mu.Unlock()
+		if err == nil {
+			err = cmd.Wait()
+		}
+		fmt.Fprintf(c.log, "olmkit: %s ended: %v\n", c.name, err)
+		c.mu.Lock()
+		c.ends++
+		c.mu.Unlock()
+		time.Sleep(restartPause)
+	}
+}
+
+// crashes returns how often the program ended by itself.
+func (c *component) crashes() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ends
+}
+
+// signal sends s to the running program.
+func (c *component) signal(s syscall.Signal) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.process == nil || c.process.Process == nil {
+		return fmt.Errorf("%s is not running", c.name)
+	}
+	return c.process.Process.Signal(s)
+}
+
+// stop ends the component, at once if it does not by itself within grace.
+func (c *component) stop(ctx context.Context, grace time.Duration) {
+	c.mu.Lock()
+	c.stopped = true
+	c.mu.Unlock()
+	_ = c.signal(syscall.SIGTERM)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-c.ended:
+		return
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	_ = c.signal(syscall.SIGKILL)
+	<-c.ended
+}
+
+// ringSize bounds what is kept of a component's output.
+const ringSize = 4 << 20
+
+// ring keeps the newest output of a component. It is safe for concurrent use.
+type ring struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+func (r *ring) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.data = append(r.data, p...)
+	if len(r.data) > ringSize {
+		cut := len(r.data) - ringSize/2
+		if end := bytes.IndexByte(r.data[cut:], '\n'); end >= 0 {
+			cut += end + 1
+		}
+		r.data = bytes.Clone(r.data[cut:])
+	}
+	return len(p), nil
+}
+
+// writeTo copies what is kept to w, each line after the component's name.
+func (r *ring) writeTo(w io.Writer, name string) error {
+	r.mu.Lock()
+	data := bytes.Clone(r.data)
+	r.mu.Unlock()
+	for line := range bytes.Lines(data) {
+		if _, err := fmt.Fprintf(w, "%s| %s", name, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tail returns the last lines that are kept.
+func (r *ring) tail(lines int) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := strings.Split(strings.TrimRight(string(r.data), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

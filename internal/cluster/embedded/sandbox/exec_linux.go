@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+type execConfig struct {
+	Pid     int // first process of the container
+	Command []string
+	Env     []string
+}
+
+// Exec runs command inside of the running container p with the environment env, and returns its exit code.
+func (p *Process) Exec(ctx context.Context, command, env []string, in io.Reader, out, errOut io.Writer) (int, error) {
+	config, err := json.Marshal(execConfig{Pid: p.Pid(), Command: command, Env: env})
+	if err != nil {
+		return 0, err
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer reader.Close()
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Args = []string{argvExec}
+	cmd.Env = []string{}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errOut
+	cmd.ExtraFiles = []*os.File{reader}
+	if err := cmd.Start(); err != nil {
+		writer.Close()
+		return 0, err
+	}
+	_, err = writer.Write(config)
+	writer.Close()
+	waitErr := cmd.Wait()
+	var exit *exec.ExitError
+	if waitErr != nil && !errors.As(waitErr, &exit) {
+		err = errors.Join(err, waitErr)
+	}
+	return cmd.ProcessState.ExitCode(), err
+}
+
+// execMain joins the container's namespaces. A thread may only change its mount namespace after it has stopped sharing
+// its file system attributes with the others; the process id namespace takes effect for children alone, hence the fork.
+func execMain() error {
+	var c execConfig
+	if err := json.NewDecoder(os.NewFile(3, "config")).Decode(&c); err != nil {
+		return err
+	}
+	unix.CloseOnExec(3)
+	runtime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return err
+	}
+	var handles []int
+	names := []string{"ipc", "uts", "net", "pid", "mnt"}
+	for _, name := range names {
+		fd, err := unix.Open(filepath.Join("/proc", strconv.Itoa(c.Pid), "ns", name), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("the container is gone: %w", err)
+		}
+		handles = append(handles, fd)
+	}
+	for i, fd := range handles {
+		if err := unix.Setns(fd, 0); err != nil {
+			return fmt.Errorf("enter the container's %s namespace: %w", names[i], err)
+		}
+	}
+	if err := os.Chdir("/"); err != nil {
+		return err
+	}
+	program, err := lookPath(c.Command[0], c.Env)
+	if err != nil {
+		return err
+	}
+	child := &exec.Cmd{Path: program, Args: c.Command, Env: c.Env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}}
+	err = child.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		os.Exit(exit.ExitCode())
+	}
+	return err
+}
+
+// libraryMounts are the places where a dynamic program of this machine finds its libraries.
+func libraryMounts() []Mount {
+	var mounts []Mount
+	for _, dir := range []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache"} {
+		if _, err := os.Stat(dir); err == nil {
+			mounts = append(mounts, Mount{Source: dir, Target: dir, ReadOnly: true})
+		}
+	}
+	return mounts
+}
+
+// ProgramMounts returns the mounts under which the program source runs at target: itself, and this machine's libraries
+// if it is linked dynamically.
+func ProgramMounts(source, target string) ([]Mount, error) {
+	interpreter, err := elfInterpreter(source)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not a program for this machine: %w", source, err)
+	}
+	mounts := []Mount{{Source: source, Target: target, ReadOnly: true}}
+	if interpreter != "" {
+		mounts = append(mounts, libraryMounts()...)
+	}
+	return mounts, nil
+}

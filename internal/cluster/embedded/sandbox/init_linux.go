@@ -1,0 +1,171 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/olmkit/olmkit/internal/advice"
+)
+
+// Options of Command.
+type Options struct {
+	Network bool // a network namespace of its own, empty but for a loopback interface that is down
+	Detach  bool // the program outlives this process
+}
+
+// Command returns a command that runs name with args as the child of the first process of a process id namespace of its
+// own (and a mount namespace, and for an ordinary user a user namespace that makes it root). When the program ends, or
+// this process does, however it ends, the kernel ends everything that was started below it. With Detach set the program
+// and what it started outlive this process.
+//
+// The caller may set the command's streams, Env, Dir and ExtraFiles; the files arrive in the program from descriptor 3 on.
+func Command(ctx context.Context, options Options, name string, args ...string) *Cmd {
+	c := exec.CommandContext(ctx, "/proc/self/exe")
+	c.Args = append([]string{argvInit, "", "", name}, args...)
+	c.SysProcAttr = &syscall.SysProcAttr{
+		Setsid:     true, // an interrupt typed at the terminal is for this process, not for those below it
+		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS,
+	}
+	if options.Network {
+		c.SysProcAttr.Cloneflags |= unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	}
+	if os.Geteuid() != 0 {
+		c.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		c.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		c.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	return &Cmd{Cmd: c, detach: options.Detach}
+}
+
+// Cmd is a command in namespaces of its own.
+type Cmd struct {
+	*exec.Cmd
+	detach   bool
+	lifeline *os.File
+}
+
+// Start starts the command.
+func (c *Cmd) Start() error {
+	c.Args[1], c.Args[2] = strconv.Itoa(len(c.ExtraFiles)), "detached"
+	if !c.detach {
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		defer reader.Close()
+		c.Args[2] = "attached"
+		c.ExtraFiles = append(c.ExtraFiles, reader)
+		c.lifeline = writer
+	}
+	if err := c.Cmd.Start(); err != nil {
+		if c.lifeline != nil {
+			c.lifeline.Close()
+		}
+		return namespaceError(err)
+	}
+	return nil
+}
+
+// Wait waits for the command's end.
+func (c *Cmd) Wait() error {
+	err := c.Cmd.Wait()
+	if c.lifeline != nil {
+		c.lifeline.Close()
+	}
+	return err
+}
+
+// Run starts the command and waits for its end.
+func (c *Cmd) Run() error {
+	if err := c.Start(); err != nil {
+		return err
+	}
+	return c.Wait()
+}
+
+// namespaceError explains why namespaces can't be had.
+func namespaceError(err error) error {
+	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	err = fmt.Errorf("this machine refuses to create namespaces for user %d: %w", os.Getuid(), err)
+	for file, cure := range map[string]struct{ value, advice string }{
+		"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": {"1", "run 'sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0' (Ubuntu 24.04 and later forbid them by AppArmor), or run olmkit as root, or use --cluster kind"},
+		"/proc/sys/kernel/unprivileged_userns_clone":             {"0", "run 'sudo sysctl kernel.unprivileged_userns_clone=1', or run olmkit as root, or use --cluster kind"},
+		"/proc/sys/user/max_user_namespaces":                     {"0", "run 'sudo sysctl user.max_user_namespaces=15000', or run olmkit as root, or use --cluster kind"},
+	} {
+		if data, readErr := os.ReadFile(file); readErr == nil && string(data) == cure.value+"\n" {
+			return advice.With(err, "%s", cure.advice)
+		}
+	}
+	return advice.With(err, "allow user namespaces (a container needs seccomp and AppArmor profiles that do), run olmkit as root, or use --cluster kind")
+}
+
+// initMain is the first process of a process id namespace. It does little, so that little can go wrong: when it ends the
+// kernel ends all others.
+func initMain() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	count, err := strconv.Atoi(os.Args[1])
+	if err != nil {
+		return err
+	}
+	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
+	for fd := 3; fd < 3+count; fd++ {
+		files = append(files, os.NewFile(uintptr(fd), "passed on"))
+	}
+	if os.Args[2] == "attached" {
+		unix.CloseOnExec(3 + count)
+		go func() {
+			_, _ = io.Copy(io.Discard, os.NewFile(uintptr(3+count), "lifeline"))
+			os.Exit(137)
+		}()
+	}
+	program, err := exec.LookPath(os.Args[3])
+	if err != nil {
+		return err
+	}
+	child, err := os.StartProcess(program, os.Args[3:], &os.ProcAttr{Env: os.Environ(), Files: files})
+	if err != nil {
+		return err
+	}
+	for _, f := range files[3:] {
+		f.Close()
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	go func() {
+		for s := range signals {
+			_ = child.Signal(s)
+		}
+	}()
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, 0, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("wait for processes: %w", err)
+		}
+		if pid == child.Pid && status.Exited() {
+			os.Exit(status.ExitStatus())
+		}
+		if pid == child.Pid && status.Signaled() {
+			os.Exit(128 + int(status.Signal()))
+		}
+	}
+}
