@@ -8,6 +8,8 @@ func commands(s *session) []*cobra.Command {
 		newBundle(s),
 		newSubscription(s),
 		newCluster(s),
+		newCatalog(s),
+		group("upgrade", "Plan upgrades and walk them", newUpgradePlan(s)),
 		newVersion(s),
 	}
 }

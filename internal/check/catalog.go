@@ -1,0 +1,617 @@
+package check
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"github.com/operator-framework/operator-registry/alpha/model"
+	"go.podman.io/image/v5/docker/reference"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+const formatReference = "https://olm.operatorframework.io/docs/reference/file-based-catalogs/"
+
+// catalogChecks look at a catalog's documents; the upgrade graph is graphChecks' matter.
+var catalogChecks = []Check{
+	{
+		Code: "CAT001", Severity: finding.Error,
+		Title:      "two documents define the same package, channel or bundle",
+		Cause:      "opm and OLM refuse a catalog in which a name is defined twice",
+		Cure:       "keep one of the two documents",
+		References: []string{formatReference},
+		run:        duplicateDocuments,
+	},
+	{
+		Code: "CAT002", Severity: finding.Error,
+		Title:      "a document does not say what it belongs to, or has no name",
+		Cause:      "opm and OLM refuse a catalog with a channel or bundle that names no package, or has no name",
+		Cure:       "set name, and in channels, bundles and deprecations package",
+		References: []string{formatReference},
+		run:        namelessDocuments,
+	},
+	{
+		Code: "CAT003", Severity: finding.Error,
+		Title:      "a package has channels or bundles, but no " + catalog.SchemaPackage,
+		Cause:      "opm and OLM refuse a catalog that speaks of a package it does not define",
+		Cure:       "add a document of schema " + catalog.SchemaPackage + ", or mend the package's name in the document",
+		References: []string{formatReference},
+		run: perPackage(func(p *catalog.Package, found func(hit)) {
+			if p.Document == nil {
+				found(hit{at: p.At, message: fmt.Sprintf("no document defines package %q", p.Name)})
+			}
+		}),
+	},
+	{
+		Code: "CAT004", Severity: finding.Error,
+		Title: "a package's name is no DNS label",
+		Cause: "OLM makes names and labels of Kubernetes objects from it; opm refuses others",
+		Cure:  "use lower case letters, digits and '-', at most 63",
+		run: perPackage(func(p *catalog.Package, found func(hit)) {
+			if errs := validation.IsDNS1123Label(p.Name); p.Document != nil && len(errs) > 0 {
+				found(hit{at: p.Document.Place("name"), message: fmt.Sprintf("package name %q: %s", p.Name, strings.Join(errs, ", "))})
+			}
+		}),
+	},
+	{
+		Code: "CAT005", Severity: finding.Error,
+		Title:      "a package has no channel",
+		Cause:      "opm and OLM refuse a catalog with a package that nobody can subscribe to",
+		Cure:       "add a document of schema " + catalog.SchemaChannel,
+		References: []string{formatReference},
+		run: perPackage(func(p *catalog.Package, found func(hit)) {
+			if len(p.Channels) == 0 {
+				found(hit{at: p.At, message: fmt.Sprintf("package %s has no channel", p.Name)})
+			}
+		}),
+	},
+	{
+		Code: "CAT006", Severity: finding.Error,
+		Title:      "the default channel is not set, or is no channel of the package",
+		Cause:      "opm and OLM refuse the catalog; a Subscription that names no channel takes the default one",
+		Cure:       "set defaultChannel to one of the package's channels",
+		References: []string{formatReference},
+		run:        defaultChannel,
+	},
+	{
+		Code: "CAT007", Severity: finding.Error,
+		Title:      "a channel has no entries",
+		Cause:      "opm and OLM refuse a catalog with a channel that holds nothing",
+		Cure:       "add entries, or take the channel out",
+		References: []string{formatReference},
+		run: perChannel(func(_ *catalog.Package, c *catalog.Channel, found func(hit)) {
+			if len(c.Entries) == 0 {
+				found(hit{at: c.At, message: fmt.Sprintf("channel %s has no entries", c.Name)})
+			}
+		}),
+	},
+	{
+		Code: "CAT008", Severity: finding.Error,
+		Title:      "a channel names a bundle that the catalog does not hold",
+		Cause:      "opm and OLM refuse the catalog: there is nothing to install for the entry",
+		Cure:       "add the bundle to the catalog, or take the entry out of the channel",
+		References: []string{formatReference},
+		run:        absentBundles,
+	},
+	{
+		Code: "CAT009", Severity: finding.Error,
+		Title:      "a bundle is in no channel",
+		Cause:      "opm and OLM refuse the catalog: nobody could ever install the bundle",
+		Cure:       "add the bundle to a channel, or take it out of the catalog",
+		References: []string{formatReference},
+		run: perPackage(func(p *catalog.Package, found func(hit)) {
+			for _, b := range p.Bundles {
+				if !slices.ContainsFunc(p.Channels, func(c *catalog.Channel) bool { return c.Entry(b.Name) != nil }) {
+					found(hit{Subject: finding.Subject{From: b.Name}, at: b.At, message: fmt.Sprintf("bundle %s is in no channel of package %s", b.Name, p.Name)})
+				}
+			}
+		}),
+	},
+	{
+		Code: "CAT010", Severity: finding.Error,
+		Title:      "an entry stands twice in one channel, or has no name",
+		Cause:      "opm and OLM refuse the catalog: the edges of an entry must stand in one place",
+		Cure:       "merge the entries into one",
+		References: []string{formatReference},
+		run:        duplicateEntries,
+	},
+	{
+		Code: "CAT011", Severity: finding.Error,
+		Title:      "a bundle has neither an image nor manifests",
+		Cause:      "opm and OLM refuse the catalog: there is nothing to install",
+		Cure:       "set image to the bundle's image, or render the bundle from its directory",
+		References: []string{formatReference},
+		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
+			if b.Image == "" && !hasProperty(b, catalog.PropertyObject) {
+				found(hit{at: b.Document.Place("image"), message: fmt.Sprintf("bundle %s has no image and carries no manifests", b.Name)})
+			}
+		}),
+	},
+	{
+		Code: "CAT012", Severity: finding.Error,
+		Title:      "a bundle's " + catalog.PropertyPackage + " property is missing, double or wrong",
+		Cause:      "OLM takes a bundle's package and version from this property; opm and OLM refuse the catalog unless there is exactly one that fits",
+		Cure:       "write one property of type " + catalog.PropertyPackage + " with the bundle's packageName and version",
+		References: []string{formatReference},
+		run:        packageProperty,
+	},
+	{
+		Code: "CAT013", Severity: finding.Error,
+		Title:      "a property's value cannot be read",
+		Cause:      "opm and OLM refuse a catalog with a property that is not of the shape its type says",
+		Cure:       "write the value as the format says",
+		References: []string{formatReference + "#properties"},
+		run:        unreadableProperties,
+	},
+	{
+		Code: "CAT014", Severity: finding.Error,
+		Title: "an image reference cannot be read",
+		Cause: "opm refuses the catalog; nothing could pull the image",
+		Cure:  "write registry/repository:tag or registry/repository@sha256:digest",
+		run:   imageReferences,
+	},
+	{
+		Code: "CAT015", Severity: finding.Error,
+		Title: "two bundles of a package have one version",
+		Cause: "opm refuses the catalog; OLM could not say which of the two is newer",
+		Cure:  "give each release its own version",
+		run:   duplicateVersions,
+	},
+	{
+		Code: "CAT016", Severity: finding.Error,
+		Title:      "a deprecation is not of what the catalog holds, or is incomplete",
+		Cause:      "opm and OLM refuse the catalog",
+		Cure:       "name in reference the schema and name of what is deprecated (no name for the package), and say in message what users should do",
+		References: []string{formatReference},
+		run:        deprecations,
+	},
+	{
+		Code: "CAT017", Severity: finding.Error,
+		Title:      "a field is misspelt",
+		Cause:      "unknown fields are ignored without a word: what the field was to say is lost, and opm does not notice",
+		Cure:       "correct the field's name",
+		References: []string{formatReference},
+		run:        misspeltFields,
+	},
+	{
+		Code: "CAT018", Severity: finding.Warning,
+		Title:      "a field is not known",
+		Cause:      "unknown fields are ignored without a word, and lost when opm rewrites the catalog",
+		Cure:       "take the field out, or put what it says into a property",
+		References: []string{formatReference},
+		run:        unknownFields,
+	},
+	{
+		Code: "CAT019", Severity: finding.Warning,
+		Title:      "a document's schema looks like OLM's, but is none",
+		Cause:      "documents of unknown schemas are ignored without a word",
+		Cure:       "correct the schema; schemas of your own should not begin with olm.",
+		References: []string{formatReference},
+		run:        unknownSchemas,
+	},
+	{
+		Code: "CAT020", Severity: finding.Warning,
+		Title: "a key stands twice in one mapping",
+		Cause: "the later one counts, and the earlier is lost without a word",
+		Cure:  "take one of them out",
+		run:   duplicateKeys,
+	},
+	{
+		Code: "CAT021", Severity: finding.Warning,
+		Title:      "a bundle carries neither its manifests nor " + catalog.PropertyCSVMetadata,
+		Cause:      "without them OLM's package server has no description, icon or examples of the bundle to show",
+		Cure:       "render the bundle with a current tool, which adds " + catalog.PropertyCSVMetadata,
+		References: []string{formatReference},
+		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
+			if b.Image != "" && !hasProperty(b, catalog.PropertyObject) && !hasProperty(b, catalog.PropertyCSVMetadata) {
+				found(hit{at: b.At, message: fmt.Sprintf("bundle %s says nothing about itself but its image", b.Name)})
+			}
+		}),
+	},
+	{
+		Code: "CAT022", Severity: finding.Warning,
+		Title: "a bundle's name is too long for a label",
+		Cause: "OLM writes the name of the ClusterServiceVersion into labels of what it creates (operator-lifecycle-manager v0.46.0, pkg/lib/ownerutil); a label holds 63 characters",
+		Cure:  "shorten the name to at most 63 characters",
+		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
+			if len(b.Name) > validation.LabelValueMaxLength {
+				found(hit{at: b.Document.Place("name"), message: fmt.Sprintf("the name of bundle %s has %d characters", b.Name, len(b.Name))})
+			}
+		}),
+	},
+}
+
+func hasProperty(b *catalog.Bundle, kind string) bool {
+	return slices.ContainsFunc(b.Properties, func(p catalog.Property) bool { return p.Type == kind })
+}
+
+// judged reports whether a document is of one of the packages that are judged; those of no package are.
+func (s *subject) judged(d *catalog.Document) bool {
+	return d.Package == "" || slices.ContainsFunc(s.packages, func(p *catalog.Package) bool { return p.Name == d.Package })
+}
+
+func duplicateDocuments(s *subject, found func(hit)) {
+	first := map[string]*catalog.Document{}
+	for _, d := range s.catalog.Documents {
+		key := d.Schema + "\x00" + d.Package + "\x00" + d.Name
+		switch d.Schema {
+		case catalog.SchemaDeprecations:
+			key = d.Schema + "\x00" + d.Package
+		case catalog.SchemaPackage, catalog.SchemaChannel, catalog.SchemaBundle:
+		default:
+			continue
+		}
+		if d.Package == "" || !s.judged(d) {
+			continue
+		}
+		if other := first[key]; other != nil {
+			what := strings.TrimPrefix(d.Schema, "olm.") + " " + d.Name
+			if d.Name == "" {
+				what = strings.TrimPrefix(d.Schema, "olm.") + " of package " + d.Package
+			}
+			found(hit{Subject: finding.Subject{Package: d.Package}, at: d.At, message: fmt.Sprintf("%s is defined a second time; the first is at %s", what, other.At)})
+			continue
+		}
+		first[key] = d
+	}
+}
+
+func namelessDocuments(s *subject, found func(hit)) {
+	for _, d := range s.catalog.Documents {
+		var missing []string
+		switch d.Schema {
+		case catalog.SchemaPackage, catalog.SchemaChannel, catalog.SchemaBundle, catalog.SchemaDeprecations:
+		default:
+			continue
+		}
+		if d.Name == "" && d.Schema != catalog.SchemaDeprecations {
+			missing = append(missing, "name")
+		}
+		if d.Package == "" && d.Schema != catalog.SchemaPackage {
+			missing = append(missing, "package")
+		}
+		if len(missing) > 0 && s.judged(d) {
+			found(hit{Subject: finding.Subject{Package: d.Package}, at: d.At, message: fmt.Sprintf("this %s has no %s", d.Schema, strings.Join(missing, " and no "))})
+		}
+	}
+}
+
+func channelNames(p *catalog.Package) string {
+	names := make([]string, len(p.Channels))
+	for i, c := range p.Channels {
+		names[i] = c.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+var defaultChannel = perPackage(func(p *catalog.Package, found func(hit)) {
+	switch {
+	case p.Document == nil || len(p.Channels) == 0:
+	case p.DefaultChannel == "":
+		found(hit{at: p.At, message: fmt.Sprintf("package %s has no default channel; its channels are %s", p.Name, channelNames(p))})
+	case p.Channel(p.DefaultChannel) == nil:
+		found(hit{
+			Subject: finding.Subject{Channel: p.DefaultChannel}, at: p.Document.Place("defaultChannel"),
+			message: fmt.Sprintf("the default channel %s of package %s is none of its channels: %s", p.DefaultChannel, p.Name, channelNames(p)),
+		})
+	}
+})
+
+var absentBundles = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
+	for _, e := range c.Entries {
+		if e.Name != "" && p.Bundle(e.Name) == nil {
+			found(hit{Subject: finding.Subject{From: e.Name}, at: e.At, message: fmt.Sprintf("the catalog holds no bundle %s of package %s", e.Name, p.Name)})
+		}
+	}
+})
+
+var duplicateEntries = perChannel(func(_ *catalog.Package, c *catalog.Channel, found func(hit)) {
+	first := map[string]finding.Location{}
+	for _, e := range c.Entries {
+		at, twice := first[e.Name]
+		switch {
+		case e.Name == "":
+			found(hit{at: e.At, message: fmt.Sprintf("an entry of channel %s has no name", c.Name), cure: "set name to the bundle's"})
+		case twice:
+			found(hit{Subject: finding.Subject{From: e.Name}, at: e.At, message: fmt.Sprintf("entry %s stands in channel %s a second time; the first is at %s", e.Name, c.Name, at)})
+		default:
+			first[e.Name] = e.At
+		}
+	}
+})
+
+var packageProperty = perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
+	count := 0
+	for i, p := range b.Properties {
+		if p.Type != catalog.PropertyPackage {
+			continue
+		}
+		count++
+		var v struct {
+			PackageName string `json:"packageName"`
+			Version     string `json:"version"`
+			Release     string `json:"release"`
+		}
+		if json.Unmarshal(p.Value, &v) != nil {
+			continue // CAT013
+		}
+		at := b.Document.Place("properties", i, "value")
+		if v.PackageName != b.Package {
+			found(hit{at: at, message: fmt.Sprintf("bundle %s of package %s says that its package is %q", b.Name, b.Package, v.PackageName)})
+		}
+		version, err := semver.Parse(v.Version)
+		if err != nil {
+			found(hit{at: at, message: fmt.Sprintf("the version %q of bundle %s is no semantic version: %v", v.Version, b.Name, err), cure: "write major.minor.patch, as https://semver.org says"})
+		}
+		if v.Release == "" {
+			continue
+		}
+		release, err := model.NewRelease(v.Release)
+		switch {
+		case err != nil:
+			found(hit{at: at, message: fmt.Sprintf("the release %q of bundle %s cannot be read: %v", v.Release, b.Name, err)})
+		case len(version.Build) > 0:
+			found(hit{at: at, message: fmt.Sprintf("bundle %s has a release, and build metadata in its version %s", b.Name, version), cure: "take the build metadata out of the version"})
+		case b.Name != fmt.Sprintf("%s-v%s-%s", b.Package, version, releaseText(release)):
+			found(hit{at: at, message: fmt.Sprintf("bundle %s has a release, so its name must be %s-v%s-%s", b.Name, b.Package, version, releaseText(release))})
+		}
+	}
+	if count != 1 {
+		found(hit{at: b.Document.Place("properties"), message: fmt.Sprintf("bundle %s has %d properties of type %s", b.Name, count, catalog.PropertyPackage)})
+	}
+})
+
+func releaseText(r model.Release) string {
+	parts := make([]string, len(r))
+	for i, p := range r {
+		parts[i] = p.String()
+	}
+	return strings.Join(parts, ".")
+}
+
+// propertyShapes are the types whose values opm reads (operator-registry v1.74.0, alpha/property/property.go).
+var propertyShapes = map[string]func() any{
+	catalog.PropertyPackage: func() any {
+		return &struct {
+			PackageName, Version, Release string
+		}{}
+	},
+	catalog.PropertyPackageRequired: func() any { return &struct{ PackageName, VersionRange string }{} },
+	catalog.PropertyGVK:             func() any { return &struct{ Group, Kind, Version string }{} },
+	catalog.PropertyGVKRequired:     func() any { return &struct{ Group, Kind, Version string }{} },
+	catalog.PropertyObject:          func() any { return &struct{ Data []byte }{} },
+}
+
+var unreadableProperties = perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
+	for i, p := range b.Properties {
+		var err error
+		if shape, ok := propertyShapes[p.Type]; ok && p.Value != nil {
+			err = json.Unmarshal(p.Value, shape())
+		} else if p.Value == nil {
+			err = errors.New("it has no value")
+		}
+		if err == nil && p.Type == "" {
+			err = errors.New("it has no type")
+		}
+		if err == nil && p.Type == catalog.PropertyPackageRequired {
+			var v struct {
+				PackageName  string `json:"packageName"`
+				VersionRange string `json:"versionRange"`
+			}
+			if json.Unmarshal(p.Value, &v) == nil {
+				if _, bad := semver.ParseRange(v.VersionRange); bad != nil {
+					err = fmt.Errorf("version range %q: %w", v.VersionRange, bad)
+				}
+			}
+		}
+		if err != nil {
+			found(hit{at: b.Document.Place("properties", i), message: fmt.Sprintf("property %d (%s) of bundle %s: %v", i, p.Type, b.Name, err)})
+		}
+	}
+})
+
+var imageReferences = perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
+	test := func(image, what string, path ...any) {
+		if image == "" {
+			return
+		}
+		if _, err := reference.ParseNormalizedNamed(image); err != nil {
+			found(hit{at: b.Document.Place(path...), message: fmt.Sprintf("%s %q of bundle %s: %v", what, image, b.Name, err)})
+		}
+	}
+	test(b.Image, "the image", "image")
+	for i, related := range b.RelatedImages {
+		test(related.Image, "the related image", "relatedImages", i, "image")
+	}
+})
+
+var duplicateVersions = perPackage(func(p *catalog.Package, found func(hit)) {
+	first := map[string]*catalog.Bundle{}
+	for _, b := range p.Bundles {
+		if b.Version.String() == "0.0.0" && !hasProperty(b, catalog.PropertyPackage) {
+			continue
+		}
+		version := b.Version.String() + releaseOf(b)
+		if other := first[version]; other != nil {
+			found(hit{Subject: finding.Subject{From: b.Name}, at: b.At, message: fmt.Sprintf("bundles %s (%s) and %s both have the version %s", other.Name, other.At, b.Name, version)})
+			continue
+		}
+		first[version] = b
+	}
+})
+
+func releaseOf(b *catalog.Bundle) string {
+	for _, p := range b.Properties {
+		var v struct {
+			Release string `json:"release"`
+		}
+		if p.Type == catalog.PropertyPackage && json.Unmarshal(p.Value, &v) == nil && v.Release != "" {
+			return "-" + v.Release
+		}
+	}
+	return ""
+}
+
+var deprecations = perPackage(func(p *catalog.Package, found func(hit)) {
+	type key struct{ schema, name string }
+	seen := map[key]bool{}
+	for _, d := range p.Deprecations {
+		var wrong string
+		switch {
+		case d.Schema == "":
+			wrong = "it says no schema of what is deprecated"
+		case seen[key{d.Schema, d.Name}]:
+			wrong = fmt.Sprintf("%s %s is deprecated a second time", strings.TrimPrefix(d.Schema, "olm."), d.Name)
+		case d.Schema == catalog.SchemaBundle && p.Bundle(d.Name) == nil:
+			wrong = fmt.Sprintf("the package has no bundle %q", d.Name)
+		case d.Schema == catalog.SchemaChannel && p.Channel(d.Name) == nil:
+			wrong = fmt.Sprintf("the package has no channel %q", d.Name)
+		case d.Schema == catalog.SchemaPackage && d.Name != "":
+			wrong = fmt.Sprintf("a deprecation of the package has no name, and this one has %q", d.Name)
+		case !slices.Contains([]string{catalog.SchemaBundle, catalog.SchemaChannel, catalog.SchemaPackage}, d.Schema):
+			wrong = fmt.Sprintf("nothing of schema %q can be deprecated", d.Schema)
+		case d.Message == "":
+			wrong = "it has no message"
+		}
+		seen[key{d.Schema, d.Name}] = true
+		if wrong != "" {
+			found(hit{at: d.At, message: "deprecation: " + wrong})
+		}
+	}
+})
+
+// knownFields are the fields of each schema; those of entries are named below the channel's.
+var knownFields = map[string][]string{
+	catalog.SchemaPackage:      {"schema", "name", "defaultChannel", "icon", "description", "properties"},
+	catalog.SchemaChannel:      {"schema", "name", "package", "entries", "properties"},
+	catalog.SchemaBundle:       {"schema", "name", "package", "image", "properties", "relatedImages"},
+	catalog.SchemaDeprecations: {"schema", "name", "package", "entries"},
+	"entry":                    {"name", "replaces", "skips", "skipRange"},
+}
+
+// strangeFields calls found for each field of the documents that OLM does not know, with the known field that it is a slip
+// of the pen for, or "".
+func strangeFields(s *subject, found func(d *catalog.Document, name, meant string, path []any)) {
+	look := func(d *catalog.Document, raw json.RawMessage, known []string, path ...any) {
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(raw, &fields) != nil {
+			return
+		}
+		names := make([]string, 0, len(fields))
+		for name := range fields {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			if slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
+				continue
+			}
+			meant := ""
+			for _, k := range known {
+				if _, there := fields[k]; !there && distance(strings.ToLower(name), strings.ToLower(k)) <= 2 {
+					meant = k
+				}
+			}
+			found(d, name, meant, append(slices.Clone(path), name))
+		}
+	}
+	for _, d := range s.catalog.Documents {
+		known, ok := knownFields[d.Schema]
+		if !ok || !s.judged(d) {
+			continue
+		}
+		look(d, d.JSON, known)
+		if d.Schema != catalog.SchemaChannel {
+			continue
+		}
+		var channel struct {
+			Entries []json.RawMessage `json:"entries"`
+		}
+		if json.Unmarshal(d.JSON, &channel) != nil {
+			continue
+		}
+		for i, e := range channel.Entries {
+			look(d, e, knownFields["entry"], "entries", i)
+		}
+	}
+}
+
+func subjectOf(d *catalog.Document) finding.Subject {
+	s := finding.Subject{Package: d.Package}
+	switch d.Schema {
+	case catalog.SchemaChannel:
+		s.Channel = d.Name
+	case catalog.SchemaBundle:
+		s.From = d.Name
+	}
+	return s
+}
+
+func misspeltFields(s *subject, found func(hit)) {
+	strangeFields(s, func(d *catalog.Document, name, meant string, path []any) {
+		if meant != "" {
+			found(hit{
+				Subject: subjectOf(d), at: d.Place(path...),
+				message: fmt.Sprintf("field %q of this %s is not known; %q is", name, d.Schema, meant),
+				cure:    "write " + meant,
+			})
+		}
+	})
+}
+
+func unknownFields(s *subject, found func(hit)) {
+	strangeFields(s, func(d *catalog.Document, name, meant string, path []any) {
+		if meant == "" {
+			found(hit{Subject: subjectOf(d), at: d.Place(path...), message: fmt.Sprintf("field %q of this %s is not known", name, d.Schema)})
+		}
+	})
+}
+
+func unknownSchemas(s *subject, found func(hit)) {
+	for _, d := range s.catalog.Documents {
+		if _, known := knownFields[d.Schema]; !known && strings.HasPrefix(d.Schema, "olm.") && s.judged(d) {
+			found(hit{Subject: finding.Subject{Package: d.Package}, at: d.Place("schema"), message: fmt.Sprintf("no document of OLM's has the schema %q", d.Schema)})
+		}
+	}
+}
+
+func duplicateKeys(s *subject, found func(hit)) {
+	for _, d := range s.catalog.Documents {
+		if d.Source == nil || !s.judged(d) {
+			continue
+		}
+		for _, twice := range d.Source.Duplicates() {
+			found(hit{Subject: subjectOf(d), at: twice.At, message: fmt.Sprintf("key %q stands here a second time", twice.Key)})
+		}
+	}
+}
+
+// distance is the number of insertions, deletions, changes and swaps of neighbours that make b of a.
+func distance(a, b string) int {
+	before, row := []int(nil), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		next := make([]int, len(b)+1)
+		next[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := row[j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			next[j] = min(row[j]+1, next[j-1]+1, change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				next[j] = min(next[j], before[j-2]+1)
+			}
+		}
+		before, row = row, next
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,133 @@
+// Package check judges catalogs without running them: a list of checks, each of which looks for one mistake by which
+// packages or upgrades are known to break.
+package check
+
+import (
+	"slices"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// Check looks for one mistake.
+type Check struct {
+	Code       string           // family and number, stable for ever once released
+	Severity   finding.Severity // of all its findings
+	Title      string           // what is wrong, as a clause
+	Cause      string           // why it matters
+	Cure       string           // what to do
+	References []string
+	run        func(*subject, func(hit))
+}
+
+// hit is one place where a check found its mistake. An empty cause or cure is the check's own.
+type hit struct {
+	finding.Subject
+	at      finding.Location
+	message string
+	cause   string
+	cure    string
+}
+
+// All are the checks, in the order of their codes.
+func All() []Check {
+	return slices.Concat(catalogChecks, graphChecks)
+}
+
+// Options choose what is judged.
+type Options struct {
+	Packages []string         // judge only these; all when empty
+	Families []string         // run only the checks of these families, the letters of their codes; all when empty
+	Previous *catalog.Catalog // what users have now, for the checks that compare
+}
+
+// Catalog runs the checks over c and returns what they found, with what could not be read of it, in the order of the
+// places, and the codes of the checks that ran.
+func Catalog(c *catalog.Catalog, options Options) ([]finding.Finding, []string) {
+	s := &subject{catalog: c, previous: options.Previous, packages: c.Packages}
+	if len(options.Packages) > 0 {
+		s.packages = slices.DeleteFunc(slices.Clone(c.Packages), func(p *catalog.Package) bool { return !slices.Contains(options.Packages, p.Name) })
+	}
+	var codes []string
+	findings := slices.Clone(c.Problems)
+	for _, check := range All() {
+		if len(options.Families) > 0 && !slices.Contains(options.Families, Family(check.Code)) {
+			continue
+		}
+		codes = append(codes, check.Code)
+		check.run(s, func(h hit) { findings = append(findings, check.finding(h)) })
+	}
+	finding.Sort(findings)
+	return findings, codes
+}
+
+// Family returns the letters of a code.
+func Family(code string) string {
+	for i, r := range code {
+		if r < 'A' || r > 'Z' {
+			return code[:i]
+		}
+	}
+	return code
+}
+
+func (c Check) finding(h hit) finding.Finding {
+	f := finding.Finding{
+		Code: c.Code, Severity: c.Severity, Subject: h.Subject, Message: h.message,
+		Cause: c.Cause, Cure: c.Cure, References: c.References,
+	}
+	if h.at.File != "" {
+		at := h.at
+		f.Location = &at
+	}
+	if h.cause != "" {
+		f.Cause = h.cause
+	}
+	if h.cure != "" {
+		f.Cure = h.cure
+	}
+	return f
+}
+
+// subject is what the checks look at.
+type subject struct {
+	catalog  *catalog.Catalog
+	previous *catalog.Catalog // nil when there is none
+	packages []*catalog.Package
+}
+
+// perPackage is a check that looks at one package at a time.
+func perPackage(look func(*catalog.Package, func(hit))) func(*subject, func(hit)) {
+	return func(s *subject, found func(hit)) {
+		for _, p := range s.packages {
+			look(p, func(h hit) {
+				h.Package = p.Name
+				found(h)
+			})
+		}
+	}
+}
+
+// perChannel is a check that looks at one channel at a time.
+func perChannel(look func(*catalog.Package, *catalog.Channel, func(hit))) func(*subject, func(hit)) {
+	return perPackage(func(p *catalog.Package, found func(hit)) {
+		for _, c := range p.Channels {
+			look(p, c, func(h hit) {
+				h.Channel = c.Name
+				found(h)
+			})
+		}
+	})
+}
+
+// perBundle is a check that looks at one bundle at a time.
+func perBundle(look func(*catalog.Package, *catalog.Bundle, func(hit))) func(*subject, func(hit)) {
+	return perPackage(func(p *catalog.Package, found func(hit)) {
+		for _, b := range p.Bundles {
+			look(p, b, func(h hit) {
+				h.From = b.Name
+				found(h)
+			})
+		}
+	})
+}

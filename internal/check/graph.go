@@ -1,0 +1,397 @@
+package check
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/graph"
+)
+
+const graphReference = "https://olm.operatorframework.io/docs/concepts/olm-architecture/operator-catalog/creating-an-update-graph/"
+
+// graphChecks look at the upgrade graph of each channel.
+var graphChecks = []Check{
+	{
+		Code: "GRA001", Severity: finding.Error,
+		Title:      "OLM cannot order the channel: it has no head, more than one, or a cycle",
+		Cause:      "OLM and opm refuse a channel that does not lead to exactly one newest release: nobody who is subscribed to it is upgraded",
+		Cure:       "let the newest entry replace or skip the others, directly or along a chain, and nothing replace it",
+		References: []string{graphReference},
+		run: perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
+			if _, err := graph.Order(p, c); err != nil {
+				found(hit{at: c.Document.Place("entries"), message: err.Error(), cure: advice.Of(err)})
+			}
+		}),
+	},
+	{
+		Code: "GRA002", Severity: finding.Error,
+		Title:      "an entry is neither on the head's replaces chain nor skipped",
+		Cause:      "opm refuses the catalog: such an entry was cut off from the graph",
+		Cure:       "let an entry of the chain replace or skip it, or take it out of the channel",
+		References: []string{graphReference},
+		run:        cutOff,
+	},
+	{
+		Code: "GRA003", Severity: finding.Error,
+		Title:      "users of an entry find no way to the head",
+		Cause:      "by the rule of OLM's resolver nothing that OLM would choose replaces or skips the entry or covers its version: the Subscription stays silently where it is",
+		Cure:       "let the head, or an entry on its replaces chain that is not skipped, replace or skip the entry, or cover its version by skipRange",
+		References: []string{graphReference},
+		run:        stranded,
+	},
+	{
+		Code: "GRA004", Severity: finding.Error,
+		Title:      "a skipRange cannot be read",
+		Cause:      "opm refuses the catalog; OLM ignores the range, and with it the upgrades it was to allow",
+		Cure:       `write a range as https://pkg.go.dev/github.com/blang/semver/v4#ParseRange says, for example ">=1.0.0 <1.2.0"`,
+		References: []string{graphReference},
+		run: perEntry(func(_ *catalog.Package, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
+			if e.SkipRange == "" {
+				return
+			}
+			if _, err := semver.ParseRange(e.SkipRange); err != nil {
+				found(hit{at: c.Document.Place("entries", e.Index, "skipRange"), message: fmt.Sprintf("the skipRange %q of %s cannot be read: %v", e.SkipRange, e.Name, err)})
+			}
+		}),
+	},
+	{
+		Code: "GRA005", Severity: finding.Error,
+		Title:      "an entry replaces or skips itself, or skips nothing",
+		Cause:      "opm refuses an empty skip; an entry that replaces or skips itself is no upgrade, and OLM never takes it for the head",
+		Cure:       "take the name out",
+		References: []string{graphReference},
+		run: perEntry(func(_ *catalog.Package, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
+			if e.Replaces != "" && e.Replaces == e.Name {
+				found(hit{at: c.Document.Place("entries", e.Index, "replaces"), message: e.Name + " replaces itself"})
+			}
+			for i, s := range e.Skips {
+				switch s {
+				case "":
+					found(hit{at: c.Document.Place("entries", e.Index, "skips", i), message: e.Name + " skips an empty name"})
+				case e.Name:
+					found(hit{at: c.Document.Place("entries", e.Index, "skips", i), message: e.Name + " skips itself"})
+				}
+			}
+		}),
+	},
+	{
+		Code: "GRA006", Severity: finding.Info,
+		Title:      "the oldest entry replaces one that has left the catalog",
+		Cause:      "this is legal, and lets users of that release upgrade; but nobody can install it from this catalog any more, so the edge cannot be tested from it",
+		Cure:       "keep it while users may still have that release",
+		References: []string{graphReference},
+		run:        dangling(false),
+	},
+	{
+		Code: "GRA007", Severity: finding.Warning,
+		Title:      "an entry replaces or skips a name that looks like a slip of the pen",
+		Cause:      "a name that never was in the package makes no edge: users of the release that was meant are not upgraded",
+		Cure:       "correct the name",
+		References: []string{graphReference},
+		run:        dangling(true),
+	},
+	{
+		Code: "GRA008", Severity: finding.Warning,
+		Title:      "an upgrade goes to a lower version",
+		Cause:      "OLM follows replaces and skips by name and does not compare versions: users are downgraded",
+		Cure:       "let the newer release replace the older",
+		References: []string{graphReference},
+		run:        backwards,
+	},
+	{
+		Code: "GRA009", Severity: finding.Warning,
+		Title:      "a skipRange covers the entry's own version",
+		Cause:      "OLM then finds the entry as its own successor, and, until something newer covers it, no other",
+		Cure:       "end the range below the version",
+		References: []string{graphReference},
+		run: perEntry(func(p *catalog.Package, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
+			if covers(e, p.Bundle(e.Name)) {
+				found(hit{at: c.Document.Place("entries", e.Index, "skipRange"), message: fmt.Sprintf("the skipRange %q of %s covers its own version", e.SkipRange, e.Name)})
+			}
+		}),
+	},
+	{
+		Code: "GRA010", Severity: finding.Info,
+		Title:      "edges that the channel declares and OLM never takes",
+		Cause:      "from each release OLM takes the one way that ends nearest to the head; other edges serve only who sits on an older catalog",
+		Cure:       "nothing, unless you rely on users passing through the release in between",
+		References: []string{graphReference},
+		run:        untaken,
+	},
+	{
+		Code: "GRA011", Severity: finding.Info,
+		Title:      "upgrades that no replaces or skips declares, but a skipRange allows",
+		Cause:      "OLM takes them: users jump over the releases in between, so each of these jumps must work",
+		Cure:       "test them with 'olmkit upgrade test --edges next'",
+		References: []string{graphReference},
+		run:        jumps,
+	},
+	{
+		Code: "GRA012", Severity: finding.Warning,
+		Title:      "the default channel's head is older than that of another channel without pre-releases",
+		Cause:      "whoever subscribes without naming a channel stays behind",
+		Cure:       "set defaultChannel to the channel that new users should take",
+		References: []string{formatReference},
+		run:        oldDefault,
+	},
+	{
+		Code: "GRA013", Severity: finding.Warning,
+		Title:      "a bundle's name says another version than the bundle has",
+		Cause:      "people and tools read the version off the name, OLM compares the version that the bundle says",
+		Cure:       "name the bundle <package>.v<version>",
+		References: []string{formatReference},
+		run:        misnamed,
+	},
+}
+
+// perEntry is a check that looks at one entry at a time.
+func perEntry(look func(*catalog.Package, *catalog.Channel, *catalog.Entry, func(hit))) func(*subject, func(hit)) {
+	return perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
+		for i := range c.Entries {
+			e := &c.Entries[i]
+			look(p, c, e, func(h hit) {
+				if h.To == "" {
+					h.To = e.Name
+				}
+				found(h)
+			})
+		}
+	})
+}
+
+func covers(e *catalog.Entry, b *catalog.Bundle) bool {
+	if e.SkipRange == "" || b == nil {
+		return false
+	}
+	r, err := semver.ParseRange(e.SkipRange)
+	return err == nil && r(b.Version)
+}
+
+// cutOff follows opm: operator-registry v1.74.0, alpha/model/model.go, validateReplacesChain. It leaves a channel alone
+// that has not exactly one head, which is GRA001's.
+var cutOff = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
+	if _, err := graph.Order(p, c); err != nil || len(c.Entries) == 0 {
+		return
+	}
+	replaced, skipped := map[string]bool{}, map[string]bool{}
+	for _, e := range c.Entries {
+		replaced[e.Replaces] = true
+		for _, s := range e.Skips {
+			skipped[s] = true
+		}
+	}
+	reached := map[string]bool{}
+	for _, e := range c.Entries {
+		if replaced[e.Name] || skipped[e.Name] {
+			continue
+		}
+		for at := &e; at != nil && !reached[at.Name]; at = c.Entry(at.Replaces) {
+			reached[at.Name] = true
+			if skipped[at.Replaces] {
+				break
+			}
+		}
+	}
+	for _, e := range c.Entries {
+		if !reached[e.Name] && !skipped[e.Name] {
+			found(hit{Subject: finding.Subject{From: e.Name}, at: e.At, message: fmt.Sprintf("%s is not on the replaces chain from the head, and nothing skips it", e.Name)})
+		}
+	}
+})
+
+// nextOf returns where OLM takes users of each entry.
+func nextOf(p *catalog.Package, c *catalog.Channel) map[string]string {
+	next := map[string]string{}
+	for _, e := range graph.Edges(p, c) {
+		if e.Next {
+			next[e.From] = e.To
+		}
+	}
+	return next
+}
+
+var stranded = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
+	candidates, err := graph.Order(p, c)
+	if err != nil || len(candidates) == 0 {
+		return
+	}
+	head, next := candidates[0], nextOf(p, c)
+	for _, e := range c.Entries {
+		at, seen := e.Name, map[string]bool{}
+		for at != head && at != "" && !seen[at] {
+			seen[at] = true
+			at = next[at]
+		}
+		if at == head {
+			continue
+		}
+		where := "its users stay on it for ever"
+		if last := next[e.Name]; last != "" {
+			where = fmt.Sprintf("its users come to %s and no further", last)
+		}
+		found(hit{Subject: finding.Subject{From: e.Name, To: head}, at: e.At, message: fmt.Sprintf("from %s OLM finds no way to %s, the head of channel %s: %s", e.Name, head, c.Name, where)})
+	}
+})
+
+// versionInName splits what comes before the version from it.
+var versionInName = regexp.MustCompile(`^(.*?)[.-]?v?(\d+\.\d+\.\d+.*)$`)
+
+// prefix is what a bundle's name says before the version, and whether it says a version at all.
+func prefix(name string) (string, bool) {
+	m := versionInName.FindStringSubmatch(name)
+	if m == nil {
+		return name, false
+	}
+	return m[1], true
+}
+
+// dangling looks at replaces and skips of names that the package has not: with slips set at those that nothing explains,
+// else at replaces that a release explains which has left the catalog.
+func dangling(slips bool) func(*subject, func(hit)) {
+	return perEntry(func(p *catalog.Package, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
+		prefixes := map[string]bool{p.Name: true}
+		for _, b := range p.Bundles {
+			name, _ := prefix(b.Name)
+			prefixes[name] = true
+		}
+		slip := func(name string) bool {
+			before, versioned := prefix(name)
+			if !versioned {
+				return slices.ContainsFunc(p.Bundles, func(b *catalog.Bundle) bool { return distance(b.Name, name) <= 2 })
+			}
+			return !prefixes[before] && slices.ContainsFunc(p.Bundles, func(b *catalog.Bundle) bool {
+				known, _ := prefix(b.Name)
+				return distance(known, before) <= 2
+			})
+		}
+		gone := func(name string) bool { return name != "" && c.Entry(name) == nil && p.Bundle(name) == nil }
+		if gone(e.Replaces) && slip(e.Replaces) == slips {
+			message := fmt.Sprintf("%s replaces %s, which the catalog does not hold", e.Name, e.Replaces)
+			if slips {
+				message = fmt.Sprintf("%s replaces %s, which is not named like the bundles of package %s", e.Name, e.Replaces, p.Name)
+			}
+			found(hit{Subject: finding.Subject{From: e.Replaces, To: e.Name}, at: c.Document.Place("entries", e.Index, "replaces"), message: message})
+		}
+		if !slips {
+			return
+		}
+		for i, s := range e.Skips {
+			if gone(s) && slip(s) {
+				found(hit{
+					Subject: finding.Subject{From: s, To: e.Name}, at: c.Document.Place("entries", e.Index, "skips", i),
+					message: fmt.Sprintf("%s skips %s, which is not named like the bundles of package %s", e.Name, s, p.Name),
+				})
+			}
+		}
+	})
+}
+
+var backwards = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
+	for _, edge := range graph.Edges(p, c) {
+		from, to := p.Bundle(edge.From), p.Bundle(edge.To)
+		if from == nil || to == nil || !to.Version.LT(from.Version) {
+			continue
+		}
+		e := c.Entry(edge.To)
+		if edge.Kind == graph.Skips && !edge.Next {
+			continue // skipping a faulty newer release withdraws it; only who is taken there goes back
+		}
+		if edge.Kind == graph.SkipRange && !edge.Next {
+			continue
+		}
+		field := string(edge.Kind)
+		found(hit{
+			Subject: finding.Subject{From: edge.From, To: edge.To}, at: c.Document.Place("entries", e.Index, field),
+			message: fmt.Sprintf("%s (%s) upgrades, by %s, to %s (%s), which is lower", edge.From, from.Version, edge.Kind, edge.To, to.Version),
+		})
+	}
+})
+
+var untaken = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
+	if _, err := graph.Order(p, c); err != nil {
+		return
+	}
+	var edges []string
+	for _, e := range graph.Edges(p, c) {
+		if e.Declared && !e.Next {
+			edges = append(edges, e.From+" → "+e.To)
+		}
+	}
+	if len(edges) > 0 {
+		found(hit{at: c.At, message: fmt.Sprintf("channel %s declares %d edges that OLM never takes: %s", c.Name, len(edges), abridge(edges))})
+	}
+})
+
+var jumps = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
+	var edges []string
+	for _, e := range graph.Edges(p, c) {
+		if !e.Declared && e.Next {
+			edges = append(edges, e.From+" → "+e.To)
+		}
+	}
+	if len(edges) > 0 {
+		found(hit{at: c.At, message: fmt.Sprintf("in channel %s OLM takes %d edges by skipRange alone: %s", c.Name, len(edges), abridge(edges))})
+	}
+})
+
+// abridge joins the first few of list.
+func abridge(list []string) string {
+	const most = 5
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
+}
+
+// headOf returns the bundle at the channel's head, or nil.
+func headOf(p *catalog.Package, c *catalog.Channel) *catalog.Bundle {
+	candidates, err := graph.Order(p, c)
+	if err != nil || len(candidates) == 0 {
+		return nil
+	}
+	return p.Bundle(candidates[0])
+}
+
+var oldDefault = perPackage(func(p *catalog.Package, found func(hit)) {
+	c := p.Channel(p.DefaultChannel)
+	if c == nil || headOf(p, c) == nil {
+		return
+	}
+	head := headOf(p, c)
+	deprecated := func(c *catalog.Channel) bool {
+		return slices.ContainsFunc(p.Deprecations, func(d catalog.Deprecation) bool {
+			return d.Schema == catalog.SchemaChannel && d.Name == c.Name
+		})
+	}
+	for _, other := range p.Channels {
+		b := headOf(p, other)
+		if b == nil || other == c || deprecated(other) || unstable.MatchString(other.Name) || len(b.Version.Pre) > 0 || !b.Version.GT(head.Version) {
+			continue
+		}
+		found(hit{
+			Subject: finding.Subject{Channel: c.Name}, at: p.Document.Place("defaultChannel"),
+			message: fmt.Sprintf("the default channel %s leads to %s, channel %s to %s", c.Name, head.Version, other.Name, b.Version),
+		})
+		return
+	}
+})
+
+// unstable are names by which authors call channels that are meant to be ahead.
+var unstable = regexp.MustCompile(`(?i)alpha|beta|candidate|preview|dev|edge|fast|latest|nightly|next|rc|test|tech|unstable`)
+
+var misnamed = perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
+	m := versionInName.FindStringSubmatch(b.Name)
+	if m == nil {
+		return
+	}
+	if named, err := semver.Parse(m[2]); err == nil && named.Compare(b.Version) != 0 && hasProperty(b, catalog.PropertyPackage) {
+		found(hit{at: b.Document.Place("name"), message: fmt.Sprintf("bundle %s has the version %s", b.Name, b.Version)})
+	}
+})

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/check"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/graph"
+	"github.com/olmkit/olmkit/internal/report"
+)
+
+// planFlags choose the hops to walk; `upgrade plan` and `upgrade test` share them.
+type planFlags struct {
+	pkg     string
+	mode    string
+	options graph.Options
+}
+
+// planned adds the flags that choose hops to c.
+func planned(c *cobra.Command) *planFlags {
+	f := &planFlags{}
+	c.Flags().StringVarP(&f.pkg, "package", "p", "", "package to upgrade (the only one of the catalog by default)")
+	c.Flags().StringVar(&f.options.Channel, "channel", "", "channel to walk (the package's default channel by default)")
+	c.Flags().StringVar(&f.mode, "edges", string(graph.Next),
+		"hops: chain (the head's replaces chain), next (and the hop that OLM takes from every entry), all (every hop that OLM could take)")
+	c.Flags().StringVar(&f.options.From, "from", "", "leave out hops from below this version or bundle")
+	c.Flags().StringVar(&f.options.To, "to", "", "leave out hops to above this version or bundle")
+	c.Flags().IntVar(&f.options.MaxHops, "max-hops", 0, "keep only so many hops, the newest")
+	return f
+}
+
+// check refuses wrong flags before any work is done.
+func (f *planFlags) check() error {
+	if !slices.Contains(graph.Modes, graph.Mode(f.mode)) {
+		return usagef("--edges %s: it is chain, next or all", f.mode)
+	}
+	if f.options.MaxHops < 0 {
+		return usagef("--max-hops %d: it is a number of hops, or 0 for all", f.options.MaxHops)
+	}
+	f.options.Mode = graph.Mode(f.mode)
+	return nil
+}
+
+// plan lays out the hops in the loaded catalog. Where OLM cannot order the channel the plan is empty and the findings say
+// why, with severity error.
+func (f *planFlags) plan(c *catalog.Catalog) (*catalog.Package, graph.Plan, []finding.Finding, error) {
+	p, err := findPackage(c, f.pkg)
+	if err != nil {
+		return nil, graph.Plan{}, nil, err
+	}
+	plan, err := graph.NewPlan(p, f.options)
+	if errors.Is(err, graph.ErrOption) {
+		return nil, graph.Plan{}, nil, advice.With(usageError{err}, "%s", advice.Of(err))
+	}
+	findings, _ := check.Catalog(c, check.Options{Packages: []string{p.Name}, Families: []string{"GRA"}})
+	channel := f.options.Channel
+	if channel == "" {
+		channel = p.DefaultChannel
+	}
+	findings = slices.DeleteFunc(findings, func(f finding.Finding) bool { return f.Subject.Channel != "" && f.Subject.Channel != channel })
+	if worst, any := finding.Worst(findings); err != nil && (!any || worst != finding.Error) {
+		return nil, graph.Plan{}, nil, err
+	}
+	return p, plan, findings, nil
+}
+
+// hops are the edges as a report shows them.
+func hops(edges []graph.Edge) []report.Hop {
+	list := make([]report.Hop, len(edges))
+	for i, e := range edges {
+		list[i] = report.Hop{Package: e.Package, Channel: e.Channel, From: e.From, To: e.To, Edge: string(e.Kind), Effective: e.Effective}
+	}
+	return list
+}
+
+func newUpgradePlan(s *session) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "plan CATALOG...",
+		Short: "Print the hops of a channel in the order in which 'upgrade test' walks them",
+		Args:  atLeastOne("CATALOG"),
+	}
+	j, f := judged(s, c), planned(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := errors.Join(j.check(), f.check()); err != nil {
+			return err
+		}
+		loaded, err := s.loadCatalog(c.Context(), args...)
+		if err != nil {
+			return err
+		}
+		_, plan, findings, err := f.plan(loaded)
+		if err != nil {
+			return err
+		}
+		return j.finish(&report.Report{
+			APIVersion: report.APIVersion, Kind: report.KindPlan,
+			Findings: findings, Hops: hops(plan.Hops), LeftOut: hops(plan.LeftOut),
+		})
+	}
+	return c
+}

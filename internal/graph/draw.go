@@ -1,0 +1,221 @@
+package graph
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+)
+
+// Formats are the formats that Draw knows.
+var Formats = []string{"text", "mermaid", "dot", "json"}
+
+// Drawing is the graph of one channel.
+type Drawing struct {
+	Package string  `json:"package"`
+	Channel string  `json:"channel"`
+	Default bool    `json:"default"`
+	Head    string  `json:"head,omitempty"`
+	Problem string  `json:"problem,omitempty"` // why OLM cannot order the channel
+	Entries []Entry `json:"entries"`
+	Edges   []Arrow `json:"edges"`
+}
+
+// Entry is a bundle in a channel, by rising version.
+type Entry struct {
+	Name       string `json:"name"`
+	Version    string `json:"version,omitempty"`
+	Deprecated bool   `json:"deprecated,omitempty"`
+	Next       string `json:"next,omitempty"` // where OLM takes its users
+}
+
+// Arrow is an edge of a drawing.
+type Arrow struct {
+	From      string `json:"from"`
+	To        string `json:"to"`
+	Edge      Kind   `json:"edge"`
+	Declared  bool   `json:"declared"`
+	Effective bool   `json:"effective"`
+	Next      bool   `json:"next"`
+}
+
+// NewDrawing returns the graph of channel c of p. Without every set it leaves out the edges that nobody declared and OLM
+// does not take, which a skipRange makes in great numbers.
+func NewDrawing(p *catalog.Package, c *catalog.Channel, every bool) Drawing {
+	d := Drawing{Package: p.Name, Channel: c.Name, Default: c.Name == p.DefaultChannel, Entries: []Entry{}, Edges: []Arrow{}}
+	candidates, err := Order(p, c)
+	if err != nil {
+		d.Problem = err.Error()
+	} else if len(candidates) > 0 {
+		d.Head = candidates[0]
+	}
+	next := map[string]string{}
+	for _, e := range Edges(p, c) {
+		if e.Next {
+			next[e.From] = e.To
+		}
+		if every || e.Declared || e.Next {
+			d.Edges = append(d.Edges, Arrow{From: e.From, To: e.To, Edge: e.Kind, Declared: e.Declared, Effective: e.Effective, Next: e.Next})
+		}
+	}
+	versions := map[string]*catalog.Bundle{}
+	for _, e := range c.Entries {
+		entry := Entry{Name: e.Name, Next: next[e.Name]}
+		if b := p.Bundle(e.Name); b != nil {
+			entry.Version = b.Version.String()
+			versions[e.Name] = b
+		}
+		entry.Deprecated = slices.ContainsFunc(p.Deprecations, func(d catalog.Deprecation) bool {
+			return d.Schema == catalog.SchemaBundle && d.Name == e.Name
+		})
+		d.Entries = append(d.Entries, entry)
+	}
+	slices.SortStableFunc(d.Entries, func(a, b Entry) int {
+		x, y := versions[a.Name], versions[b.Name]
+		if x == nil || y == nil {
+			return strings.Compare(a.Name, b.Name)
+		}
+		if n := x.Version.Compare(y.Version); n != 0 {
+			return n
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return d
+}
+
+// Draw writes drawings in one of Formats.
+func Draw(w io.Writer, format string, drawings []Drawing) error {
+	switch format {
+	case "text":
+		return drawText(w, drawings)
+	case "mermaid":
+		return drawMermaid(w, drawings)
+	case "dot":
+		return drawDot(w, drawings)
+	case "json":
+		encoder := json.NewEncoder(w)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(struct {
+			APIVersion string    `json:"apiVersion"`
+			Kind       string    `json:"kind"`
+			Channels   []Drawing `json:"channels"`
+		}{"olmkit/v1", "Graph", drawings})
+	}
+	return fmt.Errorf("graph format %q: there are %s", format, strings.Join(Formats, ", "))
+}
+
+func drawText(w io.Writer, drawings []Drawing) error {
+	var b strings.Builder
+	for i, d := range drawings {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "package %s, channel %s", d.Package, d.Channel)
+		if d.Default {
+			b.WriteString(" (default)")
+		}
+		b.WriteByte('\n')
+		if d.Problem != "" {
+			fmt.Fprintf(&b, "  ! %s\n", d.Problem)
+		}
+		for j := len(d.Entries) - 1; j >= 0; j-- {
+			e := d.Entries[j]
+			mark := " "
+			if e.Name == d.Head {
+				mark = "*"
+			}
+			fmt.Fprintf(&b, " %s %s", mark, e.Name)
+			if e.Deprecated {
+				b.WriteString(" (deprecated)")
+			}
+			switch {
+			case e.Next != "":
+				fmt.Fprintf(&b, "  goes to %s", e.Next)
+			case e.Name != d.Head && d.Problem == "":
+				b.WriteString("  goes nowhere")
+			}
+			b.WriteByte('\n')
+			for _, a := range d.Edges {
+				if a.To != e.Name {
+					continue
+				}
+				note := ""
+				switch {
+				case !a.Effective:
+					note = ", refused by OLM"
+				case a.Next && !a.Declared:
+					note = ", not declared by name"
+				case !a.Next:
+					note = ", not taken by OLM"
+				}
+				fmt.Fprintf(&b, "      %s %s%s\n", a.Edge, a.From, note)
+			}
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// drawMermaid draws taken edges with solid lines, others dotted; https://mermaid.js.org/syntax/flowchart.html.
+func drawMermaid(w io.Writer, drawings []Drawing) error {
+	var b strings.Builder
+	b.WriteString("flowchart BT\n")
+	for i, d := range drawings {
+		fmt.Fprintf(&b, "  subgraph c%d[%q]\n", i, d.Package+" / "+d.Channel)
+		id := map[string]string{}
+		for j, e := range d.Entries {
+			id[e.Name] = fmt.Sprintf("c%de%d", i, j)
+			label := e.Name
+			if e.Deprecated {
+				label += " (deprecated)"
+			}
+			if e.Name == d.Head {
+				fmt.Fprintf(&b, "    %s([%q])\n", id[e.Name], label)
+			} else {
+				fmt.Fprintf(&b, "    %s[%q]\n", id[e.Name], label)
+			}
+		}
+		for _, a := range d.Edges {
+			arrow := "-->"
+			if !a.Next {
+				arrow = "-.->"
+			}
+			fmt.Fprintf(&b, "    %s %s|%s| %s\n", id[a.From], arrow, a.Edge, id[a.To])
+		}
+		b.WriteString("  end\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func drawDot(w io.Writer, drawings []Drawing) error {
+	var b strings.Builder
+	b.WriteString("digraph upgrades {\n  rankdir=BT;\n  node [shape=box];\n")
+	for i, d := range drawings {
+		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%q;\n", i, d.Package+" / "+d.Channel)
+		id := map[string]string{}
+		for j, e := range d.Entries {
+			id[e.Name] = fmt.Sprintf("c%de%d", i, j)
+			style := ""
+			if e.Name == d.Head {
+				style = ", style=bold"
+			}
+			fmt.Fprintf(&b, "    %s [label=%q%s];\n", id[e.Name], e.Name, style)
+		}
+		for _, a := range d.Edges {
+			style := ""
+			if !a.Next {
+				style = ", style=dotted"
+			}
+			fmt.Fprintf(&b, "    %s -> %s [label=%q%s];\n", id[a.From], id[a.To], string(a.Edge), style)
+		}
+		b.WriteString("  }\n")
+	}
+	b.WriteString("}\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
