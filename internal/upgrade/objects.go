@@ -302,7 +302,7 @@ func (w *walk) record(ctx context.Context, r *release) ([]finding.Finding, error
 // RawStore is a cluster that can tell what its API server has stored.
 type RawStore interface {
 	// Stored returns the JSON of the custom resource as etcd holds it.
-	Stored(ctx context.Context, resource schema.GroupResource, namespace, name string) ([]byte, error)
+	Stored(ctx context.Context, group, plural, namespace, name string) ([]byte, error)
 }
 
 // judgeObjects asks for every object, in each version that r serves now, whether it is still what its author wrote and
@@ -367,7 +367,7 @@ func (w *walk) judgeStored(ctx context.Context, o *object, d *apiextensionsv1.Cu
 	if !ok {
 		return "", nil, nil
 	}
-	data, err := store.Stored(ctx, o.Resource, o.Namespace, o.Name)
+	data, err := store.Stored(ctx, o.Resource.Group, o.Resource.Resource, o.Namespace, o.Name)
 	if err != nil {
 		return "", nil, fmt.Errorf("read %s from etcd: %w", o, err)
 	}
