@@ -45,7 +45,7 @@ func newClusterUp(s *session) *cobra.Command {
 				return err
 			}
 			_, err = fmt.Fprintf(s.Out, "export KUBECONFIG=%s\n", up.Kubeconfig())
-			fmt.Fprintf(s.Err, "\nTo use it:  eval \"$(olmkit cluster up ...)\" or copy the line above, then kubectl get nodes\nTo end it:  olmkit cluster down --name %s\n", name)
+			s.progress().Say("\nkubectl uses it after the line above is run in your shell. To end it: olmkit cluster down --name %s", name)
 			return err
 		},
 	}

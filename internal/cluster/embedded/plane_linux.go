@@ -111,13 +111,6 @@ func (p *plane) component(name string) *component {
 	return nil
 }
 
-// stop ends the components, the last started first.
-func (p *plane) stop(ctx context.Context) {
-	for i := len(p.components) - 1; i >= 0; i-- {
-		p.components[i].stop(ctx, 2*time.Second)
-	}
-}
-
 // kubeconfig returns credentials for the API server at host:port.
 func (p *plane) kubeconfig(server, token string) clientcmdapi.Config {
 	config := clientcmdapi.NewConfig()

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"os/exec"
@@ -23,29 +22,22 @@ type component struct {
 	mu      sync.Mutex
 	process *exec.Cmd
 	ends    int // how often the program ended by itself
-	stopped bool
-	ended   chan struct{}
 }
 
 // restartPause keeps a component that ends at once from keeping the machine busy.
 const restartPause = 300 * time.Millisecond
 
-// start runs program as the component until stop is called, starting it again whenever it ends.
+// start runs program as the component for as long as this process lives, starting it again whenever it ends.
 func start(name, program string, args ...string) *component {
-	c := &component{name: name, args: append([]string{name}, args...), log: &ring{}, ended: make(chan struct{})}
+	c := &component{name: name, args: append([]string{name}, args...), log: &ring{}}
 	go c.supervise(program)
 	return c
 }
 
 func (c *component) supervise(program string) {
-	defer close(c.ended)
 	for {
 		cmd := &exec.Cmd{Path: program, Args: c.args, Env: []string{"PATH=/usr/bin:/bin"}, Stdout: c.log, Stderr: c.log}
 		c.mu.Lock()
-		if c.stopped {
-			c.mu.Unlock()
-			return
-		}
 		err := cmd.Start()
 		c.process = cmd
 		c.mu.Unlock()
@@ -75,24 +67,6 @@ func (c *component) signal(s syscall.Signal) error {
 		return fmt.Errorf("%s is not running", c.name)
 	}
 	return c.process.Process.Signal(s)
-}
-
-// stop ends the component, at once if it does not by itself within grace.
-func (c *component) stop(ctx context.Context, grace time.Duration) {
-	c.mu.Lock()
-	c.stopped = true
-	c.mu.Unlock()
-	_ = c.signal(syscall.SIGTERM)
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case <-c.ended:
-		return
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	_ = c.signal(syscall.SIGKILL)
-	<-c.ended
 }
 
 // ringSize bounds what is kept of a component's output.

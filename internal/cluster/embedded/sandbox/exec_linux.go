@@ -8,10 +8,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,6 +40,8 @@ func (p *Process) Exec(ctx context.Context, command, env []string, in io.Reader,
 	cmd.Env = []string{}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errOut
 	cmd.ExtraFiles = []*os.File{reader}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it passes the end on to the command
+	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		writer.Close()
 		return 0, err
@@ -85,8 +89,11 @@ func execMain() error {
 	if err != nil {
 		return err
 	}
-	child := &exec.Cmd{Path: program, Args: c.Command, Env: c.Env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	child := exec.CommandContext(ctx, program)
+	child.Args, child.Env = c.Command, c.Env
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err = child.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
