@@ -205,16 +205,23 @@ func (b *Bundle) readMetadata(fsys fs.FS) error {
 		}
 		d := documents[0]
 		var content struct {
-			Annotations  map[string]string `json:"annotations"`
-			Dependencies []Property        `json:"dependencies"`
-			Properties   []Property        `json:"properties"`
+			Annotations  map[string]json.RawMessage `json:"annotations"`
+			Dependencies []Property                 `json:"dependencies"`
+			Properties   []Property                 `json:"properties"`
 		}
 		if err := json.Unmarshal(d.JSON, &content); err != nil {
 			return advice.With(fmt.Errorf("read bundle metadata: %s: %w", d.At, err),
-				"annotations map names to strings (quote numbers and booleans), dependencies and properties are lists of type and value")
+				"annotations is a mapping, dependencies and properties are lists of type and value")
 		}
 		if b.AnnotationsAt.File == "" && len(content.Annotations) > 0 {
-			b.Annotations, b.AnnotationsAt = content.Annotations, d.Place("annotations")
+			b.AnnotationsAt = d.Place("annotations")
+			for name, raw := range content.Annotations {
+				var text string
+				if json.Unmarshal(raw, &text) != nil {
+					text = string(raw) // opm passes over the types of annotations that it does not know
+				}
+				b.Annotations[name] = text
+			}
 		}
 		if b.Dependencies == nil {
 			b.Dependencies = content.Dependencies

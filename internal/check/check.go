@@ -17,7 +17,8 @@ type Check struct {
 	Cause      string           // why it matters
 	Cure       string           // what to do
 	References []string
-	run        func(*subject, func(hit))
+	run        func(*subject, func(hit)) // for checks of catalogs
+	judge      func(*single, func(hit))  // for checks of one bundle
 }
 
 // hit is one place where a check found its mistake. An empty cause or cure is the check's own.
@@ -31,7 +32,7 @@ type hit struct {
 
 // All are the checks, in the order of their codes.
 func All() []Check {
-	return slices.Concat(catalogChecks, graphChecks)
+	return slices.Concat(bundleChecks(), catalogChecks, graphChecks)
 }
 
 // Options choose what is judged.
@@ -51,6 +52,9 @@ func Catalog(c *catalog.Catalog, options Options) ([]finding.Finding, []string) 
 	var codes []string
 	findings := slices.Clone(c.Problems)
 	for _, check := range All() {
+		if check.run == nil {
+			continue
+		}
 		if len(options.Families) > 0 && !slices.Contains(options.Families, Family(check.Code)) {
 			continue
 		}

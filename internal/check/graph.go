@@ -372,7 +372,7 @@ var oldDefault = perPackage(func(p *catalog.Package, found func(hit)) {
 	}
 	for _, other := range p.Channels {
 		b := headOf(p, other)
-		if b == nil || other == c || deprecated(other) || unstable.MatchString(other.Name) || len(b.Version.Pre) > 0 || !b.Version.GT(head.Version) {
+		if b == nil || other == c || deprecated(other) || unstable.MatchString(other.Name) || len(b.Version.Pre) > 0 || !b.Version.GT(semver.Version{Major: head.Version.Major, Minor: head.Version.Minor, Patch: head.Version.Patch}) {
 			continue
 		}
 		found(hit{

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/olmkit/olmkit/internal/finding"
@@ -57,8 +59,12 @@ func Text(w io.Writer, r *Report, colour bool) error {
 	if len(r.Hops)+len(r.LeftOut) > 0 && len(r.Findings) > 0 {
 		t.line("")
 	}
-	for i, f := range r.Findings {
-		if i == 0 || f.Subject.Package != r.Findings[i-1].Subject.Package {
+	grouped := slices.Clone(r.Findings)
+	slices.SortStableFunc(grouped, func(a, b finding.Finding) int {
+		return cmp.Or(strings.Compare(a.Subject.Package, b.Subject.Package), rank(a.Severity)-rank(b.Severity), strings.Compare(a.Code, b.Code))
+	})
+	for i, f := range grouped {
+		if i == 0 || f.Subject.Package != grouped[i-1].Subject.Package {
 			if i > 0 {
 				t.line("")
 			}
@@ -66,7 +72,10 @@ func Text(w io.Writer, r *Report, colour bool) error {
 				t.line("%s", t.paint(bold, "package "+f.Subject.Package))
 			}
 		}
-		t.finding(f, "  ")
+		t.statement(f, "  ")
+		if i+1 == len(grouped) || !alike(f, grouped[i+1]) {
+			t.explanation(f, "  ")
+		}
 	}
 	if r.Cluster != nil {
 		t.line("")
@@ -124,7 +133,23 @@ func (t *text) hop(h Hop) {
 	}
 }
 
+// rank puts the worst severity first.
+func rank(s finding.Severity) int {
+	return slices.Index([]finding.Severity{finding.Error, finding.Warning, finding.Info}, s)
+}
+
+// alike reports whether two findings are explained by the same words, so that these need be printed once only.
+func alike(a, b finding.Finding) bool {
+	return a.Subject.Package == b.Subject.Package && a.Code == b.Code && a.Cause == b.Cause && a.Cure == b.Cure && slices.Equal(a.References, b.References)
+}
+
 func (t *text) finding(f finding.Finding, indent string) {
+	t.statement(f, indent)
+	t.explanation(f, indent)
+}
+
+// statement prints what is wrong and where.
+func (t *text) statement(f finding.Finding, indent string) {
 	severity := string(f.Severity)
 	switch f.Severity {
 	case finding.Error:
@@ -143,6 +168,10 @@ func (t *text) finding(f finding.Finding, indent string) {
 	}
 	t.line("%s", head)
 	t.paragraph(indent+"  ", f.Message)
+}
+
+// explanation prints why it is so and what to do.
+func (t *text) explanation(f finding.Finding, indent string) {
 	if f.Cause != "" {
 		t.paragraph(indent+"  cause: ", f.Cause)
 	}

@@ -1,0 +1,566 @@
+package check
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	strictjson "sigs.k8s.io/json"
+
+	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+const csvReference = "https://olm.operatorframework.io/docs/concepts/crds/clusterserviceversion/"
+
+// csvChecks look at the ClusterServiceVersion and at what stands beside it.
+var csvChecks = []Check{
+	{
+		Code: "CSV001", Severity: finding.Error,
+		Title: "the bundle does not hold exactly one ClusterServiceVersion",
+		Cause: "a bundle is one release, and the ClusterServiceVersion is what OLM installs of it",
+		Cure:  "keep one ClusterServiceVersion in manifests/",
+		judge: checkOneCSV,
+	},
+	{
+		Code: "CSV002", Severity: finding.Error,
+		Title:      "the ClusterServiceVersion has a field of the wrong type",
+		Cause:      "OLM cannot read it, and the InstallPlan fails",
+		Cure:       "write the field as the reference says",
+		References: []string{csvReference},
+		judge:      checkReadable,
+	},
+	{
+		Code: "CSV003", Severity: finding.Warning,
+		Title: "a field of the ClusterServiceVersion is not known",
+		Cause: "the API server drops it silently, and with it all it was meant to say",
+		Cure:  "correct the spelling, or take it out",
+		judge: ofCSV(checkKnownFields),
+	},
+	{
+		Code: "CSV004", Severity: finding.Warning,
+		Title: "a key stands twice in one mapping",
+		Cause: "only the last one counts, which a reader of the file does not see",
+		Cure:  "keep one of them",
+		judge: checkDuplicateKeys,
+	},
+	{
+		Code: "CSV005", Severity: finding.Warning,
+		Title: "a file in manifests/ holds more than one object",
+		Cause: "opm reads only the first document of a file (operator-registry v1.74.0, pkg/registry/parse.go), so that the others are missing from the catalog",
+		Cure:  "give each object a file of its own",
+		judge: checkOneObjectPerFile,
+	},
+	{
+		Code: "CSV006", Severity: finding.Warning,
+		Title: "the name is not <package>.v<version>",
+		Cause: "tools and users take the version from the name",
+		Cure:  "name it after the package and spec.version",
+		judge: ofCSV(checkName),
+	},
+	{
+		Code: "CSV007", Severity: finding.Error,
+		Title: "spec.replaces or spec.skips names the bundle itself or a newer one",
+		Cause: "whoever builds a channel from it gets a cycle or a downgrade",
+		Cure:  "name the release before it",
+		judge: ofCSV(checkReplaces),
+	},
+	{
+		Code: "CSV008", Severity: finding.Error,
+		Title: "olm.skipRange is no range of lower versions",
+		Cause: "OLM takes every installed version in the range to this bundle: a range that cannot be read breaks resolution, one with higher versions is a downgrade",
+		Cure:  "write it as '>=1.0.0 <1.2.0', with the own version as the upper bound",
+		judge: ofCSV(checkSkipRange),
+	},
+	{
+		Code: "CSV009", Severity: finding.Error,
+		Title: "an owned CRD or version is not in the bundle, or not served",
+		Cause: "OLM waits for the requirement for ever: the ClusterServiceVersion stays Pending",
+		Cure:  "own only versions that a CRD of the bundle serves",
+		judge: ofCSV(checkOwnedCRDs),
+	},
+	{
+		Code: "CSV010", Severity: finding.Error,
+		Title: "a CRD of the bundle is not owned by the ClusterServiceVersion",
+		Cause: "the InstallPlan applies the CRD, but OLM does not know that the operator provides it: no roles for users, no conversion, no protection against a second owner",
+		Cure:  "list it in spec.customresourcedefinitions.owned",
+		judge: ofCSV(checkUnownedCRDs),
+	},
+	{
+		Code: "CSV011", Severity: finding.Error,
+		Title: "OLM does not accept a kind of object in a bundle",
+		Cause: "the InstallPlan fails with it: 'bundle object … is not supported' (operator-lifecycle-manager v0.46.0, pkg/controller/operators/catalog/operator.go)",
+		Cure:  "let the operator create the object, or ship it beside OLM",
+		judge: checkAcceptedKinds,
+	},
+	{
+		Code: "CSV012", Severity: finding.Error,
+		Title: "no install mode is supported",
+		Cause: "whatever OperatorGroup the user makes, OLM refuses the ClusterServiceVersion",
+		Cure:  "support at least one mode in spec.installModes",
+		judge: ofCSV(checkInstallModes),
+	},
+	{
+		Code: "CSV013", Severity: finding.Error,
+		Title: "spec.minKubeVersion is no version",
+		Cause: "OLM takes the requirement as not met: the ClusterServiceVersion stays Pending",
+		Cure:  "write it as 1.28.0",
+		judge: ofCSV(checkMinKubeVersion),
+	},
+	{
+		Code: "CSV014", Severity: finding.Error,
+		Title: "the alm-examples are not a JSON list of objects",
+		Cause: "consoles offer no sample, and OperatorHub refuses the bundle",
+		Cure:  "write a JSON list, for example with 'olmkit bundle generate' from the samples",
+		judge: ofCSV(checkExamplesJSON),
+	},
+	{
+		Code: "CSV015", Severity: finding.Warning,
+		Title: "an alm-example does not fit its CRD",
+		Cause: "the API server refuses what the user is offered as a sample",
+		Cure:  "correct the sample",
+		judge: ofCSV(checkExamplesFit),
+	},
+	{
+		Code: "CSV016", Severity: finding.Info,
+		Title: "an owned kind has no alm-example",
+		Cause: "consoles have nothing to begin a new object with",
+		Cure:  "add a sample of the kind",
+		judge: ofCSV(checkExamplesThere),
+	},
+	{
+		Code: "CSV017", Severity: finding.Error,
+		Title: "a deployment's selector does not match its pods' labels",
+		Cause: "the API server refuses the Deployment",
+		Cure:  "put the selector's labels into the pod template",
+		judge: ofCSV(checkSelectors),
+	},
+	{
+		Code: "CSV018", Severity: finding.Error,
+		Title: "the ClusterServiceVersion installs nothing",
+		Cause: "without a deployment there is no operator",
+		Cure:  "state the deployments in spec.install.spec.deployments",
+		judge: ofCSV(checkDeployments),
+	},
+	{
+		Code: "CSV019", Severity: finding.Info,
+		Title: "a container has no readiness probe",
+		Cause: "OLM takes an operator for running when its Deployment is available, and without a probe that is before it works",
+		Cure:  "add a readiness probe",
+		judge: ofCSV(checkProbes),
+	},
+	{
+		Code: "CSV020", Severity: finding.Error,
+		Title: "metadata/annotations.yaml lacks what makes the directory a bundle",
+		Cause: "opm cannot render the bundle, and OLM cannot unpack it",
+		Cure:  "set the annotations, for example with 'olmkit bundle generate'",
+		judge: checkAnnotations,
+	},
+	{
+		Code: "CSV021", Severity: finding.Warning,
+		Title: "the bundle is larger than a ConfigMap",
+		Cause: "OLM unpacks a bundle image into a ConfigMap, compressed, and one holds 1 MiB",
+		Cure:  "shorten the descriptions in the CRDs' schemas, or split the package",
+		judge: checkSize,
+	},
+	{
+		Code: "CSV022", Severity: finding.Warning,
+		Title: "the bundle ships a ServiceAccount that OLM makes itself",
+		Cause: "OLM creates the accounts that permissions name; with a second source of the object, each of them takes its owner references for the true ones",
+		Cure:  "take the ServiceAccount out of the bundle",
+		judge: ofCSV(checkServiceAccounts),
+	},
+}
+
+func checkOneCSV(s *single, found func(hit)) {
+	if s.csv == nil {
+		found(hit{at: finding.Location{File: s.bundle.Dir}, message: "manifests/ holds no ClusterServiceVersion"})
+		return
+	}
+	for i := range s.bundle.Manifests {
+		if m := &s.bundle.Manifests[i]; m.Kind == bundle.KindCSV && m.At != s.csv.At {
+			found(inManifest(m, nil, "a second ClusterServiceVersion, %s, beside %s at %s", m.Name, s.csv.Name, s.csv.At))
+		}
+	}
+}
+
+func checkReadable(s *single, found func(hit)) {
+	if s.csv == nil || s.failed == nil {
+		return
+	}
+	path := []any{}
+	if wrong, ok := s.failed.(*json.UnmarshalTypeError); ok {
+		path = pathOf(wrong.Field)
+	}
+	found(s.at(path, "%s cannot be read: %v", s.csv.Name, s.failed))
+}
+
+func checkKnownFields(s *single, found func(hit)) {
+	var into v1alpha1.ClusterServiceVersion
+	problems, err := strictjson.UnmarshalStrict(s.csv.JSON, &into)
+	if err != nil {
+		return
+	}
+	for _, problem := range problems {
+		field, ok := strings.CutPrefix(problem.Error(), "unknown field ")
+		if !ok {
+			continue
+		}
+		field = strings.Trim(field, `"`)
+		if field == "status" || strings.HasPrefix(field, "status.") {
+			continue
+		}
+		found(s.at(pathOf(field), "the ClusterServiceVersion has no field %s", field))
+	}
+}
+
+func checkDuplicateKeys(s *single, found func(hit)) {
+	for i := range s.bundle.Manifests {
+		m := &s.bundle.Manifests[i]
+		for _, twice := range m.Document.Duplicates() {
+			h := inManifest(m, nil, "the key %q stands twice", twice.Key)
+			h.at = twice.At
+			found(h)
+		}
+	}
+}
+
+func checkOneObjectPerFile(s *single, found func(hit)) {
+	for i := range s.bundle.Manifests {
+		if m := &s.bundle.Manifests[i]; m.Index > 0 {
+			found(inManifest(m, nil, "%s %s is document %d of %s", m.Kind, m.Name, m.Index+1, m.File))
+		}
+	}
+}
+
+func checkName(s *single, found func(hit)) {
+	version := s.spec.Spec.Version.Version
+	if version.EQ(semver.Version{}) {
+		found(s.at([]any{"spec", "version"}, "spec.version is missing"))
+		return
+	}
+	for _, name := range []string{s.bundle.Package() + ".v" + version.String(), s.bundle.Package() + "." + version.String()} {
+		if s.csv.Name == name {
+			return
+		}
+	}
+	if !strings.HasSuffix(s.csv.Name, version.String()) {
+		found(s.at([]any{"metadata", "name"}, "the name %s does not say version %s", s.csv.Name, version))
+	}
+}
+
+// versionOf returns the version in a CSV's name.
+func versionOf(name string) (semver.Version, bool) {
+	_, version, ok := strings.Cut(name, ".")
+	if !ok {
+		return semver.Version{}, false
+	}
+	v, err := semver.Parse(strings.TrimPrefix(version, "v"))
+	return v, err == nil
+}
+
+func checkReplaces(s *single, found func(hit)) {
+	own := s.spec.Spec.Version.Version
+	check := func(path []any, verb, name string) {
+		if name == "" {
+			return
+		}
+		if name == s.csv.Name {
+			found(s.at(path, "%s %s itself", name, verb))
+			return
+		}
+		if other, ok := versionOf(name); ok && other.GT(own) && verb == "replaces" {
+			found(s.at(path, "%s %s %s, a newer version", s.csv.Name, verb, name))
+		}
+	}
+	check([]any{"spec", "replaces"}, "replaces", s.spec.Spec.Replaces)
+	for i, name := range s.spec.Spec.Skips {
+		check([]any{"spec", "skips", i}, "skips", name)
+	}
+}
+
+func checkSkipRange(s *single, found func(hit)) {
+	written := s.spec.Annotations["olm.skipRange"]
+	if written == "" {
+		return
+	}
+	path := []any{"metadata", "annotations", "olm.skipRange"}
+	contains, err := semver.ParseRange(written)
+	if err != nil {
+		found(s.at(path, "olm.skipRange %q cannot be read: %v", written, err))
+		return
+	}
+	if own := s.spec.Spec.Version.Version; contains(own) {
+		found(s.at(path, "olm.skipRange %q covers the bundle's own version %s", written, own))
+	}
+}
+
+func checkOwnedCRDs(s *single, found func(hit)) {
+	for i, owned := range s.spec.Spec.CustomResourceDefinitions.Owned {
+		path := []any{"spec", "customresourcedefinitions", "owned", i}
+		c := s.crd(owned.Name)
+		if c == nil {
+			found(s.at(path, "the bundle owns %s, and holds no such CustomResourceDefinition", owned.Name))
+			continue
+		}
+		at := slices.IndexFunc(c.spec.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == owned.Version })
+		switch {
+		case at < 0:
+			found(s.at(path, "the bundle owns version %s of %s, which the CRD does not have", owned.Version, owned.Name))
+		case !c.spec.Spec.Versions[at].Served:
+			found(s.at(path, "the bundle owns version %s of %s, which the CRD does not serve", owned.Version, owned.Name))
+		case c.spec.Spec.Names.Kind != owned.Kind:
+			found(s.at(path, "the bundle owns %s as kind %s, and the CRD's kind is %s", owned.Name, owned.Kind, c.spec.Spec.Names.Kind))
+		}
+	}
+}
+
+func checkUnownedCRDs(s *single, found func(hit)) {
+	for _, c := range s.crds {
+		if !s.spec.OwnsCRD(c.Name) {
+			found(inManifest(c.Manifest, nil, "%s is not in spec.customresourcedefinitions.owned of %s", c.Name, s.csv.Name))
+		}
+	}
+}
+
+func checkAcceptedKinds(s *single, found func(hit)) {
+	for i := range s.bundle.Manifests {
+		m := &s.bundle.Manifests[i]
+		if m.Kind != bundle.KindCSV && m.Kind != "CustomResourceDefinition" && !bundle.Accepts(m.Kind) {
+			found(inManifest(m, []any{"kind"}, "OLM does not accept %s in a bundle", m.Kind))
+		}
+	}
+}
+
+func checkInstallModes(s *single, found func(hit)) {
+	if !slices.ContainsFunc(s.spec.Spec.InstallModes, func(m v1alpha1.InstallMode) bool { return m.Supported }) {
+		found(s.at([]any{"spec", "installModes"}, "spec.installModes supports none"))
+	}
+}
+
+func checkMinKubeVersion(s *single, found func(hit)) {
+	if v := s.spec.Spec.MinKubeVersion; v != "" {
+		// As operator-lifecycle-manager v0.46.0 reads it, pkg/controller/operators/olm/requirements.go.
+		if _, err := semver.Parse(v); err != nil {
+			found(s.at([]any{"spec", "minKubeVersion"}, "minKubeVersion %q: %v", v, err))
+		}
+	}
+}
+
+var examplesPath = []any{"metadata", "annotations", "alm-examples"}
+
+// examples are the objects of alm-examples; none if they cannot be read.
+func (s *single) examples() ([]json.RawMessage, error) {
+	written := strings.TrimSpace(s.spec.Annotations["alm-examples"])
+	if written == "" {
+		return nil, nil
+	}
+	var list []json.RawMessage
+	err := json.Unmarshal([]byte(written), &list)
+	return list, err
+}
+
+func checkExamplesJSON(s *single, found func(hit)) {
+	list, err := s.examples()
+	if err != nil {
+		found(s.at(examplesPath, "alm-examples: %v", err))
+		return
+	}
+	for i, raw := range list {
+		var head metav1.TypeMeta
+		if json.Unmarshal(raw, &head) != nil || head.Kind == "" || head.APIVersion == "" {
+			found(s.at(examplesPath, "item %d of alm-examples is no Kubernetes object", i+1))
+		}
+	}
+}
+
+func checkExamplesFit(s *single, found func(hit)) {
+	list, _ := s.examples()
+	for _, raw := range list {
+		var head metav1.PartialObjectMetadata
+		if json.Unmarshal(raw, &head) != nil {
+			continue
+		}
+		group, version, _ := strings.Cut(head.APIVersion, "/")
+		for _, c := range s.crds {
+			if c.spec.Spec.Group != group || c.spec.Spec.Names.Kind != head.Kind {
+				continue
+			}
+			at := slices.IndexFunc(c.spec.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version && v.Served })
+			if at < 0 {
+				found(s.at(examplesPath, "the sample %s %s is of a version that %s does not serve", head.APIVersion, head.Name, c.Name))
+				continue
+			}
+			for _, problem := range validate(raw, c.spec.Spec.Versions[at]) {
+				found(s.at(examplesPath, "the sample %s/%s %s: %s", head.Kind, head.Name, head.APIVersion, problem))
+			}
+		}
+	}
+}
+
+// validate returns what the API server has against the object under the version's schema. Defaults are not applied, so a
+// required field that has one is not missed.
+func validate(raw json.RawMessage, version apiextensionsv1.CustomResourceDefinitionVersion) []string {
+	if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
+		return nil
+	}
+	var schema apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, &schema, nil); err != nil {
+		return nil
+	}
+	validator, _, err := validation.NewSchemaValidator(&schema)
+	if err != nil {
+		return nil
+	}
+	var object any
+	if err := strictjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
+		return nil
+	}
+	applyDefaults(object, version.Schema.OpenAPIV3Schema)
+	var problems []string
+	for _, problem := range validation.ValidateCustomResource(nil, object, validator) {
+		problems = append(problems, problem.Error())
+	}
+	return problems
+}
+
+// applyDefaults fills in the defaults of a schema, as the API server does before it validates.
+func applyDefaults(value any, schema *apiextensionsv1.JSONSchemaProps) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, property := range schema.Properties {
+			if _, set := value[name]; !set && property.Default != nil {
+				var fallback any
+				if strictjson.UnmarshalCaseSensitivePreserveInts(property.Default.Raw, &fallback) == nil {
+					value[name] = fallback
+				}
+			}
+			if inner, set := value[name]; set {
+				applyDefaults(inner, &property)
+			}
+		}
+		if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+			for name, inner := range value {
+				if _, known := schema.Properties[name]; !known {
+					applyDefaults(inner, schema.AdditionalProperties.Schema)
+				}
+			}
+		}
+	case []any:
+		if schema.Items != nil && schema.Items.Schema != nil {
+			for _, inner := range value {
+				applyDefaults(inner, schema.Items.Schema)
+			}
+		}
+	}
+}
+
+func checkExamplesThere(s *single, found func(hit)) {
+	list, err := s.examples()
+	if err != nil {
+		return
+	}
+	shown := map[string]bool{}
+	for _, raw := range list {
+		var head metav1.TypeMeta
+		if json.Unmarshal(raw, &head) == nil {
+			group, _, _ := strings.Cut(head.APIVersion, "/")
+			shown[group+"/"+head.Kind] = true
+		}
+	}
+	for i, owned := range s.spec.Spec.CustomResourceDefinitions.Owned {
+		_, group, _ := strings.Cut(owned.Name, ".")
+		if key := group + "/" + owned.Kind; !shown[key] {
+			shown[key] = true
+			found(s.at([]any{"spec", "customresourcedefinitions", "owned", i}, "there is no sample of %s", owned.Kind))
+		}
+	}
+}
+
+var deploymentsPath = []any{"spec", "install", "spec", "deployments"}
+
+func checkSelectors(s *single, found func(hit)) {
+	for i, d := range s.spec.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+		if err != nil || selector.Empty() || !selector.Matches(labels.Set(d.Spec.Template.Labels)) {
+			found(s.at(append(slices.Clone(deploymentsPath), i, "spec", "selector"), "the selector of deployment %s does not match the labels of its pods", d.Name))
+		}
+	}
+}
+
+func checkDeployments(s *single, found func(hit)) {
+	if len(s.spec.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) == 0 {
+		found(s.at([]any{"spec", "install"}, "%s has no deployment", s.csv.Name))
+	}
+}
+
+func checkProbes(s *single, found func(hit)) {
+	for i, d := range s.spec.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		ready := slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.ReadinessProbe != nil })
+		if !ready {
+			found(s.at(append(slices.Clone(deploymentsPath), i), "no container of deployment %s has a readiness probe", d.Name))
+		}
+	}
+}
+
+func checkAnnotations(s *single, found func(hit)) {
+	at := s.bundle.AnnotationsAt
+	if at.File == "" {
+		at.File = s.bundle.Dir + "/metadata"
+	}
+	for _, key := range []string{bundle.AnnotationPackage, bundle.AnnotationMediaType, bundle.AnnotationManifests, bundle.AnnotationMetadata} {
+		if s.bundle.Annotations[key] == "" {
+			found(hit{at: at, message: "the annotation " + key + " is missing"})
+		}
+	}
+	if kind := s.bundle.Annotations[bundle.AnnotationMediaType]; kind != "" && kind != "registry+v1" {
+		found(hit{at: at, message: fmt.Sprintf("the media type is %q, and OLM installs registry+v1 only", kind)})
+	}
+}
+
+func checkSize(s *single, found func(hit)) {
+	const limit = 1 << 20 // what etcd and the API server take as one ConfigMap's data
+	size := counter(0)
+	for _, m := range s.bundle.Manifests {
+		// OLM compresses each manifest for itself (operator-lifecycle-manager v0.46.0, pkg/configmap/configmap_writer.go).
+		packed := gzip.NewWriter(&size)
+		if _, err := packed.Write(m.JSON); err != nil || packed.Close() != nil {
+			return
+		}
+	}
+	// The content is base64, a third more.
+	if total := int(size) * 4 / 3; total > limit {
+		found(hit{at: finding.Location{File: s.bundle.Dir}, message: fmt.Sprintf("the compressed manifests take %d KiB", total>>10)})
+	}
+}
+
+type counter int
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
+func checkServiceAccounts(s *single, found func(hit)) {
+	strategy := s.spec.Spec.InstallStrategy.StrategySpec
+	made := map[string]bool{}
+	for _, p := range slices.Concat(strategy.Permissions, strategy.ClusterPermissions) {
+		made[p.ServiceAccountName] = true
+	}
+	for i := range s.bundle.Manifests {
+		if m := &s.bundle.Manifests[i]; m.Kind == "ServiceAccount" && made[m.Name] {
+			found(inManifest(m, nil, "ServiceAccount %s is shipped, and permissions of the ClusterServiceVersion name it", m.Name))
+		}
+	}
+}
+

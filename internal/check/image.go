@@ -1,0 +1,103 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// imageChecks look at the images that the operator runs.
+var imageChecks = []Check{
+	{
+		Code: "IMG001", Severity: finding.Warning,
+		Title: "an image that the operator needs is not in spec.relatedImages",
+		Cause: "mirrors for clusters without internet access copy the related images only",
+		Cure:  "list it, for example with 'olmkit bundle generate'",
+		judge: ofCSV(checkRelatedImages),
+	},
+	{
+		Code: "IMG002", Severity: finding.Info,
+		Title: "an image is named by a tag",
+		Cause: "what a tag means can change after the release was tested",
+		Cure:  "name it by its digest",
+		judge: ofCSV(checkDigests),
+	},
+	{
+		Code: "IMG003", Severity: finding.Warning,
+		Title: "an image is the latest of whatever there is",
+		Cause: "a pod that starts tomorrow may run another program than the one that was released",
+		Cure:  "name it by its digest, or at least by the release's tag",
+		judge: ofCSV(checkLatest),
+	},
+}
+
+// usedImage is an image of the CSV's deployments.
+type usedImage struct {
+	image string
+	by    string
+	path  []any
+}
+
+func (s *single) images() []usedImage {
+	var used []usedImage
+	for i, d := range s.spec.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		pod := append(slices.Clone(deploymentsPath), i, "spec", "template", "spec")
+		for key, containers := range map[string][]corev1.Container{"containers": d.Spec.Template.Spec.Containers, "initContainers": d.Spec.Template.Spec.InitContainers} {
+			for j, c := range containers {
+				path := append(slices.Clone(pod), key, j)
+				if c.Image != "" {
+					used = append(used, usedImage{c.Image, "container " + c.Name, append(slices.Clone(path), "image")})
+				}
+				for k, env := range c.Env {
+					if strings.HasPrefix(env.Name, "RELATED_IMAGE_") && env.Value != "" {
+						used = append(used, usedImage{env.Value, "variable " + env.Name, append(slices.Clone(path), "env", k)})
+					}
+				}
+			}
+		}
+	}
+	return used
+}
+
+func checkRelatedImages(s *single, found func(hit)) {
+	listed := map[string]bool{}
+	for _, r := range s.spec.Spec.RelatedImages {
+		listed[r.Image] = true
+	}
+	seen := map[string]bool{}
+	for _, u := range s.images() {
+		if !listed[u.image] && !seen[u.image+u.by] {
+			seen[u.image+u.by] = true
+			found(s.at(u.path, "%s of %s is not in relatedImages", u.image, u.by))
+		}
+	}
+}
+
+// tagOf returns the tag of an image that is not named by digest; pinned is whether it is.
+func tagOf(image string) (tag string, pinned bool) {
+	if strings.Contains(image, "@") {
+		return "", true
+	}
+	name := image[strings.LastIndexByte(image, '/')+1:]
+	_, tag, _ = strings.Cut(name, ":")
+	return tag, false
+}
+
+func checkDigests(s *single, found func(hit)) {
+	for _, u := range s.images() {
+		if tag, pinned := tagOf(u.image); !pinned && tag != "" && tag != "latest" {
+			found(s.at(u.path, "%s of %s is named by a tag", u.image, u.by))
+		}
+	}
+}
+
+func checkLatest(s *single, found func(hit)) {
+	for _, u := range s.images() {
+		if tag, pinned := tagOf(u.image); !pinned && (tag == "" || tag == "latest") {
+			found(s.at(u.path, "%s of %s is the latest", u.image, u.by))
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// rbacChecks look at what the ClusterServiceVersion lets the operator do.
+var rbacChecks = []Check{
+	{
+		Code: "RBAC001", Severity: finding.Error,
+		Title: "a deployment runs as a service account that nothing creates",
+		Cause: "its pods are refused: OLM creates only the accounts that permissions name",
+		Cure:  "give the account permissions, or ship a ServiceAccount",
+		judge: ofCSV(checkAccountsExist),
+	},
+	{
+		Code: "RBAC002", Severity: finding.Info,
+		Title: "permissions name a service account that no deployment runs as",
+		Cause: "the rules reach no pod of the operator, unless it starts pods with that account itself",
+		Cure:  "correct the name, if the operator does not use the account for its operands",
+		judge: ofCSV(checkAccountsUsed),
+	},
+	{
+		Code: "RBAC003", Severity: finding.Warning,
+		Title: "the operator may do nothing with a kind that it owns",
+		Cause: "it cannot even list the objects that it is there for",
+		Cure:  "grant get, list and watch on the kind's resource",
+		judge: ofCSV(checkOwnedGranted),
+	},
+	{
+		Code: "RBAC004", Severity: finding.Info,
+		Title: "the operator may do anything with everything",
+		Cause: "whoever controls the operator's pod controls the cluster",
+		Cure:  "name the resources and verbs that it needs",
+		judge: ofCSV(checkWildcards),
+	},
+	{
+		Code: "RBAC005", Severity: finding.Info,
+		Title: "the operator may raise its own rights",
+		Cause: "escalate, bind and impersonate let it hand out rights that it does not have itself",
+		Cure:  "grant the rights themselves, if they are few",
+		judge: ofCSV(checkEscalation),
+	},
+	{
+		Code: "RBAC006", Severity: finding.Info,
+		Title: "the operator may read all Secrets of the cluster",
+		Cause: "whoever controls the operator's pod has every credential in the cluster",
+		Cure:  "name the Secrets, or grant them in namespaced permissions",
+		judge: ofCSV(checkSecrets),
+	},
+	{
+		Code: "RBAC007", Severity: finding.Warning,
+		Title: "namespaced permissions name a cluster-scoped resource",
+		Cause: "a Role does not reach it: outside of install mode AllNamespaces, for which OLM makes ClusterRoles, the operator is refused",
+		Cure:  "move the rule to clusterPermissions",
+		judge: ofCSV(checkClusterScoped),
+	},
+}
+
+// granted is a rule of the CSV, with its place.
+type granted struct {
+	rbacv1.PolicyRule
+	account string
+	cluster bool
+	path    []any
+}
+
+func (s *single) rules() []granted {
+	var rules []granted
+	strategy := s.spec.Spec.InstallStrategy.StrategySpec
+	add := func(key string, permissions []v1alpha1.StrategyDeploymentPermissions, cluster bool) {
+		for i, p := range permissions {
+			for j, rule := range p.Rules {
+				rules = append(rules, granted{rule, p.ServiceAccountName, cluster, []any{"spec", "install", "spec", key, i, "rules", j}})
+			}
+		}
+	}
+	add("permissions", strategy.Permissions, false)
+	add("clusterPermissions", strategy.ClusterPermissions, true)
+	return rules
+}
+
+func accountOf(d v1alpha1.StrategyDeploymentSpec) string {
+	pod := d.Spec.Template.Spec
+	if pod.ServiceAccountName != "" {
+		return pod.ServiceAccountName
+	}
+	if pod.DeprecatedServiceAccount != "" {
+		return pod.DeprecatedServiceAccount
+	}
+	return "default"
+}
+
+func checkAccountsExist(s *single, found func(hit)) {
+	strategy := s.spec.Spec.InstallStrategy.StrategySpec
+	known := map[string]bool{"default": true}
+	for _, p := range slices.Concat(strategy.Permissions, strategy.ClusterPermissions) {
+		known[p.ServiceAccountName] = true
+	}
+	for _, m := range s.bundle.Manifests {
+		if m.Kind == rbacv1.ServiceAccountKind {
+			known[m.Name] = true
+		}
+	}
+	for i, d := range strategy.DeploymentSpecs {
+		if account := accountOf(d); !known[account] {
+			found(s.at(append(slices.Clone(deploymentsPath), i, "spec", "template", "spec", "serviceAccountName"),
+				"deployment %s runs as service account %s, which no permissions name and the bundle does not ship", d.Name, account))
+		}
+	}
+}
+
+func checkAccountsUsed(s *single, found func(hit)) {
+	strategy := s.spec.Spec.InstallStrategy.StrategySpec
+	used := map[string]bool{}
+	for _, d := range strategy.DeploymentSpecs {
+		used[accountOf(d)] = true
+	}
+	check := func(key string, permissions []v1alpha1.StrategyDeploymentPermissions) {
+		for i, p := range permissions {
+			if !used[p.ServiceAccountName] {
+				found(s.at([]any{"spec", "install", "spec", key, i, "serviceAccountName"}, "no deployment runs as %s", p.ServiceAccountName))
+			}
+		}
+	}
+	check("permissions", strategy.Permissions)
+	check("clusterPermissions", strategy.ClusterPermissions)
+}
+
+func checkOwnedGranted(s *single, found func(hit)) {
+	rules := s.rules()
+	seen := map[string]bool{}
+	for i, owned := range s.spec.Spec.CustomResourceDefinitions.Owned {
+		resource, group, _ := strings.Cut(owned.Name, ".")
+		if seen[owned.Name] {
+			continue
+		}
+		seen[owned.Name] = true
+		if !slices.ContainsFunc(rules, func(r granted) bool { return covers(r.APIGroups, group) && covers(r.Resources, resource) }) {
+			found(s.at([]any{"spec", "customresourcedefinitions", "owned", i}, "no rule names %s", owned.Name))
+		}
+	}
+}
+
+func covers(list []string, value string) bool {
+	return slices.Contains(list, value) || slices.Contains(list, "*")
+}
+
+func checkWildcards(s *single, found func(hit)) {
+	for _, r := range s.rules() {
+		if slices.Contains(r.APIGroups, "*") && slices.Contains(r.Resources, "*") && slices.Contains(r.Verbs, "*") {
+			found(s.at(r.path, "service account %s has every verb on every resource of every group", r.account))
+		}
+	}
+}
+
+func checkEscalation(s *single, found func(hit)) {
+	for _, r := range s.rules() {
+		for _, verb := range []string{"escalate", "bind", "impersonate"} {
+			if slices.Contains(r.Verbs, verb) {
+				found(s.at(r.path, "service account %s may %s %s", r.account, verb, strings.Join(r.Resources, ", ")))
+			}
+		}
+	}
+}
+
+func checkSecrets(s *single, found func(hit)) {
+	for _, r := range s.rules() {
+		reads := covers(r.Verbs, "get") || covers(r.Verbs, "list") || covers(r.Verbs, "watch")
+		if r.cluster && reads && covers(r.APIGroups, "") && slices.Contains(r.Resources, "secrets") && len(r.ResourceNames) == 0 {
+			found(s.at(r.path, "service account %s may read the Secrets of all namespaces", r.account))
+		}
+	}
+}
+
+// clusterScoped are resources of Kubernetes that have no namespace and that operators ask for.
+var clusterScoped = map[string][]string{
+	"":                             {"namespaces", "nodes", "persistentvolumes"},
+	"apiextensions.k8s.io":         {"customresourcedefinitions"},
+	"admissionregistration.k8s.io": {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
+	"rbac.authorization.k8s.io":    {"clusterroles", "clusterrolebindings"},
+	"storage.k8s.io":               {"storageclasses", "csidrivers", "csinodes", "volumeattachments"},
+	"scheduling.k8s.io":            {"priorityclasses"},
+	"authentication.k8s.io":        {"tokenreviews"},
+	"authorization.k8s.io":         {"subjectaccessreviews"},
+}
+
+func checkClusterScoped(s *single, found func(hit)) {
+	elsewhere := slices.ContainsFunc(s.spec.Spec.InstallModes, func(m v1alpha1.InstallMode) bool {
+		return m.Supported && m.Type != v1alpha1.InstallModeTypeAllNamespaces
+	})
+	if !elsewhere {
+		return
+	}
+	for _, r := range s.rules() {
+		if r.cluster {
+			continue
+		}
+		for _, group := range r.APIGroups {
+			for _, resource := range r.Resources {
+				if slices.Contains(clusterScoped[group], resource) && !s.grantedClusterWide(r.account, group, resource) {
+					found(s.at(r.path, "service account %s is given %s in a namespace, and that has none", r.account, resource))
+				}
+			}
+		}
+	}
+}
+
+func (s *single) grantedClusterWide(account, group, resource string) bool {
+	return slices.ContainsFunc(s.rules(), func(r granted) bool {
+		return r.cluster && r.account == account && covers(r.APIGroups, group) && covers(r.Resources, resource)
+	})
+}

@@ -1,0 +1,117 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/manifests"
+	"github.com/operator-framework/api/pkg/validation"
+	upstream "github.com/operator-framework/api/pkg/validation/errors"
+	"github.com/operator-framework/api/pkg/validation/interfaces"
+	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// upstreamChecks are the validators that OLM's own tools use, github.com/operator-framework/api v0.45.0 pkg/validation.
+// Those for OperatorHub.io's house rules are not among them.
+var upstreamChecks = []Check{
+	{
+		Code: "API001", Severity: finding.Error,
+		Title:      "operator-framework/api refuses the bundle",
+		Cause:      "catalog pipelines and operator-sdk run these validators, and refuse the bundle too",
+		Cure:       "correct what it names",
+		References: []string{"https://olm.operatorframework.io/docs/tasks/validate-package/"},
+		judge:      checkUpstream(func(r upstream.ManifestResult) []upstream.Error { return r.Errors }),
+	},
+	{
+		Code: "API002", Severity: finding.Info,
+		Title: "operator-framework/api has something to say",
+		Cause: "catalog pipelines and operator-sdk run these validators, and warn too",
+		Cure:  "see whether it is meant so",
+		judge: checkUpstream(func(r upstream.ManifestResult) []upstream.Error { return r.Warnings }),
+	},
+}
+
+var upstreamValidators = interfaces.Validators{
+	validation.ClusterServiceVersionValidator, validation.CustomResourceDefinitionValidator, validation.BundleValidator,
+	validation.ObjectValidator, validation.AlphaDeprecatedAPIsValidator, validation.GoodPracticesValidator,
+}
+
+// coveredUpstream is said by checks of our own, with the place.
+var coveredUpstream = []string{"owned CRD", "not defined in CSV", "duplicate CRD", "example must have a provided API", "provided API should have an example annotation", "unable to find the resource requests", "owned CRDs do not have resources specified"}
+
+func checkUpstream(choose func(upstream.ManifestResult) []upstream.Error) func(*single, func(hit)) {
+	return ofCSV(func(s *single, found func(hit)) {
+		b := &manifests.Bundle{
+			Name: s.csv.Name, Package: s.bundle.Package(), CSV: &s.spec,
+			Channels: strings.Split(s.bundle.Annotations[bundle.AnnotationChannels], ","), DefaultChannel: s.bundle.Annotations[bundle.AnnotationDefaultChannel],
+		}
+		// What the results are about, since they name objects and no places.
+		subjects := []*bundle.Manifest{}
+		objects := []any{}
+		for i := range s.crds {
+			b.V1CRDs = append(b.V1CRDs, &s.crds[i].spec)
+			subjects, objects = append(subjects, s.crds[i].Manifest), append(objects, &s.crds[i].spec)
+		}
+		for i := range s.bundle.Manifests {
+			m := &s.bundle.Manifests[i]
+			if m.Kind == "CustomResourceDefinition" && m.APIVersion == "apiextensions.k8s.io/v1beta1" {
+				crd := &apiextensionsv1beta1.CustomResourceDefinition{}
+				if json.Unmarshal(m.JSON, crd) == nil {
+					b.V1beta1CRDs = append(b.V1beta1CRDs, crd)
+					subjects, objects = append(subjects, m), append(objects, crd)
+				}
+			}
+			object := &unstructured.Unstructured{}
+			if object.UnmarshalJSON(m.JSON) == nil {
+				b.Objects = append(b.Objects, object)
+				subjects, objects = append(subjects, m), append(objects, object)
+			}
+		}
+		subjects, objects = append(subjects, s.csv, s.csv), append(objects, &s.spec, b)
+		seen := map[string]bool{}
+		for i, object := range objects {
+			for _, result := range validateUpstream(object) {
+				for _, problem := range choose(result) {
+					h := s.upstreamHit(subjects[i], problem)
+					covered := slices.ContainsFunc(coveredUpstream, func(text string) bool { return strings.Contains(h.message, text) })
+					if key := h.Object + h.message; !covered && !seen[key] {
+						seen[key] = true
+						found(h)
+					}
+				}
+			}
+		}
+	})
+}
+
+func (s *single) upstreamHit(m *bundle.Manifest, problem upstream.Error) hit {
+	path := pathOf(problem.Field)
+	if m == s.csv && len(path) > 0 && path[0] != "metadata" && path[0] != "spec" {
+		path = nil
+	}
+	text := problem.Detail
+	if text == "" {
+		text = strings.TrimPrefix(problem.Error(), string(problem.Level)+": ")
+	}
+	if problem.Field != "" && !strings.Contains(text, problem.Field) {
+		text = problem.Field + ": " + text
+	}
+	return inManifest(m, path, "%s", strings.Join(strings.Fields(text), " "))
+}
+
+// validateUpstream runs the validators over one object. They take for granted what a ClusterServiceVersion may lack, and
+// a panic is what they say then.
+func validateUpstream(object any) (results []upstream.ManifestResult) {
+	defer func() {
+		if r := recover(); r != nil {
+			results = []upstream.ManifestResult{{Errors: []upstream.Error{{Level: upstream.LevelError, Detail: fmt.Sprintf("the validators do not get through: %v", r)}}}}
+		}
+	}()
+	return upstreamValidators.Validate(object)
+}

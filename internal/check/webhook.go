@@ -1,0 +1,260 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+const olmConversionIssue = "https://github.com/operator-framework/operator-lifecycle-manager/issues/3892"
+
+// webhookChecks look at the ClusterServiceVersion's webhook definitions and at the conversion of CRDs. What OLM demands is
+// in operator-lifecycle-manager v0.46.0, pkg/controller/install/webhook.go and pkg/controller/operators/olm/operator.go.
+var webhookChecks = []Check{
+	{
+		Code: "WHK001", Severity: finding.Error,
+		Title: "a webhook names a deployment that the ClusterServiceVersion does not have",
+		Cause: "OLM makes neither Service nor certificate for it, and the ClusterServiceVersion is never ready",
+		Cure:  "name one of spec.install.spec.deployments",
+		judge: ofCSV(checkWebhookDeployment),
+	},
+	{
+		Code: "WHK002", Severity: finding.Error,
+		Title: "the name of a deployment with webhooks is too long",
+		Cause: "OLM names a Service after it, <deployment>-service, and such a name has at most 63 characters",
+		Cure:  "shorten the deployment's name to 55 characters",
+		judge: ofCSV(checkWebhookNameLength),
+	},
+	{
+		Code: "WHK003", Severity: finding.Error,
+		Title: "no container has the named port that a webhook's targetPort asks for",
+		Cause: "the Service that OLM makes has no endpoint for it, so every call of the webhook fails",
+		Cure:  "name the container's port so, or give its number",
+		judge: ofCSV(checkWebhookTarget),
+	},
+	{
+		Code: "WHK004", Severity: finding.Error,
+		Title: "two webhooks have one generateName",
+		Cause: "OLM refuses the ClusterServiceVersion: InvalidWebhookDescription",
+		Cure:  "give each webhook a name of its own",
+		judge: ofCSV(checkWebhookNames),
+	},
+	{
+		Code: "WHK005", Severity: finding.Error,
+		Title: "OLM cannot install the conversion webhook",
+		Cause: "the ClusterServiceVersion fails when OLM comes to the conversion",
+		Cure:  "support AllNamespaces alone, list owned CRDs in conversionCRDs, and keep preserveUnknownFields false",
+		judge: ofCSV(checkConversion),
+	},
+	{
+		Code: "WHK006", Severity: finding.Error,
+		Title: "a CRD is converted by a webhook that the ClusterServiceVersion does not define",
+		Cause: "OLM writes the CRD as it stands in the bundle and puts no CA in, so that every conversion fails, after an update too",
+		Cure:  "define a ConversionWebhook with the CRD in its conversionCRDs",
+		judge: ofCSV(checkConversionDefined),
+	},
+	{
+		Code: "WHK007", Severity: finding.Warning,
+		Title:      "an update leaves a CRD without its conversion for a while",
+		Cause:      "OLM writes the bundle's CRD over the cluster's first and adds the conversion only when the new ClusterServiceVersion installs. In between, objects written through another version than the stored one are stored unconverted: fields are lost without an error",
+		Cure:       "keep spec.conversion with strategy Webhook in the bundle's CRD, so that such requests are refused instead",
+		References: []string{olmConversionIssue},
+		judge:      ofCSV(checkConversionKept),
+	},
+	{
+		Code: "WHK008", Severity: finding.Info,
+		Title:      "an update interrupts requests that need conversion",
+		Cause:      "OLM writes the bundle's CRD, which has no CA, over the cluster's first and puts the CA in only when the new ClusterServiceVersion installs. In between, the API server refuses what needs conversion",
+		Cure:       "have the operator put the CA back, or keep storing the version that users write",
+		References: []string{olmConversionIssue},
+		judge:      ofCSV(checkConversionOutage),
+	},
+	{
+		Code: "WHK009", Severity: finding.Error,
+		Title: "a webhook asks for API groups that OLM refuses",
+		Cause: "OLM refuses the ClusterServiceVersion: InvalidWebhookDescription",
+		Cure:  "name the groups, without OLM's own",
+		judge: ofCSV(checkWebhookRules),
+	},
+	{
+		Code: "WHK010", Severity: finding.Error,
+		Title: "the API server refuses an admission webhook",
+		Cause: "OLM's attempts to create the webhook configuration fail for ever",
+		Cure:  "name it like a domain with three parts, and set admissionReviewVersions and sideEffects (None or NoneOnDryRun)",
+		judge: ofCSV(checkAdmission),
+	},
+	{
+		Code: "WHK011", Severity: finding.Error,
+		Title: "webhooks of one deployment share a port and not its target",
+		Cause: "OLM makes one Service for all of them and names its ports by their number, so that the Service is refused",
+		Cure:  "give them one targetPort, or different containerPorts",
+		judge: ofCSV(checkWebhookPorts),
+	},
+}
+
+func webhookPath(i int, more ...any) []any {
+	return append([]any{"spec", "webhookdefinitions", i}, more...)
+}
+
+func checkWebhookDeployment(s *single, found func(hit)) {
+	for i, w := range s.spec.Spec.WebhookDefinitions {
+		if s.deployment(w.DeploymentName) == nil {
+			found(s.at(webhookPath(i, "deploymentName"), "webhook %s is served by %q, and no deployment is called so", w.GenerateName, w.DeploymentName))
+		}
+	}
+}
+
+func checkWebhookNameLength(s *single, found func(hit)) {
+	for i, w := range s.spec.Spec.WebhookDefinitions {
+		if len(w.DeploymentName) > 63-len("-service") {
+			found(s.at(webhookPath(i, "deploymentName"), "deployment %s has %d characters", w.DeploymentName, len(w.DeploymentName)))
+		}
+	}
+}
+
+func checkWebhookTarget(s *single, found func(hit)) {
+	for i, w := range s.spec.Spec.WebhookDefinitions {
+		d := s.deployment(w.DeploymentName)
+		if d == nil || w.TargetPort == nil || w.TargetPort.Type != intstr.String {
+			continue
+		}
+		named := slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+			return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == w.TargetPort.StrVal })
+		})
+		if !named {
+			found(s.at(webhookPath(i, "targetPort"), "webhook %s is at port %q, and no container of %s has a port called so", w.GenerateName, w.TargetPort.StrVal, d.Name))
+		}
+	}
+}
+
+func checkWebhookNames(s *single, found func(hit)) {
+	seen := map[string]bool{}
+	for i, w := range s.spec.Spec.WebhookDefinitions {
+		if seen[w.GenerateName] {
+			found(s.at(webhookPath(i, "generateName"), "another webhook is called %s", w.GenerateName))
+		}
+		seen[w.GenerateName] = true
+	}
+}
+
+func checkConversion(s *single, found func(hit)) {
+	for i, w := range s.spec.Spec.WebhookDefinitions {
+		if w.Type != v1alpha1.ConversionWebhook {
+			continue
+		}
+		if len(w.ConversionCRDs) == 0 {
+			found(s.at(webhookPath(i), "conversion webhook %s has no conversionCRDs", w.GenerateName))
+		}
+		for j, mode := range s.spec.Spec.InstallModes {
+			if mode.Supported != (mode.Type == v1alpha1.InstallModeTypeAllNamespaces) {
+				found(s.at([]any{"spec", "installModes", j}, "with conversion webhook %s, install mode %s must have supported: %t", w.GenerateName, mode.Type, !mode.Supported))
+			}
+		}
+		for j, name := range w.ConversionCRDs {
+			path := webhookPath(i, "conversionCRDs", j)
+			if !s.spec.OwnsCRD(name) {
+				found(s.at(path, "conversion webhook %s is for %s, which the bundle does not own", w.GenerateName, name))
+			}
+			if c := s.crd(name); c != nil && c.spec.Spec.PreserveUnknownFields {
+				found(inManifest(c.Manifest, []any{"spec", "preserveUnknownFields"}, "%s preserves unknown fields, and so cannot be converted", name))
+			}
+		}
+		if !slices.Contains(w.AdmissionReviewVersions, "v1") && !slices.Contains(w.AdmissionReviewVersions, "v1beta1") {
+			found(s.at(webhookPath(i, "admissionReviewVersions"), "conversion webhook %s understands neither v1 nor v1beta1 of ConversionReview", w.GenerateName))
+		}
+	}
+}
+
+// conversionFor returns the index of the ConversionWebhook for a CRD, or -1.
+func (s *single) conversionFor(name string) int {
+	return slices.IndexFunc(s.spec.Spec.WebhookDefinitions, func(w v1alpha1.WebhookDescription) bool {
+		return w.Type == v1alpha1.ConversionWebhook && slices.Contains(w.ConversionCRDs, name)
+	})
+}
+
+func (c ownedCRD) convertedByWebhook() bool {
+	return c.spec.Spec.Conversion != nil && c.spec.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+}
+
+func checkConversionDefined(s *single, found func(hit)) {
+	for _, c := range s.crds {
+		if c.convertedByWebhook() && s.conversionFor(c.Name) < 0 {
+			found(inManifest(c.Manifest, []any{"spec", "conversion"}, "%s is converted by a webhook, and no ConversionWebhook of %s is for it", c.Name, s.csv.Name))
+		}
+	}
+}
+
+func checkConversionKept(s *single, found func(hit)) {
+	for _, c := range s.crds {
+		if i := s.conversionFor(c.Name); i >= 0 && !c.convertedByWebhook() && len(c.spec.Spec.Versions) > 1 {
+			found(inManifest(c.Manifest, []any{"spec"}, "%s has a conversion webhook (%s), and no spec.conversion in the bundle", c.Name, s.spec.Spec.WebhookDefinitions[i].GenerateName))
+		}
+	}
+}
+
+func checkConversionOutage(s *single, found func(hit)) {
+	for _, c := range s.crds {
+		if s.conversionFor(c.Name) >= 0 && c.convertedByWebhook() && len(c.spec.Spec.Versions) > 1 {
+			found(inManifest(c.Manifest, []any{"spec", "conversion"}, "an update to %s interrupts requests for versions of %s that are not the stored one", s.csv.Name, c.Name))
+		}
+	}
+}
+
+func checkWebhookRules(s *single, found func(hit)) {
+	for i, w := range s.spec.Spec.WebhookDefinitions {
+		for j, rule := range w.Rules {
+			switch {
+			case slices.Contains(rule.APIGroups, "*"), slices.Contains(rule.APIGroups, v1alpha1.GroupName):
+				found(s.at(webhookPath(i, "rules", j), "webhook %s asks for groups %s", w.GenerateName, strings.Join(rule.APIGroups, ", ")))
+			case slices.Contains(rule.APIGroups, admissionv1.GroupName) && slices.ContainsFunc(rule.Resources, func(r string) bool {
+				return r == "*" || r == "MutatingWebhookConfiguration" || r == "ValidatingWebhookConfiguration"
+			}):
+				found(s.at(webhookPath(i, "rules", j), "webhook %s asks for webhook configurations", w.GenerateName))
+			}
+		}
+	}
+}
+
+func checkAdmission(s *single, found func(hit)) {
+	for i, w := range s.spec.Spec.WebhookDefinitions {
+		if w.Type == v1alpha1.ConversionWebhook {
+			continue
+		}
+		if strings.Count(w.GenerateName, ".") < 2 {
+			found(s.at(webhookPath(i, "generateName"), "webhook %q is not named like a domain with three parts", w.GenerateName))
+		}
+		if len(w.AdmissionReviewVersions) == 0 {
+			found(s.at(webhookPath(i), "webhook %s has no admissionReviewVersions", w.GenerateName))
+		}
+		if w.SideEffects == nil || *w.SideEffects != admissionv1.SideEffectClassNone && *w.SideEffects != admissionv1.SideEffectClassNoneOnDryRun {
+			found(s.at(webhookPath(i), "webhook %s does not say that it has no side effects", w.GenerateName))
+		}
+	}
+}
+
+func checkWebhookPorts(s *single, found func(hit)) {
+	targets := map[string]string{}
+	for i, w := range s.spec.Spec.WebhookDefinitions {
+		port := w.ContainerPort
+		if port == 0 {
+			port = 443
+		}
+		target := intstr.FromInt32(port)
+		if w.TargetPort != nil {
+			target = *w.TargetPort
+		}
+		key := fmt.Sprintf("%s:%d", w.DeploymentName, port)
+		if other, ok := targets[key]; ok && other != target.String() {
+			found(s.at(webhookPath(i), "port %s leads to %s here and to %s for another webhook", key, target.String(), other))
+		}
+		targets[key] = target.String()
+	}
+}
