@@ -1,0 +1,93 @@
+// Package arrows_test holds the tree to its architecture: which package may import which.
+package arrows_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/olmkit/olmkit/"
+
+// allowed lists, for every package of the product, the packages of the product that it may import. Data flows one way:
+// load (document, bundle, catalog), model (graph), judge (check, upgrade), report.
+var allowed = map[string][]string{
+	"internal/advice":                         {},
+	"internal/finding":                        {},
+	"internal/progress":                       {},
+	"internal/document":                       {"internal/advice", "internal/finding"},
+	"internal/report":                         {"internal/finding"},
+	"internal/bundle":                         {"internal/advice", "internal/document", "internal/finding"},
+	"internal/catalog":                        {"internal/advice", "internal/document", "internal/finding", "internal/bundle"},
+	"internal/catalog/registry":               {"internal/catalog"},
+	"internal/subscription":                   {"internal/advice", "internal/bundle", "internal/catalog"},
+	"internal/graph":                          {"internal/advice", "internal/finding", "internal/catalog"},
+	"internal/check":                          {"internal/advice", "internal/document", "internal/finding", "internal/bundle", "internal/catalog", "internal/graph"},
+	"internal/cluster":                        {},
+	"internal/cluster/embedded":               {"internal/advice", "internal/progress", "internal/catalog", "internal/catalog/registry", "internal/cluster", "internal/cluster/embedded/node", "internal/cluster/embedded/sandbox"},
+	"internal/cluster/embedded/node":          {"internal/cluster/embedded/sandbox"},
+	"internal/cluster/embedded/sandbox":       {"internal/advice"},
+	"internal/cluster/embedded/internal/pack": {},
+	"internal/olm":                            {"internal/advice", "internal/cluster"},
+	"internal/upgrade":                        {"internal/advice", "internal/finding", "internal/progress", "internal/report", "internal/catalog", "internal/graph", "internal/cluster", "internal/olm"},
+}
+
+// imports returns what each package below dir imports, by import path.
+func imports(t *testing.T, patterns ...string) map[string][]string {
+	t.Helper()
+	out, err := exec.Command("go", append([]string{"list", "-f", `{{.ImportPath}} {{join .Imports " "}}`}, patterns...)...).Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	found := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		found[words[0]] = words[1:]
+	}
+	return found
+}
+
+func TestArrows(t *testing.T) {
+	seen := map[string]bool{}
+	for path, imported := range imports(t, module+"internal/...") {
+		name := strings.TrimPrefix(path, module)
+		seen[name] = true
+		if name == "internal/cli" {
+			continue // the outermost: it may import all others
+		}
+		arrows, known := allowed[name]
+		if !known {
+			t.Errorf("%s is not in the list of packages: say what it may import", name)
+			continue
+		}
+		for _, target := range imported {
+			if own, ok := strings.CutPrefix(target, module); ok && !slices.Contains(arrows, own) {
+				t.Errorf("%s imports %s, which is no arrow of the architecture", name, own)
+			}
+		}
+	}
+	for name := range allowed {
+		if !seen[name] {
+			t.Errorf("%s is in the list of packages and not in the tree", name)
+		}
+	}
+}
+
+func TestCobraStaysInTheCLI(t *testing.T) {
+	for path, imported := range imports(t, module+"...") {
+		if path != module+"internal/cli" && slices.Contains(imported, "github.com/spf13/cobra") {
+			t.Errorf("%s imports cobra", path)
+		}
+	}
+}
+
+func TestToolAndOperatorStayApart(t *testing.T) {
+	for path, imported := range imports(t, module+"operator/...") {
+		for _, target := range imported {
+			if strings.HasPrefix(target, module) && !strings.HasPrefix(target, module+"operator/") {
+				t.Errorf("the operator's package %s imports the tool's %s", path, target)
+			}
+		}
+	}
+}
