@@ -10,6 +10,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 )
 
@@ -31,6 +34,7 @@ type counted struct{ conversion.Converter }
 // Counted makes the conversions of c visible to the log line of the request that asks for them.
 func Counted(c conversion.Converter) conversion.Converter { return counted{c} }
 
+// ConvertObject converts and counts.
 func (c counted) ConvertObject(ctx context.Context, src, dst runtime.Object) error {
 	err := c.Converter.ConvertObject(ctx, src, dst)
 	if t, ok := ctx.Value(tallyKey{}).(*tally); ok {
@@ -42,6 +46,24 @@ func (c counted) ConvertObject(ctx context.Context, src, dst runtime.Object) err
 		}
 	}
 	return err
+}
+
+// Serve makes a manager answer conversion requests between a hub and its spokes, which must be all the versions that
+// the manager's scheme knows of the kind.
+func Serve[H client.Object](mgr manager.Manager, hub H, spokes ...conversion.SpokeConverter[H]) error {
+	converter, err := conversion.NewHubSpokeConverter(hub, spokes...)(mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	kind, err := apiutil.GVKForObject(hub, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	if err := mgr.GetConverterRegistry().RegisterConverter(kind.GroupKind(), Counted(converter)); err != nil {
+		return err
+	}
+	mgr.GetWebhookServer().Register(Path, Handler(mgr.GetScheme(), mgr.GetConverterRegistry(), mgr.GetLogger().WithName("conversion")))
+	return nil
 }
 
 // Handler answers the API server's ConversionReviews with the converters of a registry, and writes a line to the log

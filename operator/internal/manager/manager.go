@@ -1,0 +1,164 @@
+// Package manager is the process around a release of the operator: its flags, log, probes, metrics, leader election and
+// webhook server. What the release does with them is the release's own.
+package manager
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/olmkit/olmkit/operator/internal/operand"
+)
+
+// DefaultImage is the operand's image where neither the object nor the environment names one. It is the same in all
+// releases: a release with another would restart every cache that relies on it.
+const DefaultImage = "docker.io/library/memcached:1.6.39"
+
+// Release is one release of the operator.
+type Release struct {
+	// Version is the release's version, without a v.
+	Version string
+	// AddToScheme makes the versions of the API that the release knows known.
+	AddToScheme []func(*runtime.Scheme) error
+	// Webhooks says that the release serves webhooks; its readiness then waits for their server.
+	Webhooks bool
+	// Setup adds the release's controllers and webhooks to its manager.
+	Setup func(mgr ctrl.Manager, image string) error
+}
+
+// Main runs a release until it is told to stop, and ends the process.
+func Main(release Release) {
+	err := Run(ctrl.SetupSignalHandler(), release, os.Args[1:], os.Getenv, os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "memcached-operator:", err)
+		os.Exit(1)
+	}
+}
+
+// Run runs a release until ctx ends. It reads these variables of the environment: WATCH_NAMESPACE (one namespace, a
+// list with commas, or nothing for all), RELATED_IMAGE_MEMCACHED and MEMCACHED_IMAGE (the operand's default image, the
+// first that is set).
+func Run(ctx context.Context, release Release, args []string, getenv func(string) string, stderr io.Writer) error {
+	var (
+		flags    = flag.NewFlagSet("manager", flag.ContinueOnError)
+		elect    = flags.Bool("leader-elect", false, "work only while holding the lease, so that one of several managers works")
+		probes   = flags.String("health-probe-bind-address", ":8081", "address of /healthz and /readyz")
+		measures = flags.String("metrics-bind-address", "0", "address of the metrics, served over TLS to those who may read them; 0 for none")
+		certs    = flags.String("webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "folder with tls.crt and tls.key, read again when they change")
+		port     = flags.Int("webhook-port", webhook.DefaultPort, "port of the webhooks")
+		verbose  = flags.Bool("verbose", false, "log more")
+	)
+	flags.SetOutput(stderr)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q: the manager takes flags only", flags.Arg(0))
+	}
+
+	level := slog.LevelInfo
+	if *verbose {
+		level = slog.LevelDebug
+	}
+	log := logr.FromSlogHandler(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level}))
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+
+	scheme := runtime.NewScheme()
+	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme}, release.AddToScheme...) {
+		if err := add(scheme); err != nil {
+			return fmt.Errorf("filling the scheme: %w", err)
+		}
+	}
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster: %w", err)
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:  scheme,
+		Logger:  log,
+		Cache:   caching(getenv("WATCH_NAMESPACE")),
+		Metrics: metrics.Options{BindAddress: *measures, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization, TLSOpts: []func(*tls.Config){onlyHTTP1}},
+		WebhookServer: webhook.NewServer(webhook.Options{
+			Port: *port, CertDir: *certs, TLSOpts: []func(*tls.Config){onlyHTTP1},
+		}),
+		HealthProbeBindAddress: *probes,
+		LeaderElection:         *elect,
+		// One name through all releases: during an upgrade the old and the new manager exclude each other.
+		LeaderElectionID:              "memcached-operator.cache.example.com",
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return fmt.Errorf("making the manager: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	ready := healthz.Ping
+	if release.Webhooks {
+		ready = mgr.GetWebhookServer().StartedChecker()
+	}
+	if err := mgr.AddReadyzCheck("ready", ready); err != nil {
+		return err
+	}
+	image := DefaultImage
+	for _, name := range []string{"MEMCACHED_IMAGE", "RELATED_IMAGE_MEMCACHED"} {
+		if value := getenv(name); value != "" {
+			image = value
+		}
+	}
+	if err := release.Setup(mgr, image); err != nil {
+		return fmt.Errorf("setting up release %s: %w", release.Version, err)
+	}
+	log.Info("starting", "release", release.Version, "image", image, "namespaces", getenv("WATCH_NAMESPACE"))
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running release %s: %w", release.Version, err)
+	}
+	log.Info("stopped", "release", release.Version)
+	return nil
+}
+
+// caching keeps of the cluster only what the operator manages, in the namespaces that it watches.
+func caching(namespaces string) cache.Options {
+	managed := cache.ByObject{Label: operand.Managed.AsSelector()}
+	pods := managed
+	pods.Transform = cache.TransformStripManagedFields()
+	options := cache.Options{ByObject: map[client.Object]cache.ByObject{
+		&appsv1.Deployment{}: managed, &corev1.Service{}: managed, &corev1.Pod{}: pods,
+	}}
+	for namespace := range strings.SplitSeq(namespaces, ",") {
+		if namespace = strings.TrimSpace(namespace); namespace != "" {
+			if options.DefaultNamespaces == nil {
+				options.DefaultNamespaces = map[string]cache.Config{}
+			}
+			options.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	return options
+}
+
+// onlyHTTP1 turns HTTP/2 off, whose stream resets let a client make a server work for nothing (CVE-2023-44487).
+func onlyHTTP1(config *tls.Config) { config.NextProtos = []string{"http/1.1"} }
