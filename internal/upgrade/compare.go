@@ -29,6 +29,9 @@ func lost(want, got any) []string {
 }
 
 func compare(at string, want, got any, places *[]string) {
+	if want == nil {
+		return
+	}
 	switch w := want.(type) {
 	case map[string]any:
 		g, ok := got.(map[string]any)

@@ -202,14 +202,14 @@ func (w *walk) judgeAttempts(attempts []attempt, timeline []event, before map[st
 		}
 		told = append(told, report.Outage{
 			Version: version, Operation: o.Operation, Seconds: seconds(o.End.Sub(o.Start)), Errors: o.Errors, First: o.First,
-			Start: o.Start.UTC(), Cause: cause(timeline, o, to.Name),
+			Start: o.Start.UTC(), Cause: cause(timeline, before[o.CRD], o, to.Name),
 		})
 		findings = append(findings, outageFinding(o, told[len(told)-1], before, timeline))
 	}
 	for _, x := range wrong {
 		f := find(codeServedWrong, "CustomResourceDefinition/"+x.CRD, "for %.1fs a %s through %s answered with what nobody wrote (%d times): %s",
 			x.End.Sub(x.Start).Seconds(), x.Operation, x.Version, x.Count, x.First)
-		f.Cause = cause(timeline, outage{CRD: x.CRD, Version: x.Version, Start: x.Start, End: x.End}, to.Name)
+		f.Cause = cause(timeline, before[x.CRD], outage{CRD: x.CRD, Version: x.Version, Start: x.Start, End: x.End}, to.Name)
 		findings = append(findings, f)
 	}
 	return told, dedupe(findings)

@@ -89,6 +89,13 @@ func (w *walk) standing(ctx context.Context, r *release) (bool, error) {
 	if !slices.ContainsFunc(versions.Items, func(v v1alpha1.ClusterServiceVersion) bool { return v.Name == r.Name }) {
 		return false, nil
 	}
+	var plans v1alpha1.InstallPlanList
+	if err := w.watcher.List(ctx, &plans, client.InNamespace(w.namespace)); err != nil {
+		return false, err
+	}
+	if plan := olm.PlanFor(plans.Items, r.Name); plan == nil || plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete {
+		return false, nil
+	}
 	for _, name := range r.deployments() {
 		var d appsv1.Deployment
 		if err := w.watcher.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, &d); err != nil {

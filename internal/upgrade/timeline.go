@@ -47,8 +47,24 @@ type event struct {
 	CRD    *definition
 }
 
+// String tells the event in one line.
+func (e event) String() string {
+	s := strings.TrimSpace(e.Kind + " " + e.Name + " " + e.State)
+	if e.For != "" {
+		s += " for " + e.For
+	}
+	if e.Reason != "" {
+		s += " (" + e.Reason + ")"
+	}
+	if e.CRD != nil {
+		s += fmt.Sprintf(": serves %s, stores %s, conversion %s", strings.Join(e.CRD.Served, ", "), e.CRD.Storage, e.CRD.conversion())
+	}
+	return s
+}
+
 // definition is what of a CustomResourceDefinition decides how its objects are served.
 type definition struct {
+	Generation int64 // of its spec
 	Served     []string
 	Storage    string
 	Stored     []string // status.storedVersions
@@ -70,6 +86,9 @@ func (n *definition) describe(d *definition) string {
 	}
 	if d.Storage != n.Storage {
 		changes = append(changes, fmt.Sprintf("the storage version went from %s to %s", d.Storage, n.Storage))
+	}
+	if len(changes) == 0 && d.Generation != n.Generation {
+		return "conversion and versions stayed as they were"
 	}
 	return strings.Join(changes, " and ")
 }
@@ -143,16 +162,15 @@ func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 
 
 // cause tells what happened on the cluster that bears on an outage of crd from start to end, given the first error's text:
 // how the outage began, and what ended it.
-func cause(timeline []event, o outage, to string) string {
+func cause(timeline []event, before *definition, o outage, to string) string {
 	var began, ended string
-	var before *definition
 	for i, e := range timeline {
 		if e.At.After(o.End.Add(slack)) {
 			break
 		}
 		if e.Kind == kindCRD && e.Name == o.CRD && e.CRD != nil {
 			change := e.CRD.describe(before)
-			conversionChanged := before == nil || before.Conversion != e.CRD.Conversion || before.CA != e.CRD.CA
+			conversionChanged := before == nil || before.conversion() != e.CRD.conversion()
 			before = e.CRD
 			if change == "" || e.At.Before(o.Start.Add(-slack)) {
 				continue

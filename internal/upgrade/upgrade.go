@@ -36,6 +36,7 @@ type Options struct {
 	Timeout  time.Duration                // for each installation and each hop
 	Settle   time.Duration                // how long everything has to stay as it is before it counts as stable
 	Progress *progress.Printer
+	Verbose  bool // print every change that the walk sees
 }
 
 // catalogName is what the walk's CatalogSource is called.
@@ -204,7 +205,7 @@ func (w *walk) about(found []finding.Finding, subject finding.Subject) []finding
 		found[i].Subject.Channel = w.channel
 		found[i].Subject.Object = object
 		if len(w.simulated) > 0 && restsOnPods(found[i].Code) {
-			found[i].Cause = strings.TrimPrefix(found[i].Cause+"; pods were simulated: "+strings.Join(w.simulated, ", "), "; ")
+			found[i].Cause = strings.TrimPrefix(found[i].Cause+"; the operator's pods were simulated", "; ")
 		}
 	}
 	return found
@@ -253,8 +254,14 @@ func (w *walk) place(ctx context.Context) error {
 	w.namespace = namespace
 	ctx, w.unwatch = context.WithCancel(ctx)
 	var err error
-	w.watcher, err = watch(ctx, w.cluster.Config(), namespace)
-	return err
+	if w.watcher, err = watch(ctx, w.cluster.Config(), namespace); err != nil {
+		return err
+	}
+	if w.options.Verbose {
+		began := time.Now()
+		w.watcher.tell(func(e event) { w.options.Progress.Say("   %6.1fs    %s", e.At.Sub(began).Seconds(), e) })
+	}
+	return nil
 }
 
 // target is the namespace that the operator serves besides its own, or "" for none.

@@ -292,7 +292,7 @@ func orGone(e event, gone bool) []event {
 // define extracts what decides how d's objects are served.
 func define(d *apiextensionsv1.CustomResourceDefinition) *definition {
 	n := &definition{
-		Served: served(d), Storage: storage(d), Stored: slices.Clone(d.Status.StoredVersions),
+		Generation: d.Generation, Served: served(d), Storage: storage(d), Stored: slices.Clone(d.Status.StoredVersions),
 		Conversion: string(apiextensionsv1.NoneConverter),
 	}
 	c := d.Spec.Conversion
