@@ -65,6 +65,9 @@ var acceptedKinds = []string{
 	"Role", "RoleBinding", "Secret", "Service", "ServiceAccount", "ServiceMonitor", "VerticalPodAutoscaler",
 }
 
+// Accepts reports whether OLM installs objects of the kind from a bundle, beside the CSV and CRDs.
+func Accepts(kind string) bool { return slices.Contains(acceptedKinds, kind) }
+
 // generator holds a bundle in the making.
 type generator struct {
 	Options
@@ -427,7 +430,7 @@ func (g *generator) supportingObjects() {
 		switch {
 		case g.owns(input):
 			g.examples = append(g.examples, input)
-		case slices.Contains(acceptedKinds, input.Kind):
+		case Accepts(input.Kind):
 			g.shipPlain(input)
 		default:
 			g.refuse(input)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -22,6 +23,8 @@ type single struct {
 	spec   v1alpha1.ClusterServiceVersion
 	failed error // why spec could not be read
 	crds   []ownedCRD
+
+	upstream func() []upstreamResult // of the validators of operator-framework/api
 }
 
 // ownedCRD is a CustomResourceDefinition of the bundle.
@@ -57,6 +60,7 @@ func Bundle(b *bundle.Bundle) ([]finding.Finding, []string) {
 
 func newSingle(b *bundle.Bundle) *single {
 	s := &single{bundle: b, csv: b.CSV()}
+	s.upstream = sync.OnceValue(s.runUpstream)
 	if s.csv != nil {
 		if s.failed = json.Unmarshal(s.csv.JSON, &s.spec); s.failed != nil {
 			s.spec = v1alpha1.ClusterServiceVersion{}

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -205,6 +206,10 @@ func checkReadable(s *single, found func(hit)) {
 	found(s.at(path, "%s cannot be read: %v", s.csv.Name, s.failed))
 }
 
+// fieldOfAPIService are fields that the description of an API service has and that of a CRD has not. They are written by
+// mistake in many published bundles, and what they say of a CRD is of no use to anyone.
+var fieldOfAPIService = regexp.MustCompile(`^spec\.customresourcedefinitions\.(owned|required)\[\d+\]\.(group|deploymentName|containerPort)$`)
+
 func checkKnownFields(s *single, found func(hit)) {
 	var into v1alpha1.ClusterServiceVersion
 	problems, err := strictjson.UnmarshalStrict(s.csv.JSON, &into)
@@ -217,7 +222,7 @@ func checkKnownFields(s *single, found func(hit)) {
 			continue
 		}
 		field = strings.Trim(field, `"`)
-		if field == "status" || strings.HasPrefix(field, "status.") {
+		if field == "status" || strings.HasPrefix(field, "status.") || fieldOfAPIService.MatchString(field) {
 			continue
 		}
 		found(s.at(pathOf(field), "the ClusterServiceVersion has no field %s", field))
@@ -426,6 +431,9 @@ func validate(raw json.RawMessage, version apiextensionsv1.CustomResourceDefinit
 	if err := strictjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
 		return nil
 	}
+	if fields, ok := object.(map[string]any); ok && version.Subresources != nil && version.Subresources.Status != nil {
+		delete(fields, "status") // as the API server does with a new object
+	}
 	applyDefaults(object, version.Schema.OpenAPIV3Schema)
 	var problems []string
 	for _, problem := range validation.ValidateCustomResource(nil, object, validator) {
@@ -563,4 +571,3 @@ func checkServiceAccounts(s *single, found func(hit)) {
 		}
 	}
 }
-

@@ -142,13 +142,13 @@ func checkOwnedGranted(s *single, found func(hit)) {
 			continue
 		}
 		seen[owned.Name] = true
-		if !slices.ContainsFunc(rules, func(r granted) bool { return covers(r.APIGroups, group) && covers(r.Resources, resource) }) {
+		if !slices.ContainsFunc(rules, func(r granted) bool { return names(r.APIGroups, group) && names(r.Resources, resource) }) {
 			found(s.at([]any{"spec", "customresourcedefinitions", "owned", i}, "no rule names %s", owned.Name))
 		}
 	}
 }
 
-func covers(list []string, value string) bool {
+func names(list []string, value string) bool {
 	return slices.Contains(list, value) || slices.Contains(list, "*")
 }
 
@@ -172,8 +172,8 @@ func checkEscalation(s *single, found func(hit)) {
 
 func checkSecrets(s *single, found func(hit)) {
 	for _, r := range s.rules() {
-		reads := covers(r.Verbs, "get") || covers(r.Verbs, "list") || covers(r.Verbs, "watch")
-		if r.cluster && reads && covers(r.APIGroups, "") && slices.Contains(r.Resources, "secrets") && len(r.ResourceNames) == 0 {
+		reads := names(r.Verbs, "get") || names(r.Verbs, "list") || names(r.Verbs, "watch")
+		if r.cluster && reads && names(r.APIGroups, "") && slices.Contains(r.Resources, "secrets") && len(r.ResourceNames) == 0 {
 			found(s.at(r.path, "service account %s may read the Secrets of all namespaces", r.account))
 		}
 	}
@@ -214,6 +214,6 @@ func checkClusterScoped(s *single, found func(hit)) {
 
 func (s *single) grantedClusterWide(account, group, resource string) bool {
 	return slices.ContainsFunc(s.rules(), func(r granted) bool {
-		return r.cluster && r.account == account && covers(r.APIGroups, group) && covers(r.Resources, resource)
+		return r.cluster && r.account == account && names(r.APIGroups, group) && names(r.Resources, resource)
 	})
 }

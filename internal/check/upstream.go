@@ -9,7 +9,7 @@ import (
 	"github.com/operator-framework/api/pkg/manifests"
 	"github.com/operator-framework/api/pkg/validation"
 	upstream "github.com/operator-framework/api/pkg/validation/errors"
-	"github.com/operator-framework/api/pkg/validation/interfaces"
+	validator "github.com/operator-framework/api/pkg/validation/interfaces"
 	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,7 +37,7 @@ var upstreamChecks = []Check{
 	},
 }
 
-var upstreamValidators = interfaces.Validators{
+var upstreamValidators = validator.Validators{
 	validation.ClusterServiceVersionValidator, validation.CustomResourceDefinitionValidator, validation.BundleValidator,
 	validation.ObjectValidator, validation.AlphaDeprecatedAPIsValidator, validation.GoodPracticesValidator,
 }
@@ -45,49 +45,65 @@ var upstreamValidators = interfaces.Validators{
 // coveredUpstream is said by checks of our own, with the place.
 var coveredUpstream = []string{"owned CRD", "not defined in CSV", "duplicate CRD", "example must have a provided API", "provided API should have an example annotation", "unable to find the resource requests", "owned CRDs do not have resources specified"}
 
+// upstreamResult is what the validators say of one manifest.
+type upstreamResult struct {
+	about *bundle.Manifest
+	upstream.ManifestResult
+}
+
 func checkUpstream(choose func(upstream.ManifestResult) []upstream.Error) func(*single, func(hit)) {
 	return ofCSV(func(s *single, found func(hit)) {
-		b := &manifests.Bundle{
-			Name: s.csv.Name, Package: s.bundle.Package(), CSV: &s.spec,
-			Channels: strings.Split(s.bundle.Annotations[bundle.AnnotationChannels], ","), DefaultChannel: s.bundle.Annotations[bundle.AnnotationDefaultChannel],
-		}
-		// What the results are about, since they name objects and no places.
-		subjects := []*bundle.Manifest{}
-		objects := []any{}
-		for i := range s.crds {
-			b.V1CRDs = append(b.V1CRDs, &s.crds[i].spec)
-			subjects, objects = append(subjects, s.crds[i].Manifest), append(objects, &s.crds[i].spec)
-		}
-		for i := range s.bundle.Manifests {
-			m := &s.bundle.Manifests[i]
-			if m.Kind == "CustomResourceDefinition" && m.APIVersion == "apiextensions.k8s.io/v1beta1" {
-				crd := &apiextensionsv1beta1.CustomResourceDefinition{}
-				if json.Unmarshal(m.JSON, crd) == nil {
-					b.V1beta1CRDs = append(b.V1beta1CRDs, crd)
-					subjects, objects = append(subjects, m), append(objects, crd)
-				}
-			}
-			object := &unstructured.Unstructured{}
-			if object.UnmarshalJSON(m.JSON) == nil {
-				b.Objects = append(b.Objects, object)
-				subjects, objects = append(subjects, m), append(objects, object)
-			}
-		}
-		subjects, objects = append(subjects, s.csv, s.csv), append(objects, &s.spec, b)
 		seen := map[string]bool{}
-		for i, object := range objects {
-			for _, result := range validateUpstream(object) {
-				for _, problem := range choose(result) {
-					h := s.upstreamHit(subjects[i], problem)
-					covered := slices.ContainsFunc(coveredUpstream, func(text string) bool { return strings.Contains(h.message, text) })
-					if key := h.Object + h.message; !covered && !seen[key] {
-						seen[key] = true
-						found(h)
-					}
+		for _, result := range s.upstream() {
+			for _, problem := range choose(result.ManifestResult) {
+				h := s.upstreamHit(result.about, problem)
+				covered := slices.ContainsFunc(coveredUpstream, func(text string) bool { return strings.Contains(h.message, text) })
+				if key := h.Object + h.message; !covered && !seen[key] {
+					seen[key] = true
+					found(h)
 				}
 			}
 		}
 	})
+}
+
+// runUpstream runs the validators over each manifest, and over the bundle as a whole.
+func (s *single) runUpstream() []upstreamResult {
+	b := &manifests.Bundle{
+		Name: s.csv.Name, Package: s.bundle.Package(), CSV: &s.spec,
+		Channels: strings.Split(s.bundle.Annotations[bundle.AnnotationChannels], ","), DefaultChannel: s.bundle.Annotations[bundle.AnnotationDefaultChannel],
+		CompressedSize: 1, Size: 1, // judged by CSV021
+	}
+	// What the results are about, since they name objects and no places.
+	var subjects []*bundle.Manifest
+	var objects []any
+	for i := range s.crds {
+		b.V1CRDs = append(b.V1CRDs, &s.crds[i].spec)
+		subjects, objects = append(subjects, s.crds[i].Manifest), append(objects, &s.crds[i].spec)
+	}
+	for i := range s.bundle.Manifests {
+		m := &s.bundle.Manifests[i]
+		if m.Kind == "CustomResourceDefinition" && m.APIVersion == "apiextensions.k8s.io/v1beta1" {
+			crd := &apiextensionsv1beta1.CustomResourceDefinition{}
+			if json.Unmarshal(m.JSON, crd) == nil {
+				b.V1beta1CRDs = append(b.V1beta1CRDs, crd)
+				subjects, objects = append(subjects, m), append(objects, crd)
+			}
+		}
+		object := &unstructured.Unstructured{}
+		if object.UnmarshalJSON(m.JSON) == nil {
+			b.Objects = append(b.Objects, object)
+			subjects, objects = append(subjects, m), append(objects, object)
+		}
+	}
+	subjects, objects = append(subjects, s.csv, s.csv), append(objects, &s.spec, b)
+	var results []upstreamResult
+	for i, object := range objects {
+		for _, result := range validateUpstream(object) {
+			results = append(results, upstreamResult{subjects[i], result})
+		}
+	}
+	return results
 }
 
 func (s *single) upstreamHit(m *bundle.Manifest, problem upstream.Error) hit {

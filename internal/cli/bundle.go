@@ -14,10 +14,13 @@ import (
 	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/check"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/report"
 )
 
 func newBundle(s *session) *cobra.Command {
-	return group("bundle", "Make and check bundles", newBundleGenerate(s))
+	return group("bundle", "Make and check bundles", newBundleGenerate(s), newBundleValidate(s))
 }
 
 // bundleFlags are the flags of 'bundle generate'.
@@ -169,4 +172,42 @@ func sourceDate() (string, error) {
 		return "", advice.With(fmt.Errorf("SOURCE_DATE_EPOCH %q is not a number of seconds", value), "unset it, or set it to 'git log -1 --format=%%ct'")
 	}
 	return time.Unix(seconds, 0).UTC().Format(time.RFC3339), nil
+}
+
+func newBundleValidate(s *session) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "validate DIR...",
+		Short: "Check bundles for what OLM would refuse and what harms users",
+		Long: `Check bundles for what OLM would refuse and what harms users: the ClusterServiceVersion, its permissions, webhooks and
+images, and everything that the validators of operator-framework/api find.`,
+		Example: "  olmkit bundle validate bundle/1.2.0 --report junit=bundle.xml",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return advice.With(usagef("no bundle is named"), "name the directories that hold manifests/ and metadata/")
+			}
+			return nil
+		},
+	}
+	j := judged(s, c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := j.check(); err != nil {
+			return err
+		}
+		r := &report.Report{APIVersion: report.APIVersion, Kind: report.KindValidate, Findings: []finding.Finding{}}
+		for _, dir := range args {
+			if err := c.Context().Err(); err != nil {
+				return err
+			}
+			b, err := bundle.Read(dir)
+			if err != nil {
+				return err
+			}
+			found, codes := check.Bundle(b)
+			r.Findings = append(r.Findings, found...)
+			r.Checks = codes
+		}
+		finding.Sort(r.Findings)
+		return j.finish(r)
+	}
+	return c
 }
