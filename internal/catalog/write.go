@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/olmkit/olmkit/internal/document"
 )
 
 // Formats are the formats that Write knows.
@@ -126,16 +128,15 @@ func yamlNode(decoder *json.Decoder) (*yaml.Node, error) {
 		_, err := decoder.Token()
 		return n, err
 	case json.Number:
-		tag := "!!int"
-		if strings.ContainsAny(v.String(), ".eE") {
-			tag = "!!float"
-		}
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: v.String()}, nil
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.String()}, nil
 	case bool:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: fmt.Sprint(v)}, nil
 	case string:
 		n := &yaml.Node{Kind: yaml.ScalarNode}
 		n.SetString(v)
+		if n.Style == 0 && !document.IsString(v) {
+			n.Style = yaml.DoubleQuotedStyle
+		}
 		return n, nil
 	default:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil

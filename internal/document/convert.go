@@ -219,6 +219,19 @@ func dropSpace(r rune) rune {
 	return r
 }
 
+// sexagesimal are numbers to some readers of YAML 1.1, though not to ours.
+var sexagesimal = regexp.MustCompile(`^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9]*)?$`)
+
+// IsString reports whether every reader of YAML takes the plain scalar s for a string, so that it can be written without
+// quotes as far as its meaning goes; its characters may still ask for them.
+func IsString(s string) bool {
+	if s == "<<" || s == "=" || sexagesimal.MatchString(s) {
+		return false
+	}
+	resolved, err := resolve(s)
+	return err == nil && resolved == ""
+}
+
 // resolve returns the JSON of a plain scalar that means something other than a string, else "".
 func resolve(s string) (string, error) {
 	if literal, ok := literals[s]; ok {
