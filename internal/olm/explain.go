@@ -241,6 +241,9 @@ func Trouble(p *corev1.Pod) (Explanation, bool) {
 			return Explanation{Object: object, Why: c.Reason + ": " + c.Message}, true
 		}
 	}
+	if p.Status.Phase == corev1.PodPending {
+		return Explanation{Object: object, Why: "its containers are not created yet"}, true
+	}
 	return Explanation{}, false
 }
 

@@ -16,16 +16,17 @@ type Code struct {
 
 // The codes of the family U: what was seen while upgrading.
 const (
-	codeNotChosen       = "U101"
-	codePlanFailed      = "U102"
-	codeNotSucceeded    = "U103"
-	codeCrashed         = "U104"
-	codeNotStable       = "U105"
-	codeOldVersionStays = "U106"
-	codeBaseFailed      = "U107"
-	codeStoredRefused   = "U108"
-	codeObjectsRefused  = "U109"
-	codePlanWarning     = "U110"
+	codeNotChosen        = "U101"
+	codePlanFailed       = "U102"
+	codeNotSucceeded     = "U103"
+	codeCrashed          = "U104"
+	codeNotStable        = "U105"
+	codeOldVersionStays  = "U106"
+	codeBaseFailed       = "U107"
+	codeStoredRefused    = "U108"
+	codeObjectsRefused   = "U109"
+	codePlanWarning      = "U110"
+	codeConversionBlocks = "U111"
 
 	codeRestarted  = "U201"
 	codeRollouts   = "U202"
@@ -44,6 +45,7 @@ const (
 	codeSampleRefused   = "U311"
 	codeSampleMissing   = "U312"
 	codeLostAtOnce      = "U313"
+	codeSampleUnknown   = "U314"
 
 	codeReadOutage  = "U401"
 	codeWriteOutage = "U402"
@@ -82,6 +84,9 @@ var Codes = []Code{
 	{codeObjectsRefused, finding.Error, "Objects that users have do not validate under the new CRD's schema, so OLM refuses to apply it.",
 		"do not tighten the schema of a released version; add a new version with conversion"},
 	{codePlanWarning, finding.Info, "OLM or the API server warned while installing.", ""},
+	{codeConversionBlocks, finding.Error, "The InstallPlan failed because OLM lists the existing objects before it writes a CRD, and conversion did not work: when OLM repeats " +
+		"a plan's steps, it meets the CRD it wrote before, whose webhook is not up yet.",
+		"let the new version come up within the minute that OLM gives a plan; see what keeps its CSV from that"},
 
 	{codeRestarted, finding.Warning, "A container of the operator ended and was started again during the upgrade.",
 		"let the manager wait for what it needs (certificates, API versions) instead of ending"},
@@ -114,7 +119,9 @@ var Codes = []Code{
 	{codeSampleMissing, finding.Info, "A kind has no sample, so nothing is proved of its objects.",
 		"add one to alm-examples, or give it with --sample"},
 	{codeLostAtOnce, finding.Error, "A field of an object is lost at the moment it is written.",
-		"let the schema have every field of the sample, and convert without loss"},
+		"convert without loss: what a version cannot say has to survive, for example in an annotation"},
+	{codeSampleUnknown, finding.Warning, "A sample has fields that the schema does not have. The API server drops them silently.",
+		"correct the sample, or add the fields to the schema"},
 
 	{codeReadOutage, finding.Warning, "For a while objects could not be read through a served version.",
 		"shorten the window: see its cause"},

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // content is what the users of an object say in it: all but apiVersion, kind, metadata and status.
@@ -126,49 +127,61 @@ func orRoot(at string) string {
 	return at
 }
 
-// unknown lists, sorted, the fields of object that its version's schema in d does not have and that the API server would
-// have dropped had the object been written in that version.
+// unknown lists, sorted, the fields of object that its version's schema in d does not have: what the API server drops when
+// the object is written in that version.
 func unknown(d *apiextensionsv1.CustomResourceDefinition, version string, object map[string]any) []string {
 	var fields []string
-	for _, v := range d.Spec.Versions {
-		if v.Name == version && v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
-			for _, k := range slices.Sorted(maps.Keys(content(object))) {
-				if property, ok := v.Schema.OpenAPIV3Schema.Properties[k]; ok {
-					unknownIn(k, &property, object[k], &fields)
-				} else if !preserves(v.Schema.OpenAPIV3Schema) {
-					fields = append(fields, k)
-				}
-			}
-		}
-	}
+	visitUnknown(schemaOf(d, version), content(object), func(at string, _ map[string]any, _ string) { fields = append(fields, at) })
 	return fields
 }
 
-func unknownIn(at string, schema *apiextensionsv1.JSONSchemaProps, value any, fields *[]string) {
-	switch x := value.(type) {
-	case map[string]any:
-		if preserves(schema) || schema.XEmbeddedResource {
-			return
-		}
-		for _, k := range slices.Sorted(maps.Keys(x)) {
-			if property, ok := schema.Properties[k]; ok {
-				unknownIn(join(at, k), &property, x[k], fields)
-			} else if schema.AdditionalProperties == nil {
-				*fields = append(*fields, join(at, k))
-			} else if schema.AdditionalProperties.Schema != nil {
-				unknownIn(join(at, k), schema.AdditionalProperties.Schema, x[k], fields)
-			}
-		}
-	case []any:
-		if schema.Items == nil || schema.Items.Schema == nil {
-			return
-		}
-		for i := range x {
-			unknownIn(at+"["+strconv.Itoa(i)+"]", schema.Items.Schema, x[i], fields)
-		}
-	}
+// prune returns a copy of object's content without the unknown fields.
+func prune(d *apiextensionsv1.CustomResourceDefinition, version string, object map[string]any) map[string]any {
+	pruned := runtime.DeepCopyJSON(content(object))
+	visitUnknown(schemaOf(d, version), pruned, func(_ string, parent map[string]any, key string) { delete(parent, key) })
+	return pruned
 }
 
-func preserves(schema *apiextensionsv1.JSONSchemaProps) bool {
-	return schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields
+// schemaOf returns the schema of version, or nil.
+func schemaOf(d *apiextensionsv1.CustomResourceDefinition, version string) *apiextensionsv1.JSONSchemaProps {
+	for _, v := range d.Spec.Versions {
+		if v.Name == version && v.Schema != nil {
+			return v.Schema.OpenAPIV3Schema
+		}
+	}
+	return nil
+}
+
+// visitUnknown calls found for each field of object that schema does not have, in order, with the map that holds it.
+func visitUnknown(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, found func(at string, parent map[string]any, key string)) {
+	if schema == nil {
+		return
+	}
+	var visit func(at string, schema *apiextensionsv1.JSONSchemaProps, value any)
+	visit = func(at string, schema *apiextensionsv1.JSONSchemaProps, value any) {
+		switch x := value.(type) {
+		case map[string]any:
+			keeps := schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields
+			for _, k := range slices.Sorted(maps.Keys(x)) {
+				property, known := schema.Properties[k]
+				switch {
+				case known:
+					visit(join(at, k), &property, x[k])
+				case schema.XEmbeddedResource && (k == "apiVersion" || k == "kind" || k == "metadata"):
+				case schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil:
+					visit(join(at, k), schema.AdditionalProperties.Schema, x[k])
+				case schema.AdditionalProperties == nil && !keeps:
+					found(join(at, k), x, k)
+				}
+			}
+		case []any:
+			if schema.Items == nil || schema.Items.Schema == nil {
+				return
+			}
+			for i := range x {
+				visit(at+"["+strconv.Itoa(i)+"]", schema.Items.Schema, x[i])
+			}
+		}
+	}
+	visit("", schema, object)
 }

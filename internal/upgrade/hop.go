@@ -64,8 +64,15 @@ func (w *walk) cross(ctx context.Context, from, to *release, hop *report.Hop) ([
 		hop.Seconds = seconds(found[len(found)-1].At.Sub(started))
 		w.options.Progress.Say("   %6.1fs  %s", hop.Seconds, stateStable)
 	}
+	simulatedBefore := w.simulated
 	if w.simulated, err = w.simulatedOf(ctx, from, to); err != nil {
 		return findings, err
+	}
+	if settled != nil && len(simulatedBefore) > 0 {
+		// Pods of the new version may not have come so far as to show that their images cannot be had either.
+		w.simulated = append(w.simulated, to.images()...)
+		slices.Sort(w.simulated)
+		w.simulated = slices.Compact(w.simulated)
 	}
 	hop.Simulated = w.simulated
 

@@ -210,6 +210,10 @@ func (w *walk) make(ctx context.Context, r *release, d *apiextensionsv1.CustomRe
 		manifest.SetNamespace(o.Namespace)
 		manifest.SetLabels(sample.GetLabels())
 		manifest.SetAnnotations(sample.GetAnnotations())
+		if fields := unknown(d, version, manifest.Object); len(fields) > 0 && n == 0 {
+			findings = append(findings, find(codeSampleUnknown, o.String(), "the sample of version %s has fields that the schema of %s does not have: %s",
+				version, r.Name, strings.Join(fields, ", ")))
+		}
 		o.Author = manifest.DeepCopy().Object
 		made, err := w.create(ctx, o, manifest)
 		if ctx.Err() != nil {
@@ -220,9 +224,19 @@ func (w *walk) make(ctx context.Context, r *release, d *apiextensionsv1.CustomRe
 		}
 		o.UID = made.GetUID()
 		w.objects = append(w.objects, o)
-		if places := lost(content(o.Author), content(made.Object)); len(places) > 0 && n == 0 {
+		known := prune(d, version, o.Author)
+		places := lost(known, content(made.Object))
+		if len(places) > 0 && n == 0 {
 			findings = append(findings, find(codeLostAtOnce, o.String(), "written as %s on %s, it comes back changed: %s", version, r.Name, strings.Join(places, "; ")))
 		}
+		if len(places) > 0 {
+			// Said once; from here on what counts is what came back.
+			known = content(made.Object)
+		}
+		for _, k := range []string{"apiVersion", "kind", "metadata"} {
+			known[k] = o.Author[k]
+		}
+		o.Author = known
 	}
 	return findings, nil
 }

@@ -124,8 +124,30 @@ func (w *walk) standing(ctx context.Context, r *release) (bool, error) {
 	return true, nil
 }
 
-// hopelessRestarts is after how many restarts a container that still waits to be started again is given up.
-const hopelessRestarts = 3
+// After how many restarts a container that still waits to be started again is given up, and after how many failures in
+// the same words a CSV is. OLM itself goes on for ever, or until the InstallPlan's minute is over.
+const (
+	hopelessRestarts = 3
+	hopelessFailures = 6
+)
+
+// failedAlike counts how often the CSV called name failed in timeline in the words in which it failed last.
+func failedAlike(timeline []event, name string) int {
+	n := 0
+	last := ""
+	for _, e := range slices.Backward(timeline) {
+		if e.Kind != kindCSV || e.Name != name || e.State != string(v1alpha1.CSVPhaseFailed) {
+			continue
+		}
+		if last == "" {
+			last = e.Reason
+		}
+		if e.Reason == last {
+			n++
+		}
+	}
+	return n
+}
 
 // hopeless returns the code of what keeps r from ever being installed, or "".
 func (w *walk) hopeless(ctx context.Context, r *release, timeline []event) (string, error) {
@@ -151,6 +173,9 @@ func (w *walk) hopeless(ctx context.Context, r *release, timeline []event) (stri
 	}
 	if csv.Status.Phase == v1alpha1.CSVPhaseSucceeded {
 		return "", nil
+	}
+	if failedAlike(timeline, r.Name) >= hopelessFailures {
+		return codeNotSucceeded, nil
 	}
 	var pods corev1.PodList
 	if err := w.watcher.List(ctx, &pods, client.InNamespace(w.namespace)); err != nil {
@@ -179,6 +204,8 @@ func planCode(plan *v1alpha1.InstallPlan) string {
 	switch {
 	case strings.Contains(said, "risk of data loss"):
 		return codeStoredRefused
+	case strings.Contains(said, "conversion webhook for"):
+		return codeConversionBlocks
 	case strings.Contains(said, "error validating existing CRs"):
 		return codeObjectsRefused
 	}

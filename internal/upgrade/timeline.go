@@ -88,7 +88,7 @@ func (n *definition) describe(d *definition) string {
 		changes = append(changes, fmt.Sprintf("the storage version went from %s to %s", d.Storage, n.Storage))
 	}
 	if len(changes) == 0 && d.Generation != n.Generation {
-		return "conversion and versions stayed as they were"
+		return "with the same versions and conversion; the API server starts serving the kind anew on any change"
 	}
 	return strings.Join(changes, " and ")
 }
@@ -160,27 +160,27 @@ func phases(found []milestone, published time.Time) []report.Phase {
 // seconds rounds d to milliseconds, which is finer than anything here is measured.
 func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
 
-// cause tells what happened on the cluster that bears on an outage of crd from start to end, given the first error's text:
-// how the outage began, and what ended it.
+// cause tells what happened on the cluster that bears on an outage of crd from start to end, given the definition before
+// timeline begins: how the outage began, and what ended it.
 func cause(timeline []event, before *definition, o outage, to string) string {
 	var began, ended string
 	for i, e := range timeline {
 		if e.At.After(o.End.Add(slack)) {
 			break
 		}
-		if e.Kind == kindCRD && e.Name == o.CRD && e.CRD != nil {
-			change := e.CRD.describe(before)
-			conversionChanged := before == nil || before.conversion() != e.CRD.conversion()
-			before = e.CRD
-			if change == "" || e.At.Before(o.Start.Add(-slack)) {
-				continue
-			}
-			said := fmt.Sprintf("%s %s", writer(timeline[:i+1], e, to), change)
-			if began == "" {
-				began = said
-			} else if conversionChanged {
-				ended = said
-			}
+		if e.Kind != kindCRD || e.Name != o.CRD || e.CRD == nil {
+			continue
+		}
+		change := e.CRD.describe(before)
+		conversionChanged := before == nil || before.conversion() != e.CRD.conversion()
+		before = e.CRD
+		said := fmt.Sprintf("%s %s", writer(timeline[:i+1], e, to), change)
+		switch {
+		case change == "" || e.At.Before(o.Start.Add(-lookBack)):
+		case began == "" || e.At.Before(o.Start):
+			began = said
+		case conversionChanged:
+			ended = said
 		}
 	}
 	for _, e := range timeline {
@@ -195,15 +195,19 @@ func cause(timeline []event, before *definition, o outage, to string) string {
 		}
 	}
 	switch {
-	case began == "" && ended == "":
-		return ""
-	case ended == "":
+	case o.Open:
 		return began
-	case began == "":
+	case began != "" && ended != "":
+		return began + "; it ended when " + ended
+	case ended != "":
 		return "it ended when " + ended
 	}
-	return began + "; it ended when " + ended
+	return began
 }
+
+// lookBack is how long before its first failed attempt a change may lie that an outage is put down to: the API server
+// takes a moment to act on a changed CRD.
+const lookBack = 2 * time.Second
 
 // slack is how far apart the moment in which something happens on the API server and the moment in which a watch tells of
 // it may lie.
