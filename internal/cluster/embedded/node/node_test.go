@@ -1,0 +1,310 @@
+//go:build linux
+
+package node
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+func TestExpand(t *testing.T) {
+	vars := map[string]string{"A": "1", "B": "$(A)"}
+	lookup := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
+	for in, want := range map[string]string{
+		"plain":         "plain",
+		"$(A)":          "1",
+		"x$(A)y$(B)":    "x1y$(A)",
+		"$$(A)":         "$(A)",
+		"$(UNKNOWN)":    "$(UNKNOWN)",
+		"$(A":           "$(A",
+		"$":             "$",
+		"100$ and $(A)": "100$ and 1",
+	} {
+		if got := expand(in, lookup); got != want {
+			t.Errorf("expand(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func testPod(t *testing.T) *pod {
+	t.Helper()
+	return &pod{
+		node: &Node{config: Config{APIHost: "10.244.0.1", APIPort: 6443, Network: &Network{prefix: netip.MustParsePrefix("10.244.0.0/16")}}},
+		dir:  t.TempDir(),
+		object: &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "p", Namespace: "n", UID: "u", Labels: map[string]string{"app": "a", "b": "c"},
+				Annotations: map[string]string{"olm.targetNamespaces": "one,two"},
+			},
+			Spec: corev1.PodSpec{NodeName: "embedded", ServiceAccountName: "sa"},
+		},
+		endpoint: &endpoint{address: netip.MustParseAddr("10.244.0.7")},
+		tokens:   map[string]token{},
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	c := &corev1.Container{
+		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}},
+		Env: []corev1.EnvVar{
+			{Name: "WATCH_NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['olm.targetNamespaces']"}}},
+			{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
+			{Name: "MEMORY", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory", Divisor: resource.MustParse("1Mi")}}},
+			{Name: "URL", Value: "http://$(IP):$(KUBERNETES_SERVICE_PORT)"},
+			{Name: "HOME", Value: "/data"},
+		},
+	}
+	env, err := testPod(t).environment(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"HOME=/data", "HOSTNAME=p", "IP=10.244.0.7", "KUBERNETES_SERVICE_HOST=10.244.0.1", "KUBERNETES_SERVICE_PORT=6443", "MEMORY=64",
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "SSL_CERT_DIR=/etc/ssl/certs", "URL=http://10.244.0.7:6443", "WATCH_NAMESPACE=one,two",
+	}
+	if diff := cmp.Diff(want, env); diff != "" {
+		t.Error(diff)
+	}
+	c.Env = []corev1.EnvVar{{Name: "X", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nothing"}}}}
+	if _, err := testPod(t).environment(context.Background(), c); err == nil || !strings.Contains(err.Error(), "X: there is no field spec.nothing") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWriteFiles(t *testing.T) {
+	dir := t.TempDir()
+	read := func() map[string]string {
+		got := map[string]string{}
+		for _, name := range []string{"tls.crt", "sub/key", "gone"} {
+			if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+				got[name] = string(data)
+			}
+		}
+		return got
+	}
+	versions := func() string {
+		link, err := os.Readlink(filepath.Join(dir, dataLink))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return link
+	}
+	if err := writeFiles(dir, map[string]file{"tls.crt": {[]byte("1"), 0o644}, "gone": {[]byte("x"), 0o600}}); err != nil {
+		t.Fatal(err)
+	}
+	first := versions()
+	if err := writeFiles(dir, map[string]file{"tls.crt": {[]byte("1"), 0o644}, "gone": {[]byte("x"), 0o600}}); err != nil {
+		t.Fatal(err)
+	}
+	if versions() != first {
+		t.Error("the same content was written again")
+	}
+	if err := writeFiles(dir, map[string]file{"tls.crt": {[]byte("2"), 0o644}, "sub/key": {[]byte("k"), 0o644}}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"tls.crt": "2", "sub/key": "k"}, read()); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := os.Stat(filepath.Join(dir, first)); err == nil {
+		t.Error("the former version is still there")
+	}
+	for _, path := range []string{"../x", "/x", "..data"} {
+		if err := writeFiles(dir, map[string]file{path: {}}); err == nil {
+			t.Errorf("a file at %q was accepted", path)
+		}
+	}
+}
+
+func TestRunLog(t *testing.T) {
+	l := newRunLog()
+	fmt.Fprint(l, "one\ntw")
+	fmt.Fprint(l, "o\nthree")
+	_ = l.Close()
+	for _, c := range []struct {
+		options logOptions
+		want    string
+	}{
+		{logOptions{}, "one\ntwo\nthree\n"},
+		{logOptions{tail: 2}, "two\nthree\n"},
+		{logOptions{tail: 9, follow: true}, "one\ntwo\nthree\n"},
+		{logOptions{since: time.Now().Add(time.Hour)}, ""},
+	} {
+		var out bytes.Buffer
+		if err := l.copy(context.Background(), &out, c.options); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != c.want {
+			t.Errorf("%+v: %q, want %q", c.options, out.String(), c.want)
+		}
+	}
+}
+
+func TestRunLogIsBounded(t *testing.T) {
+	l := newRunLog()
+	line := strings.Repeat("x", 1023) + "\n"
+	for range 2 * maxLog / len(line) {
+		fmt.Fprint(l, line)
+	}
+	if l.size > maxLog {
+		t.Errorf("%d bytes are kept, more than %d", l.size, maxLog)
+	}
+	fmt.Fprint(l, strings.Repeat("y", maxLine+10)+"\n")
+	var out bytes.Buffer
+	if err := l.copy(context.Background(), &out, logOptions{tail: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(out.String(), "y"); got != maxLine+10 {
+		t.Errorf("%d of a long line's %d characters are left", got, maxLine+10)
+	}
+}
+
+func TestAddressesAreNotReusedSoon(t *testing.T) {
+	prefix := netip.MustParsePrefix("10.0.0.0/29")
+	n := &Network{prefix: prefix, last: prefix.Addr().Next(), used: map[netip.Addr]bool{}}
+	seen := []string{}
+	for range 5 {
+		a, err := n.allocate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = append(seen, a.String())
+		if len(seen) == 1 {
+			n.release(a)
+		}
+	}
+	if diff := cmp.Diff([]string{"10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6"}, seen); diff != "" {
+		t.Error(diff)
+	}
+	if a, err := n.allocate(); err != nil || a.String() != "10.0.0.2" {
+		t.Errorf("got %v %v, want the address that was given back", a, err)
+	}
+	if _, err := n.allocate(); err == nil {
+		t.Error("an address was made up")
+	}
+}
+
+func probeOf(t *testing.T, server *httptest.Server, scheme corev1.URIScheme) (*corev1.Probe, string) {
+	t.Helper()
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt(port), Scheme: scheme}}}, u.Hostname()
+}
+
+func TestCheck(t *testing.T) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" {
+			http.Error(w, "not ready", http.StatusServiceUnavailable)
+		}
+	})
+	plain, secure := httptest.NewServer(handler), httptest.NewUnstartedServer(handler)
+	secure.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	secure.StartTLS()
+	defer plain.Close()
+	defer secure.Close()
+	c := &corev1.Container{Ports: []corev1.ContainerPort{{Name: "health", ContainerPort: 1}}}
+
+	probe, host := probeOf(t, plain, corev1.URISchemeHTTP)
+	if err := check(context.Background(), probe, host, c, nil); err != nil {
+		t.Error(err)
+	}
+	probe.HTTPGet.Path = "/other"
+	if err := check(context.Background(), probe, host, c, nil); err == nil || !strings.Contains(err.Error(), "503: not ready") {
+		t.Errorf("got %v", err)
+	}
+	probe, host = probeOf(t, secure, corev1.URISchemeHTTPS)
+	if err := check(context.Background(), probe, host, c, nil); err != nil {
+		t.Error(err)
+	}
+	tcp := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: probe.HTTPGet.Port}}}
+	if err := check(context.Background(), tcp, host, c, nil); err != nil {
+		t.Error(err)
+	}
+	tcp.TCPSocket.Port = intstr.FromString("unknown")
+	if err := check(context.Background(), tcp, host, c, nil); err == nil {
+		t.Error("a port of an unknown name was found")
+	}
+}
+
+func TestSnapshotPhases(t *testing.T) {
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	ended := func(code int32) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}
+	}
+	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
+	for _, c := range []struct {
+		name       string
+		init, main corev1.ContainerState
+		ready      bool
+		phase      corev1.PodPhase
+		podReady   corev1.ConditionStatus
+	}{
+		{"creating", waiting, waiting, false, corev1.PodPending, corev1.ConditionFalse},
+		{"initialising", running, waiting, false, corev1.PodPending, corev1.ConditionFalse},
+		{"running", ended(0), running, false, corev1.PodRunning, corev1.ConditionFalse},
+		{"ready", ended(0), running, true, corev1.PodRunning, corev1.ConditionTrue},
+		{"succeeded", ended(0), ended(0), false, corev1.PodSucceeded, corev1.ConditionFalse},
+		{"failed", ended(0), ended(1), false, corev1.PodFailed, corev1.ConditionFalse},
+		{"failed to initialise", ended(1), waiting, false, corev1.PodFailed, corev1.ConditionFalse},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := testPod(t)
+			p.object.Spec.RestartPolicy = corev1.RestartPolicyNever
+			p.object.Spec.InitContainers = []corev1.Container{{Name: "init"}}
+			p.object.Spec.Containers = []corev1.Container{{Name: "main"}}
+			p.status = corev1.PodStatus{Phase: corev1.PodPending, PodIP: "10.244.0.7"}
+			p.containers = map[string]*container{
+				"init": {pod: p, spec: &p.object.Spec.InitContainers[0], state: c.init},
+				"main": {pod: p, spec: &p.object.Spec.Containers[0], state: c.main, ready: c.ready},
+			}
+			s := p.snapshot().Status
+			if s.Phase != c.phase {
+				t.Errorf("phase %s, want %s", s.Phase, c.phase)
+			}
+			for _, condition := range s.Conditions {
+				if condition.Type == corev1.PodReady && condition.Status != c.podReady {
+					t.Errorf("ready is %s, want %s", condition.Status, c.podReady)
+				}
+			}
+		})
+	}
+}
+
+func TestGrace(t *testing.T) {
+	p := &corev1.Pod{}
+	if got := graceOf(p); got != 30*time.Second {
+		t.Errorf("default %s", got)
+	}
+	p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](7)
+	if got := graceOf(p); got != 7*time.Second {
+		t.Errorf("the pod's %s", got)
+	}
+	p.DeletionGracePeriodSeconds = ptr.To[int64](0)
+	if got := graceOf(p); got != 0 {
+		t.Errorf("the deletion's %s", got)
+	}
+}
