@@ -253,7 +253,7 @@ func resolve(s string) (string, error) {
 	if s[0] == '.' {
 		digits = s
 	}
-	if integer, ok := new(big.Int).SetString(digits, 0); ok {
+	if integer, ok := new(big.Int).SetString(digits, 0); ok && (integer.IsInt64() || integer.IsUint64() || numberJSON.MatchString(strings.TrimPrefix(digits, "+"))) {
 		return integer.String(), nil
 	}
 	if numberYAML.MatchString(digits) {
