@@ -1,0 +1,185 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/kustomize/kyaml/resid"
+)
+
+// releases is each release with the folder of its configuration.
+func releases(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{"v0.5.0": "config"}
+	folders, err := filepath.Glob("releases/v*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range folders {
+		out[filepath.Base(folder)] = filepath.Join(folder, "config")
+	}
+	if len(out) != 7 {
+		t.Fatalf("%d releases", len(out))
+	}
+	return out
+}
+
+func build(t *testing.T, folder string) resmap.ResMap {
+	t.Helper()
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resources
+}
+
+// What a release says about the API's versions: served, stored (!) and deprecated (~), in the order of the file.
+func TestVersionsByRelease(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{
+		"v0.1.0":      "v1alpha1!",
+		"v0.2.0":      "v1alpha1! v1beta1",
+		"v0.3.0":      "v1! v1alpha1 v1beta1",
+		"v0.3.1":      "v1! v1alpha1 v1beta1",
+		"v0.4.0":      "v1! v1alpha1~ v1beta1",
+		"v0.5.0":      "v1! (v1alpha1~) v1beta1",
+		"v0.6.0-rc.1": "v1! v1beta1",
+	}
+	for release, folder := range releases(t) {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			resources := build(t, filepath.Join(folder, "manifests"))
+			crd := one(t, resources, "CustomResourceDefinition", "memcacheds.cache.example.com")
+			var got []string
+			for _, v := range slice(crd, "spec", "versions") {
+				version := v.(map[string]any)
+				name := version["name"].(string)
+				if version["storage"] == true {
+					name += "!"
+				}
+				if version["deprecated"] == true {
+					name += "~"
+				}
+				if version["served"] != true {
+					name = "(" + name + ")"
+				}
+				got = append(got, name)
+			}
+			if diff := cmp.Diff(want[release], strings.Join(got, " ")); diff != "" {
+				t.Error(diff)
+			}
+			service := value(crd, "spec", "conversion", "webhook", "clientConfig", "service")
+			if release == "v0.1.0" {
+				if service != nil {
+					t.Error("converts with one version")
+				}
+			} else if diff := cmp.Diff(map[string]any{"name": "memcached-operator-webhook-service", "namespace": "memcached-operator-system", "path": "/convert"}, service); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The parts that an upgrade relies on are the same in all releases.
+func TestManagerDeployment(t *testing.T) {
+	t.Parallel()
+	for release, folder := range releases(t) {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			resources := build(t, filepath.Join(folder, "manifests"))
+			deployment := one(t, resources, "Deployment", "memcached-operator-controller-manager")
+			pod := value(deployment, "spec", "template", "spec").(map[string]any)
+			container := slice(pod, "containers")[0].(map[string]any)
+			if diff := cmp.Diff("ghcr.io/olmkit/memcached-operator:"+release, container["image"]); diff != "" {
+				t.Error(diff)
+			}
+			if pod["serviceAccountName"] != "memcached-operator-controller-manager" || pod["volumes"] != nil {
+				t.Errorf("account %v, volumes %v", pod["serviceAccountName"], pod["volumes"])
+			}
+			for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+				for _, r := range resources.Resources() {
+					if r.GetKind() != kind {
+						continue
+					}
+					configuration, err := r.Map()
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, hook := range slice(configuration, "webhooks") {
+						service := value(hook, "clientConfig", "service").(map[string]any)
+						if service["name"] != "memcached-operator-webhook-service" || service["namespace"] != "memcached-operator-system" {
+							t.Errorf("%s calls %v", r.CurId(), service)
+						}
+					}
+				}
+			}
+			// A sample for each served version, unprefixed, for the bundle's examples.
+			samples := 0
+			for _, r := range resources.Resources() {
+				if r.GetKind() == "Memcached" {
+					samples++
+					if !strings.HasPrefix(r.GetName(), "memcached-v1") {
+						t.Errorf("sample %s", r.CurId())
+					}
+				}
+			}
+			owned := slice(one(t, resources, "ClusterServiceVersion", "memcached-operator.v0.0.0"), "spec", "customresourcedefinitions", "owned")
+			if samples == 0 || samples != len(owned) {
+				t.Errorf("%d samples for %d owned versions", samples, len(owned))
+			}
+		})
+	}
+}
+
+// Without OLM the certificate comes from a secret.
+func TestDeploymentWithoutOLM(t *testing.T) {
+	t.Parallel()
+	deployment := one(t, build(t, "config/default"), "Deployment", "memcached-operator-controller-manager")
+	if volumes := slice(deployment, "spec", "template", "spec", "volumes"); len(volumes) != 1 {
+		t.Errorf("volumes %v", volumes)
+	}
+}
+
+// The current release's version is said in its code and in its configuration.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	code, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(code), `Version:     "0.5.0"`) {
+		t.Error("main.go is of another release than config/manager")
+	}
+}
+
+func one(t *testing.T, resources resmap.ResMap, kind, name string) map[string]any {
+	t.Helper()
+	found := resources.GetMatchingResourcesByAnyId(func(id resid.ResId) bool { return id.Kind == kind && id.Name == name })
+	if len(found) != 1 {
+		t.Fatalf("%d of %s %s", len(found), kind, name)
+	}
+	object, err := found[0].Map()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func value(object any, path ...string) any {
+	for _, key := range path {
+		fields, _ := object.(map[string]any)
+		object = fields[key]
+	}
+	return object
+}
+
+func slice(object any, path ...string) []any {
+	out, _ := value(object, path...).([]any)
+	return out
+}
