@@ -61,6 +61,7 @@ const (
 	codeUninstall      = "U603"
 
 	codeNotProvable = "U901"
+	codeSlow        = "U902"
 )
 
 // Codes lists every code of the family U, in order.
@@ -147,6 +148,8 @@ var Codes = []Code{
 
 	{codeNotProvable, finding.Info, "This cannot be proved here, because pods were simulated whose images could not be had.",
 		"give the program with --image REF=BINARY"},
+	{codeSlow, finding.Info, "The cluster as a whole answered slowly, so that outages are measured less exactly than to the tenth of a second.",
+		"give the walk more of the machine"},
 }
 
 // find returns the finding of code about object, with the code's severity and cure.

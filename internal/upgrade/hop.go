@@ -55,7 +55,7 @@ func (w *walk) cross(ctx context.Context, from, to *release, hop *report.Hop) ([
 		}
 		w.watcher.mark(stateStable)
 	}
-	attempts := observer.stop()
+	attempts, slow := fair(observer.stop())
 	timeline := w.watcher.since(started)
 	found := milestones(timeline, started, from.Name, to.Name)
 	hop.Phases = phases(found, started)
@@ -78,6 +78,9 @@ func (w *walk) cross(ctx context.Context, from, to *release, hop *report.Hop) ([
 
 	if settled != nil {
 		findings = append(findings, w.explain(ctx, to, started, settled))
+	}
+	if slow > 0 {
+		findings = append(findings, find(codeSlow, "", "the API server took a second and more for any answer during %.1fs of the upgrade", slow.Seconds()))
 	}
 	outages, seen := w.judgeAttempts(attempts, timeline, before, from, to)
 	hop.Outages = outages

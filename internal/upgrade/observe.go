@@ -10,17 +10,23 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 )
 
 // probe is one thing that an observer does over and over.
 type probe struct {
-	Object    *object
+	Object    *object // nil for the control: a read that no upgrade touches
 	Version   string
 	Operation string
 	List      bool // read all objects of the kind in the object's namespace at once, as informers do
 }
+
+// control is the operation of the control probe.
+const control = "control"
+
+var controlResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
 // observer reads and writes objects all the time and notes how each attempt went.
 type observer struct {
@@ -45,7 +51,7 @@ func observe(ctx context.Context, client dynamic.Interface, probes []probe) *obs
 	ctx, cancel := context.WithCancel(ctx)
 	o := &observer{cancel: cancel, last: map[probe]attempt{}}
 	every := max(pace, time.Duration(len(probes))*time.Second/rate)
-	for _, p := range probes {
+	for _, p := range append(probes, probe{Operation: control}) {
 		o.done.Go(func() { o.run(ctx, client, p, every) })
 	}
 	return o
@@ -64,7 +70,7 @@ func (o *observer) failing(isServed func(crd, version string) bool) []string {
 	defer o.mu.Unlock()
 	var names []string
 	for p, a := range o.last {
-		if a.Err != "" && isServed(a.CRD, a.Version) {
+		if a.Err != "" && p.Object != nil && isServed(a.CRD, a.Version) {
 			names = append(names, fmt.Sprintf("%s of %s as %s: %s", p.Operation, a.Object, p.Version, a.Err))
 		}
 	}
@@ -75,7 +81,10 @@ func (o *observer) failing(isServed func(crd, version string) bool) []string {
 func (o *observer) run(ctx context.Context, client dynamic.Interface, p probe, every time.Duration) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	n := p.Object.acked.Load()
+	var n int64
+	if p.Object != nil {
+		n = p.Object.acked.Load()
+	}
 	for ctx.Err() == nil {
 		n++
 		a := p.try(ctx, client, n)
@@ -96,6 +105,14 @@ func (o *observer) run(ctx context.Context, client dynamic.Interface, p probe, e
 func (p probe) try(ctx context.Context, client dynamic.Interface, n int64) attempt {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	if p.Operation == control {
+		a := attempt{Start: time.Now(), Operation: control}
+		_, err := client.Resource(controlResource).Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
+		if a.End = time.Now(); err != nil {
+			a.Err = err.Error()
+		}
+		return a
+	}
 	a := attempt{Start: time.Now(), CRD: p.Object.CRD, Version: p.Version, Operation: p.Operation, Object: p.Object.String()}
 	target := p.Object.at(client, p.Version)
 	var wrong []string

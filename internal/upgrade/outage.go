@@ -22,6 +22,34 @@ const (
 	write = "write"
 )
 
+// sluggish is how long the control's answer may take before the cluster itself counts as too slow to judge by.
+const sluggish = time.Second
+
+// fair drops the attempts that ran out of time while the control did too, or nearly: they say something about the
+// machine and nothing about the upgrade. It drops the control's attempts as well, and says for how long the cluster was
+// that slow.
+func fair(attempts []attempt) ([]attempt, time.Duration) {
+	var slow []attempt
+	var total time.Duration
+	for _, a := range attempts {
+		if a.Operation == control && (a.Err != "" || a.End.Sub(a.Start) >= sluggish) {
+			slow = append(slow, a)
+			total += a.End.Sub(a.Start)
+		}
+	}
+	var kept []attempt
+	for _, a := range attempts {
+		outOfTime := a.Err != "" && a.End.Sub(a.Start) >= sluggish
+		if a.Operation == control || outOfTime && slices.ContainsFunc(slow, func(s attempt) bool {
+			return !s.End.Before(a.Start) && !a.End.Before(s.Start)
+		}) {
+			continue
+		}
+		kept = append(kept, a)
+	}
+	return kept, total
+}
+
 // outage is a stretch of time in which every attempt of one operation on one version failed.
 type outage struct {
 	CRD, Version, Operation string

@@ -1,0 +1,226 @@
+package upgrade
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+var zero = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func at(seconds float64) time.Time { return zero.Add(time.Duration(seconds * float64(time.Second))) }
+
+// tries lays out attempts of 0.1 s, one after another: '.' succeeds, 'x' fails, '?' answers wrongly.
+func tries(pattern string) []attempt {
+	var list []attempt
+	for i, c := range pattern {
+		a := attempt{Start: at(float64(i) / 10), End: at(float64(i+1) / 10), CRD: "things.example.com", Version: "v1", Operation: read, Object: "Thing/a"}
+		switch c {
+		case 'x':
+			a.Err = "refused"
+		case '?':
+			a.Wrong = "spec.size was 3 and is gone"
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+func TestOutages(t *testing.T) {
+	always := func(time.Time) bool { return true }
+	until := func(s float64) func(time.Time) bool { return func(t time.Time) bool { return t.Before(at(s)) } }
+	from := func(s float64) func(time.Time) bool { return func(t time.Time) bool { return !t.Before(at(s)) } }
+	o := func(start, end float64, errors int, open bool) outage {
+		return outage{CRD: "things.example.com", Version: "v1", Operation: read, Start: at(start), End: at(end), Errors: errors, First: "refused", Open: open}
+	}
+	for _, test := range []struct {
+		name   string
+		tries  string
+		served func(time.Time) bool
+		want   []outage
+	}{
+		{"none", ".....", always, nil},
+		{"no attempts", "", always, nil},
+		{"from the last success to the end of the first success after", "..xx..", always, []outage{o(0.2, 0.5, 2, false)}},
+		{"two", ".x.xx.", always, []outage{o(0.1, 0.3, 1, false), o(0.3, 0.6, 2, false)}},
+		{"does not end", "..xx", always, []outage{o(0.2, 0.4, 2, true)}},
+		{"never worked", "xxx", always, []outage{o(0, 0.3, 3, true)}},
+		{"a version that is taken away is not missed", "..xxx", until(0.2), nil},
+		{"an outage ends with its version", ".xxxx", until(0.3), []outage{o(0.1, 0.3, 2, false)}},
+		{"a new version is missed from when it is served", "xxxx.", from(0.2), []outage{o(0.2, 0.5, 2, false)}},
+		{"a wrong answer is an answer", ".??.", always, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := outages(tries(test.tries), test.served)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWindows(t *testing.T) {
+	w := func(start, end float64, count int) window {
+		return window{CRD: "things.example.com", Version: "v1", Operation: read, Start: at(start), End: at(end), Count: count, First: "spec.size was 3 and is gone"}
+	}
+	for _, test := range []struct {
+		name, tries string
+		want        []window
+	}{
+		{"none", "..x.", nil},
+		{"ends with the first right answer", ".??.", []window{w(0.1, 0.4, 2)}},
+		{"a refusal says nothing", ".?x?.", []window{w(0.1, 0.5, 2)}},
+		{"does not end", ".??", []window{w(0.1, 0.3, 2)}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, windows(tries(test.tries))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestMerge(t *testing.T) {
+	o := func(version, operation string, start, end float64) outage {
+		return outage{CRD: "c", Version: version, Operation: operation, Start: at(start), End: at(end), Errors: 1, First: "refused"}
+	}
+	got := merge([]outage{o("v1", read, 2, 4), o("v1", read, 1, 3), o("v1", write, 1, 3), o("v2", read, 1, 3), o("v1", read, 6, 7)})
+	united := o("v1", read, 1, 4)
+	united.Errors = 2
+	want := []outage{united, o("v1", write, 1, 3), o("v2", read, 1, 3), o("v1", read, 6, 7)}
+	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b outage) bool {
+		return a.Version+a.Operation+a.Start.String() < b.Version+b.Operation+b.Start.String()
+	})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSeriesKeepsObjectsApart(t *testing.T) {
+	attempts := []attempt{
+		{Object: "b", Start: at(1)}, {Object: "a", Start: at(3)}, {Object: "a", Start: at(2)}, {Object: "a", Version: "v2", Start: at(0)},
+	}
+	var got []string
+	for _, list := range series(attempts) {
+		s := list[0].Version + list[0].Object
+		for _, a := range list {
+			s += a.Start.Format(" 05")
+		}
+		got = append(got, s)
+	}
+	if diff := cmp.Diff([]string{"a 02 03", "b 01", "v2a 00"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestServedAt(t *testing.T) {
+	timeline := []event{
+		{At: at(10), Kind: kindCRD, Name: "c", CRD: &definition{Served: []string{"v1", "v2"}}},
+		{At: at(15), Kind: kindCRD, Name: "other", CRD: &definition{Served: []string{"v1"}}},
+		{At: at(20), Kind: kindCRD, Name: "c", CRD: &definition{Served: []string{"v2"}}},
+	}
+	v1 := servedAt(timeline, "c", "v1", []string{"v1"})
+	v2 := servedAt(timeline, "c", "v2", []string{"v1"})
+	for _, test := range []struct {
+		second float64
+		v1, v2 bool
+	}{{0, true, false}, {10.2, true, false}, {10.6, true, true}, {19.4, true, true}, {19.6, false, true}, {30, false, true}} {
+		if got := v1(at(test.second)); got != test.v1 {
+			t.Errorf("v1 served at %g: %t", test.second, got)
+		}
+		if got := v2(at(test.second)); got != test.v2 {
+			t.Errorf("v2 served at %g: %t", test.second, got)
+		}
+	}
+}
+
+func TestFairDropsWhatTheMachineIsToBlameFor(t *testing.T) {
+	try := func(operation, err string, start, end float64) attempt {
+		return attempt{Operation: operation, Err: err, Start: at(start), End: at(end)}
+	}
+	got, slow := fair([]attempt{
+		try(control, "", 0, 0.1),
+		try(read, "refused", 0, 0.1),
+		try(read, "deadline", 0.2, 2.2),
+		try(control, "", 3, 4.5),
+		try(read, "deadline", 3.2, 5.2),
+		try(read, "refused", 3.2, 3.3),
+		try(read, "", 3.2, 5.2),
+	})
+	want := []attempt{
+		try(read, "refused", 0, 0.1), try(read, "deadline", 0.2, 2.2), try(read, "refused", 3.2, 3.3), try(read, "", 3.2, 5.2),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if slow != 1500*time.Millisecond {
+		t.Errorf("slow for %s", slow)
+	}
+}
+
+func TestMilestones(t *testing.T) {
+	csv := func(s float64, name, phase string) event { return event{At: at(s), Kind: kindCSV, Name: name, State: phase} }
+	timeline := []event{
+		csv(-5, "a.v2", "Succeeded"), // of an earlier hop
+		{At: at(0.2), Kind: kindCatalog, State: "connecting"},
+		{At: at(0.4), Kind: kindCatalog, State: stateReady},
+		{At: at(1), Kind: kindPlan, For: "a.v2"},
+		{At: at(1.2), Kind: kindPlan, For: "a.v2", State: "Installing"},
+		csv(1.5, "a.v2", ""),
+		{At: at(1.8), Kind: kindCRD, Name: "c", CRD: &definition{}},
+		csv(2, "a.v1", "Replacing"),
+		{At: at(2.5), Kind: kindCRD, Name: "c", CRD: &definition{}},
+		csv(3, "a.v2", "InstallReady"),
+		csv(4, "a.v2", "Installing"),
+		csv(5, "a.v2", "Succeeded"),
+		csv(6, "a.v2", "Failed"),
+		csv(7, "a.v2", "Succeeded"),
+		csv(8, "a.v1", stateGone),
+		{At: at(9), Kind: kindPlan, For: "a.v2", State: "Complete"},
+		{At: at(11), Kind: kindWalk, State: stateStable},
+	}
+	var got []string
+	for _, p := range phases(milestones(timeline, zero, "a.v1", "a.v2"), zero) {
+		got = append(got, strings.TrimRight(strings.TrimRight(at(p.Seconds).Format("5.000 "), " 0"), ".")+" "+p.Name)
+	}
+	want := []string{
+		"0.4 catalog noticed", "0.6 install plan created", "0.5 CSV created", "0.3 CRDs written", "1.2 requirements met", "1 installing",
+		"3 succeeded", "1 old CSV gone", "1 install plan complete", "2 stable",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCause(t *testing.T) {
+	none := &definition{Generation: 1, Served: []string{"v1"}, Storage: "v1", Conversion: "None"}
+	bare := &definition{Generation: 2, Served: []string{"v1"}, Storage: "v1", Conversion: "system/hook/convert"}
+	whole := &definition{Generation: 3, Served: []string{"v1"}, Storage: "v1", Conversion: "ns/hook/convert", CA: "abcd"}
+	plan := event{At: at(1), Kind: kindPlan, For: "a.v2"}
+	wrote := func(s float64, d *definition) event { return event{At: at(s), Kind: kindCRD, Name: "c", State: "written", CRD: d} }
+	pod := func(s float64, state string) event { return event{At: at(s), Kind: kindPod, Name: "p", State: state} }
+	for _, test := range []struct {
+		name     string
+		timeline []event
+		open     bool
+		want     string
+	}{
+		{"nothing known", []event{plan}, false, ""},
+		{"the CRD lost its CA and got it back", []event{plan, wrote(4.9, bare), wrote(8, whole)}, false,
+			"OLM's catalog operator wrote the CRD as the bundle has it: conversion went from None to webhook system/hook/convert without a CA; " +
+				"it ended when OLM's operator repaired the CRD: conversion went from webhook system/hook/convert without a CA to webhook ns/hook/convert with CA abcd"},
+		{"the pod was away", []event{plan, pod(5, stateUnready), pod(7.9, stateReady)}, false, "pod p is not ready; it ended when pod p became ready"},
+		{"it has not ended", []event{plan, wrote(4.9, bare), pod(7.9, stateReady)}, true,
+			"OLM's catalog operator wrote the CRD as the bundle has it: conversion went from None to webhook system/hook/convert without a CA"},
+		{"too long ago", []event{plan, wrote(2, bare)}, false, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := cause(test.timeline, none, outage{CRD: "c", Start: at(5), End: at(8), Open: test.open}, "a.v2")
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
