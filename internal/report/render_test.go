@@ -1,0 +1,132 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func validation() *Report {
+	at := func(line int) *finding.Location { return &finding.Location{File: "catalog.yaml", Line: line, Column: 3} }
+	return &Report{
+		APIVersion: APIVersion, Kind: KindValidate, Result: Failed, Checks: []string{"AAA001", "AAA002", "AAA003"},
+		Findings: []finding.Finding{
+			{Code: "FBC001", Severity: finding.Error, Location: &finding.Location{File: "x.yaml"}, Message: "no YAML"},
+			{Code: "AAA002", Severity: finding.Info, Subject: finding.Subject{Package: "p", Channel: "c"}, Location: at(1), Message: "a note"},
+			{Code: "AAA001", Severity: finding.Error, Subject: finding.Subject{Package: "p", Channel: "c", From: "p.v1", To: "p.v2"}, Location: at(2), Message: "first <&>", Cause: "why\nin two lines", Cure: "what to do", References: []string{"https://example.com"}},
+			{Code: "AAA001", Severity: finding.Error, Subject: finding.Subject{Package: "p", From: "p.v3", Object: "Deployment/x"}, Location: at(9), Message: "second", Cause: "why\nin two lines", Cure: "what to do", References: []string{"https://example.com"}},
+		},
+	}
+}
+
+func upgrade() *Report {
+	return &Report{
+		APIVersion: APIVersion, Kind: KindUpgrade, Result: Failed, Seconds: 12.34,
+		Hops: []Hop{
+			{
+				Package: "p", Channel: "c", From: "p.v1", To: "p.v2", Edge: "replaces", Effective: true, Result: Passed, Seconds: 3.2,
+				Phases:  []Phase{{"install", 1.2}, {"upgrade", 2}},
+				Outages: []Outage{{Version: "v1", Operation: "write", Seconds: 0.7, Errors: 1, First: "connection refused", Start: time.Unix(0, 0).UTC(), Cause: "OLM"}},
+			},
+			{
+				Package: "p", Channel: "c", From: "p.v2", To: "p.v3", Edge: "skips", Effective: true, Result: Failed, Simulated: []string{"registry.example.com/p"},
+				Findings: []finding.Finding{{Code: "UPG001", Severity: finding.Error, Message: "lost", Cause: "conversion", Cure: "keep the field"}, {Code: "UPG002", Severity: finding.Warning, Message: "slow"}},
+			},
+			{Package: "p", Channel: "c", From: "p.v3", To: "p.v4", Edge: "skipRange", Effective: true, Result: Skipped},
+		},
+		LeftOut: []Hop{{Package: "p", Channel: "c", From: "p.v0", To: "p.v1", Edge: "replaces", Effective: true}},
+		Cluster: &Cluster{Kind: "embedded", Kubernetes: "v1.36.3", OLM: "v0.46.0", NotProven: []string{"Real nodes."}},
+	}
+}
+
+func TestWrite(t *testing.T) {
+	for name, r := range map[string]*Report{
+		"validate": validation(),
+		"upgrade":  upgrade(),
+		"passed":   {APIVersion: APIVersion, Kind: KindValidate, Result: Passed, Checks: []string{"AAA001"}},
+	} {
+		for _, format := range Formats {
+			t.Run(name+"/"+format, func(t *testing.T) {
+				var b bytes.Buffer
+				if err := Write(&b, format, r, false); err != nil {
+					t.Fatal(err)
+				}
+				file := filepath.Join("testdata", name+"."+map[string]string{"text": "txt", "json": "json", "junit": "xml"}[format])
+				if *update {
+					if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(string(want), b.String()); diff != "" {
+					t.Errorf("(-want +got; write it anew with -update)\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// TestJSON: what scripts rely on is there even when there is nothing to say.
+func TestJSON(t *testing.T) {
+	var b bytes.Buffer
+	if err := JSON(&b, &Report{APIVersion: APIVersion, Kind: KindValidate, Result: Passed, Cluster: &Cluster{}}); err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := got["findings"].([]any); !ok {
+		t.Errorf("findings: %v", got["findings"])
+	}
+	if _, ok := got["cluster"].(map[string]any)["notProven"].([]any); !ok {
+		t.Errorf("cluster: %v", got["cluster"])
+	}
+}
+
+func TestColour(t *testing.T) {
+	var plain, coloured bytes.Buffer
+	if err := Text(&plain, upgrade(), false); err != nil {
+		t.Fatal(err)
+	}
+	if err := Text(&coloured, upgrade(), true); err != nil {
+		t.Fatal(err)
+	}
+	stripped := coloured.String()
+	for _, sequence := range []string{bold, dim, red, green, yellow, blue, reset} {
+		stripped = strings.ReplaceAll(stripped, sequence, "")
+	}
+	if diff := cmp.Diff(plain.String(), stripped); diff != "" {
+		t.Errorf("colour changes the text: %s", diff)
+	}
+}
+
+// TestJUnitCounts: the sums that CI servers show are those of the cases.
+func TestJUnitCounts(t *testing.T) {
+	var b bytes.Buffer
+	if err := JUnit(&b, upgrade()); err != nil {
+		t.Fatal(err)
+	}
+	var got junitSuites
+	if err := xml.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Tests != 3 || got.Failures != 1 || got.Skipped != 1 {
+		t.Errorf("tests %d, failures %d, skipped %d", got.Tests, got.Failures, got.Skipped)
+	}
+}
