@@ -12,11 +12,11 @@ import (
 type Severity string
 
 const (
-	// Error: OLM or the API server will refuse or lose something.
+	// Error means that OLM or the API server will refuse or lose something.
 	Error Severity = "error"
-	// Warning: users are likely to be harmed.
+	// Warning means that users are likely to be harmed.
 	Warning Severity = "warning"
-	// Info: worth knowing.
+	// Info is worth knowing.
 	Info Severity = "info"
 )
 

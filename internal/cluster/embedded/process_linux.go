@@ -15,7 +15,6 @@ import (
 type component struct {
 	name string
 	args []string
-	env  []string
 
 	log *ring
 

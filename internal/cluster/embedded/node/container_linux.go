@@ -185,7 +185,7 @@ func (c *container) runOnce(ctx context.Context, policy corev1.RestartPolicy) *c
 	probes.Go(func() { c.probe(probing, process, unhealthy) })
 	defer probes.Wait()
 	defer stopProbing()
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 
 	select {
 	case code := <-exited:
@@ -352,11 +352,12 @@ func (c *container) start(ctx context.Context, source string, log io.Writer) (*s
 		config.Image = source
 	} else {
 		target := "/entrypoint/" + filepath.Base(source)
-		if len(c.spec.Command) == 0 {
+		switch {
+		case len(c.spec.Command) == 0:
 			command = append([]string{target}, command...)
-		} else if path.IsAbs(command[0]) {
+		case path.IsAbs(command[0]):
 			target = command[0]
-		} else {
+		default:
 			target = "/usr/local/bin/" + path.Base(command[0])
 			command[0] = target
 		}

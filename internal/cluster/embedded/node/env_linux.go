@@ -100,8 +100,7 @@ func (p *pod) envValue(ctx context.Context, c *corev1.Container, source *corev1.
 		value, err := p.field(source.FieldRef.FieldPath)
 		return value, true, err
 	case source.ResourceFieldRef != nil:
-		value, err := p.resourceField(c, source.ResourceFieldRef)
-		return value, true, err
+		return p.resourceField(c, source.ResourceFieldRef), true, nil
 	case source.ConfigMapKeyRef != nil:
 		ref := source.ConfigMapKeyRef
 		m, err := p.configMap(ctx, ref.Name)
@@ -197,7 +196,7 @@ func formatMap(m map[string]string) string {
 }
 
 // resourceField returns a request or limit in units of its divisor; a limit that is not set is the node's capacity.
-func (p *pod) resourceField(c *corev1.Container, ref *corev1.ResourceFieldSelector) (string, error) {
+func (p *pod) resourceField(c *corev1.Container, ref *corev1.ResourceFieldSelector) string {
 	if ref.ContainerName != "" {
 		for i := range p.object.Spec.Containers {
 			if p.object.Spec.Containers[i].Name == ref.ContainerName {
@@ -219,7 +218,7 @@ func (p *pod) resourceField(c *corev1.Container, ref *corev1.ResourceFieldSelect
 		divisor.Set(1)
 	}
 	value := (quantity.MilliValue() + divisor.MilliValue() - 1) / max(1, divisor.MilliValue())
-	return strconv.FormatInt(value, 10), nil
+	return strconv.FormatInt(value, 10)
 }
 
 // expand replaces $(NAME) by its value where lookup knows it; $$ stands for one $.

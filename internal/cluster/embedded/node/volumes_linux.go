@@ -169,7 +169,7 @@ func (p *pod) addDownward(files map[string]file, items []corev1.DownwardAPIVolum
 		case item.FieldRef != nil:
 			value, err = p.field(item.FieldRef.FieldPath)
 		case item.ResourceFieldRef != nil:
-			value, err = p.resourceField(&corev1.Container{}, item.ResourceFieldRef)
+			value = p.resourceField(&corev1.Container{}, item.ResourceFieldRef)
 		}
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -125,8 +126,8 @@ func TestNothingOutlivesItsStarter(t *testing.T) {
 
 func TestExitCode(t *testing.T) {
 	err := Command(context.Background(), Options{}, "sh", "-c", "exit 7").Run()
-	exit, ok := err.(*exec.ExitError)
-	if !ok || exit.ExitCode() != 7 {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 7 {
 		t.Fatalf("got %v, want exit code 7", err)
 	}
 }
