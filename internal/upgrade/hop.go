@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -85,9 +86,6 @@ func (w *walk) cross(ctx context.Context, from, to *release, hop *report.Hop) ([
 	outages, seen := w.judgeAttempts(attempts, timeline, before, from, to)
 	hop.Outages = outages
 	findings = append(findings, seen...)
-	for _, o := range outages {
-		w.options.Progress.Say("            no %s through %s for %.1fs: %s", o.Operation, o.Version, o.Seconds, o.Cause)
-	}
 	findings = append(findings, judgeProcess(timeline, started, from, to)...)
 	warned, err := w.warnings(ctx, to, started)
 	findings = append(findings, warned...)
@@ -112,12 +110,15 @@ func (w *walk) prepare(ctx context.Context, from *release) ([]finding.Finding, e
 	if err := w.supplies(ctx, from); err != nil {
 		return nil, err
 	}
+	known := len(w.objects)
 	findings, err := w.populate(ctx, from)
 	if err != nil {
 		return findings, err
 	}
-	if err := w.reconciled(ctx); err != nil {
-		return findings, err
+	if len(w.objects) > known {
+		if err := w.reconciled(ctx); err != nil {
+			return findings, err
+		}
 	}
 	found, err := w.record(ctx, from)
 	return append(findings, found...), err
@@ -203,23 +204,24 @@ func (w *walk) judgeAttempts(attempts []attempt, timeline []event, before map[st
 		findings = append(findings, find(codeNotProvable, "CustomResourceDefinition/"+crd,
 			"whether its objects stay readable and writable is not proved: its conversion webhook runs in a simulated pod (%s)", unprovable[crd]))
 	}
+	merged := merge(all)
 	var told []report.Outage
 	several := severalKinds(attempts)
-	for _, o := range merge(all) {
+	for _, o := range merged {
 		version := o.Version
 		if several {
 			version = o.CRD + " " + o.Version
 		}
 		told = append(told, report.Outage{
 			Version: version, Operation: o.Operation, Seconds: seconds(o.End.Sub(o.Start)), Errors: o.Errors, First: o.First,
-			Start: o.Start.UTC(), Cause: cause(timeline, before[o.CRD], o, to.Name),
+			Start: o.Start.UTC(), Cause: cause(timeline, before[o.CRD], o),
 		})
-		findings = append(findings, outageFinding(o, told[len(told)-1], before, timeline))
 	}
+	findings = append(findings, judgeOutages(merged, before, timeline)...)
 	for _, x := range wrong {
 		f := find(codeServedWrong, "CustomResourceDefinition/"+x.CRD, "for %.1fs a %s through %s answered with what nobody wrote (%d times): %s",
 			x.End.Sub(x.Start).Seconds(), x.Operation, x.Version, x.Count, x.First)
-		f.Cause = cause(timeline, before[x.CRD], outage{CRD: x.CRD, Version: x.Version, Start: x.Start, End: x.End}, to.Name)
+		f.Cause = cause(timeline, before[x.CRD], outage{CRD: x.CRD, Version: x.Version, Start: x.Start, End: x.End})
 		findings = append(findings, f)
 	}
 	return told, dedupe(findings)
@@ -242,39 +244,81 @@ func severalKinds(attempts []attempt) bool {
 	return slices.ContainsFunc(attempts, func(a attempt) bool { return a.CRD != attempts[0].CRD })
 }
 
-// outageFinding judges one outage: one that OLM makes is a warning with what shortens it, one that stays an error.
-func outageFinding(o outage, told report.Outage, before map[string]*definition, timeline []event) finding.Finding {
-	object := "CustomResourceDefinition/" + o.CRD
-	what := fmt.Sprintf("no %s through %s for %.1fs (%d attempts failed), the first with: %s", o.Operation, told.Version, told.Seconds, o.Errors, o.First)
-	if o.Open {
-		f := find(codeOutageStays, object, "%s; it still fails", what)
-		f.Cause = told.Cause
-		return f
+// judgeOutages judges outages: what OLM makes and unmakes is a warning with what shortens it, what stays an error. All
+// outages of one kind of object and one operation are one finding, for they have one cause.
+func judgeOutages(list []outage, before map[string]*definition, timeline []event) []finding.Finding {
+	type key struct {
+		code, crd string
+		isNew     bool
 	}
-	code := codeReadOutage
-	if o.Operation == write {
-		code = codeWriteOutage
+	groups := map[key][]outage{}
+	var order []key
+	for _, o := range list {
+		k := key{code: codeReadOutage, crd: o.CRD}
+		if o.Operation == write {
+			k.code = codeWriteOutage
+		}
+		d := before[o.CRD]
+		k.isNew = d != nil && !slices.Contains(d.Served, o.Version)
+		if o.Open {
+			k.code, k.isNew = codeOutageStays, false
+		}
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], o)
 	}
-	f := find(code, object, "%s", what)
-	f.Cause = told.Cause
-	f.Cure = outageCure(o, f.Cure)
-	if d := before[o.CRD]; d != nil && !slices.Contains(d.Served, o.Version) {
-		f.Severity = finding.Info
-		f.Message += "; the version is new, so nobody used it yet"
+	var findings []finding.Finding
+	for _, k := range order {
+		group := groups[k]
+		longest := slices.MaxFunc(group, func(a, b outage) int { return cmp.Compare(a.End.Sub(a.Start), b.End.Sub(b.Start)) })
+		f := find(k.code, "CustomResourceDefinition/"+k.crd, "%s; the longest began with: %s", lengths(group), longest.First)
+		f.Cause = cause(timeline, before[k.crd], longest)
+		f.Cure = outageCure(longest, f.Cure)
+		if k.isNew {
+			f.Severity, f.Cure = finding.Info, ""
+			f.Message += "; the version is new, so nobody used it yet"
+		}
+		findings = append(findings, f)
 	}
-	return f
+	return findings
+}
+
+// lengths says for how long which operation failed through which versions.
+func lengths(group []outage) string {
+	var parts []string
+	for _, operation := range []string{read, write} {
+		byVersion := map[string][]outage{}
+		for _, o := range group {
+			if o.Operation == operation {
+				byVersion[o.Version] = append(byVersion[o.Version], o)
+			}
+		}
+		for _, version := range slices.Sorted(maps.Keys(byVersion)) {
+			var total, longest time.Duration
+			for _, o := range byVersion[version] {
+				total += o.End.Sub(o.Start)
+				longest = max(longest, o.End.Sub(o.Start))
+			}
+			part := fmt.Sprintf("no %s through %s for %.1fs", operation, version, total.Seconds())
+			if n := len(byVersion[version]); n > 1 {
+				part += fmt.Sprintf(" in all, %d times for up to %.1fs", n, longest.Seconds())
+			}
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // outageCure says what an author can do about an outage, by the API server's own words.
 func outageCure(o outage, otherwise string) string {
 	switch {
-	case strings.Contains(o.First, "x509"):
-		return "OLM writes the bundle's CRD without a CA and adds it later; keep the release's CRD change small in time: let the new manager start fast, " +
-			"and drop versions and conversion only when no release needs them"
-	case strings.Contains(o.First, "service") && strings.Contains(o.First, "not found"):
-		return "name in the CRD's spec.conversion the service and namespace that OLM will make: <deployment>-service in the operator's namespace"
-	case strings.Contains(o.First, "no endpoints"), strings.Contains(o.First, "connection refused"), strings.Contains(o.First, "no route to host"):
-		return "run at least two replicas of what serves the webhook, with a readiness probe on the webhook server, so that one always answers"
+	case strings.Contains(o.First, "x509"), strings.Contains(o.First, "service") && strings.Contains(o.First, "not found"):
+		return "let the running manager watch its own CRD and put the webhook's service and CA back whenever OLM overwrites them, " +
+			"which OLM does several times in an upgrade; clients that use the storage version are not hit"
+	case strings.Contains(o.First, "no endpoints"), strings.Contains(o.First, "connection refused"), strings.Contains(o.First, "no route to host"),
+		strings.Contains(o.First, "broken pipe"), strings.Contains(o.First, "EOF"):
+		return "let the manager serve on for some seconds after it was asked to end, and be ready only once its webhook server listens; run two replicas"
 	case strings.Contains(o.First, "the server could not find the requested resource"), strings.Contains(o.First, "404"):
 		return "let the version before already serve the webhook's path"
 	}
@@ -287,7 +331,13 @@ func judgeProcess(timeline []event, started time.Time, from, to *release) []find
 	counts := rollouts(timeline, started)
 	for _, name := range to.deployments() {
 		if counts[name] > 1 {
-			findings = append(findings, find(codeRollouts, "Deployment/"+name, "it was rolled out %d times during the upgrade to %s", counts[name], to.Name))
+			f := find(codeRollouts, "Deployment/"+name, "it was rolled out %d times during the upgrade to %s", counts[name], to.Name)
+			if list := authorities(timeline); len(list) > 1 {
+				f.Cause = "OLM installed the CSV more than once and made new certificates for its webhooks (CAs " + strings.Join(list, ", ") +
+					"), which changes the pod template"
+				f.Cure = "keep the CRD's conversion whole: OLM installs again because it finds that the CRD it overwrote has lost its CA"
+			}
+			findings = append(findings, f)
 		}
 	}
 	for _, e := range restarts(timeline, started) {

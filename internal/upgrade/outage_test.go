@@ -161,7 +161,9 @@ func TestFairDropsWhatTheMachineIsToBlameFor(t *testing.T) {
 }
 
 func TestMilestones(t *testing.T) {
-	csv := func(s float64, name, phase string) event { return event{At: at(s), Kind: kindCSV, Name: name, State: phase} }
+	csv := func(s float64, name, phase string) event {
+		return event{At: at(s), Kind: kindCSV, Name: name, State: phase}
+	}
 	timeline := []event{
 		csv(-5, "a.v2", "Succeeded"), // of an earlier hop
 		{At: at(0.2), Kind: kindCatalog, State: "connecting"},
@@ -195,11 +197,17 @@ func TestMilestones(t *testing.T) {
 }
 
 func TestCause(t *testing.T) {
-	none := &definition{Generation: 1, Served: []string{"v1"}, Storage: "v1", Conversion: "None"}
-	bare := &definition{Generation: 2, Served: []string{"v1"}, Storage: "v1", Conversion: "system/hook/convert"}
-	whole := &definition{Generation: 3, Served: []string{"v1"}, Storage: "v1", Conversion: "ns/hook/convert", CA: "abcd"}
-	plan := event{At: at(1), Kind: kindPlan, For: "a.v2"}
-	wrote := func(s float64, d *definition) event { return event{At: at(s), Kind: kindCRD, Name: "c", State: "written", CRD: d} }
+	none := &definition{Generation: 1, Conversion: conversionNone}
+	bare := &definition{Generation: 2, Conversion: "system/hook/convert"}
+	whole := &definition{Generation: 3, Conversion: "ns/hook/convert", CA: "abcd"}
+	other := &definition{Generation: 4, Conversion: conversionNone}
+	const (
+		lost   = "OLM's catalog operator wrote the bundle's CRD, whose conversion webhook (system/hook/convert) has no CA"
+		healed = "it ended when the CRD got its webhook's service (ns/hook/convert) and CA"
+	)
+	wrote := func(s float64, d *definition) event {
+		return event{At: at(s), Kind: kindCRD, Name: "c", State: "written", CRD: d}
+	}
 	pod := func(s float64, state string) event { return event{At: at(s), Kind: kindPod, Name: "p", State: state} }
 	for _, test := range []struct {
 		name     string
@@ -207,17 +215,19 @@ func TestCause(t *testing.T) {
 		open     bool
 		want     string
 	}{
-		{"nothing known", []event{plan}, false, ""},
-		{"the CRD lost its CA and got it back", []event{plan, wrote(4.9, bare), wrote(8, whole)}, false,
-			"OLM's catalog operator wrote the CRD as the bundle has it: conversion went from None to webhook system/hook/convert without a CA; " +
-				"it ended when OLM's operator repaired the CRD: conversion went from webhook system/hook/convert without a CA to webhook ns/hook/convert with CA abcd"},
-		{"the pod was away", []event{plan, pod(5, stateUnready), pod(7.9, stateReady)}, false, "pod p is not ready; it ended when pod p became ready"},
-		{"it has not ended", []event{plan, wrote(4.9, bare), pod(7.9, stateReady)}, true,
-			"OLM's catalog operator wrote the CRD as the bundle has it: conversion went from None to webhook system/hook/convert without a CA"},
-		{"too long ago", []event{plan, wrote(2, bare)}, false, ""},
+		{"nothing known", nil, false, ""},
+		{"the CRD lost its CA and got it back", []event{wrote(4.9, bare), wrote(8, whole)}, false, lost + "; " + healed},
+		{"what came last before the end counts", []event{wrote(4.9, bare), wrote(6, whole), pod(7.8, stateReady)}, false, lost + "; it ended when pod p became ready"},
+		{"the newest change before the start counts", []event{pod(3.5, stateGone), wrote(4.9, bare)}, false, lost},
+		{"the pod was away", []event{pod(5, stateUnready), pod(7.9, stateReady)}, false, "pod p was not ready; it ended when pod p became ready"},
+		{"it has not ended", []event{wrote(4.9, bare), pod(7.9, stateReady)}, true, lost},
+		{"too long ago", []event{wrote(2, bare)}, false, ""},
+		{"the kind is served anew", []event{wrote(5, other)}, false, "OLM's catalog operator wrote the bundle's CRD, upon which the API server starts serving the kind anew"},
+		{"a status change is no cause", []event{wrote(5, none)}, false, ""},
+		{"another CRD", []event{{At: at(5), Kind: kindCRD, Name: "d", CRD: bare}}, false, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := cause(test.timeline, none, outage{CRD: "c", Start: at(5), End: at(8), Open: test.open}, "a.v2")
+			got := cause(test.timeline, none, outage{CRD: "c", Start: at(5), End: at(8), Open: test.open})
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}

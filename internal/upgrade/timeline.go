@@ -72,30 +72,20 @@ type definition struct {
 	CA         string   // short fingerprint of the caBundle; "" for none
 }
 
-// describe names what changed from d to n, in the words of a cause.
-func (n *definition) describe(d *definition) string {
-	if d == nil {
-		return "created with conversion " + n.conversion()
-	}
-	var changes []string
-	if d.Conversion != n.Conversion || d.CA != n.CA {
-		changes = append(changes, "conversion went from "+d.conversion()+" to "+n.conversion())
-	}
-	if !slices.Equal(d.Served, n.Served) {
-		changes = append(changes, fmt.Sprintf("served versions went from %s to %s", strings.Join(d.Served, ", "), strings.Join(n.Served, ", ")))
-	}
-	if d.Storage != n.Storage {
-		changes = append(changes, fmt.Sprintf("the storage version went from %s to %s", d.Storage, n.Storage))
-	}
-	if len(changes) == 0 && d.Generation != n.Generation {
-		return "with the same versions and conversion; the API server starts serving the kind anew on any change"
-	}
-	return strings.Join(changes, " and ")
+// same reports whether objects are served alike by n and d.
+func (n *definition) same(d *definition) bool {
+	return d != nil && n.Generation == d.Generation && slices.Equal(n.Stored, d.Stored)
 }
+
+// converts reports whether n can convert objects, as far as can be seen.
+func (n *definition) converts() bool { return n.Conversion == conversionNone || n.CA != "" }
+
+// conversionNone is the Conversion of a definition whose objects only get another apiVersion.
+const conversionNone = string(apiextensionsv1.NoneConverter)
 
 func (n *definition) conversion() string {
 	switch {
-	case n.Conversion == string(apiextensionsv1.NoneConverter):
+	case n.Conversion == conversionNone:
 		return "None"
 	case n.CA == "":
 		return "webhook " + n.Conversion + " without a CA"
@@ -160,71 +150,75 @@ func phases(found []milestone, published time.Time) []report.Phase {
 // seconds rounds d to milliseconds, which is finer than anything here is measured.
 func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
 
-// cause tells what happened on the cluster that bears on an outage of crd from start to end, given the definition before
-// timeline begins: how the outage began, and what ended it.
-func cause(timeline []event, before *definition, o outage, to string) string {
+// cause tells what happened on the cluster that bears on an outage, given the definition before timeline begins: what
+// began it and what ended it.
+func cause(timeline []event, before *definition, o outage) string {
 	var began, ended string
-	for i, e := range timeline {
+	for _, e := range timeline {
 		if e.At.After(o.End.Add(slack)) {
 			break
 		}
-		if e.Kind != kindCRD || e.Name != o.CRD || e.CRD == nil {
-			continue
+		harm, said := bears(e, before, o.CRD)
+		if e.Kind == kindCRD && e.Name == o.CRD {
+			before = e.CRD
 		}
-		change := e.CRD.describe(before)
-		conversionChanged := before == nil || before.conversion() != e.CRD.conversion()
-		before = e.CRD
-		said := fmt.Sprintf("%s %s", writer(timeline[:i+1], e, to), change)
+		early := !e.At.After(o.Start.Add(slack))
 		switch {
-		case change == "" || e.At.Before(o.Start.Add(-lookBack)):
-		case began == "" || e.At.Before(o.Start):
-			began = said
-		case conversionChanged:
+		case said == "" || e.At.Before(o.Start.Add(-lookBack)):
+		case harm && (early || began == ""):
+			began, ended = said, ""
+		case !harm && !early:
 			ended = said
 		}
 	}
-	for _, e := range timeline {
-		if e.Kind != kindPod || e.At.Before(o.Start.Add(-slack)) || e.At.After(o.End.Add(slack)) {
-			continue
-		}
-		switch {
-		case began == "" && (e.State == stateGone || e.State == stateUnready || e.State == stateRestarted):
-			began = fmt.Sprintf("pod %s is %s", e.Name, e.State)
-		case e.State == stateReady:
-			ended = strings.TrimPrefix(ended+", then pod "+e.Name+" became ready", ", then ")
-		}
-	}
 	switch {
-	case o.Open:
+	case o.Open || ended == "":
 		return began
-	case began != "" && ended != "":
-		return began + "; it ended when " + ended
-	case ended != "":
+	case began == "":
 		return "it ended when " + ended
 	}
-	return began
+	return began + "; it ended when " + ended
 }
 
-// lookBack is how long before its first failed attempt a change may lie that an outage is put down to: the API server
-// takes a moment to act on a changed CRD.
-const lookBack = 2 * time.Second
+// bears says in which words e bears on whether objects of crd can be converted, "" if it does not, and whether it does
+// harm. before is the definition until e.
+func bears(e event, before *definition, crd string) (harm bool, said string) {
+	switch {
+	case e.Kind == kindCRD && e.Name == crd && e.CRD == nil:
+		return true, "the CRD was deleted"
+	case e.Kind == kindCRD && e.Name == crd && before != nil && e.CRD.Generation == before.Generation:
+		return false, ""
+	case e.Kind == kindCRD && e.Name == crd && !e.CRD.converts():
+		return true, fmt.Sprintf("OLM's catalog operator wrote the bundle's CRD, whose conversion webhook (%s) has no CA", e.CRD.Conversion)
+	case e.Kind == kindCRD && e.Name == crd && e.CRD.CA != "":
+		return false, fmt.Sprintf("the CRD got its webhook's service (%s) and CA", e.CRD.Conversion)
+	case e.Kind == kindCRD && e.Name == crd:
+		return true, "OLM's catalog operator wrote the bundle's CRD, upon which the API server starts serving the kind anew"
+	case e.Kind == kindPod && e.State == stateReady:
+		return false, fmt.Sprintf("pod %s became ready", e.Name)
+	case e.Kind == kindPod:
+		return true, fmt.Sprintf("pod %s was %s", e.Name, e.State)
+	}
+	return false, ""
+}
 
 // slack is how far apart the moment in which something happens on the API server and the moment in which a watch tells of
 // it may lie.
 const slack = 500 * time.Millisecond
 
-// writer says which of OLM's operators made the change e of a CRD: the catalog operator writes a bundle's CRD while it
-// carries out the InstallPlan, without a CA; the OLM operator only ever adds service and CA.
-func writer(until []event, e event, to string) string {
-	if e.CRD != nil && e.CRD.CA != "" {
-		return "OLM's operator repaired the CRD:"
-	}
-	for _, earlier := range slices.Backward(until) {
-		if earlier.Kind == kindPlan && earlier.For == to {
-			return "OLM's catalog operator wrote the CRD as the bundle has it:"
+// lookBack is how long before its first failed attempt a change may lie that an outage is put down to: the API server
+// takes a moment to act on a changed CRD.
+const lookBack = 2 * time.Second
+
+// authorities lists the CAs that crds' conversion webhooks had in timeline, in the order of their coming.
+func authorities(timeline []event) []string {
+	var list []string
+	for _, e := range timeline {
+		if e.CRD != nil && e.CRD.CA != "" && !slices.Contains(list, e.CRD.CA) {
+			list = append(list, e.CRD.CA)
 		}
 	}
-	return "the CRD was changed:"
+	return list
 }
 
 // rollouts counts, by deployment, the ReplicaSets that were made in timeline since start.

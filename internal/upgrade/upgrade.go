@@ -90,6 +90,7 @@ func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph
 	for i, edge := range plan.Hops {
 		hop, err := w.hop(ctx, edge)
 		finding.Sort(hop.Findings)
+		w.tell(hop)
 		r.Hops[i] = hop
 		if err != nil {
 			return r, err
@@ -192,8 +193,17 @@ func (w *walk) hop(ctx context.Context, edge graph.Edge) (hop report.Hop, err er
 	if worst, any := finding.Worst(hop.Findings); !any || worst != finding.Error {
 		hop.Result = report.Passed
 	}
-	w.options.Progress.Say("   %6.1fs  %s", hop.Seconds, hop.Result)
 	return hop, nil
+}
+
+// tell prints what came out of a hop.
+func (w *walk) tell(hop report.Hop) {
+	for _, f := range hop.Findings {
+		if f.Severity.AtLeast(finding.Warning) {
+			w.options.Progress.Say("            %s %s: %s", f.Severity, f.Code, f.Message)
+		}
+	}
+	w.options.Progress.Say("   %6.1fs  %s", hop.Seconds, hop.Result)
 }
 
 // about completes findings with their subject, and with the word that they rest on simulated pods where they do.

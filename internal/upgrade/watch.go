@@ -99,7 +99,7 @@ func (w *watcher) see(before, now any, gone bool) {
 	for _, e := range events {
 		if e.Kind == kindCRD {
 			known := w.crds[e.Name]
-			if e.CRD != nil && known != nil && e.CRD.describe(known) == "" && slices.Equal(e.CRD.Stored, known.Stored) {
+			if e.CRD != nil && e.CRD.same(known) {
 				continue
 			}
 			w.crds[e.Name] = e.CRD
@@ -293,7 +293,7 @@ func orGone(e event, gone bool) []event {
 func define(d *apiextensionsv1.CustomResourceDefinition) *definition {
 	n := &definition{
 		Generation: d.Generation, Served: served(d), Storage: storage(d), Stored: slices.Clone(d.Status.StoredVersions),
-		Conversion: string(apiextensionsv1.NoneConverter),
+		Conversion: conversionNone,
 	}
 	c := d.Spec.Conversion
 	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter {
