@@ -158,8 +158,8 @@ func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) 
 // advise says what to do about an error that the cache folder met.
 func advise(err error, cache string) error {
 	switch {
-	case err == nil:
-		return nil
+	case err == nil || advice.Of(err) != "":
+		return err
 	case errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "no space left on device"):
 		return advice.With(err, "free some space (the components take 0.3 GB in %s, building them 4 GB in Go's build cache), or set OLMKIT_CACHE and GOCACHE to folders that have room", cache)
 	case errors.Is(err, os.ErrPermission):

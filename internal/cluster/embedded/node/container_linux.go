@@ -110,7 +110,7 @@ func (c *container) run(ctx context.Context) bool {
 		if ctx.Err() != nil {
 			return terminated.ExitCode == 0
 		}
-		if policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure && terminated.ExitCode == 0 {
+		if endsWith(policy, terminated.ExitCode) {
 			return terminated.ExitCode == 0
 		}
 		if time.Since(began) > backOffReset {

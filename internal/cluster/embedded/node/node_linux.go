@@ -314,6 +314,7 @@ func (n *Node) exec(ctx context.Context, namespace, name, container string, comm
 // exitError is a command's exit code, in the shape in which the streaming protocol passes it on.
 type exitError int
 
+func (e exitError) String() string  { return e.Error() }
 func (e exitError) Error() string   { return "command terminated with exit code " + strconv.Itoa(int(e)) }
 func (e exitError) ExitStatus() int { return int(e) }
 func (e exitError) Exited() bool    { return true }

@@ -258,22 +258,26 @@ func TestSnapshotPhases(t *testing.T) {
 	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
 	for _, c := range []struct {
 		name       string
+		policy     corev1.RestartPolicy
 		init, main corev1.ContainerState
 		ready      bool
 		phase      corev1.PodPhase
 		podReady   corev1.ConditionStatus
 	}{
-		{"creating", waiting, waiting, false, corev1.PodPending, corev1.ConditionFalse},
-		{"initialising", running, waiting, false, corev1.PodPending, corev1.ConditionFalse},
-		{"running", ended(0), running, false, corev1.PodRunning, corev1.ConditionFalse},
-		{"ready", ended(0), running, true, corev1.PodRunning, corev1.ConditionTrue},
-		{"succeeded", ended(0), ended(0), false, corev1.PodSucceeded, corev1.ConditionFalse},
-		{"failed", ended(0), ended(1), false, corev1.PodFailed, corev1.ConditionFalse},
-		{"failed to initialise", ended(1), waiting, false, corev1.PodFailed, corev1.ConditionFalse},
+		{"creating", corev1.RestartPolicyNever, waiting, waiting, false, corev1.PodPending, corev1.ConditionFalse},
+		{"initialising", corev1.RestartPolicyNever, running, waiting, false, corev1.PodPending, corev1.ConditionFalse},
+		{"running", corev1.RestartPolicyNever, ended(0), running, false, corev1.PodRunning, corev1.ConditionFalse},
+		{"ready", corev1.RestartPolicyNever, ended(0), running, true, corev1.PodRunning, corev1.ConditionTrue},
+		{"succeeded", corev1.RestartPolicyNever, ended(0), ended(0), false, corev1.PodSucceeded, corev1.ConditionFalse},
+		{"failed", corev1.RestartPolicyNever, ended(0), ended(1), false, corev1.PodFailed, corev1.ConditionFalse},
+		{"between two runs", corev1.RestartPolicyAlways, ended(0), ended(0), false, corev1.PodRunning, corev1.ConditionFalse},
+		{"to be tried again", corev1.RestartPolicyOnFailure, ended(0), ended(1), false, corev1.PodRunning, corev1.ConditionFalse},
+		{"done at last", corev1.RestartPolicyOnFailure, ended(0), ended(0), false, corev1.PodSucceeded, corev1.ConditionFalse},
+		{"failed to initialise", corev1.RestartPolicyNever, ended(1), waiting, false, corev1.PodFailed, corev1.ConditionFalse},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := testPod(t)
-			p.object.Spec.RestartPolicy = corev1.RestartPolicyNever
+			p.object.Spec.RestartPolicy = c.policy
 			p.object.Spec.InitContainers = []corev1.Container{{Name: "init"}}
 			p.object.Spec.Containers = []corev1.Container{{Name: "main"}}
 			p.status = corev1.PodStatus{Phase: corev1.PodPending, PodIP: "10.244.0.7"}

@@ -246,8 +246,8 @@ func (p *pod) snapshot() *corev1.Pod {
 		s := p.containers[object.Spec.Containers[i].Name].status()
 		status.ContainerStatuses = append(status.ContainerStatuses, s)
 		ready = ready && s.Ready
-		running = running || s.State.Running != nil || s.LastTerminationState.Terminated != nil
-		ended = ended && s.State.Terminated != nil
+		running = running || s.State.Waiting == nil || s.LastTerminationState.Terminated != nil
+		ended = ended && s.State.Terminated != nil && endsWith(object.Spec.RestartPolicy, s.State.Terminated.ExitCode)
 		failed = failed || s.State.Terminated != nil && s.State.Terminated.ExitCode != 0
 	}
 	switch {
@@ -275,6 +275,11 @@ func (p *pod) snapshot() *corev1.Pod {
 	p.status.Phase = status.Phase
 	object.Status = *status
 	return object
+}
+
+// endsWith tells whether a container that ended with code stays ended.
+func endsWith(policy corev1.RestartPolicy, code int32) bool {
+	return policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure && code == 0
 }
 
 func setCondition(status *corev1.PodStatus, kind corev1.PodConditionType, ok bool) {

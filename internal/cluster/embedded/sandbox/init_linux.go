@@ -97,7 +97,11 @@ func namespaceError(err error) error {
 	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EINVAL) {
 		return err
 	}
-	err = fmt.Errorf("this machine refuses to create namespaces for user %d: %w", os.Getuid(), err)
+	reason := err
+	if errors.Is(err, unix.ENOSPC) {
+		reason = errors.New("a limit below /proc/sys/user is reached")
+	}
+	err = fmt.Errorf("this machine refuses to create namespaces for user %d: %w", os.Getuid(), reason)
 	for file, cure := range map[string]struct{ value, advice string }{
 		"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": {"1", "run 'sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0' (Ubuntu 24.04 and later forbid them by AppArmor), or run olmkit as root, or use --cluster kind"},
 		"/proc/sys/kernel/unprivileged_userns_clone":             {"0", "run 'sudo sysctl kernel.unprivileged_userns_clone=1', or run olmkit as root, or use --cluster kind"},

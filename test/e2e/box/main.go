@@ -1,0 +1,47 @@
+// Command box is what the end-to-end tests run in a pod: it serves what it sees of its surroundings, and ends or turns
+// unhealthy when it is told to.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+func main() {
+	fmt.Println("box started", os.Args[1:])
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
+	go func() {
+		<-terminated
+		fmt.Println("box ends")
+		os.Exit(0)
+	}()
+	var ill atomic.Bool
+	http.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
+		if ill.Load() {
+			http.Error(w, "ill", http.StatusInternalServerError)
+		}
+	})
+	http.HandleFunc("/ill", func(http.ResponseWriter, *http.Request) { ill.Store(true) })
+	http.HandleFunc("/exit", func(http.ResponseWriter, *http.Request) { os.Exit(3) })
+	http.HandleFunc("/file", func(w http.ResponseWriter, r *http.Request) {
+		data, err := os.ReadFile(r.FormValue("path"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		}
+		_, _ = w.Write(data)
+	})
+	http.HandleFunc("/self", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{"args": os.Args[1:], "env": os.Environ(), "pid": os.Getpid(), "uid": os.Getuid()})
+	})
+	server := &http.Server{Addr: ":8080", ReadHeaderTimeout: 10 * time.Second}
+	fmt.Fprintln(os.Stderr, server.ListenAndServe())
+	os.Exit(1)
+}

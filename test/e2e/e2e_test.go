@@ -1,0 +1,134 @@
+//go:build linux
+
+// Package e2e_test runs the built olmkit as a user does, on clusters of its own. 'make test-e2e' builds what it needs.
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// root is the repository's root.
+var root = func() string {
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		panic(err)
+	}
+	return dir
+}()
+
+var olmkit = filepath.Join(root, "bin", "olmkit")
+
+// waitLimit bounds every wait for something that is to happen; reaching it is a failure.
+const waitLimit = 2 * time.Minute
+
+type result struct {
+	code        int
+	out, errOut string
+}
+
+// run runs olmkit and returns what it printed and its exit code.
+func run(t *testing.T, env []string, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, olmkit, args...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), env...)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("run olmkit: %v (build it with 'make build')", err)
+	}
+	return result{cmd.ProcessState.ExitCode(), out.String(), errOut.String()}
+}
+
+// must runs olmkit and fails the test unless it exits with 0.
+func must(t *testing.T, args ...string) result {
+	t.Helper()
+	r := run(t, nil, args...)
+	if r.code != 0 {
+		t.Fatalf("olmkit %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.out, r.errOut)
+	}
+	return r
+}
+
+// up starts a kept cluster that ends with the test, and returns its kubeconfig's path and its credentials.
+func up(t *testing.T, name string) (string, *rest.Config) {
+	t.Helper()
+	r := must(t, "cluster", "up", "--name", name)
+	t.Cleanup(func() {
+		cmd := exec.Command(olmkit, "cluster", "down", "--name", name)
+		if out, err := cmd.CombinedOutput(); err != nil && !strings.Contains(string(out), "there is no cluster") {
+			t.Errorf("end the cluster: %v: %s", err, out)
+		}
+	})
+	path, ok := strings.CutPrefix(strings.TrimSpace(r.out), "export KUBECONFIG=")
+	if !ok {
+		t.Fatalf("cluster up printed %q", r.out)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, config
+}
+
+func client(t *testing.T, config *rest.Config) *kubernetes.Clientset {
+	t.Helper()
+	c, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// eventually waits until f returns nil.
+func eventually(t *testing.T, what string, f func() error) {
+	t.Helper()
+	deadline := time.Now().Add(waitLimit)
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// leftovers returns the processes whose command line or environment names marker.
+func leftovers(t *testing.T, marker string) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, e := range entries {
+		line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if err != nil {
+			continue
+		}
+		environ, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
+		if bytes.Contains(line, []byte(marker)) || bytes.Contains(environ, []byte(marker)) {
+			found = append(found, e.Name()+" "+strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
+}
