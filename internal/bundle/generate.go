@@ -166,7 +166,7 @@ func (g *generator) name() string { return g.Package + ".v" + g.Version.String()
 func (g *generator) sortOut(inputs []Input, base *Input) {
 	seen := map[string]Input{}
 	for _, input := range inputs {
-		id := input.group() + " " + input.ID()
+		id := input.APIVersion + " " + input.ID() // samples of two versions may share a name
 		if twin, twice := seen[id]; twice {
 			g.fail(input.errorf(nil, "the manifests hold it twice, first at %s", twin.At))
 			continue

@@ -55,9 +55,9 @@ func (d *deployment) hasPort(name string) bool {
 	})
 }
 
-// useOLMCertificate takes away the volumes of Secrets that hold the webhook's certificate elsewhere and that nothing makes
-// under OLM, which would keep the pod from starting. OLM adds volumes of its own at two places and replaces a mount that
-// is there, but not its volume; a certificate mounted somewhere else is pointed at OLM's Secret instead.
+// useOLMCertificate takes away the mounts of the webhook's certificate where OLM mounts its own, with their volumes. Where
+// the certificate is mounted at another place, the volume is pointed at OLM's Secret: nothing makes the one that
+// cert-manager would have made, and the pod would wait for it for ever.
 func (d *deployment) useOLMCertificate(secrets map[string]bool) {
 	pod := field(d.node, "spec", "template", "spec")
 	volumes := field(pod, "volumes")

@@ -91,8 +91,7 @@ func (g *generator) permissions() {
 			continue
 		}
 		if role == nil {
-			g.fail(advice.With(b.errorf([]any{"roleRef"}, "it binds %s %s, which is not among the manifests, so that its rules can't be stated in the CSV", b.RoleRef.Kind, b.RoleRef.Name),
-				"add the role to the manifests, or bind one of your own with the rules that the operator needs"))
+			g.shipForeign(b, len(others) > 0)
 			continue
 		}
 		if b.Kind == "RoleBinding" && len(g.deployments) > 0 && b.Namespace != "" && !namespaces[b.Namespace] && !namespaces[""] {
@@ -149,6 +148,26 @@ func (g *generator) madeByOLM(b binding) bool {
 	}
 	return b.Kind == "ClusterRoleBinding" && b.RoleRef.Name == "system:auth-delegator" ||
 		b.Kind == "RoleBinding" && b.Namespace == "kube-system" && b.RoleRef.Name == "extension-apiserver-authentication-reader"
+}
+
+// shipForeign ships a binding of a role that the cluster brings along, such as view. Its rules are the cluster's business,
+// so the CSV can't state them; and OLM does not put the namespace that it installs to into the binding's subjects
+// (operator-lifecycle-manager v0.46.0, pkg/controller/operators/catalog/step_ensurer.go), so it works in one only.
+func (g *generator) shipForeign(b binding, shipped bool) {
+	if !shipped {
+		g.shipPlain(b.Input)
+	}
+	namespace := b.Subjects[0].Namespace
+	if namespace == "" {
+		g.fail(advice.With(b.errorf([]any{"subjects", 0}, "it binds %s %s, which is not among the manifests, to a service account without a namespace", b.RoleRef.Kind, b.RoleRef.Name),
+			"add the role to the manifests, bind one of your own, or name the namespace that the operator must be installed to"))
+		return
+	}
+	key := []string{"metadata", "annotations", "operatorframework.io/suggested-namespace"}
+	if textAt(g.csv, key...) == "" {
+		set(g.csv, text(namespace), key...)
+	}
+	g.note("%s: it binds %s %s, which is not among the manifests; shipped as it is, it works only where the operator is installed to %s", b.ID(), b.RoleRef.Kind, b.RoleRef.Name, namespace)
 }
 
 // role returns the role that the binding names, or nil.

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/document"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -237,15 +238,15 @@ func TestGenerateRefuses(t *testing.T) {
 			inputs: add("apiVersion: monitoring.coreos.com/v1\nkind: PodMonitor\nmetadata: {name: p}\n"),
 			want:   "OLM does not accept monitoring.coreos.com/v1 PodMonitor in a bundle",
 		},
-		"a webhook whose Service is missing":                       {inputs: read("name: cafe-webhook-service\n  namespace", "name: other\n  namespace"), want: "there is no Service cafe-webhook-service among the manifests"},
-		"a Service that selects no deployment":                     {inputs: read("    targetPort: 9443\n  selector:\n    control-plane: controller-manager", "    targetPort: 9443\n  selector:\n    control-plane: nobody"), want: "selects 0 of the deployments"},
-		"a Service whose target nobody calls so":                   {inputs: read("targetPort: 9443", "targetPort: https"), want: `has a port called "https"`},
-		"a webhook without a Service":                              {inputs: read("- name: coffee.kb.io\n  admissionReviewVersions:\n  - v1\n  clientConfig:\n    service:", "- name: coffee.kb.io\n  admissionReviewVersions:\n  - v1\n  clientConfig:\n    url: https://example.com\n    was:"), want: "is not called through a Service"},
-		"a webhook for all groups":                                 {inputs: read("rules:\n  - apiGroups:\n    - cafe.example.com", "rules:\n  - apiGroups:\n    - '*'"), want: "asks for all API groups"},
-		"conversion where others than AllNamespaces are supported": {inputs: read("- type: OwnNamespace\n    supported: false", "- type: OwnNamespace\n    supported: true"), want: "OLM installs a conversion webhook only where AllNamespaces is the one supported mode"},
-		"conversion with preserveUnknownFields":                    {inputs: read("  scope: Namespaced", "  preserveUnknownFields: true\n  scope: Namespaced"), want: "preserveUnknownFields"},
-		"a binding of a role that is not there":                    {inputs: read("name: system:auth-delegator", "name: view"), want: "binds ClusterRole view, which is not among the manifests"},
-		"an object twice":                                          {inputs: add("apiVersion: v1\nkind: Namespace\nmetadata: {name: cafe-system}\n"), want: "the manifests hold it twice"},
+		"a webhook whose Service is missing":                                   {inputs: read("name: cafe-webhook-service\n  namespace", "name: other\n  namespace"), want: "there is no Service cafe-webhook-service among the manifests"},
+		"a Service that selects no deployment":                                 {inputs: read("    targetPort: 9443\n  selector:\n    control-plane: controller-manager", "    targetPort: 9443\n  selector:\n    control-plane: nobody"), want: "selects 0 of the deployments"},
+		"a Service whose target nobody calls so":                               {inputs: read("targetPort: 9443", "targetPort: https"), want: `has a port called "https"`},
+		"a webhook without a Service":                                          {inputs: read("- name: coffee.kb.io\n  admissionReviewVersions:\n  - v1\n  clientConfig:\n    service:", "- name: coffee.kb.io\n  admissionReviewVersions:\n  - v1\n  clientConfig:\n    url: https://example.com\n    was:"), want: "is not called through a Service"},
+		"a webhook for all groups":                                             {inputs: read("rules:\n  - apiGroups:\n    - cafe.example.com", "rules:\n  - apiGroups:\n    - '*'"), want: "asks for all API groups"},
+		"conversion where others than AllNamespaces are supported":             {inputs: read("- type: OwnNamespace\n    supported: false", "- type: OwnNamespace\n    supported: true"), want: "OLM installs a conversion webhook only where AllNamespaces is the one supported mode"},
+		"conversion with preserveUnknownFields":                                {inputs: read("  scope: Namespaced", "  preserveUnknownFields: true\n  scope: Namespaced"), want: "preserveUnknownFields"},
+		"a binding of a role that is not there, to an account of no namespace": {inputs: add("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: v}\nroleRef: {kind: ClusterRole, name: view}\nsubjects: [{kind: ServiceAccount, name: cafe-controller-manager}]\n"), want: "binds ClusterRole view, which is not among the manifests"},
+		"an object twice":                                                      {inputs: add("apiVersion: v1\nkind: Namespace\nmetadata: {name: cafe-system}\n"), want: "the manifests hold it twice"},
 		"no deployment": {inputs: func(t *testing.T) []Input {
 			return slices.DeleteFunc(same(t), func(i Input) bool { return i.Kind == "Deployment" })
 		}, want: "the manifests hold no Deployment"},
@@ -272,6 +273,45 @@ func TestGenerateRefuses(t *testing.T) {
 				t.Errorf("no cure for: %v", err)
 			}
 		})
+	}
+}
+
+// TestGenerateCertificateElsewhere shows that a webhook's certificate that is mounted where OLM mounts none comes from
+// OLM's Secret.
+func TestGenerateCertificateElsewhere(t *testing.T) {
+	inputs := load(t, "testdata/cafe/config/manifests")
+	for i, input := range inputs {
+		if input.Kind == "Deployment" {
+			changed := strings.Replace(string(input.JSON), certMountPath, "/certificates", 1)
+			inputs[i].Document = document.New([]byte(changed), input.At)
+		}
+	}
+	csv := string(generate(t, inputs, cafe()).Files["manifests/cafe-operator.clusterserviceversion.yaml"])
+	for _, want := range []string{"mountPath: /certificates\n", "secretName: cafe-controller-manager-service-cert\n"} {
+		if !strings.Contains(csv, want) {
+			t.Errorf("the CSV lacks %q:\n%s", want, csv)
+		}
+	}
+}
+
+// TestGenerateForeignRole shows that a binding of a role of the cluster's own goes along, with a warning that it works in
+// one namespace only.
+func TestGenerateForeignRole(t *testing.T) {
+	inputs, err := Inputs("-", strings.NewReader("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: v}\nroleRef: {kind: ClusterRole, name: view}\nsubjects: [{kind: ServiceAccount, name: cafe-controller-manager, namespace: cafe-system}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := generate(t, append(inputs, load(t, "testdata/cafe/config/manifests")...), cafe())
+	if made.Files["manifests/v_rbac.authorization.k8s.io_v1_clusterrolebinding.yaml"] == nil {
+		t.Errorf("the binding is not shipped: %v", slices.Sorted(maps.Keys(made.Files)))
+	}
+	if !strings.Contains(string(made.Files["manifests/cafe-operator.clusterserviceversion.yaml"]), "operatorframework.io/suggested-namespace: cafe-system\n") {
+		t.Error("no namespace is suggested")
+	}
+	if !slices.ContainsFunc(made.Notes, func(n string) bool {
+		return strings.Contains(n, "works only where the operator is installed to cafe-system")
+	}) {
+		t.Errorf("no note says so: %q", made.Notes)
 	}
 }
 
