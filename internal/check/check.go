@@ -3,6 +3,7 @@
 package check
 
 import (
+	"crypto/sha256"
 	"slices"
 
 	"github.com/olmkit/olmkit/internal/catalog"
@@ -32,7 +33,7 @@ type hit struct {
 
 // All are the checks, in the order of their codes.
 func All() []Check {
-	return slices.Concat(bundleChecks(), catalogChecks, graphChecks)
+	return slices.Concat(bundleChecks(), catalogChecks, graphChecks, edgeChecks, crdChecks)
 }
 
 // Options choose what is judged.
@@ -98,6 +99,13 @@ type subject struct {
 	catalog  *catalog.Catalog
 	previous *catalog.Catalog // nil when there is none
 	packages []*catalog.Package
+
+	// What checks share, so that each thing is read or compared once.
+	releases map[*catalog.Bundle]*release
+	crds     map[[sha256.Size]byte]*crd
+	edges    map[*catalog.Package][]upgrade
+	refused  map[[2][sha256.Size]byte][]string
+	compared map[comparison]changes
 }
 
 // perPackage is a check that looks at one package at a time.

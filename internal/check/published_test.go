@@ -162,11 +162,20 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// summary is a line for each finding, sorted, without places, which change with the rendering.
+// summary is a line for each finding that is more than a note, sorted, without places, which change with the rendering,
+// and the number of notes of each code.
 func summary(findings []finding.Finding) string {
 	var lines []string
+	notes := map[string]int{}
 	for _, f := range findings {
+		if f.Severity == finding.Info {
+			notes[f.Code]++
+			continue
+		}
 		lines = append(lines, fmt.Sprintf("%s %s [%s %s %s %s] %s\n", f.Severity, f.Code, f.Subject.Channel, f.Subject.From, f.Subject.To, f.Subject.Object, f.Message))
+	}
+	for code, n := range notes {
+		lines = append(lines, fmt.Sprintf("info %s: %d\n", code, n))
 	}
 	slices.Sort(lines)
 	return strings.Join(slices.Compact(lines), "")

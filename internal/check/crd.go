@@ -1,0 +1,569 @@
+package check
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+const versioningReference = "https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/"
+
+// crdChecks compare the CustomResourceDefinitions at the two ends of each upgrade that users take.
+var crdChecks = []Check{
+	{
+		Code: "CRD001", Severity: finding.Error,
+		Title:      "an upgrade removes the version in which objects are stored",
+		Cause:      "OLM and the API server refuse a CRD without a version that its status.storedVersions names; whoever has the release installed has objects stored in that version, so the InstallPlan fails",
+		Cure:       "keep the version, unserved, for at least one release that stores another one and migrates the objects",
+		References: []string{versioningReference},
+		run:        perEdge(storageRemoved),
+	},
+	{
+		Code: "CRD002", Severity: finding.Warning,
+		Title:      "an upgrade removes a version in which an earlier release stored objects",
+		Cause:      "status.storedVersions still names the version for users who came along that way, unless a release since then migrated the objects and took the version out of the status; OLM and the API server then refuse the CRD",
+		Cure:       "let a release that every such user passes through migrate the objects and take the version out of status.storedVersions, before another removes it",
+		References: []string{versioningReference, "https://github.com/DataDog/datadog-operator/issues/1389"},
+		run:        storedEarlier,
+	},
+	{
+		Code: "CRD003", Severity: finding.Warning,
+		Title:      "an upgrade stops serving a version",
+		Cause:      "clients and manifests that speak the version fail from then on",
+		Cure:       "serve the version, marked as deprecated, until users had time to move; say so in the release's notes",
+		References: []string{versioningReference},
+		run:        perEdge(servedGone),
+	},
+	{
+		Code: "CRD004", Severity: finding.Error,
+		Title:      "an upgrade changes the stored version without a conversion, and the new one lacks fields of the old",
+		Cause:      "with strategy None the API server only renames the version: fields that the new version's schema does not know are dropped from every object, without a word",
+		Cure:       "convert by a webhook, or give the new version all fields of the old",
+		References: []string{versioningReference},
+		run:        perEdge(silentLoss),
+	},
+	{
+		Code: "CRD005", Severity: finding.Error,
+		Title:      "the API server refuses an upgrade's CRD",
+		Cause:      "these are the words of the API server's own validation of an update (k8s.io/apiextensions-apiserver v0.36.3); the InstallPlan fails on it",
+		Cure:       "change the CRD so that it is a valid update of the one before",
+		References: []string{versioningReference},
+		run:        perEdge(refused),
+	},
+	{
+		Code: "CRD006", Severity: finding.Warning,
+		Title:      "an upgrade tightens a schema",
+		Cause:      "OLM validates every existing object against the new schema before it replaces the CRD, and the InstallPlan fails on the first that does not pass, unless the CRD is converted by a webhook; then such objects stay, and later changes to the fields concerned are refused",
+		Cure:       "only ever loosen the schema of a version; put stricter rules into a new version, or into a webhook that leaves old objects alone",
+		References: []string{versioningReference},
+		run:        perEdge(tightened),
+	},
+	{
+		Code: "CRD007", Severity: finding.Warning,
+		Title:      "an upgrade removes fields from the schema of a version",
+		Cause:      "the API server drops fields that the schema does not know when an object is next written, without a word",
+		Cure:       "keep the field in the schema, and say in its description that it has no effect",
+		References: []string{"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning"},
+		run:        perEdge(fieldsRemoved),
+	},
+	{
+		Code: "CRD008", Severity: finding.Error,
+		Title:      "a sample of the release before does not fit an upgrade's schema",
+		Cause:      "the objects that the author shows are those that users have: OLM refuses the CRD while such an object exists, or, where a webhook converts, later writes of it fail",
+		Cure:       "loosen the schema so that objects of earlier releases fit",
+		References: []string{versioningReference},
+		run:        perEdge(sampleRefused),
+	},
+	{
+		Code: "CRD009", Severity: finding.Info,
+		Title: "an upgrade leaves out a CRD",
+		Cause: "OLM leaves the CRD and its objects in the cluster, and nothing looks after them any more",
+		Cure:  "tell users what becomes of their objects",
+		run:   perEdge(crdGone),
+	},
+	{
+		Code: "CRD010", Severity: finding.Info,
+		Title: "an upgrade changes a default",
+		Cause: "objects that do not set the field behave differently after the upgrade",
+		Cure:  "see whether that is what users of existing objects want",
+		run:   perEdge(defaultsChanged),
+	},
+	{
+		Code: "CRD011", Severity: finding.Warning,
+		Title: "an upgrade adds or removes the status subresource",
+		Cause: "with the subresource a write of the whole object leaves the status alone, without it a write of the status subresource fails: either the operator or its users write in vain",
+		Cure:  "keep it as it is within a version",
+		run:   perEdge(statusChanged),
+	},
+}
+
+// perPair calls look for each CRD that stands at both ends of u in different forms.
+func perPair(u upgrade, look func(before, after *crd)) {
+	for _, before := range u.from.crds {
+		if after := u.to.crd(before.Name); after != nil && after.digest != before.digest {
+			look(before, after)
+		}
+	}
+}
+
+func (c *crd) version(name string) *apiextensionsv1.CustomResourceDefinitionVersion {
+	for i := range c.Spec.Versions {
+		if c.Spec.Versions[i].Name == name {
+			return &c.Spec.Versions[i]
+		}
+	}
+	return nil
+}
+
+// stored returns the storage version, or nil.
+func (c *crd) stored() *apiextensionsv1.CustomResourceDefinitionVersion {
+	for i := range c.Spec.Versions {
+		if c.Spec.Versions[i].Storage {
+			return &c.Spec.Versions[i]
+		}
+	}
+	return nil
+}
+
+func (c *crd) object() finding.Subject {
+	return finding.Subject{Object: "CustomResourceDefinition/" + c.Name}
+}
+
+// converted reports whether a webhook converts the CRD in release r, by the manifest or by the CSV.
+func (c *crd) converted(r *release) bool {
+	if c.Spec.Conversion != nil && c.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
+		return true
+	}
+	return slices.ContainsFunc(r.csv.Spec.WebhookDefinitions, func(w v1alpha1.WebhookDescription) bool {
+		return w.Type == v1alpha1.ConversionWebhook && slices.Contains(w.ConversionCRDs, c.Name)
+	})
+}
+
+func storageRemoved(_ *subject, u upgrade, found func(hit)) {
+	perPair(u, func(before, after *crd) {
+		if s := before.stored(); s != nil && after.version(s.Name) == nil {
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s stores %s in version %s, which %s does not have", u.From, before.Name, s.Name, u.To)})
+		}
+	})
+}
+
+// storedEarlier follows the stored versions along every way that users can have come: OLM and the API server refuse a CRD
+// without a version that status.storedVersions names (operator-lifecycle-manager v0.46.0, pkg/lib/crd/storage.go).
+func storedEarlier(s *subject, found func(hit)) {
+	type key struct{ bundle, crd, version string }
+	for _, p := range s.packages {
+		list := s.upgrades(p)
+		by := map[key]string{} // the release that stored it, for each version that a user of the bundle may have stored
+		for _, b := range p.Bundles {
+			r := s.release(b)
+			if r == nil {
+				continue
+			}
+			for _, c := range r.crds {
+				if v := c.stored(); v != nil {
+					by[key{b.Name, c.Name, v.Name}] = b.Name
+				}
+			}
+		}
+		for changed := true; changed; {
+			changed = false
+			for _, u := range list {
+				for _, c := range u.to.crds {
+					for _, v := range c.Spec.Versions {
+						from, there := by[key{u.From, c.Name, v.Name}]
+						if _, known := by[key{u.To, c.Name, v.Name}]; there && !known {
+							by[key{u.To, c.Name, v.Name}] = from
+							changed = true
+						}
+					}
+				}
+			}
+		}
+		var alike gathering
+		for _, u := range list {
+			perPair(u, func(before, after *crd) {
+				for _, v := range before.Spec.Versions {
+					origin, there := by[key{u.From, before.Name, v.Name}]
+					if !there || origin == u.From || after.version(v.Name) != nil {
+						continue
+					}
+					alike.add(u, hit{
+						Subject: before.object(),
+						message: fmt.Sprintf("%s does not have version %s of %s, in which %s stored objects", u.To, v.Name, before.Name, origin),
+					})
+				}
+			})
+		}
+		alike.tell(found)
+	}
+}
+
+func servedGone(_ *subject, u upgrade, found func(hit)) {
+	perPair(u, func(before, after *crd) {
+		for _, v := range before.Spec.Versions {
+			next := after.version(v.Name)
+			if !v.Served || next != nil && next.Served {
+				continue
+			}
+			note := "it was not marked as deprecated"
+			if v.Deprecated {
+				note = "it was marked as deprecated"
+			}
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s serves version %s of %s, %s does not; %s", u.From, v.Name, before.Name, u.To, note)})
+		}
+	})
+}
+
+func silentLoss(_ *subject, u upgrade, found func(hit)) {
+	perPair(u, func(before, after *crd) {
+		old, next := before.stored(), after.stored()
+		if old == nil || next == nil || old.Name == next.Name || after.converted(u.to) || old.Schema == nil || next.Schema == nil {
+			return
+		}
+		lost := compare(old.Schema.OpenAPIV3Schema, next.Schema.OpenAPIV3Schema).removed
+		lost = slices.DeleteFunc(lost, inStatus)
+		if len(lost) > 0 {
+			found(hit{
+				Subject: before.object(),
+				message: fmt.Sprintf("%s is stored in %s instead of %s without a conversion, and version %s has no %s", before.Name, next.Name, old.Name, next.Name, abridge(lost)),
+			})
+		}
+	})
+}
+
+// internal converts a CRD to the form in which the API server validates it, with defaults.
+func (c *crd) internal() (*apiextensions.CustomResourceDefinition, error) {
+	defaulted := c.DeepCopy()
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(defaulted)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&defaulted.Spec)
+	out := &apiextensions.CustomResourceDefinition{}
+	return out, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(defaulted, out, nil)
+}
+
+// refused asks the API server's own validation. OLM writes caBundle and service of conversion itself, so what is wrong with
+// those alone is no reason; stored versions are storageRemoved's matter.
+func refused(s *subject, u upgrade, found func(hit)) {
+	perPair(u, func(before, after *crd) {
+		for _, problem := range s.refusals(before, after) {
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s: %s", before.Name, problem)})
+		}
+	})
+}
+
+func (s *subject) refusals(before, after *crd) []string {
+	key := [2][sha256.Size]byte{before.digest, after.digest}
+	if list, ok := s.refused[key]; ok {
+		return list
+	}
+	if s.refused == nil {
+		s.refused = map[[2][sha256.Size]byte][]string{}
+	}
+	var list []string
+	old, err := before.internal()
+	if err == nil {
+		var next *apiextensions.CustomResourceDefinition
+		if next, err = after.internal(); err == nil {
+			old.ResourceVersion, next.ResourceVersion = "1", "1"
+			old.Status.Conditions = []apiextensions.CustomResourceDefinitionCondition{{Type: apiextensions.Established, Status: apiextensions.ConditionTrue}}
+			if v := after.stored(); v != nil {
+				next.Status.StoredVersions = []string{v.Name}
+			}
+			next.Spec.Conversion = &apiextensions.CustomResourceConversion{Strategy: apiextensions.NoneConverter}
+			old.Spec.Conversion = next.Spec.Conversion
+			for _, e := range crdvalidation.ValidateCustomResourceDefinitionUpdate(context.Background(), next, old) {
+				if e.Type == field.ErrorTypeInternal || strings.HasPrefix(e.Field, "status") {
+					continue
+				}
+				list = append(list, e.Error())
+			}
+		}
+	}
+	if err != nil {
+		list = []string{err.Error()}
+	}
+	s.refused[key] = list
+	return list
+}
+
+// changes are the differences between two schemas that matter to existing objects, each the path of a field.
+type changes struct {
+	tighter, removed, defaults []string
+}
+
+// perVersion calls look with the comparison of each version that both ends of u serve.
+func perVersion(s *subject, u upgrade, look func(before *crd, version string, c changes)) {
+	perPair(u, func(before, after *crd) {
+		for _, v := range before.Spec.Versions {
+			next := after.version(v.Name)
+			if next == nil || !v.Served || !next.Served || v.Schema == nil || next.Schema == nil {
+				continue
+			}
+			key := comparison{before.digest, after.digest, v.Name}
+			c, known := s.compared[key]
+			if !known {
+				if s.compared == nil {
+					s.compared = map[comparison]changes{}
+				}
+				c = compare(v.Schema.OpenAPIV3Schema, next.Schema.OpenAPIV3Schema)
+				s.compared[key] = c
+			}
+			look(before, v.Name, c)
+		}
+	})
+}
+
+// comparison is what two schemas were compared of.
+type comparison struct {
+	before, after [sha256.Size]byte
+	version       string
+}
+
+func tightened(s *subject, u upgrade, found func(hit)) {
+	perVersion(s, u, func(before *crd, version string, c changes) {
+		if len(c.tighter) > 0 {
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s is stricter than %s with %s %s: %s", u.To, u.From, before.Name, version, abridge(c.tighter))})
+		}
+	})
+}
+
+// inStatus reports whether a path, or the first word of what is said of one, is the status or in it.
+func inStatus(path string) bool {
+	first, _, _ := strings.Cut(path, " ")
+	return first == "status" || strings.HasPrefix(first, "status.")
+}
+
+// fieldsRemoved leaves the status alone, which the operator writes anew.
+func fieldsRemoved(s *subject, u upgrade, found func(hit)) {
+	perVersion(s, u, func(before *crd, version string, c changes) {
+		removed := slices.DeleteFunc(slices.Clone(c.removed), inStatus)
+		if len(removed) > 0 {
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s has no longer in %s %s: %s", u.To, before.Name, version, abridge(removed))})
+		}
+	})
+}
+
+func defaultsChanged(s *subject, u upgrade, found func(hit)) {
+	perVersion(s, u, func(before *crd, version string, c changes) {
+		if len(c.defaults) > 0 {
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s changes defaults of %s %s: %s", u.To, before.Name, version, abridge(c.defaults))})
+		}
+	})
+}
+
+func crdGone(_ *subject, u upgrade, found func(hit)) {
+	for _, before := range u.from.crds {
+		if u.to.crd(before.Name) == nil {
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s has no CRD %s, which %s has", u.To, before.Name, u.From)})
+		}
+	}
+}
+
+func statusChanged(_ *subject, u upgrade, found func(hit)) {
+	has := func(v *apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Subresources != nil && v.Subresources.Status != nil
+	}
+	perPair(u, func(before, after *crd) {
+		for i := range before.Spec.Versions {
+			v := &before.Spec.Versions[i]
+			next := after.version(v.Name)
+			if next == nil || !v.Served || !next.Served || has(v) == has(next) {
+				continue
+			}
+			verb := "adds"
+			if has(v) {
+				verb = "removes"
+			}
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s %s the status subresource of %s %s", u.To, verb, before.Name, v.Name)})
+		}
+	})
+}
+
+// sampleRefused validates the samples of from, which must fit from's own schema to say anything, against to's.
+func sampleRefused(_ *subject, u upgrade, found func(hit)) {
+	var samples []json.RawMessage
+	if json.Unmarshal([]byte(u.from.csv.Annotations["alm-examples"]), &samples) != nil {
+		return
+	}
+	perPair(u, func(before, after *crd) {
+		for _, raw := range samples {
+			var head struct {
+				APIVersion string `json:"apiVersion"`
+				Kind       string `json:"kind"`
+				Metadata   struct {
+					Name string `json:"name"`
+				} `json:"metadata"`
+			}
+			if json.Unmarshal(raw, &head) != nil || head.Kind != before.Spec.Names.Kind {
+				continue
+			}
+			group, version, _ := strings.Cut(head.APIVersion, "/")
+			old, next := before.version(version), after.version(version)
+			if group != before.Spec.Group || old == nil || next == nil || !old.Served || !next.Served || len(validate(raw, *old)) > 0 {
+				continue
+			}
+			for _, problem := range validate(raw, *next) {
+				found(hit{
+					Subject: before.object(),
+					message: fmt.Sprintf("the sample %s %s of %s does not fit %s: %s", head.Kind, head.Metadata.Name, u.From, u.To, problem),
+				})
+			}
+		}
+	})
+}
+
+// compare returns what makes objects that fit before not fit after, lose fields in it, or behave differently.
+func compare(before, after *apiextensionsv1.JSONSchemaProps) changes {
+	var c changes
+	if before != nil && after != nil {
+		c.compare("", before, after)
+	}
+	slices.Sort(c.tighter)
+	slices.Sort(c.removed)
+	slices.Sort(c.defaults)
+	return c
+}
+
+func (c *changes) tight(path, format string, args ...any) {
+	c.tighter = append(c.tighter, strings.TrimPrefix(path, ".")+" "+fmt.Sprintf(format, args...))
+}
+
+func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchemaProps) {
+	if reflect.DeepEqual(before, after) {
+		return
+	}
+	where := strings.TrimPrefix(path, ".")
+	if where == "" {
+		where = "the object"
+		path = ""
+	}
+	c.compareType(where, before, after)
+	c.compareBounds(where, before, after)
+	if fallback := after.Default; fallback != nil && (before.Default == nil || string(before.Default.Raw) != string(fallback.Raw)) {
+		old := "nothing"
+		if before.Default != nil {
+			old = string(before.Default.Raw)
+		}
+		c.defaults = append(c.defaults, fmt.Sprintf("%s (%s, was %s)", where, fallback.Raw, old))
+	} else if before.Default != nil && fallback == nil {
+		c.defaults = append(c.defaults, fmt.Sprintf("%s (nothing, was %s)", where, before.Default.Raw))
+	}
+	for _, name := range after.Required {
+		property, known := before.Properties[name]
+		if !slices.Contains(before.Required, name) && (!known || property.Default == nil) {
+			c.tight(where, "must have %s", name)
+		}
+	}
+	keeps := func(s *apiextensionsv1.JSONSchemaProps) bool {
+		return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields || s.XEmbeddedResource || s.AdditionalProperties != nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(before.Properties)) {
+		old := before.Properties[name]
+		inner := strings.TrimPrefix(path+"."+name, ".")
+		if next, there := after.Properties[name]; there {
+			c.compare(inner, &old, &next)
+		} else if !keeps(after) {
+			c.removed = append(c.removed, inner)
+		}
+	}
+	if keeps(before) && !keeps(after) && before.AdditionalProperties == nil {
+		c.removed = append(c.removed, where+" (unknown fields)")
+	}
+	switch {
+	case before.Items != nil && after.Items != nil && before.Items.Schema != nil && after.Items.Schema != nil:
+		c.compare(path+"[]", before.Items.Schema, after.Items.Schema)
+	case before.Items == nil && after.Items != nil:
+		c.tight(where, "has items of a stated form")
+	}
+	switch {
+	case before.AdditionalProperties != nil && after.AdditionalProperties != nil:
+		if before.AdditionalProperties.Schema != nil && after.AdditionalProperties.Schema != nil {
+			c.compare(path+".*", before.AdditionalProperties.Schema, after.AdditionalProperties.Schema)
+		}
+	case before.AdditionalProperties != nil && (after.XPreserveUnknownFields == nil || !*after.XPreserveUnknownFields) && len(after.Properties) > 0:
+		c.removed = append(c.removed, where+" (fields of any name)")
+	}
+}
+
+func (c *changes) compareType(where string, before, after *apiextensionsv1.JSONSchemaProps) {
+	switch {
+	case before.Type == after.Type, after.Type == "", after.XIntOrString && (before.Type == "integer" || before.Type == "string"), before.Type == "integer" && after.Type == "number":
+	case before.Type == "":
+		if !before.XIntOrString || after.Type != "" {
+			c.tight(where, "must be of type %s", after.Type)
+		}
+	default:
+		c.tight(where, "is of type %s instead of %s", after.Type, before.Type)
+	}
+	if before.Nullable && !after.Nullable {
+		c.tight(where, "must not be null")
+	}
+	if len(after.Enum) > 0 {
+		var gone []string
+		for _, v := range before.Enum {
+			if !slices.ContainsFunc(after.Enum, func(o apiextensionsv1.JSON) bool { return string(o.Raw) == string(v.Raw) }) {
+				gone = append(gone, string(v.Raw))
+			}
+		}
+		switch {
+		case len(before.Enum) == 0:
+			c.tight(where, "must be one of a list")
+		case len(gone) > 0:
+			c.tight(where, "must not be %s", strings.Join(gone, " or "))
+		}
+	}
+	for _, rule := range after.XValidations {
+		if !slices.ContainsFunc(before.XValidations, func(o apiextensionsv1.ValidationRule) bool { return o.Rule == rule.Rule }) {
+			c.tight(where, "must satisfy %q", rule.Rule)
+		}
+	}
+}
+
+func (c *changes) compareBounds(where string, before, after *apiextensionsv1.JSONSchemaProps) {
+	if after.Pattern != "" && after.Pattern != before.Pattern {
+		c.tight(where, "must match %q", after.Pattern)
+	}
+	if after.Format != "" && after.Format != before.Format && after.Type == "string" {
+		c.tight(where, "must be of format %s", after.Format)
+	}
+	if after.Maximum != nil && (before.Maximum == nil || *after.Maximum < *before.Maximum) {
+		c.tight(where, "must be at most %v", *after.Maximum)
+	}
+	if after.Minimum != nil && (before.Minimum == nil || *after.Minimum > *before.Minimum) {
+		c.tight(where, "must be at least %v", *after.Minimum)
+	}
+	upper := func(name string, old, next *int64) {
+		if next != nil && (old == nil || *next < *old) {
+			c.tight(where, "has a %s of %d", name, *next)
+		}
+	}
+	lower := func(name string, old, next *int64) {
+		if next != nil && *next > 0 && (old == nil || *next > *old) {
+			c.tight(where, "has a %s of %d", name, *next)
+		}
+	}
+	upper("maximal length", before.MaxLength, after.MaxLength)
+	lower("minimal length", before.MinLength, after.MinLength)
+	upper("maximal number of items", before.MaxItems, after.MaxItems)
+	lower("minimal number of items", before.MinItems, after.MinItems)
+	upper("maximal number of fields", before.MaxProperties, after.MaxProperties)
+	lower("minimal number of fields", before.MinProperties, after.MinProperties)
+	if after.UniqueItems && !before.UniqueItems {
+		c.tight(where, "must not repeat items")
+	}
+	if after.MultipleOf != nil && (before.MultipleOf == nil || *before.MultipleOf != *after.MultipleOf) {
+		c.tight(where, "must be a multiple of %v", *after.MultipleOf)
+	}
+}

@@ -1,0 +1,410 @@
+package check
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/graph"
+)
+
+// edgeChecks compare the two ends of each upgrade that users take.
+var edgeChecks = []Check{
+	{
+		Code: "EDG001", Severity: finding.Error,
+		Title:      "an upgrade changes the selector of a Deployment",
+		Cause:      "a Deployment's selector is immutable: OLM's update of it is refused, and the new release never installs",
+		Cure:       "keep the selector, or give the Deployment a new name",
+		References: []string{"https://github.com/operator-framework/operator-lifecycle-manager/issues/952"},
+		run:        perEdge(selectorChanged),
+	},
+	{
+		Code: "EDG002", Severity: finding.Info,
+		Title: "an upgrade drops or renames a Deployment",
+		Cause: "OLM removes the old Deployment when the new release is there: in between both or neither run, and nothing rolls from one to the other",
+		Cure:  "keep the name, unless the selector must change",
+		run:   perEdge(deploymentGone),
+	},
+	{
+		Code: "EDG003", Severity: finding.Warning,
+		Title: "an upgrade no longer supports an install mode",
+		Cause: "whoever installed the operator in that mode gets a release that OLM refuses: UnsupportedOperatorGroup",
+		Cure:  "keep the mode supported, or tell users how to move before they upgrade",
+		run:   perEdge(modeGone),
+	},
+	{
+		Code: "EDG004", Severity: finding.Warning,
+		Title: "an upgrade takes rights from the operator on a kind that it still owns",
+		Cause: "the operator can no longer do with its own objects what its predecessor could",
+		Cure:  "grant the verbs again, if the operator still needs them",
+		run:   perEdge(rightsLost),
+	},
+	{
+		Code: "EDG005", Severity: finding.Info,
+		Title: "an upgrade lets the operator do more than before",
+		Cause: "whoever approves the upgrade approves these rights too",
+		Cure:  "see whether each of them is needed",
+		run:   perEdge(rightsGained),
+	},
+	{
+		Code: "EDG006", Severity: finding.Info,
+		Title: "an upgrade drops a webhook",
+		Cause: "what the webhook defaulted or refused is stored as it comes from then on",
+		Cure:  "see whether it is meant so",
+		run:   perEdge(webhookGone),
+	},
+	{
+		Code: "EDG007", Severity: finding.Info,
+		Title: "an upgrade needs a newer Kubernetes",
+		Cause: "on an older cluster OLM refuses the release, and the Subscription stops there",
+		Cure:  "tell users, and keep a channel for older clusters while you support them",
+		run:   perEdge(kubernetesRaised),
+	},
+}
+
+// release is a bundle's manifests, read.
+type release struct {
+	*catalog.Bundle
+	csv  *v1alpha1.ClusterServiceVersion
+	crds []*crd // by name
+}
+
+// crd is a CustomResourceDefinition; bundles that hold the same bytes share it.
+type crd struct {
+	*apiextensionsv1.CustomResourceDefinition
+	digest [sha256.Size]byte
+}
+
+func (r *release) crd(name string) *crd {
+	for _, c := range r.crds {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// release reads the bundle's manifests once. It is nil for a bundle whose CSV cannot be read or is not inline.
+func (s *subject) release(b *catalog.Bundle) *release {
+	if r, ok := s.releases[b]; ok {
+		return r
+	}
+	if s.releases == nil {
+		s.releases = map[*catalog.Bundle]*release{}
+		s.crds = map[[sha256.Size]byte]*crd{}
+	}
+	s.releases[b] = nil
+	objects, err := b.Objects()
+	if err != nil {
+		return nil
+	}
+	r := &release{Bundle: b}
+	for _, o := range objects {
+		var head struct {
+			APIVersion string `json:"apiVersion"`
+			Kind       string `json:"kind"`
+		}
+		if json.Unmarshal(o, &head) != nil {
+			continue
+		}
+		switch {
+		case head.Kind == v1alpha1.ClusterServiceVersionKind && r.csv == nil:
+			csv := &v1alpha1.ClusterServiceVersion{}
+			if json.Unmarshal(o, csv) != nil {
+				return nil
+			}
+			r.csv = csv
+		case head.Kind == "CustomResourceDefinition" && head.APIVersion == "apiextensions.k8s.io/v1":
+			digest := sha256.Sum256(o)
+			c := s.crds[digest]
+			if c == nil {
+				c = &crd{CustomResourceDefinition: &apiextensionsv1.CustomResourceDefinition{}, digest: digest}
+				if json.Unmarshal(o, c.CustomResourceDefinition) != nil {
+					continue
+				}
+				s.crds[digest] = c
+			}
+			r.crds = append(r.crds, c)
+		}
+	}
+	if r.csv == nil {
+		return nil
+	}
+	slices.SortFunc(r.crds, func(a, b *crd) int { return strings.Compare(a.Name, b.Name) })
+	s.releases[b] = r
+	return r
+}
+
+// upgrade is an edge with what stands at its ends.
+type upgrade struct {
+	graph.Edge
+	from, to *release
+}
+
+// upgrades returns the edges of p that OLM takes, and those of replaces chains, which users took while each release was the
+// newest: each pair of bundles once, ordered by the versions of their ends.
+func (s *subject) upgrades(p *catalog.Package) []upgrade {
+	if list, ok := s.edges[p]; ok {
+		return list
+	}
+	if s.edges == nil {
+		s.edges = map[*catalog.Package][]upgrade{}
+	}
+	type pair struct{ from, to string }
+	seen := map[pair]bool{}
+	var list []upgrade
+	for _, c := range p.Channels {
+		for _, e := range graph.Edges(p, c) {
+			if !e.Effective || e.Kind != graph.Replaces && !e.Next || seen[pair{e.From, e.To}] {
+				continue
+			}
+			seen[pair{e.From, e.To}] = true
+			from, to := p.Bundle(e.From), p.Bundle(e.To)
+			if from == nil || to == nil {
+				continue
+			}
+			u := upgrade{Edge: e, from: s.release(from), to: s.release(to)}
+			if u.from != nil && u.to != nil {
+				list = append(list, u)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b upgrade) int {
+		return cmp.Or(a.to.Version.Compare(b.to.Version), a.from.Version.Compare(b.from.Version), strings.Compare(a.To, b.To), strings.Compare(a.From, b.From))
+	})
+	s.edges[p] = list
+	return list
+}
+
+// perEdge is a check that looks at one upgrade at a time. What it finds alike on upgrades from several releases to one is
+// said once, of the newest of them.
+func perEdge(look func(*subject, upgrade, func(hit))) func(*subject, func(hit)) {
+	return func(s *subject, found func(hit)) {
+		for _, p := range s.packages {
+			var alike gathering
+			for _, u := range s.upgrades(p) {
+				look(s, u, func(h hit) { alike.add(u, h) })
+			}
+			alike.tell(found)
+		}
+	}
+}
+
+// gathering holds the hits of one check on the upgrades of a package.
+type gathering struct {
+	order []string
+	hits  map[string][]hit
+}
+
+func (g *gathering) add(u upgrade, h hit) {
+	h.Package, h.Channel, h.From, h.To = u.Package, u.Channel, u.From, u.To
+	h.at = u.to.At
+	key := u.To + "\x00" + h.Object + "\x00" + strings.ReplaceAll(h.message, u.From, "\x00")
+	if g.hits == nil {
+		g.hits = map[string][]hit{}
+	}
+	if g.hits[key] == nil {
+		g.order = append(g.order, key)
+	}
+	g.hits[key] = append(g.hits[key], h)
+}
+
+func (g *gathering) tell(found func(hit)) {
+	for _, key := range g.order {
+		hits := g.hits[key]
+		last := hits[len(hits)-1]
+		if others := hits[:len(hits)-1]; len(others) > 0 {
+			names := make([]string, len(others))
+			for i, h := range others {
+				names[i] = h.From
+			}
+			last.message += "; the same from " + abridge(names)
+		}
+		found(last)
+	}
+}
+
+func (r *release) deployment(name string) *appsv1.DeploymentSpec {
+	for i, d := range r.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		if d.Name == name {
+			return &r.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i].Spec
+		}
+	}
+	return nil
+}
+
+func selectorChanged(_ *subject, u upgrade, found func(hit)) {
+	for _, d := range u.from.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		next := u.to.deployment(d.Name)
+		if next == nil || reflect.DeepEqual(d.Spec.Selector, next.Selector) {
+			continue
+		}
+		before, after := "nothing", "nothing"
+		if d.Spec.Selector != nil {
+			before = labelText(d.Spec.Selector.MatchLabels)
+		}
+		if next.Selector != nil {
+			after = labelText(next.Selector.MatchLabels)
+		}
+		found(hit{
+			Subject: finding.Subject{Object: "Deployment/" + d.Name},
+			message: fmt.Sprintf("Deployment %s selects %s in %s and %s in %s", d.Name, before, u.From, after, u.To),
+		})
+	}
+}
+
+func labelText(labels map[string]string) string {
+	list := make([]string, 0, len(labels))
+	for k, v := range labels {
+		list = append(list, k+"="+v)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ",")
+}
+
+func deploymentGone(_ *subject, u upgrade, found func(hit)) {
+	for _, d := range u.from.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		if u.to.deployment(d.Name) == nil {
+			found(hit{Subject: finding.Subject{Object: "Deployment/" + d.Name}, message: fmt.Sprintf("%s has no Deployment %s, which %s has", u.To, d.Name, u.From)})
+		}
+	}
+}
+
+func modeGone(_ *subject, u upgrade, found func(hit)) {
+	supported := map[v1alpha1.InstallModeType]bool{}
+	for _, m := range u.to.csv.Spec.InstallModes {
+		supported[m.Type] = m.Supported
+	}
+	for _, m := range u.from.csv.Spec.InstallModes {
+		if m.Supported && !supported[m.Type] {
+			found(hit{message: fmt.Sprintf("%s supports the install mode %s, %s does not", u.From, m.Type, u.To)})
+		}
+	}
+}
+
+// right is one verb on one resource.
+type right struct {
+	scope, group, resource, verb string
+}
+
+// rights spreads the rules of the CSV into single rights; those on names or URLs are left out.
+func (r *release) rights() map[right]bool {
+	all := map[right]bool{}
+	add := func(scope string, permissions []v1alpha1.StrategyDeploymentPermissions) {
+		for _, p := range permissions {
+			for _, rule := range p.Rules {
+				if len(rule.ResourceNames) > 0 {
+					continue
+				}
+				for _, g := range rule.APIGroups {
+					for _, resource := range rule.Resources {
+						for _, v := range rule.Verbs {
+							all[right{scope, g, resource, v}] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	add("cluster", r.csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions)
+	add("namespace", r.csv.Spec.InstallStrategy.StrategySpec.Permissions)
+	return all
+}
+
+// allowed reports whether rights hold r, directly or by a wildcard; what the cluster scope allows, each namespace does.
+func allowed(rights map[right]bool, r right) bool {
+	scopes := []string{r.scope}
+	if r.scope == "namespace" {
+		scopes = append(scopes, "cluster")
+	}
+	for _, scope := range scopes {
+		for _, group := range []string{r.group, rbacv1.APIGroupAll} {
+			for _, resource := range []string{r.resource, rbacv1.ResourceAll} {
+				for _, verb := range []string{r.verb, rbacv1.VerbAll} {
+					if rights[right{scope, group, resource, verb}] {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// missing lists, by resource, the rights of had that has does not allow.
+func missing(had, has map[right]bool, keep func(right) bool) []string {
+	verbs := map[string][]string{}
+	for r := range had {
+		if keep(r) && !allowed(has, r) {
+			resource := r.resource
+			if r.group != "" {
+				resource += "." + r.group
+			}
+			if r.scope == "cluster" {
+				resource += " (cluster-wide)"
+			}
+			verbs[resource] = append(verbs[resource], r.verb)
+		}
+	}
+	list := make([]string, 0, len(verbs))
+	for resource, v := range verbs {
+		slices.Sort(v)
+		list = append(list, strings.Join(v, ",")+" "+resource)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func rightsLost(_ *subject, u upgrade, found func(hit)) {
+	owned := map[string]bool{}
+	for _, d := range u.to.csv.Spec.CustomResourceDefinitions.Owned {
+		owned[d.Name] = true
+	}
+	lost := missing(u.from.rights(), u.to.rights(), func(r right) bool {
+		plural, _, _ := strings.Cut(r.resource, "/")
+		return owned[plural+"."+r.group]
+	})
+	if len(lost) > 0 {
+		found(hit{message: fmt.Sprintf("%s may no longer, as %s might: %s", u.To, u.From, abridge(lost))})
+	}
+}
+
+func rightsGained(_ *subject, u upgrade, found func(hit)) {
+	gained := missing(u.to.rights(), u.from.rights(), func(right) bool { return true })
+	if len(gained) > 0 {
+		found(hit{message: fmt.Sprintf("%s may, and %s might not: %s", u.To, u.From, abridge(gained))})
+	}
+}
+
+func webhookGone(_ *subject, u upgrade, found func(hit)) {
+	for _, w := range u.from.csv.Spec.WebhookDefinitions {
+		if !slices.ContainsFunc(u.to.csv.Spec.WebhookDefinitions, func(o v1alpha1.WebhookDescription) bool {
+			return o.Type == w.Type && o.GenerateName == w.GenerateName
+		}) {
+			found(hit{message: fmt.Sprintf("%s has no %s %s, which %s has", u.To, w.Type, w.GenerateName, u.From)})
+		}
+	}
+}
+
+func kubernetesRaised(_ *subject, u upgrade, found func(hit)) {
+	before, err := semver.ParseTolerant(cmp.Or(u.from.csv.Spec.MinKubeVersion, "0.0.0"))
+	if err != nil {
+		return
+	}
+	after, err := semver.ParseTolerant(cmp.Or(u.to.csv.Spec.MinKubeVersion, "0.0.0"))
+	if err == nil && after.GT(before) {
+		found(hit{message: fmt.Sprintf("%s needs Kubernetes %s, %s %s", u.To, after, u.From, cmp.Or(u.from.csv.Spec.MinKubeVersion, "any"))})
+	}
+}
