@@ -47,6 +47,9 @@ type Options struct {
 	SkipKinds      []string // kinds that are left out knowingly
 	Conversion     Conversion
 	Created        string // value of the createdAt annotation, RFC 3339
+
+	// Pin returns an image by its digest; nil to leave images as they are.
+	Pin func(image string) (string, error)
 }
 
 // Generated is a bundle that was made but not written.
@@ -125,6 +128,7 @@ func Generate(inputs []Input, base *Input, o Options) (*Generated, error) {
 	g.webhookDefinitions()
 	g.certificates()
 	g.permissions()
+	g.pinImages()
 	g.installStrategy()
 	g.supportingObjects()
 	g.almExamples()

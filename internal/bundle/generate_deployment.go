@@ -156,10 +156,70 @@ func (g *generator) installStrategy() {
 	set(g.csv, text(v1alpha1.InstallStrategyNameDeployment), "spec", "install", "strategy")
 }
 
+// relatedImagePrefix begins the names of variables that tell an operator which images to run.
+const relatedImagePrefix = "RELATED_IMAGE_"
+
+// pinImages puts digests in the place of tags: what is installed tomorrow is what was released today.
+func (g *generator) pinImages() {
+	if g.Pin == nil {
+		return
+	}
+	pinned := map[string]string{}
+	pin := func(d *deployment, holder *yaml.Node, key string) {
+		image := textAt(holder, key)
+		if image == "" {
+			return
+		}
+		if pinned[image] == "" {
+			found, err := g.Pin(image)
+			if err != nil {
+				g.fail(d.errorf([]any{"spec", "template", "spec"}, "%w", err))
+				found = image
+			}
+			pinned[image] = found
+		}
+		set(holder, text(pinned[image]), key)
+	}
+	for _, d := range g.deployments {
+		for _, list := range []string{"containers", "initContainers"} {
+			containers := field(d.node, "spec", "template", "spec", list)
+			if containers == nil {
+				continue
+			}
+			for _, container := range containers.Content {
+				pin(d, container, "image")
+				if variables := field(container, "env"); variables != nil {
+					for _, variable := range variables.Content {
+						if strings.HasPrefix(textAt(variable, "name"), relatedImagePrefix) {
+							pin(d, variable, "value")
+						}
+					}
+				}
+			}
+		}
+		for _, containers := range [][]corev1.Container{d.Spec.Template.Spec.Containers, d.Spec.Template.Spec.InitContainers} {
+			for i := range containers {
+				containers[i].Image = cmp.Or(pinned[containers[i].Image], containers[i].Image)
+				for j, variable := range containers[i].Env {
+					if strings.HasPrefix(variable.Name, relatedImagePrefix) {
+						containers[i].Env[j].Value = cmp.Or(pinned[variable.Value], variable.Value)
+					}
+				}
+			}
+		}
+	}
+	if base := field(g.csv, "spec", "relatedImages"); base != nil {
+		for _, n := range base.Content {
+			if found := pinned[textAt(n, "image")]; found != "" {
+				set(n, text(found), "image")
+			}
+		}
+	}
+}
+
 // relatedImages lists every image that the deployments run, or name in a RELATED_IMAGE_ variable for the operator to run,
 // so that mirrors of the catalog are complete. What the base lists stays.
 func (g *generator) relatedImages() {
-	const prefix = "RELATED_IMAGE_"
 	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 	if base := field(g.csv, "spec", "relatedImages"); base != nil {
 		list.Content = base.Content
@@ -188,8 +248,8 @@ func (g *generator) relatedImages() {
 		containers := slices.Concat(pod.Containers, pod.InitContainers)
 		for _, c := range containers {
 			for _, env := range c.Env {
-				if strings.HasPrefix(env.Name, prefix) {
-					add(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(env.Name, prefix), "_", "-")), env.Value)
+				if strings.HasPrefix(env.Name, relatedImagePrefix) {
+					add(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(env.Name, relatedImagePrefix), "_", "-")), env.Value)
 				}
 			}
 		}

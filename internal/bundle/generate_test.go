@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"maps"
 	"os"
@@ -291,6 +292,31 @@ func TestGenerateCertificateElsewhere(t *testing.T) {
 		if !strings.Contains(csv, want) {
 			t.Errorf("the CSV lacks %q:\n%s", want, csv)
 		}
+	}
+}
+
+// TestGeneratePinsImages shows that no tag is left anywhere, and that the base's list of images follows.
+func TestGeneratePinsImages(t *testing.T) {
+	o := cafe()
+	o.Pin = func(image string) (string, error) {
+		repository, _, _ := strings.Cut(strings.TrimPrefix(image, "registry.example.com/"), ":")
+		if strings.Contains(image, "@") {
+			return image, nil
+		}
+		return "registry.example.com/" + repository + "@sha256:" + strings.Repeat("2", 64), nil
+	}
+	csv := string(generate(t, load(t, "testdata/cafe/config/manifests"), o).Files["manifests/cafe-operator.clusterserviceversion.yaml"])
+	if strings.Contains(csv, "cafe/operator:1.2.0") || strings.Contains(csv, "cafe/cup:3") {
+		t.Errorf("a tag is left:\n%s", csv)
+	}
+	for image, want := range map[string]int{"operator@sha256:2222": 2, "cup@sha256:2222": 2, "prepare@sha256:1111": 2} {
+		if got := strings.Count(csv, image); got != want {
+			t.Errorf("%s stands there %d times, want %d:\n%s", image, got, want, csv)
+		}
+	}
+	o.Pin = func(string) (string, error) { return "", errors.New("no such image") }
+	if _, err := Generate(load(t, "testdata/cafe/config/manifests"), nil, o); err == nil || !strings.Contains(err.Error(), "no such image") {
+		t.Errorf("got %v", err)
 	}
 }
 

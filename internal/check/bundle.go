@@ -38,14 +38,20 @@ func bundleChecks() []Check {
 	return slices.Concat(upstreamChecks, csvChecks, imageChecks, rbacChecks, webhookChecks)
 }
 
-// Bundle runs the checks of single bundles over b and returns what they found, in the order of the places, and the codes
-// of the checks that ran.
-func Bundle(b *bundle.Bundle) ([]finding.Finding, []string) {
-	s := newSingle(b)
-	var findings []finding.Finding
+// BundleCodes are the codes of the checks that Bundle runs.
+func BundleCodes() []string {
 	var codes []string
 	for _, check := range bundleChecks() {
 		codes = append(codes, check.Code)
+	}
+	return codes
+}
+
+// Bundle runs the checks of single bundles over b and returns what they found, in the order of the places.
+func Bundle(b *bundle.Bundle) []finding.Finding {
+	s := newSingle(b)
+	var findings []finding.Finding
+	for _, check := range bundleChecks() {
 		check.judge(s, func(h hit) {
 			h.Package = b.Package()
 			if s.csv != nil {
@@ -55,7 +61,7 @@ func Bundle(b *bundle.Bundle) ([]finding.Finding, []string) {
 		})
 	}
 	finding.Sort(findings)
-	return findings, codes
+	return findings
 }
 
 func newSingle(b *bundle.Bundle) *single {

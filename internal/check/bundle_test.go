@@ -43,8 +43,7 @@ func judge(t *testing.T, files fs.FS) []finding.Finding {
 	if err != nil {
 		t.Fatal(err)
 	}
-	findings, _ := Bundle(b)
-	return findings
+	return Bundle(b)
 }
 
 func TestSoundBundle(t *testing.T) {

@@ -4,18 +4,22 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/blang/semver/v4"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/check"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/image"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
@@ -27,6 +31,7 @@ func newBundle(s *session) *cobra.Command {
 type bundleFlags struct {
 	bundle.Options
 	version, manifests, base, catalog, conversion, into string
+	digests                                             bool
 }
 
 func newBundleGenerate(s *session) *cobra.Command {
@@ -64,6 +69,7 @@ Running it again changes nothing. A createdAt annotation is written only if SOUR
 	flags.StringVar(&f.catalog, "catalog", "", "file-based catalog that --replaces auto looks into")
 	flags.StringArrayVar(&f.SkipKinds, "skip-kind", nil, "kind to leave out of the bundle (repeatable)")
 	flags.StringVar(&f.conversion, "crd-conversion", string(bundle.ConversionKeep), "what becomes of spec.conversion in CRDs: keep (until OLM has put its CA in, requests that need conversion are refused) or strip (until then, objects are stored unconverted)")
+	flags.BoolVar(&f.digests, "use-image-digests", false, "name images by their digests, which the registries are asked for")
 	flags.StringVar(&f.into, "into", "", "directory to write to")
 	for _, name := range []string{"version", "into"} {
 		if err := c.MarkFlagRequired(name); err != nil {
@@ -105,6 +111,9 @@ func (f *bundleFlags) run(ctx context.Context, s *session) error {
 		if o.Replaces, err = f.predecessor(ctx, s, o, inputs, base); err != nil {
 			return err
 		}
+	}
+	if f.digests {
+		o.Pin = func(reference string) (string, error) { return image.Pinned(ctx, reference) }
 	}
 	made, err := bundle.Generate(inputs, base, o)
 	if err != nil {
@@ -194,18 +203,27 @@ images, and everything that the validators of operator-framework/api find.`,
 			return err
 		}
 		r := &report.Report{APIVersion: report.APIVersion, Kind: report.KindValidate, Findings: []finding.Finding{}}
-		for _, dir := range args {
-			if err := c.Context().Err(); err != nil {
-				return err
-			}
-			b, err := bundle.Read(dir)
-			if err != nil {
-				return err
-			}
-			found, codes := check.Bundle(b)
-			r.Findings = append(r.Findings, found...)
-			r.Checks = codes
+		found := make([][]finding.Finding, len(args))
+		work, ctx := errgroup.WithContext(c.Context())
+		work.SetLimit(runtime.GOMAXPROCS(0))
+		for i, dir := range args {
+			work.Go(func() error {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				b, err := bundle.Read(dir)
+				if err != nil {
+					return err
+				}
+				found[i] = check.Bundle(b)
+				return nil
+			})
 		}
+		if err := work.Wait(); err != nil {
+			return err
+		}
+		r.Findings = append(r.Findings, slices.Concat(found...)...)
+		r.Checks = check.BundleCodes()
 		finding.Sort(r.Findings)
 		return j.finish(r)
 	}

@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"internal/bundle":                         {"internal/advice", "internal/document", "internal/finding"},
 	"internal/catalog":                        {"internal/advice", "internal/document", "internal/finding", "internal/bundle"},
 	"internal/catalog/registry":               {"internal/catalog"},
+	"internal/image":                          {"internal/advice"},
 	"internal/subscription":                   {"internal/advice", "internal/bundle", "internal/catalog"},
 	"internal/graph":                          {"internal/advice", "internal/finding", "internal/catalog"},
 	"internal/check":                          {"internal/advice", "internal/document", "internal/finding", "internal/bundle", "internal/catalog", "internal/graph"},
