@@ -74,8 +74,12 @@ func (c *Client) Explain(ctx context.Context, s Subscription, name string, since
 	} else {
 		e = explainResolution(&source, &subscription, name)
 	}
-	if plan := PlanFor(plans.Items, name); plan != nil && plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
-		e = explainPlan(plan)
+	if plan := PlanFor(plans.Items, name); plan != nil {
+		// A CSV that waits for its requirements waits for what the plan cannot do.
+		waits := csv.Status.Phase == v1alpha1.CSVPhaseNone || csv.Status.Phase == v1alpha1.CSVPhasePending
+		if plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed || waits && plan.Status.Message != "" {
+			e = explainPlan(plan)
+		}
 	}
 	e.Event = newestWarning(events.Items, e, name, since)
 	return e, nil
@@ -124,12 +128,14 @@ func explainPlan(plan *v1alpha1.InstallPlan) Explanation {
 	e := Explanation{
 		Phase:  "InstallPlan " + string(plan.Status.Phase),
 		Object: "InstallPlan/" + plan.Namespace + "/" + plan.Name,
-		Why:    plan.Status.Message,
 	}
 	for _, c := range plan.Status.Conditions {
 		if c.Status == corev1.ConditionFalse && c.Message != "" {
 			e.Why = strings.TrimPrefix(string(c.Reason)+": "+c.Message, ": ")
 		}
+	}
+	if e.Why == "" {
+		e.Why = plan.Status.Message
 	}
 	if e.Why == "" {
 		var waiting []string

@@ -83,7 +83,7 @@ func (w *walk) cross(ctx context.Context, from, to *release, hop *report.Hop) ([
 	if slow > 0 {
 		findings = append(findings, find(codeSlow, "", "the API server took a second and more for any answer during %.1fs of the upgrade", slow.Seconds()))
 	}
-	outages, seen := w.judgeAttempts(attempts, timeline, before, from, to)
+	outages, seen := w.judgeAttempts(attempts, timeline, before, from, to, settled == nil)
 	hop.Outages = outages
 	findings = append(findings, seen...)
 	findings = append(findings, judgeProcess(timeline, started, from, to)...)
@@ -93,7 +93,9 @@ func (w *walk) cross(ctx context.Context, from, to *release, hop *report.Hop) ([
 		return findings, err
 	}
 	if settled != nil {
-		return findings, nil
+		// Whatever became of the upgrade, what it stored stays.
+		stored, err := w.judgeAllStored(ctx)
+		return append(findings, stored...), err
 	}
 	judged, err := w.judgeAfter(ctx, from, to, operands)
 	return append(findings, judged...), err
@@ -175,7 +177,7 @@ func (w *walk) stale(ctx context.Context, o *object) (string, error) {
 }
 
 // judgeAttempts turns what the observers met into outages and findings.
-func (w *walk) judgeAttempts(attempts []attempt, timeline []event, before map[string]*definition, from, to *release) ([]report.Outage, []finding.Finding) {
+func (w *walk) judgeAttempts(attempts []attempt, timeline []event, before map[string]*definition, from, to *release, done bool) ([]report.Outage, []finding.Finding) {
 	var all []outage
 	var wrong []window
 	unprovable := map[string]string{}
@@ -217,7 +219,7 @@ func (w *walk) judgeAttempts(attempts []attempt, timeline []event, before map[st
 			Start: o.Start.UTC(), Cause: cause(timeline, before[o.CRD], o),
 		})
 	}
-	findings = append(findings, judgeOutages(merged, before, timeline)...)
+	findings = append(findings, judgeOutages(merged, before, timeline, done)...)
 	for _, x := range wrong {
 		f := find(codeServedWrong, "CustomResourceDefinition/"+x.CRD, "for %.1fs a %s through %s answered with what nobody wrote (%d times): %s",
 			x.End.Sub(x.Start).Seconds(), x.Operation, x.Version, x.Count, x.First)
@@ -245,8 +247,9 @@ func severalKinds(attempts []attempt) bool {
 }
 
 // judgeOutages judges outages: what OLM makes and unmakes is a warning with what shortens it, what stays an error. All
-// outages of one kind of object and one operation are one finding, for they have one cause.
-func judgeOutages(list []outage, before map[string]*definition, timeline []event) []finding.Finding {
+// outages of one kind of object and one operation are one finding, for they have one cause. done says that the upgrade
+// itself came to its end.
+func judgeOutages(list []outage, before map[string]*definition, timeline []event, done bool) []finding.Finding {
 	type key struct {
 		code, crd string
 		isNew     bool
@@ -261,7 +264,9 @@ func judgeOutages(list []outage, before map[string]*definition, timeline []event
 		d := before[o.CRD]
 		k.isNew = d != nil && !slices.Contains(d.Served, o.Version)
 		if o.Open {
-			k.code, k.isNew = codeOutageStays, false
+			k.code = codeOutageStays
+			// After a hop that failed anyway nobody misses a version that only the new release brings.
+			k.isNew = k.isNew && !done
 		}
 		if groups[k] == nil {
 			order = append(order, k)
@@ -340,8 +345,13 @@ func judgeProcess(timeline []event, started time.Time, from, to *release) []find
 			findings = append(findings, f)
 		}
 	}
-	for _, e := range restarts(timeline, started) {
-		findings = append(findings, find(codeRestarted, "Pod/"+e.Name, "the container was restarted %s during the upgrade to %s", e.Reason, to.Name))
+	if list := restarts(timeline, started); len(list) > 0 {
+		last := list[len(list)-1]
+		f := find(codeRestarted, "Pod/"+last.Name, "the operator's containers ended and were started again during the upgrade to %s, the last %s", to.Name, last.Reason)
+		if len(list) > 1 {
+			f.Message += fmt.Sprintf(", and those of %d other pods", len(list)-1)
+		}
+		findings = append(findings, f)
 	}
 	again := 0
 	var reasons []string

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/finding"
 )
@@ -48,8 +49,8 @@ func (o *object) String() string {
 }
 
 // at returns the client for the object's kind in version.
-func (o *object) at(client dynamic.Interface, version string) dynamic.ResourceInterface {
-	r := client.Resource(o.Resource.WithVersion(version))
+func (o *object) at(resources dynamic.Interface, version string) dynamic.ResourceInterface {
+	r := resources.Resource(o.Resource.WithVersion(version))
 	if o.Namespace == "" {
 		return r
 	}
@@ -369,6 +370,26 @@ func (w *walk) judgeObject(ctx context.Context, o *object, d *apiextensionsv1.Cu
 		found, err := w.roundTrip(ctx, o, d, version, now)
 		findings = append(findings, found...)
 		if err != nil || len(found) > 0 {
+			return findings, err
+		}
+	}
+	return findings, nil
+}
+
+// judgeAllStored looks at what etcd holds of each object, by the definitions that are in force now.
+func (w *walk) judgeAllStored(ctx context.Context) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	for _, o := range w.objects {
+		var d apiextensionsv1.CustomResourceDefinition
+		if err := w.olm.Get(ctx, client.ObjectKey{Name: o.CRD}, &d); err != nil {
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			return findings, fmt.Errorf("read CustomResourceDefinition %s: %w", o.CRD, err)
+		}
+		_, found, err := w.judgeStored(ctx, o, &d)
+		findings = append(findings, found...)
+		if err != nil {
 			return findings, err
 		}
 	}

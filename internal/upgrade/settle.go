@@ -155,8 +155,12 @@ func (w *walk) hopeless(ctx context.Context, r *release, timeline []event) (stri
 	if err := w.watcher.List(ctx, &plans, client.InNamespace(w.namespace)); err != nil {
 		return "", err
 	}
-	if plan := olm.PlanFor(plans.Items, r.Name); plan != nil && plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
-		return planCode(plan), nil
+	if plan := olm.PlanFor(plans.Items, r.Name); plan != nil {
+		code := planCode(plan)
+		// OLM tries for a minute, but stored versions do not change by themselves.
+		if plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed || code == codeStoredRefused {
+			return code, nil
+		}
 	}
 	var csv v1alpha1.ClusterServiceVersion
 	err := w.watcher.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: r.Name}, &csv)
@@ -256,7 +260,7 @@ func (w *walk) explain(ctx context.Context, r *release, started time.Time, s *st
 	if e.Container != "" {
 		var logs bytes.Buffer
 		if err := w.cluster.Logs(ctx, &logs, e.Container); err == nil && logs.Len() > 0 {
-			causes = append(causes, "last lines of "+e.Container+": "+lastLines(logs.String(), 5))
+			causes = append(causes, "last lines of "+e.Container+":\n"+lastLines(strings.ReplaceAll("\n"+logs.String(), "\n"+e.Container+"| ", "\n"), 5))
 		}
 	}
 	f.Cause = strings.Join(causes, "; ")

@@ -1,7 +1,6 @@
 package upgrade
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -234,18 +233,13 @@ func rollouts(timeline []event, since time.Time) map[string]int {
 	return n
 }
 
-// restarts lists the pods' containers that ended in timeline since start, once each, with the newest reason.
+// restarts lists the containers of pods that ended in timeline since start, each with the newest reason, the newest last.
 func restarts(timeline []event, since time.Time) []event {
-	newest := map[string]event{}
+	var list []event
 	for _, e := range timeline {
 		if e.Kind == kindPod && e.State == stateRestarted && !e.At.Before(since) {
-			newest[e.Name] = e
+			list = append(slices.DeleteFunc(list, func(o event) bool { return o.Name == e.Name }), e)
 		}
 	}
-	var list []event
-	for _, e := range newest {
-		list = append(list, e)
-	}
-	slices.SortFunc(list, func(a, b event) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
