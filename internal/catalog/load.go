@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -244,11 +245,22 @@ func parseFile(file string, data []byte) parsed {
 	return p
 }
 
+// text is a string that must not be null, as opm asks of the three fields that every document has (operator-registry
+// v1.74.0, alpha/declcfg/declcfg.go, extractUniqueMetaKeys).
+type text string
+
+func (t *text) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "null" {
+		return &json.UnmarshalTypeError{Value: "null", Type: reflect.TypeFor[string]()}
+	}
+	return json.Unmarshal(raw, (*string)(t))
+}
+
 func newDocument(source *document.Document) (*Document, *finding.Finding) {
 	var meta struct {
-		Schema  string `json:"schema"`
-		Package string `json:"package"`
-		Name    string `json:"name"`
+		Schema  text `json:"schema"`
+		Package text `json:"package"`
+		Name    text `json:"name"`
 	}
 	if err := json.Unmarshal(source.JSON, &meta); err != nil {
 		return nil, typeProblem(source, err, finding.Subject{})
@@ -262,8 +274,8 @@ func newDocument(source *document.Document) (*Document, *finding.Finding) {
 			Cure:    "add schema: " + SchemaPackage + ", " + SchemaChannel + " or " + SchemaBundle + ", or name the file in " + ignoreFile + " if it is no part of the catalog",
 		}
 	}
-	d := &Document{Schema: meta.Schema, Package: meta.Package, Name: meta.Name, JSON: source.JSON, At: source.At, Source: source}
-	if d.Schema == SchemaPackage && d.Package == "" {
+	d := &Document{Schema: string(meta.Schema), Package: string(meta.Package), Name: string(meta.Name), JSON: source.JSON, At: source.At, Source: source}
+	if d.Schema == SchemaPackage {
 		d.Package = d.Name
 	}
 	return d, nil
@@ -360,7 +372,10 @@ func (c *Catalog) problem(d *Document, err error, prefix ...any) {
 
 func (c *Catalog) addPackage(p *Package, d *Document) {
 	var fields struct {
-		DefaultChannel string `json:"defaultChannel"`
+		DefaultChannel string     `json:"defaultChannel"`
+		Description    string     `json:"description"`
+		Icon           icon       `json:"icon"`
+		Properties     []Property `json:"properties"`
 	}
 	if err := json.Unmarshal(d.JSON, &fields); err != nil {
 		c.problem(d, err)
@@ -370,7 +385,8 @@ func (c *Catalog) addPackage(p *Package, d *Document) {
 
 func (c *Catalog) addChannel(p *Package, d *Document) {
 	var fields struct {
-		Entries []json.RawMessage `json:"entries"`
+		Entries    []json.RawMessage `json:"entries"`
+		Properties []Property        `json:"properties"`
 	}
 	if err := json.Unmarshal(d.JSON, &fields); err != nil {
 		c.problem(d, err)

@@ -191,7 +191,7 @@ var catalogChecks = []Check{
 		Code: "CAT019", Severity: finding.Warning,
 		Title:      "a document's schema looks like OLM's, but is none",
 		Cause:      "documents of unknown schemas are ignored without a word",
-		Cure:       "correct the schema; schemas of your own should not begin with olm.",
+		Cure:       "correct the schema; schemas of your own should begin with another word than olm",
 		References: []string{formatReference},
 		run:        unknownSchemas,
 	},

@@ -391,7 +391,7 @@ var misnamed = perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(
 	if m == nil {
 		return
 	}
-	if named, err := semver.Parse(m[2]); err == nil && named.Compare(b.Version) != 0 && hasProperty(b, catalog.PropertyPackage) {
+	if named, err := semver.Parse(m[2]); err == nil && named.Compare(b.Version) != 0 && b.Version.String() != "0.0.0" {
 		found(hit{at: b.Document.Place("name"), message: fmt.Sprintf("bundle %s has the version %s", b.Name, b.Version)})
 	}
 })

@@ -19,7 +19,9 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func validation() *Report {
-	at := func(line int) *finding.Location { return &finding.Location{File: "catalog.yaml", Line: line, Column: 3} }
+	at := func(line int) *finding.Location {
+		return &finding.Location{File: "catalog.yaml", Line: line, Column: 3}
+	}
 	return &Report{
 		APIVersion: APIVersion, Kind: KindValidate, Result: Failed, Checks: []string{"AAA001", "AAA002", "AAA003"},
 		Findings: []finding.Finding{

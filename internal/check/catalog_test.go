@@ -1,0 +1,312 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/operator-framework/operator-registry/alpha/declcfg"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// sane is a catalog in which no check finds anything but notes.
+const sane = `schema: olm.package
+name: tea
+defaultChannel: stable
+---
+schema: olm.channel
+package: tea
+name: stable
+entries:
+- name: tea.v1.0.0
+- name: tea.v1.1.0
+  replaces: tea.v1.0.0
+- name: tea.v1.2.0
+  replaces: tea.v1.1.0
+---
+schema: olm.channel
+package: tea
+name: candidate
+entries:
+- name: tea.v1.2.0
+---
+schema: olm.bundle
+package: tea
+name: tea.v1.0.0
+image: registry.example.com/tea:1.0.0
+properties:
+- {type: olm.package, value: {packageName: tea, version: 1.0.0}}
+- {type: olm.csv.metadata, value: {}}
+---
+schema: olm.bundle
+package: tea
+name: tea.v1.1.0
+image: registry.example.com/tea:1.1.0
+properties:
+- {type: olm.package, value: {packageName: tea, version: 1.1.0}}
+- {type: olm.csv.metadata, value: {}}
+---
+schema: olm.bundle
+package: tea
+name: tea.v1.2.0
+image: registry.example.com/tea:1.2.0
+properties:
+- {type: olm.package, value: {packageName: tea, version: 1.2.0}}
+- {type: olm.csv.metadata, value: {}}
+relatedImages:
+- {name: a, image: registry.example.com/a}
+---
+schema: olm.deprecations
+package: tea
+entries:
+- reference: {schema: olm.bundle, name: tea.v1.0.0}
+  message: Use 1.2.0.
+`
+
+// example is the smallest change to a sane catalog that a check must find.
+type example struct {
+	code, old, new string
+	place          string // "" for any
+	message        string // a part of it
+}
+
+var catalogExamples = []example{
+	{"CAT001", "name: candidate", "name: stable", "f:15:1", "channel stable is defined a second time; the first is at f:5:1"},
+	{"CAT001", "name: tea.v1.1.0\nimage", "name: tea.v1.0.0\nimage", "f:29:1", "bundle tea.v1.0.0 is defined a second time"},
+	{"CAT001", "schema: olm.deprecations", "schema: olm.deprecations\npackage: tea\n---\nschema: olm.deprecations", "", "deprecations of package tea is defined a second time"},
+	{"CAT002", "package: tea\nname: candidate", "name: candidate", "f:15:1", "has no package"},
+	{"CAT002", "package: tea\nname: candidate\n", "package: tea\n", "f:15:1", "has no name"},
+	{"CAT003", "schema: olm.package\nname: tea\ndefaultChannel: stable\n---\n", "", "f:1:1", `no document defines package "tea"`},
+	{"CAT004", "tea", "Tea", "f:2:1", `package name "Tea"`},
+	{"CAT005", "schema: olm.channel", "schema: x.channel", "f:1:1", "package tea has no channel"},
+	{"CAT006", "defaultChannel: stable\n", "", "f:1:1", "its channels are candidate, stable"},
+	{"CAT006", "defaultChannel: stable", "defaultChannel: fast", "f:3:1", "the default channel fast of package tea is none of its channels"},
+	{"CAT007", "name: candidate\nentries:\n- name: tea.v1.2.0", "name: candidate\nentries: []", "f:15:1", "channel candidate has no entries"},
+	{"CAT008", "name: candidate\nentries:\n- name: tea.v1.2.0", "name: candidate\nentries:\n- name: tea.v1.3.0", "f:19:3", "no bundle tea.v1.3.0"},
+	{"CAT009", "- name: tea.v1.0.0\n- name: tea.v1.1.0\n  replaces: tea.v1.0.0\n", "- name: tea.v1.1.0\n", "", "bundle tea.v1.0.0 is in no channel"},
+	{"CAT010", "- name: tea.v1.1.0\n", "- name: tea.v1.0.0\n- name: tea.v1.1.0\n", "f:10:3", "the first is at f:9:3"},
+	{"CAT010", "- name: tea.v1.1.0\n", "- replaces: x\n- name: tea.v1.1.0\n", "f:10:3", "has no name"},
+	{"CAT011", "image: registry.example.com/tea:1.0.0", "image: ''", "f:24:1", "bundle tea.v1.0.0 has no image"},
+	{"CAT012", "{packageName: tea, version: 1.0.0}", "{packageName: coffee, version: 1.0.0}", "f:26:23", `says that its package is "coffee"`},
+	{"CAT012", "version: 1.0.0}", "version: v1.0}", "f:26:23", `the version "v1.0"`},
+	{"CAT012", "- {type: olm.package, value: {packageName: tea, version: 1.0.0}}\n", "", "f:25:1", "has 0 properties of type olm.package"},
+	{"CAT012", "version: 1.0.0}", "version: 1.0.0, release: '1_'}", "", `the release "1_"`},
+	{"CAT012", "version: 1.0.0}", "version: 1.0.0+b, release: '1'}", "", "build metadata"},
+	{"CAT012", "version: 1.0.0}", "version: 1.0.0, release: '1'}", "", "its name must be tea-v1.0.0-1"},
+	{"CAT013", "{type: olm.csv.metadata, value: {}}", "{type: olm.gvk, value: [1]}", "f:27:3", "property 1 (olm.gvk) of bundle tea.v1.0.0"},
+	{"CAT013", "{type: olm.csv.metadata, value: {}}", "{type: x}", "f:27:3", "it has no value"},
+	{"CAT013", "{type: olm.csv.metadata, value: {}}", "{value: x}", "f:27:3", "it has no type"},
+	{"CAT013", "{type: olm.csv.metadata, value: {}}", "{type: olm.package.required, value: {packageName: p, versionRange: x}}", "f:27:3", `version range "x"`},
+	{"CAT014", "registry.example.com/tea:1.0.0", "registry.example.com/Tea:1.0.0", "f:24:1", "the image"},
+	{"CAT014", "registry.example.com/a}", "registry.example.com/a@sha256:12}", "f:45:13", "the related image"},
+	{"CAT015", "version: 1.1.0}", "version: 1.0.0}", "f:29:1", "both have the version 1.0.0"},
+	{"CAT016", "name: tea.v1.0.0}\n", "name: tea.v9.0.0}\n", "f:50:3", `the package has no bundle "tea.v9.0.0"`},
+	{"CAT016", "{schema: olm.bundle, name: tea.v1.0.0}", "{schema: olm.channel, name: x}", "f:50:3", `the package has no channel "x"`},
+	{"CAT016", "{schema: olm.bundle, name: tea.v1.0.0}", "{schema: olm.package, name: tea}", "f:50:3", "has no name"},
+	{"CAT016", "{schema: olm.bundle, name: tea.v1.0.0}", "{schema: x}", "f:50:3", `nothing of schema "x"`},
+	{"CAT016", "{schema: olm.bundle, name: tea.v1.0.0}", "{name: x}", "f:50:3", "it says no schema"},
+	{"CAT016", "  message: Use 1.2.0.\n", "", "f:50:3", "it has no message"},
+	{"CAT016", "  message: Use 1.2.0.\n", "  message: a\n- reference: {schema: olm.bundle, name: tea.v1.0.0}\n  message: b\n", "f:52:3", "a second time"},
+	{"CAT017", "  replaces: tea.v1.0.0", "  replace: tea.v1.0.0", "f:11:3", `"replaces" is`},
+	{"CAT017", "defaultChannel", "defaultChanel", "f:3:1", `"defaultChannel" is`},
+	{"CAT018", "name: candidate", "name: candidate\nowner: me", "f:18:1", `field "owner"`},
+	{"CAT019", "schema: olm.deprecations", "schema: olm.deprecation", "f:47:1", `"olm.deprecation"`},
+	{"CAT020", "  replaces: tea.v1.0.0", "  replaces: tea.v1.0.0\n  replaces: tea.v1.0.0", "f:12:3", `key "replaces"`},
+	{"CAT021", "- {type: olm.csv.metadata, value: {}}\n", "", "f:21:1", "bundle tea.v1.0.0 says nothing"},
+	{"CAT022", "tea.v1.2.0", "tea.v1.2.0-a-very-long-name-that-somebody-thought-of-for-the-release", "", "characters"},
+
+	{"GRA001", "  replaces: tea.v1.1.0\n", "", "f:8:1", "has 2 heads"},
+	{"GRA001", "- name: tea.v1.0.0\n", "- name: tea.v1.0.0\n  replaces: tea.v1.2.0\n", "f:8:1", "has a cycle: tea.v1.0.0 (f:9:3) replaces tea.v1.2.0 (f:13:3) replaces tea.v1.1.0 (f:11:3) replaces tea.v1.0.0"},
+	{"GRA001", "- name: tea.v1.0.0\n", "- name: tea.v1.0.0\n  skips: [tea.v1.2.0]\n", "f:8:1", "has no head"},
+	{"GRA002", "  replaces: tea.v1.0.0\n- name: tea.v1.2.0\n  replaces: tea.v1.1.0\n", "  replaces: tea.v1.0.0\n- name: tea.v1.2.0\n  skips: [tea.v1.1.0]\n", "f:9:3", "tea.v1.0.0 is not on the replaces chain"},
+	{"GRA003", "replaces: tea.v1.1.0\n", "skips: [tea.v1.1.0]\n", "f:9:3", "from tea.v1.0.0 OLM finds no way to tea.v1.2.0"},
+	{"GRA004", "  replaces: tea.v1.1.0\n", "  replaces: tea.v1.1.0\n  skipRange: <v1.2.0\n", "f:14:3", `"<v1.2.0"`},
+	{"GRA005", "  replaces: tea.v1.1.0\n", "  replaces: tea.v1.1.0\n  skips: ['']\n", "f:14:11", "skips an empty name"},
+	{"GRA005", "  replaces: tea.v1.1.0\n", "  replaces: tea.v1.1.0\n  skips: [tea.v1.2.0]\n", "f:14:11", "skips itself"},
+	{"GRA005", "- name: tea.v1.0.0\n", "- name: tea.v1.0.0\n  replaces: tea.v1.0.0\n", "f:10:3", "replaces itself"},
+	{"GRA006", "- name: tea.v1.0.0\n", "- name: tea.v1.0.0\n  replaces: tea.v0.9.0\n", "f:10:3", "replaces tea.v0.9.0, which the catalog does not hold"},
+	{"GRA007", "- name: tea.v1.0.0\n", "- name: tea.v1.0.0\n  replaces: tee.v0.9.0\n", "f:10:3", "tee.v0.9.0"},
+	{"GRA007", "  replaces: tea.v1.1.0\n", "  replaces: tea.v1.1.0\n  skips: [te.v1.1.1]\n", "f:14:11", "te.v1.1.1"},
+	{"GRA008", "version: 1.1.0}", "version: 1.3.0}", "f:13:3", "which is lower"},
+	{"GRA009", "  replaces: tea.v1.1.0\n", "  replaces: tea.v1.1.0\n  skipRange: <=1.2.0\n", "f:14:3", "covers its own version"},
+	{"GRA010", "  replaces: tea.v1.1.0\n", "  replaces: tea.v1.1.0\n  skipRange: <1.2.0\n", "f:5:1", "tea.v1.0.0 → tea.v1.1.0"},
+	{"GRA011", "  replaces: tea.v1.1.0\n", "  replaces: tea.v1.1.0\n  skipRange: <1.2.0\n", "f:5:1", "tea.v1.0.0 → tea.v1.2.0"},
+	{"GRA012", "defaultChannel: stable", "defaultChannel: old\n---\nschema: olm.channel\npackage: tea\nname: old\nentries: [{name: tea.v1.0.0}]", "f:3:1", "the default channel old leads to 1.0.0, channel stable to 1.2.0"},
+	{"GRA013", "version: 1.0.0}", "version: 1.0.1}", "f:23:1", "bundle tea.v1.0.0 has the version 1.0.1"},
+}
+
+func TestCatalogExamples(t *testing.T) {
+	if found := errorsIn(catalog.Parse("f", []byte(sane))); len(found) > 0 {
+		t.Fatalf("the sane catalog is found fault with: %v", found)
+	}
+	holdExamples(t, catalogExamples, func(e example) *catalog.Catalog {
+		changed := strings.Replace(sane, e.old, e.new, 1)
+		if e.code == "CAT004" || e.code == "CAT005" || e.code == "CAT022" {
+			changed = strings.ReplaceAll(sane, e.old, e.new)
+		}
+		if changed == sane {
+			t.Fatalf("%s: the example changes nothing", e.code)
+		}
+		return catalog.Parse("f", []byte(changed))
+	}, catalogChecks, graphChecks)
+}
+
+// holdExamples finds in each example what its check must find, and that every check has an example.
+func holdExamples(t *testing.T, examples []example, parse func(example) *catalog.Catalog, families ...[]Check) {
+	t.Helper()
+	for _, e := range examples {
+		t.Run(e.code, func(t *testing.T) {
+			findings, _ := Catalog(parse(e), Options{})
+			for _, f := range findings {
+				if f.Code == e.code && strings.Contains(f.Message, e.message) && (e.place == "" || f.Location != nil && f.Location.String() == e.place) {
+					if f.Cause == "" || f.Cure == "" {
+						t.Errorf("no cause or no cure: %+v", f)
+					}
+					return
+				}
+			}
+			t.Errorf("not found at %q: %s", e.place, e.message)
+			for _, f := range findings {
+				t.Logf("  %s %s %s", f.Code, f.Location, f.Message)
+			}
+		})
+	}
+	for _, c := range slices.Concat(families...) {
+		if !slices.ContainsFunc(examples, func(e example) bool { return e.code == c.Code }) {
+			t.Errorf("check %s (%s) has no example", c.Code, c.Title)
+		}
+	}
+}
+
+func errorsIn(c *catalog.Catalog) []string {
+	findings, _ := Catalog(c, Options{})
+	var list []string
+	for _, f := range findings {
+		if f.Severity != finding.Info {
+			list = append(list, f.Code+" "+f.Message)
+		}
+	}
+	return list
+}
+
+// TestCodes: a code is released once, and never used for anything else.
+func TestCodes(t *testing.T) {
+	seen := map[string]bool{catalog.CodeSyntax: true, catalog.CodeSchema: true, catalog.CodeType: true}
+	for _, c := range All() {
+		if seen[c.Code] {
+			t.Errorf("code %s is used twice", c.Code)
+		}
+		seen[c.Code] = true
+		if c.Title == "" || c.Cause == "" || c.Cure == "" || Family(c.Code) == c.Code {
+			t.Errorf("check %s is not explained", c.Code)
+		}
+		for _, text := range []string{c.Title, c.Cause, c.Cure} {
+			if strings.HasSuffix(text, ".") {
+				t.Errorf("check %s: %q ends in a full stop", c.Code, text)
+			}
+		}
+	}
+}
+
+// TestNothingThatOpmRefusesPasses damages the sane catalog at random and holds us against opm: what opm refuses must have
+// an error here too.
+func TestNothingThatOpmRefusesPasses(t *testing.T) {
+	refused, passed := 0, 0
+	for seed := range 4000 {
+		text := damage(rand.New(rand.NewPCG(uint64(seed), 3)))
+		config, err := declcfg.LoadReader(bytes.NewReader(text))
+		if err == nil {
+			_, err = declcfg.ConvertToModel(*config)
+		}
+		if err == nil {
+			passed++
+			continue
+		}
+		refused++
+		findings, _ := Catalog(catalog.Parse("f", text), Options{})
+		if worst, any := finding.Worst(findings); !any || worst != finding.Error {
+			t.Fatalf("seed %d: opm says %v, we say %v\n%s", seed, err, findings, text)
+		}
+	}
+	if refused < 1000 || passed < 200 {
+		t.Errorf("%d refused by opm, %d passed: the test says little", refused, passed)
+	}
+	t.Logf("%d refused by opm, %d passed", refused, passed)
+}
+
+// damage changes a few values of the sane catalog's JSON.
+func damage(r *rand.Rand) []byte {
+	documents, err := document.Parse("", []byte(sane))
+	if err != nil {
+		panic(err)
+	}
+	var out bytes.Buffer
+	hurt := r.IntN(len(documents))
+	for i, d := range documents {
+		var v any
+		if err := json.Unmarshal(d.JSON, &v); err != nil {
+			panic(err)
+		}
+		if i == hurt {
+			if r.IntN(12) == 0 {
+				continue
+			}
+			for range 1 + r.IntN(2) {
+				v = damaged(r, v)
+			}
+		}
+		raw, err := json.Marshal(v)
+		if err != nil {
+			panic(err)
+		}
+		out.Write(append(raw, '\n'))
+		if i == hurt && r.IntN(20) == 0 {
+			out.Write(append(raw, '\n'))
+		}
+	}
+	return out.Bytes()
+}
+
+func damaged(r *rand.Rand, v any) any {
+	words := []any{"tea.v1.0.0", "tea.v1.1.0", "tea.v1.2.0", "tea.v9.9.9", "", "1.0.0", "x y", "olm.bundle", "olm.channel", "olm.package", "stable", 3, nil, true, []any{}, map[string]any{}}
+	switch v := v.(type) {
+	case map[string]any:
+		keys := make([]string, 0, len(v))
+		for k := range v {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		if len(keys) == 0 || r.IntN(10) == 0 {
+			v[[]string{"skips", "skipRange", "replaces", "entries", "properties", "icon", "name"}[r.IntN(7)]] = words[r.IntN(len(words))]
+			return v
+		}
+		k := keys[r.IntN(len(keys))]
+		if r.IntN(8) == 0 {
+			delete(v, k)
+			return v
+		}
+		v[k] = damaged(r, v[k])
+		return v
+	case []any:
+		if len(v) == 0 {
+			return append(v, words[r.IntN(len(words))])
+		}
+		i := r.IntN(len(v))
+		switch r.IntN(8) {
+		case 0:
+			return slices.Delete(v, i, i+1)
+		case 1:
+			return append(v, v[i])
+		}
+		v[i] = damaged(r, v[i])
+		return v
+	default:
+		return words[r.IntN(len(words))]
+	}
+}
