@@ -1,0 +1,170 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/document"
+)
+
+// teaRelease are the manifests of a release of package tea; VERSION stands for its version.
+const teaRelease = `apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: tea.vVERSION
+  annotations:
+    alm-examples: '[{"apiVersion": "example.com/v1", "kind": "Pot", "metadata": {"name": "sample"}, "spec": {"size": 1, "mode": "slow"}}]'
+spec:
+  version: VERSION
+  minKubeVersion: 1.30.0
+  installModes:
+  - {type: AllNamespaces, supported: true}
+  - {type: OwnNamespace, supported: true}
+  customresourcedefinitions:
+    owned:
+    - {name: pots.example.com, kind: Pot, version: v1}
+  webhookdefinitions:
+  - {type: ValidatingAdmissionWebhook, generateName: check.example.com}
+  install:
+    strategy: deployment
+    spec:
+      clusterPermissions:
+      - serviceAccountName: tea
+        rules:
+        - {apiGroups: [example.com], resources: [pots], verbs: [get, list, watch, update]}
+      deployments:
+      - name: tea
+        spec:
+          selector: {matchLabels: {app: tea}}
+          template: {metadata: {labels: {app: tea}}, spec: {containers: [{name: m, image: i}]}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: pots.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Pot, listKind: PotList, plural: pots, singular: pot}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: false
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              size: {type: integer, maximum: 10, default: 3}
+              mode: {type: string, enum: [fast, slow]}
+              tags: {type: array, items: {type: string}}
+              labels: {type: object, additionalProperties: {type: string}}
+          status:
+            type: object
+            properties: {ready: {type: boolean}}
+`
+
+// releases makes a catalog of releases, of version 1.0.0, 2.0.0 and so on, each replacing the one before.
+func releases(t *testing.T, texts ...string) *catalog.Catalog {
+	t.Helper()
+	var out strings.Builder
+	out.WriteString("{schema: olm.package, name: tea, defaultChannel: stable}\n")
+	entries := ""
+	for i, text := range texts {
+		version := fmt.Sprintf("%d.0.0", i+1)
+		entries += fmt.Sprintf("{name: tea.v%s", version)
+		if i > 0 {
+			entries += fmt.Sprintf(", replaces: tea.v%d.0.0", i)
+		}
+		entries += "}, "
+		fmt.Fprintf(&out, "---\nschema: olm.bundle\npackage: tea\nname: tea.v%s\nimage: ''\nproperties:\n- {type: olm.package, value: {packageName: tea, version: %s}}\n", version, version)
+		documents, err := document.Parse("manifests", []byte(strings.ReplaceAll(text, "VERSION", version)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range documents {
+			value, err := json.Marshal(map[string][]byte{"data": d.JSON})
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&out, "- {type: olm.bundle.object, value: %s}\n", value)
+		}
+	}
+	fmt.Fprintf(&out, "---\nschema: olm.channel\npackage: tea\nname: stable\nentries: [%s]\n", entries)
+	return catalog.Parse("f", []byte(out.String()))
+}
+
+// crdText is the CRD among the manifests.
+var crdText = teaRelease[strings.Index(teaRelease, "---"):]
+
+// The changes from one release to the next that the checks must find.
+var edgeExamples = []example{
+	{"EDG001", "matchLabels: {app: tea}", "matchLabels: {app: tea, x: z}", "f:12:1", "selects app=tea in tea.v1.0.0 and app=tea,x=z in tea.v2.0.0"},
+	{"EDG002", "- name: tea\n", "- name: kettle\n", "", "tea.v2.0.0 has no Deployment tea"},
+	{"EDG003", "{type: OwnNamespace, supported: true}", "{type: OwnNamespace, supported: false}", "", "OwnNamespace"},
+	{"EDG004", "verbs: [get, list, watch, update]", "verbs: [get, list, watch]", "", "update pots.example.com (cluster-wide)"},
+	{"EDG005", "resources: [pots]", "resources: [pots, cups]", "", "get,list,update,watch cups.example.com"},
+	{"EDG006", "generateName: check.example.com", "generateName: other.example.com", "", "ValidatingAdmissionWebhook check.example.com"},
+	{"EDG007", "minKubeVersion: 1.30.0", "minKubeVersion: 1.31.0", "", "needs Kubernetes 1.31.0, tea.v1.0.0 1.30.0"},
+
+	{"CRD001", "  - name: v1\n", "  - name: v2\n", "", "tea.v1.0.0 stores pots.example.com in version v1, which tea.v2.0.0 does not have"},
+	{"CRD003", "  - name: v1alpha1\n    served: true", "  - name: v1alpha1\n    served: false", "", "serves version v1alpha1 of pots.example.com, tea.v2.0.0 does not; it was not marked as deprecated"},
+	{"CRD004", "storage: false", "storage: STORAGE", "", "version v1alpha1 has no spec.labels, spec.mode, spec.tags"},
+	{"CRD005", "scope: Namespaced", "scope: Cluster", "", "spec.scope: Invalid value"},
+	{"CRD005", "type: array, items: {type: string}", "type: array", "", "openAPIV3Schema.properties[spec].properties[tags].items: Required value"},
+	{"CRD006", "maximum: 10", "maximum: 9", "", "spec.size must be at most 9"},
+	{"CRD006", "enum: [fast, slow]", "enum: [slow]", "", `spec.mode must not be "fast"`},
+	{"CRD006", "{type: string, enum: [fast, slow]}", "{type: integer}", "", "spec.mode is of type integer instead of string"},
+	{"CRD006", "          status:\n", "            required: [tags]\n          status:\n", "", "spec must have tags"},
+	{"CRD006", "items: {type: string}", "items: {type: string, pattern: a}, maxItems: 3, minItems: 1, uniqueItems: false", "", `spec.tags has a maximal number of items of 3, spec.tags has a minimal number of items of 1, spec.tags[] must match "a"`},
+	{"CRD006", "additionalProperties: {type: string}", "additionalProperties: {type: string, maxLength: 3}", "", "spec.labels.* has a maximal length of 3"},
+	{"CRD006", "{type: string, enum: [fast, slow]}", "{type: string, enum: [fast, slow], x-kubernetes-validations: [{rule: self != 'x'}]}", "", `spec.mode must satisfy "self != 'x'"`},
+	{"CRD007", "              tags: {type: array, items: {type: string}}\n", "", "", "has no longer in pots.example.com v1: spec.tags"},
+	{"CRD007", "type: object, additionalProperties: {type: string}", "type: object, properties: {a: {type: string}}", "", "spec.labels (fields of any name)"},
+	{"CRD008", "enum: [fast, slow]", "enum: [fast]", "", `the sample Pot sample of tea.v1.0.0 does not fit tea.v2.0.0: spec.mode: Unsupported value: "slow"`},
+	{"CRD009", crdText, "", "", "tea.v2.0.0 has no CRD pots.example.com"},
+	{"CRD010", "default: 3", "default: 4", "", "spec.size (4, was 3)"},
+	{"CRD011", "    subresources: {status: {}}\n", "", "", "removes the status subresource of pots.example.com v1"},
+}
+
+func TestEdgeExamples(t *testing.T) {
+	for _, found := range errorsIn(releases(t, teaRelease, teaRelease)) {
+		if family := Family(found); family == "CRD" || family == "EDG" {
+			t.Errorf("the sane releases are found fault with: %s", found)
+		}
+	}
+	holdExamples(t, edgeExamples, func(e example) *catalog.Catalog {
+		changed := strings.Replace(teaRelease, e.old, e.new, 1)
+		if e.code == "CRD004" {
+			changed = strings.Replace(strings.Replace(changed, "storage: true", "storage: false", 1), "STORAGE", "true", 1)
+		}
+		if changed == teaRelease {
+			t.Fatalf("%s: the example changes nothing", e.code)
+		}
+		return releases(t, teaRelease, changed)
+	}, edgeChecks, slices.DeleteFunc(slices.Clone(crdChecks), func(c Check) bool { return c.Code == "CRD002" })) // TestStoredEarlier's
+}
+
+// TestStoredEarlier: a version that one release stored is removed two releases later.
+func TestStoredEarlier(t *testing.T) {
+	first := strings.NewReplacer("storage: true", "storage: false", "storage: false", "storage: true").Replace(teaRelease)
+	begin, end := strings.Index(teaRelease, "  - name: v1alpha1"), strings.Index(teaRelease, "  - name: v1\n")
+	gone := teaRelease[:begin] + teaRelease[end:]
+	findings, _ := Catalog(releases(t, first, teaRelease, gone), Options{Families: []string{"CRD"}})
+	for _, f := range findings {
+		if f.Code == "CRD002" && f.Subject.From == "tea.v2.0.0" && strings.Contains(f.Message, "tea.v3.0.0 does not have version v1alpha1 of pots.example.com, in which tea.v1.0.0 stored objects") {
+			return
+		}
+	}
+	t.Errorf("not found: %v", findings)
+}
