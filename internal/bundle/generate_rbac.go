@@ -52,7 +52,7 @@ func (g *generator) permissions() {
 	namespaces := map[string]bool{} // where they are
 	for _, d := range g.deployments {
 		operator[d.account()] = true
-		namespaces[d.Input.Namespace] = true
+		namespaces[d.Namespace] = true
 	}
 	for _, account := range g.accounts {
 		operator[account.Name] = true
