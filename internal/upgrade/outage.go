@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -55,8 +56,8 @@ type outage struct {
 	CRD, Version, Operation string
 	Start, End              time.Time // of the last success before, or the first failure if there is none; the first success after
 	Errors                  int
-	First                   string
-	Open                    bool // it had not ended with the last attempt
+	First                   string // the first error's text that says more than that the time was up, if there is one
+	Open                    bool   // it had not ended with the last attempt
 }
 
 // outages finds the outages in attempts of one CRD, version and operation, which must be in the order of their starts.
@@ -90,12 +91,23 @@ func outages(attempts []attempt, served func(time.Time) bool) []outage {
 		default:
 			open.Errors++
 			open.End = a.End
+			open.First = telling(open.First, a.Err)
 		}
 	}
 	if open != nil {
 		found = append(found, *open)
 	}
 	return found
+}
+
+// telling returns the first of errors that says more than that the time was up.
+func telling(errors ...string) string {
+	for _, e := range errors {
+		if !strings.Contains(e, "context deadline exceeded") {
+			return e
+		}
+	}
+	return errors[0]
 }
 
 // merge unites outages of one CRD, version and operation that overlap, of whatever objects, and sorts by start.
@@ -109,6 +121,7 @@ next:
 			if m.CRD == o.CRD && m.Version == o.Version && m.Operation == o.Operation && !o.Start.After(m.End) {
 				m.End = latest(m.End, o.End)
 				m.Errors += o.Errors
+				m.First = telling(m.First, o.First)
 				m.Open = m.Open || o.Open
 				continue next
 			}

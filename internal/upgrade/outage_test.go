@@ -219,6 +219,8 @@ func TestCause(t *testing.T) {
 		{"the CRD lost its CA and got it back", []event{wrote(4.9, bare), wrote(8, whole)}, false, lost + "; " + healed},
 		{"what came last before the end counts", []event{wrote(4.9, bare), wrote(6, whole), pod(7.8, stateReady)}, false, lost + "; it ended when pod p became ready"},
 		{"the newest change before the start counts", []event{pod(3.5, stateGone), wrote(4.9, bare)}, false, lost},
+		{"a pod that is only made does no harm", []event{pod(5, stateCreated), pod(7.9, stateReady)}, false, "it ended when pod p became ready"},
+		{"a changed CRD is likelier to blame than a pod", []event{wrote(4.8, bare), pod(5, stateGone)}, false, lost},
 		{"the pod was away", []event{pod(5, stateUnready), pod(7.9, stateReady)}, false, "pod p was not ready; it ended when pod p became ready"},
 		{"it has not ended", []event{wrote(4.9, bare), pod(7.9, stateReady)}, true, lost},
 		{"too long ago", []event{wrote(2, bare)}, false, ""},

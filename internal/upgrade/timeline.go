@@ -26,6 +26,7 @@ const (
 
 // States that a timeline gives besides those that objects have of their own.
 const (
+	stateCreated   = "created"
 	stateGone      = "gone"
 	statePublished = "published"
 	stateReady     = "ready"
@@ -153,6 +154,7 @@ func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 
 // began it and what ended it.
 func cause(timeline []event, before *definition, o outage) string {
 	var began, ended string
+	byCRD := false // a changed CRD is likelier to blame than a pod, which may have had others beside it
 	for _, e := range timeline {
 		if e.At.After(o.End.Add(slack)) {
 			break
@@ -164,8 +166,8 @@ func cause(timeline []event, before *definition, o outage) string {
 		early := !e.At.After(o.Start.Add(slack))
 		switch {
 		case said == "" || e.At.Before(o.Start.Add(-lookBack)):
-		case harm && (early || began == ""):
-			began, ended = said, ""
+		case harm && (early && (e.Kind == kindCRD || !byCRD) || began == ""):
+			began, ended, byCRD = said, "", e.Kind == kindCRD
 		case !harm && !early:
 			ended = said
 		}
@@ -195,7 +197,7 @@ func bears(e event, before *definition, crd string) (harm bool, said string) {
 		return true, "OLM's catalog operator wrote the bundle's CRD, upon which the API server starts serving the kind anew"
 	case e.Kind == kindPod && e.State == stateReady:
 		return false, fmt.Sprintf("pod %s became ready", e.Name)
-	case e.Kind == kindPod:
+	case e.Kind == kindPod && e.State != stateCreated:
 		return true, fmt.Sprintf("pod %s was %s", e.Name, e.State)
 	}
 	return false, ""

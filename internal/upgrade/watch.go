@@ -235,7 +235,7 @@ func changes(before, now any, gone bool) []event {
 		if c := metav1.GetControllerOf(n); c != nil {
 			owner = c.Name
 		}
-		return orGone(event{Kind: kindRollout, Name: n.Name, State: "created", For: owner}, gone)
+		return orGone(event{Kind: kindRollout, Name: n.Name, State: stateCreated, For: owner}, gone)
 	case *corev1.Pod:
 		return podChanges(before, n, gone)
 	}
@@ -263,8 +263,13 @@ func podChanges(before any, n *corev1.Pod, gone bool) []event {
 			events = append(events, e)
 		}
 	}
-	if gone || b == nil || podReady(b) != podReady(n) {
-		events = append(events, orGone(event{Kind: kindPod, Name: n.Name, State: readiness(podReady(n))}, gone)...)
+	switch {
+	case gone:
+		events = append(events, event{Kind: kindPod, Name: n.Name, State: stateGone})
+	case b == nil && !podReady(n):
+		events = append(events, event{Kind: kindPod, Name: n.Name, State: stateCreated})
+	case b == nil || podReady(b) != podReady(n):
+		events = append(events, event{Kind: kindPod, Name: n.Name, State: readiness(podReady(n))})
 	}
 	return events
 }
