@@ -97,12 +97,8 @@ func Run(ctx context.Context, streams Streams, args []string) int {
 }
 
 func newRoot(s *session) *cobra.Command {
-	root := &cobra.Command{
-		Use:           "olmkit",
-		Short:         "Package an operator for OLM, and prove every upgrade before a user takes it",
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
+	root := group("olmkit", "Package an operator for OLM, and prove every upgrade before a user takes it", commands(s)...)
+	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
@@ -111,8 +107,23 @@ func newRoot(s *session) *cobra.Command {
 	})
 	root.PersistentFlags().BoolVarP(&s.quiet, "quiet", "q", false, "print results only, no progress")
 	root.PersistentFlags().BoolVarP(&s.verbose, "verbose", "v", false, "print more of what is done")
-	root.AddCommand(commands(s)...)
+	markUsage(root)
 	return root
+}
+
+// markUsage makes wrong arguments of c and the commands below it errors of the command line.
+func markUsage(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return usageError{advice.With(err, "see '%s --help'", c.CommandPath())}
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		markUsage(sub)
+	}
 }
 
 // group is a command that only holds others.
