@@ -41,11 +41,11 @@ var crdChecks = []Check{
 	},
 	{
 		Code: "CRD003", Severity: finding.Warning,
-		Title:      "an upgrade stops serving a version",
-		Cause:      "clients and manifests that speak the version fail from then on",
-		Cure:       "serve the version, marked as deprecated, until users had time to move; say so in the release's notes",
+		Title:      "an upgrade stops serving a version that was not deprecated",
+		Cause:      "clients and manifests that speak the version fail from then on, and nobody was warned",
+		Cure:       "serve the version, marked as deprecated, for at least one more release",
 		References: []string{versioningReference},
-		run:        perEdge(servedGone),
+		run:        perEdge(servedGone(false)),
 	},
 	{
 		Code: "CRD004", Severity: finding.Error,
@@ -107,6 +107,14 @@ var crdChecks = []Check{
 		Cause: "with the subresource a write of the whole object leaves the status alone, without it a write of the status subresource fails: either the operator or its users write in vain",
 		Cure:  "keep it as it is within a version",
 		run:   perEdge(statusChanged),
+	},
+	{
+		Code: "CRD012", Severity: finding.Info,
+		Title:      "an upgrade stops serving a deprecated version",
+		Cause:      "clients and manifests that still speak the version fail from then on",
+		Cure:       "say so in the release's notes",
+		References: []string{versioningReference},
+		run:        perEdge(servedGone(true)),
 	},
 }
 
@@ -211,20 +219,17 @@ func storedEarlier(s *subject, found func(hit)) {
 	}
 }
 
-func servedGone(_ *subject, u upgrade, found func(hit)) {
-	perPair(u, func(before, after *crd) {
-		for _, v := range before.Spec.Versions {
-			next := after.version(v.Name)
-			if !v.Served || next != nil && next.Served {
-				continue
+func servedGone(deprecated bool) func(*subject, upgrade, func(hit)) {
+	return func(_ *subject, u upgrade, found func(hit)) {
+		perPair(u, func(before, after *crd) {
+			for _, v := range before.Spec.Versions {
+				next := after.version(v.Name)
+				if v.Served && v.Deprecated == deprecated && (next == nil || !next.Served) {
+					found(hit{Subject: before.object(), message: fmt.Sprintf("%s serves version %s of %s, %s does not", u.From, v.Name, before.Name, u.To)})
+				}
 			}
-			note := "it was not marked as deprecated"
-			if v.Deprecated {
-				note = "it was marked as deprecated"
-			}
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s serves version %s of %s, %s does not; %s", u.From, v.Name, before.Name, u.To, note)})
-		}
-	})
+		})
+	}
 }
 
 func silentLoss(_ *subject, u upgrade, found func(hit)) {

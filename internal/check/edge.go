@@ -165,7 +165,17 @@ func (s *subject) upgrades(p *catalog.Package) []upgrade {
 	type pair struct{ from, to string }
 	seen := map[pair]bool{}
 	var list []upgrade
-	for _, c := range p.Channels {
+	channels := slices.Clone(p.Channels)
+	slices.SortStableFunc(channels, func(a, b *catalog.Channel) int { // the default channel speaks for the others
+		switch p.DefaultChannel {
+		case a.Name:
+			return -1
+		case b.Name:
+			return 1
+		}
+		return 0
+	})
+	for _, c := range channels {
 		for _, e := range graph.Edges(p, c) {
 			if !e.Effective || e.Kind != graph.Replaces && !e.Next || seen[pair{e.From, e.To}] {
 				continue
@@ -287,10 +297,15 @@ func modeGone(_ *subject, u upgrade, found func(hit)) {
 	for _, m := range u.to.csv.Spec.InstallModes {
 		supported[m.Type] = m.Supported
 	}
+	var gone []string
 	for _, m := range u.from.csv.Spec.InstallModes {
 		if m.Supported && !supported[m.Type] {
-			found(hit{message: fmt.Sprintf("%s supports the install mode %s, %s does not", u.From, m.Type, u.To)})
+			gone = append(gone, string(m.Type))
 		}
+	}
+	slices.Sort(gone)
+	if len(gone) > 0 {
+		found(hit{message: fmt.Sprintf("%s can be installed for %s, %s cannot", u.From, strings.Join(gone, ", "), u.To)})
 	}
 }
 
@@ -388,10 +403,24 @@ func rightsGained(_ *subject, u upgrade, found func(hit)) {
 	}
 }
 
+// webhookGone takes a webhook on other versions of the same resource for the same: the API server asks it about all.
 func webhookGone(_ *subject, u upgrade, found func(hit)) {
+	resources := func(w v1alpha1.WebhookDescription) []string {
+		var list []string
+		for _, rule := range w.Rules {
+			for _, g := range rule.APIGroups {
+				for _, r := range rule.Resources {
+					list = append(list, r+"."+g)
+				}
+			}
+		}
+		return append(list, w.ConversionCRDs...)
+	}
 	for _, w := range u.from.csv.Spec.WebhookDefinitions {
 		if !slices.ContainsFunc(u.to.csv.Spec.WebhookDefinitions, func(o v1alpha1.WebhookDescription) bool {
-			return o.Type == w.Type && o.GenerateName == w.GenerateName
+			covered := resources(o)
+			return o.Type == w.Type && (o.GenerateName == w.GenerateName ||
+				len(w.Rules) > 0 && !slices.ContainsFunc(resources(w), func(r string) bool { return !slices.Contains(covered, r) }))
 		}) {
 			found(hit{message: fmt.Sprintf("%s has no %s %s, which %s has", u.To, w.Type, w.GenerateName, u.From)})
 		}

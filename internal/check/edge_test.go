@@ -54,6 +54,11 @@ spec:
     served: true
     storage: false
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+  - name: v1beta1
+    deprecated: true
+    served: true
+    storage: false
+    schema: {openAPIV3Schema: {type: object}}
   - name: v1
     served: true
     storage: true
@@ -118,7 +123,7 @@ var edgeExamples = []example{
 	{"EDG007", "minKubeVersion: 1.30.0", "minKubeVersion: 1.31.0", "", "needs Kubernetes 1.31.0, tea.v1.0.0 1.30.0"},
 
 	{"CRD001", "  - name: v1\n", "  - name: v2\n", "", "tea.v1.0.0 stores pots.example.com in version v1, which tea.v2.0.0 does not have"},
-	{"CRD003", "  - name: v1alpha1\n    served: true", "  - name: v1alpha1\n    served: false", "", "serves version v1alpha1 of pots.example.com, tea.v2.0.0 does not; it was not marked as deprecated"},
+	{"CRD003", "  - name: v1alpha1\n    served: true", "  - name: v1alpha1\n    served: false", "", "tea.v1.0.0 serves version v1alpha1 of pots.example.com, tea.v2.0.0 does not"},
 	{"CRD004", "storage: false", "storage: STORAGE", "", "version v1alpha1 has no spec.labels, spec.mode, spec.tags"},
 	{"CRD005", "scope: Namespaced", "scope: Cluster", "", "spec.scope: Invalid value"},
 	{"CRD005", "type: array, items: {type: string}", "type: array", "", "openAPIV3Schema.properties[spec].properties[tags].items: Required value"},
@@ -135,6 +140,7 @@ var edgeExamples = []example{
 	{"CRD009", crdText, "", "", "tea.v2.0.0 has no CRD pots.example.com"},
 	{"CRD010", "default: 3", "default: 4", "", "spec.size (4, was 3)"},
 	{"CRD011", "    subresources: {status: {}}\n", "", "", "removes the status subresource of pots.example.com v1"},
+	{"CRD012", "  - name: v1beta1\n    deprecated: true\n    served: true", "  - name: v1beta1\n    deprecated: true\n    served: false", "", "tea.v1.0.0 serves version v1beta1 of pots.example.com, tea.v2.0.0 does not"},
 }
 
 func TestEdgeExamples(t *testing.T) {
@@ -157,8 +163,8 @@ func TestEdgeExamples(t *testing.T) {
 
 // TestStoredEarlier: a version that one release stored is removed two releases later.
 func TestStoredEarlier(t *testing.T) {
-	first := strings.NewReplacer("storage: true", "storage: false", "storage: false", "storage: true").Replace(teaRelease)
-	begin, end := strings.Index(teaRelease, "  - name: v1alpha1"), strings.Index(teaRelease, "  - name: v1\n")
+	first := strings.Replace(strings.Replace(teaRelease, "storage: true", "storage: false", 1), "storage: false", "storage: true", 1)
+	begin, end := strings.Index(teaRelease, "  - name: v1alpha1"), strings.Index(teaRelease, "  - name: v1beta1\n")
 	gone := teaRelease[:begin] + teaRelease[end:]
 	findings, _ := Catalog(releases(t, first, teaRelease, gone), Options{Families: []string{"CRD"}})
 	for _, f := range findings {

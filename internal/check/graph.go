@@ -325,7 +325,7 @@ var untaken = perChannel(func(p *catalog.Package, c *catalog.Channel, found func
 		}
 	}
 	if len(edges) > 0 {
-		found(hit{at: c.At, message: fmt.Sprintf("channel %s declares %d edges that OLM never takes: %s", c.Name, len(edges), abridge(edges))})
+		found(hit{at: c.At, message: fmt.Sprintf("channel %s declares what OLM never takes (%d): %s", c.Name, len(edges), abridge(edges))})
 	}
 })
 
@@ -337,7 +337,7 @@ var jumps = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(h
 		}
 	}
 	if len(edges) > 0 {
-		found(hit{at: c.At, message: fmt.Sprintf("in channel %s OLM takes %d edges by skipRange alone: %s", c.Name, len(edges), abridge(edges))})
+		found(hit{at: c.At, message: fmt.Sprintf("in channel %s OLM upgrades by skipRange alone (%d): %s", c.Name, len(edges), abridge(edges))})
 	}
 })
 
