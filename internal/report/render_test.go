@@ -132,3 +132,21 @@ func TestJUnitCounts(t *testing.T) {
 		t.Errorf("tests %d, failures %d, skipped %d", got.Tests, got.Failures, got.Skipped)
 	}
 }
+
+func TestWrap(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want []string
+	}{
+		{"", []string{""}},
+		{"short", []string{"short"}},
+		{"one two three four", []string{"one two", "three four"}},
+		{"averyveryverylongword and more", []string{"averyveryverylongword", "and more"}},
+		{"a averyveryverylongword", []string{"a", "averyveryverylongword"}},
+		{"   indented line", []string{"   indented", "line"}},
+	} {
+		if diff := cmp.Diff(c.want, wrap(c.in, 10)); diff != "" {
+			t.Errorf("%q: %s", c.in, diff)
+		}
+	}
+}

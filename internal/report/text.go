@@ -114,23 +114,48 @@ func (t *text) hop(h Hop) {
 		for i, p := range h.Phases {
 			phases[i] = fmt.Sprintf("%s %.1fs", p.Name, p.Seconds)
 		}
-		t.line("      %s", t.paint(dim, "phases: "+strings.Join(phases, ", ")))
+		t.paragraph("      phases: ", strings.Join(phases, ", "))
 	}
-	for _, o := range h.Outages {
-		t.line("      %s", t.paint(yellow, fmt.Sprintf("outage: no %s through %s for %.1fs (%s)", o.Operation, o.Version, o.Seconds, count(o.Errors, "failed attempt"))))
-		if o.Cause != "" {
-			t.line("        cause: %s", o.Cause)
+	for _, o := range totals(h.Outages) {
+		gaps := ""
+		if o.gaps > 1 {
+			gaps = fmt.Sprintf(", %d times, for up to %.1fs", o.gaps, o.longest)
 		}
-		if o.First != "" {
-			t.line("        first error: %s", o.First)
-		}
+		t.line("      %s", t.paint(yellow, fmt.Sprintf("outage: no %s through %s for %.1fs%s (%s)", o.operation, o.version, o.seconds, gaps, count(o.errors, "failed attempt"))))
 	}
 	if len(h.Simulated) > 0 {
-		t.line("      simulated, not really run: %s", strings.Join(h.Simulated, ", "))
+		t.paragraph("      ", "simulated, not really run: "+strings.Join(h.Simulated, ", "))
 	}
 	for _, f := range h.Findings {
 		t.finding(f, "      ")
 	}
+}
+
+// total sums up the outages of one operation on one version.
+type total struct {
+	operation, version string
+	seconds, longest   float64
+	gaps, errors       int
+}
+
+// totals sums outages up, in the order of versions and operations.
+func totals(outages []Outage) []total {
+	var sums []total
+	for _, o := range outages {
+		i := slices.IndexFunc(sums, func(s total) bool { return s.operation == o.Operation && s.version == o.Version })
+		if i < 0 {
+			i = len(sums)
+			sums = append(sums, total{operation: o.Operation, version: o.Version})
+		}
+		sums[i].seconds += o.Seconds
+		sums[i].longest = max(sums[i].longest, o.Seconds)
+		sums[i].gaps++
+		sums[i].errors += o.Errors
+	}
+	slices.SortFunc(sums, func(a, b total) int {
+		return cmp.Or(strings.Compare(a.operation, b.operation), strings.Compare(a.version, b.version))
+	})
+	return sums
 }
 
 // rank puts the worst severity first.
@@ -183,14 +208,34 @@ func (t *text) explanation(f finding.Finding, indent string) {
 	}
 }
 
-// paragraph prints s behind indent; further lines of s are indented as far.
+// width is where paragraphs are broken; longer words stand on lines of their own.
+const width = 120
+
+// paragraph prints s behind indent, in lines of at most width; further lines are indented as far.
 func (t *text) paragraph(indent, s string) {
-	for i, l := range strings.Split(strings.TrimRight(s, "\n"), "\n") {
-		if i == 1 {
+	for _, l := range strings.Split(strings.TrimRight(s, "\n"), "\n") {
+		for _, part := range wrap(l, width-len(indent)) {
+			t.line("%s%s", indent, part)
 			indent = strings.Repeat(" ", len(indent))
 		}
-		t.line("%s%s", indent, l)
 	}
+}
+
+// wrap breaks a line at its spaces, and keeps the spaces that it begins with.
+func wrap(s string, limit int) []string {
+	var lines []string
+	for len(s) > limit {
+		start := len(s) - len(strings.TrimLeft(s, " "))
+		cut := strings.LastIndexByte(s[:limit+1], ' ')
+		if cut <= start {
+			if cut = strings.IndexByte(s[start:], ' ') + start; cut < start {
+				break
+			}
+		}
+		lines = append(lines, s[:cut])
+		s = s[cut+1:]
+	}
+	return append(lines, s)
 }
 
 // subject says what a finding is about, without the package, under whose heading it stands.

@@ -312,3 +312,17 @@ func TestGrace(t *testing.T) {
 		t.Errorf("the deletion's %s", got)
 	}
 }
+
+func TestUnusedVolumesAreLeftAlone(t *testing.T) {
+	p := testPod(t)
+	p.object.Spec.Volumes = []corev1.Volume{{Name: "unused"}, {Name: "used"}, {Name: "init"}}
+	p.object.Spec.InitContainers = []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "init"}}}}
+	p.object.Spec.Containers = []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "used"}}}}
+	var names []string
+	for _, v := range p.usedVolumes() {
+		names = append(names, v.Name)
+	}
+	if diff := cmp.Diff([]string{"used", "init"}, names); diff != "" {
+		t.Error(diff)
+	}
+}

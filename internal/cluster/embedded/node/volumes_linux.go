@@ -33,10 +33,29 @@ type file struct {
 
 func (p *pod) volumeDir(name string) string { return filepath.Join(p.dir, "volumes", name) }
 
-// mountVolumes makes every volume of the pod.
-func (p *pod) mountVolumes(ctx context.Context) error {
+// usedVolumes returns the volumes that a container mounts; the kubelet leaves the others alone, so that they may well be
+// made from what does not exist (k8s.io/kubernetes v1.36.3, pkg/kubelet/volumemanager/populator).
+func (p *pod) usedVolumes() []*corev1.Volume {
+	mounted := map[string]bool{}
+	for _, containers := range [][]corev1.Container{p.object.Spec.InitContainers, p.object.Spec.Containers} {
+		for i := range containers {
+			for _, m := range containers[i].VolumeMounts {
+				mounted[m.Name] = true
+			}
+		}
+	}
+	var used []*corev1.Volume
 	for i := range p.object.Spec.Volumes {
-		v := &p.object.Spec.Volumes[i]
+		if v := &p.object.Spec.Volumes[i]; mounted[v.Name] {
+			used = append(used, v)
+		}
+	}
+	return used
+}
+
+// mountVolumes makes every volume that the pod uses.
+func (p *pod) mountVolumes(ctx context.Context) error {
+	for _, v := range p.usedVolumes() {
 		dir := p.volumeDir(v.Name)
 		if v.EmptyDir != nil || v.Ephemeral != nil {
 			if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -59,8 +78,7 @@ func (p *pod) mountVolumes(ctx context.Context) error {
 
 // refreshVolumes brings the volumes made from objects of the API up to date. What can't be had now stays as it was.
 func (p *pod) refreshVolumes(ctx context.Context) {
-	for i := range p.object.Spec.Volumes {
-		v := &p.object.Spec.Volumes[i]
+	for _, v := range p.usedVolumes() {
 		if v.EmptyDir == nil && v.Ephemeral == nil {
 			_ = p.refreshVolume(ctx, v)
 		}
