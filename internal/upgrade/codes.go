@@ -51,10 +51,12 @@ const (
 	codeWriteOutage = "U402"
 	codeOutageStays = "U403"
 
-	codeOperandReplaced = "U501"
-	codeOperandRolled   = "U502"
-	codeStatusStale     = "U503"
-	codeConditionWorse  = "U504"
+	codeOperandReplaced  = "U501"
+	codeOperandRolled    = "U502"
+	codeStatusStale      = "U503"
+	codeConditionWorse   = "U504"
+	codeOperandChanged   = "U505"
+	codeOperandRestarted = "U506"
 
 	codeStoredVersions = "U601"
 	codeLeftBehind     = "U602"
@@ -133,11 +135,16 @@ var Codes = []Code{
 
 	{codeOperandReplaced, finding.Warning, "What the operator made for an object was deleted, or replaced by another of its name.",
 		"change operands in place; names and selectors stay what they are"},
-	{codeOperandRolled, finding.Info, "The upgrade rolled the operands' pods.", ""},
+	{codeOperandRolled, finding.Info, "The upgrade replaced pods that the operator had made for objects.", ""},
 	{codeStatusStale, finding.Warning, "The new version does not report on an object: status.observedGeneration stays behind.",
 		"reconcile every object at start and write status.observedGeneration"},
 	{codeConditionWorse, finding.Warning, "A condition of an object that was True before the upgrade is not any more.",
 		"see the condition's message"},
+	{codeOperandChanged, finding.Warning, "The new version changed what the old one had made for an object that nobody changed. That may be its purpose; it may " +
+		"also be that the object means something else in the version that the new release reads.",
+		"look whether each field was meant to change; if not, see what conversion and defaults make of the object"},
+	{codeOperandRestarted, finding.Warning, "Containers that run for an object were restarted during the upgrade.",
+		"see why they ended; an upgrade of the operator should leave them alone"},
 
 	{codeStoredVersions, finding.Info, "status.storedVersions names versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate: write every object once, then take the old versions out of status.storedVersions"},

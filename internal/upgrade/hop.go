@@ -221,23 +221,33 @@ func (w *walk) judgeAttempts(attempts []attempt, timeline []event, before map[st
 	}
 	findings = append(findings, judgeOutages(merged, before, timeline, done)...)
 	for _, x := range wrong {
+		if x.Open && done {
+			continue // what is still wrong after the upgrade is judged object by object
+		}
 		f := find(codeServedWrong, "CustomResourceDefinition/"+x.CRD, "for %.1fs a %s through %s answered with what nobody wrote (%d times): %s",
 			x.End.Sub(x.Start).Seconds(), x.Operation, x.Version, x.Count, x.First)
 		f.Cause = cause(timeline, before[x.CRD], outage{CRD: x.CRD, Version: x.Version, Start: x.Start, End: x.End})
 		findings = append(findings, f)
 	}
-	return told, dedupe(findings)
+	return told, findings
 }
 
-// dedupe drops findings that say the same of the same object.
-func dedupe(findings []finding.Finding) []finding.Finding {
+// collapse makes one finding of those that say the same of several objects.
+func collapse(findings []finding.Finding) []finding.Finding {
 	var kept []finding.Finding
+	others := map[int][]string{}
 	for _, f := range findings {
-		if !slices.ContainsFunc(kept, func(k finding.Finding) bool {
-			return k.Code == f.Code && k.Subject == f.Subject && k.Message == f.Message
-		}) {
+		i := slices.IndexFunc(kept, func(k finding.Finding) bool {
+			return k.Code == f.Code && k.Severity == f.Severity && k.Message == f.Message && k.Cause == f.Cause
+		})
+		if i < 0 {
 			kept = append(kept, f)
+		} else if f.Subject.Object != kept[i].Subject.Object {
+			others[i] = append(others[i], f.Subject.Object)
 		}
+	}
+	for i, objects := range others {
+		kept[i].Message += "; the same of " + strings.Join(objects, ", ")
 	}
 	return kept
 }

@@ -19,7 +19,8 @@ import (
 type operand struct {
 	Kind, Namespace, Name string
 	UID                   types.UID
-	Restarts              int32 // of a pod's containers
+	Restarts              int32          // of a pod's containers
+	Content               map[string]any // all but metadata and status
 }
 
 // String names the operand as findings do.
@@ -53,16 +54,16 @@ func (w *walk) operands(ctx context.Context) (map[string]operand, error) {
 	}
 	var all []owned
 	for _, kind := range operandKinds {
-		list, err := w.metadata.Resource(kind.GroupVersionResource).List(ctx, metav1.ListOptions{})
+		list, err := w.dynamic.Resource(kind.GroupVersionResource).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
 		}
 		for _, m := range list.Items {
-			o := owned{operand: operand{Kind: kind.Kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID}}
-			for _, r := range m.OwnerReferences {
+			o := owned{operand: operand{Kind: kind.Kind, Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(), Content: content(m.Object)}}
+			for _, r := range m.GetOwnerReferences() {
 				o.owners = append(o.owners, r.UID)
 			}
-			if len(o.owners) > 0 && m.DeletionTimestamp == nil {
+			if len(o.owners) > 0 && m.GetDeletionTimestamp() == nil {
 				all = append(all, o)
 			}
 		}
@@ -101,36 +102,33 @@ func (w *walk) countRestarts(ctx context.Context, found map[string]operand) erro
 	return nil
 }
 
-// judgeOperands compares the operands before and after a hop. ReplicaSets and pods come and go with their owners; that they
-// did is only worth knowing.
+// judgeOperands compares the operands before and after a hop. That ReplicaSets and pods come and go follows from what
+// changed in their owners.
 func judgeOperands(before, after map[string]operand) []finding.Finding {
 	var findings []finding.Finding
-	rolled := map[string]int{}
+	var rolled []string
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		was := before[name]
 		is, there := after[name]
 		transient := was.Kind == "Pod" || was.Kind == "ReplicaSet"
 		switch {
-		case transient && !there:
-			rolled[was.Kind]++
+		case was.Kind == "Pod" && is.UID != was.UID:
+			rolled = append(rolled, was.Namespace+"/"+was.Name)
+		case transient && is.UID != was.UID:
 		case !there:
 			findings = append(findings, find(codeOperandReplaced, name, "it was deleted during the upgrade"))
-		case is.UID != was.UID && !transient:
-			findings = append(findings, find(codeOperandReplaced, name, "it was deleted and made anew during the upgrade: its UID is another"))
 		case is.UID != was.UID:
-			rolled[was.Kind]++
+			findings = append(findings, find(codeOperandReplaced, name, "it was deleted and made anew during the upgrade: its UID is another"))
 		case is.Restarts > was.Restarts:
-			f := find(codeOperandRolled, name, "its containers were restarted %d times during the upgrade", is.Restarts-was.Restarts)
-			f.Severity = finding.Warning
-			findings = append(findings, f)
+			findings = append(findings, find(codeOperandRestarted, name, "its containers were restarted %d times during the upgrade", is.Restarts-was.Restarts))
+		case !transient:
+			if places := lost(was.Content, is.Content); len(places) > 0 {
+				findings = append(findings, find(codeOperandChanged, name, "the new version changed it although nobody changed the object it was made for: %s", strings.Join(places, "; ")))
+			}
 		}
 	}
 	if len(rolled) > 0 {
-		var parts []string
-		for _, kind := range slices.Sorted(maps.Keys(rolled)) {
-			parts = append(parts, fmt.Sprintf("%d of kind %s", rolled[kind], kind))
-		}
-		findings = append(findings, find(codeOperandRolled, "", "the upgrade rolled operands: %s were replaced", strings.Join(parts, ", ")))
+		findings = append(findings, find(codeOperandRolled, "", "the upgrade replaced %d pods that were made for objects: %s", len(rolled), strings.Join(rolled, ", ")))
 	}
 	return findings
 }

@@ -144,6 +144,7 @@ type window struct {
 	Start, End              time.Time
 	Count                   int
 	First                   string
+	Open                    bool // it had not ended with the last attempt
 }
 
 // windows finds the stretches of wrong answers in attempts of one CRD, version and operation, in the order of their
@@ -155,11 +156,11 @@ func windows(attempts []attempt) []window {
 		switch {
 		case a.Err != "":
 		case a.Wrong == "" && open != nil:
-			open.End = a.End
+			open.End, open.Open = a.End, false
 			found = append(found, *open)
 			open = nil
 		case a.Wrong != "" && open == nil:
-			open = &window{CRD: a.CRD, Version: a.Version, Operation: a.Operation, Start: a.Start, End: a.End, Count: 1, First: a.Wrong}
+			open = &window{CRD: a.CRD, Version: a.Version, Operation: a.Operation, Start: a.Start, End: a.End, Count: 1, First: a.Wrong, Open: true}
 		case a.Wrong != "":
 			open.Count++
 			open.End = a.End

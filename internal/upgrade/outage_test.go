@@ -63,17 +63,17 @@ func TestOutages(t *testing.T) {
 }
 
 func TestWindows(t *testing.T) {
-	w := func(start, end float64, count int) window {
-		return window{CRD: "things.example.com", Version: "v1", Operation: read, Start: at(start), End: at(end), Count: count, First: "spec.size was 3 and is gone"}
+	w := func(start, end float64, count int, open bool) window {
+		return window{CRD: "things.example.com", Version: "v1", Operation: read, Start: at(start), End: at(end), Count: count, First: "spec.size was 3 and is gone", Open: open}
 	}
 	for _, test := range []struct {
 		name, tries string
 		want        []window
 	}{
 		{"none", "..x.", nil},
-		{"ends with the first right answer", ".??.", []window{w(0.1, 0.4, 2)}},
-		{"a refusal says nothing", ".?x?.", []window{w(0.1, 0.5, 2)}},
-		{"does not end", ".??", []window{w(0.1, 0.3, 2)}},
+		{"ends with the first right answer", ".??.", []window{w(0.1, 0.4, 2, false)}},
+		{"a refusal says nothing", ".?x?.", []window{w(0.1, 0.5, 2, false)}},
+		{"does not end", ".??", []window{w(0.1, 0.3, 2, true)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, windows(tries(test.tries))); diff != "" {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,7 +49,6 @@ type walk struct {
 	options  Options
 	olm      *olm.Client
 	dynamic  dynamic.Interface
-	metadata metadata.Interface
 	releases map[string]*release
 
 	// What stands on the cluster; release is nil when nothing of the package does, or not surely in one piece.
@@ -89,6 +87,7 @@ func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph
 	}()
 	for i, edge := range plan.Hops {
 		hop, err := w.hop(ctx, edge)
+		hop.Findings = collapse(hop.Findings)
 		finding.Sort(hop.Findings)
 		w.tell(hop)
 		r.Hops[i] = hop
@@ -151,9 +150,6 @@ func (w *walk) connect() error {
 	config := rest.CopyConfig(w.cluster.Config())
 	config.QPS = -1
 	if w.dynamic, err = dynamic.NewForConfig(config); err != nil {
-		return fmt.Errorf("connect to the API server: %w", err)
-	}
-	if w.metadata, err = metadata.NewForConfig(config); err != nil {
 		return fmt.Errorf("connect to the API server: %w", err)
 	}
 	return nil
