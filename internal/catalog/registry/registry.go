@@ -140,7 +140,7 @@ func (r *registry) GetBundle(_ context.Context, request *api.GetBundleRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return e.message(true)
+	return e.whole()
 }
 
 func (r *registry) GetBundleForChannel(_ context.Context, request *api.GetBundleInChannelRequest) (*api.Bundle, error) {
@@ -150,7 +150,7 @@ func (r *registry) GetBundleForChannel(_ context.Context, request *api.GetBundle
 	if err != nil {
 		return nil, err
 	}
-	return e.message(true)
+	return e.whole()
 }
 
 func (r *registry) ListBundles(_ *api.ListBundlesRequest, stream api.Registry_ListBundlesServer) error {
@@ -178,7 +178,7 @@ func (r *registry) GetBundleThatReplaces(_ context.Context, request *api.GetRepl
 	if err != nil {
 		return nil, err
 	}
-	return e.message(true)
+	return e.whole()
 }
 
 // entrySender is the stream of both calls that answer with channel entries.
@@ -223,7 +223,7 @@ func (r *registry) GetDefaultBundleThatProvides(_ context.Context, request *api.
 	if err != nil {
 		return nil, err
 	}
-	return e.message(true)
+	return e.whole()
 }
 
 func (e placed) kinds(property string) []*api.GroupVersionKind {
@@ -235,6 +235,17 @@ func (e placed) kinds(property string) []*api.GroupVersionKind {
 		}
 	}
 	return kinds
+}
+
+// whole renders the bundle as the answer to a question for it alone: with its manifests and, as opm has it, without its
+// edges (operator-registry v1.74.0, pkg/cache/cache.go, GetBundle).
+func (e placed) whole() (*api.Bundle, error) {
+	message, err := e.message(true)
+	if err != nil {
+		return nil, err
+	}
+	message.Replaces, message.Skips = "", nil
+	return message, nil
 }
 
 // message renders the bundle for the wire. A bundle that has an image is unpacked from there, so that its manifests are
