@@ -138,6 +138,12 @@ var catalogExamples = []example{
 	{"GRA010", "  replaces: tea.v1.1.0\n", "  replaces: tea.v1.1.0\n  skipRange: <1.2.0\n", "f:5:1", "tea.v1.0.0 → tea.v1.1.0"},
 	{"GRA011", "  replaces: tea.v1.1.0\n", "  replaces: tea.v1.1.0\n  skipRange: <1.2.0\n", "f:5:1", "tea.v1.0.0 → tea.v1.2.0"},
 	{"GRA012", "defaultChannel: stable", "defaultChannel: old\n---\nschema: olm.channel\npackage: tea\nname: old\nentries: [{name: tea.v1.0.0}]", "f:3:1", "the default channel old leads to 1.0.0, channel stable to 1.2.0"},
+	{"DEP001", "{type: olm.csv.metadata, value: {}}", "{type: olm.package.required, value: {packageName: tea, versionRange: '>9.0.0'}}", "f:27:3", "no bundle of it is of such a version"},
+	{"DEP002", "{type: olm.csv.metadata, value: {}}", "{type: olm.package.required, value: {packageName: milk, versionRange: '>9.0.0'}}", "f:27:3", "requires package milk >9.0.0"},
+	{"DEP002", "{type: olm.csv.metadata, value: {}}", "{type: olm.gvk.required, value: {group: g, version: v1, kind: K}}", "f:27:3", "requires K of g/v1"},
+	{"DEP003", "{type: olm.csv.metadata, value: {}}", "{type: olm.constraint, value: {failureMessage: m, cel: {rule: '1 +'}}}", "f:27:3", "the constraint of tea.v1.0.0"},
+	{"DEP003", "{type: olm.csv.metadata, value: {}}", "{type: olm.constraint, value: {failureMessage: m, all: {constraints: [{failureMessage: m, package: {packageName: p, versionRange: x}}]}}}", "f:27:3", "the constraint of tea.v1.0.0"},
+	{"DEP004", "{type: olm.csv.metadata, value: {}}", "{type: olm.gvk, value: {group: g, version: v1, kind: K}}\n---\n{schema: olm.bundle, package: milk, name: milk.v1, properties: [{type: olm.gvk, value: {group: g, version: v1, kind: K}}]}\n---\n{schema: x.y}\n---\nschema: x.z\nproperties:\n- {type: olm.csv.metadata, value: {}}", "", "milk, tea provide K (g/v1)"},
 	{"GRA013", "version: 1.0.0}", "version: 1.0.1}", "f:23:1", "bundle tea.v1.0.0 has the version 1.0.1"},
 }
 
@@ -154,7 +160,7 @@ func TestCatalogExamples(t *testing.T) {
 			t.Fatalf("%s: the example changes nothing", e.code)
 		}
 		return catalog.Parse("f", []byte(changed))
-	}, catalogChecks, graphChecks)
+	}, catalogChecks, graphChecks, dependencyChecks)
 }
 
 // holdExamples finds in each example what its check must find, and that every check has an example.
@@ -308,5 +314,42 @@ func damaged(r *rand.Rand, v any) any {
 		return v
 	default:
 		return words[r.IntN(len(words))]
+	}
+}
+
+// againstExamples are changes of the sane catalog that its users must be told of.
+var againstExamples = []example{
+	{"CMP001", "tea", "coffee", "was:1:1", "the catalog no longer has the package tea"},
+	{"CMP002", "name: candidate", "name: preview", "f:1:1", "no longer has the channel candidate"},
+	{"CMP003", "- name: tea.v1.0.0\n- name: tea.v1.1.0\n  replaces: tea.v1.0.0\n", "- name: tea.v1.1.0\n", "f:8:1", "tea.v1.0.0 was in channel stable, and nothing there upgrades it"},
+	{"CMP004", "- name: tea.v1.2.0\n  replaces: tea.v1.1.0\n", "", "f:8:1", "the head of channel stable was tea.v1.2.0, and is tea.v1.1.0"},
+	{"CMP005", "registry.example.com/tea:1.0.0", "registry.example.com/tea:1.0.1", "f:21:1", "bundle tea.v1.0.0 is not what it was: image"},
+	{"CMP005", "version: 1.0.0}", "version: 1.0.1}", "f:21:1", "olm.package"},
+	{"CMP006", "defaultChannel: stable", "defaultChannel: candidate", "f:3:1", "is candidate, and was stable"},
+}
+
+func TestAgainst(t *testing.T) {
+	previous := catalog.Parse("was", []byte(sane))
+	if findings, _ := Catalog(previous, Options{Previous: previous, Families: []string{"CMP"}}); len(findings) > 0 {
+		t.Errorf("a catalog differs from itself: %v", findings)
+	}
+	for _, e := range againstExamples {
+		t.Run(e.code, func(t *testing.T) {
+			changed := strings.Replace(sane, e.old, e.new, 1)
+			if e.code == "CMP001" {
+				changed = strings.ReplaceAll(sane, e.old, e.new)
+			}
+			findings, _ := Catalog(catalog.Parse("f", []byte(changed)), Options{Previous: previous, Families: []string{"CMP"}})
+			if !slices.ContainsFunc(findings, func(f finding.Finding) bool {
+				return f.Code == e.code && f.Location.String() == e.place && strings.Contains(f.Message, e.message)
+			}) {
+				t.Errorf("not found at %s: %s; only %v", e.place, e.message, findings)
+			}
+		})
+	}
+	for _, c := range againstChecks {
+		if !slices.ContainsFunc(againstExamples, func(e example) bool { return e.code == c.Code }) {
+			t.Errorf("check %s (%s) has no example", c.Code, c.Title)
+		}
 	}
 }

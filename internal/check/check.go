@@ -4,9 +4,12 @@ package check
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"slices"
 
+	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
@@ -33,7 +36,7 @@ type hit struct {
 
 // All are the checks, in the order of their codes.
 func All() []Check {
-	return slices.Concat(bundleChecks(), catalogChecks, graphChecks, edgeChecks, crdChecks)
+	return slices.Concat(bundleChecks(), catalogChecks, graphChecks, dependencyChecks, edgeChecks, crdChecks, againstChecks)
 }
 
 // Options choose what is judged.
@@ -46,24 +49,98 @@ type Options struct {
 // Catalog runs the checks over c and returns what they found, with what could not be read of it, in the order of the
 // places, and the codes of the checks that ran.
 func Catalog(c *catalog.Catalog, options Options) ([]finding.Finding, []string) {
-	s := &subject{catalog: c, previous: options.Previous, packages: c.Packages}
+	s := &subject{catalog: c, previous: options.Previous, packages: c.Packages, wanted: options.Packages}
 	if len(options.Packages) > 0 {
 		s.packages = slices.DeleteFunc(slices.Clone(c.Packages), func(p *catalog.Package) bool { return !slices.Contains(options.Packages, p.Name) })
 	}
+	heads := s.heads()
 	var codes []string
 	findings := slices.Clone(c.Problems)
 	for _, check := range All() {
-		if check.run == nil {
-			continue
-		}
 		if len(options.Families) > 0 && !slices.Contains(options.Families, Family(check.Code)) {
 			continue
 		}
+		if Family(check.Code) == "CMP" && options.Previous == nil {
+			continue
+		}
 		codes = append(codes, check.Code)
-		check.run(s, func(h hit) { findings = append(findings, check.finding(h)) })
+		tell := func(h hit) { findings = append(findings, check.finding(h)) }
+		if check.run != nil {
+			check.run(s, tell)
+			continue
+		}
+		for _, head := range heads {
+			check.judge(head, func(h hit) {
+				h.Package, h.From = head.bundle.Package(), head.csv.Name
+				tell(h)
+			})
+		}
 	}
 	finding.Sort(findings)
 	return findings, codes
+}
+
+// heads returns the bundles that new users get, the default channel's head and the newest of all heads, as far as the
+// catalog carries their manifests, for the checks of single bundles. Older releases are left alone: nobody can mend them
+// any more.
+func (s *subject) heads() []*single {
+	var list []*single
+	for _, p := range s.packages {
+		var newest, common *catalog.Bundle
+		for _, c := range p.Channels {
+			b := headOf(p, c)
+			if b == nil {
+				continue
+			}
+			if newest == nil || b.Version.GT(newest.Version) {
+				newest = b
+			}
+			if c.Name == p.DefaultChannel {
+				common = b
+			}
+		}
+		for _, b := range slices.Compact([]*catalog.Bundle{common, newest}) {
+			if b == nil || !hasProperty(b, catalog.PropertyObject) {
+				continue
+			}
+			if inline := unpacked(b); inline.CSV() != nil {
+				list = append(list, newSingle(inline))
+			}
+		}
+	}
+	return list
+}
+
+// unpacked is the bundle directory that b was rendered from, as far as its manifests tell; all of them stand where b does.
+func unpacked(b *catalog.Bundle) *bundle.Bundle {
+	u := &bundle.Bundle{Dir: b.At.File, AnnotationsAt: b.At, Annotations: map[string]string{
+		bundle.AnnotationPackage:   b.Package,
+		bundle.AnnotationMediaType: "registry+v1",
+		bundle.AnnotationManifests: "manifests/",
+		bundle.AnnotationMetadata:  "metadata/",
+	}}
+	objects, err := b.Objects()
+	if err != nil {
+		return u
+	}
+	for _, o := range objects {
+		var head struct {
+			APIVersion string `json:"apiVersion"`
+			Kind       string `json:"kind"`
+			Metadata   struct {
+				Name      string `json:"name"`
+				Namespace string `json:"namespace"`
+			} `json:"metadata"`
+		}
+		if json.Unmarshal(o, &head) != nil || head.Kind == "" {
+			continue
+		}
+		u.Manifests = append(u.Manifests, bundle.Manifest{
+			JSON: o, APIVersion: head.APIVersion, Kind: head.Kind, Name: head.Metadata.Name, Namespace: head.Metadata.Namespace,
+			At: b.At, Document: document.New(o, b.At),
+		})
+	}
+	return u
 }
 
 // Family returns the letters of a code.
@@ -99,6 +176,7 @@ type subject struct {
 	catalog  *catalog.Catalog
 	previous *catalog.Catalog // nil when there is none
 	packages []*catalog.Package
+	wanted   []string // names of the packages to judge; all when empty
 
 	// What checks share, so that each thing is read or compared once.
 	releases map[*catalog.Bundle]*release

@@ -92,6 +92,7 @@ directories in place of images, or ours:
 
 func newCatalogValidate(s *session) *cobra.Command {
 	var packages []string
+	var against string
 	c := &cobra.Command{
 		Use:   "validate REF...",
 		Short: "Look in a catalog for what OLM will refuse, lose or get wrong",
@@ -99,9 +100,17 @@ func newCatalogValidate(s *session) *cobra.Command {
 	}
 	j := judged(s, c)
 	c.Flags().StringArrayVarP(&packages, "package", "p", nil, "judge only this package (repeatable)")
+	c.Flags().StringVar(&against, "against", "", "also compare with this catalog, which users have now")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := j.check(); err != nil {
 			return err
+		}
+		var previous *catalog.Catalog
+		if against != "" {
+			var err error
+			if previous, err = s.loadCatalog(c.Context(), against); err != nil {
+				return err
+			}
 		}
 		loaded, err := catalog.Load(c.Context(), s.In, args...)
 		if err != nil {
@@ -113,7 +122,7 @@ func newCatalogValidate(s *session) *cobra.Command {
 			}
 		}
 		r := &report.Report{APIVersion: report.APIVersion, Kind: report.KindValidate}
-		r.Findings, r.Checks = check.Catalog(loaded, check.Options{Packages: packages})
+		r.Findings, r.Checks = check.Catalog(loaded, check.Options{Packages: packages, Previous: previous})
 		return j.finish(r)
 	}
 	return c

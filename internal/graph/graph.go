@@ -128,6 +128,19 @@ func successor(candidates []*node, from *node) *node {
 	return nil
 }
 
+// Successor returns the bundle to which OLM upgrades from an installed one, which need not be in the channel, or "" for
+// none. It may be the same again, see GRA009 in package check.
+func Successor(p *catalog.Package, c *catalog.Channel, installed string, version semver.Version) string {
+	candidates, err := order(c.Name, p.Name, nodes(p, c))
+	if err != nil {
+		return ""
+	}
+	if next := successor(candidates, &node{Entry: &catalog.Entry{Name: installed}, version: version}); next != nil {
+		return next.Name
+	}
+	return ""
+}
+
 // Order returns the channel's entries that OLM chooses from, the most preferred first: the head, and from it along
 // replaces, without what any entry skips. The error says why OLM cannot order the channel; OLM then upgrades nobody.
 func Order(p *catalog.Package, c *catalog.Channel) ([]string, error) {

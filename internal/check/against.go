@@ -1,0 +1,211 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/graph"
+)
+
+// againstChecks compare the catalog with the one that users have now.
+var againstChecks = []Check{
+	{
+		Code: "CMP001", Severity: finding.Error,
+		Title:      "a package that users may have subscribed to is gone",
+		Cause:      "OLM no longer resolves anything in a namespace with a Subscription to it",
+		Cure:       "keep the package, and deprecate it",
+		References: []string{formatReference},
+		run:        againstPackages,
+	},
+	{
+		Code: "CMP002", Severity: finding.Error,
+		Title:      "a channel that users may have subscribed to is gone",
+		Cause:      "OLM no longer resolves anything in a namespace with a Subscription to it",
+		Cure:       "keep the channel, and deprecate it",
+		References: []string{formatReference},
+		run: againstChannels(func(before, after *catalog.Package, c *catalog.Channel, found func(hit)) {
+			if after.Channel(c.Name) == nil {
+				found(hit{at: after.At, message: fmt.Sprintf("package %s no longer has the channel %s", after.Name, c.Name)})
+			}
+		}),
+	},
+	{
+		Code: "CMP003", Severity: finding.Error,
+		Title:      "users of a release that left a channel find no way on",
+		Cause:      "nothing in the channel replaces or skips the release, or covers its version: the Subscription stays silently where it is",
+		Cure:       "keep the entry, or let the head skip it or cover it by skipRange",
+		References: []string{graphReference},
+		run:        againstChannels(leftBehind),
+	},
+	{
+		Code: "CMP004", Severity: finding.Warning,
+		Title: "a channel's head went back to a lower version",
+		Cause: "who has the newer release stays on it, unless an edge leads back; new users get an older one than others have",
+		Cure:  "publish a release with a higher version instead",
+		run:   againstChannels(headBack),
+	},
+	{
+		Code: "CMP005", Severity: finding.Error,
+		Title: "a published bundle has another content under the same name",
+		Cause: "OLM never looks at an installed release again: who has it keeps the old content, others get the new, and nobody can tell which",
+		Cure:  "publish the change as a new release",
+		run:   againstBundles,
+	},
+	{
+		Code: "CMP006", Severity: finding.Info,
+		Title: "the default channel is another",
+		Cause: "new Subscriptions that name no channel follow the new one, existing ones stay",
+		Cure:  "see whether it is meant so",
+		run: againstEach(func(before, after *catalog.Package, found func(hit)) {
+			if before.DefaultChannel != after.DefaultChannel {
+				found(hit{at: after.Document.Place("defaultChannel"), message: fmt.Sprintf("the default channel is %s, and was %s", after.DefaultChannel, before.DefaultChannel)})
+			}
+		}),
+	},
+}
+
+func againstPackages(s *subject, found func(hit)) {
+	if s.previous == nil {
+		return
+	}
+	for _, p := range s.previous.Packages {
+		if s.catalog.Find(p.Name) == nil && (len(s.wanted) == 0 || slices.Contains(s.wanted, p.Name)) {
+			found(hit{Subject: finding.Subject{Package: p.Name}, at: p.At, message: fmt.Sprintf("the catalog no longer has the package %s", p.Name)})
+		}
+	}
+}
+
+// againstEach is a check of each package that was there before and still is.
+func againstEach(look func(before, after *catalog.Package, found func(hit))) func(*subject, func(hit)) {
+	return func(s *subject, found func(hit)) {
+		if s.previous == nil {
+			return
+		}
+		for _, after := range s.packages {
+			if before := s.previous.Find(after.Name); before != nil {
+				look(before, after, func(h hit) {
+					h.Package = after.Name
+					found(h)
+				})
+			}
+		}
+	}
+}
+
+// againstChannels is a check of each channel that was there before.
+func againstChannels(look func(before, after *catalog.Package, c *catalog.Channel, found func(hit))) func(*subject, func(hit)) {
+	return againstEach(func(before, after *catalog.Package, found func(hit)) {
+		for _, c := range before.Channels {
+			look(before, after, c, func(h hit) {
+				h.Channel = c.Name
+				found(h)
+			})
+		}
+	})
+}
+
+func leftBehind(before, after *catalog.Package, c *catalog.Channel, found func(hit)) {
+	now := after.Channel(c.Name)
+	if now == nil {
+		return
+	}
+	for _, e := range c.Entries {
+		b := before.Bundle(e.Name)
+		if b == nil || now.Entry(e.Name) != nil || graph.Successor(after, now, e.Name, b.Version) != "" {
+			continue
+		}
+		found(hit{
+			Subject: finding.Subject{From: e.Name}, at: now.Document.Place("entries"),
+			message: fmt.Sprintf("%s was in channel %s, and nothing there upgrades it", e.Name, c.Name),
+		})
+	}
+}
+
+func headBack(before, after *catalog.Package, c *catalog.Channel, found func(hit)) {
+	now := after.Channel(c.Name)
+	if now == nil {
+		return
+	}
+	was, is := headOf(before, c), headOf(after, now)
+	if was != nil && is != nil && is.Version.LT(was.Version) {
+		found(hit{
+			Subject: finding.Subject{From: was.Name, To: is.Name}, at: now.Document.Place("entries"),
+			message: fmt.Sprintf("the head of channel %s was %s, and is %s", c.Name, was.Name, is.Name),
+		})
+	}
+}
+
+var againstBundles = againstEach(func(before, after *catalog.Package, found func(hit)) {
+	for _, was := range before.Bundles {
+		is := after.Bundle(was.Name)
+		if is == nil {
+			continue
+		}
+		var changed []string
+		if was.Image != is.Image && was.Image != "" && is.Image != "" {
+			changed = append(changed, "image")
+		}
+		if difference := propertyTypes(was, is); difference != "" {
+			changed = append(changed, difference)
+		}
+		if len(changed) > 0 {
+			found(hit{
+				Subject: finding.Subject{From: is.Name}, at: is.At,
+				message: fmt.Sprintf("bundle %s is not what it was: %s", is.Name, strings.Join(changed, ", ")),
+			})
+		}
+	}
+})
+
+// propertyTypes lists the types of the properties in which two bundles differ. A catalog that carries manifests is not held
+// against one that carries their digest only.
+func propertyTypes(a, b *catalog.Bundle) string {
+	values := func(c *catalog.Bundle) map[string][]string {
+		by := map[string][]string{}
+		for _, p := range c.Properties {
+			by[p.Type] = append(by[p.Type], canonical(p.Value))
+		}
+		for _, list := range by {
+			slices.Sort(list)
+		}
+		return by
+	}
+	x, y := values(a), values(b)
+	var types []string
+	for kind := range x {
+		if !slices.Equal(x[kind], y[kind]) && (y[kind] != nil || !contentKind(kind)) {
+			types = append(types, kind)
+		}
+	}
+	for kind := range y {
+		if x[kind] == nil && !contentKind(kind) {
+			types = append(types, kind)
+		}
+	}
+	slices.Sort(types)
+	return strings.Join(types, ", ")
+}
+
+func contentKind(kind string) bool {
+	return kind == catalog.PropertyObject || kind == catalog.PropertyCSVMetadata
+}
+
+// canonical is JSON with sorted keys and without spaces, numbers as they stand.
+func canonical(raw json.RawMessage) string {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var v any
+	if decoder.Decode(&v) != nil {
+		return string(raw)
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return string(raw)
+	}
+	return string(out)
+}
