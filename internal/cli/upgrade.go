@@ -10,9 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/catalog"
@@ -103,7 +106,10 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 			APIVersion: report.APIVersion, Kind: report.KindUpgrade, Findings: findings, LeftOut: hops(plan.LeftOut),
 		}, nil
 	}
-	t.options.Progress = s.progress()
+	t.options.Progress, t.options.Verbose = s.progress(), s.verbose
+	// The client libraries log what they retry; the walk tells what matters of it.
+	klog.SetLogger(logr.Discard())
+	log.SetLogger(logr.Discard())
 	r, err := t.walk(ctx, p, plan, images)
 	if err != nil {
 		return nil, err

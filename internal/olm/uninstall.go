@@ -96,7 +96,8 @@ func (c *Client) installed(ctx context.Context, namespace string) ([]string, err
 	return append(versions, deployments...), err
 }
 
-// Residue names, sorted, what OLM made for a ClusterServiceVersion that namespace no longer holds.
+// Residue names, sorted, what OLM made for a ClusterServiceVersion that namespace no longer holds. What names an owner is
+// left to Kubernetes' garbage collector, which takes its time.
 func (c *Client) Residue(ctx context.Context, namespace string) ([]string, error) {
 	var versions v1alpha1.ClusterServiceVersionList
 	if err := c.List(ctx, &versions, client.InNamespace(namespace)); err != nil {
@@ -111,7 +112,7 @@ func (c *Client) Residue(ctx context.Context, namespace string) ([]string, error
 		ownedFrom := client.MatchingLabels{ownerLabel + ".namespace": namespace, ownerLabel + ".kind": v1alpha1.ClusterServiceVersionKind}
 		names, err := c.names(ctx, list, func(o metav1.Object) bool {
 			owner := o.GetLabels()[ownerLabel]
-			return !slices.ContainsFunc(versions.Items, func(v v1alpha1.ClusterServiceVersion) bool { return v.Name == owner })
+			return len(o.GetOwnerReferences()) == 0 && !slices.ContainsFunc(versions.Items, func(v v1alpha1.ClusterServiceVersion) bool { return v.Name == owner })
 		}, ownedFrom)
 		if err != nil {
 			return nil, err

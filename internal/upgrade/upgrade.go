@@ -89,11 +89,11 @@ func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph
 		hop, err := w.hop(ctx, edge)
 		hop.Findings = collapse(hop.Findings)
 		finding.Sort(hop.Findings)
-		w.tell(hop)
 		r.Hops[i] = hop
 		if err != nil {
 			return r, err
 		}
+		w.tell(hop)
 	}
 	found, err := w.clean(ctx)
 	r.Findings = append(r.Findings, w.about(found, finding.Subject{})...)
