@@ -30,7 +30,8 @@ help: ## Show this help
 .PHONY: demo
 demo: build managers ## Walk every upgrade of the memcached operator under the real OLM (EDGES=chain|next|all)
 	@mkdir -p $(BIN)/demo
-	$(OLMKIT) upgrade test catalog --package $(PACKAGE) --edges $(EDGES) $(DEMO_FLAGS) \
+	@echo "olmkit upgrade test catalog --package $(PACKAGE) --edges $(EDGES)"
+	@$(OLMKIT) upgrade test catalog --package $(PACKAGE) --edges $(EDGES) $(DEMO_FLAGS) \
 		$(foreach r,$(RELEASES),--image $(IMAGE):$(r)=$(BIN)/$(PACKAGE)/$(r)/manager) \
 		--report json=$(BIN)/demo/report.json --report junit=$(BIN)/demo/report.xml
 EDGES ?= chain

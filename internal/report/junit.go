@@ -147,7 +147,8 @@ func caseOf(findings []finding.Finding, failed bool) junitCase {
 func plain(f finding.Finding) string {
 	var b strings.Builder
 	t := &text{out: &b}
-	t.finding(f, "")
+	t.statement(f, "")
+	t.explanation(f, "")
 	return b.String()
 }
 

@@ -127,7 +127,9 @@ func (t *text) hop(h Hop) {
 		t.paragraph("      ", "simulated, not really run: "+strings.Join(h.Simulated, ", "))
 	}
 	for _, f := range h.Findings {
-		t.finding(f, "      ")
+		f.Subject = finding.Subject{Object: f.Subject.Object} // the rest stands in the hop's line
+		t.statement(f, "      ")
+		t.explanation(f, "      ")
 	}
 }
 
@@ -166,11 +168,6 @@ func rank(s finding.Severity) int {
 // alike reports whether two findings are explained by the same words, so that these need be printed once only.
 func alike(a, b finding.Finding) bool {
 	return a.Subject.Package == b.Subject.Package && a.Code == b.Code && a.Cause == b.Cause && a.Cure == b.Cure && slices.Equal(a.References, b.References)
-}
-
-func (t *text) finding(f finding.Finding, indent string) {
-	t.statement(f, indent)
-	t.explanation(f, indent)
 }
 
 // statement prints what is wrong and where.
