@@ -28,13 +28,15 @@ help: ## Show this help
 ##@ The two that matter
 
 .PHONY: demo
-demo: build managers ## Walk every upgrade of the memcached operator under the real OLM (EDGES=chain|next|all)
+demo: build managers ## Walk every upgrade of the memcached operator under the real OLM (EDGES=all|next|chain)
 	@mkdir -p $(BIN)/demo
-	@echo "olmkit upgrade test catalog --package $(PACKAGE) --edges $(EDGES)"
-	@$(OLMKIT) upgrade test catalog --package $(PACKAGE) --edges $(EDGES) $(DEMO_FLAGS) \
+	@echo "olmkit upgrade test catalog --package $(PACKAGE) --channel $(CHANNEL) --edges $(EDGES)"
+	@$(OLMKIT) upgrade test catalog --package $(PACKAGE) --channel $(CHANNEL) --edges $(EDGES) $(DEMO_FLAGS) \
 		$(foreach r,$(RELEASES),--image $(IMAGE):$(r)=$(BIN)/$(PACKAGE)/$(r)/manager) \
 		--report json=$(BIN)/demo/report.json --report junit=$(BIN)/demo/report.xml
-EDGES ?= chain
+EDGES ?= all
+# The channel that has every release, also the one that is only a candidate.
+CHANNEL ?= candidate
 DEMO_FLAGS ?=
 
 .PHONY: test
