@@ -280,20 +280,36 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 	must(t, "cluster", "up", "--name", "e2e-warm") // so that the components are built
 	must(t, "cluster", "down", "--name", "e2e-warm")
-	for _, delay := range []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second} {
-		t.Run(delay.String(), func(t *testing.T) {
+	for _, moment := range []struct {
+		name  string
+		built bool
+		delay time.Duration
+	}{
+		{"building", false, 2 * time.Second},
+		{"starting", true, 50 * time.Millisecond},
+		{"control plane", true, 300 * time.Millisecond},
+		{"control plane, later", true, time.Second},
+		{"node", true, 2 * time.Second},
+		{"OLM", true, 4 * time.Second},
+		{"installing", true, 9 * time.Second},
+		{"upgrading", true, 20 * time.Second},
+	} {
+		t.Run(moment.name, func(t *testing.T) {
 			cache := t.TempDir()
-			if err := os.Symlink(filepath.Join(components, "olmkit", "components"), filepath.Join(cache, "components")); err != nil {
-				t.Fatal(err)
+			if moment.built {
+				if err := os.Symlink(filepath.Join(components, "olmkit", "components"), filepath.Join(cache, "components")); err != nil {
+					t.Fatal(err)
+				}
 			}
 			mounts, links := read(t, "/proc/self/mountinfo"), interfaces(t)
 			cmd := exec.Command(olmkit, "upgrade", "test", "catalog", "--package", "memcached-operator", "--max-hops", "1")
 			cmd.Dir = root
-			cmd.Env = append(os.Environ(), "OLMKIT_CACHE="+cache)
+			temporary := t.TempDir()
+			cmd.Env = append(os.Environ(), "OLMKIT_CACHE="+cache, "TMPDIR="+temporary)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(delay) // the moment of the kill is what is varied
+			time.Sleep(moment.delay) // the moment of the kill is what is varied
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
 			eventually(t, "nothing is left", func() error {
@@ -304,6 +320,9 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			})
 			if now := read(t, "/proc/self/mountinfo"); now != mounts {
 				t.Errorf("mounts changed:\n%s", now)
+			}
+			if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+				t.Errorf("temporary files are left: %v, %v", left, err)
 			}
 			if now := interfaces(t); !slices.Equal(now, links) {
 				t.Errorf("interfaces %v, before %v", now, links)

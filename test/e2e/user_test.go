@@ -1,0 +1,74 @@
+//go:build linux
+
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// nobody is the ordinary user as whom the test runs olmkit when it is run as root itself.
+const nobody = "65534"
+
+// TestAsOrdinaryUser walks a hop without root. The components are those that are built already, in a copy of the cache.
+func TestAsOrdinaryUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		return // every other test is this one
+	}
+	must(t, "cluster", "up", "--name", "e2e-build") // so that the components are built
+	must(t, "cluster", "down", "--name", "e2e-build")
+	cache := os.Getenv("OLMKIT_CACHE")
+	if cache == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cache = filepath.Join(dir, "olmkit")
+	}
+	home, err := os.MkdirTemp("", "olmkit-e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	for _, words := range [][]string{
+		{"mkdir", home + "/cache"},
+		{"cp", "-r", cache + "/components", home + "/cache/"},
+		{"mkdir", home + "/bin"},
+		{"cp", "-r", olmkit, filepath.Join(root, "bin", "memcached-operator"), home + "/bin"},
+		{"cp", "-r", filepath.Join(root, "catalog"), home},
+		{"chown", "-R", nobody + ":" + nobody, home},
+	} {
+		if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", words, err, out)
+		}
+	}
+	cmd := exec.Command("setpriv", "--reuid", nobody, "--regid", nobody, "--clear-groups", home+"/bin/olmkit",
+		"upgrade", "test", "catalog", "--package", "memcached-operator", "--from", "0.1.0", "--to", "0.2.0", "-o", "json", "--fail-on", "error",
+		"--image", "ghcr.io/olmkit/memcached-operator:v0.1.0=bin/memcached-operator/v0.1.0/manager",
+		"--image", "ghcr.io/olmkit/memcached-operator:v0.2.0=bin/memcached-operator/v0.2.0/manager")
+	cmd.Dir = home
+	cmd.Env = []string{"HOME=" + home, "OLMKIT_CACHE=" + home + "/cache", "PATH=" + os.Getenv("PATH")}
+	var errOut strings.Builder
+	cmd.Stderr = &errOut
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out, errOut.String())
+	}
+	var report struct {
+		Result  string
+		Cluster struct{ NotProven []string }
+	}
+	if err := json.Unmarshal(out, &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Result != "passed" {
+		t.Errorf("the walk %s", report.Result)
+	}
+	if !strings.Contains(strings.Join(report.Cluster.NotProven, "\n"), "runAsUser") {
+		t.Errorf("the report does not say that users can't be honoured: %v", report.Cluster.NotProven)
+	}
+}
