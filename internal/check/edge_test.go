@@ -110,7 +110,7 @@ func releases(t *testing.T, texts ...string) *catalog.Catalog {
 }
 
 // crdText is the CRD among the manifests.
-var crdText = teaRelease[strings.Index(teaRelease, "---"):]
+var crdText = "---" + strings.SplitN(teaRelease, "---", 2)[1]
 
 // The changes from one release to the next that the checks must find.
 var edgeExamples = []example{

@@ -88,7 +88,7 @@ func replaceFile(file string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // fails when it was renamed
 	_, err = io.Copy(f, bytes.NewReader(data))
 	if err == nil {
 		err = f.Chmod(0o644)
