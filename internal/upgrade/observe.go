@@ -39,11 +39,13 @@ type observer struct {
 }
 
 // An observer tries each probe every pace, or slower if that would make more than rate attempts a second in all: it must
-// not become the load under which the cluster slows down. An attempt that takes longer than limit has failed.
+// not become the load under which the cluster slows down. An attempt that takes longer than limit has failed; lists get
+// more time, for after a CRD was written they wait until the API server has filled its cache again.
 const (
-	pace  = 100 * time.Millisecond
-	rate  = 100
-	limit = 2 * time.Second
+	pace      = 100 * time.Millisecond
+	rate      = 100
+	limit     = 2 * time.Second
+	listLimit = 5 * time.Second
 )
 
 // observe starts an observer of probes.
@@ -103,7 +105,11 @@ func (o *observer) run(ctx context.Context, client dynamic.Interface, p probe, e
 
 // try makes one attempt; n numbers a write.
 func (p probe) try(ctx context.Context, client dynamic.Interface, n int64) attempt {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	longest := limit
+	if p.List {
+		longest = listLimit
+	}
+	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	if p.Operation == control {
 		a := attempt{Start: time.Now(), Operation: control}

@@ -1,0 +1,330 @@
+package upgrade
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/graph"
+	"github.com/olmkit/olmkit/internal/olm"
+)
+
+// said renders findings as "severity code object: message".
+func said(findings []finding.Finding) []string {
+	var lines []string
+	for _, f := range findings {
+		lines = append(lines, fmt.Sprintf("%s %s %s: %s", f.Severity, f.Code, f.Subject.Object, f.Message))
+	}
+	return lines
+}
+
+func expect(t *testing.T, got []finding.Finding, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, said(got)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCodesAreSound(t *testing.T) {
+	form := regexp.MustCompile(`^U\d{3}$`)
+	last := ""
+	for _, c := range Codes {
+		if !form.MatchString(c.Code) || c.Doc == "" {
+			t.Errorf("code %q: its form or its text is not as it should be", c.Code)
+		}
+		if c.Severity != finding.Info && c.Cure == "" {
+			t.Errorf("code %s is a %s without a cure", c.Code, c.Severity)
+		}
+		if strings.Compare(last, c.Code) >= 0 {
+			t.Errorf("code %s comes after %s", c.Code, last)
+		}
+		last = c.Code
+	}
+}
+
+func crd(stored string, versions ...string) *apiextensionsv1.CustomResourceDefinition {
+	d := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things.example.com"}}
+	d.Spec.Names.Kind = "Thing"
+	for _, v := range versions {
+		name, deprecated := strings.CutSuffix(v, "!")
+		d.Spec.Versions = append(d.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: name, Served: true, Storage: name == stored, Deprecated: deprecated,
+		})
+	}
+	return d
+}
+
+func TestJudgeVersions(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		before, now *apiextensionsv1.CustomResourceDefinition
+		stored      []string
+		want        []string
+	}{
+		{"nothing changed", crd("v1", "v1"), crd("v1", "v1"), []string{"v1"}, nil},
+		{"gone without a word", crd("v1", "v1", "v2"), crd("v2", "v2"), []string{"v2"},
+			[]string{"warning U310 CustomResourceDefinition/things.example.com: Thing is not served as v1 any more"}},
+		{"gone after it was deprecated", crd("v1", "v1!", "v2"), crd("v2", "v2"), []string{"v2"},
+			[]string{"info U310 CustomResourceDefinition/things.example.com: Thing is not served as v1 any more"}},
+		{"old stored versions", crd("v1", "v1"), crd("v2", "v1", "v2"), []string{"v1", "v2"},
+			[]string{"info U601 CustomResourceDefinition/things.example.com: status.storedVersions is v1, v2, stored now as v2: " +
+				"no later release may drop v1 before the objects are migrated"}},
+	} {
+		t.Run(test.name, func(t *testing.T) { expect(t, judgeVersions(test.before, test.now, test.stored), test.want...) })
+	}
+}
+
+func TestFieldFindings(t *testing.T) {
+	view := func(text string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: decode(t, text)}
+	}
+	const wrote = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a, labels: {l: x}}\nspec: {size: 3}"
+	for _, test := range []struct {
+		name, version, before, now string
+		want                       []string
+	}{
+		{"as it was", "v1", wrote, wrote, nil},
+		{"the author's field is gone", "v1", wrote, "metadata: {labels: {l: x}}\nspec: {}",
+			[]string{"error U302 Thing/a: read as v1 (stored as v2): spec.size was 3 and is gone"}},
+		{"the author's label is gone", "v1", wrote, "spec: {size: 3}",
+			[]string{`error U302 Thing/a: read as v1 (stored as v2): metadata.labels.l was "x" and is gone`}},
+		{"annotations of others do not matter", "v1", wrote, "metadata: {labels: {l: x, m: y}, annotations: {a: b}}\nspec: {size: 3}", nil},
+		{"a default changed", "v1", wrote + "\ndata: {port: 1}", wrote + "\ndata: {port: 2}",
+			[]string{"warning U307 Thing/a: read as v1 (stored as v2), compared with before: data.port was 1 and is 2"}},
+		{"another version's default changed", "v2", "spec: {replicas: 3, port: 1}", "spec: {replicas: 3, port: 2}",
+			[]string{"warning U307 Thing/a: read as v2 (stored as v2), compared with before: spec.port was 1 and is 2"}},
+		{"another version lost a field", "v2", "spec: {replicas: 3}", "spec: {}",
+			[]string{"error U302 Thing/a: written as v1, read as v2 (stored as v2), compared with before: spec.replicas was 3 and is gone"}},
+		{"nothing known from before", "v3", "", "spec: {}", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o := &object{Kind: "Thing", Name: "a", Version: "v1", Author: decode(t, wrote), Views: map[string]*unstructured.Unstructured{}}
+			if test.before != "" {
+				o.Views[test.version] = view(test.before)
+			}
+			expect(t, fieldFindings(o, test.version, view(test.now), "v2"), test.want...)
+		})
+	}
+}
+
+func TestWriteFindings(t *testing.T) {
+	view := func(n string) map[string]*unstructured.Unstructured {
+		return map[string]*unstructured.Unstructured{"v1": {Object: decode(t, "metadata: {annotations: {olmkit.dev/writes: '"+n+"'}}")}}
+	}
+	o := &object{Kind: "Thing", Name: "a", Version: "v1"}
+	expect(t, writeFindings(o, view("")))
+	o.acked.Store(7)
+	expect(t, writeFindings(o, view("7")))
+	expect(t, writeFindings(o, view("8"))) // got through, although the answer did not
+	expect(t, writeFindings(o, view("6")), "error U305 Thing/a: write number 7 through v1 was acknowledged, but the object has number 6")
+}
+
+func TestJudgeOperands(t *testing.T) {
+	operands := func(list ...operand) map[string]operand {
+		m := map[string]operand{}
+		for _, o := range list {
+			m[o.String()] = o
+		}
+		return m
+	}
+	made := func(kind, uid string, port int64, restarts int32) operand {
+		return operand{
+			Kind: kind, Namespace: "n", Name: "a", UID: types.UID(uid), Restarts: restarts,
+			Content: map[string]any{"spec": map[string]any{"port": port}},
+		}
+	}
+	for _, test := range []struct {
+		name          string
+		before, after map[string]operand
+		want          []string
+	}{
+		{"kept", operands(made("Service", "1", 1, 0)), operands(made("Service", "1", 1, 0)), nil},
+		{"deleted", operands(made("Service", "1", 1, 0)), nil, []string{"warning U501 Service/n/a: it was deleted during the upgrade"}},
+		{"made anew", operands(made("Service", "1", 1, 0)), operands(made("Service", "2", 1, 0)),
+			[]string{"warning U501 Service/n/a: it was deleted and made anew during the upgrade: its UID is another"}},
+		{"changed", operands(made("Service", "1", 1, 0)), operands(made("Service", "1", 2, 0)),
+			[]string{"warning U505 Service/n/a: the new version changed it although nobody changed the object it was made for: spec.port was 1 and is 2"}},
+		{"restarted", operands(made("Pod", "1", 1, 0)), operands(made("Pod", "1", 1, 2)),
+			[]string{"warning U506 Pod/n/a: its containers were restarted 2 times during the upgrade"}},
+		{"rolled", operands(made("Pod", "1", 1, 0), made("ReplicaSet", "2", 1, 0)), nil,
+			[]string{"info U502 : the upgrade replaced 1 pods that were made for objects: n/a"}},
+		{"new ones do not matter", nil, operands(made("Service", "1", 1, 0)), nil},
+	} {
+		t.Run(test.name, func(t *testing.T) { expect(t, judgeOperands(test.before, test.after), test.want...) })
+	}
+}
+
+func TestJudgeOutages(t *testing.T) {
+	o := func(version, operation string, start, end float64, open bool) outage {
+		return outage{CRD: "c", Version: version, Operation: operation, Start: at(start), End: at(end), Errors: 3, First: "no endpoints available", Open: open}
+	}
+	before := map[string]*definition{"c": {Served: []string{"v1", "v2"}}}
+	for _, test := range []struct {
+		name string
+		list []outage
+		done bool
+		want []string
+	}{
+		{"none", nil, true, nil},
+		{"all versions in one", []outage{o("v1", read, 1, 2, false), o("v1", read, 3, 5, false), o("v2", read, 1, 2, false), o("v1", write, 1, 2, false)}, true, []string{
+			"warning U401 CustomResourceDefinition/c: no read through v1 for 3.0s in all, 2 times for up to 2.0s, no read through v2 for 1.0s; the longest began with: no endpoints available",
+			"warning U402 CustomResourceDefinition/c: no write through v1 for 1.0s; the longest began with: no endpoints available",
+		}},
+		{"a new version is worth a note", []outage{o("v3", read, 1, 2, false)}, true, []string{
+			"info U401 CustomResourceDefinition/c: no read through v3 for 1.0s; the longest began with: no endpoints available; the version is new, so nobody used it yet"}},
+		{"what stays is an error", []outage{o("v1", read, 1, 2, true), o("v1", write, 1, 2, true)}, true, []string{
+			"error U403 CustomResourceDefinition/c: no read through v1 for 1.0s, no write through v1 for 1.0s; the longest began with: no endpoints available"}},
+		{"a new version that never works is an error", []outage{o("v3", read, 1, 2, true)}, true, []string{
+			"error U403 CustomResourceDefinition/c: no read through v3 for 1.0s; the longest began with: no endpoints available"}},
+		{"unless the upgrade failed anyway", []outage{o("v3", read, 1, 2, true)}, false, []string{
+			"info U403 CustomResourceDefinition/c: no read through v3 for 1.0s; the longest began with: no endpoints available; the version is new, so nobody used it yet"}},
+	} {
+		t.Run(test.name, func(t *testing.T) { expect(t, judgeOutages(test.list, before, nil, test.done), test.want...) })
+	}
+}
+
+func TestCollapse(t *testing.T) {
+	got := collapse([]finding.Finding{
+		find(codeFieldLost, "Thing/a", "spec.size is gone"), find(codeFieldLost, "Thing/b", "spec.size is gone"),
+		find(codeFieldLost, "Thing/c", "spec.port is gone"), find(codeFieldLost, "Thing/a", "spec.size is gone"),
+	})
+	expect(t, got, "error U302 Thing/a: spec.size is gone; the same of Thing/b", "error U302 Thing/c: spec.port is gone")
+}
+
+func testRelease(name string, modes ...olm.Mode) *release {
+	r := &release{Name: name, CSV: &v1alpha1.ClusterServiceVersion{}}
+	for _, m := range modes {
+		r.CSV.Spec.InstallModes = append(r.CSV.Spec.InstallModes, v1alpha1.InstallMode{Type: m, Supported: true})
+	}
+	var d appsv1.DeploymentSpec
+	d.Template.Spec.Containers = []corev1.Container{{Image: "example.com/op:" + name}}
+	r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{{Name: "op", Spec: d}}
+	return r
+}
+
+func TestJudgeProcess(t *testing.T) {
+	from, to := testRelease("a.v1"), testRelease("a.v2")
+	rollout := func(s float64, name string) event {
+		return event{At: at(s), Kind: kindRollout, Name: name, State: stateCreated, For: "op"}
+	}
+	ca := func(s float64, ca string) event {
+		return event{At: at(s), Kind: kindCRD, Name: "c", CRD: &definition{CA: ca, Conversion: "n/s"}}
+	}
+	restart := func(s float64, pod, reason string) event {
+		return event{At: at(s), Kind: kindPod, Name: pod, State: stateRestarted, Reason: reason}
+	}
+	for _, test := range []struct {
+		name     string
+		timeline []event
+		want     []string
+	}{
+		{"one rollout is as it should be", []event{rollout(-1, "op-0"), rollout(1, "op-1")}, nil},
+		{"two rollouts", []event{rollout(1, "op-1"), ca(2, "x"), ca(3, "y"), rollout(4, "op-2"), rollout(4, "op-1")},
+			[]string{"warning U202 Deployment/op: it was rolled out 2 times during the upgrade to a.v2"}},
+		{"restarts", []event{restart(1, "p/m", "1 times"), restart(2, "q/m", "1 times"), restart(3, "p/m", "2 times, last with exit code 1")},
+			[]string{"warning U201 Pod/p/m: the operator's containers ended and were started again during the upgrade to a.v2, " +
+				"the last 2 times, last with exit code 1, and those of 1 other pods"}},
+		{"the old version was installed again", []event{
+			{At: at(1), Kind: kindCSV, Name: "a.v1", State: "Pending", Reason: "NeedsReinstall: x"},
+			{At: at(2), Kind: kindCSV, Name: "a.v1", State: "Installing"},
+		}, []string{"info U203 ClusterServiceVersion/a.v1: OLM installed the old version again 1 times before it replaced it"}},
+	} {
+		t.Run(test.name, func(t *testing.T) { expect(t, judgeProcess(test.timeline, zero, from, to), test.want...) })
+	}
+}
+
+func TestSharedMode(t *testing.T) {
+	const all, own, single = v1alpha1.InstallModeTypeAllNamespaces, v1alpha1.InstallModeTypeOwnNamespace, v1alpha1.InstallModeTypeSingleNamespace
+	for _, test := range []struct {
+		name     string
+		from, to []olm.Mode
+		now      olm.Mode
+		want     olm.Mode
+		shared   bool
+	}{
+		{"the widest", []olm.Mode{own, all}, []olm.Mode{all, own}, "", all, true},
+		{"the widest of both", []olm.Mode{own, all, single}, []olm.Mode{single, own}, "", own, true},
+		{"what is there stays", []olm.Mode{own, all}, []olm.Mode{all, own}, own, own, true},
+		{"nothing in common", []olm.Mode{own}, []olm.Mode{all}, "", own, false},
+		{"nothing at all", nil, nil, "", all, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, shared := sharedMode(testRelease("a", test.from...), testRelease("b", test.to...), test.now)
+			if got != test.want || shared != test.shared {
+				t.Errorf("got %s, %t", got, shared)
+			}
+		})
+	}
+}
+
+func TestFailedAlike(t *testing.T) {
+	failed := func(reason string) event { return event{Kind: kindCSV, Name: "a", State: "Failed", Reason: reason} }
+	if got := failedAlike([]event{failed("x"), failed("y"), failed("x"), {Kind: kindCSV, Name: "a", State: "Pending"}, failed("x")}, "a"); got != 3 {
+		t.Errorf("got %d", got)
+	}
+}
+
+func TestPlanCode(t *testing.T) {
+	for message, want := range map[string]string{
+		`retrying execution due to error: risk of data loss updating "x": new CRD removes version v1 that is listed as a stored version on the existing CRD`:     codeStoredRefused,
+		`error validating existing CRs against new CRD's schema for "x": error validating example.com/v1, Kind=Thing "a": updated validation is too restrictive`: codeObjectsRefused,
+		`error validating existing CRs against new CRD's schema for "x": conversion webhook for example.com/v1, Kind=Thing failed: Post "https://x"`:             codeConversionBlocks,
+		`admission webhook "x" denied the request`: codePlanFailed,
+	} {
+		plan := &v1alpha1.InstallPlan{Status: v1alpha1.InstallPlanStatus{Message: message}}
+		if got := planCode(plan); got != want {
+			t.Errorf("%s: got %s, want %s", message, got, want)
+		}
+	}
+}
+
+func TestShard(t *testing.T) {
+	plan := graph.Plan{LeftOut: []graph.Edge{{To: "x"}}}
+	for _, to := range []string{"a", "b", "c", "d", "e"} {
+		plan.Hops = append(plan.Hops, graph.Edge{To: to})
+	}
+	names := func(edges []graph.Edge) string {
+		var s string
+		for _, e := range edges {
+			s += e.To
+		}
+		return s
+	}
+	for _, test := range []struct{ shard, hops, leftOut string }{
+		{"0/1", "abcde", "x"}, {"0/2", "ab", "xcde"}, {"1/2", "cde", "xab"}, {"7/9", "d", "xabce"}, {"0/9", "", "xabcde"},
+	} {
+		s, err := ParseShard(test.shard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.Take(plan)
+		if names(got.Hops) != test.hops || names(got.LeftOut) != test.leftOut {
+			t.Errorf("shard %s: hops %s, left out %s", test.shard, names(got.Hops), names(got.LeftOut))
+		}
+	}
+	for _, wrong := range []string{"", "1", "2/2", "-1/2", "a/b", "1/2/3"} {
+		if _, err := ParseShard(wrong); err == nil {
+			t.Errorf("shard %q is taken", wrong)
+		}
+	}
+}
+
+func TestLastLines(t *testing.T) {
+	if got := lastLines("a\n\nb\nc\n", 2); got != "b\nc" {
+		t.Errorf("got %q", got)
+	}
+	if got := lastLines("", 2); got != "" {
+		t.Errorf("got %q", got)
+	}
+}
