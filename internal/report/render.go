@@ -11,13 +11,19 @@ import (
 )
 
 // Formats are the names of the renderings, in the order in which help texts list them.
-var Formats = []string{"text", "json", "junit"}
+var Formats = []string{"text", "json", "junit", "sarif", "markdown"}
 
-// All returns the findings of the report and of its hops, in the order in which they stand.
+// All returns the findings of the report and of its hops, in the order in which they stand; those of a hop are about the
+// hop unless they say otherwise.
 func (r *Report) All() []finding.Finding {
 	all := slices.Clone(r.Findings)
 	for _, h := range r.Hops {
-		all = append(all, h.Findings...)
+		for _, f := range h.Findings {
+			if f.Subject.Package == "" {
+				f.Subject.Package, f.Subject.Channel, f.Subject.From, f.Subject.To = h.Package, h.Channel, h.From, h.To
+			}
+			all = append(all, f)
+		}
 	}
 	return all
 }
@@ -31,6 +37,10 @@ func Write(w io.Writer, format string, r *Report, colour bool) error {
 		return JSON(w, r)
 	case "junit":
 		return JUnit(w, r)
+	case "sarif":
+		return SARIF(w, r)
+	case "markdown":
+		return Markdown(w, r)
 	}
 	return fmt.Errorf("report format %q: there are %s", format, strings.Join(Formats, ", "))
 }

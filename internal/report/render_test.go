@@ -65,7 +65,7 @@ func TestWrite(t *testing.T) {
 				if err := Write(&b, format, r, false); err != nil {
 					t.Fatal(err)
 				}
-				file := filepath.Join("testdata", name+"."+map[string]string{"text": "txt", "json": "json", "junit": "xml"}[format])
+				file := filepath.Join("testdata", name+"."+map[string]string{"text": "txt", "json": "json", "junit": "xml", "sarif": "sarif", "markdown": "md"}[format])
 				if *update {
 					if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
 						t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package report is the outcome of a judging command, and its renderings: text, JSON and JUnit. The JSON shape is an
-// interface that users' scripts rely on: fields are added, never changed.
+// Package report is the outcome of a judging command, and its renderings: text, JSON, JUnit, SARIF and Markdown. The JSON
+// shape is an interface that users' scripts rely on: fields are added, never changed.
 package report
 
 import (

@@ -1,0 +1,107 @@
+package check
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// families are the headings of the pages in docs/checks.
+var families = []struct{ letters, title, intro string }{
+	{"FBC", "Reading a catalog", "What cannot be read of a file-based catalog at all."},
+	{"CAT", "The catalog's documents", "What opm and OLM refuse in a file-based catalog, and what they silently ignore."},
+	{"GRA", "The upgrade graph", "What the channels' edges do under the rule of OLM's resolver."},
+	{"DEP", "Dependencies", "What bundles require of others."},
+	{"EDG", "Upgrades", "What an upgrade changes in the ClusterServiceVersion. Looked at is every edge that OLM takes, and the replaces chain of each channel."},
+	{"CRD", "Upgrades of CRDs", "What an upgrade changes in CustomResourceDefinitions. Looked at is every edge that OLM takes, and the replaces chain of each channel."},
+	{"CMP", "Against the catalog before", "What users of the previous catalog notice. These checks run with `--against`."},
+	{"CSV", "The ClusterServiceVersion", "What one bundle says of itself. `olmkit catalog validate` looks at the newest bundles only."},
+	{"RBAC", "Permissions", "What one bundle lets its operator do."},
+	{"WHK", "Webhooks", "What one bundle's webhooks need."},
+	{"IMG", "Images", "What one bundle runs."},
+	{"API", "Upstream validators", "What the validators of operator-framework/api say of one bundle."},
+}
+
+// documented are all checks, with those that the loader makes.
+func documented() []Check {
+	reference := []string{"https://olm.operatorframework.io/docs/reference/file-based-catalogs/"}
+	return append(All(),
+		Check{Code: catalog.CodeSyntax, Severity: finding.Error, Title: "a file is neither YAML nor JSON", Cause: "opm and OLM refuse the whole catalog when one of its files cannot be parsed", Cure: "mend the syntax, or name the file in .indexignore if it is no part of the catalog", References: reference},
+		Check{Code: catalog.CodeSchema, Severity: finding.Error, Title: "a document has no schema", Cause: "every document of a file-based catalog says by schema what it is; opm refuses a catalog with one that does not", Cure: "add the schema, or name the file in .indexignore if it is no part of the catalog", References: reference},
+		Check{Code: catalog.CodeType, Severity: finding.Error, Title: "a known field is of the wrong type", Cause: "opm and OLM refuse the whole catalog when a field they know has another type than they expect", Cure: "write the field as the format says", References: reference},
+	)
+}
+
+// TestDocs holds docs/checks against the checks; -update writes it anew.
+func TestDocs(t *testing.T) {
+	root := filepath.Join("..", "..", "docs", "checks")
+	byFamily := map[string][]Check{}
+	for _, c := range documented() {
+		byFamily[Family(c.Code)] = append(byFamily[Family(c.Code)], c)
+	}
+	var index strings.Builder
+	index.WriteString("# Checks\n\nWhat `olmkit catalog validate` and `olmkit bundle validate` look for. A code never changes its meaning.\n")
+	for _, f := range families {
+		checks := byFamily[f.letters]
+		if len(checks) == 0 {
+			t.Errorf("no check is of family %s", f.letters)
+		}
+		delete(byFamily, f.letters)
+		slices.SortFunc(checks, func(a, b Check) int { return strings.Compare(a.Code, b.Code) })
+		fmt.Fprintf(&index, "\n## [%s](%s.md)\n\n| code | severity | |\n|---|---|---|\n", f.title, f.letters)
+		var page strings.Builder
+		fmt.Fprintf(&page, "# %s: %s\n\n%s\n", f.letters, f.title, f.intro)
+		for _, c := range checks {
+			fmt.Fprintf(&index, "| [%s](%s.md#%s) | %s | %s |\n", c.Code, f.letters, strings.ToLower(c.Code), c.Severity, cell(c.Title))
+			fmt.Fprintf(&page, "\n## %s\n\n**%s** (%s)\n\n%s\n\nCure: %s\n", c.Code, sentence(c.Title), c.Severity, sentence(c.Cause)+".", c.Cure+".")
+			for _, r := range c.References {
+				fmt.Fprintf(&page, "\n<%s>\n", r)
+			}
+			if e := exampleOf(c.Code); e != "" {
+				page.WriteString("\n" + e)
+			}
+		}
+		golden(t, filepath.Join(root, f.letters+".md"), page.String())
+	}
+	for letters := range byFamily {
+		t.Errorf("family %s has no page", letters)
+	}
+	golden(t, filepath.Join(root, "README.md"), index.String())
+}
+
+// sentence begins with a capital letter, unless it begins with a name.
+func sentence(s string) string {
+	if first, _, _ := strings.Cut(s, " "); strings.ContainsAny(first, "./") {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
+
+// exampleOf is the first example of a check as a difference, when it fits a page.
+func exampleOf(code string) string {
+	for _, e := range slices.Concat(catalogExamples, againstExamples, edgeExamples) {
+		if e.code != code || len(e.old)+len(e.new) > 400 || e.old == "tea" {
+			continue
+		}
+		var b strings.Builder
+		b.WriteString("```diff\n")
+		for _, part := range []struct{ mark, text string }{{"-", e.old}, {"+", e.new}} {
+			if part.text == "" {
+				continue
+			}
+			for _, l := range strings.Split(strings.Trim(part.text, "\n"), "\n") {
+				b.WriteString(part.mark + " " + l + "\n")
+			}
+		}
+		b.WriteString("```\n")
+		return b.String()
+	}
+	return ""
+}
