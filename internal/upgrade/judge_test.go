@@ -324,6 +324,9 @@ func TestLastLines(t *testing.T) {
 	if got := lastLines("a\n\nb\nc\n", 2); got != "b\nc" {
 		t.Errorf("got %q", got)
 	}
+	if got := lastLines("started\npanic: no luck\n\ngoroutine 1 [running]:\nmain.main()\n\tmain.go:3 +0x1\n", 3); got != "panic: no luck\ngoroutine 1 [running]:\nmain.main()" {
+		t.Errorf("%q", got)
+	}
 	if got := lastLines("", 2); got != "" {
 		t.Errorf("got %q", got)
 	}

@@ -254,7 +254,7 @@ func (w *walk) explain(ctx context.Context, r *release, started time.Time, s *st
 	}
 	f.Message += ": " + e.Phase + ": " + e.Why
 	var causes []string
-	if e.Event != "" {
+	if e.Event != "" && !strings.Contains(f.Message, e.Event) {
 		causes = append(causes, "event "+e.Event)
 	}
 	if e.Container != "" {
@@ -264,13 +264,24 @@ func (w *walk) explain(ctx context.Context, r *release, started time.Time, s *st
 		}
 	}
 	f.Cause = strings.Join(causes, "; ")
+	if strings.Contains(f.Message, "field is immutable") {
+		f.Cure = "keep the field as it was, or give the object another name; 'olmkit catalog validate' tells of such changes before anything is installed"
+	}
 	return f
 }
 
-// lastLines returns the last n lines of s that are not empty.
+// lastLines returns the last n lines of s that are not empty. Of a Go program that panicked it returns the n lines from the
+// panic on, since what comes last is only the stack.
 func lastLines(s string, n int) string {
 	lines := slices.DeleteFunc(strings.Split(s, "\n"), func(l string) bool { return strings.TrimSpace(l) == "" })
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+	start := max(0, len(lines)-n)
+	for i, l := range slices.Backward(lines) {
+		if strings.HasPrefix(l, "panic: ") || strings.HasPrefix(l, "fatal error: ") {
+			start = i
+			break
+		}
+	}
+	return strings.Join(lines[start:min(start+n, len(lines))], "\n")
 }
 
 // warnings returns what OLM warned of since start while it carried out the InstallPlan for r.
