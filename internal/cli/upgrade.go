@@ -106,6 +106,9 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 			APIVersion: report.APIVersion, Kind: report.KindUpgrade, Findings: findings, LeftOut: hops(plan.LeftOut),
 		}, nil
 	}
+	if err := upgrade.Check(p, plan); err != nil {
+		return nil, err
+	}
 	t.options.Progress, t.options.Verbose = s.progress(), s.verbose
 	// The client libraries log what they retry; the walk tells what matters of it.
 	klog.SetLogger(logr.Discard())

@@ -3,6 +3,7 @@ package upgrade
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -153,7 +154,7 @@ func (w *walk) reconciled(ctx context.Context) error {
 		}
 		return true, nil
 	})
-	if ctx.Err() != nil || err != nil && err != errTimeout {
+	if ctx.Err() != nil || err != nil && !errors.Is(err, errTimeout) {
 		return fmt.Errorf("wait for the operator to act on its objects: %w", err)
 	}
 	return nil
@@ -331,6 +332,9 @@ func outageCure(o outage, otherwise string) string {
 	case strings.Contains(o.First, "x509"), strings.Contains(o.First, "service") && strings.Contains(o.First, "not found"):
 		return "let the running manager watch its own CRD and put the webhook's service and CA back whenever OLM overwrites them, " +
 			"which OLM does several times in an upgrade; clients that use the storage version are not hit"
+	case strings.Contains(o.First, "is registered for version"):
+		return "add a version in one release and make it the storage version in the next: while OLM upgrades, the old manager still converts, " +
+			"and does not know the new version"
 	case strings.Contains(o.First, "no endpoints"), strings.Contains(o.First, "connection refused"), strings.Contains(o.First, "no route to host"),
 		strings.Contains(o.First, "broken pipe"), strings.Contains(o.First, "EOF"):
 		return "let the manager serve on for some seconds after it was asked to end, and be ready only once its webhook server listens; run two replicas"
@@ -450,7 +454,7 @@ func (w *walk) judgeStatus(ctx context.Context) ([]finding.Finding, error) {
 		}
 		return len(findings) == 0, nil
 	})
-	if ctx.Err() != nil || err != nil && err != errTimeout {
+	if ctx.Err() != nil || err != nil && !errors.Is(err, errTimeout) {
 		return findings, err
 	}
 	return findings, nil

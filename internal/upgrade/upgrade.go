@@ -66,16 +66,13 @@ type walk struct {
 // A hop that fails ends only itself. An error means that the walk itself could not go on; the report then holds the hops
 // until there.
 func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph.Plan, options Options) (*report.Report, error) {
-	w := &walk{cluster: c, pkg: p, channel: plan.Channel, options: options, releases: map[string]*release{}}
+	w := &walk{cluster: c, pkg: p, channel: plan.Channel, options: options}
 	start := time.Now()
 	r := w.newReport(plan)
 	defer func() { r.Seconds = seconds(time.Since(start)) }()
-	for _, hop := range plan.Hops {
-		for _, name := range []string{hop.From, hop.To} {
-			if err := w.read(name); err != nil {
-				return r, err
-			}
-		}
+	var err error
+	if w.releases, err = readReleases(p, plan); err != nil {
+		return r, err
 	}
 	if err := w.connect(); err != nil {
 		return r, err
@@ -125,21 +122,32 @@ func newHop(e graph.Edge) report.Hop {
 	return report.Hop{Package: e.Package, Channel: e.Channel, From: e.From, To: e.To, Edge: string(e.Kind), Effective: e.Effective}
 }
 
-func (w *walk) read(name string) error {
-	if w.releases[name] != nil {
-		return nil
+// Check reads every bundle that plan needs, so that one that cannot be walked is told before a cluster is up.
+func Check(p *catalog.Package, plan graph.Plan) error {
+	_, err := readReleases(p, plan)
+	return err
+}
+
+func readReleases(p *catalog.Package, plan graph.Plan) (map[string]*release, error) {
+	releases := map[string]*release{}
+	for _, hop := range plan.Hops {
+		for _, name := range []string{hop.From, hop.To} {
+			if releases[name] != nil {
+				continue
+			}
+			b := p.Bundle(name)
+			if b == nil {
+				return nil, advice.With(fmt.Errorf("package %s: channel %s names the bundle %s, which the catalog does not have", p.Name, plan.Channel, name),
+					"add the bundle to the catalog, or cut the plan with --from")
+			}
+			r, err := readRelease(b)
+			if err != nil {
+				return nil, err
+			}
+			releases[name] = r
+		}
 	}
-	b := w.pkg.Bundle(name)
-	if b == nil {
-		return advice.With(fmt.Errorf("package %s: channel %s names the bundle %s, which the catalog does not have", w.pkg.Name, w.channel, name),
-			"add the bundle to the catalog, or cut the plan with --from")
-	}
-	r, err := readRelease(b)
-	if err != nil {
-		return err
-	}
-	w.releases[name] = r
-	return nil
+	return releases, nil
 }
 
 func (w *walk) connect() error {
@@ -313,14 +321,14 @@ func (w *walk) publish(ctx context.Context, names ...string) error {
 func (w *walk) install(ctx context.Context, r *release) ([]finding.Finding, error) {
 	step := w.options.Progress.Start("  install %s", r.Name)
 	found, err := w.tryInstall(ctx, r)
-	switch {
-	case err != nil:
+	if err != nil {
 		return found, step.End(err)
-	case w.release == nil:
-		step.End(fmt.Errorf("%s was not installed", r.Name))
-	default:
-		step.End(nil)
 	}
+	var shown error
+	if w.release == nil {
+		shown = fmt.Errorf("%s was not installed", r.Name)
+	}
+	_ = step.End(shown) // a release that cannot be installed is a finding, not the walk's error
 	return found, nil
 }
 
