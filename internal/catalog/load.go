@@ -43,11 +43,24 @@ const ignoreFile = ".indexignore"
 // files, "-" for stdin, and bundle directories, which are rendered. The error is of the environment, for example a
 // missing file; what is wrong with the content is in the catalog's Problems.
 func Load(ctx context.Context, stdin io.Reader, refs ...string) (*Catalog, error) {
+	results, errs := make([]parsed, len(refs)), make([]error, len(refs))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, ref := range refs {
+		group.Go(func() error {
+			if errs[i] = ctx.Err(); errs[i] == nil {
+				results[i], errs[i] = load(ctx, stdin, ref)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // errs holds them, in the order of refs
 	c := &Catalog{}
-	for _, ref := range refs {
-		if err := c.load(ctx, stdin, ref); err != nil {
-			return nil, err
+	for i, r := range results {
+		if errs[i] != nil {
+			return nil, errs[i]
 		}
+		c.add(r)
 	}
 	c.index()
 	return c, nil
@@ -55,10 +68,12 @@ func Load(ctx context.Context, stdin io.Reader, refs ...string) (*Catalog, error
 
 // LoadFS reads the file-based catalog at the root of fsys; locations begin with name.
 func LoadFS(ctx context.Context, fsys fs.FS, name string) (*Catalog, error) {
-	c := &Catalog{}
-	if err := c.loadFS(ctx, fsys, name); err != nil {
+	content, err := loadFS(ctx, fsys, name)
+	if err != nil {
 		return nil, err
 	}
+	c := &Catalog{}
+	c.add(content)
 	c.index()
 	return c, nil
 }
@@ -90,47 +105,49 @@ func (c *Catalog) Err() error {
 	return advice.With(errors.Join(errs...), "%s", cure)
 }
 
-func (c *Catalog) load(ctx context.Context, stdin io.Reader, ref string) error {
+func load(ctx context.Context, stdin io.Reader, ref string) (parsed, error) {
 	if ref == "-" {
 		data, err := io.ReadAll(stdin)
 		if err != nil {
-			return fmt.Errorf("read catalog from standard input: %w", err)
+			return parsed{}, fmt.Errorf("read catalog from standard input: %w", err)
 		}
-		c.add(parseFile("<stdin>", data))
-		return nil
+		return parseFile("<stdin>", data), nil
 	}
 	info, err := os.Stat(ref)
 	if err != nil {
-		return advice.With(fmt.Errorf("read catalog: %w", err), "name a directory or file of a file-based catalog, a bundle directory, or - for standard input")
+		return parsed{}, advice.With(fmt.Errorf("read catalog: %w", err), "name a directory or file of a file-based catalog, a bundle directory, or - for standard input")
 	}
 	switch {
 	case !info.IsDir():
 		data, err := os.ReadFile(ref)
 		if err != nil {
-			return fmt.Errorf("read catalog: %w", err)
+			return parsed{}, fmt.Errorf("read catalog: %w", err)
 		}
-		c.add(parseFile(filepath.ToSlash(ref), data))
-		return nil
+		return parseFile(filepath.ToSlash(ref), data), nil
 	case bundle.Is(ref):
 		b, err := bundle.Read(ref)
 		if err != nil {
-			return err
+			return parsed{}, err
 		}
 		d, err := Render(b, "")
 		if err != nil {
-			return err
+			return parsed{}, err
 		}
-		c.Documents = append(c.Documents, d)
-		return nil
+		return parsed{documents: []*Document{d}}, nil
 	default:
-		return c.loadFS(ctx, os.DirFS(ref), filepath.ToSlash(filepath.Clean(ref)))
+		return loadFS(ctx, os.DirFS(ref), filepath.ToSlash(filepath.Clean(ref)))
 	}
 }
 
-// parsed is what one file holds.
+// parsed is what one file, or one reference, holds.
 type parsed struct {
 	documents []*Document
 	problems  []finding.Finding
+}
+
+func (p *parsed) add(other parsed) {
+	p.documents = append(p.documents, other.documents...)
+	p.problems = append(p.problems, other.problems...)
 }
 
 func (c *Catalog) add(p parsed) {
@@ -138,10 +155,10 @@ func (c *Catalog) add(p parsed) {
 	c.Problems = append(c.Problems, p.problems...)
 }
 
-func (c *Catalog) loadFS(ctx context.Context, fsys fs.FS, name string) error {
+func loadFS(ctx context.Context, fsys fs.FS, name string) (parsed, error) {
 	files, err := listFiles(fsys)
 	if err != nil {
-		return advice.With(fmt.Errorf("read catalog %s: %w", name, err), "check that the directory can be read")
+		return parsed{}, advice.With(fmt.Errorf("read catalog %s: %w", name, err), "check that the directory can be read")
 	}
 	results := make([]parsed, len(files))
 	group, ctx := errgroup.WithContext(ctx)
@@ -160,17 +177,16 @@ func (c *Catalog) loadFS(ctx context.Context, fsys fs.FS, name string) error {
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return err
+		return parsed{}, err
 	}
-	found := 0
+	var all parsed
 	for _, r := range results {
-		found += len(r.documents) + len(r.problems)
-		c.add(r)
+		all.add(r)
 	}
-	if found == 0 {
-		return advice.With(fmt.Errorf("read catalog %s: it holds no documents", name), "name a directory of a file-based catalog, or look what its %s leaves out", ignoreFile)
+	if len(all.documents)+len(all.problems) == 0 {
+		return parsed{}, advice.With(fmt.Errorf("read catalog %s: it holds no documents", name), "name a directory of a file-based catalog, or look what its %s leaves out", ignoreFile)
 	}
-	return nil
+	return all, nil
 }
 
 // listFiles returns the files of a catalog in lexical order of their paths.
