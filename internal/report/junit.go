@@ -50,7 +50,13 @@ type (
 func JUnit(w io.Writer, r *Report) error {
 	var suites []junitSuite
 	if cases := hopCases(r); len(cases) > 0 {
-		suites = append(suites, suiteOf("hops", cases))
+		suite := suiteOf("hops", cases)
+		var spent float64
+		for _, h := range r.Hops {
+			spent += h.Seconds
+		}
+		suite.Time = seconds(spent)
+		suites = append(suites, suite)
 	}
 	if cases := checkCases(r); len(cases) > 0 {
 		suites = append(suites, suiteOf("checks", cases))
@@ -94,6 +100,9 @@ func hopCases(r *Report) []junitCase {
 		c.Class, c.Name, c.Time = h.Package+"/"+h.Channel, h.From+" -> "+h.To, seconds(h.Seconds)
 		for _, o := range h.Outages {
 			c.Out += fmt.Sprintf("outage: no %s through %s for %.1fs, %d errors, the first: %s\n", o.Operation, o.Version, o.Seconds, o.Errors, o.First)
+		}
+		if len(h.Simulated) > 0 {
+			c.Out += "simulated, not really run: " + strings.Join(h.Simulated, ", ") + "\n"
 		}
 		if h.Result == Skipped || h.Result == "" {
 			c.Skipped = &junitMessage{Message: "planned, not walked"}

@@ -30,6 +30,9 @@ func Markdown(w io.Writer, r *Report) error {
 			if result == "" {
 				result = "planned"
 			}
+			if len(h.Simulated) > 0 {
+				result += ", with simulated pods"
+			}
 			t.line("| %s → %s | %s | %s | %.1f | %s |", escape(h.From), escape(h.To), escape(h.Edge), result, h.Seconds, escape(strings.Join(outages, ", ")))
 		}
 	}

@@ -257,7 +257,7 @@ func (t *text) verdict(r *Report) {
 	var parts []string
 	if len(r.Hops) > 0 {
 		hops := count(len(r.Hops), "hop")
-		failed, skipped := 0, 0
+		failed, skipped, simulated := 0, 0, 0
 		for _, h := range r.Hops {
 			switch h.Result {
 			case Failed:
@@ -265,12 +265,21 @@ func (t *text) verdict(r *Report) {
 			case Skipped:
 				skipped++
 			}
+			if len(h.Simulated) > 0 {
+				simulated++
+			}
 		}
-		if failed > 0 {
-			hops += fmt.Sprintf(" (%d failed)", failed)
+		var some []string
+		for _, s := range []struct {
+			n    int
+			what string
+		}{{failed, "failed"}, {skipped, "skipped"}, {simulated, "with simulated pods"}} {
+			if s.n > 0 {
+				some = append(some, fmt.Sprintf("%d %s", s.n, s.what))
+			}
 		}
-		if skipped > 0 {
-			hops += fmt.Sprintf(" (%d skipped)", skipped)
+		if len(some) > 0 {
+			hops += " (" + strings.Join(some, ", ") + ")"
 		}
 		parts = append(parts, hops)
 	}
