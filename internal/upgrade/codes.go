@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/olmkit/olmkit/internal/finding"
 )
@@ -12,6 +13,7 @@ type Code struct {
 	Severity finding.Severity // what it is unless the pods concerned were simulated
 	Doc      string           // what was seen, and why it matters
 	Cure     string           // what the author can do
+	Static   []string         // the checks of a catalog that may have told beforehand
 }
 
 // The codes of the family U: what was seen while upgrading.
@@ -69,104 +71,108 @@ const (
 // Codes lists every code of the family U, in order.
 var Codes = []Code{
 	{codeNotChosen, finding.Error, "OLM did not choose the upgrade although the catalog offers it, so users stay where they are without a word.",
-		"compare the channel entry's replaces, skips and skipRange with the installed version, and see the Subscription's conditions"},
+		"compare the channel entry's replaces, skips and skipRange with the installed version, and see the Subscription's conditions", nil},
 	{codePlanFailed, finding.Error, "The InstallPlan failed. OLM does not try again: the Subscription is stuck until someone deletes the plan.",
-		"make the manifest that the message names one that OLM and the API server accept on top of the version before"},
+		"make the manifest that the message names one that OLM and the API server accept on top of the version before", []string{"CRD005"}},
 	{codeNotSucceeded, finding.Error, "The new version's CSV did not reach Succeeded in time.",
-		"see the condition and the log lines; what the CSV waits for must come up without help"},
+		"see the condition and the log lines; what the CSV waits for must come up without help", []string{"EDG001"}},
 	{codeCrashed, finding.Error, "The new version's operator does not keep running: its container ends again and again.",
-		"run the manager with the permissions, arguments and certificates of the bundle and mend what its last lines say"},
+		"run the manager with the permissions, arguments and certificates of the bundle and mend what its last lines say", nil},
 	{codeNotStable, finding.Error, "The new version's CSV reached Succeeded and left it again.",
-		"keep the operator's deployments available and what OLM made for them (certificates, webhooks, RBAC) untouched"},
+		"keep the operator's deployments available and what OLM made for them (certificates, webhooks, RBAC) untouched", nil},
 	{codeOldVersionStays, finding.Error, "The old version's CSV was not removed although the new one succeeded.",
-		"look for finalizers on it and for a replaces that does not name it"},
+		"look for finalizers on it and for a replaces that does not name it", nil},
 	{codeBaseFailed, finding.Error, "The version to upgrade from could not be installed, so the upgrade from it could not be walked.",
-		"see why OLM cannot install it; users who have it got it in another way"},
+		"see why OLM cannot install it; users who have it got it in another way", nil},
 	{codeStoredRefused, finding.Error, "The new CRD drops a version that status.storedVersions still names, which OLM refuses: the upgrade ends there.",
-		"keep the version in the CRD (served: false is allowed) until a release has migrated the stored objects and its storedVersions"},
+		"keep the version in the CRD (served: false is allowed) until a release has migrated the stored objects and its storedVersions", []string{"CRD001", "CRD002"}},
 	{codeObjectsRefused, finding.Error, "Objects that users have do not validate under the new CRD's schema, so OLM refuses to apply it.",
-		"do not tighten the schema of a released version; add a new version with conversion"},
-	{codePlanWarning, finding.Info, "OLM or the API server warned while installing.", ""},
+		"do not tighten the schema of a released version; add a new version with conversion", []string{"CRD006", "CRD008"}},
+	{codePlanWarning, finding.Info, "OLM or the API server warned while installing.", "", nil},
 	{codeConversionBlocks, finding.Error, "The InstallPlan failed because OLM lists the existing objects before it writes a CRD, and conversion did not work: when OLM repeats " +
 		"a plan's steps, it meets the CRD it wrote before, whose webhook is not up yet.",
-		"let the new version come up within the minute that OLM gives a plan; see what keeps its CSV from that"},
+		"let the new version come up within the minute that OLM gives a plan; see what keeps its CSV from that", nil},
 
 	{codeRestarted, finding.Warning, "A container of the operator ended and was started again during the upgrade.",
-		"let the manager wait for what it needs (certificates, API versions) instead of ending"},
+		"let the manager wait for what it needs (certificates, API versions) instead of ending", nil},
 	{codeRollouts, finding.Warning, "A deployment of the operator was rolled out more than once in one upgrade.",
-		"keep what OLM adds to the pod template stable: the webhooks' deployment and its certificates"},
-	{codeReinstalls, finding.Info, "OLM installed the old version again on the way, before it replaced it.", ""},
+		"keep what OLM adds to the pod template stable: the webhooks' deployment and its certificates", nil},
+	{codeReinstalls, finding.Info, "OLM installed the old version again on the way, before it replaced it.", "", nil},
 
 	{codeUnreadable, finding.Error, "After the upgrade an object cannot be read in a version that the API server serves.",
-		"make the conversion webhook convert every stored object to every served version"},
+		"make the conversion webhook convert every stored object to every served version", nil},
 	{codeFieldLost, finding.Error, "What the author of an object wrote is not there any more after the upgrade.",
-		"convert without loss: what a version cannot say has to survive, for example in an annotation"},
+		"convert without loss: what a version cannot say has to survive, for example in an annotation", []string{"CRD004"}},
 	{codeRoundTrip, finding.Error, "Reading an object through a version and writing it back unchanged loses or changes fields.",
-		"convert without loss: what a version cannot say has to survive, for example in an annotation"},
+		"convert without loss: what a version cannot say has to survive, for example in an annotation", nil},
 	{codeUnconverted, finding.Error, "An object is stored with fields that its stored version does not have: it was stored without conversion.",
-		"put spec.conversion with the webhook into the bundle's CRD, so that strategy None is never in force while several versions are served"},
+		"put spec.conversion with the webhook into the bundle's CRD, so that strategy None is never in force while several versions are served", []string{"WHK007"}},
 	{codeWriteLost, finding.Error, "A write that the API server acknowledged during the upgrade is not there afterwards.",
-		"see at which moment it was lost, and what OLM changed then"},
+		"see at which moment it was lost, and what OLM changed then", nil},
 	{codeObjectGone, finding.Error, "An object disappeared, or was replaced by another of its name, during the upgrade.",
-		"never delete and create again what users own; do not drop the CRD"},
+		"never delete and create again what users own; do not drop the CRD", nil},
 	{codeDefaultChanged, finding.Warning, "A field that the author left to its default has another value after the upgrade.",
-		"keep the defaults of a released version"},
+		"keep the defaults of a released version", []string{"CRD010"}},
 	{codeManifestRefused, finding.Error, "A manifest that the old version accepted is refused by the new one, or loses fields.",
-		"keep accepting what a served version accepted"},
+		"keep accepting what a served version accepted", []string{"CRD006", "CRD007"}},
 	{codeServedWrong, finding.Error, "During the upgrade objects were served with other content than was written: whoever writes back what was read then destroys it.",
-		"put spec.conversion with the webhook into the bundle's CRD, so that strategy None is never in force while several versions are served"},
+		"put spec.conversion with the webhook into the bundle's CRD, so that strategy None is never in force while several versions are served", []string{"WHK007"}},
 	{codeVersionGone, finding.Warning, "A version that was served is not served any more: clients that use it break with this upgrade.",
-		"announce it with deprecated: true at least a release before"},
+		"announce it with deprecated: true at least a release before", []string{"CRD003", "CRD012"}},
 	{codeSampleRefused, finding.Warning, "A sample is refused by the API server, so nothing is proved of it.",
-		"make the sample valid: users copy it from the console"},
+		"make the sample valid: users copy it from the console", []string{"CSV015"}},
 	{codeSampleMissing, finding.Info, "A kind has no sample, so nothing is proved of its objects.",
-		"add one to alm-examples, or give it with --sample"},
+		"add one to alm-examples, or give it with --sample", []string{"CSV016"}},
 	{codeLostAtOnce, finding.Error, "A field of an object is lost at the moment it is written.",
-		"convert without loss: what a version cannot say has to survive, for example in an annotation"},
+		"convert without loss: what a version cannot say has to survive, for example in an annotation", nil},
 	{codeSampleUnknown, finding.Warning, "A sample has fields that the schema does not have. The API server drops them silently.",
-		"correct the sample, or add the fields to the schema"},
+		"correct the sample, or add the fields to the schema", []string{"CSV015"}},
 
 	{codeReadOutage, finding.Warning, "For a while objects could not be read through a served version.",
-		"shorten the window: see its cause"},
+		"shorten the window: see its cause", []string{"WHK008"}},
 	{codeWriteOutage, finding.Warning, "For a while objects could not be written through a served version.",
-		"shorten the window: see its cause"},
+		"shorten the window: see its cause", []string{"WHK008"}},
 	{codeOutageStays, finding.Error, "Objects still cannot be read or written through a served version after the upgrade.",
-		"make the webhooks of the new version answer for every served version"},
+		"make the webhooks of the new version answer for every served version", []string{"WHK005", "WHK006"}},
 
 	{codeOperandReplaced, finding.Warning, "What the operator made for an object was deleted, or replaced by another of its name.",
-		"change operands in place; names and selectors stay what they are"},
-	{codeOperandRolled, finding.Info, "The upgrade replaced pods that the operator had made for objects.", ""},
+		"change operands in place; names and selectors stay what they are", nil},
+	{codeOperandRolled, finding.Info, "The upgrade replaced pods that the operator had made for objects.", "", nil},
 	{codeStatusStale, finding.Warning, "The new version does not report on an object: status.observedGeneration stays behind.",
-		"reconcile every object at start and write status.observedGeneration"},
+		"reconcile every object at start and write status.observedGeneration", nil},
 	{codeConditionWorse, finding.Warning, "A condition of an object that was True before the upgrade is not any more.",
-		"see the condition's message"},
+		"see the condition's message", nil},
 	{codeOperandChanged, finding.Warning, "The new version changed what the old one had made for an object that nobody changed. That may be its purpose; it may " +
 		"also be that the object means something else in the version that the new release reads.",
-		"look whether each field was meant to change; if not, see what conversion and defaults make of the object"},
+		"look whether each field was meant to change; if not, see what conversion and defaults make of the object", nil},
 	{codeOperandRestarted, finding.Warning, "Containers that run for an object were restarted during the upgrade.",
-		"see why they ended; an upgrade of the operator should leave them alone"},
+		"see why they ended; an upgrade of the operator should leave them alone", nil},
 
 	{codeStoredVersions, finding.Info, "status.storedVersions names versions besides the storage version: no later release may drop them before the stored objects are migrated.",
-		"migrate: write every object once, then take the old versions out of status.storedVersions"},
+		"migrate: write every object once, then take the old versions out of status.storedVersions", nil},
 	{codeLeftBehind, finding.Warning, "Something that was made for the old version is still there although nothing owns it.",
-		"let the operator or the bundle remove it"},
+		"let the operator or the bundle remove it", nil},
 	{codeUninstall, finding.Warning, "Uninstalling did not end by itself.",
-		"let the operator remove its finalizers as long as it runs"},
+		"let the operator remove its finalizers as long as it runs", nil},
 
 	{codeNotProvable, finding.Info, "This cannot be proved here, because pods were simulated whose images could not be had.",
-		"give the program with --image REF=BINARY"},
+		"give the program with --image REF=BINARY", nil},
 	{codeSlow, finding.Info, "The cluster as a whole answered slowly, so that outages are measured less exactly than to the tenth of a second.",
-		"give the walk more of the machine"},
+		"give the walk more of the machine", nil},
 }
 
 // find returns the finding of code about object, with the code's severity and cure.
 func find(code, object, format string, args ...any) finding.Finding {
 	for _, c := range Codes {
 		if c.Code == code {
-			return finding.Finding{
+			f := finding.Finding{
 				Code: code, Severity: c.Severity, Subject: finding.Subject{Object: object},
 				Message: fmt.Sprintf(format, args...), Cure: c.Cure,
 			}
+			if c.Severity == finding.Error && len(c.Static) > 0 {
+				f.Cure += "; 'olmkit catalog validate' may tell it before anything is installed: " + strings.Join(c.Static, ", ")
+			}
+			return f
 		}
 	}
 	panic("upgrade: no such code: " + code)

@@ -1,7 +1,10 @@
 package upgrade
 
 import (
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -50,6 +53,46 @@ func TestCodesAreSound(t *testing.T) {
 			t.Errorf("code %s comes after %s", c.Code, last)
 		}
 		last = c.Code
+	}
+}
+
+var update = flag.Bool("update", false, "write golden files anew")
+
+// TestDocs holds docs/checks/U.md against Codes, and the checks that Codes names against their pages; -update writes it.
+func TestDocs(t *testing.T) {
+	root := filepath.Join("..", "..", "docs", "checks")
+	var page strings.Builder
+	page.WriteString("# U: While upgrading\n\nWhat `olmkit upgrade test` sees while OLM upgrades, and afterwards. A code never changes its meaning.\n")
+	for _, c := range Codes {
+		fmt.Fprintf(&page, "\n## %s\n\n%s (%s)\n", c.Code, c.Doc, c.Severity)
+		if c.Cure != "" {
+			fmt.Fprintf(&page, "\nCure: %s.\n", c.Cure)
+		}
+		var links []string
+		for _, code := range c.Static {
+			family := strings.TrimRight(code, "0123456789")
+			text, err := os.ReadFile(filepath.Join(root, family+".md"))
+			if err != nil || !strings.Contains(string(text), "\n## "+code+"\n") {
+				t.Errorf("%s names the check %s, which has no page", c.Code, code)
+			}
+			links = append(links, fmt.Sprintf("[%s](%s.md#%s)", code, family, strings.ToLower(code)))
+		}
+		if len(links) > 0 {
+			fmt.Fprintf(&page, "\nBeforehand: %s\n", strings.Join(links, ", "))
+		}
+	}
+	file := filepath.Join(root, "U.md")
+	if *update {
+		if err := os.WriteFile(file, []byte(page.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(got), page.String()); diff != "" {
+		t.Errorf("%s is not up to date, run this test with -update: %s", file, diff)
 	}
 }
 
