@@ -330,7 +330,7 @@ var againstExamples = []example{
 
 func TestAgainst(t *testing.T) {
 	previous := catalog.Parse("was", []byte(sane))
-	if findings, _ := Catalog(previous, Options{Previous: previous, Families: []string{"CMP"}}); len(findings) > 0 {
+	if findings, _ := Catalog(previous, Options{Previous: previous, Only: []string{"CMP"}}); len(findings) > 0 {
 		t.Errorf("a catalog differs from itself: %v", findings)
 	}
 	for _, e := range againstExamples {
@@ -339,7 +339,7 @@ func TestAgainst(t *testing.T) {
 			if e.code == "CMP001" {
 				changed = strings.ReplaceAll(sane, e.old, e.new)
 			}
-			findings, _ := Catalog(catalog.Parse("f", []byte(changed)), Options{Previous: previous, Families: []string{"CMP"}})
+			findings, _ := Catalog(catalog.Parse("f", []byte(changed)), Options{Previous: previous, Only: []string{"CMP"}})
 			if !slices.ContainsFunc(findings, func(f finding.Finding) bool {
 				return f.Code == e.code && f.Location.String() == e.place && strings.Contains(f.Message, e.message)
 			}) {

@@ -42,7 +42,8 @@ func All() []Check {
 // Options choose what is judged.
 type Options struct {
 	Packages []string         // judge only these; all when empty
-	Families []string         // run only the checks of these families, the letters of their codes; all when empty
+	Only     []string         // run only these checks, named by code or by the letters of their family; all when empty
+	Skip     []string         // leave these out, named likewise
 	Previous *catalog.Catalog // what users have now, for the checks that compare
 }
 
@@ -57,7 +58,7 @@ func Catalog(c *catalog.Catalog, options Options) ([]finding.Finding, []string) 
 	var codes []string
 	findings := slices.Clone(c.Problems)
 	for _, check := range All() {
-		if len(options.Families) > 0 && !slices.Contains(options.Families, Family(check.Code)) {
+		if len(options.Only) > 0 && !check.named(options.Only) || check.named(options.Skip) {
 			continue
 		}
 		if Family(check.Code) == "CMP" && options.Previous == nil {
@@ -141,6 +142,16 @@ func unpacked(b *catalog.Bundle) *bundle.Bundle {
 		})
 	}
 	return u
+}
+
+// named reports whether one of names, codes or families, means c.
+func (c Check) named(names []string) bool {
+	return slices.Contains(names, c.Code) || slices.Contains(names, Family(c.Code))
+}
+
+// Known reports whether name is the code or the family of a check.
+func Known(name string) bool {
+	return slices.ContainsFunc(All(), func(c Check) bool { return c.named([]string{name}) })
 }
 
 // Family returns the letters of a code.

@@ -166,7 +166,7 @@ func TestStoredEarlier(t *testing.T) {
 	first := strings.Replace(strings.Replace(teaRelease, "storage: true", "storage: false", 1), "storage: false", "storage: true", 1)
 	begin, end := strings.Index(teaRelease, "  - name: v1alpha1"), strings.Index(teaRelease, "  - name: v1beta1\n")
 	gone := teaRelease[:begin] + teaRelease[end:]
-	findings, _ := Catalog(releases(t, first, teaRelease, gone), Options{Families: []string{"CRD"}})
+	findings, _ := Catalog(releases(t, first, teaRelease, gone), Options{Only: []string{"CRD"}})
 	for _, f := range findings {
 		if f.Code == "CRD002" && f.Subject.From == "tea.v2.0.0" && strings.Contains(f.Message, "tea.v3.0.0 does not have version v1alpha1 of pots.example.com, in which tea.v1.0.0 stored objects") {
 			return

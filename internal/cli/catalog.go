@@ -91,7 +91,7 @@ directories in place of images, or ours:
 }
 
 func newCatalogValidate(s *session) *cobra.Command {
-	var packages []string
+	var options check.Options
 	var against string
 	c := &cobra.Command{
 		Use:   "validate REF...",
@@ -99,16 +99,22 @@ func newCatalogValidate(s *session) *cobra.Command {
 		Args:  atLeastOne("REF"),
 	}
 	j := judged(s, c)
-	c.Flags().StringArrayVarP(&packages, "package", "p", nil, "judge only this package (repeatable)")
+	c.Flags().StringArrayVarP(&options.Packages, "package", "p", nil, "judge only this package (repeatable)")
+	c.Flags().StringSliceVar(&options.Only, "only", nil, "run only these checks, named by code (CRD001) or family (CRD)")
+	c.Flags().StringSliceVar(&options.Skip, "skip", nil, "leave these checks out, named by code or family")
 	c.Flags().StringVar(&against, "against", "", "also compare with this catalog, which users have now")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := j.check(); err != nil {
 			return err
 		}
-		var previous *catalog.Catalog
+		for _, name := range slices.Concat(options.Only, options.Skip) {
+			if !check.Known(name) {
+				return advice.With(usagef("no check is called %s", name), "see docs/checks for their codes")
+			}
+		}
 		if against != "" {
 			var err error
-			if previous, err = s.loadCatalog(c.Context(), against); err != nil {
+			if options.Previous, err = s.loadCatalog(c.Context(), against); err != nil {
 				return err
 			}
 		}
@@ -116,13 +122,13 @@ func newCatalogValidate(s *session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		for _, name := range packages {
+		for _, name := range options.Packages {
 			if _, err := findPackage(loaded, name); err != nil && len(loaded.Problems) == 0 {
 				return err
 			}
 		}
 		r := &report.Report{APIVersion: report.APIVersion, Kind: report.KindValidate}
-		r.Findings, r.Checks = check.Catalog(loaded, check.Options{Packages: packages, Previous: previous})
+		r.Findings, r.Checks = check.Catalog(loaded, options)
 		return j.finish(r)
 	}
 	return c

@@ -57,7 +57,7 @@ func (f *planFlags) plan(c *catalog.Catalog) (*catalog.Package, graph.Plan, []fi
 	if errors.Is(err, graph.ErrOption) {
 		return nil, graph.Plan{}, nil, advice.With(usageError{err}, "%s", advice.Of(err))
 	}
-	findings, _ := check.Catalog(c, check.Options{Packages: []string{p.Name}, Families: []string{"GRA"}})
+	findings, _ := check.Catalog(c, check.Options{Packages: []string{p.Name}, Only: []string{"GRA"}})
 	channel := f.options.Channel
 	if channel == "" {
 		channel = p.DefaultChannel
