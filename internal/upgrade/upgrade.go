@@ -69,7 +69,10 @@ func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph
 	w := &walk{cluster: c, pkg: p, channel: plan.Channel, options: options}
 	start := time.Now()
 	r := w.newReport(plan)
-	defer func() { r.Seconds = seconds(time.Since(start)) }()
+	defer func() {
+		r.Seconds = seconds(time.Since(start))
+		r.Cluster.NotProven = append(notRun(r.Hops), r.Cluster.NotProven...)
+	}()
 	var err error
 	if w.releases, err = readReleases(p, plan); err != nil {
 		return r, err
@@ -183,6 +186,7 @@ func (w *walk) hop(ctx context.Context, edge graph.Edge) (hop report.Hop, err er
 		found, err = w.install(ctx, from)
 		add(found...)
 		if err != nil || w.release == nil {
+			hop.Simulated = w.simulated
 			return hop, err
 		}
 	}
@@ -218,18 +222,37 @@ func (w *walk) about(found []finding.Finding, subject finding.Subject) []finding
 		found[i].Subject.Package = w.pkg.Name
 		found[i].Subject.Channel = w.channel
 		found[i].Subject.Object = object
-		if len(w.simulated) > 0 && restsOnPods(found[i].Code) {
+		if len(w.simulated) > 0 && restsOnPods(found[i]) {
 			found[i].Cause = strings.TrimPrefix(found[i].Cause+"; the operator's pods were simulated", "; ")
 		}
 	}
 	return found
 }
 
-// restsOnPods reports whether findings of code are about what the operator's process did.
-func restsOnPods(code string) bool {
-	return slices.Contains([]string{
-		codeNotSucceeded, codeNotStable, codeBaseFailed, codeRollouts, codeReadOutage, codeWriteOutage, codeOutageStays, codeStatusStale, codeConditionWorse, codeUninstall,
-	}, code)
+// restsOnPods reports whether f is about what the operator's process did.
+func restsOnPods(f finding.Finding) bool {
+	switch f.Code {
+	case codeNotSucceeded, codeNotStable, codeBaseFailed:
+		// What OLM or the API server refuses they refuse whatever runs.
+		return !strings.HasPrefix(f.Subject.Object, v1alpha1.ClusterServiceVersionKind+"/") && !strings.HasPrefix(f.Subject.Object, v1alpha1.InstallPlanKind+"/")
+	case codeRollouts, codeReadOutage, codeWriteOutage, codeOutageStays, codeStatusStale, codeConditionWorse, codeUninstall:
+		return true
+	}
+	return false
+}
+
+// notRun says of how many images the pods were simulated in hops, if any were.
+func notRun(hops []report.Hop) []string {
+	images := map[string]bool{}
+	for _, h := range hops {
+		for _, image := range h.Simulated {
+			images[image] = true
+		}
+	}
+	if len(images) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("pods were simulated because their images could not be had (%d): no program of theirs started, converted or reconciled anything", len(images))}
 }
 
 // sharedMode returns the install mode to walk from from to to in: now if both support it, else the widest that both
