@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/resid"
+
+	"github.com/olmkit/olmkit/operator/internal/keeper"
 )
 
 // releases is each release with the folder of its configuration.
@@ -79,6 +81,8 @@ func TestVersionsByRelease(t *testing.T) {
 				if service != nil {
 					t.Error("converts with one version")
 				}
+			} else if label := value(crd, "metadata", "labels", "cache.example.com/conversion"); label != "kept" {
+				t.Errorf("label %v, by which the keeper of the conversion knows the CRD", label)
 			} else if diff := cmp.Diff(map[string]any{"name": "memcached-operator-webhook-service", "namespace": "memcached-operator-system", "path": "/convert"}, service); diff != "" {
 				t.Error(diff)
 			}
@@ -132,6 +136,33 @@ func TestManagerDeployment(t *testing.T) {
 			owned := slice(one(t, resources, "ClusterServiceVersion", "memcached-operator.v0.0.0"), "spec", "customresourcedefinitions", "owned")
 			if samples == 0 || samples != len(owned) {
 				t.Errorf("%d samples for %d owned versions", samples, len(owned))
+			}
+		})
+	}
+}
+
+// Every release that converts keeps its conversion: it is asked about its own CRD, and no other, and stands in nobody's
+// way when it does not answer.
+func TestConversionKeeper(t *testing.T) {
+	t.Parallel()
+	for release, folder := range releases(t) {
+		if release == "v0.1.0" {
+			continue
+		}
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			configuration := one(t, build(t, filepath.Join(folder, "manifests")), "MutatingWebhookConfiguration", "memcached-operator-mutating-webhook-configuration")
+			var got []any
+			for _, hook := range slice(configuration, "webhooks") {
+				if value(hook, "clientConfig", "service", "path") == keeper.Path {
+					got = append(got, value(hook, "objectSelector"), value(hook, "failurePolicy"), value(hook, "rules"))
+				}
+			}
+			if diff := cmp.Diff([]any{
+				map[string]any{"matchLabels": map[string]any{"cache.example.com/conversion": "kept"}}, "Ignore",
+				[]any{map[string]any{"apiGroups": []any{"apiextensions.k8s.io"}, "apiVersions": []any{"v1"}, "operations": []any{"UPDATE"}, "resources": []any{"customresourcedefinitions"}}},
+			}, got); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

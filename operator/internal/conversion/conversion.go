@@ -5,7 +5,7 @@
 // it, and forgotten when the object is converted back. A remembered value yields to what was written since: whoever
 // edits the object in the version that cannot say it wins.
 //
-// The chain is what lets releases read each other's objects: what release 0.2.0, which knew v1alpha1 and v1beta1 only,
+// The chain is what lets releases read each other's objects: what release 0.2.0, whose hub is v1beta1,
 // stored is read by a later release step by step, each step finding the annotation that it would have written itself.
 package conversion
 
@@ -40,7 +40,7 @@ var (
 	}
 )
 
-// AlphaWithBeta converts between v1alpha1 and v1beta1, the hub of the release that knows no later version.
+// AlphaWithBeta converts between v1alpha1 and v1beta1, the hub of the release that serves no later version.
 func AlphaWithBeta() conversion.SpokeConverter[*v1beta1.Memcached] {
 	return conversion.NewSpokeConverter(&v1alpha1.Memcached{},
 		func(_ context.Context, src *v1beta1.Memcached, dst *v1alpha1.Memcached) error {
@@ -49,6 +49,14 @@ func AlphaWithBeta() conversion.SpokeConverter[*v1beta1.Memcached] {
 		func(_ context.Context, src *v1alpha1.Memcached, dst *v1beta1.Memcached) error {
 			return alphaToBeta(src, dst)
 		})
+}
+
+// V1WithBeta converts between v1 and the hub v1beta1, for the release that does not serve v1 yet: while it is upgraded to
+// one that does, it is the one that is asked to convert.
+func V1WithBeta() conversion.SpokeConverter[*v1beta1.Memcached] {
+	return conversion.NewSpokeConverter(&v1.Memcached{},
+		func(_ context.Context, src *v1beta1.Memcached, dst *v1.Memcached) error { return betaToV1(src, dst) },
+		func(_ context.Context, src *v1.Memcached, dst *v1beta1.Memcached) error { return v1ToBeta(src, dst) })
 }
 
 // BetaWithV1 converts between v1beta1 and the hub v1.

@@ -24,13 +24,20 @@ import (
 // server is the conversion webhook as a manager serves it, and its log.
 func server(t *testing.T) (*httptest.Server, *strings.Builder) {
 	t.Helper()
+	return serve(t, func(scheme *runtime.Scheme) (conversion.Converter, error) {
+		return conversion.NewHubSpokeConverter(&v1.Memcached{}, AlphaWithV1(), BetaWithV1())(scheme)
+	})
+}
+
+func serve(t *testing.T, by func(*runtime.Scheme) (conversion.Converter, error)) (*httptest.Server, *strings.Builder) {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1beta1.AddToScheme, v1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	converter, err := conversion.NewHubSpokeConverter(&v1.Memcached{}, AlphaWithV1(), BetaWithV1())(scheme)
+	converter, err := by(scheme)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +66,46 @@ func post(t *testing.T, s *httptest.Server, body []byte) (int, apiextensions.Con
 		}
 	}
 	return response.StatusCode, review
+}
+
+// A manager whose hub is v1beta1 converts to v1 as one whose hub is v1: while the first is upgraded to the second, both
+// are asked.
+func TestEitherHub(t *testing.T) {
+	t.Parallel()
+	request, err := os.ReadFile(filepath.Join("testdata", "review.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, _ := server(t)
+	early, _ := serve(t, func(scheme *runtime.Scheme) (conversion.Converter, error) {
+		return conversion.NewHubSpokeConverter(&v1beta1.Memcached{}, AlphaWithBeta(), V1WithBeta())(scheme)
+	})
+	// First to v1, then what came of it to the others.
+	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
+		var review apiextensions.ConversionReview
+		if err := json.Unmarshal(request, &review); err != nil {
+			t.Fatal(err)
+		}
+		review.Request.DesiredAPIVersion = "cache.example.com/" + version
+		body, err := json.Marshal(review)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, want := post(t, late, body)
+		status, got := post(t, early, body)
+		if status != http.StatusOK || got.Response.Result.Status != "Success" {
+			t.Fatalf("to %s: answered %d %+v", version, status, got.Response)
+		}
+		if diff := cmp.Diff(want.Response.ConvertedObjects, got.Response.ConvertedObjects); diff != "" {
+			t.Errorf("to %s: %s", version, diff)
+		}
+		if version == "v1" {
+			review.Request.Objects = got.Response.ConvertedObjects
+			if request, err = json.Marshal(review); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // The request is as an API server sends it: objects of two versions, with all of their metadata.

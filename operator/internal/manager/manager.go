@@ -12,11 +12,13 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,13 +28,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/olmkit/olmkit/operator/internal/keeper"
 	"github.com/olmkit/olmkit/operator/internal/operand"
 )
 
 // DefaultImage is the operand's image where neither the object nor the environment names one. It is the same in all
 // releases: a release with another would restart every cache that relies on it.
 const DefaultImage = "docker.io/library/memcached:1.6.39"
+
+// The pod's terminationGracePeriodSeconds must be more than these two together.
+const (
+	// stopping bounds how long a manager that is told to stop waits for its controllers.
+	stopping = 10 * time.Second
+	// lingering is how long it serves webhooks then. API servers look up a Service's endpoints in a cache, which is
+	// behind by less than that.
+	lingering = 5 * time.Second
+	// keeping bounds how long a manager tries to keep its certificate before it starts without.
+	keeping = 10 * time.Second
+)
 
 // Release is one release of the operator.
 type Release struct {
@@ -60,7 +75,7 @@ func Main(release Release) {
 
 // Run runs a release until ctx ends. It reads these variables of the environment: WATCH_NAMESPACE (one namespace, a
 // list with commas, or nothing for all), RELATED_IMAGE_MEMCACHED and MEMCACHED_IMAGE (the operand's default image, the
-// first that is set).
+// first that is set). OPERATOR_CONDITION_NAME, which OLM sets, and POD_NAMESPACE tell where the certificate is to be kept.
 func Run(ctx context.Context, release Release, args []string, getenv func(string) string, stderr io.Writer) error {
 	var (
 		flags    = flag.NewFlagSet("manager", flag.ContinueOnError)
@@ -97,19 +112,19 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
+	hooks := newWebhooks(webhook.NewServer(webhook.Options{Port: *port, CertDir: *certs, TLSOpts: []func(*tls.Config){onlyHTTP1}}))
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:  scheme,
-		Logger:  log,
-		Cache:   caching(getenv("WATCH_NAMESPACE")),
-		Metrics: metrics.Options{BindAddress: *measures, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization, TLSOpts: []func(*tls.Config){onlyHTTP1}},
-		WebhookServer: webhook.NewServer(webhook.Options{
-			Port: *port, CertDir: *certs, TLSOpts: []func(*tls.Config){onlyHTTP1},
-		}),
+		Scheme:                 scheme,
+		Logger:                 log,
+		Cache:                  caching(getenv("WATCH_NAMESPACE")),
+		Metrics:                metrics.Options{BindAddress: *measures, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization, TLSOpts: []func(*tls.Config){onlyHTTP1}},
+		WebhookServer:          hooks,
 		HealthProbeBindAddress: *probes,
 		LeaderElection:         *elect,
 		// One name through all releases: during an upgrade the old and the new manager exclude each other.
 		LeaderElectionID:              "memcached-operator.cache.example.com",
 		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       new(stopping),
 	})
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
@@ -119,7 +134,9 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 	}
 	ready := healthz.Ping
 	if release.Webhooks {
-		ready = mgr.GetWebhookServer().StartedChecker()
+		server := mgr.GetWebhookServer()
+		server.Register(keeper.Path, &admission.Webhook{Handler: keeper.Conversion{}})
+		ready = server.StartedChecker()
 	}
 	if err := mgr.AddReadyzCheck("ready", ready); err != nil {
 		return err
@@ -134,11 +151,36 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 		return fmt.Errorf("setting up release %s: %w", release.Version, err)
 	}
 	log.Info("starting", "release", release.Version, "image", image, "namespaces", getenv("WATCH_NAMESPACE"))
+	if release.Webhooks && getenv("OPERATOR_CONDITION_NAME") != "" {
+		keepCertificate(ctx, mgr, getenv("POD_NAMESPACE"), log)
+	}
+	defer context.AfterFunc(ctx, hooks.leave)()
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running release %s: %w", release.Version, err)
 	}
+	if release.Webhooks {
+		log.Info("stopped working, serving webhooks a little longer", "for", lingering.String())
+		time.Sleep(lingering)
+		if err := hooks.close(); err != nil {
+			return fmt.Errorf("serving webhooks of release %s to the end: %w", release.Version, err)
+		}
+	}
 	log.Info("stopped", "release", release.Version)
 	return nil
+}
+
+// keepCertificate tries for a while: OLM may not have written all roles yet. Without it the manager works as well, and
+// is rolled out once more when OLM has found the certificate gone.
+func keepCertificate(ctx context.Context, mgr ctrl.Manager, namespace string, log logr.Logger) {
+	var last error
+	if wait.PollUntilContextTimeout(ctx, keeping/20, keeping, true, func(ctx context.Context) (bool, error) {
+		last = keeper.KeepCertificate(ctx, mgr.GetAPIReader(), mgr.GetClient(), namespace)
+		return last == nil, nil
+	}) != nil {
+		log.Error(last, "not keeping the certificate")
+		return
+	}
+	log.Info("keeping the certificate")
 }
 
 // caching keeps of the cluster only what the operator manages, in the namespaces that it watches.

@@ -1,6 +1,7 @@
 // The manager of release 0.2.0: v1beta1 beside v1alpha1, with conversion between them, defaults and validation for
 // v1beta1, and conditions in its status. v1alpha1 stays the stored version, so that those who use it need no webhook
-// for anything, whatever state the upgrade to this release is in.
+// for anything, whatever state the upgrade to this release is in. The CRD does not have v1 yet, but conversion knows it:
+// while the next release is installed, this manager converts for its CRD.
 package main
 
 import (
@@ -20,6 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "github.com/olmkit/olmkit/operator/api/v1"
 	"github.com/olmkit/olmkit/operator/api/v1alpha1"
 	"github.com/olmkit/olmkit/operator/api/v1beta1"
 	"github.com/olmkit/olmkit/operator/internal/conversion"
@@ -42,14 +44,14 @@ import (
 func main() {
 	manager.Main(manager.Release{
 		Version:     "0.2.0",
-		AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1beta1.AddToScheme},
+		AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1beta1.AddToScheme, v1.AddToScheme},
 		Webhooks:    true,
 		Setup:       setup,
 	})
 }
 
 func setup(mgr ctrl.Manager, image string) error {
-	if err := conversion.Serve(mgr, &v1beta1.Memcached{}, conversion.AlphaWithBeta()); err != nil {
+	if err := conversion.Serve(mgr, &v1beta1.Memcached{}, conversion.AlphaWithBeta(), conversion.V1WithBeta()); err != nil {
 		return err
 	}
 	if err := ctrl.NewWebhookManagedBy(mgr, &v1beta1.Memcached{}).WithDefaulter(defaulter{}).WithValidator(validator{}).Complete(); err != nil {

@@ -1,0 +1,53 @@
+package keeper
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// OLM names the webhooks' Service and the Secret with their certificate after the Deployment.
+const (
+	service     = "memcached-operator-controller-manager-service"
+	certificate = service + "-cert"
+)
+
+const fieldOwner = "memcached-operator-keeper"
+
+// Deletion is never asked for. It is the right that OwnerReferencesPermissionEnforcement, an admission plugin that
+// OpenShift turns on, wants of whoever changes an object's owners.
+//
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=memcached-operator-controller-manager-service-cert,verbs=patch;delete,namespace=system
+
+// KeepCertificate makes the CSV that this manager belongs to an owner of the Secret with its certificate.
+//
+// OLM v0.46.0 uses a valid certificate again when it upgrades, but leaves the Secret to the replaced CSV alone
+// (pkg/controller/install/certresources.go:377-380). With that CSV the Secret is deleted, and OLM makes a new authority
+// and rolls the Deployment out once more, while the manager still serves the certificate of the old one. The CSV is
+// deleted when this manager's pods are ready, so this must be done before. The Service is OLM's newest word on whose
+// they are (certresources.go:320-329).
+func KeepCertificate(ctx context.Context, api client.Reader, c client.Client, namespace string) error {
+	var s corev1.Service
+	key := client.ObjectKey{Namespace: namespace, Name: service}
+	if err := api.Get(ctx, key, &s); err != nil {
+		return fmt.Errorf("reading service %s, whose owner is to own its certificate: %w", key, err)
+	}
+	secret := corev1ac.Secret(certificate, namespace)
+	for _, owner := range s.OwnerReferences {
+		if owner.Kind == "ClusterServiceVersion" {
+			secret.WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).
+				WithName(owner.Name).WithUID(owner.UID).WithController(false).WithBlockOwnerDeletion(false))
+		}
+	}
+	if len(secret.OwnerReferences) == 0 {
+		return fmt.Errorf("service %s belongs to no CSV", key)
+	}
+	if err := c.Apply(ctx, secret, client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
+		return fmt.Errorf("becoming an owner of secret %s/%s: %w", namespace, certificate, err)
+	}
+	return nil
+}
