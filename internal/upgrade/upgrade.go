@@ -58,6 +58,7 @@ type walk struct {
 	watcher   *watcher
 	unwatch   context.CancelFunc
 	crds      []string // definitions that the walk brought
+	fresh     []string // releases that were installed without those that users come from
 	objects   []*object
 	simulated []string
 }
@@ -94,6 +95,11 @@ func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph
 			return r, err
 		}
 		w.tell(hop)
+	}
+	if len(w.fresh) > 0 {
+		slices.Sort(w.fresh)
+		r.Cluster.NotProven = append(slices.Clone(r.Cluster.NotProven), fmt.Sprintf(
+			"%s: installed afresh to upgrade from, so what older releases have stored, and in which versions, was not there", strings.Join(slices.Compact(w.fresh), ", ")))
 	}
 	found, err := w.clean(ctx)
 	r.Findings = append(r.Findings, w.about(found, finding.Subject{})...)
@@ -183,6 +189,9 @@ func (w *walk) hop(ctx context.Context, edge graph.Edge) (hop report.Hop, err er
 			return hop, fmt.Errorf("clean up before %s → %s: %w", edge.From, edge.To, err)
 		}
 		w.mode = mode
+		if c := w.pkg.Channel(w.channel); c != nil && c.Entry(from.Name) != nil && c.Entry(from.Name).Replaces != "" {
+			w.fresh = append(w.fresh, from.Name)
+		}
 		found, err = w.install(ctx, from)
 		add(found...)
 		if err != nil || w.release == nil {
