@@ -112,7 +112,7 @@ uninstall: ## Remove the CRDs, and all Memcached objects with them
 
 .PHONY: run
 run: ## Run the memcached operator on this machine, without webhooks, against the cluster of your kubeconfig
-	$(GO) run ./operator
+	$(GO) run ./operator --webhooks=false
 
 .PHONY: deploy
 deploy: ## Deploy the memcached operator into the cluster of your kubeconfig

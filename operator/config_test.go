@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,12 +169,28 @@ func TestConversionKeeper(t *testing.T) {
 	}
 }
 
-// Without OLM the certificate comes from a secret.
+// Without OLM the manager is its own authority, may be it, and finds its Service and configurations by their names.
 func TestDeploymentWithoutOLM(t *testing.T) {
 	t.Parallel()
-	deployment := one(t, build(t, "config/default"), "Deployment", "memcached-operator-controller-manager")
-	if volumes := slice(deployment, "spec", "template", "spec", "volumes"); len(volumes) != 1 {
-		t.Errorf("volumes %v", volumes)
+	resources := build(t, "config/default")
+	deployment := one(t, resources, "Deployment", "memcached-operator-controller-manager")
+	container := slice(deployment, "spec", "template", "spec", "containers")[0]
+	if args := slice(container, "args"); !slices.Contains(args, any("--self-signed-certificate")) {
+		t.Errorf("arguments %v", args)
+	}
+	one(t, resources, "Service", "memcached-operator-webhook-service")
+	one(t, resources, "MutatingWebhookConfiguration", "memcached-operator-mutating-webhook-configuration")
+	one(t, resources, "ValidatingWebhookConfiguration", "memcached-operator-validating-webhook-configuration")
+	for _, kind := range []string{"Role", "ClusterRole"} {
+		one(t, resources, kind, "memcached-operator-authority")
+		one(t, resources, kind+"Binding", "memcached-operator-authority")
+	}
+	for release, folder := range releases(t) {
+		for _, r := range build(t, filepath.Join(folder, "manifests")).Resources() {
+			if strings.HasSuffix(r.GetName(), "-authority") {
+				t.Errorf("%s is in the bundle of %s", r.CurId(), release)
+			}
+		}
 	}
 }
 

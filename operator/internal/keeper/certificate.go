@@ -26,10 +26,10 @@ const fieldOwner = "memcached-operator-keeper"
 // KeepCertificate makes the CSV that this manager belongs to an owner of the Secret with its certificate.
 //
 // OLM v0.46.0 uses a valid certificate again when it upgrades, but leaves the Secret to the replaced CSV alone
-// (pkg/controller/install/certresources.go:377-380). With that CSV the Secret is deleted, and OLM makes a new authority
+// (pkg/controller/install/certresources.go:382-386). With that CSV the Secret is deleted, and OLM makes a new authority
 // and rolls the Deployment out once more, while the manager still serves the certificate of the old one. The CSV is
 // deleted when this manager's pods are ready, so this must be done before. The Service is OLM's newest word on whose
-// they are (certresources.go:320-329).
+// they are (certresources.go:325-332).
 func KeepCertificate(ctx context.Context, api client.Reader, c client.Client, namespace string) error {
 	var s corev1.Service
 	key := client.ObjectKey{Namespace: namespace, Name: service}

@@ -3,6 +3,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -30,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/olmkit/olmkit/operator/internal/authority"
 	"github.com/olmkit/olmkit/operator/internal/keeper"
 	"github.com/olmkit/olmkit/operator/internal/operand"
 )
@@ -45,8 +48,8 @@ const (
 	// lingering is how long it serves webhooks then. API servers look up a Service's endpoints in a cache, which is
 	// behind by less than that.
 	lingering = 5 * time.Second
-	// keeping bounds how long a manager tries to keep its certificate before it starts without.
-	keeping = 10 * time.Second
+	// trying bounds how long it tries, before it starts, to have the certificate that it needs.
+	trying = 10 * time.Second
 )
 
 // Release is one release of the operator.
@@ -75,7 +78,7 @@ func Main(release Release) {
 
 // Run runs a release until ctx ends. It reads these variables of the environment: WATCH_NAMESPACE (one namespace, a
 // list with commas, or nothing for all), RELATED_IMAGE_MEMCACHED and MEMCACHED_IMAGE (the operand's default image, the
-// first that is set). OPERATOR_CONDITION_NAME, which OLM sets, and POD_NAMESPACE tell where the certificate is to be kept.
+// first that is set). OPERATOR_CONDITION_NAME, which OLM sets, says that the certificate is OLM's, POD_NAMESPACE where it is.
 func Run(ctx context.Context, release Release, args []string, getenv func(string) string, stderr io.Writer) error {
 	var (
 		flags    = flag.NewFlagSet("manager", flag.ContinueOnError)
@@ -83,6 +86,8 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 		probes   = flags.String("health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 		measures = flags.String("metrics-bind-address", "0", "address of the metrics, served over TLS to those who may read them; 0 for none")
 		certs    = flags.String("webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "folder with tls.crt and tls.key, read again when they change")
+		serve    = flags.Bool("webhooks", true, "serve webhooks; without, as on a developer's machine, only the stored version of the API works")
+		itself   = flags.Bool("self-signed-certificate", false, "make and renew the webhooks' certificate, and have the API server trust it: for deployments without OLM")
 		port     = flags.Int("webhook-port", webhook.DefaultPort, "port of the webhooks")
 		verbose  = flags.Bool("verbose", false, "log more")
 	)
@@ -103,7 +108,7 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 	klog.SetLogger(log)
 
 	scheme := runtime.NewScheme()
-	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme}, release.AddToScheme...) {
+	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensions.AddToScheme}, release.AddToScheme...) {
 		if err := add(scheme); err != nil {
 			return fmt.Errorf("filling the scheme: %w", err)
 		}
@@ -112,7 +117,17 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
-	hooks := newWebhooks(webhook.NewServer(webhook.Options{Port: *port, CertDir: *certs, TLSOpts: []func(*tls.Config){onlyHTTP1}}))
+	release.Webhooks = release.Webhooks && *serve
+	ca := &authority.Authority{
+		Namespace: getenv("POD_NAMESPACE"), Secret: "memcached-operator-webhook-cert", Service: "memcached-operator-webhook-service", CRD: keeper.CRD,
+		Mutating: "memcached-operator-mutating-webhook-configuration", Validating: "memcached-operator-validating-webhook-configuration",
+		Log: log.WithName("authority"), Now: time.Now,
+	}
+	tlsOptions := []func(*tls.Config){onlyHTTP1}
+	if *itself {
+		tlsOptions = append(tlsOptions, func(config *tls.Config) { config.GetCertificate = ca.Certificate })
+	}
+	hooks := newWebhooks(release.Webhooks, webhook.NewServer(webhook.Options{Port: *port, CertDir: *certs, TLSOpts: tlsOptions}))
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                 scheme,
 		Logger:                 log,
@@ -151,8 +166,23 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 		return fmt.Errorf("setting up release %s: %w", release.Version, err)
 	}
 	log.Info("starting", "release", release.Version, "image", image, "namespaces", getenv("WATCH_NAMESPACE"))
-	if release.Webhooks && getenv("OPERATOR_CONDITION_NAME") != "" {
-		keepCertificate(ctx, mgr, getenv("POD_NAMESPACE"), log)
+	switch {
+	case !release.Webhooks:
+	case *itself:
+		ca.Client, ca.API = mgr.GetClient(), mgr.GetAPIReader()
+		if err := try(ctx, ca.Ensure); err != nil {
+			return fmt.Errorf("making the webhooks' certificate: %w", err)
+		}
+		if err := mgr.Add(ca); err != nil {
+			return err
+		}
+	case getenv("OPERATOR_CONDITION_NAME") != "":
+		// Without it the manager works as well, and is rolled out once more when OLM has found the certificate gone.
+		if err := try(ctx, func(ctx context.Context) error {
+			return keeper.KeepCertificate(ctx, mgr.GetAPIReader(), mgr.GetClient(), getenv("POD_NAMESPACE"))
+		}); err != nil {
+			log.Error(err, "not keeping the certificate")
+		}
 	}
 	defer context.AfterFunc(ctx, hooks.leave)()
 	if err := mgr.Start(ctx); err != nil {
@@ -169,18 +199,17 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 	return nil
 }
 
-// keepCertificate tries for a while: OLM may not have written all roles yet. Without it the manager works as well, and
-// is rolled out once more when OLM has found the certificate gone.
-func keepCertificate(ctx context.Context, mgr ctrl.Manager, namespace string, log logr.Logger) {
+// try calls f until it succeeds or it has tried long enough: roles may not be there yet, and another manager may be doing
+// the same.
+func try(ctx context.Context, f func(context.Context) error) error {
 	var last error
-	if wait.PollUntilContextTimeout(ctx, keeping/20, keeping, true, func(ctx context.Context) (bool, error) {
-		last = keeper.KeepCertificate(ctx, mgr.GetAPIReader(), mgr.GetClient(), namespace)
+	if err := wait.PollUntilContextTimeout(ctx, trying/20, trying, true, func(ctx context.Context) (bool, error) {
+		last = f(ctx)
 		return last == nil, nil
-	}) != nil {
-		log.Error(last, "not keeping the certificate")
-		return
+	}); err != nil {
+		return cmp.Or(last, err)
 	}
-	log.Info("keeping the certificate")
+	return nil
 }
 
 // caching keeps of the cluster only what the operator manages, in the namespaces that it watches.

@@ -13,6 +13,7 @@ import (
 // are served until close, while the manager has long given up its lease to the next.
 type webhooks struct {
 	webhook.Server
+	on      bool
 	serving context.Context
 	stop    context.CancelFunc
 	started atomic.Bool
@@ -21,8 +22,9 @@ type webhooks struct {
 	err     error
 }
 
-func newWebhooks(server webhook.Server) *webhooks {
-	w := &webhooks{Server: server, ended: make(chan struct{})}
+// newWebhooks is a server that serves nothing unless it is on.
+func newWebhooks(on bool, server webhook.Server) *webhooks {
+	w := &webhooks{Server: server, on: on, ended: make(chan struct{})}
 	w.serving, w.stop = context.WithCancel(context.Background())
 	return w
 }
@@ -39,6 +41,10 @@ func (w *webhooks) Register(path string, hook http.Handler) {
 
 // Start serves, and returns when ctx ends or serving does. When ctx ends it goes on serving.
 func (w *webhooks) Start(ctx context.Context) error {
+	if !w.on {
+		<-ctx.Done()
+		return nil
+	}
 	w.started.Store(true)
 	go func() {
 		defer close(w.ended)

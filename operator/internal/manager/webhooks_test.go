@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -58,16 +59,22 @@ func TestWebhooksLinger(t *testing.T) {
 // A server that cannot serve ends its manager.
 func TestWebhooksWithoutCertificate(t *testing.T) {
 	t.Parallel()
-	hooks := newWebhooks(webhook.NewServer(webhook.Options{Host: "127.0.0.1", CertDir: t.TempDir()}))
+	hooks := newWebhooks(true, webhook.NewServer(webhook.Options{Host: "127.0.0.1", CertDir: t.TempDir()}))
 	if err := hooks.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "tls.crt") {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestWebhooksNeverStarted(t *testing.T) {
+func TestWebhooksNotServed(t *testing.T) {
 	t.Parallel()
-	if err := newWebhooks(webhook.NewServer(webhook.Options{})).close(); err != nil {
-		t.Error(err)
+	if err := newWebhooks(true, webhook.NewServer(webhook.Options{})).close(); err != nil {
+		t.Errorf("never started: %v", err)
+	}
+	off := newWebhooks(false, webhook.NewServer(webhook.Options{Host: "127.0.0.1", CertDir: t.TempDir()}))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := errors.Join(off.Start(ctx), off.close()); err != nil {
+		t.Errorf("turned off: %v", err)
 	}
 }
 
@@ -119,7 +126,7 @@ func serve(t *testing.T) (*webhooks, *http.Client, string) {
 			t.Fatal(err)
 		}
 	}
-	hooks := newWebhooks(webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, CertDir: folder, TLSOpts: []func(*tls.Config){onlyHTTP1}}))
+	hooks := newWebhooks(true, webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, CertDir: folder, TLSOpts: []func(*tls.Config){onlyHTTP1}}))
 	hooks.Register("/hook", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("answer")) }))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(crt)
