@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,7 +77,7 @@ func publishedCatalog(t testing.TB, dir string) *catalog.Catalog {
 		}
 		for _, c := range strings.Split(b.Annotations[bundle.AnnotationChannels], ",") {
 			c = strings.TrimSpace(c)
-			channels[c] = append(channels[c], e)
+			channels[c] = append(channels[c], maps.Clone(e))
 			byDefault = c
 		}
 		if c := b.Annotations[bundle.AnnotationDefaultChannel]; c != "" {
