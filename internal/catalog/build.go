@@ -20,6 +20,7 @@ import (
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/image"
 )
 
 // Schemas of the templates that Build knows: ours, and opm's.
@@ -50,7 +51,10 @@ const (
 //	deprecations:
 //	  - bundle: 1.0.0                    # or channel: NAME; neither for the whole package
 //	    message: Use 1.2.0.
-func Build(ctx context.Context, file string) (*Catalog, error) {
+func Build(ctx context.Context, file string) (*Catalog, error) { return Loader{}.Build(ctx, file) }
+
+// Build is the function Build, with bundles' images read by the Loader.
+func (l Loader) Build(ctx context.Context, file string) (*Catalog, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, advice.With(fmt.Errorf("read catalog template: %w", err), "name a template file")
@@ -62,7 +66,7 @@ func Build(ctx context.Context, file string) (*Catalog, error) {
 	if len(documents) != 1 {
 		return nil, advice.With(fmt.Errorf("read catalog template %s: it holds %d documents", file, len(documents)), "write one template in a file")
 	}
-	b := &builder{dir: filepath.Dir(file), source: documents[0], bundles: map[string]*Document{}}
+	b := &builder{loader: l, dir: filepath.Dir(file), source: documents[0], bundles: map[string]*Document{}}
 	var head struct {
 		Schema string `json:"schema"`
 	}
@@ -71,11 +75,11 @@ func Build(ctx context.Context, file string) (*Catalog, error) {
 	}
 	switch head.Schema {
 	case SchemaTemplate:
-		err = b.own()
+		err = b.own(ctx)
 	case SchemaTemplateSemver:
 		err = b.semver(ctx, data)
 	case SchemaTemplateBasic:
-		err = b.basic()
+		err = b.basic(ctx)
 	default:
 		err = advice.With(fmt.Errorf("%s: no template has the schema %q", documents[0].Place("schema"), head.Schema),
 			"write schema: %s, %s or %s", SchemaTemplate, SchemaTemplateSemver, SchemaTemplateBasic)
@@ -91,6 +95,7 @@ func Build(ctx context.Context, file string) (*Catalog, error) {
 
 // builder makes documents from a template.
 type builder struct {
+	loader    Loader
 	dir       string // of the template
 	source    *document.Document
 	bundles   map[string]*Document // by the reference under which they were rendered
@@ -133,7 +138,7 @@ func (b *builder) add(schema, pkg, name string, content any) error {
 }
 
 // render returns the document of the bundle directory that ref names.
-func (b *builder) render(ref string, at ...any) (*Document, error) {
+func (b *builder) render(ctx context.Context, ref string, at ...any) (*Document, error) {
 	if d := b.bundles[ref]; d != nil {
 		return d, nil
 	}
@@ -141,18 +146,24 @@ func (b *builder) render(ref string, at ...any) (*Document, error) {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(b.dir, dir)
 	}
+	from := dir
 	if !bundle.Is(dir) {
-		return nil, advice.With(fmt.Errorf("build catalog: %s: %s is no bundle directory", b.source.Place(at...), ref),
-			"name a directory, relative to the template, that holds manifests/ and metadata/")
+		if !image.Is(dir) {
+			from = ref
+		}
+		if !image.Is(from) {
+			return nil, advice.With(fmt.Errorf("build catalog: %s: %s is neither a bundle directory nor an image", b.source.Place(at...), ref),
+				"name a directory, relative to the template, that holds manifests/ and metadata/, or an image with its registry's host")
+		}
 	}
-	read, err := bundle.Read(dir)
+	loaded, err := b.loader.load(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	d, err := Render(read, "")
-	if err != nil {
-		return nil, err
+	if len(loaded.documents) != 1 || loaded.documents[0].Schema != SchemaBundle {
+		return nil, advice.With(fmt.Errorf("build catalog: %s: %s holds no single bundle", b.source.Place(at...), ref), "name a bundle")
 	}
+	d := loaded.documents[0]
 	b.bundles[ref] = d
 	b.documents = append(b.documents, d)
 	return d, nil
@@ -174,7 +185,7 @@ type icon struct {
 	MediaType string `json:"mediatype"`
 }
 
-func (b *builder) own() error {
+func (b *builder) own(ctx context.Context) error {
 	if err := b.known(b.source.JSON, []string{"schema", "package", "description", "icon", "defaultChannel", "bundles", "channels", "deprecations"}); err != nil {
 		return err
 	}
@@ -192,7 +203,7 @@ func (b *builder) own() error {
 		return advice.With(fmt.Errorf("build catalog: %s: the default channel %q is none of the channels", b.source.Place("defaultChannel"), t.DefaultChannel),
 			"set defaultChannel to one of %s", strings.Join(sortedKeys(t.Channels), ", "))
 	}
-	releases, err := b.releases(t)
+	releases, err := b.releases(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -253,7 +264,7 @@ type release struct {
 }
 
 // releases renders the template's bundles.
-func (b *builder) releases(t template) (*releases, error) {
+func (b *builder) releases(ctx context.Context, t template) (*releases, error) {
 	r := &releases{pkg: t.Package}
 	for i, pattern := range t.Bundles {
 		dirs, err := b.match(pattern)
@@ -261,7 +272,7 @@ func (b *builder) releases(t template) (*releases, error) {
 			return nil, fmt.Errorf("build catalog: %s: %w", b.source.Place("bundles", i), err)
 		}
 		for _, dir := range dirs {
-			d, err := b.render(dir, "bundles", i)
+			d, err := b.render(ctx, dir, "bundles", i)
 			if err != nil {
 				return nil, err
 			}
@@ -470,7 +481,7 @@ func (b *builder) deprecate(t template, r *releases) error {
 }
 
 // basic renders opm's basic template: a list of documents, in which a bundle is named by its image alone.
-func (b *builder) basic() error {
+func (b *builder) basic(ctx context.Context) error {
 	var t struct {
 		Entries []json.RawMessage `json:"entries"`
 	}
@@ -497,7 +508,7 @@ func (b *builder) basic() error {
 			return advice.With(fmt.Errorf("build catalog: %s: a bundle of a basic template has a schema and an image alone", b.source.Place("entries", i)),
 				"name the bundle's directory as image, and nothing else")
 		}
-		if _, err := b.render(meta.Image, "entries", i, "image"); err != nil {
+		if _, err := b.render(ctx, meta.Image, "entries", i, "image"); err != nil {
 			return err
 		}
 	}
@@ -507,8 +518,8 @@ func (b *builder) basic() error {
 // semver renders opm's semver template with opm's own code: it generates the channels, from the bundles' versions; the
 // bundles are ours.
 func (b *builder) semver(ctx context.Context, data []byte) error {
-	render := func(_ context.Context, ref string) (*declcfg.DeclarativeConfig, error) {
-		d, err := b.render(ref)
+	render := func(ctx context.Context, ref string) (*declcfg.DeclarativeConfig, error) {
+		d, err := b.render(ctx, ref)
 		if err != nil {
 			return nil, err
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/image"
 )
 
 // Codes of what Load finds: the part of a catalog that cannot be read at all.
@@ -39,17 +40,29 @@ const (
 // (operator-registry v1.74.0, alpha/declcfg/load.go).
 const ignoreFile = ".indexignore"
 
-// Load reads the catalogs and bundles that refs name into one catalog: directories of a file-based catalog, its single
-// files, "-" for stdin, and bundle directories, which are rendered. The error is of the environment, for example a
-// missing file; what is wrong with the content is in the catalog's Problems.
+// Loader reads catalogs and bundles. The zero Loader has no standard input and knows no registry but the usual ones.
+type Loader struct {
+	Stdin  io.Reader    // what "-" means
+	Images image.Client // by which references that are images are read
+}
+
+// Load reads refs as the zero Loader does, with stdin.
 func Load(ctx context.Context, stdin io.Reader, refs ...string) (*Catalog, error) {
+	return Loader{Stdin: stdin}.Load(ctx, refs...)
+}
+
+// Load reads the catalogs and bundles that refs name into one catalog: directories of a file-based catalog, its single
+// files, "-" for stdin, and bundle directories, which are rendered; and images of catalogs and of bundles, on a registry, in
+// an archive or in an OCI layout. The error is of the environment, for example a missing file; what is wrong with the
+// content is in the catalog's Problems.
+func (l Loader) Load(ctx context.Context, refs ...string) (*Catalog, error) {
 	results, errs := make([]parsed, len(refs)), make([]error, len(refs))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, ref := range refs {
 		group.Go(func() error {
 			if errs[i] = ctx.Err(); errs[i] == nil {
-				results[i], errs[i] = load(ctx, stdin, ref)
+				results[i], errs[i] = l.load(ctx, ref)
 			}
 			return nil
 		})
@@ -105,17 +118,20 @@ func (c *Catalog) Err() error {
 	return advice.With(errors.Join(errs...), "%s", cure)
 }
 
-func load(ctx context.Context, stdin io.Reader, ref string) (parsed, error) {
+func (l Loader) load(ctx context.Context, ref string) (parsed, error) {
 	if ref == "-" {
-		data, err := io.ReadAll(stdin)
+		data, err := io.ReadAll(l.Stdin)
 		if err != nil {
 			return parsed{}, fmt.Errorf("read catalog from standard input: %w", err)
 		}
 		return parseFile("<stdin>", data), nil
 	}
+	if image.Is(ref) {
+		return l.loadImage(ctx, ref)
+	}
 	info, err := os.Stat(ref)
 	if err != nil {
-		return parsed{}, advice.With(fmt.Errorf("read catalog: %w", err), "name a directory or file of a file-based catalog, a bundle directory, or - for standard input")
+		return parsed{}, advice.With(fmt.Errorf("read catalog: %w", err), "name a directory or file of a file-based catalog, a bundle directory, an image with its registry's host, or - for standard input")
 	}
 	switch {
 	case !info.IsDir():
@@ -139,6 +155,26 @@ func load(ctx context.Context, stdin io.Reader, ref string) (parsed, error) {
 	}
 }
 
+func (l Loader) loadImage(ctx context.Context, ref string) (_ parsed, err error) {
+	content, err := l.Images.Unpack(ctx, ref)
+	if err != nil {
+		return parsed{}, err
+	}
+	defer func() { err = errors.Join(err, content.Close()) }()
+	if !content.Bundle {
+		return loadFS(ctx, content.FS, content.Name)
+	}
+	b, err := bundle.ReadFS(content.FS, content.Name)
+	if err != nil {
+		return parsed{}, err
+	}
+	d, err := Render(b, content.Reference)
+	if err != nil {
+		return parsed{}, err
+	}
+	return parsed{documents: []*Document{d}}, nil
+}
+
 // parsed is what one file, or one reference, holds.
 type parsed struct {
 	documents []*Document
@@ -156,7 +192,7 @@ func (c *Catalog) add(p parsed) {
 }
 
 func loadFS(ctx context.Context, fsys fs.FS, name string) (parsed, error) {
-	files, err := listFiles(fsys)
+	files, err := Files(fsys)
 	if err != nil {
 		return parsed{}, advice.With(fmt.Errorf("read catalog %s: %w", name, err), "check that the directory can be read")
 	}
@@ -189,8 +225,9 @@ func loadFS(ctx context.Context, fsys fs.FS, name string) (parsed, error) {
 	return all, nil
 }
 
-// listFiles returns the files of a catalog in lexical order of their paths.
-func listFiles(fsys fs.FS) ([]string, error) {
+// Files returns the files of the catalog at the root of fsys, which are all but those that .indexignore files name, in
+// lexical order of their paths.
+func Files(fsys fs.FS) ([]string, error) {
 	var patterns []gitignore.Pattern
 	var files []string
 	err := fs.WalkDir(fsys, ".", func(file string, entry fs.DirEntry, err error) error {

@@ -16,15 +16,13 @@ import (
 
 	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
-	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/check"
 	"github.com/olmkit/olmkit/internal/finding"
-	"github.com/olmkit/olmkit/internal/image"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
 func newBundle(s *session) *cobra.Command {
-	return group("bundle", "Make and check bundles", newBundleGenerate(s), newBundleValidate(s))
+	return reaching(s, group("bundle", "Make, check and publish bundles", newBundleGenerate(s), newBundleValidate(s), newBundlePush(s)))
 }
 
 // bundleFlags are the flags of 'bundle generate'.
@@ -113,7 +111,7 @@ func (f *bundleFlags) run(ctx context.Context, s *session) error {
 		}
 	}
 	if f.digests {
-		o.Pin = func(reference string) (string, error) { return image.Pinned(ctx, reference) }
+		o.Pin = func(reference string) (string, error) { return s.images.Pinned(ctx, reference) }
 	}
 	made, err := bundle.Generate(inputs, base, o)
 	if err != nil {
@@ -141,11 +139,8 @@ func (f *bundleFlags) predecessor(ctx context.Context, s *session, o bundle.Opti
 	if f.catalog == "" {
 		return "", advice.With(usagef("--replaces auto: it is not known which catalog to look into"), "name it with --catalog")
 	}
-	c, err := catalog.Load(ctx, s.In, f.catalog)
+	c, err := s.loadCatalog(ctx, f.catalog)
 	if err != nil {
-		return "", err
-	}
-	if err := c.Err(); err != nil {
 		return "", err
 	}
 	name := bundle.PackageOf(o, inputs, base)
@@ -185,14 +180,16 @@ func sourceDate() (string, error) {
 
 func newBundleValidate(s *session) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "validate DIR...",
+		Use:   "validate REF...",
 		Short: "Check bundles for what OLM would refuse and what harms users",
 		Long: `Check bundles for what OLM would refuse and what harms users: the ClusterServiceVersion, its permissions, webhooks and
-images, and everything that the validators of operator-framework/api find.`,
+images, and everything that the validators of operator-framework/api find.
+
+A REF is a bundle directory, or a bundle's image: on a registry, in an archive, or in an OCI layout.`,
 		Example: "  olmkit bundle validate bundle/1.2.0 --report junit=bundle.xml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return advice.With(usagef("no bundle is named"), "name the directories that hold manifests/ and metadata/")
+				return advice.With(usagef("no bundle is named"), "name directories that hold manifests/ and metadata/, or bundles' images")
 			}
 			return nil
 		},
@@ -206,12 +203,12 @@ images, and everything that the validators of operator-framework/api find.`,
 		found := make([][]finding.Finding, len(args))
 		work, ctx := errgroup.WithContext(c.Context())
 		work.SetLimit(runtime.GOMAXPROCS(0))
-		for i, dir := range args {
+		for i, ref := range args {
 			work.Go(func() error {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				b, err := bundle.Read(dir)
+				b, err := s.readBundle(ctx, ref)
 				if err != nil {
 					return err
 				}

@@ -17,8 +17,8 @@ import (
 )
 
 func newCatalog(s *session) *cobra.Command {
-	return group("catalog", "Make, judge and draw file-based catalogs",
-		newCatalogRender(s), newCatalogBuild(s), newCatalogValidate(s), newCatalogGraph(s))
+	return reaching(s, group("catalog", "Make, judge, draw, serve and publish file-based catalogs",
+		newCatalogRender(s), newCatalogBuild(s), newCatalogValidate(s), newCatalogGraph(s), newCatalogDiff(s), newCatalogServe(s), newCatalogPush(s)))
 }
 
 func newCatalogRender(s *session) *cobra.Command {
@@ -28,11 +28,13 @@ func newCatalogRender(s *session) *cobra.Command {
 		Short: "Print bundles and catalogs as one file-based catalog",
 		Long: `Print bundles and catalogs as one file-based catalog.
 
-A REF is a bundle directory (manifests/ and metadata/), a directory or a file of a file-based catalog, or - for standard
-input. Bundles carry all their manifests inline, so that OLM installs them from the catalog alone.`,
+A REF is a bundle directory (manifests/ and metadata/), a directory or a file of a file-based catalog, - for standard input,
+or an image of a bundle or of a catalog: on a registry, with its host (quay.io/team/my-catalog:latest), in an archive, or in
+an OCI layout. Bundles carry all their manifests inline, so that OLM installs those of directories and archives from the
+catalog alone.`,
 		Args: atLeastOne("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := oneOf("--output", format, catalog.Formats); err != nil {
+			if err := outputOneOf(format, catalog.Formats); err != nil {
 				return err
 			}
 			loaded, err := s.loadCatalog(c.Context(), args...)
@@ -75,10 +77,10 @@ directories in place of images, or ours:
       message: Use 1.2.0.`,
 		Args: exactlyOne("TEMPLATE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := oneOf("--output", format, catalog.Formats); err != nil {
+			if err := outputOneOf(format, catalog.Formats); err != nil {
 				return err
 			}
-			built, err := catalog.Build(c.Context(), args[0])
+			built, err := s.loader().Build(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -118,7 +120,7 @@ func newCatalogValidate(s *session) *cobra.Command {
 				return err
 			}
 		}
-		loaded, err := catalog.Load(c.Context(), s.In, args...)
+		loaded, err := s.loader().Load(c.Context(), args...)
 		if err != nil {
 			return err
 		}
@@ -142,7 +144,7 @@ func newCatalogGraph(s *session) *cobra.Command {
 		Short: "Draw the upgrade graph: what the channels declare, and what OLM will do",
 		Args:  atLeastOne("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := oneOf("--output", format, graph.Formats); err != nil {
+			if err := outputOneOf(format, graph.Formats); err != nil {
 				return err
 			}
 			loaded, err := s.loadCatalog(c.Context(), args...)
@@ -178,9 +180,12 @@ func newCatalogGraph(s *session) *cobra.Command {
 	return c
 }
 
+// loader reads catalogs as the command line says.
+func (s *session) loader() catalog.Loader { return catalog.Loader{Stdin: s.In, Images: s.images} }
+
 // loadCatalog loads refs for a command that needs all of them to be readable.
 func (s *session) loadCatalog(ctx context.Context, refs ...string) (*catalog.Catalog, error) {
-	loaded, err := catalog.Load(ctx, s.In, refs...)
+	loaded, err := s.loader().Load(ctx, refs...)
 	if err != nil {
 		return nil, err
 	}
@@ -224,11 +229,11 @@ func findPackage(c *catalog.Catalog, name string) (*catalog.Package, error) {
 	return nil, advice.With(usagef("the catalog holds no package %s", name), "choose one of %s", list)
 }
 
-func oneOf(flag, value string, known []string) error {
+func outputOneOf(value string, known []string) error {
 	if slices.Contains(known, value) {
 		return nil
 	}
-	return usagef("%s %s: it is one of %s", flag, value, strings.Join(known, ", "))
+	return usagef("--output %s: it is one of %s", value, strings.Join(known, ", "))
 }
 
 // exactlyOne and atLeastOne refuse a wrong number of arguments as wrong usage.

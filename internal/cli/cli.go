@@ -15,6 +15,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/image"
 	"github.com/olmkit/olmkit/internal/progress"
 )
 
@@ -49,6 +50,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 type session struct {
 	Streams
 	quiet, verbose bool
+	images         image.Client
 }
 
 // progress prints to standard error, live on a terminal.

@@ -9,7 +9,7 @@ func commands(s *session) []*cobra.Command {
 		newSubscription(s),
 		newCluster(s),
 		newCatalog(s),
-		group("upgrade", "Plan upgrades and walk them", newUpgradePlan(s), newUpgradeTest(s)),
+		reaching(s, group("upgrade", "Plan upgrades and walk them", newUpgradePlan(s), newUpgradeTest(s))),
 		newVersion(s),
 	}
 }

@@ -1,49 +1,113 @@
-// Package image asks registries about container images.
+// Package image makes container images of bundles and catalogs, and takes them to registries, archives and OCI layouts and
+// back, all without a container engine.
 package image
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/olmkit/olmkit/internal/advice"
 )
 
+// Artifact is a v1.Image, or a v1.ImageIndex with an image for each platform.
+type Artifact interface {
+	MediaType() (types.MediaType, error)
+	Digest() (v1.Hash, error)
+	Size() (int64, error)
+	RawManifest() ([]byte, error)
+}
+
 // Pinned returns reference by its digest: what its tag means to the registry now, the index of all platforms if there is
-// one. A reference that has a digest is returned as it is. Credentials are Docker's; a registry on localhost is asked
-// without TLS.
-func Pinned(ctx context.Context, reference string) (string, error) {
+// one. A reference that has a digest is returned as it is.
+func (c Client) Pinned(ctx context.Context, reference string) (string, error) {
 	if strings.Contains(reference, "@") {
 		return reference, nil
 	}
-	tag, err := name.NewTag(reference)
+	ref, err := c.parse(reference)
 	if err != nil {
-		return "", advice.With(fmt.Errorf("image %s: %w", reference, err), "write it as registry/repository:tag")
+		return "", err
 	}
-	found, err := remote.Head(tag, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	options, err := c.options(ctx)
 	if err != nil {
-		err = fmt.Errorf("image %s: ask for its digest: %w", reference, err)
-		var refused *transport.Error
-		if errors.As(err, &refused) {
-			switch refused.StatusCode {
-			case http.StatusNotFound:
-				return "", advice.With(err, "push the image first")
-			case http.StatusUnauthorized, http.StatusForbidden:
-				return "", advice.With(err, "log in with 'docker login %s'", tag.RegistryStr())
-			}
-		}
-		return "", advice.With(err, "see whether the registry %s can be reached", tag.RegistryStr())
+		return "", err
 	}
-	repository := reference
+	found, err := remote.Head(ref, options...)
+	if err != nil {
+		return "", explain(err, "ask for its digest", ref)
+	}
+	return withDigest(reference, found.Digest), nil
+}
+
+// withDigest returns reference, as it was written, with a digest in place of its tag.
+func withDigest(reference string, digest v1.Hash) string {
+	reference, _, _ = strings.Cut(reference, "@")
 	if i := strings.LastIndexByte(reference, ':'); i > strings.LastIndexByte(reference, '/') {
-		repository = reference[:i]
+		reference = reference[:i]
 	}
-	return repository + "@" + found.Digest.String(), nil
+	return reference + "@" + digest.String()
+}
+
+// Push sends what to the registry under the tag reference and returns the reference by digest. Only blobs that the
+// registry does not have are sent; the manifest follows by digest, and when the registry gives it back unharmed the tag is
+// set. So a push that fails leaves the tag as it was, and one that is tried again goes on where the last one ended.
+func (c Client) Push(ctx context.Context, reference string, what Artifact) (string, error) {
+	ref, err := c.parse(reference)
+	if err != nil {
+		return "", err
+	}
+	tag, ok := ref.(name.Tag)
+	if !ok {
+		return "", advice.With(fmt.Errorf("push %s: its digest is known only when it is made", reference), "name a tag to push to: registry/repository:tag")
+	}
+	options, err := c.options(ctx)
+	if err != nil {
+		return "", err
+	}
+	digest, err := what.Digest()
+	if err != nil {
+		return "", fmt.Errorf("push %s: make the image: %w", reference, err)
+	}
+	pusher, err := remote.NewPusher(options...)
+	if err != nil {
+		return "", fmt.Errorf("push %s: %w", reference, err)
+	}
+	pinned := tag.Digest(digest.String())
+	if err := pusher.Push(ctx, pinned, what); err != nil {
+		return "", explain(err, "push", ref)
+	}
+	if _, err := remote.Get(pinned, options...); err != nil {
+		return "", explain(err, "read back what was pushed", ref)
+	}
+	if err := pusher.Push(ctx, tag, what); err != nil {
+		return "", explain(err, "set the tag", ref)
+	}
+	return withDigest(reference, digest), nil
+}
+
+// Fetch returns what reference means to its registry. Layers are read from there when they are asked for.
+func (c Client) Fetch(ctx context.Context, reference string) (Artifact, error) {
+	ref, err := c.parse(reference)
+	if err != nil {
+		return nil, err
+	}
+	options, err := c.options(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := remote.Get(ref, options...)
+	if err != nil {
+		return nil, explain(err, "read", ref)
+	}
+	if found.MediaType.IsIndex() {
+		index, err := found.ImageIndex()
+		return index, explain(err, "read", ref)
+	}
+	single, err := found.Image()
+	return single, explain(err, "read", ref)
 }

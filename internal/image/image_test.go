@@ -45,7 +45,7 @@ func TestPinned(t *testing.T) {
 		"no reference":        {"Not An Image", "", "repository can only contain"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Pinned(t.Context(), test.reference)
+			got, err := Client{}.Pinned(t.Context(), test.reference)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) || advice.Of(err) == "" {
 					t.Fatalf("got %v, want an error with %q and a cure", err, test.err)

@@ -10,6 +10,8 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -25,8 +27,26 @@ import (
 
 // Serve answers on listener with the content of c until ctx ends. Calls in progress are then cut off.
 func Serve(ctx context.Context, listener net.Listener, c *catalog.Catalog) error {
+	return New(c).Serve(ctx, listener)
+}
+
+// Server serves one catalog after another.
+type Server struct{ registry *registry }
+
+// New returns a Server of c.
+func New(c *catalog.Catalog) *Server {
+	s := &Server{&registry{}}
+	s.Replace(c)
+	return s
+}
+
+// Replace serves c from now on. Connections stay, and a call that has begun ends with the catalog that it began with.
+func (s *Server) Replace(c *catalog.Catalog) { s.registry.current.Store(c) }
+
+// Serve answers on listener until ctx ends. Calls in progress are then cut off.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := grpc.NewServer()
-	api.RegisterRegistryServer(server, &registry{catalog: c})
+	api.RegisterRegistryServer(server, s.registry)
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	reflection.Register(server)
 	stop := context.AfterFunc(ctx, server.Stop)
@@ -37,9 +57,38 @@ func Serve(ctx context.Context, listener net.Listener, c *catalog.Catalog) error
 	return nil
 }
 
+// Follow serves what load returns whenever stamp, which is asked once in a period, changes, until ctx ends. While load
+// fails the last good catalog is served on. What became of each change is told: nil when it is served, else the error.
+func (s *Server) Follow(ctx context.Context, period time.Duration, stamp func() (string, error), load func(context.Context) (*catalog.Catalog, error), tell func(error)) {
+	last, lastErr := stamp()
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now, err := stamp()
+		if now == last && (err == nil) == (lastErr == nil) {
+			continue
+		}
+		last, lastErr = now, err
+		if err == nil {
+			var c *catalog.Catalog
+			if c, err = load(ctx); err == nil {
+				s.Replace(c)
+			}
+		}
+		if ctx.Err() == nil {
+			tell(err)
+		}
+	}
+}
+
 type registry struct {
 	api.UnimplementedRegistryServer
-	catalog *catalog.Catalog
+	current atomic.Pointer[catalog.Catalog]
 }
 
 // placed is a bundle as an entry of a channel.
@@ -52,7 +101,7 @@ type placed struct {
 
 // each calls f for every entry of every channel whose bundle is there, until it returns an error.
 func (r *registry) each(f func(placed) error) error {
-	for _, p := range r.catalog.Packages {
+	for _, p := range r.current.Load().Packages {
 		for _, c := range p.Channels {
 			for i := range c.Entries {
 				b := p.Bundle(c.Entries[i].Name)
@@ -87,7 +136,7 @@ func (r *registry) find(fits func(placed) bool, what string, args ...any) (place
 var errFound = errors.New("found")
 
 func (r *registry) ListPackages(_ *api.ListPackageRequest, stream api.Registry_ListPackagesServer) error {
-	for _, p := range r.catalog.Packages {
+	for _, p := range r.current.Load().Packages {
 		if err := stream.Send(&api.PackageName{Name: p.Name}); err != nil {
 			return err
 		}
@@ -96,7 +145,7 @@ func (r *registry) ListPackages(_ *api.ListPackageRequest, stream api.Registry_L
 }
 
 func (r *registry) GetPackage(_ context.Context, request *api.GetPackageRequest) (*api.Package, error) {
-	p := r.catalog.Find(request.GetName())
+	p := r.current.Load().Find(request.GetName())
 	if p == nil {
 		return nil, status.Errorf(codes.NotFound, "the catalog has no package %q", request.GetName())
 	}

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/catalog/registry"
+)
+
+// lookPeriod is how often a served catalog's files are looked at for changes.
+const lookPeriod = time.Second
+
+func newCatalogServe(s *session) *cobra.Command {
+	var address string
+	c := &cobra.Command{
+		Use:   "serve REF...",
+		Short: "Serve a catalog over the gRPC API by which OLM reads catalogs",
+		Long: `Serve a catalog over the gRPC API by which OLM reads catalogs, with the gRPC health and reflection services, until it is
+interrupted. The address is printed once it answers; a CatalogSource names it as spec.address.
+
+When files of the catalog change they are read again and served on the connections that there are. A change that cannot be
+read is reported, and what was served before is served on.`,
+		Example: `  olmkit catalog serve catalog --address :50051
+  grpcurl -plaintext localhost:50051 api.Registry/ListPackages`,
+		Args: atLeastOne("REF"),
+		RunE: func(c *cobra.Command, args []string) error { return s.serveCatalog(c.Context(), address, args) },
+	}
+	c.Flags().StringVar(&address, "address", ":50051", "address to listen on")
+	return c
+}
+
+func (s *session) serveCatalog(ctx context.Context, address string, refs []string) error {
+	for _, ref := range refs {
+		if ref == "-" && len(refs) > 1 {
+			return usagef("standard input can only be served alone")
+		}
+	}
+	load := func(ctx context.Context) (*catalog.Catalog, error) { return s.loadCatalog(ctx, refs...) }
+	loaded, err := load(ctx)
+	if err != nil {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		err = fmt.Errorf("serve the catalog: %w", err)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return advice.With(err, "stop what listens there, or choose another address with --address; :0 takes any free port")
+		}
+		return advice.With(err, "choose an address of this machine with --address, as in 127.0.0.1:50051")
+	}
+	p := s.progress()
+	if _, err := fmt.Fprintln(s.Out, listener.Addr()); err != nil {
+		listener.Close()
+		return err
+	}
+	p.Say("serving %d packages at %s", len(loaded.Packages), listener.Addr())
+	server := registry.New(loaded)
+	go server.Follow(ctx, lookPeriod, func() (string, error) { return stamp(refs) }, load, func(err error) {
+		if err == nil {
+			p.Say("the catalog changed, and is served as it is now")
+			return
+		}
+		p.Say("the catalog changed, but cannot be read; what was served before is served on: %v", err)
+	})
+	return server.Serve(ctx, listener)
+}
+
+// stamp returns a text that changes when a file below one of refs does. References that are no paths never change.
+func stamp(refs []string) (string, error) {
+	var b strings.Builder
+	for _, ref := range refs {
+		err := filepath.WalkDir(ref, func(name string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) && name == ref {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			info, err := entry.Info()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, "%q %d %d %s\n", name, info.Size(), info.ModTime().UnixNano(), info.Mode())
+			return nil
+		})
+		if err != nil {
+			return b.String(), err
+		}
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,433 @@
+package image
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/bundle"
+)
+
+// Content is what the image of a bundle or of a catalog holds, unpacked.
+type Content struct {
+	FS        fs.FS  // a bundle's manifests/ and metadata/, or the root of a file-based catalog
+	Name      string // what the image was called, and for a catalog the folder in it; the prefix of locations
+	Reference string // where to pull the image; "" for one that was read from a file
+	Bundle    bool   // otherwise a catalog
+	dir       string
+}
+
+// Close removes the unpacked files.
+func (c *Content) Close() error { return os.RemoveAll(c.dir) }
+
+// Is reports whether ref is an image: the path of an archive or an OCI layout, or, where no such path exists, a reference
+// with a registry's host, as in quay.io/team/app:1.0.
+func Is(ref string) bool {
+	info, err := os.Stat(ref)
+	switch {
+	case err == nil && info.IsDir():
+		return isLayout(ref)
+	case err == nil:
+		return isArchive(ref)
+	case strings.HasPrefix(ref, ".") || strings.HasPrefix(ref, "/"):
+		return false
+	}
+	host, _, ok := strings.Cut(ref, "/")
+	if _, err := name.ParseReference(ref); err != nil {
+		return false
+	}
+	return ok && (host == "localhost" || strings.ContainsAny(host, ".:"))
+}
+
+// isArchive reports whether file begins as a tar archive does, or as a compressed file.
+func isArchive(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 262)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false
+	}
+	return isGzip(head[:n]) || n == len(head) && string(head[257:]) == "ustar"
+}
+
+func isGzip(head []byte) bool { return bytes.HasPrefix(head, []byte{0x1f, 0x8b}) }
+
+// Unpack reads the bundle or catalog out of the image that ref is, on a registry, in an archive ('docker save', OCI) or in
+// an OCI layout. What the image unpacks to is bounded, and nothing in it can lead out of the temporary folder that it
+// goes to. The caller closes the content.
+func (c Client) Unpack(ctx context.Context, ref string) (*Content, error) {
+	return c.unpack(ctx, ref, defaultLimits)
+}
+
+func (c Client) unpack(ctx context.Context, ref string, l limits) (*Content, error) {
+	info, err := os.Stat(ref)
+	if err != nil { // no path
+		what, err := c.Fetch(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		content, err := unpackArtifact(ctx, ref, what, l)
+		if err != nil {
+			return nil, err
+		}
+		content.Reference = ref
+		return content, nil
+	}
+	named := filepath.ToSlash(ref)
+	if info.IsDir() {
+		return unpackLayout(ctx, named, ref, l)
+	}
+	u, err := newUnpacker(l, false, func(string) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(u.dir)
+	files := filepath.Join(u.dir, "archive")
+	err = u.archive(ref)
+	if err == nil {
+		err = u.tree(files, func(name string) string { return name })
+	}
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("read archive %s: %w", ref, err), "make the archive anew, with 'olmkit bundle push --output' or 'docker save'")
+	}
+	if isLayout(files) {
+		return unpackLayout(ctx, named, files, u.left)
+	}
+	return unpackSaved(ctx, named, files, u.left)
+}
+
+func (u *unpacker) archive(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	in := bufio.NewReader(f)
+	head, err := in.Peek(2)
+	if err != nil {
+		return err
+	}
+	if !isGzip(head) {
+		return u.add(in)
+	}
+	inflated, err := gzip.NewReader(in)
+	if err != nil {
+		return err
+	}
+	return u.add(inflated)
+}
+
+func unpackLayout(ctx context.Context, named, dir string, l limits) (*Content, error) {
+	what, err := readLayout(dir)
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("read OCI layout %s: %w", named, err), "name a layout with one image in it")
+	}
+	return unpackArtifact(ctx, named, what, l)
+}
+
+func readLayout(dir string) (Artifact, error) {
+	index, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	if n := len(manifest.Manifests); n != 1 {
+		return nil, fmt.Errorf("it holds %d images", n)
+	}
+	only := manifest.Manifests[0]
+	if !only.MediaType.IsIndex() {
+		return child(index, only.Digest)
+	}
+	inner, err := index.ImageIndex(only.Digest)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := inner.RawManifest()
+	if err == nil && sum(raw) != only.Digest.Hex {
+		err = refuse("the index %s is damaged: its digest is another", only.Digest)
+	}
+	return inner, err
+}
+
+// child returns the image of index with that digest, and holds its manifest to it, which a layout does not do.
+func child(index v1.ImageIndex, digest v1.Hash) (v1.Image, error) {
+	img, err := index.Image(digest)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := img.RawManifest()
+	if err == nil && sum(raw) != digest.Hex {
+		err = refuse("the manifest %s is damaged: its digest is another", digest)
+	}
+	return img, err
+}
+
+// source is an image as Unpack needs it.
+type source struct {
+	config *v1.ConfigFile
+	layers []func() (io.ReadCloser, error) // uncompressed, from the lowest
+}
+
+func unpackArtifact(ctx context.Context, named string, what Artifact, l limits) (*Content, error) {
+	img, err := forHere(what)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", named, err)
+	}
+	s, err := sourceOf(img)
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("image %s: %w", named, err), "push the image again, or make the archive anew")
+	}
+	return s.unpack(ctx, named, l)
+}
+
+// forHere returns the image, or the one of an index for this machine: what olmkit reads is the same for all.
+func forHere(what Artifact) (v1.Image, error) {
+	switch what := what.(type) {
+	case v1.Image:
+		return what, nil
+	case v1.ImageIndex:
+		manifest, err := what.IndexManifest()
+		if err != nil {
+			return nil, err
+		}
+		var best *v1.Descriptor
+		for i, d := range manifest.Manifests {
+			if !d.MediaType.IsImage() || d.Platform != nil && d.Platform.OS != "linux" {
+				continue
+			}
+			if best == nil || d.Platform != nil && d.Platform.Architecture == runtime.GOARCH {
+				best = &manifest.Manifests[i]
+			}
+		}
+		if best == nil {
+			return nil, advice.With(errors.New("the index names no image for Linux"), "name an image of a bundle or of a catalog")
+		}
+		return child(what, best.Digest)
+	default:
+		return nil, fmt.Errorf("it is a %T", what)
+	}
+}
+
+// sourceOf holds the configuration to the digest in the manifest; the layers are held to the configuration as they are read.
+func sourceOf(img v1.Image) (*source, error) {
+	manifest, err := img.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	config, err := img.RawConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	if sum(config) != manifest.Config.Digest.Hex {
+		return nil, refuse("the configuration %s is damaged: its digest is another", manifest.Config.Digest)
+	}
+	s := &source{}
+	if s.config, err = v1.ParseConfigFile(bytes.NewReader(config)); err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	layers, err := img.Layers()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range layers {
+		s.layers = append(s.layers, l.Uncompressed)
+	}
+	return s, nil
+}
+
+func sum(data []byte) string {
+	digest := sha256.Sum256(data)
+	return hex.EncodeToString(digest[:])
+}
+
+// unpackSaved reads what 'docker save' wrote before it wrote OCI layouts, in the folder dir.
+func unpackSaved(ctx context.Context, named, dir string, l limits) (*Content, error) {
+	s, err := readSaved(dir)
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("read archive %s: %w", named, err), "name an archive with one image, of 'docker save', 'podman save' or --output")
+	}
+	return s.unpack(ctx, named, l)
+}
+
+func readSaved(dir string) (*source, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	raw, err := root.ReadFile("manifest.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("it holds neither an OCI layout nor a manifest.json, so it is no image")
+	}
+	if err != nil {
+		return nil, err
+	}
+	var images []struct {
+		Config string
+		Layers []string
+	}
+	if err := json.Unmarshal(raw, &images); err != nil {
+		return nil, fmt.Errorf("manifest.json: %w", err)
+	}
+	if len(images) != 1 {
+		return nil, fmt.Errorf("it holds %d images", len(images))
+	}
+	config, err := root.ReadFile(filepath.FromSlash(images[0].Config))
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	s := &source{}
+	if s.config, err = v1.ParseConfigFile(bytes.NewReader(config)); err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	for _, file := range images[0].Layers {
+		s.layers = append(s.layers, func() (io.ReadCloser, error) { return openSaved(dir, file) })
+	}
+	return s, nil
+}
+
+type closing struct {
+	io.Reader
+	io.Closer
+}
+
+func openSaved(dir, file string) (io.ReadCloser, error) {
+	f, err := os.OpenInRoot(dir, filepath.FromSlash(file))
+	if err != nil {
+		return nil, err
+	}
+	in := bufio.NewReader(f)
+	if head, _ := in.Peek(2); !isGzip(head) {
+		return closing{in, f}, nil
+	}
+	inflated, err := gzip.NewReader(in)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return closing{inflated, f}, nil
+}
+
+// unpack takes out of the layers what the labels say the image is about.
+func (s *source) unpack(ctx context.Context, named string, l limits) (*Content, error) {
+	labels := s.config.Config.Labels
+	content := &Content{Name: named}
+	var place func(string) (string, bool)
+	configs, isCatalog := labels[labelConfigs]
+	manifests, isBundle := labels[bundle.AnnotationManifests]
+	metadata := labels[bundle.AnnotationMetadata]
+	switch {
+	case isCatalog:
+		folder := folderOf(configs)
+		content.Name = path.Join(named, folder)
+		place = func(name string) (string, bool) { return below(folder, name) }
+	case isBundle:
+		content.Bundle = true
+		if folderOf(manifests) == "." || folderOf(metadata) == "." {
+			return nil, advice.With(fmt.Errorf("image %s names no folder for its manifests or its metadata", named), "set the labels %s and %s, as 'olmkit bundle push' does", bundle.AnnotationManifests, bundle.AnnotationMetadata)
+		}
+		folders := map[string]string{folderOf(manifests): "manifests", folderOf(metadata): "metadata"}
+		place = func(name string) (string, bool) {
+			for folder, as := range folders {
+				if rest, ok := below(folder, name); ok {
+					return path.Join(as, rest), true
+				}
+			}
+			return "", false
+		}
+	case labels[labelDatabase] != "":
+		return nil, advice.With(fmt.Errorf("image %s holds a catalog as an SQLite database", named), "migrate it to a file-based catalog with 'opm migrate'")
+	default:
+		return nil, advice.With(fmt.Errorf("image %s is neither a bundle nor a catalog: it has no label %s or %s", named, bundle.AnnotationManifests, labelConfigs),
+			"name the image of a bundle or of a catalog")
+	}
+	if len(s.layers) != len(s.config.RootFS.DiffIDs) {
+		return nil, advice.With(fmt.Errorf("image %s is damaged: its configuration names %d layers, its manifest %d", named, len(s.config.RootFS.DiffIDs), len(s.layers)),
+			"push the image again, or make the archive anew")
+	}
+	wants := func(name string) bool { _, ok := place(name); return ok }
+	u, err := newUnpacker(l, true, wants)
+	if err != nil {
+		return nil, err
+	}
+	content.dir = u.dir
+	root := filepath.Join(u.dir, "root")
+	for i := 0; i < len(s.layers) && err == nil; i++ {
+		err = s.layer(ctx, u, i)
+	}
+	if err == nil && len(u.files) == 0 {
+		err = errors.New("it holds no files where its labels say")
+	}
+	if err == nil {
+		err = u.tree(root, func(name string) string { to, _ := place(name); return to })
+	}
+	if err != nil {
+		err = errors.Join(err, content.Close())
+		return nil, advice.With(fmt.Errorf("unpack image %s: %w", named, err), "look into the image with 'docker save', and build it anew")
+	}
+	content.FS = os.DirFS(root)
+	return content, nil
+}
+
+func folderOf(label string) string {
+	return path.Clean(strings.TrimLeft(path.Clean("/"+label), "/"))
+}
+
+// layer takes one layer. One that breaks off on its way from a registry is read again.
+func (s *source) layer(ctx context.Context, u *unpacker, i int) error {
+	for try := 1; ; try++ {
+		left, streams := u.left, u.streams
+		err := s.read(u, i)
+		var no refused
+		if err == nil || try == tries || errors.As(err, &no) || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		u.left, u.streams = left, streams
+		for name, f := range u.files {
+			if f.stream > streams {
+				delete(u.files, name)
+			}
+		}
+	}
+}
+
+func (s *source) read(u *unpacker, i int) error {
+	layer, err := s.layers[i]()
+	if err != nil {
+		return fmt.Errorf("layer %d: %w", i+1, err)
+	}
+	defer layer.Close()
+	digest := sha256.New()
+	if err := u.add(io.TeeReader(layer, digest)); err != nil {
+		return fmt.Errorf("layer %d: %w", i+1, err)
+	}
+	if got, want := hex.EncodeToString(digest.Sum(nil)), s.config.RootFS.DiffIDs[i].Hex; got != want {
+		return refuse("layer %d is damaged: its digest is sha256:%s, not sha256:%s", i+1, got, want)
+	}
+	return nil
+}
