@@ -3,6 +3,7 @@ package check
 import (
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -200,7 +201,8 @@ func checkReadable(s *single, found func(hit)) {
 		return
 	}
 	path := []any{}
-	if wrong, ok := s.failed.(*json.UnmarshalTypeError); ok {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(s.failed, &wrong) {
 		path = pathOf(wrong.Field)
 	}
 	found(s.at(path, "%s cannot be read: %v", s.csv.Name, s.failed))

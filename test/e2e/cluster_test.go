@@ -184,7 +184,7 @@ func TestPodsRunAsProcesses(t *testing.T) {
 			if apierrors.IsNotFound(err) || err == nil && p.UID != pod.UID {
 				return nil
 			}
-			return fmt.Errorf("it is there: %v", err)
+			return fmt.Errorf("it is there: %w", err)
 		})
 	})
 	t.Run("an ill container is restarted", func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestPodsRunAsProcesses(t *testing.T) {
 		}
 		eventually(t, "the changed secret arrives in the pod", func() error {
 			if got, err := file("/tmp/deep/secret/key"); err != nil || got != "two" {
-				return fmt.Errorf("%q, %v", got, err)
+				return fmt.Errorf("%q, %w", got, err)
 			}
 			return nil
 		})

@@ -118,7 +118,7 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
 	release.Webhooks = release.Webhooks && *serve
-	ca := &authority.Authority{
+	ca := &authority.Authority{ //nolint:gosec // names of objects, not credentials
 		Namespace: getenv("POD_NAMESPACE"), Secret: "memcached-operator-webhook-cert", Service: "memcached-operator-webhook-service", CRD: keeper.CRD,
 		Mutating: "memcached-operator-mutating-webhook-configuration", Validating: "memcached-operator-validating-webhook-configuration",
 		Log: log.WithName("authority"), Now: time.Now,

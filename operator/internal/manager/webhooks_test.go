@@ -91,7 +91,7 @@ func TestGracePeriod(t *testing.T) {
 			Spec struct {
 				Template struct {
 					Spec struct {
-						TerminationGracePeriodSeconds time.Duration
+						Grace time.Duration `json:"terminationGracePeriodSeconds"`
 					}
 				}
 			}
@@ -99,7 +99,7 @@ func TestGracePeriod(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(deployment), &d); err != nil {
 			t.Fatal(err)
 		}
-		if grace := d.Spec.Template.Spec.TerminationGracePeriodSeconds * time.Second; grace <= stopping+lingering {
+		if grace := d.Spec.Template.Spec.Grace * time.Second; grace <= stopping+lingering {
 			t.Errorf("%s: %s, and stopping takes up to %s", file, grace, stopping+lingering)
 		}
 	}

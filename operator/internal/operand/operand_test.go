@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,7 +83,7 @@ func TestNames(t *testing.T) {
 		strings.Repeat("a", 63) + "." + strings.Repeat("b", 63), "x-0123456789abcdef", "1.2.3.4", "a-.b",
 	}
 	// What a derived name looks like is itself derived from, so that the two cannot meet.
-	for _, name := range names[:] {
+	for _, name := range slices.Clone(names) {
 		names = append(names, strings.TrimPrefix(Name(name), "memcached-"))
 	}
 	seen := map[string]string{}
