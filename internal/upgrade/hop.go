@@ -351,10 +351,9 @@ func judgeProcess(timeline []event, started time.Time, from, to *release) []find
 	for _, name := range to.deployments() {
 		if counts[name] > 1 {
 			f := find(codeRollouts, "Deployment/"+name, "it was rolled out %d times during the upgrade to %s", counts[name], to.Name)
-			if list := authorities(timeline); len(list) > 1 {
-				f.Cause = "OLM installed the CSV more than once and made new certificates for its webhooks (CAs " + strings.Join(list, ", ") +
-					"), which changes the pod template"
-				f.Cure = "keep the CRD's conversion whole: OLM installs again because it finds that the CRD it overwrote has lost its CA"
+			if why := setbacks(timeline, to.Name); len(why) > 0 {
+				f.Severity, f.Cure = finding.Info, ""
+				f.Cause = "OLM installed the new CSV again by itself, with new certificates if it has webhooks: " + strings.Join(why, "; ")
 			}
 			findings = append(findings, f)
 		}
@@ -368,19 +367,14 @@ func judgeProcess(timeline []event, started time.Time, from, to *release) []find
 		findings = append(findings, f)
 	}
 	again := 0
-	var reasons []string
 	for _, e := range timeline {
 		if e.Kind == kindCSV && e.Name == from.Name && e.State == string(v1alpha1.CSVPhaseInstalling) {
 			again++
 		}
-		if e.Kind == kindCSV && e.Name == from.Name && (e.State == string(v1alpha1.CSVPhasePending) || e.State == string(v1alpha1.CSVPhaseInstallReady)) {
-			reasons = append(reasons, e.Reason)
-		}
 	}
 	if again > 0 {
-		f := find(codeReinstalls, "ClusterServiceVersion/"+from.Name, "OLM installed the old version again %d times before it replaced it", again)
-		slices.Sort(reasons)
-		f.Cause = strings.Join(slices.Compact(reasons), "; ")
+		f := find(codeReinstalls, "ClusterServiceVersion/"+from.Name, "OLM installed the old version again before it replaced it (%d)", again)
+		f.Cause = strings.Join(setbacks(timeline, from.Name), "; ")
 		findings = append(findings, f)
 	}
 	return findings

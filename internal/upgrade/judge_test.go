@@ -261,9 +261,6 @@ func TestJudgeProcess(t *testing.T) {
 	rollout := func(s float64, name string) event {
 		return event{At: at(s), Kind: kindRollout, Name: name, State: stateCreated, For: "op"}
 	}
-	ca := func(s float64, ca string) event {
-		return event{At: at(s), Kind: kindCRD, Name: "c", CRD: &definition{CA: ca, Conversion: "n/s"}}
-	}
 	restart := func(s float64, pod, reason string) event {
 		return event{At: at(s), Kind: kindPod, Name: pod, State: stateRestarted, Reason: reason}
 	}
@@ -273,15 +270,17 @@ func TestJudgeProcess(t *testing.T) {
 		want     []string
 	}{
 		{"one rollout is as it should be", []event{rollout(-1, "op-0"), rollout(1, "op-1")}, nil},
-		{"two rollouts", []event{rollout(1, "op-1"), ca(2, "x"), ca(3, "y"), rollout(4, "op-2"), rollout(4, "op-1")},
+		{"two rollouts", []event{rollout(1, "op-1"), rollout(4, "op-2"), rollout(4, "op-1")},
 			[]string{"warning U202 Deployment/op: it was rolled out 2 times during the upgrade to a.v2"}},
+		{"OLM's own second rollout", []event{rollout(1, "op-1"), {At: at(2), Kind: kindCSV, Name: "a.v2", State: "Pending", Reason: "NeedsCertRotation: x"}, rollout(4, "op-2")},
+			[]string{"info U202 Deployment/op: it was rolled out 2 times during the upgrade to a.v2"}},
 		{"restarts", []event{restart(1, "p/m", "1 times"), restart(2, "q/m", "1 times"), restart(3, "p/m", "2 times, last with exit code 1")},
 			[]string{"warning U201 Pod/p/m: the operator's containers ended and were started again during the upgrade to a.v2, " +
 				"the last 2 times, last with exit code 1, and those of 1 other pods"}},
 		{"the old version was installed again", []event{
 			{At: at(1), Kind: kindCSV, Name: "a.v1", State: "Pending", Reason: "NeedsReinstall: x"},
 			{At: at(2), Kind: kindCSV, Name: "a.v1", State: "Installing"},
-		}, []string{"info U203 ClusterServiceVersion/a.v1: OLM installed the old version again 1 times before it replaced it"}},
+		}, []string{"info U203 ClusterServiceVersion/a.v1: OLM installed the old version again before it replaced it (1)"}},
 	} {
 		t.Run(test.name, func(t *testing.T) { expect(t, judgeProcess(test.timeline, zero, from, to), test.want...) })
 	}

@@ -291,11 +291,18 @@ func (w *walk) warnings(ctx context.Context, r *release, start time.Time) ([]fin
 		return nil, fmt.Errorf("list events in %s: %w", w.namespace, err)
 	}
 	var findings []finding.Finding
+	said := map[string]bool{}
 	for _, e := range events.Items {
 		recent := !e.LastTimestamp.Before(&metav1.Time{Time: start.Truncate(time.Second)})
 		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.Kind == v1alpha1.InstallPlanKind && recent {
-			findings = append(findings, find(codePlanWarning, "InstallPlan/"+w.namespace+"/"+e.InvolvedObject.Name,
-				"installing %s: %s: %s", r.Name, e.Reason, strings.TrimSpace(e.Message)))
+			// OLM repeats a plan's steps, and with them their warnings, in any order.
+			words := strings.FieldsFunc(e.Message, func(c rune) bool { return c == ' ' || c == ',' })
+			slices.Sort(words)
+			if key := e.InvolvedObject.Name + " " + strings.Join(words, " "); !said[key] {
+				said[key] = true
+				findings = append(findings, find(codePlanWarning, "InstallPlan/"+w.namespace+"/"+e.InvolvedObject.Name,
+					"installing %s: %s: %s", r.Name, e.Reason, strings.TrimSpace(e.Message)))
+			}
 		}
 	}
 	return findings, nil

@@ -211,15 +211,18 @@ const slack = 500 * time.Millisecond
 // takes a moment to act on a changed CRD.
 const lookBack = 2 * time.Second
 
-// authorities lists the CAs that crds' conversion webhooks had in timeline, in the order of their coming.
-func authorities(timeline []event) []string {
-	var list []string
+// setbacks lists, each once and in the order of their coming, the reasons for which OLM took the CSV called name back from
+// what it had installed in timeline, to install it again.
+func setbacks(timeline []event, name string) []string {
+	var reasons []string
 	for _, e := range timeline {
-		if e.CRD != nil && e.CRD.CA != "" && !slices.Contains(list, e.CRD.CA) {
-			list = append(list, e.CRD.CA)
+		again := strings.HasPrefix(e.Reason, string(v1alpha1.CSVReasonNeedsReinstall)) || strings.HasPrefix(e.Reason, string(v1alpha1.CSVReasonNeedsCertRotation)) ||
+			strings.HasPrefix(e.Reason, string(v1alpha1.CSVReasonComponentUnhealthy))
+		if e.Kind == kindCSV && e.Name == name && again && !slices.Contains(reasons, e.Reason) {
+			reasons = append(reasons, e.Reason)
 		}
 	}
-	return list
+	return reasons
 }
 
 // rollouts counts, by deployment, the ReplicaSets that were made in timeline since start.

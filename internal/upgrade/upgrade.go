@@ -232,7 +232,7 @@ func (w *walk) about(found []finding.Finding, subject finding.Subject) []finding
 		found[i].Subject.Channel = w.channel
 		found[i].Subject.Object = object
 		if len(w.simulated) > 0 && restsOnPods(found[i]) {
-			found[i].Cause = strings.TrimPrefix(found[i].Cause+"; the operator's pods were simulated", "; ")
+			found[i].Cause = strings.TrimPrefix(found[i].Cause+"; with the operator's own program it may be otherwise: its pods were simulated", "; ")
 		}
 	}
 	return found
@@ -244,7 +244,7 @@ func restsOnPods(f finding.Finding) bool {
 	case codeNotSucceeded, codeNotStable, codeBaseFailed:
 		// What OLM or the API server refuses they refuse whatever runs.
 		return !strings.HasPrefix(f.Subject.Object, v1alpha1.ClusterServiceVersionKind+"/") && !strings.HasPrefix(f.Subject.Object, v1alpha1.InstallPlanKind+"/")
-	case codeRollouts, codeReadOutage, codeWriteOutage, codeOutageStays, codeStatusStale, codeConditionWorse, codeUninstall:
+	case codeReadOutage, codeWriteOutage, codeOutageStays, codeStatusStale, codeConditionWorse, codeUninstall:
 		return true
 	}
 	return false
