@@ -65,7 +65,7 @@ $(BIN)/$(PACKAGE)/%/manager: FORCE
 generate: ## Write what is generated from code: deep copies, CRDs, roles, webhooks, the components' module, reference docs
 	./operator/generate.sh
 	$(GO) generate ./internal/cluster/embedded
-	$(GO) test ./internal/cli ./internal/check -run 'Docs|Documentation' -count=1 -update
+	$(GO) test ./internal/cli ./internal/check ./internal/upgrade -run 'Docs' -count=1 -update
 
 .PHONY: manifests
 manifests: generate
