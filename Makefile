@@ -7,6 +7,7 @@ GO ?= go
 BIN := bin
 OLMKIT := $(BIN)/olmkit
 LINT := $(BIN)/golangci-lint
+REGISTRY := $(BIN)/registry
 
 PACKAGE := memcached-operator
 IMAGE ?= ghcr.io/olmkit/$(PACKAGE)
@@ -92,8 +93,11 @@ verify: lint ## Check that generated files are up to date, the code is clean and
 
 ##@ Test for real
 
+$(REGISTRY): tools/registry/go.sum
+	$(GO) -C tools/registry build $(GOFLAGS_BUILD) -o $(abspath $@) github.com/distribution/distribution/v3/cmd/registry
+
 .PHONY: test-e2e
-test-e2e: build managers ## Run the end-to-end tests: embedded clusters, broken upgrades, published operators, bad input
+test-e2e: build managers $(REGISTRY) ## Run the end-to-end tests: embedded clusters, broken upgrades, published operators, bad input
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -p 1 -v ./test/e2e/... ./test/scenario/...
 
 ##@ Package the memcached operator

@@ -2,6 +2,7 @@
 # graph is said here and in catalog/template.yaml, everything else is in the releases' manifests. Included by the Makefile.
 
 BUNDLES := bundle/$(PACKAGE)
+BUNDLE_IMAGE ?= ghcr.io/olmkit/$(PACKAGE)-bundle
 CATALOG_IMAGE ?= ghcr.io/olmkit/memcached-catalog:latest
 
 # 0.3.1 takes the place of 0.3.0, which was withdrawn; whoever has either may go to 0.4.0 at once.
@@ -27,3 +28,17 @@ catalog: bundle ## Make the catalog of all bundles, in catalog/, and what a user
 	@$(foreach c,stable candidate,$(OLMKIT) --quiet subscription generate --package $(PACKAGE) --catalog catalog --channel $(c) \
 		--namespace $(PACKAGE)-system --image $(CATALOG_IMAGE) --into catalog/install/$(c).yaml &&) \
 		$(OLMKIT) --quiet catalog validate catalog >$(BIN)/catalog.txt || { cat $(BIN)/catalog.txt; exit 3; }
+
+.PHONY: bundle-build
+bundle-build: build ## Make the image of every release's bundle, as OCI archives in bin/bundle/
+	@$(foreach r,$(RELEASES),$(OLMKIT) bundle push $(BUNDLES)/$(r:v%=%) $(BUNDLE_IMAGE):$(r) --output $(BIN)/bundle/$(PACKAGE)-$(r).tar &&) true
+
+.PHONY: bundle-push
+bundle-push: build ## Push the bundle of every release (BUNDLE_IMAGE, PUSH_FLAGS)
+	@$(foreach r,$(RELEASES),$(OLMKIT) bundle push $(BUNDLES)/$(r:v%=%) $(BUNDLE_IMAGE):$(r) $(PUSH_FLAGS) &&) true
+
+.PHONY: catalog-push
+catalog-push: build ## Push the catalog (CATALOG_IMAGE, PUSH_FLAGS)
+	@$(OLMKIT) catalog push catalog $(CATALOG_IMAGE) $(PUSH_FLAGS)
+# For example --plain-http, or --ca-file FILE.
+PUSH_FLAGS ?=
