@@ -42,6 +42,14 @@ func (b *Bundle) Objects() ([]json.RawMessage, error) {
 	return objects, nil
 }
 
+// Flaw is an error that is the catalog's own fault, not its reader's or the environment's.
+type Flaw struct{ Err error }
+
+func (f Flaw) Error() string { return f.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (f Flaw) Unwrap() error { return f.Err }
+
 // typeMeta is how a manifest says what it is.
 type typeMeta struct {
 	APIVersion string `json:"apiVersion"`
@@ -61,7 +69,7 @@ func (b *Bundle) CSV() (*v1alpha1.ClusterServiceVersion, error) {
 		}
 		csv := &v1alpha1.ClusterServiceVersion{}
 		if err := json.Unmarshal(o, csv); err != nil {
-			return nil, fmt.Errorf("read the ClusterServiceVersion of bundle %s (%s): %w", b.Name, b.At, err)
+			return nil, Flaw{Err: fmt.Errorf("read the ClusterServiceVersion of bundle %s (%s): %w", b.Name, b.At, err)}
 		}
 		return csv, nil
 	}
@@ -69,7 +77,7 @@ func (b *Bundle) CSV() (*v1alpha1.ClusterServiceVersion, error) {
 		return nil, advice.With(fmt.Errorf("bundle %s (%s) carries no manifests", b.Name, b.At),
 			"render the bundle from its directory, so that the catalog holds its manifests")
 	}
-	return nil, advice.With(fmt.Errorf("bundle %s (%s) has no ClusterServiceVersion", b.Name, b.At),
+	return nil, advice.With(Flaw{Err: fmt.Errorf("bundle %s (%s) has no ClusterServiceVersion", b.Name, b.At)},
 		"add the ClusterServiceVersion to the bundle's manifests")
 }
 

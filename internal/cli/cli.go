@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/image"
 	"github.com/olmkit/olmkit/internal/progress"
@@ -92,8 +93,11 @@ func Run(ctx context.Context, streams Streams, args []string) int {
 	if cure := advice.Of(err); cure != "" {
 		fmt.Fprintf(streams.Err, "  cure: %s\n", cure)
 	}
-	if errors.As(err, &usageError{}) {
+	switch {
+	case errors.As(err, &usageError{}):
 		return exitUsage
+	case errors.As(err, &catalog.Flaw{}):
+		return exitFindings
 	}
 	return exitFailed
 }

@@ -146,7 +146,7 @@ func readReleases(p *catalog.Package, plan graph.Plan) (map[string]*release, err
 			}
 			b := p.Bundle(name)
 			if b == nil {
-				return nil, advice.With(fmt.Errorf("package %s: channel %s names the bundle %s, which the catalog does not have", p.Name, plan.Channel, name),
+				return nil, advice.With(catalog.Flaw{Err: fmt.Errorf("package %s: channel %s names the bundle %s, which the catalog does not have", p.Name, plan.Channel, name)},
 					"add the bundle to the catalog, or cut the plan with --from")
 			}
 			r, err := readRelease(b)
