@@ -86,6 +86,9 @@ lint: $(LINT) ## Run the linters
 $(LINT): tools/lint/go.sum
 	$(GO) -C tools/lint build -o $(abspath $@) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
+# The linter's cache speaks of files by where they were; one for each clone, so that it never speaks of another.
+export GOLANGCI_LINT_CACHE := $(abspath $(BIN))/lint-cache
+
 .PHONY: verify
 verify: lint ## Check that generated files are up to date, the code is clean and dependencies point the right way
 	./test/verify.sh
