@@ -373,11 +373,6 @@ func (c *Cluster) Stored(ctx context.Context, group, plural, namespace, name str
 	return value, err
 }
 
-// Kill ends a component of the control plane the hard way; it is started again at once.
-func (c *Cluster) Kill(ctx context.Context, component string) error {
-	return c.client.call(ctx, http.MethodPost, "/components/"+url.PathEscape(component)+"/kill", nil, nil, nil)
-}
-
 // Close ends the cluster unless it is to be kept.
 func (c *Cluster) Close(ctx context.Context) error {
 	if c.keep {

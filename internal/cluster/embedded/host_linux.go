@@ -230,13 +230,6 @@ func (h *host) handler() http.Handler {
 		value, err := stored(r.Context(), r.FormValue("key"))
 		return json.RawMessage(value), err
 	})
-	handle("POST /components/{name}/kill", func(r *http.Request) (any, error) {
-		c := h.plane.component(r.PathValue("name"))
-		if c == nil {
-			return nil, fmt.Errorf("there is no component %q", r.PathValue("name"))
-		}
-		return nil, c.signal(syscall.SIGKILL)
-	})
 	handle("POST /down", func(*http.Request) (any, error) {
 		h.down()
 		return nil, nil

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -18,9 +17,8 @@ type component struct {
 
 	log *ring
 
-	mu      sync.Mutex
-	process *exec.Cmd
-	ends    int // how often the program ended by itself
+	mu   sync.Mutex
+	ends int // how often the program ended by itself
 }
 
 // restartPause keeps a component that ends at once from keeping the machine busy.
@@ -36,13 +34,7 @@ func start(name, program string, args ...string) *component {
 func (c *component) supervise(program string) {
 	for {
 		cmd := &exec.Cmd{Path: program, Args: c.args, Env: []string{"PATH=/usr/bin:/bin"}, Stdout: c.log, Stderr: c.log}
-		c.mu.Lock()
-		err := cmd.Start()
-		c.process = cmd
-		c.mu.Unlock()
-		if err == nil {
-			err = cmd.Wait()
-		}
+		err := cmd.Run()
 		fmt.Fprintf(c.log, "olmkit: %s ended: %v\n", c.name, err)
 		c.mu.Lock()
 		c.ends++
@@ -56,16 +48,6 @@ func (c *component) crashes() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ends
-}
-
-// signal sends s to the running program.
-func (c *component) signal(s syscall.Signal) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.process == nil || c.process.Process == nil {
-		return fmt.Errorf("%s is not running", c.name)
-	}
-	return c.process.Process.Signal(s)
 }
 
 // ringSize bounds what is kept of a component's output.
