@@ -51,6 +51,11 @@ TEST_FLAGS ?=
 build: ## Build olmkit into bin/
 	$(GO) build $(GOFLAGS_BUILD) -o $(OLMKIT) ./cmd/olmkit
 
+.PHONY: cross
+cross: ## Build olmkit for the other systems that it runs on
+	GOOS=linux GOARCH=arm64 $(GO) build -o $(BIN)/cross/linux-arm64/olmkit ./cmd/olmkit
+	GOOS=darwin GOARCH=arm64 $(GO) build -o $(BIN)/cross/darwin-arm64/olmkit ./cmd/olmkit
+
 .PHONY: managers
 managers: $(MANAGERS) ## Build the manager of every release of the memcached operator
 

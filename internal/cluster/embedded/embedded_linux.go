@@ -1,6 +1,3 @@
-// Package embedded is a Kubernetes cluster of real components that needs neither Docker nor root: etcd, the API server,
-// the controller manager and the scheduler as plain processes in namespaces of their own, and a node that runs containers
-// as processes (package node). Everything below the host process ends with it.
 package embedded
 
 import (
@@ -30,16 +27,7 @@ import (
 	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/cluster/embedded/sandbox"
-	"github.com/olmkit/olmkit/internal/progress"
 )
-
-// Options of Start.
-type Options struct {
-	Name     string // "" makes one up
-	Keep     bool   // the cluster outlives this process, until Down
-	Port     int    // of the API server on the loopback interface outside; 0 for any free one
-	Progress *progress.Printer
-}
 
 // Cluster is a running embedded cluster.
 type Cluster struct {

@@ -1,0 +1,35 @@
+//go:build !linux
+
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/cluster"
+)
+
+// Cluster is a running embedded cluster, of which there is none but on Linux.
+type Cluster struct{ cluster.Cluster }
+
+var errSystem = advice.With(fmt.Errorf("embedded clusters run on Linux, and this is %s", runtime.GOOS), "run olmkit on Linux, for example in a virtual machine or a container")
+
+// Main returns: this process was not started for work inside of a cluster.
+func Main() {}
+
+// Start fails.
+func Start(context.Context, Options) (*Cluster, error) { return nil, errSystem }
+
+// Open fails.
+func Open(context.Context, string) (*Cluster, error) { return nil, errSystem }
+
+// Names returns none.
+func Names() ([]string, error) { return nil, nil }
+
+// Kubeconfig returns "".
+func (c *Cluster) Kubeconfig() string { return "" }
+
+// Down fails.
+func (c *Cluster) Down(context.Context) error { return errSystem }
