@@ -159,3 +159,22 @@ func (c *Channel) Entry(name string) *Entry {
 	}
 	return nil
 }
+
+// Heads returns the names of the entries that no other replaces or skips, in the order of the entries. A sound channel has
+// exactly one.
+func (c *Channel) Heads() []string {
+	superseded := map[string]bool{}
+	for _, e := range c.Entries {
+		superseded[e.Replaces] = true
+		for _, name := range e.Skips {
+			superseded[name] = true
+		}
+	}
+	var heads []string
+	for _, e := range c.Entries {
+		if !superseded[e.Name] {
+			heads = append(heads, e.Name)
+		}
+	}
+	return heads
+}

@@ -179,19 +179,7 @@ func installModes(b *catalog.Bundle) ([]v1alpha1.InstallMode, error) {
 
 // head returns the name of the channel's one entry that no other replaces or skips.
 func head(c *catalog.Channel) (string, error) {
-	passed := map[string]bool{}
-	for _, e := range c.Entries {
-		passed[e.Replaces] = true
-		for _, name := range e.Skips {
-			passed[name] = true
-		}
-	}
-	var heads []string
-	for _, e := range c.Entries {
-		if !passed[e.Name] {
-			heads = append(heads, e.Name)
-		}
-	}
+	heads := c.Heads()
 	if len(heads) != 1 {
 		return "", advice.With(fmt.Errorf("%s: channel %s has %d heads: %s", c.At, c.Name, len(heads), strings.Join(heads, ", ")), "let its newest entry replace or skip all others")
 	}

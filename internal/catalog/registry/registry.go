@@ -156,19 +156,10 @@ func (r *registry) GetPackage(_ context.Context, request *api.GetPackageRequest)
 	return answer, nil
 }
 
-// head returns the entry that no other replaces or skips; "" for a channel without one.
+// head returns the channel's first head; "" for a channel without one.
 func head(c *catalog.Channel) string {
-	superseded := map[string]bool{}
-	for _, e := range c.Entries {
-		superseded[e.Replaces] = true
-		for _, s := range e.Skips {
-			superseded[s] = true
-		}
-	}
-	for _, e := range c.Entries {
-		if !superseded[e.Name] {
-			return e.Name
-		}
+	if heads := c.Heads(); len(heads) > 0 {
+		return heads[0]
 	}
 	return ""
 }
