@@ -7,7 +7,7 @@ gen=$(go -C tools/codegen tool -n controller-gen)
 
 "$gen" object paths=./operator/api/...
 
-# release DIR CONFIG VERSIONS [PACKAGES-WITH-WEBHOOKS]
+# release DIR CONFIG VERSIONS [PACKAGES-WITH-WEBHOOKS-OR-RIGHTS]
 release() {
 	paths="paths=$1"
 	for version in $3; do
@@ -27,5 +27,5 @@ release $old/v0.2.0      $old/v0.2.0/config      "v1alpha1 v1beta1"    "keeper"
 release $old/v0.3.0      $old/v0.3.0/config      "v1alpha1 v1beta1 v1" "admission keeper"
 release $old/v0.3.1      $old/v0.3.1/config      "v1alpha1 v1beta1 v1" "admission keeper"
 release $old/v0.4.0      $old/v0.4.0/config      "v1alpha1 v1beta1 v1" "admission keeper"
-release ./operator       ./operator/config       "v1alpha1 v1beta1 v1" "admission keeper"
-release $old/v0.6.0-rc.1 $old/v0.6.0-rc.1/config "v1beta1 v1"          "admission keeper"
+release ./operator       ./operator/config       "v1alpha1 v1beta1 v1" "admission keeper monitoring"
+release $old/v0.6.0-rc.1 $old/v0.6.0-rc.1/config "v1beta1 v1"          "admission keeper monitoring"

@@ -4,11 +4,8 @@
 package main
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 
 	v1 "github.com/olmkit/olmkit/operator/api/v1"
 	"github.com/olmkit/olmkit/operator/api/v1alpha1"
@@ -18,45 +15,45 @@ import (
 	"github.com/olmkit/olmkit/operator/internal/conversion"
 	"github.com/olmkit/olmkit/operator/internal/manager"
 	"github.com/olmkit/olmkit/operator/internal/migration"
+	"github.com/olmkit/olmkit/operator/internal/monitoring"
 )
 
-// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/status,verbs=patch
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/finalizers,verbs=update
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=system
-// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch,namespace=system
-// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create,namespace=system
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=memcacheds.cache.example.com,verbs=get
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions/status,resourceNames=memcacheds.cache.example.com,verbs=patch
 
 func main() {
 	manager.Main(manager.Release{
 		Version:     "0.5.0",
-		AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1beta1.AddToScheme, v1.AddToScheme},
+		AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1beta1.AddToScheme, v1.AddToScheme, monitoring.AddToScheme},
 		Webhooks:    true,
 		Setup:       setup,
 	})
 }
 
-func setup(mgr ctrl.Manager, image string) error {
+func setup(mgr ctrl.Manager, settings manager.Settings) error {
 	if err := conversion.Serve(mgr, &v1.Memcached{}, conversion.AlphaWithV1(), conversion.BetaWithV1()); err != nil {
 		return err
 	}
-	if err := ctrl.NewWebhookManagedBy(mgr, &v1.Memcached{}).WithDefaulter(admission.Defaulter{Image: image}).WithValidator(admission.Validator{}).Complete(); err != nil {
+	if err := admission.Serve(mgr, settings.Image); err != nil {
 		return err
 	}
-	if err := ctrl.NewControllerManagedBy(mgr).
-		For(&v1.Memcached{}, builder.WithPredicates(controller.Changed())).
-		Owns(&appsv1.Deployment{}).
-		Owns(&corev1.Service{}).
-		Watches(&corev1.Pod{}, controller.OwnerOfPod(), builder.WithPredicates(controller.PodChanged())).
-		Complete(controller.New(mgr, image)); err != nil {
+	if err := controller.Add(mgr, settings); err != nil {
+		return err
+	}
+	if err := monitoring.Add(mgr, settings); err != nil {
 		return err
 	}
 	return mgr.Add(&migration.Migration{Client: mgr.GetClient(), API: mgr.GetAPIReader(), Log: mgr.GetLogger().WithName("migration")})

@@ -17,17 +17,21 @@ bundle-v0.6.0-rc.1 := --channels candidate --default-channel stable --replaces $
 # The manifests of a release; those of the newest one are the operator's own.
 manifests-of = $(if $(filter $(RELEASE),$(1)),operator/config/manifests,operator/releases/$(1)/config/manifests)
 
+# What consoles show of the API is said beside it, in markers, since 0.5.0.
+api-of = $(if $(filter $(RELEASE) v0.6.0-rc.1,$(1)),--api operator/api)
+
 .PHONY: bundle
 bundle: build ## Make the bundle of every release, in bundle/
-	@$(foreach r,$(RELEASES),$(OLMKIT) --quiet bundle generate --manifests $(call manifests-of,$(r)) --version $(r:v%=%) $(bundle-$(r)) --into $(BUNDLES)/$(r:v%=%) &&) \
-		$(OLMKIT) --quiet bundle validate $(RELEASES:v%=$(BUNDLES)/%) --fail-on warning >$(BIN)/bundle.txt || { cat $(BIN)/bundle.txt; exit 3; }
+	@$(foreach r,$(RELEASES),$(OLMKIT) --quiet bundle generate --manifests $(call manifests-of,$(r)) --version $(r:v%=%) $(bundle-$(r)) $(call api-of,$(r)) --into $(BUNDLES)/$(r:v%=%) &&) \
+		$(OLMKIT) --quiet bundle validate $(RELEASES:v%=$(BUNDLES)/%) --fail-on warning --accept operator/releases/accepted/bundles.yaml >$(BIN)/bundle.txt || { cat $(BIN)/bundle.txt; exit 3; }
 
 .PHONY: catalog
-catalog: bundle ## Make the catalog of all bundles, in catalog/, and what a user applies to install from it
+catalog: bundle ## Make the catalog of all bundles, in catalog/, what a user applies to install from it, and docs/support.md
 	$(OLMKIT) --quiet catalog build catalog/template.yaml --into catalog/$(PACKAGE)/catalog.yaml
 	@$(foreach c,stable candidate,$(OLMKIT) --quiet subscription generate --package $(PACKAGE) --catalog catalog --channel $(c) \
 		--namespace $(PACKAGE)-system --image $(CATALOG_IMAGE) --into catalog/install/$(c).yaml &&) \
-		$(OLMKIT) --quiet catalog validate catalog >$(BIN)/catalog.txt || { cat $(BIN)/catalog.txt; exit 3; }
+		$(OLMKIT) --quiet catalog validate catalog --fail-on warning --accept operator/releases/accepted/catalog.yaml >$(BIN)/catalog.txt || { cat $(BIN)/catalog.txt; exit 3; }
+	$(GO) test ./test/support -run Docs -count=1 -update
 
 .PHONY: bundle-build
 bundle-build: build ## Make the image of every release's bundle, as OCI archives in bin/bundle/

@@ -21,24 +21,29 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:Maximum=5
 	// +kubebuilder:default=2
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=1,displayName="Replicas",xDescriptors="urn:alm:descriptor:com.tectonic.ui:podCount"
 	Replicas int32 `json:"replicas,omitempty"`
 
 	// The memcached image. Without one the operator's own default is used.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Image"
 	Image *Image `json:"image,omitempty"`
 
 	// How clients reach the servers.
 	// +kubebuilder:default={}
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Service"
 	Service Service `json:"service,omitzero"`
 
 	// How memcached itself is set up.
 	// +kubebuilder:default={}
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cache"
 	Cache Cache `json:"cache,omitzero"`
 
 	// What each pod requests and is limited to. Without it, both are reckoned from the cache's memory.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Resources",xDescriptors="urn:alm:descriptor:com.tectonic.ui:resourceRequirements"
 	Resources *Resources `json:"resources,omitempty"`
 }
 
@@ -65,6 +70,7 @@ type Image struct {
 	// When the image is pulled. Without it, Kubernetes decides by the tag.
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pull policy",xDescriptors="urn:alm:descriptor:com.tectonic.ui:imagePullPolicy"
 	PullPolicy corev1.PullPolicy `json:"pullPolicy,omitempty"`
 }
 
@@ -75,6 +81,7 @@ type Service struct {
 	// +kubebuilder:validation:Maximum=65535
 	// +kubebuilder:default=11211
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Port",xDescriptors="urn:alm:descriptor:com.tectonic.ui:number"
 	Port int32 `json:"port,omitempty"`
 }
 
@@ -85,6 +92,7 @@ type Cache struct {
 	// +kubebuilder:validation:Maximum=1048576
 	// +kubebuilder:default=64
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Memory",xDescriptors="urn:alm:descriptor:com.tectonic.ui:number"
 	MemoryMegabytes int32 `json:"memoryMegabytes,omitempty"`
 
 	// Simultaneous connections of each server.
@@ -132,20 +140,24 @@ const (
 type MemcachedStatus struct {
 	// The memcached pods by name.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Nodes"
 	Nodes map[string]Node `json:"nodes,omitempty"`
 
 	// How many pods are ready.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=1,displayName="Ready"
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
 	// The generation of the spec that this status answers.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Available, Progressing and Degraded.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -159,6 +171,7 @@ type Node struct {
 // Memcached is a group of memcached servers behind one Service.
 //
 // +kubebuilder:object:root=true
+// +operator-sdk:csv:customresourcedefinitions:displayName="Memcached",resources={{Deployment,v1,""},{NetworkPolicy,v1,""},{Pod,v1,""},{PodDisruptionBudget,v1,""},{Service,v1,""}}
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=memcacheds,shortName=mc,categories=cache

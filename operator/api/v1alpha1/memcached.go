@@ -8,6 +8,7 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=5
 	// +required
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Size",xDescriptors="urn:alm:descriptor:com.tectonic.ui:podCount"
 	Size int32 `json:"size"`
 }
 
@@ -16,12 +17,14 @@ type MemcachedStatus struct {
 	// Names of the memcached pods, sorted.
 	// +listType=atomic
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Nodes"
 	Nodes []string `json:"nodes,omitempty"`
 }
 
 // Memcached is a group of memcached servers behind one Service.
 //
 // +kubebuilder:object:root=true
+// +operator-sdk:csv:customresourcedefinitions:displayName="Memcached",resources={{Deployment,v1,""},{NetworkPolicy,v1,""},{Pod,v1,""},{PodDisruptionBudget,v1,""},{Service,v1,""}}
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=memcacheds,shortName=mc,categories=cache

@@ -15,6 +15,7 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:Maximum=5
 	// +kubebuilder:default=1
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=1,displayName="Size",xDescriptors="urn:alm:descriptor:com.tectonic.ui:podCount"
 	Size int32 `json:"size,omitempty"`
 
 	// The port that memcached listens on and the Service offers.
@@ -22,11 +23,13 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	// +kubebuilder:default=11211
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Port",xDescriptors="urn:alm:descriptor:com.tectonic.ui:number"
 	ContainerPort int32 `json:"containerPort,omitempty"`
 
 	// The memcached image: any image reference. Without one the operator's own default is used.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Image",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	Image string `json:"image,omitempty"`
 }
 
@@ -35,18 +38,21 @@ type MemcachedStatus struct {
 	// Names of the memcached pods, sorted.
 	// +listType=atomic
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Nodes"
 	Nodes []string `json:"nodes,omitempty"`
 
 	// Available, Progressing and Degraded.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // Memcached is a group of memcached servers behind one Service.
 //
 // +kubebuilder:object:root=true
+// +operator-sdk:csv:customresourcedefinitions:displayName="Memcached",resources={{Deployment,v1,""},{NetworkPolicy,v1,""},{Pod,v1,""},{PodDisruptionBudget,v1,""},{Service,v1,""}}
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=memcacheds,shortName=mc,categories=cache
 // +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`

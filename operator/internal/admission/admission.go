@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	v1 "github.com/olmkit/olmkit/operator/api/v1"
@@ -23,6 +24,32 @@ import (
 
 // +kubebuilder:webhook:path=/mutate-cache-example-com-v1-memcached,mutating=true,failurePolicy=ignore,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=5,groups=cache.example.com,resources=memcacheds,verbs=create;update,versions=v1,name=mmemcached-v1.cache.example.com,admissionReviewVersions=v1
 // +kubebuilder:webhook:path=/validate-cache-example-com-v1-memcached,mutating=false,failurePolicy=ignore,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=5,groups=cache.example.com,resources=memcacheds,verbs=create;update,versions=v1,name=vmemcached-v1.cache.example.com,admissionReviewVersions=v1
+
+// defaultPath is where the API server sends Memcacheds to be completed.
+const defaultPath = "/mutate-cache-example-com-v1-memcached"
+
+// Serve makes a manager complete and judge the Memcacheds that the API server sends; image is the default one.
+func Serve(mgr ctrl.Manager, image string) error {
+	hook := admission.WithDefaulter(mgr.GetScheme(), Defaulter{Image: image})
+	hook.Handler = readable{hook.Handler, admission.NewDecoder(mgr.GetScheme())}
+	mgr.GetWebhookServer().Register(defaultPath, hook)
+	return ctrl.NewWebhookManagedBy(mgr, &v1.Memcached{}).WithValidator(Validator{}).Complete()
+}
+
+// readable lets what is no Memcached pass: the API server asks before it looks at the schema, and then says better than
+// a decoder what is wrong, and where.
+type readable struct {
+	admission.Handler
+	decoder admission.Decoder
+}
+
+// Handle answers one review.
+func (r readable) Handle(ctx context.Context, request admission.Request) admission.Response {
+	if r.decoder.Decode(request, &v1.Memcached{}) != nil {
+		return admission.Allowed("the schema tells what is wrong")
+	}
+	return r.Handler.Handle(ctx, request)
+}
 
 // Defaulter completes what the schema's defaults cannot.
 type Defaulter struct {

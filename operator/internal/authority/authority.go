@@ -3,10 +3,12 @@
 package authority
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,15 +21,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Keys of the Secret, besides those of every Secret with a certificate. The first certificate under caKey signs; others
+// Keys of the Secret, besides those of every Secret with a certificate. The first certificate under Key signs; others
 // were signing before and are still trusted.
 const (
-	caKey  = "ca.crt"
+	Key    = "ca.crt"
 	keyKey = "ca.key"
 )
 
-// period is the time between two looks at what must be renewed or was taken away.
-const period = time.Hour
+const (
+	// period is the time between two looks at what must be renewed or was taken away.
+	period = time.Hour
+	// glance is the time between two looks at whether the Secret has become another.
+	glance = 10 * time.Second
+)
 
 // Authority has a certificate for the operator's webhooks. Ensure must be called before it is used.
 type Authority struct {
@@ -43,7 +49,14 @@ type Authority struct {
 	Now func() time.Time
 
 	serving atomic.Pointer[tls.Certificate]
+	// version is of the Secret that serving is from, ca its authorities, due when to look again at all of it.
+	version string
+	ca      []byte
+	due     time.Time
 }
+
+// Host is whom the certificate is of.
+func (a *Authority) Host() string { return a.Service + "." + a.Namespace + ".svc" }
 
 // Certificate is what a TLS server shows now.
 func (a *Authority) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -56,24 +69,40 @@ func (a *Authority) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 // NeedLeaderElection says that every manager looks after its certificate, since every one serves webhooks.
 func (a *Authority) NeedLeaderElection() bool { return false }
 
-// Start renews the certificate in time until ctx ends.
+// Start renews the certificate in time, and takes up what another manager or a person puts into the Secret, until ctx ends.
 func (a *Authority) Start(ctx context.Context) error {
-	ticker := time.NewTicker(period)
+	ticker := time.NewTicker(glance)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			if err := a.Ensure(ctx); err != nil {
-				a.Log.Error(err, "looking after the webhooks' certificate; trying again", "after", period.String())
+			if err := a.look(ctx); err != nil && ctx.Err() == nil {
+				a.Log.Error(err, "looking after the webhooks' certificate; trying again", "after", glance.String())
 			}
 		}
 	}
 }
 
+// look calls Ensure if it is time, or if the Secret is not the one that it left.
+func (a *Authority) look(ctx context.Context) error {
+	if a.Now().Before(a.due) {
+		var secret corev1.Secret
+		err := a.API.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Secret}, &secret)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading secret %s/%s: %w", a.Namespace, a.Secret, err)
+		}
+		if err == nil && secret.ResourceVersion == a.version {
+			return nil
+		}
+	}
+	return a.Ensure(ctx)
+}
+
 // Ensure takes the certificate from the Secret, makes there what is missing or ends soon, and has the API server trust
-// it before it is shown. When another manager wrote the Secret at the same time, the error is a conflict, and the next
+// it before it is shown. What was shown until then stays trusted until Ensure is called again, also if its authority is
+// gone from the Secret. When another manager wrote the Secret at the same time, the error is a conflict, and the next
 // call finds what that one made.
 func (a *Authority) Ensure(ctx context.Context) error {
 	key := client.ObjectKey{Namespace: a.Namespace, Name: a.Secret}
@@ -83,13 +112,13 @@ func (a *Authority) Ensure(ctx context.Context) error {
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading secret %s: %w", key, err)
 	}
-	found := pems{ca: secret.Data[caKey], caKey: secret.Data[keyKey], certificate: secret.Data[corev1.TLSCertKey], key: secret.Data[corev1.TLSPrivateKeyKey]}
-	made, err := found.renewed(a.Service+"."+a.Namespace+".svc", a.Now())
+	found := pems{ca: secret.Data[Key], caKey: secret.Data[keyKey], certificate: secret.Data[corev1.TLSCertKey], key: secret.Data[corev1.TLSPrivateKeyKey]}
+	made, err := found.renewed(a.Host(), a.Now())
 	if err != nil {
 		return fmt.Errorf("making a certificate for secret %s: %w", key, err)
 	}
 	if !made.equal(found) {
-		secret.Data = map[string][]byte{caKey: made.ca, keyKey: made.caKey, corev1.TLSCertKey: made.certificate, corev1.TLSPrivateKeyKey: made.key}
+		secret.Data = map[string][]byte{Key: made.ca, keyKey: made.caKey, corev1.TLSCertKey: made.certificate, corev1.TLSPrivateKeyKey: made.key}
 		if exists {
 			err = a.Client.Update(ctx, &secret)
 		} else {
@@ -101,14 +130,19 @@ func (a *Authority) Ensure(ctx context.Context) error {
 		}
 		a.Log.Info("made a certificate for the webhooks", "secret", key.String())
 	}
-	if err := a.trust(ctx, made.ca); err != nil {
-		return err
-	}
 	certificate, err := tls.X509KeyPair(made.certificate, made.key)
 	if err != nil {
 		return fmt.Errorf("reading secret %s: %w", key, err)
 	}
+	trusted := made.ca
+	if !bytes.Contains(made.ca, a.ca) {
+		trusted = slices.Concat(made.ca, a.ca)
+	}
+	if err := a.trust(ctx, trusted); err != nil {
+		return err
+	}
 	a.serving.Store(&certificate)
+	a.version, a.ca, a.due = secret.ResourceVersion, made.ca, a.Now().Add(period)
 	return nil
 }
 

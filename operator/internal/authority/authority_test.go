@@ -160,3 +160,61 @@ func TestEnsure(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// While a manager serves, its Secret is deleted: until it looks again, after showing the new certificate, the old authority
+// stays trusted. Between looks that find the same Secret, it writes nothing.
+func TestReplacedSecret(t *testing.T) {
+	t.Parallel()
+	mutating := &admissionregistration.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Webhooks: []admissionregistration.MutatingWebhook{{Name: "a"}}}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensions.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(mutating).Build()
+	now := epoch
+	a := &Authority{
+		Client: c, API: c, Log: logr.Discard(), Now: func() time.Time { return now },
+		Namespace: "system", Secret: "certificate", Service: "hooks", CRD: "crd", Mutating: "m", Validating: "v",
+	}
+	secret := &corev1.Secret{}
+	for _, step := range []struct {
+		name    string
+		before  func() error
+		new     bool // certificate
+		trusted int
+	}{
+		{"at first", func() error { return nil }, true, 1},
+		{"nothing happened", func() error { now = now.Add(glance); return nil }, false, 1},
+		{"the Secret is deleted", func() error { now = now.Add(glance); return c.Delete(t.Context(), secret) }, true, 2},
+		{"nothing happened since", func() error { now = now.Add(glance); return nil }, false, 2},
+		{"it is time to look at all", func() error { now = now.Add(period); return nil }, false, 1},
+		{"the certificate is taken out", func() error {
+			now = now.Add(glance)
+			secret.Data[corev1.TLSCertKey] = nil
+			return c.Update(t.Context(), secret)
+		}, true, 1},
+	} {
+		before := a.serving.Load()
+		if err := step.before(); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.look(t.Context()); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "system", Name: "certificate"}, secret); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Get(t.Context(), client.ObjectKey{Name: "m"}, mutating); err != nil {
+			t.Fatal(err)
+		}
+		if renewed := a.serving.Load() != before; renewed && !step.new && !bytes.Equal(a.serving.Load().Leaf.Raw, before.Leaf.Raw) || step.new && !renewed {
+			t.Errorf("%s: another certificate: %v", step.name, renewed)
+		}
+		bundle := mutating.Webhooks[0].ClientConfig.CABundle
+		if trusted := bytes.Count(bundle, []byte("BEGIN CERTIFICATE")); trusted != step.trusted || !bytes.HasPrefix(bundle, secret.Data[Key]) {
+			t.Errorf("%s: %d authorities are trusted", step.name, trusted)
+		}
+	}
+}

@@ -1,14 +1,22 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
@@ -68,7 +76,7 @@ func TestWishes(t *testing.T) {
 func TestChanged(t *testing.T) {
 	t.Parallel()
 	settled := v1.Memcached{
-		ObjectMeta: metav1.ObjectMeta{Generation: 3, ResourceVersion: "1"},
+		ObjectMeta: metav1.ObjectMeta{Generation: 3, ResourceVersion: "1", Finalizers: []string{Finalizer}},
 		Spec:       v1.MemcachedSpec{Replicas: 2, Cache: v1.Cache{MemoryMegabytes: 128}},
 		Status:     v1.MemcachedStatus{ObservedGeneration: 3, ReadyReplicas: 1},
 	}
@@ -78,7 +86,9 @@ func TestChanged(t *testing.T) {
 		want   bool
 	}{
 		"nothing":                               {func(*v1.Memcached) {}, false},
-		"a label":                               {func(m *v1.Memcached) { m.Labels = map[string]string{"a": "b"} }, false},
+		"an annotation":                         {func(m *v1.Memcached) { m.Annotations = map[string]string{"a": "b"} }, false},
+		"a label, which a selector may ask for": {func(m *v1.Memcached) { m.Labels = map[string]string{"a": "b"} }, true},
+		"its finalizer, taken away":             {func(m *v1.Memcached) { m.Finalizers = nil }, true},
 		"the status that was written":           {func(m *v1.Memcached) { m.Status.ReadyReplicas = 2 }, false},
 		"the spec":                              {func(m *v1.Memcached) { m.Generation, m.Spec.Replicas = 4, 3 }, true},
 		"what an older version forgot":          {func(m *v1.Memcached) { m.Spec.Cache.MemoryMegabytes = 64 }, true},
@@ -98,24 +108,96 @@ func TestChanged(t *testing.T) {
 }
 
 // What nobody but the author can mend waits for the author; what time can mend is tried again.
+func TestRestated(t *testing.T) {
+	t.Parallel()
+	at := func(version string, ready int32, replicas int32) *v1.Memcached {
+		return &v1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", ResourceVersion: version},
+			Spec: v1.MemcachedSpec{Replicas: replicas}, Status: v1.MemcachedStatus{ReadyReplicas: ready}}
+	}
+	r := &Reconciler{}
+	r.wrote(at("2", 1, 1))
+	for name, test := range map[string]struct {
+		before, after *v1.Memcached
+		want          bool
+	}{
+		"the operator's own write": {at("1", 0, 1), at("2", 1, 1), false},
+		"somebody else's":          {at("2", 1, 1), at("3", 4, 1), true},
+		"another spec":             {at("2", 1, 1), at("3", 1, 2), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := r.Restated().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
+				t.Errorf("passes: %v", got)
+			}
+		})
+	}
+}
+
+// Of what fails because the manager ends nothing is told; of what fails because the API server is too slow it is.
+func TestEnd(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := v1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	m := &v1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "ns"}}
+	for name, test := range map[string]struct {
+		context func() (context.Context, context.CancelFunc)
+		want    error
+	}{
+		"the manager ends": {func() (context.Context, context.CancelFunc) { return context.WithCancel(t.Context()) }, nil},
+		"the time is over": {func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), 0) }, context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := test.context()
+			defer cancel()
+			r := &Reconciler{
+				Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(m).Build(),
+				Steps: []Step{{"waits", func(ctx context.Context, _ *pass, _ *v1.Memcached) error {
+					cancel()
+					<-ctx.Done()
+					return ctx.Err()
+				}}},
+			}
+			if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}); !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+		})
+	}
+}
+
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
-	invalid := admission.Check(&v1.Memcached{Spec: v1.MemcachedSpec{Cache: v1.Cache{ExtraArgs: []string{"-p1"}}}})
-	other := errors.New("connection refused")
+	var (
+		invalid    = admission.Check(&v1.Memcached{Spec: v1.MemcachedSpec{Cache: v1.Cache{ExtraArgs: []string{"-p1"}}}})
+		other      = errors.New("connection refused")
+		forbidden  = apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "m", other)
+		conflict   = apierrors.NewConflict(schema.GroupResource{Resource: "memcacheds"}, "m", other)
+		terminated = apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "m", other)
+	)
+	terminated.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for name, test := range map[string]struct {
 		trouble error
 		result  reconcile.Result
 		err     error
 	}{
-		"no trouble":     {nil, reconcile.Result{}, nil},
-		"an invalid one": {invalid, reconcile.Result{}, nil},
-		"a taken name":   {fmt.Errorf("x: %w", &operand.TakenError{}), reconcile.Result{RequeueAfter: takenRetry}, nil},
-		"anything else":  {other, reconcile.Result{}, other},
+		"no trouble":                   {nil, reconcile.Result{}, nil},
+		"an invalid one":               {invalid, reconcile.Result{}, nil},
+		"a taken name":                 {fmt.Errorf("x: %w", &operand.TakenError{}), reconcile.Result{RequeueAfter: takenRetry}, nil},
+		"a namespace that goes":        {fmt.Errorf("x: %w", terminated), reconcile.Result{}, nil},
+		"an object that is gone":       {fmt.Errorf("x: %w", apierrors.NewNotFound(schema.GroupResource{}, "m")), reconcile.Result{}, nil},
+		"somebody was faster":          {fmt.Errorf("x: %w", conflict), reconcile.Result{RequeueAfter: conflictRetry}, nil},
+		"too many requests":            {fmt.Errorf("x: %w", apierrors.NewTooManyRequests("later", 7)), reconcile.Result{RequeueAfter: 7 * time.Second}, nil},
+		"a server that times out":      {apierrors.NewServerTimeout(schema.GroupResource{}, "patch", 3), reconcile.Result{RequeueAfter: 3 * time.Second}, nil},
+		"a right that is missing":      {forbidden, reconcile.Result{}, forbidden},
+		"too many, until no one knows": {apierrors.NewTooManyRequests("later", 0), reconcile.Result{}, apierrors.NewTooManyRequests("later", 0)},
+		"a server that breaks":         {apierrors.NewInternalError(other), reconcile.Result{}, apierrors.NewInternalError(other)},
+		"anything else":                {other, reconcile.Result{}, other},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			result, err := verdict(test.trouble)
-			if result != test.result || !errors.Is(err, test.err) {
+			if result != test.result || (err == nil) != (test.err == nil) || err != nil && err.Error() != test.err.Error() {
 				t.Errorf("%+v %v", result, err)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -67,15 +68,21 @@ func Serve[H client.Object](mgr manager.Manager, hub H, spokes ...conversion.Spo
 }
 
 // Handler answers the API server's ConversionReviews with the converters of a registry, and writes a line to the log
-// for each. Only converters wrapped in Counted are counted.
+// for each: those that failed, and the first between two versions, for all to read, the others to debug. Only converters
+// wrapped in Counted are counted.
 func Handler(scheme *runtime.Scheme, registry conversion.Registry, log logr.Logger) http.Handler {
 	inner := conversion.NewWebhookHandler(scheme, registry)
+	var told sync.Map
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t := &tally{from: map[string]bool{}, to: map[string]bool{}}
 		began := time.Now()
 		inner.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), tallyKey{}, t)))
-		log.Info("answered a conversion request",
-			"from", versions(t.from), "to", versions(t.to), "objects", t.objects, "failed", t.failed,
+		from, to, level := versions(t.from), versions(t.to), 0
+		if _, again := told.LoadOrStore([2]string{from, to}, true); again && t.failed == 0 {
+			level = 1
+		}
+		log.V(level).Info("answered a conversion request",
+			"from", from, "to", to, "objects", t.objects, "failed", t.failed,
 			"took", time.Since(began).String())
 	})
 }

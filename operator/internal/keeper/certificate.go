@@ -10,10 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// OLM names the webhooks' Service and the Secret with their certificate after the Deployment.
+// OLM names the webhooks' Service and the Secret with their certificate after the Deployment. The certificate is of the
+// Service's host, <Service>.<namespace>.svc.
 const (
-	service     = "memcached-operator-controller-manager-service"
-	certificate = service + "-cert"
+	Service = "memcached-operator-controller-manager-service"
+	Secret  = Service + "-cert"
+	// AuthorityKey is the Secret's key with the authority that signed the certificate (operator-lifecycle-manager v0.46.0,
+	// pkg/controller/install/certresources.go:38).
+	AuthorityKey = "olmCAKey"
 )
 
 const fieldOwner = "memcached-operator-keeper"
@@ -32,11 +36,11 @@ const fieldOwner = "memcached-operator-keeper"
 // they are (certresources.go:325-332).
 func KeepCertificate(ctx context.Context, api client.Reader, c client.Client, namespace string) error {
 	var s corev1.Service
-	key := client.ObjectKey{Namespace: namespace, Name: service}
+	key := client.ObjectKey{Namespace: namespace, Name: Service}
 	if err := api.Get(ctx, key, &s); err != nil {
 		return fmt.Errorf("reading service %s, whose owner is to own its certificate: %w", key, err)
 	}
-	secret := corev1ac.Secret(certificate, namespace)
+	secret := corev1ac.Secret(Secret, namespace)
 	for _, owner := range s.OwnerReferences {
 		if owner.Kind == "ClusterServiceVersion" {
 			secret.WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).
@@ -47,7 +51,7 @@ func KeepCertificate(ctx context.Context, api client.Reader, c client.Client, na
 		return fmt.Errorf("service %s belongs to no CSV", key)
 	}
 	if err := c.Apply(ctx, secret, client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
-		return fmt.Errorf("becoming an owner of secret %s/%s: %w", namespace, certificate, err)
+		return fmt.Errorf("becoming an owner of secret %s/%s: %w", namespace, Secret, err)
 	}
 	return nil
 }

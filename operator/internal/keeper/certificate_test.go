@@ -26,9 +26,9 @@ func TestKeepCertificate(t *testing.T) {
 	meta := func(name string, owners ...metav1.OwnerReference) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "operators", Name: name, OwnerReferences: owners}
 	}
-	secret := &corev1.Secret{ObjectMeta: meta(certificate, csv("1")), Type: corev1.SecretTypeTLS, Data: map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k"), "olmCAKey": []byte("a")}}
+	secret := &corev1.Secret{ObjectMeta: meta(Secret, csv("1")), Type: corev1.SecretTypeTLS, Data: map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k"), AuthorityKey: []byte("a")}}
 	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "other"}
-	c := fake.NewClientBuilder().WithReturnManagedFields().WithObjects(secret, &corev1.Service{ObjectMeta: meta(service)}).Build()
+	c := fake.NewClientBuilder().WithReturnManagedFields().WithObjects(secret, &corev1.Service{ObjectMeta: meta(Service)}).Build()
 	for _, step := range []struct {
 		service []metav1.OwnerReference
 		want    []metav1.OwnerReference
@@ -41,7 +41,7 @@ func TestKeepCertificate(t *testing.T) {
 		{service: []metav1.OwnerReference{other}, want: []metav1.OwnerReference{csv("1"), csv("3")}, err: "belongs to no CSV"},
 	} {
 		var s corev1.Service
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "operators", Name: service}, &s); err != nil {
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "operators", Name: Service}, &s); err != nil {
 			t.Fatal(err)
 		}
 		s.OwnerReferences = step.service
@@ -68,7 +68,7 @@ func TestKeepCertificate(t *testing.T) {
 func TestKeepCertificateWithoutService(t *testing.T) {
 	t.Parallel()
 	c := fake.NewClientBuilder().Build()
-	if err := KeepCertificate(t.Context(), c, c, "operators"); err == nil || !strings.Contains(err.Error(), "operators/"+service) {
+	if err := KeepCertificate(t.Context(), c, c, "operators"); err == nil || !strings.Contains(err.Error(), "operators/"+Service) {
 		t.Errorf("%v", err)
 	}
 }

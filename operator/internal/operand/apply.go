@@ -2,16 +2,24 @@ package operand
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -28,48 +36,122 @@ func (e *TakenError) Error() string {
 type Applier struct {
 	// Client reads from the cache, which needs to hold only what the operator manages.
 	Client client.Client
-	// API reads past the cache. It is asked before something is created, since the name may be in use by others.
+	// API reads past the cache. It is asked before something is created, since the name may be in use by others, and
+	// before something is taken to be gone.
 	API client.Reader
 }
 
-// Deployment makes the wish's Deployment what Deployment says. It writes nothing if the operator's fields are so
-// already. The error is a *TakenError if the name belongs to somebody else.
-func (a Applier) Deployment(ctx context.Context, w Wish) error {
-	return apply(ctx, a, w, "Deployment", &appsv1.Deployment{}, Deployment(w), appsv1ac.ExtractDeployment)
-}
-
-// Service makes the wish's Service what Service says, as Deployment does.
-func (a Applier) Service(ctx context.Context, w Wish) error {
-	return apply(ctx, a, w, "Service", &corev1.Service{}, Service(w), corev1ac.ExtractService)
-}
-
-// apply compares what is wanted with the fields that the live object's managedFields give to the operator. Whoever
-// changes one of them takes it away from the operator, so the comparison finds drift as well as a changed wish, and
-// defaults that others fill in do not disturb it.
-func apply[O client.Object, C runtime.ApplyConfiguration](ctx context.Context, a Applier, w Wish, kind string, live O, wanted C, extract func(O, string) (C, error)) error {
-	key := client.ObjectKey{Namespace: w.Namespace, Name: Name(w.Name)}
+// read reads what the cache has, and what it has not, past it.
+func (a Applier) read(ctx context.Context, key client.ObjectKey, live client.Object) error {
 	err := a.Client.Get(ctx, key, live)
 	if apierrors.IsNotFound(err) {
 		err = a.API.Get(ctx, key, live)
 	}
+	return err
+}
+
+// Deployment makes the wish's Deployment what Deployment says, and returns the generation that this made, 0 if it wrote
+// nothing because the operator's fields are so already. The error is a *TakenError if the name belongs to somebody else.
+func (a Applier) Deployment(ctx context.Context, w Wish) (generation int64, err error) {
+	wanted := Deployment(w)
+	err = apply(ctx, a, w, "Deployment", &appsv1.Deployment{}, wanted, appsv1ac.ExtractDeployment, containerPorts(w))
+	if err == nil && wanted.Generation != nil {
+		generation = *wanted.Generation
+	}
+	return generation, err
+}
+
+// Service makes the wish's Service what Service says, as Deployment does.
+func (a Applier) Service(ctx context.Context, w Wish) error {
+	return apply(ctx, a, w, "Service", &corev1.Service{}, Service(w), corev1ac.ExtractService, servicePorts(w))
+}
+
+// DisruptionBudget makes the wish's PodDisruptionBudget what DisruptionBudget says, as Deployment does.
+func (a Applier) DisruptionBudget(ctx context.Context, w Wish) error {
+	return apply(ctx, a, w, "PodDisruptionBudget", &policyv1.PodDisruptionBudget{}, DisruptionBudget(w), policyv1ac.ExtractPodDisruptionBudget, nil)
+}
+
+// NetworkPolicy makes the wish's NetworkPolicy what NetworkPolicy says, as Deployment does.
+func (a Applier) NetworkPolicy(ctx context.Context, w Wish) error {
+	return apply(ctx, a, w, "NetworkPolicy", &networkingv1.NetworkPolicy{}, NetworkPolicy(w), networkingv1ac.ExtractNetworkPolicy, nil)
+}
+
+// apply compares what is wanted with the fields that the live object's managedFields give to the operator. Whoever
+// changes one of them takes it away from the operator, so the comparison finds drift as well as a changed wish, and
+// defaults that others fill in do not disturb it. If apply writes, wanted is then the whole object as it was answered.
+//
+// ports, if any, is a strategic merge patch that makes the operator's ports the only ones. An item of a list whose key
+// somebody changed is theirs, and stays beside the operator's own; if its name is in the way of that, it has to go.
+func apply[O client.Object, C runtime.ApplyConfiguration](ctx context.Context, a Applier, w Wish, kind string, live O, wanted C, extract func(O, string) (C, error), ports []byte) error {
+	there := true
+	key := client.ObjectKey{Namespace: w.Namespace, Name: Name(w.Name)}
+	err := a.read(ctx, key, live)
 	switch {
 	case apierrors.IsNotFound(err):
+		there = false
 	case err != nil:
 		return fmt.Errorf("reading %s %s: %w", kind, key, err)
 	default:
-		if controller := metav1.GetControllerOf(live); controller == nil || controller.UID != w.UID {
+		controller := metav1.GetControllerOf(live)
+		switch {
+		case controller != nil && controller.UID == w.UID:
+			owned, err := extract(live, FieldOwner)
+			if err != nil {
+				return fmt.Errorf("reading the fields of %s %s that the operator owns: %w", kind, key, err)
+			}
+			if equality.Semantic.DeepEqual(owned, wanted) {
+				return nil
+			}
+		case controller == nil && applied(live):
+			if err := a.mayAdopt(ctx, w); err != nil {
+				return fmt.Errorf("adopting %s %s: %w", kind, key, err)
+			}
+		default:
 			return &TakenError{Kind: kind, Namespace: key.Namespace, Name: key.Name}
 		}
-		owned, err := extract(live, FieldOwner)
-		if err != nil {
-			return fmt.Errorf("reading the fields of %s %s that the operator owns: %w", kind, key, err)
-		}
-		if equality.Semantic.DeepEqual(owned, wanted) {
-			return nil
+	}
+	write := func() error {
+		return a.Client.Apply(ctx, wanted, client.FieldOwner(FieldOwner), client.ForceOwnership)
+	}
+	err = write()
+	if there && ports != nil && apierrors.IsInvalid(err) {
+		if a.Client.Patch(ctx, live, client.RawPatch(types.StrategicMergePatchType, ports), client.FieldOwner(FieldOwner+"-ports")) == nil {
+			err = write()
 		}
 	}
-	if err := a.Client.Apply(ctx, wanted, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
+	if err != nil {
 		return fmt.Errorf("applying %s %s: %w", kind, key, err)
+	}
+	return nil
+}
+
+func containerPorts(w Wish) []byte {
+	return fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":%q,"ports":[{"$patch":"replace"},{"name":%q,"containerPort":%d,"protocol":"TCP"}]}]}}}}`,
+		component, portName, orDefault(w.Port, DefaultPort))
+}
+
+func servicePorts(w Wish) []byte {
+	return fmt.Appendf(nil, `{"spec":{"ports":[{"$patch":"replace"},{"name":%[1]q,"port":%[2]d,"targetPort":%[1]q,"protocol":"TCP"}]}}`,
+		portName, orDefault(w.Port, DefaultPort))
+}
+
+// applied says that the operator made an object, whoever it belongs to now. One that belongs to nobody was left by a
+// Memcached that was deleted without its operand, or lost its owner to somebody's edit.
+func applied(live client.Object) bool {
+	return slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == FieldOwner && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+	})
+}
+
+// mayAdopt asks past the cache whether the wish's Memcached is there to stay: the objects that a deletion leaves behind
+// lose their owner while the cache may not know of the deletion.
+func (a Applier) mayAdopt(ctx context.Context, w Wish) error {
+	owner := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: w.APIVersion, Kind: "Memcached"}}
+	if err := a.API.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: w.Name}, owner); err != nil {
+		return err
+	}
+	if owner.UID != w.UID || !owner.DeletionTimestamp.IsZero() {
+		return apierrors.NewConflict(schema.GroupResource{Group: owner.GroupVersionKind().Group, Resource: "memcacheds"}, w.Name, errors.New("it is being deleted"))
 	}
 	return nil
 }

@@ -20,6 +20,8 @@ type Observation struct {
 	Nodes map[string]bool
 	// Ready is how many of them are ready.
 	Ready int32
+	// Generation is the Deployment's, as far as the cache knows it.
+	Generation int64
 	// Settled says that the Deployment is rolled out: the pods that run are those, and as many, as are wanted.
 	Settled bool
 	// Failure is the Deployment's own account of why it cannot make progress, empty if it can.
@@ -53,6 +55,7 @@ func Observe(ctx context.Context, reader client.Reader, namespace, memcached str
 	if deployment.Spec.Replicas != nil {
 		wanted = *deployment.Spec.Replicas
 	}
+	seen.Generation = deployment.Generation
 	seen.Settled = status.ObservedGeneration >= deployment.Generation &&
 		status.UpdatedReplicas == wanted && status.Replicas == wanted && status.AvailableReplicas == wanted
 	for _, condition := range status.Conditions {
@@ -100,9 +103,9 @@ func Conditions(conditions *[]metav1.Condition, generation int64, wanted int32, 
 	}
 	switch {
 	case trouble != nil:
-		set("Degraded", true, reason(trouble), bounded(trouble.Error()))
+		set("Degraded", true, reason(trouble), Bounded(trouble.Error()))
 	case seen.Failure != "":
-		set("Degraded", true, "DeploymentFailing", bounded(seen.Failure))
+		set("Degraded", true, "DeploymentFailing", Bounded(seen.Failure))
 	default:
 		set("Degraded", false, "AsExpected", "")
 	}
@@ -118,9 +121,9 @@ func reason(trouble error) string {
 	return "ApplyFailed"
 }
 
-// bounded keeps a message within what a condition may hold, with room to spare.
-func bounded(message string) string {
-	const most = 1024
+// Bounded keeps a message within what a condition may hold, and an event (1024 bytes), with room to spare.
+func Bounded(message string) string {
+	const most = 900
 	if len(message) <= most {
 		return message
 	}

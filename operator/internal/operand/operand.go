@@ -1,5 +1,5 @@
-// Package operand is what the operator runs for a Memcached: a Deployment and a headless Service, how they are brought
-// about, and what is seen of them.
+// Package operand is what the operator runs for a Memcached: a Deployment, a headless Service, a PodDisruptionBudget and a
+// NetworkPolicy; how they are brought about, what is seen of them, and how they are taken down.
 //
 // Every release of the operator makes its operands here, whichever version of the API it reads, so that an upgrade of
 // the operator restarts no cache: the same wish gives the same pod template, byte for byte.
@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,6 +24,8 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 )
 
 // What an operand gets where the wish is silent.
@@ -87,8 +91,8 @@ func instance(name string) string {
 	return strings.TrimRight(head, "-") + "-" + hex.EncodeToString(sum[:8])
 }
 
-// Name is the name of the Deployment and the Service of the Memcached with this name. Different names give different
-// ones.
+// Name is the name of the Deployment, the Service and whatever else is the operand of the Memcached with this name.
+// Different names give different ones.
 func Name(memcached string) string { return component + "-" + instance(memcached) }
 
 // Selector is the labels that the pods of one Memcached have and no others. It never changes, since a Deployment's
@@ -198,6 +202,31 @@ func Service(w Wish) *corev1ac.ServiceApplyConfiguration {
 			WithSelector(Selector(w.Name)).
 			WithPorts(corev1ac.ServicePort().WithName(portName).WithPort(port).
 				WithTargetPort(intstr.FromString(portName)).WithProtocol(corev1.ProtocolTCP)))
+}
+
+// DisruptionBudget is the PodDisruptionBudget that the wish asks for: a node is drained one server at a time. A share of
+// the servers would not do, since one server alone could then never be moved.
+func DisruptionBudget(w Wish) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	return policyv1ac.PodDisruptionBudget(Name(w.Name), w.Namespace).
+		WithLabels(w.labels()).
+		WithOwnerReferences(w.owner()).
+		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
+			WithMaxUnavailable(intstr.FromInt32(1)).
+			// A server that is not ready serves nobody; it must not keep a node from being drained.
+			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(w.Name))))
+}
+
+// NetworkPolicy is the NetworkPolicy that the wish asks for: memcached is reached at its port alone, and reaches nobody.
+func NetworkPolicy(w Wish) *networkingv1ac.NetworkPolicyApplyConfiguration {
+	return networkingv1ac.NetworkPolicy(Name(w.Name), w.Namespace).
+		WithLabels(w.labels()).
+		WithOwnerReferences(w.owner()).
+		WithSpec(networkingv1ac.NetworkPolicySpec().
+			WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(w.Name))).
+			WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
+			WithIngress(networkingv1ac.NetworkPolicyIngressRule().
+				WithPorts(networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromString(portName)))))
 }
 
 func orDefault(value, fallback int32) int32 {

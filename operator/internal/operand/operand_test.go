@@ -39,7 +39,7 @@ func TestDesiredObjects(t *testing.T) {
 		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
 	}
 	for name, w := range map[string]Wish{"small": small, "full": full} {
-		for kind, object := range map[string]any{"deployment": Deployment(w), "service": Service(w)} {
+		for kind, object := range map[string]any{"deployment": Deployment(w), "service": Service(w), "disruptionbudget": DisruptionBudget(w), "networkpolicy": NetworkPolicy(w)} {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				t.Parallel()
 				got, err := yaml.Marshal(object)
@@ -165,9 +165,9 @@ func TestObserve(t *testing.T) {
 		want    Observation
 	}{
 		"nothing":            {nil, Observation{Nodes: map[string]bool{}}},
-		"old generation":     {[]client.Object{deployment}, Observation{Nodes: map[string]bool{}}},
-		"settled, with pods": {[]client.Object{settled, pod("a", "m", "Running", "True"), pod("b", "m", "Running", "False"), pod("c", "m", "Failed", "False"), pod("d", "other", "Running", "True")}, Observation{Nodes: map[string]bool{"a": true, "b": false}, Ready: 1, Settled: true}},
-		"failing":            {[]client.Object{failing}, Observation{Nodes: map[string]bool{}, Settled: true, Failure: "ProgressDeadlineExceeded: late"}},
+		"old generation":     {[]client.Object{deployment}, Observation{Nodes: map[string]bool{}, Generation: 2}},
+		"settled, with pods": {[]client.Object{settled, pod("a", "m", "Running", "True"), pod("b", "m", "Running", "False"), pod("c", "m", "Failed", "False"), pod("d", "other", "Running", "True")}, Observation{Nodes: map[string]bool{"a": true, "b": false}, Ready: 1, Generation: 2, Settled: true}},
+		"failing":            {[]client.Object{failing}, Observation{Nodes: map[string]bool{}, Generation: 2, Settled: true, Failure: "ProgressDeadlineExceeded: late"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

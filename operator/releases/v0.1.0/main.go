@@ -37,12 +37,12 @@ func main() {
 	})
 }
 
-func setup(mgr ctrl.Manager, image string) error {
+func setup(mgr ctrl.Manager, settings manager.Settings) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Memcached{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
-		Complete(&reconciler{client: mgr.GetClient(), api: mgr.GetAPIReader(), image: image})
+		Complete(&reconciler{client: mgr.GetClient(), api: mgr.GetAPIReader(), image: settings.Image})
 }
 
 type reconciler struct {
@@ -58,7 +58,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	applier, w := operand.Applier{Client: r.client, API: r.api}, wish(&m, r.image)
-	if err := applier.Deployment(ctx, w); err != nil {
+	if _, err := applier.Deployment(ctx, w); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := applier.Service(ctx, w); err != nil {

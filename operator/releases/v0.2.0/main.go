@@ -50,7 +50,7 @@ func main() {
 	})
 }
 
-func setup(mgr ctrl.Manager, image string) error {
+func setup(mgr ctrl.Manager, settings manager.Settings) error {
 	if err := conversion.Serve(mgr, &v1beta1.Memcached{}, conversion.AlphaWithBeta(), conversion.V1WithBeta()); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func setup(mgr ctrl.Manager, image string) error {
 		For(&v1beta1.Memcached{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
-		Complete(&reconciler{client: mgr.GetClient(), api: mgr.GetAPIReader(), events: mgr.GetEventRecorder("memcached-operator"), image: image})
+		Complete(&reconciler{client: mgr.GetClient(), api: mgr.GetAPIReader(), events: mgr.GetEventRecorder("memcached-operator"), image: settings.Image})
 }
 
 type reconciler struct {
@@ -78,7 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	applier, w := operand.Applier{Client: r.client, API: r.api}, wish(&m, r.image)
-	trouble := applier.Deployment(ctx, w)
+	_, trouble := applier.Deployment(ctx, w)
 	if trouble == nil {
 		trouble = applier.Service(ctx, w)
 	}

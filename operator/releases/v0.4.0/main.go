@@ -39,11 +39,11 @@ func main() {
 	})
 }
 
-func setup(mgr ctrl.Manager, image string) error {
+func setup(mgr ctrl.Manager, settings manager.Settings) error {
 	if err := conversion.Serve(mgr, &v1.Memcached{}, conversion.AlphaWithV1(), conversion.BetaWithV1()); err != nil {
 		return err
 	}
-	if err := ctrl.NewWebhookManagedBy(mgr, &v1.Memcached{}).WithDefaulter(admission.Defaulter{Image: image}).WithValidator(admission.Validator{}).Complete(); err != nil {
+	if err := ctrl.NewWebhookManagedBy(mgr, &v1.Memcached{}).WithDefaulter(admission.Defaulter{Image: settings.Image}).WithValidator(admission.Validator{}).Complete(); err != nil {
 		return err
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
@@ -51,7 +51,7 @@ func setup(mgr ctrl.Manager, image string) error {
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
 		Watches(&corev1.Pod{}, controller.OwnerOfPod(), builder.WithPredicates(controller.PodChanged())).
-		Complete(controller.New(mgr, image)); err != nil {
+		Complete(controller.New(mgr, settings.Image, controller.CheckSpec, controller.Deployment, controller.Service)); err != nil {
 		return err
 	}
 	return warnOfOldWriters(mgr)
