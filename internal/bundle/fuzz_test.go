@@ -3,10 +3,13 @@ package bundle
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
+	"testing/fstest"
 	"unicode/utf8"
 
 	"github.com/blang/semver/v4"
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/olmkit/olmkit/internal/document"
@@ -16,7 +19,7 @@ import (
 func FuzzText(f *testing.F) {
 	for _, s := range []string{
 		"", "yes", "on", "y", "0x1f", "1_000", "1.5", "1e3", "~", "null", ".inf", "-", "- a", "a: b", "# c", "'", "\"", "|", ">", "a\nb", "a\n", " a ",
-		"2020-01-01", "1:30", "012", "0o7", "<<", "=", "é", "a\tb", "a #b", "{a}", "[a]", "&a", "*a", "!a", "%a", "@a", "`a", "?", "? a", "---", "...", "--- a", "\ufeffa", "a\rb", "\x7f",
+		"2020-01-01", "1:30", "012", "0o7", "<<", "=", "é", "a\tb", "a #b", "{a}", "[a]", "&a", "*a", "!a", "%a", "@a", "`a", "?", "? a", "---", "...", "--- a", "\ufeffa", "a\rb", "\x7f", "\t\n", "\n \ta\nb", "a\n\tb",
 	} {
 		f.Add(s)
 	}
@@ -69,6 +72,55 @@ func FuzzGenerate(f *testing.F) {
 					t.Errorf("%s cannot be read: %v\n%s", name, err, content)
 				}
 			}
+		}
+	})
+}
+
+// FuzzRead: a bundle of any bytes is read or refused.
+func FuzzRead(f *testing.F) {
+	made, err := Inputs("testdata/cafe/bundle/manifests/cafe-operator.clusterserviceversion.yaml", nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(encode(nodeOfJSON(made[0].JSON)), []byte("annotations:\n  "+AnnotationPackage+": cafe\ndependencies: [{type: olm.gvk, value: {kind: A}}]\n"))
+	f.Add([]byte("kind: ClusterServiceVersion\n---\nkind: ClusterServiceVersion\n"), []byte(`{"annotations": {"a": 1, "b": null}}`))
+	f.Add([]byte("metadata: []\nkind: x"), []byte("annotations: []"))
+	f.Fuzz(func(t *testing.T, manifest, metadata []byte) {
+		b, err := ReadFS(fstest.MapFS{
+			"manifests/a.yaml": {Data: manifest}, "manifests/b.txt": {Data: manifest}, "metadata/annotations.yaml": {Data: metadata},
+		}, "bundle")
+		if err != nil {
+			return
+		}
+		b.CSV()
+		for _, m := range b.Manifests {
+			m.Document.Place("spec", "install", 0)
+			m.Document.Duplicates()
+		}
+	})
+}
+
+// FuzzMergeAnnotations: whatever annotations.yaml holds, it keeps what is not ours, says what is, and stays so.
+func FuzzMergeAnnotations(f *testing.F) {
+	const ours = "annotations:\n  " + AnnotationPackage + ": cafe\n  " + AnnotationChannels + ": stable\n"
+	f.Add([]byte("# ours\nannotations:\n  com.example.versions: v4.12 # kept\n  " + AnnotationPackage + ": old\n"))
+	f.Add([]byte("annotations: &a {x: *a}\n"))
+	f.Add([]byte("annotations:\n- a\n"))
+	f.Add([]byte("{annotations: {a: b}, other: [1]}"))
+	f.Fuzz(func(t *testing.T, old []byte) {
+		merged, err := mergeAnnotations(old, []byte(ours))
+		if err != nil {
+			return
+		}
+		again, err := mergeAnnotations(merged, []byte(ours))
+		if err != nil {
+			t.Fatalf("%q becomes %q, which cannot be read: %v", old, merged, err)
+		}
+		if diff := cmp.Diff(string(merged), string(again)); diff != "" {
+			t.Errorf("the second time it is another (-first +second):\n%s", diff)
+		}
+		if !strings.Contains(string(merged), AnnotationPackage) {
+			t.Errorf("the package is not there: %q", merged)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package bundle
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"go.yaml.in/yaml/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/document"
@@ -44,12 +46,22 @@ type Options struct {
 	Skips          []string // names of CSVs
 	SkipRange      string
 	MinKubeVersion string
+	Icon           []byte   // a picture, of the type IconType
+	IconType       string   // a media type
 	SkipKinds      []string // kinds that are left out knowingly
 	Conversion     Conversion
 	Created        string // value of the createdAt annotation, RFC 3339
 
+	// Images are the references to put in the place of images, by their names without tag and digest, as in a
+	// kustomization.
+	Images map[string]string
+
 	// Pin returns an image by its digest; nil to leave images as they are.
 	Pin func(image string) (string, error)
+
+	// Describe returns what the Go sources of the API say of a kind, nil when they do not declare it. A nil Describe is
+	// for an operator whose sources are not at hand.
+	Describe func(schema.GroupVersionKind) (*Description, error)
 }
 
 // Generated is a bundle that was made but not written.
@@ -85,10 +97,12 @@ type generator struct {
 	services    []Input
 	secrets     []Input
 	webhooks    []Input // webhook configurations
+	apis        []Input // APIService
 	certs       []Input // what cert-manager is asked for
 	scorecard   []Input
 	customs     []Input // everything of a kind that is none of the above
 
+	ranks    map[*yaml.Node]int // of owned CRDs that have one
 	shipped  []shippedObject
 	examples []Input
 	defined  []v1alpha1.WebhookDescription // webhook definitions made from inputs
@@ -121,14 +135,15 @@ func (g *generator) note(format string, args ...any) {
 // service accounts and bindings of the CSV's permissions, webhook configurations, each webhook's Service and certificate,
 // and the address and CA in a CRD's conversion. They are turned into the CSV's statements about them.
 func Generate(inputs []Input, base *Input, o Options) (*Generated, error) {
-	g := &generator{Options: o, files: map[string][]byte{}}
+	g := &generator{Options: o, files: map[string][]byte{}, ranks: map[*yaml.Node]int{}}
 	g.sortOut(inputs, base)
 	g.identity()
 	g.customResourceDefinitions()
 	g.webhookDefinitions()
+	g.apiServiceDefinitions()
 	g.certificates()
 	g.permissions()
-	g.pinImages()
+	g.images()
 	g.installStrategy()
 	g.supportingObjects()
 	g.almExamples()
@@ -143,28 +158,34 @@ func Generate(inputs []Input, base *Input, o Options) (*Generated, error) {
 	return &Generated{Name: g.name(), Files: g.files, Notes: slices.Compact(g.notes)}, nil
 }
 
-// PackageOf returns the name of the package that Generate would make a bundle of, "" if it is nowhere to be seen.
-func PackageOf(o Options, inputs []Input, base *Input) string {
-	if o.Package != "" {
-		return o.Package
-	}
-	if base != nil {
-		return packageOf(*base)
-	}
-	for _, input := range inputs {
-		if input.Kind == KindCSV {
-			return packageOf(input)
+// Names returns the package that Generate would make a bundle of, "" if it is nowhere to be seen, and what its CSV would be
+// called.
+func Names(o Options, inputs []Input, base *Input) (pkg, csv string) {
+	if base == nil {
+		for i := range inputs {
+			if inputs[i].Kind == KindCSV {
+				base = &inputs[i]
+				break
+			}
 		}
 	}
-	return ""
+	stem := ""
+	if base != nil {
+		stem = stemOf(base.Name)
+	}
+	return cmp.Or(o.Package, stem), cmp.Or(stem, o.Package) + ".v" + o.Version.String()
 }
 
-func packageOf(csv Input) string {
-	name, _, _ := strings.Cut(csv.Name, ".v")
-	return name
+// stemOf is a CSV's name without its version.
+func stemOf(name string) string {
+	stem, _, _ := strings.Cut(name, ".v")
+	return stem
 }
 
-func (g *generator) name() string { return g.Package + ".v" + g.Version.String() }
+// name is what the CSV is called: after the base, which marketplaces have under packages of other names, or the package.
+func (g *generator) name() string {
+	return cmp.Or(stemOf(g.at.Name), g.Package) + ".v" + g.Version.String()
+}
 
 // sortOut tells the inputs apart by kind.
 func (g *generator) sortOut(inputs []Input, base *Input) {
@@ -172,7 +193,10 @@ func (g *generator) sortOut(inputs []Input, base *Input) {
 	for _, input := range inputs {
 		id := input.APIVersion + " " + input.ID() // samples of two versions may share a name
 		if twin, twice := seen[id]; twice {
-			g.fail(input.errorf(nil, "the manifests hold it twice, first at %s", twin.At))
+			if bytes.Equal(twin.JSON, input.JSON) {
+				continue // as when config/default and config/crd are both named
+			}
+			g.fail(input.errorf(nil, "the manifests hold it twice, and not the same, first at %s", twin.At))
 			continue
 		}
 		seen[id] = input
@@ -213,6 +237,8 @@ func (g *generator) sortOut(inputs []Input, base *Input) {
 			g.secrets = append(g.secrets, input)
 		case group == "admissionregistration.k8s.io" && (input.Kind == "ValidatingWebhookConfiguration" || input.Kind == "MutatingWebhookConfiguration"):
 			g.webhooks = append(g.webhooks, input)
+		case group == "apiregistration.k8s.io" && input.Kind == "APIService":
+			g.apis = append(g.apis, input)
 		case group == "cert-manager.io":
 			g.certs = append(g.certs, input)
 		case group == "" && input.Kind == "Namespace":
@@ -233,9 +259,7 @@ func (g *generator) sortOut(inputs []Input, base *Input) {
 
 // identity fills in the names of package and channels, the CSV's name and its place in the upgrade graph.
 func (g *generator) identity() {
-	if g.Package == "" {
-		g.Package = packageOf(g.at)
-	}
+	g.Package = cmp.Or(g.Package, stemOf(g.at.Name))
 	if g.Package == "" {
 		g.fail(advice.With(errors.New("the package has no name: there is no base ClusterServiceVersion to take it from"), "name it with --package"))
 	}
@@ -275,6 +299,10 @@ func (g *generator) identity() {
 	}
 	if g.MinKubeVersion != "" {
 		set(g.csv, text(g.MinKubeVersion), "spec", "minKubeVersion")
+	}
+	if len(g.Icon) > 0 {
+		icon := []v1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(g.Icon), MediaType: g.IconType}}
+		set(g.csv, nodeOf(icon), "spec", "icon")
 	}
 	if g.Created != "" {
 		set(g.csv, text(g.Created), "metadata", "annotations", "createdAt")
@@ -334,13 +362,19 @@ func newCRD(input Input) (*crd, error) {
 	return c, nil
 }
 
-// customResourceDefinitions ships the CRDs and states in the CSV that it owns each served version of them.
+// customResourceDefinitions ships the CRDs and states in the CSV that it owns each served version of them. What the base
+// lists stays in its order, which is that of consoles.
 func (g *generator) customResourceDefinitions() {
+	slices.SortStableFunc(g.crds, func(a, b *crd) int {
+		return cmp.Compare(a.CustomResourceDefinition.Name, b.CustomResourceDefinition.Name)
+	})
 	for _, c := range g.crds {
 		removeEmpty(c.node, "metadata", "annotations", "cert-manager.io/inject-ca-from")
 		removeEmpty(c.node, "metadata", "annotations", "cert-manager.io/inject-ca-from-secret")
 		g.ship(c.Input, c.Spec.Group+"_"+c.Spec.Names.Plural+".yaml", c.node)
-		for _, version := range c.Spec.Versions {
+		versions := slices.Clone(c.Spec.Versions)
+		slices.SortStableFunc(versions, func(a, b apiextensionsv1.CustomResourceDefinitionVersion) int { return compareVersions(a.Name, b.Name) })
+		for _, version := range versions {
 			if version.Served {
 				// A version that is not served would never meet OLM's requirements
 				// (operator-lifecycle-manager v0.46.0, pkg/controller/operators/olm/requirements.go).
@@ -367,42 +401,7 @@ func (g *generator) customResourceDefinitions() {
 		}
 		return false
 	})
-	slices.SortStableFunc(owned.Content, func(a, b *yaml.Node) int {
-		return cmp.Or(cmp.Compare(textAt(a, "name"), textAt(b, "name")), compareVersions(textAt(a, "version"), textAt(b, "version")))
-	})
-}
-
-// own states in the CSV that it owns one version of c. What the base says of it stays.
-func (g *generator) own(c *crd, version apiextensionsv1.CustomResourceDefinitionVersion) {
-	name := c.CustomResourceDefinition.Name
-	description := c.Spec.Names.Kind
-	if version.Schema != nil && version.Schema.OpenAPIV3Schema != nil && version.Schema.OpenAPIV3Schema.Description != "" {
-		description = version.Schema.OpenAPIV3Schema.Description
-	}
-	defaults := v1alpha1.CRDDescription{
-		Name: name, Version: version.Name, Kind: c.Spec.Names.Kind,
-		DisplayName: displayName(c.Spec.Names.Kind), Description: description,
-	}
-	owned := field(g.csv, "spec", "customresourcedefinitions", "owned")
-	if owned == nil || owned.Kind != yaml.SequenceNode {
-		owned = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
-		set(g.csv, owned, "spec", "customresourcedefinitions", "owned")
-	}
-	owned.Style = 0
-	for _, entry := range owned.Content {
-		if textAt(entry, "name") != name || textAt(entry, "version") != version.Name {
-			continue
-		}
-		set(entry, text(defaults.Kind), "kind")
-		if textAt(entry, "displayName") == "" {
-			set(entry, text(defaults.DisplayName), "displayName")
-		}
-		if textAt(entry, "description") == "" {
-			set(entry, text(defaults.Description), "description")
-		}
-		return
-	}
-	owned.Content = append(owned.Content, nodeOf(defaults))
+	byRank(owned.Content, g.ranks, "name")
 }
 
 // ship puts an object into manifests/. Fields that only a cluster sets are taken out, and so is the namespace: OLM

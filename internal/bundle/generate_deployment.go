@@ -3,6 +3,8 @@ package bundle
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,7 +22,7 @@ type deployment struct {
 	Input
 	appsv1.Deployment
 	node     *yaml.Node
-	webhooks bool         // the CSV defines webhooks that it serves
+	webhooks bool         // the CSV defines webhooks or API services that it serves
 	served   []servedPort // Services of the manifests through which webhooks are called
 }
 
@@ -53,6 +55,32 @@ func (d *deployment) hasPort(name string) bool {
 	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == name })
 	})
+}
+
+// names reports whether the pods take a volume or a variable from the Secret, and cannot do without.
+func (d *deployment) names(secret string) bool {
+	needed := func(name string, optional *bool) bool { return name == secret && (optional == nil || !*optional) }
+	pod := d.Spec.Template.Spec
+	for _, v := range pod.Volumes {
+		if v.Secret != nil && needed(v.Secret.SecretName, v.Secret.Optional) {
+			return true
+		}
+		if v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(p corev1.VolumeProjection) bool {
+			return p.Secret != nil && needed(p.Secret.Name, p.Secret.Optional)
+		}) {
+			return true
+		}
+	}
+	for _, c := range slices.Concat(pod.Containers, pod.InitContainers) {
+		if slices.ContainsFunc(c.EnvFrom, func(e corev1.EnvFromSource) bool {
+			return e.SecretRef != nil && needed(e.SecretRef.Name, e.SecretRef.Optional)
+		}) || slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+			return e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil && needed(e.ValueFrom.SecretKeyRef.Name, e.ValueFrom.SecretKeyRef.Optional)
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // useOLMCertificate takes away the mounts of the webhook's certificate where OLM mounts its own, with their volumes. Where
@@ -159,26 +187,41 @@ func (g *generator) installStrategy() {
 // relatedImagePrefix begins the names of variables that tell an operator which images to run.
 const relatedImagePrefix = "RELATED_IMAGE_"
 
-// pinImages puts digests in the place of tags: what is installed tomorrow is what was released today.
-func (g *generator) pinImages() {
-	if g.Pin == nil {
-		return
+// repository returns an image's name without tag and digest.
+func repository(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
+		image = image[:i]
 	}
-	pinned := map[string]string{}
-	pin := func(d *deployment, holder *yaml.Node, key string) {
+	return image
+}
+
+// images puts the images of the options in the place of those that the manifests name, and then digests in the place of
+// tags: what is installed tomorrow is what was released today.
+func (g *generator) images() {
+	used := map[string]bool{}
+	became := map[string]string{}
+	replace := func(d *deployment, holder *yaml.Node, key string) {
 		image := textAt(holder, key)
 		if image == "" {
 			return
 		}
-		if pinned[image] == "" {
-			found, err := g.Pin(image)
-			if err != nil {
-				g.fail(d.errorf([]any{"spec", "template", "spec"}, "%w", err))
-				found = image
+		if became[image] == "" {
+			used[repository(image)] = true
+			found := cmp.Or(g.Images[repository(image)], image)
+			if repository(found) == "controller" {
+				g.note("%s: %s is the placeholder of kubebuilder's projects, which no cluster can pull: name the release's image with --image controller=REF", d.ID(), found)
+			} else if g.Pin != nil {
+				pinned, err := g.Pin(found)
+				if err != nil {
+					g.fail(d.errorf([]any{"spec", "template", "spec"}, "%w", err))
+					pinned = found
+				}
+				found = pinned
 			}
-			pinned[image] = found
+			became[image] = found
 		}
-		set(holder, text(pinned[image]), key)
+		set(holder, text(became[image]), key)
 	}
 	for _, d := range g.deployments {
 		for _, list := range []string{"containers", "initContainers"} {
@@ -187,11 +230,11 @@ func (g *generator) pinImages() {
 				continue
 			}
 			for _, container := range containers.Content {
-				pin(d, container, "image")
+				replace(d, container, "image")
 				if variables := field(container, "env"); variables != nil {
 					for _, variable := range variables.Content {
 						if strings.HasPrefix(textAt(variable, "name"), relatedImagePrefix) {
-							pin(d, variable, "value")
+							replace(d, variable, "value")
 						}
 					}
 				}
@@ -199,10 +242,10 @@ func (g *generator) pinImages() {
 		}
 		for _, containers := range [][]corev1.Container{d.Spec.Template.Spec.Containers, d.Spec.Template.Spec.InitContainers} {
 			for i := range containers {
-				containers[i].Image = cmp.Or(pinned[containers[i].Image], containers[i].Image)
+				containers[i].Image = cmp.Or(became[containers[i].Image], containers[i].Image)
 				for j, variable := range containers[i].Env {
 					if strings.HasPrefix(variable.Name, relatedImagePrefix) {
-						containers[i].Env[j].Value = cmp.Or(pinned[variable.Value], variable.Value)
+						containers[i].Env[j].Value = cmp.Or(became[variable.Value], variable.Value)
 					}
 				}
 			}
@@ -210,9 +253,17 @@ func (g *generator) pinImages() {
 	}
 	if base := field(g.csv, "spec", "relatedImages"); base != nil {
 		for _, n := range base.Content {
-			if found := pinned[textAt(n, "image")]; found != "" {
+			if found := became[textAt(n, "image")]; found != "" {
 				set(n, text(found), "image")
 			}
+		}
+	}
+	if found := became[textAt(g.csv, "metadata", "annotations", "containerImage")]; found != "" {
+		set(g.csv, text(found), "metadata", "annotations", "containerImage")
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.Images)) {
+		if !used[name] {
+			g.fail(advice.With(fmt.Errorf("no deployment runs an image %s", name), "name one of: %s", strings.Join(slices.Sorted(maps.Keys(used)), ", ")))
 		}
 	}
 }

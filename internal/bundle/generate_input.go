@@ -78,7 +78,7 @@ func (i Input) node() *yaml.Node {
 // JSON files at any depth, one file, or, for "-", what stdin holds.
 func Inputs(source string, stdin io.Reader) ([]Input, error) {
 	if source == "-" {
-		data, err := io.ReadAll(stdin)
+		data, err := document.ReadAll(stdin)
 		if err != nil {
 			return nil, fmt.Errorf("read standard input: %w", err)
 		}
@@ -89,7 +89,7 @@ func Inputs(source string, stdin io.Reader) ([]Input, error) {
 		return nil, advice.With(fmt.Errorf("read the manifests: %w", err), "name a kustomize directory, a directory of YAML files, a file, or - for standard input")
 	}
 	if !info.IsDir() {
-		data, err := os.ReadFile(source)
+		data, err := document.ReadFile(source)
 		if err != nil {
 			return nil, fmt.Errorf("read the manifests: %w", err)
 		}
@@ -108,7 +108,7 @@ func Inputs(source string, stdin io.Reader) ([]Input, error) {
 		if entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
 			return nil
 		}
-		data, err := os.ReadFile(path)
+		data, err := document.ReadFile(path)
 		if err != nil {
 			return err
 		}

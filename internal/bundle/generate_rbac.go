@@ -143,7 +143,7 @@ func (g *generator) permissions() {
 // madeByOLM reports whether the binding is one of the two that OLM makes for every deployment with webhooks or API
 // services (operator-lifecycle-manager v0.46.0, pkg/controller/install/certresources.go).
 func (g *generator) madeByOLM(b binding) bool {
-	if len(g.defined) == 0 {
+	if len(g.defined)+len(g.apis) == 0 {
 		return false
 	}
 	return b.Kind == "ClusterRoleBinding" && b.RoleRef.Name == "system:auth-delegator" ||

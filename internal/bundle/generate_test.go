@@ -247,7 +247,7 @@ func TestGenerateRefuses(t *testing.T) {
 		"conversion where others than AllNamespaces are supported":             {inputs: read("- type: OwnNamespace\n    supported: false", "- type: OwnNamespace\n    supported: true"), want: "OLM installs a conversion webhook only where AllNamespaces is the one supported mode"},
 		"conversion with preserveUnknownFields":                                {inputs: read("  scope: Namespaced", "  preserveUnknownFields: true\n  scope: Namespaced"), want: "preserveUnknownFields"},
 		"a binding of a role that is not there, to an account of no namespace": {inputs: add("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: v}\nroleRef: {kind: ClusterRole, name: view}\nsubjects: [{kind: ServiceAccount, name: cafe-controller-manager}]\n"), want: "binds ClusterRole view, which is not among the manifests"},
-		"an object twice":                                                      {inputs: add("apiVersion: v1\nkind: Namespace\nmetadata: {name: cafe-system}\n"), want: "the manifests hold it twice"},
+		"an object twice":                                                      {inputs: add("apiVersion: v1\nkind: Namespace\nmetadata: {name: cafe-system, labels: {a: b}}\n"), want: "the manifests hold it twice"},
 		"no deployment": {inputs: func(t *testing.T) []Input {
 			return slices.DeleteFunc(same(t), func(i Input) bool { return i.Kind == "Deployment" })
 		}, want: "the manifests hold no Deployment"},
@@ -259,7 +259,7 @@ func TestGenerateRefuses(t *testing.T) {
 		"a skipRange over the own version":        {inputs: same, options: func(o *Options) { o.SkipRange = ">=1.0.0" }, want: "covers the bundle's own version 1.2.0"},
 		"alm-examples that are no JSON":           {inputs: read("capabilities: Seamless Upgrades", "alm-examples: nothing"), want: "not a JSON list"},
 		"a CRD of an API that is gone":            {inputs: read("apiVersion: apiextensions.k8s.io/v1\n", "apiVersion: apiextensions.k8s.io/v1beta1\n"), want: "not served since Kubernetes 1.22"},
-		"a certificate that is not for a webhook": {inputs: read("cafe-webhook-service.cafe-system.svc", "cafe-metrics.cafe-system.svc"), want: "OLM does not accept cert-manager.io/v1 Certificate"},
+		"a certificate that is not for a webhook": {inputs: read("cafe-webhook-service.cafe-system.svc", "cafe-metrics.cafe-system.svc"), want: "deployment cafe-controller-manager would wait for ever for its Secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := cafe()
@@ -317,6 +317,115 @@ func TestGeneratePinsImages(t *testing.T) {
 	o.Pin = func(string) (string, error) { return "", errors.New("no such image") }
 	if _, err := Generate(load(t, "testdata/cafe/config/manifests"), nil, o); err == nil || !strings.Contains(err.Error(), "no such image") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestGenerateAPIService shows that an APIService becomes what the CSV says of it, with the base's word for its kinds, and
+// that its Service and certificate are left to OLM.
+func TestGenerateAPIService(t *testing.T) {
+	const operator = `
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.cups.example.com}
+spec:
+  group: cups.example.com
+  version: v1
+  service: {name: cups, namespace: system}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: cups, namespace: system}
+spec:
+  ports: [{port: 443, targetPort: https}]
+  selector: {app: cups}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: cups, namespace: system}
+spec:
+  selector: {matchLabels: {app: cups}}
+  template:
+    metadata: {labels: {app: cups}}
+    spec:
+      containers:
+      - name: server
+        image: example.com/cups:1
+        ports: [{name: https, containerPort: 8443}]
+        volumeMounts: [{name: cert, mountPath: /apiserver.local.config/certificates}]
+      volumes:
+      - name: cert
+        secret: {secretName: cups-cert}
+`
+	const base = `---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: cups.v0.0.0}
+spec:
+  apiservicedefinitions:
+    owned:
+    - group: cups.example.com
+      version: v1
+      kind: Cup
+      name: cups # by hand
+    required:
+    - {group: metrics.k8s.io, version: v1beta1, kind: PodMetrics, name: pods}
+  customresourcedefinitions:
+    required:
+    - {name: teas.example.com, version: v1, kind: Tea}
+`
+	inputs, err := Inputs("-", strings.NewReader(operator+base))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := generate(t, inputs, cafe())
+	if len(made.Files) != 3 {
+		t.Errorf("files: %v", slices.Sorted(maps.Keys(made.Files)))
+	}
+	csv := string(made.Files["manifests/cups.clusterserviceversion.yaml"])
+	for _, want := range []string{"deploymentName: cups\n", "containerPort: 8443\n", "name: cups # by hand\n", "group: metrics.k8s.io", "name: teas.example.com"} {
+		if !strings.Contains(csv, want) {
+			t.Errorf("the CSV lacks %q:\n%s", want, csv)
+		}
+	}
+	if strings.Contains(csv, "cups-cert") {
+		t.Errorf("the certificate is still the author's:\n%s", csv)
+	}
+	if inputs, err = Inputs("-", strings.NewReader(operator)); err != nil {
+		t.Fatal(err)
+	}
+	o := cafe()
+	o.Package = "cups"
+	if _, err = Generate(inputs, nil, o); err == nil || !strings.Contains(err.Error(), "does not say which kinds are in cups.example.com/v1") || advice.Of(err) == "" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestGenerateImages shows that an image is replaced wherever it stands, whatever its tag, and that a name that nothing
+// runs is an error.
+func TestGenerateImages(t *testing.T) {
+	o := cafe()
+	o.Images = map[string]string{"registry.example.com/cafe/operator": "ghcr.io/cafe/operator:v9", "registry.example.com/cafe/prepare": "ghcr.io/cafe/prepare:v9"}
+	csv := string(generate(t, load(t, "testdata/cafe/config/manifests"), o).Files["manifests/cafe-operator.clusterserviceversion.yaml"])
+	for image, want := range map[string]int{"image: ghcr.io/cafe/operator:v9\n": 2, "image: ghcr.io/cafe/prepare:v9\n": 2, "cafe/operator:1.2.0": 0, "cafe/prepare@": 0, "cafe/cup:3": 2} {
+		if got := strings.Count(csv, image); got != want {
+			t.Errorf("%q stands there %d times, want %d:\n%s", image, got, want, csv)
+		}
+	}
+	o.Images["controller"] = "x"
+	_, err := Generate(load(t, "testdata/cafe/config/manifests"), nil, o)
+	if err == nil || err.Error() != "no deployment runs an image controller" || !strings.Contains(advice.Of(err), "registry.example.com/cafe/cup, registry.example.com/cafe/operator") {
+		t.Errorf("got %v, cure %q", err, advice.Of(err))
+	}
+}
+
+func TestRepository(t *testing.T) {
+	for image, want := range map[string]string{
+		"controller": "controller", "controller:latest": "controller", "localhost:5000/a/b": "localhost:5000/a/b", "localhost:5000/a/b:1": "localhost:5000/a/b",
+		"a/b:1@sha256:0": "a/b", "a/b@sha256:0": "a/b",
+	} {
+		if got := repository(image); got != want {
+			t.Errorf("%s: %s, want %s", image, got, want)
+		}
 	}
 }
 

@@ -336,12 +336,18 @@ func (g *generator) certificates() {
 			host, _, _ := strings.Cut(name, ".")
 			return replaced[host]
 		})
+		issuers[issuer] = issuers[issuer] || false
 		if !forWebhook {
+			d := g.user(certificate.Spec.SecretName)
+			if d == nil {
+				g.note("%s: left out, no deployment names its Secret %s", input.ID(), certificate.Spec.SecretName)
+				continue
+			}
 			issuers[issuer] = true
-			g.refuse(input)
+			g.fail(advice.With(input.errorf(nil, "OLM does not accept a cert-manager.io Certificate in a bundle, and deployment %s would wait for ever for its Secret %s", d.Name(), certificate.Spec.SecretName),
+				"leave Certificate and Secret out of the manifests for OLM; in a kubebuilder project, comment out [METRICS-WITH-CERTS] in config/default, and the manager makes a certificate itself"))
 			continue
 		}
-		issuers[issuer] = issuers[issuer] || false
 		secrets[certificate.Spec.SecretName] = true
 		g.note("%s: left out, OLM makes the certificates of webhooks itself", input.ID())
 	}
@@ -350,7 +356,7 @@ func (g *generator) certificates() {
 			continue
 		}
 		if needed, used := issuers[input.Kind+"/"+input.Name]; used && !needed {
-			g.note("%s: left out, it issues only certificates that OLM makes itself", input.ID())
+			g.note("%s: left out, it issues only certificates that are left out", input.ID())
 			continue
 		}
 		g.refuse(input)
@@ -367,6 +373,16 @@ func (g *generator) certificates() {
 		}
 		g.shipPlain(input)
 	}
+}
+
+// user returns a deployment whose pods name the Secret, or nil.
+func (g *generator) user(secret string) *deployment {
+	for _, d := range g.deployments {
+		if d.names(secret) {
+			return d
+		}
+	}
+	return nil
 }
 
 // onlyForWebhooks reports whether webhooks are called through each port of the Service.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -70,7 +71,7 @@ func decodeNode(decoder *json.Decoder) *yaml.Node {
 // for something else.
 func text(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
-	if len(s) <= 40 && s != "" {
+	if len(s) <= 40 && s != "" && !plain(s) {
 		if documents, err := document.Parse("", []byte(s+"\n")); err == nil && len(documents) == 1 && documents[0].JSON[0] != '"' &&
 			documents[0].JSON[0] != '{' && documents[0].JSON[0] != '[' {
 			n.Style = yaml.DoubleQuotedStyle
@@ -78,7 +79,25 @@ func text(s string) *yaml.Node {
 			n.Style = yaml.DoubleQuotedStyle
 		}
 	}
+	if strings.HasPrefix(strings.TrimLeft(s, " \n"), "\t") {
+		n.Style = yaml.DoubleQuotedStyle // a literal that begins with a tab cannot be read
+	}
 	return n
+}
+
+// plain reports whether s is nothing but a string to every reader of YAML, without asking one: most strings are.
+func plain(s string) bool {
+	if len(s) <= len("false") {
+		return false // maybe a word for true, false or null
+	}
+	for i, r := range s {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		other := r >= '0' && r <= '9' || strings.ContainsRune("-./_", r)
+		if !letter && (i == 0 || !other) {
+			return false
+		}
+	}
+	return true
 }
 
 // encode writes the tree as YAML, in the style of the Kubernetes tools.

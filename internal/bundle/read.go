@@ -35,6 +35,7 @@ const KindCSV = "ClusterServiceVersion"
 type Bundle struct {
 	Dir           string            // as given to Read, the prefix of all locations
 	Annotations   map[string]string // of metadata/annotations.yaml
+	Labels        map[string]string // of the image that it was read from; nil for a directory
 	AnnotationsAt finding.Location
 	Manifests     []Manifest         // by file name, then as they stand in the file
 	Dependencies  []Property         // of metadata/dependencies.yaml
@@ -96,59 +97,78 @@ func Read(dir string) (*Bundle, error) {
 
 // ReadFS reads the bundle at the root of fsys; locations begin with name.
 func ReadFS(fsys fs.FS, name string) (*Bundle, error) {
-	b := &Bundle{Dir: name, Annotations: map[string]string{}}
-	if err := b.readManifests(fsys); err != nil {
+	files, err := Files(fsys, name)
+	if err != nil {
 		return nil, err
 	}
-	if err := b.readMetadata(fsys); err != nil {
-		return nil, err
+	return Parse(name, files, document.Parse)
+}
+
+// File is a file of a bundle.
+type File struct {
+	Path string // from the bundle's root
+	Data []byte
+}
+
+// Files returns the plain files of manifests/ and metadata/ of the bundle at the root of fsys, which is called name, by
+// path; opm reads no deeper and no dot files (operator-registry v1.74.0, pkg/registry/parse.go).
+func Files(fsys fs.FS, name string) ([]File, error) {
+	var files []File
+	for _, folder := range []string{"manifests", "metadata"} {
+		entries, err := fs.ReadDir(fsys, folder)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, advice.With(fmt.Errorf("read bundle %s: there is no folder %s", name, folder),
+				"name a directory that holds manifests/ and metadata/")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read bundle %s: %w", name, err)
+		}
+		for _, e := range entries {
+			if e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+				continue
+			}
+			file := path.Join(folder, e.Name())
+			data, err := fs.ReadFile(fsys, file)
+			if err != nil {
+				return nil, fmt.Errorf("read bundle %s: %w", name, err)
+			}
+			files = append(files, File{file, data})
+		}
+	}
+	return files, nil
+}
+
+// Parse returns the bundle that files, in the order of Files, are; locations begin with name, and read is document.Parse or
+// something that does the same.
+func Parse(name string, files []File, read func(file string, data []byte) ([]*document.Document, error)) (*Bundle, error) {
+	b := &Bundle{Dir: name, Annotations: map[string]string{}}
+	for _, file := range files {
+		add := b.addManifests
+		if strings.HasPrefix(file.Path, "metadata/") {
+			add = b.addMetadata
+		}
+		documents, err := read(path.Join(b.Dir, file.Path), file.Data)
+		if err != nil && structured(file.Path) {
+			return nil, advice.With(fmt.Errorf("read bundle: %w", err), "mend the YAML there")
+		}
+		if err := add(file.Path, documents); err != nil {
+			return nil, err
+		}
 	}
 	return b, nil
 }
 
-// files lists the plain files of a folder of the bundle by name; opm reads no deeper and no dot files
-// (operator-registry v1.74.0, pkg/registry/parse.go).
-func (b *Bundle) files(fsys fs.FS, folder string) ([]string, error) {
-	entries, err := fs.ReadDir(fsys, folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, advice.With(fmt.Errorf("read bundle %s: there is no folder %s", b.Dir, folder),
-			"name a directory that holds manifests/ and metadata/")
+func (b *Bundle) addManifests(file string, documents []*document.Document) error {
+	if len(documents) == 0 {
+		b.Ignored = append(b.Ignored, finding.Location{File: path.Join(b.Dir, file)})
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read bundle %s: %w", b.Dir, err)
-	}
-	var names []string
-	for _, e := range entries {
-		if !e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
-			names = append(names, e.Name())
-		}
-	}
-	return names, nil
-}
-
-func (b *Bundle) readManifests(fsys fs.FS) error {
-	names, err := b.files(fsys, "manifests")
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		file := path.Join("manifests", name)
-		documents, err := b.parse(fsys, file)
-		if err != nil && structured(name) {
-			return err
-		}
-		if err != nil || len(documents) == 0 {
-			b.Ignored = append(b.Ignored, finding.Location{File: path.Join(b.Dir, file)})
+	for i, d := range documents {
+		m := Manifest{File: path.Base(file), Index: i, JSON: d.JSON, At: d.At, Document: d}
+		if !m.identify() {
+			b.Ignored = append(b.Ignored, d.At)
 			continue
 		}
-		for i, d := range documents {
-			m := Manifest{File: name, Index: i, JSON: d.JSON, At: d.At, Document: d}
-			if !m.identify() {
-				b.Ignored = append(b.Ignored, d.At)
-				continue
-			}
-			b.Manifests = append(b.Manifests, m)
-		}
+		b.Manifests = append(b.Manifests, m)
 	}
 	return nil
 }
@@ -163,7 +183,7 @@ func (m *Manifest) identify() bool {
 			Namespace string `json:"namespace"`
 		} `json:"metadata"`
 	}
-	if err := json.Unmarshal(m.JSON, &object); err != nil || object.Kind == "" {
+	if err := document.Decode(m.JSON, &object); err != nil || object.Kind == "" {
 		return false
 	}
 	m.APIVersion, m.Kind = object.APIVersion, object.Kind
@@ -176,59 +196,37 @@ func structured(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }
 
-func (b *Bundle) parse(fsys fs.FS, file string) ([]*document.Document, error) {
-	data, err := fs.ReadFile(fsys, file)
-	if err != nil {
-		return nil, fmt.Errorf("read bundle %s: %w", b.Dir, err)
-	}
-	documents, err := document.Parse(path.Join(b.Dir, file), data)
-	if err != nil {
-		return nil, advice.With(fmt.Errorf("read bundle: %w", err), "mend the YAML there")
-	}
-	return documents, nil
-}
-
-// readMetadata takes annotations, dependencies and properties from whichever file of metadata/ holds them first, as opm
+// addMetadata takes annotations, dependencies and properties from whichever file of metadata/ holds them first, as opm
 // does (operator-registry v1.74.0, pkg/registry/parse.go, addMetadata).
-func (b *Bundle) readMetadata(fsys fs.FS) error {
-	names, err := b.files(fsys, "metadata")
-	if err != nil {
-		return err
+func (b *Bundle) addMetadata(_ string, documents []*document.Document) error {
+	if len(documents) == 0 {
+		return nil
 	}
-	for _, name := range names {
-		documents, err := b.parse(fsys, path.Join("metadata", name))
-		if err != nil && structured(name) {
-			return err
-		}
-		if err != nil || len(documents) == 0 {
-			continue
-		}
-		d := documents[0]
-		var content struct {
-			Annotations  map[string]json.RawMessage `json:"annotations"`
-			Dependencies []Property                 `json:"dependencies"`
-			Properties   []Property                 `json:"properties"`
-		}
-		if err := json.Unmarshal(d.JSON, &content); err != nil {
-			return advice.With(fmt.Errorf("read bundle metadata: %s: %w", d.At, err),
-				"annotations is a mapping, dependencies and properties are lists of type and value")
-		}
-		if b.AnnotationsAt.File == "" && len(content.Annotations) > 0 {
-			b.AnnotationsAt = d.Place("annotations")
-			for name, raw := range content.Annotations {
-				var text string
-				if json.Unmarshal(raw, &text) != nil {
-					text = string(raw) // opm passes over the types of annotations that it does not know
-				}
-				b.Annotations[name] = text
+	d := documents[0]
+	var content struct {
+		Annotations  map[string]json.RawMessage `json:"annotations"`
+		Dependencies []Property                 `json:"dependencies"`
+		Properties   []Property                 `json:"properties"`
+	}
+	if err := json.Unmarshal(d.JSON, &content); err != nil {
+		return advice.With(fmt.Errorf("read bundle metadata: %s: %w", d.At, err),
+			"annotations is a mapping, dependencies and properties are lists of type and value")
+	}
+	if b.AnnotationsAt.File == "" && len(content.Annotations) > 0 {
+		b.AnnotationsAt = d.Place("annotations")
+		for name, raw := range content.Annotations {
+			var text string
+			if json.Unmarshal(raw, &text) != nil {
+				text = string(raw) // opm passes over the types of annotations that it does not know
 			}
+			b.Annotations[name] = text
 		}
-		if b.Dependencies == nil {
-			b.Dependencies = content.Dependencies
-		}
-		if b.Properties == nil {
-			b.Properties = content.Properties
-		}
+	}
+	if b.Dependencies == nil {
+		b.Dependencies = content.Dependencies
+	}
+	if b.Properties == nil {
+		b.Properties = content.Properties
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/output"
 )
 
 // Write puts the bundle at dir, all of it or nothing: what is in manifests/ now is replaced, anything else in dir stays,
@@ -44,7 +45,7 @@ func (g *Generated) Write(dir string) (changed bool, err error) {
 	if maps.EqualFunc(present, wanted, bytes.Equal) {
 		return false, nil
 	}
-	if err := replaceDir(dir, wanted); err != nil {
+	if err := output.Dir(dir, func(fresh string) error { return writeFiles(fresh, wanted) }); err != nil {
 		return false, fmt.Errorf("write the bundle: %w", err)
 	}
 	return true, nil
@@ -101,34 +102,15 @@ func mergeAnnotations(old, made []byte) ([]byte, error) {
 	return encode(into.Content[0]), nil
 }
 
-// replaceDir writes files to a new directory beside dir, and then puts it in dir's place.
-func replaceDir(dir string, files map[string][]byte) (err error) {
-	parent := filepath.Dir(dir)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return err
-	}
-	stage, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(stage)) }()
-	fresh, old := filepath.Join(stage, "new"), filepath.Join(stage, "old")
+// writeFiles writes files below dir, which must not exist.
+func writeFiles(dir string, files map[string][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := os.MkdirAll(filepath.Join(fresh, filepath.FromSlash(path.Dir(name))), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.FromSlash(path.Dir(name))), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(fresh, filepath.FromSlash(name)), files[name], 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), files[name], 0o644); err != nil {
 			return err
 		}
-	}
-	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.Rename(fresh, dir); err != nil {
-		if back := os.Rename(old, dir); back != nil && !errors.Is(back, fs.ErrNotExist) {
-			err = errors.Join(err, back)
-		}
-		return err
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,7 +38,7 @@ const (
 //	package: example-operator
 //	description: What it does.
 //	icon: icon.svg                       # a file beside the template
-//	defaultChannel: stable
+//	defaultChannel: stable            # of several
 //	bundles: [../bundle/*]               # directories, or patterns that match directories
 //	channels:
 //	  stable:
@@ -156,7 +157,7 @@ func (b *builder) render(ctx context.Context, ref string, at ...any) (*Document,
 				"name a directory, relative to the template, that holds manifests/ and metadata/, or an image with its registry's host")
 		}
 	}
-	loaded, err := b.loader.load(ctx, from)
+	loaded, err := b.loader.load(ctx, from, &document.Memo{})
 	if err != nil {
 		return nil, err
 	}
@@ -199,9 +200,12 @@ func (b *builder) own(ctx context.Context) error {
 	if len(t.Channels) == 0 {
 		return advice.With(fmt.Errorf("build catalog: %s: the template has no channels", b.source.At), "list the entries of a channel under channels")
 	}
+	if t.DefaultChannel == "" && len(t.Channels) == 1 {
+		t.DefaultChannel = slices.Sorted(maps.Keys(t.Channels))[0]
+	}
 	if _, ok := t.Channels[t.DefaultChannel]; !ok {
 		return advice.With(fmt.Errorf("build catalog: %s: the default channel %q is none of the channels", b.source.Place("defaultChannel"), t.DefaultChannel),
-			"set defaultChannel to one of %s", strings.Join(sortedKeys(t.Channels), ", "))
+			"set defaultChannel to one of %s", strings.Join(slices.Sorted(maps.Keys(t.Channels)), ", "))
 	}
 	releases, err := b.releases(ctx, t)
 	if err != nil {
@@ -221,7 +225,7 @@ func (b *builder) own(ctx context.Context) error {
 		return err
 	}
 	used := map[string]bool{}
-	for _, name := range sortedKeys(t.Channels) {
+	for _, name := range slices.Sorted(maps.Keys(t.Channels)) {
 		entries, err := b.entries(t.Channels[name], releases, "channels", name)
 		if err != nil {
 			return err
@@ -241,15 +245,6 @@ func (b *builder) own(ctx context.Context) error {
 	// opm refuses bundles that no channel names.
 	b.documents = slices.DeleteFunc(b.documents, func(d *Document) bool { return d.Schema == SchemaBundle && !used[d.Name] })
 	return b.deprecate(t, releases)
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // releases are the bundles that a template's entries can name.
@@ -295,23 +290,32 @@ func bundleVersion(d *Document) semver.Version {
 	return c.Packages[0].Bundles[0].Version
 }
 
-// match returns the bundle directories that pattern matches, relative to the template.
+// literally makes a path a pattern that matches it alone.
+var literally = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
+
+// match returns the bundle directories that pattern matches, relative to the template unless the pattern is absolute.
 func (b *builder) match(pattern string) ([]string, error) {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return []string{pattern}, nil
 	}
-	found, err := filepath.Glob(filepath.Join(b.dir, filepath.FromSlash(pattern)))
+	below := filepath.FromSlash(pattern)
+	absolute := filepath.IsAbs(below)
+	if !absolute {
+		below = filepath.Join(literally.Replace(b.dir), below)
+	}
+	found, err := filepath.Glob(below)
 	if err != nil {
 		return nil, fmt.Errorf("pattern %s: %w", pattern, err)
 	}
 	var dirs []string
-	for _, f := range found {
-		if !bundle.Is(f) {
+	for _, dir := range found {
+		if !bundle.Is(dir) {
 			continue
 		}
-		dir, err := filepath.Rel(b.dir, f)
-		if err != nil {
-			return nil, err
+		if !absolute {
+			if dir, err = filepath.Rel(b.dir, dir); err != nil {
+				return nil, err
+			}
 		}
 		dirs = append(dirs, filepath.ToSlash(dir))
 	}
@@ -467,7 +471,7 @@ func (b *builder) deprecate(t template, r *releases) error {
 		case w.Channel != "":
 			if _, ok := t.Channels[w.Channel]; !ok {
 				return advice.With(fmt.Errorf("build catalog: %s: no channel is called %s", b.source.Place("deprecations", i, "channel"), w.Channel),
-					"choose one of %s", strings.Join(sortedKeys(t.Channels), ", "))
+					"choose one of %s", strings.Join(slices.Sorted(maps.Keys(t.Channels)), ", "))
 			}
 			e.Reference = reference{SchemaChannel, w.Channel}
 		}
@@ -523,10 +527,19 @@ func (b *builder) semver(ctx context.Context, data []byte) error {
 		if err != nil {
 			return nil, err
 		}
-		properties := []property.Property{property.MustBuildPackage(d.Package, bundleVersion(d).String())}
-		return &declcfg.DeclarativeConfig{Bundles: []declcfg.Bundle{{
-			Schema: SchemaBundle, Name: d.Name, Package: d.Package, Image: ref, Properties: properties,
-		}}}, nil
+		c := &Catalog{Documents: []*Document{d}}
+		c.index()
+		rendered := c.Packages[0].Bundles[0]
+		theirs := declcfg.Bundle{Schema: SchemaBundle, Name: d.Name, Package: d.Package, Image: ref}
+		for _, p := range rendered.Properties {
+			if p.Type == PropertyPackage {
+				theirs.Properties = append(theirs.Properties, property.Property{Type: p.Type, Value: p.Value})
+			}
+		}
+		if theirs.CsvJSON, err = rendered.csvJSON(); err != nil {
+			return nil, err
+		}
+		return &declcfg.DeclarativeConfig{Bundles: []declcfg.Bundle{theirs}}, nil
 	}
 	out, err := (&semvertemplate.Factory{}).CreateTemplate(render).Render(ctx, bytes.NewReader(data))
 	if err != nil {

@@ -43,10 +43,80 @@ func Diff(before, after *Catalog) []Change {
 		d := differ{Package: name}
 		if d.presence(were[name] != nil, are[name] != nil) {
 			d.packages(were[name], are[name])
+			d.others(before, after)
 		}
 		changes = append(changes, d.changes...)
 	}
 	return changes
+}
+
+// others compares the package's documents of schemas that olmkit does not know, and its fields that it does not know.
+func (d *differ) others(before, after *Catalog) {
+	were, are := d.opaque(before), d.opaque(after)
+	for _, name := range union(were, are) {
+		was, is := were[name], are[name]
+		switch {
+		case was == "":
+			d.add(Change{Kind: ChangeAdded, Field: name})
+		case is == "":
+			d.add(Change{Kind: ChangeRemoved, Field: name})
+		case was != is:
+			d.add(Change{Kind: ChangeChanged, Field: name})
+		}
+	}
+}
+
+// compared are the fields of documents whose changes are told one by one.
+var compared = map[string][]string{
+	SchemaPackage:      {"schema", "name", "defaultChannel"},
+	SchemaChannel:      {"schema", "package", "name", "entries"},
+	SchemaBundle:       {"schema", "package", "name", "image", "properties", "relatedImages"},
+	SchemaDeprecations: {"schema", "package", "name", "entries"},
+}
+
+// opaque returns what is in the package's documents that is told of by its name only, by that name.
+func (d *differ) opaque(c *Catalog) map[string]string {
+	all := map[string]string{}
+	for _, document := range c.Documents {
+		if document.Package != d.Package {
+			continue
+		}
+		known, ok := compared[document.Schema]
+		if !ok {
+			all[strings.TrimSpace("document "+document.Schema+" "+document.Name)] += canonical(document.JSON)
+			continue
+		}
+		fields, err := readObject(document.JSON)
+		if err != nil {
+			continue // no object: a problem of the catalog
+		}
+		for _, f := range fields {
+			if slices.Contains(known, f.name) {
+				continue
+			}
+			name := f.name
+			if document.Schema != SchemaPackage {
+				name = fmt.Sprintf("%s of %s", f.name, strings.TrimPrefix(document.Schema, "olm.")+" "+document.Name)
+			}
+			all[name] += canonical(f.value)
+		}
+	}
+	return all
+}
+
+// canonical renders JSON without space and with fields in order.
+func canonical(raw json.RawMessage) string {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		return string(raw)
+	}
+	text, err := encode(v)
+	if err != nil {
+		return string(raw)
+	}
+	return string(text)
 }
 
 func union[V any](a, b map[string]V) []string {
@@ -152,15 +222,11 @@ func (d *differ) bundles(old, new *Package) {
 	d.Bundle = ""
 }
 
-// properties returns the bundle's properties by type, sorted and without the space that has no meaning.
+// properties returns the bundle's properties by type, sorted and in one form.
 func properties(b *Bundle) map[string][]string {
 	all := map[string][]string{}
 	for _, p := range b.Properties {
-		var text bytes.Buffer
-		if json.Compact(&text, p.Value) != nil {
-			text.Write(p.Value)
-		}
-		all[p.Type] = append(all[p.Type], text.String())
+		all[p.Type] = append(all[p.Type], canonical(p.Value))
 	}
 	for _, values := range all {
 		slices.Sort(values)

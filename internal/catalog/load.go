@@ -24,6 +24,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/cache"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/image"
@@ -44,6 +45,7 @@ const ignoreFile = ".indexignore"
 type Loader struct {
 	Stdin  io.Reader    // what "-" means
 	Images image.Client // by which references that are images are read
+	Cache  *cache.Cache // of what was rendered; nil for none
 }
 
 // Load reads refs as the zero Loader does, with stdin.
@@ -59,10 +61,11 @@ func (l Loader) Load(ctx context.Context, refs ...string) (*Catalog, error) {
 	results, errs := make([]parsed, len(refs)), make([]error, len(refs))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
+	memo := &document.Memo{}
 	for i, ref := range refs {
 		group.Go(func() error {
 			if errs[i] = ctx.Err(); errs[i] == nil {
-				results[i], errs[i] = l.load(ctx, ref)
+				results[i], errs[i] = l.load(ctx, ref, memo)
 			}
 			return nil
 		})
@@ -118,9 +121,9 @@ func (c *Catalog) Err() error {
 	return advice.With(errors.Join(errs...), "%s", cure)
 }
 
-func (l Loader) load(ctx context.Context, ref string) (parsed, error) {
+func (l Loader) load(ctx context.Context, ref string, memo *document.Memo) (parsed, error) {
 	if ref == "-" {
-		data, err := io.ReadAll(l.Stdin)
+		data, err := document.ReadAll(l.Stdin)
 		if err != nil {
 			return parsed{}, fmt.Errorf("read catalog from standard input: %w", err)
 		}
@@ -135,24 +138,33 @@ func (l Loader) load(ctx context.Context, ref string) (parsed, error) {
 	}
 	switch {
 	case !info.IsDir():
-		data, err := os.ReadFile(ref)
+		data, err := document.ReadFile(ref)
 		if err != nil {
 			return parsed{}, fmt.Errorf("read catalog: %w", err)
 		}
 		return parseFile(filepath.ToSlash(ref), data), nil
 	case bundle.Is(ref):
-		b, err := bundle.Read(ref)
+		files, err := bundle.Files(os.DirFS(ref), filepath.ToSlash(ref))
 		if err != nil {
 			return parsed{}, err
 		}
-		d, err := Render(b, "")
-		if err != nil {
-			return parsed{}, err
-		}
-		return parsed{documents: []*Document{d}}, nil
+		return parseBundle(filepath.ToSlash(ref), files, memo)
 	default:
 		return loadFS(ctx, os.DirFS(ref), filepath.ToSlash(filepath.Clean(ref)))
 	}
+}
+
+// parseBundle returns the document of the bundle directory that is called name.
+func parseBundle(name string, files []bundle.File, memo *document.Memo) (parsed, error) {
+	b, err := bundle.Parse(name, files, memo.Parse)
+	if err != nil {
+		return parsed{}, err
+	}
+	d, err := Render(b, "")
+	if err != nil {
+		return parsed{}, err
+	}
+	return parsed{documents: []*Document{d}}, nil
 }
 
 func (l Loader) loadImage(ctx context.Context, ref string) (_ parsed, err error) {
@@ -192,11 +204,31 @@ func (c *Catalog) add(p parsed) {
 }
 
 func loadFS(ctx context.Context, fsys fs.FS, name string) (parsed, error) {
+	results, err := eachFile(ctx, fsys, name, func(file string, data []byte) (parsed, error) { return parseFile(file, data), nil })
+	if err != nil {
+		return parsed{}, err
+	}
+	var all parsed
+	for _, r := range results {
+		all.add(r)
+	}
+	if len(all.documents)+len(all.problems) == 0 {
+		return parsed{}, noDocuments(name)
+	}
+	return all, nil
+}
+
+func noDocuments(name string) error {
+	return advice.With(fmt.Errorf("read catalog %s: it holds no documents", name), "name a directory of a file-based catalog, or look what its %s leaves out", ignoreFile)
+}
+
+// eachFile returns what read makes of each file of the catalog at the root of fsys, which is called name.
+func eachFile[T any](ctx context.Context, fsys fs.FS, name string, read func(file string, data []byte) (T, error)) ([]T, error) {
 	files, err := Files(fsys)
 	if err != nil {
-		return parsed{}, advice.With(fmt.Errorf("read catalog %s: %w", name, err), "check that the directory can be read")
+		return nil, advice.With(fmt.Errorf("read catalog %s: %w", name, err), "check that the directory can be read")
 	}
-	results := make([]parsed, len(files))
+	results := make([]T, len(files))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, file := range files {
@@ -208,21 +240,11 @@ func loadFS(ctx context.Context, fsys fs.FS, name string) (parsed, error) {
 			if err != nil {
 				return fmt.Errorf("read catalog %s: %w", name, err)
 			}
-			results[i] = parseFile(path.Join(name, file), data)
-			return nil
+			results[i], err = read(path.Join(name, file), data)
+			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return parsed{}, err
-	}
-	var all parsed
-	for _, r := range results {
-		all.add(r)
-	}
-	if len(all.documents)+len(all.problems) == 0 {
-		return parsed{}, advice.With(fmt.Errorf("read catalog %s: it holds no documents", name), "name a directory of a file-based catalog, or look what its %s leaves out", ignoreFile)
-	}
-	return all, nil
+	return results, group.Wait()
 }
 
 // Files returns the files of the catalog at the root of fsys, which are all but those that .indexignore files name, in
@@ -315,7 +337,7 @@ func newDocument(source *document.Document) (*Document, *finding.Finding) {
 		Package text `json:"package"`
 		Name    text `json:"name"`
 	}
-	if err := json.Unmarshal(source.JSON, &meta); err != nil {
+	if err := document.Decode(source.JSON, &meta); err != nil {
 		return nil, typeProblem(source, err, finding.Subject{})
 	}
 	if meta.Schema == "" {
@@ -430,7 +452,7 @@ func (c *Catalog) addPackage(p *Package, d *Document) {
 		Icon           icon       `json:"icon"`
 		Properties     []Property `json:"properties"`
 	}
-	if err := json.Unmarshal(d.JSON, &fields); err != nil {
+	if err := document.Decode(d.JSON, &fields); err != nil {
 		c.problem(d, err)
 	}
 	p.DefaultChannel, p.At, p.Document = fields.DefaultChannel, d.At, d
@@ -441,7 +463,7 @@ func (c *Catalog) addChannel(p *Package, d *Document) {
 		Entries    []json.RawMessage `json:"entries"`
 		Properties []Property        `json:"properties"`
 	}
-	if err := json.Unmarshal(d.JSON, &fields); err != nil {
+	if err := document.Decode(d.JSON, &fields); err != nil {
 		c.problem(d, err)
 	}
 	channel := &Channel{Name: d.Name, At: d.At, Document: d}
@@ -452,7 +474,7 @@ func (c *Catalog) addChannel(p *Package, d *Document) {
 			Skips     []string `json:"skips"`
 			SkipRange string   `json:"skipRange"`
 		}
-		if err := json.Unmarshal(raw, &e); err != nil {
+		if err := document.Decode(raw, &e); err != nil {
 			c.problem(d, err, "entries", i)
 		}
 		channel.Entries = append(channel.Entries, Entry{
@@ -468,12 +490,12 @@ func (c *Catalog) addBundle(p *Package, d *Document) {
 		Properties    []Property     `json:"properties"`
 		RelatedImages []RelatedImage `json:"relatedImages"`
 	}
-	if err := json.Unmarshal(d.JSON, &fields); err != nil {
+	if err := document.Decode(d.JSON, &fields); err != nil {
 		c.problem(d, err)
 	}
 	b := &Bundle{
 		Name: d.Name, Package: d.Package, Image: fields.Image,
-		Properties: fields.Properties, RelatedImages: fields.RelatedImages, At: d.At, Document: d,
+		Properties: fields.Properties, RelatedImages: fields.RelatedImages, At: d.At, Document: d, manifests: d.manifests,
 	}
 	for _, property := range b.Properties {
 		if property.Type != PropertyPackage {
@@ -502,7 +524,7 @@ func (c *Catalog) addDeprecations(p *Package, d *Document) {
 			Message string `json:"message"`
 		} `json:"entries"`
 	}
-	if err := json.Unmarshal(d.JSON, &fields); err != nil {
+	if err := document.Decode(d.JSON, &fields); err != nil {
 		c.problem(d, err)
 	}
 	for i, e := range fields.Entries {

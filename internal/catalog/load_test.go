@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -261,6 +262,33 @@ func FuzzParse(f *testing.F) {
 			if again := Parse("g", b.Bytes()); len(again.Documents) != len(c.Documents) {
 				t.Fatalf("%d documents written as %s, %d read", len(c.Documents), format, len(again.Documents))
 			}
+		}
+	})
+}
+
+// FuzzBuild: no template makes the builder panic, and what it builds is a catalog without errors of form.
+func FuzzBuild(f *testing.F) {
+	f.Add([]byte("schema: olmkit.template\npackage: p\nbundles: [b]\nchannels: {c: [0.1.0, {version: 0.2.0, skips: [0.1.0], replaces: \"\"}]}\n"))
+	f.Add([]byte("schema: olmkit.template\npackage: p\nicon: ../a.svg\nchannels: {c: [], d: [{}]}\ndeprecations: [{bundle: x, message: y}]\n"))
+	f.Add([]byte("schema: olm.semver\ngenerateMajorChannels: true\nstable: {bundles: [{image: ./b}]}\n"))
+	f.Add([]byte("schema: olm.template.basic\nentries: [{schema: olm.package, name: p}, {schema: olm.bundle, image: ./b}]\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file := filepath.Join(t.TempDir(), "template.yaml")
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		if strings.Contains(string(data), "image") || strings.Contains(string(data), ".") {
+			cancel() // it may name a registry
+		}
+		defer cancel()
+		c, err := Build(ctx, file)
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		if err := Write(&b, "yaml", c.Documents); err != nil {
+			t.Fatal(err)
 		}
 	})
 }

@@ -6,6 +6,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/blang/semver/v4"
 
@@ -34,6 +35,8 @@ type Document struct {
 	JSON                  json.RawMessage
 	At                    finding.Location
 	Source                *document.Document // for the places of fields
+
+	manifests func() ([]Property, error) // the olm.bundle.object properties that are on a shelf
 }
 
 // Package is one operator's part of a catalog.
@@ -75,6 +78,13 @@ type Bundle struct {
 	RelatedImages []RelatedImage
 	At            finding.Location
 	Document      *Document
+
+	manifests func() ([]Property, error) // the document's
+}
+
+// Has reports whether the bundle has a property of the type kind.
+func (b *Bundle) Has(kind string) bool {
+	return slices.ContainsFunc(b.Properties, func(p Property) bool { return p.Type == kind })
 }
 
 // Types of the properties that olmkit knows: operator-registry v1.74.0, alpha/property.

@@ -15,8 +15,15 @@ import (
 // Objects returns the manifests that the bundle carries inline, as JSON, in the order of its olm.bundle.object
 // properties. A bundle that names an image only has none.
 func (b *Bundle) Objects() ([]json.RawMessage, error) {
+	properties := b.Properties
+	if b.manifests != nil {
+		var err error
+		if properties, err = b.manifests(); err != nil {
+			return nil, fmt.Errorf("read the manifests of bundle %s (%s): %w", b.Name, b.At, err)
+		}
+	}
 	var objects []json.RawMessage
-	for i, p := range b.Properties {
+	for i, p := range properties {
 		if p.Type != PropertyObject {
 			continue
 		}
@@ -24,10 +31,10 @@ func (b *Bundle) Objects() ([]json.RawMessage, error) {
 			Data []byte `json:"data"`
 		}
 		at := b.Document.Place("properties", i)
-		if err := json.Unmarshal(p.Value, &value); err != nil {
+		if err := document.Decode(p.Value, &value); err != nil {
 			return nil, fmt.Errorf("read manifest of bundle %s at %s: %w", b.Name, at, err)
 		}
-		if data := bytes.TrimSpace(value.Data); len(data) > 0 && data[0] == '{' && json.Valid(data) {
+		if data := bytes.TrimSpace(value.Data); len(data) > 0 && data[0] == '{' && document.Valid(data) {
 			objects = append(objects, data)
 			continue
 		}
@@ -56,24 +63,35 @@ type typeMeta struct {
 	Kind       string `json:"kind"`
 }
 
-// CSV returns the bundle's ClusterServiceVersion, from its inline manifests.
-func (b *Bundle) CSV() (*v1alpha1.ClusterServiceVersion, error) {
+// csvJSON returns the bundle's ClusterServiceVersion, from its inline manifests; "" when it has none.
+func (b *Bundle) csvJSON() (string, error) {
 	objects, err := b.Objects()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	for _, o := range objects {
 		var meta typeMeta
-		if json.Unmarshal(o, &meta) != nil || meta.Kind != v1alpha1.ClusterServiceVersionKind {
-			continue
+		if document.Decode(o, &meta) == nil && meta.Kind == v1alpha1.ClusterServiceVersionKind {
+			return string(o), nil
 		}
+	}
+	return "", nil
+}
+
+// CSV returns the bundle's ClusterServiceVersion, from its inline manifests.
+func (b *Bundle) CSV() (*v1alpha1.ClusterServiceVersion, error) {
+	raw, err := b.csvJSON()
+	if err != nil {
+		return nil, err
+	}
+	if raw != "" {
 		csv := &v1alpha1.ClusterServiceVersion{}
-		if err := json.Unmarshal(o, csv); err != nil {
+		if err := json.Unmarshal([]byte(raw), csv); err != nil {
 			return nil, Flaw{Err: fmt.Errorf("read the ClusterServiceVersion of bundle %s (%s): %w", b.Name, b.At, err)}
 		}
 		return csv, nil
 	}
-	if len(objects) == 0 {
+	if !b.Has(PropertyObject) {
 		return nil, advice.With(fmt.Errorf("bundle %s (%s) carries no manifests", b.Name, b.At),
 			"render the bundle from its directory, so that the catalog holds its manifests")
 	}
@@ -90,7 +108,7 @@ func (b *Bundle) CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, o := range objects {
 		var meta typeMeta
-		if json.Unmarshal(o, &meta) != nil || meta.Kind != "CustomResourceDefinition" || meta.APIVersion != "apiextensions.k8s.io/v1" {
+		if document.Decode(o, &meta) != nil || meta.Kind != "CustomResourceDefinition" || meta.APIVersion != "apiextensions.k8s.io/v1" {
 			continue
 		}
 		crd := &apiextensionsv1.CustomResourceDefinition{}

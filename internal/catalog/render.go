@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -52,29 +53,48 @@ func Render(b *bundle.Bundle, image string) (*Document, error) {
 			return nil, advice.With(fmt.Errorf("render bundle %s: two %ss, at %s and %s", b.Dir, bundle.KindCSV, manifest.At, m.At),
 				"keep one: a bundle is one release, and OLM takes the first it finds")
 		}
-		value, err := json.Marshal(struct {
-			Data []byte `json:"data"`
-		}{m.JSON})
-		if err != nil {
-			return nil, fmt.Errorf("render bundle %s: %w", b.Dir, err)
-		}
-		properties = append(properties, Property{Type: PropertyObject, Value: value})
 	}
 	raw, err := encode(struct {
-		Schema        string         `json:"schema"`
-		Name          string         `json:"name"`
-		Package       string         `json:"package"`
-		Image         string         `json:"image"`
-		Properties    []Property     `json:"properties"`
-		RelatedImages []RelatedImage `json:"relatedImages,omitempty"`
-	}{SchemaBundle, manifest.Name, name, image, properties, csv.images(image)})
+		Schema     string     `json:"schema"`
+		Name       string     `json:"name"`
+		Package    string     `json:"package"`
+		Image      string     `json:"image"`
+		Properties []Property `json:"properties"`
+	}{SchemaBundle, manifest.Name, name, image, properties})
 	if err != nil {
 		return nil, fmt.Errorf("render bundle %s: %w", b.Dir, err)
 	}
+	related, err := encode(csv.images(image))
+	if err != nil {
+		return nil, fmt.Errorf("render bundle %s: %w", b.Dir, err)
+	}
+	raw = appendObjects(raw, b.Manifests, related)
 	return &Document{
 		Schema: SchemaBundle, Package: name, Name: manifest.Name,
 		JSON: raw, At: manifest.At, Source: document.New(raw, manifest.At),
 	}, nil
+}
+
+// appendObjects completes the document raw, whose properties are its last field and not empty, by those that hold the
+// manifests and by the related images. They are most of it, so they are written but once.
+func appendObjects(raw json.RawMessage, manifests []bundle.Manifest, related json.RawMessage) json.RawMessage {
+	raw = bytes.TrimSuffix(raw, []byte("]}"))
+	const before, after = `,{"type":"` + PropertyObject + `","value":{"data":"`, `"}}`
+	size := len(raw) + len(related) + len(`],"relatedImages":}`)
+	for _, m := range manifests {
+		size += len(before) + base64.StdEncoding.EncodedLen(len(m.JSON)) + len(after)
+	}
+	whole := append(make([]byte, 0, size), raw...)
+	for _, m := range manifests {
+		whole = append(whole, before...)
+		whole = base64.StdEncoding.AppendEncode(whole, m.JSON)
+		whole = append(whole, after...)
+	}
+	whole = append(whole, ']')
+	if string(related) != "null" && string(related) != "[]" {
+		whole = append(append(whole, `,"relatedImages":`...), related...)
+	}
+	return append(whole, '}')
 }
 
 // encode is json.Marshal without the escapes that HTML asks for.
@@ -132,7 +152,7 @@ type container struct {
 
 func readCSV(m *bundle.Manifest) (*csv, error) {
 	c := &csv{}
-	if err := json.Unmarshal(m.JSON, c); err != nil {
+	if err := document.Decode(m.JSON, c); err != nil {
 		problem := typeProblem(m.Document, err, finding.Subject{})
 		return nil, advice.With(fmt.Errorf("render bundle: %s: %s", problem.Location, problem.Message), "write the field as the ClusterServiceVersion's CRD says")
 	}
@@ -293,7 +313,7 @@ func (s *propertySet) addProvided(b *bundle.Bundle) error {
 				} `json:"versions"`
 			} `json:"spec"`
 		}
-		if err := json.Unmarshal(m.JSON, &crd); err != nil {
+		if err := document.Decode(m.JSON, &crd); err != nil {
 			problem := typeProblem(m.Document, err, finding.Subject{})
 			return advice.With(fmt.Errorf("render bundle: %s: %s", problem.Location, problem.Message), "write the CustomResourceDefinition as the API server accepts it")
 		}

@@ -1,107 +1,15 @@
 package catalog
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/operator-framework/operator-registry/pkg/image"
-	"github.com/operator-framework/operator-registry/pkg/registry"
-	"github.com/sirupsen/logrus"
 
 	"github.com/olmkit/olmkit/internal/bundle"
 )
-
-// TestRenderLikeOpm holds Render against opm's own code on every published bundle.
-func TestRenderLikeOpm(t *testing.T) {
-	root := os.Getenv("OLMKIT_DATA")
-	if root == "" {
-		t.Skip("OLMKIT_DATA names no folder of published bundles")
-	}
-	logrus.SetLevel(logrus.PanicLevel)
-	dirs, err := filepath.Glob(filepath.Join(root, "*", "*", "manifests"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range dirs {
-		dir := filepath.Dir(d)
-		theirs, err := registry.NewImageInput(image.SimpleReference(""), dir)
-		if err != nil {
-			t.Logf("%s: opm says %v", dir, err)
-			continue
-		}
-		_, wanted, err := registry.ObjectsAndPropertiesFromBundle(theirs.Bundle)
-		if err != nil {
-			t.Fatal(err)
-		}
-		read, err := bundle.Read(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rendered, err := Render(read, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := &Catalog{Documents: []*Document{rendered}}
-		c.index()
-		ours := c.Packages[0].Bundles[0]
-		if ours.Name != theirs.Bundle.Name || ours.Package != theirs.Bundle.Package {
-			t.Errorf("%s: %s of %s, opm says %s of %s", dir, ours.Name, ours.Package, theirs.Bundle.Name, theirs.Bundle.Package)
-		}
-		var want, got []string
-		for _, p := range wanted {
-			if p.Type != PropertyObject {
-				want = append(want, p.Type+" "+string(p.Value))
-			}
-		}
-		for _, p := range ours.Properties {
-			if p.Type != PropertyObject {
-				got = append(got, p.Type+" "+string(p.Value))
-			}
-		}
-		slices.Sort(want)
-		slices.Sort(got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", dir, diff)
-		}
-		objects, err := ours.Objects()
-		if err != nil {
-			t.Fatal(err)
-		}
-		known := map[string]any{}
-		for _, raw := range objects {
-			var v map[string]any
-			if err := json.Unmarshal(raw, &v); err != nil {
-				t.Fatal(err)
-			}
-			metadata, _ := v["metadata"].(map[string]any)
-			known[fmt.Sprint(v["kind"], metadata["name"])] = v
-		}
-		for _, o := range theirs.Bundle.Objects {
-			raw, err := o.MarshalJSON()
-			if err != nil {
-				t.Fatal(err)
-			}
-			var v any
-			if err := json.Unmarshal(raw, &v); err != nil {
-				t.Fatal(err)
-			}
-			if !reflect.DeepEqual(v, known[o.GetKind()+o.GetName()]) {
-				t.Errorf("%s: opm renders %s %s otherwise: %s", dir, o.GetKind(), o.GetName(), cmp.Diff(v, known[o.GetKind()+o.GetName()]))
-			}
-		}
-		if len(objects) != len(theirs.Bundle.Objects) {
-			t.Logf("%s: %d manifests, opm renders %d", dir, len(objects), len(theirs.Bundle.Objects))
-		}
-	}
-	t.Logf("%d bundles", len(dirs))
-}
 
 const csvText = `apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion

@@ -54,7 +54,10 @@ func Trim(p *Package, channel string, names ...string) ([]byte, error) {
 	if p.Document != nil {
 		pkg = p.Document.JSON
 	}
-	pkg, err := withFields(pkg, "name", p.Name, "defaultChannel", channel)
+	pkg, err := withField(pkg, "name", p.Name)
+	if err == nil {
+		pkg, err = withField(pkg, "defaultChannel", channel)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("trim package %s: %w", p.Name, err)
 	}
@@ -110,35 +113,33 @@ func reach(c *Channel, head string, kept map[string]bool) map[string]bool {
 
 // inline returns the bundle's document without an image, so that OLM takes the manifests from the catalog.
 func inline(b *Bundle) (json.RawMessage, error) {
-	if !slices.ContainsFunc(b.Properties, func(p Property) bool { return p.Type == PropertyObject }) {
+	if !b.Has(PropertyObject) {
 		return nil, advice.With(fmt.Errorf("bundle %s (%s) carries no manifests, only the image %s", b.Name, b.At, b.Image),
 			"render the bundle from its directory, so that the catalog holds its manifests as %s properties", PropertyObject)
 	}
-	raw, err := withFields(b.Document.JSON, "image", "")
+	raw, err := withField(b.Document.JSON, "image", "")
 	if err != nil {
 		return nil, fmt.Errorf("take bundle %s inline: %w", b.Name, err)
 	}
 	return raw, nil
 }
 
-// withFields returns the JSON object raw with fields set, given as names and values in turn; all else stays as it is.
-func withFields(raw json.RawMessage, fields ...string) (json.RawMessage, error) {
+// withField returns the JSON object raw with one field set; all else stays as it is.
+func withField(raw json.RawMessage, name string, value any) (json.RawMessage, error) {
 	object, err := readObject(raw)
 	if err != nil {
 		return nil, err
 	}
-	for i := 0; i+1 < len(fields); i += 2 {
-		value, err := encode(fields[i+1])
-		if err != nil {
-			return nil, err
-		}
-		at := slices.IndexFunc(object, func(f objectField) bool { return strings.EqualFold(f.name, fields[i]) })
-		if at < 0 {
-			object = append(object, objectField{name: fields[i], value: value})
-			continue
-		}
-		object[at].value = value
+	encoded, err := encode(value)
+	if err != nil {
+		return nil, err
 	}
+	at := slices.IndexFunc(object, func(f objectField) bool { return strings.EqualFold(f.name, name) })
+	if at < 0 {
+		object = append(object, objectField{name: name})
+		at = len(object) - 1
+	}
+	object[at].value = encoded
 	return writeObject(object)
 }
 

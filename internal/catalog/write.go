@@ -45,44 +45,58 @@ func (c *Catalog) Sorted() []*Document {
 	}
 	documents := slices.Clone(c.Documents)
 	slices.SortStableFunc(documents, func(a, b *Document) int {
-		if (a.Package == "") != (b.Package == "") {
-			return strings.Compare(b.Package, a.Package)
-		}
-		return cmp.Or(
-			strings.Compare(a.Package, b.Package),
-			order(a.Schema)-order(b.Schema),
-			rank[a]-rank[b],
-			strings.Compare(a.Schema, b.Schema),
-			strings.Compare(a.Name, b.Name),
-		)
+		return compare(heading{a.Schema, a.Package, a.Name, rank[a]}, heading{b.Schema, b.Package, b.Name, rank[b]})
 	})
 	return documents
+}
+
+// heading is what decides where a document stands in a catalog; rank is the bundle's among those of its package.
+type heading struct {
+	Schema, Package, Name string
+	rank                  int
+}
+
+func compare(a, b heading) int {
+	if (a.Package == "") != (b.Package == "") {
+		return strings.Compare(b.Package, a.Package)
+	}
+	return cmp.Or(
+		strings.Compare(a.Package, b.Package),
+		order(a.Schema)-order(b.Schema),
+		a.rank-b.rank,
+		strings.Compare(a.Schema, b.Schema),
+		strings.Compare(a.Name, b.Name),
+	)
 }
 
 // Write writes the documents in one of Formats, as a stream that opm and Load read back to the same.
 func Write(w io.Writer, format string, documents []*Document) error {
 	for _, d := range documents {
-		var text []byte
-		var err error
-		switch format {
-		case "json":
-			var b bytes.Buffer
-			err = json.Indent(&b, d.JSON, "", "    ")
-			b.WriteByte('\n')
-			text = b.Bytes()
-		case "yaml":
-			text, err = toYAML(d.JSON)
-		default:
-			return fmt.Errorf("catalog format %q: there are %s", format, strings.Join(Formats, ", "))
-		}
+		text, err := d.text(format)
 		if err != nil {
-			return fmt.Errorf("write %s %s: %w", d.Schema, d.Name, err)
+			return err
 		}
 		if _, err := w.Write(text); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// text returns the document in one of Formats.
+func (d *Document) text(format string) ([]byte, error) {
+	switch format {
+	case "json":
+		return append(document.Indent(nil, d.JSON), '\n'), nil
+	case "yaml":
+		text, err := toYAML(d.JSON)
+		if err != nil {
+			return nil, fmt.Errorf("write %s %s: %w", d.Schema, d.Name, err)
+		}
+		return text, nil
+	default:
+		return nil, fmt.Errorf("catalog format %q: there are %s", format, strings.Join(Formats, ", "))
+	}
 }
 
 // toYAML writes one JSON document as a YAML document, with its own order of keys, numbers as they stand, and text of

@@ -15,15 +15,21 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// What a document may hold before it is taken for an attack: levels of nesting, and values that aliases repeat.
+// What a document may hold before it is taken for an attack: levels of nesting, values that aliases repeat, and bytes of
+// JSON beyond those that its YAML could become without aliases.
 const (
 	maxDepth   = 1000
 	maxAliased = 1_000_000
+	maxGrown   = 64 << 20
 )
+
+// perByte is how many bytes of JSON one of YAML may become: a control character is written as \u0000.
+const perByte = 6
 
 // converter writes YAML nodes as JSON and stops at the first thing that JSON cannot hold.
 type converter struct {
 	out     []byte
+	most    int // bytes that out may have
 	aliased int // values written below an alias
 	within  int // aliases around the current value
 	err     error
@@ -50,6 +56,9 @@ func (c *converter) value(n *yaml.Node, depth int) {
 		return
 	case c.aliased > maxAliased:
 		c.fail(n, "aliases repeat more than %d values", maxAliased)
+		return
+	case len(c.out) > c.most:
+		c.fail(n, "aliases repeat more than %d bytes", maxGrown)
 		return
 	}
 	switch n.Kind {
@@ -162,6 +171,9 @@ func (c *converter) key(n *yaml.Node) string {
 		c.fail(n, "%w", inner.err)
 		return ""
 	}
+	if string(inner.out) == "-0" {
+		return "0"
+	}
 	if len(inner.out) > 0 && inner.out[0] != '"' {
 		return string(inner.out)
 	}
@@ -267,30 +279,4 @@ func resolve(s string) (string, error) {
 }
 
 // appendString appends s as a JSON string, without the escapes that HTML asks for.
-func appendString(out []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	out = append(out, '"')
-	start := 0
-	for i := 0; i < len(s); i++ {
-		b := s[i]
-		if b >= ' ' && b != '"' && b != '\\' {
-			continue
-		}
-		out = append(out, s[start:i]...)
-		start = i + 1
-		switch b {
-		case '"', '\\':
-			out = append(out, '\\', b)
-		case '\n':
-			out = append(out, '\\', 'n')
-		case '\r':
-			out = append(out, '\\', 'r')
-		case '\t':
-			out = append(out, '\\', 't')
-		default:
-			out = append(out, '\\', 'u', '0', '0', hex[b>>4], hex[b&15])
-		}
-	}
-	out = append(out, s[start:]...)
-	return append(out, '"')
-}
+func appendString(out []byte, s string) []byte { return appendText(out, []byte(s)) }

@@ -29,7 +29,8 @@ type Document struct {
 
 	text   []byte // what it was parsed from; nil for a document that was made, not read
 	yaml   bool
-	origin position // of text in its file
+	origin position                // of text in its file
+	within func() finding.Location // where the encoded document stands, nil for one that is not encoded
 	once   sync.Once
 	spots  *spot
 	twice  []Duplicate
@@ -63,6 +64,12 @@ func (e *SyntaxError) Unwrap() error { return e.Err }
 // New returns a document that was made rather than read: raw, said to be at.
 func New(raw json.RawMessage, at finding.Location) *Document { return &Document{JSON: raw, At: at} }
 
+// Within returns a document that stands encoded in another one, at the place that exact returns; at is a place that costs
+// nothing to know.
+func Within(raw json.RawMessage, at finding.Location, exact func() finding.Location) *Document {
+	return &Document{JSON: raw, At: at, within: exact}
+}
+
 // Parse returns the documents of data, which was read from file: a stream of JSON values if it begins with one, else
 // YAML. Empty documents are left out. The error is a *SyntaxError.
 func Parse(file string, data []byte) ([]*Document, error) {
@@ -82,6 +89,26 @@ func Parse(file string, data []byte) ([]*Document, error) {
 }
 
 func parseJSON(file string, data []byte) ([]*Document, error) {
+	if at := invalid(data); at >= 0 {
+		return nil, &SyntaxError{At: place(file, (&lineCounter{data: data}).at(at)), Err: errors.New("it is not UTF-8")}
+	}
+	var documents []*Document
+	lines := lineCounter{data: data}
+	for start := space(data, 0); start < len(data); {
+		end := skip(data, start, 0)
+		if end < 0 || data[start] != '{' && data[start] != '[' {
+			return decodeJSON(file, data)
+		}
+		at := lines.at(start)
+		text := data[start:end:end]
+		documents = append(documents, &Document{JSON: text, At: place(file, at), text: text, origin: at})
+		start = space(data, end)
+	}
+	return documents, nil
+}
+
+// decodeJSON is parseJSON by encoding/json, which can say what is wrong.
+func decodeJSON(file string, data []byte) ([]*Document, error) {
 	var documents []*Document
 	lines := lineCounter{data: data}
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -109,9 +136,30 @@ func parseJSON(file string, data []byte) ([]*Document, error) {
 	}
 }
 
+// invalid returns where data stops to be UTF-8, -1 if nowhere.
+func invalid(data []byte) int {
+	if utf8.Valid(data) {
+		return -1
+	}
+	at := 0
+	for {
+		r, n := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && n == 1 {
+			return at
+		}
+		at += n
+	}
+}
+
 func parseYAML(file string, data []byte) ([]*Document, error) {
 	var documents []*Document
+	left := perByte*len(data) + maxGrown
 	for _, part := range split(data) {
+		if raw, start, ok := readBlocks(part.text); ok {
+			at := (&lineCounter{data: part.text, position: position{line: part.line}}).at(start)
+			documents = append(documents, &Document{JSON: raw, At: place(file, at), text: part.text, yaml: true, origin: position{line: part.line}})
+			continue
+		}
 		decoder := yaml.NewDecoder(bytes.NewReader(part.text))
 		for {
 			var node yaml.Node
@@ -125,8 +173,9 @@ func parseYAML(file string, data []byte) ([]*Document, error) {
 			if blank(&node) {
 				continue
 			}
-			c := converter{}
+			c := converter{most: left}
 			c.value(&node, 0)
+			left -= len(c.out)
 			if c.err != nil {
 				return nil, &SyntaxError{At: place(file, position{part.line + c.at.line, c.at.column}), Err: c.err}
 			}
@@ -228,8 +277,14 @@ func (l *lineCounter) at(offset int) position {
 }
 
 // Place returns where the field at path stands: a string steps to a mapping's key, an int to a sequence's item. Where the
-// path leads further than the document does, it is the place of the last step that exists.
+// path leads further than the document does, it is the place of the last step that exists. In an encoded document every
+// field stands where the document does, and the location says the path.
 func (d *Document) Place(path ...any) finding.Location {
+	if d.within != nil {
+		at := d.within()
+		at.Path = pathText(path)
+		return at
+	}
 	d.locate()
 	at := d.At
 	for here := d.spots; here != nil && len(path) > 0; path = path[1:] {
@@ -247,6 +302,27 @@ func (d *Document) Place(path ...any) finding.Location {
 		}
 	}
 	return at
+}
+
+// pathText writes a path as kubectl does: spec.versions[0].name, and keys that are no plain words in brackets.
+func pathText(path []any) string {
+	var b strings.Builder
+	for _, step := range path {
+		switch step := step.(type) {
+		case int:
+			fmt.Fprintf(&b, "[%d]", step)
+		case string:
+			switch {
+			case strings.ContainsAny(step, ".[]/ "):
+				fmt.Fprintf(&b, "[%s]", step)
+			case b.Len() > 0:
+				b.WriteString("." + step)
+			default:
+				b.WriteString(step)
+			}
+		}
+	}
+	return b.String()
 }
 
 // Duplicates returns the keys that stand twice in one mapping, in the order of the text.
@@ -271,8 +347,8 @@ func (d *Document) locate() {
 				node = yaml.Node{}
 			}
 		default:
-			j := jsonSpots{document: d, decoder: json.NewDecoder(bytes.NewReader(d.text)), lines: lineCounter{data: d.text, position: d.origin}}
-			d.spots = j.value()
+			j := jsonSpots{document: d, lines: lineCounter{data: d.text, position: d.origin}}
+			d.spots, _ = j.value(0, 0)
 		}
 	})
 }
@@ -301,49 +377,49 @@ func (d *Document) yamlSpots(n *yaml.Node, depth int) *spot {
 
 type jsonSpots struct {
 	document *Document
-	decoder  *json.Decoder
 	lines    lineCounter
 }
 
-// token returns the next token and where it begins.
-func (j *jsonSpots) token() (json.Token, position) {
-	start := int(j.decoder.InputOffset())
-	token, err := j.decoder.Token()
-	if err != nil {
-		return nil, j.lines.position
+// value returns the spot of the value at offset i of the text, and the value's end, or -1.
+func (j *jsonSpots) value(i, depth int) (*spot, int) {
+	s := &spot{position: j.lines.at(i)}
+	if depth > deepest {
+		return s, -1
 	}
 	text := j.lines.data
-	for start < len(text) && strings.IndexByte(" \t\r\n,:", text[start]) >= 0 {
-		start++
-	}
-	return token, j.lines.at(start)
-}
-
-func (j *jsonSpots) value() *spot {
-	token, at := j.token()
-	s := &spot{position: at}
-	switch token {
-	case json.Delim('{'):
+	switch byteAt(text, i) {
+	case '{':
 		s.fields = map[string]*spot{}
-		for j.decoder.More() {
-			key, at := j.token()
-			name, ok := key.(string)
-			if !ok {
-				return s
-			}
-			inner := j.value()
-			inner.position = at
+		return s, pairs(text, i, func(start, end, at int) int {
+			key, name := j.lines.at(start), unquote(text[start:end])
+			inner, end := j.value(at, depth+1)
+			inner.position = key
 			if s.fields[name] != nil {
-				j.document.twice = append(j.document.twice, Duplicate{Key: name, At: place(j.document.At.File, at)})
+				j.document.twice = append(j.document.twice, Duplicate{Key: name, At: place(j.document.At.File, key)})
 			}
 			s.fields[name] = inner
-		}
-		j.token()
-	case json.Delim('['):
-		for j.decoder.More() {
-			s.items = append(s.items, j.value())
-		}
-		j.token()
+			return end
+		})
+	case '[':
+		return s, items(text, i, func(at int) int {
+			inner, end := j.value(at, depth+1)
+			s.items = append(s.items, inner)
+			return end
+		})
+	default:
+		return s, skip(text, i, depth)
 	}
-	return s
+}
+
+// unquote returns what a JSON string says.
+func unquote(quoted []byte) string {
+	bare := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(bare, '\\') < 0 && utf8.Valid(bare) {
+		return string(bare)
+	}
+	var text string
+	if json.Unmarshal(quoted, &text) != nil {
+		return string(bare)
+	}
+	return text
 }

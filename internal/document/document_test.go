@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -65,12 +66,53 @@ func TestParseErrors(t *testing.T) {
 		{"infinity", "a: 1\n---\nb:\n  - .inf", "f:4:5: JSON has no .inf"},
 		{"alias of itself", "a: &a [*a]", "f:1:4: values are nested more than 1000 deep"},
 		{"aliases that explode", bomb, "aliases repeat more than 1000000 values"},
+		{"aliases that repeat a long text", "a: &a " + strings.Repeat("x", 1<<16) + "\nb: [" + strings.Repeat("*a,", 4096) + "]\n", "aliases repeat more than 67108864 bytes"},
+		{"merges that explode", "a: &a {x: [" + strings.Repeat("xxxxxxxxxxxxxxxx,", 4096) + "]}\nb:\n" + strings.Repeat("- {<<: *a}\n", 4096), "aliases repeat more than 67108864 bytes"},
+		{"many documents that explode", strings.Repeat("a: &a "+strings.Repeat("x", 1<<14)+"\nb: ["+strings.Repeat("*a,", 1024)+"]\n---\n", 32), "aliases repeat more than 67108864 bytes"},
 		{"unknown alias", "a: *b", "f:1: unknown anchor 'b' referenced"},
+		{"JSON that is not UTF-8", "{\"a\":\n \"é\xff\"}", "f:2:4: it is not UTF-8"},
+		{"YAML that is not UTF-8", "a: 1\nb: \xff\n", "invalid leading UTF-8 octet"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Parse("f", []byte(test.text))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+// TestParseBounded shows that what explodes is refused before it has grown.
+func TestParseBounded(t *testing.T) {
+	text := []byte("a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 100_000) + "]\n") // 100 GB
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := Parse("f", text); err == nil {
+		t.Fatal("no error")
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 1<<30 {
+		t.Errorf("%d MB allocated", used>>20)
+	}
+}
+
+// TestParseMany shows that streams of very many documents are read to the end.
+func TestParseMany(t *testing.T) {
+	for name, test := range map[string]struct {
+		text  string
+		count int
+	}{
+		"JSON": {"{\"a\": 1}\n", 1_000_000},
+		"YAML": {"---\na: 1\n", 100_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			documents, err := Parse("f", []byte(strings.Repeat(test.text, test.count)))
+			if err != nil || len(documents) != test.count {
+				t.Fatalf("%d documents, error %v", len(documents), err)
+			}
+			last := documents[test.count-1]
+			if want := test.count * strings.Count(test.text, "\n"); last.At.Line != want || string(last.JSON) != `{"a": 1}` && string(last.JSON) != `{"a":1}` {
+				t.Errorf("the last is %s at %s, want line %d", last.JSON, last.At, want)
 			}
 		})
 	}
@@ -118,6 +160,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("<<: {a: 1}\na: 2")
 	f.Add("a: &x {b: 1}\nc: {<<: *x}")
 	f.Add("? a\n: b\n")
+	f.Add("-0:")
 	f.Fuzz(func(t *testing.T, text string) {
 		documents, err := Parse("f", []byte(text))
 		if err != nil {

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -9,7 +10,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -21,11 +25,23 @@ import (
 )
 
 // Client reaches registries. Credentials are Docker's or Podman's: their configuration files and credential helpers. A
-// registry on localhost is tried with TLS and without.
+// registry on localhost or on a private address is tried with TLS first and then without.
 type Client struct {
-	PlainHTTP bool          // reach registries without TLS, where they have none
-	CAFile    string        // PEM file with certificate authorities to trust beside the system's; "" for none
-	Pause     time.Duration // before the first of four new tries after a failure that may pass, doubled each time; 0 is a second
+	PlainHTTP   []string      // hosts that may have no TLS, as host or host:port; AnyHost for all
+	Authorities []Authority   // whom to trust beside the system's certificate authorities
+	Pause       time.Duration // before the first of four new tries after a failure that may pass, doubled each time; 0 is a second
+
+	wait  func(context.Context, time.Duration) error // nil to really wait
+	stall time.Duration                              // how long a connection may stand still; 0 is longestStall
+}
+
+// AnyHost stands for every registry.
+const AnyHost = "*"
+
+// Authority is a file of certificate authorities that certificates of hosts may be signed by.
+type Authority struct {
+	Host string // as host or host:port; "" for all
+	File string // PEM
 }
 
 // tries is how often a request is made in all.
@@ -36,46 +52,214 @@ func (c Client) options(ctx context.Context) ([]remote.Option, error) {
 	if pause == 0 {
 		pause = time.Second
 	}
-	options := []remote.Option{
+	trusting, err := c.transport()
+	if err != nil {
+		return nil, err
+	}
+	wait := c.wait
+	if wait == nil {
+		wait = sleep
+	}
+	return []remote.Option{
 		remote.WithContext(ctx),
-		remote.WithAuthFromKeychain(authn.DefaultKeychain),
+		remote.WithAuthFromKeychain(keychain{}),
 		remote.WithUserAgent("olmkit"),
+		remote.WithTransport(&patient{inner: trusting, wait: wait, until: map[string]time.Time{}}),
 		remote.WithRetryBackoff(remote.Backoff{Duration: pause, Factor: 2, Jitter: 0.1, Steps: tries}),
-	}
-	if c.CAFile == "" {
-		return options, nil
-	}
-	pem, err := os.ReadFile(c.CAFile)
+	}, nil
+}
+
+// keychain is the usual one, whose errors say what they are of.
+type keychain struct{}
+
+// credentialError is of the files and helpers that hold credentials.
+type credentialError struct{ error }
+
+func (e credentialError) Unwrap() error { return e.error }
+
+// Resolve is authn.Keychain's.
+func (keychain) Resolve(of authn.Resource) (authn.Authenticator, error) {
+	found, err := authn.DefaultKeychain.Resolve(of)
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("read certificate authorities: %w", err), "name a PEM file with --ca-file")
+		return nil, credentialError{fmt.Errorf("get the credentials for %s: %w", of.RegistryStr(), err)}
 	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
+	return found, nil
+}
+
+// byHost sends requests over the transport of their host.
+type byHost struct {
+	hosts  map[string]*http.Transport
+	others http.RoundTripper
+}
+
+// RoundTrip is http.RoundTripper's.
+func (b byHost) RoundTrip(r *http.Request) (*http.Response, error) {
+	for _, host := range []string{r.URL.Host, r.URL.Hostname()} {
+		if t := b.hosts[host]; t != nil {
+			return t.RoundTrip(r)
+		}
 	}
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, advice.With(fmt.Errorf("read certificate authorities: %s holds no PEM certificate", c.CAFile), "name a PEM file with --ca-file")
-	}
-	base, ok := remote.DefaultTransport.(*http.Transport)
+	return b.others.RoundTrip(r)
+}
+
+// transport trusts the Client's authorities, and gives up connections that stand still.
+func (c Client) transport() (http.RoundTripper, error) {
+	usual, ok := remote.DefaultTransport.(*http.Transport)
 	if !ok {
-		return nil, fmt.Errorf("trust %s: the default transport is a %T", c.CAFile, remote.DefaultTransport)
+		return nil, fmt.Errorf("reach registries: the default transport is a %T", remote.DefaultTransport)
 	}
-	own := base.Clone()
-	own.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	return append(options, remote.WithTransport(own)), nil
+	base := usual.Clone()
+	dial := base.DialContext
+	base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return lively{conn, cmp.Or(c.stall, longestStall)}, nil
+	}
+	pools := map[string]*x509.CertPool{}
+	for _, a := range c.Authorities {
+		pools[a.Host] = nil
+	}
+	for host := range pools {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			pool = x509.NewCertPool()
+		}
+		for _, a := range c.Authorities {
+			if a.Host != host && a.Host != "" {
+				continue
+			}
+			pem, err := os.ReadFile(a.File)
+			if err == nil && !pool.AppendCertsFromPEM(pem) {
+				err = fmt.Errorf("%s holds no PEM certificate", a.File)
+			}
+			if err != nil {
+				return nil, advice.With(fmt.Errorf("read certificate authorities: %w", err), "name a PEM file with --ca-file")
+			}
+		}
+		pools[host] = pool
+	}
+	trusting := byHost{hosts: map[string]*http.Transport{}, others: base}
+	for host, pool := range pools {
+		own := base.Clone()
+		own.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		if host == "" {
+			trusting.others = own
+			continue
+		}
+		trusting.hosts[host] = own
+	}
+	return trusting, nil
+}
+
+// longestStall is how long a connection may stand still.
+const longestStall = 30 * time.Second
+
+// lively is a connection that fails once nothing has moved on it, in either direction, for longer than limit.
+type lively struct {
+	net.Conn
+	limit time.Duration
+}
+
+// Read is net.Conn's.
+func (l lively) Read(p []byte) (int, error) {
+	if err := l.SetDeadline(time.Now().Add(l.limit)); err != nil {
+		return 0, err
+	}
+	return l.Conn.Read(p)
+}
+
+// Write is net.Conn's. What waits for an answer meanwhile waits anew.
+func (l lively) Write(p []byte) (int, error) {
+	if err := l.SetDeadline(time.Now().Add(l.limit)); err != nil {
+		return 0, err
+	}
+	return l.Conn.Write(p)
+}
+
+// longestWait is how long a registry can ask to be left alone before that is an error.
+const longestWait = time.Minute
+
+// patient leaves hosts alone for as long as they ask.
+type patient struct {
+	inner http.RoundTripper
+	wait  func(context.Context, time.Duration) error
+
+	mu    sync.Mutex
+	until map[string]time.Time // by host
+}
+
+// RoundTrip is http.RoundTripper's.
+func (p *patient) RoundTrip(r *http.Request) (*http.Response, error) {
+	p.mu.Lock()
+	left := time.Until(p.until[r.URL.Host])
+	p.mu.Unlock()
+	if left > 0 {
+		if err := p.wait(r.Context(), left); err != nil {
+			return nil, err
+		}
+	}
+	answer, err := p.inner.RoundTrip(r)
+	if err != nil || answer.StatusCode != http.StatusTooManyRequests && answer.StatusCode != http.StatusServiceUnavailable {
+		return answer, err
+	}
+	now := time.Now()
+	asked := retryAfter(answer.Header.Get("Retry-After"), now)
+	if asked > longestWait {
+		answer.Body.Close()
+		return nil, busyError{answer.StatusCode, asked}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if until := now.Add(asked); until.After(p.until[r.URL.Host]) {
+		p.until[r.URL.Host] = until
+	}
+	return answer, nil
+}
+
+// busyError is a registry that asks to be left alone for longer than olmkit waits.
+type busyError struct {
+	code  int
+	asked time.Duration
+}
+
+func (e busyError) Error() string {
+	return fmt.Sprintf("it answers %d and asks to be left alone for %s", e.code, e.asked.Round(time.Second))
+}
+
+// retryAfter reads the header of that name (RFC 9110, 10.2.3): seconds or a date. It is 0 when there is none.
+func retryAfter(header string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if date, err := http.ParseTime(header); err == nil {
+		return max(date.Sub(now), 0)
+	}
+	return 0
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }
 
 func (c Client) parse(reference string) (name.Reference, error) {
-	var options []name.Option
-	if c.PlainHTTP {
-		options = append(options, name.Insecure)
-	}
-	ref, err := name.ParseReference(reference, options...)
+	ref, err := name.ParseReference(reference)
 	if err != nil {
-		if _, why := name.NewTag(reference, options...); why != nil && !strings.Contains(reference, "@") {
+		if _, why := name.NewTag(reference); why != nil && !strings.Contains(reference, "@") {
 			err = why // which says what is wrong
 		}
 		return nil, advice.With(fmt.Errorf("image %s: %w", reference, err), "write it as registry/repository:tag")
+	}
+	host := ref.Context().RegistryStr()
+	bare, _, _ := strings.Cut(host, ":")
+	if slices.Contains(c.PlainHTTP, AnyHost) || slices.Contains(c.PlainHTTP, host) || slices.Contains(c.PlainHTTP, bare) {
+		return name.ParseReference(reference, name.Insecure)
 	}
 	return ref, nil
 }
@@ -89,8 +273,16 @@ func explain(err error, doing string, ref name.Reference) error {
 	wrapped := fmt.Errorf("image %s: %s: %w", ref, doing, err)
 	var refused *transport.Error
 	var unknown x509.UnknownAuthorityError
+	var certificate *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
+	var credentials credentialError
+	var busy busyError
+	var network *net.OpError
 	switch {
+	case errors.As(err, &credentials):
+		return advice.With(wrapped, "log in anew with 'docker login %s', or mend the credential helper that Docker's configuration names", host)
+	case errors.As(err, &busy):
+		return advice.With(wrapped, "try again later: what was sent stays at the registry")
 	case errors.As(err, &refused):
 		switch code := refused.StatusCode; {
 		case code == http.StatusNotFound:
@@ -99,6 +291,8 @@ func explain(err error, doing string, ref name.Reference) error {
 			return advice.With(wrapped, "log in with 'docker login %s' as a user who may do this", host)
 		case code == http.StatusTooManyRequests:
 			return advice.With(wrapped, "wait a little and try again: what was sent stays at the registry")
+		case code == http.StatusInsufficientStorage, strings.Contains(err.Error(), "no space left on device"):
+			return advice.With(wrapped, "the registry %s has no room left: make some, and try again", host)
 		case code >= http.StatusInternalServerError:
 			return advice.With(wrapped, "look at the logs of the registry %s and try again: what was sent stays there", host)
 		case code == http.StatusBadRequest && strings.Contains(err.Error(), "HTTP request to an HTTPS server"):
@@ -107,10 +301,13 @@ func explain(err error, doing string, ref name.Reference) error {
 		return advice.With(wrapped, "see what the registry %s says above", host)
 	case errors.As(err, &unknown):
 		return advice.With(wrapped, "name the authority that signed the certificate of %s with --ca-file", host)
+	case errors.As(err, &certificate):
+		return advice.With(wrapped, "write the registry's name as its certificate has it, or let its administrator renew the certificate")
+	case errors.As(err, &network) && network.Timeout() && network.Op != "dial":
+		return advice.With(wrapped, "the registry %s stopped answering: try again, what was sent stays there", host)
 	case errors.As(err, &plain), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return advice.With(wrapped, "if %s really has no TLS, say so with --plain-http", host)
 	}
-	var network *net.OpError
 	if errors.As(err, &network) {
 		return advice.With(wrapped, "see whether the registry %s can be reached", host)
 	}

@@ -87,6 +87,14 @@ func (c Client) Push(ctx context.Context, reference string, what Artifact) (stri
 	if err := pusher.Push(ctx, tag, what); err != nil {
 		return "", explain(err, "set the tag", ref)
 	}
+	set, err := remote.Get(tag, options...)
+	if err != nil {
+		return "", explain(err, "look at the tag", ref)
+	}
+	if set.Digest != digest {
+		return "", advice.With(fmt.Errorf("push %s: the tag was set to %s, and yet it means %s", reference, digest, set.Digest),
+			"see whether somebody else pushes to it, and push again")
+	}
 	return withDigest(reference, digest), nil
 }
 

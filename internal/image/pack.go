@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -214,22 +215,28 @@ func (l *layer) Uncompressed() (io.ReadCloser, error) {
 	return gzip.NewReader(bytes.NewReader(l.compressed))
 }
 
-// pack returns files of fsys as a layer below at. Nothing in it depends on the machine: entries are sorted, belong to root,
-// have no times and fixed modes.
+// pack returns files of fsys as a layer below at.
 func pack(fsys fs.FS, files []string, at string) (*layer, error) {
-	sources := map[string]string{} // by name in the layer; "" for a directory
+	sources := map[string]string{}
 	for _, file := range files {
-		target := path.Join(at, file)[1:]
-		sources[target] = file
+		sources[path.Join(at, file)[1:]] = file
+	}
+	return packAs(fsys, sources, 0o644)
+}
+
+// asBuilt is the mode of files that are programs where their owner may run them.
+const asBuilt = 0
+
+// packAs returns files of fsys as a layer, under the names and with the mode that are given. Nothing in it depends on the
+// machine: entries are sorted, belong to root, have no times and fixed modes.
+func packAs(fsys fs.FS, files map[string]string, mode int64) (*layer, error) {
+	sources := maps.Clone(files) // by name in the layer; "" for a directory
+	for target := range files {
 		for dir := path.Dir(target); dir != "."; dir = path.Dir(dir) {
 			sources[dir] = ""
 		}
 	}
-	names := make([]string, 0, len(sources))
-	for target := range sources {
-		names = append(names, target)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(sources))
 
 	var compressed bytes.Buffer
 	squeezed, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
@@ -239,7 +246,7 @@ func pack(fsys fs.FS, files []string, at string) (*layer, error) {
 	plain := sha256.New()
 	archive := tar.NewWriter(io.MultiWriter(squeezed, plain))
 	for _, target := range names {
-		if err := packOne(archive, fsys, sources[target], target); err != nil {
+		if err := packOne(archive, fsys, sources[target], target, mode); err != nil {
 			return nil, err
 		}
 	}
@@ -254,7 +261,7 @@ func pack(fsys fs.FS, files []string, at string) (*layer, error) {
 	}, nil
 }
 
-func packOne(archive *tar.Writer, fsys fs.FS, file, target string) error {
+func packOne(archive *tar.Writer, fsys fs.FS, file, target string, mode int64) error {
 	epoch := time.Unix(0, 0)
 	if file == "" {
 		return archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: target + "/", Mode: 0o755, ModTime: epoch})
@@ -263,7 +270,16 @@ func packOne(archive *tar.Writer, fsys fs.FS, file, target string) error {
 	if err != nil {
 		return err
 	}
-	if err := archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: target, Mode: 0o644, ModTime: epoch, Size: int64(len(data))}); err != nil {
+	if mode == asBuilt {
+		found, err := fs.Stat(fsys, file)
+		if err != nil {
+			return err
+		}
+		if mode = 0o644; found.Mode()&0o100 != 0 {
+			mode = 0o755
+		}
+	}
+	if err := archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: target, Mode: mode, ModTime: epoch, Size: int64(len(data))}); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	_, err = archive.Write(data)

@@ -3,6 +3,7 @@ package image
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -32,6 +33,7 @@ type Content struct {
 	Name      string // what the image was called, and for a catalog the folder in it; the prefix of locations
 	Reference string // where to pull the image; "" for one that was read from a file
 	Bundle    bool   // otherwise a catalog
+	Labels    map[string]string
 	dir       string
 }
 
@@ -81,27 +83,57 @@ func (c Client) Unpack(ctx context.Context, ref string) (*Content, error) {
 	return c.unpack(ctx, ref, defaultLimits)
 }
 
-func (c Client) unpack(ctx context.Context, ref string, l limits) (*Content, error) {
+func (c Client) unpack(ctx context.Context, ref string, l limits) (content *Content, err error) {
+	err = c.open(ctx, ref, l, func(s *source, named string, left limits) error {
+		content, err = s.unpack(ctx, named, left)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(ref); err != nil { // no path
+		content.Reference = ref
+	}
+	return content, nil
+}
+
+// Root unpacks the whole file system of the image that ref is, as Unpack takes it, to dir, which must not exist. It is for
+// images of programs: files keep whether they can be executed, links become copies of what they lead to, and an image with
+// links to folders, as those of Linux distributions have, is refused.
+func (c Client) Root(ctx context.Context, ref, dir string) error {
+	return c.open(ctx, ref, defaultLimits, func(s *source, named string, left limits) error {
+		u, err := newUnpacker(left, true, func(string) bool { return true })
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(u.dir)
+		if err = s.take(ctx, named, u); err == nil {
+			err = u.tree(dir, func(name string) string { return name })
+		}
+		if err != nil {
+			return advice.With(fmt.Errorf("unpack image %s: %w", named, err), "%s", cmp.Or(advice.Of(err), "name a program, a folder with the image's root, or an image that 'olmkit image push' made"))
+		}
+		return nil
+	})
+}
+
+// open calls use with the image that ref is, what it is called and what is left of the limits.
+func (c Client) open(ctx context.Context, ref string, l limits, use func(*source, string, limits) error) error {
 	info, err := os.Stat(ref)
 	if err != nil { // no path
 		what, err := c.Fetch(ctx, ref)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		content, err := unpackArtifact(ctx, ref, what, l)
-		if err != nil {
-			return nil, err
-		}
-		content.Reference = ref
-		return content, nil
+		return openArtifact(ref, what, l, use)
 	}
 	named := filepath.ToSlash(ref)
 	if info.IsDir() {
-		return unpackLayout(ctx, named, ref, l)
+		return openLayout(named, ref, l, use)
 	}
 	u, err := newUnpacker(l, false, func(string) bool { return true })
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer os.RemoveAll(u.dir)
 	files := filepath.Join(u.dir, "archive")
@@ -110,12 +142,12 @@ func (c Client) unpack(ctx context.Context, ref string, l limits) (*Content, err
 		err = u.tree(files, func(name string) string { return name })
 	}
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("read archive %s: %w", ref, err), "make the archive anew, with 'olmkit bundle push --output' or 'docker save'")
+		return advice.With(fmt.Errorf("read archive %s: %w", ref, err), "%s", cmp.Or(advice.Of(err), "make the archive anew, with 'olmkit bundle push --output' or 'docker save'"))
 	}
 	if isLayout(files) {
-		return unpackLayout(ctx, named, files, u.left)
+		return openLayout(named, files, u.left, use)
 	}
-	return unpackSaved(ctx, named, files, u.left)
+	return openSavedImage(named, files, u.left, use)
 }
 
 func (u *unpacker) archive(file string) error {
@@ -139,15 +171,59 @@ func (u *unpacker) archive(file string) error {
 	return u.add(inflated)
 }
 
-func unpackLayout(ctx context.Context, named, dir string, l limits) (*Content, error) {
+func openLayout(named, dir string, l limits, use func(*source, string, limits) error) error {
 	what, err := readLayout(dir)
-	if err != nil {
-		return nil, advice.With(fmt.Errorf("read OCI layout %s: %w", named, err), "name a layout with one image in it")
+	if err == nil {
+		what, err = checked(dir, what)
 	}
-	return unpackArtifact(ctx, named, what, l)
+	if err != nil {
+		return advice.With(fmt.Errorf("read OCI layout %s: %w", named, err), "name a layout with one image in it")
+	}
+	return openArtifact(named, what, l, use)
+}
+
+// maxDocument bounds manifests, indexes and configurations, which are held in memory.
+const maxDocument = 32 << 20
+
+// small returns an error if a file of an image is larger than a document may be. One that is missing is left to its reader.
+func small(dir, name string) error {
+	info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
+	if err == nil && info.Size() > maxDocument {
+		return refuse("%s is %d bytes, more than any manifest or configuration", name, info.Size())
+	}
+	return nil
+}
+
+func blobFile(digest v1.Hash) string { return path.Join("blobs", digest.Algorithm, digest.Hex) }
+
+// checked returns the image for this machine of a layout, whose configuration is fit to be read.
+func checked(dir string, what Artifact) (v1.Image, error) {
+	if index, ok := what.(v1.ImageIndex); ok {
+		manifest, err := index.IndexManifest()
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range manifest.Manifests {
+			if err := small(dir, blobFile(d.Digest)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	img, err := forHere(what)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := img.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	return img, small(dir, blobFile(manifest.Config.Digest))
 }
 
 func readLayout(dir string) (Artifact, error) {
+	if err := small(dir, "index.json"); err != nil {
+		return nil, err
+	}
 	index, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
 		return nil, err
@@ -160,6 +236,9 @@ func readLayout(dir string) (Artifact, error) {
 		return nil, fmt.Errorf("it holds %d images", n)
 	}
 	only := manifest.Manifests[0]
+	if err := small(dir, blobFile(only.Digest)); err != nil {
+		return nil, err
+	}
 	if !only.MediaType.IsIndex() {
 		return child(index, only.Digest)
 	}
@@ -193,19 +272,20 @@ type source struct {
 	layers []func() (io.ReadCloser, error) // uncompressed, from the lowest
 }
 
-func unpackArtifact(ctx context.Context, named string, what Artifact, l limits) (*Content, error) {
+func openArtifact(named string, what Artifact, l limits, use func(*source, string, limits) error) error {
 	img, err := forHere(what)
 	if err != nil {
-		return nil, fmt.Errorf("image %s: %w", named, err)
+		return advice.With(fmt.Errorf("image %s: %w", named, err), "%s", cmp.Or(advice.Of(err), "push the image again, or make the archive anew"))
 	}
 	s, err := sourceOf(img)
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("image %s: %w", named, err), "push the image again, or make the archive anew")
+		return advice.With(fmt.Errorf("image %s: %w", named, err), "push the image again, or make the archive anew")
 	}
-	return s.unpack(ctx, named, l)
+	return use(s, named, l)
 }
 
-// forHere returns the image, or the one of an index for this machine: what olmkit reads is the same for all.
+// forHere returns the image, or the one of an index for this machine; if there is none, the first one: a bundle or a catalog
+// is the same for all.
 func forHere(what Artifact) (v1.Image, error) {
 	switch what := what.(type) {
 	case v1.Image:
@@ -239,6 +319,9 @@ func sourceOf(img v1.Image) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if size := manifest.Config.Size; size < 0 || size > maxDocument {
+		return nil, refuse("the manifest says that the configuration is %d bytes", size)
+	}
 	config, err := img.RawConfigFile()
 	if err != nil {
 		return nil, err
@@ -265,13 +348,13 @@ func sum(data []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// unpackSaved reads what 'docker save' wrote before it wrote OCI layouts, in the folder dir.
-func unpackSaved(ctx context.Context, named, dir string, l limits) (*Content, error) {
+// openSavedImage reads what 'docker save' wrote before it wrote OCI layouts, in the folder dir.
+func openSavedImage(named, dir string, l limits, use func(*source, string, limits) error) error {
 	s, err := readSaved(dir)
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("read archive %s: %w", named, err), "name an archive with one image, of 'docker save', 'podman save' or --output")
+		return advice.With(fmt.Errorf("read archive %s: %w", named, err), "name an archive with one image, of 'docker save', 'podman save' or --output")
 	}
-	return s.unpack(ctx, named, l)
+	return use(s, named, l)
 }
 
 func readSaved(dir string) (*source, error) {
@@ -280,6 +363,9 @@ func readSaved(dir string) (*source, error) {
 		return nil, err
 	}
 	defer root.Close()
+	if err := small(dir, "manifest.json"); err != nil {
+		return nil, err
+	}
 	raw, err := root.ReadFile("manifest.json")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("it holds neither an OCI layout nor a manifest.json, so it is no image")
@@ -296,6 +382,9 @@ func readSaved(dir string) (*source, error) {
 	}
 	if len(images) != 1 {
 		return nil, fmt.Errorf("it holds %d images", len(images))
+	}
+	if info, err := root.Stat(filepath.FromSlash(images[0].Config)); err == nil && info.Size() > maxDocument {
+		return nil, refuse("the configuration is %d bytes", info.Size())
 	}
 	config, err := root.ReadFile(filepath.FromSlash(images[0].Config))
 	if err != nil {
@@ -336,7 +425,7 @@ func openSaved(dir, file string) (io.ReadCloser, error) {
 // unpack takes out of the layers what the labels say the image is about.
 func (s *source) unpack(ctx context.Context, named string, l limits) (*Content, error) {
 	labels := s.config.Config.Labels
-	content := &Content{Name: named}
+	content := &Content{Name: named, Labels: labels}
 	var place func(string) (string, bool)
 	configs, isCatalog := labels[labelConfigs]
 	manifests, isBundle := labels[bundle.AnnotationManifests]
@@ -366,10 +455,6 @@ func (s *source) unpack(ctx context.Context, named string, l limits) (*Content, 
 		return nil, advice.With(fmt.Errorf("image %s is neither a bundle nor a catalog: it has no label %s or %s", named, bundle.AnnotationManifests, labelConfigs),
 			"name the image of a bundle or of a catalog")
 	}
-	if len(s.layers) != len(s.config.RootFS.DiffIDs) {
-		return nil, advice.With(fmt.Errorf("image %s is damaged: its configuration names %d layers, its manifest %d", named, len(s.config.RootFS.DiffIDs), len(s.layers)),
-			"push the image again, or make the archive anew")
-	}
 	wants := func(name string) bool { _, ok := place(name); return ok }
 	u, err := newUnpacker(l, true, wants)
 	if err != nil {
@@ -377,9 +462,7 @@ func (s *source) unpack(ctx context.Context, named string, l limits) (*Content, 
 	}
 	content.dir = u.dir
 	root := filepath.Join(u.dir, "root")
-	for i := 0; i < len(s.layers) && err == nil; i++ {
-		err = s.layer(ctx, u, i)
-	}
+	err = s.take(ctx, named, u)
 	if err == nil && len(u.files) == 0 {
 		err = errors.New("it holds no files where its labels say")
 	}
@@ -388,10 +471,24 @@ func (s *source) unpack(ctx context.Context, named string, l limits) (*Content, 
 	}
 	if err != nil {
 		err = errors.Join(err, content.Close())
-		return nil, advice.With(fmt.Errorf("unpack image %s: %w", named, err), "look into the image with 'docker save', and build it anew")
+		return nil, advice.With(fmt.Errorf("unpack image %s: %w", named, err), "%s", cmp.Or(advice.Of(err), "look into the image with 'docker save', and build it anew"))
 	}
 	content.FS = os.DirFS(root)
 	return content, nil
+}
+
+// take takes all layers.
+func (s *source) take(ctx context.Context, named string, u *unpacker) error {
+	if len(s.layers) != len(s.config.RootFS.DiffIDs) {
+		return advice.With(fmt.Errorf("image %s is damaged: its configuration names %d layers, its manifest %d", named, len(s.config.RootFS.DiffIDs), len(s.layers)),
+			"push the image again, or make the archive anew")
+	}
+	for i := range s.layers {
+		if err := s.layer(ctx, u, i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func folderOf(label string) string {

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/output"
 )
 
 // annotationName is what engines call an image that they load; containerd reads the second, which is the whole reference.
@@ -29,10 +30,6 @@ const (
 // Layout writes what to dir as an OCI layout, all of it or nothing. A layout that is there is replaced. With a reference
 // other than "" the image is called that.
 func (c Client) Layout(dir, reference string, what Artifact) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return fmt.Errorf("write the layout: %w", err)
-	}
 	present, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return advice.With(fmt.Errorf("write the layout: %w", err), "name a new directory with --oci-layout")
@@ -40,25 +37,7 @@ func (c Client) Layout(dir, reference string, what Artifact) error {
 	if len(present) > 0 && !isLayout(dir) {
 		return advice.With(fmt.Errorf("write the layout: %s is not empty and holds no OCI layout", dir), "name a new directory with --oci-layout")
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return fmt.Errorf("write the layout: %w", err)
-	}
-	stage, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".")
-	if err != nil {
-		return fmt.Errorf("write the layout: %w", err)
-	}
-	defer os.RemoveAll(stage)
-	fresh, old := filepath.Join(stage, "new"), filepath.Join(stage, "old")
-	if err := c.writeLayout(fresh, reference, what); err != nil {
-		return err
-	}
-	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("write the layout: %w", err)
-	}
-	if err := os.Rename(fresh, dir); err != nil {
-		if back := os.Rename(old, dir); back != nil && !errors.Is(back, fs.ErrNotExist) {
-			err = errors.Join(err, back)
-		}
+	if err := output.Dir(dir, func(fresh string) error { return c.writeLayout(fresh, reference, what) }); err != nil {
 		return fmt.Errorf("write the layout: %w", err)
 	}
 	return nil
@@ -81,48 +60,35 @@ func (c Client) writeLayout(dir, reference string, what Artifact) error {
 	case v1.Image:
 		addendum.Add = what
 	default:
-		return fmt.Errorf("write the layout: it is a %T", what)
+		return fmt.Errorf("it is a %T", what)
 	}
-	if _, err := layout.Write(dir, mutate.AppendManifests(index, addendum)); err != nil {
-		return fmt.Errorf("write the layout: %w", err)
-	}
-	return nil
+	_, err := layout.Write(dir, mutate.AppendManifests(index, addendum))
+	return err
 }
 
 // Archive writes what to file as a tar archive of an OCI layout, which container engines load; the same image gives the
 // same bytes. With a reference other than "" the image is called that.
 func (c Client) Archive(file, reference string, what Artifact) error {
-	file, err := filepath.Abs(file)
+	err := output.File(file, func(w io.Writer) error {
+		stage, err := os.MkdirTemp(filepath.Dir(file), "."+filepath.Base(file)+".")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(stage)
+		dir := filepath.Join(stage, "layout")
+		if err := c.writeLayout(dir, reference, what); err != nil {
+			return err
+		}
+		return archiveDir(w, dir)
+	})
 	if err != nil {
 		return fmt.Errorf("write the archive: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return fmt.Errorf("write the archive: %w", err)
-	}
-	stage, err := os.MkdirTemp(filepath.Dir(file), "."+filepath.Base(file)+".")
-	if err != nil {
-		return fmt.Errorf("write the archive: %w", err)
-	}
-	defer os.RemoveAll(stage)
-	dir, fresh := filepath.Join(stage, "layout"), filepath.Join(stage, "archive")
-	if err := c.writeLayout(dir, reference, what); err != nil {
-		return err
-	}
-	if err := archiveDir(fresh, dir); err != nil {
-		return fmt.Errorf("write the archive: %w", err)
-	}
-	if err := os.Rename(fresh, file); err != nil {
-		return advice.With(fmt.Errorf("write the archive: %w", err), "choose a place for --output that can be written")
 	}
 	return nil
 }
 
-func archiveDir(file, dir string) (err error) {
-	out, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
+// archiveDir writes the files below dir as a tar archive.
+func archiveDir(w io.Writer, dir string) error {
 	var names []string
 	tree := os.DirFS(dir)
 	if err := fs.WalkDir(tree, ".", func(name string, _ fs.DirEntry, err error) error {
@@ -134,7 +100,7 @@ func archiveDir(file, dir string) (err error) {
 		return err
 	}
 	slices.Sort(names)
-	archive := tar.NewWriter(out)
+	archive := tar.NewWriter(w)
 	for _, name := range names {
 		if err := archiveOne(archive, tree, name); err != nil {
 			return err

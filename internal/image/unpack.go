@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/olmkit/olmkit/internal/advice"
 )
@@ -56,6 +57,7 @@ type unpacker struct {
 type unpacked struct {
 	number, stream int
 	size           int64
+	executable     bool
 	target         string // within the image
 }
 
@@ -175,9 +177,9 @@ func (u *unpacker) take(archive *tar.Reader, header *tar.Header, name string) er
 	}
 	_, err = io.Copy(f, archive)
 	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("unpack %s: %w", name, err)
+		return fmt.Errorf("unpack %s: %w", name, roomy(err))
 	}
-	u.files[name] = unpacked{number: u.count, stream: u.streams, size: header.Size}
+	u.files[name] = unpacked{number: u.count, stream: u.streams, size: header.Size, executable: header.Mode&0o111 != 0}
 	return nil
 }
 
@@ -222,8 +224,8 @@ func (u *unpacker) tree(dir string, place func(name string) string) error {
 				return refuse("its links unpack to more than olmkit keeps")
 			}
 		}
-		if err := u.copy(root, f.number, place(name)); err != nil {
-			return fmt.Errorf("unpack %s: %w", name, err)
+		if err := u.copy(root, f, place(name)); err != nil {
+			return fmt.Errorf("unpack %s: %w", name, roomy(err))
 		}
 	}
 	return nil
@@ -243,8 +245,12 @@ func (u *unpacker) uncover(name string) {
 	}
 }
 
-func (u *unpacker) copy(root *os.Root, number int, name string) (err error) {
-	from, err := os.Open(filepath.Join(u.dir, strconv.Itoa(number)))
+func (u *unpacker) copy(root *os.Root, f unpacked, name string) (err error) {
+	mode := os.FileMode(0o644)
+	if f.executable {
+		mode = 0o755
+	}
+	from, err := os.Open(filepath.Join(u.dir, strconv.Itoa(f.number)))
 	if err != nil {
 		return err
 	}
@@ -252,7 +258,7 @@ func (u *unpacker) copy(root *os.Root, number int, name string) (err error) {
 	if err := root.MkdirAll(filepath.FromSlash(path.Dir(name)), 0o755); err != nil {
 		return err
 	}
-	to, err := root.OpenFile(filepath.FromSlash(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	to, err := root.OpenFile(filepath.FromSlash(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
@@ -268,11 +274,21 @@ func below(folder, name string) (string, bool) {
 	return strings.CutPrefix(name, folder+"/")
 }
 
+const cureRoom = "make room for temporary files, or set TMPDIR to where there is some"
+
+// roomy tells of a full disk what can be done.
+func roomy(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return advice.With(err, cureRoom)
+	}
+	return err
+}
+
 // newUnpacker returns an unpacker with a temporary folder of its own, which its user removes.
 func newUnpacker(left limits, layered bool, wants func(string) bool) (*unpacker, error) {
 	dir, err := os.MkdirTemp("", "olmkit-image-")
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("unpack: %w", err), "make room for temporary files, or set TMPDIR to where there is some")
+		return nil, advice.With(fmt.Errorf("unpack: %w", err), cureRoom)
 	}
 	return &unpacker{dir: dir, left: left, layered: layered, wants: wants, files: map[string]unpacked{}}, nil
 }

@@ -429,3 +429,54 @@ func FuzzUnpack(f *testing.F) {
 		}
 	})
 }
+
+// FuzzLayers reads bytes as a layer of an image that is otherwise sound.
+func FuzzLayers(f *testing.F) {
+	f.Add(tarOf(f, entry{name: "configs/p/catalog.yaml", body: "schema: olm.package\n"}))
+	f.Add(tarOf(f, entry{name: "configs", kind: tar.TypeSymlink, link: "/etc"}, entry{name: "configs/passwd", body: "x"}))
+	f.Add(tarOf(f, entry{name: "configs/.wh..wh..opq"}, entry{name: "configs/.wh.a"}, entry{name: "configs/a", kind: tar.TypeLink, link: "configs/a"}))
+	f.Add([]byte{0x28, 0xb5, 0x2f, 0xfd})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		t.Setenv("TMPDIR", t.TempDir())
+		u, err := newUnpacker(tight, true, func(string) bool { return true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(u.dir)
+		for range 2 { // layers
+			if u.add(bytes.NewReader(data)) != nil {
+				return
+			}
+		}
+		outside := t.TempDir()
+		if err := u.tree(filepath.Join(outside, "root"), func(name string) string { return name }); err != nil {
+			return
+		}
+		if left, err := os.ReadDir(outside); err != nil || len(left) != 1 {
+			t.Errorf("beside the root: %v (%v)", left, err)
+		}
+	})
+}
+
+// FuzzReference: no text that is meant to name an image makes anything panic, and what has a digest stays as it is.
+func FuzzReference(f *testing.F) {
+	for _, s := range []string{"", "a", "quay.io/a/b:c", "localhost:5000/a@sha256:" + strings.Repeat("0", 64), "a:b:c", "@", "quay.io/", "http://x", "[::1]:5000/a", "./a.tar", "-"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		Is(s)
+		ref, err := Client{}.parse(s)
+		if err != nil {
+			if advice.Of(err) == "" {
+				t.Errorf("no cure for: %v", err)
+			}
+			return
+		}
+		ref.Context()
+		if strings.Contains(s, "@") {
+			if got, err := (Client{}).Pinned(t.Context(), s); err != nil || got != s {
+				t.Errorf("%q pinned is %q (%v)", s, got, err)
+			}
+		}
+	})
+}

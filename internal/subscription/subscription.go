@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -102,6 +104,13 @@ func (o Options) check() error {
 	}
 	for _, target := range o.Targets {
 		problems = append(problems, checkName("namespace to watch", target))
+	}
+	for what, text := range map[string]string{
+		"package": o.Package, "channel": o.Channel, "starting CSV": o.StartingCSV, "image": o.Source.Image, "address": o.Source.Address,
+	} {
+		if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+			problems = append(problems, advice.With(fmt.Errorf("%s %q is no name", what, text), "write it with letters, digits and punctuation"))
+		}
 	}
 	if o.Package == "" {
 		problems = append(problems, advice.With(errors.New("no package is named"), "name it with --package"))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,6 +24,7 @@ import (
 	"github.com/operator-framework/operator-registry/pkg/api"
 
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/document"
 )
 
 // Serve answers on listener with the content of c until ctx ends. Calls in progress are then cut off.
@@ -41,7 +43,33 @@ func New(c *catalog.Catalog) *Server {
 }
 
 // Replace serves c from now on. Connections stay, and a call that has begun ends with the catalog that it began with.
-func (s *Server) Replace(c *catalog.Catalog) { s.registry.current.Store(c) }
+func (s *Server) Replace(c *catalog.Catalog) { s.registry.current.Store(slim(c)) }
+
+// slim returns c without the documents that it was read from, which are as large as all that is served of them.
+func slim(c *catalog.Catalog) *catalog.Catalog {
+	kept := &catalog.Catalog{}
+	for _, p := range c.Packages {
+		of := *p
+		of.Document, of.Bundles = nil, nil
+		for _, b := range p.Bundles {
+			bare := *b
+			bare.Document = nil
+			of.Bundles = append(of.Bundles, &bare)
+		}
+		of.Channels = slices.Clone(p.Channels)
+		for i, ch := range p.Channels {
+			bare := *ch
+			bare.Document = nil
+			of.Channels[i] = &bare
+		}
+		of.Deprecations = slices.Clone(p.Deprecations)
+		for i := range of.Deprecations {
+			of.Deprecations[i].Document = nil
+		}
+		kept.Packages = append(kept.Packages, &of)
+	}
+	return kept
+}
 
 // Serve answers on listener until ctx ends. Calls in progress are then cut off.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
@@ -79,6 +107,8 @@ func (s *Server) Follow(ctx context.Context, period time.Duration, stamp func() 
 			if c, err = load(ctx); err == nil {
 				s.Replace(c)
 			}
+			c = nil
+			debug.FreeOSMemory() // of the last catalog, and of what reading this one took
 		}
 		if ctx.Err() == nil {
 			tell(err)
@@ -329,8 +359,10 @@ func (e placed) message(manifests bool) (*api.Bundle, error) {
 	}
 	for _, object := range objects {
 		answer.Object = append(answer.Object, string(object))
-		var kind struct{ Kind string }
-		if json.Unmarshal(object, &kind) == nil && strings.EqualFold(kind.Kind, "ClusterServiceVersion") {
+		var kind struct {
+			Kind string `json:"kind"`
+		}
+		if document.Decode(object, &kind) == nil && strings.EqualFold(kind.Kind, "ClusterServiceVersion") {
 			answer.CsvJson = string(object)
 		}
 	}

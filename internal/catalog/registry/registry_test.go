@@ -3,13 +3,18 @@ package registry
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/operator-framework/operator-registry/pkg/api"
@@ -22,6 +27,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	ourcache "github.com/olmkit/olmkit/internal/cache"
 	"github.com/olmkit/olmkit/internal/catalog"
 )
 
@@ -41,9 +47,9 @@ func serve(t *testing.T, run func(net.Listener)) *grpc.ClientConn {
 	return connection
 }
 
-func ours(t *testing.T, dir string) *grpc.ClientConn {
+func ours(t *testing.T, load func(context.Context, ...string) (*catalog.Catalog, error), dir string) *grpc.ClientConn {
 	t.Helper()
-	c, err := catalog.Load(t.Context(), nil, dir)
+	c, err := load(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,64 +144,73 @@ func TestServesWhatOPMServes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range append(dirs, "../../../catalog") {
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			mine, opm := api.NewRegistryClient(ours(t, dir)), api.NewRegistryClient(theirs(t, dir))
-			names := map[string][]string{}
-			for who, client := range map[string]api.RegistryClient{"olmkit": mine, "opm": opm} {
-				stream, err := client.ListPackages(t.Context(), &api.ListPackageRequest{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, p := range receive(t, stream.Recv) {
-					names[who] = append(names[who], p.GetName())
-				}
-				slices.Sort(names[who])
-			}
-			if !slices.Equal(names["olmkit"], names["opm"]) || len(names["opm"]) == 0 {
-				t.Fatalf("packages %v", names)
-			}
-			for _, name := range names["opm"] {
-				got, err := mine.GetPackage(t.Context(), &api.GetPackageRequest{Name: name})
-				if err != nil {
-					t.Fatal(err)
-				}
-				want, err := opm.GetPackage(t.Context(), &api.GetPackageRequest{Name: name})
-				if err != nil {
-					t.Fatal(err)
-				}
-				slices.SortFunc(want.Channels, func(a, b *api.Channel) int { return cmp.Compare(a.GetName(), b.GetName()) })
-				if protojson.Format(got) != protojson.Format(want) {
-					t.Errorf("package %s: got\n%s\nwant\n%s", name, protojson.Format(got), protojson.Format(want))
-				}
-			}
-			got, want := bundles(t, mine), bundles(t, opm)
-			if len(got) != len(want) {
-				t.Fatalf("%d bundles, want %d", len(got), len(want))
-			}
-			for i := range want {
-				if canonical(got[i]) != canonical(want[i]) {
-					t.Errorf("listed bundle %s in %s differs: got\n%.2000s\nwant\n%.2000s", want[i].GetCsvName(), want[i].GetChannelName(), canonical(got[i]), canonical(want[i]))
-				}
-				key := &api.GetBundleRequest{PkgName: want[i].GetPackageName(), ChannelName: want[i].GetChannelName(), CsvName: want[i].GetCsvName()}
-				whole, err := mine.GetBundle(t.Context(), key)
-				if err != nil {
-					t.Fatal(err)
-				}
-				expected, err := opm.GetBundle(t.Context(), key)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if canonical(whole) != canonical(expected) {
-					t.Errorf("bundle %v differs", key)
-				}
-			}
-		})
+	kept := catalog.Loader{Cache: ourcache.New(t.TempDir())}
+	for _, way := range []struct {
+		name string
+		load func(context.Context, ...string) (*catalog.Catalog, error)
+	}{{"loaded", catalog.Loader{}.Load}, {"shelved", kept.Shelve}, {"from the cache", kept.Shelve}, {"without a cache", catalog.Loader{}.Shelve}} {
+		for _, dir := range append(dirs, "../../../catalog") {
+			t.Run(way.name+" "+filepath.Base(dir), func(t *testing.T) { servesWhatOPMServes(t, way.load, dir) })
+		}
+	}
+}
+
+func servesWhatOPMServes(t *testing.T, load func(context.Context, ...string) (*catalog.Catalog, error), dir string) {
+	t.Helper()
+	mine, opm := api.NewRegistryClient(ours(t, load, dir)), api.NewRegistryClient(theirs(t, dir))
+	names := map[string][]string{}
+	for who, client := range map[string]api.RegistryClient{"olmkit": mine, "opm": opm} {
+		stream, err := client.ListPackages(t.Context(), &api.ListPackageRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range receive(t, stream.Recv) {
+			names[who] = append(names[who], p.GetName())
+		}
+		slices.Sort(names[who])
+	}
+	if !slices.Equal(names["olmkit"], names["opm"]) || len(names["opm"]) == 0 {
+		t.Fatalf("packages %v", names)
+	}
+	for _, name := range names["opm"] {
+		got, err := mine.GetPackage(t.Context(), &api.GetPackageRequest{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := opm.GetPackage(t.Context(), &api.GetPackageRequest{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.SortFunc(want.Channels, func(a, b *api.Channel) int { return cmp.Compare(a.GetName(), b.GetName()) })
+		if protojson.Format(got) != protojson.Format(want) {
+			t.Errorf("package %s: got\n%s\nwant\n%s", name, protojson.Format(got), protojson.Format(want))
+		}
+	}
+	got, want := bundles(t, mine), bundles(t, opm)
+	if len(got) != len(want) {
+		t.Fatalf("%d bundles, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if canonical(got[i]) != canonical(want[i]) {
+			t.Errorf("listed bundle %s in %s differs: got\n%.2000s\nwant\n%.2000s", want[i].GetCsvName(), want[i].GetChannelName(), canonical(got[i]), canonical(want[i]))
+		}
+		key := &api.GetBundleRequest{PkgName: want[i].GetPackageName(), ChannelName: want[i].GetChannelName(), CsvName: want[i].GetCsvName()}
+		whole, err := mine.GetBundle(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expected, err := opm.GetBundle(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if canonical(whole) != canonical(expected) {
+			t.Errorf("bundle %v differs", key)
+		}
 	}
 }
 
 func TestUnknownThings(t *testing.T) {
-	connection := ours(t, "../../../catalog")
+	connection := ours(t, catalog.Loader{}.Load, "../../../catalog")
 	client := api.NewRegistryClient(connection)
 	_, err := client.GetPackage(t.Context(), &api.GetPackageRequest{Name: "nothing"})
 	if status.Code(err) != codes.NotFound {
@@ -208,5 +223,111 @@ func TestUnknownThings(t *testing.T) {
 	answer, err := healthpb.NewHealthClient(connection).Check(t.Context(), &healthpb.HealthCheckRequest{})
 	if err != nil || answer.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("health: %v, %v", answer, err)
+	}
+}
+
+// TestReplaceUnderLoad lists bundles on many connections while one catalog takes the place of another: each answer is of
+// one catalog, no call fails, and the catalogs that are gone take no memory.
+func TestReplaceUnderLoad(t *testing.T) {
+	const bundles, replacements, clients = 20, 15, 4
+	// made returns a catalog of so many bundles of version, each with a large manifest.
+	made := func(version string) *catalog.Catalog {
+		var b strings.Builder
+		b.WriteString(`{"schema":"olm.package","name":"tea","defaultChannel":"stable"}` + "\n" + `{"schema":"olm.channel","package":"tea","name":"stable","entries":[`)
+		for i := range bundles {
+			fmt.Fprintf(&b, `{"name":"tea.v%s.%d"},`, version, i)
+		}
+		text := strings.TrimSuffix(b.String(), ",") + "]}\n"
+		b.Reset()
+		b.WriteString(text)
+		data := base64.StdEncoding.EncodeToString([]byte(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"},"data":{"a":"` + strings.Repeat("x", 20_000) + `"}}`))
+		for i := range bundles {
+			fmt.Fprintf(&b, `{"schema":"olm.bundle","package":"tea","name":"tea.v%s.%d","image":"","properties":[{"type":"olm.package","value":{"packageName":"tea","version":"%s.%d"}},{"type":"olm.bundle.object","value":{"data":%q}}]}`+"\n", version, i, version, i, data)
+		}
+		c := catalog.Parse("catalog.json", []byte(b.String()))
+		if err := c.Err(); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := New(made("1.0"))
+	ctx, stop := context.WithCancel(context.Background())
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Serve(ctx, listener) }()
+
+	var wait sync.WaitGroup
+	done, answered, ended := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
+	for range clients {
+		connection, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = connection.Close() })
+		client := api.NewRegistryClient(connection)
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				stream, err := client.ListBundles(t.Context(), &api.ListBundlesRequest{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				seen := map[string]int{}
+				for {
+					b, err := stream.Recv()
+					if errors.Is(err, io.EOF) {
+						break
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					seen[b.GetVersion()[:strings.LastIndexByte(b.GetVersion(), '.')]]++
+				}
+				for version, n := range seen {
+					if len(seen) != 1 || n != bundles {
+						t.Errorf("%d bundles of version %s; in all %v", n, version, seen)
+					}
+				}
+				select {
+				case answered <- struct{}{}:
+				default:
+				}
+			}
+		}()
+	}
+	heap := func() uint64 {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	go func() { wait.Wait(); close(ended) }()
+	before := heap()
+	for i := range replacements {
+		select {
+		case <-answered: // each catalog is served for a while
+		case <-ended:
+		}
+		server.Replace(made(fmt.Sprintf("1.%d", i+1)))
+	}
+	close(done)
+	<-ended
+	if after := heap(); after > before+4<<20 { // all that were replaced are 15 MB
+		t.Errorf("the heap grew from %d to %d bytes", before, after)
+	}
+	stop()
+	if err := <-stopped; err != nil {
+		t.Error(err)
 	}
 }

@@ -1,0 +1,146 @@
+package document
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/base64"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// Decode is json.Unmarshal for those who want little of a large document: fields that v lacks are passed over quickly,
+// and each json.RawMessage is a part of raw, not a copy. What is unusual, and every error, is json.Unmarshal's.
+func Decode(raw json.RawMessage, v any) error {
+	into := reflect.ValueOf(v).Elem()
+	before := reflect.New(into.Type()).Elem()
+	before.Set(into)
+	if end := decode(raw, space(raw, 0), into, 0); end >= 0 && space(raw, end) == len(raw) {
+		return nil
+	}
+	into.Set(before)
+	return json.Unmarshal(raw, v)
+}
+
+// Fields returns the names of an object's fields; nil for what is no object.
+func Fields(raw json.RawMessage) map[string]bool {
+	names := map[string]bool{}
+	start := space(raw, 0)
+	if end := Members(raw, start, func(key []byte, at int) int {
+		names[unquote(key)] = true
+		return skip(raw, at, 1)
+	}); end >= 0 && space(raw, end) == len(raw) {
+		return names
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return nil
+	}
+	clear(names)
+	for name := range fields {
+		names[name] = true
+	}
+	return names
+}
+
+// decode reads the value at data[i] and returns its end, or -1 where json.Unmarshal is to be asked.
+func decode(data []byte, i int, into reflect.Value, depth int) int {
+	if depth > deepest {
+		return -1
+	}
+	t := into.Type()
+	switch {
+	case t == reflect.TypeFor[json.RawMessage]():
+		end := skip(data, i, depth)
+		if end >= 0 {
+			into.SetBytes(data[i:end:end])
+		}
+		return end
+	case isOwnReader(t):
+	case t.Kind() == reflect.Struct && byteAt(data, i) == '{':
+		if fields := fieldsOf(t); fields != nil {
+			return decodeStruct(data, i, into, fields, depth)
+		}
+	case t.Kind() == reflect.Slice && byteAt(data, i) == '[' && t.Elem().Kind() != reflect.Uint8:
+		into.Set(reflect.MakeSlice(t, 0, 0))
+		return items(data, i, func(at int) int {
+			into.Set(reflect.Append(into, reflect.Zero(t.Elem())))
+			return decode(data, at, into.Index(into.Len()-1), depth+1)
+		})
+	case t == reflect.TypeFor[[]byte]() && byteAt(data, i) == '"':
+		end := skipString(data, i)
+		if end >= 0 {
+			decoded, err := base64.StdEncoding.AppendDecode(nil, data[i+1:end-1])
+			if err == nil {
+				into.SetBytes(decoded)
+				return end
+			}
+		}
+	case t.Kind() == reflect.String && byteAt(data, i) == '"':
+		end := skipString(data, i)
+		if end >= 0 && bytes.IndexByte(data[i:end], '\\') < 0 && utf8.Valid(data[i:end]) {
+			into.SetString(string(data[i+1 : end-1]))
+			return end
+		}
+	}
+	end := skip(data, i, depth)
+	if end < 0 || json.Unmarshal(data[i:end], into.Addr().Interface()) != nil {
+		return -1
+	}
+	return end
+}
+
+func decodeStruct(data []byte, i int, into reflect.Value, fields map[string]int, depth int) int {
+	var seen uint64
+	return members(data, i, func(key []byte, at int) int {
+		name := key[1 : len(key)-1]
+		if bytes.IndexByte(name, '\\') >= 0 {
+			return -1
+		}
+		field, known := fields[string(name)]
+		if !known {
+			for other, index := range fields {
+				if strings.EqualFold(other, string(name)) {
+					field, known = index, true
+				}
+			}
+		}
+		if !known {
+			return skip(data, at, depth+1)
+		}
+		if seen&(1<<field) != 0 {
+			return -1 // how two of a name become one is for encoding/json to say
+		}
+		seen |= 1 << field
+		return decode(data, at, into.Field(field), depth+1)
+	})
+}
+
+// isOwnReader reports whether values of t know how to read themselves.
+func isOwnReader(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
+
+var fieldsByType sync.Map // of reflect.Type, to map[string]int
+
+// fieldsOf returns the indexes of a struct's fields by their names in JSON; nil for structs that are more than a list of
+// named fields.
+func fieldsOf(t reflect.Type) map[string]int {
+	if known, ok := fieldsByType.Load(t); ok {
+		return known.(map[string]int)
+	}
+	fields := make(map[string]int, t.NumField())
+	for i := range t.NumField() {
+		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if t.Field(i).Anonymous || !t.Field(i).IsExported() || name == "" || name == "-" || strings.Contains(options, "string") || i == 64 {
+			fields = nil
+			break
+		}
+		fields[name] = i
+	}
+	fieldsByType.Store(t, fields)
+	return fields
+}

@@ -1,0 +1,174 @@
+package image
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/olmkit/olmkit/internal/advice"
+)
+
+// ProgramOptions say what the image of a program is like.
+type ProgramOptions struct {
+	Entrypoint string            // absolute path of the program in the image
+	User       string            // UID or UID:GID that it runs as
+	Labels     map[string]string // labels of each image, and annotations of the index
+	Files      map[string]string // further files and folders for each image, by their absolute path in it
+	Env        []string          // variables that it runs with, as KEY=VALUE
+}
+
+// machines is what GOARCH calls the machines that an ELF file can be for.
+var machines = map[elf.Machine]string{
+	elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_PPC64: "ppc64le", elf.EM_S390: "s390x", elf.EM_RISCV: "riscv64",
+}
+
+var numericUser = regexp.MustCompile(`^[0-9]+(:[0-9]+)?$`)
+
+// Programs returns an image that holds a statically linked program for Linux, and the files that it is given. With a
+// program for each of several platforms, which the programs themselves tell, it is an index of as many images. The same
+// files give the same bytes.
+func Programs(programs []string, o ProgramOptions) (Artifact, error) {
+	if !path.IsAbs(o.Entrypoint) || path.Clean(o.Entrypoint) != o.Entrypoint || o.Entrypoint == "/" {
+		return nil, advice.With(fmt.Errorf("pack program: the entry point %q is no absolute path of a file", o.Entrypoint), "write it for example as /manager")
+	}
+	if !numericUser.MatchString(o.User) {
+		return nil, advice.With(fmt.Errorf("pack program: the user %q is not a number", o.User), "write UID or UID:GID: Kubernetes cannot tell of a name whether it is root")
+	}
+	further, err := furtherFiles(o)
+	if err != nil {
+		return nil, fmt.Errorf("pack program: %w", err)
+	}
+	made := map[string]v1.Image{} // by architecture
+	for _, program := range programs {
+		architecture, err := machineOf(program)
+		if err != nil {
+			return nil, fmt.Errorf("pack program %s: %w", program, err)
+		}
+		if made[architecture] != nil {
+			return nil, advice.With(fmt.Errorf("pack program %s: there is another one for linux/%s", program, architecture), "name one program for each platform")
+		}
+		if made[architecture], err = programImage(program, architecture, o, further); err != nil {
+			return nil, fmt.Errorf("pack program %s: %w", program, err)
+		}
+	}
+	architectures := slices.Sorted(maps.Keys(made))
+	switch len(made) {
+	case 0:
+		return nil, errors.New("pack program: there is none")
+	case 1:
+		return made[architectures[0]], nil
+	}
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, architecture := range architectures {
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add: made[architecture], Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: architecture}},
+		})
+	}
+	annotated, ok := mutate.Annotations(index, o.Labels).(v1.ImageIndex)
+	if !ok {
+		return nil, errors.New("pack program: the annotated index is none")
+	}
+	return annotated, nil
+}
+
+// machineOf returns the architecture that a program was built for.
+func machineOf(program string) (string, error) {
+	file, err := elf.Open(program)
+	var format *elf.FormatError
+	if errors.As(err, &format) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return "", advice.With(errors.New("it is no program for Linux"), "build it with GOOS=linux")
+	}
+	if err != nil {
+		return "", advice.With(err, "build the program first")
+	}
+	defer file.Close()
+	architecture, ok := machines[file.Machine]
+	switch {
+	case !ok || file.Class != elf.ELFCLASS64 || file.Data == elf.ELFDATA2MSB && file.Machine != elf.EM_S390:
+		return "", advice.With(fmt.Errorf("it is for %s, %s, %s, which no image is made for", file.Machine, file.Class, file.Data), "build it for one of %s", strings.Join(slices.Sorted(maps.Values(machines)), ", "))
+	case file.Type != elf.ET_EXEC && file.Type != elf.ET_DYN:
+		return "", advice.With(fmt.Errorf("it is of type %s, no program", file.Type), "name the program that the linker wrote")
+	case slices.ContainsFunc(file.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }):
+		return "", advice.With(errors.New("it is linked dynamically, and the image has no libraries"), "build it with CGO_ENABLED=0")
+	}
+	return architecture, nil
+}
+
+func programImage(program, architecture string, o ProgramOptions, further []*layer) (v1.Image, error) {
+	dir, name := filepath.Split(program)
+	l, err := packAs(os.DirFS(filepath.Clean(dir)), map[string]string{strings.TrimPrefix(o.Entrypoint, "/"): name}, 0o755)
+	if err != nil {
+		return nil, err
+	}
+	img, err := assemble(scratch(), nil, o.Labels, append(slices.Clone(further), l)...)
+	if err != nil {
+		return nil, err
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", architecture
+	config.Config.User, config.Config.Entrypoint, config.Config.WorkingDir = o.User, []string{o.Entrypoint}, "/"
+	config.Config.Env = o.Env
+	return mutate.ConfigFile(img, config)
+}
+
+// furtherFiles returns what is in the image beside the program as a layer below it, which changes less often than it does;
+// none where there is nothing.
+func furtherFiles(o ProgramOptions) ([]*layer, error) {
+	if len(o.Files) == 0 {
+		return nil, nil
+	}
+	files := map[string]string{o.Entrypoint[1:]: ""} // by name in the image
+	for _, at := range slices.Sorted(maps.Keys(o.Files)) {
+		source, err := filepath.Abs(o.Files[at])
+		if err != nil {
+			return nil, err
+		}
+		if !path.IsAbs(at) || path.Clean(at) != at || at == "/" {
+			return nil, advice.With(fmt.Errorf("%s can't be at %q in the image", source, at), "name an absolute path, as /etc/ssl/certs/ca-certificates.crt")
+		}
+		if err := filepath.WalkDir(source, func(file string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			name := path.Join(at, filepath.ToSlash(strings.TrimPrefix(file, source)))[1:]
+			if _, taken := files[name]; taken {
+				return fmt.Errorf("%s is to be at /%s in the image, where something else is", file, name)
+			}
+			files[name] = filepath.ToSlash(file)[1:]
+			return nil
+		}); err != nil {
+			return nil, advice.With(err, "name files and folders that are there, each for a path of its own")
+		}
+	}
+	for name := range files {
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			if _, taken := files[dir]; taken {
+				return nil, advice.With(fmt.Errorf("/%s is to be below /%s in the image, which is a file", name, dir), "choose another path for one of them")
+			}
+		}
+	}
+	delete(files, o.Entrypoint[1:])
+	l, err := packAs(os.DirFS("/"), files, asBuilt)
+	if err != nil {
+		return nil, err
+	}
+	return []*layer{l}, nil
+}
