@@ -4,6 +4,7 @@ package advice
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 type advised struct {
@@ -30,4 +31,22 @@ func Of(err error) string {
 		return a.cure
 	}
 	return ""
+}
+
+// Errors returns the errors that err joins, so that each can be told with its own cure, or err alone.
+func Errors(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	var texts []string
+	for _, inner := range joined.Unwrap() {
+		texts = append(texts, inner.Error())
+		all = append(all, Errors(inner)...)
+	}
+	if strings.Join(texts, "\n") != err.Error() {
+		return []error{err} // fmt.Errorf with several %w
+	}
+	return all
 }

@@ -21,6 +21,7 @@ var againstChecks = []Check{
 		Cure:       "keep the package, and deprecate it",
 		References: []string{formatReference},
 		run:        againstPackages,
+		whole:      true,
 	},
 	{
 		Code: "CMP002", Severity: finding.Error,
@@ -67,6 +68,53 @@ var againstChecks = []Check{
 			}
 		}),
 	},
+	{
+		Code: "CMP007", Severity: finding.Info,
+		Title:      "edges that a channel declared are gone",
+		Cause:      "users of these releases are taken another way from now on, which must work too",
+		Cure:       "keep the edges, or test the other way with 'olmkit upgrade test'",
+		References: []string{graphReference},
+		run:        againstChannels(edgesGone),
+	},
+	{
+		Code: "CMP008", Severity: finding.Warning,
+		Title:      "a release that is a channel's only head was deprecated",
+		Cause:      "its users are told to leave it, and nothing is there to go to",
+		Cure:       "publish its successor together with the deprecation, or deprecate the channel as well",
+		References: []string{formatReference},
+		run: againstChannels(func(before, after *catalog.Package, c *catalog.Channel, found func(hit)) {
+			now := after.Channel(c.Name)
+			if now == nil {
+				return
+			}
+			head := headOf(after, now)
+			if head == nil || !deprecated(after, catalog.SchemaBundle, head.Name) || deprecated(before, catalog.SchemaBundle, head.Name) ||
+				deprecated(after, catalog.SchemaChannel, c.Name) || deprecated(after, catalog.SchemaPackage, "") {
+				return
+			}
+			found(hit{Subject: finding.Subject{From: head.Name}, at: now.Document.Place("entries"), message: fmt.Sprintf("%s, the head of channel %s, is deprecated now", head.Name, c.Name)})
+		}),
+	},
+}
+
+func edgesGone(before, after *catalog.Package, c *catalog.Channel, found func(hit)) {
+	now := after.Channel(c.Name)
+	if now == nil {
+		return
+	}
+	kept := map[[2]string]bool{}
+	for _, e := range graph.Edges(after, now) {
+		kept[[2]string{e.From, e.To}] = true
+	}
+	var gone []string
+	for _, e := range graph.Edges(before, c) {
+		if e.Declared && now.Entry(e.From) != nil && now.Entry(e.To) != nil && !kept[[2]string{e.From, e.To}] {
+			gone = append(gone, e.From+" → "+e.To)
+		}
+	}
+	if len(gone) > 0 {
+		found(hit{at: now.Document.Place("entries"), message: fmt.Sprintf("channel %s no longer declares: %s", c.Name, abridge(gone))})
+	}
 }
 
 func againstPackages(s *subject, found func(hit)) {

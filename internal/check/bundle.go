@@ -24,32 +24,43 @@ type single struct {
 	failed error // why spec could not be read
 	crds   []ownedCRD
 
+	registry Registry // of its images; nil when none was asked
+
 	upstream func() []upstreamResult // of the validators of operator-framework/api
 }
 
 // ownedCRD is a CustomResourceDefinition of the bundle.
 type ownedCRD struct {
 	*bundle.Manifest
-	spec apiextensionsv1.CustomResourceDefinition
+	spec apiextensionsv1.CustomResourceDefinition // the one that was read
+	read *crd
 }
 
 // bundleChecks are the checks of one bundle for itself.
 func bundleChecks() []Check {
-	return slices.Concat(upstreamChecks, csvChecks, imageChecks, rbacChecks, webhookChecks)
+	return slices.Concat(upstreamChecks, csvChecks, deploymentChecks, schemaChecks, imageChecks, rbacChecks, webhookChecks, labelChecks, registryChecks)
 }
 
-// BundleCodes are the codes of the checks that Bundle runs.
-func BundleCodes() []string {
+// BundleCodes are the codes of the checks that Bundle runs, with a registry or without.
+func BundleCodes(registry bool) []string {
+	var options Options
+	if registry {
+		options.Registry = Registry{}
+	}
 	var codes []string
 	for _, check := range bundleChecks() {
-		codes = append(codes, check.Code)
+		if check.possible(options) {
+			codes = append(codes, check.Code)
+		}
 	}
 	return codes
 }
 
-// Bundle runs the checks of single bundles over b and returns what they found, in the order of the places.
-func Bundle(b *bundle.Bundle) []finding.Finding {
-	s := newSingle(b)
+// Bundle runs the checks of single bundles over b and returns what they found, in the order of the places. The registry is
+// of its Images, or nil when none was asked.
+func Bundle(b *bundle.Bundle, registry Registry) []finding.Finding {
+	s := newSingle(b, &schemaReader{})
+	s.registry = registry
 	var findings []finding.Finding
 	for _, check := range bundleChecks() {
 		check.judge(s, func(h hit) {
@@ -64,7 +75,7 @@ func Bundle(b *bundle.Bundle) []finding.Finding {
 	return findings
 }
 
-func newSingle(b *bundle.Bundle) *single {
+func newSingle(b *bundle.Bundle, schemas *schemaReader) *single {
 	s := &single{bundle: b, csv: b.CSV()}
 	s.upstream = sync.OnceValue(s.runUpstream)
 	if s.csv != nil {
@@ -77,9 +88,11 @@ func newSingle(b *bundle.Bundle) *single {
 		if m.Kind != "CustomResourceDefinition" {
 			continue
 		}
-		crd := ownedCRD{Manifest: m}
-		if json.Unmarshal(m.JSON, &crd.spec) == nil && m.APIVersion == "apiextensions.k8s.io/v1" {
-			s.crds = append(s.crds, crd)
+		if m.APIVersion != "apiextensions.k8s.io/v1" {
+			continue
+		}
+		if read := schemas.crd(m.JSON); read != nil {
+			s.crds = append(s.crds, ownedCRD{Manifest: m, spec: *read.CustomResourceDefinition, read: read})
 		}
 	}
 	return s

@@ -1,9 +1,13 @@
 package check
 
 import (
+	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
@@ -27,6 +32,7 @@ var catalogChecks = []Check{
 		Cure:       "keep one of the two documents",
 		References: []string{formatReference},
 		run:        duplicateDocuments,
+		whole:      true,
 	},
 	{
 		Code: "CAT002", Severity: finding.Error,
@@ -35,6 +41,7 @@ var catalogChecks = []Check{
 		Cure:       "set name, and in channels, bundles and deprecations package",
 		References: []string{formatReference},
 		run:        namelessDocuments,
+		whole:      true,
 	},
 	{
 		Code: "CAT003", Severity: finding.Error,
@@ -128,7 +135,7 @@ var catalogChecks = []Check{
 		Cure:       "set image to the bundle's image, or render the bundle from its directory",
 		References: []string{formatReference},
 		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
-			if b.Image == "" && !hasProperty(b, catalog.PropertyObject) {
+			if b.Image == "" && !b.Has(catalog.PropertyObject) {
 				found(hit{at: b.Document.Place("image"), message: fmt.Sprintf("bundle %s has no image and carries no manifests", b.Name)})
 			}
 		}),
@@ -178,6 +185,7 @@ var catalogChecks = []Check{
 		Cure:       "correct the field's name",
 		References: []string{formatReference},
 		run:        misspeltFields,
+		whole:      true,
 	},
 	{
 		Code: "CAT018", Severity: finding.Warning,
@@ -186,6 +194,7 @@ var catalogChecks = []Check{
 		Cure:       "take the field out, or put what it says into a property",
 		References: []string{formatReference},
 		run:        unknownFields,
+		whole:      true,
 	},
 	{
 		Code: "CAT019", Severity: finding.Warning,
@@ -194,6 +203,7 @@ var catalogChecks = []Check{
 		Cure:       "correct the schema; schemas of your own should begin with another word than olm",
 		References: []string{formatReference},
 		run:        unknownSchemas,
+		whole:      true,
 	},
 	{
 		Code: "CAT020", Severity: finding.Warning,
@@ -201,6 +211,7 @@ var catalogChecks = []Check{
 		Cause: "the later one counts, and the earlier is lost without a word",
 		Cure:  "take one of them out",
 		run:   duplicateKeys,
+		whole: true,
 	},
 	{
 		Code: "CAT021", Severity: finding.Warning,
@@ -209,7 +220,7 @@ var catalogChecks = []Check{
 		Cure:       "render the bundle with a current tool, which adds " + catalog.PropertyCSVMetadata,
 		References: []string{formatReference},
 		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
-			if b.Image != "" && !hasProperty(b, catalog.PropertyObject) && !hasProperty(b, catalog.PropertyCSVMetadata) {
+			if b.Image != "" && !b.Has(catalog.PropertyObject) && !b.Has(catalog.PropertyCSVMetadata) {
 				found(hit{at: b.At, message: fmt.Sprintf("bundle %s says nothing about itself but its image", b.Name)})
 			}
 		}),
@@ -225,11 +236,140 @@ var catalogChecks = []Check{
 			}
 		}),
 	},
+	{
+		Code: "CAT023", Severity: finding.Warning,
+		Title:      "the type or a field of a property is misspelt",
+		Cause:      "OLM passes over properties and fields that it does not know: a dependency, an API or a constraint that was stated is lost without a word",
+		Cure:       "correct the name",
+		References: []string{formatReference + "#properties"},
+		run:        misspeltProperties,
+	},
+	{
+		Code: "CAT024", Severity: finding.Error,
+		Title: "a bundle's name is no name of a Kubernetes object",
+		Cause: "the name becomes that of the ClusterServiceVersion, which the API server refuses: the bundle is never installed",
+		Cure:  "use lower case letters, digits, '-' and '.', at most 253",
+		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
+			if errs := validation.IsDNS1123Subdomain(b.Name); b.Name != "" && len(errs) > 0 {
+				found(hit{at: b.Document.Place("name"), message: fmt.Sprintf("bundle name %q: %s", b.Name, strings.Join(errs, ", "))})
+			}
+		}),
+	},
+	{
+		Code: "CAT025", Severity: finding.Error,
+		Title: "a bundle's ClusterServiceVersion has another name than the bundle",
+		Cause: "OLM follows upgrades by the bundle's name and installs the ClusterServiceVersion by its own: the Subscription never finds what it installed",
+		Cure:  "render the bundle anew, so that it is named after its ClusterServiceVersion",
+		run: perRelease(func(r *release, found func(hit)) {
+			if r.csv.Name != r.Name {
+				found(hit{at: r.place(""), message: fmt.Sprintf("the ClusterServiceVersion of bundle %s is called %s", r.Name, r.csv.Name)})
+			}
+		}),
+	},
+	{
+		Code: "CAT026", Severity: finding.Warning,
+		Title: "a bundle's ClusterServiceVersion has another version than the bundle",
+		Cause: "OLM's resolver goes by the " + catalog.PropertyPackage + " property, users and consoles by spec.version",
+		Cure:  "render the bundle anew, so that the property says spec.version",
+		run: perRelease(func(r *release, found func(hit)) {
+			if v := r.csv.Spec.Version.Version; v.String() != r.Version.String() && v.String() != "0.0.0" {
+				found(hit{at: r.place(""), message: fmt.Sprintf("bundle %s is of version %s, and its ClusterServiceVersion of %s", r.Name, r.Version, v)})
+			}
+		}),
+	},
+	{
+		Code: "CAT027", Severity: finding.Info,
+		Title:      "bundles have an image and carry their manifests as well",
+		Cause:      "catalogs for OpenShift 4.17 and later must not hold " + catalog.PropertyObject + ", which makes them large and slow; OLM needs the image alone to install the bundle",
+		Cure:       "migrate them to " + catalog.PropertyCSVMetadata + ", for example with 'olmkit catalog render --migrate-level " + catalog.MigrationCSVMetadata + "'",
+		References: []string{formatReference},
+		run: perPackage(func(p *catalog.Package, found func(hit)) {
+			var list []string
+			var first *catalog.Bundle
+			for _, b := range p.Bundles {
+				if b.Image != "" && b.Has(catalog.PropertyObject) {
+					list, first = append(list, b.Name), cmp.Or(first, b)
+				}
+			}
+			if first != nil {
+				found(hit{Subject: finding.Subject{From: first.Name}, at: first.At, message: fmt.Sprintf("%d bundles of package %s have an image and carry manifests: %s", len(list), p.Name, abridge(list))})
+			}
+		}),
+	},
+	{
+		Code: "CAT028", Severity: finding.Info,
+		Title: fmt.Sprintf("the catalog is larger than %d MiB", largeCatalog>>20),
+		Cause: "the registry holds it in memory or on disk, and OLM lists all of it when it resolves",
+		Cure:  "take releases out that nobody upgrades from any more, and render bundles with an image to " + catalog.PropertyCSVMetadata,
+		run:   size,
+		whole: true,
+	},
 }
 
-func hasProperty(b *catalog.Bundle, kind string) bool {
-	return slices.ContainsFunc(b.Properties, func(p catalog.Property) bool { return p.Type == kind })
+// largeCatalog is from how many bytes CAT028 tells what they are.
+const largeCatalog = 4 << 20
+
+// perRelease is a check of each bundle that carries its manifests.
+func perRelease(look func(*release, func(hit))) func(*subject, func(hit)) {
+	return func(s *subject, found func(hit)) {
+		for _, p := range s.packages {
+			for _, b := range p.Bundles {
+				if !b.Has(catalog.PropertyObject) {
+					continue
+				}
+				if r := s.release(b); r != nil {
+					look(r, func(h hit) {
+						h.Package, h.From = p.Name, b.Name
+						found(h)
+					})
+				}
+			}
+		}
+	}
 }
+
+func size(s *subject, found func(hit)) {
+	total, waste := 0, 0
+	by := map[string]int{}
+	type text struct {
+		hash uint64
+		size int
+	}
+	seen, seed := map[text]bool{}, maphash.MakeSeed()
+	for _, d := range s.catalog.Documents {
+		total += len(d.JSON)
+		by[d.Package] += len(d.JSON)
+	}
+	if total < largeCatalog || len(s.catalog.Packages) == 0 {
+		return
+	}
+	for _, p := range s.catalog.Packages {
+		for _, b := range p.Bundles {
+			for _, property := range b.Properties {
+				if property.Type != catalog.PropertyObject {
+					continue
+				}
+				if t := (text{maphash.Bytes(seed, property.Value), len(property.Value)}); seen[t] {
+					waste += len(property.Value)
+				} else {
+					seen[t] = true
+				}
+			}
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Or(cmp.Compare(by[b], by[a]), strings.Compare(a, b)) })
+	list := make([]string, 0, 3)
+	for _, name := range names[:min(3, len(names))] {
+		list = append(list, fmt.Sprintf("%s %s", name, mebibytes(by[name])))
+	}
+	found(hit{
+		at: finding.Location{File: s.catalog.Documents[0].At.File},
+		message: fmt.Sprintf("the catalog is %s in %d documents; the largest packages: %s; manifests that stand there more than once take %s",
+			mebibytes(total), len(s.catalog.Documents), strings.Join(list, ", "), mebibytes(waste)),
+	})
+}
+
+func mebibytes(n int) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 // judged reports whether a document is of one of the packages that are judged; those of no package are.
 func (s *subject) judged(d *catalog.Document) bool {
@@ -388,10 +528,31 @@ var propertyShapes = map[string]func() any{
 	catalog.PropertyObject:          func() any { return &struct{ Data []byte }{} },
 }
 
+// legible reports of manifests, which are most of a catalog, quickly that they can be read.
+func legible(p catalog.Property) bool {
+	var value struct {
+		Data json.RawMessage `json:"data"`
+	}
+	if p.Type != catalog.PropertyObject || document.Decode(p.Value, &value) != nil || len(value.Data) < 2 || value.Data[0] != '"' {
+		return false
+	}
+	const chunk = 4 << 10
+	var decoded [chunk / 4 * 3]byte
+	for text := value.Data[1 : len(value.Data)-1]; len(text) > 0; {
+		part := text[:min(chunk, len(text))]
+		text = text[len(part):]
+		_, err := base64.StdEncoding.Decode(decoded[:], part)
+		if err != nil || len(text) > 0 && part[len(part)-1] == '=' {
+			return false
+		}
+	}
+	return true
+}
+
 var unreadableProperties = perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
 	for i, p := range b.Properties {
 		var err error
-		if shape, ok := propertyShapes[p.Type]; ok && p.Value != nil {
+		if shape, ok := propertyShapes[p.Type]; ok && p.Value != nil && !legible(p) {
 			err = json.Unmarshal(p.Value, shape())
 		} else if p.Value == nil {
 			err = errors.New("it has no value")
@@ -434,7 +595,7 @@ var imageReferences = perBundle(func(_ *catalog.Package, b *catalog.Bundle, foun
 var duplicateVersions = perPackage(func(p *catalog.Package, found func(hit)) {
 	first := map[string]*catalog.Bundle{}
 	for _, b := range p.Bundles {
-		if b.Version.String() == "0.0.0" && !hasProperty(b, catalog.PropertyPackage) {
+		if b.Version.String() == "0.0.0" && !b.Has(catalog.PropertyPackage) {
 			continue
 		}
 		version := b.Version.String() + releaseOf(b)
@@ -495,30 +656,32 @@ var knownFields = map[string][]string{
 	"entry":                    {"name", "replaces", "skips", "skipRange"},
 }
 
-// strangeFields calls found for each field of the documents that OLM does not know, with the known field that it is a slip
-// of the pen for, or "".
-func strangeFields(s *subject, found func(d *catalog.Document, name, meant string, path []any)) {
+// strangeField is a field of a document that OLM does not know.
+type strangeField struct {
+	document *catalog.Document
+	name     string
+	meant    string // the known field that it is a slip of the pen for, or ""
+	path     []any
+}
+
+func (s *subject) strangeFields() []strangeField {
+	return s.strange.get(s, s.findStrangeFields)
+}
+
+func (s *subject) findStrangeFields() (list []strangeField) {
 	look := func(d *catalog.Document, raw json.RawMessage, known []string, path ...any) {
-		var fields map[string]json.RawMessage
-		if json.Unmarshal(raw, &fields) != nil {
-			return
-		}
-		names := make([]string, 0, len(fields))
-		for name := range fields {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
+		fields := document.Fields(raw)
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
 			if slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
 				continue
 			}
 			meant := ""
 			for _, k := range known {
-				if _, there := fields[k]; !there && distance(strings.ToLower(name), strings.ToLower(k)) <= 2 {
+				if !fields[k] && distance(strings.ToLower(name), strings.ToLower(k)) <= 2 {
 					meant = k
 				}
 			}
-			found(d, name, meant, append(slices.Clone(path), name))
+			list = append(list, strangeField{d, name, meant, append(slices.Clone(path), name)})
 		}
 	}
 	for _, d := range s.catalog.Documents {
@@ -533,13 +696,14 @@ func strangeFields(s *subject, found func(d *catalog.Document, name, meant strin
 		var channel struct {
 			Entries []json.RawMessage `json:"entries"`
 		}
-		if json.Unmarshal(d.JSON, &channel) != nil {
+		if document.Decode(d.JSON, &channel) != nil {
 			continue
 		}
 		for i, e := range channel.Entries {
 			look(d, e, knownFields["entry"], "entries", i)
 		}
 	}
+	return list
 }
 
 func subjectOf(d *catalog.Document) finding.Subject {
@@ -554,23 +718,26 @@ func subjectOf(d *catalog.Document) finding.Subject {
 }
 
 func misspeltFields(s *subject, found func(hit)) {
-	strangeFields(s, func(d *catalog.Document, name, meant string, path []any) {
-		if meant != "" {
+	for _, f := range s.strangeFields() {
+		if f.meant != "" {
 			found(hit{
-				Subject: subjectOf(d), at: d.Place(path...),
-				message: fmt.Sprintf("field %q of this %s is not known; %q is", name, d.Schema, meant),
-				cure:    "write " + meant,
+				Subject: subjectOf(f.document), at: f.document.Place(f.path...),
+				message: fmt.Sprintf("field %q of this %s is not known; %q is", f.name, f.document.Schema, f.meant),
+				cure:    "write " + f.meant,
 			})
 		}
-	})
+	}
 }
 
 func unknownFields(s *subject, found func(hit)) {
-	strangeFields(s, func(d *catalog.Document, name, meant string, path []any) {
-		if meant == "" {
-			found(hit{Subject: subjectOf(d), at: d.Place(path...), message: fmt.Sprintf("field %q of this %s is not known", name, d.Schema)})
+	for _, f := range s.strangeFields() {
+		if f.meant == "" {
+			found(hit{
+				Subject: subjectOf(f.document), at: f.document.Place(f.path...),
+				message: fmt.Sprintf("field %q of this %s is not known", f.name, f.document.Schema),
+			})
 		}
-	})
+	}
 }
 
 func unknownSchemas(s *subject, found func(hit)) {

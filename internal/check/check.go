@@ -4,8 +4,11 @@ package check
 
 import (
 	"crypto/sha256"
-	"encoding/json"
+	"runtime"
 	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
@@ -22,7 +25,9 @@ type Check struct {
 	Cure       string           // what to do
 	References []string
 	run        func(*subject, func(hit)) // for checks of catalogs
+	whole      bool                      // run looks at all packages at once, not at one after another
 	judge      func(*single, func(hit))  // for checks of one bundle
+	asked      func(Options) bool        // whether the options bring what the check needs; nil when it needs nothing
 }
 
 // hit is one place where a check found its mistake. An empty cause or cure is the check's own.
@@ -36,7 +41,7 @@ type hit struct {
 
 // All are the checks, in the order of their codes.
 func All() []Check {
-	return slices.Concat(bundleChecks(), catalogChecks, graphChecks, dependencyChecks, edgeChecks, crdChecks, againstChecks)
+	return slices.Concat(bundleChecks(), catalogChecks, graphChecks, channelChecks, dependencyChecks, edgeChecks, admissionChecks, crdChecks, againstChecks, templateChecks)
 }
 
 // Options choose what is judged.
@@ -45,40 +50,101 @@ type Options struct {
 	Only     []string         // run only these checks, named by code or by the letters of their family; all when empty
 	Skip     []string         // leave these out, named likewise
 	Previous *catalog.Catalog // what users have now, for the checks that compare
+	Template *catalog.Catalog // what the catalog's template makes, for the check that compares with it
+	Registry Registry         // of ImagesIn, for the checks of what registries have
+}
+
+// packagesOf returns the packages of c to judge.
+func (o Options) packagesOf(c *catalog.Catalog) []*catalog.Package {
+	if len(o.Packages) == 0 {
+		return c.Packages
+	}
+	return slices.DeleteFunc(slices.Clone(c.Packages), func(p *catalog.Package) bool { return !slices.Contains(o.Packages, p.Name) })
 }
 
 // Catalog runs the checks over c and returns what they found, with what could not be read of it, in the order of the
-// places, and the codes of the checks that ran.
+// places, and the codes of the checks that ran. As many packages as there are processors are judged at a time, and what was
+// read of a package is forgotten with it: that bounds the memory that a large catalog takes.
 func Catalog(c *catalog.Catalog, options Options) ([]finding.Finding, []string) {
-	s := &subject{catalog: c, previous: options.Previous, packages: c.Packages, wanted: options.Packages}
-	if len(options.Packages) > 0 {
-		s.packages = slices.DeleteFunc(slices.Clone(c.Packages), func(p *catalog.Package) bool { return !slices.Contains(options.Packages, p.Name) })
+	chosen := slices.DeleteFunc(All(), func(check Check) bool {
+		return len(options.Only) > 0 && !check.named(options.Only) || check.named(options.Skip) || Family(check.Code) == "CMP" && options.Previous == nil || !check.possible(options)
+	})
+	packages := options.packagesOf(c)
+	read := &schemaReader{}
+	about := func(packages ...*catalog.Package) *subject {
+		return &subject{catalog: c, schemas: read, previous: options.Previous, template: options.Template, registry: options.Registry, packages: packages, wanted: options.Packages}
 	}
-	heads := s.heads()
-	var codes []string
+	var mu sync.Mutex
 	findings := slices.Clone(c.Problems)
-	for _, check := range All() {
-		if len(options.Only) > 0 && !check.named(options.Only) || check.named(options.Skip) {
-			continue
+	tell := func(check Check) func(hit) {
+		return func(h hit) {
+			f := check.finding(h)
+			mu.Lock()
+			defer mu.Unlock()
+			findings = append(findings, f)
 		}
-		if Family(check.Code) == "CMP" && options.Previous == nil {
-			continue
-		}
-		codes = append(codes, check.Code)
-		tell := func(h hit) { findings = append(findings, check.finding(h)) }
-		if check.run != nil {
-			check.run(s, tell)
-			continue
-		}
-		for _, head := range heads {
-			check.judge(head, func(h hit) {
-				h.Package, h.From = head.bundle.Package(), head.csv.Name
-				tell(h)
+	}
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, p := range largestFirst(packages) {
+		group.Go(func() error {
+			s := about(p)
+			var checks errgroup.Group
+			checks.Go(func() error {
+				s.judgeHeads(chosen, tell)
+				return nil
+			})
+			for _, check := range chosen {
+				if check.run != nil && !check.whole {
+					checks.Go(func() error {
+						check.run(s, tell(check))
+						return nil
+					})
+				}
+			}
+			return checks.Wait()
+		})
+	}
+	all := about(packages...)
+	for _, check := range chosen {
+		if check.whole {
+			group.Go(func() error {
+				check.run(all, tell(check))
+				return nil
 			})
 		}
 	}
+	_ = group.Wait() // no check fails
+
 	finding.Sort(findings)
+	codes := make([]string, len(chosen))
+	for i, check := range chosen {
+		codes[i] = check.Code
+	}
 	return findings, codes
+}
+
+// largestFirst orders packages so that the last to be judged are small ones, which leave no processor idle for long.
+func largestFirst(packages []*catalog.Package) []*catalog.Package {
+	return slices.SortedStableFunc(slices.Values(packages), func(a, b *catalog.Package) int { return len(b.Bundles) - len(a.Bundles) })
+}
+
+// judgeHeads runs the checks of single bundles.
+func (s *subject) judgeHeads(checks []Check, tell func(Check) func(hit)) {
+	checks = slices.DeleteFunc(slices.Clone(checks), func(check Check) bool { return check.judge == nil })
+	if len(checks) == 0 {
+		return
+	}
+	heads := s.heads()
+	for _, check := range checks {
+		found := tell(check)
+		for _, head := range heads {
+			check.judge(head, func(h hit) {
+				h.Package, h.From = head.bundle.Package(), head.csv.Name
+				found(h)
+			})
+		}
+	}
 }
 
 // heads returns the bundles that new users get, the default channel's head and the newest of all heads, as far as the
@@ -101,11 +167,13 @@ func (s *subject) heads() []*single {
 			}
 		}
 		for _, b := range slices.Compact([]*catalog.Bundle{common, newest}) {
-			if b == nil || !hasProperty(b, catalog.PropertyObject) {
+			if b == nil || !b.Has(catalog.PropertyObject) {
 				continue
 			}
 			if inline := unpacked(b); inline.CSV() != nil {
-				list = append(list, newSingle(inline))
+				head := newSingle(inline, s.schemas)
+				head.registry = s.registry
+				list = append(list, head)
 			}
 		}
 	}
@@ -124,7 +192,8 @@ func unpacked(b *catalog.Bundle) *bundle.Bundle {
 	if err != nil {
 		return u
 	}
-	for _, o := range objects {
+	places := objectPlaces(b, len(objects))
+	for i, o := range objects {
 		var head struct {
 			APIVersion string `json:"apiVersion"`
 			Kind       string `json:"kind"`
@@ -133,21 +202,41 @@ func unpacked(b *catalog.Bundle) *bundle.Bundle {
 				Namespace string `json:"namespace"`
 			} `json:"metadata"`
 		}
-		if json.Unmarshal(o, &head) != nil || head.Kind == "" {
+		if document.Decode(o, &head) != nil || head.Kind == "" {
 			continue
 		}
 		u.Manifests = append(u.Manifests, bundle.Manifest{
 			JSON: o, APIVersion: head.APIVersion, Kind: head.Kind, Name: head.Metadata.Name, Namespace: head.Metadata.Namespace,
-			At: b.At, Document: document.New(o, b.At),
+			At: b.At, Document: document.Within(o, b.At, func() finding.Location { return places(i) }),
 		})
 	}
 	return u
+}
+
+// objectPlaces returns the function that tells where the manifests of b stand, count of them: each at the data of its
+// property, where each property holds one. It is asked for findings only, since places are costly.
+func objectPlaces(b *catalog.Bundle, count int) func(int) finding.Location {
+	var properties []int
+	for i, p := range b.Properties {
+		if p.Type == catalog.PropertyObject {
+			properties = append(properties, i)
+		}
+	}
+	return func(i int) finding.Location {
+		if i < 0 || len(properties) != count {
+			return b.At
+		}
+		return b.Document.Place("properties", properties[i], "value", "data")
+	}
 }
 
 // named reports whether one of names, codes or families, means c.
 func (c Check) named(names []string) bool {
 	return slices.Contains(names, c.Code) || slices.Contains(names, Family(c.Code))
 }
+
+// possible reports whether the options bring what c needs.
+func (c Check) possible(options Options) bool { return c.asked == nil || c.asked(options) }
 
 // Known reports whether name is the code or the family of a check.
 func Known(name string) bool {
@@ -186,15 +275,33 @@ func (c Check) finding(h hit) finding.Finding {
 type subject struct {
 	catalog  *catalog.Catalog
 	previous *catalog.Catalog // nil when there is none
+	template *catalog.Catalog // likewise
+	registry Registry         // likewise
 	packages []*catalog.Package
 	wanted   []string // names of the packages to judge; all when empty
 
 	// What checks share, so that each thing is read or compared once.
-	releases map[*catalog.Bundle]*release
-	crds     map[[sha256.Size]byte]*crd
-	edges    map[*catalog.Package][]upgrade
-	refused  map[[2][sha256.Size]byte][]string
-	compared map[comparison]changes
+	schemas  *schemaReader
+	releases memo[*catalog.Bundle, *release]
+	crds     memo[[sha256.Size]byte, *crd]
+	edges    memo[*catalog.Package, []upgrade]
+	strange  memo[*subject, []strangeField]
+	refused  memo[[2][sha256.Size]byte, []string]
+	compared memo[comparison, changes]
+}
+
+// memo holds what was made for each key, once, for checks that run side by side. The zero memo is ready.
+type memo[K comparable, V any] struct {
+	entries sync.Map // of K, to a func() V
+}
+
+func (m *memo[K, V]) get(key K, make func() V) V {
+	made, ok := m.entries.Load(key)
+	if !ok {
+		made, _ = m.entries.LoadOrStore(key, sync.OnceValue(make))
+	}
+	once, _ := made.(func() V)
+	return once()
 }
 
 // perPackage is a check that looks at one package at a time.

@@ -116,12 +116,57 @@ var crdChecks = []Check{
 		References: []string{versioningReference},
 		run:        perEdge(servedGone(true)),
 	},
+	{
+		Code: "CRD013", Severity: finding.Warning,
+		Title:      "an upgrade changes the stored version without a conversion, and the new one is stricter",
+		Cause:      "with strategy None the API server only renames the version: objects that fit the old version's schema and not the new one's can be read and no longer be written",
+		Cure:       "convert by a webhook, or let the new version accept what the old one did",
+		References: []string{versioningReference},
+		run:        perEdge(strictStorage),
+	},
+	{
+		Code: "CRD014", Severity: finding.Info,
+		Title: "an upgrade changes the names by which a CRD's objects are asked for",
+		Cause: "scripts and habits that use the short name, the singular, the list kind or the category fail from then on",
+		Cure:  "keep the old names beside the new ones",
+		run:   perEdge(namesChanged),
+	},
+	{
+		Code: "CRD015", Severity: finding.Warning,
+		Title: "an upgrade removes or changes the scale subresource",
+		Cause: "autoscalers and 'kubectl scale' that work on the objects fail from then on, or read and write other fields",
+		Cure:  "keep it as it is within a version",
+		run:   perEdge(scaleChanged),
+	},
+	{
+		Code: "CRD016", Severity: finding.Info,
+		Title:      "an upgrade changes how a list or mapping is merged",
+		Cause:      "server-side apply merges by x-kubernetes-list-type, list-map-keys and map-type: after a change managers overwrite or duplicate one another's items, and lists with equal keys are refused",
+		Cure:       "keep them as they are within a version",
+		References: []string{"https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy"},
+		run:        perEdge(mergeChanged),
+	},
+	{
+		Code: "CRD017", Severity: finding.Info,
+		Title: "an upgrade removes a printed column",
+		Cause: "scripts that read the columns of 'kubectl get' find others",
+		Cure:  "nothing, unless you document the columns",
+		run:   perEdge(columnsGone),
+	},
+	{
+		Code: "CRD018", Severity: finding.Warning,
+		Title:      "an upgrade serves a further version that existing objects need not fit, and nothing converts",
+		Cause:      "before OLM replaces a CRD it reads all objects through every version that is served, and validates them against the new schemas: with the first that does not fit the InstallPlan fails, that of the next release, or already this one when OLM repeats the step",
+		Cure:       "let the new version accept what the others do, or convert by a webhook that the CRD in the bundle names",
+		References: []string{"https://github.com/operator-framework/operator-lifecycle-manager/issues/3342"},
+		run:        perEdge(versionsApart),
+	},
 }
 
-// perPair calls look for each CRD that stands at both ends of u in different forms.
+// perPair calls look for each CRD that stands at both ends of u with different specs.
 func perPair(u upgrade, look func(before, after *crd)) {
 	for _, before := range u.from.crds {
-		if after := u.to.crd(before.Name); after != nil && after.digest != before.digest {
+		if after := u.to.crd(before.Name); after != nil && after.spec != before.spec {
 			look(before, after)
 		}
 	}
@@ -136,8 +181,29 @@ func (c *crd) version(name string) *apiextensionsv1.CustomResourceDefinitionVers
 	return nil
 }
 
+// served returns the index of the version called name, or -1 when it is not served.
+func (c *crd) served(name string) int {
+	i := slices.IndexFunc(c.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
+	if i < 0 || !c.Spec.Versions[i].Served {
+		return -1
+	}
+	return i
+}
+
+// schema returns that of a version, or nil.
+func (c *crd) schema(version int) *apiextensionsv1.JSONSchemaProps {
+	if s := c.Spec.Versions[version].Schema; s != nil {
+		return s.OpenAPIV3Schema
+	}
+	return nil
+}
+
 // stored returns the storage version, or nil.
 func (c *crd) stored() *apiextensionsv1.CustomResourceDefinitionVersion {
+	return stored(c.CustomResourceDefinition)
+}
+
+func stored(c *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
 	for i := range c.Spec.Versions {
 		if c.Spec.Versions[i].Storage {
 			return &c.Spec.Versions[i]
@@ -152,12 +218,14 @@ func (c *crd) object() finding.Subject {
 
 // converted reports whether a webhook converts the CRD in release r, by the manifest or by the CSV.
 func (c *crd) converted(r *release) bool {
-	if c.Spec.Conversion != nil && c.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
-		return true
-	}
-	return slices.ContainsFunc(r.csv.Spec.WebhookDefinitions, func(w v1alpha1.WebhookDescription) bool {
+	return c.namesWebhook() || slices.ContainsFunc(r.csv.Spec.WebhookDefinitions, func(w v1alpha1.WebhookDescription) bool {
 		return w.Type == v1alpha1.ConversionWebhook && slices.Contains(w.ConversionCRDs, c.Name)
 	})
+}
+
+// namesWebhook reports whether the CRD's manifest itself says that a webhook converts.
+func (c *crd) namesWebhook() bool {
+	return c.Spec.Conversion != nil && c.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 }
 
 func storageRemoved(_ *subject, u upgrade, found func(hit)) {
@@ -249,8 +317,128 @@ func silentLoss(_ *subject, u upgrade, found func(hit)) {
 	})
 }
 
+func strictStorage(_ *subject, u upgrade, found func(hit)) {
+	perPair(u, func(before, after *crd) {
+		old, next := before.stored(), after.stored()
+		if old == nil || next == nil || old.Name == next.Name || after.converted(u.to) || old.Schema == nil || next.Schema == nil {
+			return
+		}
+		tighter := slices.DeleteFunc(compare(old.Schema.OpenAPIV3Schema, next.Schema.OpenAPIV3Schema).tighter, inStatus)
+		if len(tighter) > 0 {
+			found(hit{
+				Subject: before.object(),
+				message: fmt.Sprintf("%s is stored in %s instead of %s without a conversion, and version %s is stricter: %s", before.Name, next.Name, old.Name, next.Name, abridge(tighter)),
+			})
+		}
+	})
+}
+
+// versionsApart compares each version that an upgrade begins to serve with those in which users have written objects: OLM
+// reads every object through every version that is served before and after (operator-lifecycle-manager v0.46.0,
+// pkg/controller/operators/catalog/operator.go, validateV1CRDCompatibility). A change of the stored version is
+// strictStorage's matter.
+func versionsApart(_ *subject, u upgrade, found func(hit)) {
+	perPair(u, func(before, after *crd) {
+		if before.converted(u.from) || after.namesWebhook() {
+			return
+		}
+		old, next := before.stored(), after.stored()
+		for _, added := range after.Spec.Versions {
+			if known := before.version(added.Name); !added.Served || added.Schema == nil || known != nil && known.Served {
+				continue
+			}
+			for _, written := range before.Spec.Versions {
+				if !written.Served || written.Schema == nil || old != nil && next != nil && written.Name == old.Name && added.Name == next.Name {
+					continue
+				}
+				tighter := slices.DeleteFunc(compare(written.Schema.OpenAPIV3Schema, added.Schema.OpenAPIV3Schema).tighter, inStatus)
+				if len(tighter) > 0 {
+					found(hit{
+						Subject: before.object(),
+						message: fmt.Sprintf("%s begins to serve %s of %s without a conversion, and what is written as %s need not fit it: %s", u.To, added.Name, before.Name, written.Name, abridge(tighter)),
+					})
+				}
+			}
+		}
+	})
+}
+
+func namesChanged(_ *subject, u upgrade, found func(hit)) {
+	perPair(u, func(before, after *crd) {
+		old, next := before.Spec.Names, after.Spec.Names
+		var gone []string
+		if old.Singular != next.Singular && old.Singular != "" {
+			gone = append(gone, "singular "+old.Singular)
+		}
+		if old.ListKind != next.ListKind && old.ListKind != "" {
+			gone = append(gone, "list kind "+old.ListKind)
+		}
+		for _, name := range old.ShortNames {
+			if !slices.Contains(next.ShortNames, name) {
+				gone = append(gone, "short name "+name)
+			}
+		}
+		for _, name := range old.Categories {
+			if !slices.Contains(next.Categories, name) {
+				gone = append(gone, "category "+name)
+			}
+		}
+		if len(gone) > 0 {
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s no longer has for %s: %s", u.To, before.Name, strings.Join(gone, ", "))})
+		}
+	})
+}
+
+// perServed calls look for each version that both ends of u serve.
+func perServed(u upgrade, look func(before *crd, old, next *apiextensionsv1.CustomResourceDefinitionVersion)) {
+	perPair(u, func(before, after *crd) {
+		for i := range before.Spec.Versions {
+			old := &before.Spec.Versions[i]
+			if next := after.version(old.Name); next != nil && old.Served && next.Served {
+				look(before, old, next)
+			}
+		}
+	})
+}
+
+func scaleChanged(_ *subject, u upgrade, found func(hit)) {
+	perServed(u, func(before *crd, old, next *apiextensionsv1.CustomResourceDefinitionVersion) {
+		if old.Subresources == nil || old.Subresources.Scale == nil {
+			return
+		}
+		switch {
+		case next.Subresources == nil || next.Subresources.Scale == nil:
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes the scale subresource of %s %s", u.To, before.Name, old.Name)})
+		case !reflect.DeepEqual(old.Subresources.Scale, next.Subresources.Scale):
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s changes the paths of the scale subresource of %s %s", u.To, before.Name, old.Name)})
+		}
+	})
+}
+
+func columnsGone(_ *subject, u upgrade, found func(hit)) {
+	perServed(u, func(before *crd, old, next *apiextensionsv1.CustomResourceDefinitionVersion) {
+		var gone []string
+		for _, c := range old.AdditionalPrinterColumns {
+			if !slices.ContainsFunc(next.AdditionalPrinterColumns, func(o apiextensionsv1.CustomResourceColumnDefinition) bool { return o.Name == c.Name }) {
+				gone = append(gone, c.Name)
+			}
+		}
+		if len(gone) > 0 {
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s prints no longer with %s %s: %s", u.To, before.Name, old.Name, abridge(gone))})
+		}
+	})
+}
+
+func mergeChanged(s *subject, u upgrade, found func(hit)) {
+	perVersion(s, u, func(before *crd, version string, c changes) {
+		if len(c.merges) > 0 {
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s merges otherwise in %s %s: %s", u.To, before.Name, version, abridge(c.merges))})
+		}
+	})
+}
+
 // internal converts a CRD to the form in which the API server validates it, with defaults.
-func (c *crd) internal() (*apiextensions.CustomResourceDefinition, error) {
+func internal(c *apiextensionsv1.CustomResourceDefinition) (*apiextensions.CustomResourceDefinition, error) {
 	defaulted := c.DeepCopy()
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(defaulted)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&defaulted.Spec)
@@ -269,43 +457,43 @@ func refused(s *subject, u upgrade, found func(hit)) {
 }
 
 func (s *subject) refusals(before, after *crd) []string {
-	key := [2][sha256.Size]byte{before.digest, after.digest}
-	if list, ok := s.refused[key]; ok {
-		return list
+	return s.refused.get([2][sha256.Size]byte{before.spec, after.spec}, func() []string {
+		// Rules that both have are judged otherwise than new ones.
+		if !before.rules() && !after.rules() && len(refusals(before.outline(), after.outline())) == 0 {
+			return nil
+		}
+		return refusals(before.CustomResourceDefinition, after.CustomResourceDefinition)
+	})
+}
+
+func refusals(before, after *apiextensionsv1.CustomResourceDefinition) []string {
+	old, err := internal(before)
+	if err != nil {
+		return []string{err.Error()}
 	}
-	if s.refused == nil {
-		s.refused = map[[2][sha256.Size]byte][]string{}
+	next, err := internal(after)
+	if err != nil {
+		return []string{err.Error()}
 	}
+	old.ResourceVersion, next.ResourceVersion = "1", "1"
+	old.Status.Conditions = []apiextensions.CustomResourceDefinitionCondition{{Type: apiextensions.Established, Status: apiextensions.ConditionTrue}}
+	if v := stored(after); v != nil {
+		next.Status.StoredVersions = []string{v.Name}
+	}
+	next.Spec.Conversion = &apiextensions.CustomResourceConversion{Strategy: apiextensions.NoneConverter}
+	old.Spec.Conversion = next.Spec.Conversion
 	var list []string
-	old, err := before.internal()
-	if err == nil {
-		var next *apiextensions.CustomResourceDefinition
-		if next, err = after.internal(); err == nil {
-			old.ResourceVersion, next.ResourceVersion = "1", "1"
-			old.Status.Conditions = []apiextensions.CustomResourceDefinitionCondition{{Type: apiextensions.Established, Status: apiextensions.ConditionTrue}}
-			if v := after.stored(); v != nil {
-				next.Status.StoredVersions = []string{v.Name}
-			}
-			next.Spec.Conversion = &apiextensions.CustomResourceConversion{Strategy: apiextensions.NoneConverter}
-			old.Spec.Conversion = next.Spec.Conversion
-			for _, e := range crdvalidation.ValidateCustomResourceDefinitionUpdate(context.Background(), next, old) {
-				if e.Type == field.ErrorTypeInternal || strings.HasPrefix(e.Field, "status") {
-					continue
-				}
-				list = append(list, e.Error())
-			}
+	for _, e := range crdvalidation.ValidateCustomResourceDefinitionUpdate(context.Background(), next, old) {
+		if e.Type != field.ErrorTypeInternal && !strings.HasPrefix(e.Field, "status") {
+			list = append(list, e.Error())
 		}
 	}
-	if err != nil {
-		list = []string{err.Error()}
-	}
-	s.refused[key] = list
 	return list
 }
 
 // changes are the differences between two schemas that matter to existing objects, each the path of a field.
 type changes struct {
-	tighter, removed, defaults []string
+	tighter, removed, defaults, merges []string
 }
 
 // perVersion calls look with the comparison of each version that both ends of u serve.
@@ -316,15 +504,8 @@ func perVersion(s *subject, u upgrade, look func(before *crd, version string, c 
 			if next == nil || !v.Served || !next.Served || v.Schema == nil || next.Schema == nil {
 				continue
 			}
-			key := comparison{before.digest, after.digest, v.Name}
-			c, known := s.compared[key]
-			if !known {
-				if s.compared == nil {
-					s.compared = map[comparison]changes{}
-				}
-				c = compare(v.Schema.OpenAPIV3Schema, next.Schema.OpenAPIV3Schema)
-				s.compared[key] = c
-			}
+			key := comparison{before.spec, after.spec, v.Name}
+			c := s.compared.get(key, func() changes { return compare(v.Schema.OpenAPIV3Schema, next.Schema.OpenAPIV3Schema) })
 			look(before, v.Name, c)
 		}
 	})
@@ -396,7 +577,8 @@ func statusChanged(_ *subject, u upgrade, found func(hit)) {
 	})
 }
 
-// sampleRefused validates the samples of from, which must fit from's own schema to say anything, against to's.
+// sampleRefused validates the samples of from, which must fit from's own schema to say anything, against to's, as OLM does:
+// with the defaults of the CRD that is there, and without those of the one to come.
 func sampleRefused(_ *subject, u upgrade, found func(hit)) {
 	var samples []json.RawMessage
 	if json.Unmarshal([]byte(u.from.csv.Annotations["alm-examples"]), &samples) != nil {
@@ -415,11 +597,15 @@ func sampleRefused(_ *subject, u upgrade, found func(hit)) {
 				continue
 			}
 			group, version, _ := strings.Cut(head.APIVersion, "/")
-			old, next := before.version(version), after.version(version)
-			if group != before.Spec.Group || old == nil || next == nil || !old.Served || !next.Served || len(validate(raw, *old)) > 0 {
+			old, next := before.served(version), after.served(version)
+			if group != before.Spec.Group || old < 0 || next < 0 || before.schema(old) == after.schema(next) {
 				continue
 			}
-			for _, problem := range validate(raw, *next) {
+			object := before.defaulted(raw, old)
+			if len(before.misfits(object, old)) > 0 {
+				continue
+			}
+			for _, problem := range after.misfits(object, next) {
 				found(hit{
 					Subject: before.object(),
 					message: fmt.Sprintf("the sample %s %s of %s does not fit %s: %s", head.Kind, head.Metadata.Name, u.From, u.To, problem),
@@ -438,6 +624,7 @@ func compare(before, after *apiextensionsv1.JSONSchemaProps) changes {
 	slices.Sort(c.tighter)
 	slices.Sort(c.removed)
 	slices.Sort(c.defaults)
+	slices.Sort(c.merges)
 	return c
 }
 
@@ -456,6 +643,7 @@ func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchema
 	}
 	c.compareType(where, before, after)
 	c.compareBounds(where, before, after)
+	c.compareMerge(where, before, after)
 	if fallback := after.Default; fallback != nil && (before.Default == nil || string(before.Default.Raw) != string(fallback.Raw)) {
 		old := "nothing"
 		if before.Default != nil {
@@ -536,6 +724,24 @@ func (c *changes) compareType(where string, before, after *apiextensionsv1.JSONS
 	}
 }
 
+// compareMerge looks at what server-side apply goes by; what is not said is atomic for lists and granular for mappings.
+func (c *changes) compareMerge(where string, before, after *apiextensionsv1.JSONSchemaProps) {
+	said := func(s *string, otherwise string) string {
+		if s == nil {
+			return otherwise
+		}
+		return *s
+	}
+	if old, next := said(before.XListType, "atomic"), said(after.XListType, "atomic"); old != next {
+		c.merges = append(c.merges, fmt.Sprintf("%s (list type %s, was %s)", where, next, old))
+	} else if !slices.Equal(before.XListMapKeys, after.XListMapKeys) {
+		c.merges = append(c.merges, fmt.Sprintf("%s (keys %s, were %s)", where, strings.Join(after.XListMapKeys, ","), strings.Join(before.XListMapKeys, ",")))
+	}
+	if old, next := said(before.XMapType, "granular"), said(after.XMapType, "granular"); old != next {
+		c.merges = append(c.merges, fmt.Sprintf("%s (mapping type %s, was %s)", where, next, old))
+	}
+}
+
 func (c *changes) compareBounds(where string, before, after *apiextensionsv1.JSONSchemaProps) {
 	if after.Pattern != "" && after.Pattern != before.Pattern {
 		c.tight(where, "must match %q", after.Pattern)
@@ -548,6 +754,23 @@ func (c *changes) compareBounds(where string, before, after *apiextensionsv1.JSO
 	}
 	if after.Minimum != nil && (before.Minimum == nil || *after.Minimum > *before.Minimum) {
 		c.tight(where, "must be at least %v", *after.Minimum)
+	}
+	if after.ExclusiveMaximum && !before.ExclusiveMaximum && after.Maximum != nil {
+		c.tight(where, "must be less than %v", *after.Maximum)
+	}
+	if after.ExclusiveMinimum && !before.ExclusiveMinimum && after.Minimum != nil {
+		c.tight(where, "must be more than %v", *after.Minimum)
+	}
+	for _, alternatives := range []struct {
+		name      string
+		old, next []apiextensionsv1.JSONSchemaProps
+	}{{"oneOf", before.OneOf, after.OneOf}, {"anyOf", before.AnyOf, after.AnyOf}, {"allOf", before.AllOf, after.AllOf}} {
+		if len(alternatives.old) == 0 && len(alternatives.next) > 0 {
+			c.tight(where, "must fit %s", alternatives.name)
+		}
+	}
+	if before.Not == nil && after.Not != nil {
+		c.tight(where, "must not fit a schema")
 	}
 	upper := func(name string, old, next *int64) {
 		if next != nil && (old == nil || *next < *old) {

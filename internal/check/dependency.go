@@ -3,6 +3,7 @@ package check
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,6 +25,7 @@ var dependencyChecks = []Check{
 		Cure:       "widen the range, or publish the version",
 		References: []string{dependencyReference},
 		run:        requiredPackages(true),
+		whole:      true,
 	},
 	{
 		Code: "DEP002", Severity: finding.Info,
@@ -32,6 +34,7 @@ var dependencyChecks = []Check{
 		Cure:       "say so in the documentation, or ship the dependency in the same catalog",
 		References: []string{dependencyReference},
 		run:        requiredPackages(false),
+		whole:      true,
 	},
 	{
 		Code: "DEP003", Severity: finding.Error,
@@ -48,7 +51,225 @@ var dependencyChecks = []Check{
 		Cure:       "see whether it is meant so",
 		References: []string{dependencyReference},
 		run:        sharedAPIs,
+		whole:      true,
 	},
+	{
+		Code: "DEP005", Severity: finding.Warning,
+		Title:      "an upgrade and the release before it require versions of a package between which no upgrade leads",
+		Cause:      "OLM upgrades both at once or neither: as no single upgrade of the dependency goes from the one range to the other, users stay where they are",
+		Cure:       "let the two ranges overlap in a version of the dependency, or publish the upgrade between them",
+		References: []string{dependencyReference},
+		run:        dependencyTorn,
+	},
+	{
+		Code: "DEP006", Severity: finding.Info,
+		Title:      "an upgrade requires what the release before it did not",
+		Cause:      "OLM installs the dependency together with the upgrade, in the namespaces of the operator, and stays where it is if it cannot",
+		Cure:       "tell users, who may have the dependency from elsewhere",
+		References: []string{dependencyReference},
+		run:        dependencyAdded,
+	},
+	{
+		Code: "DEP007", Severity: finding.Warning,
+		Title:      "an upgrade stops providing an API that another package requires",
+		Cause:      "OLM does not upgrade while something in the namespace requires the API, and whoever installs the other package finds no provider",
+		Cure:       "go on providing the API, or release the other package without the requirement first",
+		References: []string{dependencyReference},
+		run:        apiDropped(true),
+		whole:      true,
+	},
+	{
+		Code: "DEP008", Severity: finding.Info,
+		Title:      "an upgrade hands an API over to another package",
+		Cause:      "two operators may own the API's objects during the upgrade, or none; OLM refuses the second owner while the first is there",
+		Cure:       "try the upgrade with the other package installed",
+		References: []string{dependencyReference},
+		run:        apiDropped(false),
+		whole:      true,
+	},
+}
+
+// needs are the ranges that a bundle requires of packages, as written.
+func needs(b *catalog.Bundle) map[string]string {
+	needed := map[string]string{}
+	for _, property := range b.Properties {
+		var v struct {
+			PackageName  string `json:"packageName"`
+			VersionRange string `json:"versionRange"`
+		}
+		if property.Type == catalog.PropertyPackageRequired && json.Unmarshal(property.Value, &v) == nil {
+			needed[v.PackageName] = v.VersionRange
+		}
+	}
+	return needed
+}
+
+// requires are the APIs that a bundle requires.
+func requires(b *catalog.Bundle) []apiVersion {
+	var list []apiVersion
+	for _, p := range b.Properties {
+		var v apiVersion
+		if p.Type == catalog.PropertyGVKRequired && json.Unmarshal(p.Value, &v) == nil {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+func (a apiVersion) String() string { return fmt.Sprintf("%s (%s/%s)", a.Kind, a.Group, a.Version) }
+
+// perHop is a check of the bundles at both ends of each upgrade, which need not carry manifests.
+func perHop(look func(s *subject, from, to *catalog.Bundle, found func(hit))) func(*subject, func(hit)) {
+	return func(s *subject, found func(hit)) {
+		for _, p := range s.packages {
+			for _, e := range hops(p) {
+				if from, to := p.Bundle(e.From), p.Bundle(e.To); from != nil && to != nil {
+					look(s, from, to, func(h hit) {
+						h.Package, h.Channel, h.From, h.To, h.at = p.Name, e.Channel, e.From, e.To, to.Document.Place("properties")
+						found(h)
+					})
+				}
+			}
+		}
+	}
+}
+
+var dependencyTorn = perHop(func(s *subject, from, to *catalog.Bundle, found func(hit)) {
+	before, after := needs(from), needs(to)
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		p := s.catalog.Find(name)
+		was, there := before[name]
+		if p == nil || !there || was == after[name] {
+			continue
+		}
+		fitted, err := semver.ParseRange(was)
+		if err != nil {
+			continue
+		}
+		fits, err := semver.ParseRange(after[name])
+		if err != nil {
+			continue
+		}
+		var old, next []*catalog.Bundle
+		torn := true
+		for _, b := range p.Bundles {
+			if fitted(b.Version) {
+				old = append(old, b)
+				torn = torn && !fits(b.Version)
+			}
+			if fits(b.Version) {
+				next = append(next, b)
+			}
+		}
+		if !torn || len(old) == 0 || len(next) == 0 {
+			continue // DEP001 speaks of ranges that nothing fits
+		}
+		for _, e := range hops(p) {
+			if slices.Contains(old, p.Bundle(e.From)) && slices.Contains(next, p.Bundle(e.To)) {
+				torn = false
+			}
+		}
+		if torn {
+			found(hit{message: fmt.Sprintf("%s requires %s %s, %s requires %s, and no upgrade of %s leads from the one to the other", from.Name, name, was, to.Name, after[name], name)})
+		}
+	}
+})
+
+var dependencyAdded = perHop(func(_ *subject, from, to *catalog.Bundle, found func(hit)) {
+	before, had := needs(from), requires(from)
+	var added []string
+	for _, name := range slices.Sorted(maps.Keys(needs(to))) {
+		if _, there := before[name]; !there {
+			added = append(added, "package "+name+" "+needs(to)[name])
+		}
+	}
+	for _, api := range requires(to) {
+		if !slices.Contains(had, api) {
+			added = append(added, api.String())
+		}
+	}
+	if len(added) > 0 {
+		found(hit{message: fmt.Sprintf("%s requires, and %s does not: %s", to.Name, from.Name, abridge(added))})
+	}
+})
+
+// apiDropped looks at APIs that an upgrade no longer provides: with missed set at those that another package requires and
+// nothing else provides, else at those that another package provides.
+func apiDropped(missed bool) func(*subject, func(hit)) {
+	return func(s *subject, found func(hit)) {
+		providers, users := map[apiVersion][]string{}, map[apiVersion][]string{}
+		for _, p := range s.catalog.Packages {
+			for _, b := range p.Bundles {
+				for _, api := range provides(b) {
+					providers[api] = append(providers[api], p.Name)
+				}
+				for _, api := range requires(b) {
+					users[api] = append(users[api], p.Name)
+				}
+			}
+		}
+		perHop(func(_ *subject, from, to *catalog.Bundle, found func(hit)) {
+			kept := provides(to)
+			for _, api := range provides(from) {
+				if slices.Contains(kept, api) {
+					continue
+				}
+				foreign := func(list []string) string {
+					list = slices.DeleteFunc(slices.Clone(list), func(name string) bool { return name == from.Package })
+					slices.Sort(list)
+					return abridge(slices.Compact(list))
+				}
+				needed, now := foreign(users[api]), foreign(providers[api])
+				switch {
+				case missed && needed != "" && now == "":
+					found(hit{message: fmt.Sprintf("%s no longer provides %s, which %s requires", to.Name, api, needed)})
+				case !missed && now != "":
+					found(hit{message: fmt.Sprintf("%s no longer provides %s, which %s provides", to.Name, api, now)})
+				}
+			}
+		})(s, found)
+	}
+}
+
+// unmet returns what c requires that the catalog does not hold, "" when it may be satisfied, and whether the package that
+// is asked for is there in other versions. Of alternatives none must be there; what is excluded or said in CEL is left alone.
+func (s *subject) unmet(c constraints.Constraint, provided map[apiVersion]bool) (missing string, there bool) {
+	switch {
+	case c.Package != nil:
+		fits, err := semver.ParseRange(c.Package.VersionRange)
+		if err != nil {
+			return "", false // DEP003
+		}
+		p := s.catalog.Find(c.Package.PackageName)
+		if p == nil {
+			return fmt.Sprintf("package %s %s", c.Package.PackageName, c.Package.VersionRange), false
+		}
+		if !slices.ContainsFunc(p.Bundles, func(b *catalog.Bundle) bool { return fits(b.Version) }) {
+			return fmt.Sprintf("package %s %s", c.Package.PackageName, c.Package.VersionRange), true
+		}
+	case c.GVK != nil:
+		if api := (apiVersion{Group: c.GVK.Group, Version: c.GVK.Version, Kind: c.GVK.Kind}); !provided[api] {
+			return api.String(), false
+		}
+	case c.All != nil:
+		for _, inner := range c.All.Constraints {
+			if missing, there := s.unmet(inner, provided); missing != "" {
+				return missing, there
+			}
+		}
+	case c.Any != nil:
+		var all []string
+		every := true
+		for _, inner := range c.Any.Constraints {
+			missing, there := s.unmet(inner, provided)
+			if missing == "" {
+				return "", false
+			}
+			all, every = append(all, missing), every && there
+		}
+		return strings.Join(all, " or "), every
+	}
+	return "", false
 }
 
 // requiredPackages looks at olm.package.required and olm.gvk.required: with there set at packages that the catalog holds in
@@ -85,6 +306,18 @@ func requiredPackages(there bool) func(*subject, func(hit)) {
 						found(hit{at: at, message: fmt.Sprintf("%s requires package %s %s", b.Name, v.PackageName, v.VersionRange)})
 					case p != nil && there && !slices.ContainsFunc(p.Bundles, func(o *catalog.Bundle) bool { return fits(o.Version) }):
 						found(hit{at: at, message: fmt.Sprintf("%s requires package %s %s, and no bundle of it is of such a version", b.Name, v.PackageName, v.VersionRange)})
+					}
+				case catalog.PropertyConstraint:
+					constraint, err := constraints.Parse(property.Value)
+					if err != nil {
+						continue // DEP003
+					}
+					if missing, inOtherVersions := s.unmet(constraint, provided); missing != "" && inOtherVersions == there {
+						message := fmt.Sprintf("%s requires, by a constraint, %s", b.Name, missing)
+						if there {
+							message += ", and no bundle is of such a version"
+						}
+						found(hit{at: at, message: message})
 					}
 				case catalog.PropertyGVKRequired:
 					var v apiVersion
@@ -173,7 +406,7 @@ func sharedAPIs(s *subject, found func(hit)) {
 	for api, packages := range providers {
 		if len(packages) > 1 {
 			key := strings.Join(packages, ", ")
-			shared[key] = append(shared[key], fmt.Sprintf("%s (%s/%s)", api.Kind, api.Group, api.Version))
+			shared[key] = append(shared[key], api.String())
 		}
 	}
 	for packages, apis := range shared {

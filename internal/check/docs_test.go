@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olmkit/olmkit/internal/catalog"
-	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/accept"
 )
 
 // families are the headings of the pages in docs/checks.
@@ -20,21 +19,23 @@ var families = []struct{ letters, title, intro string }{
 	{"EDG", "Upgrades", "What an upgrade changes in the ClusterServiceVersion. Looked at is every edge that OLM takes, and the replaces chain of each channel."},
 	{"CRD", "Upgrades of CRDs", "What an upgrade changes in CustomResourceDefinitions. Looked at is every edge that OLM takes, and the replaces chain of each channel."},
 	{"CMP", "Against the catalog before", "What users of the previous catalog notice. These checks run with `--against`."},
+	{"TPL", "Against the template", "What the catalog's template would make otherwise. This check runs with `--template`."},
+	{"SCH", "CustomResourceDefinitions", "What the CRDs of one bundle say. What an upgrade changes in them is [a page of its own](CRD.md)."},
 	{"CSV", "The ClusterServiceVersion", "What one bundle says of itself. `olmkit catalog validate` looks at the newest bundles only."},
 	{"RBAC", "Permissions", "What one bundle lets its operator do."},
 	{"WHK", "Webhooks", "What one bundle's webhooks need."},
-	{"IMG", "Images", "What one bundle runs."},
+	{"IMG", "Images", "What one bundle runs. What registries have is looked at with `--images`."},
+	{"ACC", "Acceptances", "What is wrong with [acceptances of findings](../accept.md)."},
 	{"API", "Upstream validators", "What the validators of operator-framework/api say of one bundle."},
 }
 
-// documented are all checks, with those that the loader makes.
+// documented are all checks, with those of acceptances.
 func documented() []Check {
-	reference := []string{"https://olm.operatorframework.io/docs/reference/file-based-catalogs/"}
-	return append(All(),
-		Check{Code: catalog.CodeSyntax, Severity: finding.Error, Title: "a file is neither YAML nor JSON", Cause: "opm and OLM refuse the whole catalog when one of its files cannot be parsed", Cure: "mend the syntax, or name the file in .indexignore if it is no part of the catalog", References: reference},
-		Check{Code: catalog.CodeSchema, Severity: finding.Error, Title: "a document has no schema", Cause: "every document of a file-based catalog says by schema what it is; opm refuses a catalog with one that does not", Cure: "add the schema, or name the file in .indexignore if it is no part of the catalog", References: reference},
-		Check{Code: catalog.CodeType, Severity: finding.Error, Title: "a known field is of the wrong type", Cause: "opm and OLM refuse the whole catalog when a field they know has another type than they expect", Cure: "write the field as the format says", References: reference},
-	)
+	all := Documented()
+	for _, c := range accept.Checks {
+		all = append(all, Check{Code: c.Code, Severity: c.Severity, Title: c.Title, Cause: c.Cause, Cure: c.Cure})
+	}
+	return all
 }
 
 // TestDocs holds docs/checks against the checks; -update writes it anew.
@@ -86,22 +87,57 @@ func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
 
 // exampleOf is the first example of a check as a difference, when it fits a page.
 func exampleOf(code string) string {
-	for _, e := range slices.Concat(catalogExamples, againstExamples, edgeExamples) {
-		if e.code != code || len(e.old)+len(e.new) > 400 || e.old == "tea" {
+	for _, e := range slices.Concat(catalogExamples, againstExamples, edgeExamples, templateExamples) {
+		if e.code == code && e.old != "tea" {
+			if text := difference("", e.old, e.new); text != "" {
+				return text
+			}
+		}
+	}
+	for _, e := range bundleExamples {
+		if e.code != code {
 			continue
 		}
-		var b strings.Builder
-		b.WriteString("```diff\n")
-		for _, part := range []struct{ mark, text string }{{"-", e.old}, {"+", e.new}} {
-			if part.text == "" {
-				continue
+		text := ""
+		for c := &e.change; c != nil; c = c.also {
+			part := difference(c.file, c.old, c.new)
+			if part == "" {
+				text = ""
+				break
 			}
-			for _, l := range strings.Split(strings.Trim(part.text, "\n"), "\n") {
-				b.WriteString(part.mark + " " + l + "\n")
-			}
+			text += part
 		}
-		b.WriteString("```\n")
-		return b.String()
+		if text != "" {
+			return text
+		}
 	}
 	return ""
+}
+
+// difference shows what an example changes, unless it is too long for a page: without the lines passes, with them it fails.
+func difference(file, old, new string) string {
+	if len(old)+len(new) > 400 || old+new == "" {
+		return ""
+	}
+	var b strings.Builder
+	if file != "" {
+		fmt.Fprintf(&b, "In `%s`:\n\n", file)
+	}
+	b.WriteString("```diff\n")
+	indent := 100
+	for _, l := range strings.Split(strings.Trim(old+"\n"+new, "\n"), "\n") {
+		if l != "" {
+			indent = min(indent, len(l)-len(strings.TrimLeft(l, " ")))
+		}
+	}
+	for _, part := range []struct{ mark, text string }{{"-", old}, {"+", new}} {
+		if part.text == "" {
+			continue
+		}
+		for _, l := range strings.Split(strings.Trim(part.text, "\n"), "\n") {
+			b.WriteString(strings.TrimRight(part.mark+" "+l[min(indent, len(l)):], " ") + "\n")
+		}
+	}
+	b.WriteString("```\n")
+	return b.String()
 }

@@ -16,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
 )
@@ -46,8 +47,8 @@ var edgeChecks = []Check{
 	},
 	{
 		Code: "EDG004", Severity: finding.Warning,
-		Title: "an upgrade takes rights from the operator on a kind that it still owns",
-		Cause: "the operator can no longer do with its own objects what its predecessor could",
+		Title: "an upgrade takes rights from the operator on a kind that it still owns, requires or has a webhook for",
+		Cause: "the operator can no longer do with these objects what its predecessor could",
 		Cure:  "grant the verbs again, if the operator still needs them",
 		run:   perEdge(rightsLost),
 	},
@@ -72,19 +73,38 @@ var edgeChecks = []Check{
 		Cure:  "tell users, and keep a channel for older clusters while you support them",
 		run:   perEdge(kubernetesRaised),
 	},
+	{
+		Code: "EDG008", Severity: finding.Info,
+		Title:      "an upgrade takes rights from the operator",
+		Cause:      "the new release is refused where it still does what its predecessor might do",
+		Cure:       "see whether it still needs them; 'olmkit upgrade test' shows what it is refused",
+		References: []string{"https://github.com/NVIDIA/gpu-operator/issues/883"},
+		run:        perEdge(otherRightsLost),
+	},
 }
 
 // release is a bundle's manifests, read.
 type release struct {
 	*catalog.Bundle
-	csv  *v1alpha1.ClusterServiceVersion
-	crds []*crd // by name
+	csv    *v1alpha1.ClusterServiceVersion
+	crds   []*crd                             // by name
+	stands map[string]func() finding.Location // manifests, by Kind/name; the CSV also by ""
+}
+
+// place returns where the manifest called object (Kind/name) stands, or the CSV when the bundle has no such.
+func (r *release) place(object string) finding.Location {
+	if at, ok := r.stands[object]; ok {
+		return at()
+	}
+	return r.stands[""]()
 }
 
 // crd is a CustomResourceDefinition; bundles that hold the same bytes share it.
 type crd struct {
 	*apiextensionsv1.CustomResourceDefinition
-	digest [sha256.Size]byte
+	schemas []*sharedSchema // of the versions; nil where that is none
+	reader  *schemaReader
+	spec    [sha256.Size]byte // digest of what the API server serves by, which leaves out most of the metadata
 }
 
 func (r *release) crd(name string) *crd {
@@ -98,25 +118,23 @@ func (r *release) crd(name string) *crd {
 
 // release reads the bundle's manifests once. It is nil for a bundle whose CSV cannot be read or is not inline.
 func (s *subject) release(b *catalog.Bundle) *release {
-	if r, ok := s.releases[b]; ok {
-		return r
-	}
-	if s.releases == nil {
-		s.releases = map[*catalog.Bundle]*release{}
-		s.crds = map[[sha256.Size]byte]*crd{}
-	}
-	s.releases[b] = nil
+	return s.releases.get(b, func() *release { return s.read(b) })
+}
+
+func (s *subject) read(b *catalog.Bundle) *release {
 	objects, err := b.Objects()
 	if err != nil {
 		return nil
 	}
-	r := &release{Bundle: b}
-	for _, o := range objects {
+	r := &release{Bundle: b, stands: map[string]func() finding.Location{}}
+	places := objectPlaces(b, len(objects))
+	for i, o := range objects {
 		var head struct {
 			APIVersion string `json:"apiVersion"`
 			Kind       string `json:"kind"`
 		}
-		if json.Unmarshal(o, &head) != nil {
+		at := func() finding.Location { return places(i) }
+		if document.Decode(o, &head) != nil {
 			continue
 		}
 		switch {
@@ -125,26 +143,42 @@ func (s *subject) release(b *catalog.Bundle) *release {
 			if json.Unmarshal(o, csv) != nil {
 				return nil
 			}
-			r.csv = csv
+			r.csv, r.stands[""] = csv, at
 		case head.Kind == "CustomResourceDefinition" && head.APIVersion == "apiextensions.k8s.io/v1":
-			digest := sha256.Sum256(o)
-			c := s.crds[digest]
-			if c == nil {
-				c = &crd{CustomResourceDefinition: &apiextensionsv1.CustomResourceDefinition{}, digest: digest}
-				if json.Unmarshal(o, c.CustomResourceDefinition) != nil {
-					continue
+			c := s.crds.get(sha256.Sum256(o), func() *crd {
+				c := s.schemas.crd(o)
+				if c != nil {
+					c.spec = specOf(o)
 				}
-				s.crds[digest] = c
+				return c
+			})
+			if c != nil {
+				r.crds = append(r.crds, c)
+				r.stands["CustomResourceDefinition/"+c.Name] = at
 			}
-			r.crds = append(r.crds, c)
 		}
 	}
 	if r.csv == nil {
 		return nil
 	}
 	slices.SortFunc(r.crds, func(a, b *crd) int { return strings.Compare(a.Name, b.Name) })
-	s.releases[b] = r
 	return r
+}
+
+// specOf returns the digest of the spec of a CRD, and of the annotation by which its group is approved.
+func specOf(manifest []byte) [sha256.Size]byte {
+	var o struct {
+		Metadata struct {
+			Annotations struct {
+				Approved string `json:"api-approved.kubernetes.io"`
+			} `json:"annotations"`
+		} `json:"metadata"`
+		Spec json.RawMessage `json:"spec"`
+	}
+	if document.Decode(manifest, &o) != nil {
+		return sha256.Sum256(manifest)
+	}
+	return sha256.Sum256(append([]byte(o.Metadata.Annotations.Approved+"\x00"), o.Spec...))
 }
 
 // upgrade is an edge with what stands at its ends.
@@ -153,20 +187,14 @@ type upgrade struct {
 	from, to *release
 }
 
-// upgrades returns the edges of p that OLM takes, and those of replaces chains, which users took while each release was the
-// newest: each pair of bundles once, ordered by the versions of their ends.
-func (s *subject) upgrades(p *catalog.Package) []upgrade {
-	if list, ok := s.edges[p]; ok {
-		return list
-	}
-	if s.edges == nil {
-		s.edges = map[*catalog.Package][]upgrade{}
-	}
+// hops returns the edges of p that OLM takes, and those of replaces chains, each pair of bundles once: the default channel
+// speaks for the others.
+func hops(p *catalog.Package) []graph.Edge {
 	type pair struct{ from, to string }
 	seen := map[pair]bool{}
-	var list []upgrade
+	var list []graph.Edge
 	channels := slices.Clone(p.Channels)
-	slices.SortStableFunc(channels, func(a, b *catalog.Channel) int { // the default channel speaks for the others
+	slices.SortStableFunc(channels, func(a, b *catalog.Channel) int {
 		switch p.DefaultChannel {
 		case a.Name:
 			return -1
@@ -177,24 +205,36 @@ func (s *subject) upgrades(p *catalog.Package) []upgrade {
 	})
 	for _, c := range channels {
 		for _, e := range graph.Edges(p, c) {
-			if !e.Effective || e.Kind != graph.Replaces && !e.Next || seen[pair{e.From, e.To}] {
-				continue
+			if e.Effective && (e.Kind == graph.Replaces || e.Next) && !seen[pair{e.From, e.To}] {
+				seen[pair{e.From, e.To}] = true
+				list = append(list, e)
 			}
-			seen[pair{e.From, e.To}] = true
-			from, to := p.Bundle(e.From), p.Bundle(e.To)
-			if from == nil || to == nil {
-				continue
-			}
-			u := upgrade{Edge: e, from: s.release(from), to: s.release(to)}
-			if u.from != nil && u.to != nil {
-				list = append(list, u)
-			}
+		}
+	}
+	return list
+}
+
+// upgrades returns the edges of p that OLM takes, and those of replaces chains, which users took while each release was the
+// newest: each pair of bundles once, ordered by the versions of their ends.
+func (s *subject) upgrades(p *catalog.Package) []upgrade {
+	return s.edges.get(p, func() []upgrade { return s.follow(p) })
+}
+
+func (s *subject) follow(p *catalog.Package) []upgrade {
+	var list []upgrade
+	for _, e := range hops(p) {
+		from, to := p.Bundle(e.From), p.Bundle(e.To)
+		if from == nil || to == nil {
+			continue
+		}
+		u := upgrade{Edge: e, from: s.release(from), to: s.release(to)}
+		if u.from != nil && u.to != nil {
+			list = append(list, u)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b upgrade) int {
 		return cmp.Or(a.to.Version.Compare(b.to.Version), a.from.Version.Compare(b.from.Version), strings.Compare(a.To, b.To), strings.Compare(a.From, b.From))
 	})
-	s.edges[p] = list
 	return list
 }
 
@@ -216,17 +256,18 @@ func perEdge(look func(*subject, upgrade, func(hit))) func(*subject, func(hit)) 
 type gathering struct {
 	order []string
 	hits  map[string][]hit
+	ends  map[string]*release // where each hit stands
 }
 
 func (g *gathering) add(u upgrade, h hit) {
 	h.Package, h.Channel, h.From, h.To = u.Package, u.Channel, u.From, u.To
-	h.at = u.to.At
 	key := u.To + "\x00" + h.Object + "\x00" + strings.ReplaceAll(h.message, u.From, "\x00")
 	if g.hits == nil {
-		g.hits = map[string][]hit{}
+		g.hits, g.ends = map[string][]hit{}, map[string]*release{}
 	}
 	if g.hits[key] == nil {
 		g.order = append(g.order, key)
+		g.ends[key] = u.to
 	}
 	g.hits[key] = append(g.hits[key], h)
 }
@@ -235,6 +276,7 @@ func (g *gathering) tell(found func(hit)) {
 	for _, key := range g.order {
 		hits := g.hits[key]
 		last := hits[len(hits)-1]
+		last.at = g.ends[key].place(last.Object)
 		if others := hits[:len(hits)-1]; len(others) > 0 {
 			names := make([]string, len(others))
 			for i, h := range others {
@@ -382,15 +424,42 @@ func missing(had, has map[right]bool, keep func(right) bool) []string {
 	return list
 }
 
-func rightsLost(_ *subject, u upgrade, found func(hit)) {
-	owned := map[string]bool{}
-	for _, d := range u.to.csv.Spec.CustomResourceDefinitions.Owned {
-		owned[d.Name] = true
+// concerns returns the test for rights on what the release owns, requires, or has webhooks for.
+func (r *release) concerns() func(right) bool {
+	resources := map[string]bool{}
+	for _, d := range slices.Concat(r.csv.Spec.CustomResourceDefinitions.Owned, r.csv.Spec.CustomResourceDefinitions.Required) {
+		resources[d.Name] = true
 	}
-	lost := missing(u.from.rights(), u.to.rights(), func(r right) bool {
+	for _, w := range r.csv.Spec.WebhookDefinitions {
+		for _, rule := range w.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					resources[resource+"."+group] = true
+				}
+			}
+		}
+	}
+	groups := map[string]bool{}
+	for name := range resources {
+		_, group, _ := strings.Cut(name, ".")
+		groups[group] = true
+	}
+	return func(r right) bool {
 		plural, _, _ := strings.Cut(r.resource, "/")
-		return owned[plural+"."+r.group]
-	})
+		return resources[plural+"."+r.group] || plural == rbacv1.ResourceAll && (groups[r.group] || r.group == rbacv1.APIGroupAll)
+	}
+}
+
+func otherRightsLost(_ *subject, u upgrade, found func(hit)) {
+	concerned := u.to.concerns()
+	lost := missing(u.from.rights(), u.to.rights(), func(r right) bool { return !concerned(r) })
+	if len(lost) > 0 {
+		found(hit{message: fmt.Sprintf("%s may no longer, as %s might: %s", u.To, u.From, abridge(lost))})
+	}
+}
+
+func rightsLost(_ *subject, u upgrade, found func(hit)) {
+	lost := missing(u.from.rights(), u.to.rights(), u.to.concerns())
 	if len(lost) > 0 {
 		found(hit{message: fmt.Sprintf("%s may no longer, as %s might: %s", u.To, u.From, abridge(lost))})
 	}

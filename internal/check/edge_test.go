@@ -36,6 +36,7 @@ spec:
       - serviceAccountName: tea
         rules:
         - {apiGroups: [example.com], resources: [pots], verbs: [get, list, watch, update]}
+        - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get]}
       deployments:
       - name: tea
         spec:
@@ -48,12 +49,12 @@ metadata: {name: pots.example.com}
 spec:
   group: example.com
   scope: Namespaced
-  names: {kind: Pot, listKind: PotList, plural: pots, singular: pot}
+  names: {kind: Pot, listKind: PotList, plural: pots, singular: pot, shortNames: [p]}
   versions:
   - name: v1alpha1
     served: true
     storage: false
-    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer, maximum: 5}}}}}}
   - name: v1beta1
     deprecated: true
     served: true
@@ -62,7 +63,8 @@ spec:
   - name: v1
     served: true
     storage: true
-    subresources: {status: {}}
+    subresources: {status: {}, scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.size}}
+    additionalPrinterColumns: [{name: Size, type: integer, jsonPath: .spec.size}]
     schema:
       openAPIV3Schema:
         type: object
@@ -114,7 +116,7 @@ var crdText = "---" + strings.SplitN(teaRelease, "---", 2)[1]
 
 // The changes from one release to the next that the checks must find.
 var edgeExamples = []example{
-	{"EDG001", "matchLabels: {app: tea}", "matchLabels: {app: tea, x: z}", "f:12:1", "selects app=tea in tea.v1.0.0 and app=tea,x=z in tea.v2.0.0"},
+	{"EDG001", "matchLabels: {app: tea}", "matchLabels: {app: tea, x: z}", "f:18:37", "selects app=tea in tea.v1.0.0 and app=tea,x=z in tea.v2.0.0"},
 	{"EDG002", "- name: tea\n", "- name: kettle\n", "", "tea.v2.0.0 has no Deployment tea"},
 	{"EDG003", "{type: OwnNamespace, supported: true}", "{type: OwnNamespace, supported: false}", "", "OwnNamespace"},
 	{"EDG004", "verbs: [get, list, watch, update]", "verbs: [get, list, watch]", "", "update pots.example.com (cluster-wide)"},
@@ -127,6 +129,7 @@ var edgeExamples = []example{
 	{"CRD004", "storage: false", "storage: STORAGE", "", "version v1alpha1 has no spec.labels, spec.mode, spec.tags"},
 	{"CRD005", "scope: Namespaced", "scope: Cluster", "", "spec.scope: Invalid value"},
 	{"CRD005", "type: array, items: {type: string}", "type: array", "", "openAPIV3Schema.properties[spec].properties[tags].items: Required value"},
+	{"CRD005", "{type: string, enum: [fast, slow]}", "{$ref: '#/spec'}", "", "properties[mode].$ref: Forbidden"},
 	{"CRD006", "maximum: 10", "maximum: 9", "", "spec.size must be at most 9"},
 	{"CRD006", "enum: [fast, slow]", "enum: [slow]", "", `spec.mode must not be "fast"`},
 	{"CRD006", "{type: string, enum: [fast, slow]}", "{type: integer}", "", "spec.mode is of type integer instead of string"},
@@ -139,8 +142,22 @@ var edgeExamples = []example{
 	{"CRD008", "enum: [fast, slow]", "enum: [fast]", "", `the sample Pot sample of tea.v1.0.0 does not fit tea.v2.0.0: spec.mode: Unsupported value: "slow"`},
 	{"CRD009", crdText, "", "", "tea.v2.0.0 has no CRD pots.example.com"},
 	{"CRD010", "default: 3", "default: 4", "", "spec.size (4, was 3)"},
-	{"CRD011", "    subresources: {status: {}}\n", "", "", "removes the status subresource of pots.example.com v1"},
+	{"CRD011", "subresources: {status: {}, scale", "subresources: {scale", "", "removes the status subresource of pots.example.com v1"},
 	{"CRD012", "  - name: v1beta1\n    deprecated: true\n    served: true", "  - name: v1beta1\n    deprecated: true\n    served: false", "", "tea.v1.0.0 serves version v1beta1 of pots.example.com, tea.v2.0.0 does not"},
+	{"CRD013", "storage: false", "storage: STORAGE", "", "pots.example.com is stored in v1alpha1 instead of v1 without a conversion, and version v1alpha1 is stricter: spec.size must be at most 5"},
+	{"CRD014", "shortNames: [p]", "shortNames: [q]", "", "tea.v2.0.0 no longer has for pots.example.com: short name p"},
+	{"CRD015", ", scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.size}", "", "", "tea.v2.0.0 removes the scale subresource of pots.example.com v1"},
+	{"CRD015", "specReplicasPath: .spec.size", "specReplicasPath: .spec.pots", "", "tea.v2.0.0 changes the paths of the scale subresource of pots.example.com v1"},
+	{"CRD016", "type: array, items: {type: string}", "type: array, items: {type: string}, x-kubernetes-list-type: set", "", "spec.tags (list type set, was atomic)"},
+	{"CRD017", "    additionalPrinterColumns: [{name: Size, type: integer, jsonPath: .spec.size}]\n", "", "", "tea.v2.0.0 prints no longer with pots.example.com v1: Size"},
+	{"CRD018", "  - name: v1\n    served: true", "  - name: v2alpha1\n    served: true\n    storage: false\n    schema: {openAPIV3Schema: {type: object, required: [spec]}}\n  - name: v1\n    served: true", "", "tea.v2.0.0 begins to serve v2alpha1 of pots.example.com without a conversion, and what is written as v1 need not fit it: the object must have spec"},
+	{"EDG008", "resources: [leases]", "resources: [secrets]", "", "tea.v2.0.0 may no longer, as tea.v1.0.0 might: get leases.coordination.k8s.io (cluster-wide)"},
+	{"EDG009", "generateName: check.example.com", "generateName: check.example.com, rules: [{apiGroups: [example.com], apiVersions: [v1], resources: [pots], operations: [UPDATE]}]", "", "tea.v2.0.0 has check.example.com judge updates of pots.example.com, and tea.v1.0.0 no webhook that did"},
+	{"CAT025", "name: tea.vVERSION", "name: tee.vVERSION", "f:18:37", "the ClusterServiceVersion of bundle tea.v2.0.0 is called tee.v2.0.0"},
+	{"CAT026", "  version: VERSION", "  version: 9.0.0", "", "bundle tea.v2.0.0 is of version 2.0.0, and its ClusterServiceVersion of 9.0.0"},
+	{"GRA022", "  version: VERSION\n", "  version: VERSION\n  replaces: tea.v0.9.0\n", "f:18:37", "tea.v2.0.0 replaces tea.v0.9.0 by its ClusterServiceVersion, and in no channel"},
+	{"GRA022", "  version: VERSION\n", "  version: VERSION\n  skips: [tea.v0.9.0]\n", "", "tea.v2.0.0 skips tea.v0.9.0"},
+	{"GRA022", "  name: tea.vVERSION\n  annotations:\n", "  name: tea.vVERSION\n  annotations:\n    olm.skipRange: <2.0.0\n", "", `tea.v2.0.0 has the skipRange "<2.0.0"`},
 }
 
 func TestEdgeExamples(t *testing.T) {
@@ -149,16 +166,16 @@ func TestEdgeExamples(t *testing.T) {
 			t.Errorf("the sane releases are found fault with: %s", found)
 		}
 	}
-	holdExamples(t, edgeExamples, func(e example) *catalog.Catalog {
+	holdExamples(t, releases(t, teaRelease, teaRelease), edgeExamples, func(e example) *catalog.Catalog {
 		changed := strings.Replace(teaRelease, e.old, e.new, 1)
-		if e.code == "CRD004" {
+		if e.code == "CRD004" || e.code == "CRD013" {
 			changed = strings.Replace(strings.Replace(changed, "storage: true", "storage: false", 1), "STORAGE", "true", 1)
 		}
 		if changed == teaRelease {
 			t.Fatalf("%s: the example changes nothing", e.code)
 		}
 		return releases(t, teaRelease, changed)
-	}, edgeChecks, slices.DeleteFunc(slices.Clone(crdChecks), func(c Check) bool { return c.Code == "CRD002" })) // TestStoredEarlier's
+	}, edgeChecks, admissionChecks, slices.DeleteFunc(slices.Clone(crdChecks), func(c Check) bool { return c.Code == "CRD002" })) // TestStoredEarlier's
 }
 
 // TestStoredEarlier: a version that one release stored is removed two releases later.

@@ -262,6 +262,9 @@ func dangling(slips bool) func(*subject, func(hit)) {
 			prefixes[name] = true
 		}
 		slip := func(name string) bool {
+			if slices.ContainsFunc(p.Bundles, func(b *catalog.Bundle) bool { return strings.HasSuffix(b.Name, "."+name) }) {
+				return true // the package's name was left out
+			}
 			before, versioned := prefix(name)
 			if !versioned {
 				return slices.ContainsFunc(p.Bundles, func(b *catalog.Bundle) bool { return distance(b.Name, name) <= 2 })
@@ -325,7 +328,7 @@ var untaken = perChannel(func(p *catalog.Package, c *catalog.Channel, found func
 		}
 	}
 	if len(edges) > 0 {
-		found(hit{at: c.At, message: fmt.Sprintf("channel %s declares what OLM never takes (%d): %s", c.Name, len(edges), abridge(edges))})
+		found(hit{at: c.Document.Place("name"), message: fmt.Sprintf("channel %s declares what OLM never takes (%d): %s", c.Name, len(edges), abridge(edges))})
 	}
 })
 
@@ -337,7 +340,7 @@ var jumps = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(h
 		}
 	}
 	if len(edges) > 0 {
-		found(hit{at: c.At, message: fmt.Sprintf("in channel %s OLM upgrades by skipRange alone (%d): %s", c.Name, len(edges), abridge(edges))})
+		found(hit{at: c.Document.Place("name"), message: fmt.Sprintf("in channel %s OLM upgrades by skipRange alone (%d): %s", c.Name, len(edges), abridge(edges))})
 	}
 })
 
@@ -365,14 +368,9 @@ var oldDefault = perPackage(func(p *catalog.Package, found func(hit)) {
 		return
 	}
 	head := headOf(p, c)
-	deprecated := func(c *catalog.Channel) bool {
-		return slices.ContainsFunc(p.Deprecations, func(d catalog.Deprecation) bool {
-			return d.Schema == catalog.SchemaChannel && d.Name == c.Name
-		})
-	}
 	for _, other := range p.Channels {
 		b := headOf(p, other)
-		if b == nil || other == c || deprecated(other) || unstable.MatchString(other.Name) || len(b.Version.Pre) > 0 || !b.Version.GT(semver.Version{Major: head.Version.Major, Minor: head.Version.Minor, Patch: head.Version.Patch}) {
+		if b == nil || other == c || deprecated(p, catalog.SchemaChannel, other.Name) || unstable.MatchString(other.Name) || len(b.Version.Pre) > 0 || !b.Version.GT(semver.Version{Major: head.Version.Major, Minor: head.Version.Minor, Patch: head.Version.Patch}) {
 			continue
 		}
 		found(hit{

@@ -32,6 +32,19 @@ var imageChecks = []Check{
 		Cure:  "name it by its digest, or at least by the release's tag",
 		judge: ofCSV(checkLatest),
 	},
+	{
+		Code: "IMG004", Severity: finding.Info,
+		Title: "a related image is named by a tag",
+		Cause: "mirrors copy what the tag means on the day they run, and clusters that go by mirrored digests do not find it",
+		Cure:  "name it by its digest",
+		judge: ofCSV(func(s *single, found func(hit)) {
+			for i, r := range s.spec.Spec.RelatedImages {
+				if _, pinned := tagOf(r.Image); !pinned && r.Image != "" {
+					found(s.at([]any{"spec", "relatedImages", i, "image"}, "related image %s (%s) is named by a tag", r.Name, r.Image))
+				}
+			}
+		}),
+	},
 }
 
 // usedImage is an image of the CSV's deployments.

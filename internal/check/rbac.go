@@ -61,6 +61,60 @@ var rbacChecks = []Check{
 		Cure:  "move the rule to clusterPermissions",
 		judge: ofCSV(checkClusterScoped),
 	},
+	{
+		Code: "RBAC008", Severity: finding.Info,
+		Title: "permissions name a service account twice",
+		Cause: "OLM makes a role for each; who reads the first does not see the second",
+		Cure:  "put the rules into one entry",
+		judge: ofCSV(func(s *single, found func(hit)) {
+			strategy := s.spec.Spec.InstallStrategy.StrategySpec
+			for _, list := range []struct {
+				key         string
+				permissions []v1alpha1.StrategyDeploymentPermissions
+			}{{"permissions", strategy.Permissions}, {"clusterPermissions", strategy.ClusterPermissions}} {
+				seen := map[string]bool{}
+				for i, p := range list.permissions {
+					if seen[p.ServiceAccountName] {
+						found(s.at([]any{"spec", "install", "spec", list.key, i, "serviceAccountName"}, "%s names %s a second time", list.key, p.ServiceAccountName))
+					}
+					seen[p.ServiceAccountName] = true
+				}
+			}
+		}),
+	},
+	{
+		Code: "RBAC009", Severity: finding.Info,
+		Title: "the operator may do nothing with a kind that it requires",
+		Cause: "it cannot read or create the objects for which another operator is needed",
+		Cure:  "grant what it does with them, or take the requirement out",
+		judge: ofCSV(func(s *single, found func(hit)) {
+			rules := s.rules()
+			for i, required := range s.spec.Spec.CustomResourceDefinitions.Required {
+				resource, group, _ := strings.Cut(required.Name, ".")
+				if !slices.ContainsFunc(rules, func(r granted) bool { return names(r.APIGroups, group) && names(r.Resources, resource) }) {
+					found(s.at([]any{"spec", "customresourcedefinitions", "required", i}, "no rule names %s", required.Name))
+				}
+			}
+		}),
+	},
+	{
+		Code: "RBAC010", Severity: finding.Info,
+		Title: "a rule grants all verbs or all resources",
+		Cause: "what a later version of the API adds is granted as well, unseen",
+		Cure:  "name the verbs and resources that the operator needs",
+		judge: ofCSV(func(s *single, found func(hit)) {
+			for _, r := range s.rules() {
+				verbs, resources := slices.Contains(r.Verbs, "*"), slices.Contains(r.Resources, "*")
+				switch {
+				case len(r.Resources) == 0, verbs && resources && slices.Contains(r.APIGroups, "*"): // RBAC004
+				case verbs:
+					found(s.at(append(slices.Clone(r.path), "verbs"), "service account %s has every verb on %s", r.account, abridge(r.Resources)))
+				case resources:
+					found(s.at(append(slices.Clone(r.path), "resources"), "service account %s may %s every resource of %s", r.account, strings.Join(r.Verbs, ", "), abridge(r.APIGroups)))
+				}
+			}
+		}),
+	},
 }
 
 // granted is a rule of the CSV, with its place.

@@ -3,6 +3,7 @@ package check
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -78,8 +79,7 @@ func (s *single) runUpstream() []upstreamResult {
 	var subjects []*bundle.Manifest
 	var objects []any
 	for i := range s.crds {
-		b.V1CRDs = append(b.V1CRDs, &s.crds[i].spec)
-		subjects, objects = append(subjects, s.crds[i].Manifest), append(objects, &s.crds[i].spec)
+		b.V1CRDs = append(b.V1CRDs, &s.crds[i].spec) // judged by SCH001, with the schema, which upstream leaves out
 	}
 	for i := range s.bundle.Manifests {
 		m := &s.bundle.Manifests[i]
@@ -106,8 +106,14 @@ func (s *single) runUpstream() []upstreamResult {
 	return results
 }
 
+// fieldInText is how the validators name a field of the CSV in words.
+var fieldInText = regexp.MustCompile(`(?i)\bspec\.([a-z]+)`)
+
 func (s *single) upstreamHit(m *bundle.Manifest, problem upstream.Error) hit {
 	path := pathOf(problem.Field)
+	if named := fieldInText.FindStringSubmatch(problem.Detail); len(path) == 0 && named != nil && m == s.csv {
+		path = []any{"spec", strings.ToLower(named[1][:1]) + named[1][1:]}
+	}
 	if m == s.csv && len(path) > 0 && path[0] != "metadata" && path[0] != "spec" {
 		path = nil
 	}

@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
@@ -98,6 +99,158 @@ var webhookChecks = []Check{
 		Cure:  "give them one targetPort, or different containerPorts",
 		judge: ofCSV(checkWebhookPorts),
 	},
+	{
+		Code: "WHK012", Severity: finding.Info,
+		Title: "no container declares the port that a webhook is called at",
+		Cause: "nothing depends on the declaration, but a wrong number is not seen: every call of the webhook fails then",
+		Cure:  "declare the port in the container, or correct the number",
+		judge: ofCSV(checkWebhookNumber),
+	},
+	{
+		Code: "WHK013", Severity: finding.Error,
+		Title: "a webhook's path does not begin with a slash",
+		Cause: "the API server refuses the webhook configuration or the conversion that OLM makes of it",
+		Cure:  "write it as /path",
+		judge: ofCSV(func(s *single, found func(hit)) {
+			for i, w := range s.spec.Spec.WebhookDefinitions {
+				if w.WebhookPath != nil && *w.WebhookPath != "" && !strings.HasPrefix(*w.WebhookPath, "/") {
+					found(s.at(webhookPath(i, "webhookPath"), "the path of webhook %s is %q", w.GenerateName, *w.WebhookPath))
+				}
+			}
+		}),
+	},
+	{
+		Code: "WHK014", Severity: finding.Info,
+		Title: "a webhook that must answer is served by one pod that may be evicted",
+		Cause: "with failurePolicy Fail the objects cannot be written while the pod is moved to another node or restarted",
+		Cure:  "run two replicas, and ship a PodDisruptionBudget",
+		judge: ofCSV(checkWebhookReplicas),
+	},
+	{
+		Code: "WHK015", Severity: finding.Warning,
+		Title:      "a webhook that must answer is asked about objects that the operator itself needs to start",
+		Cause:      "when no pod of the operator runs, none can be made: the API server asks the webhook about the very objects that would bring it back",
+		Cure:       "set an objectSelector that leaves the operator's own objects out, or failurePolicy Ignore",
+		References: []string{"https://kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices/"},
+		judge:      ofCSV(checkDeadlock),
+	},
+	{
+		Code: "WHK016", Severity: finding.Warning,
+		Title: "a CRD of the bundle says where and with which CA its conversion webhook is called",
+		Cause: "OLM puts a Service and a CA of its own there; until then, after every upgrade, the API server calls the address in the bundle, or trusts its CA",
+		Cure:  "leave url and caBundle out of spec.conversion.webhook.clientConfig",
+		judge: func(s *single, found func(hit)) {
+			for _, c := range s.crds {
+				if conversion := c.spec.Spec.Conversion; conversion != nil && conversion.Webhook != nil && conversion.Webhook.ClientConfig != nil {
+					config := conversion.Webhook.ClientConfig
+					if config.URL != nil || len(config.CABundle) > 0 {
+						found(inManifest(c.Manifest, []any{"spec", "conversion", "webhook", "clientConfig"}, "the clientConfig of %s has a url or a caBundle", c.Name))
+					}
+				}
+			}
+		},
+	},
+	{
+		Code: "WHK017", Severity: finding.Warning,
+		Title: "a webhook is asked about some served versions only",
+		Cause: "with matchPolicy Exact objects that are written through another version are neither defaulted nor refused",
+		Cure:  "use matchPolicy Equivalent, which is the default, or name all served versions in apiVersions",
+		judge: ofCSV(checkExactVersions),
+	},
+}
+
+func checkWebhookNumber(s *single, found func(hit)) {
+	for i, w := range s.spec.Spec.WebhookDefinitions {
+		d := s.deployment(w.DeploymentName)
+		if d == nil || w.TargetPort != nil && w.TargetPort.Type == intstr.String {
+			continue
+		}
+		port := w.ContainerPort
+		if port == 0 {
+			port = 443
+		}
+		if w.TargetPort != nil {
+			port = w.TargetPort.IntVal
+		}
+		if !slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+			return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == port })
+		}) {
+			found(s.at(webhookPath(i), "webhook %s is called at port %d, which no container of %s declares", w.GenerateName, port, d.Name))
+		}
+	}
+}
+
+// mustAnswer reports whether the API server refuses a request when the webhook does not answer, which is the default.
+func mustAnswer(w v1alpha1.WebhookDescription) bool {
+	return w.Type != v1alpha1.ConversionWebhook && (w.FailurePolicy == nil || *w.FailurePolicy == admissionv1.Fail)
+}
+
+func checkWebhookReplicas(s *single, found func(hit)) {
+	guarded := slices.ContainsFunc(s.bundle.Manifests, func(m bundle.Manifest) bool { return m.Kind == "PodDisruptionBudget" })
+	told := map[string]bool{}
+	for i, w := range s.spec.Spec.WebhookDefinitions {
+		d := s.deployment(w.DeploymentName)
+		if d == nil || !mustAnswer(w) || guarded || told[d.Name] || or(d.Spec.Replicas, 1) > 1 {
+			continue
+		}
+		told[d.Name] = true
+		found(s.at(webhookPath(i), "webhook %s must answer, and deployment %s runs one pod without a PodDisruptionBudget", w.GenerateName, d.Name))
+	}
+}
+
+// startsWith are the resources without which no pod of an operator starts, by group.
+var startsWith = map[string][]string{
+	"":                    {"pods", "services", "serviceaccounts", "secrets", "configmaps", "namespaces", "nodes"},
+	"apps":                {"deployments", "replicasets"},
+	"coordination.k8s.io": {"leases"},
+}
+
+func checkDeadlock(s *single, found func(hit)) {
+	for i, w := range s.spec.Spec.WebhookDefinitions {
+		if !mustAnswer(w) || w.ObjectSelector != nil && len(w.ObjectSelector.MatchLabels)+len(w.ObjectSelector.MatchExpressions) > 0 {
+			continue
+		}
+		for j, rule := range w.Rules {
+			written := slices.ContainsFunc(rule.Operations, func(o admissionv1.OperationType) bool {
+				return o == admissionv1.Create || o == admissionv1.Update || o == admissionv1.OperationAll
+			})
+			var needed []string
+			for _, group := range rule.APIGroups {
+				for _, resource := range startsWith[group] {
+					if names(rule.Resources, resource) {
+						needed = append(needed, resource)
+					}
+				}
+			}
+			if written && len(needed) > 0 {
+				found(s.at(webhookPath(i, "rules", j), "webhook %s must answer for %s", w.GenerateName, strings.Join(needed, ", ")))
+			}
+		}
+	}
+}
+
+func checkExactVersions(s *single, found func(hit)) {
+	for i, w := range s.spec.Spec.WebhookDefinitions {
+		if w.MatchPolicy == nil || *w.MatchPolicy != admissionv1.Exact {
+			continue
+		}
+		for j, rule := range w.Rules {
+			for _, c := range s.crds {
+				if !names(rule.APIGroups, c.spec.Spec.Group) || !names(rule.Resources, c.spec.Spec.Names.Plural) {
+					continue
+				}
+				var missing []string
+				for _, v := range c.spec.Spec.Versions {
+					if v.Served && !names(rule.APIVersions, v.Name) {
+						missing = append(missing, v.Name)
+					}
+				}
+				if len(missing) > 0 {
+					found(s.at(webhookPath(i, "rules", j, "apiVersions"), "webhook %s is not asked about %s of %s", w.GenerateName, strings.Join(missing, ", "), c.Name))
+				}
+			}
+		}
+	}
 }
 
 func webhookPath(i int, more ...any) []any {

@@ -43,11 +43,12 @@ type Subject struct {
 	Object  string `json:"object,omitempty"` // Kind/namespace/name or Kind/name of a Kubernetes object
 }
 
-// Location is a place in a file. Line and Column count from 1; 0 means unknown.
+// Location is a place in a file. Line and Column count from 1, Column in characters; 0 means unknown.
 type Location struct {
 	File   string `json:"file"`
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
+	Path   string `json:"path,omitempty"` // of the field in the object that is encoded there, where lines do not tell
 }
 
 // String renders the location as file:line:column, as editors and terminals recognise it.
@@ -74,10 +75,25 @@ type Finding struct {
 	Cause      string    `json:"cause,omitempty"` // why it is so, or why it matters
 	Cure       string    `json:"cure,omitempty"`  // what to do
 	References []string  `json:"references,omitempty"`
+
+	Accepted *Acceptance `json:"accepted,omitempty"` // the finding is known, and fails nothing
 }
 
-// Worst returns the highest severity among findings, and false when there are none.
+// Acceptance is why and how long users live with a finding.
+type Acceptance struct {
+	Reason   string    `json:"reason"`
+	Until    string    `json:"until"` // a day, as 2027-01-31, and the whole of it
+	Location *Location `json:"location,omitempty"`
+}
+
+// Open returns the findings that are not accepted.
+func Open(findings []Finding) []Finding {
+	return slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return f.Accepted != nil })
+}
+
+// Worst returns the highest severity among findings that are not accepted, and false when there are none.
 func Worst(findings []Finding) (Severity, bool) {
+	findings = Open(findings)
 	if len(findings) == 0 {
 		return "", false
 	}
@@ -109,5 +125,5 @@ func compareLocations(a, b *Location) int {
 	if b != nil {
 		y = *b
 	}
-	return cmp.Or(cmp.Compare(x.File, y.File), cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column))
+	return cmp.Or(cmp.Compare(x.File, y.File), cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column), cmp.Compare(x.Path, y.Path))
 }

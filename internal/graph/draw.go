@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/olmkit/olmkit/internal/catalog"
 )
@@ -29,7 +30,8 @@ type Entry struct {
 	Name       string `json:"name"`
 	Version    string `json:"version,omitempty"`
 	Deprecated bool   `json:"deprecated,omitempty"`
-	Next       string `json:"next,omitempty"` // where OLM takes its users
+	Next       string `json:"next,omitempty"`   // where OLM takes its users
+	Chosen     bool   `json:"chosen,omitempty"` // OLM chooses from it, see Order
 }
 
 // Arrow is an edge of a drawing.
@@ -63,7 +65,7 @@ func NewDrawing(p *catalog.Package, c *catalog.Channel, every bool) Drawing {
 	}
 	versions := map[string]*catalog.Bundle{}
 	for _, e := range c.Entries {
-		entry := Entry{Name: e.Name, Next: next[e.Name]}
+		entry := Entry{Name: e.Name, Next: next[e.Name], Chosen: slices.Contains(candidates, e.Name)}
 		if b := p.Bundle(e.Name); b != nil {
 			entry.Version = b.Version.String()
 			versions[e.Name] = b
@@ -108,6 +110,11 @@ func Draw(w io.Writer, format string, drawings []Drawing) error {
 	return fmt.Errorf("graph format %q: there are %s", format, strings.Join(Formats, ", "))
 }
 
+// textWidth is where lines of text are broken.
+const textWidth = 80
+
+// drawText writes a line for each entry, the newest first: where OLM takes its users, by which edge, and where else it is
+// declared that they go. What the names have in common stands above them.
 func drawText(w io.Writer, drawings []Drawing) error {
 	var b strings.Builder
 	for i, d := range drawings {
@@ -118,46 +125,110 @@ func drawText(w io.Writer, drawings []Drawing) error {
 		if d.Default {
 			b.WriteString(" (default)")
 		}
+		prefix := commonName(d.Entries)
+		if prefix != "" {
+			fmt.Fprintf(&b, ": %s…", prefix)
+		}
 		b.WriteByte('\n')
 		if d.Problem != "" {
 			fmt.Fprintf(&b, "  ! %s\n", d.Problem)
 		}
+		labels, widest := make([]string, len(d.Entries)), 0
+		for j, e := range d.Entries {
+			labels[j] = e.Name[len(prefix):]
+			if e.Deprecated {
+				labels[j] += " (deprecated)"
+			}
+			widest = max(widest, utf8.RuneCountInString(labels[j]))
+		}
 		for j := len(d.Entries) - 1; j >= 0; j-- {
-			e := d.Entries[j]
-			mark := " "
-			if e.Name == d.Head {
+			mark, words := " ", d.words(d.Entries[j], len(prefix))
+			if d.Entries[j].Name == d.Head {
 				mark = "*"
 			}
-			fmt.Fprintf(&b, " %s %s", mark, e.Name)
-			if e.Deprecated {
-				b.WriteString(" (deprecated)")
+			if len(words) == 0 {
+				fmt.Fprintf(&b, " %s %s\n", mark, labels[j])
+				continue
 			}
-			switch {
-			case e.Next != "":
-				fmt.Fprintf(&b, "  goes to %s", e.Next)
-			case e.Name != d.Head && d.Problem == "":
-				b.WriteString("  goes nowhere")
-			}
-			b.WriteByte('\n')
-			for _, a := range d.Edges {
-				if a.To != e.Name {
-					continue
-				}
-				note := ""
-				switch {
-				case !a.Effective:
-					note = ", refused by OLM"
-				case a.Next && !a.Declared:
-					note = ", not declared by name"
-				case !a.Next:
-					note = ", not taken by OLM"
-				}
-				fmt.Fprintf(&b, "      %s %s%s\n", a.Edge, a.From, note)
-			}
+			line := fmt.Sprintf(" %s %-*s  ", mark, widest, labels[j])
+			writeWrapped(&b, line, strings.Repeat(" ", widest+7), words)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// commonName returns what the names of several entries begin with, up to the v of their versions; "" if that differs.
+func commonName(entries []Entry) string {
+	prefix := ""
+	for i, e := range entries {
+		at := strings.Index(e.Name, ".v")
+		if at < 0 || i > 0 && e.Name[:at+2] != prefix {
+			return ""
+		}
+		prefix = e.Name[:at+2]
+	}
+	if len(entries) < 2 {
+		return ""
+	}
+	return prefix
+}
+
+// words says where the users of e go, in words that a line may be broken between. The first skip bytes of names are left
+// out.
+func (d *Drawing) words(e Entry, skip int) []string {
+	var words, others []string
+	for _, a := range d.Edges {
+		switch {
+		case a.From != e.Name:
+		case a.Next:
+			words = []string{"→ " + a.To[skip:] + "  " + string(a.Edge)}
+		case a.Effective:
+			others = append(others, fmt.Sprintf("%s (%s)", a.To[skip:], a.Edge))
+		default:
+			others = append(others, fmt.Sprintf("%s (%s, refused by OLM)", a.To[skip:], a.Edge))
+		}
+	}
+	if words == nil && e.Name != d.Head && d.Problem == "" {
+		words = []string{"goes nowhere"}
+	}
+	for i := range others {
+		if i < len(others)-1 {
+			others[i] += ","
+		}
+	}
+	if len(others) > 0 {
+		if d.Problem != "" {
+			others[0] = "declared: " + others[0]
+		} else {
+			if n := len(words); n > 0 {
+				words[n-1] += ","
+			}
+			others[0] = "not " + others[0]
+		}
+	}
+	return append(words, others...)
+}
+
+// writeWrapped writes words after line, and those for which it has no room on lines of their own after indent.
+func writeWrapped(b *strings.Builder, line, indent string, words []string) {
+	b.WriteString(line)
+	width := utf8.RuneCountInString(line)
+	for i, word := range words {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case width+1+n > textWidth:
+			b.WriteString("\n" + indent)
+			width = len(indent)
+		default:
+			b.WriteByte(' ')
+			width++
+		}
+		b.WriteString(word)
+		width += n
+	}
+	b.WriteByte('\n')
 }
 
 // drawMermaid draws taken edges with solid lines, others dotted; https://mermaid.js.org/syntax/flowchart.html.

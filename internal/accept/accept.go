@@ -1,0 +1,265 @@
+// Package accept lets users live with findings: each is accepted by its code and place, for a reason and until a day, in a
+// comment beside what is found fault with or in a file of its own.
+//
+// A comment stands on the line of the finding, or on lines of its own directly above it:
+//
+//	replaces: tea.v0.9.0 # olmkit:accept GRA007 until=2027-01-31 the release was withdrawn
+//
+// A file lists them, each with at least one place:
+//
+//	accept:
+//	- code: CRD006
+//	  to: tea.v2.0.0
+//	  until: 2027-01-31
+//	  reason: nobody uses the field
+package accept
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// Codes of what Apply finds of the acceptances themselves.
+const (
+	CodeUnknown = "ACC001" // of a code that no check has
+	CodeVoid    = "ACC002" // without a place, a reason or a day
+	CodeExpired = "ACC003" // of a day that is past
+	CodeUnused  = "ACC004" // of what is not found any more
+)
+
+// Rule accepts findings of one code at one place. Empty fields of the place fit anything.
+type Rule struct {
+	Code    string `json:"code"`
+	Package string `json:"package"`
+	Channel string `json:"channel"`
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Object  string `json:"object"`
+	File    string `json:"file"` // the end of the file's path
+	Until   string `json:"until"`
+	Reason  string `json:"reason"`
+
+	line    int // of the comment's subject; 0 in a file
+	at      finding.Location
+	comment bool
+	unknown []string // fields
+}
+
+// dayLayout is how a day is written.
+const dayLayout = "2006-01-02"
+
+var mark = []byte("olmkit:accept")
+
+// comment is an acceptance at the end of a line.
+var comment = regexp.MustCompile(`(?:^|\s)#\s*olmkit:accept\b[ \t]*(.*)$`)
+
+// Comments returns the acceptances in the comments of a YAML file.
+func Comments(file string, data []byte) []Rule {
+	if !bytes.Contains(data, mark) {
+		return nil
+	}
+	var rules []Rule
+	var above []int // of rules that wait for the line below
+	number := 0
+	for raw := range bytes.Lines(data) {
+		number++
+		l := strings.TrimRight(string(raw), "\r\n")
+		m := comment.FindStringSubmatchIndex(l)
+		alone := strings.HasPrefix(strings.TrimSpace(l), "#")
+		if !alone && strings.TrimSpace(l) != "" && strings.TrimSpace(l) != "---" {
+			for _, i := range above {
+				rules[i].line = number
+			}
+			above = nil
+		}
+		if m == nil {
+			continue
+		}
+		column := len([]rune(l[:m[0]])) + 1 + strings.Index(l[m[0]:], "#")
+		r := Rule{File: file, line: number, at: finding.Location{File: file, Line: number, Column: column}, comment: true}
+		var reason []string
+		for i, word := range strings.Fields(l[m[2]:m[3]]) {
+			switch day, ok := strings.CutPrefix(word, "until="); {
+			case i == 0:
+				r.Code = word
+			case ok && r.Until == "":
+				r.Until = day
+			default:
+				reason = append(reason, word)
+			}
+		}
+		r.Reason = strings.Join(reason, " ")
+		if alone {
+			above = append(above, len(rules))
+		}
+		rules = append(rules, r)
+	}
+	return rules
+}
+
+// File reads a list of acceptances.
+func File(file string, data []byte) ([]Rule, error) {
+	documents, err := document.Parse(file, data)
+	if err != nil {
+		return nil, err
+	}
+	var rules []Rule
+	for _, d := range documents {
+		var content struct {
+			Accept []json.RawMessage `json:"accept"`
+		}
+		decoder := json.NewDecoder(bytes.NewReader(d.JSON))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&content); err != nil {
+			return nil, fmt.Errorf("%s: it is a mapping with the list accept: %w", d.At, err)
+		}
+		for i, raw := range content.Accept {
+			r := Rule{at: d.Place("accept", i)}
+			if err := json.Unmarshal(raw, &r); err != nil {
+				return nil, fmt.Errorf("%s: %w", r.at, err)
+			}
+			var fields map[string]json.RawMessage
+			_ = json.Unmarshal(raw, &fields) // it was read as a mapping just now
+			for name := range fields {
+				if !slices.Contains([]string{"code", "package", "channel", "from", "to", "object", "file", "until", "reason"}, name) {
+					r.unknown = append(r.unknown, name)
+				}
+			}
+			slices.Sort(r.unknown)
+			rules = append(rules, r)
+		}
+	}
+	return rules, nil
+}
+
+// fits reports whether r is about f.
+func (r *Rule) fits(f finding.Finding) bool {
+	if f.Code != r.Code {
+		return false
+	}
+	file, line := "", 0
+	if f.Location != nil {
+		file, line = f.Location.File, f.Location.Line
+	}
+	if r.comment {
+		return file == r.File && line == r.line
+	}
+	for _, p := range []struct{ wanted, got string }{
+		{r.Package, f.Subject.Package}, {r.Channel, f.Subject.Channel}, {r.From, f.Subject.From}, {r.To, f.Subject.To}, {r.Object, f.Subject.Object},
+	} {
+		if p.wanted != "" && p.wanted != p.got {
+			return false
+		}
+	}
+	return r.File == "" || file == path.Clean(r.File) || strings.HasSuffix(file, "/"+path.Clean(r.File))
+}
+
+// void says why r accepts nothing, or "".
+func (r *Rule) void() string {
+	_, err := time.Parse(dayLayout, r.Until)
+	switch {
+	case r.Code == "":
+		return "it names no code"
+	case len(r.unknown) > 0:
+		return "it has no field " + strings.Join(r.unknown, ", ")
+	case !r.comment && r.Package+r.Channel+r.From+r.To+r.Object+r.File == "":
+		return "it names no place"
+	case r.Until == "":
+		return "it says no day until which"
+	case err != nil:
+		return fmt.Sprintf("%q is no day", r.Until)
+	case r.Reason == "":
+		return "it gives no reason"
+	}
+	return ""
+}
+
+// Judge applies acceptances to findings.
+type Judge struct {
+	rules []Rule
+	used  []bool
+	today string
+	known func(code string) bool
+}
+
+// NewJudge returns a judge on a day; known tells whether a check has a code.
+func NewJudge(rules []Rule, today time.Time, known func(code string) bool) *Judge {
+	return &Judge{rules: rules, used: make([]bool, len(rules)), today: today.UTC().Format(dayLayout), known: known}
+}
+
+// Apply marks those of findings that are accepted, and says in the message of one whose acceptance is past that it is so.
+func (j *Judge) Apply(findings []finding.Finding) {
+	for i := range findings {
+		f := &findings[i]
+		for n := range j.rules {
+			r := &j.rules[n]
+			if !r.fits(*f) || f.Accepted != nil {
+				continue
+			}
+			j.used[n] = true
+			switch {
+			case r.void() != "":
+			case r.Until < j.today:
+				f.Message += fmt.Sprintf(" (accepted until %s, which is past)", r.Until)
+			default:
+				at := r.at
+				f.Accepted = &finding.Acceptance{Reason: r.Reason, Until: r.Until, Location: &at}
+			}
+		}
+	}
+}
+
+// Findings returns what is wrong with the acceptances, once all findings were judged; ran tells whether the check of a code
+// ran, so that an acceptance for one that did not is left alone.
+func (j *Judge) Findings(ran func(code string) bool) []finding.Finding {
+	var list []finding.Finding
+	for i := range j.rules {
+		r := &j.rules[i]
+		add := func(code string, severity finding.Severity, message, cause, cure string) {
+			at := r.at
+			list = append(list, finding.Finding{Code: code, Severity: severity, Subject: finding.Subject{Package: r.Package}, Location: &at, Message: message, Cause: cause, Cure: cure})
+		}
+		why := r.void()
+		switch {
+		case why != "":
+			c := Checks[1]
+			add(c.Code, c.Severity, fmt.Sprintf("the acceptance of %s is void: %s", cmp.Or(r.Code, "a finding"), why), c.Cause, c.Cure)
+		case !j.known(r.Code):
+			c := Checks[0]
+			add(c.Code, c.Severity, fmt.Sprintf("%s is accepted, and no check has that code", r.Code), c.Cause, c.Cure)
+		case !j.used[i] && ran(r.Code):
+			c := Checks[3]
+			add(c.Code, c.Severity, fmt.Sprintf("%s is accepted here, and not found", r.Code), c.Cause, c.Cure)
+		case j.used[i] && r.Until < j.today:
+			c := Checks[2]
+			add(c.Code, c.Severity, fmt.Sprintf("the acceptance of %s ended with %s: %s", r.Code, r.Until, r.Reason), c.Cause, c.Cure)
+		}
+	}
+	return list
+}
+
+// Check is what one of the codes means, for the documentation.
+type Check struct {
+	Code        string
+	Severity    finding.Severity
+	Title       string
+	Cause, Cure string
+}
+
+// Checks are what Findings looks for, in the order of their codes.
+var Checks = []Check{
+	{CodeUnknown, finding.Error, "an acceptance is of a code that no check has", "it accepts nothing, and who wrote it meant something", "correct the code; docs/checks lists them all"},
+	{CodeVoid, finding.Error, "an acceptance lacks its place, its day or its reason", "it accepts nothing: who reads it later could not tell whether it still holds", "write code, at least one of package, channel, from, to, object and file, until (a day as 2027-01-31) and reason; in a comment # olmkit:accept CODE until=2027-01-31 the reason"},
+	{CodeExpired, finding.Warning, "an acceptance is past its day", "the finding counts again", "mend what is found, or accept it until a later day"},
+	{CodeUnused, finding.Warning, "an acceptance accepts nothing", "what it was for is mended or has moved; left there it would hide the next finding of the kind", "take it out, or correct its place"},
+}

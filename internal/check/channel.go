@@ -1,0 +1,412 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/graph"
+)
+
+// longWay is how many upgrades in a row GRA017 finds worth telling.
+const longWay = 10
+
+// channelChecks look at what is more than one edge: ways, and what channels of one package say of each other.
+var channelChecks = []Check{
+	{
+		Code: "GRA014", Severity: finding.Warning,
+		Title:      "a skipRange covers no version at all",
+		Cause:      "the upgrades that it was to allow do not exist",
+		Cure:       "write the lower bound first, for example >=1.0.0 <1.2.0, or take the range out",
+		References: []string{graphReference},
+		run: perEntry(func(p *catalog.Package, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
+			if e.SkipRange == "" {
+				return
+			}
+			if r, err := semver.ParseRange(e.SkipRange); err == nil && !slices.ContainsFunc(probes(p, e.SkipRange), r) {
+				found(hit{at: c.Document.Place("entries", e.Index, "skipRange"), message: fmt.Sprintf("the skipRange %q of %s covers no version", e.SkipRange, e.Name)})
+			}
+		}),
+	},
+	{
+		Code: "GRA015", Severity: finding.Warning,
+		Title:      "a skipRange covers releases that are newer than its entry",
+		Cause:      "whoever has one of them and subscribes to the channel is downgraded",
+		Cure:       "end the range below the entry's own version",
+		References: []string{graphReference},
+		run:        coversNewer,
+	},
+	{
+		Code: "GRA016", Severity: finding.Warning,
+		Title:      "skipped entries replace or skip one another in a circle",
+		Cause:      "neither of them is newer than the other, so the edges between them lead nowhere: OLM ignores them, and opm does not notice",
+		Cure:       "let the newer one replace the older, and only the head skip both",
+		References: []string{graphReference},
+		run:        circles,
+	},
+	{
+		Code: "GRA017", Severity: finding.Info,
+		Title: fmt.Sprintf("users of an entry need %d upgrades or more to the head", longWay),
+		Cause: "OLM installs each release on the way, one after the other, and each of these upgrades must work and takes its time",
+		Cure:  "let newer releases skip older ones, or cover them by skipRange, where the upgrade in one step works",
+		run:   longWays,
+	},
+	{
+		Code: "GRA018", Severity: finding.Info,
+		Title:      "users who switch to a channel stay where they are",
+		Cause:      "nothing in the channel replaces or skips the release that they have installed, or covers its version, although the channel's head is newer; the Subscription says that it is at the latest known release",
+		Cure:       "where the switch is meant to work, let an entry of the channel replace or skip the release, or cover it by skipRange; else tell users through which channels to go",
+		References: []string{graphReference},
+		run:        switches(stays),
+	},
+	{
+		Code: "GRA019", Severity: finding.Warning,
+		Title:      "users who switch to a channel are downgraded",
+		Cause:      "OLM follows the channel's edges by name and range, and does not compare versions",
+		Cure:       "keep the release's name and version out of the skips and skipRange of older ones",
+		References: []string{graphReference},
+		run:        switches(sinks),
+	},
+	{
+		Code: "GRA020", Severity: finding.Warning,
+		Title:      "two channels say different things of what an entry replaces, and that strands who switches",
+		Cause:      "the release is the successor of another one in each channel; who has the one and switches to the other channel finds no way on, although the successor is there",
+		Cure:       "let the entry also skip what it replaces in the other channel",
+		References: []string{graphReference},
+		run:        contradictions,
+	},
+	{
+		Code: "GRA021", Severity: finding.Warning,
+		Title:      "the head of a channel is deprecated, and the channel is not",
+		Cause:      "whoever subscribes to the channel is given a release that is no longer meant to be used, with nothing to upgrade to",
+		Cure:       "publish a successor, or deprecate the channel",
+		References: []string{formatReference},
+		run:        deprecatedHead,
+	},
+	{
+		Code: "GRA022", Severity: finding.Info,
+		Title:      "a ClusterServiceVersion declares other edges than the channels",
+		Cause:      "OLM goes by the channels and ignores what the ClusterServiceVersion says; tools that rebuild the catalog from the bundles would follow it",
+		Cure:       "say the same in both, or leave spec.replaces, spec.skips and olm.skipRange out of the ClusterServiceVersion",
+		References: []string{formatReference},
+		run:        otherEdges,
+	},
+}
+
+// writtenVersion is a version in the text of a range.
+var writtenVersion = regexp.MustCompile(`\d+(\.\d+){0,2}(-[0-9A-Za-z.-]+)?`)
+
+// probes are versions by which a range is known to be empty or not: those of the package, and those in the range's own text
+// with their neighbours.
+func probes(p *catalog.Package, written string) []semver.Version {
+	list := []semver.Version{{}}
+	for _, b := range p.Bundles {
+		list = append(list, b.Version)
+	}
+	for _, text := range writtenVersion.FindAllString(written, -1) {
+		v, err := semver.ParseTolerant(text)
+		if err != nil {
+			continue
+		}
+		plain := semver.Version{Major: v.Major, Minor: v.Minor, Patch: v.Patch}
+		list = append(list, v, plain)
+		for _, near := range []semver.Version{{Patch: 1}, {Minor: 1}, {Major: 1}} {
+			up := semver.Version{Major: v.Major + near.Major, Minor: v.Minor + near.Minor, Patch: v.Patch + near.Patch}
+			list = append(list, up)
+			if v.Major >= near.Major && v.Minor >= near.Minor && v.Patch >= near.Patch {
+				list = append(list, semver.Version{Major: v.Major - near.Major, Minor: v.Minor - near.Minor, Patch: v.Patch - near.Patch})
+			}
+		}
+		plain.Pre = []semver.PRVersion{{VersionStr: "zz"}}
+		list = append(list, plain)
+	}
+	return list
+}
+
+var coversNewer = perEntry(func(p *catalog.Package, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
+	own := p.Bundle(e.Name)
+	if own == nil || e.SkipRange == "" {
+		return
+	}
+	var newer []string
+	for _, b := range p.Bundles {
+		if b.Version.GT(own.Version) && covers(e, b) {
+			newer = append(newer, b.Name)
+		}
+	}
+	if len(newer) > 0 {
+		found(hit{at: c.Document.Place("entries", e.Index, "skipRange"), message: fmt.Sprintf("the skipRange %q of %s covers newer releases: %s", e.SkipRange, e.Name, abridge(newer))})
+	}
+})
+
+// circles looks at channels that OLM can order; GRA001 speaks of the others.
+var circles = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
+	if _, err := graph.Order(p, c); err != nil {
+		return
+	}
+	told := map[string]bool{}
+	for i := range c.Entries {
+		start := &c.Entries[i]
+		// The shortest circle through start.
+		type step struct {
+			name string
+			way  []string
+		}
+		queue, seen := []step{{start.Name, nil}}, map[string]bool{}
+		for len(queue) > 0 && !told[start.Name] {
+			here := queue[0]
+			queue = queue[1:]
+			e := c.Entry(here.name)
+			if e == nil {
+				continue
+			}
+			for _, next := range append(slices.Clone(e.Skips), e.Replaces) {
+				if next == start.Name && next != here.name {
+					way := append(slices.Clone(here.way), here.name)
+					for _, name := range way {
+						told[name] = true
+					}
+					found(hit{Subject: finding.Subject{From: start.Name}, at: start.At, message: fmt.Sprintf("%s come back to each other by replaces and skips", strings.Join(way, ", "))})
+					break
+				}
+				if next != "" && !seen[next] {
+					seen[next] = true
+					queue = append(queue, step{next, append(slices.Clone(here.way), here.name)})
+				}
+			}
+		}
+	}
+})
+
+var longWays = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
+	route, err := graph.NewRoute(p, c)
+	if err != nil {
+		return
+	}
+	var far string
+	var longest []string
+	several := 0
+	for _, e := range c.Entries {
+		b := p.Bundle(e.Name)
+		if b == nil {
+			continue
+		}
+		way := route.Way(b.Name, b.Version)
+		if len(way) >= longWay {
+			several++
+		}
+		if len(way) > len(longest) {
+			far, longest = b.Name, way
+		}
+	}
+	if len(longest) >= longWay {
+		found(hit{
+			Subject: finding.Subject{From: far, To: longest[len(longest)-1]}, at: c.Document.Place("name"),
+			message: fmt.Sprintf("from %s OLM takes %d upgrades to %s; so far, or nearly, is it from %d of %d entries of channel %s, whose replaces chain has %d",
+				far, len(longest), longest[len(longest)-1], several, len(c.Entries), c.Name, len(route.Chain())),
+		})
+	}
+})
+
+// The outcomes of a switch to a channel that are worth telling.
+type outcome int
+
+const (
+	rises outcome = iota // to a newer release, or there is none
+	stays
+	sinks
+)
+
+// switches is a check of what becomes of who has a release of one channel and switches to another that does not hold it.
+func switches(wanted outcome) func(*subject, func(hit)) {
+	return perPackage(func(p *catalog.Package, found func(hit)) {
+		if len(p.Channels) < 2 {
+			return
+		}
+		for _, target := range p.Channels {
+			route, err := graph.NewRoute(p, target)
+			head := p.Bundle(routeHead(route))
+			if err != nil || head == nil || deprecated(p, catalog.SchemaChannel, target.Name) {
+				continue
+			}
+			known := map[string]bool{}
+			for _, e := range target.Entries {
+				known[e.Name] = true
+			}
+			var list []string
+			for _, b := range p.Bundles {
+				if known[b.Name] {
+					continue
+				}
+				origin := slices.IndexFunc(p.Channels, func(c *catalog.Channel) bool { return c.Entry(b.Name) != nil })
+				if origin < 0 {
+					continue
+				}
+				next := route.Next(b.Name, b.Version)
+				switch {
+				case wanted == stays && next == "" && b.Version.LT(head.Version):
+					list = append(list, fmt.Sprintf("%s (channel %s)", b.Name, p.Channels[origin].Name))
+				case wanted == sinks && next != "" && p.Bundle(next) != nil && p.Bundle(next).Version.LT(b.Version):
+					list = append(list, fmt.Sprintf("%s (channel %s) to %s", b.Name, p.Channels[origin].Name, next))
+				}
+			}
+			if len(list) == 0 {
+				continue
+			}
+			slices.Reverse(list) // the newest, which most users have, first
+			message := fmt.Sprintf("nothing in channel %s upgrades %s", target.Name, abridge(list))
+			if wanted == sinks {
+				message = fmt.Sprintf("a switch to channel %s takes users of %s", target.Name, abridge(list))
+			}
+			found(hit{Subject: finding.Subject{Channel: target.Name}, at: target.Document.Place("name"), message: message})
+		}
+	})
+}
+
+func routeHead(r *graph.Route) string {
+	if r == nil {
+		return ""
+	}
+	return r.Head()
+}
+
+func deprecated(p *catalog.Package, schema, name string) bool {
+	return slices.ContainsFunc(p.Deprecations, func(d catalog.Deprecation) bool { return d.Schema == schema && d.Name == name })
+}
+
+var contradictions = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
+	route, err := graph.NewRoute(p, c)
+	head := p.Bundle(routeHead(route))
+	if err != nil || head == nil || deprecated(p, catalog.SchemaChannel, c.Name) {
+		return
+	}
+	told := map[string]bool{}
+	for _, other := range p.Channels {
+		for _, theirs := range other.Entries {
+			ours := c.Entry(theirs.Name)
+			if other == c || ours == nil || ours.Replaces == "" || theirs.Replaces == "" || ours.Replaces == theirs.Replaces {
+				continue
+			}
+			stuck := p.Bundle(theirs.Replaces)
+			if stuck == nil || c.Entry(stuck.Name) != nil || route.Next(stuck.Name, stuck.Version) != "" || stuck.Version.GTE(head.Version) || told[stuck.Name+ours.Name] {
+				continue
+			}
+			told[stuck.Name+ours.Name] = true
+			found(hit{
+				Subject: finding.Subject{From: stuck.Name, To: ours.Name}, at: c.Document.Place("entries", ours.Index, "replaces"),
+				message: fmt.Sprintf("%s replaces %s here and %s in channel %s: who has %s and switches to channel %s stays there", ours.Name, ours.Replaces, stuck.Name, other.Name, stuck.Name, c.Name),
+			})
+		}
+	}
+})
+
+var deprecatedHead = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
+	head := headOf(p, c)
+	if head == nil || deprecated(p, catalog.SchemaPackage, "") || deprecated(p, catalog.SchemaChannel, c.Name) || !deprecated(p, catalog.SchemaBundle, head.Name) {
+		return
+	}
+	i := slices.IndexFunc(p.Deprecations, func(d catalog.Deprecation) bool { return d.Schema == catalog.SchemaBundle && d.Name == head.Name })
+	found(hit{Subject: finding.Subject{From: head.Name}, at: p.Deprecations[i].At, message: fmt.Sprintf("%s, the head of channel %s, is deprecated", head.Name, c.Name)})
+})
+
+// otherEdges says it once for a package.
+func otherEdges(s *subject, found func(hit)) {
+	for _, p := range s.packages {
+		var list []string
+		var first *release
+		for _, b := range p.Bundles {
+			if !b.Has(catalog.PropertyObject) {
+				continue
+			}
+			r := s.release(b)
+			if r == nil {
+				continue
+			}
+			if what := otherEdgesOf(p, r); what != "" {
+				first = cmp.Or(first, r)
+				list = append(list, what)
+			}
+		}
+		if len(list) > 0 {
+			found(hit{Subject: finding.Subject{Package: p.Name, From: first.Name}, at: first.place(""), message: abridge(list)})
+		}
+	}
+}
+
+// otherEdgesOf says in what the CSV contradicts every channel that holds the bundle, or "".
+func otherEdgesOf(p *catalog.Package, r *release) string {
+	skips, written := r.csv.Spec.Skips, r.csv.Annotations["olm.skipRange"]
+	var replaces, skipped, covered bool // whether some channel agrees
+	for _, c := range p.Channels {
+		if e := c.Entry(r.Name); e != nil {
+			replaces = replaces || e.Replaces == r.csv.Spec.Replaces
+			covered = covered || e.SkipRange == written
+			skipped = skipped || !slices.ContainsFunc(skips, func(s string) bool { return !slices.Contains(e.Skips, s) && e.Replaces != s })
+		}
+	}
+	switch {
+	case r.csv.Spec.Replaces != "" && !replaces:
+		return fmt.Sprintf("%s replaces %s by its ClusterServiceVersion, and in no channel", r.Name, r.csv.Spec.Replaces)
+	case len(skips) > 0 && !skipped:
+		return fmt.Sprintf("%s skips %s by its ClusterServiceVersion, and in no channel", r.Name, abridge(skips))
+	case written != "" && !covered:
+		return fmt.Sprintf("%s has the skipRange %q by its ClusterServiceVersion, and in no channel", r.Name, written)
+	}
+	return ""
+}
+
+// knownProperties are the types that OLM or opm know, with the fields of their values.
+var knownProperties = map[string][]string{
+	catalog.PropertyPackage:         {"packageName", "version", "release"},
+	catalog.PropertyGVK:             {"group", "kind", "version"},
+	catalog.PropertyPackageRequired: {"packageName", "versionRange"},
+	catalog.PropertyGVKRequired:     {"group", "kind", "version"},
+	catalog.PropertyConstraint:      {"failureMessage", "all", "any", "not", "cel", "gvk", "package", "none"},
+	catalog.PropertyObject:          {"data", "ref"},
+	catalog.PropertyCSVMetadata:     nil,
+	"olm.maxOpenShiftVersion":       nil,
+	"olm.deprecated":                nil,
+	"olm.substitutesFor":            nil,
+	"olm.label":                     nil,
+	"olm.constraints":               nil,
+	"olm.bundle.mediatype":          nil,
+	"olm.package.channel":           nil,
+}
+
+var misspeltProperties = perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
+	for i, property := range b.Properties {
+		fields, known := knownProperties[property.Type]
+		if !known {
+			for _, t := range slices.Sorted(maps.Keys(knownProperties)) {
+				if strings.HasPrefix(strings.ToLower(property.Type), "olm.") && distance(strings.ToLower(property.Type), t) <= 2 {
+					found(hit{at: b.Document.Place("properties", i, "type"), message: fmt.Sprintf("property %d of bundle %s is of type %q, which nobody knows; %q is known", i, b.Name, property.Type, t), cure: "write " + t})
+					break
+				}
+			}
+			continue
+		}
+		if fields == nil {
+			continue
+		}
+		value := document.Fields(property.Value)
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			if slices.ContainsFunc(fields, func(f string) bool { return strings.EqualFold(f, name) }) {
+				continue
+			}
+			for _, f := range fields {
+				if !value[f] && distance(strings.ToLower(name), strings.ToLower(f)) <= 2 {
+					found(hit{at: b.Document.Place("properties", i, "value", name), message: fmt.Sprintf("field %q of property %d (%s) of bundle %s is not known; %q is", name, i, property.Type, b.Name, f), cure: "write " + f})
+					break
+				}
+			}
+		}
+	}
+})

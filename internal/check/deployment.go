@@ -1,0 +1,398 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	strictjson "sigs.k8s.io/json"
+
+	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// deploymentChecks look at how the operator runs, and at the objects beside it.
+var deploymentChecks = []Check{
+	{
+		Code: "CSV023", Severity: finding.Warning,
+		Title: "a deployment has no replicas",
+		Cause: "OLM takes the ClusterServiceVersion for installed as soon as the Deployment is, and nothing runs",
+		Cure:  "set replicas to 1 or more, or take the field out",
+		judge: perDeployment(func(s *single, d deployment, found func(hit)) {
+			if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
+				found(s.at(d.path("replicas"), "deployment %s has 0 replicas", d.Name))
+			}
+		}),
+	},
+	{
+		Code: "CSV024", Severity: finding.Info,
+		Title: "a deployment is recreated on an upgrade",
+		Cause: "between the old pod's end and the new one's readiness nobody answers webhooks and conversions, and nobody reconciles",
+		Cure:  "use strategy RollingUpdate with leader election, unless two pods at a time must not be",
+		judge: perDeployment(func(s *single, d deployment, found func(hit)) {
+			if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+				found(s.at(d.path("strategy"), "deployment %s has strategy Recreate", d.Name))
+			}
+		}),
+	},
+	{
+		Code: "CSV025", Severity: finding.Warning,
+		Title:      "a deployment with a persistent volume is rolled",
+		Cause:      "the new pod starts while the old one still holds the volume: unless it is ReadWriteMany, the pod waits for ever where the nodes differ, and the upgrade with it",
+		Cure:       "use strategy Recreate, or a volume that several nodes may write",
+		References: []string{"https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes"},
+		judge: perDeployment(func(s *single, d deployment, found func(hit)) {
+			for i, v := range d.Spec.Template.Spec.Volumes {
+				if v.PersistentVolumeClaim != nil && d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
+					found(s.at(d.path("template", "spec", "volumes", i), "deployment %s mounts PersistentVolumeClaim %s and has strategy RollingUpdate", d.Name, v.PersistentVolumeClaim.ClaimName))
+				}
+			}
+		}),
+	},
+	{
+		Code: "CSV026", Severity: finding.Warning,
+		Title:      "an object is of an API that Kubernetes no longer serves",
+		Cause:      "the InstallPlan fails on every cluster of that version or a later one",
+		Cure:       "write the object in the version that took its place",
+		References: []string{"https://kubernetes.io/docs/reference/using-api/deprecation-guide/"},
+		judge:      checkRemovedAPIs,
+	},
+	{
+		Code: "CSV027", Severity: finding.Warning,
+		Title:      "an object is of a kind that not every cluster has",
+		Cause:      "the InstallPlan fails where the kind is not installed, although the operator may not need it",
+		Cure:       "let the operator create the object where the kind is there, or require the API by olm.gvk.required",
+		References: []string{"https://github.com/jaegertracing/jaeger-operator/issues/1683"},
+		judge:      checkOptionalAPIs,
+	},
+	{
+		Code: "CSV028", Severity: finding.Info,
+		Title: "a descriptor of an owned CRD points at a field that the schema does not have",
+		Cause: "consoles show nothing for it, or an empty input",
+		Cure:  "correct the path, which begins below spec or status",
+		judge: ofCSV(checkDescriptors),
+	},
+	{
+		Code: "CSV029", Severity: finding.Info,
+		Title: "the ClusterServiceVersion lacks what catalogs show of an operator",
+		Cause: "users see an entry without it, and OperatorHub asks for it",
+		Cure:  "add it to the base ClusterServiceVersion",
+		judge: ofCSV(func(s *single, found func(hit)) {
+			var missing []string
+			for _, field := range []struct {
+				name string
+				set  bool
+			}{
+				{"displayName", s.spec.Spec.DisplayName != ""},
+				{"description", s.spec.Spec.Description != ""},
+				{"icon", len(s.spec.Spec.Icon) > 0},
+				{"maintainers", len(s.spec.Spec.Maintainers) > 0},
+				{"provider", s.spec.Spec.Provider.Name != ""},
+			} {
+				if !field.set {
+					missing = append(missing, "spec."+field.name)
+				}
+			}
+			if s.spec.Annotations["createdAt"] == "" {
+				missing = append(missing, "metadata.annotations.createdAt")
+			}
+			if len(missing) > 0 {
+				found(s.at([]any{"spec"}, "%s has no %s", s.csv.Name, strings.Join(missing, ", ")))
+			}
+		}),
+	},
+	{
+		Code: "CSV030", Severity: finding.Info,
+		Title: "a container asks for no CPU or memory",
+		Cause: "it is the first that the node ends when memory is short, and quotas refuse it",
+		Cure:  "set resources.requests",
+		judge: perContainer(func(s *single, d deployment, c corev1.Container, path []any, found func(hit)) {
+			if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() {
+				found(s.at(path, "container %s of deployment %s has no requests for CPU and memory", c.Name, d.Name))
+			}
+		}),
+	},
+	{
+		Code: "CSV031", Severity: finding.Info,
+		Title: "a container may run as root",
+		Cause: "namespaces with the restricted Pod Security Standard refuse the pod",
+		Cure:  "set runAsNonRoot in the securityContext",
+		judge: perContainer(func(s *single, d deployment, c corev1.Container, path []any, found func(hit)) {
+			user, nonRoot := int64(-1), false
+			if pod := d.Spec.Template.Spec.SecurityContext; pod != nil {
+				user, nonRoot = or(pod.RunAsUser, user), or(pod.RunAsNonRoot, nonRoot)
+			}
+			if own := c.SecurityContext; own != nil {
+				user, nonRoot = or(own.RunAsUser, user), or(own.RunAsNonRoot, nonRoot)
+			}
+			if user == 0 || !nonRoot {
+				found(s.at(path, "container %s of deployment %s does not say that it runs as another user than root", c.Name, d.Name))
+			}
+		}),
+	},
+	{
+		Code: "CSV032", Severity: finding.Info,
+		Title: "a container has no seccomp profile",
+		Cause: "namespaces with the restricted Pod Security Standard refuse the pod",
+		Cure:  "set seccompProfile: {type: RuntimeDefault} in the securityContext",
+		judge: perContainer(func(s *single, d deployment, c corev1.Container, path []any, found func(hit)) {
+			pod, own := d.Spec.Template.Spec.SecurityContext, c.SecurityContext
+			if (pod == nil || pod.SeccompProfile == nil) && (own == nil || own.SeccompProfile == nil) {
+				found(s.at(path, "container %s of deployment %s has no seccomp profile", c.Name, d.Name))
+			}
+		}),
+	},
+	{
+		Code: "CSV033", Severity: finding.Info,
+		Title: "a deployment mounts a path of the node",
+		Cause: "whoever controls the pod reads or writes the node's files, and namespaces with the baseline Pod Security Standard refuse it",
+		Cure:  "use another kind of volume",
+		judge: perDeployment(func(s *single, d deployment, found func(hit)) {
+			for i, v := range d.Spec.Template.Spec.Volumes {
+				if v.HostPath != nil {
+					found(s.at(d.path("template", "spec", "volumes", i), "deployment %s mounts %s of the node", d.Name, v.HostPath.Path))
+				}
+			}
+		}),
+	},
+	{
+		Code: "CSV034", Severity: finding.Info,
+		Title: "an integer is larger than what many JSON readers hold",
+		Cause: "tools and consoles that read numbers as floating point round it silently: above 2^53 not every integer is one",
+		Cure:  "write a smaller number, or a string where the field allows it",
+		judge: checkLargeIntegers,
+	},
+	{
+		Code: "CSV035", Severity: finding.Warning,
+		Title: "the annotations' default channel is none of their channels",
+		Cause: "tools that build a catalog from the bundle refuse it, or make a package whose default channel does not exist",
+		Cure:  "add it to the channels, or name one of them",
+		judge: func(s *single, found func(hit)) {
+			byDefault := s.bundle.Annotations[bundle.AnnotationDefaultChannel]
+			channels := strings.Split(strings.ReplaceAll(s.bundle.Annotations[bundle.AnnotationChannels], " ", ""), ",")
+			if byDefault != "" && channels[0] != "" && !slices.Contains(channels, byDefault) {
+				found(hit{at: s.bundle.AnnotationsAt, message: fmt.Sprintf("the default channel is %s, and the channels are %s", byDefault, strings.Join(channels, ", "))})
+			}
+		},
+	},
+	{
+		Code: "CSV036", Severity: finding.Warning,
+		Title: "a document in manifests/ is no Kubernetes object",
+		Cause: "opm and OLM pass over it without a word, so that what it was to install is missing; a name such as y or no, which YAML takes for true or false, is enough",
+		Cure:  "give it apiVersion, kind and a name, in quotes where YAML reads it as something else, or move it out of manifests/",
+		judge: func(s *single, found func(hit)) {
+			for _, at := range s.bundle.Ignored {
+				if at.Line > 0 { // files of other kinds, such as notes, do no harm
+					found(hit{at: at, message: "this is no Kubernetes object: it has no kind, or a name that is no text"})
+				}
+			}
+		},
+	},
+	{
+		Code: "CSV037", Severity: finding.Warning,
+		Title: "a field of an object in the bundle is not known",
+		Cause: "OLM writes the object as it stands, and the API server drops the field silently, and with it all it was meant to say",
+		Cure:  "correct the spelling or the place, or take it out",
+		judge: checkObjectFields,
+	},
+}
+
+func or[T any](p *T, otherwise T) T {
+	if p != nil {
+		return *p
+	}
+	return otherwise
+}
+
+// deployment is one of the CSV's deployments with its place.
+type deployment struct {
+	v1alpha1.StrategyDeploymentSpec
+	index int
+}
+
+// path is that of a field of the deployment's spec.
+func (d deployment) path(steps ...any) []any {
+	return slices.Concat(deploymentsPath, []any{d.index, "spec"}, steps)
+}
+
+func perDeployment(look func(*single, deployment, func(hit))) func(*single, func(hit)) {
+	return ofCSV(func(s *single, found func(hit)) {
+		for i, d := range s.spec.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+			look(s, deployment{d, i}, found)
+		}
+	})
+}
+
+// perContainer is a check of each container that goes on running.
+func perContainer(look func(s *single, d deployment, c corev1.Container, path []any, found func(hit))) func(*single, func(hit)) {
+	return perDeployment(func(s *single, d deployment, found func(hit)) {
+		for i, c := range d.Spec.Template.Spec.Containers {
+			look(s, d, c, d.path("template", "spec", "containers", i), found)
+		}
+	})
+}
+
+// removedAPIs are the versions of kinds that OLM accepts in bundles and Kubernetes has given up, and since which release, as
+// https://kubernetes.io/docs/reference/using-api/deprecation-guide/ lists them.
+var removedAPIs = map[string]string{
+	"apiextensions.k8s.io/v1beta1 CustomResourceDefinition": "1.22",
+	"rbac.authorization.k8s.io/v1beta1 ClusterRole":         "1.22",
+	"rbac.authorization.k8s.io/v1beta1 ClusterRoleBinding":  "1.22",
+	"rbac.authorization.k8s.io/v1beta1 Role":                "1.22",
+	"rbac.authorization.k8s.io/v1beta1 RoleBinding":         "1.22",
+	"rbac.authorization.k8s.io/v1alpha1 ClusterRole":        "1.23",
+	"rbac.authorization.k8s.io/v1alpha1 ClusterRoleBinding": "1.23",
+	"rbac.authorization.k8s.io/v1alpha1 Role":               "1.23",
+	"rbac.authorization.k8s.io/v1alpha1 RoleBinding":        "1.23",
+	"scheduling.k8s.io/v1beta1 PriorityClass":               "1.22",
+	"scheduling.k8s.io/v1alpha1 PriorityClass":              "1.22",
+	"policy/v1beta1 PodDisruptionBudget":                    "1.25",
+	"extensions/v1beta1 NetworkPolicy":                      "1.16",
+	"autoscaling.k8s.io/v1beta1 VerticalPodAutoscaler":      "1.22",
+}
+
+func checkRemovedAPIs(s *single, found func(hit)) {
+	for i := range s.bundle.Manifests {
+		m := &s.bundle.Manifests[i]
+		if since, ok := removedAPIs[m.APIVersion+" "+m.Kind]; ok {
+			found(inManifest(m, []any{"apiVersion"}, "%s %s is of %s, which Kubernetes %s and later do not serve", m.Kind, m.Name, m.APIVersion, since))
+		}
+	}
+}
+
+// optionalGroups are the API groups of kinds that OLM accepts and Kubernetes does not bring along.
+var optionalGroups = []string{"monitoring.coreos.com", "console.openshift.io", "autoscaling.k8s.io"}
+
+func checkOptionalAPIs(s *single, found func(hit)) {
+	required := map[string]bool{}
+	for _, p := range slices.Concat(s.bundle.Dependencies, s.bundle.Properties) {
+		var v apiVersion
+		if json.Unmarshal(p.Value, &v) == nil {
+			required[v.Group+"/"+v.Kind] = true
+		}
+	}
+	if s.csv != nil && s.failed == nil {
+		for _, c := range s.spec.Spec.CustomResourceDefinitions.Required {
+			_, group, _ := strings.Cut(c.Name, ".")
+			required[group+"/"+c.Kind] = true
+		}
+	}
+	for i := range s.bundle.Manifests {
+		m := &s.bundle.Manifests[i]
+		group, _, _ := strings.Cut(m.APIVersion, "/")
+		if slices.Contains(optionalGroups, group) && bundle.Accepts(m.Kind) && !required[group+"/"+m.Kind] {
+			found(inManifest(m, []any{"kind"}, "%s %s is of API group %s, and nothing requires it", m.Kind, m.Name, group))
+		}
+	}
+}
+
+func checkDescriptors(s *single, found func(hit)) {
+	for i, owned := range s.spec.Spec.CustomResourceDefinitions.Owned {
+		c := s.crd(owned.Name)
+		if c == nil {
+			continue
+		}
+		schema := c.schema(owned.Version)
+		if schema == nil {
+			continue
+		}
+		look := func(field, root, path string, j int) {
+			if !schemaHas(schema, append([]any{root}, pathOf(path)...)) {
+				found(s.at([]any{"spec", "customresourcedefinitions", "owned", i, field, j}, "%s %s has no field %s.%s, which a descriptor points at", owned.Kind, owned.Version, root, path))
+			}
+		}
+		for j, d := range owned.SpecDescriptors {
+			look("specDescriptors", "spec", d.Path, j)
+		}
+		for j, d := range owned.StatusDescriptors {
+			look("statusDescriptors", "status", d.Path, j)
+		}
+	}
+}
+
+func checkLargeIntegers(s *single, found func(hit)) {
+	limit := new(big.Int).Lsh(big.NewInt(1), 53)
+	for i := range s.bundle.Manifests {
+		m := &s.bundle.Manifests[i]
+		walkNumbers(m.JSON, func(path []any, n json.Number) {
+			if v, ok := new(big.Int).SetString(n.String(), 10); ok && v.CmpAbs(limit) > 0 {
+				found(inManifest(m, path, "%s is beyond 2^53", n))
+			}
+		})
+	}
+}
+
+// walkNumbers calls look with each number of a document that is as long as one beyond 2^53.
+func walkNumbers(raw json.RawMessage, look func([]any, json.Number)) {
+	if !longNumber(raw) {
+		return
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var v any
+	if decoder.Decode(&v) != nil {
+		return
+	}
+	var walk func(path []any, v any)
+	walk = func(path []any, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, k := range slices.Sorted(maps.Keys(v)) {
+				walk(append(slices.Clip(path), k), v[k])
+			}
+		case []any:
+			for i, item := range v {
+				walk(append(slices.Clip(path), i), item)
+			}
+		case json.Number:
+			look(path, v)
+		}
+	}
+	walk(nil, v)
+}
+
+// longNumber reports whether raw holds sixteen digits in a row, without which it needs not be read.
+func longNumber(raw []byte) bool {
+	run := 0
+	for _, b := range raw {
+		if b < '0' || b > '9' {
+			run = 0
+			continue
+		}
+		if run++; run >= 16 {
+			return true
+		}
+	}
+	return false
+}
+
+// checkObjectFields reads the objects of Kubernetes' own kinds as the API server does; the ClusterServiceVersion and CRDs
+// have checks of their own.
+func checkObjectFields(s *single, found func(hit)) {
+	for i := range s.bundle.Manifests {
+		m := &s.bundle.Manifests[i]
+		into, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(m.APIVersion, m.Kind))
+		if err != nil {
+			continue
+		}
+		problems, err := strictjson.UnmarshalStrict(m.JSON, into)
+		if err != nil {
+			continue
+		}
+		for _, problem := range problems {
+			if field, ok := strings.CutPrefix(problem.Error(), "unknown field "); ok {
+				field = strings.Trim(field, `"`)
+				found(inManifest(m, pathOf(field), "a %s has no field %s", m.Kind, field))
+			}
+		}
+	}
+}

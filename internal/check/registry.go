@@ -1,0 +1,141 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.podman.io/image/v5/docker/reference"
+
+	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// Registry is what registries say of images, by reference: for which platforms they have each, as linux/amd64. An image
+// without any is not there.
+type Registry map[string][]string
+
+func registryAsked(o Options) bool { return o.Registry != nil }
+
+// registryChecks hold what is named in bundles and catalogs to what registries have.
+var registryChecks = []Check{
+	{
+		Code: "IMG005", Severity: finding.Error,
+		Title: "the registry does not have an image",
+		Cause: "whoever installs the release waits for an image that nobody can pull",
+		Cure:  "push the image, or correct its name or digest",
+		run:   perBundleImage,
+		judge: ofCSV(checkPresent),
+		asked: registryAsked,
+	},
+	{
+		Code: "IMG006", Severity: finding.Warning,
+		Title:      "an image is not made for a platform that the operator supports",
+		Cause:      "on a node of that platform the container does not start; the ClusterServiceVersion's labels operatorframework.io/os.* and operatorframework.io/arch.* say which are supported, linux and amd64 without any",
+		Cure:       "push the image for all platforms, as 'olmkit image push' does with a program for each, or take the label away",
+		References: []string{"https://olm.operatorframework.io/docs/advanced-tasks/ship-operator-supporting-multiarch/"},
+		judge:      ofCSV(checkPlatforms),
+		asked:      registryAsked,
+	},
+}
+
+// Images returns what the registries must be asked about for the checks of b, in order.
+func Images(b *bundle.Bundle) []string { return references(newSingle(b, &schemaReader{}).named()) }
+
+// ImagesIn returns likewise what the checks of c need, of those of its packages that options choose.
+func ImagesIn(c *catalog.Catalog, options Options) []string {
+	s := &subject{catalog: c, schemas: &schemaReader{}, packages: options.packagesOf(c)}
+	var used []usedImage
+	for _, head := range s.heads() {
+		used = append(used, head.named()...)
+	}
+	for _, p := range s.packages {
+		for _, b := range p.Bundles {
+			used = append(used, usedImage{image: b.Image})
+		}
+	}
+	return references(used)
+}
+
+// references leaves out what is no reference, of which other checks tell.
+func references(used []usedImage) []string {
+	var list []string
+	for _, u := range used {
+		if _, err := reference.ParseNormalizedNamed(u.image); err == nil {
+			list = append(list, u.image)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// named are all images that the CSV names, the related ones after those that its deployments run.
+func (s *single) named() []usedImage {
+	used := s.images()
+	for i, r := range s.spec.Spec.RelatedImages {
+		if !slices.ContainsFunc(used, func(u usedImage) bool { return u.image == r.Image }) {
+			used = append(used, usedImage{r.Image, "related image " + r.Name, []any{"spec", "relatedImages", i, "image"}})
+		}
+	}
+	return used
+}
+
+func perBundleImage(s *subject, found func(hit)) {
+	perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
+		if platforms, asked := s.registry[b.Image]; asked && len(platforms) == 0 {
+			found(hit{at: b.Document.Place("image"), message: fmt.Sprintf("the registry does not have %s, the image of bundle %s", b.Image, b.Name)})
+		}
+	})(s, found)
+}
+
+func checkPresent(s *single, found func(hit)) {
+	for _, u := range s.named() {
+		if platforms, asked := s.registry[u.image]; asked && len(platforms) == 0 {
+			found(s.at(u.path, "the registry does not have %s of %s", u.image, u.by))
+		}
+	}
+}
+
+func checkPlatforms(s *single, found func(hit)) {
+	supported := s.platforms()
+	for _, u := range s.named() {
+		platforms, asked := s.registry[u.image]
+		if !asked || len(platforms) == 0 {
+			continue
+		}
+		missing := slices.DeleteFunc(slices.Clone(supported), func(p string) bool { return slices.Contains(platforms, p) })
+		if len(missing) > 0 {
+			found(s.at(u.path, "%s of %s is made for %s, and not for %s", u.image, u.by, strings.Join(platforms, ", "), strings.Join(missing, ", ")))
+		}
+	}
+}
+
+// platforms are those that the CSV's labels say are supported (operator-lifecycle-manager v0.46.0,
+// pkg/package-server/provider/labels.go).
+func (s *single) platforms() []string {
+	supported := func(prefix, otherwise string) []string {
+		var list []string
+		labelled := false
+		for label, value := range s.spec.Labels {
+			if name, ok := strings.CutPrefix(label, prefix); ok {
+				labelled = true
+				if value == "supported" {
+					list = append(list, name)
+				}
+			}
+		}
+		if !labelled {
+			return []string{otherwise}
+		}
+		slices.Sort(list)
+		return list
+	}
+	var all []string
+	for _, system := range supported("operatorframework.io/os.", "linux") {
+		for _, architecture := range supported("operatorframework.io/arch.", "amd64") {
+			all = append(all, system+"/"+architecture)
+		}
+	}
+	return all
+}

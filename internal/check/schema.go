@@ -1,0 +1,219 @@
+package check
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	strictjson "sigs.k8s.io/json"
+
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// schemaChecks look at the CustomResourceDefinitions of one bundle.
+var schemaChecks = []Check{
+	{
+		Code: "SCH001", Severity: finding.Error,
+		Title:      "the API server refuses a CRD",
+		Cause:      "these are the words of the API server's own validation (k8s.io/apiextensions-apiserver v0.36.3), of the schema's structure and of the cost of its CEL rules too; the InstallPlan fails on it",
+		Cure:       "correct what it names",
+		References: []string{"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema"},
+		judge:      checkCRDs,
+	},
+	{
+		Code: "SCH002", Severity: finding.Error,
+		Title: "two CRDs of a bundle have a name in common",
+		Cause: "the API server gives a plural, singular, short name, kind or list kind of one group to the first CRD alone: the second is never established, and OLM waits for it for ever",
+		Cure:  "give each CRD names of its own",
+		judge: checkNameCollisions,
+	},
+	{
+		Code: "SCH003", Severity: finding.Error,
+		Title: "a CRD serves no version",
+		Cause: "nobody, the operator included, can read or write its objects",
+		Cure:  "serve at least one version",
+		judge: func(s *single, found func(hit)) {
+			for _, c := range s.crds {
+				if len(c.spec.Spec.Versions) > 0 && !slices.ContainsFunc(c.spec.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served }) {
+					found(inManifest(c.Manifest, []any{"spec", "versions"}, "none of the versions of %s is served", c.Name))
+				}
+			}
+		},
+	},
+	{
+		Code: "SCH004", Severity: finding.Warning,
+		Title: "a CRD is nearly too large for etcd",
+		Cause: "an object of more than 1.5 MiB is refused, and the InstallPlan of a catalog that carries manifests repeats it",
+		Cure:  "shorten the descriptions in the schema, for example with controller-gen's crd:maxDescLen=0",
+		judge: func(s *single, found func(hit)) {
+			for _, c := range s.crds {
+				if size := len(c.JSON); size > largeCRD {
+					found(inManifest(c.Manifest, nil, "%s has %s", c.Name, mebibytes(size)))
+				}
+			}
+		},
+	},
+	{
+		Code: "SCH005", Severity: finding.Warning,
+		Title: "a field of a CRD is not known",
+		Cause: "the API server drops it silently, and with it all it was meant to say",
+		Cure:  "correct the spelling or the place, or take it out",
+		judge: checkCRDFields,
+	},
+	{
+		Code: "SCH006", Severity: finding.Warning,
+		Title:      "served versions of a CRD differ, and nothing converts between them",
+		Cause:      "with strategy None the API server only renames the version: what is written through one version and not in the schema of the stored one is dropped without a word",
+		Cure:       "convert by a webhook, or let the stored version know all fields of the others",
+		References: []string{versioningReference},
+		judge:      ofCSV(checkUnconverted),
+	},
+}
+
+// largeCRD leaves room below etcd's limit of a request, 1.5 MiB.
+const largeCRD = 1 << 20
+
+// schema returns the schema of a version, or nil.
+func (c *ownedCRD) schema(version string) *apiextensionsv1.JSONSchemaProps {
+	for _, v := range c.spec.Spec.Versions {
+		if v.Name == version && v.Schema != nil {
+			return v.Schema.OpenAPIV3Schema
+		}
+	}
+	return nil
+}
+
+// schemaHas reports whether the schema knows the field at path, or keeps whatever is there.
+func schemaHas(schema *apiextensionsv1.JSONSchemaProps, path []any) bool {
+	for i, step := range path {
+		if schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields || schema.XEmbeddedResource {
+			return true
+		}
+		if schema.Items != nil && schema.Items.Schema != nil {
+			if _, ok := step.(int); ok {
+				schema = schema.Items.Schema
+				continue
+			}
+			return schemaHas(schema.Items.Schema, path[i:])
+		}
+		name, ok := step.(string)
+		next, known := schema.Properties[name]
+		switch {
+		case ok && known:
+			schema = &next
+		case schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil:
+			schema = schema.AdditionalProperties.Schema
+		default:
+			return schema.AdditionalProperties != nil || len(schema.Properties) == 0 && schema.Type == ""
+		}
+	}
+	return true
+}
+
+// checkCRDs leaves the conversion alone, which OLM writes anew.
+func checkCRDs(s *single, found func(hit)) {
+	for _, c := range s.crds {
+		if !c.read.rules() {
+			if problems, err := refusalsOf(c.read.outline()); len(problems) == 0 && err == nil {
+				continue
+			}
+		}
+		problems, err := refusalsOf(&c.spec)
+		if err != nil {
+			found(inManifest(c.Manifest, nil, "%s: %v", c.Name, err))
+		}
+		seen := map[string]bool{}
+		for _, e := range problems {
+			if seen[e.Error()] {
+				continue
+			}
+			seen[e.Error()] = true
+			found(inManifest(c.Manifest, pathOf(e.Field), "%s: %s", c.Name, e.Error()))
+		}
+	}
+}
+
+// refusalsOf asks the API server's own validation of a new CRD.
+func refusalsOf(c *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
+	converted, err := internal(c)
+	if err != nil {
+		return nil, err
+	}
+	converted.Spec.Conversion = &apiextensions.CustomResourceConversion{Strategy: apiextensions.NoneConverter}
+	converted.Status = apiextensions.CustomResourceDefinitionStatus{}
+	for _, v := range converted.Spec.Versions {
+		if v.Storage {
+			converted.Status.StoredVersions = []string{v.Name}
+		}
+	}
+	return slices.DeleteFunc(crdvalidation.ValidateCustomResourceDefinition(context.Background(), converted), func(e *field.Error) bool {
+		return e.Type == field.ErrorTypeInternal || strings.HasPrefix(e.Field, "status")
+	}), nil
+}
+
+func checkNameCollisions(s *single, found func(hit)) {
+	taken := map[string]string{}
+	for _, c := range s.crds {
+		names := c.spec.Spec.Names
+		own := map[string]bool{}
+		for _, n := range []struct{ what, name string }{{"name", names.Plural}, {"name", names.Singular}, {"kind", names.Kind}, {"kind", names.ListKind}} {
+			if n.name != "" {
+				own[n.what+" "+n.name] = true
+			}
+		}
+		for _, short := range names.ShortNames {
+			own["name "+short] = true
+		}
+		for _, name := range slices.Sorted(maps.Keys(own)) {
+			key := c.spec.Spec.Group + " " + name
+			if other, ok := taken[key]; ok && other != c.Name {
+				found(inManifest(c.Manifest, []any{"spec", "names"}, "%s and %s both have the %s", other, c.Name, name))
+				continue
+			}
+			taken[key] = c.Name
+		}
+	}
+}
+
+func checkCRDFields(s *single, found func(hit)) {
+	for _, c := range s.crds {
+		var into apiextensionsv1.CustomResourceDefinition
+		problems, err := strictjson.UnmarshalStrict(c.JSON, &into)
+		if err != nil {
+			continue
+		}
+		for _, problem := range problems {
+			field, ok := strings.CutPrefix(problem.Error(), "unknown field ")
+			if field = strings.Trim(field, `"`); ok && field != "status" && !strings.HasPrefix(field, "status.") {
+				found(inManifest(c.Manifest, pathOf(field), "a CustomResourceDefinition has no field %s", field))
+			}
+		}
+	}
+}
+
+func checkUnconverted(s *single, found func(hit)) {
+	for _, c := range s.crds {
+		if c.convertedByWebhook() || s.conversionFor(c.Name) >= 0 {
+			continue
+		}
+		at := slices.IndexFunc(c.spec.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+		if at < 0 || c.spec.Spec.Versions[at].Schema == nil {
+			continue
+		}
+		stored := c.spec.Spec.Versions[at]
+		for i, v := range c.spec.Spec.Versions {
+			if i == at || !v.Served || v.Schema == nil {
+				continue
+			}
+			lost := slices.DeleteFunc(compare(v.Schema.OpenAPIV3Schema, stored.Schema.OpenAPIV3Schema).removed, inStatus)
+			if len(lost) > 0 {
+				found(inManifest(c.Manifest, []any{"spec", "versions", i}, "version %s of %s has fields that %s, the stored one, does not have: %s", v.Name, c.Name, stored.Name, abridge(lost)))
+			}
+		}
+	}
+}
