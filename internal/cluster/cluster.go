@@ -17,6 +17,8 @@ type Cluster interface {
 	Config() *rest.Config
 	// Proves says what a walk on this cluster shows.
 	Proves() Proof
+	// Disposable says that Close takes all with it that was ever made on the cluster, so that nothing need be removed.
+	Disposable() bool
 	// LoadImage makes ref runnable: source is a program (which becomes the file that the container's command names), or
 	// a directory that is the image's root.
 	LoadImage(ctx context.Context, ref, source string) error
@@ -33,11 +35,17 @@ type Cluster interface {
 	Close(ctx context.Context) error
 }
 
+// Made is the label of whatever olmkit makes on clusters.
+var Made = map[string]string{"app.kubernetes.io/managed-by": "olmkit"}
+
 // CatalogAddress is where OLM finds a catalog; exactly one field is set.
 type CatalogAddress struct {
 	Address string // host:port of a registry gRPC server
-	Image   string // reference of a catalog image
+	Image   string // reference of an image that holds the catalog in CatalogDir, and nothing that serves it
 }
+
+// CatalogDir is where images of catalogs have them.
+const CatalogDir = "/configs"
 
 // Proof says what a pass on a kind of cluster shows.
 type Proof struct {

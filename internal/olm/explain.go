@@ -38,7 +38,7 @@ func (e Explanation) String() string {
 // ignored.
 func (c *Client) Explain(ctx context.Context, s Subscription, name string, since time.Time) (Explanation, error) {
 	var source v1alpha1.CatalogSource
-	if err := c.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: s.Catalog}, &source); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Catalog}, &source); err != nil {
 		return Explanation{}, fmt.Errorf("read CatalogSource %s: %w", s.Catalog, err)
 	}
 	var subscription v1alpha1.Subscription
@@ -70,15 +70,16 @@ func (c *Client) Explain(ctx context.Context, s Subscription, name string, since
 	if err == nil {
 		e = explainVersion(&csv, deployments.Items, pods.Items)
 	} else if plan := PlanFor(plans.Items, name); plan != nil {
-		e = explainPlan(plan)
+		e = ExplainPlan(plan)
 	} else {
 		e = explainResolution(&source, &subscription, name)
 	}
 	if plan := PlanFor(plans.Items, name); plan != nil {
 		// A CSV that waits for its requirements waits for what the plan cannot do.
 		waits := csv.Status.Phase == v1alpha1.CSVPhaseNone || csv.Status.Phase == v1alpha1.CSVPhasePending
+		waits = waits && lastFailure(&csv) == nil
 		if plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed || waits && plan.Status.Message != "" {
-			e = explainPlan(plan)
+			e = ExplainPlan(plan)
 		}
 	}
 	e.Event = newestWarning(events.Items, e, name, since)
@@ -124,7 +125,8 @@ func explainResolution(source *v1alpha1.CatalogSource, subscription *v1alpha1.Su
 	return e
 }
 
-func explainPlan(plan *v1alpha1.InstallPlan) Explanation {
+// ExplainPlan returns what plan's status says of why it is not complete.
+func ExplainPlan(plan *v1alpha1.InstallPlan) Explanation {
 	e := Explanation{
 		Phase:  "InstallPlan " + string(plan.Status.Phase),
 		Object: "InstallPlan/" + plan.Namespace + "/" + plan.Name,
@@ -149,11 +151,26 @@ func explainPlan(plan *v1alpha1.InstallPlan) Explanation {
 	return e
 }
 
+// lastFailure returns the last time that the installation of csv failed, or nil. OLM then starts it again, by way of the
+// phase Pending.
+func lastFailure(csv *v1alpha1.ClusterServiceVersion) *v1alpha1.ClusterServiceVersionCondition {
+	for i := len(csv.Status.Conditions) - 1; i >= 0; i-- {
+		if c := &csv.Status.Conditions[i]; c.Phase == v1alpha1.CSVPhaseFailed {
+			return c
+		}
+	}
+	return nil
+}
+
 func explainVersion(csv *v1alpha1.ClusterServiceVersion, deployments []appsv1.Deployment, pods []corev1.Pod) Explanation {
+	phase, reason, message := csv.Status.Phase, csv.Status.Reason, csv.Status.Message
+	if failed := lastFailure(csv); failed != nil && phase == v1alpha1.CSVPhasePending {
+		phase, reason, message = failed.Phase, failed.Reason, failed.Message
+	}
 	e := Explanation{
-		Phase:  "CSV " + string(csv.Status.Phase),
+		Phase:  "CSV " + string(phase),
 		Object: "ClusterServiceVersion/" + csv.Namespace + "/" + csv.Name,
-		Why:    strings.TrimSpace(string(csv.Status.Reason) + ": " + csv.Status.Message),
+		Why:    strings.TrimSpace(string(reason) + ": " + message),
 	}
 	if csv.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet {
 		if missing := MissingRequirements(csv); len(missing) > 0 {

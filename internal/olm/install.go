@@ -7,13 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/operator-framework/api/crds"
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -28,47 +31,92 @@ import (
 //go:embed manifests.yaml
 var manifests []byte
 
+// Installation is what Install made on a cluster.
+type Installation []client.Object
+
 // Install applies OLM's definitions and its two operators, running image, and waits until both are ready. Applied to a
-// cluster that has them already it changes nothing.
-func Install(ctx context.Context, c *Client, image string) error {
+// cluster that has them already it changes nothing. What it made is returned also when it fails.
+func Install(ctx context.Context, c *Client, image string) (made Installation, err error) {
 	definitions := []*apiextensionsv1.CustomResourceDefinition{
 		crds.CatalogSource(), crds.ClusterServiceVersion(), crds.InstallPlan(), crds.OLMConfig(),
 		crds.OperatorCondition(), crds.OperatorGroup(), crds.Operator(), crds.Subscription(),
 	}
 	for _, d := range definitions {
 		d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
-		if err := c.createMissing(ctx, d); err != nil {
-			return err
+		if err := c.createMissing(ctx, d, &made); err != nil {
+			return made, err
 		}
 	}
 	for _, d := range definitions {
 		if err := c.established(ctx, d.Name); err != nil {
-			return err
+			return made, err
 		}
 	}
 	objects, err := decode(bytes.ReplaceAll(manifests, []byte(Image), []byte(image)))
 	if err != nil {
-		return fmt.Errorf("read OLM's manifests: %w", err)
+		return made, fmt.Errorf("read OLM's manifests: %w", err)
 	}
 	for _, o := range objects {
-		if err := c.createMissing(ctx, o); err != nil {
-			return err
+		if err := c.createMissing(ctx, o, &made); err != nil {
+			return made, err
 		}
 	}
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
 		if err := c.available(ctx, Namespace, name); err != nil {
-			return advice.With(err, "look at the logs of the component %s/%s", Namespace, name)
+			return made, advice.With(err, "look at the logs of the component %s/%s", Namespace, name)
+		}
+	}
+	return made, nil
+}
+
+// Remove deletes what an Install made, in the opposite order, and waits until all of it is gone.
+func (c *Client) Remove(ctx context.Context, made Installation, limit time.Duration) error {
+	for _, o := range slices.Backward(made) {
+		o = o.DeepCopyObject().(client.Object)
+		o.SetResourceVersion("")
+		if err := c.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
+			return fmt.Errorf("remove %T %s: %w", o, client.ObjectKeyFromObject(o), err)
+		}
+	}
+	var left string
+	err := poll(ctx, limit, func(ctx context.Context) (bool, error) {
+		for _, o := range made {
+			err := c.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object))
+			if err == nil {
+				left = fmt.Sprintf("%T %s", o, client.ObjectKeyFromObject(o))
+				return false, nil
+			}
+			if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until OLM is gone (%s): %w", left, err)
+	}
+	// The roles of its own OperatorGroups it makes as long as it runs, and nobody owns them.
+	for _, o := range made {
+		if _, ok := o.(*unstructured.Unstructured); !ok || o.GetObjectKind().GroupVersionKind().Kind != "Namespace" {
+			continue
+		}
+		of := client.MatchingLabels{ownerLabel + ".namespace": o.GetName(), ownerLabel + ".kind": "OperatorGroup"}
+		if err := c.DeleteAllOf(ctx, &rbacv1.ClusterRole{}, of); err != nil {
+			return fmt.Errorf("remove the roles of OperatorGroups in %s: %w", o.GetName(), err)
 		}
 	}
 	return nil
 }
 
-func (c *Client) createMissing(ctx context.Context, o client.Object) error {
+func (c *Client) createMissing(ctx context.Context, o client.Object, made *Installation) error {
 	// A CRD is served some moments after it is established, so its first object may be refused as of an unknown kind.
 	return poll(ctx, 30*time.Second, func(ctx context.Context) (bool, error) {
 		err := c.Create(ctx, o)
 		switch {
-		case err == nil, apierrors.IsAlreadyExists(err):
+		case err == nil:
+			*made = append(*made, o)
+			return true, nil
+		case apierrors.IsAlreadyExists(err):
 			return true, nil
 		case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
 			return false, nil
@@ -110,11 +158,14 @@ func (c *Client) available(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
+// errLate is poll's when the time is up.
+var errLate = errors.New("not so in time")
+
 // poll calls done every 100 ms until it says so, fails, or the time is up.
 func poll(ctx context.Context, limit time.Duration, done wait.ConditionWithContextFunc) error {
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, limit, true, done)
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("not so after %s", limit)
+		return fmt.Errorf("%w (%s)", errLate, limit)
 	}
 	return err
 }

@@ -132,16 +132,16 @@ func TestExplainPlan(t *testing.T) {
 		{Resource: v1alpha1.StepResource{Kind: "Secret", Name: "a"}, Status: v1alpha1.StepStatusPresent},
 		{Resource: v1alpha1.StepResource{Kind: "CustomResourceDefinition", Name: "b"}, Status: v1alpha1.StepStatusWaitingForAPI},
 	}
-	if diff := cmp.Diff("InstallPlan Installing: InstallPlan/n/p says: CustomResourceDefinition b is WaitingForApi", explainPlan(&p).String()); diff != "" {
+	if diff := cmp.Diff("InstallPlan Installing: InstallPlan/n/p says: CustomResourceDefinition b is WaitingForApi", ExplainPlan(&p).String()); diff != "" {
 		t.Error(diff)
 	}
 	p.Status.Message = "retrying execution due to error: x"
-	if diff := cmp.Diff("InstallPlan Installing: InstallPlan/n/p says: retrying execution due to error: x", explainPlan(&p).String()); diff != "" {
+	if diff := cmp.Diff("InstallPlan Installing: InstallPlan/n/p says: retrying execution due to error: x", ExplainPlan(&p).String()); diff != "" {
 		t.Error(diff)
 	}
 	p.Status.Phase = v1alpha1.InstallPlanPhaseFailed
 	p.Status.Conditions = []v1alpha1.InstallPlanCondition{{Status: corev1.ConditionFalse, Reason: "InstallComponentFailed", Message: "y"}}
-	if diff := cmp.Diff("InstallPlan Failed: InstallPlan/n/p says: InstallComponentFailed: y", explainPlan(&p).String()); diff != "" {
+	if diff := cmp.Diff("InstallPlan Failed: InstallPlan/n/p says: InstallComponentFailed: y", ExplainPlan(&p).String()); diff != "" {
 		t.Error(diff)
 	}
 }

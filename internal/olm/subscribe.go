@@ -1,8 +1,11 @@
 package olm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -20,13 +23,16 @@ type Subscription struct {
 	Namespace string
 	Package   string // also the Subscription's name
 	Channel   string
-	Catalog   string // name of a CatalogSource in Namespace olm
+	Catalog   string // name of a CatalogSource in Namespace
+
+	StartingCSV string            // bundle to begin with, the channel's head by default
+	Approval    v1alpha1.Approval // of InstallPlans, automatic by default
 }
 
-// Publish makes OLM read the catalog called name at the given address. OLM opens its connection at once when the address
+// Publish makes OLM read the catalog called name, for Subscriptions in namespace, at the given address. OLM opens its connection at once when the address
 // changes; a server that is not up yet costs it a back-off of 20 s and more, so publish what is being served already.
-func (c *Client) Publish(ctx context.Context, name string, at cluster.CatalogAddress) error {
-	source := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name}}
+func (c *Client) Publish(ctx context.Context, namespace, name string, at cluster.CatalogAddress) error {
+	source := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: cluster.Made}}
 	err := c.Get(ctx, client.ObjectKeyFromObject(source), source)
 	exists := err == nil
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -37,7 +43,9 @@ func (c *Client) Publish(ctx context.Context, name string, at cluster.CatalogAdd
 	source.Spec.Address = at.Address
 	source.Spec.Image = at.Image
 	if at.Image != "" {
-		source.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{SecurityContextConfig: v1alpha1.Restricted}
+		source.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{
+			SecurityContextConfig: v1alpha1.Restricted, ExtractContent: &v1alpha1.ExtractContentConfig{CatalogDir: cluster.CatalogDir},
+		}
 	}
 	if exists {
 		err = c.Patch(ctx, source, client.MergeFrom(before))
@@ -46,6 +54,49 @@ func (c *Client) Publish(ctx context.Context, name string, at cluster.CatalogAdd
 	}
 	if err != nil {
 		return fmt.Errorf("publish catalog %s at %s%s: %w", name, at.Address, at.Image, err)
+	}
+	if at.Image == "" {
+		return nil
+	}
+	if err := c.waitServed(ctx, namespace, name, at.Image); err != nil {
+		return fmt.Errorf("wait until the catalog's pod serves %s: %w", at.Image, err)
+	}
+	return nil
+}
+
+// servedLimit bounds how long a catalog's pod may take, with what it has to pull.
+const servedLimit = 3 * time.Minute
+
+// waitServed waits until the catalog's pods all serve image, and one is ready: the CatalogSource itself says that it is read
+// also while OLM still reads the pod before.
+func (c *Client) waitServed(ctx context.Context, namespace, name, image string) error {
+	var state string
+	err := poll(ctx, servedLimit, func(ctx context.Context) (bool, error) {
+		var pods corev1.PodList
+		if err := c.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"olm.catalogSource": name}); err != nil {
+			return false, err
+		}
+		ready := false
+		state = "OLM has made none"
+		for _, p := range pods.Items {
+			of := slices.Concat(p.Spec.InitContainers, p.Spec.Containers)
+			if !slices.ContainsFunc(of, func(c corev1.Container) bool { return c.Image == image }) {
+				return false, nil
+			}
+			state = string(p.Status.Phase)
+			for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+				if w := s.State.Waiting; w != nil {
+					state = strings.TrimSpace(w.Reason + " " + w.Message)
+				}
+			}
+			ready = ready || slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+			})
+		}
+		return ready, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, state)
 	}
 	return nil
 }
@@ -57,10 +108,10 @@ func Connected(source *v1alpha1.CatalogSource) bool {
 }
 
 // WaitConnected waits until OLM reads the catalog called name at its current address.
-func (c *Client) WaitConnected(ctx context.Context, name string, limit time.Duration) error {
+func (c *Client) WaitConnected(ctx context.Context, namespace, name string, limit time.Duration) error {
 	var source v1alpha1.CatalogSource
 	err := poll(ctx, limit, func(ctx context.Context) (bool, error) {
-		if err := c.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: name}, &source); err != nil {
+		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &source); err != nil {
 			return false, err
 		}
 		return Connected(&source), nil
@@ -71,18 +122,17 @@ func (c *Client) WaitConnected(ctx context.Context, name string, limit time.Dura
 	return nil
 }
 
-// Group makes sure that namespace exists and holds one OperatorGroup, for mode: all namespaces, namespace itself, or
-// target.
-func (c *Client) Group(ctx context.Context, namespace string, mode Mode, target string) error {
-	for _, n := range []string{namespace, target} {
-		if n == "" {
-			continue
-		}
-		err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("create namespace %s: %w", n, err)
-		}
+// Namespace makes sure that a namespace exists, and says whether it had to be made.
+func (c *Client) Namespace(ctx context.Context, name string) (bool, error) {
+	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: cluster.Made}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return false, fmt.Errorf("create namespace %s: %w", name, err)
 	}
+	return err == nil, nil
+}
+
+// Group makes sure that namespace holds one OperatorGroup, for mode: all namespaces, namespace itself, or target.
+func (c *Client) Group(ctx context.Context, namespace string, mode Mode, target string) error {
 	var groups operatorsv1.OperatorGroupList
 	if err := c.List(ctx, &groups, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("list OperatorGroups in %s: %w", namespace, err)
@@ -90,7 +140,7 @@ func (c *Client) Group(ctx context.Context, namespace string, mode Mode, target 
 	if len(groups.Items) > 0 {
 		return nil
 	}
-	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace}}
+	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace, Labels: cluster.Made}}
 	switch mode {
 	case v1alpha1.InstallModeTypeOwnNamespace:
 		group.Spec.TargetNamespaces = []string{namespace}
@@ -105,12 +155,12 @@ func (c *Client) Group(ctx context.Context, namespace string, mode Mode, target 
 	return nil
 }
 
-// Subscribe creates the Subscription s, with automatic approval, or moves an existing one of its name to its channel.
+// Subscribe creates the Subscription s, or moves an existing one of its name to its channel.
 func (c *Client) Subscribe(ctx context.Context, s Subscription) error {
-	o := &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Package}}
+	o := &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Package, Labels: cluster.Made}}
 	spec := &v1alpha1.SubscriptionSpec{
-		CatalogSource: s.Catalog, CatalogSourceNamespace: Namespace,
-		Package: s.Package, Channel: s.Channel, InstallPlanApproval: v1alpha1.ApprovalAutomatic,
+		CatalogSource: s.Catalog, CatalogSourceNamespace: s.Namespace,
+		Package: s.Package, Channel: s.Channel, StartingCSV: s.StartingCSV, InstallPlanApproval: cmp.Or(s.Approval, v1alpha1.ApprovalAutomatic),
 	}
 	err := c.Get(ctx, client.ObjectKeyFromObject(o), o)
 	switch {

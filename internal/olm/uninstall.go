@@ -2,6 +2,7 @@ package olm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,40 +14,42 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // ownerLabel names the ClusterServiceVersion that OLM made an object for; with the suffixes .namespace and .kind it says
 // where that is (pkg/lib/ownerutil/util.go of operator-lifecycle-manager v0.46.0).
-const ownerLabel = "olm.owner"
+const (
+	ownerLabel   = "olm.owner"
+	managedLabel = "olm.managed" // whatever OLM made
+)
+
+// Remains is the error of what was deleted and is still there.
+type Remains struct {
+	What  []string // Kind/name of each
+	After time.Duration
+}
+
+func (r Remains) Error() string {
+	return fmt.Sprintf("%s still there %s after being deleted", strings.Join(r.What, ", "), r.After)
+}
 
 // Uninstall removes what subscribing to pkg in namespace brought: the Subscription, its ClusterServiceVersions and
 // InstallPlans, what OLM made for them and the definitions crds, with every object of theirs. It waits until all of it
-// is gone. Custom resources whose finalizers the operator serves have to be deleted before.
+// is gone, and returns Remains if something stays for longer than limit. Custom resources whose finalizers the operator
+// serves have to be deleted before: finalizers that are left then nobody serves any more, so they are taken away.
 func (c *Client) Uninstall(ctx context.Context, namespace, pkg string, crds []string, limit time.Duration) error {
-	subscription := &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pkg}}
-	if err := client.IgnoreNotFound(c.Delete(ctx, subscription)); err != nil {
-		return fmt.Errorf("delete Subscription %s/%s: %w", namespace, pkg, err)
-	}
-	for _, o := range []client.Object{&v1alpha1.ClusterServiceVersion{}, &v1alpha1.InstallPlan{}} {
-		if err := c.DeleteAllOf(ctx, o, client.InNamespace(namespace)); err != nil {
-			return fmt.Errorf("delete what OLM installed in %s: %w", namespace, err)
-		}
-	}
-	var left []string
-	err := poll(ctx, limit, func(ctx context.Context) (bool, error) {
-		var err error
-		left, err = c.installed(ctx, namespace)
-		return len(left) == 0, err
-	})
-	if err != nil {
-		return fmt.Errorf("wait until OLM has removed %s: %w", strings.Join(left, ", "), err)
+	if err := c.Withdraw(ctx, namespace, pkg, limit); err != nil {
+		return err
 	}
 	for _, name := range crds {
 		if err := c.removeDefinition(ctx, name, limit); err != nil {
@@ -57,6 +60,41 @@ func (c *Client) Uninstall(ctx context.Context, namespace, pkg string, crds []st
 		return fmt.Errorf("delete OperatorConditions in %s: %w", namespace, err)
 	}
 	return nil
+}
+
+// Withdraw removes what subscribing to pkg in namespace brought, but for the definitions and their objects, and waits until
+// it is gone. It returns Remains if something stays for longer than limit.
+func (c *Client) Withdraw(ctx context.Context, namespace, pkg string, limit time.Duration) error {
+	subscription := &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pkg}}
+	if err := client.IgnoreNotFound(c.Delete(ctx, subscription)); err != nil {
+		return fmt.Errorf("delete Subscription %s/%s: %w", namespace, pkg, err)
+	}
+	remove := func(ctx context.Context) error {
+		for _, o := range []client.Object{&v1alpha1.InstallPlan{}, &v1alpha1.ClusterServiceVersion{}} {
+			if err := c.DeleteAllOf(ctx, o, client.InNamespace(namespace)); err != nil {
+				return fmt.Errorf("delete what OLM installed in %s: %w", namespace, err)
+			}
+		}
+		return nil
+	}
+	if err := remove(ctx); err != nil {
+		return err
+	}
+	var left []string
+	err := poll(ctx, limit, func(ctx context.Context) (bool, error) {
+		found, err := c.installed(ctx, namespace)
+		if err != nil {
+			return false, err
+		}
+		if left = found; len(left) == 0 {
+			return true, nil
+		}
+		return false, remove(ctx) // an InstallPlan that was at work when it was deleted makes its objects once more
+	})
+	if errors.Is(err, errLate) {
+		return Remains{left, limit}
+	}
+	return err
 }
 
 // removeDefinition deletes a CustomResourceDefinition with all its objects. Conversion is switched off first, since the
@@ -77,10 +115,41 @@ func (c *Client) removeDefinition(ctx context.Context, name string, limit time.D
 		if d.DeletionTimestamp == nil {
 			return false, client.IgnoreNotFound(c.Delete(ctx, &d))
 		}
-		return false, nil
+		return false, c.dropFinalizers(ctx, &d)
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, errLate):
+		return Remains{[]string{"CustomResourceDefinition/" + name}, limit}
+	case err != nil:
 		return fmt.Errorf("remove CustomResourceDefinition %s: %w", name, err)
+	}
+	return nil
+}
+
+// dropFinalizers lets the objects of d go that are deleted and wait for somebody to say goodbye to them. An object that
+// the API server does not let change stays.
+func (c *Client) dropFinalizers(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) error {
+	i := slices.IndexFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
+	if i < 0 {
+		return nil
+	}
+	objects := &metav1.PartialObjectMetadataList{}
+	objects.SetGroupVersionKind(schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Spec.Versions[i].Name, Kind: d.Spec.Names.ListKind})
+	if err := c.List(ctx, objects); err != nil {
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("list what is left of %s: %w", d.Name, err)
+	}
+	for _, o := range objects.Items {
+		if len(o.Finalizers) == 0 || o.DeletionTimestamp == nil {
+			continue
+		}
+		o.SetGroupVersionKind(schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Spec.Versions[i].Name, Kind: d.Spec.Names.Kind})
+		err := c.Patch(ctx, &o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
+			return fmt.Errorf("take the finalizers from %s %s/%s: %w", d.Spec.Names.Kind, o.Namespace, o.Name, err)
+		}
 	}
 	return nil
 }
@@ -141,4 +210,45 @@ func (c *Client) names(ctx context.Context, list client.ObjectList, keep func(me
 		return err
 	})
 	return names, err
+}
+
+// Survivors are the objects outside of namespace that OLM made for operators there and does not remove with them: those of
+// a bundle's objects shipped (each Kind/name) that are of the cluster's scope, and the right to read how the API server
+// authenticates, which every operator with webhooks gets (operator-lifecycle-manager v0.46.0,
+// pkg/controller/install/webhook.go). No label says whose they are.
+func (c *Client) Survivors(ctx context.Context, namespace string, shipped []string) ([]client.Object, error) {
+	var found []client.Object
+	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &schedulingv1.PriorityClassList{}} {
+		if err := c.List(ctx, list, client.MatchingLabels{managedLabel: "true"}); err != nil {
+			return nil, fmt.Errorf("list what OLM manages: %w", err)
+		}
+		if err := meta.EachListItem(list, func(o runtime.Object) error {
+			if object, ok := o.(client.Object); ok && slices.Contains(shipped, Describe(object)) {
+				found = append(found, object)
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	var bindings rbacv1.RoleBindingList
+	if err := c.List(ctx, &bindings, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{managedLabel: "true"}); err != nil {
+		return nil, fmt.Errorf("list RoleBindings in %s: %w", metav1.NamespaceSystem, err)
+	}
+	for i, binding := range bindings.Items {
+		foreign := slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Namespace != namespace })
+		if len(binding.Subjects) > 0 && !foreign {
+			found = append(found, &bindings.Items[i])
+		}
+	}
+	return found, nil
+}
+
+// Describe names an object as findings do: Kind/namespace/name.
+func Describe(o client.Object) string {
+	kind := "object"
+	if known, err := apiutil.GVKForObject(o, Scheme); err == nil {
+		kind = known.Kind
+	}
+	return kind + "/" + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
 }

@@ -39,15 +39,16 @@ type Components struct {
 
 // EnsureComponents builds the components unless the cache has them.
 func EnsureComponents(ctx context.Context, cache string, p *progress.Printer) (Components, error) {
+	content := content(cache)
 	goVersion, err := goCommand(ctx, "", "env", "GOVERSION")
 	if err != nil {
+		// Without Go, as in olmkit's own image, those are good that another version of Go built.
+		if built, _ := filepath.Glob(filepath.Join(content+"-*", "cluster")); len(built) > 0 {
+			return Components{filepath.Dir(built[len(built)-1])}, nil
+		}
 		return Components{}, err
 	}
-	sum := sha256.New()
-	for _, part := range [][]byte{componentsModule, goVersion, []byte(runtime.GOARCH)} {
-		fmt.Fprintf(sum, "%d\n%s", len(part), part)
-	}
-	dir := filepath.Join(cache, "components", hex.EncodeToString(sum.Sum(nil))[:16])
+	dir := content + "-" + string(goVersion)
 	if _, err := os.Stat(filepath.Join(dir, "cluster")); err == nil {
 		return Components{dir}, nil
 	}
@@ -64,6 +65,15 @@ func EnsureComponents(ctx context.Context, cache string, p *progress.Printer) (C
 	}
 	step := p.Start("building etcd, Kubernetes %s and OLM %s (once; 5 to 10 min on two cores)", KubernetesVersion, OLMVersion)
 	return Components{dir}, step.End(advise(build(ctx, dir, step), cache))
+}
+
+// content is the folder of what the module builds for this machine, whichever version of Go does.
+func content(cache string) string {
+	sum := sha256.New()
+	for _, part := range [][]byte{componentsModule, []byte(runtime.GOARCH)} {
+		fmt.Fprintf(sum, "%d\n%s", len(part), part)
+	}
+	return filepath.Join(cache, "components", hex.EncodeToString(sum.Sum(nil))[:16])
 }
 
 // build builds the components into dir, all or nothing.

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -43,5 +44,21 @@ func TestComponentsModule(t *testing.T) {
 	}
 	for path := range want {
 		t.Errorf("%s is not pinned", path)
+	}
+}
+
+// Where there is no Go those components serve that are there, whichever version of it built them.
+func TestComponentsWithoutGo(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("PATH", t.TempDir())
+	if c, err := EnsureComponents(t.Context(), cache, nil); err == nil {
+		t.Fatalf("without components and without Go there are %v", c)
+	}
+	dir := content(cache) + "-go1.0"
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "cluster"), nil, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := EnsureComponents(t.Context(), cache, nil); err != nil || c.Dir != dir {
+		t.Errorf("components %v, %v", c, err)
 	}
 }

@@ -26,6 +26,9 @@ type hostConfig struct {
 	Dir      string            // the cluster's directory
 	Server   string            // host:port under which the API server is reached from outside
 	Images   map[string]string // reference to absolute path
+
+	Audit     bool     // as Options has it
+	Admission []string // as Options has it
 }
 
 // Descriptors that the host is started with.
@@ -52,6 +55,14 @@ type imageRequest struct {
 type catalogAnswer struct {
 	Address string `json:"address"`
 }
+
+type misconverterAnswer struct {
+	URL string `json:"url"`
+	CA  []byte `json:"ca"` // PEM encoded
+}
+
+// nodeComponent is the name by which all containers of the node are killed.
+const nodeComponent = "node"
 
 // openSocket calls f with a path of the control socket that is short enough for a socket's address, however deep the
 // cluster's directory is.

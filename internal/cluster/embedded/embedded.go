@@ -10,5 +10,9 @@ type Options struct {
 	Name     string // "" makes one up
 	Keep     bool   // the cluster outlives this process, until Down
 	Port     int    // of the API server on the loopback interface outside; 0 for any free one
+	Audit    bool   // keep an audit log, see Cluster.Audit
 	Progress *progress.Printer
+
+	// Admission names admission plugins that the API server has besides those that it has by itself.
+	Admission []string
 }

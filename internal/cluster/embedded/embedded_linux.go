@@ -21,12 +21,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/cache"
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/cluster/embedded/sandbox"
+	"github.com/olmkit/olmkit/internal/progress"
 )
 
 // Cluster is a running embedded cluster.
@@ -43,26 +46,26 @@ type Cluster struct {
 
 var _ cluster.Cluster = (*Cluster)(nil)
 
-// CacheDir is where components are kept and clusters have their directories: $OLMKIT_CACHE, or olmkit in the user's
-// cache folder.
-func CacheDir() (string, error) {
-	if dir := os.Getenv("OLMKIT_CACHE"); dir != "" {
-		return filepath.Abs(dir)
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", advice.With(fmt.Errorf("find the cache folder: %w", err), "set OLMKIT_CACHE to a folder")
-	}
-	return filepath.Join(dir, "olmkit"), nil
-}
-
 func clustersDir(cache string) string { return filepath.Join(cache, "clusters") }
 
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
+// Build builds the components unless the cache has them, and returns the folder that they are in.
+func Build(ctx context.Context, p *progress.Printer) (string, error) {
+	cache, err := cache.Folder()
+	if err != nil {
+		return "", err
+	}
+	built, err := EnsureComponents(ctx, cache, p)
+	if err != nil {
+		return "", fmt.Errorf("build the cluster's components: %w", err)
+	}
+	return built.Dir, nil
+}
+
 // Start builds what is missing, brings a cluster up and waits until it is ready.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
-	cache, err := CacheDir()
+	cache, err := cache.Folder()
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +119,7 @@ func launch(ctx context.Context, cache string, components Components, options Op
 	}
 	config, err := json.Marshal(hostConfig{
 		Programs: components.Dir, Dir: dir, Server: api.Addr().String(),
-		Images: map[string]string{OLMImage: filepath.Join(components.Dir, "olm")},
+		Images: map[string]string{OLMImage: filepath.Join(components.Dir, "olm")}, Audit: options.Audit, Admission: options.Admission,
 	})
 	if err != nil {
 		return nil, err
@@ -226,7 +229,7 @@ func contained(ctx context.Context, name string, args ...string) *sandbox.Cmd {
 
 // Open returns the kept cluster called name.
 func Open(ctx context.Context, name string) (*Cluster, error) {
-	cache, err := CacheDir()
+	cache, err := cache.Folder()
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +246,7 @@ func Open(ctx context.Context, name string) (*Cluster, error) {
 
 // Names returns the running clusters, sorted.
 func Names() ([]string, error) {
-	cache, err := CacheDir()
+	cache, err := cache.Folder()
 	if err != nil {
 		return nil, err
 	}
@@ -319,6 +322,9 @@ func (c *Cluster) Proves() cluster.Proof {
 	return proof
 }
 
+// Disposable is true: all of the cluster is in its own namespaces and on its own file system.
+func (c *Cluster) Disposable() bool { return true }
+
 // LoadImage makes ref run from source, a program or the root directory of an image.
 func (c *Cluster) LoadImage(ctx context.Context, ref, source string) error {
 	source, err := filepath.Abs(source)
@@ -359,6 +365,31 @@ func (c *Cluster) Stored(ctx context.Context, group, plural, namespace, name str
 	var value json.RawMessage
 	err := c.client.call(ctx, http.MethodGet, "/stored", url.Values{"key": {strings.Join(append(parts, name), "/")}}, nil, &value)
 	return value, err
+}
+
+// Audit returns what the API server was asked from since on: by whom, for what, and how it answered, without the objects
+// themselves. There are two events of each watch, of its start and of its end, and one of every other request, a moment
+// after it was answered. The oldest are dropped when there are more than about a hundred thousand.
+func (c *Cluster) Audit(ctx context.Context, since time.Time) ([]auditv1.Event, error) {
+	var log bytes.Buffer
+	if err := c.client.call(ctx, http.MethodGet, "/audit", nil, nil, &log); err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	return parseAudit(log.Bytes(), since), nil
+}
+
+// Kill ends a component of the control plane the hard way, and returns when it is gone. It is started again at once;
+// that it is ready again, the caller waits for. The component node is all containers at once, as when a machine restarts.
+func (c *Cluster) Kill(ctx context.Context, component string) error {
+	return c.client.call(ctx, http.MethodPost, "/components/"+url.PathEscape(component)+"/kill", nil, nil, nil)
+}
+
+// Misconvert returns the URL and the CA, PEM encoded, of a conversion webhook that misbehaves: slow answers after 10 s, 500
+// with that status, wrong with other objects than were asked for.
+func (c *Cluster) Misconvert(ctx context.Context, mode string) (string, []byte, error) {
+	var answer misconverterAnswer
+	err := c.client.call(ctx, http.MethodPost, "/misconverters/"+url.PathEscape(mode), nil, nil, &answer)
+	return answer.URL, answer.CA, err
 }
 
 // Close ends the cluster unless it is to be kept.

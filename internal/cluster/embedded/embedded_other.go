@@ -9,6 +9,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/progress"
 )
 
 // Cluster is a running embedded cluster, of which there is none but on Linux.
@@ -18,6 +19,9 @@ var errSystem = advice.With(fmt.Errorf("embedded clusters run on Linux, and this
 
 // Main returns: this process was not started for work inside of a cluster.
 func Main() {}
+
+// Build fails.
+func Build(context.Context, *progress.Printer) (string, error) { return "", errSystem }
 
 // Start fails.
 func Start(context.Context, Options) (*Cluster, error) { return nil, errSystem }
@@ -30,6 +34,9 @@ func Names() ([]string, error) { return nil, nil }
 
 // Kubeconfig returns "".
 func (c *Cluster) Kubeconfig() string { return "" }
+
+// Disposable is true, as it is where there are such clusters.
+func (c *Cluster) Disposable() bool { return true }
 
 // Down fails.
 func (c *Cluster) Down(context.Context) error { return errSystem }

@@ -56,10 +56,12 @@ type host struct {
 	mu       sync.Mutex
 	state    state
 	catalogs map[string]context.CancelFunc
+
+	misconverters map[string]string // URLs by mode
 }
 
 func runHost() error {
-	h := &host{images: node.NewImages(), ready: make(chan struct{}), catalogs: map[string]context.CancelFunc{}}
+	h := &host{images: node.NewImages(), ready: make(chan struct{}), catalogs: map[string]context.CancelFunc{}, misconverters: map[string]string{}}
 	if err := json.NewDecoder(os.Stdin).Decode(&h.config); err != nil {
 		return fmt.Errorf("read the cluster's configuration: %w", err)
 	}
@@ -124,7 +126,7 @@ func (h *host) bringUp(ctx context.Context, api net.Listener) error {
 	if err != nil {
 		return err
 	}
-	if h.plane, err = startPlane(ctx, h.config.Programs, dir, h.net.HostAddress(), []string{outside}); err != nil {
+	if h.plane, err = startPlane(ctx, h.config, dir, h.net.HostAddress(), []string{outside}); err != nil {
 		return err
 	}
 	client, err := kubernetes.NewForConfig(h.plane.config())
@@ -230,9 +232,28 @@ func (h *host) handler() http.Handler {
 		value, err := stored(r.Context(), r.FormValue("key"))
 		return json.RawMessage(value), err
 	})
+	handle("POST /misconverters/{mode}", func(r *http.Request) (any, error) {
+		url, err := h.misconvert(r.PathValue("mode"))
+		return misconverterAnswer{url, h.plane.authority.pem}, err
+	})
+	handle("POST /components/{name}/kill", func(r *http.Request) (any, error) {
+		if r.PathValue("name") == nodeComponent {
+			return nil, h.node.KillContainers()
+		}
+		c := h.plane.component(r.PathValue("name"))
+		if c == nil {
+			return nil, fmt.Errorf("there is no component %q", r.PathValue("name"))
+		}
+		return nil, c.kill(r.Context())
+	})
 	handle("POST /down", func(*http.Request) (any, error) {
 		h.down()
 		return nil, nil
+	})
+	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, _ *http.Request) {
+		if err := h.plane.writeAudit(w); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		}
 	})
 	mux.HandleFunc("GET /logs", func(w http.ResponseWriter, r *http.Request) {
 		only := r.FormValue("component")

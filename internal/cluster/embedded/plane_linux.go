@@ -42,12 +42,12 @@ type plane struct {
 
 // startPlane starts etcd, the API server, the controller manager and the scheduler, and waits until the API server is
 // ready. hosts are further names under which clients reach the API server.
-func startPlane(ctx context.Context, programs, dir string, address netip.Addr, hosts []string) (*plane, error) {
+func startPlane(ctx context.Context, config hostConfig, dir string, address netip.Addr, hosts []string) (*plane, error) {
 	authority, err := newAuthority()
 	if err != nil {
 		return nil, fmt.Errorf("make the cluster's certificate authority: %w", err)
 	}
-	p := &plane{programs: programs, dir: dir, address: address, authority: authority, adminToken: newToken()}
+	p := &plane{programs: config.Programs, dir: dir, address: address, authority: authority, adminToken: newToken()}
 	hosts = append(hosts, "localhost", "127.0.0.1", address.String(), "10.96.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 	if err := authority.write(dir, hosts); err != nil {
 		return nil, err
@@ -68,16 +68,28 @@ func startPlane(ctx context.Context, programs, dir string, address netip.Addr, h
 		"--data-dir="+p.file("etcd"), "--name=embedded", "--unsafe-no-fsync", "--log-level=warn",
 		"--listen-client-urls=http://"+etcdAddress, "--advertise-client-urls=http://"+etcdAddress,
 		"--listen-peer-urls=http://127.0.0.1:0", "--max-request-bytes="+strconv.Itoa(maxRequest))
-	p.start("kube-apiserver",
-		"--etcd-servers=http://"+etcdAddress, "--advertise-address="+address.String(), "--secure-port="+strconv.Itoa(apiPort),
-		"--token-auth-file="+p.file("tokens.csv"), "--authorization-mode=RBAC", "--client-ca-file="+p.file("ca.crt"),
-		"--tls-cert-file="+p.file("apiserver.crt"), "--tls-private-key-file="+p.file("apiserver.key"),
-		"--kubelet-client-certificate="+p.file("kubelet-client.crt"), "--kubelet-client-key="+p.file("kubelet-client.key"),
-		"--kubelet-certificate-authority="+p.file("ca.crt"), "--kubelet-preferred-address-types=InternalIP",
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+p.file("service-accounts.key"),
-		"--service-account-signing-key-file="+p.file("service-accounts.key"), "--service-cluster-ip-range="+serviceRange,
-		"--enable-aggregator-routing=true", "--cert-dir="+p.file("apiserver"), "--profiling=false", "--watch-cache=true",
-		"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000")
+	apiserver := []string{
+		"--etcd-servers=http://" + etcdAddress, "--advertise-address=" + address.String(), "--secure-port=" + strconv.Itoa(apiPort),
+		"--token-auth-file=" + p.file("tokens.csv"), "--authorization-mode=RBAC", "--client-ca-file=" + p.file("ca.crt"),
+		"--tls-cert-file=" + p.file("apiserver.crt"), "--tls-private-key-file=" + p.file("apiserver.key"),
+		"--kubelet-client-certificate=" + p.file("kubelet-client.crt"), "--kubelet-client-key=" + p.file("kubelet-client.key"),
+		"--kubelet-certificate-authority=" + p.file("ca.crt"), "--kubelet-preferred-address-types=InternalIP",
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + p.file("service-accounts.key"),
+		"--service-account-signing-key-file=" + p.file("service-accounts.key"), "--service-cluster-ip-range=" + serviceRange,
+		"--enable-aggregator-routing=true", "--cert-dir=" + p.file("apiserver"), "--profiling=false", "--watch-cache=true",
+		"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000", "--allow-privileged",
+	}
+	if len(config.Admission) > 0 {
+		apiserver = append(apiserver, "--enable-admission-plugins="+strings.Join(config.Admission, ","))
+	}
+	if config.Audit {
+		args, err := p.auditArgs()
+		if err != nil {
+			return nil, err
+		}
+		apiserver = append(apiserver, args...)
+	}
+	p.start("kube-apiserver", apiserver...)
 	if err := p.waitReady(ctx); err != nil {
 		return nil, err
 	}

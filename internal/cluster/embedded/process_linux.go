@@ -2,8 +2,11 @@ package embedded
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -17,8 +20,10 @@ type component struct {
 
 	log *ring
 
-	mu   sync.Mutex
-	ends int // how often the program ended by itself
+	mu      sync.Mutex
+	process *os.Process   // nil while there is none
+	ended   chan struct{} // closed when process is gone
+	ends    int           // how often the program ended
 }
 
 // restartPause keeps a component that ends at once from keeping the machine busy.
@@ -34,20 +39,48 @@ func start(name, program string, args ...string) *component {
 func (c *component) supervise(program string) {
 	for {
 		cmd := &exec.Cmd{Path: program, Args: c.args, Env: []string{"PATH=/usr/bin:/bin"}, Stdout: c.log, Stderr: c.log}
-		err := cmd.Run()
+		err := cmd.Start()
+		if err == nil {
+			ended := make(chan struct{})
+			c.mu.Lock()
+			c.process, c.ended = cmd.Process, ended
+			c.mu.Unlock()
+			err = cmd.Wait()
+			close(ended)
+		}
 		fmt.Fprintf(c.log, "olmkit: %s ended: %v\n", c.name, err)
 		c.mu.Lock()
+		c.process = nil
 		c.ends++
 		c.mu.Unlock()
 		time.Sleep(restartPause)
 	}
 }
 
-// crashes returns how often the program ended by itself.
+// crashes returns how often the program ended.
 func (c *component) crashes() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ends
+}
+
+// kill ends the running program and returns when it is gone.
+func (c *component) kill(ctx context.Context) error {
+	c.mu.Lock()
+	process, ended := c.process, c.ended
+	c.mu.Unlock()
+	if process == nil {
+		return fmt.Errorf("%s is not running", c.name)
+	}
+	if err := process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill %s: %w", c.name, err)
+	}
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // ringSize bounds what is kept of a component's output.

@@ -384,7 +384,7 @@ func (c *container) identity(config *sandbox.Container) {
 	if inner == nil {
 		inner = &corev1.SecurityContext{}
 	}
-	config.ReadOnlyRoot = ptr.Deref(inner.ReadOnlyRootFilesystem, false)
+	config.ReadOnlyRoot, config.Privileged = ptr.Deref(inner.ReadOnlyRootFilesystem, false), ptr.Deref(inner.Privileged, false)
 	if !c.pod.node.config.Users {
 		return
 	}

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -240,6 +241,26 @@ func (n *Node) DeletePod(_ context.Context, object *corev1.Pod) error {
 		}
 	}()
 	return nil
+}
+
+// KillContainers ends every process that runs in a pod at once. Their pods start them again as their restart policies say.
+func (n *Node) KillContainers() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var errs []error
+	for key, p := range n.pods {
+		p.mu.Lock()
+		for name, c := range p.containers {
+			if c.process == nil {
+				continue
+			}
+			if err := c.process.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+				errs = append(errs, fmt.Errorf("kill container %s/%s: %w", key, name, err))
+			}
+		}
+		p.mu.Unlock()
+	}
+	return errors.Join(errs...)
 }
 
 // GetPod returns a pod of this node with its status.

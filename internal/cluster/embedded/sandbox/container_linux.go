@@ -63,6 +63,7 @@ type Container struct {
 	UID, GID     int
 	Groups       []int
 	ReadOnlyRoot bool
+	Privileged   bool // keeps all capabilities of its user, within the cluster's namespaces
 	Hostname     string
 	Files        map[string]string // small files of the root: path to content
 }
@@ -334,6 +335,19 @@ func readOnly(path string) error {
 	return unix.Mount("", path, "", flags, "")
 }
 
+// confine gives up what only a privileged container has.
+func confine() error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("forbid new privileges: %w", err)
+	}
+	for capability := uintptr(0); capability <= unix.CAP_LAST_CAP; capability++ {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("drop capability %d: %w", capability, err)
+		}
+	}
+	return nil
+}
+
 // exec gives up privileges and becomes the container's program.
 func (c *Container) exec() error {
 	if c.Dir != "" {
@@ -346,12 +360,9 @@ func (c *Container) exec() error {
 		return err
 	}
 	runtime.LockOSThread()
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("forbid new privileges: %w", err)
-	}
-	for capability := uintptr(0); capability <= unix.CAP_LAST_CAP; capability++ {
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
-			return fmt.Errorf("drop capability %d: %w", capability, err)
+	if !c.Privileged {
+		if err := confine(); err != nil {
+			return err
 		}
 	}
 	if c.UID != 0 || c.GID != 0 || len(c.Groups) > 0 {

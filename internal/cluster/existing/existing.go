@@ -1,0 +1,182 @@
+// Package existing is a Kubernetes cluster that was there before, reached by a kubeconfig. It is left as it was found: what
+// olmkit makes on it stands in a namespace of its own and is removed.
+package existing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/cluster"
+)
+
+// Namespace is where the catalogs are served.
+const Namespace = "olmkit-catalog"
+
+// Options of Open.
+type Options struct {
+	Kubeconfig string // file; "" for KUBECONFIG, ~/.kube/config or the pod's own account
+	Context    string // "" for the current one
+	// Server is the image of olmkit that serves catalogs on the cluster.
+	Server string
+}
+
+// Cluster is a cluster that was there before.
+type Cluster struct {
+	name       string
+	version    string
+	server     string
+	config     *rest.Config
+	client     kubernetes.Interface
+	namespaced bool   // the namespace was made
+	serving    string // name of the pod that serves now
+	published  int
+}
+
+// Open reaches a cluster and makes sure that what a walk needs is allowed there. It changes nothing.
+func Open(ctx context.Context, options Options) (*Cluster, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = options.Kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: options.Context})
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("read the kubeconfig: %w", err), "name one with --kubeconfig or KUBECONFIG, and a context of it with --context")
+	}
+	config.QPS = -1
+	c := &Cluster{name: config.Host, server: options.Server, config: config}
+	if raw, err := loader.RawConfig(); err == nil && raw.CurrentContext != "" {
+		c.name = raw.CurrentContext
+	}
+	if options.Context != "" {
+		c.name = options.Context
+	}
+	if c.client, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
+	}
+	version, err := c.client.Discovery().ServerVersion()
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("reach the API server at %s: %w", config.Host, err), "try 'kubectl version' with the same kubeconfig")
+	}
+	c.version = version.GitVersion
+	if err := c.permitted(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := c.client.CoreV1().Namespaces().Get(ctx, Namespace, metav1.GetOptions{}); err == nil {
+		return nil, advice.With(fmt.Errorf("the namespace %s is on the cluster already: another walk is under way there, or was ended before it could tidy up", Namespace),
+			"wait for it, or run 'kubectl delete namespace %s'", Namespace)
+	} else if !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("look for the namespace %s: %w", Namespace, err)
+	}
+	return c, nil
+}
+
+// needs are the rights that a walk cannot do without, whatever it walks.
+var needs = []authorizationv1.ResourceAttributes{
+	{Verb: "create", Resource: "namespaces"},
+	{Verb: "delete", Resource: "namespaces"},
+	{Verb: "create", Resource: "configmaps"},
+	{Verb: "create", Resource: "pods"},
+	{Verb: "watch", Resource: "pods"},
+	{Verb: "get", Resource: "pods", Subresource: "log"},
+	{Verb: "watch", Group: "apps", Resource: "deployments"},
+	{Verb: "watch", Group: "apps", Resource: "replicasets"},
+	{Verb: "watch", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
+	{Verb: "update", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
+	{Verb: "delete", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
+	{Verb: "list", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
+	{Verb: "list", Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"},
+	{Verb: "list", Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations"},
+	{Verb: "create", Group: "operators.coreos.com", Resource: "catalogsources"},
+	{Verb: "create", Group: "operators.coreos.com", Resource: "operatorgroups"},
+	{Verb: "create", Group: "operators.coreos.com", Resource: "subscriptions"},
+	{Verb: "delete", Group: "operators.coreos.com", Resource: "subscriptions"},
+	{Verb: "deletecollection", Group: "operators.coreos.com", Resource: "clusterserviceversions"},
+	{Verb: "deletecollection", Group: "operators.coreos.com", Resource: "installplans"},
+}
+
+// permitted asks for all rights at once, so that who lacks several learns of all.
+func (c *Cluster) permitted(ctx context.Context) error {
+	var denied []string
+	for _, need := range needs {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: need.DeepCopy()}}
+		review, err := c.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("ask %s what is allowed: %w", c.name, err)
+		}
+		if !review.Status.Allowed {
+			what := need.Verb + " " + need.Resource
+			if need.Subresource != "" {
+				what += "/" + need.Subresource
+			}
+			if need.Group != "" {
+				what += "." + need.Group
+			}
+			denied = append(denied, what)
+		}
+	}
+	if len(denied) > 0 {
+		return advice.With(fmt.Errorf("the account of context %s may not, in all namespaces: %s", c.name, strings.Join(denied, ", ")),
+			"use an account with the role cluster-admin: installing an operator takes it as well")
+	}
+	return nil
+}
+
+// Name is the kubeconfig's context.
+func (c *Cluster) Name() string { return c.name }
+
+// Config returns the kubeconfig's credentials.
+func (c *Cluster) Config() *rest.Config { return c.config }
+
+// Proves says what a walk on this cluster shows.
+func (c *Cluster) Proves() cluster.Proof {
+	return cluster.Proof{Kind: "existing", Kubernetes: c.version, NotProven: []string{
+		"bundles reached OLM inline from the catalog: OLM's unpack jobs and catalog pods did not run",
+		"what is stored of objects was seen through the API server only, not in etcd",
+	}}
+}
+
+// Disposable is false: the cluster stays.
+func (c *Cluster) Disposable() bool { return false }
+
+// LoadImage fails: the cluster's nodes pull what they run.
+func (c *Cluster) LoadImage(_ context.Context, ref, _ string) error {
+	return advice.With(fmt.Errorf("%s: the nodes of an existing cluster pull their images themselves", ref),
+		"push it with 'olmkit image push' to where the bundle says, or load it into the cluster first ('olmkit cluster load', 'kind load'), and leave --image out")
+}
+
+// Simulated returns none: what is not there fails.
+func (c *Cluster) Simulated(context.Context) ([]string, error) { return nil, nil }
+
+// Logs copies a container's log; component is its namespace/pod/container. Those of the cluster's own components are not
+// to be had.
+func (c *Cluster) Logs(ctx context.Context, w io.Writer, component string) error {
+	parts := strings.Split(component, "/")
+	if len(parts) != 3 {
+		return fmt.Errorf("logs of %s: they are those of a container, namespace/pod/container", component)
+	}
+	for _, previous := range []bool{true, false} {
+		log, err := c.client.CoreV1().Pods(parts[0]).GetLogs(parts[1], &corev1.PodLogOptions{Container: parts[2], Previous: previous}).Stream(ctx)
+		if err != nil {
+			if previous {
+				continue // it never restarted
+			}
+			return fmt.Errorf("read the log of %s: %w", component, err)
+		}
+		_, err = io.Copy(w, log)
+		if err := errors.Join(err, log.Close()); err != nil {
+			return fmt.Errorf("read the log of %s: %w", component, err)
+		}
+	}
+	return nil
+}

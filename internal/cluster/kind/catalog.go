@@ -1,0 +1,249 @@
+package kind
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/image"
+)
+
+// names is the registry that made images are said to come from; .internal is nobody's.
+const names = "olmkit.internal"
+
+// user is whom images run as that programs and folders are made into.
+const user = "65532"
+
+// serving returns the cluster's registry, started when it is asked for first.
+func (c *Cluster) serving() (*mirror, error) {
+	if c.registry == nil {
+		m, err := startMirror(c.node)
+		if err != nil {
+			return nil, err
+		}
+		c.registry = m
+	}
+	return c.registry, nil
+}
+
+// LoadImage makes ref mean the program or the folder source. On a cluster that is walked on the nodes pull it, made into an
+// image when a catalog says at which path its containers look for it; a kept one has it loaded at once, the program at /
+// under its own name.
+func (c *Cluster) LoadImage(_ context.Context, ref, source string) error {
+	if !c.keep {
+		c.programs[ref] = source
+		return nil
+	}
+	artifact, err := pack(source, "/"+filepath.Base(source))
+	if err != nil {
+		return err
+	}
+	file, err := os.CreateTemp("", "olmkit-image-*.tar")
+	if err != nil {
+		return advice.With(err, "set TMPDIR to a folder with some room")
+	}
+	defer func() { _ = os.Remove(file.Name()) }()
+	defer file.Close()
+	if err := (image.Client{}).Archive(file.Name(), ref, artifact); err != nil {
+		return err
+	}
+	archive, err := os.Open(file.Name())
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	if err := nodeutils.LoadImageArchive(c.node, archive); err != nil {
+		return fmt.Errorf("load %s on node %s: %w", ref, c.node, explain(err))
+	}
+	return nil
+}
+
+// pack makes an image of a program, to be found at entrypoint, or of a folder that is the image's root.
+func pack(source, entrypoint string) (image.Artifact, error) {
+	info, err := os.Stat(source)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return image.Programs([]string{source}, image.ProgramOptions{Entrypoint: entrypoint, User: user})
+	}
+	var content bytes.Buffer
+	archive := tar.NewWriter(&content)
+	if err := errors.Join(archive.AddFS(os.DirFS(source)), archive.Close()); err != nil {
+		return nil, fmt.Errorf("pack folder %s: %w", source, err)
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content.Bytes())), nil })
+	if err != nil {
+		return nil, fmt.Errorf("pack folder %s: %w", source, err)
+	}
+	img, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return nil, err
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture, config.Config.User, config.Config.Entrypoint = "linux", runtime.GOARCH, user, []string{entrypoint}
+	return mutate.ConfigFile(img, config)
+}
+
+// Catalog makes an image of the catalog, in which each bundle is an image of its own, and of all programs that its operators
+// run, and serves them for the nodes to pull.
+func (c *Cluster) Catalog(ctx context.Context, name string, fbc []byte) (cluster.CatalogAddress, error) {
+	m, err := c.serving()
+	if err != nil {
+		return cluster.CatalogAddress{}, err
+	}
+	loaded := catalog.Parse(name, fbc)
+	if err := loaded.Err(); err != nil {
+		return cluster.CatalogAddress{}, fmt.Errorf("read catalog %s: %w", name, err)
+	}
+	images := map[string]string{} // of bundles, by package and name
+	for _, p := range loaded.Packages {
+		for _, b := range p.Bundles {
+			if images[p.Name+"/"+b.Name], err = c.pushBundle(ctx, m, p, b); err != nil {
+				return cluster.CatalogAddress{}, fmt.Errorf("make bundle %s an image: %w", b.Name, err)
+			}
+			if err := c.pushPrograms(ctx, m, b); err != nil {
+				return cluster.CatalogAddress{}, err
+			}
+		}
+	}
+	content, err := withImages(fbc, images)
+	if err != nil {
+		return cluster.CatalogAddress{}, fmt.Errorf("write catalog %s: %w", name, err)
+	}
+	dir, err := os.MkdirTemp("", "olmkit-catalog-")
+	if err != nil {
+		return cluster.CatalogAddress{}, advice.With(err, "set TMPDIR to a folder with some room")
+	}
+	defer os.RemoveAll(dir)
+	const file = "catalog.json"
+	if err := os.WriteFile(filepath.Join(dir, file), content, 0o600); err != nil {
+		return cluster.CatalogAddress{}, err
+	}
+	artifact, err := image.Catalog(os.DirFS(dir), []string{file}, nil)
+	if err != nil {
+		return cluster.CatalogAddress{}, err
+	}
+	c.catalogs++
+	pinned, err := m.push(ctx, fmt.Sprintf("%s/catalog/%s:%d", names, name, c.catalogs), artifact)
+	return cluster.CatalogAddress{Image: pinned}, err
+}
+
+// pushBundle makes an image of what the catalog holds of a bundle, and returns its reference.
+func (c *Cluster) pushBundle(ctx context.Context, m *mirror, p *catalog.Package, b *catalog.Bundle) (string, error) {
+	objects, err := b.Objects()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "olmkit-bundle-")
+	if err != nil {
+		return "", advice.With(err, "set TMPDIR to a folder with some room")
+	}
+	defer os.RemoveAll(dir)
+	annotations, err := json.Marshal(map[string]map[string]string{"annotations": {
+		bundle.AnnotationMediaType: "registry+v1", bundle.AnnotationManifests: "manifests/", bundle.AnnotationMetadata: "metadata/",
+		bundle.AnnotationPackage: p.Name, bundle.AnnotationChannels: p.DefaultChannel, bundle.AnnotationDefaultChannel: p.DefaultChannel,
+	}})
+	if err != nil {
+		return "", err
+	}
+	files := map[string][]byte{"metadata/annotations.yaml": annotations}
+	for i, o := range objects {
+		files[fmt.Sprintf("manifests/%03d.json", i)] = o
+	}
+	for file, data := range files {
+		file = filepath.Join(dir, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, data, 0o600)); err != nil {
+			return "", err
+		}
+	}
+	artifact, err := image.Bundle(dir)
+	if err != nil {
+		return "", err
+	}
+	return m.push(ctx, names+"/bundle/"+p.Name+":v"+b.Version.String(), artifact)
+}
+
+// pushPrograms makes images of the programs that were loaded and that b's operator runs.
+func (c *Cluster) pushPrograms(ctx context.Context, m *mirror, b *catalog.Bundle) error {
+	csv, err := b.CSV()
+	if err != nil {
+		return err
+	}
+	for _, d := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		for _, container := range append(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers...) {
+			source, ok := c.programs[container.Image]
+			if !ok {
+				continue
+			}
+			artifact, err := pack(source, entrypoint(container.Command, source))
+			if err != nil {
+				return fmt.Errorf("make %s the image %s: %w", source, container.Image, err)
+			}
+			if _, err := m.push(ctx, container.Image, artifact); err != nil {
+				return fmt.Errorf("serve %s: %w", container.Image, err)
+			}
+		}
+	}
+	return nil
+}
+
+// entrypoint is where a container that runs command looks for its program: on the path that containers have by themselves
+// if it is no absolute one.
+func entrypoint(command []string, source string) string {
+	switch {
+	case len(command) == 0:
+		return "/" + filepath.Base(source)
+	case path.IsAbs(command[0]):
+		return path.Clean(command[0])
+	}
+	return path.Join("/bin", command[0])
+}
+
+// withImages returns the documents of fbc, in which bundles have the given images.
+func withImages(fbc []byte, images map[string]string) ([]byte, error) {
+	var out bytes.Buffer
+	for decoder := json.NewDecoder(bytes.NewReader(fbc)); ; {
+		var document map[string]json.RawMessage
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return out.Bytes(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var schema, name, pkg string
+		for field, value := range map[string]*string{"schema": &schema, "name": &name, "package": &pkg} {
+			_ = json.Unmarshal(document[field], value) // what has no such field is no bundle
+		}
+		if made := images[pkg+"/"+name]; schema == catalog.SchemaBundle && made != "" {
+			if document["image"], err = json.Marshal(made); err != nil {
+				return nil, err
+			}
+		}
+		if err := json.NewEncoder(&out).Encode(document); err != nil {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package kind
+
+import (
+	"archive/tar"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/catalog"
+)
+
+// answer is what the mirror says to containerd that asks for path of the registry host.
+func answer(t *testing.T, m *mirror, host, path string) (int, http.Header) {
+	t.Helper()
+	response, err := http.Get(fmt.Sprintf("http://%s/v2/%s?ns=%s", m.address, path, host))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, response.Header
+}
+
+func TestMirrorServesUnderAnyRegistrysName(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMirror(nil, listener)
+	defer m.close()
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "manager"), []byte("a program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	artifact, err := pack(folder, "/manager")
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := artifact.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"ghcr.io", "registry.example.com:5000"} {
+		pinned, err := m.push(t.Context(), host+"/team/operator:v1", artifact)
+		if want := host + "/team/operator@" + digest.String(); err != nil || pinned != want {
+			t.Fatalf("pushed as %s, %v, want %s", pinned, err, want)
+		}
+		for _, reference := range []string{"v1", digest.String()} {
+			if code, header := answer(t, m, host, "team/operator/manifests/"+reference); code != http.StatusOK || header.Get("Docker-Content-Digest") != digest.String() {
+				t.Errorf("%s/team/operator %s: %d, %v", host, reference, code, header)
+			}
+		}
+		if code, _ := answer(t, m, host, "team/operator/manifests/v2"); code != http.StatusNotFound {
+			t.Errorf("a tag that was not pushed to %s: %d", host, code)
+		}
+	}
+}
+
+func TestPackFolder(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	if err := errors.Join(os.MkdirAll(filepath.Join(folder, "etc"), 0o755), os.WriteFile(filepath.Join(folder, "etc/word"), []byte("tea"), 0o640)); err != nil {
+		t.Fatal(err)
+	}
+	artifact, err := pack(folder, "/bin/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, ok := artifact.(v1.Image)
+	if !ok {
+		t.Fatalf("a %T", artifact)
+	}
+	config, err := img.ConfigFile()
+	if err != nil || config.OS != "linux" || config.Config.User != user || fmt.Sprint(config.Config.Entrypoint) != "[/bin/run]" {
+		t.Errorf("configuration %+v, %v", config, err)
+	}
+	content := mutate.Extract(img)
+	defer content.Close()
+	found := ""
+	for r := tar.NewReader(content); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Name == "etc/word" && h.FileInfo().Mode() == fs.FileMode(0o640) {
+			data, _ := io.ReadAll(r)
+			found = string(data)
+		}
+	}
+	if found != "tea" {
+		t.Errorf("etc/word holds %q", found)
+	}
+}
+
+func TestEntrypoint(t *testing.T) {
+	t.Parallel()
+	for want, command := range map[string][]string{
+		"/manager":           {"/manager", "--flag"},
+		"/usr/bin/operator":  {"/usr//bin/operator"},
+		"/bin/manager":       {"manager"},
+		"/memcached-manager": nil,
+	} {
+		if got := entrypoint(command, "bin/memcached-manager"); got != want {
+			t.Errorf("command %v: %s, want %s", command, got, want)
+		}
+	}
+}
+
+func TestBundlesGetTheirImages(t *testing.T) {
+	t.Parallel()
+	fbc := `{"schema":"olm.package","name":"tea","defaultChannel":"stable"}
+{"schema":"olm.channel","package":"tea","name":"tea.v1","entries":[{"name":"tea.v1"}]}
+{"schema":"olm.bundle","package":"tea","name":"tea.v1","image":"","properties":[{"type":"big","value":12345678901234567890}]}
+`
+	content, err := withImages([]byte(fbc), map[string]string{"tea/tea.v1": "olmkit.internal/bundle/tea@sha256:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := catalog.Parse("test", content)
+	b := c.Find("tea").Bundle("tea.v1")
+	if b.Image != "olmkit.internal/bundle/tea@sha256:1" || string(b.Properties[0].Value) != "12345678901234567890" {
+		t.Errorf("the bundle is %+v", b)
+	}
+	if n := strings.Count(string(content), "sha256:1"); n != 1 {
+		t.Errorf("%d documents have an image:\n%s", n, content)
+	}
+	for line := range strings.Lines(string(content)) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
+}
+
+func TestAdvice(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]string{
+		"docker: pull access denied":                    "--node-image",
+		"unable to apply caps: operation not permitted": "privileged",
+		"kubeadm init: exit status 1":                   "example.com/node:v1 is a node image",
+	} {
+		if got := advice.Of(advise(errors.New(said), "example.com/node:v1")); !strings.Contains(got, want) {
+			t.Errorf("%q: advised %q, want %q in it", said, got, want)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package kind
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+	"sigs.k8s.io/kind/pkg/cluster/nodes"
+	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/image"
+)
+
+// mirrorFile makes containerd ask olmkit's registry first, whatever registry an image's name begins with: so a reference
+// means on the nodes what it means to the walk. What olmkit does not have comes from where it always does.
+const mirrorFile = "/etc/containerd/certs.d/_default/hosts.toml"
+
+// mirror serves images to the nodes, under the names of any registry, from this process: nothing has to be pulled or
+// pushed to run it, and it ends with the walk. It listens on the address by which the node reaches the machine.
+type mirror struct {
+	address string // host:port
+	server  *http.Server
+	node    nodes.Node
+	held    http.Handler
+
+	mu    sync.Mutex
+	names map[string]bool // repositories that were pushed, with the registry's name before
+}
+
+// startMirror serves to node, and tells its containerd.
+func startMirror(node nodes.Node) (*mirror, error) {
+	var route bytes.Buffer
+	if err := node.Command("ip", "-4", "route", "show", "default").SetStdout(&route).Run(); err != nil {
+		return nil, fmt.Errorf("ask the node for its way out: %w", explain(err))
+	}
+	words := strings.Fields(route.String())
+	at := slices.Index(words, "via") + 1
+	if at <= 0 || at >= len(words) {
+		return nil, fmt.Errorf("the node has no way to this machine: %q", strings.TrimSpace(route.String()))
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(words[at], "0"))
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("serve images to the node: %w", err),
+			"run the container engine on this machine itself, not in a virtual machine: the node reaches olmkit at its gateway")
+	}
+	m := newMirror(node, listener)
+	hosts := fmt.Sprintf("[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", "http://"+m.address)
+	if err := nodeutils.WriteFile(node, mirrorFile, hosts); err != nil {
+		m.close()
+		return nil, fmt.Errorf("tell the node where images are: %w", explain(err))
+	}
+	if err := node.Command("curl", "--silent", "--show-error", "--fail", "--max-time", "10", "http://"+m.address+"/v2/").Run(); err != nil {
+		m.close()
+		return nil, advice.With(fmt.Errorf("the node does not reach this machine at %s: %w", m.address, explain(err)),
+			"let the firewall pass what comes from the container engine's networks")
+	}
+	return m, nil
+}
+
+// newMirror serves on listener.
+func newMirror(node nodes.Node, listener net.Listener) *mirror {
+	m := &mirror{
+		address: listener.Addr().String(), node: node, names: map[string]bool{},
+		held: registry.New(registry.Logger(log.New(io.Discard, "", 0))),
+	}
+	m.server = &http.Server{Handler: m, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = m.server.Serve(listener) }()
+	return m
+}
+
+func (m *mirror) close() { _ = m.server.Close() }
+
+// push makes reference mean what, and returns it by its digest.
+func (m *mirror) push(ctx context.Context, reference string, what image.Artifact) (string, error) {
+	host, rest, _ := strings.Cut(reference, "/")
+	repository, tag, found := strings.Cut(rest, ":")
+	if !found {
+		tag = "latest"
+	}
+	here := pathOf(host) + "/" + repository
+	pinned, err := image.Client{PlainHTTP: []string{m.address}}.Push(ctx, m.address+"/"+here+":"+tag, what)
+	if err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	m.names[here] = true
+	m.mu.Unlock()
+	_, digest, _ := strings.Cut(pinned, "@")
+	return host + "/" + repository + "@" + digest, nil
+}
+
+// pathOf is a registry's name as the first part of a repository's.
+func pathOf(host string) string { return strings.ReplaceAll(host, ":", "_") }
+
+// ServeHTTP answers containerd, which says in ns which registry it means, and those who push.
+func (m *mirror) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	host := r.URL.Query().Get("ns")
+	if host == "" {
+		m.held.ServeHTTP(w, r)
+		return
+	}
+	path := strings.TrimPrefix(r.URL.Path, "/v2/")
+	parts := strings.Split(path, "/")
+	if len(parts) < 3 {
+		http.NotFound(w, r)
+		return
+	}
+	repository := strings.Join(parts[:len(parts)-2], "/")
+	m.mu.Lock()
+	held := m.names[pathOf(host)+"/"+repository]
+	m.mu.Unlock()
+	if held {
+		r.URL.Path = "/v2/" + pathOf(host) + "/" + path
+		m.held.ServeHTTP(w, r)
+		return
+	}
+	m.fromNode(w, r, host+"/"+repository, parts[len(parts)-1])
+}
+
+// fromNode answers with what the node's own store has: an image that was loaded there also satisfies those who insist on
+// pulling, as OLM does for images without a digest.
+func (m *mirror) fromNode(w http.ResponseWriter, r *http.Request, repository, what string) {
+	digest := what
+	if !strings.HasPrefix(digest, "sha256:") {
+		if digest = m.digestOf(repository + ":" + what); digest == "" {
+			http.NotFound(w, r)
+			return
+		}
+	}
+	var content bytes.Buffer
+	if err := m.node.CommandContext(r.Context(), "ctr", "--namespace", "k8s.io", "content", "get", digest).SetStdout(&content).Run(); err != nil ||
+		fmt.Sprintf("sha256:%x", sha256.Sum256(content.Bytes())) != digest {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", mediaType(content.Bytes()))
+	w.Header().Set("Content-Length", strconv.Itoa(content.Len()))
+	w.Header().Set("Docker-Content-Digest", digest)
+	if r.Method != http.MethodHead {
+		_, _ = content.WriteTo(w)
+	}
+}
+
+// digestOf returns what a reference means in the node's store, or "".
+func (m *mirror) digestOf(reference string) string {
+	var list bytes.Buffer
+	if err := m.node.Command("ctr", "--namespace", "k8s.io", "images", "list", "name=="+reference).SetStdout(&list).Run(); err != nil {
+		return ""
+	}
+	for line := range strings.Lines(list.String()) {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == reference { // REF TYPE DIGEST
+			return fields[2]
+		}
+	}
+	return ""
+}
+
+// mediaType is what a manifest says that it is; other content needs no type.
+func mediaType(content []byte) string {
+	var manifest struct {
+		MediaType string `json:"mediaType"`
+	}
+	if json.Unmarshal(content, &manifest) == nil && manifest.MediaType != "" {
+		return manifest.MediaType
+	}
+	return "application/octet-stream"
+}

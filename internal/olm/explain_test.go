@@ -1,0 +1,35 @@
+package olm
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+// OLM starts an installation that failed again and again: what failed is the reason, whichever phase it is in just then.
+func TestExplainVersionThatIsTriedAgain(t *testing.T) {
+	const immutable = `Deployment.apps "manager" is invalid: spec.selector: field is immutable`
+	failed := v1alpha1.ClusterServiceVersionCondition{Phase: v1alpha1.CSVPhaseFailed, Reason: v1alpha1.CSVReasonComponentFailed, Message: immutable}
+	for phase, reason := range map[v1alpha1.ClusterServiceVersionPhase]v1alpha1.ConditionReason{
+		v1alpha1.CSVPhaseFailed:  v1alpha1.CSVReasonComponentFailed,
+		v1alpha1.CSVPhasePending: v1alpha1.CSVReasonNeedsReinstall,
+	} {
+		csv := &v1alpha1.ClusterServiceVersion{}
+		csv.Status.Phase, csv.Status.Reason = phase, reason
+		if phase == v1alpha1.CSVPhaseFailed {
+			csv.Status.Message = immutable
+		}
+		csv.Status.Conditions = []v1alpha1.ClusterServiceVersionCondition{
+			{Phase: v1alpha1.CSVPhasePending}, failed, {Phase: v1alpha1.CSVPhasePending, Reason: v1alpha1.CSVReasonNeedsReinstall},
+		}
+		if e := explainVersion(csv, nil, nil); !strings.Contains(e.Why, immutable) || e.Phase != "CSV Failed" {
+			t.Errorf("in phase %s: %+v", phase, e)
+		}
+	}
+	waiting := &v1alpha1.ClusterServiceVersion{}
+	waiting.Status.Phase, waiting.Status.Reason = v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet
+	if lastFailure(waiting) != nil {
+		t.Error("an installation that waits has failed")
+	}
+}
