@@ -49,9 +49,10 @@ const (
 	codeLostAtOnce      = "U313"
 	codeSampleUnknown   = "U314"
 
-	codeReadOutage  = "U401"
-	codeWriteOutage = "U402"
-	codeOutageStays = "U403"
+	codeReadOutage      = "U401"
+	codeWriteOutage     = "U402"
+	codeOutageStays     = "U403"
+	codeAdmissionOutage = "U404"
 
 	codeOperandReplaced  = "U501"
 	codeOperandRolled    = "U502"
@@ -59,13 +60,27 @@ const (
 	codeConditionWorse   = "U504"
 	codeOperandChanged   = "U505"
 	codeOperandRestarted = "U506"
+	codeOperandOutage    = "U507"
 
-	codeStoredVersions = "U601"
-	codeLeftBehind     = "U602"
-	codeUninstall      = "U603"
+	codeStoredVersions    = "U601"
+	codeLeftBehind        = "U602"
+	codeUninstall         = "U603"
+	codeSurvives          = "U604"
+	codeDefinitionDropped = "U605"
+	codeRemains           = "U606"
+	codeUnlikeFresh       = "U607"
+
+	codeFaultBroke   = "U701"
+	codeFaultIgnored = "U702"
+
+	codeNoWayBack     = "U801"
+	codeLostOnWayBack = "U802"
+	codeIdleAfterBack = "U803"
+	codeWayBack       = "U804"
 
 	codeNotProvable = "U901"
 	codeSlow        = "U902"
+	codeWalkEnded   = "U903"
 )
 
 // Codes lists every code of the family U, in order.
@@ -134,6 +149,8 @@ var Codes = []Code{
 		"shorten the window: see its cause", []string{"WHK008"}},
 	{codeOutageStays, finding.Error, "Objects still cannot be read or written through a served version after the upgrade.",
 		"make the webhooks of the new version answer for every served version", []string{"WHK005", "WHK006"}},
+	{codeAdmissionOutage, finding.Warning, "For a while writes were refused because an admission webhook of the operator did not answer. Conversion has nothing to do with it.",
+		"let the manager serve on for some seconds after it was asked to end, and be ready only once its webhook server listens; run two replicas", []string{"WHK008"}},
 
 	{codeOperandReplaced, finding.Warning, "What the operator made for an object was deleted, or replaced by another of its name.",
 		"change operands in place; names and selectors stay what they are", nil},
@@ -147,6 +164,8 @@ var Codes = []Code{
 		"look whether each field was meant to change; if not, see what conversion and defaults make of the object", nil},
 	{codeOperandRestarted, finding.Warning, "Containers that run for an object were restarted during the upgrade.",
 		"see why they ended; an upgrade of the operator should leave them alone", nil},
+	{codeOperandOutage, finding.Warning, "A Service that the operator made for an object had no ready endpoint for a while during the upgrade: its clients were not served.",
+		"do not roll operands out when the operator is upgraded, or do so with a surge and readiness probes", nil},
 
 	{codeStoredVersions, finding.Info, "status.storedVersions names versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate: write every object once, then take the old versions out of status.storedVersions", nil},
@@ -154,11 +173,36 @@ var Codes = []Code{
 		"let the operator or the bundle remove it", nil},
 	{codeUninstall, finding.Warning, "Uninstalling did not end by itself.",
 		"let the operator remove its finalizers as long as it runs", nil},
+	{codeSurvives, finding.Info, "OLM leaves something on the cluster when the operator is uninstalled, its definitions and objects apart.",
+		"nothing to mend in the bundle; tell who uninstalls to delete it", nil},
+	{codeDefinitionDropped, finding.Warning, "A definition that the old version owned is not the new version's any more and is still there: nobody acts on its objects.",
+		"keep owning the definition until its users have moved on, and tell them to delete it", []string{"CRD009"}},
+
+	{codeRemains, finding.Error, "Something of the package was deleted and does not go: whoever uninstalls the operator waits for ever, and nobody can install it again.",
+		"see the finalizers of what the message names, and let something take them away that still runs when the operator is uninstalled", nil},
+	{codeUnlikeFresh, finding.Warning, "What OLM made for a release by upgrades is not what it makes for the same release where nothing was before, so users of one version have two different operators.",
+		"let each release bring or remove all that differs; what OLM does not take back by itself, the operator has to", nil},
+
+	{codeFaultBroke, finding.Error, "Under a fault that was made on purpose the upgrade did worse than it should: it did not come to its end, or something was lost.",
+		"let the operator start again from whatever state it finds, and wait for what it needs instead of giving up", nil},
+	{codeFaultIgnored, finding.Error, "A fault that should have held the upgrade up did not: OLM went on before it was allowed to.",
+		"see what the installed version's OperatorCondition and the Subscription said at that time", nil},
+
+	{codeNoWayBack, finding.Error, "After an upgrade that failed, the version before could not be installed again with the objects in place: there is no way back " +
+		"but to delete the definitions with all objects and to restore a backup.",
+		"add a version in one release and store it in the next, so that the release before always knows what is stored; keep served what it serves", []string{"CRD001", "CRD002"}},
+	{codeLostOnWayBack, finding.Error, "After an upgrade that failed, and the way back to the version before, an object does not say what it said before.",
+		"convert without loss in both directions, and migrate nothing that the version before cannot read", nil},
+	{codeIdleAfterBack, finding.Warning, "After the way back the old version runs again, and does not act on an object as it did before.",
+		"let the new version change nothing that the old one needs: finalizers, locks, labels and names of what it made", nil},
+	{codeWayBack, finding.Info, "After an upgrade that failed, the version before could be installed again, and objects say what they said before.", "", nil},
 
 	{codeNotProvable, finding.Info, "This cannot be proved here, because pods were simulated whose images could not be had.",
 		"give the program with --image REF=BINARY", nil},
 	{codeSlow, finding.Info, "The cluster as a whole answered slowly, so that outages are measured less exactly than to the tenth of a second.",
 		"give the walk more of the machine", nil},
+	{codeWalkEnded, finding.Error, "The walk itself could not go on, so the hops after it were not walked: the cluster or the machine failed, not the package.",
+		"see the message; what was found until then stands", nil},
 }
 
 // find returns the finding of code about object, with the code's severity and cure.

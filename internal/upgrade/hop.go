@@ -20,13 +20,18 @@ import (
 	"github.com/olmkit/olmkit/internal/report"
 )
 
-// cross takes the cluster from from, which stands, to to, and judges the way and where it led. What it measured goes into
-// hop.
-func (w *walk) cross(ctx context.Context, from, to *release, hop *report.Hop) ([]finding.Finding, error) {
-	findings, err := w.prepare(ctx, from)
+// cross takes the cluster from from, which stands, to to, under the given faults, and judges the way and where it led. What
+// it measured goes into hop.
+func (w *walk) cross(ctx context.Context, from, to *release, injections []Injection, hop *report.Hop) (findings []finding.Finding, err error) {
+	if findings, err = w.prepare(ctx, from); err != nil {
+		return findings, err
+	}
+	stage, err := w.newStage(ctx, from, to, injections)
+	defer func() { err = errors.Join(err, stage.tidy(context.WithoutCancel(ctx))) }()
 	if err != nil {
 		return findings, err
 	}
+	to = stage.goal()
 	operands, err := w.operands(ctx)
 	if err != nil {
 		return findings, err
@@ -39,13 +44,17 @@ func (w *walk) cross(ctx context.Context, from, to *release, hop *report.Hop) ([
 		w.crds = append(w.crds, d.Name)
 	}
 	started := w.watcher.mark(statePublished)
+	stage.begin(ctx, started)
 	w.release = nil
-	if err := w.publish(ctx, from.Name, to.Name); err != nil {
+	settled, err := w.arrive(ctx, stage, started)
+	strikes, unhinged := stage.end()
+	if err := errors.Join(err, unhinged); err != nil {
 		return findings, err
 	}
-	settled, err := w.settle(ctx, started, from.Name, to, nil)
-	if err != nil {
-		return findings, err
+	for _, k := range strikes {
+		for _, lost := range k.Lost {
+			findings = append(findings, find(codeWriteLost, "", "%s", lost))
+		}
 	}
 	if settled == nil {
 		w.release = to
@@ -58,9 +67,12 @@ func (w *walk) cross(ctx context.Context, from, to *release, hop *report.Hop) ([
 		w.watcher.mark(stateStable)
 	}
 	attempts, slow := fair(observer.stop())
-	timeline := w.watcher.since(started)
+	timeline, err := w.attributed(ctx, started, len(attempts) > 0)
+	if err != nil {
+		return findings, err
+	}
 	found := milestones(timeline, started, from.Name, to.Name)
-	hop.Phases = phases(found, started)
+	hop.Start, hop.Phases, hop.Events = started.UTC(), phases(found, started), told(timeline, started)
 	hop.Seconds = seconds(time.Since(started))
 	if len(found) > 0 && settled == nil {
 		hop.Seconds = seconds(found[len(found)-1].At.Sub(started))
@@ -79,12 +91,13 @@ func (w *walk) cross(ctx context.Context, from, to *release, hop *report.Hop) ([
 	hop.Simulated = w.simulated
 
 	if settled != nil {
-		findings = append(findings, w.explain(ctx, to, started, settled))
+		why, logs := w.explain(ctx, to, started, settled)
+		findings, hop.Logs = append(findings, why), logs
 	}
 	if slow > 0 {
 		findings = append(findings, find(codeSlow, "", "the API server took a second and more for any answer during %.1fs of the upgrade", slow.Seconds()))
 	}
-	outages, seen := w.judgeAttempts(attempts, timeline, before, from, to, settled == nil)
+	outages, seen := w.judgeAttempts(attempts, timeline, before, from, to, settled == nil, strikes)
 	hop.Outages = outages
 	findings = append(findings, seen...)
 	findings = append(findings, judgeProcess(timeline, started, from, to)...)
@@ -93,13 +106,25 @@ func (w *walk) cross(ctx context.Context, from, to *release, hop *report.Hop) ([
 	if err != nil {
 		return findings, err
 	}
+	var judged []finding.Finding
 	if settled != nil {
 		// Whatever became of the upgrade, what it stored stays.
-		stored, err := w.judgeAllStored(ctx)
-		return append(findings, stored...), err
+		judged, err = w.judgeAllStored(ctx)
+	} else {
+		judged, err = w.judgeAfter(ctx, from, to, operands, started)
 	}
-	judged, err := w.judgeAfter(ctx, from, to, operands)
-	return append(findings, judged...), err
+	findings = excuses(append(findings, judged...), strikes)
+	var broke []finding.Finding
+	hop.Faults, broke = judgeFaults(strikes, findings, w.known[hop.From+" "+hop.To], started)
+	return append(findings, broke...), err
+}
+
+// arrive publishes the new catalog and waits until its goal stands, or will not.
+func (w *walk) arrive(ctx context.Context, s *stage, started time.Time) (*stuck, error) {
+	if err := w.publish(ctx, s.published()...); err != nil {
+		return nil, err
+	}
+	return w.settle(ctx, started, s.from.Name, s.goal(), s, nil)
 }
 
 // isServed tells whether the cluster serves version of crd now.
@@ -178,7 +203,7 @@ func (w *walk) stale(ctx context.Context, o *object) (string, error) {
 }
 
 // judgeAttempts turns what the observers met into outages and findings.
-func (w *walk) judgeAttempts(attempts []attempt, timeline []event, before map[string]*definition, from, to *release, done bool) ([]report.Outage, []finding.Finding) {
+func (w *walk) judgeAttempts(attempts []attempt, timeline []event, before map[string]*definition, from, to *release, done bool, strikes []*struck) ([]report.Outage, []finding.Finding) {
 	var all []outage
 	var wrong []window
 	unprovable := map[string]string{}
@@ -209,16 +234,16 @@ func (w *walk) judgeAttempts(attempts []attempt, timeline []event, before map[st
 	}
 	merged := merge(all)
 	var told []report.Outage
-	several := severalKinds(attempts)
-	for _, o := range merged {
-		version := o.Version
-		if several {
-			version = o.CRD + " " + o.Version
-		}
-		told = append(told, report.Outage{
-			Version: version, Operation: o.Operation, Seconds: seconds(o.End.Sub(o.Start)), Errors: o.Errors, First: o.First,
+	for i, o := range merged {
+		merged[i].By = blames(strikes, outageCode(o), o.Start, o.First)
+		outage := report.Outage{
+			CRD: o.CRD, Version: o.Version, Operation: o.Operation, Seconds: seconds(o.End.Sub(o.Start)), Errors: o.Errors, First: o.First,
 			Start: o.Start.UTC(), Cause: cause(timeline, before[o.CRD], o),
-		})
+		}
+		if by := merged[i].By; by != nil {
+			outage.Fault = by.String()
+		}
+		told = append(told, outage)
 	}
 	findings = append(findings, judgeOutages(merged, before, timeline, done)...)
 	for _, x := range wrong {
@@ -253,10 +278,6 @@ func collapse(findings []finding.Finding) []finding.Finding {
 	return kept
 }
 
-func severalKinds(attempts []attempt) bool {
-	return slices.ContainsFunc(attempts, func(a attempt) bool { return a.CRD != attempts[0].CRD })
-}
-
 // judgeOutages judges outages: what OLM makes and unmakes is a warning with what shortens it, what stays an error. All
 // outages of one kind of object and one operation are one finding, for they have one cause. done says that the upgrade
 // itself came to its end.
@@ -264,18 +285,16 @@ func judgeOutages(list []outage, before map[string]*definition, timeline []event
 	type key struct {
 		code, crd string
 		isNew     bool
+		by        *struck
 	}
 	groups := map[key][]outage{}
 	var order []key
 	for _, o := range list {
-		k := key{code: codeReadOutage, crd: o.CRD}
-		if o.Operation == write {
-			k.code = codeWriteOutage
-		}
+		k := key{code: outageCode(o), crd: o.CRD, by: o.By}
 		d := before[o.CRD]
 		k.isNew = d != nil && !slices.Contains(d.Served, o.Version)
 		if o.Open {
-			k.code = codeOutageStays
+			k.code, k.by = codeOutageStays, nil
 			// After a hop that failed anyway nobody misses a version that only the new release brings.
 			k.isNew = k.isNew && !done
 		}
@@ -295,9 +314,24 @@ func judgeOutages(list []outage, before map[string]*definition, timeline []event
 			f.Severity, f.Cure = finding.Info, ""
 			f.Message += "; the version is new, so nobody used it yet"
 		}
+		if k.by != nil {
+			f = excuse(f, k.by)
+		}
 		findings = append(findings, f)
 	}
 	return findings
+}
+
+// outageCode tells what did not work. The API server says of admission webhooks that it was "calling" them
+// (k8s.io/apiserver v0.36.3 pkg/util/webhook/error.go), and of conversion it speaks otherwise.
+func outageCode(o outage) string {
+	switch {
+	case o.Operation == write && strings.Contains(o.First, "failed calling webhook"):
+		return codeAdmissionOutage
+	case o.Operation == write:
+		return codeWriteOutage
+	}
+	return codeReadOutage
 }
 
 // lengths says for how long which operation failed through which versions.
@@ -381,7 +415,7 @@ func judgeProcess(timeline []event, started time.Time, from, to *release) []find
 }
 
 // judgeAfter judges what the hop has led to.
-func (w *walk) judgeAfter(ctx context.Context, from, to *release, before map[string]operand) ([]finding.Finding, error) {
+func (w *walk) judgeAfter(ctx context.Context, from, to *release, before map[string]operand, started time.Time) ([]finding.Finding, error) {
 	findings, err := w.judgeObjects(ctx, to)
 	if err != nil {
 		return findings, err
@@ -411,7 +445,9 @@ func (w *walk) judgeAfter(ctx context.Context, from, to *release, before map[str
 			return findings, err
 		}
 		findings = append(findings, judgeOperands(before, after)...)
+		findings = append(findings, judgeEndpoints(w.watcher.since(started), before)...)
 	}
+	findings = append(findings, judgeDropped(from, to, w.watcher.definitions())...)
 	residue, err := w.olm.Residue(ctx, w.namespace)
 	if err != nil {
 		return findings, err

@@ -62,7 +62,11 @@ var update = flag.Bool("update", false, "write golden files anew")
 func TestDocs(t *testing.T) {
 	root := filepath.Join("..", "..", "docs", "checks")
 	var page strings.Builder
-	page.WriteString("# U: While upgrading\n\nWhat `olmkit upgrade test` sees while OLM upgrades, and afterwards. A code never changes its meaning.\n")
+	page.WriteString("# U: While upgrading\n\nWhat `olmkit upgrade test` sees while OLM upgrades, and afterwards. A code never changes its meaning.\n\n" +
+		fmt.Sprintf("With `--strict` the warnings are errors, but for those about samples (U311, U314) and for outages (U401, U402, U404) of\nup to %g s: a client that tries again once does not notice these. Faults (U701, U702) are on [a page of their own](../faults.md).\n\n"+
+			"With `--rollback` a hop that failed is followed by what an administrator can do: the Subscription and the\nClusterServiceVersions are deleted, "+
+			"and the version before is subscribed to again, with `startingCSV` and approval by hand, so\nthat OLM does not upgrade at once. Definitions and objects stay. "+
+			"What comes of it are U801 to U804.\n", StrictOutage))
 	for _, c := range Codes {
 		fmt.Fprintf(&page, "\n## %s\n\n%s (%s)\n", c.Code, c.Doc, c.Severity)
 		if c.Cure != "" {
@@ -346,7 +350,7 @@ func TestShard(t *testing.T) {
 	for _, test := range []struct{ shard, hops, leftOut string }{
 		{"0/1", "abcde", "x"}, {"0/2", "ab", "xcde"}, {"1/2", "cde", "xab"}, {"7/9", "d", "xabce"}, {"0/9", "", "xabcde"},
 	} {
-		s, err := ParseShard(test.shard)
+		s, err := ParseShard(test.shard, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -356,8 +360,32 @@ func TestShard(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"", "1", "2/2", "-1/2", "a/b", "1/2/3"} {
-		if _, err := ParseShard(wrong); err == nil {
+		if _, err := ParseShard(wrong, nil); err == nil {
 			t.Errorf("shard %q is taken", wrong)
+		}
+	}
+}
+
+func TestShardOfTheEnvironment(t *testing.T) {
+	for _, test := range []struct {
+		shard string
+		env   map[string]string
+		want  Shard
+		wrong string
+	}{
+		{"auto/4", map[string]string{"JOB_COMPLETION_INDEX": "3"}, Shard{3, 4}, ""},
+		{"auto", map[string]string{"CI_NODE_INDEX": "1", "CI_NODE_TOTAL": "3"}, Shard{0, 3}, ""},
+		{"auto", map[string]string{"CIRCLE_NODE_INDEX": "1", "CIRCLE_NODE_TOTAL": "3"}, Shard{1, 3}, ""},
+		{"auto", map[string]string{"BUILDKITE_PARALLEL_JOB": "2", "BUILDKITE_PARALLEL_JOB_COUNT": "3"}, Shard{2, 3}, ""},
+		{"auto/2", map[string]string{"CI_NODE_INDEX": "2", "CI_NODE_TOTAL": "3"}, Shard{1, 2}, ""},
+		{"auto", map[string]string{"JOB_COMPLETION_INDEX": "3"}, Shard{}, "none of how many: write auto/N"},
+		{"auto/3", map[string]string{"JOB_COMPLETION_INDEX": "3"}, Shard{}, "0 <= INDEX < OF"},
+		{"auto", map[string]string{"CI_NODE_INDEX": "one", "CI_NODE_TOTAL": "3"}, Shard{}, `CI_NODE_INDEX is "one"`},
+		{"auto", nil, Shard{}, "JOB_COMPLETION_INDEX, CI_NODE_INDEX"},
+	} {
+		got, err := ParseShard(test.shard, func(name string) string { return test.env[name] })
+		if got != test.want || (err == nil) != (test.wrong == "") || err != nil && !strings.Contains(err.Error(), test.wrong) {
+			t.Errorf("shard %s with %v: %v, %v", test.shard, test.env, got, err)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -279,11 +278,11 @@ func (w *walk) simulatedWebhook(r *release, t v1alpha1.WebhookAdmissionType, crd
 }
 
 func (w *walk) ensureNamespace(ctx context.Context, name string) error {
-	err := w.olm.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create namespace %s: %w", name, err)
+	made, err := w.olm.Namespace(ctx, name)
+	if made {
+		w.namespaces = append(w.namespaces, name)
 	}
-	return nil
+	return err
 }
 
 // record notes what every object says in each version that r serves, so that the same can be asked after the hop.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,6 +101,48 @@ func (w *walk) countRestarts(ctx context.Context, found map[string]operand) erro
 		}
 	}
 	return nil
+}
+
+// judgeEndpoints asks whether the Services among operands had an endpoint that takes requests all through timeline.
+func judgeEndpoints(timeline []event, operands map[string]operand) []finding.Finding {
+	var findings []finding.Finding
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		o := operands[name]
+		if o.Kind != kindService {
+			continue
+		}
+		var down, total time.Duration
+		var since time.Time
+		for _, e := range timeline {
+			switch {
+			case e.Kind != kindService || e.Name != o.Namespace+"/"+o.Name:
+			case e.State != stateReady && since.IsZero():
+				since = e.At
+			case e.State == stateReady && !since.IsZero():
+				down, since = e.At.Sub(since), time.Time{}
+				total += down
+			}
+		}
+		switch {
+		case !since.IsZero():
+			findings = append(findings, find(codeOperandOutage, name, "it lost its last ready endpoint during the upgrade, and has none since"))
+		case total > 0:
+			findings = append(findings, find(codeOperandOutage, name, "it had no ready endpoint for %.1fs during the upgrade", total.Seconds()))
+		}
+	}
+	return findings
+}
+
+// judgeDropped tells the definitions of from that to does not own any more and that are still there.
+func judgeDropped(from, to *release, there map[string]*definition) []finding.Finding {
+	var findings []finding.Finding
+	for _, d := range from.CRDs {
+		if to.crd(d.Name) == nil && there[d.Name] != nil {
+			findings = append(findings, find(codeDefinitionDropped, "CustomResourceDefinition/"+d.Name,
+				"%s owned it and %s does not: OLM leaves it, with its objects, to nobody", from.Name, to.Name))
+		}
+	}
+	return findings
 }
 
 // judgeOperands compares the operands before and after a hop. That ReplicaSets and pods come and go follows from what

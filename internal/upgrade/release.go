@@ -8,6 +8,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/olmkit/olmkit/internal/catalog"
@@ -19,6 +20,7 @@ type release struct {
 	CSV      *v1alpha1.ClusterServiceVersion
 	CRDs     []*apiextensionsv1.CustomResourceDefinition // owned by the CSV and in the bundle, by name
 	Examples []*unstructured.Unstructured                // of the alm-examples annotation
+	Shipped  []string                                    // all of the bundle's objects, each Kind/name
 }
 
 // readRelease decodes the manifests that a bundle carries inline.
@@ -36,6 +38,16 @@ func readRelease(b *catalog.Bundle) (*release, error) {
 		owned := slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Owned, func(o v1alpha1.CRDDescription) bool { return o.Name == d.Name })
 		if owned && r.crd(d.Name) == nil {
 			r.CRDs = append(r.CRDs, d)
+		}
+	}
+	objects, err := b.Objects()
+	if err != nil {
+		return nil, err
+	}
+	for _, raw := range objects {
+		var o metav1.PartialObjectMetadata
+		if json.Unmarshal(raw, &o) == nil {
+			r.Shipped = append(r.Shipped, o.Kind+"/"+o.Name)
 		}
 	}
 	slices.SortFunc(r.CRDs, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) })

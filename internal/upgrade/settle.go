@@ -19,20 +19,22 @@ import (
 
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/report"
 )
 
 // stuck says that an installation will not come to its end.
 type stuck struct {
 	Code  string
-	After string // the last milestone that was reached
-	Late  bool   // the time was up; else nothing more would have happened
+	After string                // the last milestone that was reached
+	Late  bool                  // the time was up; else nothing more would have happened
+	Plan  *v1alpha1.InstallPlan // as it was when it said why, or nil: OLM soon writes something else
 }
 
 // settle waits until r is installed and everything is as it should stay: its CSV Succeeded, no other left, the deployments
-// rolled out, the definitions established, and no change for the time that the options say. extra may ask for more. It
-// returns a stuck if that will not come about.
-func (w *walk) settle(ctx context.Context, started time.Time, from string, r *release, extra func() bool) (*stuck, error) {
-	var s *stuck
+// rolled out, the definitions established, no change for the time that the options say, and no fault left of s, which may be
+// nil. Meanwhile it calls assist, which may be nil, over and over. It returns a stuck if r will never be installed.
+func (w *walk) settle(ctx context.Context, started time.Time, from string, r *release, s *stage, assist func() error) (*stuck, error) {
+	var end *stuck
 	printed := map[string]bool{}
 	reached := "publishing the catalog"
 	err := w.watcher.until(ctx, w.options.Timeout, func() (bool, error) {
@@ -40,28 +42,36 @@ func (w *walk) settle(ctx context.Context, started time.Time, from string, r *re
 		for _, m := range milestones(timeline, started, from, r.Name) {
 			if !printed[m.Name] && from != "" {
 				w.options.Progress.Say("   %6.1fs  %s", m.At.Sub(started).Seconds(), m.Name)
+				w.options.Progress.Status("%s → %s, after '%s'", from, r.Name, m.Name)
 			}
 			printed[m.Name] = true
 			reached = m.Name
 		}
-		code, err := w.hopeless(ctx, r, timeline)
-		if err != nil {
-			return false, err
+		if assist != nil {
+			if err := assist(); err != nil {
+				return false, err
+			}
 		}
-		if code != "" {
-			s = &stuck{Code: code, After: reached}
-			return true, nil
+		if !s.acting() {
+			var err error
+			if end, err = w.hopeless(ctx, r, timeline); err != nil {
+				return false, err
+			}
+			if end != nil {
+				end.After = reached
+				return true, nil
+			}
 		}
 		done, err := w.standing(ctx, r)
 		if err != nil || !done || !quiet(timeline, w.options.Settle) {
 			return false, err
 		}
-		return extra == nil || extra(), nil
+		return s.over(), nil
 	})
 	if errors.Is(err, errTimeout) {
 		return &stuck{Code: w.lateCode(ctx, r), After: reached, Late: true}, nil
 	}
-	return s, err
+	return end, err
 }
 
 // quiet reports whether nothing changed in timeline for the last d.
@@ -149,50 +159,58 @@ func failedAlike(timeline []event, name string) int {
 	return n
 }
 
-// hopeless returns the code of what keeps r from ever being installed, or "".
-func (w *walk) hopeless(ctx context.Context, r *release, timeline []event) (string, error) {
+// hopeless returns what keeps r from ever being installed, or nil.
+func (w *walk) hopeless(ctx context.Context, r *release, timeline []event) (*stuck, error) {
 	var plans v1alpha1.InstallPlanList
 	if err := w.watcher.List(ctx, &plans, client.InNamespace(w.namespace)); err != nil {
-		return "", err
+		return nil, err
 	}
+	var refused *stuck // objects, by the new schema: a crash of the operator is no reason for it, but may follow from it
 	if plan := olm.PlanFor(plans.Items, r.Name); plan != nil {
 		code := planCode(plan)
+		said := &stuck{Code: code, Plan: plan}
 		// OLM tries for a minute, but stored versions do not change by themselves.
 		if plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed || code == codeStoredRefused {
-			return code, nil
+			return said, nil
+		}
+		if code == codeObjectsRefused {
+			refused = said
 		}
 	}
 	var csv v1alpha1.ClusterServiceVersion
 	err := w.watcher.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: r.Name}, &csv)
 	if err != nil {
-		return "", client.IgnoreNotFound(err)
+		return nil, client.IgnoreNotFound(err)
 	}
 	switch csv.Status.Reason {
 	// OLM does not leave these by itself.
 	case v1alpha1.CSVReasonComponentFailedNoRetry, v1alpha1.CSVReasonInvalidInstallModes, v1alpha1.CSVReasonInvalidStrategy,
 		v1alpha1.CSVReasonInvalidWebhookDescription, v1alpha1.CSVReasonUnsupportedOperatorGroup, v1alpha1.CSVReasonOwnerConflict:
 		if csv.Status.Phase == v1alpha1.CSVPhaseFailed {
-			return codeNotSucceeded, nil
+			return &stuck{Code: codeNotSucceeded}, nil
 		}
 	}
 	if csv.Status.Phase == v1alpha1.CSVPhaseSucceeded {
-		return "", nil
+		return nil, nil
 	}
 	if failedAlike(timeline, r.Name) >= hopelessFailures {
-		return codeNotSucceeded, nil
+		return &stuck{Code: codeNotSucceeded}, nil
 	}
 	var pods corev1.PodList
 	if err := w.watcher.List(ctx, &pods, client.InNamespace(w.namespace)); err != nil {
-		return "", err
+		return nil, err
 	}
 	for _, p := range pods.Items {
 		for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 			if s.RestartCount >= hopelessRestarts && s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && runs(r, s.Image) {
-				return codeCrashed, nil
+				if refused != nil {
+					return refused, nil
+				}
+				return &stuck{Code: codeCrashed}, nil
 			}
 		}
 	}
-	return "", nil
+	return nil, nil
 }
 
 // runs reports whether image is one of r's own.
@@ -242,11 +260,16 @@ func (w *walk) lateCode(ctx context.Context, r *release) string {
 }
 
 // explain turns s into a finding that says why: the phase, the object and condition, the event, and the last lines of
-// the process to blame.
-func (w *walk) explain(ctx context.Context, r *release, started time.Time, s *stuck) finding.Finding {
-	e, err := w.olm.Explain(ctx, w.subscription(), r.Name, started)
-	if err != nil {
-		return find(s.Code, "", "after %s, %s did not come up, and the reason could not be read: %v", s.After, r.Name, err)
+// the process to blame, of which it also returns more lines.
+func (w *walk) explain(ctx context.Context, r *release, started time.Time, s *stuck) (finding.Finding, []report.Log) {
+	var e olm.Explanation
+	if s.Plan != nil {
+		e = olm.ExplainPlan(s.Plan)
+	} else {
+		var err error
+		if e, err = w.olm.Explain(ctx, w.subscription(), r.Name, started); err != nil {
+			return find(s.Code, "", "after %s, %s did not come up, and the reason could not be read: %v", s.After, r.Name, err), nil
+		}
 	}
 	f := find(s.Code, e.Object, "after '%s' the installation of %s did not go on", s.After, r.Name)
 	if s.Late {
@@ -257,18 +280,24 @@ func (w *walk) explain(ctx context.Context, r *release, started time.Time, s *st
 	if e.Event != "" && !strings.Contains(f.Message, e.Event) {
 		causes = append(causes, "event "+e.Event)
 	}
+	var logs []report.Log
 	if e.Container != "" {
-		var logs bytes.Buffer
-		if err := w.cluster.Logs(ctx, &logs, e.Container); err == nil && logs.Len() > 0 {
-			causes = append(causes, "last lines of "+e.Container+":\n"+lastLines(strings.ReplaceAll("\n"+logs.String(), "\n"+e.Container+"| ", "\n"), 5))
+		var written bytes.Buffer
+		if err := w.cluster.Logs(ctx, &written, e.Container); err == nil && written.Len() > 0 {
+			text := strings.ReplaceAll("\n"+written.String(), "\n"+e.Container+"| ", "\n")
+			causes = append(causes, "last lines of "+e.Container+":\n"+lastLines(text, 5))
+			logs = []report.Log{{Source: e.Container, Text: lastLines(text, logLines)}}
 		}
 	}
 	f.Cause = strings.Join(causes, "; ")
 	if strings.Contains(f.Message, "field is immutable") {
 		f.Cure = "keep the field as it was, or give the object another name; 'olmkit catalog validate' tells of such changes before anything is installed"
 	}
-	return f
+	return f, logs
 }
+
+// logLines is how much of the log of the process to blame a report carries.
+const logLines = 200
 
 // lastLines returns the last n lines of s that are not empty. Of a Go program that panicked it returns the n lines from the
 // panic on, since what comes last is only the stack.

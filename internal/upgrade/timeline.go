@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,8 @@ const (
 	kindDeployment = "Deployment"
 	kindRollout    = "ReplicaSet"
 	kindPod        = "Pod"
-	kindWalk       = "walk" // what the walk itself did
+	kindService    = "Service" // by its endpoints; the only one that is named with its namespace
+	kindWalk       = "walk"    // what the walk itself did
 )
 
 // States that a timeline gives besides those that objects have of their own.
@@ -44,6 +46,7 @@ type event struct {
 	State  string // what it is now; of an InstallPlan and a CSV its phase
 	Reason string // why, in the words of the object
 	For    string // of an InstallPlan and a CatalogSource: the bundle it installs, the address it reads
+	By     string // who did it, if that is known
 	CRD    *definition
 }
 
@@ -56,10 +59,23 @@ func (e event) String() string {
 	if e.Reason != "" {
 		s += " (" + e.Reason + ")"
 	}
+	if e.By != "" {
+		s += ", by " + e.By
+	}
 	if e.CRD != nil {
 		s += fmt.Sprintf(": serves %s, stores %s, conversion %s", strings.Join(e.CRD.Served, ", "), e.CRD.Storage, e.CRD.conversion())
 	}
 	return s
+}
+
+// told is timeline as reports tell it.
+func told(timeline []event, started time.Time) []report.Event {
+	events := make([]report.Event, len(timeline))
+	for i, e := range timeline {
+		detail := strings.TrimSpace(strings.TrimPrefix(e.String(), strings.TrimSpace(e.Kind+" "+e.Name+" "+e.State)))
+		events[i] = report.Event{At: seconds(e.At.Sub(started)), Kind: e.Kind, Name: e.Name, State: e.State, Detail: detail}
+	}
+	return events
 }
 
 // definition is what of a CustomResourceDefinition decides how its objects are served.
@@ -160,6 +176,9 @@ func cause(timeline []event, before *definition, o outage) string {
 			break
 		}
 		harm, said := bears(e, before, o.CRD)
+		if e.Kind == kindCRD && outageCode(o) == codeAdmissionOutage {
+			said = "" // the definition has no part in admission
+		}
 		if e.Kind == kindCRD && e.Name == o.CRD {
 			before = e.CRD
 		}
@@ -190,17 +209,25 @@ func bears(e event, before *definition, crd string) (harm bool, said string) {
 	case e.Kind == kindCRD && e.Name == crd && before != nil && e.CRD.Generation == before.Generation:
 		return false, ""
 	case e.Kind == kindCRD && e.Name == crd && !e.CRD.converts():
-		return true, fmt.Sprintf("OLM's catalog operator wrote the bundle's CRD, whose conversion webhook (%s) has no CA", e.CRD.Conversion)
+		return true, fmt.Sprintf("%s wrote the bundle's CRD, whose conversion webhook (%s) has no CA", cmp.Or(e.By, "OLM's catalog operator"), e.CRD.Conversion)
 	case e.Kind == kindCRD && e.Name == crd && e.CRD.CA != "":
-		return false, fmt.Sprintf("the CRD got its webhook's service (%s) and CA", e.CRD.Conversion)
+		return false, fmt.Sprintf("the CRD got its webhook's service (%s) and CA%s", e.CRD.Conversion, by(e))
 	case e.Kind == kindCRD && e.Name == crd:
-		return true, "OLM's catalog operator wrote the bundle's CRD, upon which the API server starts serving the kind anew"
+		return true, cmp.Or(e.By, "OLM's catalog operator") + " wrote the bundle's CRD, upon which the API server starts serving the kind anew"
 	case e.Kind == kindPod && e.State == stateReady:
 		return false, fmt.Sprintf("pod %s became ready", e.Name)
 	case e.Kind == kindPod && e.State != stateCreated:
-		return true, fmt.Sprintf("pod %s was %s", e.Name, e.State)
+		return true, fmt.Sprintf("pod %s was %s%s", e.Name, e.State, by(e))
 	}
 	return false, ""
+}
+
+// by names who did e, where that is known.
+func by(e event) string {
+	if e.By == "" {
+		return ""
+	}
+	return ", by " + e.By
 }
 
 // slack is how far apart the moment in which something happens on the API server and the moment in which a watch tells of

@@ -7,6 +7,7 @@ package upgrade
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,11 +32,21 @@ import (
 
 // Options of a walk.
 type Options struct {
-	Samples  []*unstructured.Unstructured // objects to make instead of the bundles' alm-examples, and what those need
-	Timeout  time.Duration                // for each installation and each hop
-	Settle   time.Duration                // how long everything has to stay as it is before it counts as stable
-	Progress *progress.Printer
-	Verbose  bool // print every change that the walk sees
+	Samples   []*unstructured.Unstructured // objects to make instead of the bundles' alm-examples, and what those need
+	Namespace string                       // where what serves all namespaces is installed
+	Timeout   time.Duration                // for each installation and each hop
+	Settle    time.Duration                // how long everything has to stay as it is before it counts as stable
+	Progress  *progress.Printer
+	Verbose   bool // print every change that the walk sees
+
+	// Strict makes errors of the warnings about what users notice; see strict.
+	Strict bool
+	// Rollback has the walk go back to the version before after each hop that failed.
+	Rollback bool
+	// Fresh has the walk install the last release afresh at its end, and compare.
+	Fresh bool
+	// Faults are what the plan is walked under, once for each element; an empty element is a walk without faults.
+	Faults [][]Injection
 }
 
 // catalogName is what the walk's CatalogSource is called.
@@ -52,74 +63,150 @@ type walk struct {
 	releases map[string]*release
 
 	// What stands on the cluster; release is nil when nothing of the package does, or not surely in one piece.
-	release   *release
-	mode      olm.Mode
-	namespace string // of the operator
-	watcher   *watcher
-	unwatch   context.CancelFunc
-	crds      []string // definitions that the walk brought
-	fresh     []string // releases that were installed without those that users come from
-	objects   []*object
-	simulated []string
+	release    *release
+	mode       olm.Mode
+	namespace  string // of the operator
+	watcher    *watcher
+	unwatch    context.CancelFunc
+	crds       []string // definitions that the walk brought
+	namespaces []string // that the walk made
+	fresh      []string // releases that were installed without those that users come from
+	objects    []*object
+	simulated  []string
+	survived   map[string]bool // what was told to survive uninstalling
+
+	after map[string]*release        // by the name of a release, the one that the plan goes on to from it
+	known map[string]map[string]bool // by hop, the codes of the errors that it has without faults
 }
 
 // Walk walks the hops of plan, in their order, on c, into which OLM must have been installed, and returns what it found.
 // A hop that fails ends only itself. An error means that the walk itself could not go on; the report then holds the hops
-// until there.
-func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph.Plan, options Options) (*report.Report, error) {
-	w := &walk{cluster: c, pkg: p, channel: plan.Channel, options: options}
+// until there, the others skipped, and the error as a finding, unless nothing was walked at all.
+func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph.Plan, options Options) (_ *report.Report, walked error) {
+	w := &walk{
+		survived: map[string]bool{}, after: map[string]*release{}, known: map[string]map[string]bool{},
+		cluster: c, pkg: p, channel: plan.Channel, options: options,
+	}
+	if len(w.options.Faults) == 0 {
+		w.options.Faults = [][]Injection{nil}
+	}
 	start := time.Now()
-	r := w.newReport(plan)
+	r := w.newReport(plan, len(w.options.Faults))
 	defer func() {
 		r.Seconds = seconds(time.Since(start))
 		r.Cluster.NotProven = append(notRun(r.Hops), r.Cluster.NotProven...)
 	}()
 	var err error
 	if w.releases, err = readReleases(p, plan); err != nil {
-		return r, err
+		return nil, err
 	}
-	if err := w.connect(); err != nil {
-		return r, err
+	for _, hop := range plan.Hops {
+		if w.after[hop.From] == nil {
+			w.after[hop.From] = w.releases[hop.To]
+		}
+	}
+	if err := w.connect(ctx, r); err != nil {
+		return nil, err
+	}
+	if err := w.vacant(ctx); err != nil {
+		return nil, err
 	}
 	defer func() {
+		if left := w.leave(ctx); left != nil {
+			walked = errors.Join(walked, left)
+		}
 		if w.unwatch != nil {
 			w.unwatch()
 		}
 	}()
-	for i, edge := range plan.Hops {
-		hop, err := w.hop(ctx, edge)
-		hop.Findings = collapse(hop.Findings)
-		finding.Sort(hop.Findings)
-		r.Hops[i] = hop
-		if err != nil {
-			return r, err
-		}
-		w.tell(hop)
-	}
+	err = w.hops(ctx, plan, r)
 	if len(w.fresh) > 0 {
 		slices.Sort(w.fresh)
 		r.Cluster.NotProven = append(slices.Clone(r.Cluster.NotProven), fmt.Sprintf(
 			"%s: installed afresh to upgrade from, so what older releases have stored, and in which versions, was not there", strings.Join(slices.Compact(w.fresh), ", ")))
 	}
-	found, err := w.clean(ctx)
-	r.Findings = append(r.Findings, w.about(found, finding.Subject{})...)
-	if err != nil {
-		return r, fmt.Errorf("uninstall %s at the end: %w", p.Name, err)
+	var found []finding.Finding
+	if n := len(r.Hops); err == nil && options.Fresh && n > 0 && r.Hops[n-1].Result == report.Passed {
+		found, err = w.compareFresh(ctx)
 	}
+	if err == nil {
+		cleaned, failed := w.clean(ctx)
+		found = append(found, cleaned...)
+		if failed != nil {
+			err = fmt.Errorf("uninstall %s at the end: %w", p.Name, failed)
+		}
+	}
+	ends, err := w.end(err)
+	found = append(found, ends...)
+	if w.options.Strict {
+		found = strict(found, nil)
+	}
+	r.Findings = append(r.Findings, collapse(w.about(found, finding.Subject{}))...)
 	finding.Sort(r.Findings)
-	return r, nil
+	return r, err
 }
 
-func (w *walk) newReport(plan graph.Plan) *report.Report {
+// hops walks every round of plan into r, until one keeps the walk from going on.
+func (w *walk) hops(ctx context.Context, plan graph.Plan, r *report.Report) error {
+	for round, injections := range w.options.Faults {
+		for i, edge := range plan.Hops {
+			hop, err := w.hop(ctx, edge, injections)
+			hop.Findings = collapse(hop.Findings)
+			finding.Sort(hop.Findings)
+			r.Hops[round*len(plan.Hops)+i] = hop
+			if err != nil {
+				return err
+			}
+			w.tell(hop)
+			if len(injections) == 0 {
+				w.known[edge.From+" "+edge.To] = errorsIn(hop.Findings)
+			}
+		}
+	}
+	return nil
+}
+
+// end turns what ended the walk into a finding: what stays of an uninstalled package is the package's, and no error of the
+// walk, though nothing can be installed after it.
+func (w *walk) end(err error) ([]finding.Finding, error) {
+	var remains olm.Remains
+	switch {
+	case err == nil:
+		return nil, nil
+	case errors.As(err, &remains):
+		var findings []finding.Finding
+		for _, name := range remains.What {
+			findings = append(findings, find(codeRemains, name, "it was deleted %s ago and is still there, so the walk ended here", remains.After))
+		}
+		return findings, nil
+	}
+	return []finding.Finding{find(codeWalkEnded, "", "%v", err)}, err
+}
+
+// errorsIn returns the codes of the errors in findings.
+func errorsIn(findings []finding.Finding) map[string]bool {
+	codes := map[string]bool{}
+	for _, f := range findings {
+		if f.Severity == finding.Error {
+			codes[f.Code] = true
+		}
+	}
+	return codes
+}
+
+// newReport returns the report in which none of the rounds of plan is walked yet.
+func (w *walk) newReport(plan graph.Plan, rounds int) *report.Report {
 	proof := w.cluster.Proves()
 	r := &report.Report{
 		APIVersion: report.APIVersion, Kind: report.KindUpgrade,
-		Cluster: &report.Cluster{Kind: proof.Kind, Kubernetes: proof.Kubernetes, OLM: olm.Version, NotProven: proof.NotProven},
+		Cluster: &report.Cluster{Kind: proof.Kind, Kubernetes: proof.Kubernetes, NotProven: proof.NotProven},
 	}
-	for _, e := range plan.Hops {
-		h := newHop(e)
-		h.Result = report.Skipped
-		r.Hops = append(r.Hops, h)
+	for range rounds {
+		for _, e := range plan.Hops {
+			h := newHop(e)
+			h.Result = report.Skipped
+			r.Hops = append(r.Hops, h)
+		}
 	}
 	for _, e := range plan.LeftOut {
 		r.LeftOut = append(r.LeftOut, newHop(e))
@@ -159,7 +246,7 @@ func readReleases(p *catalog.Package, plan graph.Plan) (map[string]*release, err
 	return releases, nil
 }
 
-func (w *walk) connect() error {
+func (w *walk) connect(ctx context.Context, r *report.Report) error {
 	var err error
 	if w.olm, err = olm.Connect(w.cluster.Config()); err != nil {
 		return err
@@ -169,15 +256,55 @@ func (w *walk) connect() error {
 	if w.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return fmt.Errorf("connect to the API server: %w", err)
 	}
+	r.Cluster.OLM, err = w.olm.Version(ctx)
+	return err
+}
+
+// vacant makes sure that nothing of the package is on the cluster: the walk would take it for its own.
+func (w *walk) vacant(ctx context.Context) error {
+	var crds []string
+	for _, r := range w.releases {
+		for _, d := range r.CRDs {
+			crds = append(crds, d.Name)
+		}
+	}
+	slices.Sort(crds)
+	there, err := w.olm.Present(ctx, w.pkg.Name, slices.Compact(crds))
+	if err != nil {
+		return fmt.Errorf("look for package %s on cluster %s: %w", w.pkg.Name, w.cluster.Name(), err)
+	}
+	if len(there) > 0 {
+		return advice.With(fmt.Errorf("package %s is on cluster %s already: %s", w.pkg.Name, w.cluster.Name(), strings.Join(there, ", ")),
+			"walk on a cluster without it: what belongs to somebody is not touched")
+	}
 	return nil
 }
 
+// leave removes from a cluster that stays all that the walk made there, however the walk ended.
+func (w *walk) leave(ctx context.Context) error {
+	if w.cluster.Disposable() || w.namespace == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.options.Timeout)
+	defer cancel()
+	step := w.options.Progress.Start("leaving cluster %s as it was", w.cluster.Name())
+	var err error
+	if len(w.crds) > 0 {
+		_, err = w.tryClean(ctx)
+	}
+	err = errors.Join(err, w.olm.Vacate(ctx, w.pkg.Name, catalogName, w.namespaces, w.options.Timeout))
+	// An InstallPlan that was deleted while OLM was at it may have brought something since.
+	_, buried := w.bury(ctx)
+	return step.End(errors.Join(err, buried))
+}
+
 // hop walks one edge. Its error is only what keeps the walk from going on.
-func (w *walk) hop(ctx context.Context, edge graph.Edge) (hop report.Hop, err error) {
+func (w *walk) hop(ctx context.Context, edge graph.Edge, injections []Injection) (hop report.Hop, err error) {
 	hop = newHop(edge)
 	hop.Result = report.Failed
 	from, to := w.releases[edge.From], w.releases[edge.To]
 	w.options.Progress.Say("%s → %s (%s)", edge.From, edge.To, edge.Kind)
+	w.options.Progress.Status("%s → %s", edge.From, edge.To)
 	subject := finding.Subject{Package: edge.Package, Channel: edge.Channel, From: edge.From, To: edge.To}
 	add := func(found ...finding.Finding) { hop.Findings = append(hop.Findings, w.about(found, subject)...) }
 
@@ -186,6 +313,7 @@ func (w *walk) hop(ctx context.Context, edge graph.Edge) (hop report.Hop, err er
 		found, err := w.clean(ctx)
 		add(found...)
 		if err != nil {
+			hop.Result = report.Skipped
 			return hop, fmt.Errorf("clean up before %s → %s: %w", edge.From, edge.To, err)
 		}
 		w.mode = mode
@@ -202,23 +330,33 @@ func (w *walk) hop(ctx context.Context, edge graph.Edge) (hop report.Hop, err er
 	if !ok {
 		add(find(codeNotChosen, "", "no install mode of %s is one of %s, so whoever has the one cannot get the other", edge.From, edge.To))
 	}
-	found, err := w.cross(ctx, from, to, &hop)
+	found, err := w.cross(ctx, from, to, injections, &hop)
 	add(found...)
 	if err != nil {
 		return hop, err
 	}
+	if w.options.Strict {
+		hop.Findings = strict(hop.Findings, hop.Outages)
+	}
 	if worst, any := finding.Worst(hop.Findings); !any || worst != finding.Error {
 		hop.Result = report.Passed
 	}
-	return hop, nil
+	if hop.Result == report.Failed && w.options.Rollback {
+		hop.Rollback, err = w.rollback(ctx, from, subject)
+	}
+	return hop, err
 }
 
 // tell prints what came out of a hop.
 func (w *walk) tell(hop report.Hop) {
-	for _, f := range hop.Findings {
+	w.options.Progress.Status("")
+	for _, f := range hop.All() {
 		if f.Severity.AtLeast(finding.Warning) {
 			w.options.Progress.Say("            %s %s: %s", f.Severity, f.Code, f.Message)
 		}
+	}
+	for _, f := range hop.Faults {
+		w.options.Progress.Say("            %s", f)
 	}
 	w.options.Progress.Say("   %6.1fs  %s", hop.Seconds, hop.Result)
 }
@@ -284,9 +422,17 @@ func sharedMode(from, to *release, now olm.Mode) (olm.Mode, bool) {
 
 // place chooses the operator's namespace for the walk's install mode and watches it.
 func (w *walk) place(ctx context.Context) error {
-	namespace := olm.OperatorsNamespace
+	namespace := w.options.Namespace
 	if w.mode != v1alpha1.InstallModeTypeAllNamespaces {
 		namespace = w.pkg.Name
+	}
+	for _, name := range []string{namespace, w.target(namespace)} {
+		if name == "" {
+			continue
+		}
+		if err := w.ensureNamespace(ctx, name); err != nil {
+			return err
+		}
 	}
 	if err := w.olm.Group(ctx, namespace, w.mode, w.target(namespace)); err != nil {
 		return err
@@ -346,7 +492,7 @@ func (w *walk) publish(ctx context.Context, names ...string) error {
 	if err != nil {
 		return fmt.Errorf("serve the catalog of %s: %w", strings.Join(names, ", "), err)
 	}
-	return w.olm.Publish(ctx, catalogName, at)
+	return w.olm.Publish(ctx, w.namespace, catalogName, at)
 }
 
 // install installs r from a catalog that has nothing else. It leaves w.release nil if OLM cannot.
@@ -371,7 +517,7 @@ func (w *walk) tryInstall(ctx context.Context, r *release) ([]finding.Finding, e
 	if err := w.publish(ctx, r.Name); err != nil {
 		return nil, err
 	}
-	if err := w.olm.WaitConnected(ctx, catalogName, w.options.Timeout); err != nil {
+	if err := w.olm.WaitConnected(ctx, w.namespace, catalogName, w.options.Timeout); err != nil {
 		return nil, err
 	}
 	for _, d := range r.CRDs {
@@ -381,7 +527,7 @@ func (w *walk) tryInstall(ctx context.Context, r *release) ([]finding.Finding, e
 	if err := w.olm.Subscribe(ctx, w.subscription()); err != nil {
 		return nil, err
 	}
-	stuck, err := w.settle(ctx, started, "", r, nil)
+	stuck, err := w.settle(ctx, started, "", r, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -389,7 +535,7 @@ func (w *walk) tryInstall(ctx context.Context, r *release) ([]finding.Finding, e
 		return nil, err
 	}
 	if stuck != nil {
-		f := w.explain(ctx, r, started, stuck)
+		f, _ := w.explain(ctx, r, started, stuck)
 		f.Code, f.Message = codeBaseFailed, fmt.Sprintf("%s could not be installed: %s", r.Name, f.Message)
 		return []finding.Finding{f}, nil
 	}
@@ -473,6 +619,39 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 	if err := w.olm.Uninstall(ctx, w.namespace, w.pkg.Name, slices.Compact(w.crds), w.options.Timeout); err != nil {
 		return findings, err
 	}
+	if err := w.olm.Unpublish(ctx, w.namespace, catalogName); err != nil {
+		return findings, err
+	}
+	survivors, err := w.bury(ctx)
+	for _, name := range survivors {
+		if !w.survived[name] {
+			w.survived[name] = true
+			findings = append(findings, find(codeSurvives, name, "it is still there after %s was uninstalled", w.pkg.Name))
+		}
+	}
+	if err != nil {
+		return findings, err
+	}
 	w.release, w.crds, w.simulated = nil, nil, nil
 	return findings, nil
+}
+
+// bury removes what OLM leaves of uninstalled releases, and says what that was.
+func (w *walk) bury(ctx context.Context) ([]string, error) {
+	var shipped []string
+	for _, r := range w.releases {
+		shipped = append(shipped, r.Shipped...)
+	}
+	survivors, err := w.olm.Survivors(ctx, w.namespace, shipped)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, o := range survivors {
+		names = append(names, olm.Describe(o))
+		if err := w.olm.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
+			return names, fmt.Errorf("remove %s, which OLM left: %w", olm.Describe(o), err)
+		}
+	}
+	return names, nil
 }

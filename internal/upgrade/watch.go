@@ -15,6 +15,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -38,7 +39,7 @@ type watcher struct {
 	told     func(event)   // called for each event; may be nil
 }
 
-// watch starts a watcher that runs until ctx is done. Of namespaced objects it sees OLM's own and those in namespace.
+// watch starts a watcher that runs until ctx is done. Of namespaced objects it sees those in namespace.
 func watch(ctx context.Context, config *rest.Config, namespace string) (*watcher, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -46,7 +47,7 @@ func watch(ctx context.Context, config *rest.Config, namespace string) (*watcher
 	c, err := cache.New(config, cache.Options{
 		Scheme: olm.Scheme,
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.CatalogSource{}:         {Namespaces: map[string]cache.Config{olm.Namespace: {}}},
+			&v1alpha1.CatalogSource{}:         inNamespace,
 			&v1alpha1.Subscription{}:          inNamespace,
 			&v1alpha1.InstallPlan{}:           inNamespace,
 			&v1alpha1.ClusterServiceVersion{}: inNamespace,
@@ -62,6 +63,7 @@ func watch(ctx context.Context, config *rest.Config, namespace string) (*watcher
 	for _, kind := range []client.Object{
 		&v1alpha1.CatalogSource{}, &v1alpha1.Subscription{}, &v1alpha1.InstallPlan{}, &v1alpha1.ClusterServiceVersion{},
 		&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &corev1.Pod{}, &apiextensionsv1.CustomResourceDefinition{},
+		&discoveryv1.EndpointSlice{},
 	} {
 		informer, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
@@ -238,6 +240,13 @@ func changes(before, now any, gone bool) []event {
 		return orGone(event{Kind: kindRollout, Name: n.Name, State: stateCreated, For: owner}, gone)
 	case *corev1.Pod:
 		return podChanges(before, n, gone)
+	case *discoveryv1.EndpointSlice:
+		service := n.Labels[discoveryv1.LabelServiceName]
+		b, ok := before.(*discoveryv1.EndpointSlice)
+		if service == "" || ok && serves(b) == serves(n) && !gone {
+			return nil
+		}
+		return orGone(event{Kind: kindService, Name: n.Namespace + "/" + service, State: readiness(serves(n))}, gone)
 	}
 	return nil
 }
@@ -278,6 +287,11 @@ func podReady(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
+}
+
+// serves reports whether a Service has an endpoint in s that takes requests.
+func serves(s *discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil || *e.Conditions.Ready })
 }
 
 func readiness(is bool) string {

@@ -1,0 +1,325 @@
+package upgrade
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/report"
+)
+
+// Outcome is what became of an upgrade under a fault, from the best to the worst.
+type Outcome string
+
+// Outcomes.
+const (
+	Survived Outcome = "survived" // as if nothing had been
+	Blocked  Outcome = "blocked"  // it waited as long as the fault was in force, and came through afterwards
+	Harmed   Outcome = "harmed"   // it came through; users noticed for a while, by the fault's doing
+	Broken   Outcome = "broken"   // it did not come through, or something was lost
+	// NotStruck is no outcome: the fault could not be made on this hop.
+	NotStruck Outcome = "not struck"
+)
+
+// Fault is a trouble that a walk makes on purpose during a hop. It is bounded, and undone.
+type Fault struct {
+	Name   string
+	Doc    string  // what is done, and until when
+	Phase  string  // at which it strikes unless another is asked for
+	Fixed  bool    // it strikes at Phase only
+	Expect Outcome // the worst that an upgrade may come to under it
+	// Harms are the codes of warnings that the fault itself brings about. Errors it never excuses.
+	Harms []string
+
+	component string // of the control plane or the node, that the cluster has to be able to kill
+	converter string // how a converter that the cluster has to provide misbehaves
+	shared    bool   // it strikes what others on the cluster need as well
+	inTrust   bool   // it brings about what otherwise comes of certificates and converters that do not fit
+
+	hold       time.Duration // how long it is in force; 0 for what is over at once, or ends by itself
+	throughout bool          // it is in force as long as the hop goes on
+	inject     func(*stage, context.Context, *strike) error
+}
+
+// beforeHop is the phase before the catalog with the new version is published. The others are named by the milestones that
+// begin them.
+const beforeHop = "before"
+
+// Phases are the moments at which a fault can strike, in the order in which most hops come to them.
+var Phases = []string{
+	beforeHop, "catalog-noticed", "install-plan-created", "csv-created", "crds-written", "install-plan-complete",
+	"requirements-met", "installing", "succeeded", "old-csv-gone",
+}
+
+// slug is a milestone's name as a phase.
+func slug(milestone string) string { return strings.ReplaceAll(strings.ToLower(milestone), " ", "-") }
+
+// What kills and a certificate's or converter's troubles bring about by themselves.
+var (
+	outageHarms   = []string{codeReadOutage, codeWriteOutage, codeAdmissionOutage}
+	operatorHarms = append([]string{codeRestarted, codeRollouts, codeReinstalls, codeConditionWorse}, outageHarms...)
+	clusterHarms  = append([]string{codeSlow, codeOperandOutage, codeOperandRestarted}, operatorHarms...)
+)
+
+// Faults lists every fault, in the order of their effects' distance from the operator.
+var Faults = []Fault{
+	{Name: "kill-operator", Phase: "installing", Expect: Harmed, Harms: operatorHarms, inject: (*stage).killOperator,
+		Doc: "the operator's pods are deleted without grace, whichever version they are of"},
+	{Name: "forbidden", Phase: "installing", Expect: Harmed, Harms: operatorHarms, inject: (*stage).forbid, hold: 4 * time.Second,
+		Doc: "every write of the operator's service accounts is answered with 403, for 4 s"},
+	{Name: "cert-missing", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, inject: (*stage).loseCertificates, hold: 3 * time.Second,
+		Doc: "the Secrets with the webhooks' certificates are deleted; what OLM has not made anew after 3 s is put back"},
+	{Name: "cert-expired", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, inject: (*stage).expireCertificates, hold: 8 * time.Second,
+		Doc: "the webhooks' certificates are replaced by ones that have expired, with the CA bundles to match, for 8 s"},
+	{Name: "cert-rotated", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, inject: (*stage).rotateCertificates, hold: 8 * time.Second,
+		Doc: "the webhooks' certificates and CA bundles are replaced by new ones, and back after 8 s"},
+	{Name: "convert-slow", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, converter: "slow", inject: (*stage).misconvert, hold: 4 * time.Second,
+		Doc: "conversion requests are answered after 10 s, with an error, for 4 s"},
+	{Name: "convert-500", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, converter: "500", inject: (*stage).misconvert, hold: 3 * time.Second,
+		Doc: "conversion requests are answered with status 500, for 3 s"},
+	{Name: "convert-wrong", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, converter: "wrong", inject: (*stage).misconvert, hold: 3 * time.Second,
+		Doc: "conversion requests are answered with another object than was asked for, for 3 s"},
+	{Name: "convert-absent", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, inject: (*stage).unconvert, hold: 3 * time.Second,
+		Doc: "the CRDs name a Service for their conversion that does not exist, for 3 s"},
+	{Name: "oversize", Phase: beforeHop, Fixed: true, Expect: Survived, inject: (*stage).oversize,
+		Doc: "among the objects is one with 200 KiB of annotations"},
+	{Name: "hostile", Phase: beforeHop, Fixed: true, Expect: Survived, inject: (*stage).hostile,
+		Doc: "among the objects is one whose annotations are full of Unicode's surprises, quotes, markup and deeply nested JSON"},
+	{Name: "two-writers", Phase: beforeHop, Fixed: true, Expect: Survived, throughout: true, inject: (*stage).writeToo,
+		Doc: "a second client reads and updates each object all through the hop, in another version where there is one"},
+	{Name: "manual-approval", Phase: beforeHop, Fixed: true, Expect: Blocked, inject: (*stage).wantApproval,
+		Doc: "the Subscription asks for manual approval, which comes 2 s after the InstallPlan"},
+	{Name: "not-upgradeable", Phase: beforeHop, Fixed: true, Expect: Blocked, inject: (*stage).refuseUpgrade,
+		Doc: "the installed version's OperatorCondition says Upgradeable=False, until 2 s after OLM has met it"},
+	{Name: "two-hops", Phase: beforeHop, Fixed: true, Expect: Survived, Harms: operatorHarms, inject: (*stage).goOn,
+		Doc: "the version after the new one is published at the same time, and the walk waits for that"},
+	{Name: "catalog-down", Phase: "catalog-noticed", Expect: Survived, inject: (*stage).downCatalog, hold: 3 * time.Second,
+		Doc: "the CatalogSource points to where nothing listens, for 3 s"},
+	{Name: "catalog-flapping", Phase: "catalog-noticed", Expect: Survived, inject: (*stage).flapCatalog,
+		Doc: "the CatalogSource points to where nothing listens and back, five times in 3 s"},
+	{Name: "catalog-changed", Phase: "install-plan-created", Expect: Survived, inject: (*stage).changeCatalog, hold: 3 * time.Second,
+		Doc: "the catalog is replaced by one without the new version, for 3 s"},
+	{Name: "kill-olm-operator", Phase: "installing", Expect: Survived, shared: true, Harms: operatorHarms, inject: (*stage).killOLM,
+		Doc: "the pods of OLM's olm-operator are deleted without grace"},
+	{Name: "kill-catalog-operator", Phase: "install-plan-created", Expect: Survived, shared: true, Harms: operatorHarms, inject: (*stage).killOLM,
+		Doc: "the pods of OLM's catalog-operator are deleted without grace"},
+	{Name: "kill-apiserver", Phase: "crds-written", Expect: Harmed, shared: true, Harms: clusterHarms, component: "kube-apiserver", inject: (*stage).killComponent,
+		Doc: "the API server's process is killed; it starts again at once"},
+	{Name: "kill-etcd", Phase: "crds-written", Expect: Harmed, shared: true, Harms: clusterHarms, component: "etcd", inject: (*stage).killComponent,
+		Doc: "etcd's process is killed; it starts again at once"},
+	{Name: "kill-controller-manager", Phase: "installing", Expect: Survived, shared: true, Harms: clusterHarms, component: "kube-controller-manager", inject: (*stage).killComponent,
+		Doc: "the controller manager's process is killed; it starts again at once"},
+	{Name: "restart-node", Phase: "installing", Expect: Harmed, shared: true, Harms: clusterHarms, component: "node", inject: (*stage).killComponent,
+		Doc: "all containers of the node end at once and start again, the operator's, OLM's and the operands'"},
+}
+
+// Injection is a fault and the phase at which it strikes.
+type Injection struct {
+	Fault
+	At string
+}
+
+// String is the injection as the command line has it.
+func (i Injection) String() string { return i.Name + "@" + i.At }
+
+// ParseInjections reads faults that strike in one hop: NAME or NAME@PHASE, separated by commas. Its errors list what there
+// is.
+func ParseInjections(s string) ([]Injection, error) {
+	var list []Injection
+	for part := range strings.SplitSeq(s, ",") {
+		name, phase, asked := strings.Cut(strings.TrimSpace(part), "@")
+		n := slices.IndexFunc(Faults, func(f Fault) bool { return f.Name == name })
+		if n < 0 {
+			return nil, fmt.Errorf("there is no fault %q; there are %s", name, strings.Join(faultNames(), ", "))
+		}
+		i := Injection{Fault: Faults[n], At: Faults[n].Phase}
+		switch {
+		case asked && !slices.Contains(Phases, phase):
+			return nil, fmt.Errorf("there is no phase %q; there are %s", phase, strings.Join(Phases, ", "))
+		case asked && i.Fixed && phase != i.Phase:
+			return nil, fmt.Errorf("the fault %s strikes at %s only, not at %s", name, i.Phase, phase)
+		case asked:
+			i.At = phase
+		}
+		list = append(list, i)
+	}
+	return list, nil
+}
+
+func faultNames() []string {
+	names := make([]string, len(Faults))
+	for i, f := range Faults {
+		names[i] = f.Name
+	}
+	return names
+}
+
+// Killer is a cluster that can end its own components.
+type Killer interface {
+	// Kill ends kube-apiserver, etcd, kube-controller-manager or kube-scheduler, or with "node" all containers at once. It
+	// returns when they are gone; they are started again at once.
+	Kill(ctx context.Context, component string) error
+}
+
+// Misconverter is a cluster that can serve a conversion webhook that misbehaves.
+type Misconverter interface {
+	// Misconvert returns the URL and the CA of a webhook that answers as mode says: slow, 500 or wrong.
+	Misconvert(ctx context.Context, mode string) (url string, ca []byte, err error)
+}
+
+// Possible reports whether f can be made on c, of which only the kind matters.
+func (f Fault) Possible(c cluster.Cluster) bool {
+	_, kills := c.(Killer)
+	_, converts := c.(Misconverter)
+	switch {
+	case f.component != "":
+		return kills && c.Disposable()
+	case f.converter != "":
+		return converts
+	case f.shared:
+		return c.Disposable()
+	}
+	return true
+}
+
+// PossibleFaults names the faults that can be made on c.
+func PossibleFaults(c cluster.Cluster) []string {
+	var names []string
+	for _, f := range Faults {
+		if f.Possible(c) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// struck is an injection in one hop, and how it went.
+type struck struct {
+	Injection
+	Start, End time.Time // while it was in force
+	Why        string    // why it was not made; "" if it was
+	Note       string    // what is worth saying of how it was made
+	Held       bool      // the upgrade stood still as long as it was in force
+	Lost       []string  // what the fault itself wrote, and what was lost of it
+}
+
+// recovery is how long after a fault its effects may last: the time in which a killed program starts, acquires its lease
+// and reads what it caches, and a changed certificate gets to where it is read.
+const recovery = 20 * time.Second
+
+// blames returns the first of list that explains what is told by code, began at the given moment (the zero time is any)
+// and began with an error of the given text, or nil.
+func blames(list []*struck, code string, at time.Time, text string) *struck {
+	for _, s := range list {
+		during := at.IsZero() || !at.Before(s.Start.Add(-slack)) && !at.After(s.End.Add(recovery))
+		trusted := s.inTrust || !slices.ContainsFunc(ownTroubles, func(t string) bool { return strings.Contains(text, t) })
+		if s.Why == "" && slices.Contains(s.Harms, code) && during && trusted {
+			return s
+		}
+	}
+	return nil
+}
+
+// ownTroubles are parts of errors that come of how releases and OLM's steps fit together, and of no fault but those that
+// meddle with certificates and converters.
+var ownTroubles = []string{"x509", "is registered for version", "the server could not find the requested resource"}
+
+// excuse turns f, for which the fault is to blame, into what is worth knowing.
+func excuse(f finding.Finding, s *struck) finding.Finding {
+	f.Severity, f.Cure = finding.Info, ""
+	f.Cause = strings.TrimSuffix(fmt.Sprintf("the injected fault %s did it, and not the operator; %s", s.Injection, f.Cause), "; ")
+	return f
+}
+
+// excuses is what findings of a hop under faults are: those that a fault explains are none of the operator's.
+func excuses(findings []finding.Finding, list []*struck) []finding.Finding {
+	for i, f := range findings {
+		if timed(f.Code) || f.Severity == finding.Error {
+			continue // these are told apart by their time, or are never excused
+		}
+		if s := blames(list, f.Code, time.Time{}, ""); s != nil {
+			findings[i] = excuse(f, s)
+		}
+	}
+	return findings
+}
+
+// timed reports whether findings of code are about a stretch of time.
+func timed(code string) bool { return slices.Contains(outageHarms, code) }
+
+// judgeFaults says what became of a hop under each of list, by all that was found; known are the codes of errors that the
+// hop also has without a fault.
+func judgeFaults(list []*struck, findings []finding.Finding, known map[string]bool, hopStart time.Time) ([]report.Fault, []finding.Finding) {
+	var told []report.Fault
+	var judged []finding.Finding
+	for _, s := range list {
+		outcome, codes := s.outcome(findings, known)
+		right := outcome == NotStruck || outcome == s.Expect || s.Expect == Harmed && (outcome == Survived || outcome == Blocked)
+		t := report.Fault{
+			Name: s.Name, Phase: s.At, Seconds: seconds(s.End.Sub(s.Start)), Expected: string(s.Expect), Outcome: string(outcome),
+			Codes: codes, Why: cmp.Or(s.Why, s.Note), Result: report.Passed,
+		}
+		if outcome != NotStruck {
+			t.At = seconds(s.Start.Sub(hopStart))
+		}
+		if !right {
+			t.Result = report.Failed
+			judged = append(judged, s.wrong(outcome, codes))
+		}
+		told = append(told, t)
+	}
+	return told, judged
+}
+
+// outcome is what became of the hop, with the codes that show it.
+func (s *struck) outcome(findings []finding.Finding, known map[string]bool) (Outcome, []string) {
+	if s.Why != "" {
+		return NotStruck, nil
+	}
+	var lost, harmed []string
+	for _, f := range findings {
+		switch {
+		case f.Severity == finding.Error && !known[f.Code]:
+			lost = append(lost, f.Code)
+		case strings.Contains(f.Cause, "the injected fault "+s.String()+" did it"):
+			harmed = append(harmed, f.Code)
+		}
+	}
+	unique := func(codes []string) []string {
+		slices.Sort(codes)
+		return slices.Compact(codes)
+	}
+	switch {
+	case len(lost) > 0:
+		return Broken, unique(lost)
+	case s.Expect == Blocked && s.Held:
+		return Blocked, unique(harmed)
+	// A restart that nobody noticed is no harm.
+	case slices.ContainsFunc(harmed, func(code string) bool { return slices.Contains(noticed, code) }):
+		return Harmed, unique(harmed)
+	}
+	return Survived, unique(harmed)
+}
+
+// noticed are the codes of what users notice of a fault.
+var noticed = []string{codeReadOutage, codeWriteOutage, codeAdmissionOutage, codeOperandOutage, codeConditionWorse}
+
+// wrong is the finding that the hop came to something worse than it should.
+func (s *struck) wrong(outcome Outcome, codes []string) finding.Finding {
+	if s.Expect == Blocked {
+		return find(codeFaultIgnored, "", "the fault %s should have held the upgrade up as long as it was in force, and did not: the upgrade %s", s, outcome)
+	}
+	f := find(codeFaultBroke, "", "under the fault %s the upgrade was %s (%s); at worst it should have been %s", s, outcome, strings.Join(codes, ", "), s.Expect)
+	f.Cause = s.Doc
+	return f
+}
+
+// inapplicable is why a fault cannot be made on a hop.
+type inapplicable string
+
+func (i inapplicable) Error() string { return string(i) }

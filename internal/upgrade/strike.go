@@ -1,0 +1,535 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/olm"
+)
+
+// stage is where faults strike: one hop under way.
+type stage struct {
+	*walk
+	from, to *release
+	next     *release      // that the walk goes on to, if two hops are published at once
+	settled  chan struct{} // closed when the hop has come to its end, well or not
+	strikes  []*strike
+}
+
+// strike is one fault on a stage.
+type strike struct {
+	*struck
+	undo  func(context.Context) error         // takes the fault back; nil if it is over at once
+	held  func(context.Context) (bool, error) // of a fault that holds the hop up: whether it does so now
+	clear func(context.Context) error         // removes what has to stay until the hop is judged; may be nil
+
+	came    atomic.Bool // it has struck, or was found not to be possible
+	ended   chan struct{}
+	abandon context.CancelFunc // gives up waiting for the phase
+	err     error
+}
+
+// newStage prepares the injections of a hop, and makes those that strike before it.
+func (w *walk) newStage(ctx context.Context, from, to *release, injections []Injection) (*stage, error) {
+	s := &stage{walk: w, from: from, to: to, settled: make(chan struct{})}
+	for _, i := range injections {
+		k := &strike{struck: &struck{Injection: i}, ended: make(chan struct{})}
+		s.strikes = append(s.strikes, k)
+		if i.At == beforeHop {
+			if err := s.hit(ctx, k); err != nil {
+				return s, err
+			}
+		}
+	}
+	return s, nil
+}
+
+// hit makes the fault of k now.
+func (s *stage) hit(ctx context.Context, k *strike) error {
+	k.Start = time.Now()
+	err := k.inject(s, ctx, k)
+	k.End = time.Now()
+	var not inapplicable
+	switch {
+	case errors.As(err, &not):
+		k.Why = string(not)
+	case err != nil:
+		return fmt.Errorf("make the fault %s: %w", k.Injection, err)
+	default:
+		s.watcher.mark("fault " + k.String())
+		s.options.Progress.Say("            fault %s", k.Injection)
+	}
+	k.came.Store(true)
+	return nil
+}
+
+// begin starts what makes the faults at their phases, counted from started, and undoes them.
+func (s *stage) begin(ctx context.Context, started time.Time) {
+	for _, k := range s.strikes {
+		var waiting context.Context
+		waiting, k.abandon = context.WithCancel(ctx)
+		go func() {
+			defer close(k.ended)
+			k.err = s.run(ctx, waiting, k, started)
+		}()
+	}
+}
+
+func (s *stage) run(ctx, waiting context.Context, k *strike, started time.Time) error {
+	if !k.came.Load() {
+		missed := s.watcher.until(waiting, s.options.Timeout, func() (bool, error) {
+			return slices.ContainsFunc(milestones(s.watcher.since(started), started, s.from.Name, s.to.Name), func(m milestone) bool { return slug(m.Name) == k.At }), nil
+		})
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case missed != nil:
+			k.Why = "the hop never came to this phase"
+			k.came.Store(true)
+			return nil //nolint:nilerr // which the fault says
+		}
+		if err := s.hit(ctx, k); err != nil {
+			return err
+		}
+	}
+	if k.Why != "" {
+		return nil
+	}
+	if err := s.endure(ctx, k); err != nil {
+		return err
+	}
+	if k.undo != nil {
+		// It is undone also when the walk was interrupted: the cluster may stay.
+		if err := k.undo(context.WithoutCancel(ctx)); err != nil {
+			return fmt.Errorf("undo the fault %s: %w", k.Injection, err)
+		}
+		k.End = time.Now()
+		s.watcher.mark("fault " + k.String() + " undone")
+	}
+	return nil
+}
+
+// heldFor is how long a hop has to stand still before it counts as held up.
+const heldFor = 2 * time.Second
+
+// endure waits as long as the fault is to be in force.
+func (s *stage) endure(ctx context.Context, k *strike) error {
+	var over <-chan time.Time
+	switch {
+	case k.held != nil:
+		var since time.Time
+		err := s.watcher.until(ctx, s.options.Timeout/2, func() (bool, error) {
+			is, err := k.held(ctx)
+			if err != nil {
+				return false, err
+			}
+			if !is {
+				since = time.Time{}
+			} else if since.IsZero() {
+				since = time.Now()
+			}
+			k.Held = is && time.Since(since) >= heldFor
+			return k.Held || s.isSettled(), nil
+		})
+		if errors.Is(err, errTimeout) {
+			return nil
+		}
+		return err
+	case k.throughout:
+		over = nil
+	default:
+		timer := time.NewTimer(k.hold)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-over:
+	case <-s.settled:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+func (s *stage) isSettled() bool {
+	select {
+	case <-s.settled:
+		return true
+	default:
+		return false
+	}
+}
+
+// over reports whether every fault is over, and was long enough ago for its effects to show. It gives up those whose phase
+// has not come: it is asked when the hop is at its end.
+func (s *stage) over() bool {
+	if s == nil {
+		return true
+	}
+	for _, k := range s.strikes {
+		if !k.came.Load() {
+			k.abandon()
+		}
+		select {
+		case <-k.ended:
+			if k.Why == "" && time.Since(k.End) < s.options.Settle {
+				return false
+			}
+		default:
+			if !k.throughout {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// acting reports whether a fault is in force, or was until just now.
+func (s *stage) acting() bool {
+	return s != nil && slices.ContainsFunc(s.strikes, func(k *strike) bool {
+		if !k.came.Load() || k.throughout {
+			return false
+		}
+		select {
+		case <-k.ended:
+			return k.Why == "" && time.Since(k.End) < recovery
+		default:
+			return true
+		}
+	})
+}
+
+// end ends what is still in force, and says how every fault went.
+func (s *stage) end() ([]*struck, error) {
+	close(s.settled)
+	var list []*struck
+	var errs []error
+	for _, k := range s.strikes {
+		k.abandon()
+		<-k.ended
+		list = append(list, k.struck)
+		errs = append(errs, k.err)
+	}
+	return list, errors.Join(errs...)
+}
+
+// tidy removes what faults left until the hop was judged.
+func (s *stage) tidy(ctx context.Context) error {
+	var errs []error
+	for _, k := range s.strikes {
+		if k.clear != nil {
+			errs = append(errs, k.clear(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// deleted is how pods are killed: at once.
+var deleted = &client.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
+
+func (s *stage) killPods(ctx context.Context, pods []corev1.Pod) error {
+	for i := range pods {
+		if err := s.olm.Delete(ctx, &pods[i], deleted); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("kill pod %s: %w", pods[i].Name, err)
+		}
+	}
+	return nil
+}
+
+func (s *stage) killOperator(ctx context.Context, _ *strike) error {
+	var pods corev1.PodList
+	if err := s.olm.List(ctx, &pods, client.InNamespace(s.namespace)); err != nil {
+		return fmt.Errorf("list the operator's pods: %w", err)
+	}
+	var selectors []labels.Selector
+	for _, r := range []*release{s.from, s.to} {
+		for _, name := range r.deployments() {
+			var d appsv1.Deployment
+			if err := s.watcher.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, &d); err != nil {
+				continue // the version has none at this phase
+			}
+			selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+			if err != nil {
+				return err
+			}
+			selectors = append(selectors, selector)
+		}
+	}
+	return s.killPods(ctx, slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool {
+		return !slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(p.Labels)) })
+	}))
+}
+
+func (s *stage) killOLM(ctx context.Context, k *strike) error {
+	pods, err := s.olm.Pods(ctx, strings.TrimPrefix(k.Name, "kill-"))
+	if err != nil {
+		return err
+	}
+	if len(pods) == 0 {
+		return fmt.Errorf("no pod is called app=%s", strings.TrimPrefix(k.Name, "kill-"))
+	}
+	return s.killPods(ctx, pods)
+}
+
+// killComponent ends a component of the cluster and waits until the API server answers again.
+func (s *stage) killComponent(ctx context.Context, k *strike) error {
+	killer, ok := s.cluster.(Killer)
+	if !ok {
+		return inapplicable("this kind of cluster cannot do it")
+	}
+	if err := killer.Kill(ctx, k.component); err != nil {
+		return err
+	}
+	return s.watcher.until(ctx, s.options.Timeout, func() (bool, error) {
+		return s.olm.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &corev1.Namespace{}) == nil, nil
+	})
+}
+
+// faultName is what objects that make faults are called.
+const faultName = "olmkit-fault"
+
+// forbid has the API server refuse what the operator's accounts write. A policy does so without taking a right away, which
+// OLM would notice and mend.
+func (s *stage) forbid(ctx context.Context, k *strike) error {
+	var accounts []string
+	for _, r := range []*release{s.from, s.to} {
+		for _, d := range r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+			name := d.Spec.Template.Spec.ServiceAccountName
+			if name == "" {
+				name = "default"
+			}
+			accounts = append(accounts, fmt.Sprintf("'system:serviceaccount:%s:%s'", s.namespace, name))
+		}
+	}
+	all := []string{"*"}
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: faultName, Labels: cluster.Made},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: ptr.To(admissionregistrationv1.Fail),
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete},
+					Rule:       admissionregistrationv1.Rule{APIGroups: all, APIVersions: all, Resources: []string{"*/*"}},
+				},
+			}}},
+			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "operator", Expression: "request.userInfo.username in [" + strings.Join(accounts, ", ") + "]"}},
+			Validations:     []admissionregistrationv1.Validation{{Expression: "false", Message: "olmkit forbids it for a while", Reason: ptr.To(metav1.StatusReasonForbidden)}},
+		},
+	}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: faultName, Labels: cluster.Made},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: faultName, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}
+	k.undo = func(ctx context.Context) error {
+		err := errors.Join(client.IgnoreNotFound(s.olm.Delete(ctx, binding)), client.IgnoreNotFound(s.olm.Delete(ctx, policy)))
+		if auditor, ok := s.cluster.(Auditor); ok && err == nil {
+			var log []auditv1.Event
+			log, err = auditor.Audit(ctx, k.Start)
+			k.Note = fmt.Sprintf("%d writes were refused", refusals(log, "olmkit forbids it"))
+		}
+		return err
+	}
+	if err := s.olm.Create(ctx, policy); err != nil {
+		return err
+	}
+	return s.olm.Create(ctx, binding)
+}
+
+// refusals counts the requests in log that were answered with 403 and the given words.
+func refusals(log []auditv1.Event, words string) int {
+	n := 0
+	for _, e := range log {
+		if s := e.ResponseStatus; s != nil && s.Code == http.StatusForbidden && strings.Contains(s.Message, words) {
+			n++
+		}
+	}
+	return n
+}
+
+// wantApproval has the InstallPlan wait for an administrator.
+func (s *stage) wantApproval(ctx context.Context, k *strike) error {
+	k.undo = func(ctx context.Context) error {
+		automatic := s.olm.SetApproval(ctx, s.subscription(), v1alpha1.ApprovalAutomatic)
+		_, err := s.olm.Approve(ctx, s.namespace, s.to.Name)
+		return errors.Join(automatic, err)
+	}
+	k.held = func(ctx context.Context) (bool, error) {
+		var plans v1alpha1.InstallPlanList
+		if err := s.watcher.List(ctx, &plans, client.InNamespace(s.namespace)); err != nil {
+			return false, err
+		}
+		plan := olm.PlanFor(plans.Items, s.to.Name)
+		if plan == nil || plan.Status.Phase != v1alpha1.InstallPlanPhaseRequiresApproval {
+			return false, nil
+		}
+		err := s.watcher.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: s.to.Name}, &v1alpha1.ClusterServiceVersion{})
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return s.olm.SetApproval(ctx, s.subscription(), v1alpha1.ApprovalManual)
+}
+
+// refuseUpgrade has the installed operator say that it must not be replaced now.
+func (s *stage) refuseUpgrade(ctx context.Context, k *strike) error {
+	k.undo = func(ctx context.Context) error { return s.olm.SetUpgradeable(ctx, s.namespace, s.from.Name, true) }
+	k.held = func(ctx context.Context) (bool, error) {
+		var csv v1alpha1.ClusterServiceVersion
+		err := s.watcher.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: s.to.Name}, &csv)
+		return err == nil && csv.Status.Reason == v1alpha1.CSVReasonOperatorConditionNotUpgradeable, client.IgnoreNotFound(err)
+	}
+	return s.olm.SetUpgradeable(ctx, s.namespace, s.from.Name, false)
+}
+
+// goOn has the version after the new one published as well.
+func (s *stage) goOn(_ context.Context, k *strike) error {
+	if s.next = s.after[s.to.Name]; s.next == nil {
+		return inapplicable("the plan has no hop from " + s.to.Name)
+	}
+	k.Note = "on to " + s.next.Name
+	return nil
+}
+
+// nowhere is an address at which nothing listens.
+var nowhere = cluster.CatalogAddress{Address: "127.0.0.1:9"}
+
+// publishedAt is where OLM finds the catalog now.
+func (s *stage) publishedAt(ctx context.Context) (cluster.CatalogAddress, error) {
+	var source v1alpha1.CatalogSource
+	err := s.olm.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: catalogName}, &source)
+	return cluster.CatalogAddress{Address: source.Spec.Address, Image: source.Spec.Image}, err
+}
+
+func (s *stage) downCatalog(ctx context.Context, k *strike) error {
+	at, err := s.publishedAt(ctx)
+	if err != nil {
+		return err
+	}
+	k.undo = func(ctx context.Context) error { return s.olm.Publish(ctx, s.namespace, catalogName, at) }
+	return s.olm.Publish(ctx, s.namespace, catalogName, nowhere)
+}
+
+func (s *stage) flapCatalog(ctx context.Context, _ *strike) error {
+	at, err := s.publishedAt(ctx)
+	if err != nil {
+		return err
+	}
+	for range 5 {
+		for _, to := range []cluster.CatalogAddress{nowhere, at} {
+			if err := s.olm.Publish(ctx, s.namespace, catalogName, to); err != nil {
+				return err
+			}
+			select {
+			case <-time.After(300 * time.Millisecond):
+			case <-ctx.Done():
+				return s.olm.Publish(context.WithoutCancel(ctx), s.namespace, catalogName, at)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *stage) changeCatalog(ctx context.Context, k *strike) error {
+	k.undo = func(ctx context.Context) error { return s.publish(ctx, s.published()...) }
+	return s.publish(ctx, s.from.Name)
+}
+
+// published are the bundles that the hop's catalog has.
+func (s *stage) published() []string {
+	names := []string{s.from.Name, s.to.Name}
+	if s.next != nil {
+		names = append(names, s.next.Name)
+	}
+	return names
+}
+
+// goal is the release that the hop ends at.
+func (s *stage) goal() *release {
+	if s.next != nil {
+		return s.next
+	}
+	return s.to
+}
+
+// probeWith makes one more object of each kind, like the first, with annotations, for as long as the hop is judged.
+func (s *stage) probeWith(ctx context.Context, k *strike, suffix string, annotations map[string]string) error {
+	known := slices.Clone(s.objects)
+	if len(known) == 0 {
+		return inapplicable("there are no objects")
+	}
+	kinds := map[string]bool{}
+	for _, like := range known {
+		d := s.from.crd(like.CRD)
+		if kinds[like.CRD] || d == nil || !slices.Contains(served(d), like.Version) {
+			continue
+		}
+		kinds[like.CRD] = true
+		sample := (&unstructured.Unstructured{Object: like.Author}).DeepCopy()
+		sample.SetName(suffix)
+		sample.SetAnnotations(annotations)
+		found, err := s.make(ctx, s.from, d, like.Version, sample, 0)
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			if f.Code == codeSampleRefused {
+				k.Note = f.Message
+			}
+		}
+	}
+	made := slices.Clone(s.objects[len(known):])
+	k.clear = func(ctx context.Context) error {
+		s.objects = slices.DeleteFunc(s.objects, func(o *object) bool { return slices.Contains(made, o) })
+		return s.forget(ctx, made)
+	}
+	if len(made) == 0 {
+		return inapplicable("the API server takes no such object: " + k.Note)
+	}
+	_, err := s.record(ctx, s.from)
+	return err
+}
+
+func (s *stage) oversize(ctx context.Context, k *strike) error {
+	return s.probeWith(ctx, k, "oversize", map[string]string{"olmkit.dev/oversize": strings.Repeat("olmkit! ", 200<<10/8)})
+}
+
+// surprises are texts that programs stumble over: every one is valid in JSON, and none may be changed or acted on.
+var surprises = map[string]string{
+	"quotes":     `'"` + "`" + `\ $(id) ${HOME} %s %n {{ .Values }} <script>alert(1)</script> ]]> -- ; DROP TABLE`,
+	"yaml":       "- &a [*a, !!binary x, 0o17, 1_000, yes, null, ~, 2001-01-01]\n--- \n...\n\t# no comment",
+	"controls":   "nul \x00 bell \a escape \x1b[31m delete \x7f next line \u0085 separators \u2028\u2029 end\r\n",
+	"direction":  "\u202etxt.exe\u202c \u2066isolate\u2069 \u200f\u200e",
+	"invisible":  "zero\u200bwidth\u200cnon\u200djoiner\ufeff soft\u00adhyphen tag\U000e0041",
+	"combining":  "Z" + strings.Repeat("\u0351\u0301\u0489", 40) + " e\u0301 \u00e9 \u1100\u1161 \ufb01 \u212b",
+	"planes":     "\U0001f469\u200d\U0001f680 \U0010fffd \ufffe \uffff \ufffd \U0001d54f",
+	"cases":      "\u0130\u0131 \u00df \u1e9e \u01c5 \u03c2",
+	"deep":       strings.Repeat(`{"a":[`, 500) + strings.Repeat(`]}`, 500),
+	"empty":      "",
+	"whitespace": " \t\u00a0\u3000\n ",
+}
+
+func (s *stage) hostile(ctx context.Context, k *strike) error {
+	annotations := map[string]string{}
+	for name, text := range surprises {
+		annotations["olmkit.dev/"+name] = text
+	}
+	return s.probeWith(ctx, k, "hostile", annotations)
+}
