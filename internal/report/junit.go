@@ -96,10 +96,10 @@ func suiteOf(name string, cases []junitCase) junitSuite {
 func hopCases(r *Report) []junitCase {
 	var cases []junitCase
 	for _, h := range r.Hops {
-		c := caseOf(h.Findings, h.Result == Failed)
+		c := caseOf(h.All(), h.Result == Failed)
 		c.Class, c.Name, c.Time = h.Package+"/"+h.Channel, h.From+" -> "+h.To, seconds(h.Seconds)
 		for _, o := range h.Outages {
-			c.Out += fmt.Sprintf("outage: no %s through %s for %.1fs, %d errors, the first: %s\n", o.Operation, o.Version, o.Seconds, o.Errors, o.First)
+			c.Out += fmt.Sprintf("outage: no %s through %s for %.1fs, %d errors, the first: %s\n", o.Operation, o.Of(), o.Seconds, o.Errors, o.First)
 		}
 		if len(h.Simulated) > 0 {
 			c.Out += "simulated, not really run: " + strings.Join(h.Simulated, ", ") + "\n"
@@ -137,7 +137,7 @@ func caseOf(findings []finding.Finding, failed bool) junitCase {
 	var c junitCase
 	for _, f := range findings {
 		s := plain(f)
-		if f.Severity != finding.Error {
+		if f.Severity != finding.Error || f.Accepted != nil {
 			c.Out += s
 			continue
 		}

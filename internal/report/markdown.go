@@ -1,83 +1,181 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
-// Markdown renders r as a comment on a pull request: the verdict, hops and findings as tables, and what explains them
-// folded away.
+const (
+	// markdownLimit is what GitHub takes of a comment, in characters.
+	markdownLimit = 65536
+	// markdownRows is what rows may take of it, so that the rest of a comment has room whatever there is to tell.
+	markdownRows = 48000
+	// cellLimit is how many characters of a message stand in a cell; reports in other formats have all of it.
+	cellLimit = 700
+)
+
+// Markdown renders r as a comment on a pull request: the verdict and the first failure, hops and findings as tables, and what
+// explains them folded away. It stays below the length that GitHub takes: what has no room is counted.
 func Markdown(w io.Writer, r *Report) error {
-	t := &text{out: w}
+	var b bytes.Buffer
+	m := &markdown{text: text{out: &b}, room: markdownRows}
+	m.report(r)
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// markdown writes lines, and rows as long as there is room for them.
+type markdown struct {
+	text
+	room int
+}
+
+func (m *markdown) report(r *Report) {
 	mark := "✅"
 	if r.Result == Failed {
 		mark = "❌"
 	}
-	t.line("### %s olmkit: %s", mark, r.Result)
-	if len(r.Hops) > 0 {
-		t.line("")
-		t.line("| hop | by | result | seconds | outages |")
-		t.line("|---|---|---|---|---|")
-		for _, h := range r.Hops {
-			var outages []string
-			for _, o := range h.Outages {
-				outages = append(outages, fmt.Sprintf("%s %s %.1fs", o.Operation, o.Version, o.Seconds))
+	m.line("### %s olmkit: %s", mark, r.Result)
+	m.line("")
+	m.line("%s", summary(r))
+	if f, ok := firstFailure(r); ok {
+		m.line("")
+		m.line("**First failure:** %s", escape(about(f.Subject)))
+		if f.Code != "" {
+			m.line("")
+			m.line("> **%s** %s", f.Code, cell(f.Message))
+			for _, part := range []struct{ name, text string }{{"Cause", f.Cause}, {"Cure", f.Cure}} {
+				if part.text != "" {
+					m.line(">")
+					m.line("> %s: %s", part.name, cell(part.text))
+				}
 			}
-			result := string(h.Result)
-			if result == "" {
-				result = "planned"
-			}
-			if len(h.Simulated) > 0 {
-				result += ", with simulated pods"
-			}
-			t.line("| %s → %s | %s | %s | %.1f | %s |", escape(h.From), escape(h.To), escape(h.Edge), result, h.Seconds, escape(strings.Join(outages, ", ")))
 		}
 	}
+	m.hops(r)
 	all := r.All()
 	for _, group := range []struct {
 		severity finding.Severity
 		noun     string
 	}{{finding.Error, "error"}, {finding.Warning, "warning"}, {finding.Info, "note"}} {
-		var findings []finding.Finding
+		var rows []string
 		for _, f := range all {
-			if f.Severity == group.severity {
-				findings = append(findings, f)
+			if f.Severity == group.severity && f.Accepted == nil {
+				rows = append(rows, row4(f.Code, where(f), f.Message, f.Cure))
 			}
 		}
-		if len(findings) == 0 {
-			continue
-		}
-		open := ""
-		if group.severity == finding.Error {
-			open = " open"
-		}
-		t.line("")
-		t.line("<details%s><summary>%s</summary>", open, count(len(findings), group.noun))
-		t.line("")
-		t.line("| code | where | what | cure |")
-		t.line("|---|---|---|---|")
-		for _, f := range findings {
-			where := subject(f.Subject)
-			if f.Location != nil && f.Location.File != "" {
-				where = "`" + f.Location.String() + "` " + where
-			}
-			t.line("| %s | %s | %s | %s |", f.Code, escape(where), escape(f.Message), escape(f.Cure))
-		}
-		t.line("")
-		t.line("</details>")
+		m.folded(count(len(rows), group.noun), group.severity == finding.Error, "| code | where | what | cure |\n|---|---|---|---|", rows)
 	}
-	if r.Cluster != nil && len(r.Cluster.NotProven) > 0 {
-		t.line("")
-		t.line("Ran on a cluster of kind %s, Kubernetes %s, OLM %s. Not proven there:", r.Cluster.Kind, r.Cluster.Kubernetes, r.Cluster.OLM)
-		t.line("")
+	var accepted []string
+	for _, f := range all {
+		if f.Accepted != nil {
+			accepted = append(accepted, row4(f.Code, where(f), f.Message, "until "+f.Accepted.Until+": "+f.Accepted.Reason))
+		}
+	}
+	m.folded(fmt.Sprintf("%d accepted", len(accepted)), false, "| code | where | what | accepted |\n|---|---|---|---|", accepted)
+	if r.Cluster != nil {
+		var lines []string
 		for _, s := range r.Cluster.NotProven {
-			t.line("- %s", escape(s))
+			lines = append(lines, "- "+cell(s))
+		}
+		m.folded(fmt.Sprintf("ran on a cluster of kind %s, Kubernetes %s, OLM %s: what that does not prove", r.Cluster.Kind, r.Cluster.Kubernetes, r.Cluster.OLM), false, "", lines)
+	}
+}
+
+// hops tabulates the hops, those that did not fail folded away if they are many.
+func (m *markdown) hops(r *Report) {
+	var all, failed, others []string
+	for _, h := range r.Hops {
+		var outages []string
+		for _, o := range totals(h.Outages) {
+			outages = append(outages, fmt.Sprintf("%s %s %.1fs", o.operation, o.version, o.seconds))
+		}
+		sign, result := map[Result]string{Passed: "✅ ", Failed: "❌ ", Skipped: "⏭️ "}[h.Result], string(h.Result)
+		if result == "" {
+			result = "planned"
+		}
+		if len(h.Simulated) > 0 {
+			result += ", with simulated pods"
+		}
+		for _, f := range h.Faults {
+			result += ", fault " + f.Name
+		}
+		if h.Rollback != nil {
+			result += ", way back " + string(h.Rollback.Result)
+		}
+		line := fmt.Sprintf("| %s → %s | %s | %s%s | %.1f | %s |", cell(h.From), cell(h.To), cell(h.Edge), sign, cell(result), h.Seconds, cell(strings.Join(outages, ", ")))
+		all = append(all, line)
+		if h.Result == Failed {
+			failed = append(failed, line)
+		} else {
+			others = append(others, line)
 		}
 	}
-	return t.err
+	const head = "| hop | by | result | seconds | outages |\n|---|---|---|---|---|"
+	if len(r.Hops) > manyHops {
+		m.folded(count(len(failed), "failed hop"), true, head, failed)
+		m.folded(count(len(others), "other hop"), false, head, others)
+		return
+	}
+	m.folded(count(len(r.Hops), "hop"), true, head, all)
+}
+
+// manyHops is from how many hops on those that did not fail are folded away.
+const manyHops = 12
+
+// folded writes a table that can be folded away, with as many of rows as there is room for.
+func (m *markdown) folded(title string, open bool, head string, rows []string) {
+	if len(rows) == 0 {
+		return
+	}
+	m.line("")
+	if open {
+		m.line("<details open><summary>%s</summary>", escape(title))
+	} else {
+		m.line("<details><summary>%s</summary>", escape(title))
+	}
+	m.line("")
+	if head != "" {
+		m.line("%s", head)
+	}
+	for i, row := range rows {
+		m.room -= utf8.RuneCountInString(row) + 1
+		if m.room < 0 {
+			m.line("")
+			m.line("… and %d more, for which a comment has no room: see the other reports", len(rows)-i)
+			break
+		}
+		m.line("%s", row)
+	}
+	m.line("")
+	m.line("</details>")
+}
+
+func row4(a, b, c, d string) string {
+	return "| " + cell(a) + " | " + cell(b) + " | " + cell(c) + " | " + cell(d) + " |"
+}
+
+// where is the place and the subject of a finding.
+func where(f finding.Finding) string {
+	s := subject(f.Subject)
+	if at := place(f); at != "" {
+		return strings.TrimSpace("`" + at + "` " + s)
+	}
+	return s
+}
+
+// cell is s, as far as it has room, for a cell of a table.
+func cell(s string) string {
+	s = strings.TrimSpace(s)
+	if runes := []rune(s); len(runes) > cellLimit {
+		s = string(runes[:cellLimit-1]) + "…"
+	}
+	return escape(s)
 }
 
 // escape makes s fit a cell of a table.

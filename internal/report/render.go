@@ -11,14 +11,14 @@ import (
 )
 
 // Formats are the names of the renderings, in the order in which help texts list them.
-var Formats = []string{"text", "json", "junit", "sarif", "markdown"}
+var Formats = []string{"text", "json", "junit", "sarif", "markdown", "html"}
 
 // All returns the findings of the report and of its hops, in the order in which they stand; those of a hop are about the
 // hop unless they say otherwise.
 func (r *Report) All() []finding.Finding {
 	all := slices.Clone(r.Findings)
 	for _, h := range r.Hops {
-		for _, f := range h.Findings {
+		for _, f := range h.All() {
 			if f.Subject.Package == "" {
 				f.Subject.Package, f.Subject.Channel, f.Subject.From, f.Subject.To = h.Package, h.Channel, h.From, h.To
 			}
@@ -41,6 +41,8 @@ func Write(w io.Writer, format string, r *Report, colour bool) error {
 		return SARIF(w, r)
 	case "markdown":
 		return Markdown(w, r)
+	case "html":
+		return HTML(w, r)
 	}
 	return fmt.Errorf("report format %q: there are %s", format, strings.Join(Formats, ", "))
 }

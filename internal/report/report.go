@@ -1,11 +1,14 @@
-// Package report is the outcome of a judging command, and its renderings: text, JSON, JUnit, SARIF and Markdown. The JSON
+// Package report is the outcome of a judging command, and its renderings: text, JSON, JUnit, SARIF, Markdown and HTML. The JSON
 // shape is an interface that users' scripts rely on: fields are added, never changed.
 package report
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/graph"
 )
 
 // APIVersion of every report.
@@ -16,6 +19,7 @@ const (
 	KindValidate = "ValidateReport"
 	KindPlan     = "UpgradePlan"
 	KindUpgrade  = "UpgradeReport"
+	KindGraph    = "Graph" // of channels that nothing judged
 )
 
 // Result is a verdict.
@@ -38,7 +42,24 @@ type Report struct {
 	Hops       []Hop             `json:"hops,omitempty"`
 	LeftOut    []Hop             `json:"leftOut,omitempty"` // hops that a cut of the plan (--from, --to, --max-hops, --shard) left out
 	Cluster    *Cluster          `json:"cluster,omitempty"`
+	Shard      *Shard            `json:"shard,omitempty"` // which part of the plan was walked, if it was one of several
 	Seconds    float64           `json:"seconds,omitempty"`
+	Graph      []graph.Drawing   `json:"graph,omitempty"` // of the channels that it is about
+
+	Page   string            `json:"-"` // file that the report was written to as a page, "" if it was not
+	Titles map[string]string `json:"-"` // what the codes of findings and checks mean
+	Files  []string          `json:"-"` // that were judged, also those that nothing was found in
+
+	// For the rendering as text: the lines of the files that findings stand in, false for one that is not at hand, and
+	// whether everything is told.
+	Source  func(file string, line int) (string, bool) `json:"-"`
+	Verbose bool                                       `json:"-"`
+}
+
+// Shard is one of several parts of a plan.
+type Shard struct {
+	Index int `json:"index"` // from 0
+	Of    int `json:"of"`
 }
 
 // Hop is one upgrade of one package, from one bundle to another.
@@ -50,11 +71,33 @@ type Hop struct {
 	Edge      string            `json:"edge"` // replaces, skips or skipRange
 	Effective bool              `json:"effective"`
 	Result    Result            `json:"result,omitempty"`
+	Start     time.Time         `json:"start,omitzero"` // when the catalog with To was published; phases and events count from it
 	Seconds   float64           `json:"seconds,omitempty"`
 	Phases    []Phase           `json:"phases,omitempty"`
 	Findings  []finding.Finding `json:"findings,omitempty"`
 	Outages   []Outage          `json:"outages,omitempty"`
+	Events    []Event           `json:"events,omitempty"`
+	Logs      []Log             `json:"logs,omitempty"`      // of a hop that failed
+	Faults    []Fault           `json:"faults,omitempty"`    // that were made on purpose
 	Simulated []string          `json:"simulated,omitempty"` // images whose pods did not really run
+	Rollback  *Rollback         `json:"rollback,omitempty"`  // what came of going back after the hop failed, where that was asked for
+}
+
+// All returns the findings of the hop and of the way back from it.
+func (h Hop) All() []finding.Finding {
+	if h.Rollback == nil {
+		return h.Findings
+	}
+	return slices.Concat(h.Findings, h.Rollback.Findings)
+}
+
+// Rollback is the way back to a hop's From after it failed: to install that again with definitions and objects in place.
+type Rollback struct {
+	To       string            `json:"to"`
+	Result   Result            `json:"result"`
+	Seconds  float64           `json:"seconds"` // until To was stable again, or surely would not be
+	Objects  int               `json:"objects"` // whose content was compared with what it was before the hop
+	Findings []finding.Finding `json:"findings,omitempty"`
 }
 
 // Phase is a named stretch of a hop.
@@ -63,15 +106,62 @@ type Phase struct {
 	Seconds float64 `json:"seconds"`
 }
 
+// Event is something that changed on the cluster during a hop.
+type Event struct {
+	At     float64 `json:"at"` // seconds from the hop's start
+	Kind   string  `json:"kind"`
+	Name   string  `json:"name,omitempty"`
+	State  string  `json:"state,omitempty"`  // what it became
+	Detail string  `json:"detail,omitempty"` // in the words of the object
+}
+
+// Log is the end of what one process wrote.
+type Log struct {
+	Source string `json:"source"` // the container
+	Text   string `json:"text"`
+}
+
+// Fault is a trouble that was made on purpose during a hop, and what became of the upgrade.
+type Fault struct {
+	Name     string   `json:"name"`
+	Phase    string   `json:"phase"`           // at which it was to strike
+	At       float64  `json:"at"`              // seconds from the hop's start; negative before it
+	Seconds  float64  `json:"seconds"`         // how long it was in force
+	Expected string   `json:"expected"`        // the worst that the upgrade may come to: survived, blocked or harmed
+	Outcome  string   `json:"outcome"`         // what it came to: survived, blocked, harmed, broken; or "not struck"
+	Codes    []string `json:"codes,omitempty"` // of the findings that show it
+	Why      string   `json:"why,omitempty"`   // it was not made, or how it was
+	Result   Result   `json:"result"`          // whether the outcome is no worse than expected
+}
+
 // Outage is a stretch of time in which one operation on one API version did not work.
 type Outage struct {
-	Version   string    `json:"version"`   // API version of the objects, for example v1beta1
-	Operation string    `json:"operation"` // read or write
-	Seconds   float64   `json:"seconds"`   // from the last success before to the first success after
-	Errors    int       `json:"errors"`    // failed attempts in between
-	First     string    `json:"first"`     // the first error's text
+	CRD       string    `json:"crd,omitempty"` // name of the objects' definition
+	Version   string    `json:"version"`       // API version of the objects, for example v1beta1
+	Operation string    `json:"operation"`     // read or write
+	Seconds   float64   `json:"seconds"`       // from the last success before to the first success after
+	Errors    int       `json:"errors"`        // failed attempts in between
+	First     string    `json:"first"`         // the first error's text
 	Start     time.Time `json:"start"`
 	Cause     string    `json:"cause,omitempty"`
+	Fault     string    `json:"fault,omitempty"` // the injected fault that is to blame
+}
+
+// Of names the objects that were out of reach: their version and, where it is known, their definition.
+func (o Outage) Of() string {
+	if o.CRD == "" {
+		return o.Version
+	}
+	return o.Version + " of " + o.CRD
+}
+
+// String tells in a line what the fault came to.
+func (f Fault) String() string {
+	s := fmt.Sprintf("fault %s@%s: %s, expected %s", f.Name, f.Phase, f.Outcome, f.Expected)
+	if f.Why != "" {
+		s += " (" + f.Why + ")"
+	}
+	return s
 }
 
 // Cluster says where a walk ran, and what a pass there does not show.

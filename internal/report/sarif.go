@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"io"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ type (
 	}
 	sarifRun struct {
 		Tool    sarifTool     `json:"tool"`
+		Columns string        `json:"columnKind"`
 		Results []sarifResult `json:"results"`
 	}
 	sarifTool struct {
@@ -30,8 +32,10 @@ type (
 	}
 	sarifRule struct {
 		ID      string     `json:"id"`
-		HelpURI string     `json:"helpUri,omitempty"`
+		Short   sarifText  `json:"shortDescription"`
 		Full    *sarifText `json:"fullDescription,omitempty"`
+		HelpURI string     `json:"helpUri,omitempty"`
+		Help    *sarifText `json:"help,omitempty"`
 	}
 	sarifText struct {
 		Text string `json:"text"`
@@ -42,6 +46,13 @@ type (
 		Level     string          `json:"level"`
 		Message   sarifText       `json:"message"`
 		Locations []sarifLocation `json:"locations,omitempty"`
+
+		Suppressions []sarifSuppression `json:"suppressions,omitempty"`
+	}
+	sarifSuppression struct {
+		Kind          string `json:"kind"`
+		Status        string `json:"status"`
+		Justification string `json:"justification"`
 	}
 	sarifLocation struct {
 		Physical *sarifPhysical `json:"physicalLocation,omitempty"`
@@ -67,6 +78,7 @@ type (
 func SARIF(w io.Writer, r *Report) error {
 	run := sarifRun{
 		Tool:    sarifTool{Driver: sarifDriver{Name: "olmkit", InformationURI: "https://github.com/olmkit/olmkit", Rules: []sarifRule{}}},
+		Columns: "unicodeCodePoints",
 		Results: []sarifResult{},
 	}
 	all := r.All()
@@ -77,10 +89,16 @@ func SARIF(w io.Writer, r *Report) error {
 	slices.Sort(codes)
 	codes = slices.Compact(codes)
 	for _, code := range codes {
-		rule := sarifRule{ID: code}
+		rule := sarifRule{ID: code, Short: sarifText{code}}
+		if title := r.Titles[code]; title != "" {
+			rule.Short.Text = title
+		}
 		if i := slices.IndexFunc(all, func(f finding.Finding) bool { return f.Code == code }); i >= 0 {
 			if all[i].Cause != "" {
 				rule.Full = &sarifText{all[i].Cause}
+			}
+			if all[i].Cure != "" {
+				rule.Help = &sarifText{all[i].Cure}
 			}
 			if len(all[i].References) > 0 {
 				rule.HelpURI = all[i].References[0]
@@ -98,16 +116,27 @@ func SARIF(w io.Writer, r *Report) error {
 		result := sarifResult{RuleID: f.Code, RuleIndex: slices.Index(codes, f.Code), Level: sarifLevel(f.Severity), Message: sarifText{text}}
 		var at sarifLocation
 		if f.Location != nil && f.Location.File != "" {
-			at.Physical = &sarifPhysical{Artifact: sarifArtifact{URI: f.Location.File}}
+			at.Physical = &sarifPhysical{Artifact: sarifArtifact{URI: fileURI(f.Location.File)}}
 			if f.Location.Line > 0 {
 				at.Physical.Region = &sarifRegion{StartLine: f.Location.Line, StartColumn: f.Location.Column}
 			}
 		}
-		if name := logicalName(f.Subject); name != "" {
+		name := logicalName(f.Subject)
+		if f.Location != nil && f.Location.Path != "" {
+			name += "/" + f.Location.Path
+		}
+		if name != "" {
 			at.Logical = []sarifLogical{{name}}
 		}
 		if at.Physical != nil || at.Logical != nil {
 			result.Locations = []sarifLocation{at}
+		}
+		if f.Accepted != nil {
+			kind := "external"
+			if at := f.Accepted.Location; at != nil && f.Location != nil && at.File == f.Location.File {
+				kind = "inSource"
+			}
+			result.Suppressions = []sarifSuppression{{kind, "accepted", f.Accepted.Reason + " (until " + f.Accepted.Until + ")"}}
 		}
 		run.Results = append(run.Results, result)
 	}
@@ -117,6 +146,15 @@ func SARIF(w io.Writer, r *Report) error {
 	return encoder.Encode(sarifLog{
 		Schema: "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run},
 	})
+}
+
+// fileURI is a path as a relative or absolute URI reference.
+func fileURI(file string) string {
+	u := url.URL{Path: file}
+	if strings.HasPrefix(file, "/") {
+		u.Scheme = "file"
+	}
+	return u.String()
 }
 
 func sarifLevel(s finding.Severity) string {

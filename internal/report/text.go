@@ -25,6 +25,7 @@ const (
 type text struct {
 	out    io.Writer
 	colour bool
+	source func(file string, line int) (string, bool) // nil when no source is shown
 	err    error
 }
 
@@ -43,12 +44,12 @@ func (t *text) line(format string, args ...any) {
 
 // Text renders r for people: hops with their phases and outages, findings grouped by package, and the verdict last.
 func Text(w io.Writer, r *Report, colour bool) error {
-	t := &text{out: w, colour: colour}
+	t := &text{out: w, colour: colour, source: r.Source}
 	for i, h := range r.Hops {
 		if i == 0 || h.Package != r.Hops[i-1].Package || h.Channel != r.Hops[i-1].Channel {
 			t.line("%s", t.paint(bold, fmt.Sprintf("package %s, channel %s", h.Package, h.Channel)))
 		}
-		t.hop(h)
+		t.hop(h, r.Verbose)
 	}
 	if len(r.LeftOut) > 0 {
 		t.line("%s", t.paint(bold, fmt.Sprintf("left out: %s", count(len(r.LeftOut), "hop"))))
@@ -56,13 +57,17 @@ func Text(w io.Writer, r *Report, colour bool) error {
 			t.line("  - %s → %s (%s)", h.From, h.To, h.Edge)
 		}
 	}
-	if len(r.Hops)+len(r.LeftOut) > 0 && len(r.Findings) > 0 {
+	grouped := slices.Clone(r.Findings)
+	if !r.Verbose {
+		grouped = finding.Open(grouped)
+	}
+	if len(r.Hops)+len(r.LeftOut) > 0 && len(grouped) > 0 {
 		t.line("")
 	}
-	grouped := slices.Clone(r.Findings)
 	slices.SortStableFunc(grouped, func(a, b finding.Finding) int {
 		return cmp.Or(strings.Compare(a.Subject.Package, b.Subject.Package), rank(a.Severity)-rank(b.Severity), strings.Compare(a.Code, b.Code))
 	})
+	told := 0 // of this code
 	for i, f := range grouped {
 		if i == 0 || f.Subject.Package != grouped[i-1].Subject.Package {
 			if i > 0 {
@@ -72,8 +77,19 @@ func Text(w io.Writer, r *Report, colour bool) error {
 				t.line("%s", t.paint(bold, "package "+f.Subject.Package))
 			}
 		}
+		if i == 0 || !sameCode(f, grouped[i-1]) {
+			told = 0
+		}
+		told++
+		if f.Severity == finding.Info && told > manyNotes && !r.Verbose {
+			if i+1 == len(grouped) || !sameCode(f, grouped[i+1]) {
+				t.line("  %s", t.paint(dim, fmt.Sprintf("and %d more %s (all with -v)", told-manyNotes, f.Code)))
+			}
+			continue
+		}
 		t.statement(f, "  ")
-		if i+1 == len(grouped) || !alike(f, grouped[i+1]) {
+		last := i+1 == len(grouped) || !alike(f, grouped[i+1])
+		if last || f.Severity == finding.Info && told == manyNotes && !r.Verbose {
 			t.explanation(f, "  ")
 		}
 	}
@@ -91,7 +107,7 @@ func Text(w io.Writer, r *Report, colour bool) error {
 	return t.err
 }
 
-func (t *text) hop(h Hop) {
+func (t *text) hop(h Hop, verbose bool) {
 	mark, tail := "•", ""
 	switch h.Result {
 	case Passed:
@@ -123,10 +139,19 @@ func (t *text) hop(h Hop) {
 		}
 		t.line("      %s", t.paint(yellow, fmt.Sprintf("outage: no %s through %s for %.1fs%s (%s)", o.operation, o.version, o.seconds, gaps, count(o.errors, "failed attempt"))))
 	}
+	for _, f := range h.Faults {
+		t.line("      %s", f)
+	}
 	if len(h.Simulated) > 0 {
 		t.paragraph("      ", "simulated, not really run: "+strings.Join(h.Simulated, ", "))
 	}
-	for _, f := range h.Findings {
+	if b := h.Rollback; b != nil {
+		t.line("      way back to %s: %s (%.1fs)", b.To, b.Result, b.Seconds)
+	}
+	for _, f := range h.All() {
+		if f.Accepted != nil && !verbose {
+			continue
+		}
 		f.Subject = finding.Subject{Object: f.Subject.Object} // the rest stands in the hop's line
 		t.statement(f, "      ")
 		t.explanation(f, "      ")
@@ -144,10 +169,10 @@ type total struct {
 func totals(outages []Outage) []total {
 	var sums []total
 	for _, o := range outages {
-		i := slices.IndexFunc(sums, func(s total) bool { return s.operation == o.Operation && s.version == o.Version })
+		i := slices.IndexFunc(sums, func(s total) bool { return s.operation == o.Operation && s.version == o.Of() })
 		if i < 0 {
 			i = len(sums)
-			sums = append(sums, total{operation: o.Operation, version: o.Version})
+			sums = append(sums, total{operation: o.Operation, version: o.Of()})
 		}
 		sums[i].seconds += o.Seconds
 		sums[i].longest = max(sums[i].longest, o.Seconds)
@@ -165,6 +190,13 @@ func rank(s finding.Severity) int {
 	return slices.Index([]finding.Severity{finding.Error, finding.Warning, finding.Info}, s)
 }
 
+// manyNotes is how many notes of one code are told without -v.
+const manyNotes = 3
+
+func sameCode(a, b finding.Finding) bool {
+	return a.Subject.Package == b.Subject.Package && a.Code == b.Code && a.Severity == b.Severity
+}
+
 // alike reports whether two findings are explained by the same words, so that these need be printed once only.
 func alike(a, b finding.Finding) bool {
 	return a.Subject.Package == b.Subject.Package && a.Code == b.Code && a.Cause == b.Cause && a.Cure == b.Cure && slices.Equal(a.References, b.References)
@@ -173,10 +205,12 @@ func alike(a, b finding.Finding) bool {
 // statement prints what is wrong and where.
 func (t *text) statement(f finding.Finding, indent string) {
 	severity := string(f.Severity)
-	switch f.Severity {
-	case finding.Error:
+	switch {
+	case f.Accepted != nil:
+		severity = t.paint(dim, "accepted")
+	case f.Severity == finding.Error:
 		severity = t.paint(red+bold, severity)
-	case finding.Warning:
+	case f.Severity == finding.Warning:
 		severity = t.paint(yellow+bold, severity)
 	default:
 		severity = t.paint(blue, severity)
@@ -190,6 +224,10 @@ func (t *text) statement(f finding.Finding, indent string) {
 	}
 	t.line("%s", head)
 	t.paragraph(indent+"  ", f.Message)
+	t.snippet(f, indent+"  ")
+	if f.Accepted != nil {
+		t.paragraph(indent+"  ", fmt.Sprintf("accepted until %s: %s", f.Accepted.Until, f.Accepted.Reason))
+	}
 }
 
 // explanation prints why it is so and what to do.
@@ -253,7 +291,8 @@ func subject(s finding.Subject) string {
 	return strings.Join(parts, ", ")
 }
 
-func (t *text) verdict(r *Report) {
+// summary says in a line how many hops and findings there are, and how long it took.
+func summary(r *Report) string {
 	var parts []string
 	if len(r.Hops) > 0 {
 		hops := count(len(r.Hops), "hop")
@@ -284,9 +323,11 @@ func (t *text) verdict(r *Report) {
 		parts = append(parts, hops)
 	}
 	severities := map[finding.Severity]int{}
-	for _, f := range r.All() {
+	all := r.All()
+	for _, f := range finding.Open(all) {
 		severities[f.Severity]++
 	}
+	accepted := len(all) - len(finding.Open(all))
 	for _, s := range []finding.Severity{finding.Error, finding.Warning, finding.Info} {
 		if n := severities[s]; n > 0 {
 			word := string(s)
@@ -296,12 +337,19 @@ func (t *text) verdict(r *Report) {
 			parts = append(parts, count(n, word))
 		}
 	}
-	if len(severities) == 0 {
+	if len(severities)+accepted == 0 {
 		parts = append(parts, "no findings")
+	}
+	if accepted > 0 {
+		parts = append(parts, fmt.Sprintf("%d accepted", accepted))
 	}
 	if r.Seconds > 0 {
 		parts = append(parts, fmt.Sprintf("%.1fs", r.Seconds))
 	}
+	return strings.Join(parts, ", ")
+}
+
+func (t *text) verdict(r *Report) {
 	result := string(r.Result)
 	if r.Result == Failed {
 		result = t.paint(red+bold, result)
@@ -311,7 +359,13 @@ func (t *text) verdict(r *Report) {
 	if len(r.Hops)+len(r.Findings) > 0 || r.Cluster != nil {
 		t.line("")
 	}
-	t.line("%s: %s", result, strings.Join(parts, ", "))
+	t.line("%s: %s", result, summary(r))
+	if f, ok := firstFailure(r); ok {
+		t.first(f)
+	}
+	if r.Page != "" {
+		t.line("all of it with graph and timelines: %s", r.Page)
+	}
 }
 
 // count is n with the noun, in the plural where it belongs.
@@ -320,4 +374,82 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// firstFailure is what made the verdict: of the first hop that failed the worst finding, or else the worst of all.
+func firstFailure(r *Report) (f finding.Finding, ok bool) {
+	if r.Result != Failed {
+		return f, false
+	}
+	open := finding.Open(r.All())
+	for _, h := range r.Hops {
+		if h.Result == Failed {
+			f.Subject = finding.Subject{Package: h.Package, Channel: h.Channel, From: h.From, To: h.To}
+			ok = true
+			open = finding.Open(h.Findings)
+			break
+		}
+	}
+	if len(open) == 0 {
+		return f, ok
+	}
+	where := f.Subject
+	f = slices.MinFunc(open, func(a, b finding.Finding) int { return rank(a.Severity) - rank(b.Severity) })
+	if ok {
+		where.Object = f.Subject.Object
+		f.Subject = where
+	}
+	return f, true
+}
+
+// How many lines the last words on the first failure take at most, so that they fit a screen whatever was said before.
+const (
+	messageLines = 5
+	causeLines   = 9
+	cureLines    = 3
+)
+
+// first tells of the first failure as much as fits a screen.
+func (t *text) first(f finding.Finding) {
+	head := "first failure:"
+	if f.Location != nil && f.Location.File != "" {
+		head += " " + f.Location.String()
+	}
+	if s := about(f.Subject); s != "" {
+		head += " " + s
+	}
+	t.line("%s", t.paint(bold, head))
+	if f.Code == "" {
+		return
+	}
+	t.atMost(messageLines, "  "+f.Code+" ", f.Message)
+	t.atMost(causeLines, "  cause: ", f.Cause)
+	t.atMost(cureLines, "  cure:  ", f.Cure)
+	t.line("  %s", t.paint(dim, "more: olmkit explain "+f.Code))
+}
+
+// atMost prints s as paragraph does, in at most n lines.
+func (t *text) atMost(n int, indent, s string) {
+	if strings.TrimSpace(s) == "" {
+		return
+	}
+	var lines []string
+	for _, l := range strings.Split(strings.TrimRight(s, "\n"), "\n") {
+		lines = append(lines, wrap(l, width-len(indent))...)
+	}
+	if len(lines) > n {
+		lines = append(lines[:n-1:n-1], "…")
+	}
+	for _, l := range lines {
+		t.line("%s%s", indent, l)
+		indent = strings.Repeat(" ", len(indent))
+	}
+}
+
+// Explain prints what a code means: f holds its title as the message, its cause and its cure.
+func Explain(w io.Writer, f finding.Finding, colour bool) error {
+	t := &text{out: w, colour: colour}
+	t.statement(f, "")
+	t.explanation(f, "")
+	return t.err
 }

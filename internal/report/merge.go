@@ -1,0 +1,104 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// Merge makes one report of those of all shards of a walk: the one that the walk in one piece would have given, apart
+// from how long things took (Seconds is the sum) and from what each shard installed afresh. The order of reports does not
+// matter. The error says which shard is missing, there twice, or of another walk.
+func Merge(reports []*Report) (*Report, error) {
+	if len(reports) == 0 {
+		return nil, fmt.Errorf("no report to merge")
+	}
+	shards := slices.Clone(reports)
+	for i, r := range shards {
+		switch {
+		case r.Kind != KindUpgrade:
+			return nil, fmt.Errorf("report %d is of kind %q: only reports of 'upgrade test' are in shards", i+1, r.Kind)
+		case r.Shard == nil:
+			return nil, fmt.Errorf("report %d is of a whole walk, not of one shard", i+1)
+		case r.Shard.Of != shards[0].Shard.Of:
+			return nil, fmt.Errorf("report %d is of one of %d shards, the first of one of %d", i+1, r.Shard.Of, shards[0].Shard.Of)
+		}
+	}
+	slices.SortStableFunc(shards, func(a, b *Report) int { return a.Shard.Index - b.Shard.Index })
+	for i := range shards[0].Shard.Of {
+		switch {
+		case i >= len(shards) || shards[i].Shard.Index > i:
+			return nil, fmt.Errorf("shard %d of %d is missing", i, shards[0].Shard.Of)
+		case shards[i].Shard.Index < i:
+			return nil, fmt.Errorf("shard %d of %d is there twice", shards[i].Shard.Index, shards[0].Shard.Of)
+		}
+	}
+	if len(shards) > shards[0].Shard.Of {
+		return nil, fmt.Errorf("shard %d of %d is there twice", shards[len(shards)-1].Shard.Index, shards[0].Shard.Of)
+	}
+
+	merged := &Report{APIVersion: APIVersion, Kind: KindUpgrade, Result: Passed, Graph: shards[0].Graph}
+	planned := map[edge]bool{}
+	for _, r := range shards {
+		if r.Result == Failed {
+			merged.Result = Failed
+		}
+		merged.Hops = append(merged.Hops, r.Hops...)
+		merged.Seconds += r.Seconds
+		merged.Findings = append(merged.Findings, r.Findings...)
+		for _, h := range r.Hops {
+			planned[edgeOf(h)] = true
+		}
+		if err := merged.on(r.Cluster); err != nil {
+			return nil, fmt.Errorf("shard %d of %d: %w", r.Shard.Index, r.Shard.Of, err)
+		}
+	}
+	for i, r := range shards {
+		if total := len(r.Hops) + len(r.LeftOut); total != len(shards[0].Hops)+len(shards[0].LeftOut) {
+			return nil, fmt.Errorf("shard %d of %d is of another plan: it has %d hops, and that of shard 0 %d", i, len(shards), total, len(shards[0].Hops)+len(shards[0].LeftOut))
+		}
+	}
+	for _, h := range shards[0].LeftOut {
+		if !planned[edgeOf(h)] {
+			merged.LeftOut = append(merged.LeftOut, h)
+		}
+	}
+	finding.Sort(merged.Findings)
+	merged.Findings = distinct(merged.Findings)
+	return merged, nil
+}
+
+// edge tells hops apart.
+type edge struct{ pkg, channel, from, to string }
+
+func edgeOf(h Hop) edge { return edge{h.Package, h.Channel, h.From, h.To} }
+
+// on adds where a shard was walked.
+func (r *Report) on(c *Cluster) error {
+	switch {
+	case c == nil: // a shard without hops
+		return nil
+	case r.Cluster == nil:
+		r.Cluster = &Cluster{Kind: c.Kind, Kubernetes: c.Kubernetes, OLM: c.OLM}
+	case r.Cluster.Kind != c.Kind || r.Cluster.Kubernetes != c.Kubernetes || r.Cluster.OLM != c.OLM:
+		return fmt.Errorf("walked on %s, Kubernetes %s, OLM %s; others on %s, Kubernetes %s, OLM %s",
+			c.Kind, c.Kubernetes, c.OLM, r.Cluster.Kind, r.Cluster.Kubernetes, r.Cluster.OLM)
+	}
+	for _, sentence := range c.NotProven {
+		if !slices.Contains(r.Cluster.NotProven, sentence) {
+			r.Cluster.NotProven = append(r.Cluster.NotProven, sentence)
+		}
+	}
+	return nil
+}
+
+// distinct leaves out the findings that several shards made of the same thing, as the static ones are. They are sorted.
+func distinct(findings []finding.Finding) []finding.Finding {
+	return slices.CompactFunc(findings, func(a, b finding.Finding) bool {
+		x, errX := json.Marshal(a)
+		y, errY := json.Marshal(b)
+		return errX == nil && errY == nil && string(x) == string(y)
+	})
+}

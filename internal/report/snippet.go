@@ -1,0 +1,147 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+const (
+	tabWidth = 4  // of tabs in source lines
+	before   = 40 // columns of a long line that are shown before the place
+)
+
+// snippet prints the source line of a finding with a caret under the field, as far as the source is at hand. A field of an
+// encoded object has no line: its path in the object is named instead.
+func (t *text) snippet(f finding.Finding, indent string) {
+	if f.Location == nil {
+		return
+	}
+	if f.Location.Path != "" {
+		t.line("%s%s", indent, t.paint(dim, "at "+f.Location.Path+" of the object that is encoded there"))
+		return
+	}
+	if t.source == nil || f.Location.Line == 0 {
+		return
+	}
+	line, ok := t.source(f.Location.File, f.Location.Line)
+	if !ok || strings.TrimSpace(line) == "" {
+		return
+	}
+	number := fmt.Sprint(f.Location.Line)
+	shown, caret := excerpt(line, f.Location.Column, width-len(indent)-len(number)-3)
+	t.line("%s%s %s", indent, t.paint(dim, number+" |"), shown)
+	if caret != "" {
+		t.line("%s%s %s", indent, t.paint(dim, strings.Repeat(" ", len(number))+" |"), t.paint(red+bold, caret))
+	}
+}
+
+// excerpt returns what of a source line is shown in at most limit columns, and the line below that points at the field which
+// begins at column, a count of characters from 1; column 0 points at nothing.
+func excerpt(line string, column, limit int) (shown, caret string) {
+	runes := []rune(strings.TrimRight(line, "\r\n"))
+	at := column - 1
+	if column < 1 || at >= len(runes) {
+		at = -1
+	}
+	end := at
+	if at >= 0 {
+		end = at + fieldLength(runes[at:])
+	}
+	start := 0
+	if at >= 0 && columns(runes[:end]) > limit {
+		for start = at; start > 0 && columns(runes[start-1:at]) <= before; start-- {
+		}
+	}
+	var out strings.Builder
+	lead, mark, used := 0, 0, 0
+	if start > 0 {
+		out.WriteString("…")
+		lead, used = 1, 1
+	} else if at < 0 || columns(runes) > limit {
+		// Without the indentation, which says nothing when the line is cut.
+		for at != start && start < len(runes) && columns(runes) > limit && unicode.IsSpace(runes[start]) {
+			start++
+		}
+	}
+	for i := start; i < len(runes); i++ {
+		w := columns(runes[i : i+1])
+		if used+w > limit-1 && columns(runes[i:]) > limit-used {
+			out.WriteString("…")
+			break
+		}
+		used += w
+		switch {
+		case i < at:
+			lead += w
+		case i < end:
+			mark += w
+		}
+		switch r := runes[i]; {
+		case r == '\t':
+			out.WriteString(strings.Repeat(" ", tabWidth))
+		case unicode.IsPrint(r) || unicode.Is(unicode.M, r):
+			out.WriteRune(r)
+		case w > 0:
+			out.WriteRune('·') // what would move the cursor or colour the terminal
+		}
+	}
+	if at < 0 {
+		return strings.TrimRight(out.String(), " "), ""
+	}
+	return strings.TrimRight(out.String(), " "), strings.Repeat(" ", lead) + strings.Repeat("^", max(mark, 1))
+}
+
+// fieldLength is the number of characters of the key or value that text begins with.
+func fieldLength(text []rune) int {
+	if text[0] == '"' || text[0] == '\'' {
+		for i := 1; i < len(text); i++ {
+			switch {
+			case text[i] == '\\' && text[0] == '"':
+				i++
+			case text[i] == text[0]:
+				return i + 1
+			}
+		}
+		return len(text)
+	}
+	if text[0] == '{' || text[0] == '[' {
+		return 1
+	}
+	for i, r := range text {
+		if i > 0 && (r == ' ' || r == '\t' || r == ',' || r == '}' || r == ']' || r == ':' && (i+1 == len(text) || unicode.IsSpace(text[i+1]))) {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// columns is how wide runes are on a terminal.
+func columns(runes []rune) int {
+	n := 0
+	for _, r := range runes {
+		switch {
+		case r == '\t':
+			n += tabWidth
+		case unicode.Is(unicode.Mn, r), unicode.Is(unicode.Me, r), unicode.Is(unicode.Cf, r):
+		case wide(r):
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// wide reports whether terminals give r two columns: https://www.unicode.org/reports/tr11/.
+func wide(r rune) bool {
+	switch {
+	case r < 0x1100:
+		return false
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Yi):
+		return r < 0xff61 || r > 0xffdc // half-width forms
+	}
+	return r >= 0x3000 && r <= 0x303e || r >= 0xff01 && r <= 0xff60 || r >= 0xffe0 && r <= 0xffe6 || r >= 0x1f300 && r <= 0x1f64f || r >= 0x1f680 && r <= 0x1f6ff || r >= 0x1f900 && r <= 0x1faff
+}
