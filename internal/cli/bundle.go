@@ -1,9 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -17,7 +23,9 @@ import (
 	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/check"
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/marker"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
@@ -28,8 +36,9 @@ func newBundle(s *session) *cobra.Command {
 // bundleFlags are the flags of 'bundle generate'.
 type bundleFlags struct {
 	bundle.Options
-	version, manifests, base, catalog, conversion, into string
-	digests                                             bool
+	version, base, icon, catalog, conversion, into string
+	manifests, api, images                         []string
+	digests                                        bool
 }
 
 func newBundleGenerate(s *session) *cobra.Command {
@@ -39,9 +48,16 @@ func newBundleGenerate(s *session) *cobra.Command {
 		Short: "Make a bundle out of an operator's manifests",
 		Long: `Make a bundle out of an operator's manifests: the CSV, the CRDs and what else OLM installs, and the metadata.
 
-The manifests are a kustomize directory (built here, no kustomize needed), a directory of YAML files, a file, or - for
+The manifests are kustomize directories (built here, no kustomize needed), directories of YAML files, files, or - for
 standard input. A ClusterServiceVersion among them, or named with --base, is what the CSV grows from: its hand-written
-parts and comments stay. Samples, that is objects of the operator's own kinds, become alm-examples.
+parts and comments stay. Samples, that is objects of the operator's own kinds, become alm-examples. Without --manifests
+they are config/manifests, or, in a project of kubebuilder's that has none, config/default with config/samples and
+config/scorecard.
+
+With --api, what the API's Go sources say goes into the CSV's list of owned CRDs: the markers
++operator-sdk:csv:customresourcedefinitions (displayName, resources, order; on fields type=spec or type=status, displayName,
+xDescriptors, order) and the comments of types and fields. A marker wins over the base, as with operator-sdk; what no marker
+says stays as the base has it, and comments only fill what the base leaves open.
 
 OLM makes some things itself, which are left out and stated in the CSV instead: the namespace, service accounts, roles and
 bindings of the operator, webhook configurations, their Services and certificates, and the CA in CRDs. A kind that OLM does
@@ -55,25 +71,24 @@ Running it again changes nothing. A createdAt annotation is written only if SOUR
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.version, "version", "", "version of the release, without a v")
-	flags.StringVar(&f.Package, "package", "", "name of the package (default: from the base CSV's name)")
+	flags.StringVar(&f.Package, "package", "", "name of the package (default: from the base CSV's name, or the projectName in kubebuilder's file PROJECT); the CSV is named after the base, or else the package")
 	flags.StringSliceVar(&f.Channels, "channels", nil, "channels of the bundle (default alpha)")
 	flags.StringVar(&f.DefaultChannel, "default-channel", "", "default channel of the package (default: the first of --channels)")
 	flags.StringVar(&f.Replaces, "replaces", "", "name of the CSV that this one replaces; auto: the head of the channel in --catalog")
 	flags.StringArrayVar(&f.Skips, "skips", nil, "name of a CSV that this one skips (repeatable)")
 	flags.StringVar(&f.SkipRange, "skip-range", "", "versions that are updated to this one at once, for example '>=1.0.0 <1.2.0'")
 	flags.StringVar(&f.MinKubeVersion, "min-kube-version", "", "lowest version of Kubernetes that the operator runs on")
-	flags.StringVar(&f.manifests, "manifests", "config/manifests", "kustomize directory, directory, file, or - for standard input")
+	flags.StringArrayVar(&f.manifests, "manifests", nil, "kustomize directory, directory, file, or - for standard input (repeatable; default config/manifests)")
+	flags.StringArrayVar(&f.images, "image", nil, "NAME=REF: the image REF in the place of those called NAME, whatever their tag (repeatable)")
 	flags.StringVar(&f.base, "base", "", "file with the CSV to build on (default: the one among the manifests)")
+	flags.StringVar(&f.icon, "icon", "", "picture of the operator: an svg, png, jpg or gif file (default: the base's)")
+	flags.StringArrayVar(&f.api, "api", nil, "directory of the API's Go sources, read with all below it for markers; needs Go (repeatable)")
 	flags.StringVar(&f.catalog, "catalog", "", "file-based catalog that --replaces auto looks into")
 	flags.StringArrayVar(&f.SkipKinds, "skip-kind", nil, "kind to leave out of the bundle (repeatable)")
 	flags.StringVar(&f.conversion, "crd-conversion", string(bundle.ConversionKeep), "what becomes of spec.conversion in CRDs: keep (until OLM has put its CA in, requests that need conversion are refused) or strip (until then, objects are stored unconverted)")
 	flags.BoolVar(&f.digests, "use-image-digests", false, "name images by their digests, which the registries are asked for")
 	flags.StringVar(&f.into, "into", "", "directory to write to")
-	for _, name := range []string{"version", "into"} {
-		if err := c.MarkFlagRequired(name); err != nil {
-			panic(err)
-		}
-	}
+	require(c, "version", "into")
 	return c
 }
 
@@ -90,7 +105,26 @@ func (f *bundleFlags) run(ctx context.Context, s *session) error {
 	if o.Created, err = sourceDate(); err != nil {
 		return err
 	}
-	inputs, err := bundle.Inputs(f.manifests, s.In)
+	if f.icon != "" {
+		types := map[string]string{".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
+		if o.IconType = types[strings.ToLower(filepath.Ext(f.icon))]; o.IconType == "" {
+			return usagef("--icon %s: it is an svg, png, jpg or gif file", f.icon)
+		}
+		if o.Icon, err = document.ReadFile(f.icon); err != nil {
+			return fmt.Errorf("read the icon: %w", err)
+		}
+	}
+	for _, pair := range f.images {
+		name, reference, found := strings.Cut(pair, "=")
+		if !found || name == "" || reference == "" {
+			return usagef("--image %s: it is NAME=REF", pair)
+		}
+		if o.Images == nil {
+			o.Images = map[string]string{}
+		}
+		o.Images[name] = reference
+	}
+	inputs, err := f.inputs(s.In)
 	if err != nil {
 		return err
 	}
@@ -105,6 +139,11 @@ func (f *bundleFlags) run(ctx context.Context, s *session) error {
 		}
 		base = &found[0]
 	}
+	if pkg, _ := bundle.Names(o, inputs, base); pkg == "" {
+		if o.Package, err = projectName(); err != nil {
+			return err
+		}
+	}
 	if o.Replaces == "auto" {
 		if o.Replaces, err = f.predecessor(ctx, s, o, inputs, base); err != nil {
 			return err
@@ -112,6 +151,13 @@ func (f *bundleFlags) run(ctx context.Context, s *session) error {
 	}
 	if f.digests {
 		o.Pin = func(reference string) (string, error) { return s.images.Pinned(ctx, reference) }
+	}
+	if len(f.api) > 0 {
+		sources, err := marker.Load(ctx, f.api)
+		if err != nil {
+			return err
+		}
+		o.Describe = sources.Describe
 	}
 	made, err := bundle.Generate(inputs, base, o)
 	if err != nil {
@@ -133,6 +179,61 @@ func (f *bundleFlags) run(ctx context.Context, s *session) error {
 	return nil
 }
 
+// inputs reads the manifests that were named, or those where projects have them.
+func (f *bundleFlags) inputs(stdin io.Reader) ([]bundle.Input, error) {
+	sources := f.manifests
+	if len(sources) == 0 {
+		isDir := func(dir string) bool {
+			info, err := os.Stat(dir)
+			return err == nil && info.IsDir()
+		}
+		switch {
+		case isDir("config/manifests"):
+			sources = []string{"config/manifests"}
+		case isDir("config/default"):
+			sources = []string{"config/default"}
+			for _, dir := range []string{"config/samples", "config/scorecard"} {
+				if isDir(dir) {
+					sources = append(sources, dir)
+				}
+			}
+		default:
+			return nil, advice.With(usagef("there is neither config/manifests nor config/default here"), "name the operator's manifests with --manifests")
+		}
+	}
+	var all []bundle.Input
+	for _, source := range sources {
+		found, err := bundle.Inputs(source, stdin)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// projectName returns what kubebuilder's file PROJECT in the working directory calls the project, "" without the file.
+func projectName() (string, error) {
+	data, err := os.ReadFile("PROJECT")
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the project's name: %w", err)
+	}
+	documents, err := document.Parse("PROJECT", data)
+	if err != nil || len(documents) != 1 {
+		return "", advice.With(fmt.Errorf("read the project's name: %w", cmp.Or(err, errors.New("PROJECT does not hold one document"))), "name the package with --package")
+	}
+	var project struct {
+		Name string `json:"projectName"`
+	}
+	if err := json.Unmarshal(documents[0].JSON, &project); err != nil {
+		return "", advice.With(fmt.Errorf("read the project's name: %s: %w", documents[0].At, err), "name the package with --package")
+	}
+	return project.Name, nil
+}
+
 // predecessor returns the name of the CSV at the head of the channel, or, when this very release is there already, of the
 // one that it replaces there.
 func (f *bundleFlags) predecessor(ctx context.Context, s *session, o bundle.Options, inputs []bundle.Input, base *bundle.Input) (string, error) {
@@ -143,7 +244,7 @@ func (f *bundleFlags) predecessor(ctx context.Context, s *session, o bundle.Opti
 	if err != nil {
 		return "", err
 	}
-	name := bundle.PackageOf(o, inputs, base)
+	name, csv := bundle.Names(o, inputs, base)
 	p := c.Find(name)
 	if p == nil {
 		return "", nil // the first release of the package
@@ -159,7 +260,7 @@ func (f *bundleFlags) predecessor(ctx context.Context, s *session, o bundle.Opti
 	if found == nil {
 		return "", nil // the first release of the channel
 	}
-	if e := found.Entry(name + ".v" + o.Version.String()); e != nil {
+	if e := found.Entry(csv); e != nil {
 		return e.Replaces, nil
 	}
 	return head(found)
@@ -185,7 +286,8 @@ func newBundleValidate(s *session) *cobra.Command {
 		Long: `Check bundles for what OLM would refuse and what harms users: the ClusterServiceVersion, its permissions, webhooks and
 images, and everything that the validators of operator-framework/api find.
 
-A REF is a bundle directory, or a bundle's image: on a registry, in an archive, or in an OCI layout.`,
+A REF is a bundle directory, or a bundle's image: on a registry, in an archive, or in an OCI layout. The labels of an image
+are judged, too. With --images registries are asked for the images that bundles name.`,
 		Example: "  olmkit bundle validate bundle/1.2.0 --report junit=bundle.xml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -195,12 +297,15 @@ A REF is a bundle directory, or a bundle's image: on a registry, in an archive, 
 		},
 	}
 	j := judged(s, c)
+	j.accepts(c)
+	var images bool
+	c.Flags().BoolVar(&images, "images", false, imagesHelp)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := j.check(); err != nil {
 			return err
 		}
 		r := &report.Report{APIVersion: report.APIVersion, Kind: report.KindValidate, Findings: []finding.Finding{}}
-		found := make([][]finding.Finding, len(args))
+		found, files := make([][]finding.Finding, len(args)), make([][]string, len(args))
 		work, ctx := errgroup.WithContext(c.Context())
 		work.SetLimit(runtime.GOMAXPROCS(0))
 		for i, ref := range args {
@@ -212,15 +317,25 @@ A REF is a bundle directory, or a bundle's image: on a registry, in an archive, 
 				if err != nil {
 					return err
 				}
-				found[i] = check.Bundle(b)
+				var known check.Registry
+				if images {
+					if known, err = s.registry(ctx, check.Images(b)); err != nil {
+						return err
+					}
+				}
+				found[i] = check.Bundle(b, known)
+				files[i] = append(files[i], b.AnnotationsAt.File)
+				for _, m := range b.Manifests {
+					files[i] = append(files[i], m.At.File)
+				}
 				return nil
 			})
 		}
 		if err := work.Wait(); err != nil {
 			return err
 		}
-		r.Findings = append(r.Findings, slices.Concat(found...)...)
-		r.Checks = check.BundleCodes()
+		r.Findings, r.Files = append(r.Findings, slices.Concat(found...)...), slices.Concat(files...)
+		r.Checks = check.BundleCodes(images)
 		finding.Sort(r.Findings)
 		return j.finish(r)
 	}

@@ -1,18 +1,22 @@
 package cli
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/cache"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/check"
 	"github.com/olmkit/olmkit/internal/graph"
+	"github.com/olmkit/olmkit/internal/output"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
@@ -22,7 +26,7 @@ func newCatalog(s *session) *cobra.Command {
 }
 
 func newCatalogRender(s *session) *cobra.Command {
-	var format, into string
+	var format, into, level string
 	c := &cobra.Command{
 		Use:   "render REF...",
 		Short: "Print bundles and catalogs as one file-based catalog",
@@ -34,23 +38,27 @@ an OCI layout. Bundles carry all their manifests inline, so that OLM installs th
 catalog alone.`,
 		Args: atLeastOne("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := outputOneOf(format, catalog.Formats); err != nil {
+			if err := errors.Join(outputOneOf(format, catalog.Formats), checkMigration(level)); err != nil {
 				return err
+			}
+			if level == catalog.Migrations[0] {
+				return s.write(into, func(w io.Writer) error { return s.loader().Render(c.Context(), w, format, args...) })
 			}
 			loaded, err := s.loadCatalog(c.Context(), args...)
 			if err != nil {
 				return err
 			}
-			return s.writeCatalog(into, format, loaded)
+			return s.writeCatalog(into, format, level, loaded)
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", "json", "format: "+strings.Join(catalog.Formats, ", "))
 	c.Flags().StringVar(&into, "into", "", "write to this file instead of standard output")
+	addMigration(c, &level)
 	return c
 }
 
 func newCatalogBuild(s *session) *cobra.Command {
-	var format, into string
+	var format, into, level string
 	c := &cobra.Command{
 		Use:   "build TEMPLATE",
 		Short: "Print the file-based catalog that a template describes",
@@ -61,7 +69,7 @@ directories in place of images, or ours:
   package: example-operator
   description: What it does.
   icon: icon.svg                    # a file beside the template
-  defaultChannel: stable
+  defaultChannel: stable            # of several
   bundles: [../bundle/*]            # directories relative to the template, or patterns that match some
   channels:
     stable:
@@ -77,34 +85,49 @@ directories in place of images, or ours:
       message: Use 1.2.0.`,
 		Args: exactlyOne("TEMPLATE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := outputOneOf(format, catalog.Formats); err != nil {
+			if err := errors.Join(outputOneOf(format, catalog.Formats), checkMigration(level)); err != nil {
 				return err
 			}
 			built, err := s.loader().Build(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return s.writeCatalog(into, format, built)
+			return s.writeCatalog(into, format, level, built)
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", "yaml", "format: "+strings.Join(catalog.Formats, ", "))
 	c.Flags().StringVar(&into, "into", "", "write to this file instead of standard output")
+	addMigration(c, &level)
 	return c
 }
 
 func newCatalogValidate(s *session) *cobra.Command {
 	var options check.Options
-	var against string
+	var against, template string
+	var pull, images bool
 	c := &cobra.Command{
 		Use:   "validate REF...",
 		Short: "Look in a catalog for what OLM will refuse, lose or get wrong",
-		Args:  atLeastOne("REF"),
+		Long: `Look in a catalog for what OLM will refuse, lose or get wrong, in its documents, in the upgrade graph, and on every upgrade
+that OLM takes, as far as bundles carry their manifests, or --pull gets those from the bundles' images. docs/checks lists
+what is looked for.
+
+Only --pull and --images ask registries, and --template for the bundles that the template names by their images.
+
+A finding to live with is accepted by a comment in YAML, or in a file that --accept names (see docs/accept.md):
+
+  replaces: tee.v0.9.0 # olmkit:accept GRA007 until=2027-01-31 the first release had another name`,
+		Args: atLeastOne("REF"),
 	}
 	j := judged(s, c)
+	j.accepts(c)
 	c.Flags().StringArrayVarP(&options.Packages, "package", "p", nil, "judge only this package (repeatable)")
 	c.Flags().StringSliceVar(&options.Only, "only", nil, "run only these checks, named by code (CRD001) or family (CRD)")
 	c.Flags().StringSliceVar(&options.Skip, "skip", nil, "leave these checks out, named by code or family")
 	c.Flags().StringVar(&against, "against", "", "also compare with this catalog, which users have now")
+	c.Flags().BoolVar(&pull, "pull", false, "pull the images of bundles whose manifests the catalog does not hold, and judge those, too")
+	c.Flags().BoolVar(&images, "images", false, imagesHelp)
+	c.Flags().StringVar(&template, "template", "", "also compare the channels with what this `FILE`, the catalog's template, makes; see 'olmkit catalog build'")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := j.check(); err != nil {
 			return err
@@ -120,6 +143,12 @@ func newCatalogValidate(s *session) *cobra.Command {
 				return err
 			}
 		}
+		if template != "" {
+			var err error
+			if options.Template, err = s.loader().Build(c.Context(), template); err != nil {
+				return err
+			}
+		}
 		loaded, err := s.loader().Load(c.Context(), args...)
 		if err != nil {
 			return err
@@ -129,8 +158,24 @@ func newCatalogValidate(s *session) *cobra.Command {
 				return err
 			}
 		}
-		r := &report.Report{APIVersion: report.APIVersion, Kind: report.KindValidate}
+		if pull {
+			if err := s.pull(c.Context(), bundlesIn(options.Packages, options.Previous, loaded)); err != nil {
+				return err
+			}
+		}
+		if images {
+			if options.Registry, err = s.registry(c.Context(), check.ImagesIn(loaded, options)); err != nil {
+				return err
+			}
+		}
+		j.partial = len(options.Packages) > 0
+		r := &report.Report{APIVersion: report.APIVersion, Kind: report.KindValidate, Files: filesOf(loaded)}
 		r.Findings, r.Checks = check.Catalog(loaded, options)
+		if j.wants("html") || j.wants("json") {
+			r.Graph = drawingsOf(slices.DeleteFunc(slices.Clone(loaded.Packages), func(p *catalog.Package) bool {
+				return j.partial && !slices.Contains(options.Packages, p.Name)
+			}), "", false)
+		}
 		return j.finish(r)
 	}
 	return c
@@ -142,9 +187,14 @@ func newCatalogGraph(s *session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "graph REF...",
 		Short: "Draw the upgrade graph: what the channels declare, and what OLM will do",
-		Args:  atLeastOne("REF"),
+		Long: `Draw the upgrade graph: what the channels declare, and what OLM will do.
+
+As text each entry of a channel is a line, the newest first; the head is marked by a star. It says where OLM takes those who
+have the entry, and by which edge: "→ 1.2.0  replaces". Where else the channel declares that they go, and OLM does not take
+them, follows: "not 1.1.0 (skips)".`,
+		Args: atLeastOne("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := outputOneOf(format, graph.Formats); err != nil {
+			if err := outputOneOf(format, drawingFormats); err != nil {
 				return err
 			}
 			loaded, err := s.loadCatalog(c.Context(), args...)
@@ -159,29 +209,43 @@ func newCatalogGraph(s *session) *cobra.Command {
 				}
 				packages = []*catalog.Package{p}
 			}
-			drawings := []graph.Drawing{}
-			for _, p := range packages {
-				for _, ch := range p.Channels {
-					if channel == "" || channel == ch.Name {
-						drawings = append(drawings, graph.NewDrawing(p, ch, every))
-					}
-				}
-			}
+			drawings := drawingsOf(packages, channel, every)
 			if len(drawings) == 0 && channel != "" {
 				return advice.With(usagef("no channel is called %s", channel), "list the channels with 'olmkit catalog graph %s'", strings.Join(args, " "))
+			}
+			if format == "html" {
+				return report.HTML(s.Out, &report.Report{Kind: report.KindGraph, Graph: drawings})
 			}
 			return graph.Draw(s.Out, format, drawings)
 		},
 	}
-	c.Flags().StringVarP(&format, "output", "o", "text", "format: "+strings.Join(graph.Formats, ", "))
+	c.Flags().StringVarP(&format, "output", "o", "text", "format: "+strings.Join(drawingFormats, ", "))
 	c.Flags().StringVarP(&pkg, "package", "p", "", "draw only this package")
 	c.Flags().StringVar(&channel, "channel", "", "draw only channels of this name")
 	c.Flags().BoolVar(&every, "all", false, "draw also the edges that a skipRange allows and OLM does not take")
 	return c
 }
 
+// drawingFormats are the formats that a graph is drawn in; html is a page of its own, see report.HTML.
+var drawingFormats = append(slices.Clone(graph.Formats), "html")
+
+// drawingsOf draws the channels called channel, or all when it is "", of packages.
+func drawingsOf(packages []*catalog.Package, channel string, every bool) []graph.Drawing {
+	drawings := []graph.Drawing{}
+	for _, p := range packages {
+		for _, c := range p.Channels {
+			if channel == "" || channel == c.Name {
+				drawings = append(drawings, graph.NewDrawing(p, c, every))
+			}
+		}
+	}
+	return drawings
+}
+
 // loader reads catalogs as the command line says.
-func (s *session) loader() catalog.Loader { return catalog.Loader{Stdin: s.In, Images: s.images} }
+func (s *session) loader() catalog.Loader {
+	return catalog.Loader{Stdin: s.In, Images: s.images, Cache: cache.Open("rendered")}
+}
 
 // loadCatalog loads refs for a command that needs all of them to be readable.
 func (s *session) loadCatalog(ctx context.Context, refs ...string) (*catalog.Catalog, error) {
@@ -192,17 +256,91 @@ func (s *session) loadCatalog(ctx context.Context, refs ...string) (*catalog.Cat
 	return loaded, loaded.Err()
 }
 
-// writeCatalog writes the whole catalog in order to the file into, or to standard output when that is "".
-func (s *session) writeCatalog(into, format string, c *catalog.Catalog) error {
+// bundlesIn are the bundles of the packages called names, or of all when there are no names, in those of catalogs that are
+// not nil.
+func bundlesIn(names []string, catalogs ...*catalog.Catalog) []*catalog.Bundle {
+	var bundles []*catalog.Bundle
+	for _, c := range catalogs {
+		if c == nil {
+			continue
+		}
+		for _, p := range c.Packages {
+			if len(names) == 0 || slices.Contains(names, p.Name) {
+				bundles = append(bundles, p.Bundles...)
+			}
+		}
+	}
+	return bundles
+}
+
+// pull gets the manifests of those of bundles whose images alone have them.
+func (s *session) pull(ctx context.Context, bundles []*catalog.Bundle) error {
+	bare := catalog.Bare(bundles)
+	if len(bare) == 0 {
+		return nil
+	}
+	return s.progress().Start("pull %d bundles, whose manifests the catalog does not hold", len(bare)).End(s.loader().Pull(ctx, bare))
+}
+
+const imagesHelp = "ask the registries whether they have the images that are named, for the platforms that the operator supports"
+
+// asks is how many images registries are asked about at a time.
+const asks = 8
+
+// registry asks about images. The error is of the first, in their order, that a registry gave no answer about.
+func (s *session) registry(ctx context.Context, images []string) (check.Registry, error) {
+	step := s.progress().Start("ask for %d images", len(images))
+	platforms, errs := make([][]string, len(images)), make([]error, len(images))
+	var group errgroup.Group
+	group.SetLimit(asks)
+	for i, reference := range images {
+		group.Go(func() error {
+			if errs[i] = ctx.Err(); errs[i] == nil {
+				platforms[i], errs[i] = s.images.Platforms(ctx, reference)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // errs holds them
+	known := check.Registry{}
+	for i, reference := range images {
+		if errs[i] != nil {
+			return nil, step.End(errs[i])
+		}
+		known[reference] = platforms[i]
+	}
+	return known, step.End(nil)
+}
+
+func addMigration(c *cobra.Command, level *string) {
+	c.Flags().StringVar(level, "migrate-level", catalog.Migrations[0], "migrate what is written up to `LEVEL`, as opm does: "+
+		strings.Join(catalog.Migrations, ", ")+"; OpenShift 4.17 and later ask for "+catalog.MigrationCSVMetadata)
+}
+
+func checkMigration(level string) error {
+	if !slices.Contains(catalog.Migrations, level) {
+		return usagef("--migrate-level %s: it is one of %s", level, strings.Join(catalog.Migrations, ", "))
+	}
+	return nil
+}
+
+// writeCatalog writes the whole catalog, migrated up to level, in order to the file into, or to standard output when that is "".
+func (s *session) writeCatalog(into, format, level string, c *catalog.Catalog) error {
+	if level != catalog.Migrations[0] {
+		if err := c.Migrate(); err != nil {
+			return err
+		}
+	}
+	return s.write(into, func(w io.Writer) error { return catalog.Write(w, format, c.Sorted()) })
+}
+
+// write has f write a catalog to the file into, or to standard output when that is "".
+func (s *session) write(into string, f func(io.Writer) error) error {
 	if into == "" {
-		return catalog.Write(s.Out, format, c.Sorted())
+		return f(s.Out)
 	}
-	var b bytes.Buffer
-	if err := catalog.Write(&b, format, c.Sorted()); err != nil {
-		return err
-	}
-	if err := replaceFile(into, b.Bytes()); err != nil {
-		return advice.With(fmt.Errorf("write catalog: %w", err), "choose a place for --into that can be written")
+	if err := output.File(into, f); err != nil {
+		return fmt.Errorf("write catalog: %w", err)
 	}
 	return nil
 }

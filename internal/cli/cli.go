@@ -26,7 +26,7 @@ const (
 	exitFailed      = 1   // the tool or its environment
 	exitUsage       = 2   // wrong command line
 	exitFindings    = 3   // the thing under test has findings at or above --fail-on
-	exitInterrupted = 130 // and cleaned up
+	exitInterrupted = 130 // and cleaned up, or what is left is said
 )
 
 // Streams are the command's standard input, output and error output.
@@ -44,6 +44,11 @@ type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
 
+// leftError is of what could not be taken away after a command, however that ended.
+type leftError struct{ error }
+
+func (l leftError) Unwrap() error { return l.error }
+
 // usagef returns an error that ends the command with the exit code for wrong usage.
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
@@ -52,14 +57,29 @@ type session struct {
 	Streams
 	quiet, verbose bool
 	images         image.Client
+	printer        *progress.Printer
 }
 
 // progress prints to standard error, live on a terminal.
 func (s *session) progress() *progress.Printer {
-	if s.quiet {
-		return nil
+	if s.quiet || s.printer != nil {
+		return s.printer
 	}
-	return progress.New(s.Err, isTerminal(s.Err))
+	s.printer = progress.New(s.Err)
+	if isTerminal(s.Err) && os.Getenv("TERM") != "dumb" {
+		s.printer = progress.Live(s.Err, func() int { return columns(s.Err) })
+	}
+	return s.printer
+}
+
+// columns is how wide the terminal w is; 80 if it does not say.
+func columns(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return 80
 }
 
 func isTerminal(w io.Writer) bool {
@@ -80,18 +100,32 @@ func Run(ctx context.Context, streams Streams, args []string) int {
 	root := newRoot(s)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	s.printer.Close()
+	return complain(streams.Err, err, ctx.Err() != nil)
+}
+
+// complain tells w what went wrong, and returns the exit code for it.
+func complain(w io.Writer, err error, interrupted bool) int {
 	switch {
 	case err == nil:
 		return exitPassed
 	case errors.Is(err, errFindings):
 		return exitFindings
-	case ctx.Err() != nil:
-		fmt.Fprintln(streams.Err, "interrupted; cleaned up")
+	case interrupted:
+		var left leftError
+		if errors.As(err, &left) {
+			fmt.Fprintf(w, "interrupted, and not all is cleaned up: %v\n", left)
+		} else {
+			fmt.Fprintln(w, "interrupted; cleaned up")
+		}
 		return exitInterrupted
 	}
-	fmt.Fprintf(streams.Err, "error: %v\n", err)
-	if cure := advice.Of(err); cure != "" {
-		fmt.Fprintf(streams.Err, "  cure: %s\n", cure)
+	all := advice.Errors(err)
+	for i, err := range all {
+		fmt.Fprintf(w, "error: %v\n", err)
+		if cure := advice.Of(err); cure != "" && (i+1 == len(all) || advice.Of(all[i+1]) != cure) {
+			fmt.Fprintf(w, "  cure: %s\n", cure)
+		}
 	}
 	switch {
 	case errors.As(err, &usageError{}):
@@ -113,6 +147,7 @@ func newRoot(s *session) *cobra.Command {
 	})
 	root.PersistentFlags().BoolVarP(&s.quiet, "quiet", "q", false, "print results only, no progress")
 	root.PersistentFlags().BoolVarP(&s.verbose, "verbose", "v", false, "print more of what is done")
+	explainable(root)
 	markUsage(root)
 	return root
 }
@@ -129,6 +164,18 @@ func markUsage(c *cobra.Command) {
 	}
 	for _, sub := range c.Commands() {
 		markUsage(sub)
+	}
+}
+
+// require has c refuse a command line that lacks one of the flags called names.
+func require(c *cobra.Command, names ...string) {
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		for _, name := range names {
+			if !c.Flags().Changed(name) {
+				return advice.With(usagef("--%s is missing", name), "see '%s --help'", c.CommandPath())
+			}
+		}
+		return nil
 	}
 }
 

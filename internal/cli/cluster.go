@@ -1,57 +1,84 @@
 package cli
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/cluster/embedded"
+	"github.com/olmkit/olmkit/internal/image"
 )
 
 const defaultCluster = "olmkit"
 
 func newCluster(s *session) *cobra.Command {
 	return group("cluster", "Keep a cluster to work in",
-		newClusterUp(s), newClusterDown(s), newClusterStatus(s), newClusterLogs(s))
+		newClusterUp(s), newClusterDown(s), newClusterStatus(s), newClusterLoad(s), newClusterLogs(s), newClusterComponents(s))
 }
 
 // addClusterFlags adds the flags that choose a cluster.
 func addClusterFlags(c *cobra.Command, name, kind *string) {
 	c.Flags().StringVar(name, "name", defaultCluster, "the cluster's `NAME`")
-	c.Flags().StringVar(kind, "kind", "embedded", "kind of cluster: embedded")
+	c.Flags().StringVar(kind, "kind", kindEmbedded, "kind of cluster: "+strings.Join(keptKinds, ", "))
 	c.Args = cobra.NoArgs
 }
 
-func checkKind(kind string) error {
-	if kind != "embedded" {
-		return usagef("--kind %s: this release knows the kind embedded only", kind)
-	}
-	return nil
-}
-
 func newClusterUp(s *session) *cobra.Command {
-	var name, kind string
+	var name, kind, nodeImage string
 	var port int
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Bring a cluster up and keep it",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := checkKind(kind); err != nil {
-				return err
-			}
-			up, err := embedded.Start(c.Context(), embedded.Options{Name: name, Keep: true, Port: port, Progress: s.progress()})
+			up, err := startKept(c.Context(), kind, keptOptions{name, nodeImage, port, s.progress()})
 			if err != nil {
 				return err
 			}
+			// 'upgrade test --cluster existing' serves its catalogs from a pod.
+			program, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			if err := up.LoadImage(c.Context(), serverImage(), program); err != nil {
+				return errors.Join(err, up.Down(context.WithoutCancel(c.Context())))
+			}
 			_, err = fmt.Fprintf(s.Out, "export KUBECONFIG=%s\n", up.Kubeconfig())
-			s.progress().Say("\nkubectl uses it after the line above is run in your shell. To end it: olmkit cluster down --name %s", name)
+			s.progress().Say("\nkubectl uses it after the line above is run in your shell. To end it: olmkit cluster down --kind %s --name %s", kind, name)
 			return err
 		},
 	}
 	addClusterFlags(c, &name, &kind)
+	c.Flags().StringVar(&nodeImage, "node-image", "", "`IMAGE` of a kind cluster's node (that of kind's release by default)")
 	c.Flags().IntVar(&port, "port", 0, "the API server's `PORT` on the loopback interface; 0 for any free one")
 	return c
+}
+
+func newClusterComponents(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "components",
+		Short: "Build what embedded clusters are made of, and print its folder",
+		Long: `Build what embedded clusters are made of, unless the cache has it, and print its folder. A cluster or a walk does so itself;
+this is for those who build an image or fill a cache. Where there is no Go, as in olmkit's own image, clusters run from such a
+cache.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			dir, err := embedded.Build(c.Context(), s.progress())
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(s.Out, dir)
+			return err
+		},
+	}
 }
 
 func newClusterDown(s *session) *cobra.Command {
@@ -60,14 +87,7 @@ func newClusterDown(s *session) *cobra.Command {
 		Use:   "down",
 		Short: "End a kept cluster, and all that runs in it",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := checkKind(kind); err != nil {
-				return err
-			}
-			up, err := embedded.Open(c.Context(), name)
-			if err != nil {
-				return err
-			}
-			return s.progress().Start("ending cluster %s", name).End(up.Down(c.Context()))
+			return s.progress().Start("ending cluster %s", name).End(downKept(c.Context(), kind, name))
 		},
 	}
 	addClusterFlags(c, &name, &kind)
@@ -80,27 +100,125 @@ func newClusterStatus(s *session) *cobra.Command {
 		Short: "List the clusters that run",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			names, err := embedded.Names()
-			if err != nil {
-				return err
+			var listed bytes.Buffer
+			w := tabwriter.NewWriter(&listed, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "NAME\tKIND\tKUBERNETES\tSERVER\tKUBECONFIG")
+			running := 0
+			for _, kind := range keptKinds {
+				names, err := keptNames(c.Context(), kind)
+				if err != nil {
+					return err
+				}
+				running += len(names)
+				for _, name := range names {
+					up, err := openKept(c.Context(), kind, name)
+					if err != nil {
+						fmt.Fprintf(w, "%s\t%s\t%v\n", name, kind, err)
+						continue
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, kind, up.Proves().Kubernetes, up.Config().Host, up.Kubeconfig())
+				}
 			}
-			if len(names) == 0 {
+			if running == 0 {
 				fmt.Fprintln(s.Err, "no cluster runs; 'olmkit cluster up' starts one")
 				return nil
 			}
-			w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tKIND\tKUBERNETES\tSERVER\tKUBECONFIG")
-			for _, name := range names {
-				up, err := embedded.Open(c.Context(), name)
-				if err != nil {
-					fmt.Fprintf(w, "%s\tembedded\t%v\n", name, err)
-					continue
-				}
-				fmt.Fprintf(w, "%s\tembedded\t%s\t%s\t%s\n", name, up.Proves().Kubernetes, up.Config().Host, up.Kubeconfig())
+			if err := w.Flush(); err != nil {
+				return err
 			}
-			return w.Flush()
+			_, err := listed.WriteTo(s.Out)
+			return err
 		},
 	}
+}
+
+func newClusterLoad(s *session) *cobra.Command {
+	var name, kind string
+	c := &cobra.Command{
+		Use:   "load REF=PROGRAM...",
+		Short: "Let images run in a cluster",
+		Long: `Let images run in a cluster: containers of the image REF run PROGRAM from then on. It is a program, a folder that is the
+image's root, or an image that holds a program alone: an archive, an OCI layout or a registry's reference. Containers that
+run already go on with what they are.`,
+		Example: `  olmkit cluster load ghcr.io/team/my-operator:v1.2.0=bin/manager`,
+		RunE: func(c *cobra.Command, args []string) error {
+			up, err := openKept(c.Context(), kind, name)
+			if err != nil {
+				return err
+			}
+			// Beside the kubeconfig, for as long as the cluster is.
+			images, err := s.programs(c.Context(), args, &room{parent: filepath.Dir(up.Kubeconfig())})
+			if err != nil {
+				return err
+			}
+			for _, i := range images {
+				if err := s.progress().Start("load %s", i.ref).End(up.LoadImage(c.Context(), i.ref, i.source)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	addClusterFlags(c, &name, &kind)
+	c.Args = atLeastOne("REF=PROGRAM")
+	return c
+}
+
+// program is what an image runs.
+type program struct {
+	ref, source string // source is a program or a folder
+}
+
+// room is a folder for images that are unpacked, made when the first one is: who needs none leaves none behind, however
+// the process ends.
+type room struct {
+	parent string // "" for the system's folder of temporary files
+	dir    string
+}
+
+func (r *room) path() (string, error) {
+	if r.dir != "" {
+		return r.dir, nil
+	}
+	dir, err := os.MkdirTemp(r.parent, "olmkit-images-")
+	if err != nil {
+		return "", advice.With(fmt.Errorf("make room for images: %w", err), "set TMPDIR to where there is some")
+	}
+	r.dir = dir
+	return dir, nil
+}
+
+func (r *room) remove() {
+	if r.dir != "" {
+		_ = os.RemoveAll(r.dir)
+	}
+}
+
+// programs reads what users write as REF=PROGRAM. Images are unpacked in room.
+func (s *session) programs(ctx context.Context, named []string, room *room) ([]program, error) {
+	var programs []program
+	for n, i := range named {
+		ref, source, ok := strings.Cut(i, "=")
+		if !ok || ref == "" || source == "" {
+			return nil, advice.With(usagef("image %s: it is REF=PROGRAM", i), "write for example example.com/operator:v1=bin/manager")
+		}
+		if image.Is(source) {
+			dir, err := room.path()
+			if err != nil {
+				return nil, err
+			}
+			root := filepath.Join(dir, strconv.Itoa(n))
+			if err := s.progress().Start("unpack %s", source).End(s.images.Root(ctx, source, root)); err != nil {
+				return nil, err
+			}
+			source = root
+		}
+		if _, err := os.Stat(source); err != nil {
+			return nil, usageError{advice.With(fmt.Errorf("image %s: %w", i, err), "build the program first")}
+		}
+		programs = append(programs, program{ref, source})
+	}
+	return programs, nil
 }
 
 func newClusterLogs(s *session) *cobra.Command {
@@ -109,10 +227,7 @@ func newClusterLogs(s *session) *cobra.Command {
 		Use:   "logs [COMPONENT|NAMESPACE/POD/CONTAINER]",
 		Short: "Print what a cluster's components and containers wrote",
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkKind(kind); err != nil {
-				return err
-			}
-			up, err := embedded.Open(c.Context(), name)
+			up, err := openKept(c.Context(), kind, name)
 			if err != nil {
 				return err
 			}

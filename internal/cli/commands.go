@@ -9,7 +9,10 @@ func commands(s *session) []*cobra.Command {
 		newSubscription(s),
 		newCluster(s),
 		newCatalog(s),
+		newImage(s),
 		reaching(s, group("upgrade", "Plan upgrades and walk them", newUpgradePlan(s), newUpgradeTest(s))),
+		newReport(s),
+		newExplain(s),
 		newVersion(s),
 	}
 }

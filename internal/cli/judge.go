@@ -2,16 +2,23 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/olmkit/olmkit/internal/accept"
 	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/check"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/output"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
@@ -21,15 +28,34 @@ type judge struct {
 	output  string
 	reports []string
 	failOn  string
+	explain string // code to explain instead of judging
+
+	accepting bool   // whether findings can be accepted
+	accept    string // file of acceptances
+	partial   bool   // not everything was judged, so that an acceptance may be for the rest
 }
 
 // judged adds the flags of a judging command to c. The command calls check first and finish last.
 func judged(s *session, c *cobra.Command) *judge {
-	j := &judge{session: s}
+	j := rendering(s, c)
+	c.Flags().StringVar(&j.failOn, "fail-on", "error", "severity from which findings fail the command with exit code 3: error, warning, never")
+	c.Flags().StringVar(&j.explain, explainFlag, "", "say what `CODE` of a finding means and what to do about it, and nothing else")
+	_ = c.RegisterFlagCompletionFunc(explainFlag, completeCodes)
+	return j
+}
+
+// rendering adds to c the flags that say where its report goes.
+func rendering(s *session, c *cobra.Command) *judge {
+	j := &judge{session: s, failOn: "never"}
 	c.Flags().StringVarP(&j.output, "output", "o", "text", "format of the report on standard output: "+strings.Join(report.Formats, ", "))
 	c.Flags().StringArrayVar(&j.reports, "report", nil, "also write the report as FORMAT=FILE, for example junit=report.xml (repeatable)")
-	c.Flags().StringVar(&j.failOn, "fail-on", "error", "severity from which findings fail the command with exit code 3: error, warning, never")
 	return j
+}
+
+// accepts lets findings of c be accepted.
+func (j *judge) accepts(c *cobra.Command) {
+	j.accepting = true
+	c.Flags().StringVar(&j.accept, "accept", "", "`FILE` with findings to live with, each with a reason and a day until which; see docs/accept.md, also for comments in YAML")
 }
 
 // check refuses wrong flags before any work is done.
@@ -46,13 +72,26 @@ func (j *judge) check() error {
 			return advice.With(usagef("--report %s: it is FORMAT=FILE, with a format of %s", r, strings.Join(report.Formats, ", ")),
 				"write for example --report junit=report.xml")
 		}
+		// A walk takes minutes, and its report nobody could read.
+		if err := output.Check(file); err != nil {
+			return usageError{fmt.Errorf("--report %s: %w", r, err)}
+		}
 	}
 	return nil
 }
 
-// finish sets the verdict, unless the report brings a failure along, renders r to standard output and to every --report
-// file, and returns errFindings when the findings, or a hop that did not pass, fail the command.
+// wants reports whether the report is to be rendered in format.
+func (j *judge) wants(format string) bool {
+	return j.output == format || slices.ContainsFunc(j.reports, func(r string) bool { return strings.HasPrefix(r, format+"=") })
+}
+
+// finish sets the verdict, unless the report brings a failure along, renders r to every --report file and to standard
+// output, and returns errFindings when the findings, or a hop that did not pass, fail the command.
 func (j *judge) finish(r *report.Report) error {
+	if err := j.applyAcceptances(r); err != nil {
+		return err
+	}
+	r.Source, r.Verbose, r.Titles = lines(), j.session.verbose, titles()
 	verdict := failOn(j.failOn).verdict(r.All())
 	if r.Result == report.Failed && j.failOn != "never" {
 		verdict = errFindings
@@ -62,42 +101,141 @@ func (j *judge) finish(r *report.Report) error {
 	} else if r.Result == "" {
 		r.Result = report.Passed
 	}
-	colour := isTerminal(j.session.Out) && os.Getenv("NO_COLOR") == ""
-	if err := report.Write(j.session.Out, j.output, r, colour); err != nil {
-		return fmt.Errorf("print the report: %w", err)
+	written := j.write(r) // what could not be written is told last, and keeps nobody from reading the report
+	j.session.printer.Close()
+	if err := report.Write(j.session.Out, j.output, r, coloured(j.session.Out)); err != nil {
+		return errors.Join(written, fmt.Errorf("print the report: %w", err))
 	}
+	return cmp.Or(written, verdict)
+}
+
+// write writes r to every --report file.
+func (j *judge) write(r *report.Report) error {
 	for _, target := range j.reports {
 		format, file, _ := strings.Cut(target, "=")
 		var b bytes.Buffer
 		if err := report.Write(&b, format, r, false); err != nil {
 			return fmt.Errorf("render the report for %s: %w", file, err)
 		}
-		if err := replaceFile(file, b.Bytes()); err != nil {
-			return advice.With(fmt.Errorf("write the report: %w", err), "choose a place for --report that can be written")
+		if err := output.Write(file, b.Bytes()); err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+		if format == "html" {
+			r.Page = file
 		}
 	}
-	return verdict
+	return nil
 }
 
-// replaceFile writes data to a temporary name beside file and renames it there, so that no reader sees half of it.
-func replaceFile(file string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
+// applyAcceptances marks the findings of r that the file of --accept, or a comment in a file that was judged, accepts, and
+// adds what is wrong with those.
+func (j *judge) applyAcceptances(r *report.Report) error {
+	if !j.accepting {
+		return nil
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	var rules []accept.Rule
+	if j.accept != "" {
+		data, err := os.ReadFile(j.accept)
+		if err != nil {
+			return advice.With(fmt.Errorf("read the acceptances: %w", err), "name a file that can be read with --accept")
+		}
+		listed, err := accept.File(j.accept, data)
+		if err != nil {
+			return advice.With(usageError{fmt.Errorf("read the acceptances: %w", err)}, "see docs/accept.md for how they are written")
+		}
+		rules = listed
+	}
+	files := slices.Clone(r.Files)
+	for _, f := range r.All() {
+		if f.Location != nil {
+			files = append(files, f.Location.File)
+		}
+	}
+	slices.Sort(files)
+	for _, file := range slices.Compact(files) {
+		if ext := filepath.Ext(file); ext != ".yaml" && ext != ".yml" {
+			continue
+		}
+		if data, err := os.ReadFile(file); err == nil { // what was read from an image is not here
+			rules = append(rules, accept.Comments(file, data)...)
+		}
+	}
+	if len(rules) == 0 {
+		return nil
+	}
+	today, err := today()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // fails when it was renamed
-	_, err = io.Copy(f, bytes.NewReader(data))
-	if err == nil {
-		err = f.Chmod(0o644)
+	a := accept.NewJudge(rules, today, knownCode)
+	a.Apply(r.Findings)
+	for i := range r.Hops {
+		a.Apply(r.Hops[i].Findings)
 	}
-	if closed := f.Close(); err == nil {
-		err = closed
+	wrong := a.Findings(func(code string) bool { return !j.partial && slices.Contains(r.Checks, code) })
+	if len(wrong) > 0 {
+		r.Findings = append(r.Findings, wrong...)
+		finding.Sort(r.Findings)
 	}
+	return nil
+}
+
+// today is the day of SOURCE_DATE_EPOCH, or of the clock.
+func today() (time.Time, error) {
+	date, err := sourceDate()
+	if date == "" {
+		return time.Now(), err
+	}
+	day, err := time.Parse(time.RFC3339, date)
 	if err != nil {
-		return err
+		return day, fmt.Errorf("read the date %s: %w", date, err)
 	}
-	return os.Rename(f.Name(), file)
+	return day, nil
+}
+
+// coloured reports whether w is a terminal whose user wants colours: https://no-color.org.
+func coloured(w io.Writer) bool {
+	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// titles are what the codes mean.
+func titles() map[string]string {
+	all := map[string]string{}
+	for _, e := range explanations() {
+		all[e.Code] = e.Title
+	}
+	return all
+}
+
+// knownCode reports whether code is one of olmkit's, static or dynamic, that a finding to accept can have.
+func knownCode(code string) bool {
+	return check.Family(code) != "ACC" && slices.ContainsFunc(explanations(), func(e explanation) bool { return e.Code == code })
+}
+
+// lines returns the function that reads single lines of files; it holds one file at a time, since findings are sorted by
+// their places.
+func lines() func(string, int) (string, bool) {
+	var name string
+	var data []byte
+	var starts []int
+	return func(file string, line int) (string, bool) {
+		if file != name {
+			name, data, starts = file, nil, nil
+			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+				if content, err := os.ReadFile(file); err == nil {
+					data, starts = content, []int{0}
+				}
+			}
+			for i, b := range data {
+				if b == '\n' {
+					starts = append(starts, i+1)
+				}
+			}
+		}
+		if line < 1 || line > len(starts) {
+			return "", false
+		}
+		text, _, _ := bytes.Cut(data[starts[line-1]:], []byte{'\n'})
+		return string(text), true
+	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -18,6 +19,7 @@ import (
 type planFlags struct {
 	pkg     string
 	mode    string
+	since   string
 	options graph.Options
 }
 
@@ -31,6 +33,7 @@ func planned(c *cobra.Command) *planFlags {
 	c.Flags().StringVar(&f.options.From, "from", "", "leave out hops from below this version or bundle")
 	c.Flags().StringVar(&f.options.To, "to", "", "leave out hops to above this version or bundle")
 	c.Flags().IntVar(&f.options.MaxHops, "max-hops", 0, "keep only so many hops, the newest")
+	c.Flags().StringVar(&f.since, "changed-since", "", "keep only hops that are new since `REV`, a git revision, or from or to a bundle that changed since")
 	return f
 }
 
@@ -58,15 +61,17 @@ func (f *planFlags) plan(c *catalog.Catalog) (*catalog.Package, graph.Plan, []fi
 		return nil, graph.Plan{}, nil, advice.With(usageError{err}, "%s", advice.Of(err))
 	}
 	findings, _ := check.Catalog(c, check.Options{Packages: []string{p.Name}, Only: []string{"GRA"}})
-	channel := f.options.Channel
-	if channel == "" {
-		channel = p.DefaultChannel
-	}
+	channel := cmp.Or(f.options.Channel, p.DefaultChannel)
 	findings = slices.DeleteFunc(findings, func(f finding.Finding) bool { return f.Subject.Channel != "" && f.Subject.Channel != channel })
 	if worst, any := finding.Worst(findings); err != nil && (!any || worst != finding.Error) {
 		return nil, graph.Plan{}, nil, err
 	}
 	return p, plan, findings, nil
+}
+
+// drawing is the graph of the channel that is planned for.
+func (f *planFlags) drawing(p *catalog.Package) []graph.Drawing {
+	return drawingsOf([]*catalog.Package{p}, cmp.Or(f.options.Channel, p.DefaultChannel), false)
 }
 
 // hops are the edges as a report shows them.
@@ -78,6 +83,17 @@ func hops(edges []graph.Edge) []report.Hop {
 	return list
 }
 
+// filesOf are the files that a catalog was read from.
+func filesOf(c *catalog.Catalog) []string {
+	var files []string
+	for _, d := range c.Documents {
+		if len(files) == 0 || files[len(files)-1] != d.At.File {
+			files = append(files, d.At.File)
+		}
+	}
+	return files
+}
+
 func newUpgradePlan(s *session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan CATALOG...",
@@ -85,6 +101,7 @@ func newUpgradePlan(s *session) *cobra.Command {
 		Args:  atLeastOne("CATALOG"),
 	}
 	j, f := judged(s, c), planned(c)
+	j.accepts(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := errors.Join(j.check(), f.check()); err != nil {
 			return err
@@ -93,13 +110,16 @@ func newUpgradePlan(s *session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, plan, findings, err := f.plan(loaded)
+		p, plan, findings, err := f.plan(loaded)
 		if err != nil {
+			return err
+		}
+		if plan, err = f.onlyChanged(c.Context(), s, args, p, plan); err != nil {
 			return err
 		}
 		return j.finish(&report.Report{
 			APIVersion: report.APIVersion, Kind: report.KindPlan,
-			Findings: findings, Hops: hops(plan.Hops), LeftOut: hops(plan.LeftOut),
+			Findings: findings, Files: filesOf(loaded), Hops: hops(plan.Hops), LeftOut: hops(plan.LeftOut), Graph: f.drawing(p),
 		})
 	}
 	return c

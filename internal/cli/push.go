@@ -13,15 +13,6 @@ import (
 	"github.com/olmkit/olmkit/internal/image"
 )
 
-// reaching adds to every command of a group the flags that say how registries are reached.
-func reaching(s *session, g *cobra.Command) *cobra.Command {
-	for _, c := range g.Commands() {
-		c.Flags().BoolVar(&s.images.PlainHTTP, "plain-http", false, "reach registries that have no TLS")
-		c.Flags().StringVar(&s.images.CAFile, "ca-file", "", "PEM file with certificate authorities of registries, trusted beside the system's")
-	}
-	return g
-}
-
 // pushHelp is what both commands that push say of it.
 const pushHelp = `No container engine is needed. The same files make the same image, whatever the machine. Only what the registry does not
 have is sent, and the tag is set when everything is there: a push that fails changes no tag, and trying again goes on where
@@ -39,21 +30,26 @@ func (f *pushFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.archive, "output", "", "write a tar archive of an OCI layout to this file instead of pushing")
 	c.Flags().StringVar(&f.layout, "oci-layout", "", "write an OCI layout to this directory instead of pushing")
 	c.Args = func(c *cobra.Command, args []string) error {
-		switch {
-		case len(args) < 1 || len(args) > 2:
+		if len(args) < 1 || len(args) > 2 {
 			return usagef("%s takes a directory and a reference, not %d arguments", c.CommandPath(), len(args))
-		case len(args) == 1 && f.archive == "" && f.layout == "":
-			return usagef("%s: it is not said where to", c.CommandPath())
 		}
-		return nil
+		return f.whereTo(c, args[1:])
 	}
 }
 
-// send takes the image to where the flags and the arguments say.
-func (f *pushFlags) send(ctx context.Context, s *session, args []string, what image.Artifact) error {
+// whereTo reports whether it is said where the image goes: by a reference, or by the flags.
+func (f *pushFlags) whereTo(c *cobra.Command, reference []string) error {
+	if len(reference) == 0 && f.archive == "" && f.layout == "" {
+		return usagef("%s: it is not said where to", c.CommandPath())
+	}
+	return nil
+}
+
+// send takes the image to where the flags and the reference, if there is one, say.
+func (f *pushFlags) send(ctx context.Context, s *session, references []string, what image.Artifact) error {
 	reference := ""
-	if len(args) > 1 {
-		reference = args[1]
+	if len(references) > 0 {
+		reference = references[0]
 	}
 	p := s.progress()
 	if f.archive == "" && f.layout == "" {
@@ -100,7 +96,7 @@ func newBundlePush(s *session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return f.send(c.Context(), s, args, what)
+		return f.send(c.Context(), s, args[1:], what)
 	}
 	return c
 }
@@ -150,7 +146,7 @@ is one for several platforms, so is the catalog's.
 		if err != nil {
 			return err
 		}
-		return f.send(c.Context(), s, args, what)
+		return f.send(c.Context(), s, args[1:], what)
 	}
 	return c
 }
@@ -172,5 +168,10 @@ func (s *session) readBundle(ctx context.Context, ref string) (_ *bundle.Bundle,
 	if !content.Bundle {
 		return nil, advice.With(fmt.Errorf("%s is a catalog, not a bundle", ref), "judge it with 'olmkit catalog validate'")
 	}
-	return bundle.ReadFS(content.FS, content.Name)
+	b, err := bundle.ReadFS(content.FS, content.Name)
+	if err != nil {
+		return nil, err
+	}
+	b.Labels = content.Labels
+	return b, nil
 }

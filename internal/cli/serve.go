@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -20,6 +21,9 @@ import (
 
 // lookPeriod is how often a served catalog's files are looked at for changes.
 const lookPeriod = time.Second
+
+// readingGC is by how many percent the heap may grow before it is cleaned while a server reads its catalog.
+const readingGC = 10
 
 func newCatalogServe(s *session) *cobra.Command {
 	var address string
@@ -46,7 +50,14 @@ func (s *session) serveCatalog(ctx context.Context, address string, refs []strin
 			return usagef("standard input can only be served alone")
 		}
 	}
-	load := func(ctx context.Context) (*catalog.Catalog, error) { return s.loadCatalog(ctx, refs...) }
+	load := func(ctx context.Context) (*catalog.Catalog, error) {
+		defer debug.SetGCPercent(debug.SetGCPercent(readingGC)) // files are large, and what is kept of them is small
+		loaded, err := s.loader().Shelve(ctx, refs...)
+		if err != nil {
+			return nil, err
+		}
+		return loaded, loaded.Err()
+	}
 	loaded, err := load(ctx)
 	if err != nil {
 		return err

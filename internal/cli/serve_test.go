@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
+
+	"github.com/olmkit/olmkit/internal/output"
 )
 
 // packageNames asks a served catalog for the names of its packages.
@@ -77,7 +79,7 @@ func TestCatalogServe(t *testing.T) {
 	dir := t.TempDir()
 	publish := func(name string, text string) {
 		t.Helper()
-		if err := replaceFile(filepath.Join(dir, name), []byte(text)); err != nil {
+		if err := output.Write(filepath.Join(dir, name), []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}

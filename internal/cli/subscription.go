@@ -15,6 +15,7 @@ import (
 	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/output"
 	"github.com/olmkit/olmkit/internal/subscription"
 )
 
@@ -47,7 +48,7 @@ filled in, and what OLM would refuse to install is an error.`,
 				return err
 			}
 			if f.into != "" {
-				return advice.With(replaceFile(f.into, written), "choose a place for --into that can be written")
+				return output.Write(f.into, written)
 			}
 			_, err = s.Out.Write(written)
 			return err
@@ -71,9 +72,7 @@ filled in, and what OLM would refuse to install is an error.`,
 	flags.StringVar(&f.config, "config", "", "file with the Subscription's spec.config")
 	flags.StringArrayVar(&f.env, "env", nil, "NAME=VALUE, an environment variable of the operator (repeatable)")
 	flags.StringVar(&f.into, "into", "", "file to write to (default: standard output)")
-	if err := c.MarkFlagRequired("package"); err != nil {
-		panic(err)
-	}
+	require(c, "package")
 	return c
 }
 

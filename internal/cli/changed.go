@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/graph"
+	"github.com/olmkit/olmkit/internal/revision"
+)
+
+// onlyChanged leaves in plan the hops that changed since f.since: those that OLM did not take before, and those from or to
+// a bundle that is new or another. Where nothing is asked for, plan stays as it is.
+func (f *planFlags) onlyChanged(ctx context.Context, s *session, refs []string, p *catalog.Package, plan graph.Plan) (graph.Plan, error) {
+	if f.since == "" {
+		return plan, nil
+	}
+	before, err := s.catalogAt(ctx, f.since, refs)
+	if err != nil {
+		return plan, fmt.Errorf("--changed-since %s: %w", f.since, err)
+	}
+	old := before.Find(p.Name)
+	if old == nil {
+		return plan, nil // all of the package is new
+	}
+	type hop struct{ from, to string }
+	known := map[hop]bool{}
+	// A channel that could not be ordered before, or was not there, had no hops.
+	if were, err := graph.NewPlan(old, graph.Options{Channel: plan.Channel, Mode: f.options.Mode}); err == nil {
+		for _, e := range were.Hops {
+			known[hop{e.From, e.To}] = true
+		}
+	}
+	touched := map[string]bool{}
+	for _, c := range catalog.Diff(before, &catalog.Catalog{Packages: []*catalog.Package{p}}) {
+		if c.Package == p.Name && c.Channel == "" && c.Bundle != "" {
+			touched[c.Bundle] = true
+		}
+	}
+	taken := plan
+	taken.Hops = nil
+	taken.LeftOut = append([]graph.Edge{}, plan.LeftOut...)
+	for _, e := range plan.Hops {
+		if touched[e.From] || touched[e.To] || !known[hop{e.From, e.To}] {
+			taken.Hops = append(taken.Hops, e)
+		} else {
+			taken.LeftOut = append(taken.LeftOut, e)
+		}
+	}
+	return taken, nil
+}
+
+// catalogAt loads the catalog that refs, paths in git repositories, were at a revision.
+func (s *session) catalogAt(ctx context.Context, rev string, refs []string) (*catalog.Catalog, error) {
+	room, err := os.MkdirTemp("", "olmkit-revision-")
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("make room for files: %w", err), "set TMPDIR to where there is some")
+	}
+	defer func() { _ = os.RemoveAll(room) }()
+	var paths []string
+	for i, ref := range refs {
+		if _, err := os.Stat(ref); err != nil {
+			return nil, advice.With(usagef("%s is no file or folder", ref), "name the catalog by its path in a git repository")
+		}
+		into := filepath.Join(room, strconv.Itoa(i))
+		if err := os.Mkdir(into, 0o755); err != nil {
+			return nil, err
+		}
+		at, err := revision.Checkout(ctx, rev, ref, into)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		if at != "" {
+			paths = append(paths, at)
+		}
+	}
+	if len(paths) == 0 {
+		return &catalog.Catalog{}, nil
+	}
+	return s.loadCatalog(ctx, paths...)
+}

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+// Who interrupts a command is told what it could not take away.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		err  error
+		said string
+	}{
+		{context.Canceled, "interrupted; cleaned up\n"},
+		{errors.Join(context.Canceled, leftError{errors.New("end the cluster: it hangs")}), "interrupted, and not all is cleaned up: end the cluster: it hangs\n"},
+	} {
+		var said strings.Builder
+		if code := complain(&said, test.err, true); code != exitInterrupted || said.String() != test.said {
+			t.Errorf("exit code %d: %s", code, &said)
+		}
+	}
+}
+
+// Whatever is wrong with a command line, the exit code is the one for that.
+func TestExitCodeOfCommandLines(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{
+		"no-such-command", "catalog no-such-command", "catalog validate", "catalog validate --no-such-flag",
+		"subscription generate", "bundle generate", "bundle generate --version 1.0.0",
+		"upgrade test x --shard 2/1", "upgrade test x --cluster moon", "upgrade test x --parallel 0", "upgrade test x --cluster existing --image a=b",
+		"upgrade test x --install-olm", "report merge", "report merge nowhere.json",
+	} {
+		var complaint strings.Builder
+		code := Run(t.Context(), Streams{In: strings.NewReader(""), Out: io.Discard, Err: &complaint}, strings.Fields(args))
+		if code != exitUsage {
+			t.Errorf("olmkit %s: exit code %d: %s", args, code, &complaint)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olmkit/olmkit/internal/accept"
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/check"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/report"
+	"github.com/olmkit/olmkit/internal/upgrade"
+)
+
+// explanation is what is to be said of a code; docs/checks are written from the same.
+type explanation struct {
+	Code         string
+	Severity     finding.Severity
+	Title, Cause string
+	Cure         string
+	Static       []string // checks that may have told before a walk did
+	References   []string
+}
+
+// explanations are those of all codes, static and dynamic, in their order.
+func explanations() []explanation {
+	var all []explanation
+	for _, c := range check.Documented() {
+		all = append(all, explanation{Code: c.Code, Severity: c.Severity, Title: c.Title, Cause: c.Cause, Cure: c.Cure, References: c.References})
+	}
+	for _, c := range accept.Checks {
+		all = append(all, explanation{Code: c.Code, Severity: c.Severity, Title: c.Title, Cause: c.Cause, Cure: c.Cure})
+	}
+	for _, c := range upgrade.Codes {
+		all = append(all, explanation{Code: c.Code, Severity: c.Severity, Title: strings.TrimSuffix(c.Doc, "."), Cure: c.Cure, Static: c.Static})
+	}
+	slices.SortStableFunc(all, func(a, b explanation) int { return strings.Compare(a.Code, b.Code) })
+	return all
+}
+
+func newExplain(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain CODE...",
+		Short: "Say what the code of a finding means, and what to do about it",
+		Long: `Say what the code of a finding means, and what to do about it. A CODE is one as U103 or CRD001, or the letters of a family
+of codes, as CRD, for all of them. Each command that judges says the same with --explain CODE.`,
+		Example:           `  olmkit explain CRD001`,
+		Args:              atLeastOne("CODE"),
+		ValidArgsFunction: completeCodes,
+		RunE:              func(_ *cobra.Command, codes []string) error { return explain(s.Out, codes, coloured(s.Out)) },
+	}
+}
+
+// explain says what codes mean.
+func explain(w io.Writer, codes []string, colour bool) error {
+	var found []explanation
+	for _, code := range codes {
+		before := len(found)
+		for _, e := range explanations() {
+			if strings.EqualFold(code, e.Code) || strings.EqualFold(code, check.Family(e.Code)) {
+				found = append(found, e)
+			}
+		}
+		if len(found) == before {
+			return advice.With(usagef("no finding has the code %s", code), "take it from a report, as CRD001; docs/checks lists all codes")
+		}
+	}
+	for i, e := range found {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		f := finding.Finding{Code: e.Code, Severity: e.Severity, Message: e.Title, Cause: e.Cause, Cure: e.Cure, References: e.References}
+		if len(e.Static) > 0 {
+			f.Cause = strings.TrimPrefix(f.Cause+"; 'olmkit catalog validate' may tell beforehand: "+strings.Join(e.Static, ", "), "; ")
+		}
+		if err := report.Explain(w, f, colour); err != nil {
+			return fmt.Errorf("explain %s: %w", e.Code, err)
+		}
+	}
+	return nil
+}
+
+// completeCodes offers the codes of findings with what they mean.
+func completeCodes(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	var codes []string
+	for _, e := range explanations() {
+		if strings.HasPrefix(e.Code, strings.ToUpper(begun)) {
+			codes = append(codes, e.Code+"\t"+e.Title)
+		}
+	}
+	return codes, cobra.ShellCompDirectiveNoFileComp
+}
+
+const explainFlag = "explain"
+
+// explainable makes c and the commands below it explain the code that --explain names, whatever else they would need.
+func explainable(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		explainable(sub)
+	}
+	if c.Flags().Lookup(explainFlag) == nil {
+		return
+	}
+	code := func() string { return c.Flag(explainFlag).Value.String() }
+	args, prepare, run := c.Args, c.PreRunE, c.RunE
+	c.Args = func(c *cobra.Command, given []string) error {
+		if code() != "" || args == nil {
+			return nil
+		}
+		return args(c, given)
+	}
+	c.PreRunE = func(c *cobra.Command, given []string) error {
+		if code() != "" || prepare == nil {
+			return nil
+		}
+		return prepare(c, given)
+	}
+	c.RunE = func(c *cobra.Command, given []string) error {
+		if code() != "" {
+			return explain(c.OutOrStdout(), []string{code()}, coloured(c.OutOrStdout()))
+		}
+		return run(c, given)
+	}
+}

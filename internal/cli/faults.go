@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/cluster/embedded"
+	"github.com/olmkit/olmkit/internal/cluster/existing"
+	"github.com/olmkit/olmkit/internal/cluster/kind"
+	"github.com/olmkit/olmkit/internal/upgrade"
+)
+
+// faultFlags are the troubles that 'olmkit upgrade test' is to make.
+type faultFlags struct {
+	together []string // each what strikes in one hop
+	matrix   string
+}
+
+// faulty adds the flags that make faults to c.
+func faulty(c *cobra.Command) *faultFlags {
+	f := &faultFlags{}
+	c.Flags().StringArrayVar(&f.together, "fault", nil, "walk each hop under `NAME[@PHASE][,…]`: faults that strike in it together, each at its phase; see docs/faults.md (repeatable: once for each)")
+	c.Flags().StringVar(&f.matrix, "faults", "", "walk each hop without a fault, and then under each of `NAME,…`, or under all, alone")
+	return f
+}
+
+// allFaults is the value of --faults for every fault that the cluster can make.
+const allFaults = "all"
+
+// rounds are what each hop is walked under, on a cluster like c, of which only the kind matters: nil if c is unknown.
+func (f *faultFlags) rounds(c cluster.Cluster) ([][]upgrade.Injection, error) {
+	var rounds [][]upgrade.Injection
+	add := func(flag, s string) error {
+		injections, err := upgrade.ParseInjections(s)
+		if err != nil {
+			return usageError{fmt.Errorf("--%s %s: %w", flag, s, err)}
+		}
+		for _, i := range injections {
+			if possible := possibleFaults(c); !slices.Contains(possible, i.Name) {
+				return advice.With(usagef("--%s %s: this kind of cluster cannot make the fault %s; it can make %s", flag, s, i.Name, strings.Join(possible, ", ")),
+					"walk on --cluster embedded")
+			}
+		}
+		rounds = append(rounds, injections)
+		return nil
+	}
+	if f.matrix != "" {
+		names := strings.Split(f.matrix, ",")
+		if f.matrix == allFaults {
+			names = possibleFaults(c)
+		}
+		rounds = append(rounds, nil)
+		for _, name := range names {
+			if err := add("faults", name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, together := range f.together {
+		if err := add("fault", together); err != nil {
+			return nil, err
+		}
+	}
+	return rounds, nil
+}
+
+func possibleFaults(c cluster.Cluster) []string {
+	if c == nil {
+		return nil
+	}
+	return upgrade.PossibleFaults(c)
+}
+
+// likeness is a cluster of the kind to walk on that is not up: it tells what such clusters can do.
+func (t *upgradeTest) likeness() cluster.Cluster {
+	switch t.cluster {
+	case kindEmbedded:
+		return &embedded.Cluster{}
+	case kindKind:
+		return &kind.Cluster{}
+	case kindExisting:
+		return &existing.Cluster{}
+	}
+	return nil
+}

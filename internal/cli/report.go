@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/report"
+)
+
+func newReport(s *session) *cobra.Command {
+	return group("report", "Work with the reports of other commands", newReportMerge(s), newReportShow(s))
+}
+
+func newReportMerge(s *session) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "merge FILE...",
+		Short: "Make one report of those of all shards of a walk",
+		Long: `Make one report of those of all shards of a walk.
+
+Each FILE is what 'olmkit upgrade test --shard I/N --report json=FILE' wrote. The report that comes out, and the exit code,
+are those of the walk in one piece. A shard that is missing, there twice or of another walk is an error: the verdict of a
+walk that was not walked whole would be a guess.`,
+		Example: `  olmkit report merge shard-*/report.json --report junit=report.xml -o markdown`,
+		Args:    atLeastOne("FILE"),
+	}
+	j := judged(s, c)
+	c.RunE = func(_ *cobra.Command, files []string) error {
+		if err := j.check(); err != nil {
+			return err
+		}
+		reports := make([]*report.Report, len(files))
+		for i, file := range files {
+			var err error
+			if reports[i], err = s.readReport(file); err != nil {
+				return err
+			}
+		}
+		merged, err := report.Merge(reports)
+		if err != nil {
+			return advice.With(usageError{fmt.Errorf("merge %d reports: %w", len(files), err)},
+				"give the JSON report of each shard of one walk once (report 1 is %s)", files[0])
+		}
+		return j.finish(merged)
+	}
+	return c
+}
+
+func newReportShow(s *session) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "show FILE",
+		Short: "Show a kept report, also in another format",
+		Long: `Show a kept report, also in another format.
+
+FILE is what a command wrote with --report json=FILE, or - for standard input. The verdict is the one that the report was
+kept with, and the exit code is by that. The lines that findings stand in are shown where their files are at hand.`,
+		Example: `  olmkit report show report.json --report html=report.html --report sarif=report.sarif`,
+		Args:    exactlyOne("FILE"),
+	}
+	j := rendering(s, c)
+	c.RunE = func(_ *cobra.Command, files []string) error {
+		if err := j.check(); err != nil {
+			return err
+		}
+		kept, err := s.readReport(files[0])
+		if err != nil {
+			return err
+		}
+		if err := j.finish(kept); err != nil || kept.Result != report.Failed {
+			return err
+		}
+		return errFindings
+	}
+	return c
+}
+
+// readReport reads a report as --report json=FILE wrote it, or one on standard input.
+func (s *session) readReport(file string) (*report.Report, error) {
+	var data []byte
+	var err error
+	if file == "-" {
+		data, err = document.ReadAll(s.In)
+	} else {
+		data, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, usageError{fmt.Errorf("read a report: %w", err)}
+	}
+	r := &report.Report{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, advice.With(usageError{fmt.Errorf("read the report %s: %w", file, err)}, "write it with --report json=%s", file)
+	}
+	if r.APIVersion != report.APIVersion {
+		return nil, usagef("%s is no report of this olmkit: its apiVersion is %q, not %q", file, r.APIVersion, report.APIVersion)
+	}
+	if !slices.Contains([]string{report.KindValidate, report.KindPlan, report.KindUpgrade}, r.Kind) {
+		return nil, usagef("%s is no report: its kind is %q", file, r.Kind)
+	}
+	return r, nil
+}
