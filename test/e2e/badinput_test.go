@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/olmkit/olmkit/test/support/trace"
 )
 
 // What 'upgrade test' is given in the cases below. The scripts of test/script show what other commands say of such input.
@@ -63,7 +65,7 @@ properties:
 schema: olm.bundle
 package: tea
 name: tea.v0.1.0
-image: registry.example.com/tea:0.1.0
+image: 127.0.0.1:1/tea:0.1.0
 properties:
 - type: olm.package
   value: {packageName: tea, version: 0.1.0}
@@ -71,7 +73,7 @@ properties:
 schema: olm.bundle
 package: tea
 name: tea.v0.2.0
-image: registry.example.com/tea:0.2.0
+image: 127.0.0.1:1/tea:0.2.0
 properties:
 - type: olm.package
   value: {packageName: tea, version: 0.2.0}
@@ -109,14 +111,14 @@ func TestBadInput(t *testing.T) {
 		"a cycle":                       {[]string{cycle}, 3, []string{"error GRA001", "cycle.yaml:10:3", "cycle.yaml:12:3", "has a cycle", "cure:"}},
 		"a bundle that is not there":    {[]string{head}, 3, []string{"tea.v0.1.0", "which the catalog does not have", "cure: add the bundle to the catalog"}},
 		"a bundle without a CSV":        {[]string{noCSV}, 3, []string{"nocsv.yaml:14:1", "tea.v0.1.0", "has no ClusterServiceVersion", "cure: add the ClusterServiceVersion"}},
-		"a bundle that is only named":   {[]string{inImages}, 1, []string{"images.yaml:14:1", "carries no manifests", "cure: render the bundle from its directory"}},
+		"a bundle that is only named":   {[]string{inImages}, 1, []string{"pull bundle tea.v0.1.0", "images.yaml:14:1", "cure: see whether the registry 127.0.0.1:1 can be reached"}},
 		"an unknown flag":               {[]string{catalog, "--egdes", "all"}, 2, []string{"unknown flag: --egdes", "cure: see 'olmkit upgrade test --help'"}},
 		"edges of no kind":              {[]string{catalog, "--edges", "some"}, 2, []string{"it is chain, next or all"}},
 		"fewer hops than none":          {[]string{catalog, "--max-hops", "-1"}, 2, []string{"--max-hops -1"}},
 		"no duration":                   {[]string{catalog, "--timeout", "soon"}, 2, []string{`"soon"`, "--timeout"}},
 		"a part that is not one":        {[]string{catalog, "--shard", "2/2"}, 2, []string{"2/2", "INDEX"}},
 		"another kind of cluster":       {[]string{catalog, "--cluster", "cloud"}, 2, []string{"--cluster cloud", "embedded"}},
-		"an image without its program":  {[]string{catalog, "--image", "example.com/tea:1"}, 2, []string{"REF=PROGRAM", "cure: write for example --image"}},
+		"an image without its program":  {[]string{catalog, "--image", "example.com/tea:1"}, 2, []string{"REF=PROGRAM", "cure: write for example example.com"}},
 		"a program that is not there":   {[]string{catalog, "--image", "example.com/tea:1=" + dir + "/manager"}, 2, []string{"manager: no such file or directory", "cure: build the program first"}},
 		"a sample that is not there":    {[]string{catalog, "--sample", filepath.Join(dir, "none.yaml")}, 2, []string{"--sample", "none.yaml: no such file"}},
 		"a sample that is no object":    {[]string{catalog, "--sample", sample}, 2, []string{"--sample", "sample.yaml", "without apiVersion, kind or metadata.name"}},
@@ -126,8 +128,8 @@ func TestBadInput(t *testing.T) {
 		"an argument that is no folder": {[]string{filepath.Join(root, "go.mod")}, 1, []string{"go.mod", "cure:"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := ownCache(t)
-			r := run(t, []string{before.env()}, append([]string{"upgrade", "test"}, test.args...)...)
+			before := trace.New(t)
+			r := run(t, []string{before.Env()}, append([]string{"upgrade", "test"}, test.args...)...)
 			said := r.out + r.errOut
 			if r.code != test.code {
 				t.Errorf("exit code %d, want %d", r.code, test.code)
@@ -140,7 +142,7 @@ func TestBadInput(t *testing.T) {
 			if strings.Contains(said, "cluster:") || strings.Contains(said, "goroutine ") {
 				t.Errorf("it started a cluster, or broke:\n%s", said)
 			}
-			before.check(t)
+			before.Check(t)
 		})
 	}
 }

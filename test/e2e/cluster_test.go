@@ -29,6 +29,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/utils/ptr"
+
+	"github.com/olmkit/olmkit/test/support/trace"
 )
 
 const boxImage = "example.com/box:v1"
@@ -269,15 +271,8 @@ func TestTwoClustersAtOnce(t *testing.T) {
 	}
 }
 
-// TestKilledAtAnyMoment kills olmkit the hard way while a cluster is coming up and after, and looks for what is left.
+// TestKilledAtAnyMoment kills olmkit the hard way while a cluster is coming up, and looks for what is left; TestEnds does so later.
 func TestKilledAtAnyMoment(t *testing.T) {
-	components, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if dir := os.Getenv("OLMKIT_CACHE"); dir != "" {
-		components = filepath.Dir(dir)
-	}
 	must(t, "cluster", "up", "--name", "e2e-warm") // so that the components are built
 	must(t, "cluster", "down", "--name", "e2e-warm")
 	for _, moment := range []struct {
@@ -290,22 +285,16 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		{"control plane", true, 300 * time.Millisecond},
 		{"control plane, later", true, time.Second},
 		{"node", true, 2 * time.Second},
-		{"OLM", true, 4 * time.Second},
-		{"installing", true, 9 * time.Second},
-		{"upgrading", true, 20 * time.Second},
 	} {
 		t.Run(moment.name, func(t *testing.T) {
-			cache := t.TempDir()
+			before := trace.Unbuilt(t)
 			if moment.built {
-				if err := os.Symlink(filepath.Join(components, "olmkit", "components"), filepath.Join(cache, "components")); err != nil {
-					t.Fatal(err)
-				}
+				before = trace.New(t)
 			}
-			mounts, links := read(t, "/proc/self/mountinfo"), interfaces(t)
 			cmd := exec.Command(olmkit, "upgrade", "test", "catalog", "--package", "memcached-operator", "--max-hops", "1")
 			cmd.Dir = root
 			temporary := t.TempDir()
-			cmd.Env = append(os.Environ(), "OLMKIT_CACHE="+cache, "TMPDIR="+temporary)
+			cmd.Env = append(os.Environ(), before.Env(), "TMPDIR="+temporary)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -313,19 +302,14 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
 			eventually(t, "nothing is left", func() error {
-				if left := leftovers(t, cache); len(left) > 0 {
+				if left := before.Processes(t); len(left) > 0 {
 					return fmt.Errorf("processes: %s", strings.Join(left, "; "))
 				}
 				return nil
 			})
-			if now := read(t, "/proc/self/mountinfo"); now != mounts {
-				t.Errorf("mounts changed:\n%s", now)
-			}
+			before.CheckMachine(t)
 			if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
 				t.Errorf("temporary files are left: %v, %v", left, err)
-			}
-			if now := interfaces(t); !slices.Equal(now, links) {
-				t.Errorf("interfaces %v, before %v", now, links)
 			}
 		})
 	}
@@ -338,20 +322,6 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(data)
-}
-
-func interfaces(t *testing.T) []string {
-	t.Helper()
-	links, err := net.Interfaces()
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := make([]string, 0, len(links))
-	for _, l := range links {
-		names = append(names, l.Name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func TestTakenPortAndName(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,12 +68,16 @@ func must(t *testing.T, args ...string) result {
 }
 
 // up starts a kept cluster that ends with the test, and returns its kubeconfig's path and its credentials.
-func up(t *testing.T, name string) (string, *rest.Config) {
+func up(t *testing.T, name string, flags ...string) (string, *rest.Config) {
 	t.Helper()
-	r := must(t, "cluster", "up", "--name", name)
+	r := must(t, append([]string{"cluster", "up", "--name", name}, flags...)...)
 	t.Cleanup(func() {
-		cmd := exec.Command(olmkit, "cluster", "down", "--name", name)
-		if out, err := cmd.CombinedOutput(); err != nil && !strings.Contains(string(out), "there is no cluster") {
+		kind := "embedded"
+		if slices.Contains(flags, "kind") {
+			kind = "kind"
+		}
+		cmd := exec.Command(olmkit, "cluster", "down", "--kind", kind, "--name", name)
+		if out, err := cmd.CombinedOutput(); err != nil && !strings.Contains(string(out), "there is no") {
 			t.Errorf("end the cluster: %v: %s", err, out)
 		}
 	})
@@ -110,25 +115,4 @@ func eventually(t *testing.T, what string, f func() error) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-}
-
-// leftovers returns the processes whose command line or environment names marker.
-func leftovers(t *testing.T, marker string) []string {
-	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	for _, e := range entries {
-		line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err != nil {
-			continue
-		}
-		environ, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
-		if bytes.Contains(line, []byte(marker)) || bytes.Contains(environ, []byte(marker)) {
-			found = append(found, e.Name()+" "+strings.ReplaceAll(string(line), "\x00", " "))
-		}
-	}
-	return found
 }

@@ -26,6 +26,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -49,15 +50,31 @@ func startRegistry(t *testing.T) (host, caFile string) {
 	writeCertificates(t, caFile, certFile, keyFile)
 	users := filepath.Join(dir, "htpasswd")
 	write(t, users, registryUser+":"+registryHash+"\n")
-	config := filepath.Join(dir, "config.yml")
+	host = runRegistry(t, filepath.Join(dir, "data"), fmt.Sprintf(", tls: {certificate: %q, key: %q}", certFile, keyFile), fmt.Sprintf("auth: {htpasswd: {realm: tea, path: %q}}", users))
+	return host, caFile
+}
+
+// startPlainRegistry starts distribution's registry without TLS and for everybody, and returns its host.
+func startPlainRegistry(t *testing.T) string {
+	t.Helper()
+	return runRegistry(t, t.TempDir(), "", "")
+}
+
+// runRegistry starts distribution's registry, which keeps its data in the folder data; http is more of the configuration's
+// section of that name, and auth another section. A wrapper is a command that runs the one that follows it. It returns the
+// registry's host.
+func runRegistry(t *testing.T, data, http, auth string, wrapper ...string) string {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "config.yml")
 	write(t, config, fmt.Sprintf(`version: 0.1
 log: {level: info}
 storage: {filesystem: {rootdirectory: %q}}
-http: {addr: "127.0.0.1:0", relativeurls: true, tls: {certificate: %q, key: %q}}
-auth: {htpasswd: {realm: tea, path: %q}}
-`, filepath.Join(dir, "data"), certFile, keyFile, users))
+http: {addr: "127.0.0.1:0", relativeurls: true%s}
+%s
+`, data, http, auth))
 
-	cmd := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "registry"), "serve", config)
+	words := slices.Concat(wrapper, []string{filepath.Join(root, "bin", "registry"), "serve", config})
+	cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
 	cmd.Env = append(os.Environ(), "OTEL_TRACES_EXPORTER=none")
 	said, err := cmd.StderrPipe()
 	if err != nil {
@@ -74,11 +91,11 @@ auth: {htpasswd: {realm: tea, path: %q}}
 		all.WriteString(lines.Text() + "\n")
 		if found := listening.FindStringSubmatch(lines.Text()); found != nil {
 			go func() { _, _ = io.Copy(io.Discard, said) }()
-			return found[1], caFile
+			return found[1]
 		}
 	}
 	t.Fatalf("the registry did not start:\n%s", all.String())
-	return "", ""
+	return ""
 }
 
 func write(t *testing.T, file, text string) {
@@ -138,11 +155,11 @@ func loggedIn(t *testing.T, hosts ...string) []string {
 	return []string{"DOCKER_CONFIG=" + dir, "HOME=" + dir, "XDG_RUNTIME_DIR=" + dir}
 }
 
-// faulty stands before the registry: plain HTTP in front, TLS behind. It counts the bytes of blobs that pass and spoils the
+// faulty stands before the registry: plain HTTP in front, TLS behind. It counts the bytes that are sent to it and spoils the
 // requests that the current fault says.
 type faulty struct {
 	host  string
-	blobs atomic.Int64
+	bytes atomic.Int64 // of blobs and manifests
 	fault atomic.Pointer[fault]
 }
 
@@ -166,9 +183,7 @@ func startFaulty(t *testing.T, registry, caFile string) *faulty {
 	forward.ErrorLog = log.New(io.Discard, "", 0)
 	f := &faulty{}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.Path, "/blobs/uploads/") {
-			f.blobs.Add(max(r.ContentLength, 0))
-		}
+		f.bytes.Add(max(r.ContentLength, 0))
 		if now := f.fault.Load(); now != nil && r.Method == now.method && strings.Contains(r.URL.Path, now.path) && now.times.Add(-1) >= 0 {
 			if !now.spoil(w, r) {
 				return
@@ -302,9 +317,11 @@ func TestPushThroughFaults(t *testing.T) {
 			if tagged(reference) == "" {
 				t.Error("what was pushed cannot be read")
 			}
-			f.blobs.Store(0)
-			if r := run(t, env, "bundle", "push", somePushed, reference); r.code != 0 || f.blobs.Load() != 0 {
-				t.Errorf("pushed again: exit code %d, %d bytes of blobs\n%s", r.code, f.blobs.Load(), r.errOut)
+			if f.bytes.Swap(0) == 0 {
+				t.Error("no bytes were counted")
+			}
+			if r := run(t, env, "bundle", "push", somePushed, reference); r.code != 0 || f.bytes.Load() != 0 {
+				t.Errorf("pushed again: exit code %d, %d bytes sent\n%s", r.code, f.bytes.Load(), r.errOut)
 			}
 		})
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/olmkit/olmkit/internal/cache"
 )
 
 // nobody is the ordinary user as whom the test runs olmkit when it is run as root itself.
@@ -21,13 +23,9 @@ func TestAsOrdinaryUser(t *testing.T) {
 	}
 	must(t, "cluster", "up", "--name", "e2e-build") // so that the components are built
 	must(t, "cluster", "down", "--name", "e2e-build")
-	cache := os.Getenv("OLMKIT_CACHE")
-	if cache == "" {
-		dir, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cache = filepath.Join(dir, "olmkit")
+	cache, err := cache.Folder()
+	if err != nil {
+		t.Fatal(err)
 	}
 	home, err := os.MkdirTemp("", "olmkit-e2e-")
 	if err != nil {

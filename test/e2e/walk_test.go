@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/olmkit/olmkit/test/support/trace"
 )
 
 // hopArgs walks one hop of the memcached operator, between two releases that serve three versions by conversion.
@@ -26,53 +28,6 @@ func hopArgs() []string {
 		args = append(args, "--image", "ghcr.io/olmkit/memcached-operator:"+v+"="+filepath.Join(root, "bin", "memcached-operator", v, "manager"))
 	}
 	return args
-}
-
-// trace is what must be after a run as it was before.
-type trace struct {
-	cache, mounts string
-	links         []string
-}
-
-// ownCache returns a cache folder for one run, which has the components that are built already, and what must not change.
-func ownCache(t *testing.T) trace {
-	t.Helper()
-	users := os.Getenv("OLMKIT_CACHE")
-	if users == "" {
-		dir, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		users = filepath.Join(dir, "olmkit")
-	}
-	components := filepath.Join(users, "components")
-	if err := os.MkdirAll(components, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	cache := t.TempDir()
-	if err := os.Symlink(components, filepath.Join(cache, "components")); err != nil {
-		t.Fatal(err)
-	}
-	return trace{cache, read(t, "/proc/self/mountinfo"), interfaces(t)}
-}
-
-func (tr trace) env() string { return "OLMKIT_CACHE=" + tr.cache }
-
-// check fails the test if the run left a process, a mount, an interface or a cluster behind.
-func (tr trace) check(t *testing.T) {
-	t.Helper()
-	if left := leftovers(t, tr.cache); len(left) > 0 {
-		t.Errorf("processes were left:\n%s", strings.Join(left, "\n"))
-	}
-	if now := read(t, "/proc/self/mountinfo"); now != tr.mounts {
-		t.Errorf("mounts changed:\n%s", now)
-	}
-	if now := interfaces(t); !slices.Equal(now, tr.links) {
-		t.Errorf("interfaces %v, before %v", now, tr.links)
-	}
-	if clusters, err := os.ReadDir(filepath.Join(tr.cache, "clusters")); err != nil && !errors.Is(err, os.ErrNotExist) || len(clusters) > 0 {
-		t.Errorf("clusters were left: %v, %v", clusters, err)
-	}
 }
 
 // output collects what a running program prints, to be looked at meanwhile.
@@ -157,24 +112,32 @@ func readReport(t *testing.T, file string) jsonReport {
 // requests.
 func TestWalkWithConversion(t *testing.T) {
 	t.Parallel()
-	before := ownCache(t)
+	before := trace.New(t)
 	reports := t.TempDir()
 	asJSON, asJUnit := filepath.Join(reports, "report.json"), filepath.Join(reports, "report.xml")
-	cmd, out, account := begin(t, before.env(), append(hopArgs(), "--report", "json="+asJSON, "--report", "junit="+asJUnit)...)
+	cmd, out, account := begin(t, before.Env(), append(hopArgs(), "--fresh", "--report", "json="+asJSON, "--report", "junit="+asJUnit)...)
 
 	// The new release's manager has to answer, while it runs; when the walk ends so does its log.
 	eventually(t, "the manager of 0.4.0 answers a conversion request", func() error {
-		return converted(t, before.env(), "0.4.0")
+		return converted(t, before.Env(), "0.4.0")
 	})
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, account, out)
 	}
 	t.Logf("%s\n%s", account, out)
-	before.check(t)
+	before.Check(t)
 
 	r := readReport(t, asJSON)
 	if r.APIVersion != "olmkit/v1" || r.Kind != "UpgradeReport" || r.Result != "passed" || len(r.Hops) != 1 {
 		t.Fatalf("the report is a %s %s, %s, with %d hops", r.APIVersion, r.Kind, r.Result, len(r.Hops))
+	}
+	if !strings.Contains(account.String(), "install memcached-operator.v0.4.0") {
+		t.Errorf("0.4.0 was not installed afresh:\n%s", account)
+	}
+	for _, f := range r.Findings {
+		if f.Code == "U607" {
+			t.Errorf("%+v", f)
+		}
 	}
 	h := r.Hops[0]
 	if h.Package != "memcached-operator" || h.Channel != "stable" || h.From != "memcached-operator.v0.3.1" || h.To != "memcached-operator.v0.4.0" ||
@@ -263,13 +226,13 @@ func converted(t *testing.T, env, release string) error {
 // TestInterruptedInMidHop presses Ctrl-C while OLM replaces a release.
 func TestInterruptedInMidHop(t *testing.T) {
 	t.Parallel()
-	before := ownCache(t)
+	before := trace.New(t)
 	reports := t.TempDir()
 	asJSON := filepath.Join(reports, "report.json")
 	if err := os.WriteFile(asJSON, []byte("the last run's"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd, out, account := begin(t, before.env(), append(hopArgs(), "--report", "json="+asJSON)...)
+	cmd, out, account := begin(t, before.Env(), append(hopArgs(), "--report", "json="+asJSON)...)
 	eventually(t, "OLM is in the middle of the hop", func() error {
 		if s := account.String(); !strings.Contains(s, "CSV created") {
 			return fmt.Errorf("it is not yet: %s", s)
@@ -295,5 +258,5 @@ func TestInterruptedInMidHop(t *testing.T) {
 	if files, err := os.ReadDir(reports); err != nil || len(files) != 1 {
 		t.Errorf("beside the report there is something else: %v, %v", files, err)
 	}
-	before.check(t)
+	before.Check(t)
 }

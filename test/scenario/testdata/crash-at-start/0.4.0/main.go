@@ -28,14 +28,14 @@ func main() {
 	})
 }
 
-func setup(mgr ctrl.Manager, image string) error {
+func setup(mgr ctrl.Manager, settings manager.Settings) error {
 	zones := strings.Split(os.Getenv("MEMCACHED_ZONES"), ",")
 	mgr.GetLogger().Info("spreading servers", "first", zones[0], "second", zones[1])
 	if err := conversion.Serve(mgr, &v1.Memcached{}, conversion.AlphaWithV1(), conversion.BetaWithV1()); err != nil {
 		return err
 	}
-	if err := ctrl.NewWebhookManagedBy(mgr, &v1.Memcached{}).WithDefaulter(admission.Defaulter{Image: image}).WithValidator(admission.Validator{}).Complete(); err != nil {
+	if err := ctrl.NewWebhookManagedBy(mgr, &v1.Memcached{}).WithDefaulter(admission.Defaulter{Image: settings.Image}).WithValidator(admission.Validator{}).Complete(); err != nil {
 		return err
 	}
-	return ctrl.NewControllerManagedBy(mgr).For(&v1.Memcached{}).Owns(&appsv1.Deployment{}).Owns(&corev1.Service{}).Complete(controller.New(mgr, image))
+	return ctrl.NewControllerManagedBy(mgr).For(&v1.Memcached{}).Owns(&appsv1.Deployment{}).Owns(&corev1.Service{}).Complete(controller.New(mgr, settings.Image, controller.CheckSpec, controller.Deployment, controller.Service))
 }

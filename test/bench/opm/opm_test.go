@@ -1,0 +1,438 @@
+// Package opm_test measures olmkit side by side with opm on the same published bundles, and holds their results to each
+// other before it compares their times. 'make bench-opm' runs it; OLMKIT_DATA names the folder of the bundles.
+package opm_test
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/blang/semver/v4"
+)
+
+const (
+	olmkit = "../../../bin/olmkit"
+	opm    = "../../../bin/opm"
+)
+
+// cost is what a process took.
+type cost struct {
+	wall, cpu time.Duration
+	memory    int64 // its peak, in bytes
+}
+
+func (c cost) String() string {
+	return fmt.Sprintf("%8.3f s %8.3f s CPU %6d MiB", c.wall.Seconds(), c.cpu.Seconds(), c.memory>>20)
+}
+
+// run runs a program to its end, its output into the file out.
+func run(b *testing.B, cache, out, program string, args ...string) cost {
+	b.Helper()
+	command := exec.CommandContext(b.Context(), program, args...)
+	command.Env = append(os.Environ(), "OLMKIT_CACHE="+cache)
+	f, err := os.Create(out)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	var said bytes.Buffer
+	command.Stdout, command.Stderr = f, &said
+	start := time.Now()
+	err = command.Run()
+	wall := time.Since(start)
+	if err != nil {
+		b.Fatalf("%s: %v\n%s", filepath.Base(program), err, said.String())
+	}
+	usage := command.ProcessState.SysUsage().(*syscall.Rusage)
+	return cost{wall, command.ProcessState.UserTime() + command.ProcessState.SystemTime(), usage.Maxrss << 10}
+}
+
+// best returns of several runs the one of the least time: what else runs on the machine only ever adds.
+func best(times int, f func() cost) cost {
+	least := f()
+	for range times - 1 {
+		least = slices.MinFunc([]cost{least, f()}, func(a, b cost) int { return cmp.Compare(a.wall, b.wall) })
+	}
+	return least
+}
+
+// report prints a line of the table, and what theirs takes in terms of ours.
+func report(b *testing.B, what string, theirs, ours cost) {
+	b.Helper()
+	fmt.Printf("%-32s opm %s   olmkit %s   time %.1f×, CPU %.1f×, memory %.2f\n", what, theirs, ours,
+		theirs.wall.Seconds()/ours.wall.Seconds(), theirs.cpu.Seconds()/max(ours.cpu.Seconds(), 0.001), float64(ours.memory)/float64(theirs.memory))
+	b.ReportMetric(0, "ns/op")
+}
+
+// bundles returns the published bundle directories.
+func bundles(b *testing.B) []string {
+	b.Helper()
+	root := os.Getenv("OLMKIT_DATA")
+	if root == "" {
+		b.Skip("OLMKIT_DATA names no folder of published bundles")
+	}
+	dirs, err := filepath.Glob(filepath.Join(root, "*", "*", "manifests"))
+	if err != nil || len(dirs) == 0 {
+		b.Fatalf("there are no bundles in %s: %v", root, err)
+	}
+	for i := range dirs {
+		dirs[i] = filepath.Dir(dirs[i])
+	}
+	return dirs
+}
+
+// BenchmarkRender renders all bundles and catalogs together.
+func BenchmarkRender(b *testing.B) {
+	refs := bundles(b)
+	count := len(refs)
+	catalogs, err := filepath.Glob(filepath.Join(os.Getenv("OLMKIT_DATA"), "catalogs", "*"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	refs = append(refs, catalogs...)
+	dir := b.TempDir()
+	theirs, ours := filepath.Join(dir, "opm.json"), filepath.Join(dir, "olmkit.json")
+	cache := filepath.Join(dir, "cache")
+	render := append([]string{"catalog", "render"}, refs...)
+	plain := run(b, "off", theirs, opm, append([]string{"render"}, refs...)...)
+	cold := best(2, func() cost {
+		if err := os.RemoveAll(cache); err != nil {
+			b.Fatal(err)
+		}
+		return run(b, cache, ours, olmkit, render...)
+	})
+	sameDocuments(b, theirs, ours)
+	warm := best(5, func() cost { return run(b, cache, ours, olmkit, render...) })
+	sameDocuments(b, theirs, ours)
+	report(b, fmt.Sprintf("render %d bundles, cold", count), plain, cold)
+	report(b, fmt.Sprintf("render %d bundles, warm", count), plain, warm)
+}
+
+// BenchmarkValidate judges the catalog of all bundles; olmkit with all of its checks.
+func BenchmarkValidate(b *testing.B) {
+	dir := b.TempDir()
+	out := filepath.Join(dir, "out")
+	count := write(b, filepath.Join(dir, "catalog"), accepted(b, releases(b)), 1<<30)
+	theirs := run(b, "off", out, opm, "validate", filepath.Join(dir, "catalog"))
+	ours := best(2, func() cost {
+		return run(b, "off", out, olmkit, "catalog", "validate", "--fail-on", "never", "-o", "json", filepath.Join(dir, "catalog"))
+	})
+	// What opm takes olmkit must be able to read.
+	if text, err := os.ReadFile(out); err != nil || bytes.Contains(text, []byte(`"FBC00`)) {
+		b.Errorf("olmkit cannot read what opm accepts: %v", err)
+	}
+	report(b, fmt.Sprintf("validate %d bundles", count), theirs, ours)
+}
+
+// BenchmarkGrowth judges and renders catalogs made by renaming, to see how both grow with the number of bundles.
+func BenchmarkGrowth(b *testing.B) {
+	dir := b.TempDir()
+	all := releases(b)
+	sizes := []int{50, 200, 800, 2000}
+	for _, size := range sizes {
+		root := filepath.Join(dir, "catalog")
+		count := write(b, root, all, size)
+		judged := run(b, "off", filepath.Join(dir, "out"), olmkit, "catalog", "validate", "--fail-on", "never", "-o", "json", root)
+		rendered := run(b, "off", filepath.Join(dir, "out"), olmkit, "catalog", "render", root)
+		if err := os.RemoveAll(root); err != nil {
+			b.Fatal(err)
+		}
+		each := func(c cost) float64 { return c.cpu.Seconds() * 1000 / float64(count) }
+		fmt.Printf("%5d bundles: validate %s, %.1f ms CPU each; render %s, %.1f ms CPU each\n", count, judged, each(judged), rendered, each(rendered))
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// object is a JSON object.
+type object = map[string]any
+
+// documents calls f with each document of the file.
+func documents(b *testing.B, file string, f func(object)) {
+	b.Helper()
+	in, err := os.Open(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer in.Close()
+	decoder := json.NewDecoder(in)
+	decoder.UseNumber()
+	for {
+		var d object
+		err := decoder.Decode(&d)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		f(d)
+	}
+}
+
+// content is what a document says, so that it can be compared: manifests apart, as opm escapes in them what HTML asks for,
+// and leaves out those that stand second in their file.
+type content struct {
+	rest      string
+	manifests map[string]int
+}
+
+func contents(b *testing.B, file string) map[string][]content {
+	b.Helper()
+	all := map[string][]content{}
+	text := func(v any) string {
+		out, err := json.Marshal(v)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return string(out)
+	}
+	documents(b, file, func(d object) {
+		c := content{manifests: map[string]int{}}
+		properties, _ := d["properties"].([]any)
+		d["properties"] = slices.DeleteFunc(properties, func(p any) bool {
+			m := manifest(p.(object))
+			if m != nil {
+				c.manifests[fmt.Sprintf("%x", sha256.Sum256([]byte(text(m))))]++
+			}
+			return m != nil
+		})
+		if images, ok := d["relatedImages"].([]any); ok { // opm sorts them by image alone
+			slices.SortFunc(images, func(a, b any) int { return strings.Compare(text(a), text(b)) })
+		}
+		c.rest = text(d)
+		name := fmt.Sprint(d["schema"], " ", d["package"], " ", d["name"])
+		all[name] = append(all[name], c)
+	})
+	return all
+}
+
+// sameDocuments fails if the files do not say the same; olmkit may have more manifests.
+func sameDocuments(b *testing.B, theirs, ours string) {
+	b.Helper()
+	want, got := contents(b, theirs), contents(b, ours)
+	if len(want) != len(got) {
+		b.Errorf("opm renders %d documents, olmkit %d", len(want), len(got))
+	}
+	for name, documents := range want {
+		for _, d := range documents {
+			if len(documents) != len(got[name]) || !slices.ContainsFunc(got[name], d.isIn) {
+				b.Errorf("%s: olmkit renders it otherwise", name)
+			}
+		}
+	}
+}
+
+func (c content) isIn(other content) bool {
+	for m, n := range c.manifests {
+		if other.manifests[m] < n {
+			return false
+		}
+	}
+	return c.rest == other.rest
+}
+
+// manifest returns the object that a property holds, nil for other properties.
+func manifest(property object) any {
+	if property["type"] != "olm.bundle.object" {
+		return nil
+	}
+	var value struct{ Data []byte }
+	text, err := json.Marshal(property["value"])
+	if err != nil || json.Unmarshal(text, &value) != nil {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(value.Data))
+	decoder.UseNumber()
+	var m any
+	if decoder.Decode(&m) != nil {
+		return nil
+	}
+	return m
+}
+
+// release is a bundle as it was rendered.
+type release struct {
+	name    string
+	version semver.Version
+	text    json.RawMessage
+}
+
+// accepted leaves out the packages that opm refuses.
+func accepted(b *testing.B, all map[string][]release) map[string][]release {
+	b.Helper()
+	alone := filepath.Join(b.TempDir(), "alone")
+	for _, pkg := range slices.Sorted(maps.Keys(all)) {
+		write(b, alone, map[string][]release{pkg: all[pkg]}, 1<<30)
+		if said, err := exec.Command(opm, "validate", alone).CombinedOutput(); err != nil {
+			fmt.Printf("left out: opm refuses %s: %s\n", pkg, bytes.TrimSpace(said))
+			delete(all, pkg)
+		}
+		if err := os.RemoveAll(alone); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return all
+}
+
+// releases returns the rendered bundles of each package, by version.
+func releases(b *testing.B) map[string][]release {
+	b.Helper()
+	file := filepath.Join(b.TempDir(), "all.json")
+	run(b, "off", file, opm, append([]string{"render"}, bundles(b)...)...)
+	all := map[string][]release{}
+	in, err := os.Open(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer in.Close()
+	for decoder := json.NewDecoder(in); ; {
+		var raw json.RawMessage
+		err := decoder.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		var d struct {
+			Name, Package string
+			Properties    []struct {
+				Type  string
+				Value struct{ Version string }
+			}
+		}
+		if err := json.Unmarshal(raw, &d); err != nil && d.Name == "" {
+			b.Fatal(err)
+		}
+		r := release{name: d.Name, text: raw}
+		for _, p := range d.Properties {
+			if p.Type == "olm.package" {
+				r.version, _ = semver.Parse(p.Value.Version)
+			}
+		}
+		known := slices.ContainsFunc(all[d.Package], func(o release) bool { return o.name == r.name || o.version.EQ(r.version) })
+		if !known {
+			all[d.Package] = append(all[d.Package], r)
+		}
+	}
+	for _, list := range all {
+		slices.SortFunc(list, func(a, b release) int { return a.version.Compare(b.version) })
+	}
+	return all
+}
+
+// write writes a catalog of at most most bundles, a file for each package, and returns how many it has. Where there are too
+// few the packages are there again under other names.
+func write(b *testing.B, root string, all map[string][]release, most int) int {
+	b.Helper()
+	count, total := 0, 0
+	for _, list := range all {
+		total += len(list)
+	}
+	for round := 0; count < most && (round == 0 || most < 1<<30); round++ {
+		for _, pkg := range slices.Sorted(maps.Keys(all)) {
+			list := all[pkg]
+			// Few bundles are taken from every package, so that the smallest catalog is like the largest.
+			if share := max(1, len(list)*most/total); share < len(list) {
+				list = list[:share]
+			}
+			list = list[:min(len(list), most-count)]
+			if len(list) == 0 {
+				continue
+			}
+			count += len(list)
+			name := pkg
+			if round > 0 {
+				name = fmt.Sprintf("%s-%d", pkg, round)
+			}
+			writePackage(b, filepath.Join(root, name), pkg, name, list)
+		}
+	}
+	return count
+}
+
+func writePackage(b *testing.B, dir, was, name string, list []release) {
+	b.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		b.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(dir, "catalog.json"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	rename := func(bundle string) string { return strings.Replace(bundle, ".", strings.TrimPrefix(name, was)+".", 1) }
+	var entries []object
+	for i, r := range list {
+		entry := object{"name": rename(r.name)}
+		if i > 0 {
+			entry["replaces"] = rename(list[i-1].name)
+		}
+		entries = append(entries, entry)
+	}
+	encoder := json.NewEncoder(f)
+	for _, d := range []object{
+		{"schema": "olm.package", "name": name, "defaultChannel": "stable"},
+		{"schema": "olm.channel", "package": name, "name": "stable", "entries": entries},
+	} {
+		if err := encoder.Encode(d); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, r := range list {
+		text := r.text
+		if name != was {
+			text = renamed(b, text, name, rename(r.name))
+		}
+		if _, err := f.Write(append(text, '\n')); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// renamed gives a bundle, its package and its ClusterServiceVersion other names.
+func renamed(b *testing.B, text json.RawMessage, newPackage, newName string) json.RawMessage {
+	b.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var d object
+	if err := decoder.Decode(&d); err != nil {
+		b.Fatal(err)
+	}
+	d["package"], d["name"] = newPackage, newName
+	for _, p := range d["properties"].([]any) {
+		property := p.(object)
+		value, _ := property["value"].(object)
+		if property["type"] == "olm.package" {
+			value["packageName"] = newPackage
+		}
+		m, _ := manifest(property).(object)
+		if m["kind"] != "ClusterServiceVersion" {
+			continue
+		}
+		m["metadata"].(object)["name"] = newName
+		csv, err := json.Marshal(m)
+		if err != nil {
+			b.Fatal(err)
+		}
+		value["data"] = csv
+	}
+	changed, err := json.Marshal(d)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return changed
+}

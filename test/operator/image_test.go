@@ -1,0 +1,98 @@
+//go:build linux
+
+package operator_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	images "github.com/olmkit/olmkit/internal/image"
+)
+
+// 'make image' makes the same bytes in another folder, the operator runs from them, and 'make image-push' takes them to a
+// registry.
+func TestImage(t *testing.T) {
+	copied := t.TempDir()
+	copyTree(t, copied)
+	archive := filepath.Join("bin", "image", "memcached-operator-"+release+".tar")
+	digest := lastLine(runMake(t, root, "image"))
+	if again := lastLine(runMake(t, copied, "image")); again != digest {
+		t.Errorf("%s, and in another folder %s", digest, again)
+	}
+	first, err := os.ReadFile(filepath.Join(root, archive))
+	must(t, err)
+	second, err := os.ReadFile(filepath.Join(copied, archive))
+	must(t, err)
+	if !bytes.Equal(first, second) {
+		t.Error("the archives differ")
+	}
+
+	unpacked := filepath.Join(t.TempDir(), "root")
+	must(t, images.Client{}.Root(t.Context(), filepath.Join(root, archive), unpacked))
+	must(t, world.LoadImage(t.Context(), image, unpacked))
+	t.Cleanup(func() { must(t, world.LoadImage(context.Background(), image, program)) })
+	ns := namespace(t)
+	deploy(t)
+	s := sample(t, ns, "v1")
+	must(t, admin.Create(t.Context(), s))
+	available(t, ns, s.GetName())
+
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	repository := strings.TrimPrefix(server.URL, "http://") + "/team/memcached-operator"
+	if pushed := lastLine(runMake(t, root, "image-push", "IMAGE="+repository)); pushed != repository+"@"+digest {
+		t.Errorf("pushed %s, built %s", pushed, digest)
+	}
+	ref, err := name.ParseReference(repository + ":" + release)
+	must(t, err)
+	index, err := remote.Index(ref)
+	must(t, err)
+	manifest, err := index.IndexManifest()
+	must(t, err)
+	var platforms []string
+	for _, m := range manifest.Manifests {
+		platforms = append(platforms, m.Platform.String())
+	}
+	if got := strings.Join(platforms, " "); got != "linux/amd64 linux/arm64" || manifest.Annotations["org.opencontainers.image.version"] != release {
+		t.Errorf("platforms %s, annotations %v", got, manifest.Annotations)
+	}
+}
+
+// copyTree copies the repository to dir, without what is made in it.
+func copyTree(t *testing.T, dir string) {
+	t.Helper()
+	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list.Dir = root
+	files, err := list.Output()
+	must(t, err)
+	for file := range strings.SplitSeq(strings.TrimRight(string(files), "\x00"), "\x00") {
+		data, err := os.ReadFile(filepath.Join(root, file))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted, and not yet from the index
+		}
+		must(t, err)
+		info, err := os.Stat(filepath.Join(root, file))
+		must(t, err)
+		must(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(file)), 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, file), data, info.Mode()))
+	}
+}
+
+func lastLine(out string) string {
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}

@@ -1,0 +1,80 @@
+package scenario_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/olmkit/olmkit/internal/check"
+)
+
+var update = flag.Bool("update", false, "write docs/failures.md anew")
+
+const intro = `# Failures that happened
+
+Upgrades and bundles of real operators that broke, where the public can read of them. Each is rebuilt as a small chain of the
+memcached operator in [test/scenario](../test/scenario), and its counterpart without the mistake is found sound. *Beforehand*
+is what ` + "`olmkit catalog validate`" + ` finds before anything is installed, *while upgrading* what ` + "`olmkit upgrade test`" + ` finds on a cluster;
+where nothing is said of the one, the other is where it shows, or the walk is not run.
+
+| failure | what happened | beforehand | while upgrading | scenario |
+|---|---|---|---|---|
+`
+
+const introCommands = `
+## Failures of generators
+
+What broke here was not an operator but the tool that packaged it. What olmkit does instead is held by
+[a test](../test/scenario/commands_test.go).
+
+| failure | what happened | olmkit |
+|---|---|---|
+`
+
+// TestDocs holds docs/failures.md against the scenarios; -update writes it anew.
+func TestDocs(t *testing.T) {
+	var rows []string
+	for _, s := range scenarios(t) {
+		for _, f := range s.Failures {
+			rows = append(rows, fmt.Sprintf("| [%s](%s) | %s | %s | %s | [%s](../test/scenario/testdata/%[6]s/scenario.yaml) |\n",
+				f.Name, f.URL, f.What, links(s.Expect.Static), links(s.Expect.Findings), s.name()))
+		}
+	}
+	slices.SortFunc(rows, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
+	text := intro + strings.Join(rows, "") + introCommands
+	for _, f := range commandFailures {
+		text += fmt.Sprintf("| [%s](%s) | %s | %s |\n", f.Name, f.URL, f.What, f.Instead)
+	}
+
+	file := filepath.Join(root, "docs", "failures.md")
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), text); diff != "" {
+		t.Errorf("%s (-want +got; write it anew with -update):\n%s", file, diff)
+	}
+}
+
+// links names each code once, with a link to its page.
+func links(found []expectedFound) string {
+	var list []string
+	for _, f := range found {
+		page := check.Family(f.Code)
+		list = append(list, fmt.Sprintf("[%s](checks/%s.md#%s)", f.Code, page, strings.ToLower(f.Code)))
+	}
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), ", ")
+}
