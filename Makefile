@@ -8,6 +8,9 @@ BIN := bin
 OLMKIT := $(BIN)/olmkit
 LINT := $(BIN)/golangci-lint
 REGISTRY := $(BIN)/registry
+KUBEBUILDER := $(BIN)/kubebuilder
+OPM := $(BIN)/opm
+KUBECTL_BUILT := $(BIN)/kubectl
 
 PACKAGE := memcached-operator
 IMAGE ?= ghcr.io/olmkit/$(PACKAGE)
@@ -28,13 +31,17 @@ help: ## Show this help
 
 ##@ The two that matter
 
+CLUSTER ?= embedded
+KIND := $(filter kind,$(CLUSTER))
+
 .PHONY: demo
-demo: build managers ## Walk every upgrade of the memcached operator under the real OLM (EDGES=all|next|chain)
+demo: build managers $(if $(KIND),kind-node) ## Walk every upgrade of the memcached operator under the real OLM (EDGES=all|next|chain, CLUSTER=embedded|kind)
 	@mkdir -p $(BIN)/demo
 	@echo "olmkit upgrade test catalog --package $(PACKAGE) --channel $(CHANNEL) --edges $(EDGES)"
-	@$(OLMKIT) upgrade test catalog --package $(PACKAGE) --channel $(CHANNEL) --edges $(EDGES) $(DEMO_FLAGS) \
+	@$(if $(KIND),$(WITH_DOCKER)) $(OLMKIT) upgrade test catalog --package $(PACKAGE) --channel $(CHANNEL) --edges $(EDGES) \
+		--cluster $(CLUSTER) $(if $(KIND),--node-image $(NODE_IMAGE)) $(DEMO_FLAGS) \
 		$(foreach r,$(RELEASES),--image $(IMAGE):$(r)=$(BIN)/$(PACKAGE)/$(r)/manager) \
-		--report json=$(BIN)/demo/report.json --report junit=$(BIN)/demo/report.xml
+		--report json=$(BIN)/demo/report.json --report junit=$(BIN)/demo/report.xml --report html=$(BIN)/demo/report.html
 EDGES ?= all
 # The channel that has every release, also the one that is only a candidate.
 CHANNEL ?= candidate
@@ -42,8 +49,31 @@ DEMO_FLAGS ?=
 
 .PHONY: test
 test: ## Run the unit tests and the command line's scripts, with the race detector
-	CGO_ENABLED=1 $(GO) test -race $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /test/e2e -e /test/scenario -e /test/bench)
+	CGO_ENABLED=1 $(GO) test -race $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /test/e2e -e /test/operator -e /test/scenario -e /test/started -e /test/bench -e /test/browser)
+	$(GO) test $(TEST_FLAGS) ./test/scenario -run 'Static|Commands|Docs'
 TEST_FLAGS ?=
+
+.PHONY: resolver
+resolver: ## Hold the upgrade graph against OLM's own resolver over generated channels (CASES)
+	OLMKIT_RESOLVER_CASES=$(CASES) $(GO) test -count=1 -timeout 2h -v -run '^TestResolver$$' ./internal/graph
+CASES ?= 100000
+
+.PHONY: conversion-rounds
+conversion-rounds: ## Convert a million fuzzed Memcacheds there and back (ROUNDS)
+	$(GO) test -count=1 -timeout 2h -v -run '^TestRoundTrips$$' ./operator/internal/conversion -rounds $(ROUNDS)
+# Of objects, each with every field set and with half of them, that take eight round trips.
+ROUNDS ?= 62500
+
+# Each fuzzer in the tree, as FOLDER:NAME.
+FUZZERS = $(shell grep -rhoE --include='*_test.go' -H '^func Fuzz[A-Za-z]+' cmd internal operator | sed -E 's|/[^/]+:func |:|' | sort)
+FUZZTIME ?= 30s
+
+.PHONY: fuzz
+fuzz: ## Run every fuzzer in turn (FUZZTIME=30s for each)
+	@set -e; for fuzzer in $(FUZZERS); do \
+		echo "$${fuzzer%:*} $${fuzzer#*:}"; \
+		$(GO) test ./$${fuzzer%:*} -run '^$$' -fuzz "^$${fuzzer#*:}$$" -fuzztime $(FUZZTIME); \
+	done
 
 ##@ Build
 
@@ -71,7 +101,7 @@ $(BIN)/$(PACKAGE)/%/manager: FORCE
 generate: ## Write what is generated from code: deep copies, CRDs, roles, webhooks, the components' module, reference docs
 	./operator/generate.sh
 	$(GO) generate ./internal/cluster/embedded
-	$(GO) test ./internal/cli ./internal/check ./internal/upgrade -run 'Docs' -count=1 -update
+	$(GO) test ./internal/cli ./internal/check ./internal/upgrade ./operator/internal/monitoring ./test/scenario -run 'Docs' -count=1 -update
 
 .PHONY: manifests
 manifests: generate
@@ -104,40 +134,174 @@ verify: lint ## Check that generated files are up to date, the code is clean and
 $(REGISTRY): tools/registry/go.sum
 	$(GO) -C tools/registry build $(GOFLAGS_BUILD) -o $(abspath $@) github.com/distribution/distribution/v3/cmd/registry
 
+# opm's own tags, by which it needs no C libraries; what it then can't do is read SQLite.
+$(OPM): tools/opm/go.sum
+	CGO_ENABLED=0 $(GO) -C tools/opm build $(GOFLAGS_BUILD) -tags json1,containers_image_openpgp -o $(abspath $@) github.com/operator-framework/operator-registry/cmd/opm
+
+.PHONY: promtool
+promtool: ## Take promtool, which tests the alerts, out of Debian's package prometheus into bin/
+	d=$$(mktemp -d) && trap "rm -rf $$d" EXIT && cd $$d && apt-get download -qq prometheus && dpkg -x prometheus_*.deb . && \
+		install -D usr/bin/promtool $(abspath $(BIN))/promtool
+
+$(KUBECTL_BUILT): tools/kubectl/go.sum
+	CGO_ENABLED=0 $(GO) -C tools/kubectl build $(GOFLAGS_BUILD) -o $(abspath $@) .
+
 .PHONY: test-e2e
-test-e2e: build managers $(REGISTRY) ## Run the end-to-end tests: embedded clusters, broken upgrades, published operators, bad input
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -p 1 -v ./test/e2e/... ./test/scenario/...
+test-e2e: test-walks test-operator test-scenarios ## Run the end-to-end tests on embedded clusters
+
+.PHONY: test-walks
+test-walks: build managers $(REGISTRY) $(OPM) $(KUBECTL_BUILT) ## Test olmkit on embedded clusters: walks, published operators, registries, bad input
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v -skip '^TestKind' ./test/e2e/...
+
+.PHONY: test-operator
+test-operator: build managers $(KUBECTL_BUILT) ## Test the memcached operator on embedded clusters
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v ./test/operator/...
+
+# They wait for OLM most of the time, so more of them go at once than there are processors.
+.PHONY: test-scenarios
+test-scenarios: build managers ## Test that the walk finds what broke public upgrades
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v -parallel 3 -skip '^TestKind' ./test/scenario/...
+
+.PHONY: ends
+ends: build managers ## End walks at random moments (ENDS of each kind): kill -9, Ctrl-C, SIGTERM, closed output, full disk
+	OLMKIT_ENDS=$(ENDS) CGO_ENABLED=0 $(GO) test -count=1 -timeout 3h -v -run '^TestEnds$$' ./test/e2e
+ENDS ?= 20
+
+# Made from Debian's packages and Go modules, so that no registry is needed.
+NODE_IMAGE ?= olmkit/node:v1.36.3
+# Starts Docker where it does not run, and ends it again.
+WITH_DOCKER := tools/kind/with-docker
+
+.PHONY: kind-node
+kind-node: ## Build a node image for kind without any registry, and load it into Docker (needs mmdebstrap)
+	$(WITH_DOCKER) $(GO) run ./internal/cluster/kind/internal/node $(NODE_IMAGE)
+
+.PHONY: test-kind
+test-kind: build managers kind-node ## Run the end-to-end tests on kind clusters, beside embedded ones
+	OLMKIT_NODE_IMAGE=$(NODE_IMAGE) $(WITH_DOCKER) $(GO) test -count=1 -timeout 60m -p 1 -v -run '^TestKind' ./test/e2e ./test/scenario
+
+.PHONY: test-browser
+test-browser: ## Use the pages of reports in a headless Chromium; needs chromium and npm (BROWSER_FLAGS)
+	$(GO) test -count=1 -timeout 20m -v ./test/browser $(BROWSER_FLAGS)
+
+.PHONY: faults
+faults: build managers ## Walk the memcached operator's chain under every fault, and write docs/faults.md (FAULTS, FAULTS_FLAGS)
+	@mkdir -p $(BIN)/faults
+	$(OLMKIT) upgrade test catalog --package $(PACKAGE) --edges chain --faults $(FAULTS) $(FAULTS_FLAGS) \
+		$(foreach r,$(RELEASES),--image $(IMAGE):$(r)=$(BIN)/$(PACKAGE)/$(r)/manager) \
+		--fail-on never --report json=$(BIN)/faults/report.json
+	$(GO) run ./test/faults $(BIN)/faults/report.json > $(BIN)/faults/faults.md
+	mv $(BIN)/faults/faults.md docs/faults.md
+FAULTS ?= all
+FAULTS_FLAGS ?=
+
+.PHONY: bench
+bench: build managers ## Measure side by side with others what users wait for, and print the ratios
+	$(GO) build $(GOFLAGS_BUILD) -o $(BIN)/bench/plain ./test/bench/operator/plain
+	$(GO) test ./test/bench/operator/... -run '^$$' -bench . -benchtime 1x -timeout 60m
+
+.PHONY: bench-opm
+bench-opm: build $(OPM) ## Measure rendering and judging side by side with opm, on the published bundles in OLMKIT_DATA
+	$(GO) test ./test/bench/opm -run '^$$' -bench . -benchtime 1x -timeout 120m
+
+$(KUBEBUILDER): tools/kubebuilder/go.sum
+	$(GO) -C tools/kubebuilder build $(GOFLAGS_BUILD) -o $(abspath $@) sigs.k8s.io/kubebuilder/v4
+
+.PHONY: test-started
+test-started: build $(REGISTRY) $(KUBEBUILDER) ## Follow docs/getting-started.md by the letter, on a project that kubebuilder makes
+	$(GO) test -count=1 -timeout 60m -v ./test/started
 
 ##@ Package the memcached operator
 
 include operator/releases/bundles.mk
 
-##@ Run the memcached operator
+##@ Image of the memcached operator
 
-.PHONY: install
-install: ## Install the memcached operator's CRDs into the cluster of your kubeconfig
-	kubectl apply --server-side -k operator/config/crd
+# For the same code the same bytes, wherever it is built: no paths, no state of the clone.
+IMAGE_ARCHS ?= amd64 arm64
+IMAGE_PROGRAMS = $(foreach a,$(IMAGE_ARCHS),$(BIN)/image/$(a)/manager)
+IMAGE_LABELS = --label org.opencontainers.image.title=$(PACKAGE) \
+	--label 'org.opencontainers.image.description=Runs memcached servers behind a headless Service' \
+	--label org.opencontainers.image.version=$(RELEASE) \
+	--label org.opencontainers.image.source=https://github.com/olmkit/olmkit \
+	--label org.opencontainers.image.licenses=Apache-2.0
+IMAGE_PUSH = $(OLMKIT) image push $(IMAGE_PROGRAMS:%=--program %) $(IMAGE_LABELS) $(IMAGE):$(RELEASE)
 
-.PHONY: uninstall
-uninstall: ## Remove the CRDs, and all Memcached objects with them
-	kubectl delete --ignore-not-found -k operator/config/crd
+$(BIN)/image/%/manager: FORCE
+	CGO_ENABLED=0 GOOS=linux GOARCH=$* $(GO) build $(GOFLAGS_BUILD) -buildvcs=false -ldflags '-s -w' -o $@ ./operator
 
-.PHONY: run
-run: ## Run the memcached operator on this machine, without webhooks, against the cluster of your kubeconfig
-	$(GO) run ./operator --webhooks=false
+.PHONY: image
+image: build $(IMAGE_PROGRAMS) ## Make the memcached operator's image, for all platforms, as an OCI archive in bin/image/, without Docker
+	@$(IMAGE_PUSH) --output $(BIN)/image/$(PACKAGE)-$(RELEASE).tar
 
-.PHONY: deploy
-deploy: ## Deploy the memcached operator into the cluster of your kubeconfig
-	kubectl apply --server-side -k operator/config/default
-
-.PHONY: undeploy
-undeploy: ## Remove the deployed memcached operator
-	kubectl delete --ignore-not-found -k operator/config/default
+.PHONY: image-push
+image-push: build $(IMAGE_PROGRAMS) ## Push the memcached operator's image, without Docker (IMAGE, PUSH_FLAGS)
+	@$(IMAGE_PUSH) $(PUSH_FLAGS)
 
 .PHONY: docker-build
-docker-build: ## Build the memcached operator's image
+docker-build: ## Build the memcached operator's image with Docker
 	docker build -f operator/Dockerfile -t $(IMAGE):$(RELEASE) .
 
 .PHONY: docker-push
-docker-push: ## Push the memcached operator's image
+docker-push: ## Push the memcached operator's image with Docker
 	docker push $(IMAGE):$(RELEASE)
+
+.PHONY: docker-buildx
+docker-buildx: ## Build and push the memcached operator's image for all platforms with Docker
+	docker buildx build -f operator/Dockerfile --platform linux/amd64,linux/arm64 --push -t $(IMAGE):$(RELEASE) .
+
+##@ Image of olmkit
+
+OLMKIT_IMAGE ?= ghcr.io/olmkit/olmkit
+OLMKIT_VERSION ?= latest
+CERTIFICATES ?= /etc/ssl/certs/ca-certificates.crt
+
+.PHONY: olmkit-image
+olmkit-image: build ## Make olmkit's own image, with what embedded clusters are made of, as an OCI archive in bin/image/
+	@mkdir -p $(BIN)/image
+	@components=$$($(OLMKIT) cluster components) && \
+	$(OLMKIT) image push --program $(OLMKIT) --entrypoint /olmkit --user 0:0 \
+		--env OLMKIT_CACHE=/var/cache/olmkit --env PATH=/ \
+		--add $$components=/var/cache/olmkit/components/$$(basename $$components) \
+		--add $(CERTIFICATES)=/etc/ssl/certs/ca-certificates.crt \
+		--label org.opencontainers.image.title=olmkit \
+		--label org.opencontainers.image.source=https://github.com/olmkit/olmkit \
+		--label org.opencontainers.image.licenses=Apache-2.0 \
+		--output $(BIN)/image/olmkit.tar $(OLMKIT_IMAGE):$(OLMKIT_VERSION)
+
+##@ Run the memcached operator
+
+# The machine's kubectl, or else the one of the embedded cluster's Kubernetes, which is built once.
+KUBECTL ?= $(or $(shell command -v kubectl),$(KUBECTL_BUILT))
+
+# Memcacheds wait for the operator to say goodbye to them: without it they would never go.
+define DELETE_MEMCACHEDS
+@if $(KUBECTL) get customresourcedefinition memcacheds.cache.example.com >/dev/null 2>&1; then \
+	$(KUBECTL) delete memcacheds.cache.example.com --all --all-namespaces --timeout=$(DELETE_TIMEOUT) || \
+		{ echo "Memcacheds go only while the operator runs: start it ('make run' or 'make deploy') and try again" >&2; exit 1; }; \
+fi
+endef
+DELETE_TIMEOUT ?= 3m
+
+.PHONY: install
+install: $(KUBECTL) ## Install the memcached operator's CRDs into the cluster of your kubeconfig
+	$(KUBECTL) apply --server-side -k operator/config/crd
+
+.PHONY: uninstall
+uninstall: $(KUBECTL) ## Remove all Memcached objects, while the operator runs, and then the CRDs
+	$(DELETE_MEMCACHEDS)
+	$(KUBECTL) delete --ignore-not-found -k operator/config/crd
+
+.PHONY: run
+run: ## Run the memcached operator on this machine, without webhooks, against the cluster of your kubeconfig (RUN_FLAGS)
+	$(GO) run $(GOFLAGS_BUILD) ./operator --webhooks=false $(RUN_FLAGS)
+
+.PHONY: deploy
+deploy: $(KUBECTL) ## Deploy the memcached operator into the cluster of your kubeconfig, and wait until it is ready
+	$(KUBECTL) apply --server-side -k operator/config/default
+	$(KUBECTL) rollout status --namespace $(PACKAGE)-system deployment/$(PACKAGE)-controller-manager --timeout=3m
+
+.PHONY: undeploy
+undeploy: $(KUBECTL) ## Remove all Memcached objects, and then the deployed memcached operator
+	$(DELETE_MEMCACHEDS)
+	$(KUBECTL) delete --ignore-not-found -k operator/config/default
