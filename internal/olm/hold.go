@@ -17,7 +17,7 @@ import (
 // SetApproval has the Subscription's further InstallPlans wait for an approval, or not.
 func (c *Client) SetApproval(ctx context.Context, s Subscription, approval v1alpha1.Approval) error {
 	var o v1alpha1.Subscription
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := c.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Package}, &o); err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func (c *Client) SetApproval(ctx context.Context, s Subscription, approval v1alp
 // a plan first and then writes its status, with the steps: whoever approves in between has it make another plan (createInstallPlan
 // in pkg/controller/operators/catalog/operator.go of operator-lifecycle-manager v0.46.0).
 func (c *Client) Approve(ctx context.Context, namespace, name string) (found bool, err error) {
-	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var plans v1alpha1.InstallPlanList
 		if err := c.List(ctx, &plans, client.InNamespace(namespace)); err != nil {
 			return err
@@ -55,7 +55,7 @@ func (c *Client) Approve(ctx context.Context, namespace, name string) (found boo
 // SetUpgradeable overrides what the operator called name says of whether it may be replaced now. OLM makes the
 // OperatorCondition with the ClusterServiceVersion and calls it the same.
 func (c *Client) SetUpgradeable(ctx context.Context, namespace, name string, upgradeable bool) error {
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var o operatorsv2.OperatorCondition
 		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &o); err != nil {
 			return err

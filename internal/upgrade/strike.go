@@ -114,7 +114,11 @@ func (s *stage) run(ctx, waiting context.Context, k *strike, started time.Time) 
 	if k.Why != "" {
 		return nil
 	}
-	if err := s.endure(ctx, k); err != nil {
+	err := s.endure(ctx, k)
+	var not inapplicable
+	if errors.As(err, &not) {
+		k.Why = string(not)
+	} else if err != nil {
 		return err
 	}
 	if k.undo != nil {
@@ -366,6 +370,10 @@ func refusals(log []auditv1.Event, words string) int {
 	return n
 }
 
+// resolved is how long OLM may need to be through with a resolution that it began before the Subscription was changed, in
+// which it would go by the old one.
+const resolved = time.Second
+
 // wantApproval has the InstallPlan wait for an administrator.
 func (s *stage) wantApproval(ctx context.Context, k *strike) error {
 	k.undo = func(ctx context.Context) error {
@@ -379,13 +387,25 @@ func (s *stage) wantApproval(ctx context.Context, k *strike) error {
 			return false, err
 		}
 		plan := olm.PlanFor(plans.Items, s.to.Name)
-		if plan == nil || plan.Status.Phase != v1alpha1.InstallPlanPhaseRequiresApproval {
+		switch {
+		case plan == nil:
+			return false, nil
+		case plan.Spec.Approval == v1alpha1.ApprovalAutomatic:
+			return false, inapplicable("OLM made the InstallPlan by what the Subscription said before")
+		case plan.Status.Phase != v1alpha1.InstallPlanPhaseRequiresApproval:
 			return false, nil
 		}
 		err := s.watcher.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: s.to.Name}, &v1alpha1.ClusterServiceVersion{})
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}
-	return s.olm.SetApproval(ctx, s.subscription(), v1alpha1.ApprovalManual)
+	if err := s.olm.SetApproval(ctx, s.subscription(), v1alpha1.ApprovalManual); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(resolved):
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // refuseUpgrade has the installed operator say that it must not be replaced now.

@@ -135,7 +135,7 @@ func (s *stage) change(ctx context.Context, o client.Object, name string, change
 	if _, namespaced := o.(*corev1.Secret); namespaced {
 		key.Namespace = s.namespace
 	}
-	err := conflict.RetryOnConflict(conflict.DefaultRetry, func() error {
+	err := conflict.RetryOnConflict(conflict.DefaultBackoff, func() error {
 		if err := s.olm.Get(ctx, key, o); err != nil || !change(o) {
 			return err
 		}
