@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -144,32 +145,32 @@ func powerless(t *testing.T, kubeconfig string, config *rest.Config) string {
 	return file
 }
 
-// everything is all objects of a cluster by resource, namespace and name, without what changes by itself.
-func everything(t *testing.T, config *rest.Config) map[string]any {
-	t.Helper()
+// everything is all objects of a cluster by resource, namespace and name, without what changes by itself. It fails while the
+// API server still names resources that have just been removed.
+func everything(ctx context.Context, config *rest.Config) (map[string]any, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	lists, err := discovery.NewDiscoveryClientForConfigOrDie(config).ServerPreferredResources()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	found := map[string]any{}
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		for _, r := range list.APIResources {
 			if !slices.Contains(r.Verbs, "list") || slices.Contains([]string{"events", "leases", "componentstatuses", "endpoints", "endpointslices"}, r.Name) {
 				continue
 			}
-			all, err := objects.Resource(version.WithResource(r.Name)).List(t.Context(), metav1.ListOptions{})
+			all, err := objects.Resource(version.WithResource(r.Name)).List(ctx, metav1.ListOptions{})
 			if err != nil {
-				t.Fatalf("list %s: %v", r.Name, err)
+				return nil, fmt.Errorf("list %s: %w", r.Name, err)
 			}
 			for _, o := range all.Items {
 				o.SetResourceVersion("")
@@ -182,17 +183,20 @@ func everything(t *testing.T, config *rest.Config) map[string]any {
 			}
 		}
 	}
-	return found
+	return found, nil
 }
 
 // settled is everything of a cluster whose own controllers have made what they make at its start.
 func settled(t *testing.T, config *rest.Config) map[string]any {
 	t.Helper()
-	last := everything(t, config)
+	var last map[string]any
 	eventually(t, "the new cluster is at rest", func() error {
-		time.Sleep(3 * time.Second)
 		before := last
-		last = everything(t, config)
+		time.Sleep(3 * time.Second)
+		var err error
+		if last, err = everything(t.Context(), config); err != nil {
+			return err
+		}
 		if diff := cmp.Diff(before, last); diff != "" {
 			return fmt.Errorf("it changes:\n%s", diff)
 		}
@@ -204,11 +208,14 @@ func settled(t *testing.T, config *rest.Config) map[string]any {
 // unchanged waits until the cluster is as it was; the garbage collector may take a moment.
 func unchanged(t *testing.T, what string, before map[string]any, config *rest.Config) {
 	t.Helper()
-	var diff string
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Second) {
-		if diff = cmp.Diff(before, everything(t, config)); diff == "" {
-			return
+	eventually(t, "the cluster is as it was before "+what, func() error {
+		now, err := everything(t.Context(), config)
+		if err != nil {
+			return err
 		}
-	}
-	t.Errorf("%s changed the cluster (-before +after):\n%s", what, diff)
+		if diff := cmp.Diff(before, now); diff != "" {
+			return fmt.Errorf("it is not (-before +after):\n%s", diff)
+		}
+		return nil
+	})
 }

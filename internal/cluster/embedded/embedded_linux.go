@@ -400,15 +400,20 @@ func (c *Cluster) Close(ctx context.Context) error {
 	return c.Down(ctx)
 }
 
+// unansweredLimit is how long a cluster that was asked to end, and did not answer, may take to do so.
+const unansweredLimit = 5 * time.Second
+
 // Down ends the cluster and leaves nothing behind. What runs in it is not asked first: it ends with its namespaces.
 func (c *Cluster) Down(ctx context.Context) error {
 	if c.host != nil {
 		c.kill()
 	} else {
-		if err := c.client.call(ctx, http.MethodPost, "/down", nil, nil, nil); err != nil {
-			return err
-		}
-		for alive(c.dir) {
+		// It may end before its answer is out.
+		unanswered := c.client.call(ctx, http.MethodPost, "/down", nil, nil, nil)
+		for asked := time.Now(); alive(c.dir); {
+			if unanswered != nil && time.Since(asked) > unansweredLimit {
+				return unanswered
+			}
 			select {
 			case <-ctx.Done():
 				return fmt.Errorf("the cluster %s does not end: %w", c.name, ctx.Err())
