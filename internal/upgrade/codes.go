@@ -61,6 +61,7 @@ const (
 	codeOperandChanged   = "U505"
 	codeOperandRestarted = "U506"
 	codeOperandOutage    = "U507"
+	codeRestless         = "U508"
 
 	codeStoredVersions    = "U601"
 	codeLeftBehind        = "U602"
@@ -166,6 +167,9 @@ var Codes = []Code{
 		"see why they ended; an upgrade of the operator should leave them alone", nil},
 	{codeOperandOutage, finding.Warning, "A Service that the operator made for an object had no ready endpoint for a while during the upgrade: its clients were not served.",
 		"do not roll operands out when the operator is upgraded, or do so with a surge and readiness probes", nil},
+	{codeRestless, finding.Warning, "The operator writes whenever it looks at an object, although there is nothing to do. Each write makes it look again, and others too: " +
+		"that is load without end.",
+		"compare before writing, and keep times and counters out of what is compared", nil},
 
 	{codeStoredVersions, finding.Info, "status.storedVersions names versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate: write every object once, then take the old versions out of status.storedVersions", nil},

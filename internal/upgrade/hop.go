@@ -455,7 +455,8 @@ func (w *walk) judgeAfter(ctx context.Context, from, to *release, before map[str
 	for _, name := range residue {
 		findings = append(findings, find(codeLeftBehind, name, "it was made for a version that is not installed any more"))
 	}
-	return findings, nil
+	found, err = w.judgeRest(ctx)
+	return append(findings, found...), err
 }
 
 // judgeStatus asks whether the new version's operator reports on the objects, giving it a moment to get round to each.

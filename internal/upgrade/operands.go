@@ -22,6 +22,7 @@ type operand struct {
 	UID                   types.UID
 	Restarts              int32          // of a pod's containers
 	Content               map[string]any // all but metadata and status
+	Marks                 map[string]any // what of its metadata tells that somebody wrote it
 }
 
 // String names the operand as findings do.
@@ -60,7 +61,7 @@ func (w *walk) operands(ctx context.Context) (map[string]operand, error) {
 			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
 		}
 		for _, m := range list.Items {
-			o := owned{operand: operand{Kind: kind.Kind, Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(), Content: content(m.Object)}}
+			o := owned{operand: operand{Kind: kind.Kind, Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(), Content: content(m.Object), Marks: marks(&m)}}
 			for _, r := range m.GetOwnerReferences() {
 				o.owners = append(o.owners, r.UID)
 			}

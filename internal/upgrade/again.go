@@ -1,0 +1,173 @@
+package upgrade
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// How long an operator has to act on a look at an object that there is nothing to do for, and how often in a row it has to
+// write the same field to be called restless: what was still on its way from the upgrade itself comes to rest.
+const (
+	lookLimit = 1100 * time.Millisecond
+	looks     = 5
+)
+
+// glance is what an operator may write for the walk's objects: the objects themselves and their operands, by name.
+type glance map[string]map[string]any
+
+// judgeRest has the operator look at objects once more by a write that changes nothing of what they say, and asks whether it
+// then writes in turn. Objects that no observer writes are left as they were first stored.
+func (w *walk) judgeRest(ctx context.Context) ([]finding.Finding, error) {
+	if len(w.simulated) > 0 || !slices.ContainsFunc(w.objects, func(o *object) bool { return o.Written }) {
+		return nil, nil
+	}
+	var restless map[string][]string
+	for i := range looks {
+		before, err := w.touch(ctx)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(lookLimit):
+		}
+		after, err := w.glance(ctx)
+		if err != nil {
+			return nil, err
+		}
+		changed := before.changes(after)
+		if i > 0 {
+			changed = both(restless, changed)
+		}
+		if restless = changed; len(restless) == 0 {
+			return nil, nil
+		}
+	}
+	var findings []finding.Finding
+	for _, name := range slices.Sorted(maps.Keys(restless)) {
+		findings = append(findings, find(codeRestless, name, "%d times in a row an object was written without a change to what it says, and each time the operator wrote in turn: %s", looks, strings.Join(restless[name], ", ")))
+	}
+	return findings, nil
+}
+
+// touch writes the objects that observers write, and returns what there is then.
+func (w *walk) touch(ctx context.Context) (glance, error) {
+	seen, err := w.glance(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range w.objects {
+		d := w.watcher.definitions()[o.CRD]
+		if !o.Written || d == nil {
+			continue
+		}
+		n := o.acked.Load() + 1
+		now, err := o.at(w.dynamic, d.Storage).Patch(ctx, o.Name, types.MergePatchType, writePatch(n), metav1.PatchOptions{FieldManager: "olmkit"})
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			delete(seen, o.String()) // that it cannot be written is told elsewhere
+			continue
+		}
+		o.acked.Store(n)
+		seen[o.String()] = wholly(now)
+	}
+	return seen, nil
+}
+
+func (w *walk) glance(ctx context.Context) (glance, error) {
+	seen := glance{}
+	for _, o := range w.objects {
+		d := w.watcher.definitions()[o.CRD]
+		if !o.Written || d == nil {
+			continue
+		}
+		now, err := o.at(w.dynamic, d.Storage).Get(ctx, o.Name, metav1.GetOptions{})
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			continue
+		}
+		seen[o.String()] = wholly(now)
+	}
+	operands, err := w.operands(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look at what the operator made: %w", err)
+	}
+	for name, o := range operands {
+		if o.Kind == "Pod" || o.Kind == "ReplicaSet" {
+			continue // Kubernetes' own controllers write them
+		}
+		seen[name] = maps.Clone(o.Content)
+		seen[name]["metadata"] = o.Marks
+	}
+	return seen, nil
+}
+
+// wholly is all of o that somebody writes.
+func wholly(o *unstructured.Unstructured) map[string]any {
+	all := content(o.Object)
+	all["metadata"] = marks(o)
+	all["status"] = o.Object["status"]
+	return all
+}
+
+// marks is what of an object's metadata tells that somebody wrote it.
+func marks(o *unstructured.Unstructured) map[string]any {
+	all := map[string]any{"generation": o.GetGeneration()}
+	for name, list := range map[string]map[string]string{"labels": o.GetLabels(), "annotations": o.GetAnnotations()} {
+		values := map[string]any{}
+		for k, v := range list {
+			values[k] = v
+		}
+		all[name] = values
+	}
+	return all
+}
+
+// changes names the fields that are others in after, by the name of what they are of. What came or went meanwhile is none.
+func (g glance) changes(after glance) map[string][]string {
+	changed := map[string][]string{}
+	for name, was := range g {
+		is, there := after[name]
+		if !there {
+			continue
+		}
+		var fields []string
+		for _, places := range [][]string{lost(was, is), lost(is, was)} {
+			for _, place := range places {
+				field, _, _ := strings.Cut(place, " was ")
+				fields = append(fields, field)
+			}
+		}
+		if slices.Sort(fields); len(fields) > 0 {
+			changed[name] = slices.Compact(fields)
+		}
+	}
+	return changed
+}
+
+// both is what a and b have in common.
+func both(a, b map[string][]string) map[string][]string {
+	common := map[string][]string{}
+	for name, fields := range a {
+		shared := slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return !slices.Contains(b[name], f) })
+		if len(shared) > 0 {
+			common[name] = shared
+		}
+	}
+	return common
+}
