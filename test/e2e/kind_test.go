@@ -260,9 +260,12 @@ func TestKindKept(t *testing.T) {
 	if id := pod.Status.ContainerStatuses[0].ContainerID; !strings.HasPrefix(id, "containerd://") {
 		t.Errorf("the container is %q", id)
 	}
-	if logs := must(t, "cluster", "logs", "--kind", "kind", "--name", name, "default/"+pod.Name+"/box").out; !strings.Contains(logs, "box started") {
-		t.Errorf("the log is %q", logs)
-	}
+	eventually(t, "the box says that it started", func() error {
+		if logs := must(t, "cluster", "logs", "--kind", "kind", "--name", name, "default/"+pod.Name+"/box").out; !strings.Contains(logs, "box started") {
+			return fmt.Errorf("the log is %q", logs)
+		}
+		return nil
+	})
 	loadManagers(t, "kind", name)
 	leavesAlone(t, kubeconfig, config)
 	must(t, "cluster", "down", "--kind", "kind", "--name", name)
