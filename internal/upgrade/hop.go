@@ -95,7 +95,7 @@ func (w *walk) cross(ctx context.Context, from, to *release, injections []Inject
 		findings, hop.Logs = append(findings, why), logs
 	}
 	if slow > 0 {
-		findings = append(findings, find(codeSlow, "", "the API server took a second and more for any answer during %.1fs of the upgrade", slow.Seconds()))
+		findings = append(findings, find(codeSlow, "", "for %.1fs of the upgrade the API server took a second and more for any answer, or the machine stood still", slow.Seconds()))
 	}
 	outages, seen := w.judgeAttempts(attempts, timeline, before, from, to, settled == nil, strikes)
 	hop.Outages = outages

@@ -53,9 +53,10 @@ func observe(ctx context.Context, client dynamic.Interface, probes []probe) *obs
 	ctx, cancel := context.WithCancel(ctx)
 	o := &observer{cancel: cancel, last: map[probe]attempt{}}
 	every := max(pace, time.Duration(len(probes))*time.Second/rate)
-	for _, p := range append(probes, probe{Operation: control}) {
+	for _, p := range probes {
 		o.done.Go(func() { o.run(ctx, client, p, every) })
 	}
+	o.done.Go(func() { o.run(ctx, client, probe{Operation: control}, pace) })
 	return o
 }
 

@@ -26,14 +26,22 @@ const (
 // sluggish is how long the control's answer may take before the cluster itself counts as too slow to judge by.
 const sluggish = time.Second
 
-// fair drops the attempts that ran out of time while the control did too, or nearly: they say something about the
-// machine and nothing about the upgrade. It drops the control's attempts as well, and says for how long the cluster was
-// that slow.
+// fair drops the attempts that ran out of time while the control did too, or nearly, or was not even made because the
+// machine stood still: they say something about the machine and nothing about the upgrade. It drops the control's attempts
+// as well, and says for how long the cluster was that slow.
 func fair(attempts []attempt) ([]attempt, time.Duration) {
 	var slow []attempt
 	var total time.Duration
+	var last time.Time
 	for _, a := range attempts {
-		if a.Operation == control && (a.Err != "" || a.End.Sub(a.Start) >= sluggish) {
+		if a.Operation != control {
+			continue
+		}
+		if !last.IsZero() && a.Start.Sub(last) >= pace+sluggish {
+			a.Start = last
+		}
+		last = a.End
+		if a.Err != "" || a.End.Sub(a.Start) >= sluggish {
 			slow = append(slow, a)
 			total += a.End.Sub(a.Start)
 		}

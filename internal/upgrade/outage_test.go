@@ -143,19 +143,26 @@ func TestFairDropsWhatTheMachineIsToBlameFor(t *testing.T) {
 	got, slow := fair([]attempt{
 		try(control, "", 0, 0.1),
 		try(read, "refused", 0, 0.1),
+		try(control, "", 1, 1.1),
 		try(read, "deadline", 0.2, 2.2),
+		try(control, "", 2, 2.1),
 		try(control, "", 3, 4.5),
 		try(read, "deadline", 3.2, 5.2),
 		try(read, "refused", 3.2, 3.3),
 		try(read, "", 3.2, 5.2),
+		try(control, "", 5, 5.1),
+		try(read, "refused", 9, 9.1),
+		try(read, "deadline", 5.5, 12.5),
+		try(control, "", 12.6, 12.7), // seven seconds in which nobody ran
 	})
 	want := []attempt{
 		try(read, "refused", 0, 0.1), try(read, "deadline", 0.2, 2.2), try(read, "refused", 3.2, 3.3), try(read, "", 3.2, 5.2),
+		try(read, "refused", 9, 9.1),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if slow != 1500*time.Millisecond {
+	if slow != 9100*time.Millisecond {
 		t.Errorf("slow for %s", slow)
 	}
 }
