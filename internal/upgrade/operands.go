@@ -28,6 +28,9 @@ type operand struct {
 // String names the operand as findings do.
 func (o operand) String() string { return o.Kind + "/" + o.Namespace + "/" + o.Name }
 
+// transient reports whether o comes and goes with another operand, which Kubernetes' own controllers make it from.
+func (o operand) transient() bool { return o.Kind == "Pod" || o.Kind == "ReplicaSet" }
+
 // operandKinds are the kinds that operators make for their users.
 var operandKinds = []struct {
 	schema.GroupVersionResource
@@ -154,18 +157,17 @@ func judgeOperands(before, after map[string]operand) []finding.Finding {
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		was := before[name]
 		is, there := after[name]
-		transient := was.Kind == "Pod" || was.Kind == "ReplicaSet"
 		switch {
 		case was.Kind == "Pod" && is.UID != was.UID:
 			rolled = append(rolled, was.Namespace+"/"+was.Name)
-		case transient && is.UID != was.UID:
+		case was.transient() && is.UID != was.UID:
 		case !there:
 			findings = append(findings, find(codeOperandReplaced, name, "it was deleted during the upgrade"))
 		case is.UID != was.UID:
 			findings = append(findings, find(codeOperandReplaced, name, "it was deleted and made anew during the upgrade: its UID is another"))
 		case is.Restarts > was.Restarts:
 			findings = append(findings, find(codeOperandRestarted, name, "its containers were restarted %d times during the upgrade", is.Restarts-was.Restarts))
-		case !transient:
+		case !was.transient():
 			if places := lost(was.Content, is.Content); len(places) > 0 {
 				findings = append(findings, find(codeOperandChanged, name, "the new version changed it although nobody changed the object it was made for: %s", strings.Join(places, "; ")))
 			}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/olmkit/olmkit/internal/finding"
 )
@@ -33,7 +34,7 @@ func (w *walk) judgeRest(ctx context.Context) ([]finding.Finding, error) {
 	}
 	var restless map[string][]string
 	for i := range looks {
-		before, err := w.touch(ctx)
+		before, err := w.glance(ctx, touch)
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +43,7 @@ func (w *walk) judgeRest(ctx context.Context) ([]finding.Finding, error) {
 			return nil, ctx.Err()
 		case <-time.After(lookLimit):
 		}
-		after, err := w.glance(ctx)
+		after, err := w.glance(ctx, behold)
 		if err != nil {
 			return nil, err
 		}
@@ -61,58 +62,49 @@ func (w *walk) judgeRest(ctx context.Context) ([]finding.Finding, error) {
 	return findings, nil
 }
 
-// touch writes the objects that observers write, and returns what there is then.
-func (w *walk) touch(ctx context.Context) (glance, error) {
-	seen, err := w.glance(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range w.objects {
-		d := w.watcher.definitions()[o.CRD]
-		if !o.Written || d == nil {
-			continue
-		}
-		n := o.acked.Load() + 1
-		now, err := o.at(w.dynamic, d.Storage).Patch(ctx, o.Name, types.MergePatchType, writePatch(n), metav1.PatchOptions{FieldManager: "olmkit"})
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			delete(seen, o.String()) // that it cannot be written is told elsewhere
-			continue
-		}
-		o.acked.Store(n)
-		seen[o.String()] = wholly(now)
-	}
-	return seen, nil
+// look reads an object through its storage version, or writes it without a change to what it says.
+type look func(ctx context.Context, o *object, stored dynamic.ResourceInterface) (*unstructured.Unstructured, error)
+
+func behold(ctx context.Context, o *object, stored dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+	return stored.Get(ctx, o.Name, metav1.GetOptions{})
 }
 
-func (w *walk) glance(ctx context.Context) (glance, error) {
-	seen := glance{}
-	for _, o := range w.objects {
-		d := w.watcher.definitions()[o.CRD]
-		if !o.Written || d == nil {
-			continue
-		}
-		now, err := o.at(w.dynamic, d.Storage).Get(ctx, o.Name, metav1.GetOptions{})
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			continue
-		}
-		seen[o.String()] = wholly(now)
+func touch(ctx context.Context, o *object, stored dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+	n := o.acked.Load() + 1
+	now, err := stored.Patch(ctx, o.Name, types.MergePatchType, writePatch(n), metav1.PatchOptions{FieldManager: "olmkit"})
+	if err == nil {
+		o.acked.Store(n)
 	}
+	return now, err
+}
+
+// glance sees the operands, and then by look the objects that observers write. Those that cannot be read or written are told
+// elsewhere.
+func (w *walk) glance(ctx context.Context, look look) (glance, error) {
 	operands, err := w.operands(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look at what the operator made: %w", err)
 	}
+	seen := glance{}
 	for name, o := range operands {
-		if o.Kind == "Pod" || o.Kind == "ReplicaSet" {
-			continue // Kubernetes' own controllers write them
+		if !o.transient() { // which Kubernetes' own controllers write
+			seen[name] = maps.Clone(o.Content)
+			seen[name]["metadata"] = o.Marks
 		}
-		seen[name] = maps.Clone(o.Content)
-		seen[name]["metadata"] = o.Marks
+	}
+	definitions := w.watcher.definitions()
+	for _, o := range w.objects {
+		d := definitions[o.CRD]
+		if !o.Written || d == nil {
+			continue
+		}
+		now, err := look(ctx, o, o.at(w.dynamic, d.Storage))
+		switch {
+		case err == nil:
+			seen[o.String()] = wholly(now)
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		}
 	}
 	return seen, nil
 }
