@@ -15,14 +15,27 @@ type blocks struct {
 	indent int // of that line, -1 behind the last one
 	out    []byte
 	keys   [][]byte // of the mappings around
+	marks  *[]mark  // nil when nobody wants them
+}
+
+// mark says where in the YAML text a key or an item stands that is at an offset of the JSON.
+type mark struct{ out, text int }
+
+func (b *blocks) mark(out int) {
+	if b.marks != nil {
+		*b.marks = append(*b.marks, mark{out, b.at})
+	}
 }
 
 // readBlocks returns the JSON of a text of one document and the offset at which it begins, or false.
-func readBlocks(text []byte) (json []byte, start int, ok bool) {
+func readBlocks(text []byte) (json []byte, start int, ok bool) { return markBlocks(text, nil) }
+
+// markBlocks is readBlocks for who wants to know where things stand.
+func markBlocks(text []byte, marks *[]mark) (json []byte, start int, ok bool) {
 	if !ordinary(text) {
 		return nil, 0, false
 	}
-	b := &blocks{text: text, out: make([]byte, 0, len(text))}
+	b := &blocks{text: text, out: make([]byte, 0, len(text)), marks: marks}
 	if bytes.HasPrefix(text, []byte("---")) {
 		if b.at = 3; !b.lineEnds() {
 			return nil, 0, false
@@ -31,6 +44,7 @@ func readBlocks(text []byte) (json []byte, start int, ok bool) {
 	}
 	b.next()
 	start = b.at
+	b.mark(0)
 	if b.indent < 0 || !b.isItem() && !b.isKey() || !b.block(0) || b.indent >= 0 {
 		return nil, 0, false
 	}
@@ -198,6 +212,7 @@ func (b *blocks) item(column, depth int) bool {
 	if b.lineEnds() {
 		b.next()
 		if b.indent > column {
+			b.mark(len(b.out))
 			return b.nested(column, depth)
 		}
 		b.out = append(b.out, "null"...)
@@ -206,6 +221,7 @@ func (b *blocks) item(column, depth int) bool {
 	for byteAt(b.text, b.at) == ' ' {
 		b.at++
 	}
+	b.mark(len(b.out))
 	if b.isItem() || b.isKey() {
 		return b.block(depth + 1)
 	}
@@ -226,6 +242,7 @@ func (b *blocks) mapping(column, depth int) bool {
 			}
 		}
 		b.keys = append(b.keys, key)
+		b.mark(len(b.out) + 1)
 		b.out = append(appendText(append(b.out, mark), key), ':')
 		b.at = end
 		if !b.member(column, depth) {

@@ -12,9 +12,12 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -31,6 +34,8 @@ type Document struct {
 	yaml   bool
 	origin position                // of text in its file
 	within func() finding.Location // where the encoded document stands, nil for one that is not encoded
+	unique bool                    // no mapping holds a key twice
+	asked  atomic.Int32            // for places
 	once   sync.Once
 	spots  *spot
 	twice  []Duplicate
@@ -48,8 +53,32 @@ type position struct{ line, column int }
 // spot is where a value stands, and where what it holds stands.
 type spot struct {
 	position
-	fields map[string]*spot // by key, at the key
-	items  []*spot
+	fields []fieldSpot // by key; of two with one key the later one comes last
+	items  []spot
+}
+
+// fieldSpot is the spot of a field's value, at the key.
+type fieldSpot struct {
+	key string
+	spot
+}
+
+// field returns the spot of a field, or nil.
+func (s *spot) field(key string) *spot {
+	end := sort.Search(len(s.fields), func(i int) bool { return s.fields[i].key > key })
+	if end == 0 || s.fields[end-1].key != key {
+		return nil
+	}
+	return &s.fields[end-1].spot
+}
+
+// sorted puts the fields in order, and reports whether a key stands there twice.
+func (s *spot) sorted() (twice bool) {
+	slices.SortStableFunc(s.fields, func(a, b fieldSpot) int { return strings.Compare(a.key, b.key) })
+	for i := 1; i < len(s.fields); i++ {
+		twice = twice || s.fields[i].key == s.fields[i-1].key
+	}
+	return twice
 }
 
 // SyntaxError is a text that is neither YAML nor JSON.
@@ -157,7 +186,7 @@ func parseYAML(file string, data []byte) ([]*Document, error) {
 	for _, part := range split(data) {
 		if raw, start, ok := readBlocks(part.text); ok {
 			at := (&lineCounter{data: part.text, position: position{line: part.line}}).at(start)
-			documents = append(documents, &Document{JSON: raw, At: place(file, at), text: part.text, yaml: true, origin: position{line: part.line}})
+			documents = append(documents, &Document{JSON: raw, At: place(file, at), text: part.text, yaml: true, unique: true, origin: position{line: part.line}})
 			continue
 		}
 		decoder := yaml.NewDecoder(bytes.NewReader(part.text))
@@ -285,23 +314,85 @@ func (d *Document) Place(path ...any) finding.Location {
 		at.Path = pathText(path)
 		return at
 	}
+	// To read the text anew for each place is quicker than to find all places, until there are many.
+	if d.text != nil && !d.yaml && d.asked.Add(1) <= fewPlaces {
+		return d.find(path)
+	}
 	d.locate()
 	at := d.At
 	for here := d.spots; here != nil && len(path) > 0; path = path[1:] {
 		switch step := path[0].(type) {
 		case string:
-			here = here.fields[step]
+			here = here.field(step)
 		case int:
 			if step < 0 || step >= len(here.items) {
 				return at
 			}
-			here = here.items[step]
+			here = &here.items[step]
 		}
 		if here != nil {
 			at = place(d.At.File, here.position)
 		}
 	}
 	return at
+}
+
+// fewPlaces is for how many places a JSON text is read anew.
+const fewPlaces = 4
+
+// find is Place for a JSON text, of which it reads what is on the way.
+func (d *Document) find(path []any) finding.Location {
+	at, begin := -1, 0 // the place, and the value there
+	for _, step := range path {
+		next, value := -1, -1
+		switch step := step.(type) {
+		case string:
+			if byteAt(d.text, begin) == '{' {
+				pairs(d.text, begin, func(start, end, at int) int {
+					if unquote(d.text[start:end]) == step {
+						next, value = start, at
+					}
+					return skip(d.text, at, 0)
+				})
+			}
+		case int:
+			if n := 0; byteAt(d.text, begin) == '[' {
+				items(d.text, begin, func(at int) int {
+					if n == step {
+						next, value = at, at
+					}
+					n++
+					return skip(d.text, at, 0)
+				})
+			}
+		}
+		if next < 0 {
+			break
+		}
+		at, begin = next, value
+	}
+	if at < 0 {
+		return d.At
+	}
+	return place(d.At.File, (&lineCounter{data: d.text, position: d.origin}).at(at))
+}
+
+// Items returns where the items of the list in a field of the document stand, each as Place would say it, and nil where that
+// is no list of the document's text.
+func (d *Document) Items(field string) []finding.Location {
+	if d.within != nil || d.text == nil {
+		return nil
+	}
+	d.locate()
+	list := d.spots.field(field)
+	if list == nil {
+		return nil
+	}
+	places := make([]finding.Location, len(list.items))
+	for i, item := range list.items {
+		places[i] = place(d.At.File, item.position)
+	}
+	return places
 }
 
 // pathText writes a path as kubectl does: spec.versions[0].name, and keys that are no plain words in brackets.
@@ -327,6 +418,9 @@ func pathText(path []any) string {
 
 // Duplicates returns the keys that stand twice in one mapping, in the order of the text.
 func (d *Document) Duplicates() []Duplicate {
+	if d.unique || d.text != nil && !d.yaml && !repeats(d.text) {
+		return nil
+	}
 	d.locate()
 	return d.twice
 }
@@ -337,36 +431,62 @@ func (d *Document) locate() {
 		switch {
 		case d.text == nil:
 		case d.yaml:
+			if d.spots = d.blockSpots(); d.spots != nil {
+				return
+			}
 			decoder := yaml.NewDecoder(bytes.NewReader(d.text))
 			var node yaml.Node
 			for decoder.Decode(&node) == nil {
 				if !blank(&node) && d.origin.line+node.Content[0].Line == d.At.Line {
-					d.spots = d.yamlSpots(node.Content[0], 0)
+					spots := d.yamlSpots(node.Content[0], 0)
+					d.spots = &spots
 					return
 				}
 				node = yaml.Node{}
 			}
 		default:
-			j := jsonSpots{document: d, lines: lineCounter{data: d.text, position: d.origin}}
-			d.spots, _ = j.value(0, 0)
+			j := newJSONSpots(d, d.text)
+			spots, _ := j.value(0, 0)
+			d.spots = &spots
 		}
 	})
 }
 
-func (d *Document) yamlSpots(n *yaml.Node, depth int) *spot {
-	s := &spot{position: position{d.origin.line + n.Line - 1, n.Column - 1}}
+// blockSpots returns the spots of a document that readBlocks reads; nil for others.
+func (d *Document) blockSpots() *spot {
+	var marks []mark
+	out, _, ok := markBlocks(d.text, &marks)
+	if !ok {
+		return nil
+	}
+	j := newJSONSpots(d, out)
+	j.lines.data, j.marks = d.text, marks
+	if len(marks) == 0 || marks[0].out != 0 {
+		return nil
+	}
+	spots, _ := j.value(0, 0)
+	if j.lost {
+		return nil
+	}
+	return &spots
+}
+
+func (d *Document) yamlSpots(n *yaml.Node, depth int) spot {
+	s := spot{position: position{d.origin.line + n.Line - 1, n.Column - 1}}
 	switch {
 	case depth > maxDepth:
 	case n.Kind == yaml.MappingNode:
-		s.fields = make(map[string]*spot, len(n.Content)/2)
+		seen := make(map[string]bool, len(n.Content)/2)
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key, inner := n.Content[i], d.yamlSpots(n.Content[i+1], depth+1)
 			inner.position = position{d.origin.line + key.Line - 1, key.Column - 1}
-			if s.fields[key.Value] != nil {
+			if seen[key.Value] {
 				d.twice = append(d.twice, Duplicate{Key: key.Value, At: place(d.At.File, inner.position)})
 			}
-			s.fields[key.Value] = inner
+			seen[key.Value] = true
+			s.fields = append(s.fields, fieldSpot{key.Value, inner})
 		}
+		s.sorted()
 	case n.Kind == yaml.SequenceNode:
 		for _, item := range n.Content {
 			s.items = append(s.items, d.yamlSpots(item, depth+1))
@@ -375,40 +495,138 @@ func (d *Document) yamlSpots(n *yaml.Node, depth int) *spot {
 	return s
 }
 
+// jsonSpots finds the places of what a JSON text holds, or what a YAML text holds that was made into it.
 type jsonSpots struct {
 	document *Document
-	lines    lineCounter
+	text     []byte
+	lines    lineCounter       // of the document's text
+	marks    []mark            // of a YAML text, those that are still to come
+	lost     bool              // a value of the YAML text has no mark
+	names    map[string]string // keys, which are few
+}
+
+func newJSONSpots(d *Document, text []byte) *jsonSpots {
+	return &jsonSpots{document: d, text: text, lines: lineCounter{data: text, position: d.origin}, names: map[string]string{}}
+}
+
+// at is the position of what stands at an offset that is higher than any before.
+func (j *jsonSpots) at(offset int) position {
+	if j.document.yaml {
+		for len(j.marks) > 0 && j.marks[0].out < offset {
+			j.marks = j.marks[1:]
+		}
+		if len(j.marks) == 0 || j.marks[0].out != offset {
+			j.lost = true
+			return position{}
+		}
+		offset = j.marks[0].text
+	}
+	return j.lines.at(offset)
+}
+
+// name returns what a key says.
+func (j *jsonSpots) name(quoted []byte) string {
+	if known, ok := j.names[string(quoted)]; ok {
+		return known
+	}
+	name := unquote(quoted)
+	if len(j.names) < 1000 {
+		j.names[string(quoted)] = name
+	}
+	return name
 }
 
 // value returns the spot of the value at offset i of the text, and the value's end, or -1.
-func (j *jsonSpots) value(i, depth int) (*spot, int) {
-	s := &spot{position: j.lines.at(i)}
+func (j *jsonSpots) value(i, depth int) (spot, int) {
+	s := spot{position: j.at(i)}
+	end := j.inner(&s, i, depth)
+	return s, end
+}
+
+// inner finds the spots of what the value at offset i of the text holds.
+func (j *jsonSpots) inner(s *spot, i, depth int) int {
 	if depth > deepest {
-		return s, -1
+		return -1
 	}
-	text := j.lines.data
-	switch byteAt(text, i) {
+	switch byteAt(j.text, i) {
 	case '{':
-		s.fields = map[string]*spot{}
-		return s, pairs(text, i, func(start, end, at int) int {
-			key, name := j.lines.at(start), unquote(text[start:end])
-			inner, end := j.value(at, depth+1)
-			inner.position = key
-			if s.fields[name] != nil {
-				j.document.twice = append(j.document.twice, Duplicate{Key: name, At: place(j.document.At.File, key)})
-			}
-			s.fields[name] = inner
+		end := pairs(j.text, i, func(start, end, at int) int {
+			f := fieldSpot{key: j.name(j.text[start:end])}
+			f.position = j.at(start)
+			end = j.inner(&f.spot, at, depth+1)
+			s.fields = append(s.fields, f)
 			return end
 		})
+		inOrder := s.fields
+		if !slices.IsSortedFunc(inOrder, func(a, b fieldSpot) int { return strings.Compare(a.key, b.key) }) {
+			inOrder = slices.Clone(inOrder)
+		}
+		if s.sorted() {
+			j.tellTwice(inOrder)
+		}
+		return end
 	case '[':
-		return s, items(text, i, func(at int) int {
-			inner, end := j.value(at, depth+1)
-			s.items = append(s.items, inner)
+		return items(j.text, i, func(at int) int {
+			item, end := j.value(at, depth+1)
+			s.items = append(s.items, item)
 			return end
 		})
 	default:
-		return s, skip(text, i, depth)
+		return skip(j.text, i, depth)
 	}
+}
+
+// tellTwice notes the keys of a mapping that were there before.
+func (j *jsonSpots) tellTwice(fields []fieldSpot) {
+	seen := map[string]bool{}
+	for _, f := range fields {
+		if seen[f.key] {
+			j.document.twice = append(j.document.twice, Duplicate{Key: f.key, At: place(j.document.At.File, f.position)})
+		}
+		seen[f.key] = true
+	}
+}
+
+// repeats reports whether a mapping of a JSON text holds a key twice, or may do so.
+func repeats(text []byte) bool {
+	var keys [][]byte
+	twice := false
+	var visit func(i, depth int) int
+	visit = func(i, depth int) int {
+		switch {
+		case depth > deepest:
+			return -1
+		case byteAt(text, i) == '[':
+			return items(text, i, func(at int) int { return visit(at, depth+1) })
+		case byteAt(text, i) != '{':
+			return skip(text, i, depth)
+		}
+		first := len(keys)
+		end := pairs(text, i, func(start, end, at int) int {
+			key := text[start:end]
+			keys = append(keys, key)
+			twice = twice || bytes.IndexByte(key, '\\') >= 0
+			if end = visit(at, depth+1); twice {
+				return -1
+			}
+			return end
+		})
+		twice = twice || anyTwice(keys[first:])
+		keys = keys[:first]
+		return end
+	}
+	return visit(0, 0) < 0 || twice
+}
+
+// anyTwice reports whether two of keys are the same; it puts them in order.
+func anyTwice(keys [][]byte) bool {
+	slices.SortFunc(keys, bytes.Compare)
+	for i := 1; i < len(keys); i++ {
+		if bytes.Equal(keys[i], keys[i-1]) {
+			return true
+		}
+	}
+	return false
 }
 
 // unquote returns what a JSON string says.

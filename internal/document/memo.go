@@ -25,7 +25,7 @@ func (m *Memo) Parse(file string, data []byte) ([]*Document, error) {
 	if ok {
 		named := make([]*Document, len(documents))
 		for i, d := range documents {
-			named[i] = &Document{JSON: d.JSON, At: d.At, text: d.text, yaml: d.yaml, origin: d.origin}
+			named[i] = &Document{JSON: d.JSON, At: d.At, text: d.text, yaml: d.yaml, unique: d.unique, origin: d.origin}
 			named[i].At.File = file
 		}
 		return named, nil

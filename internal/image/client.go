@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -25,10 +26,12 @@ import (
 )
 
 // Client reaches registries. Credentials are Docker's or Podman's: their configuration files and credential helpers. A
-// registry on localhost or on a private address is tried with TLS first and then without.
+// registry of this machine, or one that PlainHTTP names, is tried with TLS first and then without; credentials go without TLS
+// to this machine alone.
 type Client struct {
 	PlainHTTP   []string      // hosts that may have no TLS, as host or host:port; AnyHost for all
 	Authorities []Authority   // whom to trust beside the system's certificate authorities
+	Timeout     time.Duration // longest time for one image; 0 is DefaultTimeout
 	Pause       time.Duration // before the first of four new tries after a failure that may pass, doubled each time; 0 is a second
 
 	wait  func(context.Context, time.Duration) error // nil to really wait
@@ -48,42 +51,46 @@ type Authority struct {
 const tries = 5
 
 func (c Client) options(ctx context.Context) ([]remote.Option, error) {
-	pause := c.Pause
-	if pause == 0 {
-		pause = time.Second
-	}
-	trusting, err := c.transport()
+	reach, keys, err := c.reach()
 	if err != nil {
 		return nil, err
+	}
+	return []remote.Option{
+		remote.WithContext(ctx),
+		remote.WithAuthFromKeychain(keys),
+		remote.WithUserAgent(userAgent),
+		remote.WithTransport(reach),
+		remote.WithRetryBackoff(c.backoff()),
+	}, nil
+}
+
+func (c Client) backoff() remote.Backoff {
+	return remote.Backoff{Duration: cmp.Or(c.Pause, time.Second), Factor: 2, Jitter: 0.1, Steps: tries}
+}
+
+const userAgent = "olmkit"
+
+// reach returns by which way, and with whose credentials, the requests for one image are made.
+func (c Client) reach() (http.RoundTripper, authn.Keychain, error) {
+	trusting, err := c.transport()
+	if err != nil {
+		return nil, nil, err
 	}
 	wait := c.wait
 	if wait == nil {
 		wait = sleep
 	}
-	return []remote.Option{
-		remote.WithContext(ctx),
-		remote.WithAuthFromKeychain(keychain{}),
-		remote.WithUserAgent("olmkit"),
-		remote.WithTransport(&patient{inner: trusting, wait: wait, until: map[string]time.Time{}}),
-		remote.WithRetryBackoff(remote.Backoff{Duration: pause, Factor: 2, Jitter: 0.1, Steps: tries}),
-	}, nil
+	found, timeout := &atomic.Bool{}, cmp.Or(c.Timeout, DefaultTimeout)
+	return &guard{
+		inner: &patient{inner: trusting, wait: wait, until: map[string]time.Time{}},
+		plain: c.plain, credentials: found, until: time.Now().Add(timeout), timeout: timeout, stall: cmp.Or(c.stall, longestStall),
+	}, keychain{found}, nil
 }
 
-// keychain is the usual one, whose errors say what they are of.
-type keychain struct{}
-
-// credentialError is of the files and helpers that hold credentials.
-type credentialError struct{ error }
-
-func (e credentialError) Unwrap() error { return e.error }
-
-// Resolve is authn.Keychain's.
-func (keychain) Resolve(of authn.Resource) (authn.Authenticator, error) {
-	found, err := authn.DefaultKeychain.Resolve(of)
-	if err != nil {
-		return nil, credentialError{fmt.Errorf("get the credentials for %s: %w", of.RegistryStr(), err)}
-	}
-	return found, nil
+// plain reports whether host, as host or host:port, may have no TLS.
+func (c Client) plain(host string) bool {
+	bare, _, _ := strings.Cut(host, ":")
+	return slices.Contains(c.PlainHTTP, AnyHost) || slices.Contains(c.PlainHTTP, host) || slices.Contains(c.PlainHTTP, bare)
 }
 
 // byHost sends requests over the transport of their host.
@@ -109,6 +116,8 @@ func (c Client) transport() (http.RoundTripper, error) {
 		return nil, fmt.Errorf("reach registries: the default transport is a %T", remote.DefaultTransport)
 	}
 	base := usual.Clone()
+	base.DisableCompression = true // what a registry sends is as long as it is kept
+	base.ResponseHeaderTimeout = longestHeader
 	dial := base.DialContext
 	base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -152,6 +161,9 @@ func (c Client) transport() (http.RoundTripper, error) {
 	}
 	return trusting, nil
 }
+
+// longestHeader is how long a registry may take to begin an answer: with a large blob it reads all of it before.
+const longestHeader = 2 * time.Minute
 
 // longestStall is how long a connection may stand still.
 const longestStall = 30 * time.Second
@@ -248,17 +260,23 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// referenceError is of a reference that none of a registry could be.
+type referenceError struct{ error }
+
+func (e referenceError) Unwrap() error { return e.error }
+
+// IsWrongReference reports whether err is of a reference that is wrong in itself, whatever the registry.
+func IsWrongReference(err error) bool { return errors.As(err, &referenceError{}) }
+
 func (c Client) parse(reference string) (name.Reference, error) {
 	ref, err := name.ParseReference(reference)
 	if err != nil {
 		if _, why := name.NewTag(reference); why != nil && !strings.Contains(reference, "@") {
 			err = why // which says what is wrong
 		}
-		return nil, advice.With(fmt.Errorf("image %s: %w", reference, err), "write it as registry/repository:tag")
+		return nil, referenceError{advice.With(fmt.Errorf("image %s: %w", reference, err), "write it as registry/repository:tag")}
 	}
-	host := ref.Context().RegistryStr()
-	bare, _, _ := strings.Cut(host, ":")
-	if slices.Contains(c.PlainHTTP, AnyHost) || slices.Contains(c.PlainHTTP, host) || slices.Contains(c.PlainHTTP, bare) {
+	if c.plain(ref.Context().RegistryStr()) {
 		return name.ParseReference(reference, name.Insecure)
 	}
 	return ref, nil
@@ -278,6 +296,7 @@ func explain(err error, doing string, ref name.Reference) error {
 	var credentials credentialError
 	var busy busyError
 	var network *net.OpError
+	var stopped refusedRequest
 	switch {
 	case errors.As(err, &credentials):
 		return advice.With(wrapped, "log in anew with 'docker login %s', or mend the credential helper that Docker's configuration names", host)
@@ -303,6 +322,8 @@ func explain(err error, doing string, ref name.Reference) error {
 		return advice.With(wrapped, "name the authority that signed the certificate of %s with --ca-file", host)
 	case errors.As(err, &certificate):
 		return advice.With(wrapped, "write the registry's name as its certificate has it, or let its administrator renew the certificate")
+	case errors.As(err, &stopped):
+		return advice.With(wrapped, "%s", advice.Of(err))
 	case errors.As(err, &network) && network.Timeout() && network.Op != "dial":
 		return advice.With(wrapped, "the registry %s stopped answering: try again, what was sent stays there", host)
 	case errors.As(err, &plain), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):

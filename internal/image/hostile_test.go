@@ -61,7 +61,7 @@ func TestHugeDocuments(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := Client{}.Unpack(t.Context(), dir)
-			if err == nil || !strings.Contains(err.Error(), "more than any manifest") || advice.Of(err) == "" {
+			if err == nil || !strings.Contains(err.Error(), "more than any manifest") && !strings.Contains(err.Error(), "and the manifest says") || advice.Of(err) == "" {
 				t.Errorf("got %v, want an error with a cure", err)
 			}
 		})
@@ -93,6 +93,11 @@ func TestHostileRegistry(t *testing.T) {
 		blob            func(w http.ResponseWriter, digest string)
 		err             string
 	}{
+		"a layer of many bytes":           {manifestType, image(int64(len(config)), 1<<50), nil, "the manifest says that layer 1 is"},
+		"a layer of no size":              {manifestType, image(int64(len(config)), -1), nil, "the manifest says that layer 1 is"},
+		"a layer of another type":         {manifestType, strings.Replace(image(int64(len(config)), 2), "layer.v1.tar+gzip", "layer.nondistributable.v1.tar", 1), nil, "is of the media type"},
+		"a configuration of another type": {manifestType, strings.Replace(image(int64(len(config)), 2), "image.config", "empty", 1), nil, "that of no image"},
+		"an index as a manifest":          {manifestType, strings.Replace(image(int64(len(config)), 2), "image.manifest", "image.index", 1), nil, "it is of the media type"},
 		"an index of an index":            {indexType, nested, nil, "names no image for Linux"},
 		"an index of what is not there":   {indexType, lost, nil, "404"},
 		"no JSON":                         {manifestType, `]`, nil, "invalid character"},

@@ -143,6 +143,9 @@ func Catalog(fsys fs.FS, files []string, base Artifact) (Artifact, error) {
 // serving puts the catalog on a base. opm refuses to serve from a cache that was not built with the image unless told that
 // it may (operator-registry v1.74.0, cmd/opm/serve/serve.go).
 func serving(base v1.Image, labels map[string]string, l *layer) (v1.Image, error) {
+	if _, err := checkManifest(base, defaultLimits.read); err != nil {
+		return nil, advice.With(err, "name an image with opm in it with --base")
+	}
 	config, err := base.ConfigFile()
 	if err != nil {
 		return nil, fmt.Errorf("read the base's configuration: %w", err)

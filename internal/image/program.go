@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -85,27 +86,97 @@ func Programs(programs []string, o ProgramOptions) (Artifact, error) {
 	return annotated, nil
 }
 
-// machineOf returns the architecture that a program was built for.
+// CheckProgram returns why containers on this machine cannot run the program in file: it is for another system or machine,
+// not executable, or linked dynamically where containers have no libraries.
+func CheckProgram(file string, libraries bool) error {
+	b, err := readProgram(file)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return err
+	case b.architecture != runtime.GOARCH:
+		return advice.With(fmt.Errorf("it is built for %s, and this machine is %s", b.architecture, runtime.GOARCH), "build it with GOOS=linux GOARCH=%s", runtime.GOARCH)
+	case info.Mode()&0o111 == 0:
+		return advice.With(errors.New("it is not executable"), "make it so: chmod +x %s", file)
+	case b.dynamic && !libraries:
+		return errDynamic
+	}
+	return nil
+}
+
+// machineOf returns the architecture that a program was built for, which must not need libraries.
 func machineOf(program string) (string, error) {
+	b, err := readProgram(program)
+	if err == nil && b.dynamic {
+		err = errDynamic
+	}
+	return b.architecture, err
+}
+
+var errDynamic = advice.With(errors.New("it is linked dynamically, and the image has no libraries"), "build it with CGO_ENABLED=0")
+
+// built is how a program was built.
+type built struct {
+	architecture string
+	dynamic      bool // linked to libraries
+}
+
+// systems are those of whose programs the ELF header says that they are not for Linux.
+var systems = map[elf.OSABI]string{elf.ELFOSABI_FREEBSD: "FreeBSD", elf.ELFOSABI_NETBSD: "NetBSD", elf.ELFOSABI_OPENBSD: "OpenBSD", elf.ELFOSABI_SOLARIS: "Solaris"}
+
+// readProgram reads how a program for Linux was built.
+func readProgram(program string) (built, error) {
 	file, err := elf.Open(program)
 	var format *elf.FormatError
 	if errors.As(err, &format) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return "", advice.With(errors.New("it is no program for Linux"), "build it with GOOS=linux")
+		return built{}, advice.With(fmt.Errorf("it is no program for Linux%s", insteadOf(program)), "build it with GOOS=linux")
 	}
 	if err != nil {
-		return "", advice.With(err, "build the program first")
+		return built{}, advice.With(err, "build the program first")
 	}
 	defer file.Close()
 	architecture, ok := machines[file.Machine]
+	system, foreign := systems[file.OSABI]
 	switch {
+	case foreign:
+		return built{}, advice.With(fmt.Errorf("it is no program for Linux, but one for %s", system), "build it with GOOS=linux")
 	case !ok || file.Class != elf.ELFCLASS64 || file.Data == elf.ELFDATA2MSB && file.Machine != elf.EM_S390:
-		return "", advice.With(fmt.Errorf("it is for %s, %s, %s, which no image is made for", file.Machine, file.Class, file.Data), "build it for one of %s", strings.Join(slices.Sorted(maps.Values(machines)), ", "))
+		return built{}, advice.With(fmt.Errorf("it is for %s, %s, %s, which no image is made for", file.Machine, file.Class, file.Data), "build it for one of %s", strings.Join(slices.Sorted(maps.Values(machines)), ", "))
 	case file.Type != elf.ET_EXEC && file.Type != elf.ET_DYN:
-		return "", advice.With(fmt.Errorf("it is of type %s, no program", file.Type), "name the program that the linker wrote")
-	case slices.ContainsFunc(file.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }):
-		return "", advice.With(errors.New("it is linked dynamically, and the image has no libraries"), "build it with CGO_ENABLED=0")
+		return built{}, advice.With(fmt.Errorf("it is of type %s, no program", file.Type), "name the program that the linker wrote")
 	}
-	return architecture, nil
+	return built{architecture, slices.ContainsFunc(file.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })}, nil
+}
+
+// heads is how files begin that are taken for programs.
+var heads = []struct{ head, kind string }{
+	{"#!", "a script, and an image of one program has no interpreter"},
+	{"MZ", "one for Windows"},
+	{"\xcf\xfa\xed\xfe", "one for macOS"},
+	{"\xca\xfe\xba\xbe", "one for macOS"},
+}
+
+// insteadOf returns what file is that is no program for Linux, where its beginning tells.
+func insteadOf(file string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head := make([]byte, 4)
+	n, _ := io.ReadFull(f, head)
+	if n == 0 {
+		return ", but empty"
+	}
+	for _, h := range heads {
+		if strings.HasPrefix(string(head[:n]), h.head) {
+			return ", but " + h.kind
+		}
+	}
+	return ""
 }
 
 func programImage(program, architecture string, o ProgramOptions, further []*layer) (v1.Image, error) {

@@ -213,7 +213,7 @@ func TestRoot(t *testing.T) {
 	}
 	dir, host := t.TempDir(), startRegistry(t)
 	archive, lay := filepath.Join(dir, "a.tar"), filepath.Join(dir, "layout")
-	if err := errors.Join(quick.Archive(archive, "quay.io/team/app:v1", made), quick.Layout(lay, "", made)); err != nil {
+	if err := errors.Join(quick.Archive(t.Context(), archive, "quay.io/team/app:v1", made), quick.Layout(lay, "", made)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := quick.Push(t.Context(), host+"/team/app:v1", made); err != nil {
@@ -251,4 +251,56 @@ func TestRoot(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// TestCheckProgram: a program runs here or it is told why not, and what to do.
+func TestCheckProgram(t *testing.T) {
+	here, other := elf.EM_X86_64, elf.EM_AARCH64
+	if runtime.GOARCH == "arm64" {
+		here, other = other, here
+	}
+	file := func(content string) string {
+		name := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(name, []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	static, dynamic, freebsd := programFor(t, here, elf.ET_EXEC), programFor(t, here, elf.ET_DYN, elf.PT_INTERP), programFor(t, here, elf.ET_EXEC)
+	data, err := os.ReadFile(freebsd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[elf.EI_OSABI] = byte(elf.ELFOSABI_FREEBSD)
+	unmarked := programFor(t, here, elf.ET_EXEC)
+	if err := errors.Join(os.WriteFile(freebsd, data, 0o700), os.Chmod(unmarked, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		file      string
+		libraries bool
+		err, cure string // "" if it runs
+	}{
+		"linked statically":              {static, false, "", ""},
+		"linked dynamically":             {dynamic, true, "", ""},
+		"dynamically, without libraries": {dynamic, false, "linked dynamically", "CGO_ENABLED=0"},
+		"another machine":                {programFor(t, other, elf.ET_EXEC), true, "and this machine is " + runtime.GOARCH, "GOOS=linux GOARCH=" + runtime.GOARCH},
+		"another system":                 {freebsd, true, "one for FreeBSD", "GOOS=linux"},
+		"not executable":                 {unmarked, true, "not executable", "chmod +x"},
+		"empty":                          {file(""), true, "but empty", "GOOS=linux"},
+		"a script":                       {file("#!/bin/sh\n"), true, "but a script", "GOOS=linux"},
+		"text":                           {file("no program"), true, "no program for Linux", "GOOS=linux"},
+		"a short text":                   {file("no"), true, "no program for Linux", "GOOS=linux"},
+		"a program cut short":            {file("\x7fELF\x02\x01"), true, "no program for Linux", "GOOS=linux"},
+		"for Windows":                    {file("MZ\x90\x00"), true, "one for Windows", "GOOS=linux"},
+		"for macOS":                      {file("\xcf\xfa\xed\xfe\x07"), true, "one for macOS", "GOOS=linux"},
+		"not there":                      {filepath.Join(t.TempDir(), "none"), true, "no such file", "build the program"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := CheckProgram(test.file, test.libraries)
+			if (err == nil) != (test.err == "") || err != nil && (!strings.Contains(err.Error(), test.err) || !strings.Contains(advice.Of(err), test.cure)) {
+				t.Errorf("%v; cure: %s", err, advice.Of(err))
+			}
+		})
+	}
 }

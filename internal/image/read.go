@@ -13,15 +13,19 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
@@ -155,19 +159,11 @@ func (u *unpacker) archive(file string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	in := bufio.NewReader(f)
-	head, err := in.Peek(2)
+	inflated, err := inflate(f)
 	if err != nil {
 		return err
 	}
-	if !isGzip(head) {
-		return u.add(in)
-	}
-	inflated, err := gzip.NewReader(in)
-	if err != nil {
-		return err
-	}
+	defer inflated.Close()
 	return u.add(inflated)
 }
 
@@ -213,11 +209,17 @@ func checked(dir string, what Artifact) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	manifest, err := img.Manifest()
+	manifest, err := checkManifest(img, math.MaxInt64)
 	if err != nil {
 		return nil, err
 	}
-	return img, small(dir, blobFile(manifest.Config.Digest))
+	for _, d := range slices.Concat(manifest.Layers, []v1.Descriptor{manifest.Config}) {
+		info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(blobFile(d.Digest))))
+		if err == nil && info.Size() != d.Size { // one that is missing is left to its reader
+			return nil, refuse("%s is %d bytes, and the manifest says %d", blobFile(d.Digest), info.Size(), d.Size)
+		}
+	}
+	return img, nil
 }
 
 func readLayout(dir string) (Artifact, error) {
@@ -277,7 +279,7 @@ func openArtifact(named string, what Artifact, l limits, use func(*source, strin
 	if err != nil {
 		return advice.With(fmt.Errorf("image %s: %w", named, err), "%s", cmp.Or(advice.Of(err), "push the image again, or make the archive anew"))
 	}
-	s, err := sourceOf(img)
+	s, err := sourceOf(img, l)
 	if err != nil {
 		return advice.With(fmt.Errorf("image %s: %w", named, err), "push the image again, or make the archive anew")
 	}
@@ -294,6 +296,9 @@ func forHere(what Artifact) (v1.Image, error) {
 		manifest, err := what.IndexManifest()
 		if err != nil {
 			return nil, err
+		}
+		if manifest.MediaType != "" && !manifest.MediaType.IsIndex() {
+			return nil, refuse("its index says that it is of the media type %q", manifest.MediaType)
 		}
 		var best *v1.Descriptor
 		for i, d := range manifest.Manifests {
@@ -313,14 +318,50 @@ func forHere(what Artifact) (v1.Image, error) {
 	}
 }
 
-// sourceOf holds the configuration to the digest in the manifest; the layers are held to the configuration as they are read.
-func sourceOf(img v1.Image) (*source, error) {
+// checkManifest refuses an image whose manifest names what an image of files for Linux does not hold, or more of it than
+// read bytes, before any of that is asked for.
+func checkManifest(img v1.Image, read int64) (*v1.Manifest, error) {
 	manifest, err := img.Manifest()
 	if err != nil {
 		return nil, err
 	}
+	if err := checkConfigSize(manifest); err != nil {
+		return nil, err
+	}
+	if manifest.MediaType != "" && !manifest.MediaType.IsImage() {
+		return nil, refuse("its manifest says that it is of the media type %q", manifest.MediaType)
+	}
+	if !manifest.Config.MediaType.IsConfig() {
+		return nil, refuse("its configuration is of the media type %q, that of no image", manifest.Config.MediaType)
+	}
+	for i, l := range manifest.Layers {
+		if !slices.Contains(layerTypes, l.MediaType) {
+			return nil, refuse("layer %d is of the media type %q; olmkit reads %s", i+1, l.MediaType, layerTypes)
+		}
+		if l.Size < 0 || l.Size > read {
+			return nil, refuse("the manifest says that layer %d is %d bytes, and olmkit reads at most %d in all", i+1, l.Size, read)
+		}
+		read -= l.Size
+	}
+	return manifest, nil
+}
+
+func checkConfigSize(manifest *v1.Manifest) error {
 	if size := manifest.Config.Size; size < 0 || size > maxDocument {
-		return nil, refuse("the manifest says that the configuration is %d bytes", size)
+		return refuse("the manifest says that the configuration is %d bytes", size)
+	}
+	return nil
+}
+
+// layerTypes are the media types of layers that are archives of files (image-spec v1.1.1, layer.md; Docker's image
+// manifest, version 2, schema 2).
+var layerTypes = []types.MediaType{types.OCILayer, types.OCILayerZStd, types.OCIUncompressedLayer, types.DockerLayer, types.DockerUncompressedLayer}
+
+// sourceOf holds the configuration to the digest in the manifest; the layers are held to the configuration as they are read.
+func sourceOf(img v1.Image, l limits) (*source, error) {
+	manifest, err := checkManifest(img, l.read)
+	if err != nil {
+		return nil, err
 	}
 	config, err := img.RawConfigFile()
 	if err != nil {
@@ -338,7 +379,13 @@ func sourceOf(img v1.Image) (*source, error) {
 		return nil, err
 	}
 	for _, l := range layers {
-		s.layers = append(s.layers, l.Uncompressed)
+		s.layers = append(s.layers, func() (io.ReadCloser, error) {
+			compressed, err := l.Compressed()
+			if err != nil {
+				return nil, err
+			}
+			return inflate(compressed)
+		})
 	}
 	return s, nil
 }
@@ -410,16 +457,46 @@ func openSaved(dir, file string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := bufio.NewReader(f)
-	if head, _ := in.Peek(2); !isGzip(head) {
-		return closing{in, f}, nil
+	return inflate(f)
+}
+
+// maxWindow is how much of a stream a decompressor holds to refer back to: what zstd needs at its highest level. A frame
+// can ask for far more (RFC 8878, 3.1.1.1.2).
+const maxWindow = 128 << 20
+
+var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd} // RFC 8878, 3.1.1
+
+// inflate returns what from holds, decompressed if it is compressed, in bounded memory. It closes from, also when it fails.
+func inflate(from io.ReadCloser) (io.ReadCloser, error) {
+	in := bufio.NewReader(from)
+	head, _ := in.Peek(len(zstdMagic)) // a shorter one is no archive, as its reader will find
+	switch {
+	case isGzip(head):
+		inflated, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, errors.Join(err, from.Close())
+		}
+		return closing{inflated, from}, nil
+	case bytes.Equal(head, zstdMagic):
+		inflated, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, errors.Join(err, from.Close())
+		}
+		return closing{inflated, closers{inflated.IOReadCloser(), from}}, nil
 	}
-	inflated, err := gzip.NewReader(in)
-	if err != nil {
-		f.Close()
-		return nil, err
+	return closing{in, from}, nil
+}
+
+// closers are closed together.
+type closers []io.Closer
+
+// Close is io.Closer's.
+func (c closers) Close() error {
+	var errs []error
+	for _, one := range c {
+		errs = append(errs, one.Close())
 	}
-	return closing{inflated, f}, nil
+	return errors.Join(errs...)
 }
 
 // unpack takes out of the layers what the labels say the image is about.
@@ -500,8 +577,7 @@ func (s *source) layer(ctx context.Context, u *unpacker, i int) error {
 	for try := 1; ; try++ {
 		left, streams := u.left, u.streams
 		err := s.read(u, i)
-		var no refused
-		if err == nil || try == tries || errors.As(err, &no) || ctx.Err() != nil {
+		if err == nil || try == tries || errors.As(err, &refused{}) || errors.As(err, &refusedRequest{}) || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
 		u.left, u.streams = left, streams

@@ -2,11 +2,15 @@ package image
 
 import (
 	"archive/tar"
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"time"
@@ -44,15 +48,24 @@ func (c Client) Layout(dir, reference string, what Artifact) error {
 }
 
 func (c Client) writeLayout(dir, reference string, what Artifact) error {
+	index, err := c.layoutIndex(reference, what)
+	if err != nil {
+		return err
+	}
+	_, err = layout.Write(dir, index)
+	return err
+}
+
+// layoutIndex returns the index of a layout that holds what alone, under the name reference unless that is "".
+func (c Client) layoutIndex(reference string, what Artifact) (v1.ImageIndex, error) {
 	annotations := map[string]string{}
 	if reference != "" {
 		ref, err := c.parse(reference)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		annotations[annotationName], annotations[annotationContainerdName] = ref.Identifier(), ref.Name()
 	}
-	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	addendum := mutate.IndexAddendum{Descriptor: v1.Descriptor{Annotations: annotations}}
 	switch what := what.(type) {
 	case v1.ImageIndex:
@@ -60,74 +73,136 @@ func (c Client) writeLayout(dir, reference string, what Artifact) error {
 	case v1.Image:
 		addendum.Add = what
 	default:
-		return fmt.Errorf("it is a %T", what)
+		return nil, fmt.Errorf("it is a %T", what)
 	}
-	_, err := layout.Write(dir, mutate.AppendManifests(index, addendum))
-	return err
+	return mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), addendum), nil
 }
 
 // Archive writes what to file as a tar archive of an OCI layout, which container engines load; the same image gives the
-// same bytes. With a reference other than "" the image is called that.
-func (c Client) Archive(file, reference string, what Artifact) error {
-	err := output.File(file, func(w io.Writer) error {
-		stage, err := os.MkdirTemp(filepath.Dir(file), "."+filepath.Base(file)+".")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(stage)
-		dir := filepath.Join(stage, "layout")
-		if err := c.writeLayout(dir, reference, what); err != nil {
-			return err
-		}
-		return archiveDir(w, dir)
-	})
+// same bytes. With a reference other than "" the image is called that. Nothing is written beside the archive.
+func (c Client) Archive(ctx context.Context, file, reference string, what Artifact) error {
+	index, err := c.layoutIndex(reference, what)
 	if err != nil {
+		return fmt.Errorf("write the archive: %w", err)
+	}
+	if err := output.File(ctx, file, func(w io.Writer) error { return archive(w, index) }); err != nil {
 		return fmt.Errorf("write the archive: %w", err)
 	}
 	return nil
 }
 
-// archiveDir writes the files below dir as a tar archive.
-func archiveDir(w io.Writer, dir string) error {
-	var names []string
-	tree := os.DirFS(dir)
-	if err := fs.WalkDir(tree, ".", func(name string, _ fs.DirEntry, err error) error {
-		if name != "." {
-			names = append(names, name)
-		}
-		return err
-	}); err != nil {
+// blob is a file of a layout.
+type blob struct {
+	size int64
+	open func() (io.ReadCloser, error)
+}
+
+func document(data []byte) blob {
+	return blob{int64(len(data)), func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
+}
+
+// ociLayout is the file that says that a folder is a layout
+// (https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md#oci-layout-file).
+const ociLayout = "{\n    \"imageLayoutVersion\": \"1.0.0\"\n}"
+
+// archive writes the layout of index as a tar archive, its files in the order of their names.
+func archive(w io.Writer, index v1.ImageIndex) error {
+	raw, err := index.RawManifest()
+	if err != nil {
 		return err
 	}
-	slices.Sort(names)
+	files := map[string]blob{"oci-layout": document([]byte(ociLayout)), "index.json": document(raw)}
+	if err := addIndex(files, index); err != nil {
+		return err
+	}
+	for name := range files {
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			files[dir] = blob{}
+		}
+	}
 	archive := tar.NewWriter(w)
-	for _, name := range names {
-		if err := archiveOne(archive, tree, name); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := archiveOne(archive, name, files[name]); err != nil {
 			return err
 		}
 	}
 	return archive.Close()
 }
 
-func archiveOne(archive *tar.Writer, tree fs.FS, name string) error {
-	f, err := tree.Open(name)
+// addIndex adds to files what index names.
+func addIndex(files map[string]blob, index v1.ImageIndex) error {
+	manifest, err := index.IndexManifest()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
+	for _, d := range manifest.Manifests {
+		if d.MediaType.IsIndex() {
+			inner, err := index.ImageIndex(d.Digest)
+			if err != nil {
+				return err
+			}
+			raw, err := inner.RawManifest()
+			if err != nil {
+				return err
+			}
+			files[blobFile(d.Digest)] = document(raw)
+			if err := addIndex(files, inner); err != nil {
+				return err
+			}
+			continue
+		}
+		img, err := index.Image(d.Digest)
+		if err != nil {
+			return err
+		}
+		if err := addImage(files, d.Digest, img); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addImage adds to files the manifest, the configuration and the layers of img.
+func addImage(files map[string]blob, digest v1.Hash, img v1.Image) error {
+	manifest, err := img.Manifest()
 	if err != nil {
 		return err
 	}
-	header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: info.Size(), ModTime: time.Unix(0, 0)}
-	if info.IsDir() {
-		return archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, ModTime: header.ModTime})
+	raw, err := img.RawManifest()
+	if err != nil {
+		return err
+	}
+	config, err := img.RawConfigFile()
+	if err != nil {
+		return err
+	}
+	files[blobFile(digest)], files[blobFile(manifest.Config.Digest)] = document(raw), document(config)
+	layers, err := img.Layers()
+	if err != nil {
+		return err
+	}
+	for i, d := range manifest.Layers {
+		files[blobFile(d.Digest)] = blob{d.Size, layers[i].Compressed}
+	}
+	return nil
+}
+
+// archiveOne writes a file, or a folder, which cannot be opened.
+func archiveOne(archive *tar.Writer, name string, b blob) error {
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: b.size, ModTime: time.Unix(0, 0)}
+	if b.open == nil {
+		header.Typeflag, header.Name, header.Mode = tar.TypeDir, name+"/", 0o755
+		return archive.WriteHeader(header)
 	}
 	if err := archive.WriteHeader(header); err != nil {
 		return err
 	}
-	_, err = io.Copy(archive, f)
-	return err
+	content, err := b.open()
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(archive, content)
+	return errors.Join(err, content.Close())
 }
 
 func isLayout(dir string) bool {

@@ -20,12 +20,17 @@ import (
 // limits bound what an archive or an image may cost to read.
 type limits struct {
 	entries int   // files, folders and links
+	files   int   // files and links of what is unpacked
 	read    int64 // bytes, decompressed, of everything
 	kept    int64 // bytes of what is unpacked
+	names   int64 // bytes of the names of files and links, which are held in memory
 }
 
 // defaultLimits leave room for the largest catalogs that are published, on their base images.
-var defaultLimits = limits{entries: 2_000_000, read: 16 << 30, kept: 2 << 30}
+var defaultLimits = limits{entries: 2_000_000, files: maxFiles, read: 16 << 30, kept: 2 << 30, names: 256 << 20}
+
+// maxFiles is how many files of an image are unpacked: many times what bundles and catalogs have.
+const maxFiles = 50_000
 
 // refused is an error of content that must not be unpacked, or is damaged: reading it again would not help.
 type refused struct{ error }
@@ -46,6 +51,7 @@ const (
 type unpacker struct {
 	dir     string // of the numbered files
 	left    limits
+	most    int // files
 	wants   func(name string) bool
 	layered bool // streams are layers of an image
 	files   map[string]unpacked
@@ -104,6 +110,9 @@ func (u *unpacker) add(r io.Reader) error {
 		if u.left.entries--; u.left.entries < 0 {
 			return refuse("it holds more files than olmkit reads")
 		}
+		if u.left.names -= int64(len(header.Name) + len(header.Linkname)); u.left.names < 0 {
+			return refuse("the names of its files are longer than olmkit keeps")
+		}
 		name, err := cleanName(header.Name)
 		if err != nil {
 			return err
@@ -151,6 +160,12 @@ func (u *unpacker) take(archive *tar.Reader, header *tar.Header, name string) er
 	switch header.Typeflag {
 	case tar.TypeDir:
 		return nil
+	case tar.TypeReg, tar.TypeLink, tar.TypeSymlink:
+		if u.left.files--; u.left.files < 0 {
+			return refuse("it holds more than %d files to unpack; file %d is %q", u.most, u.most+1, header.Name)
+		}
+	}
+	switch header.Typeflag {
 	case tar.TypeReg:
 	case tar.TypeLink, tar.TypeSymlink:
 		target := header.Linkname
@@ -290,5 +305,5 @@ func newUnpacker(left limits, layered bool, wants func(string) bool) (*unpacker,
 	if err != nil {
 		return nil, advice.With(fmt.Errorf("unpack: %w", err), cureRoom)
 	}
-	return &unpacker{dir: dir, left: left, layered: layered, wants: wants, files: map[string]unpacked{}}, nil
+	return &unpacker{dir: dir, left: left, most: left.files, layered: layered, wants: wants, files: map[string]unpacked{}}, nil
 }

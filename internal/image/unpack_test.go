@@ -103,7 +103,17 @@ func contents(t *testing.T, content *Content) map[string]string {
 }
 
 // tight are limits that a test reaches quickly.
-var tight = limits{entries: 50, read: 1 << 20, kept: 1 << 16}
+var tight = limits{entries: 50, files: 40, read: 1 << 20, kept: 1 << 16, names: 1 << 16}
+
+// moved are entries in another folder, fewer than an image may have.
+func moved(dir string, entries []entry) []entry {
+	var list []entry
+	for _, e := range entries[:45] {
+		e.name = dir + e.name
+		list = append(list, e)
+	}
+	return list
+}
 
 func TestUnpack(t *testing.T) {
 	many := make([]entry, 60)
@@ -153,6 +163,9 @@ func TestUnpack(t *testing.T) {
 				{name: "configs/hard", kind: tar.TypeLink, link: "configs/a"},
 			}},
 			map[string]string{"a": "1", "d/relative": "1", "absolute": "1", "hard": "1"}, "",
+		},
+		"many files to unpack": {
+			catalogLabels, [][]entry{moved("configs/", many)}, nil, "it holds more than 40 files to unpack; file 41 is \"configs/elsewhere/",
 		},
 		"traversal": {
 			catalogLabels, [][]entry{{{name: "configs/../../etc/passwd", body: "x"}}}, nil, "leads out of the archive",
@@ -234,7 +247,7 @@ func TestArchivesAndLayouts(t *testing.T) {
 	archive, again, saved, packed, lay := filepath.Join(dir, "a.tar"), filepath.Join(dir, "b.tar"), filepath.Join(dir, "saved.tar"), filepath.Join(dir, "a.tar.gz"), filepath.Join(dir, "layout")
 	c := Client{}
 	for _, file := range []string{archive, again} {
-		if err := c.Archive(file, "quay.io/team/bundle:v1", made); err != nil {
+		if err := c.Archive(t.Context(), file, "quay.io/team/bundle:v1", made); err != nil {
 			t.Fatal(err)
 		}
 	}

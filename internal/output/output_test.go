@@ -32,11 +32,11 @@ func only(t *testing.T, dir string, names ...string) {
 func TestFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "in", "a.txt")
-	if err := Write(file, []byte("old")); err != nil {
+	if err := Write(t.Context(), file, []byte("old")); err != nil {
 		t.Fatal(err)
 	}
 	broken := errors.New("broken")
-	err := File(file, func(w io.Writer) error { fmt.Fprint(w, "half"); return broken })
+	err := File(t.Context(), file, func(w io.Writer) error { fmt.Fprint(w, "half"); return broken })
 	if !errors.Is(err, broken) || advice.Of(err) == "" {
 		t.Errorf("got %v", err)
 	}
@@ -49,7 +49,7 @@ func TestFile(t *testing.T) {
 	if err != nil || info.Mode() != 0o644 {
 		t.Errorf("its mode is %v (%v)", info.Mode(), err)
 	}
-	if err := Write(filepath.Join(file, "below"), nil); err == nil || advice.Of(err) == "" {
+	if err := Write(t.Context(), filepath.Join(file, "below"), nil); err == nil || advice.Of(err) == "" {
 		t.Errorf("got %v", err)
 	}
 }

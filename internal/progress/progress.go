@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 	"unicode"
+
+	"github.com/olmkit/olmkit/internal/safetext"
 )
 
 // Printer prints steps. A nil one prints nothing. But for Status it is safe for concurrent use.
@@ -83,7 +85,7 @@ func (s *Step) Note(text string) {
 	on := s.printer.screen
 	on.mu.Lock()
 	defer on.mu.Unlock()
-	s.task.note = text
+	s.task.note = safetext.Line(text)
 	switch {
 	case on.width != nil:
 		on.draw()
@@ -96,7 +98,7 @@ func (s *Step) Note(text string) {
 // Start announces a step.
 func (p *Printer) Start(format string, args ...any) *Step {
 	now := time.Now()
-	s := &Step{printer: p, noted: now, task: &task{text: fmt.Sprintf(format, args...), started: now}}
+	s := &Step{printer: p, noted: now, task: &task{text: safetext.Line(fmt.Sprintf(format, args...)), started: now}}
 	if p == nil {
 		return s
 	}
@@ -133,7 +135,7 @@ func (p *Printer) Status(format string, args ...any) {
 		p.status = nil
 	}
 	if format != "" {
-		p.status = &task{text: p.prefix + fmt.Sprintf(format, args...), started: time.Now()}
+		p.status = &task{text: p.prefix + safetext.Line(fmt.Sprintf(format, args...)), started: time.Now()}
 		p.screen.begin(p.status)
 	}
 }
@@ -147,7 +149,7 @@ func (p *Printer) Say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear()
-	fmt.Fprintf(s.out, "%s"+format+"\n", append([]any{p.prefix}, args...)...)
+	fmt.Fprintf(s.out, "%s%s\n", p.prefix, safetext.Text(fmt.Sprintf(format, args...)))
 	s.draw()
 }
 

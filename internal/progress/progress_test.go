@@ -84,7 +84,7 @@ func TestStatus(t *testing.T) {
 	want := " • tea 1.0.0 → 1.1.0, a… … Ns" +
 		"\r\x1b[K • tea 1.0.0 → 1.1.0, a… … Ns\n • install … Ns" +
 		"\r\x1b[K\x1b[A\r\x1b[K • install … Ns" +
-		"\r\x1b[K • install … Ns\n • tea [2J … Ns" +
+		"\r\x1b[K • install … Ns\n • tea\\x1b[2J … Ns" +
 		"\r\x1b[K\x1b[A\r\x1b[K"
 	if got := seconds.ReplaceAllString(out.String(), "Ns"); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)

@@ -1,0 +1,154 @@
+// Package safetext makes text of others fit to be shown: names, messages, logs and answers of registries can hold sequences
+// that a terminal, or a CI server that reads the output, would obey.
+package safetext
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text returns s, of several lines, with nothing in it that a terminal or a CI server obeys; what was, is shown instead.
+func Text(s string) string {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, obeyed) {
+		s = visible(s)
+	}
+	if strings.Contains(s, "::") || strings.Contains(s, "##") {
+		s = serverCommand.ReplaceAllString(s, `$1$3\$2$4`)
+	}
+	return s
+}
+
+// Line returns s as Text does, in one line.
+func Line(s string) string {
+	s = Text(s)
+	if strings.Contains(s, "\n") {
+		s = strings.ReplaceAll(s, "\n", `\n`)
+	}
+	return s
+}
+
+// serverCommand matches how commands begin that CI servers take from output: at the beginning of a line for GitHub
+// (https://github.com/actions/runner, src/Runner.Common/ActionCommand.cs), where a word may come to stand when lines are
+// broken, and anywhere in it for its older form and that of Azure Pipelines.
+var serverCommand = regexp.MustCompile(`(^|\s)(::[A-Za-z])|(#)(#(?:vso)?\[)`)
+
+// obeyed reports whether r is no character to be shown: a control character, or one that changes the direction or the lines
+// of what stands around it.
+func obeyed(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t':
+		return false
+	case unicode.IsControl(r), r == '\u2028', r == '\u2029', unicode.Is(unicode.Bidi_Control, r), r == '\ufeff':
+		return true
+	}
+	return unicode.Is(tags, r)
+}
+
+// tags are invisible characters that spell ASCII.
+var tags = &unicode.RangeTable{R32: []unicode.Range32{{Lo: 0xe0000, Hi: 0xe007f, Stride: 1}}}
+
+func visible(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1, r < utf8.RuneSelf && obeyed(r):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case obeyed(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteString(s[i : i+size])
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// JSON returns a JSON document with the same meaning and nothing in it that a terminal or a CI server obeys. The characters
+// concerned can only stand in its strings.
+func JSON(document []byte) []byte {
+	s := string(document)
+	if !strings.ContainsFunc(s, obeyed) && !strings.Contains(s, "##") {
+		return document
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r > 0xffff && obeyed(r):
+			high, low := (r-0x10000)>>10+0xd800, (r-0x10000)&0x3ff+0xdc00
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		case obeyed(r), r == '#' && strings.HasPrefix(s[i+1:], "#"):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return []byte(b.String())
+}
+
+// Clean returns a copy of v, to any depth, with the strings in it as Line returns them; those of the fields called severalLines
+// as Text does. What is not exported stays shared.
+func Clean[T any](v T, severalLines ...string) T {
+	several := map[string]bool{}
+	for _, name := range severalLines {
+		several[name] = true
+	}
+	cleaned, ok := clean(reflect.ValueOf(&v).Elem(), Line, several).Interface().(T)
+	if !ok {
+		return v // a nil interface
+	}
+	return cleaned
+}
+
+func clean(v reflect.Value, fit func(string) string, several map[string]bool) reflect.Value {
+	into := reflect.New(v.Type()).Elem()
+	into.Set(v)
+	switch v.Kind() {
+	case reflect.String:
+		into.SetString(fit(v.String()))
+	case reflect.Pointer:
+		if !v.IsNil() {
+			into.Set(reflect.New(v.Type().Elem()))
+			into.Elem().Set(clean(v.Elem(), fit, several))
+		}
+	case reflect.Interface:
+		if !v.IsNil() {
+			into.Set(clean(v.Elem(), fit, several))
+		}
+	case reflect.Slice:
+		if !v.IsNil() {
+			into.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+		}
+		for i := range v.Len() {
+			into.Index(i).Set(clean(v.Index(i), fit, several))
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			into.Index(i).Set(clean(v.Index(i), fit, several))
+		}
+	case reflect.Map:
+		if !v.IsNil() {
+			into.Set(reflect.MakeMapWithSize(v.Type(), v.Len()))
+		}
+		for _, key := range v.MapKeys() {
+			into.SetMapIndex(clean(key, fit, several), clean(v.MapIndex(key), fit, several))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			field := v.Type().Field(i)
+			if !field.IsExported() {
+				continue
+			}
+			fits := fit
+			if several[field.Name] {
+				fits = Text
+			}
+			into.Field(i).Set(clean(v.Field(i), fits, several))
+		}
+	}
+	return into
+}
