@@ -38,6 +38,9 @@ type Cluster interface {
 // Made is the label of whatever olmkit makes on clusters.
 var Made = map[string]string{"app.kubernetes.io/managed-by": "olmkit"}
 
+// PodRefused is the reason, of an event and of the waiting containers, for which a cluster will never run a pod.
+const PodRefused = "PodRefused"
+
 // CatalogAddress is where OLM finds a catalog; exactly one field is set.
 type CatalogAddress struct {
 	Address string // host:port of a registry gRPC server

@@ -1,39 +1,27 @@
 package embedded
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-	"time"
 
-	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"github.com/olmkit/olmkit/internal/cluster"
 )
 
 // auditSize bounds the audit log (megabytes). One file that is full is kept beside the one that is written.
 const auditSize = 64
 
-// auditPolicy records who asked for what, never what a request or an answer held. Probes ask all the time for nothing.
-const auditPolicy = `{
-  "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
-  "omitStages": ["RequestReceived"],
-  "rules": [{"level": "None", "nonResourceURLs": ["/healthz*", "/livez*", "/readyz*"]}, {"level": "Metadata"}]
-}`
-
 // auditArgs makes the API server keep an audit log, behind a buffer that no request waits for: what finds it full is lost.
 func (p *plane) auditArgs() ([]string, error) {
-	if err := os.WriteFile(p.file("audit-policy.json"), []byte(auditPolicy), 0o600); err != nil {
+	if err := os.WriteFile(p.file("audit-policy.json"), []byte(cluster.AuditPolicy), 0o600); err != nil {
 		return nil, err
 	}
 	return []string{
 		"--audit-policy-file=" + p.file("audit-policy.json"), "--audit-log-path=" + p.file("audit.log"), "--audit-log-mode=batch",
-		fmt.Sprintf("--audit-log-maxsize=%d", auditSize), "--audit-log-maxbackup=1", "--audit-log-maxage=0",
+		fmt.Sprintf("--audit-log-maxsize=%d", auditSize), "--audit-log-maxbackup=1", "--audit-log-maxage=0", "--audit-log-truncate-enabled",
 	}, nil
 }
 
@@ -73,23 +61,4 @@ func (p *plane) writeAudit(w io.Writer) error {
 	}
 	_, err = io.Copy(w, newest)
 	return err
-}
-
-// parseAudit returns the events that the API server received at since or later, in the order in which it received them.
-// A line that is not whole, as a killed API server leaves it, is left out.
-func parseAudit(log []byte, since time.Time) []auditv1.Event {
-	var events []auditv1.Event
-	for line := range bytes.Lines(log) {
-		var e auditv1.Event
-		if json.Unmarshal(line, &e) == nil && !e.RequestReceivedTimestamp.Time.Before(since) {
-			events = append(events, e)
-		}
-	}
-	slices.SortStableFunc(events, func(a, b auditv1.Event) int {
-		if c := a.RequestReceivedTimestamp.Compare(b.RequestReceivedTimestamp.Time); c != 0 {
-			return c
-		}
-		return strings.Compare(string(a.AuditID), string(b.AuditID))
-	})
-	return events
 }

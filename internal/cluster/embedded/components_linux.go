@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -37,19 +38,26 @@ type Components struct {
 	Dir string // holds the program cluster, and olm, the root of OLM's image
 }
 
-// EnsureComponents builds the components unless the cache has them.
+// EnsureComponents builds the components unless the cache has them as they were built.
 func EnsureComponents(ctx context.Context, cache string, p *progress.Printer) (Components, error) {
 	content := content(cache)
 	goVersion, err := goCommand(ctx, "", "env", "GOVERSION")
 	if err != nil {
 		// Without Go, as in olmkit's own image, those are good that another version of Go built.
-		if built, _ := filepath.Glob(filepath.Join(content+"-*", "cluster")); len(built) > 0 {
-			return Components{filepath.Dir(built[len(built)-1])}, nil
+		built, _ := filepath.Glob(filepath.Join(content+"-*", "cluster"))
+		slices.Reverse(built)
+		for _, program := range built {
+			dir := filepath.Dir(program)
+			damaged := checkComponents(dir)
+			if damaged == nil {
+				return Components{dir}, nil
+			}
+			err = advice.With(errors.Join(damaged, err), "install Go (https://go.dev/dl) to build them again, or fill %s anew with 'olmkit cluster components'", cache)
 		}
 		return Components{}, err
 	}
 	dir := content + "-" + string(goVersion)
-	if _, err := os.Stat(filepath.Join(dir, "cluster")); err == nil {
+	if checkComponents(dir) == nil {
 		return Components{dir}, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
@@ -60,8 +68,12 @@ func EnsureComponents(ctx context.Context, cache string, p *progress.Printer) (C
 		return Components{}, advise(err, cache)
 	}
 	defer unlock()
-	if _, err := os.Stat(filepath.Join(dir, "cluster")); err == nil {
+	damaged := checkComponents(dir)
+	if damaged == nil {
 		return Components{dir}, nil // built by another process meanwhile
+	}
+	if errors.As(damaged, &damagedError{}) {
+		p.Say("the cluster's components are built again: %v", damaged)
 	}
 	step := p.Start("building etcd, Kubernetes %s and OLM %s (once; 5 to 10 min on two cores)", KubernetesVersion, OLMVersion)
 	return Components{dir}, step.End(advise(build(ctx, dir, step), cache))
@@ -106,6 +118,12 @@ func build(ctx context.Context, dir string, step *progress.Step) error {
 		if err := goBuild(ctx, source, temporary, step, "build", "-v", "-trimpath", "-ldflags", stamp, "-o", target.out, target.pkg); err != nil {
 			return err
 		}
+	}
+	if err := recordDigests(out); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil { // what is damaged; what runs from there goes on
+		return err
 	}
 	return os.Rename(out, dir)
 }

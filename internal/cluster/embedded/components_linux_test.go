@@ -3,12 +3,17 @@ package embedded
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/mod/modfile"
 	"golang.org/x/tools/txtar"
+
+	"github.com/olmkit/olmkit/internal/advice"
 )
 
 // TestComponentsModule holds the embedded archive to tools/cluster, and the versions said elsewhere to what it pins.
@@ -55,10 +60,71 @@ func TestComponentsWithoutGo(t *testing.T) {
 		t.Fatalf("without components and without Go there are %v", c)
 	}
 	dir := content(cache) + "-go1.0"
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "cluster"), nil, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	fakeComponents(t, dir)
 	if c, err := EnsureComponents(t.Context(), cache, nil); err != nil || c.Dir != dir {
 		t.Errorf("components %v, %v", c, err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "cluster"), []byte("other"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := EnsureComponents(t.Context(), cache, nil); err == nil || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(advice.Of(err), "build them again") {
+		t.Errorf("damaged ones: %v (%s)", err, advice.Of(err))
+	}
+}
+
+// fakeComponents puts files that are no programs in their place, and records their digests.
+func fakeComponents(t *testing.T, dir string) {
+	t.Helper()
+	for _, file := range componentFiles {
+		path := filepath.Join(dir, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("built"), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := recordDigests(dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Damage is found whichever component has it, also when its size and its time of modification are what they were.
+func TestDamagedComponents(t *testing.T) {
+	for _, file := range componentFiles {
+		t.Run(file, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "components")
+			fakeComponents(t, dir)
+			for range 2 {
+				if err := checkComponents(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			path := filepath.Join(dir, file)
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Millisecond) // beyond what the kernel's clock tells apart
+			if err := errors.Join(os.WriteFile(path, []byte("build"), 0o755), os.Chtimes(path, info.ModTime(), info.ModTime())); err != nil {
+				t.Fatal(err)
+			}
+			if err := checkComponents(dir); !errors.As(err, &damagedError{}) {
+				t.Errorf("got %v", err)
+			}
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := checkComponents(dir); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("without it: %v", err)
+			}
+		})
+	}
+	t.Run("of before digests", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "components")
+		fakeComponents(t, dir)
+		if err := os.Remove(filepath.Join(dir, digestsFile)); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkComponents(dir); !errors.As(err, &damagedError{}) {
+			t.Errorf("what is no program: %v", err)
+		}
+	})
 }

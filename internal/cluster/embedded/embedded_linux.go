@@ -313,8 +313,10 @@ func (c *Cluster) Proves() cluster.Proof {
 		"images were not pulled: containers ran the programs given for them, without the rest of the image",
 		"bundles reached OLM inline from the catalog: OLM's unpack jobs and catalog pods did not run",
 		"there is no cluster DNS and no Service address: webhooks are reached at their endpoints, pods find the API server by its address",
-		"no limits on CPU and memory, no NetworkPolicy, no persistent volumes, one node",
+		"no limits on CPU and memory, no NetworkPolicy, one node",
+		"persistent volumes were directories in memory: their capacity was not enforced, and there were no block devices, snapshots or expansion",
 		"OLM's package server is not installed",
+		"pods that are privileged, share namespaces of their node or mount its files (hostPath) are refused; containers have no capabilities",
 	}}
 	if !c.state.Users {
 		proof.NotProven = append(proof.NotProven, "runAsUser and fsGroup were not applied: an ordinary user can map one user only")
@@ -367,15 +369,16 @@ func (c *Cluster) Stored(ctx context.Context, group, plural, namespace, name str
 	return value, err
 }
 
-// Audit returns what the API server was asked from since on: by whom, for what, and how it answered, without the objects
-// themselves. There are two events of each watch, of its start and of its end, and one of every other request, a moment
-// after it was answered. The oldest are dropped when there are more than about a hundred thousand.
+// Audit returns what the API server was asked from since on: by whom, for what, and how it answered, with as much of the
+// objects themselves as cluster.AuditPolicy has it keep. There are two events of each watch, of its start and of its end, and
+// one of every other request, a moment after it was answered. The oldest are dropped when there are more than about a hundred
+// thousand.
 func (c *Cluster) Audit(ctx context.Context, since time.Time) ([]auditv1.Event, error) {
 	var log bytes.Buffer
 	if err := c.client.call(ctx, http.MethodGet, "/audit", nil, nil, &log); err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
-	return parseAudit(log.Bytes(), since), nil
+	return cluster.ParseAudit(log.Bytes(), since), nil
 }
 
 // Kill ends a component of the control plane the hard way, and returns when it is gone. It is started again at once;

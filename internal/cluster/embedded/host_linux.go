@@ -110,15 +110,18 @@ func fileListener(fd int) (net.Listener, error) {
 
 func (h *host) bringUp(ctx context.Context, api net.Listener) error {
 	dir := filepath.Join(h.config.Dir, "state")
-	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
-		return fmt.Errorf("mount the cluster's state: %w", err)
+	volumes, err := mountState(dir)
+	if err != nil {
+		return err
+	}
+	if err := sandbox.Seal(dir); err != nil {
+		return err
 	}
 	for ref, source := range h.config.Images {
 		if err := h.images.Load(ref, source); err != nil {
 			return err
 		}
 	}
-	var err error
 	if h.net, err = node.NewNetwork(netip.MustParsePrefix(podRange)); err != nil {
 		return err
 	}
@@ -145,7 +148,7 @@ func (h *host) bringUp(ctx context.Context, api net.Listener) error {
 		return err
 	}
 	h.node = node.New(node.Config{
-		Name: "embedded", Version: version.GitVersion, Client: client, Network: h.net, Images: h.images, Dir: dir,
+		Name: "embedded", Version: version.GitVersion, Client: client, Network: h.net, Images: h.images, Dir: dir, Volumes: volumes,
 		APIHost: h.net.HostAddress().String(), APIPort: apiPort, Users: node.Users(), KubeletTLS: kubeletTLS,
 	})
 	up, failed := make(chan struct{}), make(chan error, 1)
@@ -164,12 +167,35 @@ func (h *host) bringUp(ctx context.Context, api net.Listener) error {
 	return nil
 }
 
+// mountState mounts the file system of the cluster's state at dir, and one for persistent volumes below it, whose path it
+// returns. Databases that fill theirs find it full, and leave etcd its room and the machine its memory.
+func mountState(dir string) (string, error) {
+	volumes := filepath.Join(dir, "volumes")
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
+		return "", fmt.Errorf("mount the cluster's state: %w", err)
+	}
+	if err := os.Mkdir(volumes, 0o755); err != nil {
+		return "", err
+	}
+	if err := unix.Mount("tmpfs", volumes, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=25%"); err != nil {
+		return "", fmt.Errorf("mount the file system of persistent volumes: %w", err)
+	}
+	return volumes, nil
+}
+
+// acceptPause is how long no connection is taken after one that could not be.
+const acceptPause = 50 * time.Millisecond
+
 // forward connects what arrives at listener, which belongs to the network outside, with target inside.
 func forward(listener net.Listener, target string) {
 	for {
 		outer, err := listener.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return
+		}
+		if err != nil { // as when there are too many open files; others will be closed
+			time.Sleep(acceptPause)
+			continue
 		}
 		go func() {
 			defer outer.Close()

@@ -159,7 +159,7 @@ func pack(ctx context.Context, fbc []byte) ([][]byte, error) {
 			return nil, err
 		}
 		file := filepath.Join(dir, archive)
-		if err := (image.Client{}).Archive(file, "olmkit/catalog", artifact); err != nil {
+		if err := (image.Client{}).Archive(ctx, file, "olmkit/catalog", artifact); err != nil {
 			return nil, err
 		}
 		data, err := os.ReadFile(file)

@@ -95,6 +95,8 @@ var needs = []authorizationv1.ResourceAttributes{
 	{Verb: "update", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
 	{Verb: "delete", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
 	{Verb: "list", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
+	{Verb: "list", Resource: "events"},
+	{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews"},
 	{Verb: "list", Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"},
 	{Verb: "list", Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations"},
 	{Verb: "create", Group: "operators.coreos.com", Resource: "catalogsources"},
@@ -143,6 +145,9 @@ func (c *Cluster) Proves() cluster.Proof {
 	return cluster.Proof{Kind: "existing", Kubernetes: c.version, NotProven: []string{
 		"bundles reached OLM inline from the catalog: OLM's unpack jobs and catalog pods did not run",
 		"what is stored of objects was seen through the API server only, not in etcd",
+		"there was no audit log: what the API server refuses the operator is known as far as its log, events and conditions quote it and reviews of its access tell, " +
+			"not what the API server does not know (404), conflicts, what admission denies, nor the values of a refused change",
+		"that the operator reconciles was seen in what changed of the objects, what was made for them and their events, whoever wrote it",
 	}}
 }
 

@@ -46,7 +46,7 @@ func (c *Cluster) serving() (*mirror, error) {
 // LoadImage makes ref mean the program or the folder source. On a cluster that is walked on the nodes pull it, made into an
 // image when a catalog says at which path its containers look for it; a kept one has it loaded at once, the program at /
 // under its own name.
-func (c *Cluster) LoadImage(_ context.Context, ref, source string) error {
+func (c *Cluster) LoadImage(ctx context.Context, ref, source string) error {
 	if !c.keep {
 		c.programs[ref] = source
 		return nil
@@ -61,7 +61,7 @@ func (c *Cluster) LoadImage(_ context.Context, ref, source string) error {
 	}
 	defer func() { _ = os.Remove(file.Name()) }()
 	defer file.Close()
-	if err := (image.Client{}).Archive(file.Name(), ref, artifact); err != nil {
+	if err := (image.Client{}).Archive(ctx, file.Name(), ref, artifact); err != nil {
 		return err
 	}
 	archive, err := os.Open(file.Name())

@@ -39,6 +39,7 @@ type Options struct {
 	Name      string // "" makes one up
 	NodeImage string // "" for that of kind's release
 	Keep      bool   // the cluster outlives this process, until Down
+	Audit     bool   // keep an audit log, see Cluster.Audit
 	Port      int    // of the API server on the loopback interface; 0 for any free one
 	Progress  *progress.Printer
 }
@@ -57,6 +58,7 @@ type Cluster struct {
 	registry   *mirror // of a cluster that is walked on, once something was to be served
 	programs   map[string]string
 	catalogs   int
+	audit      auditLog
 }
 
 var _ cluster.Cluster = (*Cluster)(nil)
@@ -102,9 +104,16 @@ func create(ctx context.Context, provider *kind.Provider, engine *engine, option
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return nil, advice.With(err, "set OLMKIT_CACHE to a folder that can be written to")
 	}
+	policy := ""
+	if options.Audit {
+		policy = policyOf(file)
+		if err := os.WriteFile(policy, []byte(cluster.AuditPolicy), 0o600); err != nil {
+			return nil, advice.With(err, "set OLMKIT_CACHE to a folder that can be written to")
+		}
+	}
 	created := make(chan error, 1)
 	go func() {
-		created <- provider.Create(options.Name, kind.CreateWithRawConfig([]byte(configuration(engine, options.Port))),
+		created <- provider.Create(options.Name, kind.CreateWithRawConfig([]byte(configuration(engine, options.Port, policy))),
 			kind.CreateWithNodeImage(options.NodeImage), kind.CreateWithKubeconfigPath(file), kind.CreateWithWaitForReady(readyLimit),
 			kind.CreateWithDisplayUsage(false), kind.CreateWithDisplaySalutation(false))
 	}()
@@ -134,9 +143,10 @@ func kubeconfigOf(name string) (string, error) {
 }
 
 // configuration is what kind makes the cluster from: registries are looked up where startMirror writes, etcd waits for no
-// disk, since nobody misses a cluster that was lost, a busy machine is waited for, and the kubelet does its work also where
-// there is cgroup v1 only. What is kubeadm's is for v1.36 and later alone: before, kind speaks another version of its API.
-func configuration(e *engine, port int) string {
+// disk, since nobody misses a cluster that was lost, a busy machine is waited for, the API server keeps an audit log if policy
+// names the file with its policy, and the kubelet does its work also where there is cgroup v1 only. What names kubeadm's version
+// is for v1.36 and later alone: before, kind speaks another version of its API.
+func configuration(e *engine, port int, policy string) string {
 	config := fmt.Sprintf(`kind: Cluster
 apiVersion: kind.x-k8s.io/v1alpha4
 networking:
@@ -167,6 +177,9 @@ kubeadmConfigPatches:
   kind: KubeletConfiguration
   failCgroupV1: false
 `
+	}
+	if policy != "" {
+		config += auditPatch + auditMount(policy)
 	}
 	return config
 }
@@ -354,6 +367,7 @@ func (c *Cluster) Proves() cluster.Proof {
 		"there was one node",
 		"OLM's package server was not installed",
 		"what is stored of objects was seen through the API server only, not in etcd",
+		"PersistentVolumeClaims were bound only where the node image has a provisioner",
 	}}
 }
 
@@ -445,8 +459,10 @@ func (e *engine) remove(provider *kind.Provider, name, kubeconfig string) error 
 	if err != nil {
 		return advice.With(fmt.Errorf("delete kind cluster %s: %w", name, explain(err)), "try again with 'olmkit cluster down --kind kind --name %s'", name)
 	}
-	if err := os.Remove(kubeconfig); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+	for _, file := range []string{kubeconfig, policyOf(kubeconfig)} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -99,6 +100,10 @@ func (c *container) run(ctx context.Context) bool {
 	if ptr.Deref(c.spec.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
 		policy = corev1.RestartPolicyAlways
 	}
+	if _, err := reference.ParseNormalizedNamed(c.spec.Image); err != nil {
+		c.cannotPull(ctx, err)
+		return false
+	}
 	backOff := time.Duration(0)
 	for {
 		began := time.Now()
@@ -140,6 +145,17 @@ func (c *container) run(ctx context.Context) bool {
 			c.previousLog, c.log = c.log, newRunLog()
 		})
 	}
+}
+
+// cannotPull has the container wait until ctx is done for an image whose reference is none, as the kubelet does
+// (k8s.io/kubernetes v1.36 pkg/kubelet/images/image_manager.go).
+func (c *container) cannotPull(ctx context.Context, err error) {
+	message := fmt.Sprintf("Failed to apply default image tag %q: couldn't parse image name: %v", c.spec.Image, err)
+	c.pod.node.event(c.pod.current(), corev1.EventTypeWarning, "InspectFailed", message)
+	c.set(func() {
+		c.state = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "InvalidImageName", Message: message}}
+	})
+	<-ctx.Done()
 }
 
 // runOnce runs the container's program to its end.
@@ -333,16 +349,16 @@ func (c *container) start(ctx context.Context, source string, log io.Writer) (*s
 		Files: map[string]string{
 			"etc/hosts":       fmt.Sprintf("127.0.0.1 localhost\n%s %s\n%s kubernetes.default.svc kubernetes.default kubernetes\n", p.endpoint.address, p.object.Name, p.node.config.APIHost),
 			"etc/resolv.conf": "",
-			"etc/passwd":      fmt.Sprintf("root:x:0:0:root:/:/bin/sh\nnonroot:x:%d:%d:nonroot:/:/bin/sh\n", nobody, nobody),
-			"etc/group":       fmt.Sprintf("root:x:0:\nnonroot:x:%d:\n", nobody),
+		},
+		MissingFiles: map[string]string{
+			"etc/passwd": fmt.Sprintf("root:x:0:0:root:/:/bin/sh\nnonroot:x:%d:%d:nonroot:/:/bin/sh\n", nobody, nobody),
+			"etc/group":  fmt.Sprintf("root:x:0:\nnonroot:x:%d:\n", nobody),
 		},
 	}
 	if err := os.MkdirAll(config.Scratch, 0o755); err != nil {
 		return nil, err
 	}
-	if config.Mounts, err = p.mounts(c.spec, vars); err != nil {
-		return nil, err
-	}
+	config.Mounts = p.mounts(c.spec, vars)
 	if info, err := os.Stat(source); err != nil {
 		return nil, fmt.Errorf("image %s: %w", c.spec.Image, err)
 	} else if info.IsDir() {
@@ -384,25 +400,25 @@ func (c *container) identity(config *sandbox.Container) {
 	if inner == nil {
 		inner = &corev1.SecurityContext{}
 	}
-	config.ReadOnlyRoot, config.Privileged = ptr.Deref(inner.ReadOnlyRootFilesystem, false), ptr.Deref(inner.Privileged, false)
+	config.ReadOnlyRoot = ptr.Deref(inner.ReadOnlyRootFilesystem, false)
 	if !c.pod.node.config.Users {
 		return
 	}
 	user, group := first(inner.RunAsUser, outer.RunAsUser), first(inner.RunAsGroup, outer.RunAsGroup)
 	switch {
 	case user != nil:
-		config.UID = int(*user)
+		config.User.UID = int(*user)
 	case ptr.Deref(inner.RunAsNonRoot, ptr.Deref(outer.RunAsNonRoot, false)):
-		config.UID, config.GID = nobody, nobody
+		config.User.UID, config.User.GID = nobody, nobody
 	}
 	if group != nil {
-		config.GID = int(*group)
+		config.User.GID = int(*group)
 	}
 	for _, g := range outer.SupplementalGroups {
-		config.Groups = append(config.Groups, int(g))
+		config.User.Groups = append(config.User.Groups, int(g))
 	}
 	if outer.FSGroup != nil {
-		config.Groups = append(config.Groups, int(*outer.FSGroup))
+		config.User.Groups = append(config.User.Groups, int(*outer.FSGroup))
 	}
 }
 

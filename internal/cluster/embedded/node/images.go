@@ -46,6 +46,14 @@ func (i *Images) Source(ref string) (string, bool) {
 	return source, ok
 }
 
+// has tells whether ref can run.
+func (i *Images) has(ref string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	_, ok := i.sources[ref]
+	return ok
+}
+
 // Simulated returns the references that were asked for and can't run, sorted.
 func (i *Images) Simulated() []string {
 	i.mu.Lock()

@@ -59,6 +59,7 @@ type Config struct {
 	Network    *Network
 	Images     *Images
 	Dir        string      // for the pods' volumes and roots, on tmpfs
+	Volumes    string      // for the directories of PersistentVolumes, on tmpfs
 	APIHost    string      // where pods find the API server
 	APIPort    int         //
 	Users      bool        // this process may become any user
@@ -82,6 +83,10 @@ func New(config Config) *Node {
 
 // Run registers the node, calls ready once it takes pods, and runs them until ctx ends.
 func (n *Node) Run(ctx context.Context, ready func()) error {
+	provisioner := newProvisionController(ctx, n.config)
+	if err := createStorageClass(ctx, n.config.Client); err != nil {
+		return err
+	}
 	broadcaster := record.NewBroadcaster()
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: n.config.Client.CoreV1().Events("")})
@@ -128,6 +133,10 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 	})
 	mine.Start(ctx.Done())
 	group.Go(func() error { return pods.Run(ctx, 16) })
+	group.Go(func() error {
+		provisioner.Run(ctx)
+		return nil
+	})
 	group.Go(func() error {
 		select {
 		case <-pods.Ready():

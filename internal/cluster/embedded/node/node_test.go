@@ -127,6 +127,14 @@ func TestWriteFiles(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, first)); err == nil {
 		t.Error("the former version is still there")
 	}
+	for _, fewer := range []map[string]file{{"sub/key": {[]byte("k"), 0o644}}, {}} {
+		if err := writeFiles(dir, fewer); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(); len(got) != len(fewer) {
+			t.Errorf("with %d files there are %v", len(fewer), got)
+		}
+	}
 	for _, path := range []string{"../x", "/x", "..data"} {
 		if err := writeFiles(dir, map[string]file{path: {}}); err == nil {
 			t.Errorf("a file at %q was accepted", path)
@@ -324,5 +332,40 @@ func TestUnusedVolumesAreLeftAlone(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"used", "init"}, names); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestRefusal has pods that ask for the machine, with and without a program that would have it.
+func TestRefusal(t *testing.T) {
+	images := NewImages()
+	if err := images.Load("example.com/real:v1", "/proc/self/exe"); err != nil {
+		t.Fatal(err)
+	}
+	privileged := &corev1.SecurityContext{Privileged: ptr.To(true)}
+	machine := corev1.Volume{Name: "machine", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}
+	for _, c := range []struct {
+		name string
+		spec corev1.PodSpec
+		want string // "" if it runs
+	}{
+		{"plain", corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/real:v1"}}}, ""},
+		{"of a simulated image", corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{{Name: "c", Image: "example.com/none:v1"}}}, ""},
+		{"volume that nothing mounts", corev1.PodSpec{Volumes: []corev1.Volume{machine}, Containers: []corev1.Container{{Name: "c", Image: "example.com/real:v1"}}}, ""},
+		{"all", corev1.PodSpec{
+			HostNetwork: true, HostPID: true, HostIPC: true, Volumes: []corev1.Volume{machine},
+			InitContainers: []corev1.Container{{Name: "i", Image: "example.com/none:v1", SecurityContext: privileged}},
+			Containers: []corev1.Container{{
+				Name: "c", Image: "example.com/real:v1", VolumeMounts: []corev1.VolumeMount{{Name: "machine"}},
+				SecurityContext: &corev1.SecurityContext{ProcMount: ptr.To(corev1.UnmaskedProcMount)},
+			}},
+		}, "hostNetwork, hostPID, hostIPC, privileged container i, procMount of container c, hostPath volume machine: "},
+	} {
+		p := &pod{node: &Node{config: Config{Images: images}}, object: &corev1.Pod{Spec: c.spec}}
+		if got := p.refusal(); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+	if simulated := images.Simulated(); len(simulated) > 0 {
+		t.Errorf("images count as asked for: %q", simulated)
 	}
 }

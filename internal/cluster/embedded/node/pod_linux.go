@@ -25,6 +25,8 @@ type pod struct {
 	stopped  chan struct{}      // closed when all have ended
 	announce chan struct{}      // has an element when the status changed
 
+	volumes map[string]string // directories by name of the volume, all there before a container starts
+
 	mu         sync.Mutex
 	object     *corev1.Pod // as the API has it
 	status     corev1.PodStatus
@@ -41,6 +43,7 @@ func (n *Node) newPod(object *corev1.Pod) *pod {
 		stop:       stop,
 		stopped:    make(chan struct{}),
 		announce:   make(chan struct{}, 1),
+		volumes:    map[string]string{},
 		object:     object.DeepCopy(),
 		containers: map[string]*container{},
 		tokens:     map[string]token{},
@@ -88,6 +91,10 @@ func (p *pod) run(ctx context.Context) {
 		return
 	}
 	defer p.endpoint.Close()
+	if why := p.refusal(); why != "" {
+		p.refuse(ctx, why)
+		return
+	}
 	p.mu.Lock()
 	p.status.PodIP = p.endpoint.address.String()
 	p.status.PodIPs = []corev1.PodIP{{IP: p.status.PodIP}}

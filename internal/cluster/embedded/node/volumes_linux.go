@@ -31,8 +31,6 @@ type file struct {
 	mode fs.FileMode
 }
 
-func (p *pod) volumeDir(name string) string { return filepath.Join(p.dir, "volumes", name) }
-
 // usedVolumes returns the volumes that a container mounts; the kubelet leaves the others alone, so that they may well be
 // made from what does not exist (k8s.io/kubernetes v1.36.3, pkg/kubelet/volumemanager/populator).
 func (p *pod) usedVolumes() []*corev1.Volume {
@@ -55,42 +53,62 @@ func (p *pod) usedVolumes() []*corev1.Volume {
 
 // mountVolumes makes every volume that the pod uses.
 func (p *pod) mountVolumes(ctx context.Context) error {
+	if err := p.refuseDevices(); err != nil {
+		return err
+	}
 	for _, v := range p.usedVolumes() {
-		dir := p.volumeDir(v.Name)
-		if v.EmptyDir != nil || v.Ephemeral != nil {
-			if err := os.MkdirAll(dir, 0o777); err != nil {
-				return err
-			}
-			if err := os.Chmod(dir, 0o777); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-		if err := p.refreshVolume(ctx, v); err != nil {
+		if err := p.mountVolume(ctx, v); err != nil {
 			return fmt.Errorf("mount volume %s: %w", v.Name, err)
 		}
 	}
 	return nil
 }
 
+func (p *pod) mountVolume(ctx context.Context, v *corev1.Volume) error {
+	dir := filepath.Join(p.dir, "volumes", v.Name)
+	switch {
+	case p.claimName(v) != "":
+		claimed, err := p.claimedDir(ctx, v)
+		if err != nil {
+			return err
+		}
+		dir = claimed
+	case v.HostPath != nil: // no container of the pod runs, or it would have been refused
+		return nil
+	case v.EmptyDir != nil:
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return err
+		}
+		if err := os.Chmod(dir, 0o777); err != nil {
+			return err
+		}
+	default:
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if err := p.refreshVolume(ctx, v, dir); err != nil {
+			return err
+		}
+	}
+	p.volumes[v.Name] = dir
+	return nil
+}
+
 // refreshVolumes brings the volumes made from objects of the API up to date. What can't be had now stays as it was.
 func (p *pod) refreshVolumes(ctx context.Context) {
 	for _, v := range p.usedVolumes() {
-		if v.EmptyDir == nil && v.Ephemeral == nil {
-			_ = p.refreshVolume(ctx, v)
+		if v.EmptyDir == nil && v.HostPath == nil && p.claimName(v) == "" {
+			_ = p.refreshVolume(ctx, v, p.volumes[v.Name])
 		}
 	}
 }
 
-func (p *pod) refreshVolume(ctx context.Context, v *corev1.Volume) error {
+func (p *pod) refreshVolume(ctx context.Context, v *corev1.Volume, dir string) error {
 	files, err := p.volumeFiles(ctx, v)
 	if err != nil {
 		return err
 	}
-	return writeFiles(p.volumeDir(v.Name), files)
+	return writeFiles(dir, files)
 }
 
 func (p *pod) volumeFiles(ctx context.Context, v *corev1.Volume) (map[string]file, error) {
@@ -126,7 +144,7 @@ func (p *pod) volumeFiles(ctx context.Context, v *corev1.Volume) (map[string]fil
 		}
 		return files, nil
 	}
-	return nil, errors.New("this node knows the volume types emptyDir, secret, configMap, downwardAPI and projected only")
+	return nil, errors.New("this node knows the volume types emptyDir, secret, configMap, downwardAPI, projected, persistentVolumeClaim and ephemeral only")
 }
 
 func mode(m *int32) fs.FileMode { return fs.FileMode(ptr.Deref(m, 0o644)).Perm() }
@@ -302,7 +320,8 @@ func writeFiles(dir string, files map[string]file) error {
 
 // same tells whether dir holds exactly files.
 func same(dir string, files map[string]file) bool {
-	count := 0
+	known := 0
+	differs := errors.New("differs")
 	err := filepath.WalkDir(dir+"/", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -316,35 +335,27 @@ func same(dir string, files map[string]file) bool {
 			return err
 		}
 		if want, ok := files[relative]; !ok || string(want.data) != string(data) {
-			return fs.SkipAll
+			return differs
 		}
-		count++
+		known++
 		return nil
 	})
-	return err == nil && count == len(files)
+	return err == nil && known == len(files)
 }
 
 // mounts returns the volume mounts of a container.
-func (p *pod) mounts(c *corev1.Container, vars func(string) (string, bool)) ([]sandbox.Mount, error) {
+func (p *pod) mounts(c *corev1.Container, vars func(string) (string, bool)) []sandbox.Mount {
+	readOnly := map[string]bool{}
+	for i := range p.object.Spec.Volumes {
+		v := &p.object.Spec.Volumes[i]
+		readOnly[v.Name] = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
+	}
 	var mounts []sandbox.Mount
 	for _, m := range c.VolumeMounts {
-		source := p.volumeDir(m.Name)
-		if sub := m.SubPath + expand(m.SubPathExpr, vars); sub != "" {
-			if !filepath.IsLocal(sub) {
-				return nil, fmt.Errorf("mount of volume %s: sub-path %q is not inside the volume", m.Name, sub)
-			}
-			inside, err := filepath.EvalSymlinks(filepath.Join(source, sub))
-			if errors.Is(err, fs.ErrNotExist) {
-				inside = filepath.Join(source, sub)
-				err = os.MkdirAll(inside, 0o777)
-			}
-			if err != nil {
-				return nil, err
-			}
-			source = inside
-		}
-		mounts = append(mounts, sandbox.Mount{Source: source, Target: m.MountPath, ReadOnly: m.ReadOnly})
+		mounts = append(mounts, sandbox.Mount{
+			Source: p.volumes[m.Name], SubPath: m.SubPath + expand(m.SubPathExpr, vars), Target: m.MountPath, ReadOnly: m.ReadOnly || readOnly[m.Name],
+		})
 	}
 	slices.SortStableFunc(mounts, func(a, b sandbox.Mount) int { return strings.Compare(a.Target, b.Target) })
-	return mounts, nil
+	return mounts
 }

@@ -22,6 +22,7 @@ const (
 	argvInit      = "olmkit-init"
 	argvContainer = "olmkit-container"
 	argvExec      = "olmkit-exec"
+	argvProbe     = "olmkit-probe"
 )
 
 // Main does the work inside of a namespace and ends the process, if that is what this process was started for; else it
@@ -35,6 +36,8 @@ func Main() {
 		run = containerMain
 	case argvExec:
 		run = execMain
+	case argvProbe:
+		run = mountOwnProc
 	default:
 		return
 	}
@@ -45,9 +48,63 @@ func Main() {
 	os.Exit(0)
 }
 
+// program is where this program is started from again.
+var program = "/proc/self/exe"
+
+// Seal mounts this program read-only below dir, from where containers and commands in them are started from then on. An image
+// may name /proc/self/exe as its program, which is this one, and who runs it may be its owner.
+func Seal(dir string) error {
+	running, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer running.Close()
+	path := filepath.Join(dir, "olmkit")
+	sealed, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
+	if err != nil {
+		return err
+	}
+	defer sealed.Close()
+	source := path
+	if file := executable(running); file != "" {
+		source = file
+	} else if _, err := io.Copy(sealed, running); err != nil { // its file was replaced since it was started
+		return err
+	}
+	if err := sealed.Close(); err != nil {
+		return err
+	}
+	if err := unix.Mount(source, path, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount olmkit itself: %w", err)
+	}
+	if err := readOnly(path, unix.AT_RECURSIVE); err != nil {
+		return fmt.Errorf("make olmkit itself read-only: %w", err)
+	}
+	program = path
+	return nil
+}
+
+// executable returns where the running program is, "" if its file is not there any more. Through /proc/self/exe it can't be
+// mounted: it was started from outside of this mount namespace.
+func executable(running *os.File) string {
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	at, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	if info, err := running.Stat(); err != nil || !os.SameFile(at, info) {
+		return ""
+	}
+	return path
+}
+
 // Mount makes a file or directory of the host appear in a container.
 type Mount struct {
 	Source   string // absolute path outside
+	SubPath  string // relative path below Source of what to mount; a directory is made where nothing is
 	Target   string // absolute path inside
 	ReadOnly bool
 }
@@ -60,17 +117,17 @@ type Container struct {
 	Command      []string // never empty
 	Env          []string
 	Dir          string // working directory, / when empty
-	UID, GID     int
-	Groups       []int
+	User         User
 	ReadOnlyRoot bool
-	Privileged   bool // keeps all capabilities of its user, within the cluster's namespaces
 	Hostname     string
 	Files        map[string]string // small files of the root: path to content
+	MissingFiles map[string]string // those that only a root without them gets
 }
 
 // Process is a running container.
 type Process struct {
-	cmd *exec.Cmd
+	cmd       *exec.Cmd
+	container Container
 }
 
 // Start runs c in the network namespace network, with its output to out. It returns once the program has been started
@@ -92,7 +149,7 @@ func Start(c Container, network netns.NsHandle, out io.Writer) (*Process, error)
 	}
 	defer statusReader.Close()
 	cmd := &exec.Cmd{
-		Path:       "/proc/self/exe",
+		Path:       program,
 		Args:       []string{argvContainer},
 		Env:        []string{},
 		Stdout:     out,
@@ -100,7 +157,7 @@ func Start(c Container, network netns.NsHandle, out io.Writer) (*Process, error)
 		ExtraFiles: []*os.File{configReader, statusWriter},
 		SysProcAttr: &syscall.SysProcAttr{
 			Setsid:     true,
-			Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
+			Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWCGROUP,
 		},
 	}
 	err = inNetwork(network, cmd.Start)
@@ -117,7 +174,7 @@ func Start(c Container, network netns.NsHandle, out io.Writer) (*Process, error)
 		_ = cmd.Wait()
 		return nil, errors.Join(errors.New(string(message)), writeErr)
 	}
-	return &Process{cmd: cmd}, nil
+	return &Process{cmd: cmd, container: c}, nil
 }
 
 // inNetwork calls f on a thread that is in the network namespace network.
@@ -154,6 +211,9 @@ func containerMain() error {
 	status := os.NewFile(4, "status")
 	unix.CloseOnExec(4)
 	err := func() error {
+		if err := hide(); err != nil {
+			return err
+		}
 		var c Container
 		if err := json.NewDecoder(os.NewFile(3, "config")).Decode(&c); err != nil {
 			return fmt.Errorf("read the container's configuration: %w", err)
@@ -168,186 +228,6 @@ func containerMain() error {
 	return err
 }
 
-// enter puts the root together and makes it this process's root.
-func (c *Container) enter() error {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make mounts private: %w", err)
-	}
-	if c.Hostname != "" {
-		if err := unix.Sethostname([]byte(c.Hostname)); err != nil {
-			return fmt.Errorf("set the host name: %w", err)
-		}
-	}
-	if err := unix.Mount("tmpfs", c.Scratch, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
-		return fmt.Errorf("mount the container's scratch space: %w", err)
-	}
-	root := filepath.Join(c.Scratch, "root")
-	for _, dir := range []string{root, filepath.Join(c.Scratch, "upper"), filepath.Join(c.Scratch, "work")} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			return err
-		}
-	}
-	if c.Image != "" {
-		options := fmt.Sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%s/work,userxattr", c.Image, c.Scratch, c.Scratch)
-		if err := unix.Mount("overlay", root, "overlay", 0, options); err != nil {
-			return fmt.Errorf("mount the image %s: %w", c.Image, err)
-		}
-	} else if err := unix.Mount(root, root, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("mount the root: %w", err)
-	}
-	if err := c.furnish(root); err != nil {
-		return err
-	}
-	for _, m := range c.Mounts {
-		if err := bind(root, m); err != nil {
-			return err
-		}
-	}
-	if c.Dir != "" {
-		if err := os.MkdirAll(filepath.Join(root, c.Dir), 0o755); err != nil {
-			return err
-		}
-	}
-	if c.ReadOnlyRoot {
-		if err := readOnly(root); err != nil {
-			return fmt.Errorf("make the root read-only: %w", err)
-		}
-	}
-	if err := os.Chdir(root); err != nil {
-		return err
-	}
-	if err := unix.PivotRoot(".", "."); err != nil {
-		return fmt.Errorf("change the root: %w", err)
-	}
-	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("leave the old root: %w", err)
-	}
-	return os.Chdir("/")
-}
-
-// furnish makes what every container finds in its root.
-func (c *Container) furnish(root string) error {
-	for dir, mode := range map[string]os.FileMode{"proc": 0o555, "dev": 0o755, "etc": 0o755, "tmp": 0o777 | os.ModeSticky, "var/run": 0o755} {
-		path := filepath.Join(root, dir)
-		if err := os.MkdirAll(path, 0o755); err != nil {
-			return err
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			return err
-		}
-	}
-	if err := unix.Mount("proc", filepath.Join(root, "proc"), "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		return fmt.Errorf("mount /proc: %w", err)
-	}
-	dev := filepath.Join(root, "dev")
-	if err := unix.Mount("tmpfs", dev, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=0755"); err != nil {
-		return fmt.Errorf("mount /dev: %w", err)
-	}
-	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
-		if err := bind(root, Mount{Source: "/dev/" + name, Target: "/dev/" + name}); err != nil {
-			return err
-		}
-	}
-	if err := os.Mkdir(filepath.Join(dev, "shm"), 0o777|os.ModeSticky); err != nil {
-		return err
-	}
-	for name, target := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"} {
-		if err := os.Symlink(target, filepath.Join(dev, name)); err != nil {
-			return err
-		}
-	}
-	for name, content := range c.Files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// bind mounts m.Source at m.Target below root, and makes the mount point if need be.
-func bind(root string, m Mount) error {
-	target, err := resolveBelow(root, m.Target)
-	if err != nil {
-		return fmt.Errorf("mount at %s: %w", m.Target, err)
-	}
-	info, err := os.Stat(m.Source)
-	if err != nil {
-		return fmt.Errorf("mount at %s: %w", m.Target, err)
-	}
-	if info.IsDir() {
-		err = os.MkdirAll(target, 0o755)
-	} else if err = os.MkdirAll(filepath.Dir(target), 0o755); err == nil {
-		var f *os.File
-		if f, err = os.OpenFile(target, os.O_CREATE|os.O_WRONLY, 0o644); err == nil {
-			err = f.Close()
-		}
-	}
-	if err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("mount at %s: %w", m.Target, err)
-	}
-	if err := unix.Mount(m.Source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("mount %s at %s: %w", m.Source, m.Target, err)
-	}
-	if m.ReadOnly {
-		if err := readOnly(target); err != nil {
-			return fmt.Errorf("make %s read-only: %w", m.Target, err)
-		}
-	}
-	return nil
-}
-
-// resolveBelow joins root and path, and refuses a path that a symbolic link of the image leads out of root.
-func resolveBelow(root, path string) (string, error) {
-	target := filepath.Join(root, filepath.Clean("/"+path))
-	for dir := target; dir != root; dir = filepath.Dir(dir) {
-		real, err := filepath.EvalSymlinks(dir)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return "", err
-		}
-		if real != root && !strings.HasPrefix(real, root+"/") {
-			return "", fmt.Errorf("%s is a link that leads out of the image", path)
-		}
-		break
-	}
-	return target, nil
-}
-
-// readOnly makes the mount at path read-only. Flags that the mount already has are kept: a user namespace must not drop
-// those it inherited.
-func readOnly(path string) error {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(path, &fs); err != nil {
-		return err
-	}
-	flags := uintptr(unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY)
-	for have, want := range map[int64]uintptr{unix.ST_NOSUID: unix.MS_NOSUID, unix.ST_NODEV: unix.MS_NODEV, unix.ST_NOEXEC: unix.MS_NOEXEC, unix.ST_NOATIME: unix.MS_NOATIME, unix.ST_RELATIME: unix.MS_RELATIME} {
-		if fs.Flags&have != 0 {
-			flags |= want
-		}
-	}
-	return unix.Mount("", path, "", flags, "")
-}
-
-// confine gives up what only a privileged container has.
-func confine() error {
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("forbid new privileges: %w", err)
-	}
-	for capability := uintptr(0); capability <= unix.CAP_LAST_CAP; capability++ {
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
-			return fmt.Errorf("drop capability %d: %w", capability, err)
-		}
-	}
-	return nil
-}
-
 // exec gives up privileges and becomes the container's program.
 func (c *Container) exec() error {
 	if c.Dir != "" {
@@ -360,20 +240,9 @@ func (c *Container) exec() error {
 		return err
 	}
 	runtime.LockOSThread()
-	if !c.Privileged {
-		if err := confine(); err != nil {
+	for _, step := range []func() error{dropPrivileges, c.User.become, stayBelowRoot, limitCalls} {
+		if err := step(); err != nil {
 			return err
-		}
-	}
-	if c.UID != 0 || c.GID != 0 || len(c.Groups) > 0 {
-		if err := syscall.Setgroups(c.Groups); err != nil {
-			return fmt.Errorf("set groups: %w", err)
-		}
-		if err := syscall.Setgid(c.GID); err != nil {
-			return fmt.Errorf("set the group: %w", err)
-		}
-		if err := syscall.Setuid(c.UID); err != nil {
-			return fmt.Errorf("set the user: %w", err)
 		}
 	}
 	if err := syscall.Exec(program, c.Command, c.Env); err != nil {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,11 +23,15 @@ type execConfig struct {
 	Pid     int // first process of the container
 	Command []string
 	Env     []string
+	Dir     string // working directory, / when empty
+	User    User
 }
 
-// Exec runs command inside of the running container p with the environment env, and returns its exit code.
+// Exec runs command inside of the running container p with the environment env, and returns its exit code. It may do what
+// the container's own program may. Landlock alone does not hold it, by whose rules it could not reach that program's output
+// at /proc/1/fd, as commands of probes do.
 func (p *Process) Exec(ctx context.Context, command, env []string, in io.Reader, out, errOut io.Writer) (int, error) {
-	config, err := json.Marshal(execConfig{Pid: p.Pid(), Command: command, Env: env})
+	config, err := json.Marshal(execConfig{Pid: p.Pid(), Command: command, Env: env, Dir: p.container.Dir, User: p.container.User})
 	if err != nil {
 		return 0, err
 	}
@@ -35,7 +40,7 @@ func (p *Process) Exec(ctx context.Context, command, env []string, in io.Reader,
 		return 0, err
 	}
 	defer reader.Close()
-	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd := exec.CommandContext(ctx, program)
 	cmd.Args = []string{argvExec}
 	cmd.Env = []string{}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errOut
@@ -64,12 +69,15 @@ func execMain() error {
 		return err
 	}
 	unix.CloseOnExec(3)
+	if err := hide(); err != nil {
+		return err
+	}
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return err
 	}
 	var handles []int
-	names := []string{"ipc", "uts", "net", "pid", "mnt"}
+	names := []string{"cgroup", "ipc", "uts", "net", "pid", "mnt"}
 	for _, name := range names {
 		fd, err := unix.Open(filepath.Join("/proc", strconv.Itoa(c.Pid), "ns", name), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -82,16 +90,22 @@ func execMain() error {
 			return fmt.Errorf("enter the container's %s namespace: %w", names[i], err)
 		}
 	}
-	if err := os.Chdir("/"); err != nil {
+	if err := os.Chdir(cmp.Or(c.Dir, "/")); err != nil {
 		return err
 	}
 	program, err := lookPath(c.Command[0], c.Env)
 	if err != nil {
 		return err
 	}
+	for _, step := range []func() error{dropPrivileges, c.User.setGroups, limitCalls} { // the child is forked from this thread
+		if err := step(); err != nil {
+			return err
+		}
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	child := exec.CommandContext(ctx, program)
 	child.Args, child.Env = c.Command, c.Env
+	child.SysProcAttr = &syscall.SysProcAttr{Credential: c.User.credential()}
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err = child.Run()
 	stop()

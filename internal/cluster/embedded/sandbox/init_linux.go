@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -23,7 +25,7 @@ type Options struct {
 }
 
 // Command returns a command that runs name with args as the child of the first process of a process id namespace of its
-// own (and a mount namespace, and for an ordinary user a user namespace that makes it root). When the program ends, or
+// own (and a mount namespace, and a user namespace in which it is root). When the program ends, or
 // this process does, however it ends, the kernel ends everything that was started below it. With Detach set the program
 // and what it started outlive this process.
 //
@@ -39,12 +41,54 @@ func Command(ctx context.Context, options Options, name string, args ...string) 
 		c.SysProcAttr.Cloneflags |= unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	}
 	if os.Geteuid() != 0 {
-		c.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
-		c.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-		c.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+		mapUser(c.SysProcAttr)
+	} else if mayNest() {
+		mapAll(c.SysProcAttr)
 	}
 	return &Cmd{Cmd: c, detach: options.Detach}
 }
+
+// mapUser makes this process's user root in a user namespace of its own, where no other user is.
+func mapUser(a *syscall.SysProcAttr) {
+	a.Cloneflags |= unix.CLONE_NEWUSER
+	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+}
+
+// mapAll keeps all users and groups what they are, in a user namespace: its root has no power over what is not made in it.
+// Volumes and images stay whose they are, on any kernel and file system.
+func mapAll(a *syscall.SysProcAttr) {
+	a.Cloneflags |= unix.CLONE_NEWUSER
+	a.UidMappings, a.GidMappings = identity("uid_map"), identity("gid_map")
+	groups, err := os.ReadFile("/proc/self/setgroups")
+	a.GidMappingsEnableSetgroups = err == nil && string(groups) == "allow\n"
+}
+
+// identity maps the IDs that this process's user namespace has to themselves.
+func identity(file string) []syscall.SysProcIDMap {
+	data, err := os.ReadFile("/proc/self/" + file)
+	if err != nil {
+		return nil
+	}
+	var same []syscall.SysProcIDMap
+	for line := range strings.Lines(string(data)) {
+		var inside, outside, size int
+		if _, err := fmt.Sscan(line, &inside, &outside, &size); err == nil {
+			same = append(same, syscall.SysProcIDMap{ContainerID: inside, HostID: inside, Size: size})
+		}
+	}
+	return same
+}
+
+// mayNest tells whether root may have a user namespace with a /proc of its own. Some machines allow none, and in some
+// containers /proc is masked, so that none may be mounted there.
+var mayNest = sync.OnceValue(func() bool {
+	c := exec.Command("/proc/self/exe")
+	c.Args = []string{argvProbe}
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+	mapAll(c.SysProcAttr)
+	return c.Run() == nil
+})
 
 // Cmd is a command in namespaces of its own.
 type Cmd struct {
@@ -117,11 +161,8 @@ func namespaceError(err error) error {
 // initMain is the first process of a process id namespace. It does little, so that little can go wrong: when it ends the
 // kernel ends all others.
 func initMain() error {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make mounts private: %w", err)
-	}
-	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		return fmt.Errorf("mount /proc: %w", err)
+	if err := mountOwnProc(); err != nil {
+		return err
 	}
 	count, err := strconv.Atoi(os.Args[1])
 	if err != nil {
@@ -172,4 +213,15 @@ func initMain() error {
 			os.Exit(128 + int(status.Signal()))
 		}
 	}
+}
+
+// mountOwnProc mounts /proc for the namespaces that this process is in.
+func mountOwnProc() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	return nil
 }

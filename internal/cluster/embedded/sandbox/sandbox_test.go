@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,6 +37,12 @@ func inside() {
 	if err != nil {
 		panic(err)
 	}
+	if err := Seal(dir); err != nil {
+		panic(err)
+	}
+	if dir, err = os.MkdirTemp(os.Args[2], "scratch"); err != nil {
+		panic(err)
+	}
 	mounts, err := ProgramMounts(self, "/bin/self")
 	if err != nil {
 		panic(err)
@@ -45,10 +53,13 @@ func inside() {
 	}
 	process, err := Start(Container{
 		Scratch:      dir,
-		Mounts:       append(mounts, Mount{Source: os.Args[2], Target: "/tmp/volume", ReadOnly: true}),
+		Image:        os.Getenv("IMAGE"),
+		Files:        map[string]string{"etc/hosts": "hosts", "etc/resolv.conf": ""},
+		MissingFiles: map[string]string{"etc/passwd": "passwd"},
+		Mounts:       append(mounts, Mount{Source: os.Args[2], Target: "/tmp/volume", ReadOnly: true}, Mount{Source: os.Args[2], Target: "/tmp/free"}),
 		Command:      append([]string{"/bin/self"}, os.Args[3:]...),
 		Env:          []string{"COLOUR=green"},
-		ReadOnlyRoot: true,
+		ReadOnlyRoot: os.Getenv("IMAGE") == "",
 		Hostname:     "box",
 	}, network, os.Stdout)
 	if err != nil {
@@ -59,12 +70,12 @@ func inside() {
 }
 
 // runInside runs this test program in a container of a sandbox with the -test.run pattern.
-func runInside(t *testing.T, pattern string) (string, error) {
+func runInside(t *testing.T, pattern string, env ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	c := Command(context.Background(), Options{Network: true}, "/proc/self/exe", "inside", t.TempDir(), "-test.run", pattern, "-test.v")
 	c.Stdout, c.Stderr = &out, &out
-	c.Env = append(os.Environ(), "OLMKIT_INSIDE=1")
+	c.Env = append(os.Environ(), env...)
 	err := c.Run()
 	return out.String(), err
 }
@@ -82,6 +93,9 @@ func TestContainer(t *testing.T) {
 		}
 		if err := os.WriteFile("/tmp/volume/file", nil, 0o644); err == nil {
 			t.Error("a read-only volume can be written to")
+		}
+		if err := os.WriteFile("/tmp/free/file", nil, 0o644); err != nil {
+			t.Errorf("the root is read-only, and a volume in it: %v", err)
 		}
 		if entries, _ := os.ReadDir("/"); len(entries) > 12 {
 			t.Errorf("the root shows more than the image: %v", entries)
@@ -129,5 +143,154 @@ func TestExitCode(t *testing.T) {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 7 {
 		t.Fatalf("got %v, want exit code 7", err)
+	}
+}
+
+// TestHostileRoots runs containers from root folders whose links lead to places of the machine.
+func TestHostileRoots(t *testing.T) {
+	if os.Getenv("COLOUR") == "green" { // this is the program in the container
+		for path, want := range map[string]string{"/etc/hosts": "hosts", "/etc/passwd": "passwd", "/etc/resolv.conf": ""} {
+			if data, err := os.ReadFile(path); err != nil || string(data) != want {
+				t.Errorf("%s holds %q, %v", path, data, err)
+			}
+		}
+		for _, dir := range []string{"/tmp", "/var/run"} {
+			if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		return
+	}
+	const loop = "the temporary folder leads to itself" // as the machine's is where tests have theirs
+	for name, fill := range map[string]func(link func(target, path string), image, outside string){
+		"folders lead out": func(link func(target, path string), _, outside string) {
+			for _, dir := range []string{"etc", "var", "run", "proc", "dev"} {
+				link(filepath.Join(outside, dir), dir)
+			}
+		},
+		"folders lead up": func(link func(target, path string), _, outside string) {
+			up := strings.Repeat("../", 20)
+			for _, dir := range []string{"etc", "run"} {
+				link(up+outside, dir)
+			}
+		},
+		loop: func(link func(target, path string), _, outside string) { link(outside, "tmp") },
+		"a file leads to root's": func(link func(target, path string), _, _ string) {
+			link("/etc/shadow", "etc/passwd")
+			link("/etc/gshadow", "etc/resolv.conf")
+		},
+		"files lead out": func(link func(target, path string), _, outside string) {
+			for _, file := range []string{"etc/passwd", "etc/hosts", "etc/resolv.conf"} {
+				link(filepath.Join(outside, filepath.Base(file)), file)
+			}
+		},
+		"a FIFO and a folder": func(_ func(target, path string), image, _ string) {
+			if err := os.MkdirAll(filepath.Join(image, "etc", "resolv.conf"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Mkfifo(filepath.Join(image, "etc", "hosts"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"Debian": func(link func(target, path string), image, _ string) {
+			for _, dir := range []string{"usr/bin", "run", "etc"} {
+				if err := os.MkdirAll(filepath.Join(image, dir), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			link("usr/bin", "bin")
+			link("/run", "var/run")
+			link("/run/lock", "var/lock")
+			link("../proc/self/mounts", "etc/mtab")
+			link("../run/systemd/resolve/stub-resolv.conf", "etc/resolv.conf")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			image, outside := filepath.Join(dir, "im,a:ge"), filepath.Join(dir, "outside")
+			for _, d := range []string{image, outside} {
+				if err := os.Mkdir(d, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, file := range []string{"passwd", "hosts", "resolv.conf"} {
+				if err := os.WriteFile(filepath.Join(outside, file), []byte("of the machine"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fill(func(target, path string) {
+				path = filepath.Join(image, path)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.Symlink(target, path)); err != nil {
+					t.Fatal(err)
+				}
+			}, image, outside)
+			before := listing(t, dir)
+			out, err := runInside(t, "^TestHostileRoots$", "IMAGE="+image)
+			if runs := err == nil && strings.Contains(out, "--- PASS: TestHostileRoots"); runs == (name == loop) {
+				t.Errorf("%v\n%s", err, out)
+			}
+			if after := listing(t, dir); after != before {
+				t.Errorf("before:\n%s\nafter:\n%s", before, after)
+			}
+		})
+	}
+}
+
+// listing tells what is below dir: names, modes, content.
+func listing(t *testing.T, dir string) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		var content []byte
+		if info.Mode().IsRegular() {
+			content, err = os.ReadFile(path)
+		}
+		fmt.Fprintf(&all, "%s %s %q\n", info.Mode(), path, content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+// TestOwnUserNamespace shows that a program has no power over what is not of its own namespaces, also when root starts it.
+func TestOwnUserNamespace(t *testing.T) {
+	mine, err := os.Readlink("/proc/self/ns/user")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	c := Command(context.Background(), Options{}, "sh", "-c", "readlink /proc/self/ns/user; id -u")
+	c.Stdout, c.Stderr = &out, &out
+	if err := c.Run(); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	if words := strings.Fields(out.String()); len(words) != 2 || words[0] == mine || words[1] != "0" {
+		t.Errorf("in %s it is %q", mine, out.String())
+	}
+}
+
+// TestIdentity has what a user namespace of root's maps.
+func TestIdentity(t *testing.T) {
+	if os.Geteuid() != 0 {
+		return // it maps what root has
+	}
+	var a syscall.SysProcAttr
+	mapAll(&a)
+	if len(a.UidMappings) == 0 || len(a.GidMappings) == 0 {
+		t.Fatalf("it maps nothing: %+v", a)
+	}
+	for _, m := range append(a.UidMappings, a.GidMappings...) {
+		if m.ContainerID != m.HostID || m.Size < 1 {
+			t.Errorf("it maps %+v", m)
+		}
 	}
 }

@@ -1,0 +1,148 @@
+package embedded
+
+import (
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// componentFiles are the programs among the components, by their paths in the folder.
+var componentFiles = []string{"cluster", filepath.Join("olm", "bin", "olm"), filepath.Join("olm", "bin", "catalog")}
+
+// digestsFile holds the SHA-256 digests of the components as they were built, by path.
+const digestsFile = "sha256.json"
+
+// damagedError is of components that are not what was built.
+type damagedError struct{ error }
+
+func (e damagedError) Unwrap() error { return e.error }
+
+// checkComponents returns an error unless the components in dir are there and are what was built. To digest them takes
+// longer than to start them, so what was good is noted beside dir with what stat says of the files: what writes to one of them
+// changes at least its time of change, which nobody sets. That finds damage, and not somebody who may write to the cache and
+// wants to deceive: who can do that can as well put other digests there.
+func checkComponents(dir string) error {
+	recorded, err := os.ReadFile(filepath.Join(dir, digestsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return adoptComponents(dir)
+	}
+	if err != nil {
+		return err
+	}
+	before, err := stateOf(dir, recorded)
+	if err != nil {
+		return err
+	}
+	noted := dir + ".checked"
+	if known, err := os.ReadFile(noted); err == nil && string(known) == before {
+		return nil
+	}
+	want := map[string]string{}
+	if err := json.Unmarshal(recorded, &want); err != nil {
+		return damagedError{fmt.Errorf("%s: %w", filepath.Join(dir, digestsFile), err)}
+	}
+	got, err := digestComponents(dir)
+	if err != nil {
+		return err
+	}
+	for _, file := range componentFiles {
+		if got[file] != want[file] {
+			return damagedError{fmt.Errorf("%s is damaged: its SHA-256 digest is %s, and was %q when it was built", filepath.Join(dir, file), got[file], want[file])}
+		}
+	}
+	_ = os.WriteFile(noted, []byte(before), 0o644) // in a cache that cannot be written they are digested each time
+	return nil
+}
+
+// adoptComponents records the digests of components that were built before digests were, if they are whole programs.
+func adoptComponents(dir string) error {
+	for _, file := range componentFiles {
+		program, err := elf.Open(filepath.Join(dir, file)) // the last thing in it says where all the rest is
+		if errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err != nil {
+			return damagedError{err}
+		}
+		program.Close()
+	}
+	if err := recordDigests(dir); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+		return err
+	}
+	return nil
+}
+
+// recordDigests writes the digests of the components in dir.
+func recordDigests(dir string) error {
+	digests, err := digestComponents(dir)
+	if err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(digests, "", "  ")
+	if err != nil {
+		return err
+	}
+	fresh := filepath.Join(dir, digestsFile+".new")
+	if err := os.WriteFile(fresh, append(data, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(fresh, filepath.Join(dir, digestsFile))
+}
+
+// stateOf says in a text what would change if a component did.
+func stateOf(dir string, recorded []byte) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%x\n", sha256.Sum256(recorded))
+	for _, file := range componentFiles {
+		info, err := os.Stat(filepath.Join(dir, file))
+		if err != nil {
+			return "", err
+		}
+		s, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return "", fmt.Errorf("stat %s: no inode", file)
+		}
+		fmt.Fprintf(&b, "%s %d %d %d %d.%d %d.%d\n", file, s.Dev, s.Ino, s.Size, s.Mtim.Sec, s.Mtim.Nsec, s.Ctim.Sec, s.Ctim.Nsec)
+	}
+	return b.String(), nil
+}
+
+// digestComponents returns the digests of the components in dir, by path.
+func digestComponents(dir string) (map[string]string, error) {
+	sums := make([]string, len(componentFiles))
+	var group errgroup.Group
+	for i, file := range componentFiles {
+		group.Go(func() error {
+			f, err := os.Open(filepath.Join(dir, file))
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			digest := sha256.New()
+			if _, err := io.Copy(digest, f); err != nil {
+				return err
+			}
+			sums[i] = hex.EncodeToString(digest.Sum(nil))
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	digests := map[string]string{}
+	for i, file := range componentFiles {
+		digests[file] = sums[i]
+	}
+	return digests, nil
+}
