@@ -128,7 +128,7 @@ func Files(fsys fs.FS, name string) ([]File, error) {
 				continue
 			}
 			file := path.Join(folder, e.Name())
-			data, err := fs.ReadFile(fsys, file)
+			data, err := document.Limit(0).ReadFileIn(fsys, file)
 			if err != nil {
 				return nil, fmt.Errorf("read bundle %s: %w", name, err)
 			}

@@ -46,6 +46,8 @@ type Loader struct {
 	Stdin  io.Reader    // what "-" means
 	Images image.Client // by which references that are images are read
 	Cache  *cache.Cache // of what was rendered; nil for none
+
+	MaxFile document.Limit // of each file, and of standard input
 }
 
 // Load reads refs as the zero Loader does, with stdin.
@@ -84,7 +86,7 @@ func (l Loader) Load(ctx context.Context, refs ...string) (*Catalog, error) {
 
 // LoadFS reads the file-based catalog at the root of fsys; locations begin with name.
 func LoadFS(ctx context.Context, fsys fs.FS, name string) (*Catalog, error) {
-	content, err := loadFS(ctx, fsys, name)
+	content, err := Loader{}.loadFS(ctx, fsys, name)
 	if err != nil {
 		return nil, err
 	}
@@ -123,11 +125,13 @@ func (c *Catalog) Err() error {
 
 func (l Loader) load(ctx context.Context, ref string, memo *document.Memo) (parsed, error) {
 	if ref == "-" {
-		data, err := document.ReadAll(l.Stdin)
-		if err != nil {
-			return parsed{}, fmt.Errorf("read catalog from standard input: %w", err)
-		}
-		return parseFile("<stdin>", data), nil
+		return document.Until(ctx, func() (parsed, error) {
+			data, err := l.MaxFile.ReadAll(l.Stdin)
+			if err != nil {
+				return parsed{}, fmt.Errorf("read catalog from standard input: %w", err)
+			}
+			return some("<stdin>", parseFile("<stdin>", data))
+		})
 	}
 	if image.Is(ref) {
 		return l.loadImage(ctx, ref)
@@ -138,11 +142,13 @@ func (l Loader) load(ctx context.Context, ref string, memo *document.Memo) (pars
 	}
 	switch {
 	case !info.IsDir():
-		data, err := document.ReadFile(ref)
-		if err != nil {
-			return parsed{}, fmt.Errorf("read catalog: %w", err)
-		}
-		return parseFile(filepath.ToSlash(ref), data), nil
+		return document.Until(ctx, func() (parsed, error) {
+			data, err := l.MaxFile.ReadFile(ref)
+			if err != nil {
+				return parsed{}, fmt.Errorf("read catalog: %w", err)
+			}
+			return some(ref, parseFile(filepath.ToSlash(ref), data))
+		})
 	case bundle.Is(ref):
 		files, err := bundle.Files(os.DirFS(ref), filepath.ToSlash(ref))
 		if err != nil {
@@ -150,7 +156,7 @@ func (l Loader) load(ctx context.Context, ref string, memo *document.Memo) (pars
 		}
 		return parseBundle(filepath.ToSlash(ref), files, memo)
 	default:
-		return loadFS(ctx, os.DirFS(ref), filepath.ToSlash(filepath.Clean(ref)))
+		return l.loadFS(ctx, os.DirFS(ref), filepath.ToSlash(filepath.Clean(ref)))
 	}
 }
 
@@ -174,7 +180,7 @@ func (l Loader) loadImage(ctx context.Context, ref string) (_ parsed, err error)
 	}
 	defer func() { err = errors.Join(err, content.Close()) }()
 	if !content.Bundle {
-		return loadFS(ctx, content.FS, content.Name)
+		return l.loadFS(ctx, content.FS, content.Name)
 	}
 	b, err := bundle.ReadFS(content.FS, content.Name)
 	if err != nil {
@@ -203,8 +209,8 @@ func (c *Catalog) add(p parsed) {
 	c.Problems = append(c.Problems, p.problems...)
 }
 
-func loadFS(ctx context.Context, fsys fs.FS, name string) (parsed, error) {
-	results, err := eachFile(ctx, fsys, name, func(file string, data []byte) (parsed, error) { return parseFile(file, data), nil })
+func (l Loader) loadFS(ctx context.Context, fsys fs.FS, name string) (parsed, error) {
+	results, err := eachFile(ctx, l.MaxFile, fsys, name, func(file string, data []byte) (parsed, error) { return parseFile(file, data), nil })
 	if err != nil {
 		return parsed{}, err
 	}
@@ -212,10 +218,15 @@ func loadFS(ctx context.Context, fsys fs.FS, name string) (parsed, error) {
 	for _, r := range results {
 		all.add(r)
 	}
-	if len(all.documents)+len(all.problems) == 0 {
+	return some(name, all)
+}
+
+// some returns p, or an error if nothing was read from what is called name: an empty file, or null documents alone.
+func some(name string, p parsed) (parsed, error) {
+	if len(p.documents)+len(p.problems) == 0 {
 		return parsed{}, noDocuments(name)
 	}
-	return all, nil
+	return p, nil
 }
 
 func noDocuments(name string) error {
@@ -223,7 +234,7 @@ func noDocuments(name string) error {
 }
 
 // eachFile returns what read makes of each file of the catalog at the root of fsys, which is called name.
-func eachFile[T any](ctx context.Context, fsys fs.FS, name string, read func(file string, data []byte) (T, error)) ([]T, error) {
+func eachFile[T any](ctx context.Context, limit document.Limit, fsys fs.FS, name string, read func(file string, data []byte) (T, error)) ([]T, error) {
 	files, err := Files(fsys)
 	if err != nil {
 		return nil, advice.With(fmt.Errorf("read catalog %s: %w", name, err), "check that the directory can be read")
@@ -236,11 +247,15 @@ func eachFile[T any](ctx context.Context, fsys fs.FS, name string, read func(fil
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			data, err := fs.ReadFile(fsys, file)
-			if err != nil {
-				return fmt.Errorf("read catalog %s: %w", name, err)
-			}
-			results[i], err = read(path.Join(name, file), data)
+			var err error
+			results[i], err = document.Until(ctx, func() (T, error) {
+				data, err := limit.ReadFileIn(fsys, file)
+				if err != nil {
+					var none T
+					return none, fmt.Errorf("read catalog %s: %w", name, err)
+				}
+				return read(path.Join(name, file), data)
+			})
 			return err
 		})
 	}
@@ -274,7 +289,7 @@ func Files(fsys fs.FS) ([]string, error) {
 }
 
 func readPatterns(fsys fs.FS, file string) ([]gitignore.Pattern, error) {
-	data, err := fs.ReadFile(fsys, file)
+	data, err := document.Limit(0).ReadFileIn(fsys, file)
 	if err != nil {
 		return nil, err
 	}
@@ -434,7 +449,13 @@ func (c *Catalog) index() {
 	for _, p := range c.Packages {
 		slices.SortFunc(p.Channels, func(a, b *Channel) int { return strings.Compare(a.Name, b.Name) })
 		slices.SortFunc(p.Bundles, compareBundles)
+		p.channels = namesOf(p.Channels, func(c *Channel) string { return c.Name })
+		p.bundles = namesOf(p.Bundles, func(b *Bundle) string { return b.Name })
+		for _, c := range p.Channels {
+			c.entries = namesOf(c.Entries, func(e Entry) string { return e.Name })
+		}
 	}
+	c.packages = namesOf(c.Packages, func(p *Package) string { return p.Name })
 }
 
 func compareBundles(a, b *Bundle) int {
@@ -467,7 +488,13 @@ func (c *Catalog) addChannel(p *Package, d *Document) {
 		c.problem(d, err)
 	}
 	channel := &Channel{Name: d.Name, At: d.At, Document: d}
+	channel.Entries = make([]Entry, 0, len(fields.Entries))
+	places := d.items("entries")
 	for i, raw := range fields.Entries {
+		at := d.At
+		if i < len(places) {
+			at = places[i]
+		}
 		var e struct {
 			Name      string   `json:"name"`
 			Replaces  string   `json:"replaces"`
@@ -478,7 +505,7 @@ func (c *Catalog) addChannel(p *Package, d *Document) {
 			c.problem(d, err, "entries", i)
 		}
 		channel.Entries = append(channel.Entries, Entry{
-			Name: e.Name, Replaces: e.Replaces, Skips: e.Skips, SkipRange: e.SkipRange, Index: i, At: d.Place("entries", i),
+			Name: e.Name, Replaces: e.Replaces, Skips: e.Skips, SkipRange: e.SkipRange, Index: i, At: at,
 		})
 	}
 	p.Channels = append(p.Channels, channel)

@@ -27,6 +27,8 @@ type Catalog struct {
 	Packages  []*Package        // by name
 	Documents []*Document       // in the order of the files and in them
 	Problems  []finding.Finding // what could not be read: see Err
+
+	packages names
 }
 
 // Document is one document of the catalog as it was written, with unknown fields and exact numbers.
@@ -48,6 +50,8 @@ type Package struct {
 	Deprecations   []Deprecation
 	At             finding.Location
 	Document       *Document // nil when the catalog has documents of the package, but no olm.package
+
+	channels, bundles names
 }
 
 // Channel is an upgrade graph over bundles of its package.
@@ -56,6 +60,8 @@ type Channel struct {
 	Entries  []Entry // as written
 	At       finding.Location
 	Document *Document
+
+	entries names
 }
 
 // Entry is one bundle's membership in a channel, with the edges that end there.
@@ -130,42 +136,78 @@ func (d *Document) Place(path ...any) finding.Location {
 	return d.Source.Place(path...)
 }
 
+// items returns where the items of the list in a field stand, as far as that is known.
+func (d *Document) items(field string) []finding.Location {
+	if d.Source == nil {
+		return nil
+	}
+	return d.Source.Items(field)
+}
+
+// names are where the things of a list are by their names, the first of those with one name. A list that was made or cut
+// otherwise than by index is searched from its beginning.
+type names struct {
+	at    map[string]int
+	count int
+}
+
+func namesOf[T any](list []T, name func(T) string) names {
+	n := names{at: make(map[string]int, len(list)), count: len(list)}
+	for i, thing := range list {
+		if _, twice := n.at[name(thing)]; !twice {
+			n.at[name(thing)] = i
+		}
+	}
+	return n
+}
+
+// find returns the index of the first thing of list called wanted, or -1.
+func find[T any](n names, list []T, wanted string, name func(*T) string) int {
+	if n.at != nil && n.count == len(list) {
+		i, known := n.at[wanted]
+		if !known {
+			return -1
+		}
+		if name(&list[i]) == wanted {
+			return i
+		}
+	}
+	for i := range list {
+		if name(&list[i]) == wanted {
+			return i
+		}
+	}
+	return -1
+}
+
 // Find returns the package called name, or nil.
 func (c *Catalog) Find(name string) *Package {
-	for _, p := range c.Packages {
-		if p.Name == name {
-			return p
-		}
+	if i := find(c.packages, c.Packages, name, func(p **Package) string { return (*p).Name }); i >= 0 {
+		return c.Packages[i]
 	}
 	return nil
 }
 
 // Channel returns the channel called name, or nil.
 func (p *Package) Channel(name string) *Channel {
-	for _, c := range p.Channels {
-		if c.Name == name {
-			return c
-		}
+	if i := find(p.channels, p.Channels, name, func(c **Channel) string { return (*c).Name }); i >= 0 {
+		return p.Channels[i]
 	}
 	return nil
 }
 
 // Bundle returns the bundle called name, or nil.
 func (p *Package) Bundle(name string) *Bundle {
-	for _, b := range p.Bundles {
-		if b.Name == name {
-			return b
-		}
+	if i := find(p.bundles, p.Bundles, name, func(b **Bundle) string { return (*b).Name }); i >= 0 {
+		return p.Bundles[i]
 	}
 	return nil
 }
 
 // Entry returns the channel's entry called name, or nil.
 func (c *Channel) Entry(name string) *Entry {
-	for i := range c.Entries {
-		if c.Entries[i].Name == name {
-			return &c.Entries[i]
-		}
+	if i := find(c.entries, c.Entries, name, func(e *Entry) string { return e.Name }); i >= 0 {
+		return &c.Entries[i]
 	}
 	return nil
 }

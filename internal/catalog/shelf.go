@@ -84,9 +84,14 @@ func (s *shelf) directory(ctx context.Context, dir string) (parsed, error) {
 		return parsed{}, advice.With(fmt.Errorf("read catalog %s: %w", name, err), "check that the directory can be read")
 	}
 	for _, file := range files {
-		if info, err := fs.Stat(fsys, file); err == nil {
-			s.most = max(s.most, int(info.Size()))
+		info, err := fs.Stat(fsys, file)
+		if err != nil {
+			return parsed{}, fmt.Errorf("read catalog %s: %w", name, err)
 		}
+		if err := s.MaxFile.Check(file, info); err != nil {
+			return parsed{}, fmt.Errorf("read catalog %s: %w", name, err)
+		}
+		s.most = max(s.most, int(info.Size()))
 	}
 	var all parsed
 	for _, file := range files {

@@ -107,14 +107,14 @@ func (r renderer) read(ctx context.Context, ref string) (leaves, error) {
 		files := func() ([]bundle.File, error) { return bundle.Files(os.DirFS(ref), name) }
 		return r.source(files, func(files []bundle.File) (parsed, error) { return parseBundle(name, files, r.memo) })
 	}
-	results, err := eachFile(ctx, os.DirFS(ref), name, func(file string, data []byte) (leaves, error) {
+	results, err := eachFile(ctx, r.MaxFile, os.DirFS(ref), name, func(file string, data []byte) (leaves, error) {
 		first := data
 		files := func() ([]bundle.File, error) {
 			if first != nil {
 				defer func() { first = nil }()
 				return []bundle.File{{Data: first}}, nil
 			}
-			data, err := document.ReadFile(filepath.FromSlash(file))
+			data, err := r.MaxFile.ReadFile(filepath.FromSlash(file))
 			return []bundle.File{{Data: data}}, err
 		}
 		return r.source(files, func(files []bundle.File) (parsed, error) { return parseFile(file, files[0].Data), nil })

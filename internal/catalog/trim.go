@@ -34,10 +34,12 @@ func Trim(p *Package, channel string, names ...string) ([]byte, error) {
 	head := names[len(names)-1]
 	reached := reach(c, head, kept)
 	var entries []trimmedEntry
+	taken := map[string]bool{}
 	for _, e := range c.Entries {
-		if !reached[e.Name] || slices.ContainsFunc(entries, func(t trimmedEntry) bool { return t.Name == e.Name }) {
+		if !reached[e.Name] || taken[e.Name] {
 			continue
 		}
+		taken[e.Name] = true
 		t := trimmedEntry{Name: e.Name, SkipRange: e.SkipRange}
 		if reached[e.Replaces] && e.Replaces != e.Name {
 			t.Replaces = e.Replaces

@@ -43,7 +43,7 @@ func newlyJudged(_ *subject, u upgrade, found func(hit)) {
 // validates returns the name of a validating webhook that is asked about objects of c at one of operations.
 func (r *release) validates(c *crd, operations ...admissionv1.OperationType) (string, bool) {
 	asked := func(rule admissionv1.RuleWithOperations) bool {
-		return names(rule.APIGroups, c.Spec.Group) && (names(rule.Resources, c.Spec.Names.Plural) || slices.Contains(rule.Resources, "*/*")) &&
+		return isAbout(rule, c.Spec) &&
 			slices.ContainsFunc(rule.Operations, func(o admissionv1.OperationType) bool {
 				return o == admissionv1.OperationAll || slices.Contains(operations, o)
 			})

@@ -102,13 +102,10 @@ func edgesGone(before, after *catalog.Package, c *catalog.Channel, found func(hi
 	if now == nil {
 		return
 	}
-	kept := map[[2]string]bool{}
-	for _, e := range graph.Edges(after, now) {
-		kept[[2]string{e.From, e.To}] = true
-	}
+	kept := graph.New(after, now)
 	var gone []string
-	for _, e := range graph.Edges(before, c) {
-		if e.Declared && now.Entry(e.From) != nil && now.Entry(e.To) != nil && !kept[[2]string{e.From, e.To}] {
+	for e := range graph.New(before, c).Main() {
+		if e.Declared && now.Entry(e.From) != nil && now.Entry(e.To) != nil && !kept.Has(e.From, e.To) {
 			gone = append(gone, e.From+" → "+e.To)
 		}
 	}
@@ -162,9 +159,10 @@ func leftBehind(before, after *catalog.Package, c *catalog.Channel, found func(h
 	if now == nil {
 		return
 	}
+	g := graph.New(after, now)
 	for _, e := range c.Entries {
 		b := before.Bundle(e.Name)
-		if b == nil || now.Entry(e.Name) != nil || graph.Successor(after, now, e.Name, b.Version) != "" {
+		if b == nil || now.Entry(e.Name) != nil || g.Next(e.Name, b.Version) != "" {
 			continue
 		}
 		found(hit{

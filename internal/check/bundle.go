@@ -24,7 +24,8 @@ type single struct {
 	failed error // why spec could not be read
 	crds   []ownedCRD
 
-	registry Registry // of its images; nil when none was asked
+	registry  Registry // of its images; nil when none was asked
+	inCatalog bool     // the checks of catalogs look at it as well
 
 	upstream func() []upstreamResult // of the validators of operator-framework/api
 }
@@ -41,6 +42,18 @@ func bundleChecks() []Check {
 	return slices.Concat(upstreamChecks, csvChecks, deploymentChecks, schemaChecks, imageChecks, rbacChecks, webhookChecks, labelChecks, registryChecks)
 }
 
+// loneChecks are the checks of a bundle that is in no catalog.
+func loneChecks() []Check {
+	checks := bundleChecks()
+	for _, c := range All() {
+		if c.alone != nil {
+			c.judge = c.alone
+			checks = append(checks, c)
+		}
+	}
+	return checks
+}
+
 // BundleCodes are the codes of the checks that Bundle runs, with a registry or without.
 func BundleCodes(registry bool) []string {
 	var options Options
@@ -48,7 +61,7 @@ func BundleCodes(registry bool) []string {
 		options.Registry = Registry{}
 	}
 	var codes []string
-	for _, check := range bundleChecks() {
+	for _, check := range loneChecks() {
 		if check.possible(options) {
 			codes = append(codes, check.Code)
 		}
@@ -62,7 +75,7 @@ func Bundle(b *bundle.Bundle, registry Registry) []finding.Finding {
 	s := newSingle(b, &schemaReader{})
 	s.registry = registry
 	var findings []finding.Finding
-	for _, check := range bundleChecks() {
+	for _, check := range loneChecks() {
 		check.judge(s, func(h hit) {
 			h.Package = b.Package()
 			if s.csv != nil {
@@ -85,13 +98,10 @@ func newSingle(b *bundle.Bundle, schemas *schemaReader) *single {
 	}
 	for i := range b.Manifests {
 		m := &b.Manifests[i]
-		if m.Kind != "CustomResourceDefinition" {
+		if !isCRD(m.APIVersion, m.Kind) {
 			continue
 		}
-		if m.APIVersion != "apiextensions.k8s.io/v1" {
-			continue
-		}
-		if read := schemas.crd(m.JSON); read != nil {
+		if read := schemas.crd(m.APIVersion, m.JSON); read != nil {
 			s.crds = append(s.crds, ownedCRD{Manifest: m, spec: *read.CustomResourceDefinition, read: read})
 		}
 	}

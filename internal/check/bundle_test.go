@@ -135,7 +135,7 @@ var bundleExamples = []struct {
 	{"CSV007", "replaces a newer one", inCSV("replaces: cafe-operator.v1.1.0", "replaces: cafe-operator.v2.0.0"), ""},
 	{"CSV007", "skips itself", inCSV("- cafe-operator.v1.1.1", "- cafe-operator.v1.2.0"), ""},
 	{"CSV008", "a range that is none", inCSV("'>=1.0.0 <1.2.0'", "<v1.2.0"), ""},
-	{"CSV008", "a range over itself", inCSV("'>=1.0.0 <1.2.0'", "'>=1.0.0'"), ""},
+	{"GRA009", "a range over itself", inCSV("'>=1.0.0 <1.2.0'", "'>=1.0.0'"), ""},
 	{"CSV009", "an owned CRD that is not there", inCSV("name: coffees.cafe.example.com\n      version: v1beta1", "name: teas.cafe.example.com\n      version: v1beta1"), ""},
 	{"CSV009", "an owned version that is not served", inCSV("version: v1beta1\n", "version: v1alpha1\n"), ""},
 	{"CSV010", "a CRD that is not owned", inCRD("name: coffees.cafe.example.com", "name: teas.cafe.example.com"), soundCRD},
@@ -152,7 +152,9 @@ var bundleExamples = []struct {
 	{"CSV019", "no readiness probe", inCSV("                readinessProbe:", "                livenessProbe:"), ""},
 	{"CSV020", "no package", inAnnotations(bundle.AnnotationPackage+": cafe-operator", "x: y"), "metadata/annotations.yaml"},
 	{"CSV020", "another media type", inAnnotations("registry+v1", "helm"), "metadata/annotations.yaml"},
-	{"CSV022", "a ServiceAccount that OLM makes", add("manifests/sa.yaml", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: cafe-controller-manager}\n"), "manifests/sa.yaml"},
+	{"CSV022", "a ServiceAccount that OLM makes", both(inCSV("          - delete\n        serviceAccountName: cafe-controller-manager", "          - delete\n        serviceAccountName: other"),
+		add("manifests/sa.yaml", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: other}\n")), "manifests/sa.yaml"},
+	{"API001", "a ServiceAccount that OLM makes for a Deployment", add("manifests/sa.yaml", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: cafe-controller-manager}\n"), "manifests/sa.yaml"},
 	{"IMG001", "an image that is not listed", inCSV("operator@sha256:22", "operator@sha256:23"), ""},
 	{"IMG002", "a tag", inCSV("operator@sha256:2222222222222222222222222222222222222222222222222222222222222222", "operator:1.2.0"), ""},
 	{"IMG003", "no tag", inCSV("registry.example.com/cafe/operator@sha256:2222222222222222222222222222222222222222222222222222222222222222", "localhost:5000/operator"), ""},
@@ -216,7 +218,143 @@ var bundleExamples = []struct {
 	{"CSV038", "another channel than the label's", inAnnotations("bundle.channels.v1: stable,alpha", "bundle.channels.v1: stable"), "metadata/annotations.yaml"},
 	{"IMG005", "an image that is not there", inCSV("operator@sha256:2222222222222222222222222222222222222222222222222222222222222222", "operator:1.2.0"), ""},
 	{"IMG006", "a further platform", inCSV("metadata:\n", "metadata:\n  labels: {operatorframework.io/arch.arm64: supported}\n"), ""},
+	{"WHK006", "a conversion without a clientConfig", both(inCSV("type: ConversionWebhook", "type: ValidatingAdmissionWebhook"),
+		both(inCRD(otherVersions, ""), inCRD(clientConfig, ""))), soundCRD},
+	{"WHK018", "a webhook that converts nothing", both(inCSV("type: ConversionWebhook", "type: ValidatingAdmissionWebhook"), inCRD(otherVersions, "")), soundCRD},
 	{"WHK017", "an exact version", inCSV("    failurePolicy: Fail\n", "    failurePolicy: Fail\n    matchPolicy: Exact\n"), ""},
+}
+
+// TestExactVersions: with matchPolicy Exact, all webhooks of one type together are to be asked about every served version.
+func TestExactVersions(t *testing.T) {
+	const validating = `
+  - generateName: coffee-3.kb.io
+    type: ValidatingAdmissionWebhook
+    deploymentName: cafe-controller-manager
+    containerPort: 443
+    targetPort: 9443
+    matchPolicy: POLICY
+    rules:
+    - {operations: [CREATE, UPDATE], apiGroups: [GROUP], apiVersions: [VERSION], resources: [RESOURCE]}
+    failurePolicy: Fail
+    sideEffects: None
+    admissionReviewVersions: [v1]
+    webhookPath: /validate-coffee
+`
+	const last = "    webhookPath: /validate-cafe-example-com-v1-coffee\n"
+	exact := inCSV(last, last+"    matchPolicy: Exact\n")
+	another := func(policy, group, version, resource string) change {
+		text := strings.NewReplacer("POLICY", policy, "GROUP", group, "VERSION", version, "RESOURCE", resource).Replace(validating)
+		return both(inCSV(last, last+strings.TrimPrefix(text, "\n")), exact)
+	}
+	const message = "no ValidatingAdmissionWebhook is asked about v1beta1 of coffees.cafe.example.com"
+	for _, test := range []struct {
+		name   string
+		change change
+		want   string
+	}{
+		{"one version", exact, message},
+		{"the other by a webhook of its own", another("Exact", "cafe.example.com", "v1beta1", "coffees"), ""},
+		{"all by a webhook of its own", another("Exact", "cafe.example.com", "'*'", "'*/*'"), ""},
+		{"by one that takes versions for equivalent", another("Equivalent", "cafe.example.com", "v1", "coffees"), ""},
+		{"by one for a version that is not served", another("Equivalent", "cafe.example.com", "v1alpha1", "coffees"), message},
+		{"by one of another resource", another("Exact", "cafe.example.com", "v1beta1", "teas"), message},
+		{"by one of another group", another("Equivalent", "tea.example.com", "'*'", "'*'"), message},
+		{"by another of its type that takes versions for equivalent", both(inCSV("type: ValidatingAdmissionWebhook", "type: MutatingAdmissionWebhook\n    matchPolicy: Exact"),
+			inCSV("    webhookPath: /mutate-cafe-example-com-v1-coffee\n", "    webhookPath: /mutate-cafe-example-com-v1-coffee\n    matchPolicy: Equivalent\n")), ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			files := soundFiles(t)
+			test.change.apply(t, files)
+			var got []string
+			for _, f := range judge(t, files) {
+				if f.Code == "WHK017" {
+					got = append(got, f.Message)
+				}
+			}
+			if strings.Join(got, "\n") != test.want {
+				t.Errorf("%q, and it should be %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestClusterScoped: a Role lets its account get the Namespace in which it is, and list, watch or create none.
+func TestClusterScoped(t *testing.T) {
+	for _, test := range []struct{ resource, verbs, want string }{
+		{"nodes", "[get]", "service account cafe-controller-manager is given nodes (get) in a namespace, and they have none"},
+		{"namespaces", "[get]", ""},
+		{"namespaces", "[get, update, patch, delete]", ""},
+		{"namespaces", "[get, list, watch]", "service account cafe-controller-manager is given namespaces (list, watch) in a namespace, and they have none"},
+		{"namespaces", "[create]", "service account cafe-controller-manager is given namespaces (create) in a namespace, and they have none"},
+		{"namespaces", "['*']", "service account cafe-controller-manager is given namespaces (list, watch, create) in a namespace, and they have none"},
+		{"configmaps", "[list]", ""},
+	} {
+		t.Run(test.resource+test.verbs, func(t *testing.T) {
+			files := soundFiles(t)
+			both(inCSV("          - configmaps\n          verbs:\n          - get\n", "          - "+test.resource+"\n          verbs: "+test.verbs+"\n"),
+				inCSV("- type: OwnNamespace\n    supported: false", "- type: OwnNamespace\n    supported: true")).apply(t, files)
+			var got []string
+			for _, f := range judge(t, files) {
+				if f.Code == "RBAC007" {
+					got = append(got, f.Message)
+				}
+			}
+			if strings.Join(got, "\n") != test.want {
+				t.Errorf("%q, and it should be %q", got, test.want)
+			}
+		})
+	}
+}
+
+// What of the sound bundle's CRD is about more than one version.
+const (
+	otherVersions = `  - name: v1beta1
+    schema:
+      openAPIV3Schema:
+        type: object
+    served: true
+    storage: false
+  - name: v1alpha1
+    schema:
+      openAPIV3Schema:
+        type: object
+    served: false
+    storage: false
+`
+	clientConfig = `      clientConfig:
+        service:
+          namespace: cafe-system
+          name: cafe-controller-manager-service
+          path: /convert
+          port: 443
+`
+)
+
+// TestConversionOfOneVersion: a CRD with one version is never converted, so that the missing webhook is no error.
+func TestConversionOfOneVersion(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change change
+		want   []string
+	}{
+		{"two versions", inCSV("type: ConversionWebhook", "type: ValidatingAdmissionWebhook"), []string{"WHK006 error"}},
+		{"one version", both(inCSV("type: ConversionWebhook", "type: ValidatingAdmissionWebhook"), inCRD(otherVersions, "")), []string{"WHK018 warning"}},
+		{"one version with its webhook", inCRD(otherVersions, ""), nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			files := soundFiles(t)
+			test.change.apply(t, files)
+			var got []string
+			for _, f := range judge(t, files) {
+				if f.Code == "WHK006" || f.Code == "WHK018" {
+					got = append(got, f.Code+" "+string(f.Severity))
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("%v, and it should be %v", got, test.want)
+			}
+		})
+	}
 }
 
 func TestBundleChecks(t *testing.T) {

@@ -373,7 +373,7 @@ func mebibytes(n int) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)
 
 // judged reports whether a document is of one of the packages that are judged; those of no package are.
 func (s *subject) judged(d *catalog.Document) bool {
-	return d.Package == "" || slices.ContainsFunc(s.packages, func(p *catalog.Package) bool { return p.Name == d.Package })
+	return d.Package == "" || s.catalog.Find(d.Package) != nil && (len(s.wanted) == 0 || slices.Contains(s.wanted, d.Package))
 }
 
 func duplicateDocuments(s *subject, found func(hit)) {
@@ -478,16 +478,16 @@ var packageProperty = perBundle(func(_ *catalog.Package, b *catalog.Bundle, foun
 			Version     string `json:"version"`
 			Release     string `json:"release"`
 		}
-		if json.Unmarshal(p.Value, &v) != nil {
+		if document.Decode(p.Value, &v) != nil {
 			continue // CAT013
 		}
-		at := b.Document.Place("properties", i, "value")
+		at := func() finding.Location { return b.Document.Place("properties", i, "value") }
 		if v.PackageName != b.Package {
-			found(hit{at: at, message: fmt.Sprintf("bundle %s of package %s says that its package is %q", b.Name, b.Package, v.PackageName)})
+			found(hit{at: at(), message: fmt.Sprintf("bundle %s of package %s says that its package is %q", b.Name, b.Package, v.PackageName)})
 		}
 		version, err := semver.Parse(v.Version)
 		if err != nil {
-			found(hit{at: at, message: fmt.Sprintf("the version %q of bundle %s is no semantic version: %v", v.Version, b.Name, err), cure: "write major.minor.patch, as https://semver.org says"})
+			found(hit{at: at(), message: fmt.Sprintf("the version %q of bundle %s is no semantic version: %v", v.Version, b.Name, err), cure: "write major.minor.patch, as https://semver.org says"})
 		}
 		if v.Release == "" {
 			continue
@@ -495,11 +495,11 @@ var packageProperty = perBundle(func(_ *catalog.Package, b *catalog.Bundle, foun
 		release, err := model.NewRelease(v.Release)
 		switch {
 		case err != nil:
-			found(hit{at: at, message: fmt.Sprintf("the release %q of bundle %s cannot be read: %v", v.Release, b.Name, err)})
+			found(hit{at: at(), message: fmt.Sprintf("the release %q of bundle %s cannot be read: %v", v.Release, b.Name, err)})
 		case len(version.Build) > 0:
-			found(hit{at: at, message: fmt.Sprintf("bundle %s has a release, and build metadata in its version %s", b.Name, version), cure: "take the build metadata out of the version"})
+			found(hit{at: at(), message: fmt.Sprintf("bundle %s has a release, and build metadata in its version %s", b.Name, version), cure: "take the build metadata out of the version"})
 		case b.Name != fmt.Sprintf("%s-v%s-%s", b.Package, version, releaseText(release)):
-			found(hit{at: at, message: fmt.Sprintf("bundle %s has a release, so its name must be %s-v%s-%s", b.Name, b.Package, version, releaseText(release))})
+			found(hit{at: at(), message: fmt.Sprintf("bundle %s has a release, so its name must be %s-v%s-%s", b.Name, b.Package, version, releaseText(release))})
 		}
 	}
 	if count != 1 {
@@ -677,7 +677,7 @@ func (s *subject) findStrangeFields() (list []strangeField) {
 			}
 			meant := ""
 			for _, k := range known {
-				if !fields[k] && distance(strings.ToLower(name), strings.ToLower(k)) <= 2 {
+				if !fields[k] && Distance(strings.ToLower(name), strings.ToLower(k)) <= 2 {
 					meant = k
 				}
 			}
@@ -759,8 +759,8 @@ func duplicateKeys(s *subject, found func(hit)) {
 	}
 }
 
-// distance is the number of insertions, deletions, changes and swaps of neighbours that make b of a.
-func distance(a, b string) int {
+// Distance is the number of insertions, deletions, changes and swaps of neighbours that make b of a.
+func Distance(a, b string) int {
 	before, row := []int(nil), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

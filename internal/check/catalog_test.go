@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -423,6 +424,44 @@ func TestAgainst(t *testing.T) {
 	for _, c := range againstChecks {
 		if !slices.ContainsFunc(againstExamples, func(e example) bool { return e.code == c.Code }) {
 			t.Errorf("check %s (%s) has no example", c.Code, c.Title)
+		}
+	}
+}
+
+// TestOwnRange: that a skipRange covers its own version is one warning of one code, for a bundle and, once for all its
+// releases, for a package.
+func TestOwnRange(t *testing.T) {
+	ranges := func(text string, count int) string {
+		for _, version := range []string{"1", "2"}[:count] {
+			entry := "- name: tea.v1." + version + ".0\n"
+			text = strings.Replace(text, entry, entry+"  skipRange: <=1."+version+".0\n", 2) // in both channels
+		}
+		return text
+	}
+	for count, want := range []string{
+		"",
+		`f:11:3 stable tea.v1.1.0 the skipRange "<=1.1.0" of tea.v1.1.0 covers its own version`,
+		"f:22:3   the skipRange of each of 2 releases covers its own version: tea.v1.2.0, tea.v1.1.0",
+	} {
+		findings, _ := Catalog(catalog.Parse("f", []byte(ranges(sane, count))), Options{Only: []string{"GRA009"}})
+		var got []string
+		for _, f := range findings {
+			got = append(got, fmt.Sprintf("%s %s %s %s", f.Location, f.Subject.Channel, f.Subject.To, f.Message))
+		}
+		if strings.Join(got, "\n") != want {
+			t.Errorf("%d releases: %q, and it should be %q", count, got, want)
+		}
+	}
+	csv := strings.SplitN(teaRelease, "---", 2)[0]
+	inBundle := strings.Replace(csv, "  annotations:\n", "  annotations:\n    olm.skipRange: <=VERSION\n", 1)
+	if findings, _ := Catalog(releases(t, inBundle), Options{Only: []string{"GRA009", "CSV008"}}); len(findings) > 0 {
+		t.Errorf("in a catalog the channel's range counts: %v", findings)
+	}
+	files := soundFiles(t)
+	inCSV("'>=1.0.0 <1.2.0'", "'>=1.0.0'").apply(t, files)
+	for _, f := range judge(t, files) {
+		if (f.Code == "GRA009" || f.Code == "CSV008") && f.Severity != finding.Warning {
+			t.Errorf("%s is %s: %s", f.Code, f.Severity, f.Message)
 		}
 	}
 }

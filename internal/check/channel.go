@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -31,7 +32,7 @@ var channelChecks = []Check{
 			if e.SkipRange == "" {
 				return
 			}
-			if r, err := semver.ParseRange(e.SkipRange); err == nil && !slices.ContainsFunc(probes(p, e.SkipRange), r) {
+			if r, err := semver.ParseRange(e.SkipRange); err == nil && !slices.ContainsFunc(probes(e.SkipRange), r) && !covered(p.Bundles, e.SkipRange) {
 				found(hit{at: c.Document.Place("entries", e.Index, "skipRange"), message: fmt.Sprintf("the skipRange %q of %s covers no version", e.SkipRange, e.Name)})
 			}
 		}),
@@ -104,13 +105,16 @@ var channelChecks = []Check{
 // writtenVersion is a version in the text of a range.
 var writtenVersion = regexp.MustCompile(`\d+(\.\d+){0,2}(-[0-9A-Za-z.-]+)?`)
 
-// probes are versions by which a range is known to be empty or not: those of the package, and those in the range's own text
+// covered reports whether a range covers one of bundles.
+func covered(bundles []*catalog.Bundle, written string) bool {
+	_, count := graph.Covered(written, bundles, 0)
+	return count > 0
+}
+
+// probes are versions by which a range is known to be empty or not, with those of the package: those in the range's own text
 // with their neighbours.
-func probes(p *catalog.Package, written string) []semver.Version {
+func probes(written string) []semver.Version {
 	list := []semver.Version{{}}
-	for _, b := range p.Bundles {
-		list = append(list, b.Version)
-	}
 	for _, text := range writtenVersion.FindAllString(written, -1) {
 		v, err := semver.ParseTolerant(text)
 		if err != nil {
@@ -136,82 +140,85 @@ var coversNewer = perEntry(func(p *catalog.Package, c *catalog.Channel, e *catal
 	if own == nil || e.SkipRange == "" {
 		return
 	}
-	var newer []string
-	for _, b := range p.Bundles {
-		if b.Version.GT(own.Version) && covers(e, b) {
-			newer = append(newer, b.Name)
+	from := sort.Search(len(p.Bundles), func(i int) bool { return p.Bundles[i].Version.GT(own.Version) })
+	first, count := graph.Covered(e.SkipRange, p.Bundles[from:], abridged)
+	if count > 0 {
+		newer := make([]string, len(first))
+		for i, b := range first {
+			newer[i] = b.Name
 		}
-	}
-	if len(newer) > 0 {
-		found(hit{at: c.Document.Place("entries", e.Index, "skipRange"), message: fmt.Sprintf("the skipRange %q of %s covers newer releases: %s", e.SkipRange, e.Name, abridge(newer))})
+		found(hit{at: c.Document.Place("entries", e.Index, "skipRange"), message: fmt.Sprintf("the skipRange %q of %s covers newer releases: %s", e.SkipRange, e.Name, abridgeOf(newer, count))})
 	}
 })
 
 // circles looks at channels that OLM can order; GRA001 speaks of the others.
-var circles = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
-	if _, err := graph.Order(p, c); err != nil {
+var circles = perGraph(func(g *graph.Channel, _ *catalog.Package, c *catalog.Channel, found func(hit)) {
+	if g.Err() != nil {
 		return
 	}
 	told := map[string]bool{}
 	for i := range c.Entries {
 		start := &c.Entries[i]
-		// The shortest circle through start.
-		type step struct {
-			name string
-			way  []string
+		if told[start.Name] || !g.InCircle(start.Name) {
+			continue
 		}
-		queue, seen := []step{{start.Name, nil}}, map[string]bool{}
-		for len(queue) > 0 && !told[start.Name] {
-			here := queue[0]
-			queue = queue[1:]
-			e := c.Entry(here.name)
-			if e == nil {
-				continue
-			}
-			for _, next := range append(slices.Clone(e.Skips), e.Replaces) {
-				if next == start.Name && next != here.name {
-					way := append(slices.Clone(here.way), here.name)
-					for _, name := range way {
-						told[name] = true
-					}
-					found(hit{Subject: finding.Subject{From: start.Name}, at: start.At, message: fmt.Sprintf("%s come back to each other by replaces and skips", strings.Join(way, ", "))})
-					break
-				}
-				if next != "" && !seen[next] {
-					seen[next] = true
-					queue = append(queue, step{next, append(slices.Clone(here.way), here.name)})
-				}
-			}
+		way := shortestCircle(g, c, start.Name)
+		for _, name := range way {
+			told[name] = true
 		}
+		found(hit{Subject: finding.Subject{From: start.Name}, at: start.At, message: fmt.Sprintf("%s come back to each other by replaces and skips", abridge(way))})
 	}
 })
 
-var longWays = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
-	route, err := graph.NewRoute(p, c)
-	if err != nil {
+// shortestCircle returns the entries by which one comes back to start, which is in a circle, by replaces and skips.
+func shortestCircle(g *graph.Channel, c *catalog.Channel, start string) []string {
+	before := map[string]string{start: ""}
+	for queue := []string{start}; len(queue) > 0; queue = queue[1:] {
+		e := c.Entry(queue[0])
+		for _, next := range append(slices.Clone(e.Skips), e.Replaces) {
+			if next == start && next != e.Name {
+				var way []string
+				for name := e.Name; name != ""; name = before[name] {
+					way = append(way, name)
+				}
+				slices.Reverse(way)
+				return way
+			}
+			if _, seen := before[next]; !seen && g.InCircle(next) {
+				before[next] = e.Name
+				queue = append(queue, next)
+			}
+		}
+	}
+	return nil
+}
+
+var longWays = perGraph(func(g *graph.Channel, p *catalog.Package, c *catalog.Channel, found func(hit)) {
+	if g.Err() != nil {
 		return
 	}
-	var far string
-	var longest []string
-	several := 0
+	var far *catalog.Bundle
+	longest, several := 0, 0
+	steps := g.Steps()
 	for _, e := range c.Entries {
 		b := p.Bundle(e.Name)
 		if b == nil {
 			continue
 		}
-		way := route.Way(b.Name, b.Version)
-		if len(way) >= longWay {
+		count := steps[e.Name].Count
+		if count >= longWay {
 			several++
 		}
-		if len(way) > len(longest) {
-			far, longest = b.Name, way
+		if count > longest {
+			far, longest = b, count
 		}
 	}
-	if len(longest) >= longWay {
+	if longest >= longWay {
+		way := g.Way(far.Name, far.Version)
 		found(hit{
-			Subject: finding.Subject{From: far, To: longest[len(longest)-1]}, at: c.Document.Place("name"),
+			Subject: finding.Subject{From: far.Name, To: way[len(way)-1]}, at: c.Document.Place("name"),
 			message: fmt.Sprintf("from %s OLM takes %d upgrades to %s; so far, or nearly, is it from %d of %d entries of channel %s, whose replaces chain has %d",
-				far, len(longest), longest[len(longest)-1], several, len(c.Entries), c.Name, len(route.Chain())),
+				far.Name, longest, way[len(way)-1], several, len(c.Entries), c.Name, len(g.Chain())),
 		})
 	}
 })
@@ -227,65 +234,61 @@ const (
 
 // switches is a check of what becomes of who has a release of one channel and switches to another that does not hold it.
 func switches(wanted outcome) func(*subject, func(hit)) {
-	return perPackage(func(p *catalog.Package, found func(hit)) {
-		if len(p.Channels) < 2 {
-			return
-		}
-		for _, target := range p.Channels {
-			route, err := graph.NewRoute(p, target)
-			head := p.Bundle(routeHead(route))
-			if err != nil || head == nil || deprecated(p, catalog.SchemaChannel, target.Name) {
-				continue
+	return func(s *subject, found func(hit)) {
+		perPackage(func(p *catalog.Package, found func(hit)) {
+			if len(p.Channels) < 2 {
+				return
 			}
-			known := map[string]bool{}
-			for _, e := range target.Entries {
-				known[e.Name] = true
-			}
-			var list []string
-			for _, b := range p.Bundles {
-				if known[b.Name] {
+			for _, target := range p.Channels {
+				g := s.graph(p, target)
+				head := p.Bundle(g.Head())
+				if head == nil || deprecated(p, catalog.SchemaChannel, target.Name) {
 					continue
 				}
-				origin := slices.IndexFunc(p.Channels, func(c *catalog.Channel) bool { return c.Entry(b.Name) != nil })
-				if origin < 0 {
+				list := switched(g, p, target, head, wanted)
+				if len(list) == 0 {
 					continue
 				}
-				next := route.Next(b.Name, b.Version)
-				switch {
-				case wanted == stays && next == "" && b.Version.LT(head.Version):
-					list = append(list, fmt.Sprintf("%s (channel %s)", b.Name, p.Channels[origin].Name))
-				case wanted == sinks && next != "" && p.Bundle(next) != nil && p.Bundle(next).Version.LT(b.Version):
-					list = append(list, fmt.Sprintf("%s (channel %s) to %s", b.Name, p.Channels[origin].Name, next))
+				slices.Reverse(list) // the newest, which most users have, first
+				message := fmt.Sprintf("nothing in channel %s upgrades %s", target.Name, abridge(list))
+				if wanted == sinks {
+					message = fmt.Sprintf("a switch to channel %s takes users of %s", target.Name, abridge(list))
 				}
+				found(hit{Subject: finding.Subject{Channel: target.Name}, at: target.Document.Place("name"), message: message})
 			}
-			if len(list) == 0 {
-				continue
-			}
-			slices.Reverse(list) // the newest, which most users have, first
-			message := fmt.Sprintf("nothing in channel %s upgrades %s", target.Name, abridge(list))
-			if wanted == sinks {
-				message = fmt.Sprintf("a switch to channel %s takes users of %s", target.Name, abridge(list))
-			}
-			found(hit{Subject: finding.Subject{Channel: target.Name}, at: target.Document.Place("name"), message: message})
-		}
-	})
+		})(s, found)
+	}
 }
 
-func routeHead(r *graph.Route) string {
-	if r == nil {
-		return ""
+// switched tells of the bundles of p outside of target from which a switch to it has the wanted outcome.
+func switched(g *graph.Channel, p *catalog.Package, target *catalog.Channel, head *catalog.Bundle, wanted outcome) []string {
+	var list []string
+	for _, b := range p.Bundles {
+		if target.Entry(b.Name) != nil {
+			continue
+		}
+		origin := slices.IndexFunc(p.Channels, func(c *catalog.Channel) bool { return c.Entry(b.Name) != nil })
+		if origin < 0 {
+			continue
+		}
+		next := g.Next(b.Name, b.Version)
+		switch {
+		case wanted == stays && next == "" && b.Version.LT(head.Version):
+			list = append(list, fmt.Sprintf("%s (channel %s)", b.Name, p.Channels[origin].Name))
+		case wanted == sinks && next != "" && p.Bundle(next) != nil && p.Bundle(next).Version.LT(b.Version):
+			list = append(list, fmt.Sprintf("%s (channel %s) to %s", b.Name, p.Channels[origin].Name, next))
+		}
 	}
-	return r.Head()
+	return list
 }
 
 func deprecated(p *catalog.Package, schema, name string) bool {
 	return slices.ContainsFunc(p.Deprecations, func(d catalog.Deprecation) bool { return d.Schema == schema && d.Name == name })
 }
 
-var contradictions = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
-	route, err := graph.NewRoute(p, c)
-	head := p.Bundle(routeHead(route))
-	if err != nil || head == nil || deprecated(p, catalog.SchemaChannel, c.Name) {
+var contradictions = perGraph(func(g *graph.Channel, p *catalog.Package, c *catalog.Channel, found func(hit)) {
+	head := p.Bundle(g.Head())
+	if head == nil || deprecated(p, catalog.SchemaChannel, c.Name) {
 		return
 	}
 	told := map[string]bool{}
@@ -296,7 +299,7 @@ var contradictions = perChannel(func(p *catalog.Package, c *catalog.Channel, fou
 				continue
 			}
 			stuck := p.Bundle(theirs.Replaces)
-			if stuck == nil || c.Entry(stuck.Name) != nil || route.Next(stuck.Name, stuck.Version) != "" || stuck.Version.GTE(head.Version) || told[stuck.Name+ours.Name] {
+			if stuck == nil || c.Entry(stuck.Name) != nil || g.Next(stuck.Name, stuck.Version) != "" || stuck.Version.GTE(head.Version) || told[stuck.Name+ours.Name] {
 				continue
 			}
 			told[stuck.Name+ours.Name] = true
@@ -308,8 +311,8 @@ var contradictions = perChannel(func(p *catalog.Package, c *catalog.Channel, fou
 	}
 })
 
-var deprecatedHead = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
-	head := headOf(p, c)
+var deprecatedHead = perGraph(func(g *graph.Channel, p *catalog.Package, c *catalog.Channel, found func(hit)) {
+	head := p.Bundle(g.Head())
 	if head == nil || deprecated(p, catalog.SchemaPackage, "") || deprecated(p, catalog.SchemaChannel, c.Name) || !deprecated(p, catalog.SchemaBundle, head.Name) {
 		return
 	}
@@ -386,7 +389,7 @@ var misspeltProperties = perBundle(func(_ *catalog.Package, b *catalog.Bundle, f
 		fields, known := knownProperties[property.Type]
 		if !known {
 			for _, t := range slices.Sorted(maps.Keys(knownProperties)) {
-				if strings.HasPrefix(strings.ToLower(property.Type), "olm.") && distance(strings.ToLower(property.Type), t) <= 2 {
+				if strings.HasPrefix(strings.ToLower(property.Type), "olm.") && Distance(strings.ToLower(property.Type), t) <= 2 {
 					found(hit{at: b.Document.Place("properties", i, "type"), message: fmt.Sprintf("property %d of bundle %s is of type %q, which nobody knows; %q is known", i, b.Name, property.Type, t), cure: "write " + t})
 					break
 				}
@@ -402,7 +405,7 @@ var misspeltProperties = perBundle(func(_ *catalog.Package, b *catalog.Bundle, f
 				continue
 			}
 			for _, f := range fields {
-				if !value[f] && distance(strings.ToLower(name), strings.ToLower(f)) <= 2 {
+				if !value[f] && Distance(strings.ToLower(name), strings.ToLower(f)) <= 2 {
 					found(hit{at: b.Document.Place("properties", i, "value", name), message: fmt.Sprintf("field %q of property %d (%s) of bundle %s is not known; %q is", name, i, property.Type, b.Name, f), cure: "write " + f})
 					break
 				}

@@ -14,6 +14,7 @@ import (
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/graph"
 )
 
 // Check looks for one mistake.
@@ -27,6 +28,7 @@ type Check struct {
 	run        func(*subject, func(hit)) // for checks of catalogs
 	whole      bool                      // run looks at all packages at once, not at one after another
 	judge      func(*single, func(hit))  // for checks of one bundle
+	alone      func(*single, func(hit))  // for checks of catalogs that have something to say of a bundle which is in none
 	asked      func(Options) bool        // whether the options bring what the check needs; nil when it needs nothing
 }
 
@@ -90,6 +92,7 @@ func Catalog(c *catalog.Catalog, options Options) ([]finding.Finding, []string) 
 		group.Go(func() error {
 			s := about(p)
 			var checks errgroup.Group
+			checks.SetLimit(runtime.GOMAXPROCS(0))
 			checks.Go(func() error {
 				s.judgeHeads(chosen, tell)
 				return nil
@@ -155,7 +158,7 @@ func (s *subject) heads() []*single {
 	for _, p := range s.packages {
 		var newest, common *catalog.Bundle
 		for _, c := range p.Channels {
-			b := headOf(p, c)
+			b := p.Bundle(s.graph(p, c).Head())
 			if b == nil {
 				continue
 			}
@@ -172,7 +175,7 @@ func (s *subject) heads() []*single {
 			}
 			if inline := unpacked(b); inline.CSV() != nil {
 				head := newSingle(inline, s.schemas)
-				head.registry = s.registry
+				head.registry, head.inCatalog = s.registry, true
 				list = append(list, head)
 			}
 		}
@@ -284,6 +287,8 @@ type subject struct {
 	schemas  *schemaReader
 	releases memo[*catalog.Bundle, *release]
 	crds     memo[[sha256.Size]byte, *crd]
+	graphs   memo[*catalog.Channel, *graph.Channel]
+	ways     memo[*catalog.Package, []graph.Edge]
 	edges    memo[*catalog.Package, []upgrade]
 	strange  memo[*subject, []strangeField]
 	refused  memo[[2][sha256.Size]byte, []string]
@@ -326,6 +331,18 @@ func perChannel(look func(*catalog.Package, *catalog.Channel, func(hit))) func(*
 			})
 		}
 	})
+}
+
+// graph returns the graph of a channel of p.
+func (s *subject) graph(p *catalog.Package, c *catalog.Channel) *graph.Channel {
+	return s.graphs.get(c, func() *graph.Channel { return graph.New(p, c) })
+}
+
+// perGraph is a check that looks at the graph of one channel at a time.
+func perGraph(look func(*graph.Channel, *catalog.Package, *catalog.Channel, func(hit))) func(*subject, func(hit)) {
+	return func(s *subject, found func(hit)) {
+		perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) { look(s.graph(p, c), p, c, found) })(s, found)
+	}
 }
 
 // perBundle is a check that looks at one bundle at a time.

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/olmkit/olmkit/internal/finding"
@@ -103,10 +105,10 @@ var crdChecks = []Check{
 	},
 	{
 		Code: "CRD011", Severity: finding.Warning,
-		Title: "an upgrade adds or removes the status subresource",
-		Cause: "with the subresource a write of the whole object leaves the status alone, without it a write of the status subresource fails: either the operator or its users write in vain",
+		Title: "an upgrade removes the status subresource",
+		Cause: "from then on a write of the status subresource fails, and whoever writes the whole object writes the status with it",
 		Cure:  "keep it as it is within a version",
-		run:   perEdge(statusChanged),
+		run:   perEdge(statusGone),
 	},
 	{
 		Code: "CRD012", Severity: finding.Info,
@@ -133,7 +135,7 @@ var crdChecks = []Check{
 	},
 	{
 		Code: "CRD015", Severity: finding.Warning,
-		Title: "an upgrade removes or changes the scale subresource",
+		Title: "an upgrade removes the scale subresource, or changes or removes one of its paths",
 		Cause: "autoscalers and 'kubectl scale' that work on the objects fail from then on, or read and write other fields",
 		Cure:  "keep it as it is within a version",
 		run:   perEdge(scaleChanged),
@@ -160,6 +162,19 @@ var crdChecks = []Check{
 		Cure:       "let the new version accept what the others do, or convert by a webhook that the CRD in the bundle names",
 		References: []string{"https://github.com/operator-framework/operator-lifecycle-manager/issues/3342"},
 		run:        perEdge(versionsApart),
+	},
+	{
+		Code: "CRD019", Severity: finding.Warning,
+		Title: "an upgrade adds a CEL rule that existing objects need not satisfy",
+		Cause: "OLM validates existing objects by the schema without its CEL rules, so the InstallPlan succeeds; but the API server refuses later writes of an " +
+			"object that does not satisfy the rule, the operator's own included, wherever they change the field that the rule is on (before Kubernetes 1.30: " +
+			"wherever they write the object)",
+		Cure: "let the rule accept what the release before accepted, or put it into a new version, or into a webhook that leaves old objects alone",
+		References: []string{
+			"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-ratcheting",
+			"https://github.com/operator-framework/operator-lifecycle-manager/blob/v0.46.0/pkg/controller/operators/catalog/operator.go",
+		},
+		run: perEdge(rulesAdded),
 	},
 }
 
@@ -303,7 +318,8 @@ func servedGone(deprecated bool) func(*subject, upgrade, func(hit)) {
 func silentLoss(_ *subject, u upgrade, found func(hit)) {
 	perPair(u, func(before, after *crd) {
 		old, next := before.stored(), after.stored()
-		if old == nil || next == nil || old.Name == next.Name || after.converted(u.to) || old.Schema == nil || next.Schema == nil {
+		if old == nil || next == nil || old.Name == next.Name || after.converted(u.to) || old.Schema == nil || next.Schema == nil ||
+			after.Spec.PreserveUnknownFields {
 			return
 		}
 		lost := compare(old.Schema.OpenAPIV3Schema, next.Schema.OpenAPIV3Schema).removed
@@ -323,7 +339,9 @@ func strictStorage(_ *subject, u upgrade, found func(hit)) {
 		if old == nil || next == nil || old.Name == next.Name || after.converted(u.to) || old.Schema == nil || next.Schema == nil {
 			return
 		}
-		tighter := slices.DeleteFunc(compare(old.Schema.OpenAPIV3Schema, next.Schema.OpenAPIV3Schema).tighter, inStatus)
+		c := compare(old.Schema.OpenAPIV3Schema, next.Schema.OpenAPIV3Schema)
+		tighter := slices.DeleteFunc(slices.Concat(c.tighter, c.rules), inStatus)
+		slices.Sort(tighter)
 		if len(tighter) > 0 {
 			found(hit{
 				Subject: before.object(),
@@ -363,14 +381,22 @@ func versionsApart(_ *subject, u upgrade, found func(hit)) {
 	})
 }
 
+// names returns the names with the API server's defaults (apiextensions-apiserver v0.36.3, pkg/apis/apiextensions/v1/defaults.go).
+func (c *crd) names() apiextensionsv1.CustomResourceDefinitionNames {
+	names := c.Spec.Names
+	names.Singular = cmp.Or(names.Singular, strings.ToLower(names.Kind))
+	names.ListKind = cmp.Or(names.ListKind, names.Kind+"List")
+	return names
+}
+
 func namesChanged(_ *subject, u upgrade, found func(hit)) {
 	perPair(u, func(before, after *crd) {
-		old, next := before.Spec.Names, after.Spec.Names
+		old, next := before.names(), after.names()
 		var gone []string
-		if old.Singular != next.Singular && old.Singular != "" {
+		if old.Singular != next.Singular {
 			gone = append(gone, "singular "+old.Singular)
 		}
-		if old.ListKind != next.ListKind && old.ListKind != "" {
+		if old.ListKind != next.ListKind {
 			gone = append(gone, "list kind "+old.ListKind)
 		}
 		for _, name := range old.ShortNames {
@@ -406,13 +432,20 @@ func scaleChanged(_ *subject, u upgrade, found func(hit)) {
 		if old.Subresources == nil || old.Subresources.Scale == nil {
 			return
 		}
+		had := old.Subresources.Scale
 		switch {
 		case next.Subresources == nil || next.Subresources.Scale == nil:
 			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes the scale subresource of %s %s", u.To, before.Name, old.Name)})
-		case !reflect.DeepEqual(old.Subresources.Scale, next.Subresources.Scale):
+		case pathsChanged(had, next.Subresources.Scale):
 			found(hit{Subject: before.object(), message: fmt.Sprintf("%s changes the paths of the scale subresource of %s %s", u.To, before.Name, old.Name)})
 		}
 	})
+}
+
+// pathsChanged leaves alone a selector that is added: nobody relied on there being none.
+func pathsChanged(old, next *apiextensionsv1.CustomResourceSubresourceScale) bool {
+	return old.SpecReplicasPath != next.SpecReplicasPath || old.StatusReplicasPath != next.StatusReplicasPath ||
+		old.LabelSelectorPath != nil && *old.LabelSelectorPath != "" && !reflect.DeepEqual(old.LabelSelectorPath, next.LabelSelectorPath)
 }
 
 func columnsGone(_ *subject, u upgrade, found func(hit)) {
@@ -459,14 +492,16 @@ func refused(s *subject, u upgrade, found func(hit)) {
 func (s *subject) refusals(before, after *crd) []string {
 	return s.refused.get([2][sha256.Size]byte{before.spec, after.spec}, func() []string {
 		// Rules that both have are judged otherwise than new ones.
-		if !before.rules() && !after.rules() && len(refusals(before.outline(), after.outline())) == 0 {
+		if !before.rules() && !after.rules() && len(refusals(before.outline(), after.outline(), after.v1beta1)) == 0 {
 			return nil
 		}
-		return refusals(before.CustomResourceDefinition, after.CustomResourceDefinition)
+		return refusals(before.CustomResourceDefinition, after.CustomResourceDefinition, after.v1beta1)
 	})
 }
 
-func refusals(before, after *apiextensionsv1.CustomResourceDefinition) []string {
+// refusals returns what the API server has against the update; of one to v1beta1, which let schemas be as they liked, only
+// what no API version lets anybody change.
+func refusals(before, after *apiextensionsv1.CustomResourceDefinition, v1beta1 bool) []string {
 	old, err := internal(before)
 	if err != nil {
 		return []string{err.Error()}
@@ -484,16 +519,18 @@ func refusals(before, after *apiextensionsv1.CustomResourceDefinition) []string 
 	old.Spec.Conversion = next.Spec.Conversion
 	var list []string
 	for _, e := range crdvalidation.ValidateCustomResourceDefinitionUpdate(context.Background(), next, old) {
-		if e.Type != field.ErrorTypeInternal && !strings.HasPrefix(e.Field, "status") {
+		if e.Type != field.ErrorTypeInternal && !strings.HasPrefix(e.Field, "status") && (!v1beta1 || e.Detail == apivalidation.FieldImmutableErrorMsg) {
 			list = append(list, e.Error())
 		}
 	}
 	return list
 }
 
-// changes are the differences between two schemas that matter to existing objects, each the path of a field.
+// changes are the differences between two schemas that matter to existing objects, each the path of a field. CEL rules are
+// apart from what else makes a schema tighter: OLM does not evaluate them.
 type changes struct {
-	tighter, removed, defaults, merges []string
+	tighter, rules, removed, defaults, merges []string
+	branch                                    bool // the schemas stand in allOf, anyOf, oneOf or not: they restrict fields, and define none
 }
 
 // perVersion calls look with the comparison of each version that both ends of u serve.
@@ -506,6 +543,9 @@ func perVersion(s *subject, u upgrade, look func(before *crd, version string, c 
 			}
 			key := comparison{before.spec, after.spec, v.Name}
 			c := s.compared.get(key, func() changes { return compare(v.Schema.OpenAPIV3Schema, next.Schema.OpenAPIV3Schema) })
+			if after.Spec.PreserveUnknownFields {
+				c.removed = nil // nothing is dropped
+			}
 			look(before, v.Name, c)
 		}
 	})
@@ -521,6 +561,14 @@ func tightened(s *subject, u upgrade, found func(hit)) {
 	perVersion(s, u, func(before *crd, version string, c changes) {
 		if len(c.tighter) > 0 {
 			found(hit{Subject: before.object(), message: fmt.Sprintf("%s is stricter than %s with %s %s: %s", u.To, u.From, before.Name, version, abridge(c.tighter))})
+		}
+	})
+}
+
+func rulesAdded(s *subject, u upgrade, found func(hit)) {
+	perVersion(s, u, func(before *crd, version string, c changes) {
+		if len(c.rules) > 0 {
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s has CEL rules for %s %s that %s does not have: %s", u.To, before.Name, version, u.From, abridge(c.rules))})
 		}
 	})
 }
@@ -557,22 +605,14 @@ func crdGone(_ *subject, u upgrade, found func(hit)) {
 	}
 }
 
-func statusChanged(_ *subject, u upgrade, found func(hit)) {
+// statusGone leaves alone a status subresource that is added: the release that adds it writes it.
+func statusGone(_ *subject, u upgrade, found func(hit)) {
 	has := func(v *apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return v.Subresources != nil && v.Subresources.Status != nil
 	}
-	perPair(u, func(before, after *crd) {
-		for i := range before.Spec.Versions {
-			v := &before.Spec.Versions[i]
-			next := after.version(v.Name)
-			if next == nil || !v.Served || !next.Served || has(v) == has(next) {
-				continue
-			}
-			verb := "adds"
-			if has(v) {
-				verb = "removes"
-			}
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s %s the status subresource of %s %s", u.To, verb, before.Name, v.Name)})
+	perServed(u, func(before *crd, old, next *apiextensionsv1.CustomResourceDefinitionVersion) {
+		if has(old) && !has(next) {
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes the status subresource of %s %s", u.To, before.Name, old.Name)})
 		}
 	})
 }
@@ -605,10 +645,10 @@ func sampleRefused(_ *subject, u upgrade, found func(hit)) {
 			if len(before.misfits(object, old)) > 0 {
 				continue
 			}
-			for _, problem := range after.misfits(object, next) {
+			if problems := after.misfits(object, next); len(problems) > 0 {
 				found(hit{
 					Subject: before.object(),
-					message: fmt.Sprintf("the sample %s %s of %s does not fit %s: %s", head.Kind, head.Metadata.Name, u.From, u.To, problem),
+					message: fmt.Sprintf("the sample %s %s of %s does not fit %s: %s", head.Kind, head.Metadata.Name, u.From, u.To, abridge(problems)),
 				})
 			}
 		}
@@ -622,6 +662,7 @@ func compare(before, after *apiextensionsv1.JSONSchemaProps) changes {
 		c.compare("", before, after)
 	}
 	slices.Sort(c.tighter)
+	slices.Sort(c.rules)
 	slices.Sort(c.removed)
 	slices.Sort(c.defaults)
 	slices.Sort(c.merges)
@@ -644,6 +685,7 @@ func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchema
 	c.compareType(where, before, after)
 	c.compareBounds(where, before, after)
 	c.compareMerge(where, before, after)
+	c.compareBranches(where, path, before, after)
 	if fallback := after.Default; fallback != nil && (before.Default == nil || string(before.Default.Raw) != string(fallback.Raw)) {
 		old := "nothing"
 		if before.Default != nil {
@@ -659,19 +701,23 @@ func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchema
 			c.tight(where, "must have %s", name)
 		}
 	}
-	keeps := func(s *apiextensionsv1.JSONSchemaProps) bool {
-		return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields || s.XEmbeddedResource || s.AdditionalProperties != nil
-	}
 	for _, name := range slices.Sorted(maps.Keys(before.Properties)) {
 		old := before.Properties[name]
 		inner := strings.TrimPrefix(path+"."+name, ".")
 		if next, there := after.Properties[name]; there {
 			c.compare(inner, &old, &next)
-		} else if !keeps(after) {
+		} else if !keepsUnknown(after) {
 			c.removed = append(c.removed, inner)
 		}
 	}
-	if keeps(before) && !keeps(after) && before.AdditionalProperties == nil {
+	if c.branch {
+		for _, name := range slices.Sorted(maps.Keys(after.Properties)) {
+			if next := after.Properties[name]; !hasProperty(before, name) {
+				c.compare(strings.TrimPrefix(path+"."+name, "."), &apiextensionsv1.JSONSchemaProps{}, &next)
+			}
+		}
+	}
+	if keepsUnknown(before) && !keepsUnknown(after) && before.AdditionalProperties == nil {
 		c.removed = append(c.removed, where+" (unknown fields)")
 	}
 	switch {
@@ -719,7 +765,11 @@ func (c *changes) compareType(where string, before, after *apiextensionsv1.JSONS
 	}
 	for _, rule := range after.XValidations {
 		if !slices.ContainsFunc(before.XValidations, func(o apiextensionsv1.ValidationRule) bool { return o.Rule == rule.Rule }) {
-			c.tight(where, "must satisfy %q", rule.Rule)
+			text := "%s must satisfy %q"
+			if strings.Contains(rule.Rule, "oldSelf") {
+				text = "%s may change only as %q allows"
+			}
+			c.rules = append(c.rules, fmt.Sprintf(text, where, rule.Rule))
 		}
 	}
 }
@@ -760,17 +810,6 @@ func (c *changes) compareBounds(where string, before, after *apiextensionsv1.JSO
 	}
 	if after.ExclusiveMinimum && !before.ExclusiveMinimum && after.Minimum != nil {
 		c.tight(where, "must be more than %v", *after.Minimum)
-	}
-	for _, alternatives := range []struct {
-		name      string
-		old, next []apiextensionsv1.JSONSchemaProps
-	}{{"oneOf", before.OneOf, after.OneOf}, {"anyOf", before.AnyOf, after.AnyOf}, {"allOf", before.AllOf, after.AllOf}} {
-		if len(alternatives.old) == 0 && len(alternatives.next) > 0 {
-			c.tight(where, "must fit %s", alternatives.name)
-		}
-	}
-	if before.Not == nil && after.Not != nil {
-		c.tight(where, "must not fit a schema")
 	}
 	upper := func(name string, old, next *int64) {
 		if next != nil && (old == nil || *next < *old) {

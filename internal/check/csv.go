@@ -69,7 +69,7 @@ var csvChecks = []Check{
 		Code: "CSV006", Severity: finding.Warning,
 		Title: "the name is not <package>.v<version>",
 		Cause: "tools and users take the version from the name",
-		Cure:  "name it after the package and spec.version",
+		Cure:  "name it after the package and spec.version, with '-' for the '+' of build metadata, which cannot stand in names",
 		judge: ofCSV(checkName),
 	},
 	{
@@ -81,8 +81,8 @@ var csvChecks = []Check{
 	},
 	{
 		Code: "CSV008", Severity: finding.Error,
-		Title: "olm.skipRange is no range of lower versions",
-		Cause: "OLM takes every installed version in the range to this bundle: a range that cannot be read breaks resolution, one with higher versions is a downgrade",
+		Title: "olm.skipRange cannot be read",
+		Cause: "OLM ignores the range, and with it the upgrades that it was to allow, and opm refuses a catalog that has it; one that covers the bundle's own version is GRA009",
 		Cure:  "write it as '>=1.0.0 <1.2.0', with the own version as the upper bound",
 		judge: ofCSV(checkSkipRange),
 	},
@@ -179,7 +179,7 @@ var csvChecks = []Check{
 	},
 	{
 		Code: "CSV022", Severity: finding.Warning,
-		Title: "the bundle ships a ServiceAccount that OLM makes itself",
+		Title: "the bundle ships a ServiceAccount that OLM makes itself, and that no Deployment uses",
 		Cause: "OLM creates the accounts that permissions name; with a second source of the object, each of them takes its owner references for the true ones",
 		Cure:  "take the ServiceAccount out of the bundle",
 		judge: ofCSV(checkServiceAccounts),
@@ -252,20 +252,30 @@ func checkOneObjectPerFile(s *single, found func(hit)) {
 	}
 }
 
+// checkName leaves to GRA013 the names in a catalog that say another version, and to API001 those of bundles with a release.
 func checkName(s *single, found func(hit)) {
-	version := s.spec.Spec.Version.Version
-	if version.EQ(semver.Version{}) {
+	version, name := s.spec.Spec.Version.Version, s.csv.Name
+	switch {
+	case version.EQ(semver.Version{}):
 		found(s.at([]any{"spec", "version"}, "spec.version is missing"))
-		return
-	}
-	for _, name := range []string{s.bundle.Package() + ".v" + version.String(), s.bundle.Package() + "." + version.String()} {
-		if s.csv.Name == name {
-			return
+	case len(s.spec.Spec.Release.Release) > 0:
+	case namesAnother(name, version):
+		if !s.inCatalog {
+			found(s.at([]any{"metadata", "name"}, "the name %s does not say version %s", name, version))
 		}
+	case !saysVersion(name) && !strings.HasSuffix(name, versionForName(version)):
+		found(s.at([]any{"metadata", "name"}, "the name %s does not say version %s", name, version))
 	}
-	if !strings.HasSuffix(s.csv.Name, version.String()) {
-		found(s.at([]any{"metadata", "name"}, "the name %s does not say version %s", s.csv.Name, version))
+}
+
+// saysVersion reports whether a semantic version can be read off a name.
+func saysVersion(name string) bool {
+	m := versionInName.FindStringSubmatch(name)
+	if m == nil {
+		return false
 	}
+	_, err := semver.Parse(m[2])
+	return err == nil
 }
 
 // versionOf returns the version in a CSV's name.
@@ -298,19 +308,20 @@ func checkReplaces(s *single, found func(hit)) {
 	}
 }
 
+var skipRangePath = []any{"metadata", "annotations", "olm.skipRange"}
+
 func checkSkipRange(s *single, found func(hit)) {
 	written := s.spec.Annotations["olm.skipRange"]
-	if written == "" {
-		return
+	if _, err := semver.ParseRange(written); err != nil && written != "" {
+		found(s.at(skipRangePath, "olm.skipRange %q cannot be read: %v", written, err))
 	}
-	path := []any{"metadata", "annotations", "olm.skipRange"}
-	contains, err := semver.ParseRange(written)
-	if err != nil {
-		found(s.at(path, "olm.skipRange %q cannot be read: %v", written, err))
-		return
-	}
-	if own := s.spec.Spec.Version.Version; contains(own) {
-		found(s.at(path, "olm.skipRange %q covers the bundle's own version %s", written, own))
+}
+
+// checkOwnRange is GRA009 of a bundle for itself. In a catalog the channels' ranges count, whatever the bundle says.
+func checkOwnRange(s *single, found func(hit)) {
+	own, written := s.spec.Spec.Version.Version, s.spec.Annotations["olm.skipRange"]
+	if contains, err := semver.ParseRange(written); err == nil && written != "" && contains(own) {
+		found(s.at(skipRangePath, "olm.skipRange %q covers the bundle's own version %s", written, own))
 	}
 }
 
@@ -571,11 +582,15 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// checkServiceAccounts leaves to API001 the accounts that Deployments use: upstream's validators refuse those.
 func checkServiceAccounts(s *single, found func(hit)) {
 	strategy := s.spec.Spec.InstallStrategy.StrategySpec
 	made := map[string]bool{}
 	for _, p := range slices.Concat(strategy.Permissions, strategy.ClusterPermissions) {
 		made[p.ServiceAccountName] = true
+	}
+	for _, d := range strategy.DeploymentSpecs {
+		delete(made, d.Spec.Template.Spec.ServiceAccountName)
 	}
 	for i := range s.bundle.Manifests {
 		if m := &s.bundle.Manifests[i]; m.Kind == "ServiceAccount" && made[m.Name] {

@@ -11,6 +11,7 @@ import (
 	"github.com/operator-framework/api/pkg/constraints"
 
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
@@ -97,7 +98,7 @@ func needs(b *catalog.Bundle) map[string]string {
 			PackageName  string `json:"packageName"`
 			VersionRange string `json:"versionRange"`
 		}
-		if property.Type == catalog.PropertyPackageRequired && json.Unmarshal(property.Value, &v) == nil {
+		if property.Type == catalog.PropertyPackageRequired && document.Decode(property.Value, &v) == nil {
 			needed[v.PackageName] = v.VersionRange
 		}
 	}
@@ -109,7 +110,7 @@ func requires(b *catalog.Bundle) []apiVersion {
 	var list []apiVersion
 	for _, p := range b.Properties {
 		var v apiVersion
-		if p.Type == catalog.PropertyGVKRequired && json.Unmarshal(p.Value, &v) == nil {
+		if p.Type == catalog.PropertyGVKRequired && document.Decode(p.Value, &v) == nil {
 			list = append(list, v)
 		}
 	}
@@ -122,7 +123,7 @@ func (a apiVersion) String() string { return fmt.Sprintf("%s (%s/%s)", a.Kind, a
 func perHop(look func(s *subject, from, to *catalog.Bundle, found func(hit))) func(*subject, func(hit)) {
 	return func(s *subject, found func(hit)) {
 		for _, p := range s.packages {
-			for _, e := range hops(p) {
+			for _, e := range s.hops(p) {
 				if from, to := p.Bundle(e.From), p.Bundle(e.To); from != nil && to != nil {
 					look(s, from, to, func(h hit) {
 						h.Package, h.Channel, h.From, h.To, h.at = p.Name, e.Channel, e.From, e.To, to.Document.Place("properties")
@@ -150,22 +151,19 @@ var dependencyTorn = perHop(func(s *subject, from, to *catalog.Bundle, found fun
 		if err != nil {
 			continue
 		}
-		var old, next []*catalog.Bundle
-		torn := true
+		old, next, torn := false, false, true
 		for _, b := range p.Bundles {
 			if fitted(b.Version) {
-				old = append(old, b)
-				torn = torn && !fits(b.Version)
+				old, torn = true, torn && !fits(b.Version)
 			}
-			if fits(b.Version) {
-				next = append(next, b)
-			}
+			next = next || fits(b.Version)
 		}
-		if !torn || len(old) == 0 || len(next) == 0 {
+		if !torn || !old || !next {
 			continue // DEP001 speaks of ranges that nothing fits
 		}
-		for _, e := range hops(p) {
-			if slices.Contains(old, p.Bundle(e.From)) && slices.Contains(next, p.Bundle(e.To)) {
+		for _, e := range s.hops(p) {
+			from, to := p.Bundle(e.From), p.Bundle(e.To)
+			if from != nil && to != nil && fitted(from.Version) && fits(to.Version) {
 				torn = false
 			}
 		}
@@ -198,13 +196,18 @@ var dependencyAdded = perHop(func(_ *subject, from, to *catalog.Bundle, found fu
 func apiDropped(missed bool) func(*subject, func(hit)) {
 	return func(s *subject, found func(hit)) {
 		providers, users := map[apiVersion][]string{}, map[apiVersion][]string{}
+		add := func(to map[apiVersion][]string, api apiVersion, name string) {
+			if list := to[api]; len(list) == 0 || list[len(list)-1] != name {
+				to[api] = append(list, name)
+			}
+		}
 		for _, p := range s.catalog.Packages {
 			for _, b := range p.Bundles {
 				for _, api := range provides(b) {
-					providers[api] = append(providers[api], p.Name)
+					add(providers, api, p.Name)
 				}
 				for _, api := range requires(b) {
-					users[api] = append(users[api], p.Name)
+					add(users, api, p.Name)
 				}
 			}
 		}
@@ -286,7 +289,9 @@ func requiredPackages(there bool) func(*subject, func(hit)) {
 		}
 		perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
 			for i, property := range b.Properties {
-				at := b.Document.Place("properties", i)
+				tell := func(format string, args ...any) {
+					found(hit{at: b.Document.Place("properties", i), message: fmt.Sprintf(format, args...)})
+				}
 				switch property.Type {
 				case catalog.PropertyPackageRequired:
 					var v struct {
@@ -303,9 +308,9 @@ func requiredPackages(there bool) func(*subject, func(hit)) {
 					p := s.catalog.Find(v.PackageName)
 					switch {
 					case p == nil && !there:
-						found(hit{at: at, message: fmt.Sprintf("%s requires package %s %s", b.Name, v.PackageName, v.VersionRange)})
+						tell("%s requires package %s %s", b.Name, v.PackageName, v.VersionRange)
 					case p != nil && there && !slices.ContainsFunc(p.Bundles, func(o *catalog.Bundle) bool { return fits(o.Version) }):
-						found(hit{at: at, message: fmt.Sprintf("%s requires package %s %s, and no bundle of it is of such a version", b.Name, v.PackageName, v.VersionRange)})
+						tell("%s requires package %s %s, and no bundle of it is of such a version", b.Name, v.PackageName, v.VersionRange)
 					}
 				case catalog.PropertyConstraint:
 					constraint, err := constraints.Parse(property.Value)
@@ -313,16 +318,16 @@ func requiredPackages(there bool) func(*subject, func(hit)) {
 						continue // DEP003
 					}
 					if missing, inOtherVersions := s.unmet(constraint, provided); missing != "" && inOtherVersions == there {
-						message := fmt.Sprintf("%s requires, by a constraint, %s", b.Name, missing)
+						more := ""
 						if there {
-							message += ", and no bundle is of such a version"
+							more = ", and no bundle is of such a version"
 						}
-						found(hit{at: at, message: message})
+						tell("%s requires, by a constraint, %s%s", b.Name, missing, more)
 					}
 				case catalog.PropertyGVKRequired:
 					var v apiVersion
 					if json.Unmarshal(property.Value, &v) == nil && !there && !provided[v] {
-						found(hit{at: at, message: fmt.Sprintf("%s requires %s of %s/%s", b.Name, v.Kind, v.Group, v.Version)})
+						tell("%s requires %s of %s/%s", b.Name, v.Kind, v.Group, v.Version)
 					}
 				}
 			}
@@ -341,7 +346,7 @@ func provides(b *catalog.Bundle) []apiVersion {
 	var list []apiVersion
 	for _, p := range b.Properties {
 		var v apiVersion
-		if p.Type == catalog.PropertyGVK && json.Unmarshal(p.Value, &v) == nil {
+		if p.Type == catalog.PropertyGVK && document.Decode(p.Value, &v) == nil {
 			list = append(list, v)
 		}
 	}

@@ -298,7 +298,7 @@ func checkOptionalAPIs(s *single, found func(hit)) {
 func checkDescriptors(s *single, found func(hit)) {
 	for i, owned := range s.spec.Spec.CustomResourceDefinitions.Owned {
 		c := s.crd(owned.Name)
-		if c == nil {
+		if c == nil || c.spec.Spec.PreserveUnknownFields {
 			continue
 		}
 		schema := c.schema(owned.Version)

@@ -46,7 +46,7 @@ func TestDocs(t *testing.T) {
 		byFamily[Family(c.Code)] = append(byFamily[Family(c.Code)], c)
 	}
 	var index strings.Builder
-	index.WriteString("# Checks\n\nWhat `olmkit catalog validate` and `olmkit bundle validate` look for. A code never changes its meaning.\n\nWhat `olmkit upgrade test` sees on a cluster is on [a page of its own](U.md).\n")
+	index.WriteString("# Checks\n\nWhat `olmkit catalog validate` and `olmkit bundle validate` look for. A code never changes its meaning.\n\nWhat `olmkit upgrade test` sees on a cluster is on [a page of its own](U.md). How sure the checks are is told in [precision](precision.md).\n")
 	for _, f := range families {
 		checks := byFamily[f.letters]
 		if len(checks) == 0 {

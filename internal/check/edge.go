@@ -12,7 +12,6 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/olmkit/olmkit/internal/catalog"
@@ -48,7 +47,7 @@ var edgeChecks = []Check{
 	{
 		Code: "EDG004", Severity: finding.Warning,
 		Title: "an upgrade takes rights from the operator on a kind that it still owns, requires or has a webhook for",
-		Cause: "the operator can no longer do with these objects what its predecessor could",
+		Cause: "the API server refuses the operator what its predecessor could do with these objects",
 		Cure:  "grant the verbs again, if the operator still needs them",
 		run:   perEdge(rightsLost),
 	},
@@ -62,8 +61,8 @@ var edgeChecks = []Check{
 	{
 		Code: "EDG006", Severity: finding.Info,
 		Title: "an upgrade drops a webhook",
-		Cause: "what the webhook defaulted or refused is stored as it comes from then on",
-		Cure:  "see whether it is meant so",
+		Cause: "what the webhook defaulted or refused is stored as it comes from then on; without a conversion webhook objects change their version and no field",
+		Cure:  "see whether it is meant so; keep serving a conversion webhook as long as objects are stored or read in more than one version",
 		run:   perEdge(webhookGone),
 	},
 	{
@@ -75,9 +74,10 @@ var edgeChecks = []Check{
 	},
 	{
 		Code: "EDG008", Severity: finding.Info,
-		Title:      "an upgrade takes rights from the operator",
-		Cause:      "the new release is refused where it still does what its predecessor might do",
-		Cure:       "see whether it still needs them; 'olmkit upgrade test' shows what it is refused",
+		Title: "an upgrade takes rights from the operator",
+		Cause: "where the new release still does what it has no rights for, the API server refuses it; whether it does, its manifests do not tell. Of the kinds " +
+			"that the operator owns or names, these are deletecollection alone, and subresources that operators do not call",
+		Cure:       "see whether it still needs them; 'olmkit upgrade test' shows what the operator was refused of all that it did in the walk, and nothing of what it did not do there",
 		References: []string{"https://github.com/NVIDIA/gpu-operator/issues/883"},
 		run:        perEdge(otherRightsLost),
 	},
@@ -104,6 +104,7 @@ type crd struct {
 	*apiextensionsv1.CustomResourceDefinition
 	schemas []*sharedSchema // of the versions; nil where that is none
 	reader  *schemaReader
+	v1beta1 bool              // it was one of v1beta1, to which not all rules of v1 applied
 	spec    [sha256.Size]byte // digest of what the API server serves by, which leaves out most of the metadata
 }
 
@@ -144,9 +145,9 @@ func (s *subject) read(b *catalog.Bundle) *release {
 				return nil
 			}
 			r.csv, r.stands[""] = csv, at
-		case head.Kind == "CustomResourceDefinition" && head.APIVersion == "apiextensions.k8s.io/v1":
+		case isCRD(head.APIVersion, head.Kind):
 			c := s.crds.get(sha256.Sum256(o), func() *crd {
-				c := s.schemas.crd(o)
+				c := s.schemas.crd(head.APIVersion, o)
 				if c != nil {
 					c.spec = specOf(o)
 				}
@@ -165,10 +166,12 @@ func (s *subject) read(b *catalog.Bundle) *release {
 	return r
 }
 
-// specOf returns the digest of the spec of a CRD, and of the annotation by which its group is approved.
+// specOf returns the digest of the spec of a CRD, of its API version, by which the spec has other defaults, and of the
+// annotation by which its group is approved.
 func specOf(manifest []byte) [sha256.Size]byte {
 	var o struct {
-		Metadata struct {
+		APIVersion string `json:"apiVersion"`
+		Metadata   struct {
 			Annotations struct {
 				Approved string `json:"api-approved.kubernetes.io"`
 			} `json:"annotations"`
@@ -178,7 +181,7 @@ func specOf(manifest []byte) [sha256.Size]byte {
 	if document.Decode(manifest, &o) != nil {
 		return sha256.Sum256(manifest)
 	}
-	return sha256.Sum256(append([]byte(o.Metadata.Annotations.Approved+"\x00"), o.Spec...))
+	return sha256.Sum256(append([]byte(o.APIVersion+"\x00"+o.Metadata.Annotations.Approved+"\x00"), o.Spec...))
 }
 
 // upgrade is an edge with what stands at its ends.
@@ -189,7 +192,11 @@ type upgrade struct {
 
 // hops returns the edges of p that OLM takes, and those of replaces chains, each pair of bundles once: the default channel
 // speaks for the others.
-func hops(p *catalog.Package) []graph.Edge {
+func (s *subject) hops(p *catalog.Package) []graph.Edge {
+	return s.ways.get(p, func() []graph.Edge { return s.findHops(p) })
+}
+
+func (s *subject) findHops(p *catalog.Package) []graph.Edge {
 	type pair struct{ from, to string }
 	seen := map[pair]bool{}
 	var list []graph.Edge
@@ -204,7 +211,7 @@ func hops(p *catalog.Package) []graph.Edge {
 		return 0
 	})
 	for _, c := range channels {
-		for _, e := range graph.Edges(p, c) {
+		for e := range s.graph(p, c).Main() {
 			if e.Effective && (e.Kind == graph.Replaces || e.Next) && !seen[pair{e.From, e.To}] {
 				seen[pair{e.From, e.To}] = true
 				list = append(list, e)
@@ -222,7 +229,7 @@ func (s *subject) upgrades(p *catalog.Package) []upgrade {
 
 func (s *subject) follow(p *catalog.Package) []upgrade {
 	var list []upgrade
-	for _, e := range hops(p) {
+	for _, e := range s.hops(p) {
 		from, to := p.Bundle(e.From), p.Bundle(e.To)
 		if from == nil || to == nil {
 			continue
@@ -351,127 +358,6 @@ func modeGone(_ *subject, u upgrade, found func(hit)) {
 	}
 }
 
-// right is one verb on one resource.
-type right struct {
-	scope, group, resource, verb string
-}
-
-// rights spreads the rules of the CSV into single rights; those on names or URLs are left out.
-func (r *release) rights() map[right]bool {
-	all := map[right]bool{}
-	add := func(scope string, permissions []v1alpha1.StrategyDeploymentPermissions) {
-		for _, p := range permissions {
-			for _, rule := range p.Rules {
-				if len(rule.ResourceNames) > 0 {
-					continue
-				}
-				for _, g := range rule.APIGroups {
-					for _, resource := range rule.Resources {
-						for _, v := range rule.Verbs {
-							all[right{scope, g, resource, v}] = true
-						}
-					}
-				}
-			}
-		}
-	}
-	add("cluster", r.csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions)
-	add("namespace", r.csv.Spec.InstallStrategy.StrategySpec.Permissions)
-	return all
-}
-
-// allowed reports whether rights hold r, directly or by a wildcard; what the cluster scope allows, each namespace does.
-func allowed(rights map[right]bool, r right) bool {
-	scopes := []string{r.scope}
-	if r.scope == "namespace" {
-		scopes = append(scopes, "cluster")
-	}
-	for _, scope := range scopes {
-		for _, group := range []string{r.group, rbacv1.APIGroupAll} {
-			for _, resource := range []string{r.resource, rbacv1.ResourceAll} {
-				for _, verb := range []string{r.verb, rbacv1.VerbAll} {
-					if rights[right{scope, group, resource, verb}] {
-						return true
-					}
-				}
-			}
-		}
-	}
-	return false
-}
-
-// missing lists, by resource, the rights of had that has does not allow.
-func missing(had, has map[right]bool, keep func(right) bool) []string {
-	verbs := map[string][]string{}
-	for r := range had {
-		if keep(r) && !allowed(has, r) {
-			resource := r.resource
-			if r.group != "" {
-				resource += "." + r.group
-			}
-			if r.scope == "cluster" {
-				resource += " (cluster-wide)"
-			}
-			verbs[resource] = append(verbs[resource], r.verb)
-		}
-	}
-	list := make([]string, 0, len(verbs))
-	for resource, v := range verbs {
-		slices.Sort(v)
-		list = append(list, strings.Join(v, ",")+" "+resource)
-	}
-	slices.Sort(list)
-	return list
-}
-
-// concerns returns the test for rights on what the release owns, requires, or has webhooks for.
-func (r *release) concerns() func(right) bool {
-	resources := map[string]bool{}
-	for _, d := range slices.Concat(r.csv.Spec.CustomResourceDefinitions.Owned, r.csv.Spec.CustomResourceDefinitions.Required) {
-		resources[d.Name] = true
-	}
-	for _, w := range r.csv.Spec.WebhookDefinitions {
-		for _, rule := range w.Rules {
-			for _, group := range rule.APIGroups {
-				for _, resource := range rule.Resources {
-					resources[resource+"."+group] = true
-				}
-			}
-		}
-	}
-	groups := map[string]bool{}
-	for name := range resources {
-		_, group, _ := strings.Cut(name, ".")
-		groups[group] = true
-	}
-	return func(r right) bool {
-		plural, _, _ := strings.Cut(r.resource, "/")
-		return resources[plural+"."+r.group] || plural == rbacv1.ResourceAll && (groups[r.group] || r.group == rbacv1.APIGroupAll)
-	}
-}
-
-func otherRightsLost(_ *subject, u upgrade, found func(hit)) {
-	concerned := u.to.concerns()
-	lost := missing(u.from.rights(), u.to.rights(), func(r right) bool { return !concerned(r) })
-	if len(lost) > 0 {
-		found(hit{message: fmt.Sprintf("%s may no longer, as %s might: %s", u.To, u.From, abridge(lost))})
-	}
-}
-
-func rightsLost(_ *subject, u upgrade, found func(hit)) {
-	lost := missing(u.from.rights(), u.to.rights(), u.to.concerns())
-	if len(lost) > 0 {
-		found(hit{message: fmt.Sprintf("%s may no longer, as %s might: %s", u.To, u.From, abridge(lost))})
-	}
-}
-
-func rightsGained(_ *subject, u upgrade, found func(hit)) {
-	gained := missing(u.to.rights(), u.from.rights(), func(right) bool { return true })
-	if len(gained) > 0 {
-		found(hit{message: fmt.Sprintf("%s may, and %s might not: %s", u.To, u.From, abridge(gained))})
-	}
-}
-
 // webhookGone takes a webhook on other versions of the same resource for the same: the API server asks it about all.
 func webhookGone(_ *subject, u upgrade, found func(hit)) {
 	resources := func(w v1alpha1.WebhookDescription) []string {
@@ -491,7 +377,13 @@ func webhookGone(_ *subject, u upgrade, found func(hit)) {
 			return o.Type == w.Type && (o.GenerateName == w.GenerateName ||
 				len(w.Rules) > 0 && !slices.ContainsFunc(resources(w), func(r string) bool { return !slices.Contains(covered, r) }))
 		}) {
-			found(hit{message: fmt.Sprintf("%s has no %s %s, which %s has", u.To, w.Type, w.GenerateName, u.From)})
+			h := hit{message: fmt.Sprintf("%s has no %s %s, which %s has", u.To, w.Type, w.GenerateName, u.From)}
+			if w.Type == v1alpha1.ConversionWebhook {
+				h.cause = "without it the API server converts nothing but the apiVersion, so that fields which the versions do not share are lost or not where they are looked for"
+				h.cure = fmt.Sprintf("keep serving the webhook for %s; drop it, with strategy None, once all objects are migrated to one version and no other is served",
+					strings.Join(w.ConversionCRDs, ", "))
+			}
+			found(h)
 		}
 	}
 }

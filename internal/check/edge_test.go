@@ -84,6 +84,11 @@ spec:
 // releases makes a catalog of releases, of version 1.0.0, 2.0.0 and so on, each replacing the one before.
 func releases(t *testing.T, texts ...string) *catalog.Catalog {
 	t.Helper()
+	return catalog.Parse("f", []byte(releasesText(t, texts...)))
+}
+
+func releasesText(t *testing.T, texts ...string) string {
+	t.Helper()
 	var out strings.Builder
 	out.WriteString("{schema: olm.package, name: tea, defaultChannel: stable}\n")
 	entries := ""
@@ -108,7 +113,7 @@ func releases(t *testing.T, texts ...string) *catalog.Catalog {
 		}
 	}
 	fmt.Fprintf(&out, "---\nschema: olm.channel\npackage: tea\nname: stable\nentries: [%s]\n", entries)
-	return catalog.Parse("f", []byte(out.String()))
+	return out.String()
 }
 
 // crdText is the CRD among the manifests.
@@ -136,7 +141,7 @@ var edgeExamples = []example{
 	{"CRD006", "          status:\n", "            required: [tags]\n          status:\n", "", "spec must have tags"},
 	{"CRD006", "items: {type: string}", "items: {type: string, pattern: a}, maxItems: 3, minItems: 1, uniqueItems: false", "", `spec.tags has a maximal number of items of 3, spec.tags has a minimal number of items of 1, spec.tags[] must match "a"`},
 	{"CRD006", "additionalProperties: {type: string}", "additionalProperties: {type: string, maxLength: 3}", "", "spec.labels.* has a maximal length of 3"},
-	{"CRD006", "{type: string, enum: [fast, slow]}", "{type: string, enum: [fast, slow], x-kubernetes-validations: [{rule: self != 'x'}]}", "", `spec.mode must satisfy "self != 'x'"`},
+	{"CRD019", "{type: string, enum: [fast, slow]}", "{type: string, enum: [fast, slow], x-kubernetes-validations: [{rule: self != 'x'}]}", "", `spec.mode must satisfy "self != 'x'"`},
 	{"CRD007", "              tags: {type: array, items: {type: string}}\n", "", "", "has no longer in pots.example.com v1: spec.tags"},
 	{"CRD007", "type: object, additionalProperties: {type: string}", "type: object, properties: {a: {type: string}}", "", "spec.labels (fields of any name)"},
 	{"CRD008", "enum: [fast, slow]", "enum: [fast]", "", `the sample Pot sample of tea.v1.0.0 does not fit tea.v2.0.0: spec.mode: Unsupported value: "slow"`},
@@ -151,7 +156,7 @@ var edgeExamples = []example{
 	{"CRD016", "type: array, items: {type: string}", "type: array, items: {type: string}, x-kubernetes-list-type: set", "", "spec.tags (list type set, was atomic)"},
 	{"CRD017", "    additionalPrinterColumns: [{name: Size, type: integer, jsonPath: .spec.size}]\n", "", "", "tea.v2.0.0 prints no longer with pots.example.com v1: Size"},
 	{"CRD018", "  - name: v1\n    served: true", "  - name: v2alpha1\n    served: true\n    storage: false\n    schema: {openAPIV3Schema: {type: object, required: [spec]}}\n  - name: v1\n    served: true", "", "tea.v2.0.0 begins to serve v2alpha1 of pots.example.com without a conversion, and what is written as v1 need not fit it: the object must have spec"},
-	{"EDG008", "resources: [leases]", "resources: [secrets]", "", "tea.v2.0.0 may no longer, as tea.v1.0.0 might: get leases.coordination.k8s.io (cluster-wide)"},
+	{"EDG008", "resources: [leases]", "resources: [secrets]", "", "tea.v2.0.0 drops permissions that tea.v1.0.0 had: get leases.coordination.k8s.io (cluster-wide)"},
 	{"EDG009", "generateName: check.example.com", "generateName: check.example.com, rules: [{apiGroups: [example.com], apiVersions: [v1], resources: [pots], operations: [UPDATE]}]", "", "tea.v2.0.0 has check.example.com judge updates of pots.example.com, and tea.v1.0.0 no webhook that did"},
 	{"CAT025", "name: tea.vVERSION", "name: tee.vVERSION", "f:18:37", "the ClusterServiceVersion of bundle tea.v2.0.0 is called tee.v2.0.0"},
 	{"CAT026", "  version: VERSION", "  version: 9.0.0", "", "bundle tea.v2.0.0 is of version 2.0.0, and its ClusterServiceVersion of 9.0.0"},
@@ -176,6 +181,45 @@ func TestEdgeExamples(t *testing.T) {
 		}
 		return releases(t, teaRelease, changed)
 	}, edgeChecks, admissionChecks, slices.DeleteFunc(slices.Clone(crdChecks), func(c Check) bool { return c.Code == "CRD002" })) // TestStoredEarlier's
+}
+
+// A sample that does not fit in several fields is one finding.
+func TestSampleRefusedOnce(t *testing.T) {
+	after := strings.NewReplacer("enum: [fast, slow]", "enum: [fast]", "maximum: 10", "maximum: 0").Replace(teaRelease)
+	findings, _ := Catalog(releases(t, teaRelease, after), Options{Only: []string{"CRD008"}})
+	if len(findings) != 1 || !strings.Contains(findings[0].Message, "spec.mode: Unsupported value") || !strings.Contains(findings[0].Message, "spec.size: Invalid value") {
+		t.Errorf("%v", findings)
+	}
+}
+
+// What an upgrade adds to the subresources takes nothing from anybody; what it removes does.
+func TestSubresourcesAdded(t *testing.T) {
+	const subresources = "    subresources: {status: {}, scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.size}}\n"
+	for name, e := range map[string]struct{ before, after string }{
+		"all":        {"", subresources},
+		"the status": {strings.Replace(subresources, "status: {}, ", "", 1), subresources},
+		"a selector": {subresources, strings.Replace(subresources, ".status.size}", ".status.size, labelSelectorPath: .status.tea}", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := strings.Replace(teaRelease, subresources, e.before, 1), strings.Replace(teaRelease, subresources, e.after, 1)
+			if findings, _ := Catalog(releases(t, before, after), Options{Only: []string{"CRD011", "CRD015"}}); len(findings) > 0 {
+				t.Errorf("added: %v", findings)
+			}
+			if findings, _ := Catalog(releases(t, after, before), Options{Only: []string{"CRD011", "CRD015"}}); len(findings) == 0 {
+				t.Error("nothing is found where it is removed")
+			}
+		})
+	}
+}
+
+// A conversion webhook that is dropped is no matter of what is stored from then on.
+func TestConversionWebhookGone(t *testing.T) {
+	before := strings.Replace(teaRelease, "{type: ValidatingAdmissionWebhook, ", "{type: ConversionWebhook, conversionCRDs: [pots.example.com], ", 1)
+	after := strings.Replace(teaRelease, "  webhookdefinitions:\n  - {type: ValidatingAdmissionWebhook, generateName: check.example.com}\n", "", 1)
+	findings, _ := Catalog(releases(t, before, after), Options{Only: []string{"EDG006"}})
+	if len(findings) != 1 || !strings.Contains(findings[0].Cause, "converts nothing but the apiVersion") || !strings.Contains(findings[0].Cure, "keep serving the webhook for pots.example.com") {
+		t.Errorf("%+v", findings)
+	}
 }
 
 // TestStoredEarlier: a version that one release stored is removed two releases later.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
 )
@@ -24,8 +25,8 @@ var graphChecks = []Check{
 		Cause:      "OLM and opm refuse a channel that does not lead to exactly one newest release: nobody who is subscribed to it is upgraded",
 		Cure:       "let the newest entry replace or skip the others, directly or along a chain, and nothing replace it",
 		References: []string{graphReference},
-		run: perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
-			if _, err := graph.Order(p, c); err != nil {
+		run: perGraph(func(g *graph.Channel, _ *catalog.Package, c *catalog.Channel, found func(hit)) {
+			if err := g.Err(); err != nil {
 				found(hit{at: c.Document.Place("entries"), message: err.Error(), cure: advice.Of(err)})
 			}
 		}),
@@ -40,8 +41,9 @@ var graphChecks = []Check{
 	},
 	{
 		Code: "GRA003", Severity: finding.Error,
-		Title:      "users of an entry find no way to the head",
-		Cause:      "by the rule of OLM's resolver nothing that OLM would choose replaces or skips the entry or covers its version: the Subscription stays silently where it is",
+		Title: "users of an entry find no way to the head",
+		Cause: "by the rule of OLM's resolver nothing that OLM would choose replaces or skips the entry or covers its version: the Subscription stays silently " +
+			"where it is, and with it those of the releases whose users come no further than there",
 		Cure:       "let the head, or an entry on its replaces chain that is not skipped, replace or skip the entry, or cover its version by skipRange",
 		References: []string{graphReference},
 		run:        stranded,
@@ -111,11 +113,8 @@ var graphChecks = []Check{
 		Cause:      "OLM then finds the entry as its own successor, and, until something newer covers it, no other",
 		Cure:       "end the range below the version",
 		References: []string{graphReference},
-		run: perEntry(func(p *catalog.Package, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
-			if covers(e, p.Bundle(e.Name)) {
-				found(hit{at: c.Document.Place("entries", e.Index, "skipRange"), message: fmt.Sprintf("the skipRange %q of %s covers its own version", e.SkipRange, e.Name)})
-			}
-		}),
+		run:        perPackage(ownRanges),
+		alone:      ofCSV(checkOwnRange),
 	},
 	{
 		Code: "GRA010", Severity: finding.Info,
@@ -145,7 +144,7 @@ var graphChecks = []Check{
 		Code: "GRA013", Severity: finding.Warning,
 		Title:      "a bundle's name says another version than the bundle has",
 		Cause:      "people and tools read the version off the name, OLM compares the version that the bundle says",
-		Cure:       "name the bundle <package>.v<version>",
+		Cure:       "name the bundle <package>.v<version>, with '-' for the '+' of build metadata, which cannot stand in names",
 		References: []string{formatReference},
 		run:        misnamed,
 	},
@@ -174,10 +173,37 @@ func covers(e *catalog.Entry, b *catalog.Bundle) bool {
 	return err == nil && r(b.Version)
 }
 
+// ownRanges tells of all entries of a package at once: where there are many, that is how its author writes ranges.
+func ownRanges(p *catalog.Package, found func(hit)) {
+	var first hit
+	var names []string
+	for _, c := range p.Channels {
+		for i := range c.Entries {
+			e := &c.Entries[i]
+			if !covers(e, p.Bundle(e.Name)) || slices.Contains(names, e.Name) {
+				continue
+			}
+			if names = append(names, e.Name); len(names) == 1 {
+				first = hit{
+					Subject: finding.Subject{Channel: c.Name, To: e.Name}, at: c.Document.Place("entries", e.Index, "skipRange"),
+					message: fmt.Sprintf("the skipRange %q of %s covers its own version", e.SkipRange, e.Name),
+				}
+			}
+		}
+	}
+	if len(names) > 1 {
+		first.Subject = finding.Subject{}
+		first.message = fmt.Sprintf("the skipRange of each of %d releases covers its own version: %s", len(names), abridge(names))
+	}
+	if len(names) > 0 {
+		found(first)
+	}
+}
+
 // cutOff follows opm: operator-registry v1.74.0, alpha/model/model.go, validateReplacesChain. It leaves a channel alone
 // that has not exactly one head, which is GRA001's.
-var cutOff = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
-	if _, err := graph.Order(p, c); err != nil || len(c.Entries) == 0 {
+var cutOff = perGraph(func(g *graph.Channel, _ *catalog.Package, c *catalog.Channel, found func(hit)) {
+	if g.Err() != nil || len(c.Entries) == 0 {
 		return
 	}
 	replaced, skipped := map[string]bool{}, map[string]bool{}
@@ -206,40 +232,6 @@ var cutOff = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(
 	}
 })
 
-// nextOf returns where OLM takes users of each entry.
-func nextOf(p *catalog.Package, c *catalog.Channel) map[string]string {
-	next := map[string]string{}
-	for _, e := range graph.Edges(p, c) {
-		if e.Next {
-			next[e.From] = e.To
-		}
-	}
-	return next
-}
-
-var stranded = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
-	candidates, err := graph.Order(p, c)
-	if err != nil || len(candidates) == 0 {
-		return
-	}
-	head, next := candidates[0], nextOf(p, c)
-	for _, e := range c.Entries {
-		at, seen := e.Name, map[string]bool{}
-		for at != head && at != "" && !seen[at] {
-			seen[at] = true
-			at = next[at]
-		}
-		if at == head {
-			continue
-		}
-		where := "its users stay on it for ever"
-		if last := next[e.Name]; last != "" {
-			where = fmt.Sprintf("its users come to %s and no further", last)
-		}
-		found(hit{Subject: finding.Subject{From: e.Name, To: head}, at: e.At, message: fmt.Sprintf("from %s OLM finds no way to %s, the head of channel %s: %s", e.Name, head, c.Name, where)})
-	}
-})
-
 // versionInName splits what comes before the version from it.
 var versionInName = regexp.MustCompile(`^(.*?)[.-]?v?(\d+\.\d+\.\d+.*)$`)
 
@@ -255,49 +247,97 @@ func prefix(name string) (string, bool) {
 // dangling looks at replaces and skips of names that the package has not: with slips set at those that nothing explains,
 // else at replaces that a release explains which has left the catalog.
 func dangling(slips bool) func(*subject, func(hit)) {
-	return perEntry(func(p *catalog.Package, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
-		prefixes := map[string]bool{p.Name: true}
-		for _, b := range p.Bundles {
-			name, _ := prefix(b.Name)
-			prefixes[name] = true
+	return func(s *subject, found func(hit)) {
+		for _, p := range s.packages {
+			names := &bundleNames{pkg: p}
+			one := &subject{packages: []*catalog.Package{p}}
+			perEntry(func(p *catalog.Package, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
+				names.dangling(slips, c, e, found)
+			})(one, found)
 		}
-		slip := func(name string) bool {
-			if slices.ContainsFunc(p.Bundles, func(b *catalog.Bundle) bool { return strings.HasSuffix(b.Name, "."+name) }) {
-				return true // the package's name was left out
-			}
-			before, versioned := prefix(name)
-			if !versioned {
-				return slices.ContainsFunc(p.Bundles, func(b *catalog.Bundle) bool { return distance(b.Name, name) <= 2 })
-			}
-			return !prefixes[before] && slices.ContainsFunc(p.Bundles, func(b *catalog.Bundle) bool {
-				known, _ := prefix(b.Name)
-				return distance(known, before) <= 2
-			})
-		}
-		gone := func(name string) bool { return name != "" && c.Entry(name) == nil && p.Bundle(name) == nil }
-		if gone(e.Replaces) && slip(e.Replaces) == slips {
-			message := fmt.Sprintf("%s replaces %s, which the catalog does not hold", e.Name, e.Replaces)
-			if slips {
-				message = fmt.Sprintf("%s replaces %s, which is not named like the bundles of package %s", e.Name, e.Replaces, p.Name)
-			}
-			found(hit{Subject: finding.Subject{From: e.Replaces, To: e.Name}, at: c.Document.Place("entries", e.Index, "replaces"), message: message})
-		}
-		if !slips {
-			return
-		}
-		for i, s := range e.Skips {
-			if gone(s) && slip(s) {
-				found(hit{
-					Subject: finding.Subject{From: s, To: e.Name}, at: c.Document.Place("entries", e.Index, "skips", i),
-					message: fmt.Sprintf("%s skips %s, which is not named like the bundles of package %s", e.Name, s, p.Name),
-				})
-			}
-		}
-	})
+	}
 }
 
-var backwards = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
-	for _, edge := range graph.Edges(p, c) {
+// bundleNames are those of a package, taken apart once something is asked about them.
+type bundleNames struct {
+	pkg      *catalog.Package
+	prefixes map[string]bool // and the package's name
+	of       map[string]bool // the same without that
+	ends     map[string]bool // what stands behind a dot of some name
+	asked    map[string]bool // names, and whether they are slips
+}
+
+func (n *bundleNames) dangling(slips bool, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
+	gone := func(name string) bool { return name != "" && c.Entry(name) == nil && n.pkg.Bundle(name) == nil }
+	if gone(e.Replaces) && n.slip(e.Replaces) == slips {
+		message := fmt.Sprintf("%s replaces %s, which the catalog does not hold", e.Name, e.Replaces)
+		if slips {
+			message = fmt.Sprintf("%s replaces %s, which is not named like the bundles of package %s", e.Name, e.Replaces, n.pkg.Name)
+		}
+		found(hit{Subject: finding.Subject{From: e.Replaces, To: e.Name}, at: c.Document.Place("entries", e.Index, "replaces"), message: message})
+	}
+	if !slips {
+		return
+	}
+	for i, s := range e.Skips {
+		if gone(s) && n.slip(s) {
+			found(hit{
+				Subject: finding.Subject{From: s, To: e.Name}, at: c.Document.Place("entries", e.Index, "skips", i),
+				message: fmt.Sprintf("%s skips %s, which is not named like the bundles of package %s", e.Name, s, n.pkg.Name),
+			})
+		}
+	}
+}
+
+// slip reports whether a name that the package has not looks like a slip of the pen for one that it has.
+func (n *bundleNames) slip(name string) bool {
+	if n.asked == nil {
+		n.asked, n.ends = map[string]bool{}, map[string]bool{}
+		n.prefixes, n.of = map[string]bool{n.pkg.Name: true}, map[string]bool{}
+		for _, b := range n.pkg.Bundles {
+			before, _ := prefix(b.Name)
+			n.prefixes[before], n.of[before] = true, true
+			for rest, dotted := b.Name, true; dotted; {
+				if _, rest, dotted = strings.Cut(rest, "."); dotted {
+					n.ends[rest] = true
+				}
+			}
+		}
+	}
+	answer, known := n.asked[name]
+	if !known {
+		answer = n.findSlip(name)
+		n.asked[name] = answer
+	}
+	return answer
+}
+
+func (n *bundleNames) findSlip(name string) bool {
+	if n.ends[name] {
+		return true // the package's name was left out
+	}
+	before, versioned := prefix(name)
+	if !versioned {
+		return slices.ContainsFunc(n.pkg.Bundles, func(b *catalog.Bundle) bool { return near(b.Name, name) })
+	}
+	if n.prefixes[before] {
+		return false
+	}
+	for known := range n.of {
+		if near(known, before) {
+			return true
+		}
+	}
+	return false
+}
+
+// near reports whether two names differ by two slips at most.
+func near(a, b string) bool {
+	return len(a)-len(b) <= 2 && len(b)-len(a) <= 2 && Distance(a, b) <= 2
+}
+
+var backwards = perGraph(func(g *graph.Channel, p *catalog.Package, c *catalog.Channel, found func(hit)) {
+	for edge := range g.Main() {
 		from, to := p.Bundle(edge.From), p.Bundle(edge.To)
 		if from == nil || to == nil || !to.Version.LT(from.Version) {
 			continue
@@ -317,12 +357,12 @@ var backwards = perChannel(func(p *catalog.Package, c *catalog.Channel, found fu
 	}
 })
 
-var untaken = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
-	if _, err := graph.Order(p, c); err != nil {
+var untaken = perGraph(func(g *graph.Channel, _ *catalog.Package, c *catalog.Channel, found func(hit)) {
+	if g.Err() != nil {
 		return
 	}
 	var edges []string
-	for _, e := range graph.Edges(p, c) {
+	for e := range g.Main() {
 		if e.Declared && !e.Next {
 			edges = append(edges, e.From+" → "+e.To)
 		}
@@ -332,9 +372,9 @@ var untaken = perChannel(func(p *catalog.Package, c *catalog.Channel, found func
 	}
 })
 
-var jumps = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
+var jumps = perGraph(func(g *graph.Channel, _ *catalog.Package, c *catalog.Channel, found func(hit)) {
 	var edges []string
-	for _, e := range graph.Edges(p, c) {
+	for e := range g.Main() {
 		if !e.Declared && e.Next {
 			edges = append(edges, e.From+" → "+e.To)
 		}
@@ -344,30 +384,34 @@ var jumps = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(h
 	}
 })
 
+// abridged is how many things a message names.
+const abridged = 5
+
 // abridge joins the first few of list.
-func abridge(list []string) string {
-	const most = 5
-	if len(list) <= most {
+func abridge(list []string) string { return abridgeOf(list, len(list)) }
+
+// abridgeOf is abridge for a list of which there are count, and only the first are known.
+func abridgeOf(list []string, count int) string {
+	if count <= abridged {
 		return strings.Join(list, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:abridged], ", "), count-abridged)
 }
 
 // headOf returns the bundle at the channel's head, or nil.
 func headOf(p *catalog.Package, c *catalog.Channel) *catalog.Bundle {
-	candidates, err := graph.Order(p, c)
-	if err != nil || len(candidates) == 0 {
-		return nil
-	}
-	return p.Bundle(candidates[0])
+	return p.Bundle(graph.New(p, c).Head())
 }
 
 var oldDefault = perPackage(func(p *catalog.Package, found func(hit)) {
 	c := p.Channel(p.DefaultChannel)
-	if c == nil || headOf(p, c) == nil {
+	if c == nil {
 		return
 	}
 	head := headOf(p, c)
+	if head == nil {
+		return
+	}
 	for _, other := range p.Channels {
 		b := headOf(p, other)
 		if b == nil || other == c || deprecated(p, catalog.SchemaChannel, other.Name) || unstable.MatchString(other.Name) || len(b.Version.Pre) > 0 || !b.Version.GT(semver.Version{Major: head.Version.Major, Minor: head.Version.Minor, Patch: head.Version.Patch}) {
@@ -385,11 +429,33 @@ var oldDefault = perPackage(func(p *catalog.Package, found func(hit)) {
 var unstable = regexp.MustCompile(`(?i)alpha|beta|candidate|preview|dev|edge|fast|latest|nightly|next|rc|test|tech|unstable`)
 
 var misnamed = perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
-	m := versionInName.FindStringSubmatch(b.Name)
-	if m == nil {
-		return
-	}
-	if named, err := semver.Parse(m[2]); err == nil && named.Compare(b.Version) != 0 && b.Version.String() != "0.0.0" {
+	if b.Version.String() != "0.0.0" && !hasRelease(b) && namesAnother(b.Name, b.Version) {
 		found(hit{at: b.Document.Place("name"), message: fmt.Sprintf("bundle %s has the version %s", b.Name, b.Version)})
 	}
 })
+
+// namesAnother reports whether a name says a version, and another than v.
+func namesAnother(name string, v semver.Version) bool {
+	m := versionInName.FindStringSubmatch(name)
+	if m == nil {
+		return false
+	}
+	named, err := semver.Parse(m[2])
+	return err == nil && named.Compare(v) != 0 && m[2] != versionForName(v)
+}
+
+// versionForName returns a version as the name of a Kubernetes object can say it: in small letters, and with "-" for "+"
+// (k8s.io/apimachinery v0.36.3, pkg/util/validation, IsDNS1123Subdomain).
+func versionForName(v semver.Version) string {
+	return strings.ToLower(strings.ReplaceAll(v.String(), "+", "-"))
+}
+
+// hasRelease reports whether the bundle has a release beside its version: then CAT012 holds its name.
+func hasRelease(b *catalog.Bundle) bool {
+	return slices.ContainsFunc(b.Properties, func(p catalog.Property) bool {
+		var v struct {
+			Release string `json:"release"`
+		}
+		return p.Type == catalog.PropertyPackage && document.Decode(p.Value, &v) == nil && v.Release != ""
+	})
+}

@@ -73,6 +73,16 @@ func (p *patient) version(c object) object {
 
 func (p *patient) schema(c object) object { return p.at(p.version(c), "schema", "openAPIV3Schema") }
 
+// withStatus is a CRD with a status subresource, where there is one.
+func (p *patient) withStatus() object {
+	for _, c := range p.crds {
+		if p.at(p.version(c), "subresources")["status"] != nil {
+			return c
+		}
+	}
+	return p.crd()
+}
+
 // owned is the description of an owned CRD.
 func (p *patient) owned() object {
 	list := p.at(p.csv, "spec", "customresourcedefinitions")["owned"].([]any)
@@ -132,9 +142,7 @@ var faultsOfBundles = map[string]func(p *patient){
 	},
 	"CSV006": func(p *patient) { p.at(p.csv, "metadata")["name"] = "fault.v99.0.0" },
 	"CSV007": func(p *patient) { p.spec()["replaces"] = p.at(p.csv, "metadata")["name"] },
-	"CSV008": func(p *patient) {
-		p.at(p.csv, "metadata", "annotations")["olm.skipRange"] = []any{"<v1.0.0", ">=0.0.0"}[p.IntN(2)]
-	},
+	"CSV008": func(p *patient) { p.at(p.csv, "metadata", "annotations")["olm.skipRange"] = "<v1.0.0" },
 	"CSV009": func(p *patient) { p.owned()["version"] = "v99" },
 	"CSV010": func(p *patient) { p.at(p.crd(), "metadata")["name"] = "faults.example.com" },
 	"CSV011": func(p *patient) { p.manifest("monitoring.coreos.com/v1", "PodMonitor") },
@@ -276,6 +284,12 @@ var faultsOfBundles = map[string]func(p *patient){
 		p.spec()["webhookdefinitions"] = []any{}
 		p.at(p.crd(), "spec")["conversion"] = object{"strategy": "Webhook"}
 	},
+	"WHK018": func(p *patient) {
+		p.spec()["webhookdefinitions"] = []any{}
+		c := p.crd()
+		p.at(c, "spec")["versions"] = list(p.at(c, "spec")["versions"])[:1]
+		p.at(c, "spec")["conversion"] = object{"strategy": "Webhook", "webhook": object{"clientConfig": object{"service": object{"name": "fault", "namespace": "fault"}}}}
+	},
 	"WHK007": func(p *patient) {
 		p.twoVersions()
 		w := p.webhook("ConversionWebhook")
@@ -316,6 +330,7 @@ var faultsOfBundles = map[string]func(p *patient){
 		p.at(p.crd(), "spec")["conversion"] = object{"strategy": "Webhook", "webhook": object{"clientConfig": object{"url": "https://example.com"}}}
 	},
 	"WHK017": func(p *patient) {
+		p.spec()["webhookdefinitions"] = []any{}
 		c := p.crd()
 		w := p.webhook("ValidatingAdmissionWebhook")
 		w["matchPolicy"] = "Exact"
@@ -371,6 +386,10 @@ var faultsOfUpgrades = map[string]func(p *patient){
 		s["required"] = append(list(s["required"]), "faulty")
 		p.at(s, "properties")["faulty"] = object{"type": "string"}
 	},
+	"CRD019": func(p *patient) {
+		s := p.schema(p.crd())
+		s["x-kubernetes-validations"] = append(list(s["x-kubernetes-validations"]), object{"rule": "has(self.metadata.name)"})
+	},
 	"CRD018": func(p *patient) {
 		c := p.crd()
 		delete(p.at(c, "spec"), "conversion")
@@ -383,15 +402,7 @@ var faultsOfUpgrades = map[string]func(p *patient){
 	},
 	"CRD009": func(p *patient) { p.crds = p.crds[1:] },
 	"CRD010": func(p *patient) { p.at(p.schema(p.crd()), "properties")["spec"].(object)["default"] = object{} },
-	"CRD011": func(p *patient) {
-		v := p.version(p.crd())
-		s := p.at(v, "subresources")
-		if s["status"] == nil {
-			s["status"] = object{}
-		} else {
-			delete(s, "status")
-		}
-	},
+	"CRD011": func(p *patient) { delete(p.at(p.version(p.withStatus()), "subresources"), "status") },
 	"CRD014": func(p *patient) { p.at(p.crd(), "spec", "names")["singular"] = "fault" },
 	"CRD016": func(p *patient) {
 		p.at(p.schema(p.crd()), "properties")["spec"].(object)["x-kubernetes-map-type"] = "atomic"

@@ -57,7 +57,8 @@ var rbacChecks = []Check{
 	{
 		Code: "RBAC007", Severity: finding.Warning,
 		Title: "namespaced permissions name a cluster-scoped resource",
-		Cause: "a Role does not reach it: outside of install mode AllNamespaces, for which OLM makes ClusterRoles, the operator is refused",
+		Cause: "a Role does not reach it: outside of install mode AllNamespaces, for which OLM makes ClusterRoles, the operator is refused; " +
+			"only a request that names its own Namespace, such as get, is allowed",
 		Cure:  "move the rule to clusterPermissions",
 		judge: ofCSV(checkClusterScoped),
 	},
@@ -245,6 +246,24 @@ var clusterScoped = map[string][]string{
 	"authorization.k8s.io":         {"subjectaccessreviews"},
 }
 
+// acrossNamespaces are the verbs by which a Namespace is not asked for by name. Those that name one are requests within it,
+// which a Role can allow (k8s.io/apiserver v0.36.3, pkg/endpoints/request/requestinfo.go).
+var acrossNamespaces = []string{"list", "watch", "create"}
+
+// outOfReach returns the verbs of a rule on a cluster-scoped resource that a Role does not give.
+func (r granted) outOfReach(resource string) []string {
+	if resource != "namespaces" {
+		return r.Verbs
+	}
+	var verbs []string
+	for _, verb := range acrossNamespaces {
+		if names(r.Verbs, verb) {
+			verbs = append(verbs, verb)
+		}
+	}
+	return verbs
+}
+
 func checkClusterScoped(s *single, found func(hit)) {
 	elsewhere := slices.ContainsFunc(s.spec.Spec.InstallModes, func(m v1alpha1.InstallMode) bool {
 		return m.Supported && m.Type != v1alpha1.InstallModeTypeAllNamespaces
@@ -258,8 +277,11 @@ func checkClusterScoped(s *single, found func(hit)) {
 		}
 		for _, group := range r.APIGroups {
 			for _, resource := range r.Resources {
-				if slices.Contains(clusterScoped[group], resource) && !s.grantedClusterWide(r.account, group, resource) {
-					found(s.at(r.path, "service account %s is given %s in a namespace, and that has none", r.account, resource))
+				if !slices.Contains(clusterScoped[group], resource) || s.grantedClusterWide(r.account, group, resource) {
+					continue
+				}
+				if verbs := r.outOfReach(resource); len(verbs) > 0 {
+					found(s.at(r.path, "service account %s is given %s (%s) in a namespace, and they have none", r.account, resource, strings.Join(verbs, ", ")))
 				}
 			}
 		}

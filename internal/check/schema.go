@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	strictjson "sigs.k8s.io/json"
@@ -115,9 +116,12 @@ func schemaHas(schema *apiextensionsv1.JSONSchemaProps, path []any) bool {
 	return true
 }
 
-// checkCRDs leaves the conversion alone, which OLM writes anew.
+// checkCRDs leaves the conversion alone, which OLM writes anew, and CRDs of v1beta1, to which other rules applied: CSV026.
 func checkCRDs(s *single, found func(hit)) {
 	for _, c := range s.crds {
+		if c.read.v1beta1 {
+			continue
+		}
 		if !c.read.rules() {
 			if problems, err := refusalsOf(c.read.outline()); len(problems) == 0 && err == nil {
 				continue
@@ -182,8 +186,11 @@ func checkNameCollisions(s *single, found func(hit)) {
 
 func checkCRDFields(s *single, found func(hit)) {
 	for _, c := range s.crds {
-		var into apiextensionsv1.CustomResourceDefinition
-		problems, err := strictjson.UnmarshalStrict(c.JSON, &into)
+		var into any = &apiextensionsv1.CustomResourceDefinition{}
+		if c.read.v1beta1 {
+			into = &apiextensionsv1beta1.CustomResourceDefinition{}
+		}
+		problems, err := strictjson.UnmarshalStrict(c.JSON, into)
 		if err != nil {
 			continue
 		}
@@ -198,7 +205,7 @@ func checkCRDFields(s *single, found func(hit)) {
 
 func checkUnconverted(s *single, found func(hit)) {
 	for _, c := range s.crds {
-		if c.convertedByWebhook() || s.conversionFor(c.Name) >= 0 {
+		if c.convertedByWebhook() || s.conversionFor(c.Name) >= 0 || c.spec.Spec.PreserveUnknownFields {
 			continue
 		}
 		at := slices.IndexFunc(c.spec.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })

@@ -62,9 +62,25 @@ type property struct {
 	*sharedSchema
 }
 
-// crd reads a CustomResourceDefinition as json.Unmarshal does, nil where that fails, with the schemas of its versions; those
-// are nil where the text is too strange for them to be told apart.
-func (s *schemaReader) crd(manifest []byte) *crd {
+// crd reads a CustomResourceDefinition of an API version that isCRD knows, nil where that fails.
+func (s *schemaReader) crd(apiVersion string, manifest []byte) *crd {
+	if apiVersion != crdV1beta1 {
+		return s.parse(manifest)
+	}
+	converted := toV1(manifest)
+	if converted == nil {
+		return nil
+	}
+	c := s.parse(converted)
+	if c != nil {
+		c.v1beta1 = true
+	}
+	return c
+}
+
+// parse reads a CustomResourceDefinition of v1 as json.Unmarshal does, nil where that fails, with the schemas of its
+// versions; those are nil where the text is too strange for them to be told apart.
+func (s *schemaReader) parse(manifest []byte) *crd {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &apiextensionsv1.CustomResourceDefinition{}

@@ -71,7 +71,7 @@ func TestSchemaReader(t *testing.T) {
 		}
 		for range 2 { // new, and known
 			var got *apiextensionsv1.CustomResourceDefinition
-			if c := reader.crd(text); c != nil {
+			if c := reader.crd(crdV1, text); c != nil {
 				got = c.CustomResourceDefinition
 				if len(c.schemas) != len(c.Spec.Versions) {
 					t.Errorf("%s: %d schemas of %d versions", name, len(c.schemas), len(c.Spec.Versions))
@@ -82,7 +82,7 @@ func TestSchemaReader(t *testing.T) {
 			}
 		}
 	}
-	if reader.crd(cases["one version"]).schema(0) != reader.crd(cases["two versions"]).schema(0) {
+	if reader.crd(crdV1, cases["one version"]).schema(0) != reader.crd(crdV1, cases["two versions"]).schema(0) {
 		t.Error("equal schemas are not one")
 	}
 }
@@ -140,7 +140,7 @@ func TestRefusedByParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		manifest := potCRD(string(raw))
-		c := s.schemas.crd(manifest)
+		c := s.schemas.crd(crdV1, manifest)
 		if c != nil {
 			c.spec = specOf(manifest)
 		}
@@ -148,7 +148,7 @@ func TestRefusedByParts(t *testing.T) {
 	}
 	sound, refusedOnes := 0, 0
 	same := func(before, after *crd) (refused bool) {
-		got, want := s.refusals(before, after), refusals(before.CustomResourceDefinition, after.CustomResourceDefinition)
+		got, want := s.refusals(before, after), refusals(before.CustomResourceDefinition, after.CustomResourceDefinition, false)
 		slices.Sort(got)
 		slices.Sort(want)
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -222,7 +222,7 @@ func TestSamplesByParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		byParts := reader.crd(potCRD(string(raw)))
+		byParts := reader.crd(crdV1, potCRD(string(raw)))
 		if byParts == nil {
 			continue
 		}

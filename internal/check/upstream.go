@@ -1,7 +1,6 @@
 package check
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"github.com/operator-framework/api/pkg/validation"
 	upstream "github.com/operator-framework/api/pkg/validation/errors"
 	validator "github.com/operator-framework/api/pkg/validation/interfaces"
-	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/olmkit/olmkit/internal/bundle"
@@ -44,7 +42,18 @@ var upstreamValidators = validator.Validators{
 }
 
 // coveredUpstream is said by checks of our own, with the place.
-var coveredUpstream = []string{"owned CRD", "not defined in CSV", "duplicate CRD", "example must have a provided API", "provided API should have an example annotation", "unable to find the resource requests", "owned CRDs do not have resources specified"}
+var coveredUpstream = []string{"owned CRD", "not defined in CSV", "duplicate CRD", "example must have a provided API", "provided API should have an example annotation", "unable to find the resource requests", "owned CRDs do not have resources specified",
+	"is not following the versioning convention", // CSV006
+}
+
+// coveredInCatalogs is said by the checks of catalogs.
+var coveredInCatalogs = []string{"bundle name with release versioning"} // CAT012
+
+// covered reports whether a check of ours says what upstream does.
+func (s *single) covered(text string) bool {
+	said := func(part string) bool { return strings.Contains(text, part) }
+	return slices.ContainsFunc(coveredUpstream, said) || s.inCatalog && slices.ContainsFunc(coveredInCatalogs, said)
+}
 
 // upstreamResult is what the validators say of one manifest.
 type upstreamResult struct {
@@ -57,9 +66,8 @@ func checkUpstream(choose func(upstream.ManifestResult) []upstream.Error) func(*
 		seen := map[string]bool{}
 		for _, result := range s.upstream() {
 			for _, problem := range choose(result.ManifestResult) {
-				h := s.upstreamHit(result.about, problem)
-				covered := slices.ContainsFunc(coveredUpstream, func(text string) bool { return strings.Contains(h.message, text) })
-				if key := h.Object + h.message; !covered && !seen[key] {
+				h := s.upstreamHit(s.about(result.about, problem), problem)
+				if key := h.Object + h.message; !s.covered(h.message) && !seen[key] {
 					seen[key] = true
 					found(h)
 				}
@@ -79,17 +87,11 @@ func (s *single) runUpstream() []upstreamResult {
 	var subjects []*bundle.Manifest
 	var objects []any
 	for i := range s.crds {
-		b.V1CRDs = append(b.V1CRDs, &s.crds[i].spec) // judged by SCH001, with the schema, which upstream leaves out
+		// Judged by SCH001, with the schema, which upstream leaves out, and by CSV026: upstream holds v1beta1 to v1's rules.
+		b.V1CRDs = append(b.V1CRDs, &s.crds[i].spec)
 	}
 	for i := range s.bundle.Manifests {
 		m := &s.bundle.Manifests[i]
-		if m.Kind == "CustomResourceDefinition" && m.APIVersion == "apiextensions.k8s.io/v1beta1" {
-			crd := &apiextensionsv1beta1.CustomResourceDefinition{}
-			if json.Unmarshal(m.JSON, crd) == nil {
-				b.V1beta1CRDs = append(b.V1beta1CRDs, crd)
-				subjects, objects = append(subjects, m), append(objects, crd)
-			}
-		}
 		object := &unstructured.Unstructured{}
 		if object.UnmarshalJSON(m.JSON) == nil {
 			b.Objects = append(b.Objects, object)
@@ -108,6 +110,19 @@ func (s *single) runUpstream() []upstreamResult {
 
 // fieldInText is how the validators name a field of the CSV in words.
 var fieldInText = regexp.MustCompile(`(?i)\bspec\.([a-z]+)`)
+
+// about returns the manifest that a problem is about: the validators look at ServiceAccounts with the ClusterServiceVersion.
+func (s *single) about(m *bundle.Manifest, problem upstream.Error) *bundle.Manifest {
+	if !strings.Contains(problem.Detail, "invalid service account found in bundle") {
+		return m
+	}
+	for i := range s.bundle.Manifests {
+		if account := &s.bundle.Manifests[i]; account.Kind == "ServiceAccount" && account.Name == fmt.Sprint(problem.BadValue) {
+			return account
+		}
+	}
+	return m
+}
 
 func (s *single) upstreamHit(m *bundle.Manifest, problem upstream.Error) hit {
 	path := pathOf(problem.Field)

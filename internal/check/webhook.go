@@ -58,7 +58,8 @@ var webhookChecks = []Check{
 	{
 		Code: "WHK006", Severity: finding.Error,
 		Title: "a CRD is converted by a webhook that the ClusterServiceVersion does not define",
-		Cause: "OLM writes the CRD as it stands in the bundle and puts no CA in, so that every conversion fails, after an update too",
+		Cause: "OLM writes the CRD as it stands in the bundle and puts no CA in, so that every conversion fails, after an update too; " +
+			"without a clientConfig the API server refuses the CRD",
 		Cure:  "define a ConversionWebhook with the CRD in its conversionCRDs",
 		judge: ofCSV(checkConversionDefined),
 	},
@@ -152,10 +153,17 @@ var webhookChecks = []Check{
 	},
 	{
 		Code: "WHK017", Severity: finding.Warning,
-		Title: "a webhook is asked about some served versions only",
-		Cause: "with matchPolicy Exact objects that are written through another version are neither defaulted nor refused",
+		Title: "no webhook of a type is asked about some served versions",
+		Cause: "with matchPolicy Exact objects that are written through a version which no webhook names are neither defaulted nor refused",
 		Cure:  "use matchPolicy Equivalent, which is the default, or name all served versions in apiVersions",
 		judge: ofCSV(checkExactVersions),
+	},
+	{
+		Code: "WHK018", Severity: finding.Warning,
+		Title: "a CRD of one version asks for a conversion webhook that the ClusterServiceVersion does not define",
+		Cause: "nothing is converted as long as there is one version; with the next release that adds one, every conversion fails, since OLM puts no CA in",
+		Cure:  "take spec.conversion out of the CRD, or define a ConversionWebhook with the CRD in its conversionCRDs",
+		judge: ofCSV(checkConversionIdle),
 	},
 }
 
@@ -229,28 +237,52 @@ func checkDeadlock(s *single, found func(hit)) {
 	}
 }
 
+// checkExactVersions takes the webhooks of one type together, since with matchPolicy Exact each version may have its own.
 func checkExactVersions(s *single, found func(hit)) {
-	for i, w := range s.spec.Spec.WebhookDefinitions {
-		if w.MatchPolicy == nil || *w.MatchPolicy != admissionv1.Exact {
-			continue
-		}
-		for j, rule := range w.Rules {
-			for _, c := range s.crds {
-				if !names(rule.APIGroups, c.spec.Spec.Group) || !names(rule.Resources, c.spec.Spec.Names.Plural) {
-					continue
+	for _, c := range s.crds {
+		for _, kind := range []v1alpha1.WebhookAdmissionType{v1alpha1.MutatingAdmissionWebhook, v1alpha1.ValidatingAdmissionWebhook} {
+			asked, exact := s.askedAbout(c, kind)
+			var missing []string
+			for _, v := range c.spec.Spec.Versions {
+				if v.Served && !asked[v.Name] {
+					missing = append(missing, v.Name)
 				}
-				var missing []string
-				for _, v := range c.spec.Spec.Versions {
-					if v.Served && !names(rule.APIVersions, v.Name) {
-						missing = append(missing, v.Name)
-					}
-				}
-				if len(missing) > 0 {
-					found(s.at(webhookPath(i, "rules", j, "apiVersions"), "webhook %s is not asked about %s of %s", w.GenerateName, strings.Join(missing, ", "), c.Name))
-				}
+			}
+			if exact != nil && len(missing) > 0 {
+				found(s.at(exact, "no %s is asked about %s of %s", kind, strings.Join(missing, ", "), c.Name))
 			}
 		}
 	}
+}
+
+// askedAbout returns the versions of c about which some webhook of the kind is asked, and the place of the first rule on c with
+// matchPolicy Exact, nil without one. With Equivalent, the default, a webhook that is asked about one served version is asked
+// about all (k8s.io/apiserver v0.36.3, pkg/admission/plugin/webhook/generic/webhook.go).
+func (s *single) askedAbout(c ownedCRD, kind v1alpha1.WebhookAdmissionType) (versions map[string]bool, exact []any) {
+	versions = map[string]bool{}
+	for i, w := range s.spec.Spec.WebhookDefinitions {
+		isExact := w.MatchPolicy != nil && *w.MatchPolicy == admissionv1.Exact
+		for j, rule := range w.Rules {
+			if w.Type != kind || !isAbout(rule, c.spec.Spec) {
+				continue
+			}
+			if isExact && exact == nil {
+				exact = webhookPath(i, "rules", j, "apiVersions")
+			}
+			all := !isExact && slices.ContainsFunc(c.spec.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+				return v.Served && names(rule.APIVersions, v.Name)
+			})
+			for _, v := range c.spec.Spec.Versions {
+				versions[v.Name] = versions[v.Name] || all || names(rule.APIVersions, v.Name)
+			}
+		}
+	}
+	return versions, exact
+}
+
+// isAbout reports whether a webhook's rule is about the objects that a CRD defines, in whichever version.
+func isAbout(rule admissionv1.RuleWithOperations, crd apiextensionsv1.CustomResourceDefinitionSpec) bool {
+	return names(rule.APIGroups, crd.Group) && (names(rule.Resources, crd.Names.Plural) || slices.Contains(rule.Resources, "*/*"))
 }
 
 func webhookPath(i int, more ...any) []any {
@@ -339,10 +371,30 @@ func (c ownedCRD) convertedByWebhook() bool {
 
 func checkConversionDefined(s *single, found func(hit)) {
 	for _, c := range s.crds {
-		if c.convertedByWebhook() && s.conversionFor(c.Name) < 0 {
+		if c.asksForUndefinedWebhook(s) && !c.needsNoConversion() {
 			found(inManifest(c.Manifest, []any{"spec", "conversion"}, "%s is converted by a webhook, and no ConversionWebhook of %s is for it", c.Name, s.csv.Name))
 		}
 	}
+}
+
+func checkConversionIdle(s *single, found func(hit)) {
+	for _, c := range s.crds {
+		if c.asksForUndefinedWebhook(s) && c.needsNoConversion() {
+			found(inManifest(c.Manifest, []any{"spec", "conversion"},
+				"%s has version %s alone and strategy Webhook, and no ConversionWebhook of %s is for it", c.Name, c.spec.Spec.Versions[0].Name, s.csv.Name))
+		}
+	}
+}
+
+func (c ownedCRD) asksForUndefinedWebhook(s *single) bool {
+	return c.convertedByWebhook() && s.conversionFor(c.Name) < 0
+}
+
+// needsNoConversion reports whether the API server takes a CRD with strategy Webhook, which it does not without a
+// clientConfig, and never calls the webhook: objects are stored and asked for in one version.
+func (c ownedCRD) needsNoConversion() bool {
+	webhook := c.spec.Spec.Conversion.Webhook
+	return len(c.spec.Spec.Versions) == 1 && webhook != nil && webhook.ClientConfig != nil
 }
 
 func checkConversionKept(s *single, found func(hit)) {

@@ -76,6 +76,9 @@ type Finding struct {
 	Cure       string    `json:"cure,omitempty"`  // what to do
 	References []string  `json:"references,omitempty"`
 
+	Fields []string `json:"fields,omitempty"` // paths of the object's fields that it is about
+	Also   []string `json:"also,omitempty"`   // codes of what else the same cause led to
+
 	Accepted *Acceptance `json:"accepted,omitempty"` // the finding is known, and fails nothing
 }
 

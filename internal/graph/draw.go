@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/safetext"
 )
 
 // Formats are the formats that Draw knows.
@@ -48,31 +50,31 @@ type Arrow struct {
 // does not take, which a skipRange makes in great numbers.
 func NewDrawing(p *catalog.Package, c *catalog.Channel, every bool) Drawing {
 	d := Drawing{Package: p.Name, Channel: c.Name, Default: c.Name == p.DefaultChannel, Entries: []Entry{}, Edges: []Arrow{}}
-	candidates, err := Order(p, c)
-	if err != nil {
+	g := New(p, c)
+	if err := g.Err(); err != nil {
 		d.Problem = err.Error()
-	} else if len(candidates) > 0 {
-		d.Head = candidates[0]
 	}
-	next := map[string]string{}
-	for _, e := range Edges(p, c) {
-		if e.Next {
-			next[e.From] = e.To
-		}
-		if every || e.Declared || e.Next {
-			d.Edges = append(d.Edges, Arrow{From: e.From, To: e.To, Edge: e.Kind, Declared: e.Declared, Effective: e.Effective, Next: e.Next})
+	d.Head = g.Head()
+	edges := g.Main()
+	if every {
+		edges = g.All()
+	}
+	for e := range edges {
+		d.Edges = append(d.Edges, Arrow{From: e.From, To: e.To, Edge: e.Kind, Declared: e.Declared, Effective: e.Effective, Next: e.Next})
+	}
+	outdated := map[string]bool{}
+	for _, d := range p.Deprecations {
+		if d.Schema == catalog.SchemaBundle {
+			outdated[d.Name] = true
 		}
 	}
 	versions := map[string]*catalog.Bundle{}
 	for _, e := range c.Entries {
-		entry := Entry{Name: e.Name, Next: next[e.Name], Chosen: slices.Contains(candidates, e.Name)}
+		entry := Entry{Name: e.Name, Deprecated: outdated[e.Name], Chosen: g.byName[e.Name].place >= 0, Next: g.NextOf(e.Name)}
 		if b := p.Bundle(e.Name); b != nil {
 			entry.Version = b.Version.String()
 			versions[e.Name] = b
 		}
-		entry.Deprecated = slices.ContainsFunc(p.Deprecations, func(d catalog.Deprecation) bool {
-			return d.Schema == catalog.SchemaBundle && d.Name == e.Name
-		})
 		d.Entries = append(d.Entries, entry)
 	}
 	slices.SortStableFunc(d.Entries, func(a, b Entry) int {
@@ -92,20 +94,26 @@ func NewDrawing(p *catalog.Package, c *catalog.Channel, every bool) Drawing {
 func Draw(w io.Writer, format string, drawings []Drawing) error {
 	switch format {
 	case "text":
-		return drawText(w, drawings)
+		return drawText(w, safetext.Clean(drawings))
 	case "mermaid":
-		return drawMermaid(w, drawings)
+		return drawMermaid(w, safetext.Clean(drawings))
 	case "dot":
-		return drawDot(w, drawings)
+		return drawDot(w, safetext.Clean(drawings))
 	case "json":
-		encoder := json.NewEncoder(w)
+		var b bytes.Buffer
+		encoder := json.NewEncoder(&b)
 		encoder.SetEscapeHTML(false)
 		encoder.SetIndent("", "  ")
-		return encoder.Encode(struct {
+		err := encoder.Encode(struct {
 			APIVersion string    `json:"apiVersion"`
 			Kind       string    `json:"kind"`
 			Channels   []Drawing `json:"channels"`
 		}{"olmkit/v1", "Graph", drawings})
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(safetext.JSON(b.Bytes()))
+		return err
 	}
 	return fmt.Errorf("graph format %q: there are %s", format, strings.Join(Formats, ", "))
 }
@@ -134,6 +142,10 @@ func drawText(w io.Writer, drawings []Drawing) error {
 			fmt.Fprintf(&b, "  ! %s\n", d.Problem)
 		}
 		labels, widest := make([]string, len(d.Entries)), 0
+		from := map[string][]Arrow{}
+		for _, a := range d.Edges {
+			from[a.From] = append(from[a.From], a)
+		}
 		for j, e := range d.Entries {
 			labels[j] = e.Name[len(prefix):]
 			if e.Deprecated {
@@ -142,7 +154,7 @@ func drawText(w io.Writer, drawings []Drawing) error {
 			widest = max(widest, utf8.RuneCountInString(labels[j]))
 		}
 		for j := len(d.Entries) - 1; j >= 0; j-- {
-			mark, words := " ", d.words(d.Entries[j], len(prefix))
+			mark, words := " ", d.words(d.Entries[j], from[d.Entries[j].Name], len(prefix))
 			if d.Entries[j].Name == d.Head {
 				mark = "*"
 			}
@@ -174,13 +186,12 @@ func commonName(entries []Entry) string {
 	return prefix
 }
 
-// words says where the users of e go, in words that a line may be broken between. The first skip bytes of names are left
-// out.
-func (d *Drawing) words(e Entry, skip int) []string {
+// words says where the users of e go, whose edges are given, in words that a line may be broken between. The first skip bytes
+// of names are left out.
+func (d *Drawing) words(e Entry, edges []Arrow, skip int) []string {
 	var words, others []string
-	for _, a := range d.Edges {
+	for _, a := range edges {
 		switch {
-		case a.From != e.Name:
 		case a.Next:
 			words = []string{"→ " + a.To[skip:] + "  " + string(a.Edge)}
 		case a.Effective:

@@ -6,8 +6,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/blang/semver/v4"
 
@@ -45,33 +47,36 @@ type node struct {
 	version   semver.Version
 	skipRange semver.Range // nil when there is none, or none that parses: OLM passes over such a one
 	forbidden bool
+	place     int // among those that OLM chooses from, -1 for others
+	rank      int // by version
+	next      *node
 }
 
 // nodes are the channel's entries. Of two with one name the first counts.
-func nodes(p *catalog.Package, c *catalog.Channel) []*node {
-	bundles := make(map[string]*catalog.Bundle, len(p.Bundles))
-	for _, b := range p.Bundles {
-		bundles[b.Name] = b
-	}
-	known := make(map[string]bool, len(c.Entries))
+func nodes(p *catalog.Package, c *catalog.Channel) ([]*node, map[string]*node) {
+	byName := make(map[string]*node, len(c.Entries))
 	list := make([]*node, 0, len(c.Entries))
+	room := make([]node, len(c.Entries))
 	for i := range c.Entries {
 		e := &c.Entries[i]
-		if known[e.Name] {
+		if byName[e.Name] != nil {
 			continue
 		}
-		known[e.Name] = true
-		n := &node{Entry: e}
-		if b := bundles[e.Name]; b != nil {
+		n := &room[i]
+		*n = node{Entry: e, place: -1}
+		byName[e.Name] = n
+		if b := p.Bundle(e.Name); b != nil {
 			n.version = b.Version
 			n.forbidden = slices.ContainsFunc(b.Properties, func(p catalog.Property) bool { return p.Type == propertyDeprecated })
 		}
-		if r, err := semver.ParseRange(e.SkipRange); err == nil && e.SkipRange != "" {
-			n.skipRange = r
+		if e.SkipRange != "" {
+			if r, err := semver.ParseRange(e.SkipRange); err == nil {
+				n.skipRange = r
+			}
 		}
 		list = append(list, n)
 	}
-	return list
+	return list, byName
 }
 
 // kind returns by which statement n follows from, or "" if it does not: operator-lifecycle-manager v0.46.0,
@@ -88,110 +93,226 @@ func (n *node) kind(from *node) Kind {
 	return ""
 }
 
-// Edges returns every edge of the channel, declared or effective, sorted by the versions of From, then To. Edges from
-// what is no entry of the channel are left out. Where OLM cannot order the channel (see Order), no edge is Next.
-func Edges(p *catalog.Package, c *catalog.Channel) []Edge {
-	list := nodes(p, c)
-	byVersion := slices.Clone(list)
-	slices.SortFunc(byVersion, func(a, b *node) int { return cmp.Or(a.version.Compare(b.version), strings.Compare(a.Name, b.Name)) })
-	candidates, err := order(c.Name, p.Name, list)
-	if err != nil {
-		candidates = nil
+// Channel is the upgrade graph of a channel, made once for many questions. What it takes to make and to ask grows with the
+// entries and what they name, and not with the edges that skipRanges make, which grow with the square of that.
+type Channel struct {
+	pkg, name  string
+	list       []*node // in the order of the entries
+	byName     map[string]*node
+	byVersion  []*node
+	ranged     []*node // those with a skipRange, by version
+	candidates []*node // that OLM chooses from, the head first
+	err        error   // why OLM cannot order the channel
+	replacing  map[string][]*node
+	skipping   map[string][]*node
+	covering   *cover // of the candidates
+	circles    func() map[string]bool
+}
+
+// New returns the graph of channel c of p.
+func New(p *catalog.Package, c *catalog.Channel) *Channel {
+	g := &Channel{pkg: p.Name, name: c.Name}
+	g.circles = sync.OnceValue(g.findCircles)
+	g.list, g.byName = nodes(p, c)
+	g.candidates, g.err = g.order()
+	if g.err != nil {
+		g.candidates = nil
 	}
-	var edges []Edge
-	for _, from := range byVersion {
-		next := successor(candidates, from)
-		for _, to := range byVersion {
-			kind := to.kind(from)
-			if kind == "" || to == from {
-				continue
+	for i, n := range g.candidates {
+		n.place = i
+	}
+	g.replacing, g.skipping = make(map[string][]*node, len(g.list)), map[string][]*node{}
+	room := make([]*node, len(g.list)) // most names are replaced once
+	for i, n := range g.list {
+		if others := g.replacing[n.Replaces]; others != nil {
+			g.replacing[n.Replaces] = append(others, n)
+		} else {
+			room[i] = n
+			g.replacing[n.Replaces] = room[i : i+1 : i+1]
+		}
+		for _, s := range n.Skips {
+			g.skipping[s] = append(g.skipping[s], n)
+		}
+	}
+	g.covering = newCover(g.candidates)
+	g.byVersion = slices.Clone(g.list)
+	slices.SortFunc(g.byVersion, byVersion)
+	for i, n := range g.byVersion {
+		n.rank, n.next = i, g.successor(n.Name, n.version)
+		if n.skipRange != nil {
+			g.ranged = append(g.ranged, n)
+		}
+	}
+	return g
+}
+
+func byVersion(a, b *node) int {
+	return cmp.Or(a.version.Compare(b.version), strings.Compare(a.Name, b.Name))
+}
+
+// Err says why OLM cannot order the channel; OLM then upgrades nobody. It is nil where OLM can.
+func (g *Channel) Err() error { return g.err }
+
+// Order returns the channel's entries that OLM chooses from, the most preferred first: the head, and from it along
+// replaces, without what any entry skips.
+func (g *Channel) Order() []string {
+	names := make([]string, len(g.candidates))
+	for i, n := range g.candidates {
+		names[i] = n.Name
+	}
+	return names
+}
+
+// edge is the edge between two entries that kind makes.
+func (g *Channel) edge(from, to *node, kind Kind) Edge {
+	return Edge{
+		Package: g.pkg, Channel: g.name, From: from.Name, To: to.Name, Kind: kind,
+		Declared:  kind != SkipRange,
+		Effective: !to.forbidden,
+		Next:      to == from.next,
+	}
+}
+
+// declared appends to list the entries that replace or skip from, by version, each once.
+func (g *Channel) declared(list []*node, from *node) []*node {
+	list = append(append(list, g.replacing[from.Name]...), g.skipping[from.Name]...)
+	return unique(list)
+}
+
+// unique sorts list by version.
+func unique(list []*node) []*node {
+	slices.SortFunc(list, func(a, b *node) int { return a.rank - b.rank })
+	return slices.Compact(list)
+}
+
+// All are the edges of the channel, declared or effective, by the versions of From, then To. Edges from what is no entry of
+// the channel are left out. Where OLM cannot order the channel (see Err), no edge is Next.
+func (g *Channel) All() iter.Seq[Edge] {
+	return func(yield func(Edge) bool) {
+		var declared []*node
+		for _, from := range g.byVersion {
+			declared = g.declared(declared[:0], from)
+			rest := declared
+			for _, to := range g.ranged {
+				for len(rest) > 0 && rest[0].rank < to.rank {
+					if rest[0] != from && !yield(g.edge(from, rest[0], rest[0].kind(from))) {
+						return
+					}
+					rest = rest[1:]
+				}
+				if to != from && (len(rest) == 0 || rest[0] != to) && to.skipRange(from.version) && !yield(g.edge(from, to, SkipRange)) {
+					return
+				}
 			}
-			edges = append(edges, Edge{
-				Package: p.Name, Channel: c.Name, From: from.Name, To: to.Name, Kind: kind,
-				Declared:  kind != SkipRange,
-				Effective: !to.forbidden,
-				Next:      to == next,
-			})
+			for _, to := range rest {
+				if to != from && !yield(g.edge(from, to, to.kind(from))) {
+					return
+				}
+			}
 		}
 	}
-	return edges
 }
 
-// successor returns what OLM upgrades from to: the first of the candidates, which stand in OLM's order, that follows it.
-// It is from itself when from's own skipRange covers it and nothing nearer to the head does, and nil when nothing does.
-func successor(candidates []*node, from *node) *node {
-	for _, n := range candidates {
-		if !n.forbidden && n.kind(from) != "" {
-			return n
+// Main are those edges of All that are Declared or Next, in the same order.
+func (g *Channel) Main() iter.Seq[Edge] {
+	return func(yield func(Edge) bool) {
+		var targets []*node
+		for _, from := range g.byVersion {
+			targets = append(append(targets[:0], g.replacing[from.Name]...), g.skipping[from.Name]...)
+			if from.next != nil {
+				targets = append(targets, from.next)
+			}
+			targets = unique(targets)
+			for _, to := range targets {
+				if to != from && !yield(g.edge(from, to, to.kind(from))) {
+					return
+				}
+			}
 		}
 	}
-	return nil
 }
 
-// Successor returns the bundle to which OLM upgrades from an installed one, which need not be in the channel, or "" for
-// none. It may be the same again, see GRA009 in package check.
-func Successor(p *catalog.Package, c *catalog.Channel, installed string, version semver.Version) string {
-	candidates, err := order(c.Name, p.Name, nodes(p, c))
-	if err != nil {
-		return ""
+// Has reports whether All has the edge from one entry to another.
+func (g *Channel) Has(from, to string) bool {
+	a, b := g.byName[from], g.byName[to]
+	return a != nil && b != nil && a != b && b.kind(a) != ""
+}
+
+// Edges returns every edge of the channel, as Channel.All has them.
+func Edges(p *catalog.Package, c *catalog.Channel) []Edge { return slices.Collect(New(p, c).All()) }
+
+// successor returns what OLM upgrades from an installed bundle to: the first of the candidates, which stand in OLM's order,
+// that follows it. It is the bundle itself when its own skipRange covers it and nothing nearer to the head does, and nil when
+// nothing does.
+func (g *Channel) successor(installed string, version semver.Version) *node {
+	best := len(g.candidates)
+	if i := g.covering.of(version); i >= 0 {
+		best = i
 	}
-	if next := successor(candidates, &node{Entry: &catalog.Entry{Name: installed}, version: version}); next != nil {
-		return next.Name
+	for _, list := range [][]*node{g.replacing[installed], g.skipping[installed]} {
+		for _, n := range list {
+			if n.place >= 0 && !n.forbidden {
+				best = min(best, n.place)
+			}
+		}
+	}
+	if best == len(g.candidates) {
+		return nil
+	}
+	return g.candidates[best]
+}
+
+// Next returns the bundle to which OLM upgrades from an installed one in a single step, or "" for none. The installed one
+// need not be in the channel; what it is upgraded to may be the same again, see GRA009 in package check.
+func (g *Channel) Next(installed string, version semver.Version) string {
+	if n := g.successor(installed, version); n != nil {
+		return n.Name
 	}
 	return ""
 }
 
-// Order returns the channel's entries that OLM chooses from, the most preferred first: the head, and from it along
-// replaces, without what any entry skips. The error says why OLM cannot order the channel; OLM then upgrades nobody.
+// Order returns what Channel.Order does, or the error that Channel.Err is.
 func Order(p *catalog.Package, c *catalog.Channel) ([]string, error) {
-	candidates, err := order(c.Name, p.Name, nodes(p, c))
-	if err != nil {
-		return nil, err
+	g := New(p, c)
+	if g.err != nil {
+		return nil, g.err
 	}
-	names := make([]string, len(candidates))
-	for i, n := range candidates {
-		names[i] = n.Name
-	}
-	return names, nil
+	return g.Order(), nil
 }
 
 // order follows operator-lifecycle-manager v0.46.0, pkg/controller/registry/resolver/resolver.go, sortChannel.
-func order(channel, pkg string, list []*node) ([]*node, error) {
-	if len(list) == 0 {
+func (g *Channel) order() ([]*node, error) {
+	if len(g.list) == 0 {
 		return nil, nil
 	}
-	byName := make(map[string]*node, len(list))
-	for _, n := range list {
-		byName[n.Name] = n
-	}
 	replaced, skipped := map[*node]bool{}, map[*node]bool{}
-	for _, n := range list {
-		if r := byName[n.Replaces]; r != nil && n.Replaces != "" {
+	for _, n := range g.list {
+		if r := g.byName[n.Replaces]; r != nil && n.Replaces != "" {
 			replaced[r] = true
 		}
 		for _, s := range n.Skips {
-			if r := byName[s]; r != nil {
+			if r := g.byName[s]; r != nil {
 				replaced[r], skipped[r] = true, true
 			}
 		}
 	}
 	var heads []*node
-	for _, n := range list {
+	for _, n := range g.list {
 		if !replaced[n] {
 			heads = append(heads, n)
 		}
 	}
 	if len(heads) == 0 {
-		return nil, noHead(channel, pkg, list, byName)
+		return nil, g.noHead()
 	}
 	var chain []*node
+	visited := map[*node]*node{} // by which head
 	for _, head := range heads {
-		visited := map[*node]bool{}
-		for n := head; n != nil; n = byName[n.Replaces] {
-			if visited[n] {
-				return nil, cycleError(channel, pkg, cycle(n, byName))
+		for n := head; n != nil && (visited[n] == nil || visited[n] == head); n = g.byName[n.Replaces] {
+			if visited[n] != nil {
+				return nil, g.cycleError(n)
 			}
-			visited[n] = true
+			visited[n] = head
 			if !skipped[n] {
 				chain = append(chain, n)
 			}
@@ -207,46 +328,55 @@ func order(channel, pkg string, list []*node) ([]*node, error) {
 		}
 		slices.Sort(names)
 		return nil, advice.With(fmt.Errorf("channel %s of package %s has %d heads, entries that no other replaces or skips: %s",
-			channel, pkg, len(heads), strings.Join(names, ", ")),
+			g.name, g.pkg, len(heads), firstOf(names)),
 			"let the newest of them replace or skip the others, directly or along a chain")
 	}
 	return chain, nil
 }
 
-// cycle returns the entries that one comes to from n along replaces until n comes again.
-func cycle(n *node, byName map[string]*node) []*node {
-	round := []*node{n}
-	for m := byName[n.Replaces]; m != n; m = byName[m.Replaces] {
-		round = append(round, m)
+// told is how many entries of a channel an error names.
+const told = 20
+
+// firstOf joins as many of names as an error tells.
+func firstOf(names []string) string {
+	if len(names) <= told {
+		return strings.Join(names, ", ")
 	}
-	return round
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:told], ", "), len(names)-told)
 }
 
-func cycleError(channel, pkg string, round []*node) error {
+// cycleError names the entries that one comes to from n along replaces until n comes again.
+func (g *Channel) cycleError(n *node) error {
 	var b strings.Builder
-	for _, n := range round {
-		fmt.Fprintf(&b, "%s (%s) replaces ", n.Name, n.At)
+	count := 0
+	for m := n; count == 0 || m != n; m = g.byName[m.Replaces] {
+		if count++; count <= told {
+			fmt.Fprintf(&b, "%s (%s) replaces ", m.Name, m.At)
+		}
 	}
-	b.WriteString(round[0].Name)
-	return advice.With(fmt.Errorf("channel %s of package %s has a cycle: %s", channel, pkg, b.String()),
+	if count > told {
+		fmt.Fprintf(&b, "%d others, one after the other, and the last of them ", count-told)
+	}
+	b.WriteString(n.Name)
+	return advice.With(fmt.Errorf("channel %s of package %s has a cycle: %s", g.name, g.pkg, b.String()),
 		"make the oldest of them replace an older entry, or nothing")
 }
 
 // noHead says why every entry is replaced or skipped: there is a cycle, of replaces or of both.
-func noHead(channel, pkg string, list []*node, byName map[string]*node) error {
-	for _, start := range list {
-		visited := map[*node]bool{}
+func (g *Channel) noHead() error {
+	visited := map[*node]*node{} // from which start
+	for _, start := range g.list {
 		n := start
-		for n != nil && n.Replaces != "" && !visited[n] {
-			visited[n] = true
-			n = byName[n.Replaces]
+		for n != nil && n.Replaces != "" && visited[n] == nil {
+			visited[n] = start
+			n = g.byName[n.Replaces]
 		}
-		if n != nil && visited[n] {
-			return cycleError(channel, pkg, cycle(n, byName))
+		if n != nil && visited[n] == start {
+			return g.cycleError(n)
 		}
 	}
 	return advice.With(fmt.Errorf("channel %s of package %s has no head: each of its entries is replaced or skipped by another, the first at %s",
-		channel, pkg, list[0].At),
+		g.name, g.pkg, g.list[0].At),
 		"let no entry replace or skip the newest")
 }
 
@@ -275,8 +405,21 @@ type Options struct {
 // Plan is the hops to walk, in order, and those that the options left out.
 type Plan struct {
 	Package, Channel string
+	Head             string // bundle that OLM installs for who subscribes, "" if there is none or nothing is to be walked
 	Hops             []Edge // the chain's hops come first, oldest first, so that each goes on from the last
 	LeftOut          []Edge
+}
+
+// First returns the bundle whose installation the walk begins with, or "" if there is nothing to walk: a channel without
+// hops is walked by installing its head, unless the hops were left out.
+func (p Plan) First() string {
+	switch {
+	case len(p.Hops) > 0:
+		return p.Hops[0].From
+	case len(p.LeftOut) > 0:
+		return ""
+	}
+	return p.Head
 }
 
 // ErrOption is in the error of NewPlan when an option names what is not there.
@@ -288,7 +431,7 @@ func unknown(noun, name, where string, known []string) error {
 	if len(known) == 0 {
 		return advice.With(err, "%s has none; look with 'olmkit catalog graph'", where)
 	}
-	return advice.With(err, "choose one of %s", strings.Join(known, ", "))
+	return advice.With(err, "choose one of %s", firstOf(known))
 }
 
 // NewPlan lays out the walk over one channel of p. The error says what in the options is not there (ErrOption), or why
@@ -310,60 +453,42 @@ func NewPlan(p *catalog.Package, options Options) (Plan, error) {
 		}
 		return Plan{}, unknown("channel", name, "package "+p.Name, known)
 	}
-	list := nodes(p, c)
-	candidates, err := order(c.Name, p.Name, list)
-	if err != nil {
-		return Plan{}, err
+	g := New(p, c)
+	if g.err != nil {
+		return Plan{}, g.err
 	}
 	plan := Plan{Package: p.Name, Channel: c.Name}
-	versions := map[string]semver.Version{}
-	for _, n := range list {
-		versions[n.Name] = n.version
+	if i := slices.IndexFunc(g.candidates, func(n *node) bool { return !n.forbidden }); i >= 0 {
+		plan.Head = g.candidates[i].Name
 	}
-	within, err := bounds(p, c, options, list)
+	within, err := g.bounds(options)
 	if err != nil {
 		return Plan{}, err
 	}
-	for _, e := range choose(Edges(p, c), replacesChain(list, candidates), options.Mode) {
-		if within(versions[e.From], versions[e.To]) {
+	for _, e := range g.choose(options.Mode) {
+		if within(g.byName[e.From].version, g.byName[e.To].version) {
 			plan.Hops = append(plan.Hops, e)
 		} else {
 			plan.LeftOut = append(plan.LeftOut, e)
 		}
 	}
-	plan.limit(options.MaxHops, versions)
+	plan.limit(options.MaxHops, g.byName)
 	return plan, nil
 }
 
-// replacesChain returns the names along replaces from the head to the oldest entry, skipped ones included, oldest first.
-func replacesChain(list, candidates []*node) []string {
-	if len(candidates) == 0 {
-		return nil
-	}
-	byName := make(map[string]*node, len(list))
-	for _, n := range list {
-		byName[n.Name] = n
-	}
-	var names []string
-	for n := candidates[0]; n != nil; n = byName[n.Replaces] {
-		names = append(names, n.Name)
-		if n.Replaces == "" {
-			break
-		}
-	}
-	slices.Reverse(names)
-	return names
-}
-
-// choose returns those of edges that mode walks, the hops along chain first.
-func choose(edges []Edge, chain []string, mode Mode) []Edge {
+// choose returns the edges that mode walks, the hops along the replaces chain first.
+func (g *Channel) choose(mode Mode) []Edge {
 	rank := map[string]int{}
-	for i, name := range chain {
+	for i, name := range g.Chain() {
 		rank[name] = i + 1
 	}
 	along := func(e Edge) bool { return e.Kind == Replaces && rank[e.From] > 0 && rank[e.To] == rank[e.From]+1 }
+	edges := g.Main()
+	if mode == All {
+		edges = g.All()
+	}
 	var first, rest []Edge
-	for _, e := range edges {
+	for e := range edges {
 		switch {
 		case !e.Effective:
 		case along(e):
@@ -377,19 +502,19 @@ func choose(edges []Edge, chain []string, mode Mode) []Edge {
 }
 
 // bounds returns the test that From and To of the options make.
-func bounds(p *catalog.Package, c *catalog.Channel, options Options, list []*node) (func(from, to semver.Version) bool, error) {
+func (g *Channel) bounds(options Options) (func(from, to semver.Version) bool, error) {
 	find := func(text string) (semver.Version, error) {
 		wanted, err := semver.ParseTolerant(text)
-		for _, n := range list {
+		for _, n := range g.list {
 			if n.Name == text || err == nil && n.version.EQ(wanted) {
 				return n.version, nil
 			}
 		}
-		known := make([]string, len(list))
-		for i, n := range list {
+		known := make([]string, len(g.list))
+		for i, n := range g.list {
 			known[i] = n.Name
 		}
-		return semver.Version{}, unknown("entry", text, fmt.Sprintf("channel %s of package %s", c.Name, p.Name), known)
+		return semver.Version{}, unknown("entry", text, fmt.Sprintf("channel %s of package %s", g.name, g.pkg), known)
 	}
 	var lowest, highest *semver.Version
 	if options.From != "" {
@@ -412,17 +537,21 @@ func bounds(p *catalog.Package, c *catalog.Channel, options Options, list []*nod
 }
 
 // limit keeps the most newest hops: those to the highest versions, and from the highest among them.
-func (p *Plan) limit(most int, versions map[string]semver.Version) {
+func (p *Plan) limit(most int, entries map[string]*node) {
 	if most <= 0 || len(p.Hops) <= most {
 		return
 	}
 	newest := slices.Clone(p.Hops)
 	slices.SortStableFunc(newest, func(a, b Edge) int {
-		return cmp.Or(versions[b.To].Compare(versions[a.To]), versions[b.From].Compare(versions[a.From]))
+		return cmp.Or(entries[b.To].version.Compare(entries[a.To].version), entries[b.From].version.Compare(entries[a.From].version))
 	})
+	kept := make(map[Edge]bool, most)
+	for _, e := range newest[:most] {
+		kept[e] = true
+	}
 	var hops []Edge
 	for _, e := range p.Hops {
-		if slices.Contains(newest[:most], e) {
+		if kept[e] {
 			hops = append(hops, e)
 		} else {
 			p.LeftOut = append(p.LeftOut, e)

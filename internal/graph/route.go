@@ -1,69 +1,107 @@
 package graph
 
 import (
+	"slices"
+
 	"github.com/blang/semver/v4"
 
 	"github.com/olmkit/olmkit/internal/catalog"
 )
 
-// Route answers for one channel where OLM takes an installed bundle, in the channel or not. It is made once for many
-// questions.
-type Route struct {
-	candidates []*node
-	byName     map[string]*node
-}
-
-// NewRoute returns the route of channel c of p; the error says why OLM cannot order the channel.
-func NewRoute(p *catalog.Package, c *catalog.Channel) (*Route, error) {
-	list := nodes(p, c)
-	candidates, err := order(c.Name, p.Name, list)
-	if err != nil {
-		return nil, err
-	}
-	r := &Route{candidates: candidates, byName: make(map[string]*node, len(list))}
-	for _, n := range list {
-		r.byName[n.Name] = n
-	}
-	return r, nil
-}
-
-// Head returns the name of the channel's head, "" for a channel without entries.
-func (r *Route) Head() string {
-	if len(r.candidates) == 0 {
+// Head returns the name of the channel's head, "" for a channel without entries and one that OLM cannot order.
+func (g *Channel) Head() string {
+	if len(g.candidates) == 0 {
 		return ""
 	}
-	return r.candidates[0].Name
+	return g.candidates[0].Name
 }
 
-// Next returns the bundle to which OLM upgrades from an installed one in a single step, or "" for none, as Successor does.
-func (r *Route) Next(installed string, version semver.Version) string {
-	if next := successor(r.candidates, &node{Entry: &catalog.Entry{Name: installed}, version: version}); next != nil {
-		return next.Name
+// NextOf returns the bundle to which OLM upgrades from an entry, or "" for none but itself.
+func (g *Channel) NextOf(entry string) string {
+	if n := g.byName[entry]; n != nil && n.next != nil && n.next != n {
+		return n.next.Name
 	}
 	return ""
 }
 
 // Way returns the bundles that OLM installs one after the other from an installed one until nothing follows. Its last is the
 // head unless users are stranded; it is empty when nothing follows at all.
-func (r *Route) Way(installed string, version semver.Version) []string {
+func (g *Channel) Way(installed string, version semver.Version) []string {
 	var way []string
 	seen := map[string]bool{installed: true}
-	for {
-		next := r.Next(installed, version)
-		if next == "" || seen[next] {
-			return way
+	for n := g.successor(installed, version); n != nil && !seen[n.Name]; n = n.next {
+		seen[n.Name] = true
+		way = append(way, n.Name)
+	}
+	return way
+}
+
+// Steps returns for each entry how many bundles Way has from there, and whether they lead to the head.
+func (g *Channel) Steps() map[string]Steps {
+	known := make(map[string]Steps, len(g.list))
+	var head *node
+	if len(g.candidates) > 0 {
+		head = g.candidates[0]
+	}
+	var way []*node
+	for _, n := range g.list {
+		onWay := map[*node]int{}
+		way = way[:0]
+		for ; n != nil; n = n.next {
+			if _, done := known[n.Name]; done {
+				break
+			}
+			if at, again := onWay[n]; again {
+				g.round(known, way[at:], head)
+				way = way[:at]
+				break
+			}
+			onWay[n] = len(way)
+			way = append(way, n)
 		}
-		seen[next] = true
-		way = append(way, next)
-		installed, version = next, r.byName[next].version
+		for _, n := range slices.Backward(way) {
+			s := Steps{ToHead: n == head}
+			if n.next != nil {
+				after := known[n.next.Name]
+				s = Steps{Count: after.Count + 1, ToHead: s.ToHead || after.ToHead}
+			}
+			known[n.Name] = s
+		}
+	}
+	return known
+}
+
+// Steps are what Way makes.
+type Steps struct {
+	Count  int
+	ToHead bool // the head is among them, or is where they begin
+}
+
+// round sets what is known of entries from each of which OLM upgrades to the next, and from the last to the first.
+func (g *Channel) round(known map[string]Steps, entries []*node, head *node) {
+	toHead := slices.Contains(entries, head)
+	for _, n := range entries {
+		known[n.Name] = Steps{Count: len(entries) - 1, ToHead: toHead}
 	}
 }
 
 // Chain returns the entries along replaces from the head to the oldest, skipped ones included, the oldest first.
-func (r *Route) Chain() []string {
-	list := make([]*node, 0, len(r.byName))
-	for _, n := range r.byName {
-		list = append(list, n)
+func (g *Channel) Chain() []string {
+	if len(g.candidates) == 0 {
+		return nil
 	}
-	return replacesChain(list, r.candidates)
+	var names []string
+	for n := g.candidates[0]; n != nil; n = g.byName[n.Replaces] {
+		names = append(names, n.Name)
+		if n.Replaces == "" {
+			break
+		}
+	}
+	slices.Reverse(names)
+	return names
+}
+
+// Successor returns what Channel.Next does.
+func Successor(p *catalog.Package, c *catalog.Channel, installed string, version semver.Version) string {
+	return New(p, c).Next(installed, version)
 }

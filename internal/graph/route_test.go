@@ -21,9 +21,9 @@ func TestRoute(t *testing.T) {
 ---
 {schema: olm.bundle, package: tea, name: tea.v3, properties: [{type: olm.package, value: {packageName: tea, version: 3.0.0}}]}
 `)).Find("tea")
-	route, err := NewRoute(p, p.Channel("c"))
-	if err != nil {
-		t.Fatal(err)
+	route := New(p, p.Channel("c"))
+	if route.Err() != nil {
+		t.Fatal(route.Err())
 	}
 	if route.Head() != "tea.v3" || strings.Join(route.Chain(), " ") != "tea.v1 tea.v2 tea.v3" {
 		t.Errorf("head %s, chain %v", route.Head(), route.Chain())
