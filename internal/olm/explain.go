@@ -191,23 +191,47 @@ func explainVersion(csv *v1alpha1.ClusterServiceVersion, deployments []appsv1.De
 	return e
 }
 
-// MissingRequirements names what csv's status says is not there.
+// manyRequirements is how many requirements, and how many dependents of one, are quoted.
+const manyRequirements = 5
+
+// MissingRequirements quotes what csv's status says of the requirements that are not met: each by its kind and name, its
+// status and its message, with those of its dependents.
 func MissingRequirements(csv *v1alpha1.ClusterServiceVersion) []string {
 	var missing []string
 	for _, r := range csv.Status.RequirementStatus {
-		if r.Status == v1alpha1.RequirementStatusReasonPresent {
+		if Met(r) {
 			continue
 		}
-		what := fmt.Sprintf("%s %s is %s", r.Kind, r.Name, r.Status)
+		var dependents []string
 		for _, d := range r.Dependents {
 			if d.Status != v1alpha1.DependentStatusReasonSatisfied {
-				what += fmt.Sprintf(" (%s %s)", d.Kind, d.Message)
+				dependents = append(dependents, fmt.Sprintf("%s is %s: %s", d.Kind, d.Status, d.Message))
 			}
+		}
+		what := fmt.Sprintf("%s %s is %s", r.Kind, r.Name, r.Status)
+		if r.Message != "" {
+			what += ": " + r.Message
+		}
+		if len(dependents) > 0 {
+			what += " (" + strings.Join(firstOf(dependents, manyRequirements), "; ") + ")"
 		}
 		missing = append(missing, what)
 	}
 	slices.Sort(missing)
-	return missing
+	return firstOf(missing, manyRequirements)
+}
+
+// Met reports whether OLM found what r asks for.
+func Met(r v1alpha1.RequirementStatus) bool {
+	return r.Status == v1alpha1.RequirementStatusReasonPresent || r.Status == "DeploymentFound"
+}
+
+// firstOf returns the first n of list, and how many more there are.
+func firstOf(list []string, n int) []string {
+	if len(list) <= n {
+		return list
+	}
+	return append(slices.Clone(list[:n]), fmt.Sprintf("and %d more", len(list)-n))
 }
 
 // newestTrouble says what is wrong with a pod of d, or with d itself.

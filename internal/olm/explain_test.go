@@ -33,3 +33,28 @@ func TestExplainVersionThatIsTriedAgain(t *testing.T) {
 		t.Error("an installation that waits has failed")
 	}
 }
+
+func TestMissingRequirements(t *testing.T) {
+	csv := &v1alpha1.ClusterServiceVersion{}
+	csv.Status.RequirementStatus = []v1alpha1.RequirementStatus{
+		{Kind: "CustomResourceDefinition", Name: "pots.example.com", Status: v1alpha1.RequirementStatusReasonPresent},
+		{Kind: "APIService", Name: "v1.example.com", Status: "DeploymentFound"},
+		{Kind: "ServiceAccount", Name: "manager", Status: v1alpha1.RequirementStatusReasonPresentNotSatisfied, Dependents: []v1alpha1.DependentStatus{
+			{Kind: "PolicyRule", Status: v1alpha1.DependentStatusReasonSatisfied, Message: "rule one"},
+			{Kind: "PolicyRule", Status: v1alpha1.DependentStatusReasonNotSatisfied, Message: "rule two"},
+		}},
+		{Kind: "ClusterServiceVersion", Name: "tea.v2", Status: v1alpha1.RequirementStatusReasonPresentNotSatisfied, Message: "minKubeVersion (1.99.0) > server version (1.36.3)"},
+	}
+	got := strings.Join(MissingRequirements(csv), "\n")
+	want := "ClusterServiceVersion tea.v2 is PresentNotSatisfied: minKubeVersion (1.99.0) > server version (1.36.3)\n" +
+		"ServiceAccount manager is PresentNotSatisfied (PolicyRule is NotSatisfied: rule two)"
+	if got != want {
+		t.Errorf("missing:\n%s\nwant\n%s", got, want)
+	}
+	for range 9 {
+		csv.Status.RequirementStatus = append(csv.Status.RequirementStatus, v1alpha1.RequirementStatus{Kind: "Z", Status: v1alpha1.RequirementStatusReasonNotPresent})
+	}
+	if many := MissingRequirements(csv); len(many) != manyRequirements+1 || many[manyRequirements] != "and 6 more" {
+		t.Errorf("of many: %q", many)
+	}
+}

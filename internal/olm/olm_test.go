@@ -179,7 +179,7 @@ func TestExplainVersion(t *testing.T) {
 		{"nothing more is known", csv("Failed", "InstallComponentFailed", "field is immutable"), nil,
 			"CSV Failed: ClusterServiceVersion/n/op.v2 says: InstallComponentFailed: field is immutable"},
 		{"requirements", unmet, nil, "CSV Pending: ClusterServiceVersion/n/op.v2 says: RequirementsNotMet: one or more requirements couldn't be found: " +
-			"ServiceAccount sa is PresentNotSatisfied (PolicyRule cluster rule)"},
+			"ServiceAccount sa is PresentNotSatisfied (PolicyRule is NotSatisfied: cluster rule)"},
 		{"a crash", installing, []corev1.Pod{pod(map[string]string{"app": "op"}, crash)},
 			"CSV Installing: Pod/n/p says: container m waits: CrashLoopBackOff back-off, restarted 3 times, last ended with exit code 2"},
 		{"pods of others do not matter", installing, []corev1.Pod{pod(map[string]string{"app": "other"}, crash)},

@@ -13,8 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/cluster"
 )
 
@@ -131,28 +133,70 @@ func (c *Client) Namespace(ctx context.Context, name string) (bool, error) {
 	return err == nil, nil
 }
 
-// Group makes sure that namespace holds one OperatorGroup, for mode: all namespaces, namespace itself, or target.
+// Group makes sure that namespace holds one OperatorGroup, for mode: all namespaces, namespace itself, or target. One that
+// this program made for another mode is changed; it is an error if somebody else's is for others.
 func (c *Client) Group(ctx context.Context, namespace string, mode Mode, target string) error {
+	wanted := groupTargets(mode, namespace, target)
 	var groups operatorsv1.OperatorGroupList
 	if err := c.List(ctx, &groups, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("list OperatorGroups in %s: %w", namespace, err)
+	}
+	for i := range groups.Items {
+		if err := c.regroup(ctx, &groups.Items[i], wanted); err != nil {
+			return err
+		}
 	}
 	if len(groups.Items) > 0 {
 		return nil
 	}
 	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace, Labels: cluster.Made}}
-	switch mode {
-	case v1alpha1.InstallModeTypeOwnNamespace:
-		group.Spec.TargetNamespaces = []string{namespace}
-	case v1alpha1.InstallModeTypeSingleNamespace:
-		group.Spec.TargetNamespaces = []string{target}
-	case v1alpha1.InstallModeTypeMultiNamespace:
-		group.Spec.TargetNamespaces = []string{namespace, target}
-	}
+	group.Spec.TargetNamespaces = wanted
 	if err := c.Create(ctx, group); err != nil {
 		return fmt.Errorf("create OperatorGroup %s/%s: %w", namespace, group.Name, err)
 	}
 	return nil
+}
+
+// groupTargets are the namespaces that an OperatorGroup for mode lists; all if there are none.
+func groupTargets(mode Mode, namespace, target string) []string {
+	switch mode {
+	case v1alpha1.InstallModeTypeOwnNamespace:
+		return []string{namespace}
+	case v1alpha1.InstallModeTypeSingleNamespace:
+		return []string{target}
+	case v1alpha1.InstallModeTypeMultiNamespace:
+		return []string{namespace, target}
+	}
+	return nil
+}
+
+// regroup has group list the wanted namespaces.
+func (c *Client) regroup(ctx context.Context, group *operatorsv1.OperatorGroup, wanted []string) error {
+	listed := slices.Sorted(slices.Values(group.Spec.TargetNamespaces))
+	if group.Spec.Selector == nil && slices.Equal(listed, slices.Sorted(slices.Values(wanted))) {
+		return nil
+	}
+	if !labels.SelectorFromSet(cluster.Made).Matches(labels.Set(group.Labels)) {
+		return advice.With(fmt.Errorf("OperatorGroup %s/%s is for %s, and the operator is to serve %s",
+			group.Namespace, group.Name, describeTargets(group.Spec.Selector, listed), describeTargets(nil, wanted)),
+			"delete this OperatorGroup, unless operators rely on it, or use a cluster where the namespace %s is free", group.Namespace)
+	}
+	before := group.DeepCopy()
+	group.Spec.TargetNamespaces = wanted
+	if err := c.Patch(ctx, group, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("change OperatorGroup %s/%s: %w", group.Namespace, group.Name, err)
+	}
+	return nil
+}
+
+func describeTargets(selector *metav1.LabelSelector, namespaces []string) string {
+	switch {
+	case selector != nil:
+		return "namespaces with " + metav1.FormatLabelSelector(selector)
+	case len(namespaces) == 0:
+		return "all namespaces"
+	}
+	return "the namespaces " + strings.Join(namespaces, ", ")
 }
 
 // Subscribe creates the Subscription s, or moves an existing one of its name to its channel.

@@ -35,7 +35,7 @@ var pageParsed = template.Must(template.New("page").Funcs(template.FuncMap{
 
 // HTML renders r as a page of its own, for people: the graph, each hop on a timeline, the findings by code.
 func HTML(w io.Writer, r *Report) error {
-	if err := pageParsed.Execute(w, newPage(r)); err != nil {
+	if err := pageParsed.Execute(w, newPage(shown(r))); err != nil {
 		return fmt.Errorf("render the page: %w", err)
 	}
 	return nil
@@ -45,10 +45,12 @@ func HTML(w io.Writer, r *Report) error {
 type page struct {
 	Title, Kind     string
 	Result          Result
+	Verdict         string
 	Summary         string
 	First           *failure
 	Channels        []channelView
-	Hops            []hopView
+	Hops            []hopView // installations first
+	HopCount        string
 	LeftOut         []Hop
 	Codes           []codeView
 	Severities      []severityCount
@@ -148,7 +150,7 @@ type failure struct {
 
 func newPage(r *Report) page {
 	p := page{
-		Kind: r.Kind, Result: r.Result, LeftOut: r.LeftOut, Cluster: r.Cluster,
+		Kind: r.Kind, Result: r.Result, Verdict: verdict(r), LeftOut: r.LeftOut, Cluster: r.Cluster,
 		Style: template.CSS(pageStyle), Script: template.JS(pageScript), // #nosec G203 -- ours, embedded
 		Policy: policy(), Severities: countSeverities(r.All()),
 	}
@@ -156,6 +158,7 @@ func newPage(r *Report) page {
 		p.Summary = summary(r)
 	}
 	p.Hops = hopViews(r)
+	p.HopCount = hopCount(r)
 	p.Channels = channelViews(r, p.Hops)
 	p.Graph = len(p.Channels) > 0
 	p.Verdicts = slices.ContainsFunc(p.Channels, func(c channelView) bool {
@@ -176,6 +179,18 @@ func policy() string {
 	return "default-src 'none'; style-src " + hash(pageStyle) + "; script-src " + hash(pageScript) + "; base-uri 'none'; form-action 'none'"
 }
 
+// hopCount says how many installations and hops there are.
+func hopCount(r *Report) string {
+	var parts []string
+	if n := len(r.Installations); n > 0 {
+		parts = append(parts, count(n, "installation"))
+	}
+	if n := len(r.Hops); n > 0 {
+		parts = append(parts, count(n, "hop"))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // title names what was judged.
 func title(r *Report) string {
 	var about []string
@@ -184,7 +199,7 @@ func title(r *Report) string {
 			about = append(about, name)
 		}
 	}
-	for _, h := range r.Hops {
+	for _, h := range r.steps() {
 		add(h.Package)
 	}
 	for _, d := range r.Graph {
@@ -220,12 +235,18 @@ func (a anchors) of(parts ...string) string {
 	return id
 }
 
+// hopViews are the installations and hops of r.
 func hopViews(r *Report) []hopView {
 	used := anchors{}
-	views := make([]hopView, len(r.Hops))
+	steps := r.steps()
+	views := make([]hopView, len(steps))
 	failed := 0
-	for i, h := range r.Hops {
-		v := hopView{Hop: h, Number: i + 1, ID: used.of("hop", h.From, h.To), Verdict: verdictOf(h), Counts: countSeverities(h.All())}
+	for i, h := range steps {
+		id := []string{"hop", h.From, h.To}
+		if h.From == "" {
+			id = []string{"install", h.To}
+		}
+		v := hopView{Hop: h, Number: i + 1, ID: used.of(id...), Verdict: verdictOf(h), Counts: countSeverities(h.All())}
 		for _, o := range h.Outages {
 			v.Lost += o.Seconds
 		}
@@ -403,7 +424,7 @@ func channelViews(r *Report, hops []hopView) []channelView {
 	walked := map[edge]*hopView{}
 	for i := range hops {
 		h := &hops[i]
-		e := edge{h.Package, h.Channel, h.From, h.To}
+		e := edge{h.Package, h.Channel, h.From, h.To} // of an installation one that the graph has not
 		if known := walked[e]; known == nil || badness(h.Verdict) > badness(known.Verdict) {
 			walked[e] = h
 		}
@@ -581,10 +602,8 @@ func firstOnPage(r *Report, hops []hopView) *failure {
 	if !ok {
 		return nil
 	}
-	for _, h := range hops {
-		if h.Result == Failed {
-			return &failure{Anchor: h.ID, Where: h.From + " → " + h.To, Finding: f}
-		}
+	if i := firstFailed(r.steps()); i >= 0 {
+		return &failure{Anchor: hops[i].ID, Where: hops[i].Title(), Finding: f}
 	}
 	return &failure{Anchor: f.Code, Where: cmp.Or(about(f.Subject), place(f)), Finding: f}
 }

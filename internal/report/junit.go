@@ -22,12 +22,18 @@ type (
 		Suites   []junitSuite `xml:"testsuite"`
 	}
 	junitSuite struct {
-		Name     string      `xml:"name,attr"`
-		Tests    int         `xml:"tests,attr"`
-		Failures int         `xml:"failures,attr"`
-		Skipped  int         `xml:"skipped,attr"`
-		Time     string      `xml:"time,attr"`
-		Cases    []junitCase `xml:"testcase"`
+		Name     string `xml:"name,attr"`
+		Tests    int    `xml:"tests,attr"`
+		Failures int    `xml:"failures,attr"`
+		Skipped  int    `xml:"skipped,attr"`
+		Time     string `xml:"time,attr"`
+
+		Properties []junitProperty `xml:"properties>property,omitempty"`
+		Cases      []junitCase     `xml:"testcase"`
+	}
+	junitProperty struct {
+		Name  string `xml:"name,attr"`
+		Value string `xml:"value,attr"`
 	}
 	junitCase struct {
 		Class   string        `xml:"classname,attr"`
@@ -45,14 +51,15 @@ type (
 	}
 )
 
-// JUnit renders r as JUnit XML: a test case for each hop, and one for each check that ran or found something. Findings of
+// JUnit renders r as JUnit XML: a test case for each installation and each hop, and one for each check that ran or found something. Findings of
 // severity error fail their case; others are its output.
 func JUnit(w io.Writer, r *Report) error {
+	r = shown(r)
 	var suites []junitSuite
 	if cases := hopCases(r); len(cases) > 0 {
 		suite := suiteOf("hops", cases)
 		var spent float64
-		for _, h := range r.Hops {
+		for _, h := range r.steps() {
 			spent += h.Seconds
 		}
 		suite.Time = seconds(spent)
@@ -62,7 +69,8 @@ func JUnit(w io.Writer, r *Report) error {
 		suites = append(suites, suiteOf("checks", cases))
 	}
 	all := junitSuites{Name: "olmkit " + r.Kind, Suites: suites, Time: seconds(r.Seconds)}
-	for _, s := range suites {
+	for i, s := range suites {
+		suites[i].Properties = []junitProperty{{"verdict", verdict(r)}}
 		all.Tests += s.Tests
 		all.Failures += s.Failures
 		all.Skipped += s.Skipped
@@ -95,14 +103,20 @@ func suiteOf(name string, cases []junitCase) junitSuite {
 
 func hopCases(r *Report) []junitCase {
 	var cases []junitCase
-	for _, h := range r.Hops {
+	for _, h := range r.steps() {
 		c := caseOf(h.All(), h.Result == Failed)
-		c.Class, c.Name, c.Time = h.Package+"/"+h.Channel, h.From+" -> "+h.To, seconds(h.Seconds)
+		c.Class, c.Name, c.Time = h.Package+"/"+h.Channel, strings.ReplaceAll(h.Title(), "→", "->"), seconds(h.Seconds)
 		for _, o := range h.Outages {
 			c.Out += fmt.Sprintf("outage: no %s through %s for %.1fs, %d errors, the first: %s\n", o.Operation, o.Of(), o.Seconds, o.Errors, o.First)
 		}
 		if len(h.Simulated) > 0 {
 			c.Out += "simulated, not really run: " + strings.Join(h.Simulated, ", ") + "\n"
+		}
+		for _, l := range h.Logs {
+			c.Out += "log of " + l.Source + ":\n" + strings.TrimRight(l.Text, "\n") + "\n"
+		}
+		if len(h.NotVerified) > 0 {
+			c.Out += "reconciling not verified: " + strings.Join(h.NotVerified, ", ") + "\n"
 		}
 		if h.Result == Skipped || h.Result == "" {
 			c.Skipped = &junitMessage{Message: "planned, not walked"}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -24,7 +25,7 @@ const (
 func Markdown(w io.Writer, r *Report) error {
 	var b bytes.Buffer
 	m := &markdown{text: text{out: &b}, room: markdownRows}
-	m.report(r)
+	m.report(shown(r))
 	_, err := w.Write(b.Bytes())
 	return err
 }
@@ -37,10 +38,13 @@ type markdown struct {
 
 func (m *markdown) report(r *Report) {
 	mark := "✅"
-	if r.Result == Failed {
+	switch {
+	case r.Result == Failed:
 		mark = "❌"
+	case r.Result == Passed && verdict(r) != string(Passed):
+		mark = "⚠️"
 	}
-	m.line("### %s olmkit: %s", mark, r.Result)
+	m.line("### %s olmkit: %s", mark, verdict(r))
 	m.line("")
 	m.line("%s", summary(r))
 	if f, ok := firstFailure(r); ok {
@@ -66,7 +70,7 @@ func (m *markdown) report(r *Report) {
 		var rows []string
 		for _, f := range all {
 			if f.Severity == group.severity && f.Accepted == nil {
-				rows = append(rows, row4(f.Code, where(f), f.Message, f.Cure))
+				rows = append(rows, tableRow(cell(f.Code), where(f), cell(f.Message), cell(f.Cure)))
 			}
 		}
 		m.folded(count(len(rows), group.noun), group.severity == finding.Error, "| code | where | what | cure |\n|---|---|---|---|", rows)
@@ -74,10 +78,11 @@ func (m *markdown) report(r *Report) {
 	var accepted []string
 	for _, f := range all {
 		if f.Accepted != nil {
-			accepted = append(accepted, row4(f.Code, where(f), f.Message, "until "+f.Accepted.Until+": "+f.Accepted.Reason))
+			accepted = append(accepted, tableRow(cell(f.Code), where(f), cell(f.Message), cell("until "+f.Accepted.Until+": "+f.Accepted.Reason)))
 		}
 	}
 	m.folded(fmt.Sprintf("%d accepted", len(accepted)), false, "| code | where | what | accepted |\n|---|---|---|---|", accepted)
+	m.logs(r)
 	if r.Cluster != nil {
 		var lines []string
 		for _, s := range r.Cluster.NotProven {
@@ -87,10 +92,11 @@ func (m *markdown) report(r *Report) {
 	}
 }
 
-// hops tabulates the hops, those that did not fail folded away if they are many.
+// hops tabulates installations and hops, those that did not fail folded away if they are many.
 func (m *markdown) hops(r *Report) {
 	var all, failed, others []string
-	for _, h := range r.Hops {
+	steps := r.steps()
+	for _, h := range steps {
 		var outages []string
 		for _, o := range totals(h.Outages) {
 			outages = append(outages, fmt.Sprintf("%s %s %.1fs", o.operation, o.version, o.seconds))
@@ -102,13 +108,16 @@ func (m *markdown) hops(r *Report) {
 		if len(h.Simulated) > 0 {
 			result += ", with simulated pods"
 		}
+		if n := len(h.NotVerified); n > 0 {
+			result += fmt.Sprintf(", reconciling of %s not verified", count(n, "object"))
+		}
 		for _, f := range h.Faults {
 			result += ", fault " + f.Name
 		}
 		if h.Rollback != nil {
 			result += ", way back " + string(h.Rollback.Result)
 		}
-		line := fmt.Sprintf("| %s → %s | %s | %s%s | %.1f | %s |", cell(h.From), cell(h.To), cell(h.Edge), sign, cell(result), h.Seconds, cell(strings.Join(outages, ", ")))
+		line := fmt.Sprintf("| %s | %s | %s%s | %.1f | %s |", cell(h.Title()), cell(h.Edge), sign, cell(result), h.Seconds, cell(strings.Join(outages, ", ")))
 		all = append(all, line)
 		if h.Result == Failed {
 			failed = append(failed, line)
@@ -117,12 +126,12 @@ func (m *markdown) hops(r *Report) {
 		}
 	}
 	const head = "| hop | by | result | seconds | outages |\n|---|---|---|---|---|"
-	if len(r.Hops) > manyHops {
+	if len(steps) > manyHops {
 		m.folded(count(len(failed), "failed hop"), true, head, failed)
 		m.folded(count(len(others), "other hop"), false, head, others)
 		return
 	}
-	m.folded(count(len(r.Hops), "hop"), true, head, all)
+	m.folded(hopCount(r), true, head, all)
 }
 
 // manyHops is from how many hops on those that did not fail are folded away.
@@ -135,36 +144,35 @@ func (m *markdown) folded(title string, open bool, head string, rows []string) {
 	}
 	m.line("")
 	if open {
-		m.line("<details open><summary>%s</summary>", escape(title))
+		m.line("<details open><summary>%s</summary>", escapeHTML(title))
 	} else {
-		m.line("<details><summary>%s</summary>", escape(title))
+		m.line("<details><summary>%s</summary>", escapeHTML(title))
 	}
 	m.line("")
 	if head != "" {
 		m.line("%s", head)
 	}
-	for i, row := range rows {
-		m.room -= utf8.RuneCountInString(row) + 1
+	for i, r := range rows {
+		m.room -= utf8.RuneCountInString(r) + 1
 		if m.room < 0 {
 			m.line("")
 			m.line("… and %d more, for which a comment has no room: see the other reports", len(rows)-i)
 			break
 		}
-		m.line("%s", row)
+		m.line("%s", r)
 	}
 	m.line("")
 	m.line("</details>")
 }
 
-func row4(a, b, c, d string) string {
-	return "| " + cell(a) + " | " + cell(b) + " | " + cell(c) + " | " + cell(d) + " |"
-}
+// tableRow is a row of a table, of cells that are escaped.
+func tableRow(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |" }
 
-// where is the place and the subject of a finding.
+// where is the place and the subject of a finding, for a cell of a table.
 func where(f finding.Finding) string {
-	s := subject(f.Subject)
+	s := escape(subject(f.Subject))
 	if at := place(f); at != "" {
-		return strings.TrimSpace("`" + at + "` " + s)
+		return strings.TrimSpace("`" + strings.NewReplacer("`", "'", "|", `\|`).Replace(at) + "` " + s)
 	}
 	return s
 }
@@ -178,7 +186,17 @@ func cell(s string) string {
 	return escape(s)
 }
 
-// escape makes s fit a cell of a table.
+// escape makes s fit a cell of a table, where it is no link, picture, element or mention of anybody.
 func escape(s string) string {
-	return strings.NewReplacer("|", `\|`, "\n", "<br>", "<", "&lt;", ">", "&gt;").Replace(strings.TrimSpace(s))
+	s = strings.NewReplacer(`\`, `\\`, "|", `\|`, "[", `\[`, "]", `\]`, "`", "\\`").Replace(strings.TrimSpace(s))
+	return strings.ReplaceAll(escapeHTML(s), "\n", "<br>")
+}
+
+// mention matches what code hosts take for the name of a person or of an issue, and tell them of.
+var mention = regexp.MustCompile(`(^|[^0-9A-Za-z_])([@#])([0-9A-Za-z])`)
+
+// escapeHTML makes s fit the text of an element.
+func escapeHTML(s string) string {
+	s = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
+	return mention.ReplaceAllString(s, "$1$2<!-- -->$3")
 }

@@ -45,6 +45,7 @@ func Merge(reports []*Report) (*Report, error) {
 		if r.Result == Failed {
 			merged.Result = Failed
 		}
+		merged.Installations = append(merged.Installations, r.Installations...)
 		merged.Hops = append(merged.Hops, r.Hops...)
 		merged.Seconds += r.Seconds
 		merged.Findings = append(merged.Findings, r.Findings...)

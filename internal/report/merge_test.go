@@ -16,6 +16,9 @@ func whole() (*Report, []*Report) {
 	}
 	static := finding.Finding{Code: "GRA001", Severity: finding.Info, Message: "static"}
 	left := finding.Finding{Code: "U501", Severity: finding.Warning, Message: "left behind"}
+	install := func(name string) Installation {
+		return Installation{Package: "p", Channel: "c", Name: name, Result: Passed}
+	}
 	one, two, three, out := hop("1", "2", Passed), hop("2", "3", Failed), hop("3", "4", Passed), hop("0", "1", "")
 	unwalked := func(h Hop) Hop { h.Result, h.Seconds = "", 0; return h }
 	cluster := func(more ...string) *Cluster {
@@ -23,13 +26,18 @@ func whole() (*Report, []*Report) {
 	}
 	all := &Report{
 		APIVersion: APIVersion, Kind: KindUpgrade, Result: Failed, Findings: []finding.Finding{left, static},
-		Hops: []Hop{one, two, three}, LeftOut: []Hop{out}, Cluster: cluster("b"), Seconds: 3,
+		Installations: []Installation{install("1"), install("2")},
+		Hops:          []Hop{one, two, three}, LeftOut: []Hop{out}, Cluster: cluster("b"), Seconds: 3,
 	}
 	part := func(i int, seconds float64, c *Cluster, findings []finding.Finding, result Result, hops, leftOut []Hop) *Report {
-		return &Report{
+		r := &Report{
 			APIVersion: APIVersion, Kind: KindUpgrade, Result: result, Findings: findings,
 			Hops: hops, LeftOut: leftOut, Cluster: c, Shard: &Shard{i, 3}, Seconds: seconds,
 		}
+		if len(hops) > 0 {
+			r.Installations = []Installation{install(hops[0].From)}
+		}
+		return r
 	}
 	return all, []*Report{
 		part(0, 1, cluster(), []finding.Finding{static}, Passed, []Hop{one}, []Hop{out, unwalked(two), unwalked(three)}),

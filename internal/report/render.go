@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,19 +9,20 @@ import (
 	"strings"
 
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/safetext"
 )
 
 // Formats are the names of the renderings, in the order in which help texts list them.
 var Formats = []string{"text", "json", "junit", "sarif", "markdown", "html"}
 
-// All returns the findings of the report and of its hops, in the order in which they stand; those of a hop are about the
-// hop unless they say otherwise.
+// All returns the findings of the report, of its installations and of its hops, in the order in which they stand; those of
+// an installation or a hop are about that unless they say otherwise.
 func (r *Report) All() []finding.Finding {
 	all := slices.Clone(r.Findings)
-	for _, h := range r.Hops {
+	for _, h := range r.steps() {
 		for _, f := range h.All() {
 			if f.Subject.Package == "" {
-				f.Subject.Package, f.Subject.Channel, f.Subject.From, f.Subject.To = h.Package, h.Channel, h.From, h.To
+				f.Subject = h.subject(f.Subject.Object)
 			}
 			all = append(all, f)
 		}
@@ -50,6 +52,7 @@ func Write(w io.Writer, format string, r *Report, colour bool) error {
 // JSON renders r in its stable shape, indented.
 func JSON(w io.Writer, r *Report) error {
 	shaped := *r
+	shaped.Verdict = verdict(r)
 	if shaped.Findings == nil {
 		shaped.Findings = []finding.Finding{}
 	}
@@ -58,8 +61,23 @@ func JSON(w io.Writer, r *Report) error {
 		cluster.NotProven = []string{}
 		shaped.Cluster = &cluster
 	}
-	encoder := json.NewEncoder(w)
+	return writeJSON(w, shaped)
+}
+
+// writeJSON writes v, indented.
+func writeJSON(w io.Writer, v any) error {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(shaped)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(safetext.JSON(b.Bytes()))
+	return err
+}
+
+// shown is r with all text in it fit to be shown. Only what is written as sentences, or was logged, may have several lines.
+func shown(r *Report) *Report {
+	return safetext.Clean(r, "Message", "Cause", "Cure", "Reason", "Text")
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,6 +37,13 @@ func validation() *Report {
 func upgrade() *Report {
 	return &Report{
 		APIVersion: APIVersion, Kind: KindUpgrade, Result: Failed, Seconds: 12.34,
+		Installations: []Installation{
+			{
+				Package: "p", Channel: "c", Name: "p.v1", Result: Passed, Seconds: 9.1, Phases: []Phase{{"install", 9.1}}, NotVerified: []string{"Thing/a"},
+				Findings: []finding.Finding{{Code: "UPG003", Severity: finding.Info, Subject: finding.Subject{Package: "p", Channel: "c", From: "p.v1", Object: "Thing/a"}, Message: "alone"}},
+			},
+			{Package: "p", Channel: "c", Name: "p.v9", Result: Failed, Logs: []Log{{"manager", "panic"}}},
+		},
 		Hops: []Hop{
 			{
 				Package: "p", Channel: "c", From: "p.v1", To: "p.v2", Edge: "replaces", Effective: true, Result: Passed, Seconds: 3.2,
@@ -45,6 +53,7 @@ func upgrade() *Report {
 			{
 				Package: "p", Channel: "c", From: "p.v2", To: "p.v3", Edge: "skips", Effective: true, Result: Failed, Simulated: []string{"registry.example.com/p"},
 				Findings: []finding.Finding{{Code: "UPG001", Severity: finding.Error, Message: "lost", Cause: "conversion", Cure: "keep the field"}, {Code: "UPG002", Severity: finding.Warning, Message: "slow"}},
+				Logs:     []Log{{Source: "ns/pod/manager", Text: "starting <manager>\n\tat main.go:1 ]]>"}},
 			},
 			{Package: "p", Channel: "c", From: "p.v3", To: "p.v4", Edge: "skipRange", Effective: true, Result: Skipped},
 		},
@@ -131,7 +140,7 @@ func TestJUnitCounts(t *testing.T) {
 	if err := xml.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Tests != 3 || got.Failures != 1 || got.Skipped != 1 {
+	if got.Tests != 5 || got.Failures != 2 || got.Skipped != 1 {
 		t.Errorf("tests %d, failures %d, skipped %d", got.Tests, got.Failures, got.Skipped)
 	}
 }
@@ -177,6 +186,27 @@ func TestWayBack(t *testing.T) {
 		for _, word := range words {
 			if !strings.Contains(b.String(), word) {
 				t.Errorf("%s does not say %q:\n%s", format, word, b.String())
+			}
+		}
+	}
+}
+
+// TestLogs has every rendering tell the end of the log of a hop that failed.
+func TestLogs(t *testing.T) {
+	lines := make([]string, 60)
+	for i := range lines {
+		lines[i] = fmt.Sprintf("line %d of %s", i+1, strings.Repeat("x", 900))
+	}
+	r := upgrade()
+	r.Hops[1].Logs = []Log{{Source: "ns/pod/manager", Text: strings.Join(lines, "\n")}}
+	for format, first := range map[string]int{"text": 51, "json": 1, "junit": 1, "sarif": 51, "markdown": 11, "html": 1} {
+		var b strings.Builder
+		if err := Write(&b, format, r, false); err != nil {
+			t.Fatal(err)
+		}
+		for n, want := range map[int]bool{first - 1: false, first: true, 60: true} {
+			if got := strings.Contains(b.String(), fmt.Sprintf("line %d of", n)); got != want {
+				t.Errorf("%s: line %d is there: %v", format, n, got)
 			}
 		}
 	}

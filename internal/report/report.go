@@ -37,14 +37,17 @@ type Report struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
 	Result     Result            `json:"result"`
+	Verdict    string            `json:"verdict,omitempty"` // the result in words, with what nobody verified; JSON sets it
 	Findings   []finding.Finding `json:"findings"`
 	Checks     []string          `json:"checks,omitempty"` // codes of the static checks that ran, whether or not they found anything
-	Hops       []Hop             `json:"hops,omitempty"`
-	LeftOut    []Hop             `json:"leftOut,omitempty"` // hops that a cut of the plan (--from, --to, --max-hops, --shard) left out
-	Cluster    *Cluster          `json:"cluster,omitempty"`
-	Shard      *Shard            `json:"shard,omitempty"` // which part of the plan was walked, if it was one of several
-	Seconds    float64           `json:"seconds,omitempty"`
-	Graph      []graph.Drawing   `json:"graph,omitempty"` // of the channels that it is about
+
+	Installations []Installation  `json:"installations,omitempty"` // that hops went on from, or that were all there was to test
+	Hops          []Hop           `json:"hops,omitempty"`
+	LeftOut       []Hop           `json:"leftOut,omitempty"` // hops that a cut of the plan (--from, --to, --max-hops, --shard) left out
+	Cluster       *Cluster        `json:"cluster,omitempty"`
+	Shard         *Shard          `json:"shard,omitempty"` // which part of the plan was walked, if it was one of several
+	Seconds       float64         `json:"seconds,omitempty"`
+	Graph         []graph.Drawing `json:"graph,omitempty"` // of the channels that it is about
 
 	Page   string            `json:"-"` // file that the report was written to as a page, "" if it was not
 	Titles map[string]string `json:"-"` // what the codes of findings and checks mean
@@ -77,10 +80,62 @@ type Hop struct {
 	Findings  []finding.Finding `json:"findings,omitempty"`
 	Outages   []Outage          `json:"outages,omitempty"`
 	Events    []Event           `json:"events,omitempty"`
-	Logs      []Log             `json:"logs,omitempty"`      // of a hop that failed
+	Logs      []Log             `json:"logs,omitempty"`      // of a hop that failed: the last lines of its containers
 	Faults    []Fault           `json:"faults,omitempty"`    // that were made on purpose
 	Simulated []string          `json:"simulated,omitempty"` // images whose pods did not really run
-	Rollback  *Rollback         `json:"rollback,omitempty"`  // what came of going back after the hop failed, where that was asked for
+
+	NotVerified []string  `json:"notVerified,omitempty"` // objects of which nothing shows whether To's operator reconciles them
+	Rollback    *Rollback `json:"rollback,omitempty"`    // what came of going back after the hop failed, where that was asked for
+}
+
+// Title names the hop for people. One without From is an installation.
+func (h Hop) Title() string {
+	if h.From == "" {
+		return "install " + h.To
+	}
+	return h.From + " → " + h.To
+}
+
+// Installation is the installation of one bundle on a cluster that has nothing of its package.
+type Installation struct {
+	Package     string            `json:"package"`
+	Channel     string            `json:"channel"`
+	Name        string            `json:"name"` // of the bundle
+	Result      Result            `json:"result,omitempty"`
+	Start       time.Time         `json:"start,omitzero"` // when the Subscription was made; phases and events count from it
+	Seconds     float64           `json:"seconds,omitempty"`
+	Phases      []Phase           `json:"phases,omitempty"`
+	Findings    []finding.Finding `json:"findings,omitempty"` // of a release that is installed several times only what is new
+	Events      []Event           `json:"events,omitempty"`
+	Logs        []Log             `json:"logs,omitempty"`        // of an installation that failed
+	Simulated   []string          `json:"simulated,omitempty"`   // images whose pods did not really run
+	NotVerified []string          `json:"notVerified,omitempty"` // objects that nothing showed the operator to have reconciled
+}
+
+// subject is what a finding about object, or about all of the hop, is about.
+func (h Hop) subject(object string) finding.Subject {
+	s := finding.Subject{Package: h.Package, Channel: h.Channel, From: h.From, To: h.To, Object: object}
+	if h.From == "" {
+		s.From, s.To = h.To, ""
+	}
+	return s
+}
+
+// hop is the installation as a hop from nothing, so that both are rendered alike.
+func (i Installation) hop() Hop {
+	return Hop{
+		Package: i.Package, Channel: i.Channel, To: i.Name, Effective: true, Result: i.Result, Start: i.Start, Seconds: i.Seconds,
+		Phases: i.Phases, Findings: i.Findings, Events: i.Events, Logs: i.Logs, Simulated: i.Simulated, NotVerified: i.NotVerified,
+	}
+}
+
+// steps are the installations of r and then its hops.
+func (r *Report) steps() []Hop {
+	steps := make([]Hop, 0, len(r.Installations)+len(r.Hops))
+	for _, i := range r.Installations {
+		steps = append(steps, i.hop())
+	}
+	return append(steps, r.Hops...)
 }
 
 // All returns the findings of the hop and of the way back from it.

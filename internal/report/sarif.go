@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"io"
 	"net/url"
 	"slices"
@@ -106,13 +105,15 @@ func SARIF(w io.Writer, r *Report) error {
 		}
 		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, rule)
 	}
-	for _, f := range all {
+	logs := r.logsAt()
+	for i, f := range all {
 		text := f.Message
 		for _, more := range []struct{ name, text string }{{"Cause", f.Cause}, {"Cure", f.Cure}} {
 			if more.text != "" {
 				text += "\n" + more.name + ": " + more.text
 			}
 		}
+		text += logs[i]
 		result := sarifResult{RuleID: f.Code, RuleIndex: slices.Index(codes, f.Code), Level: sarifLevel(f.Severity), Message: sarifText{text}}
 		var at sarifLocation
 		if f.Location != nil && f.Location.File != "" {
@@ -140,10 +141,7 @@ func SARIF(w io.Writer, r *Report) error {
 		}
 		run.Results = append(run.Results, result)
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(sarifLog{
+	return writeJSON(w, sarifLog{
 		Schema: "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run},
 	})
 }

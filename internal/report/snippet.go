@@ -13,6 +13,9 @@ const (
 	before   = 40 // columns of a long line that are shown before the place
 )
 
+// serverCommand takes what CI servers obey anywhere in a line out of one of a source, and keeps its columns.
+var serverCommand = strings.NewReplacer("##[", "#·[", "##vso[", "#·vso[")
+
 // snippet prints the source line of a finding with a caret under the field, as far as the source is at hand. A field of an
 // encoded object has no line: its path in the object is named instead.
 func (t *text) snippet(f finding.Finding, indent string) {
@@ -88,10 +91,11 @@ func excerpt(line string, column, limit int) (shown, caret string) {
 			out.WriteRune('·') // what would move the cursor or colour the terminal
 		}
 	}
+	shown = serverCommand.Replace(strings.TrimRight(out.String(), " "))
 	if at < 0 {
-		return strings.TrimRight(out.String(), " "), ""
+		return shown, ""
 	}
-	return strings.TrimRight(out.String(), " "), strings.Repeat(" ", lead) + strings.Repeat("^", max(mark, 1))
+	return shown, strings.Repeat(" ", lead) + strings.Repeat("^", max(mark, 1))
 }
 
 // fieldLength is the number of characters of the key or value that text begins with.

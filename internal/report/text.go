@@ -42,11 +42,13 @@ func (t *text) line(format string, args ...any) {
 	}
 }
 
-// Text renders r for people: hops with their phases and outages, findings grouped by package, and the verdict last.
+// Text renders r for people: installations and hops with their phases and outages, findings grouped by package, and the verdict last.
 func Text(w io.Writer, r *Report, colour bool) error {
+	r = shown(r)
 	t := &text{out: w, colour: colour, source: r.Source}
-	for i, h := range r.Hops {
-		if i == 0 || h.Package != r.Hops[i-1].Package || h.Channel != r.Hops[i-1].Channel {
+	steps := r.steps()
+	for i, h := range steps {
+		if i == 0 || h.Package != steps[i-1].Package || h.Channel != steps[i-1].Channel {
 			t.line("%s", t.paint(bold, fmt.Sprintf("package %s, channel %s", h.Package, h.Channel)))
 		}
 		t.hop(h, r.Verbose)
@@ -61,7 +63,7 @@ func Text(w io.Writer, r *Report, colour bool) error {
 	if !r.Verbose {
 		grouped = finding.Open(grouped)
 	}
-	if len(r.Hops)+len(r.LeftOut) > 0 && len(grouped) > 0 {
+	if len(steps)+len(r.LeftOut) > 0 && len(grouped) > 0 {
 		t.line("")
 	}
 	slices.SortStableFunc(grouped, func(a, b finding.Finding) int {
@@ -124,7 +126,10 @@ func (t *text) hop(h Hop, verbose bool) {
 	if !h.Effective {
 		kind += ", not taken by OLM"
 	}
-	t.line("  %s %s → %s  %s%s", mark, h.From, h.To, t.paint(dim, kind), tail)
+	if kind != "" {
+		kind = "  " + t.paint(dim, kind)
+	}
+	t.line("  %s %s%s%s", mark, h.Title(), kind, tail)
 	if len(h.Phases) > 0 {
 		phases := make([]string, len(h.Phases))
 		for i, p := range h.Phases {
@@ -145,6 +150,9 @@ func (t *text) hop(h Hop, verbose bool) {
 	if len(h.Simulated) > 0 {
 		t.paragraph("      ", "simulated, not really run: "+strings.Join(h.Simulated, ", "))
 	}
+	if len(h.NotVerified) > 0 {
+		t.paragraph("      ", "reconciling not verified: "+strings.Join(h.NotVerified, ", "))
+	}
 	if b := h.Rollback; b != nil {
 		t.line("      way back to %s: %s (%.1fs)", b.To, b.Result, b.Seconds)
 	}
@@ -156,6 +164,7 @@ func (t *text) hop(h Hop, verbose bool) {
 		t.statement(f, "      ")
 		t.explanation(f, "      ")
 	}
+	t.logs(h.Logs, verbose)
 }
 
 // total sums up the outages of one operation on one version.
@@ -294,33 +303,17 @@ func subject(s finding.Subject) string {
 // summary says in a line how many hops and findings there are, and how long it took.
 func summary(r *Report) string {
 	var parts []string
-	if len(r.Hops) > 0 {
-		hops := count(len(r.Hops), "hop")
-		failed, skipped, simulated := 0, 0, 0
-		for _, h := range r.Hops {
-			switch h.Result {
-			case Failed:
-				failed++
-			case Skipped:
-				skipped++
-			}
-			if len(h.Simulated) > 0 {
-				simulated++
-			}
+	if nothingRan(r) {
+		parts = append(parts, nothingBecause(r))
+	}
+	steps := r.steps()
+	for _, part := range []struct {
+		steps []Hop
+		noun  string
+	}{{steps[:len(r.Installations)], "installation"}, {steps[len(r.Installations):], "hop"}} {
+		if len(part.steps) > 0 {
+			parts = append(parts, count(len(part.steps), part.noun)+exceptions(part.steps))
 		}
-		var some []string
-		for _, s := range []struct {
-			n    int
-			what string
-		}{{failed, "failed"}, {skipped, "skipped"}, {simulated, "with simulated pods"}} {
-			if s.n > 0 {
-				some = append(some, fmt.Sprintf("%d %s", s.n, s.what))
-			}
-		}
-		if len(some) > 0 {
-			hops += " (" + strings.Join(some, ", ") + ")"
-		}
-		parts = append(parts, hops)
 	}
 	severities := map[finding.Severity]int{}
 	all := r.All()
@@ -349,14 +342,39 @@ func summary(r *Report) string {
 	return strings.Join(parts, ", ")
 }
 
-func (t *text) verdict(r *Report) {
-	result := string(r.Result)
-	if r.Result == Failed {
-		result = t.paint(red+bold, result)
-	} else {
-		result = t.paint(green+bold, result)
+// exceptions says of how many steps there is more to say than that they passed, in brackets, or "".
+func exceptions(steps []Hop) string {
+	failed, skipped, simulated := 0, 0, 0
+	for _, h := range steps {
+		failed += one(h.Result == Failed)
+		skipped += one(h.Result == Skipped)
+		simulated += one(len(h.Simulated) > 0)
 	}
-	if len(r.Hops)+len(r.Findings) > 0 || r.Cluster != nil {
+	var some []string
+	for _, s := range []struct {
+		n    int
+		what string
+	}{{failed, "failed"}, {skipped, "skipped"}, {simulated, "with simulated pods"}} {
+		if s.n > 0 {
+			some = append(some, fmt.Sprintf("%d %s", s.n, s.what))
+		}
+	}
+	if len(some) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(some, ", ") + ")"
+}
+
+func (t *text) verdict(r *Report) {
+	result, colour := verdict(r), green
+	switch {
+	case r.Result == Failed:
+		colour = red
+	case result != string(Passed):
+		colour = yellow
+	}
+	result = t.paint(colour+bold, result)
+	if len(r.Installations)+len(r.Hops)+len(r.Findings) > 0 || r.Cluster != nil {
 		t.line("")
 	}
 	t.line("%s: %s", result, summary(r))
@@ -376,19 +394,26 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// firstFailure is what made the verdict: of the first hop that failed the worst finding, or else the worst of all.
+// firstFailed returns the position of the first step that failed, of one that says why where there is one; or -1.
+func firstFailed(steps []Hop) int {
+	says := func(h Hop) bool { return h.Result == Failed && len(finding.Open(h.Findings)) > 0 }
+	if i := slices.IndexFunc(steps, says); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(steps, func(h Hop) bool { return h.Result == Failed })
+}
+
+// firstFailure is what made the verdict: of the first step that failed the worst finding, or else the worst of all.
 func firstFailure(r *Report) (f finding.Finding, ok bool) {
 	if r.Result != Failed {
 		return f, false
 	}
 	open := finding.Open(r.All())
-	for _, h := range r.Hops {
-		if h.Result == Failed {
-			f.Subject = finding.Subject{Package: h.Package, Channel: h.Channel, From: h.From, To: h.To}
-			ok = true
-			open = finding.Open(h.Findings)
-			break
-		}
+	steps := r.steps()
+	if i := firstFailed(steps); i >= 0 {
+		f.Subject = steps[i].subject("")
+		ok = true
+		open = finding.Open(steps[i].Findings)
 	}
 	if len(open) == 0 {
 		return f, ok

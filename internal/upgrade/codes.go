@@ -29,10 +29,20 @@ const (
 	codeObjectsRefused   = "U109"
 	codePlanWarning      = "U110"
 	codeConversionBlocks = "U111"
+	codeUnmet            = "U112"
 
 	codeRestarted  = "U201"
 	codeRollouts   = "U202"
 	codeReinstalls = "U203"
+	codeNobodyLed  = "U204"
+	codeLogErrors  = "U205"
+	codePanics     = "U206"
+
+	codeForbidden  = "U211"
+	codeNoResource = "U212"
+	codeConflicts  = "U213"
+	codeInvalid    = "U214"
+	codeDenied     = "U215"
 
 	codeUnreadable      = "U301"
 	codeFieldLost       = "U302"
@@ -48,6 +58,7 @@ const (
 	codeSampleMissing   = "U312"
 	codeLostAtOnce      = "U313"
 	codeSampleUnknown   = "U314"
+	codeAssertion       = "U315"
 
 	codeReadOutage      = "U401"
 	codeWriteOutage     = "U402"
@@ -62,6 +73,9 @@ const (
 	codeOperandRestarted = "U506"
 	codeOperandOutage    = "U507"
 	codeRestless         = "U508"
+	codeNotReconciled    = "U509"
+	codeOperandWorse     = "U511"
+	codeOperandImage     = "U513"
 
 	codeStoredVersions    = "U601"
 	codeLeftBehind        = "U602"
@@ -82,6 +96,7 @@ const (
 	codeNotProvable = "U901"
 	codeSlow        = "U902"
 	codeWalkEnded   = "U903"
+	codeNotRun      = "U904"
 )
 
 // Codes lists every code of the family U, in order.
@@ -108,12 +123,39 @@ var Codes = []Code{
 	{codeConversionBlocks, finding.Error, "The InstallPlan failed because OLM lists the existing objects before it writes a CRD, and conversion did not work: when OLM repeats " +
 		"a plan's steps, it meets the CRD it wrote before, whose webhook is not up yet.",
 		"let the new version come up within the minute that OLM gives a plan; see what keeps its CSV from that", nil},
+	{codeUnmet, finding.Error, "OLM waits for something that cannot come true: a newer Kubernetes, or an API that neither the bundle nor the catalog nor the cluster provides.",
+		"ship the API with the bundle or in the same catalog, or no longer require it", []string{"EDG007", "CSV009", "DEP002"}},
 
 	{codeRestarted, finding.Warning, "A container of the operator ended and was started again during the upgrade.",
 		"let the manager wait for what it needs (certificates, API versions) instead of ending", nil},
 	{codeRollouts, finding.Warning, "A deployment of the operator was rolled out more than once in one upgrade.",
 		"keep what OLM adds to the pod template stable: the webhooks' deployment and its certificates", nil},
 	{codeReinstalls, finding.Info, "OLM installed the old version again on the way, before it replaced it.", "", nil},
+	{codeNobodyLed, finding.Info, "For some seconds no pod of the operator led, so nothing was reconciled: the new leader waited until the old one's lock ran out.",
+		"release the lock when the manager ends: set LeaderElectionReleaseOnCancel in controller-runtime's options, and end the program as soon as the manager has", nil},
+	{codeLogErrors, finding.Warning, "The new version's manager logs an error again and again, and goes on doing so after the upgrade. Where the release before logged it " +
+		"as well it is a note.",
+		"see what the log says of its cause: whatever the manager tries to do there, it does not get done", nil},
+	{codePanics, finding.Error, "The new version's manager panicked. Where its controllers recover, the object that it was at is not reconciled; else the process ends. " +
+		"Where the release before panicked in the same way, or is what users upgrade from, it is a warning.",
+		"run the function that the log names on the object that it names; objects that older releases made lack the fields that are new", nil},
+
+	{codeForbidden, finding.Error, "The API server does not allow the operator's ServiceAccount what the operator needs (401 or 403). Where the release before was " +
+		"refused the same it is a warning.",
+		"give the ServiceAccount what the API server's message says that it lacks, or ask for nothing that it may not have", []string{"EDG008"}},
+	{codeNoResource, finding.Error, "The operator asks again and again for a resource that the API server does not have (404): its CustomResourceDefinition is " +
+		"missing, or does not serve the version. Where the release before did the same it is a warning.",
+		"own or require the definition in the ClusterServiceVersion, or use the resource only where discovery lists it", nil},
+	{codeConflicts, finding.Error, "Every update of an object by the operator meets a conflict (409): it never writes what it wants. Where the release before met " +
+		"the same it is a warning.",
+		"read the object again before each update, or use server-side apply with a field manager of the operator's own and force", nil},
+	{codeInvalid, finding.Error, "The API server finds invalid what the operator writes (422), such as a change of an immutable field, so the object stays what it is. " +
+		"Where the release before was refused the same it is a warning.",
+		"keep immutable fields what the release before made them; where one has to change, make an object of another name and move over, or delete the object " +
+			"and create it again in a release that says so", nil},
+	{codeDenied, finding.Error, "An admission webhook or policy denies what the operator writes. Where the release before was denied the same it is a warning.",
+		"write what the webhook accepts, also of objects that were made before it was there; a webhook of the operator's own must let the operator's writes of " +
+			"status and finalizers pass", nil},
 
 	{codeUnreadable, finding.Error, "After the upgrade an object cannot be read in a version that the API server serves.",
 		"make the conversion webhook convert every stored object to every served version", nil},
@@ -127,10 +169,10 @@ var Codes = []Code{
 		"see at which moment it was lost, and what OLM changed then", nil},
 	{codeObjectGone, finding.Error, "An object disappeared, or was replaced by another of its name, during the upgrade.",
 		"never delete and create again what users own; do not drop the CRD", nil},
-	{codeDefaultChanged, finding.Warning, "A field that the author left to its default has another value after the upgrade.",
+	{codeDefaultChanged, finding.Warning, "A field that the author did not write in this version has another value after the upgrade: its default changed, or what conversion makes of the object. The cause says it where it is conversion, which then is to be mended.",
 		"keep the defaults of a released version", []string{"CRD010"}},
 	{codeManifestRefused, finding.Error, "A manifest that the old version accepted is refused by the new one, or loses fields.",
-		"keep accepting what a served version accepted", []string{"CRD006", "CRD007"}},
+		"keep accepting what a served version accepted", []string{"CRD006", "CRD007", "CRD019"}},
 	{codeServedWrong, finding.Error, "During the upgrade objects were served with other content than was written: whoever writes back what was read then destroys it.",
 		"put spec.conversion with the webhook into the bundle's CRD, so that strategy None is never in force while several versions are served", []string{"WHK007"}},
 	{codeVersionGone, finding.Warning, "A version that was served is not served any more: clients that use it break with this upgrade.",
@@ -143,6 +185,8 @@ var Codes = []Code{
 		"convert without loss: what a version cannot say has to survive, for example in an annotation", nil},
 	{codeSampleUnknown, finding.Warning, "A sample has fields that the schema does not have. The API server drops them silently.",
 		"correct the sample, or add the fields to the schema", []string{"CSV015"}},
+	{codeAssertion, finding.Error, "An object is not what an assertion given with --assert says. The message names the fields, what is asserted and what was found.",
+		"see what the release does to these fields; if it is right, correct the assertion", nil},
 
 	{codeReadOutage, finding.Warning, "For a while objects could not be read through a served version.",
 		"shorten the window: see its cause", []string{"WHK008"}},
@@ -150,7 +194,8 @@ var Codes = []Code{
 		"shorten the window: see its cause", []string{"WHK008"}},
 	{codeOutageStays, finding.Error, "Objects still cannot be read or written through a served version after the upgrade.",
 		"make the webhooks of the new version answer for every served version", []string{"WHK005", "WHK006"}},
-	{codeAdmissionOutage, finding.Warning, "For a while writes were refused because an admission webhook of the operator did not answer. Conversion has nothing to do with it.",
+	{codeAdmissionOutage, finding.Warning, "For a while writes were refused because the API server could not call an admission webhook of the operator, or did not trust it. " +
+		"Objects could be read meanwhile: admission webhooks are not asked about that.",
 		"let the manager serve on for some seconds after it was asked to end, and be ready only once its webhook server listens; run two replicas", []string{"WHK008"}},
 
 	{codeOperandReplaced, finding.Warning, "What the operator made for an object was deleted, or replaced by another of its name.",
@@ -158,8 +203,8 @@ var Codes = []Code{
 	{codeOperandRolled, finding.Info, "The upgrade replaced pods that the operator had made for objects.", "", nil},
 	{codeStatusStale, finding.Warning, "The new version does not report on an object: status.observedGeneration stays behind.",
 		"reconcile every object at start and write status.observedGeneration", nil},
-	{codeConditionWorse, finding.Warning, "A condition of an object that was True before the upgrade is not any more.",
-		"see the condition's message", nil},
+	{codeConditionWorse, finding.Error, "An object was Available or Ready before the upgrade and is not any more.",
+		"see the condition's reason and message, and what the manager's log says of the object", nil},
 	{codeOperandChanged, finding.Warning, "The new version changed what the old one had made for an object that nobody changed. That may be its purpose; it may " +
 		"also be that the object means something else in the version that the new release reads.",
 		"look whether each field was meant to change; if not, see what conversion and defaults make of the object", nil},
@@ -170,13 +215,19 @@ var Codes = []Code{
 	{codeRestless, finding.Warning, "The operator writes whenever it looks at an object, although there is nothing to do. Each write makes it look again, and others too: " +
 		"that is load without end.",
 		"compare before writing, and keep times and counters out of what is compared", nil},
+	{codeNotReconciled, finding.Error, "The new version's operator does not reconcile an object that the old version reconciled: it writes nothing for it, also when the object changes.",
+		"see who leads, what the API server refused and what the manager's log says; reconcile every object when the manager starts, also those that older releases made", []string{"EDG008"}},
+	{codeOperandWorse, finding.Error, "What the operator made for an object was ready before the upgrade and is not any more: users are not served.",
+		"see the events and conditions of what the message names, and what the new version changed in it", nil},
+	{codeOperandImage, finding.Error, "The new version runs an image for an object that cannot be had, where the old version's ran: nothing shows that it exists, or that it works.",
+		"use an image that can be pulled, and give its program with --image REF=PROGRAM", []string{"IMG005"}},
 
 	{codeStoredVersions, finding.Info, "status.storedVersions names versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate: write every object once, then take the old versions out of status.storedVersions", nil},
 	{codeLeftBehind, finding.Warning, "Something that was made for the old version is still there although nothing owns it.",
 		"let the operator or the bundle remove it", nil},
-	{codeUninstall, finding.Warning, "Uninstalling did not end by itself.",
-		"let the operator remove its finalizers as long as it runs", nil},
+	{codeUninstall, finding.Error, "Objects that users delete stay: the operator runs and does not remove their finalizers, so uninstalling does not end by itself either.",
+		"remove every finalizer that a released version ever set, also under its old name; do not rename one without removing the old", nil},
 	{codeSurvives, finding.Info, "OLM leaves something on the cluster when the operator is uninstalled, its definitions and objects apart.",
 		"nothing to mend in the bundle; tell who uninstalls to delete it", nil},
 	{codeDefinitionDropped, finding.Warning, "A definition that the old version owned is not the new version's any more and is still there: nobody acts on its objects.",
@@ -201,12 +252,15 @@ var Codes = []Code{
 		"let the new version change nothing that the old one needs: finalizers, locks, labels and names of what it made", nil},
 	{codeWayBack, finding.Info, "After an upgrade that failed, the version before could be installed again, and objects say what they said before.", "", nil},
 
-	{codeNotProvable, finding.Info, "This cannot be proved here, because pods were simulated whose images could not be had.",
+	{codeNotProvable, finding.Warning, "This cannot be proved here, because pods were simulated whose images could not be had.",
 		"give the program with --image REF=BINARY", nil},
 	{codeSlow, finding.Info, "The cluster as a whole answered slowly, so that outages are measured less exactly than to the tenth of a second.",
 		"give the walk more of the machine", nil},
 	{codeWalkEnded, finding.Error, "The walk itself could not go on, so the hops after it were not walked: the cluster or the machine failed, not the package.",
 		"see the message; what was found until then stands", nil},
+	{codeNotRun, finding.Error, "The operator itself was not run, because its images could not be had, and --require-images asks for it: its pods were simulated, so nothing " +
+		"that its program does was tested.",
+		"give the program of each image with --image REF=PROGRAM, or let the cluster reach the registry that has it", nil},
 }
 
 // find returns the finding of code about object, with the code's severity and cure.

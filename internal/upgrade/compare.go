@@ -9,6 +9,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // content is what the users of an object say in it: all but apiVersion, kind, metadata and status.
@@ -24,12 +25,35 @@ func content(object map[string]any) map[string]any {
 // empty value (0, "", false, null, no items) that want states and got leaves out, since typed converters do so.
 func lost(want, got any) []string {
 	var places []string
-	compare("", want, got, &places)
+	for _, d := range differences(want, got) {
+		places = append(places, d.String())
+	}
 	slices.Sort(places)
 	return places
 }
 
-func compare(at string, want, got any, places *[]string) {
+// difference is a field that is not what it was.
+type difference struct {
+	Path    string
+	Was, Is any
+	Gone    bool
+}
+
+func (d difference) String() string {
+	if d.Gone {
+		return fmt.Sprintf("%s was %s and is gone", d.Path, show(d.Was))
+	}
+	return fmt.Sprintf("%s was %s and is %s", orRoot(d.Path), show(d.Was), show(d.Is))
+}
+
+// differences lists the fields of want that are not the same in got.
+func differences(want, got any) []difference {
+	var found []difference
+	compare("", want, got, &found)
+	return found
+}
+
+func compare(at string, want, got any, found *[]difference) {
 	if want == nil {
 		return
 	}
@@ -37,31 +61,31 @@ func compare(at string, want, got any, places *[]string) {
 	case map[string]any:
 		g, ok := got.(map[string]any)
 		if !ok && got != nil {
-			*places = append(*places, fmt.Sprintf("%s was %s and is %s", orRoot(at), show(want), show(got)))
+			*found = append(*found, difference{Path: at, Was: want, Is: got})
 			return
 		}
 		for _, k := range slices.Sorted(maps.Keys(w)) {
 			value, present := g[k]
 			if !present {
 				if !empty(w[k]) {
-					*places = append(*places, fmt.Sprintf("%s was %s and is gone", join(at, k), show(w[k])))
+					*found = append(*found, difference{Path: join(at, k), Was: w[k], Gone: true})
 				}
 				continue
 			}
-			compare(join(at, k), w[k], value, places)
+			compare(join(at, k), w[k], value, found)
 		}
 	case []any:
 		g, ok := got.([]any)
 		if !ok && got != nil || len(g) != len(w) {
-			*places = append(*places, fmt.Sprintf("%s was %s and is %s", orRoot(at), show(want), show(got)))
+			*found = append(*found, difference{Path: at, Was: want, Is: got})
 			return
 		}
 		for i := range w {
-			compare(at+"["+strconv.Itoa(i)+"]", w[i], g[i], places)
+			compare(at+"["+strconv.Itoa(i)+"]", w[i], g[i], found)
 		}
 	default:
 		if !sameScalar(want, got) && (!empty(want) || !empty(got)) {
-			*places = append(*places, fmt.Sprintf("%s was %s and is %s", orRoot(at), show(want), show(got)))
+			*found = append(*found, difference{Path: at, Was: want, Is: got})
 		}
 	}
 }
@@ -184,4 +208,45 @@ func visitUnknown(schema *apiextensionsv1.JSONSchemaProps, object map[string]any
 		}
 	}
 	visit("", schema, object)
+}
+
+// undefaulted returns a copy of object's content without the fields that say what they say by default in version of d.
+func undefaulted(d *apiextensionsv1.CustomResourceDefinition, version string, object map[string]any) map[string]any {
+	bare := runtime.DeepCopyJSON(content(object))
+	dropDefaults(schemaOf(d, version), bare)
+	return bare
+}
+
+// dropDefaults takes out of value, in place, what schema has as defaults.
+func dropDefaults(schema *apiextensionsv1.JSONSchemaProps, value any) {
+	if schema == nil {
+		return
+	}
+	switch x := value.(type) {
+	case map[string]any:
+		for k := range x {
+			property, known := schema.Properties[k]
+			switch {
+			case known && property.Default != nil && isJSON(x[k], property.Default.Raw):
+				delete(x, k)
+			case known:
+				dropDefaults(&property, x[k])
+			case schema.AdditionalProperties != nil:
+				dropDefaults(schema.AdditionalProperties.Schema, x[k])
+			}
+		}
+	case []any:
+		if schema.Items == nil {
+			return
+		}
+		for _, item := range x {
+			dropDefaults(schema.Items.Schema, item)
+		}
+	}
+}
+
+// isJSON reports whether raw is the JSON of value.
+func isJSON(value any, raw []byte) bool {
+	var other any
+	return utiljson.Unmarshal(raw, &other) == nil && len(lost(value, other)) == 0 && len(lost(other, value)) == 0
 }

@@ -62,7 +62,7 @@ func slug(milestone string) string { return strings.ReplaceAll(strings.ToLower(m
 // What kills and a certificate's or converter's troubles bring about by themselves.
 var (
 	outageHarms   = []string{codeReadOutage, codeWriteOutage, codeAdmissionOutage}
-	operatorHarms = append([]string{codeRestarted, codeRollouts, codeReinstalls, codeConditionWorse}, outageHarms...)
+	operatorHarms = append([]string{codeRestarted, codeRollouts, codeReinstalls}, outageHarms...)
 	clusterHarms  = append([]string{codeSlow, codeOperandOutage, codeOperandRestarted}, operatorHarms...)
 )
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/report"
 )
 
 // Kinds of which OLM makes objects for a release (operator-lifecycle-manager v0.46.0, pkg/controller/install).
@@ -198,9 +199,11 @@ func (w *walk) compareFresh(ctx context.Context) ([]finding.Finding, error) {
 	if err != nil {
 		return found, fmt.Errorf("clean up before %s is installed afresh: %w", r.Name, err)
 	}
-	failed, err := w.install(ctx, r)
-	found = append(found, failed...)
-	if err != nil || w.release == nil {
+	refused, err := w.install(ctx, r, &report.Installation{})
+	if refused != nil {
+		found = append(found, baseFailed(r, *refused))
+	}
+	if err != nil || refused != nil {
 		return found, err
 	}
 	fresh, err := w.installed(ctx, r)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +25,14 @@ import (
 // it measured goes into hop.
 func (w *walk) cross(ctx context.Context, from, to *release, injections []Injection, hop *report.Hop) (findings []finding.Finding, err error) {
 	if findings, err = w.prepare(ctx, from); err != nil {
+		return findings, err
+	}
+	known, err := w.errorKeys(ctx, from)
+	if err != nil {
+		return findings, err
+	}
+	earlier, err := w.testify(ctx, from, w.began[from.Name])
+	if err != nil {
 		return findings, err
 	}
 	stage, err := w.newStage(ctx, from, to, injections)
@@ -56,15 +65,30 @@ func (w *walk) cross(ctx context.Context, from, to *release, injections []Inject
 			findings = append(findings, find(codeWriteLost, "", "%s", lost))
 		}
 	}
+	simulatedBefore := w.simulated
+	if w.simulated, err = w.simulatedOf(ctx, from, to); err != nil {
+		return findings, err
+	}
+	if settled != nil && len(simulatedBefore) > 0 {
+		// Pods of the new version may not have come so far as to show that their images cannot be had either.
+		w.simulated = append(w.simulated, to.images()...)
+		slices.Sort(w.simulated)
+		w.simulated = slices.Compact(w.simulated)
+	}
+	hop.Simulated = w.simulated
+	var shown map[string]string
+	var election leadership
 	if settled == nil {
 		w.release = to
-		err := w.watcher.until(ctx, patience, func() (bool, error) {
-			return len(observer.failing(w.isServed)) == 0, nil
-		})
-		if ctx.Err() != nil {
+		if shown, election, err = w.awaitReconcile(ctx, to); err != nil {
+			return findings, err
+		}
+		if err := w.awaitSuccess(ctx, observer, patience); err != nil {
 			return findings, err
 		}
 		w.watcher.mark(stateStable)
+	} else if err := w.awaitSuccess(ctx, observer, restartLimit); err != nil {
+		return findings, err
 	}
 	attempts, slow := fair(observer.stop())
 	timeline, err := w.attributed(ctx, started, len(attempts) > 0)
@@ -78,26 +102,14 @@ func (w *walk) cross(ctx context.Context, from, to *release, injections []Inject
 		hop.Seconds = seconds(found[len(found)-1].At.Sub(started))
 		w.options.Progress.Say("   %6.1fs  %s", hop.Seconds, stateStable)
 	}
-	simulatedBefore := w.simulated
-	if w.simulated, err = w.simulatedOf(ctx, from, to); err != nil {
-		return findings, err
-	}
-	if settled != nil && len(simulatedBefore) > 0 {
-		// Pods of the new version may not have come so far as to show that their images cannot be had either.
-		w.simulated = append(w.simulated, to.images()...)
-		slices.Sort(w.simulated)
-		w.simulated = slices.Compact(w.simulated)
-	}
-	hop.Simulated = w.simulated
-
 	if settled != nil {
 		why, logs := w.explain(ctx, to, started, settled)
 		findings, hop.Logs = append(findings, why), logs
 	}
-	if slow > 0 {
-		findings = append(findings, find(codeSlow, "", "for %.1fs of the upgrade the API server took a second and more for any answer, or the machine stood still", slow.Seconds()))
+	if len(slow) > 0 {
+		findings = append(findings, find(codeSlow, "", "for %.1fs of the upgrade the API server took a second and more for any answer, or the machine stood still", lasting(slow).Seconds()))
 	}
-	outages, seen := w.judgeAttempts(attempts, timeline, before, from, to, settled == nil, strikes)
+	outages, seen := w.judgeAttempts(attempts, slow, timeline, before, from, to, settled == nil, strikes)
 	hop.Outages = outages
 	findings = append(findings, seen...)
 	findings = append(findings, judgeProcess(timeline, started, from, to)...)
@@ -111,12 +123,41 @@ func (w *walk) cross(ctx context.Context, from, to *release, injections []Inject
 		// Whatever became of the upgrade, what it stored stays.
 		judged, err = w.judgeAllStored(ctx)
 	} else {
+		findings = append(findings, judgeElection(election)...)
 		judged, err = w.judgeAfter(ctx, from, to, operands, started)
+		if err == nil {
+			var unmet []finding.Finding
+			unmet, err = w.judgeAssertions(ctx, to)
+			judged = append(judged, unmet...)
+		}
+		if err == nil {
+			var found []finding.Finding
+			found, hop.NotVerified, err = w.judgeReconciling(ctx, to, shown, election)
+			judged = append(judged, found...)
+		}
 	}
-	findings = excuses(append(findings, judged...), strikes)
+	findings = append(findings, judged...)
+	if err == nil {
+		judged, err = w.judgeAccess(ctx, from, to, started, earlier)
+		findings = explainEndpoints(append(findings, judged...), operands)
+	}
+	if err == nil {
+		findings, err = w.judgeLogs(ctx, to, known, findings, settled == nil)
+	}
+	findings = excuses(findings, strikes)
+	w.options.Grades.Apply(findings) // a fault breaks nothing by what is no error to the user
 	var broke []finding.Finding
 	hop.Faults, broke = judgeFaults(strikes, findings, w.known[hop.From+" "+hop.To], started)
 	return append(findings, broke...), err
+}
+
+// restartLimit is how long what cannot be read or written after a hop that failed may take until it can: a manager that goes on
+// may be started again just then, by a kubelet that probed it while the machine was busy.
+const restartLimit = 30 * time.Second
+
+// awaitSuccess waits, though no longer than limit, until what observer tries works: an outage counts as over with a success.
+func (w *walk) awaitSuccess(ctx context.Context, observer *observer, limit time.Duration) error {
+	return w.watcher.atMost(ctx, limit, func() (bool, error) { return len(observer.failing(w.isServed)) == 0, nil })
 }
 
 // arrive publishes the new catalog and waits until its goal stands, or will not.
@@ -133,18 +174,12 @@ func (w *walk) isServed(crd, version string) bool {
 	return d != nil && slices.Contains(d.Served, version)
 }
 
-// prepare makes the objects and notes what they and their operands are before the hop.
+// prepare makes the objects that are not there yet and notes what they and their operands are before the hop.
 func (w *walk) prepare(ctx context.Context, from *release) ([]finding.Finding, error) {
-	if err := w.supplies(ctx, from); err != nil {
-		return nil, err
-	}
-	known := len(w.objects)
-	findings, err := w.populate(ctx, from)
-	if err != nil {
-		return findings, err
-	}
-	if len(w.objects) > known {
-		if err := w.reconciled(ctx); err != nil {
+	var findings []finding.Finding
+	if w.populated != from {
+		var err error
+		if findings, _, err = w.makeSamples(ctx, from); err != nil {
 			return findings, err
 		}
 	}
@@ -152,15 +187,15 @@ func (w *walk) prepare(ctx context.Context, from *release) ([]finding.Finding, e
 	return append(findings, found...), err
 }
 
-// reconciled waits, though not for ever, until the operator has dealt with every object: no more operands come, and a
-// status that tells its generation tells the newest. Operators that do neither are not waited for any longer than it
-// takes to see that.
-func (w *walk) reconciled(ctx context.Context) error {
-	if len(w.simulated) > 0 || len(w.objects) == 0 {
+// reconciled waits, though not for ever, until r's operator has dealt with every object: no more operands come, all are
+// ready, a status that tells its generation tells the newest, and one that tells health tells good. Operators that do
+// nothing of this are not waited for any longer than it takes to see that.
+func (w *walk) reconciled(ctx context.Context, r *release) error {
+	if !w.operatorRuns(r) || len(w.objects) == 0 {
 		return nil
 	}
 	known, since := -1, time.Now()
-	err := w.watcher.until(ctx, patience, func() (bool, error) {
+	err := w.watcher.until(ctx, healthLimit, func() (bool, error) {
 		operands, err := w.operands(ctx)
 		if err != nil {
 			return false, err
@@ -168,12 +203,12 @@ func (w *walk) reconciled(ctx context.Context) error {
 		if len(operands) != known {
 			known, since = len(operands), time.Now()
 		}
-		if time.Since(since) < w.options.Settle {
+		if time.Since(since) < w.options.Settle || !allReady(operands) {
 			return false, nil
 		}
 		for _, o := range w.objects {
-			stale, err := w.stale(ctx, o)
-			if err != nil || stale != "" {
+			well, err := w.well(ctx, o)
+			if err != nil || !well {
 				return false, err
 			}
 		}
@@ -183,6 +218,22 @@ func (w *walk) reconciled(ctx context.Context) error {
 		return fmt.Errorf("wait for the operator to act on its objects: %w", err)
 	}
 	return nil
+}
+
+// well reports whether o's status tells of its newest generation and, where it tells health, good.
+func (w *walk) well(ctx context.Context, o *object) (bool, error) {
+	stale, err := w.stale(ctx, o)
+	if err != nil || stale != "" {
+		return false, err
+	}
+	now, err := w.current(ctx, o)
+	if err != nil {
+		return false, ctx.Err()
+	}
+	return !slices.ContainsFunc(healthConditions, func(t string) bool {
+		c := conditionOf(now, t)
+		return c.Status != "" && c.Status != corev1.ConditionTrue
+	}), nil
 }
 
 // stale says how o's status stays behind its generation, or "".
@@ -203,7 +254,7 @@ func (w *walk) stale(ctx context.Context, o *object) (string, error) {
 }
 
 // judgeAttempts turns what the observers met into outages and findings.
-func (w *walk) judgeAttempts(attempts []attempt, timeline []event, before map[string]*definition, from, to *release, done bool, strikes []*struck) ([]report.Outage, []finding.Finding) {
+func (w *walk) judgeAttempts(attempts, slow []attempt, timeline []event, before map[string]*definition, from, to *release, done bool, strikes []*struck) ([]report.Outage, []finding.Finding) {
 	var all []outage
 	var wrong []window
 	unprovable := map[string]string{}
@@ -235,10 +286,10 @@ func (w *walk) judgeAttempts(attempts []attempt, timeline []event, before map[st
 	merged := merge(all)
 	var told []report.Outage
 	for i, o := range merged {
-		merged[i].By = blames(strikes, outageCode(o), o.Start, o.First)
+		merged[i].By, merged[i].Slow = blames(strikes, outageCode(o), o.Start, o.First), slowed(o, slow)
 		outage := report.Outage{
 			CRD: o.CRD, Version: o.Version, Operation: o.Operation, Seconds: seconds(o.End.Sub(o.Start)), Errors: o.Errors, First: o.First,
-			Start: o.Start.UTC(), Cause: cause(timeline, before[o.CRD], o),
+			Start: o.Start.UTC(), Cause: cause(timeline, before[o.CRD], merged[i]),
 		}
 		if by := merged[i].By; by != nil {
 			outage.Fault = by.String()
@@ -258,7 +309,7 @@ func (w *walk) judgeAttempts(attempts []attempt, timeline []event, before map[st
 	return told, findings
 }
 
-// collapse makes one finding of those that say the same of several objects.
+// collapse makes one finding of those that say the same of several objects, and of those that have one cause.
 func collapse(findings []finding.Finding) []finding.Finding {
 	var kept []finding.Finding
 	others := map[int][]string{}
@@ -275,7 +326,7 @@ func collapse(findings []finding.Finding) []finding.Finding {
 	for i, objects := range others {
 		kept[i].Message += "; the same of " + strings.Join(objects, ", ")
 	}
-	return kept
+	return onePerCause(kept)
 }
 
 // judgeOutages judges outages: what OLM makes and unmakes is a warning with what shortens it, what stays an error. All
@@ -283,14 +334,14 @@ func collapse(findings []finding.Finding) []finding.Finding {
 // itself came to its end.
 func judgeOutages(list []outage, before map[string]*definition, timeline []event, done bool) []finding.Finding {
 	type key struct {
-		code, crd string
-		isNew     bool
-		by        *struck
+		code, crd   string
+		isNew, slow bool
+		by          *struck
 	}
 	groups := map[key][]outage{}
 	var order []key
 	for _, o := range list {
-		k := key{code: outageCode(o), crd: o.CRD, by: o.By}
+		k := key{code: outageCode(o), crd: o.CRD, by: o.By, slow: o.Slow}
 		d := before[o.CRD]
 		k.isNew = d != nil && !slices.Contains(d.Served, o.Version)
 		if o.Open {
@@ -309,7 +360,10 @@ func judgeOutages(list []outage, before map[string]*definition, timeline []event
 		longest := slices.MaxFunc(group, func(a, b outage) int { return cmp.Compare(a.End.Sub(a.Start), b.End.Sub(b.Start)) })
 		f := find(k.code, "CustomResourceDefinition/"+k.crd, "%s; the longest began with: %s", lengths(group), longest.First)
 		f.Cause = cause(timeline, before[k.crd], longest)
-		f.Cure = outageCure(longest, f.Cure)
+		f.Cure = outageCure(longest, before[k.crd], timeline, f.Cure)
+		if k.slow {
+			f.Severity, f.Cure = finding.Info, "give the walk more of the machine"
+		}
 		if k.isNew {
 			f.Severity, f.Cure = finding.Info, ""
 			f.Message += "; the version is new, so nobody used it yet"
@@ -360,22 +414,38 @@ func lengths(group []outage) string {
 	return strings.Join(parts, ", ")
 }
 
-// outageCure says what an author can do about an outage, by the API server's own words.
-func outageCure(o outage, otherwise string) string {
+// outageCure says what an author can do about o, by the API server's own words. before is the definition before timeline.
+func outageCure(o outage, before *definition, timeline []event, otherwise string) string {
+	admission := outageCode(o) == codeAdmissionOutage
 	switch {
-	case strings.Contains(o.First, "x509"), strings.Contains(o.First, "service") && strings.Contains(o.First, "not found"):
+	case !admission && introduces(o, before, timeline):
+		return fmt.Sprintf("keep %s the storage version in the release that brings conversion, and change it in the next one: "+
+			"until the new webhook answers nothing converts, and only the version that is stored needs no conversion", before.Storage)
+	case untrusted(o.First) && admission:
+		return "let the manager read its certificate again whenever the mounted Secret changes: OLM renews it, with its CA, when it installs a release"
+	case noService(o.First) && admission:
+		return "keep the name of the Deployment that serves the webhook: OLM names the Service after it"
+	case untrusted(o.First), noService(o.First):
 		return "let the running manager watch its own CRD and put the webhook's service and CA back whenever OLM overwrites them, " +
 			"which OLM does several times in an upgrade; clients that use the storage version are not hit"
 	case strings.Contains(o.First, "is registered for version"):
 		return "add a version in one release and make it the storage version in the next: while OLM upgrades, the old manager still converts, " +
 			"and does not know the new version"
-	case strings.Contains(o.First, "no endpoints"), strings.Contains(o.First, "connection refused"), strings.Contains(o.First, "no route to host"),
-		strings.Contains(o.First, "broken pipe"), strings.Contains(o.First, "EOF"):
+	case unanswered(o.First):
 		return "let the manager serve on for some seconds after it was asked to end, and be ready only once its webhook server listens; run two replicas"
 	case strings.Contains(o.First, "the server could not find the requested resource"), strings.Contains(o.First, "404"):
 		return "let the version before already serve the webhook's path"
 	}
 	return otherwise
+}
+
+// introduces reports whether o comes of conversion where there was none: the release brings a webhook and stores another
+// version at once.
+func introduces(o outage, before *definition, timeline []event) bool {
+	return before != nil && before.Conversion == conversionNone && strings.Contains(o.First, "conversion webhook") &&
+		slices.ContainsFunc(timeline, func(e event) bool {
+			return e.Kind == kindCRD && e.Name == o.CRD && e.CRD != nil && e.CRD.Conversion != conversionNone && e.CRD.Storage != before.Storage
+		})
 }
 
 // judgeProcess judges how the operator's own pods went through the hop.
@@ -434,16 +504,22 @@ func (w *walk) judgeAfter(ctx context.Context, from, to *release, before map[str
 			findings = append(findings, judgeVersions(old, &now, now.Status.StoredVersions)...)
 		}
 	}
-	found, err = w.judgeStatus(ctx)
+	found, err = w.judgeStatus(ctx, to)
 	findings = append(findings, found...)
 	if err != nil {
 		return findings, err
 	}
-	if len(w.simulated) == 0 {
-		after, err := w.operands(ctx)
+	if w.operatorRuns(to) {
+		after, err := w.awaitOperands(ctx, before)
 		if err != nil {
 			return findings, err
 		}
+		simulated, err := w.cluster.Simulated(ctx)
+		if err != nil {
+			return findings, fmt.Errorf("ask which images were simulated: %w", err)
+		}
+		findings = append(findings, judgeHealth(before, after)...)
+		findings = append(findings, judgeOperandImages(before, after, simulated)...)
 		findings = append(findings, judgeOperands(before, after)...)
 		findings = append(findings, judgeEndpoints(w.watcher.since(started), before)...)
 	}
@@ -455,13 +531,12 @@ func (w *walk) judgeAfter(ctx context.Context, from, to *release, before map[str
 	for _, name := range residue {
 		findings = append(findings, find(codeLeftBehind, name, "it was made for a version that is not installed any more"))
 	}
-	found, err = w.judgeRest(ctx)
-	return append(findings, found...), err
+	return findings, nil
 }
 
-// judgeStatus asks whether the new version's operator reports on the objects, giving it a moment to get round to each.
-func (w *walk) judgeStatus(ctx context.Context) ([]finding.Finding, error) {
-	if len(w.simulated) > 0 {
+// judgeStatus asks whether r's operator reports on the objects, giving it a moment to get round to each.
+func (w *walk) judgeStatus(ctx context.Context, r *release) ([]finding.Finding, error) {
+	if !w.operatorRuns(r) {
 		return nil, nil
 	}
 	var findings []finding.Finding
@@ -475,23 +550,45 @@ func (w *walk) judgeStatus(ctx context.Context) ([]finding.Finding, error) {
 			if stale != "" {
 				findings = append(findings, find(codeStatusStale, o.String(), "%s", stale))
 			}
-			worse, err := w.worse(ctx, o)
-			if err != nil {
-				return false, err
-			}
-			if worse != "" {
-				findings = append(findings, find(codeConditionWorse, o.String(), "%s", worse))
-			}
 		}
 		return len(findings) == 0, nil
 	})
 	if ctx.Err() != nil || err != nil && !errors.Is(err, errTimeout) {
 		return findings, err
 	}
-	return findings, nil
+	worse, err := w.judgeConditions(ctx)
+	return append(findings, worse...), err
 }
 
-// worse says which of o's conditions was True before the hop and is not any more, or "".
+// judgeConditions asks whether the objects are as Available and Ready as before, and gives them time for that.
+func (w *walk) judgeConditions(ctx context.Context) (findings []finding.Finding, err error) {
+	err = w.watcher.atMost(ctx, healthLimit, func() (bool, error) {
+		findings = nil
+		for _, o := range w.objects {
+			said, err := w.worse(ctx, o)
+			if err != nil {
+				return false, err
+			}
+			if said != "" {
+				findings = append(findings, find(codeConditionWorse, o.String(), "%s", said))
+			}
+		}
+		return len(findings) == 0, nil
+	})
+	return findings, err
+}
+
+// awaitOperands waits until all operands that were ready before are ready again, though not for ever, and returns those
+// that there are then.
+func (w *walk) awaitOperands(ctx context.Context, before map[string]operand) (after map[string]operand, err error) {
+	err = w.watcher.atMost(ctx, healthLimit, func() (bool, error) {
+		after, err = w.operands(ctx)
+		return err == nil && len(judgeHealth(before, after)) == 0, err
+	})
+	return after, err
+}
+
+// worse says which of o's health conditions was True before the hop and is not any more, or "".
 func (w *walk) worse(ctx context.Context, o *object) (string, error) {
 	before := o.Views[o.Version]
 	if before == nil || !w.isServed(o.CRD, o.Version) {
@@ -501,24 +598,5 @@ func (w *walk) worse(ctx context.Context, o *object) (string, error) {
 	if err != nil {
 		return "", ctx.Err()
 	}
-	was, is := conditions(before), conditions(now)
-	for _, t := range []string{"Available", "Ready"} {
-		if was[t] == "True" && is[t] != "True" {
-			return fmt.Sprintf("condition %s was True and is %q", t, is[t]), nil
-		}
-	}
-	return "", nil
-}
-
-// conditions returns the statuses of o's conditions by type.
-func conditions(o *unstructured.Unstructured) map[string]string {
-	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	found := map[string]string{}
-	for _, c := range list {
-		if m, ok := c.(map[string]any); ok {
-			t, _ := m["type"].(string)
-			found[t], _ = m["status"].(string)
-		}
-	}
-	return found
+	return worse(before, now), nil
 }

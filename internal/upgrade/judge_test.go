@@ -160,8 +160,45 @@ func TestFieldFindings(t *testing.T) {
 			if test.before != "" {
 				o.Views[test.version] = view(test.before)
 			}
-			expect(t, fieldFindings(o, test.version, view(test.now), "v2"), test.want...)
+			expect(t, fieldFindings(o, crd("v2", "v1", "v2"), test.version, view(test.now), "v2"), test.want...)
 		})
+	}
+}
+
+// A value that conversion changed is not mended by keeping defaults.
+func TestChangedByDefaultOrConversion(t *testing.T) {
+	d := crd("v2", "v1", "v2")
+	d.Spec.Versions[1].Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"spec": {Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"port": {Default: &apiextensionsv1.JSON{Raw: []byte("2")}},
+			"ports": {Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
+				Properties: map[string]apiextensionsv1.JSONSchemaProps{"name": {Default: &apiextensionsv1.JSON{Raw: []byte(`"b"`)}}},
+			}}},
+		}},
+	}}}
+	cure := func(strategy apiextensionsv1.ConversionStrategyType, before, now string) string {
+		d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: strategy}
+		o := &object{Kind: "Thing", Name: "a", Version: "v1", Views: map[string]*unstructured.Unstructured{"v2": {Object: decode(t, before)}}}
+		got := fieldFindings(o, d, "v2", &unstructured.Unstructured{Object: decode(t, now)}, "v2")
+		if len(got) != 1 || got[0].Code != codeDefaultChanged {
+			t.Fatalf("%+v", got)
+		}
+		return got[0].Cure
+	}
+	const webhook, none = apiextensionsv1.WebhookConverter, apiextensionsv1.NoneConverter
+	for _, test := range []struct {
+		name, before, now string
+		strategy          apiextensionsv1.ConversionStrategyType
+		want              string
+	}{
+		{"the default", "spec: {port: 1}", "spec: {port: 2}", webhook, "keep the defaults"},
+		{"the default of items", "spec: {ports: [{name: a}]}", "spec: {ports: [{name: b}]}", webhook, "keep the defaults"},
+		{"another value", "spec: {port: 1}", "spec: {port: 3}", webhook, "convert what was stored"},
+		{"nothing converts", "spec: {port: 1}", "spec: {port: 3}", none, "keep the defaults"},
+	} {
+		if got := cure(test.strategy, test.before, test.now); !strings.HasPrefix(got, test.want) {
+			t.Errorf("%s: %s", test.name, got)
+		}
 	}
 }
 
@@ -174,6 +211,8 @@ func TestWriteFindings(t *testing.T) {
 	o.acked.Store(7)
 	expect(t, writeFindings(o, view("7")))
 	expect(t, writeFindings(o, view("8"))) // got through, although the answer did not
+	o.late.Store(int64(5), true)           // carried out after those that followed it
+	expect(t, writeFindings(o, view("5")))
 	expect(t, writeFindings(o, view("6")), "error U305 Thing/a: write number 7 through v1 was acknowledged, but the object has number 6")
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,12 +32,14 @@ type object struct {
 	Version   string // through which it was written
 	Namespace string
 	Name      string
+	Sample    string         // name of the sample that it was made of
 	Written   bool           // observers write it all the time; the others stay as they were first stored
 	Author    map[string]any // the manifest, as written
 	UID       types.UID
 
 	Views map[string]*unstructured.Unstructured // by served version: what it said before the hop
 	acked atomic.Int64                          // number of the last write that the API server acknowledged
+	late  sync.Map                              // numbers of writes that nobody knows the end of: the API server may carry them out after others
 }
 
 // writes is the annotation that counts an observer's writes.
@@ -145,7 +148,7 @@ func (w *walk) populateKind(ctx context.Context, r *release, d *apiextensionsv1.
 		derived := &unstructured.Unstructured{Object: content(view.Object)}
 		derived.SetAPIVersion(d.Spec.Group + "/" + version)
 		derived.SetKind(d.Spec.Names.Kind)
-		derived.SetName(strings.TrimSuffix(w.objects[i].Name, "-"+w.objects[i].Version))
+		derived.SetName(w.objects[i].Sample)
 		derived.SetNamespace(w.objects[i].Namespace)
 		found, err := w.make(ctx, r, d, version, derived, 0)
 		findings = append(findings, found...)
@@ -195,7 +198,7 @@ func (w *walk) make(ctx context.Context, r *release, d *apiextensionsv1.CustomRe
 	for n, name := range names {
 		o := &object{
 			CRD: d.Name, Resource: schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural},
-			Kind: d.Spec.Names.Kind, Version: version, Name: name, Written: n > 0,
+			Kind: d.Spec.Names.Kind, Version: version, Name: name, Sample: sample.GetName(), Written: n > 0,
 		}
 		if d.Spec.Scope == apiextensionsv1.NamespaceScoped {
 			o.Namespace = w.objectNamespace(sample.GetNamespace())
@@ -357,7 +360,7 @@ func (w *walk) judgeObject(ctx context.Context, o *object, d *apiextensionsv1.Cu
 		if view.GetUID() != o.UID {
 			return append(findings, find(codeObjectGone, o.String(), "it was deleted and made anew during the upgrade: its UID is another")), nil
 		}
-		findings = append(findings, fieldFindings(o, version, view, raw)...)
+		findings = append(findings, fieldFindings(o, d, version, view, raw)...)
 	}
 	if o.Written {
 		findings = append(findings, writeFindings(o, now)...)
@@ -442,8 +445,8 @@ func (w *walk) views(ctx context.Context, o *object, d *apiextensionsv1.CustomRe
 	return now, findings, nil
 }
 
-// fieldFindings compares what o says in version now with what its author wrote and with what it said before.
-func fieldFindings(o *object, version string, now *unstructured.Unstructured, storedAs string) []finding.Finding {
+// fieldFindings compares what o says in version of d now with what its author wrote and with what it said before.
+func fieldFindings(o *object, d *apiextensionsv1.CustomResourceDefinition, version string, now *unstructured.Unstructured, storedAs string) []finding.Finding {
 	var findings []finding.Finding
 	where := ""
 	if storedAs != "" {
@@ -453,20 +456,35 @@ func fieldFindings(o *object, version string, now *unstructured.Unstructured, st
 	if version == o.Version {
 		authored = append(lost(content(o.Author), content(now.Object)), lost(tags(o.Author), tags(now.Object))...)
 		if len(authored) > 0 {
-			findings = append(findings, find(codeFieldLost, o.String(), "read as %s%s: %s", version, where, strings.Join(authored, "; ")))
+			findings = append(findings, withFields(find(codeFieldLost, o.String(), "read as %s%s: %s", version, where, strings.Join(authored, "; ")), authored))
 		}
 	}
-	if before := o.Views[version]; before != nil {
-		changed := slices.DeleteFunc(lost(content(before.Object), content(now.Object)), func(p string) bool { return slices.Contains(authored, p) })
-		if len(changed) > 0 {
-			f := find(codeDefaultChanged, o.String(), "read as %s%s, compared with before: %s", version, where, strings.Join(changed, "; "))
-			if version != o.Version && slices.ContainsFunc(changed, func(p string) bool { return strings.HasSuffix(p, " is gone") }) {
-				f = find(codeFieldLost, o.String(), "written as %s, read as %s%s, compared with before: %s", o.Version, version, where, strings.Join(changed, "; "))
-			}
-			findings = append(findings, f)
+	before := o.Views[version]
+	if before == nil {
+		return findings
+	}
+	changed := slices.DeleteFunc(lost(content(before.Object), content(now.Object)), func(p string) bool { return slices.Contains(authored, p) })
+	if len(changed) == 0 {
+		return findings
+	}
+	f := find(codeDefaultChanged, o.String(), "read as %s%s, compared with before: %s", version, where, strings.Join(changed, "; "))
+	switch {
+	case version != o.Version && slices.ContainsFunc(changed, func(p string) bool { return strings.HasSuffix(p, " is gone") }):
+		f = find(codeFieldLost, o.String(), "written as %s, read as %s%s, compared with before: %s", o.Version, version, where, strings.Join(changed, "; "))
+	case (version != o.Version || version != storedAs) && convertsByWebhook(d):
+		// What is not a default of the version is the same where defaults are left out.
+		bare := lost(content(before.Object), undefaulted(d, version, now.Object))
+		if slices.ContainsFunc(changed, func(p string) bool { return slices.Contains(bare, p) }) {
+			f.Cause = "the values are no defaults of " + version + ", so they come of conversion"
+			f.Cure = "convert what was stored before to what it was read as before: what a version cannot say has to survive, for example in an annotation"
 		}
 	}
-	return findings
+	return append(findings, f)
+}
+
+// convertsByWebhook reports whether a webhook converts the objects of d.
+func convertsByWebhook(d *apiextensionsv1.CustomResourceDefinition) bool {
+	return d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 }
 
 // tags is the part of an object's metadata that is its author's.
@@ -480,7 +498,7 @@ func writeFindings(o *object, now map[string]*unstructured.Unstructured) []findi
 	acked := o.acked.Load()
 	for _, view := range now {
 		counter, err := strconv.ParseInt(view.GetAnnotations()[writes], 10, 64)
-		if acked > 0 && (err != nil || counter < acked) {
+		if _, late := o.late.Load(counter); acked > 0 && (err != nil || counter < acked && !late) {
 			return []finding.Finding{find(codeWriteLost, o.String(),
 				"write number %d through %s was acknowledged, but the object has number %d", acked, o.Version, counter)}
 		}
@@ -517,7 +535,8 @@ func (w *walk) roundTrip(ctx context.Context, o *object, d *apiextensionsv1.Cust
 		}
 		places := lost(content(before[v].Object), content(after.Object))
 		if len(places) > 0 {
-			return []finding.Finding{find(codeRoundTrip, o.String(), "read as %s and written back unchanged, it then says as %s: %s", version, v, strings.Join(places, "; "))}, nil
+			f := find(codeRoundTrip, o.String(), "read as %s and written back unchanged, it then says as %s: %s", version, v, strings.Join(places, "; "))
+			return []finding.Finding{withFields(f, places)}, nil
 		}
 	}
 	return nil, nil
@@ -551,7 +570,8 @@ func (w *walk) judgeManifests(ctx context.Context, r *release) ([]finding.Findin
 			continue
 		}
 		if places := lost(content(o.Author), content(made.Object)); len(places) > 0 {
-			findings = append(findings, find(codeManifestRefused, o.String(), "the manifest loses fields when applied as %s on %s: %s", o.Version, r.Name, strings.Join(places, "; ")))
+			f := find(codeManifestRefused, o.String(), "the manifest loses fields when applied as %s on %s: %s", o.Version, r.Name, strings.Join(places, "; "))
+			findings = append(findings, withFields(f, places))
 		}
 	}
 	return findings, nil

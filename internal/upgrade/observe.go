@@ -135,11 +135,14 @@ func (p probe) try(ctx context.Context, client dynamic.Interface, n int64) attem
 		}
 	default:
 		got, e := target.Patch(ctx, p.Object.Name, types.MergePatchType, writePatch(n), metav1.PatchOptions{FieldManager: "olmkit"})
-		if apierrors.IsConflict(e) {
+		switch {
+		case apierrors.IsConflict(e):
 			// Someone else wrote at the same time: neither an outage nor a success.
 			got, e = target.Get(ctx, p.Object.Name, metav1.GetOptions{})
-		} else if e == nil {
+		case e == nil:
 			p.Object.acked.Store(n)
+		case ctx.Err() != nil:
+			p.Object.late.Store(n, true)
 		}
 		if err = e; err == nil && p.Version == p.Object.Version {
 			wrong = lost(content(p.Object.Author), content(got.Object))

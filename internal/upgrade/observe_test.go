@@ -80,8 +80,35 @@ func TestJudgeEndpoints(t *testing.T) {
 	expect(t, judgeEndpoints([]eventType{event(1, "n/other", stateUnready)}, operands))
 	expect(t, judgeEndpoints([]eventType{event(1, "n/a", stateUnready), event(3, "n/a", stateReady), event(5, "n/a", stateGone), event(6, "n/a", stateReady)}, operands),
 		"warning U507 Service/n/a: it had no ready endpoint for 3.0s during the upgrade")
-	expect(t, judgeEndpoints([]eventType{event(1, "n/a", stateUnready)}, operands),
-		"warning U507 Service/n/a: it lost its last ready endpoint during the upgrade, and has none since")
+	expect(t, judgeEndpoints([]eventType{event(1, "n/a", stateUnready)}, operands)) // judgeHealth tells it
+}
+
+// A Service that lost its endpoints because its StatefulSet was refused is not mended by its pods' end.
+func TestExplainEndpoints(t *testing.T) {
+	operands := map[string]operand{
+		"Service/n/a":     {Kind: "Service", Namespace: "n", Name: "a", Of: "Thing/n/a"},
+		"StatefulSet/n/a": {Kind: "StatefulSet", Namespace: "n", Name: "a", Of: "Thing/n/a"},
+		"StatefulSet/n/b": {Kind: "StatefulSet", Namespace: "n", Name: "b", Of: "Thing/n/b"},
+		"ConfigMap/n/a":   {Kind: "ConfigMap", Namespace: "n", Name: "a", Of: "Thing/n/a"},
+	}
+	for _, test := range []struct {
+		name, code, subject string
+		explains            bool
+	}{
+		{"its StatefulSet was refused", "U214", "statefulsets.apps/n/a", true},
+		{"its StatefulSet was made anew", codeOperandReplaced, "StatefulSet/n/a", true},
+		{"its StatefulSet is less ready", codeOperandWorse, "StatefulSet/n/a", true},
+		{"its StatefulSet was only changed", codeOperandChanged, "StatefulSet/n/a", false},
+		{"another object's", "U214", "statefulsets.apps/n/b", false},
+		{"no workload", "U214", "configmaps/n/a", false},
+	} {
+		outage := find(codeOperandOutage, "Service/n/a", "it had no ready endpoint for 3.0s during the upgrade")
+		other := finding.Finding{Code: test.code, Subject: finding.Subject{Object: test.subject}, Message: "spec is immutable", Cure: "keep the field"}
+		got := explainEndpoints([]finding.Finding{outage, other}, operands)[0]
+		if explained := got.Cure == "keep the field" && got.Cause != ""; explained != test.explains || !explained && got.Cure != outage.Cure {
+			t.Errorf("%s: %+v", test.name, got)
+		}
+	}
 }
 
 // eventType is event where a test's function has that name.
@@ -103,6 +130,49 @@ func TestChangesOfEndpoints(t *testing.T) {
 	}
 	if got := changes(slice(true), slice(true), true); len(got) != 1 || got[0].State != stateGone {
 		t.Errorf("the slice is gone, and it says %v", got)
+	}
+}
+
+// A Service is without endpoints when none of its slices has one.
+func TestServiceOfSeveralSlices(t *testing.T) {
+	slice := func(name string, ready bool) *discoveryv1.EndpointSlice {
+		return &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: "a"}},
+			Endpoints:  []discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
+		}
+	}
+	w := &watcher{crds: map[string]*definition{}, served: map[string]map[string]bool{}, changed: make(chan struct{})}
+	for _, step := range []struct {
+		before, now *discoveryv1.EndpointSlice
+		gone        bool
+		want        string // the event's state
+	}{
+		{nil, slice("four", true), false, stateReady},
+		{nil, slice("six", false), false, ""},
+		{slice("six", false), slice("six", true), false, ""},
+		{slice("four", true), slice("four", false), false, ""},
+		{slice("six", true), slice("six", false), false, stateUnready},
+		{slice("four", false), slice("four", true), false, stateReady},
+		{nil, slice("six", false), true, ""},
+		{nil, slice("four", true), true, stateGone},
+		{nil, slice("six", true), false, stateReady},
+	} {
+		known := len(w.timeline)
+		if step.before == nil {
+			w.see(nil, step.now, step.gone)
+		} else {
+			w.see(step.before, step.now, step.gone)
+		}
+		got := ""
+		for _, e := range w.timeline[known:] {
+			got += e.State
+			if e.Kind != kindService || e.Name != "n/a" || e.For != "" {
+				t.Errorf("%+v", e)
+			}
+		}
+		if got != step.want {
+			t.Errorf("%s, ready %v, gone %v: %q, wanted %q", step.now.Name, *step.now.Endpoints[0].Conditions.Ready, step.gone, got, step.want)
+		}
 	}
 }
 
@@ -135,8 +205,14 @@ func TestStrict(t *testing.T) {
 		{"a long outage of the other operation", find(codeWriteOutage, object, ""), []report.Outage{outage(write, 0.9, ""), outage(read, 1.1, "")}, finding.Warning},
 		{"a long outage by a fault", find(codeReadOutage, object, ""), []report.Outage{outage(read, 0.5, ""), outage(read, 5, "kill-operator@installing")}, finding.Warning},
 	} {
-		if got := strict([]finding.Finding{test.f}, test.outages)[0].Severity; got != test.want {
-			t.Errorf("%s: %s, want %s", test.name, got, test.want)
+		w := &walk{options: Options{Strict: true}}
+		findings := []finding.Finding{test.f}
+		if w.grade(findings, test.outages); findings[0].Severity != test.want {
+			t.Errorf("%s: %s, want %s", test.name, findings[0].Severity, test.want)
+		}
+		w.options.Grades = finding.Grades{test.f.Code: {Usual: test.f.Severity, Wanted: finding.Info}}
+		if w.grade(findings, test.outages); findings[0].Severity != finding.Info {
+			t.Errorf("%s: %s with a grade of its own, want %s", test.name, findings[0].Severity, finding.Info)
 		}
 	}
 }

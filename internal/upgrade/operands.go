@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,10 @@ import (
 type operand struct {
 	Kind, Namespace, Name string
 	UID                   types.UID
+	Of                    string         // the object that it was made for
+	Direct                bool           // it belongs to that object, not to another operand
+	Images                []string       // of a pod's containers
+	Unready               string         // how it does not do what it is for, "" if it does
 	Restarts              int32          // of a pod's containers
 	Content               map[string]any // all but metadata and status
 	Marks                 map[string]any // what of its metadata tells that somebody wrote it
@@ -41,6 +46,7 @@ var operandKinds = []struct {
 	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}, "DaemonSet"},
 	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, "ReplicaSet"},
 	{schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}, "CronJob"},
+	{schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, "Job"},
 	{schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}, "PodDisruptionBudget"},
 	{schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}, "Ingress"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "services"}, "Service"},
@@ -57,6 +63,10 @@ func (w *walk) operands(ctx context.Context) (map[string]operand, error) {
 		operand
 		owners []types.UID
 	}
+	served, err := w.servedServices(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var all []owned
 	for _, kind := range operandKinds {
 		list, err := w.dynamic.Resource(kind.GroupVersionResource).List(ctx, metav1.ListOptions{})
@@ -64,7 +74,10 @@ func (w *walk) operands(ctx context.Context) (map[string]operand, error) {
 			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
 		}
 		for _, m := range list.Items {
-			o := owned{operand: operand{Kind: kind.Kind, Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(), Content: content(m.Object), Marks: marks(&m)}}
+			o := owned{operand: operand{
+				Kind: kind.Kind, Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(),
+				Unready: unready(kind.Kind, &m, served), Content: content(m.Object), Marks: marks(&m),
+			}}
 			for _, r := range m.GetOwnerReferences() {
 				o.owners = append(o.owners, r.UID)
 			}
@@ -73,24 +86,45 @@ func (w *walk) operands(ctx context.Context) (map[string]operand, error) {
 			}
 		}
 	}
-	ours := map[types.UID]bool{}
+	ours := map[types.UID]string{}
 	for _, o := range w.objects {
-		ours[o.UID] = true
+		ours[o.UID] = o.String()
 	}
+	objects := maps.Clone(ours)
 	found := map[string]operand{}
 	for grown := true; grown; {
 		grown = false
 		for _, o := range all {
-			if !ours[o.UID] && slices.ContainsFunc(o.owners, func(u types.UID) bool { return ours[u] }) {
-				ours[o.UID], grown = true, true
+			i := slices.IndexFunc(o.owners, func(u types.UID) bool { return ours[u] != "" })
+			if i >= 0 && ours[o.UID] == "" {
+				o.Of = ours[o.owners[i]]
+				o.Direct = slices.ContainsFunc(o.owners, func(u types.UID) bool { return objects[u] != "" })
+				ours[o.UID], grown = o.Of, true
 				found[o.String()] = o.operand
 			}
 		}
 	}
-	return found, w.countRestarts(ctx, found)
+	return found, w.completePods(ctx, found)
 }
 
-func (w *walk) countRestarts(ctx context.Context, found map[string]operand) error {
+// servedServices names the Services, as namespace/name, that have an endpoint which takes requests.
+func (w *walk) servedServices(ctx context.Context) (map[string]bool, error) {
+	var slices discoveryv1.EndpointSliceList
+	if err := w.watcher.List(ctx, &slices); err != nil {
+		return nil, fmt.Errorf("list EndpointSlices: %w", err)
+	}
+	served := map[string]bool{}
+	for i := range slices.Items {
+		s := &slices.Items[i]
+		if serves(s) {
+			served[s.Namespace+"/"+s.Labels[discoveryv1.LabelServiceName]] = true
+		}
+	}
+	return served, nil
+}
+
+// completePods adds what only pods have to those among found.
+func (w *walk) completePods(ctx context.Context, found map[string]operand) error {
 	var pods corev1.PodList
 	if err := w.olm.List(ctx, &pods); err != nil {
 		return fmt.Errorf("list pods: %w", err)
@@ -98,6 +132,9 @@ func (w *walk) countRestarts(ctx context.Context, found map[string]operand) erro
 	for _, p := range pods.Items {
 		name := "Pod/" + p.Namespace + "/" + p.Name
 		if o, ok := found[name]; ok {
+			for _, c := range p.Spec.Containers {
+				o.Images = append(o.Images, c.Image)
+			}
 			for _, s := range p.Status.ContainerStatuses {
 				o.Restarts += s.RestartCount
 			}
@@ -127,14 +164,48 @@ func judgeEndpoints(timeline []event, operands map[string]operand) []finding.Fin
 				total += down
 			}
 		}
-		switch {
-		case !since.IsZero():
-			findings = append(findings, find(codeOperandOutage, name, "it lost its last ready endpoint during the upgrade, and has none since"))
-		case total > 0:
+		if since.IsZero() && total > 0 { // one that still has none is judged as an operand's health
 			findings = append(findings, find(codeOperandOutage, name, "it had no ready endpoint for %.1fs during the upgrade", total.Seconds()))
 		}
 	}
 	return findings
+}
+
+// explainEndpoints says of Services that lost their endpoints what else was found of a workload of the same object: one that
+// the API server refused to change, that was made anew or is less ready than before. What mends that mends the Service.
+func explainEndpoints(findings []finding.Finding, operands map[string]operand) []finding.Finding {
+	for i, f := range findings {
+		service, known := operands[f.Subject.Object]
+		if f.Code != codeOperandOutage || !known {
+			continue
+		}
+		for _, g := range findings {
+			refused := strings.HasPrefix(g.Code, refusalFamily)
+			if !refused && g.Code != codeOperandReplaced && g.Code != codeOperandWorse {
+				continue
+			}
+			if o := workloadOf(service.Of, g.Subject.Object, operands); o != nil {
+				findings[i].Cause, findings[i].Cure = fmt.Sprintf("%s, which was made for the same object: %s (%s)", o, g.Message, g.Code), g.Cure
+				break
+			}
+		}
+	}
+	return findings
+}
+
+// refusalFamily is how the codes of what the API server refused begin; their findings name an object by its resource.
+const refusalFamily = "U21"
+
+// workloadOf returns the operand with pods that was made for the object called of and that subject names, or nil.
+func workloadOf(of, subject string, operands map[string]operand) *operand {
+	for _, o := range operands {
+		name := "/" + o.Namespace + "/" + o.Name
+		runs := slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet", "Pod"}, o.Kind)
+		if runs && o.Of == of && strings.HasSuffix(subject, name) && strings.HasPrefix(strings.ToLower(subject), strings.ToLower(o.Kind)) {
+			return &o
+		}
+	}
+	return nil
 }
 
 // judgeDropped tells the definitions of from that to does not own any more and that are still there.

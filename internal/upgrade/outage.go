@@ -2,7 +2,6 @@ package upgrade
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -28,10 +27,8 @@ const sluggish = time.Second
 
 // fair drops the attempts that ran out of time while the control did too, or nearly, or was not even made because the
 // machine stood still: they say something about the machine and nothing about the upgrade. It drops the control's attempts
-// as well, and says for how long the cluster was that slow.
-func fair(attempts []attempt) ([]attempt, time.Duration) {
-	var slow []attempt
-	var total time.Duration
+// as well, and returns those during which the cluster was that slow.
+func fair(attempts []attempt) (kept, slow []attempt) {
 	var last time.Time
 	for _, a := range attempts {
 		if a.Operation != control {
@@ -43,10 +40,8 @@ func fair(attempts []attempt) ([]attempt, time.Duration) {
 		last = a.End
 		if a.Err != "" || a.End.Sub(a.Start) >= sluggish {
 			slow = append(slow, a)
-			total += a.End.Sub(a.Start)
 		}
 	}
-	var kept []attempt
 	for _, a := range attempts {
 		outOfTime := a.Err != "" && a.End.Sub(a.Start) >= sluggish
 		if a.Operation == control || outOfTime && slices.ContainsFunc(slow, func(s attempt) bool {
@@ -56,7 +51,24 @@ func fair(attempts []attempt) ([]attempt, time.Duration) {
 		}
 		kept = append(kept, a)
 	}
-	return kept, total
+	return kept, slow
+}
+
+// lasting returns how long attempts took in all.
+func lasting(attempts []attempt) time.Duration {
+	var total time.Duration
+	for _, a := range attempts {
+		total += a.End.Sub(a.Start)
+	}
+	return total
+}
+
+// slowed reports whether o is but the slowness of the cluster: all its errors say that the time was up, and the control was
+// slow then, too, or shortly before or after.
+func slowed(o outage, slow []attempt) bool {
+	return !o.Open && outOfTime(o.First) && slices.ContainsFunc(slow, func(s attempt) bool {
+		return !s.End.Before(o.Start.Add(-lookBack)) && !s.Start.After(o.End.Add(lookBack))
+	})
 }
 
 // outage is a stretch of time in which every attempt of one operation on one version failed.
@@ -67,6 +79,7 @@ type outage struct {
 	First                   string  // the first error's text that says more than that the time was up, if there is one
 	Open                    bool    // it had not ended with the last attempt
 	By                      *struck // the fault that is to blame, if one is
+	Slow                    bool    // it is but the slowness of the cluster
 }
 
 // outages finds the outages in attempts of one CRD, version and operation, which must be in the order of their starts.
@@ -112,7 +125,7 @@ func outages(attempts []attempt, served func(time.Time) bool) []outage {
 // telling returns the first of errors that says more than that the time was up.
 func telling(errors ...string) string {
 	for _, e := range errors {
-		if !strings.Contains(e, "context deadline exceeded") {
+		if !outOfTime(e) {
 			return e
 		}
 	}

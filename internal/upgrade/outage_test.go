@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/olmkit/olmkit/internal/finding"
 )
 
 var zero = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -162,8 +164,90 @@ func TestFairDropsWhatTheMachineIsToBlameFor(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if slow != 9100*time.Millisecond {
-		t.Errorf("slow for %s", slow)
+	if total := lasting(slow); total != 9100*time.Millisecond {
+		t.Errorf("slow for %s", total)
+	}
+}
+
+// What began with a deadline while the whole cluster was slow is put down to nothing else.
+func TestSlowedOutage(t *testing.T) {
+	slow := []attempt{{Operation: control, Start: at(3), End: at(4.5)}}
+	const late = "context deadline exceeded"
+	for _, test := range []struct {
+		name string
+		o    outage
+		want bool
+	}{
+		{"at that time", outage{First: late, Start: at(4), End: at(6)}, true},
+		{"shortly after", outage{First: late, Start: at(6), End: at(8)}, true},
+		{"much later", outage{First: late, Start: at(7), End: at(9)}, false},
+		{"another error", outage{First: "x509: unknown authority", Start: at(4), End: at(6)}, false},
+		{"it stays", outage{First: late, Start: at(4), End: at(6), Open: true}, false},
+	} {
+		if got := slowed(test.o, slow); got != test.want {
+			t.Errorf("%s: %t", test.name, got)
+		}
+	}
+	o := outage{CRD: "c", Version: "v1", Operation: read, First: late, Start: at(4), End: at(6), Slow: true}
+	bare := &definition{Generation: 2, Served: []string{"v1"}, Conversion: "n/s/convert"}
+	got := judgeOutages([]outage{o}, map[string]*definition{"c": {Generation: 1, Served: []string{"v1"}, Conversion: "n/s/convert", CA: "x"}},
+		[]event{{At: at(3.9), Kind: kindCRD, Name: "c", CRD: bare}}, true)
+	if len(got) != 1 || got[0].Severity != finding.Info || strings.Contains(got[0].Cause, "CA") || got[0].Cure != "give the walk more of the machine" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The cause says of the CRD what the API server's own words do.
+func TestCauseFollowsTheError(t *testing.T) {
+	whole := &definition{Generation: 1, Conversion: "ns/hook/convert", CA: "abcd"}
+	timeline := []event{
+		{At: at(4.8), Kind: kindCRD, Name: "c", CRD: &definition{Generation: 2, Conversion: "system/hook/convert"}},
+		{At: at(4.9), Kind: kindPod, Name: "p", State: stateGone},
+	}
+	const wrote = "OLM's catalog operator wrote the bundle's CRD, "
+	for first, want := range map[string]string{
+		"x509: certificate signed by unknown authority":                                                         wrote + "whose conversion webhook (system/hook/convert) has no CA",
+		`conversion webhook for x failed: Post "https://hook.system.svc:443/convert": service "hook" not found`: wrote + "whose conversion webhook (system/hook/convert) is at a Service that does not exist",
+		"context deadline exceeded":                                  wrote + "upon which the API server starts serving the kind anew",
+		"conversion webhook for x failed: context deadline exceeded": wrote + "with the conversion webhook system/hook/convert",
+		"dial tcp 10.0.0.1:443: connect: connection refused":         "pod p was gone",
+		`no endpoints available for service "hook"`:                  "pod p was gone",
+	} {
+		if got := cause(timeline, whole, outage{CRD: "c", Operation: read, Start: at(5), End: at(8), First: first}); got != want {
+			t.Errorf("%s: %s", first, got)
+		}
+	}
+}
+
+func TestOutageCure(t *testing.T) {
+	none := &definition{Served: []string{"v1"}, Storage: "v1", Conversion: conversionNone}
+	hooked := &definition{Served: []string{"v1"}, Storage: "v1", Conversion: "n/s/convert", CA: "x"}
+	brings := func(storage string) []event {
+		return []event{{At: at(5), Kind: kindCRD, Name: "c", CRD: &definition{Served: []string{"v1", "v2"}, Storage: storage, Conversion: "n/s/convert"}}}
+	}
+	const (
+		noHook   = `conversion webhook for example.com/v1, Kind=Thing failed: Post "https://s.n.svc:443/convert": service "s" not found`
+		admitted = `Internal error occurred: failed calling webhook "v.example.com": failed to call webhook: Post "https://s.n.svc:443/v": `
+	)
+	for _, test := range []struct {
+		name, first string
+		before      *definition
+		timeline    []event
+		want        string
+	}{
+		{"conversion is new, and so is the storage version", noHook, none, brings("v2"), "keep v1 the storage version in the release that brings conversion"},
+		{"conversion is new alone", noHook, none, brings("v1"), "put the webhook's service and CA back"},
+		{"conversion was there", noHook, hooked, brings("v2"), "put the webhook's service and CA back"},
+		{"admission, no trust", admitted + "x509: unknown authority", hooked, nil, "read its certificate again"},
+		{"admission, no Service", admitted + `service "s" not found`, hooked, nil, "keep the name of the Deployment"},
+		{"admission, nobody there", admitted + `no endpoints available for service "s"`, hooked, nil, "serve on for some seconds"},
+		{"nothing known", "timeout", hooked, nil, "otherwise"},
+	} {
+		o := outage{CRD: "c", Version: "v1", Operation: write, First: test.first}
+		got := outageCure(o, test.before, test.timeline, "otherwise")
+		if !strings.Contains(got, test.want) || outageCode(o) == codeAdmissionOutage && strings.Contains(got, "storage") {
+			t.Errorf("%s: %s", test.name, got)
+		}
 	}
 }
 
@@ -236,7 +320,7 @@ func TestCause(t *testing.T) {
 		{"another CRD", []event{{At: at(5), Kind: kindCRD, Name: "d", CRD: bare}}, false, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := cause(test.timeline, none, outage{CRD: "c", Start: at(5), End: at(8), Open: test.open})
+			got := cause(test.timeline, none, outage{CRD: "c", Start: at(5), End: at(8), First: "x509: unknown authority", Open: test.open})
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}

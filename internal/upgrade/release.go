@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 
 	"github.com/olmkit/olmkit/internal/catalog"
 )
@@ -21,6 +23,8 @@ type release struct {
 	CRDs     []*apiextensionsv1.CustomResourceDefinition // owned by the CSV and in the bundle, by name
 	Examples []*unstructured.Unstructured                // of the alm-examples annotation
 	Shipped  []string                                    // all of the bundle's objects, each Kind/name
+
+	Dependent bool // it requires packages or APIs of others
 }
 
 // readRelease decodes the manifests that a bundle carries inline.
@@ -40,6 +44,9 @@ func readRelease(b *catalog.Bundle) (*release, error) {
 			r.CRDs = append(r.CRDs, d)
 		}
 	}
+	r.Dependent = slices.ContainsFunc(b.Properties, func(p catalog.Property) bool {
+		return p.Type == catalog.PropertyPackageRequired || p.Type == catalog.PropertyGVKRequired || p.Type == catalog.PropertyConstraint
+	})
 	objects, err := b.Objects()
 	if err != nil {
 		return nil, err
@@ -83,6 +90,26 @@ func (r *release) deployments() []string {
 		names = append(names, d.Name)
 	}
 	return names
+}
+
+// accounts returns the user names of the service accounts that the operator in namespace runs as, sorted.
+func (r *release) accounts(namespace string) []string {
+	var names []string
+	for _, account := range r.runsAs(namespace) {
+		_, name, _ := strings.Cut(account, "/")
+		names = append(names, serviceaccount.MakeUsername(namespace, name))
+	}
+	return names
+}
+
+// runsAs returns the service accounts that the operator in namespace runs as, each namespace/name, sorted.
+func (r *release) runsAs(namespace string) []string {
+	var names []string
+	for _, d := range r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		names = append(names, namespace+"/"+cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // images returns the images of the operator's own containers, sorted.

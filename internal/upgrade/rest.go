@@ -28,8 +28,8 @@ type glance map[string]map[string]any
 
 // judgeRest has the operator look at objects once more by a write that changes nothing of what they say, and asks whether it
 // then writes in turn. Objects that no observer writes are left as they were first stored.
-func (w *walk) judgeRest(ctx context.Context) ([]finding.Finding, error) {
-	if len(w.simulated) > 0 || !slices.ContainsFunc(w.objects, func(o *object) bool { return o.Written }) {
+func (w *walk) judgeRest(ctx context.Context, r *release) ([]finding.Finding, error) {
+	if !w.operatorRuns(r) || !slices.ContainsFunc(w.objects, func(o *object) bool { return o.Written }) {
 		return nil, nil
 	}
 	var restless map[string][]string
@@ -55,9 +55,39 @@ func (w *walk) judgeRest(ctx context.Context) ([]finding.Finding, error) {
 			return nil, nil
 		}
 	}
+	return w.judgeRestless(ctx, restless)
+}
+
+// loopWindow is how long an operator that does not come to rest is watched without being asked for anything.
+const loopWindow = 2 * time.Second
+
+// judgeRestless tells an operator that only answers each write with one from one that keeps writing by itself: a hot loop.
+func (w *walk) judgeRestless(ctx context.Context, restless map[string][]string) ([]finding.Finding, error) {
+	before, err := w.glance(ctx, behold)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(loopWindow):
+	}
+	after, err := w.glance(ctx, behold)
+	if err != nil {
+		return nil, err
+	}
+	looping := both(restless, before.changes(after))
 	var findings []finding.Finding
 	for _, name := range slices.Sorted(maps.Keys(restless)) {
-		findings = append(findings, find(codeRestless, name, "%d times in a row an object was written without a change to what it says, and each time the operator wrote in turn: %s", looks, strings.Join(restless[name], ", ")))
+		f := find(codeRestless, name, "%d times in a row an object was written without a change to what it says, and each time the operator wrote in turn: %s", looks, strings.Join(restless[name], ", "))
+		if len(looping[name]) > 0 {
+			f.Message = fmt.Sprintf("reconcile hot loop: the operator keeps writing %s although nobody touches the object", strings.Join(looping[name], ", "))
+			if !w.looped[name] {
+				f.Severity = finding.Error
+			}
+			w.looped[name] = true
+		}
+		findings = append(findings, f)
 	}
 	return findings, nil
 }

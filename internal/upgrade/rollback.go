@@ -27,9 +27,7 @@ func (w *walk) rollback(ctx context.Context, from *release, subject finding.Subj
 	back := &report.Rollback{To: from.Name, Result: report.Failed}
 	started := time.Now()
 	findings, err := w.tryRollback(ctx, from, started, back)
-	if w.options.Strict {
-		findings = strict(findings, nil)
-	}
+	w.grade(findings, nil)
 	back.Findings = collapse(w.about(findings, subject))
 	finding.Sort(back.Findings)
 	if worst, any := finding.Worst(back.Findings); err == nil && (!any || worst != finding.Error) {
@@ -81,7 +79,7 @@ func (w *walk) tryRollback(ctx context.Context, from *release, started time.Time
 		back.Objects++
 		findings = append(findings, found...)
 	}
-	idle, err := w.judgeStatus(ctx)
+	idle, err := w.judgeStatus(ctx, from)
 	for _, f := range idle {
 		findings = append(findings, find(codeIdleAfterBack, f.Subject.Object, "on %s again, %s", from.Name, f.Message))
 	}

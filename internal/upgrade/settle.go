@@ -17,7 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/managerlog"
 	"github.com/olmkit/olmkit/internal/olm"
 	"github.com/olmkit/olmkit/internal/report"
 )
@@ -35,6 +37,7 @@ type stuck struct {
 // nil. Meanwhile it calls assist, which may be nil, over and over. It returns a stuck if r will never be installed.
 func (w *walk) settle(ctx context.Context, started time.Time, from string, r *release, s *stage, assist func() error) (*stuck, error) {
 	var end *stuck
+	var waiting held
 	printed := map[string]bool{}
 	reached := "publishing the catalog"
 	err := w.watcher.until(ctx, w.options.Timeout, func() (bool, error) {
@@ -54,7 +57,7 @@ func (w *walk) settle(ctx context.Context, started time.Time, from string, r *re
 		}
 		if !s.acting() {
 			var err error
-			if end, err = w.hopeless(ctx, r, timeline); err != nil {
+			if end, err = w.hopeless(ctx, r, timeline, &waiting); err != nil {
 				return false, err
 			}
 			if end != nil {
@@ -159,8 +162,8 @@ func failedAlike(timeline []event, name string) int {
 	return n
 }
 
-// hopeless returns what keeps r from ever being installed, or nil.
-func (w *walk) hopeless(ctx context.Context, r *release, timeline []event) (*stuck, error) {
+// hopeless returns what keeps r from ever being installed, or nil. In waiting it remembers what OLM waits for.
+func (w *walk) hopeless(ctx context.Context, r *release, timeline []event, waiting *held) (*stuck, error) {
 	var plans v1alpha1.InstallPlanList
 	if err := w.watcher.List(ctx, &plans, client.InNamespace(w.namespace)); err != nil {
 		return nil, err
@@ -177,8 +180,18 @@ func (w *walk) hopeless(ctx context.Context, r *release, timeline []event) (*stu
 			refused = said
 		}
 	}
+	lacks, err := w.unmet(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if lacks == nil {
+		lacks = &demand{}
+	}
+	if waiting.lasts(lacks.Said, time.Now()) > lacks.Grace {
+		return &stuck{Code: lacks.Code}, nil
+	}
 	var csv v1alpha1.ClusterServiceVersion
-	err := w.watcher.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: r.Name}, &csv)
+	err = w.watcher.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: r.Name}, &csv)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
@@ -202,6 +215,9 @@ func (w *walk) hopeless(ctx context.Context, r *release, timeline []event) (*stu
 	}
 	for _, p := range pods.Items {
 		for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+			if s.State.Waiting != nil && s.State.Waiting.Reason == cluster.PodRefused && runs(r, s.Image) {
+				return &stuck{Code: codeNotSucceeded}, nil
+			}
 			if s.RestartCount >= hopelessRestarts && s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && runs(r, s.Image) {
 				if refused != nil {
 					return refused, nil
@@ -284,12 +300,15 @@ func (w *walk) explain(ctx context.Context, r *release, started time.Time, s *st
 	if e.Container != "" {
 		var written bytes.Buffer
 		if err := w.cluster.Logs(ctx, &written, e.Container); err == nil && written.Len() > 0 {
-			text := strings.ReplaceAll("\n"+written.String(), "\n"+e.Container+"| ", "\n")
+			text := strings.ReplaceAll("\n"+managerlog.Clean(written.Bytes()), "\n"+e.Container+"| ", "\n")
 			causes = append(causes, "last lines of "+e.Container+":\n"+lastLines(text, 5))
 			logs = []report.Log{{Source: e.Container, Text: lastLines(text, logLines)}}
 		}
 	}
 	f.Cause = strings.Join(causes, "; ")
+	if fix := versionFix(r.CSV, w.cluster.Proves().Kubernetes); s.Code == codeUnmet && fix != "" {
+		f.Cure = fix
+	}
 	if strings.Contains(f.Message, "field is immutable") {
 		f.Cure = "keep the field as it was, or give the object another name; 'olmkit catalog validate' tells of such changes before anything is installed"
 	}

@@ -71,13 +71,16 @@ func fromRunner(of string, getenv func(string) string) (string, string, error) {
 }
 
 // Take leaves the shard's hops in plan and moves the others to what is left out. Shards are stretches of the plan, so that
-// hops that go on from each other stay together as far as can be.
+// hops that go on from each other stay together as far as can be. A plan that is an installation alone is the first shard's.
 func (s Shard) Take(plan graph.Plan) graph.Plan {
 	if s.Of == 0 {
 		return plan
 	}
 	begin, end := s.until(s.Index, len(plan.Hops)), s.until(s.Index+1, len(plan.Hops))
 	taken := plan
+	if s.Index > 0 {
+		taken.Head = ""
+	}
 	taken.Hops = plan.Hops[begin:end:end]
 	taken.LeftOut = append(append(append([]graph.Edge{}, plan.LeftOut...), plan.Hops[:begin]...), plan.Hops[end:]...)
 	return taken

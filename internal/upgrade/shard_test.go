@@ -26,6 +26,9 @@ func FuzzShard(f *testing.F) {
 		if err != nil {
 			return
 		}
+		if first := shard.Take(graph.Plan{Head: "a"}).First(); (first == "a") != (shard.Index == 0) {
+			t.Errorf("shard %s of an installation alone begins with %q", s, first)
+		}
 		plan := graph.Plan{Hops: make([]graph.Edge, 7)}
 		for i := range plan.Hops {
 			plan.Hops[i].To = strconv.Itoa(i)

@@ -11,9 +11,17 @@ import (
 // it.
 const StrictOutage = 1.0
 
+// grade gives findings the severities that the user asked for, those by code over those of a strict walk.
+func (w *walk) grade(findings []finding.Finding, outages []report.Outage) {
+	if w.options.Strict {
+		strict(findings, outages)
+	}
+	w.options.Grades.Apply(findings)
+}
+
 // strict makes errors of the warnings among findings, but for those about samples, which are none of an upgrade's doing, and
 // for outages that end within StrictOutage. What a fault is to blame for is no warning.
-func strict(findings []finding.Finding, outages []report.Outage) []finding.Finding {
+func strict(findings []finding.Finding, outages []report.Outage) {
 	for i, f := range findings {
 		switch {
 		case f.Severity != finding.Warning, f.Code == codeSampleRefused, f.Code == codeSampleUnknown:
@@ -23,7 +31,6 @@ func strict(findings []finding.Finding, outages []report.Outage) []finding.Findi
 		}
 		findings[i].Severity = finding.Error
 	}
-	return findings
 }
 
 // longest returns the seconds of the longest outage that f is about.

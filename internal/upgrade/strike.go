@@ -349,7 +349,7 @@ func (s *stage) forbid(ctx context.Context, k *strike) error {
 		if auditor, ok := s.cluster.(Auditor); ok && err == nil {
 			var log []auditv1.Event
 			log, err = auditor.Audit(ctx, k.Start)
-			k.Note = fmt.Sprintf("%d writes were refused", refusals(log, "olmkit forbids it"))
+			k.Note = fmt.Sprintf("%d writes were refused", forbidden(log, "olmkit forbids it"))
 		}
 		return err
 	}
@@ -359,8 +359,8 @@ func (s *stage) forbid(ctx context.Context, k *strike) error {
 	return s.olm.Create(ctx, binding)
 }
 
-// refusals counts the requests in log that were answered with 403 and the given words.
-func refusals(log []auditv1.Event, words string) int {
+// forbidden counts the requests in log that were answered with 403 and the given words.
+func forbidden(log []auditv1.Event, words string) int {
 	n := 0
 	for _, e := range log {
 		if s := e.ResponseStatus; s != nil && s.Code == http.StatusForbidden && strings.Contains(s.Message, words) {

@@ -91,8 +91,10 @@ func (s *stage) replaceCertificates(ctx context.Context, k *strike, until time.T
 	}
 	for _, secret := range secrets {
 		was := secret.DeepCopy()
-		olm.SetCertificate(&secret, pair.authority, pair.certificate, pair.key)
-		if err := s.olm.Update(ctx, &secret); err != nil {
+		if err := s.change(ctx, &secret, was.Name, func(client.Object) bool {
+			olm.SetCertificate(&secret, pair.authority, pair.certificate, pair.key)
+			return true
+		}); err != nil {
 			return err
 		}
 		undo = append(undo, func(ctx context.Context) error {
@@ -106,13 +108,16 @@ func (s *stage) replaceCertificates(ctx context.Context, k *strike, until time.T
 			})
 		})
 	}
-	return s.eachTrust(ctx, func(o client.Object, bundles []*[]byte) error {
-		was := make([][]byte, len(bundles))
-		for i, b := range bundles {
-			was[i], *b = *b, pair.authority
-		}
-		if err := s.olm.Update(ctx, o); err != nil {
-			return client.IgnoreNotFound(err)
+	return s.eachTrust(ctx, func(o client.Object) error {
+		var was [][]byte
+		if err := s.change(ctx, o, o.GetName(), func(o client.Object) bool {
+			was = was[:0]
+			for _, b := range trusts(o, s.namespace) {
+				was, *b = append(was, *b), pair.authority
+			}
+			return len(was) > 0
+		}); err != nil {
+			return err
 		}
 		undo = append(undo, func(ctx context.Context) error {
 			return s.change(ctx, o, o.GetName(), func(o client.Object) bool {
@@ -145,7 +150,7 @@ func (s *stage) change(ctx context.Context, o client.Object, name string, change
 }
 
 // eachTrust calls do for everything by which the API server trusts webhooks in the operator's namespace.
-func (s *stage) eachTrust(ctx context.Context, do func(client.Object, []*[]byte) error) error {
+func (s *stage) eachTrust(ctx context.Context, do func(client.Object) error) error {
 	var objects []client.Object
 	var validating admissionregistrationv1.ValidatingWebhookConfigurationList
 	var mutating admissionregistrationv1.MutatingWebhookConfigurationList
@@ -167,8 +172,8 @@ func (s *stage) eachTrust(ctx context.Context, do func(client.Object, []*[]byte)
 		}
 	}
 	for _, o := range objects {
-		if bundles := trusts(o, s.namespace); len(bundles) > 0 {
-			if err := do(o, bundles); err != nil {
+		if len(trusts(o, s.namespace)) > 0 {
+			if err := do(o); err != nil {
 				return err
 			}
 		}

@@ -23,6 +23,7 @@ const (
 	kindRollout    = "ReplicaSet"
 	kindPod        = "Pod"
 	kindService    = "Service" // by its endpoints; the only one that is named with its namespace
+	kindLease      = "Lease"   // as other locks (ConfigMap, Endpoints) by who holds it
 	kindWalk       = "walk"    // what the walk itself did
 )
 
@@ -35,6 +36,8 @@ const (
 	stateUnready   = "not ready"
 	stateRestarted = "restarted"
 	stateStable    = "stable"
+	stateHeld      = "held" // a lock, by the identity in For, or by nobody
+	stateLeading   = "leading"
 )
 
 // event is something that changed on the cluster while the walk watched. Times are those of the watching process, which
@@ -45,7 +48,7 @@ type event struct {
 	Name   string // without namespace
 	State  string // what it is now; of an InstallPlan and a CSV its phase
 	Reason string // why, in the words of the object
-	For    string // of an InstallPlan and a CatalogSource: the bundle it installs, the address it reads
+	For    string // of an InstallPlan and a CatalogSource: the bundle it installs, the address it reads; of a lock: its holder
 	By     string // who did it, if that is known
 	CRD    *definition
 }
@@ -148,6 +151,7 @@ func milestones(timeline []event, published time.Time, from, to string) []milest
 	if from != "" {
 		first("old CSV gone", func(e event) bool { return e.Kind == kindCSV && e.Name == from && e.State == stateGone })
 	}
+	last(stateLeading, func(e event) bool { return e.Kind == kindWalk && e.State == stateLeading })
 	last("stable", func(e event) bool { return e.Kind == kindWalk && e.State == stateStable })
 	slices.SortStableFunc(found, func(a, b milestone) int { return a.At.Compare(b.At) })
 	return found
@@ -169,13 +173,20 @@ func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 
 // cause tells what happened on the cluster that bears on an outage, given the definition before timeline begins: what
 // began it and what ended it.
 func cause(timeline []event, before *definition, o outage) string {
+	if o.Slow {
+		return "the API server took a second and more for any answer then, or the machine stood still"
+	}
 	var began, ended string
-	byCRD := false // a changed CRD is likelier to blame than a pod, which may have had others beside it
+	// A changed CRD is likelier to blame than a pod, which may have had others beside it, unless nobody answered.
+	likely, byLikely := kindCRD, false
+	if unanswered(o.First) {
+		likely = kindPod
+	}
 	for _, e := range timeline {
 		if e.At.After(o.End.Add(slack)) {
 			break
 		}
-		harm, said := bears(e, before, o.CRD)
+		harm, said := bears(e, before, o)
 		if e.Kind == kindCRD && outageCode(o) == codeAdmissionOutage {
 			said = "" // the definition has no part in admission
 		}
@@ -185,8 +196,8 @@ func cause(timeline []event, before *definition, o outage) string {
 		early := !e.At.After(o.Start.Add(slack))
 		switch {
 		case said == "" || e.At.Before(o.Start.Add(-lookBack)):
-		case harm && (early && (e.Kind == kindCRD || !byCRD) || began == ""):
-			began, ended, byCRD = said, "", e.Kind == kindCRD
+		case harm && (early && (e.Kind == likely || !byLikely) || began == ""):
+			began, ended, byLikely = said, "", e.Kind == likely
 		case !harm && !early:
 			ended = said
 		}
@@ -200,20 +211,21 @@ func cause(timeline []event, before *definition, o outage) string {
 	return began + "; it ended when " + ended
 }
 
-// bears says in which words e bears on whether objects of crd can be converted, "" if it does not, and whether it does
+// bears says in which words e bears on whether objects of o's CRD can be converted, "" if it does not, and whether it does
 // harm. before is the definition until e.
-func bears(e event, before *definition, crd string) (harm bool, said string) {
+func bears(e event, before *definition, o outage) (harm bool, said string) {
+	crd := o.CRD
 	switch {
 	case e.Kind == kindCRD && e.Name == crd && e.CRD == nil:
 		return true, "the CRD was deleted"
 	case e.Kind == kindCRD && e.Name == crd && before != nil && e.CRD.Generation == before.Generation:
 		return false, ""
 	case e.Kind == kindCRD && e.Name == crd && !e.CRD.converts():
-		return true, fmt.Sprintf("%s wrote the bundle's CRD, whose conversion webhook (%s) has no CA", cmp.Or(e.By, "OLM's catalog operator"), e.CRD.Conversion)
+		return true, cmp.Or(e.By, "OLM's catalog operator") + " wrote the bundle's CRD, " + unfit(e.CRD, o.First)
 	case e.Kind == kindCRD && e.Name == crd && e.CRD.CA != "":
 		return false, fmt.Sprintf("the CRD got its webhook's service (%s) and CA%s", e.CRD.Conversion, by(e))
 	case e.Kind == kindCRD && e.Name == crd:
-		return true, cmp.Or(e.By, "OLM's catalog operator") + " wrote the bundle's CRD, upon which the API server starts serving the kind anew"
+		return true, cmp.Or(e.By, "OLM's catalog operator") + " wrote the bundle's CRD, " + servedAnew
 	case e.Kind == kindPod && e.State == stateReady:
 		return false, fmt.Sprintf("pod %s became ready", e.Name)
 	case e.Kind == kindPod && e.State != stateCreated:
@@ -221,6 +233,42 @@ func bears(e event, before *definition, crd string) (harm bool, said string) {
 	}
 	return false, ""
 }
+
+// servedAnew is what the API server does upon a changed definition, whose requests wait meanwhile.
+const servedAnew = "upon which the API server starts serving the kind anew"
+
+// unfit says what is wrong with d, a definition whose webhook OLM has not completed, as far as the error first shows it.
+func unfit(d *definition, first string) string {
+	switch {
+	case untrusted(first):
+		return fmt.Sprintf("whose conversion webhook (%s) has no CA", d.Conversion)
+	case noService(first):
+		return fmt.Sprintf("whose conversion webhook (%s) is at a Service that does not exist", d.Conversion)
+	case outOfTime(first) && !strings.Contains(first, "webhook"):
+		return servedAnew
+	}
+	return fmt.Sprintf("with the conversion webhook %s", d.Conversion)
+}
+
+// What the API server says when it cannot call a webhook (k8s.io/apiserver v0.36.3 pkg/util/webhook, net/http, crypto/x509).
+
+// untrusted reports whether the webhook's certificate was refused.
+func untrusted(said string) bool { return strings.Contains(said, "x509") }
+
+// noService reports whether the webhook's Service does not exist.
+func noService(said string) bool {
+	return strings.Contains(said, "service \"") && strings.Contains(said, "not found")
+}
+
+// unanswered reports whether nobody answered at the webhook's address.
+func unanswered(said string) bool {
+	return slices.ContainsFunc([]string{"no endpoints", "connection refused", "no route to host", "broken pipe", "EOF"}, func(words string) bool {
+		return strings.Contains(said, words)
+	})
+}
+
+// outOfTime reports whether all that is known is that the time was up.
+func outOfTime(said string) bool { return strings.Contains(said, "context deadline exceeded") }
 
 // by names who did e, where that is known.
 func by(e event) string {

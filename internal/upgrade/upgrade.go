@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/assert"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -32,15 +33,21 @@ import (
 
 // Options of a walk.
 type Options struct {
-	Samples   []*unstructured.Unstructured // objects to make instead of the bundles' alm-examples, and what those need
-	Namespace string                       // where what serves all namespaces is installed
-	Timeout   time.Duration                // for each installation and each hop
-	Settle    time.Duration                // how long everything has to stay as it is before it counts as stable
-	Progress  *progress.Printer
-	Verbose   bool // print every change that the walk sees
+	Samples []*unstructured.Unstructured // objects to make instead of the bundles' alm-examples, and what those need
+	// Assertions are what objects have to say after the installation and after each hop.
+	Assertions []assert.Assertion
+	Namespace  string        // where what serves all namespaces is installed
+	Timeout    time.Duration // for each installation and each hop
+	Settle     time.Duration // how long everything has to stay as it is before it counts as stable
+	Progress   *progress.Printer
+	Verbose    bool // print every change that the walk sees
 
 	// Strict makes errors of the warnings about what users notice; see strict.
 	Strict bool
+	// Grades are the severities that findings of some codes are to have, also over Strict.
+	Grades finding.Grades
+	// RequireImages makes an error of it that the operator's pods were simulated.
+	RequireImages bool
 	// Rollback has the walk go back to the version before after each hop that failed.
 	Rollback bool
 	// Fresh has the walk install the last release afresh at its end, and compare.
@@ -73,7 +80,16 @@ type walk struct {
 	fresh      []string // releases that were installed without those that users come from
 	objects    []*object
 	simulated  []string
+	populated  *release        // whose samples were made last
 	survived   map[string]bool // what was told to survive uninstalling
+	looped     map[string]bool // objects that an earlier release kept writing
+	responds   map[string]bool // objects of which it was seen that an operator acts on a change
+	told       map[string]bool // findings of installations that were told
+
+	installations []report.Installation // for the report
+
+	freshSince time.Time            // when the package was last installed where nothing of it stood
+	began      map[string]time.Time // by the name of a release, when OLM was last asked for it
 
 	after map[string]*release        // by the name of a release, the one that the plan goes on to from it
 	known map[string]map[string]bool // by hop, the codes of the errors that it has without faults
@@ -84,8 +100,9 @@ type walk struct {
 // until there, the others skipped, and the error as a finding, unless nothing was walked at all.
 func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph.Plan, options Options) (_ *report.Report, walked error) {
 	w := &walk{
-		survived: map[string]bool{}, after: map[string]*release{}, known: map[string]map[string]bool{},
+		survived: map[string]bool{}, responds: map[string]bool{}, told: map[string]bool{}, looped: map[string]bool{}, after: map[string]*release{}, known: map[string]map[string]bool{},
 		cluster: c, pkg: p, channel: plan.Channel, options: options,
+		began: map[string]time.Time{},
 	}
 	if len(w.options.Faults) == 0 {
 		w.options.Faults = [][]Injection{nil}
@@ -94,7 +111,8 @@ func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph
 	r := w.newReport(plan, len(w.options.Faults))
 	defer func() {
 		r.Seconds = seconds(time.Since(start))
-		r.Cluster.NotProven = append(notRun(r.Hops), r.Cluster.NotProven...)
+		r.Installations = w.installations
+		r.Cluster.NotProven = append(notRun(r), r.Cluster.NotProven...)
 	}()
 	var err error
 	if w.releases, err = readReleases(p, plan); err != nil {
@@ -119,15 +137,20 @@ func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph
 			w.unwatch()
 		}
 	}()
-	err = w.hops(ctx, plan, r)
+	if len(plan.Hops) > 0 {
+		err = w.hops(ctx, plan, r)
+	} else if first := w.releases[plan.First()]; first != nil {
+		err = w.installFirst(ctx, first)
+	}
 	if len(w.fresh) > 0 {
 		slices.Sort(w.fresh)
 		r.Cluster.NotProven = append(slices.Clone(r.Cluster.NotProven), fmt.Sprintf(
 			"%s: installed afresh to upgrade from, so what older releases have stored, and in which versions, was not there", strings.Join(slices.Compact(w.fresh), ", ")))
 	}
-	var found []finding.Finding
+	found := w.judgeImages(r)
 	if n := len(r.Hops); err == nil && options.Fresh && n > 0 && r.Hops[n-1].Result == report.Passed {
-		found, err = w.compareFresh(ctx)
+		differences, failed := w.compareFresh(ctx)
+		found, err = append(found, differences...), failed
 	}
 	if err == nil {
 		cleaned, failed := w.clean(ctx)
@@ -138,9 +161,7 @@ func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph
 	}
 	ends, err := w.end(err)
 	found = append(found, ends...)
-	if w.options.Strict {
-		found = strict(found, nil)
-	}
+	w.grade(found, nil)
 	r.Findings = append(r.Findings, collapse(w.about(found, finding.Subject{}))...)
 	finding.Sort(r.Findings)
 	return r, err
@@ -189,6 +210,9 @@ func errorsIn(findings []finding.Finding) map[string]bool {
 	for _, f := range findings {
 		if f.Severity == finding.Error {
 			codes[f.Code] = true
+			for _, code := range f.Also {
+				codes[code] = true
+			}
 		}
 	}
 	return codes
@@ -225,23 +249,25 @@ func Check(p *catalog.Package, plan graph.Plan) error {
 }
 
 func readReleases(p *catalog.Package, plan graph.Plan) (map[string]*release, error) {
-	releases := map[string]*release{}
+	names := []string{plan.First()}
 	for _, hop := range plan.Hops {
-		for _, name := range []string{hop.From, hop.To} {
-			if releases[name] != nil {
-				continue
-			}
-			b := p.Bundle(name)
-			if b == nil {
-				return nil, advice.With(catalog.Flaw{Err: fmt.Errorf("package %s: channel %s names the bundle %s, which the catalog does not have", p.Name, plan.Channel, name)},
-					"add the bundle to the catalog, or cut the plan with --from")
-			}
-			r, err := readRelease(b)
-			if err != nil {
-				return nil, err
-			}
-			releases[name] = r
+		names = append(names, hop.From, hop.To)
+	}
+	releases := map[string]*release{}
+	for _, name := range names {
+		if releases[name] != nil || name == "" {
+			continue
 		}
+		b := p.Bundle(name)
+		if b == nil {
+			return nil, advice.With(catalog.Flaw{Err: fmt.Errorf("package %s: channel %s names the bundle %s, which the catalog does not have", p.Name, plan.Channel, name)},
+				"add the bundle to the catalog, or cut the plan with --from")
+		}
+		r, err := readRelease(b)
+		if err != nil {
+			return nil, err
+		}
+		releases[name] = r
 	}
 	return releases, nil
 }
@@ -320,10 +346,11 @@ func (w *walk) hop(ctx context.Context, edge graph.Edge, injections []Injection)
 		if c := w.pkg.Channel(w.channel); c != nil && c.Entry(from.Name) != nil && c.Entry(from.Name).Replaces != "" {
 			w.fresh = append(w.fresh, from.Name)
 		}
-		found, err = w.install(ctx, from)
+		found, err = w.installBase(ctx, from)
 		add(found...)
 		if err != nil || w.release == nil {
 			hop.Simulated = w.simulated
+			hop.Logs = w.failedLogs(ctx, from, from, nil)
 			return hop, err
 		}
 	}
@@ -333,13 +360,15 @@ func (w *walk) hop(ctx context.Context, edge graph.Edge, injections []Injection)
 	found, err := w.cross(ctx, from, to, injections, &hop)
 	add(found...)
 	if err != nil {
+		hop.Logs = w.failedLogs(ctx, to, from, hop.Logs)
 		return hop, err
 	}
-	if w.options.Strict {
-		hop.Findings = strict(hop.Findings, hop.Outages)
-	}
+	w.grade(hop.Findings, hop.Outages)
 	if worst, any := finding.Worst(hop.Findings); !any || worst != finding.Error {
 		hop.Result = report.Passed
+	}
+	if hop.Result == report.Failed {
+		hop.Logs = w.failedLogs(ctx, to, from, hop.Logs)
 	}
 	if hop.Result == report.Failed && w.options.Rollback {
 		hop.Rollback, err = w.rollback(ctx, from, subject)
@@ -350,15 +379,20 @@ func (w *walk) hop(ctx context.Context, edge graph.Edge, injections []Injection)
 // tell prints what came out of a hop.
 func (w *walk) tell(hop report.Hop) {
 	w.options.Progress.Status("")
-	for _, f := range hop.All() {
-		if f.Severity.AtLeast(finding.Warning) {
-			w.options.Progress.Say("            %s %s: %s", f.Severity, f.Code, f.Message)
-		}
-	}
+	w.tellFindings(hop.All())
 	for _, f := range hop.Faults {
 		w.options.Progress.Say("            %s", f)
 	}
 	w.options.Progress.Say("   %6.1fs  %s", hop.Seconds, hop.Result)
+}
+
+// tellFindings prints what of findings matters to users.
+func (w *walk) tellFindings(findings []finding.Finding) {
+	for _, f := range findings {
+		if f.Severity.AtLeast(finding.Warning) {
+			w.options.Progress.Say("            %s %s: %s", f.Severity, f.Code, f.Message)
+		}
+	}
 }
 
 // about completes findings with their subject, and with the word that they rest on simulated pods where they do.
@@ -388,14 +422,31 @@ func restsOnPods(f finding.Finding) bool {
 	return false
 }
 
-// notRun says of how many images the pods were simulated in hops, if any were.
-func notRun(hops []report.Hop) []string {
-	images := map[string]bool{}
-	for _, h := range hops {
-		for _, image := range h.Simulated {
-			images[image] = true
-		}
+// simulatedIn returns the images whose pods were simulated in the installations and hops.
+func simulatedIn(installations []report.Installation, hops []report.Hop) []string {
+	var images []string
+	for _, i := range installations {
+		images = append(images, i.Simulated...)
 	}
+	for _, h := range hops {
+		images = append(images, h.Simulated...)
+	}
+	slices.Sort(images)
+	return slices.Compact(images)
+}
+
+// judgeImages finds, where the operator itself is required to run, that its pods were simulated.
+func (w *walk) judgeImages(r *report.Report) []finding.Finding {
+	images := simulatedIn(w.installations, r.Hops)
+	if !w.options.RequireImages || len(images) == 0 {
+		return nil
+	}
+	return []finding.Finding{find(codeNotRun, "", "the operator was not run: the pods of these images were simulated: %s", strings.Join(images, ", "))}
+}
+
+// notRun says of how many images the pods were simulated in r, if any were.
+func notRun(r *report.Report) []string {
+	images := simulatedIn(r.Installations, r.Hops)
 	if len(images) == 0 {
 		return nil
 	}
@@ -495,54 +546,6 @@ func (w *walk) publish(ctx context.Context, names ...string) error {
 	return w.olm.Publish(ctx, w.namespace, catalogName, at)
 }
 
-// install installs r from a catalog that has nothing else. It leaves w.release nil if OLM cannot.
-func (w *walk) install(ctx context.Context, r *release) ([]finding.Finding, error) {
-	step := w.options.Progress.Start("  install %s", r.Name)
-	found, err := w.tryInstall(ctx, r)
-	if err != nil {
-		return found, step.End(err)
-	}
-	var shown error
-	if w.release == nil {
-		shown = fmt.Errorf("%s was not installed", r.Name)
-	}
-	_ = step.End(shown) // a release that cannot be installed is a finding, not the walk's error
-	return found, nil
-}
-
-func (w *walk) tryInstall(ctx context.Context, r *release) ([]finding.Finding, error) {
-	if err := w.place(ctx); err != nil {
-		return nil, err
-	}
-	if err := w.publish(ctx, r.Name); err != nil {
-		return nil, err
-	}
-	if err := w.olm.WaitConnected(ctx, w.namespace, catalogName, w.options.Timeout); err != nil {
-		return nil, err
-	}
-	for _, d := range r.CRDs {
-		w.crds = append(w.crds, d.Name)
-	}
-	started := w.watcher.mark(statePublished)
-	if err := w.olm.Subscribe(ctx, w.subscription()); err != nil {
-		return nil, err
-	}
-	stuck, err := w.settle(ctx, started, "", r, nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	if w.simulated, err = w.simulatedOf(ctx, r); err != nil {
-		return nil, err
-	}
-	if stuck != nil {
-		f, _ := w.explain(ctx, r, started, stuck)
-		f.Code, f.Message = codeBaseFailed, fmt.Sprintf("%s could not be installed: %s", r.Name, f.Message)
-		return []finding.Finding{f}, nil
-	}
-	w.release = r
-	return nil, nil
-}
-
 // simulatedOf returns those of r's images that could not be had.
 func (w *walk) simulatedOf(ctx context.Context, releases ...*release) ([]string, error) {
 	all, err := w.cluster.Simulated(ctx)
@@ -602,8 +605,8 @@ func (w *walk) clean(ctx context.Context) ([]finding.Finding, error) {
 
 func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 	var findings []finding.Finding
-	finalizers := patience
-	if len(w.simulated) > 0 || w.release == nil {
+	finalizers := deletionLimit
+	if w.release == nil || !w.operatorRuns(w.release) {
 		finalizers = 0
 	}
 	stay, err := w.remove(ctx, finalizers)
@@ -612,7 +615,8 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 	}
 	if finalizers > 0 {
 		for _, o := range stay {
-			findings = append(findings, find(codeUninstall, o.String(), "it was deleted %s ago and is still there: its finalizers are not served", finalizers))
+			findings = append(findings, find(codeUninstall, o.String(), "it was deleted %s ago and is still there: %s does not remove its finalizers%s",
+				finalizers, w.release.Name, w.finalizersOf(ctx, o)))
 		}
 	}
 	slices.Sort(w.crds)
@@ -632,8 +636,20 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 	if err != nil {
 		return findings, err
 	}
-	w.release, w.crds, w.simulated = nil, nil, nil
+	w.release, w.populated, w.crds, w.simulated = nil, nil, nil, nil
 	return findings, nil
+}
+
+// deletionLimit is how long the operator has to remove its finalizers from an object that was deleted.
+const deletionLimit = 30 * time.Second
+
+// finalizersOf says which finalizers o has, where they can be read.
+func (w *walk) finalizersOf(ctx context.Context, o *object) string {
+	now, err := w.current(ctx, o)
+	if err != nil || len(now.GetFinalizers()) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(now.GetFinalizers(), ", ") + ")"
 }
 
 // bury removes what OLM leaves of uninstalled releases, and says what that was.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -35,8 +37,10 @@ type watcher struct {
 	mu       sync.Mutex
 	timeline []event
 	crds     map[string]*definition
-	changed  chan struct{} // closed and replaced at each change
-	told     func(event)   // called for each event; may be nil
+	served   map[string]map[string]bool // whether a Service's slices have endpoints that take requests, by Service and slice
+	pods     map[string]operatorPod     // of the operator's namespace, by name, also those that are gone
+	changed  chan struct{}              // closed and replaced at each change
+	told     func(event)                // called for each event; may be nil
 }
 
 // watch starts a watcher that runs until ctx is done. Of namespaced objects it sees those in namespace.
@@ -54,16 +58,19 @@ func watch(ctx context.Context, config *rest.Config, namespace string) (*watcher
 			&appsv1.Deployment{}:              inNamespace,
 			&appsv1.ReplicaSet{}:              inNamespace,
 			&corev1.Pod{}:                     inNamespace,
+			&coordinationv1.Lease{}:           inNamespace,
+			&corev1.ConfigMap{}:               inNamespace,
+			&corev1.Endpoints{}:               inNamespace, //nolint:staticcheck // old operators lock them
 		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watch the cluster: %w", err)
 	}
-	w := &watcher{Cache: c, namespace: namespace, crds: map[string]*definition{}, changed: make(chan struct{})}
+	w := &watcher{Cache: c, namespace: namespace, crds: map[string]*definition{}, served: map[string]map[string]bool{}, pods: map[string]operatorPod{}, changed: make(chan struct{})}
 	for _, kind := range []client.Object{
 		&v1alpha1.CatalogSource{}, &v1alpha1.Subscription{}, &v1alpha1.InstallPlan{}, &v1alpha1.ClusterServiceVersion{},
 		&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &corev1.Pod{}, &apiextensionsv1.CustomResourceDefinition{},
-		&discoveryv1.EndpointSlice{},
+		&discoveryv1.EndpointSlice{}, &coordinationv1.Lease{}, metadataOf("ConfigMap"), metadataOf("Endpoints"),
 	} {
 		informer, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
@@ -89,6 +96,11 @@ func watch(ctx context.Context, config *rest.Config, namespace string) (*watcher
 	return w, nil
 }
 
+// metadataOf is a core object of kind of which only the metadata is wanted.
+func metadataOf(kind string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}}
+}
+
 // see writes down what changed from before (nil if that is not known) to now.
 func (w *watcher) see(before, now any, gone bool) {
 	if t, ok := now.(toolscache.DeletedFinalStateUnknown); ok {
@@ -97,6 +109,9 @@ func (w *watcher) see(before, now any, gone bool) {
 	events := changes(before, now, gone)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if p, ok := now.(*corev1.Pod); ok {
+		w.pods[p.Name] = operatorPodOf(p)
+	}
 	at := time.Now()
 	for _, e := range events {
 		if e.Kind == kindCRD {
@@ -106,11 +121,40 @@ func (w *watcher) see(before, now any, gone bool) {
 			}
 			w.crds[e.Name] = e.CRD
 		}
+		if e.Kind == kindService && !w.serviceChanges(&e) {
+			continue
+		}
 		e.At = at
 		w.add(e)
 	}
 	close(w.changed)
 	w.changed = make(chan struct{})
+}
+
+// serviceChanges makes e, which is of one of a Service's slices, one of the Service, and reports whether that changed: a
+// Service has several slices where it has two families of addresses, or many endpoints.
+func (w *watcher) serviceChanges(e *event) bool {
+	slice := e.For
+	e.For = ""
+	known := w.served[e.Name]
+	before, first := slices.Contains(slices.Collect(maps.Values(known)), true), known == nil
+	if first {
+		known = map[string]bool{}
+		w.served[e.Name] = known
+	}
+	if known[slice] = e.State == stateReady; e.State == stateGone {
+		delete(known, slice)
+	}
+	after := slices.Contains(slices.Collect(maps.Values(known)), true)
+	switch {
+	case after:
+		e.State = stateReady
+	case len(known) > 0:
+		e.State = stateUnready
+	default:
+		delete(w.served, e.Name)
+	}
+	return first || before != after || len(known) == 0
 }
 
 func (w *watcher) add(e event) {
@@ -158,6 +202,13 @@ func (w *watcher) definitions() map[string]*definition {
 	return known
 }
 
+// operatorPods returns the pods that were seen so far in the operator's namespace, by name.
+func (w *watcher) operatorPods() map[string]operatorPod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.pods)
+}
+
 // errTimeout is a condition's that did not come about in time.
 var errTimeout = errors.New("not so in time")
 
@@ -185,6 +236,14 @@ func (w *watcher) until(ctx context.Context, limit time.Duration, done func() (b
 			return ctx.Err()
 		}
 	}
+}
+
+// atMost waits until done says so, or limit has passed.
+func (w *watcher) atMost(ctx context.Context, limit time.Duration, done func() (bool, error)) error {
+	if err := w.until(ctx, limit, done); !errors.Is(err, errTimeout) {
+		return err
+	}
+	return nil
 }
 
 // changes says what is worth writing down when an object goes from before to now.
@@ -246,9 +305,30 @@ func changes(before, now any, gone bool) []event {
 		if service == "" || ok && serves(b) == serves(n) && !gone {
 			return nil
 		}
-		return orGone(event{Kind: kindService, Name: n.Namespace + "/" + service, State: readiness(serves(n))}, gone)
+		return orGone(event{Kind: kindService, Name: n.Namespace + "/" + service, State: readiness(serves(n)), For: n.Name}, gone)
+	case *coordinationv1.Lease:
+		return lockChanges(kindLease, before, n, gone)
+	case *metav1.PartialObjectMetadata:
+		return lockChanges(n.Kind, before, n, gone)
 	}
 	return nil
+}
+
+// lockChanges says that a lock changed hands.
+func lockChanges(kind string, before any, now metav1.Object, gone bool) []event {
+	holder, is := holderOf(now)
+	if gone {
+		holder = ""
+	}
+	if b, ok := before.(metav1.Object); ok {
+		if was, _ := holderOf(b); was == holder && !gone {
+			return nil
+		}
+	}
+	if !is {
+		return nil
+	}
+	return []event{{Kind: kind, Name: now.GetName(), State: stateHeld, For: holder}}
 }
 
 func podChanges(before any, n *corev1.Pod, gone bool) []event {

@@ -1,0 +1,60 @@
+package olm
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/cluster"
+)
+
+func TestGroup(t *testing.T) {
+	group := func(labels map[string]string, targets ...string) *operatorsv1.OperatorGroup {
+		return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "g", Labels: labels},
+			Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: targets}}
+	}
+	selecting := group(nil)
+	selecting.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	for name, test := range map[string]struct {
+		has  *operatorsv1.OperatorGroup
+		mode Mode
+		want []string
+		says string
+	}{
+		"none":                     {nil, v1alpha1.InstallModeTypeMultiNamespace, []string{"n", "other"}, ""},
+		"none, for all":            {nil, v1alpha1.InstallModeTypeAllNamespaces, nil, ""},
+		"as wanted":                {group(nil, "other", "n"), v1alpha1.InstallModeTypeMultiNamespace, []string{"other", "n"}, ""},
+		"ours of another mode":     {group(cluster.Made, "n"), v1alpha1.InstallModeTypeSingleNamespace, []string{"other"}, ""},
+		"ours, and now for all":    {group(cluster.Made, "n"), v1alpha1.InstallModeTypeAllNamespaces, nil, ""},
+		"a user's for all":         {group(nil), v1alpha1.InstallModeTypeAllNamespaces, nil, ""},
+		"a user's of another mode": {group(nil), v1alpha1.InstallModeTypeOwnNamespace, nil, "OperatorGroup n/g is for all namespaces, and the operator is to serve the namespaces n"},
+		"a user's with a selector": {selecting, v1alpha1.InstallModeTypeAllNamespaces, nil, "is for namespaces with a=b"},
+		"a user's for another one": {group(nil, "n"), v1alpha1.InstallModeTypeAllNamespaces, []string{"n"}, "is for the namespaces n, and the operator is to serve all namespaces"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			builder := fake.NewClientBuilder().WithScheme(Scheme)
+			if test.has != nil {
+				builder = builder.WithObjects(test.has.DeepCopy())
+			}
+			c := &Client{WithWatch: builder.Build()}
+			err := c.Group(t.Context(), "n", test.mode, "other")
+			if test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says) || advice.Of(err) == "") || test.says == "" && err != nil {
+				t.Errorf("it says %v", err)
+			}
+			var groups operatorsv1.OperatorGroupList
+			if err := c.List(t.Context(), &groups, client.InNamespace("n")); err != nil {
+				t.Fatal(err)
+			}
+			if len(groups.Items) != 1 || !slices.Equal(groups.Items[0].Spec.TargetNamespaces, test.want) {
+				t.Errorf("the groups are %+v", groups.Items)
+			}
+		})
+	}
+}

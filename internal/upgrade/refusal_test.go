@@ -1,0 +1,285 @@
+package upgrade
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// Events as Kubernetes 1.36 writes them, shortened: seconds, pod, verb, resource, namespace, object, answer.
+const (
+	auditEvent = `{"kind":"Event","level":"Metadata","auditID":"%[1]v","stage":"%[9]s","verb":"%[3]s",` +
+		`"user":{"username":"system:serviceaccount:operators:manager","groups":["system:serviceaccounts"],` +
+		`"extra":{"authentication.kubernetes.io/pod-name":["%[2]s"]}},"sourceIPs":["10.1.0.7"],` +
+		`"objectRef":{"resource":"%[4]s","namespace":"%[5]s","name":"%[6]s","apiGroup":"apps","apiVersion":"v1"%[8]s},` +
+		`"responseStatus":%[7]s,"requestReceivedTimestamp":"2026-01-02T03:04:%09.6[1]fZ"}` + "\n"
+
+	mayNotList = `{"status":"Failure","message":"deployments.apps is forbidden: User \"system:serviceaccount:operators:manager\" cannot list ` +
+		`resource \"deployments\" in API group \"apps\" at the cluster scope","reason":"Forbidden","details":{"group":"apps","kind":"deployments"},"code":403}`
+	mayNotWatch = `{"status":"Failure","message":"deployments.apps is forbidden: User \"system:serviceaccount:operators:manager\" cannot watch ` +
+		`resource \"deployments\" in API group \"apps\" at the cluster scope","reason":"Forbidden","code":403}`
+	mayNotCreate = `{"status":"Failure","message":"deployments.apps \"a\" is forbidden: User \"system:serviceaccount:operators:manager\" cannot create ` +
+		`resource \"deployments\" in API group \"apps\" in the namespace \"n\"","reason":"Forbidden","code":403}`
+	terminates = `{"status":"Failure","message":"deployments.apps \"a\" is forbidden: unable to create new content in namespace n because it is being terminated",` +
+		`"reason":"Forbidden","details":{"causes":[{"reason":"NamespaceTerminating","field":"metadata.namespace"}]},"code":403}`
+	injected = `{"status":"Failure","message":"deployments.apps \"a\" is forbidden: ValidatingAdmissionPolicy 'olmkit-fault' with binding ` +
+		`'olmkit-fault' denied request: olmkit forbids it for a while","reason":"Forbidden","code":403}`
+	notThere  = `{"status":"Failure","message":"the server could not find the requested resource","reason":"NotFound","code":404}`
+	noObject  = `{"status":"Failure","message":"deployments.apps \"a\" not found","reason":"NotFound","details":{"name":"a"},"code":404}`
+	conflicts = `{"status":"Failure","message":"Operation cannot be fulfilled on deployments.apps \"a\": the object has been modified","reason":"Conflict","code":409}`
+	exists    = `{"status":"Failure","message":"deployments.apps \"a\" already exists","reason":"AlreadyExists","code":409}`
+	immutable = `{"status":"Failure","message":"StatefulSet.apps \"a\" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas', ` +
+		`'template' are forbidden","reason":"Invalid","details":{"name":"a","kind":"StatefulSet","causes":[{"reason":"FieldValueForbidden",` +
+		`"message":"Forbidden: …","field":"spec"}]},"code":422}`
+	patchTest = `{"status":"Failure","message":"the server rejected our request due to an error in our request","reason":"Invalid","details":{},"code":422}`
+	denied    = `{"status":"Failure","message":"admission webhook \"v.example.com\" denied the request: size is over the quota","reason":"Forbidden","code":403}`
+	okay      = `{"code":200}`
+	created   = `{"code":201}`
+	unknownTo = `{"code":401,"status":"Failure","message":"Authentication failed, attempted: bearer"}`
+)
+
+type asked struct {
+	at                          float64
+	pod, verb, resource, answer string
+}
+
+func (a asked) event() string {
+	resource, sub, _ := strings.Cut(a.resource, "/")
+	namespace, name, extra, stage := "n", "a", "", "ResponseComplete"
+	if a.verb == "list" || a.verb == "watch" {
+		namespace, name = "", ""
+	}
+	if sub != "" {
+		extra = `,"subresource":"` + sub + `"`
+	}
+	if a.verb == "watch" && a.answer == okay {
+		stage = "ResponseStarted"
+	}
+	return fmt.Sprintf(auditEvent, a.at, a.pod, a.verb, resource, namespace, name, a.answer, extra, stage)
+}
+
+func auditLog(t *testing.T, list []asked) []auditv1.Event {
+	t.Helper()
+	var log strings.Builder
+	for _, a := range list {
+		log.WriteString(a.event())
+	}
+	events := cluster.ParseAudit([]byte(log.String()), time.Time{})
+	if len(events) != len(list) {
+		t.Fatalf("%d of %d events can be read:\n%s", len(events), len(list), log.String())
+	}
+	return events
+}
+
+func times(n int, a asked) []asked {
+	var list []asked
+	for i := range n {
+		b := a
+		b.at += float64(i) / 10
+		list = append(list, b)
+	}
+	return list
+}
+
+func newRelease(name string) *release {
+	csv := &v1alpha1.ClusterServiceVersion{}
+	csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "manager"}}
+	return &release{Name: name, CSV: csv}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	const list, create = "list", "create"
+	const rule = "add to the rules of serviceAccountName manager in spec.install.spec.clusterPermissions of the ClusterServiceVersion: "
+	started := time.Date(2026, 1, 2, 3, 4, 10, 0, time.UTC)
+	pods := map[string]operatorPod{"old": {Release: "v1"}, "new": {Release: "v2", IP: "10.1.0.7"}}
+	for _, test := range []struct {
+		name string
+		log  []asked
+		want []string // findings
+		cure string
+	}{
+		{"list and watch are one finding with the rule",
+			[]asked{{12, "new", list, "deployments", mayNotList}, {13, "new", "watch", "deployments", mayNotWatch}, {14.5, "new", list, "deployments", mayNotList}},
+			[]string{"error U211 ServiceAccount/operators/manager: v2: the API server refuses ServiceAccount operators/manager: list, watch deployments.apps " +
+				"at the cluster scope (3 times, 2.0s to 4.5s after the start)"},
+			rule + "- {apiGroups: [apps], resources: [deployments], verbs: [list, watch]}"},
+		{"a patch that may not create lacks create", []asked{{12, "new", "patch", "deployments", mayNotCreate}},
+			[]string{"error U211 ServiceAccount/operators/manager: v2: the API server refuses ServiceAccount operators/manager: create deployments.apps " +
+				"in namespace n (once, 2.0s after the start)"},
+			rule + "- {apiGroups: [apps], resources: [deployments], verbs: [create]}"},
+		{"what is allowed later is none", []asked{{12, "new", list, "deployments", mayNotList}, {13, "new", list, "deployments", okay}}, nil, ""},
+		{"a patch that created shows that create is allowed",
+			[]asked{{12, "new", "patch", "deployments", mayNotCreate}, {13, "new", "patch", "deployments", created}}, nil, ""},
+		{"the old manager on its way out", []asked{{12, "old", list, "deployments", mayNotList}}, nil, ""},
+		{"the version before was refused the same",
+			[]asked{{5, "old", list, "deployments", mayNotList}, {12, "new", list, "deployments", mayNotList}},
+			[]string{"warning U211 ServiceAccount/operators/manager: v2: the API server refuses ServiceAccount operators/manager: list deployments.apps " +
+				"at the cluster scope (once, 2.0s after the start)"}, ""},
+		{"the version before was refused the other verb of an informer",
+			[]asked{{5, "old", list, "deployments", mayNotList}, {12, "new", "watch", "deployments", mayNotWatch}},
+			[]string{"warning U211 ServiceAccount/operators/manager: v2: the API server refuses ServiceAccount operators/manager: watch deployments.apps " +
+				"at the cluster scope (once, 2.0s after the start)"}, ""},
+		{"a namespace that goes", []asked{{12, "new", create, "deployments", terminates}}, nil, ""},
+		{"a fault of the walk's own", []asked{{12, "new", create, "deployments", injected}}, nil, ""},
+		{"an optional API is asked for twice", times(2, asked{12, "new", list, "deployments", notThere}), nil, ""},
+		{"an API that is needed is not there", times(3, asked{12, "new", list, "deployments", notThere}),
+			[]string{"error U212 deployments.apps: v2: the API server refuses ServiceAccount operators/manager: list deployments.apps at the cluster scope " +
+				"(3 times, 2.0s to 2.2s after the start)"}, ""},
+		{"an object that is not there", times(9, asked{12, "new", "get", "deployments", noObject}), nil, ""},
+		{"conflicts that end", append(times(9, asked{12, "new", "update", "deployments", conflicts}), asked{14, "new", "update", "deployments", okay}), nil, ""},
+		{"conflicts without end", times(9, asked{12, "new", "update", "deployments", conflicts}),
+			[]string{"error U213 deployments.apps/n/a: v2: the API server refuses ServiceAccount operators/manager: update deployments.apps in namespace n " +
+				"(9 times, 2.0s to 2.8s after the start)"}, ""},
+		{"who leads is fought for", times(9, asked{12, "new", "update", "leases", conflicts}), nil, ""},
+		{"what is there already", times(9, asked{12, "new", create, "deployments", exists}), nil, ""},
+		{"a patch that tests first", times(9, asked{12, "new", "patch", "deployments", patchTest}), nil, ""},
+		{"an immutable field", []asked{{12, "new", "update", "statefulsets", immutable}},
+			[]string{"error U214 statefulsets.apps/n/a: v2: the API server refuses ServiceAccount operators/manager: update statefulsets.apps in namespace n " +
+				"(once, 2.0s after the start); it would change spec"}, ""},
+		{"a webhook denies", []asked{{12, "new", "patch", "deployments/status", denied}},
+			[]string{"error U215 deployments.apps/status/n/a: v2: the API server refuses ServiceAccount operators/manager: patch deployments.apps/status " +
+				"in namespace n (once, 2.0s after the start)"}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			log := auditLog(t, test.log)
+			before := refusals(log, asker(newRelease("v1"), "operators", pods, time.Time{}, started))
+			now := refusals(log, asker(newRelease("v2"), "operators", pods, started, time.Time{}))
+			got := refusalFindings(now, before, newRelease("v2"), started, func(namespace string) bool { return namespace == "operators" })
+			expect(t, got, test.want...)
+			if test.cure != "" && got[0].Cure != test.cure {
+				t.Errorf("cure %q, want %q", got[0].Cure, test.cure)
+			}
+		})
+	}
+}
+
+// TestUnauthorized knows by its address who sent a token that the API server does not know.
+func TestUnauthorized(t *testing.T) {
+	t.Parallel()
+	pods := map[string]operatorPod{"new": {Release: "v2", IP: "10.1.0.7"}}
+	log := auditLog(t, []asked{{12, "", "list", "deployments", unknownTo}})
+	log[0].User.Username = ""
+	if got := refusals(log, asker(newRelease("v2"), "operators", pods, time.Time{}, time.Time{})); len(got) != 1 || got[0].Account != "operators/manager" || got[0].Code != codeForbidden {
+		t.Errorf("%+v", got)
+	}
+	log[0].SourceIPs = []string{"10.1.0.9"}
+	if got := refusals(log, asker(newRelease("v2"), "operators", pods, time.Time{}, time.Time{})); len(got) > 0 {
+		t.Errorf("of another pod: %+v", got)
+	}
+}
+
+// TestLapsed tells what was not asked for since it is forbidden as such.
+func TestLapsed(t *testing.T) {
+	t.Parallel()
+	var list []refusal
+	for _, verb := range []string{"watch", "list"} {
+		list = append(list, refusal{access: access{Account: "operators/manager", Verb: verb, Resource: "pods", Namespace: "operators"}, Code: codeForbidden, Why: "it was allowed"})
+	}
+	got := refusalFindings(list, nil, newRelease("v2"), time.Now(), func(namespace string) bool { return namespace == "operators" })
+	expect(t, got, "error U211 ServiceAccount/operators/manager: v2: ServiceAccount operators/manager may not list, watch pods in namespace operators")
+	want := `add to the rules of serviceAccountName manager in spec.install.spec.permissions of the ClusterServiceVersion: - {apiGroups: [""], resources: [pods], verbs: [list, watch]}`
+	if got[0].Severity != finding.Error || got[0].Cure != want {
+		t.Errorf("cure %q, want %q", got[0].Cure, want)
+	}
+}
+
+// TestWithInformers names both verbs of an informer where only one was asked for.
+func TestWithInformers(t *testing.T) {
+	t.Parallel()
+	pods := access{Account: "operators/manager", Verb: "watch", Resource: "pods"}
+	for name, test := range map[string]struct {
+		verbs   []string
+		allowed bool
+		want    string // finding
+	}{
+		"watch was asked for":           {[]string{"watch"}, false, "may not list, watch pods"},
+		"list was asked for":            {[]string{"list"}, false, "may not list, watch pods"},
+		"both were asked for":           {[]string{"list", "watch"}, false, "may not list, watch pods"},
+		"the other is allowed":          {[]string{"watch"}, true, "may not watch pods"},
+		"no informer's verb is refused": {[]string{"create"}, false, "may not create pods"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var list []refusal
+			for _, verb := range test.verbs {
+				a := pods
+				a.Verb = verb
+				list = append(list, refusal{access: a, Code: codeForbidden})
+			}
+			list, err := withInformers(list, func(access) (bool, error) { return test.allowed, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := refusalFindings(list, nil, newRelease("v2"), time.Now(), func(string) bool { return false })
+			expect(t, got, "error U211 ServiceAccount/operators/manager: v2: ServiceAccount operators/manager "+test.want+" at the cluster scope")
+		})
+	}
+}
+
+func TestChangedFields(t *testing.T) {
+	t.Parallel()
+	const live = `{"spec":{"replicas":1,"serviceName":"a","selector":{"matchLabels":{"app":"a"}},"podManagementPolicy":"OrderedReady",
+		"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"resources":{"requests":{"storage":"1Gi"}}},"status":{"phase":"Pending"}}]}}`
+	const message = `StatefulSet.apps "a" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'template' are forbidden`
+	for _, test := range []struct {
+		name, wanted, fields string
+		want                 []string
+	}{
+		{"only what may not be changed", `{"spec":{"replicas":3,"serviceName":"b"}}`, "spec", []string{`spec.serviceName from "a" to "b"`}},
+		{"inside of lists", `{"spec":{"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"resources":{"requests":{"storage":"2Gi"}}}}]}}`, "spec",
+			[]string{`spec.volumeClaimTemplates[0].spec.resources.requests.storage from "1Gi" to "2Gi"`}},
+		{"only the field that is named", `{"spec":{"serviceName":"b","selector":{"matchLabels":{"app":"b"}}}}`, "spec.selector",
+			[]string{`spec.selector.matchLabels.app from "a" to "b"`}},
+		{"what was written is not known", ``, "spec.selector", []string{"spec.selector"}},
+		{"a JSON patch", `[{"op":"replace","path":"/spec/serviceName","value":"b"}]`, "spec", []string{"spec"}},
+	} {
+		var object map[string]any
+		if err := json.Unmarshal([]byte(live), &object); err != nil {
+			t.Fatal(err)
+		}
+		r := refusal{Fields: []string{test.fields}, Wanted: []byte(test.wanted), Why: message}
+		if diff := cmp.Diff(test.want, r.changedFields(object)); diff != "" {
+			t.Errorf("%s: %s", test.name, diff)
+		}
+	}
+}
+
+func TestOperatorPodOf(t *testing.T) {
+	t.Parallel()
+	p := &corev1.Pod{Status: corev1.PodStatus{PodIP: "10.1.0.7"}}
+	p.Spec.Containers = []corev1.Container{{Name: "proxy"}, {Name: "manager", Env: []corev1.EnvVar{{Name: conditionVariable, Value: "v2"}}}}
+	if got, want := operatorPodOf(p), (operatorPod{Release: "v2", IP: "10.1.0.7"}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	p.Spec.HostNetwork = true // its address is its node's
+	if got := operatorPodOf(p); got.IP != "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAlternatives(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		verb, resource, want string
+	}{
+		{"list", "teas", "list"}, {"get", "teas", ""}, {"patch", "teas/status", "update patch"}, {"create", "cups", "create"},
+		{"list", "cups", ""}, {"patch", "cups/status", ""}, {"create", "cups/eviction", ""},
+	} {
+		got := strings.Join(access{Verb: test.verb, Group: "example.com", Resource: test.resource}.alternatives([]string{"teas.example.com"}), " ")
+		if got != test.want {
+			t.Errorf("%s %s: %q, want %q", test.verb, test.resource, got, test.want)
+		}
+	}
+}
