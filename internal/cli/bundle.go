@@ -323,7 +323,9 @@ are judged, too. With --images registries are asked for the images that bundles 
 						return err
 					}
 				}
-				found[i] = check.Bundle(b, known)
+				if found[i], err = document.Until(ctx, func() ([]finding.Finding, error) { return check.Bundle(b, known), nil }); err != nil {
+					return err
+				}
 				files[i] = append(files[i], b.AnnotationsAt.File)
 				for _, m := range b.Manifests {
 					files[i] = append(files[i], m.At.File)

@@ -15,6 +15,8 @@ import (
 	"github.com/olmkit/olmkit/internal/cache"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/check"
+	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
 	"github.com/olmkit/olmkit/internal/output"
 	"github.com/olmkit/olmkit/internal/report"
@@ -42,13 +44,13 @@ catalog alone.`,
 				return err
 			}
 			if level == catalog.Migrations[0] {
-				return s.write(into, func(w io.Writer) error { return s.loader().Render(c.Context(), w, format, args...) })
+				return s.write(c.Context(), into, func(w io.Writer) error { return s.loader().Render(c.Context(), w, format, args...) })
 			}
 			loaded, err := s.loadCatalog(c.Context(), args...)
 			if err != nil {
 				return err
 			}
-			return s.writeCatalog(into, format, level, loaded)
+			return s.writeCatalog(c.Context(), into, format, level, loaded)
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", "json", "format: "+strings.Join(catalog.Formats, ", "))
@@ -92,7 +94,7 @@ directories in place of images, or ours:
 			if err != nil {
 				return err
 			}
-			return s.writeCatalog(into, format, level, built)
+			return s.writeCatalog(c.Context(), into, format, level, built)
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", "yaml", "format: "+strings.Join(catalog.Formats, ", "))
@@ -170,7 +172,9 @@ A finding to live with is accepted by a comment in YAML, or in a file that --acc
 		}
 		j.partial = len(options.Packages) > 0
 		r := &report.Report{APIVersion: report.APIVersion, Kind: report.KindValidate, Files: filesOf(loaded)}
-		r.Findings, r.Checks = check.Catalog(loaded, options)
+		if r.Findings, r.Checks, err = checked(c.Context(), loaded, options); err != nil {
+			return err
+		}
 		if j.wants("html") || j.wants("json") {
 			r.Graph = drawingsOf(slices.DeleteFunc(slices.Clone(loaded.Packages), func(p *catalog.Package) bool {
 				return j.partial && !slices.Contains(options.Packages, p.Name)
@@ -242,9 +246,22 @@ func drawingsOf(packages []*catalog.Package, channel string, every bool) []graph
 	return drawings
 }
 
+// checked returns what check.Catalog does, unless ctx ends before.
+func checked(ctx context.Context, c *catalog.Catalog, options check.Options) (findings []finding.Finding, codes []string, err error) {
+	type result struct {
+		findings []finding.Finding
+		codes    []string
+	}
+	r, err := document.Until(ctx, func() (r result, _ error) {
+		r.findings, r.codes = check.Catalog(c, options)
+		return r, nil
+	})
+	return r.findings, r.codes, err
+}
+
 // loader reads catalogs as the command line says.
 func (s *session) loader() catalog.Loader {
-	return catalog.Loader{Stdin: s.In, Images: s.images, Cache: cache.Open("rendered")}
+	return catalog.Loader{Stdin: s.In, Images: s.images, Cache: cache.Open("rendered"), MaxFile: document.Limit(s.maxFile)}
 }
 
 // loadCatalog loads refs for a command that needs all of them to be readable.
@@ -325,21 +342,21 @@ func checkMigration(level string) error {
 }
 
 // writeCatalog writes the whole catalog, migrated up to level, in order to the file into, or to standard output when that is "".
-func (s *session) writeCatalog(into, format, level string, c *catalog.Catalog) error {
+func (s *session) writeCatalog(ctx context.Context, into, format, level string, c *catalog.Catalog) error {
 	if level != catalog.Migrations[0] {
 		if err := c.Migrate(); err != nil {
 			return err
 		}
 	}
-	return s.write(into, func(w io.Writer) error { return catalog.Write(w, format, c.Sorted()) })
+	return s.write(ctx, into, func(w io.Writer) error { return catalog.Write(w, format, c.Sorted()) })
 }
 
 // write has f write a catalog to the file into, or to standard output when that is "".
-func (s *session) write(into string, f func(io.Writer) error) error {
+func (s *session) write(ctx context.Context, into string, f func(io.Writer) error) error {
 	if into == "" {
 		return f(s.Out)
 	}
-	if err := output.File(into, f); err != nil {
+	if err := output.File(ctx, into, f); err != nil {
 		return fmt.Errorf("write catalog: %w", err)
 	}
 	return nil

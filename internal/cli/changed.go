@@ -42,6 +42,9 @@ func (f *planFlags) onlyChanged(ctx context.Context, s *session, refs []string, 
 		}
 	}
 	taken := plan
+	if !touched[plan.Head] && old.Bundle(plan.Head) != nil {
+		taken.Head = ""
+	}
 	taken.Hops = nil
 	taken.LeftOut = append([]graph.Edge{}, plan.LeftOut...)
 	for _, e := range plan.Hops {

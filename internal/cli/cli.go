@@ -15,9 +15,11 @@ import (
 
 	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/image"
 	"github.com/olmkit/olmkit/internal/progress"
+	"github.com/olmkit/olmkit/internal/safetext"
 )
 
 // Exit codes of every command.
@@ -58,6 +60,7 @@ type session struct {
 	quiet, verbose bool
 	images         image.Client
 	printer        *progress.Printer
+	maxFile        int64
 }
 
 // progress prints to standard error, live on a terminal.
@@ -104,6 +107,14 @@ func Run(ctx context.Context, streams Streams, args []string) int {
 	return complain(streams.Err, err, ctx.Err() != nil)
 }
 
+// say tells w of an error, with its cure if there is one.
+func say(w io.Writer, severity string, err error, cure string) {
+	fmt.Fprintf(w, "%s: %s\n", severity, safetext.Text(err.Error()))
+	if cure != "" {
+		fmt.Fprintf(w, "  cure: %s\n", safetext.Text(cure))
+	}
+}
+
 // complain tells w what went wrong, and returns the exit code for it.
 func complain(w io.Writer, err error, interrupted bool) int {
 	switch {
@@ -114,7 +125,7 @@ func complain(w io.Writer, err error, interrupted bool) int {
 	case interrupted:
 		var left leftError
 		if errors.As(err, &left) {
-			fmt.Fprintf(w, "interrupted, and not all is cleaned up: %v\n", left)
+			fmt.Fprintf(w, "interrupted, and not all is cleaned up: %s\n", safetext.Text(left.Error()))
 		} else {
 			fmt.Fprintln(w, "interrupted; cleaned up")
 		}
@@ -122,13 +133,14 @@ func complain(w io.Writer, err error, interrupted bool) int {
 	}
 	all := advice.Errors(err)
 	for i, err := range all {
-		fmt.Fprintf(w, "error: %v\n", err)
-		if cure := advice.Of(err); cure != "" && (i+1 == len(all) || advice.Of(all[i+1]) != cure) {
-			fmt.Fprintf(w, "  cure: %s\n", cure)
+		cure := advice.Of(err)
+		if i+1 < len(all) && advice.Of(all[i+1]) == cure {
+			cure = "" // the last one of those that it mends tells it
 		}
+		say(w, "error", err, cure)
 	}
 	switch {
-	case errors.As(err, &usageError{}):
+	case errors.As(err, &usageError{}), image.IsWrongReference(err):
 		return exitUsage
 	case errors.As(err, &catalog.Flaw{}):
 		return exitFindings
@@ -147,6 +159,7 @@ func newRoot(s *session) *cobra.Command {
 	})
 	root.PersistentFlags().BoolVarP(&s.quiet, "quiet", "q", false, "print results only, no progress")
 	root.PersistentFlags().BoolVarP(&s.verbose, "verbose", "v", false, "print more of what is done")
+	root.PersistentFlags().Int64Var(&s.maxFile, "max-file-size", document.MaxText, "refuse catalogs' files of more than this many `BYTES`")
 	explainable(root)
 	markUsage(root)
 	return root

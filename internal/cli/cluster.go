@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -30,7 +32,15 @@ func addClusterFlags(c *cobra.Command, name, kind *string) {
 	c.Flags().StringVar(name, "name", defaultCluster, "the cluster's `NAME`")
 	c.Flags().StringVar(kind, "kind", kindEmbedded, "kind of cluster: "+strings.Join(keptKinds, ", "))
 	c.Args = cobra.NoArgs
+	c.PreRunE = func(*cobra.Command, []string) error {
+		if !validClusterName.MatchString(*name) {
+			return advice.With(usagef("--name %s: it is no name of a cluster", *name), "use up to 40 lower case letters, digits and dashes")
+		}
+		return nil
+	}
 }
+
+var validClusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 func newClusterUp(s *session) *cobra.Command {
 	var name, kind, nodeImage string
@@ -39,6 +49,9 @@ func newClusterUp(s *session) *cobra.Command {
 		Use:   "up",
 		Short: "Bring a cluster up and keep it",
 		RunE: func(c *cobra.Command, _ []string) error {
+			if port < 0 || port > math.MaxUint16 {
+				return advice.With(usagef("--port %d: it is no port", port), "choose one from 1 to 65535, or 0 for any free one")
+			}
 			up, err := startKept(c.Context(), kind, keptOptions{name, nodeImage, port, s.progress()})
 			if err != nil {
 				return err
@@ -103,11 +116,13 @@ func newClusterStatus(s *session) *cobra.Command {
 			var listed bytes.Buffer
 			w := tabwriter.NewWriter(&listed, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "NAME\tKIND\tKUBERNETES\tSERVER\tKUBECONFIG")
-			running := 0
+			running, other := 0, ""
 			for _, kind := range keptKinds {
 				names, err := keptNames(c.Context(), kind)
 				if err != nil {
-					return err
+					say(s.Err, "warning", fmt.Errorf("%s clusters are not listed: %w", kind, err), advice.Of(err))
+					other = "other "
+					continue
 				}
 				running += len(names)
 				for _, name := range names {
@@ -120,7 +135,7 @@ func newClusterStatus(s *session) *cobra.Command {
 				}
 			}
 			if running == 0 {
-				fmt.Fprintln(s.Err, "no cluster runs; 'olmkit cluster up' starts one")
+				fmt.Fprintf(s.Err, "no %scluster runs; 'olmkit cluster up' starts one\n", other)
 				return nil
 			}
 			if err := w.Flush(); err != nil {
@@ -147,7 +162,7 @@ run already go on with what they are.`,
 				return err
 			}
 			// Beside the kubeconfig, for as long as the cluster is.
-			images, err := s.programs(c.Context(), args, &room{parent: filepath.Dir(up.Kubeconfig())})
+			images, err := s.programs(c.Context(), kind, args, &room{parent: filepath.Dir(up.Kubeconfig())})
 			if err != nil {
 				return err
 			}
@@ -194,8 +209,8 @@ func (r *room) remove() {
 	}
 }
 
-// programs reads what users write as REF=PROGRAM. Images are unpacked in room.
-func (s *session) programs(ctx context.Context, named []string, room *room) ([]program, error) {
+// programs reads what users write as REF=PROGRAM, to run on a kind of cluster. Images are unpacked in room.
+func (s *session) programs(ctx context.Context, kind string, named []string, room *room) ([]program, error) {
 	var programs []program
 	for n, i := range named {
 		ref, source, ok := strings.Cut(i, "=")
@@ -213,8 +228,15 @@ func (s *session) programs(ctx context.Context, named []string, room *room) ([]p
 			}
 			source = root
 		}
-		if _, err := os.Stat(source); err != nil {
+		info, err := os.Stat(source)
+		if err != nil {
 			return nil, usageError{advice.With(fmt.Errorf("image %s: %w", i, err), "build the program first")}
+		}
+		if !info.IsDir() {
+			// The node of a kind cluster runs images that hold the program alone.
+			if err := image.CheckProgram(source, kind != kindKind); err != nil {
+				return nil, usageError{fmt.Errorf("image %s: %s cannot run: %w", ref, source, err)}
+			}
 		}
 		programs = append(programs, program{ref, source})
 	}

@@ -74,6 +74,9 @@ platforms, which olmkit reads from the programs themselves, the image is one for
 				return advice.With(usagef("--env %s: it is KEY=VALUE", variable), "write for example WATCH_NAMESPACE=")
 			}
 		}
+		if err := f.ask(c.Context(), s, args); err != nil {
+			return err
+		}
 		step := s.progress().Start("pack %s", strings.Join(programs, ", "))
 		what, err := image.Programs(programs, o)
 		if step.End(err) != nil {

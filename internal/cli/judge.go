@@ -25,20 +25,28 @@ import (
 // judge is what the commands that end in a report share: where the report goes and when it fails the command.
 type judge struct {
 	session *session
+	command *cobra.Command
 	output  string
 	reports []string
 	failOn  string
+	grades  finding.Grades
 	explain string // code to explain instead of judging
+
+	severities []string // as they are given, CODE=SEVERITY
 
 	accepting bool   // whether findings can be accepted
 	accept    string // file of acceptances
-	partial   bool   // not everything was judged, so that an acceptance may be for the rest
+	rules     []accept.Rule
+	partial   bool // not everything was judged, so that an acceptance may be for the rest
+
+	failed bool // the command fails, whatever was found
 }
 
 // judged adds the flags of a judging command to c. The command calls check first and finish last.
 func judged(s *session, c *cobra.Command) *judge {
 	j := rendering(s, c)
 	c.Flags().StringVar(&j.failOn, "fail-on", "error", "severity from which findings fail the command with exit code 3: error, warning, never")
+	c.Flags().StringArrayVar(&j.severities, "severity", nil, "let findings of a code count as `CODE=SEVERITY` says: error, warning or info (repeatable)")
 	c.Flags().StringVar(&j.explain, explainFlag, "", "say what `CODE` of a finding means and what to do about it, and nothing else")
 	_ = c.RegisterFlagCompletionFunc(explainFlag, completeCodes)
 	return j
@@ -46,7 +54,7 @@ func judged(s *session, c *cobra.Command) *judge {
 
 // rendering adds to c the flags that say where its report goes.
 func rendering(s *session, c *cobra.Command) *judge {
-	j := &judge{session: s, failOn: "never"}
+	j := &judge{session: s, command: c, failOn: "never"}
 	c.Flags().StringVarP(&j.output, "output", "o", "text", "format of the report on standard output: "+strings.Join(report.Formats, ", "))
 	c.Flags().StringArrayVar(&j.reports, "report", nil, "also write the report as FORMAT=FILE, for example junit=report.xml (repeatable)")
 	return j
@@ -77,6 +85,25 @@ func (j *judge) check() error {
 			return usageError{fmt.Errorf("--report %s: %w", r, err)}
 		}
 	}
+	var err error
+	if j.grades, err = readGrades(j.severities); err != nil {
+		return err
+	}
+	return j.readAcceptances()
+}
+
+// readAcceptances reads the file of --accept.
+func (j *judge) readAcceptances() error {
+	if j.accept == "" {
+		return nil
+	}
+	data, err := os.ReadFile(j.accept)
+	if err != nil {
+		return advice.With(fmt.Errorf("read the acceptances: %w", err), "name a file that can be read with --accept")
+	}
+	if j.rules, err = accept.File(j.accept, data); err != nil {
+		return advice.With(usageError{fmt.Errorf("read the acceptances: %w", err)}, "see docs/accept.md for how they are written")
+	}
 	return nil
 }
 
@@ -91,7 +118,16 @@ func (j *judge) finish(r *report.Report) error {
 	if err := j.applyAcceptances(r); err != nil {
 		return err
 	}
+	if len(j.grades) > 0 {
+		r.Regrade(func(findings []finding.Finding) {
+			j.grades.Apply(findings)
+			finding.Sort(findings)
+		})
+	}
 	r.Source, r.Verbose, r.Titles = lines(), j.session.verbose, titles()
+	if j.failed {
+		r.Result = report.Failed
+	}
 	verdict := failOn(j.failOn).verdict(r.All())
 	if r.Result == report.Failed && j.failOn != "never" {
 		verdict = errFindings
@@ -109,6 +145,17 @@ func (j *judge) finish(r *report.Report) error {
 	return cmp.Or(written, verdict)
 }
 
+// forget removes the reports of the run before, which would be taken for those of this one if that is interrupted.
+func (j *judge) forget() error {
+	for _, target := range j.reports {
+		_, file, _ := strings.Cut(target, "=")
+		if err := output.Remove(file); err != nil {
+			return fmt.Errorf("remove the report of the run before: %w", err)
+		}
+	}
+	return nil
+}
+
 // write writes r to every --report file.
 func (j *judge) write(r *report.Report) error {
 	for _, target := range j.reports {
@@ -117,7 +164,7 @@ func (j *judge) write(r *report.Report) error {
 		if err := report.Write(&b, format, r, false); err != nil {
 			return fmt.Errorf("render the report for %s: %w", file, err)
 		}
-		if err := output.Write(file, b.Bytes()); err != nil {
+		if err := output.Write(j.command.Context(), file, b.Bytes()); err != nil {
 			return fmt.Errorf("write the report: %w", err)
 		}
 		if format == "html" {
@@ -133,18 +180,7 @@ func (j *judge) applyAcceptances(r *report.Report) error {
 	if !j.accepting {
 		return nil
 	}
-	var rules []accept.Rule
-	if j.accept != "" {
-		data, err := os.ReadFile(j.accept)
-		if err != nil {
-			return advice.With(fmt.Errorf("read the acceptances: %w", err), "name a file that can be read with --accept")
-		}
-		listed, err := accept.File(j.accept, data)
-		if err != nil {
-			return advice.With(usageError{fmt.Errorf("read the acceptances: %w", err)}, "see docs/accept.md for how they are written")
-		}
-		rules = listed
-	}
+	rules := slices.Clone(j.rules)
 	files := slices.Clone(r.Files)
 	for _, f := range r.All() {
 		if f.Location != nil {
@@ -168,10 +204,7 @@ func (j *judge) applyAcceptances(r *report.Report) error {
 		return err
 	}
 	a := accept.NewJudge(rules, today, knownCode)
-	a.Apply(r.Findings)
-	for i := range r.Hops {
-		a.Apply(r.Hops[i].Findings)
-	}
+	r.Regrade(a.Apply)
 	wrong := a.Findings(func(code string) bool { return !j.partial && slices.Contains(r.Checks, code) })
 	if len(wrong) > 0 {
 		r.Findings = append(r.Findings, wrong...)

@@ -55,7 +55,7 @@ func (t *upgradeTest) start(ctx context.Context, options *upgrade.Options) (clus
 	}
 	options.Namespace = olm.OperatorsNamespace
 	if t.cluster == kindKind {
-		return kind.Start(ctx, kind.Options{NodeImage: t.nodeImage, Progress: options.Progress})
+		return kind.Start(ctx, kind.Options{NodeImage: t.nodeImage, Progress: options.Progress, Audit: true})
 	}
 	return embedded.Start(ctx, embedded.Options{Progress: options.Progress, Audit: true})
 }

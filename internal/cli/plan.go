@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/check"
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
 	"github.com/olmkit/olmkit/internal/report"
@@ -51,16 +53,22 @@ func (f *planFlags) check() error {
 
 // plan lays out the hops in the loaded catalog. Where OLM cannot order the channel the plan is empty and the findings say
 // why, with severity error.
-func (f *planFlags) plan(c *catalog.Catalog) (*catalog.Package, graph.Plan, []finding.Finding, error) {
+func (f *planFlags) plan(ctx context.Context, c *catalog.Catalog) (*catalog.Package, graph.Plan, []finding.Finding, error) {
 	p, err := findPackage(c, f.pkg)
 	if err != nil {
 		return nil, graph.Plan{}, nil, err
 	}
-	plan, err := graph.NewPlan(p, f.options)
+	plan, err := document.Until(ctx, func() (graph.Plan, error) { return graph.NewPlan(p, f.options) })
+	if ctx.Err() != nil {
+		return nil, graph.Plan{}, nil, ctx.Err()
+	}
 	if errors.Is(err, graph.ErrOption) {
 		return nil, graph.Plan{}, nil, advice.With(usageError{err}, "%s", advice.Of(err))
 	}
-	findings, _ := check.Catalog(c, check.Options{Packages: []string{p.Name}, Only: []string{"GRA"}})
+	findings, _, stopped := checked(ctx, c, check.Options{Packages: []string{p.Name}, Only: []string{"GRA"}})
+	if stopped != nil {
+		return nil, graph.Plan{}, nil, stopped
+	}
 	channel := cmp.Or(f.options.Channel, p.DefaultChannel)
 	findings = slices.DeleteFunc(findings, func(f finding.Finding) bool { return f.Subject.Channel != "" && f.Subject.Channel != channel })
 	if worst, any := finding.Worst(findings); err != nil && (!any || worst != finding.Error) {
@@ -81,6 +89,14 @@ func hops(edges []graph.Edge) []report.Hop {
 		list[i] = report.Hop{Package: e.Package, Channel: e.Channel, From: e.From, To: e.To, Edge: string(e.Kind), Effective: e.Effective}
 	}
 	return list
+}
+
+// installations are those that a walk of plan surely makes, as a report shows them.
+func installations(plan graph.Plan) []report.Installation {
+	if plan.First() == "" {
+		return nil
+	}
+	return []report.Installation{{Package: plan.Package, Channel: plan.Channel, Name: plan.First()}}
 }
 
 // filesOf are the files that a catalog was read from.
@@ -110,7 +126,7 @@ func newUpgradePlan(s *session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p, plan, findings, err := f.plan(loaded)
+		p, plan, findings, err := f.plan(c.Context(), loaded)
 		if err != nil {
 			return err
 		}
@@ -119,7 +135,7 @@ func newUpgradePlan(s *session) *cobra.Command {
 		}
 		return j.finish(&report.Report{
 			APIVersion: report.APIVersion, Kind: report.KindPlan,
-			Findings: findings, Files: filesOf(loaded), Hops: hops(plan.Hops), LeftOut: hops(plan.LeftOut), Graph: f.drawing(p),
+			Findings: findings, Files: filesOf(loaded), Installations: installations(plan), Hops: hops(plan.Hops), LeftOut: hops(plan.LeftOut), Graph: f.drawing(p),
 		})
 	}
 	return c

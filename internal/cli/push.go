@@ -45,6 +45,14 @@ func (f *pushFlags) whereTo(c *cobra.Command, reference []string) error {
 	return nil
 }
 
+// ask asks the registry whether the image can go there, before it is made.
+func (f *pushFlags) ask(ctx context.Context, s *session, references []string) error {
+	if len(references) == 0 || f.archive != "" || f.layout != "" {
+		return nil
+	}
+	return s.images.CheckPush(ctx, references[0])
+}
+
 // send takes the image to where the flags and the reference, if there is one, say.
 func (f *pushFlags) send(ctx context.Context, s *session, references []string, what image.Artifact) error {
 	reference := ""
@@ -62,7 +70,7 @@ func (f *pushFlags) send(ctx context.Context, s *session, references []string, w
 		return err
 	}
 	if f.archive != "" {
-		if err := p.Start("write %s", f.archive).End(s.images.Archive(f.archive, reference, what)); err != nil {
+		if err := p.Start("write %s", f.archive).End(s.images.Archive(ctx, f.archive, reference, what)); err != nil {
 			return err
 		}
 	}

@@ -31,16 +31,17 @@ func newCatalogServe(s *session) *cobra.Command {
 		Use:   "serve REF...",
 		Short: "Serve a catalog over the gRPC API by which OLM reads catalogs",
 		Long: `Serve a catalog over the gRPC API by which OLM reads catalogs, with the gRPC health and reflection services, until it is
-interrupted. The address is printed once it answers; a CatalogSource names it as spec.address.
+interrupted. The address is printed once it answers; a CatalogSource names it as spec.address. Unless --address says otherwise
+only this machine reaches it: there is no TLS, and nobody is asked who they are.
 
 When files of the catalog change they are read again and served on the connections that there are. A change that cannot be
 read is reported, and what was served before is served on.`,
-		Example: `  olmkit catalog serve catalog --address :50051
+		Example: `  olmkit catalog serve catalog
   grpcurl -plaintext localhost:50051 api.Registry/ListPackages`,
 		Args: atLeastOne("REF"),
 		RunE: func(c *cobra.Command, args []string) error { return s.serveCatalog(c.Context(), address, args) },
 	}
-	c.Flags().StringVar(&address, "address", ":50051", "address to listen on")
+	c.Flags().StringVar(&address, "address", "127.0.0.1:50051", "address to listen on; :50051 for those of all interfaces")
 	return c
 }
 
@@ -65,6 +66,9 @@ func (s *session) serveCatalog(ctx context.Context, address string, refs []strin
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		err = fmt.Errorf("serve the catalog: %w", err)
+		if wrong := (*net.AddrError)(nil); errors.As(err, &wrong) {
+			return advice.With(usageError{fmt.Errorf("--address %s: %w", address, err)}, "write HOST:PORT, as in 127.0.0.1:50051, with a port up to 65535")
+		}
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return advice.With(err, "stop what listens there, or choose another address with --address; :0 takes any free port")
 		}

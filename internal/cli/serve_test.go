@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,7 +80,7 @@ func TestCatalogServe(t *testing.T) {
 	dir := t.TempDir()
 	publish := func(name string, text string) {
 		t.Helper()
-		if err := output.Write(filepath.Join(dir, name), []byte(text)); err != nil {
+		if err := output.Write(t.Context(), filepath.Join(dir, name), []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -151,5 +152,14 @@ func TestCatalogServe(t *testing.T) {
 	stop()
 	if code := <-ended; code != exitPassed {
 		t.Errorf("exit code %d\n%s", code, said)
+	}
+}
+
+// A catalog is served to this machine alone, unless it is said otherwise: there is no TLS, and nobody is asked who they are.
+func TestCatalogServeAddress(t *testing.T) {
+	flag := newCatalogServe(&session{}).Flags().Lookup("address")
+	host, _, err := net.SplitHostPort(flag.DefValue)
+	if err != nil || !net.ParseIP(host).IsLoopback() {
+		t.Errorf("the default is %s (%v)", flag.DefValue, err)
 	}
 }

@@ -48,7 +48,7 @@ filled in, and what OLM would refuse to install is an error.`,
 				return err
 			}
 			if f.into != "" {
-				return output.Write(f.into, written)
+				return output.Write(c.Context(), f.into, written)
 			}
 			_, err = s.Out.Write(written)
 			return err

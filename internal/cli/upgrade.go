@@ -19,9 +19,11 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/olmkit/olmkit/internal/assert"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/cluster/existing"
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
 	"github.com/olmkit/olmkit/internal/olm"
@@ -37,6 +39,7 @@ type upgradeTest struct {
 	cluster  string
 	images   []string
 	samples  []string
+	asserts  []string
 	shard    string
 	parallel int
 	existing existing.Options
@@ -56,10 +59,11 @@ func newUpgradeTest(s *session) *cobra.Command {
 For each hop of the plan OLM upgrades from one bundle to the next, on a catalog that holds nothing else. Meanwhile the
 package's objects are read and written all the time in every served version; afterwards each is read, converted, written
 back and compared. Images whose programs are given with --image really run; the others are simulated, and the report
-says so.`,
+says so. Their references are those that a bundle of the package or a sample names.`,
 		Args: atLeastOne("CATALOG"),
 	}
 	j := judged(s, c)
+	j.accepts(c)
 	t.plan, t.faults = planned(c), faulty(c)
 	f := c.Flags()
 	f.StringVar(&t.cluster, "cluster", "embedded", "kind of cluster to walk on: "+strings.Join(clusterKinds, ", "))
@@ -70,10 +74,12 @@ says so.`,
 	f.StringVar(&t.existing.Server, "catalog-server", serverImage(), "`IMAGE` of olmkit that serves the catalogs on the existing cluster")
 	f.StringArrayVar(&t.images, "image", nil, "let `REF=PROGRAM` run: a program, a folder that is the image's root, or an image that holds a program alone: an archive, an OCI layout or a registry's reference (repeatable)")
 	f.StringArrayVar(&t.samples, "sample", nil, "YAML or JSON `FILE` with objects to make instead of the bundles' alm-examples, and what those need (repeatable)")
+	f.StringArrayVar(&t.asserts, "assert", nil, "YAML or JSON `FILE` with partial objects, as in an assert file of kuttl or chainsaw, that must match after installation and after each hop (repeatable)")
 	f.StringVar(&t.shard, "shard", "", "walk only part `I/N` of the plan, I from 0; auto, or auto/N, takes it from the environment of an Indexed Job, GitLab, CircleCI or Buildkite. 'olmkit report merge' puts the parts together")
 	f.IntVar(&t.parallel, "parallel", 1, "walk the plan in so many parts at the same time, on a cluster each; one takes up to 2 cores and 1 GiB")
 	f.DurationVar(&t.options.Timeout, "timeout", 4*time.Minute, "longest time for one installation, and for one hop")
 	f.BoolVar(&t.options.Strict, "strict", false, "fail also for what users only notice: every warning of the walk is an error, but for samples that are refused and outages of up to 1 s")
+	f.BoolVar(&t.options.RequireImages, "require-images", false, "fail when pods of the operator itself were simulated because its images could not be had")
 	f.BoolVar(&t.options.Fresh, "fresh", false, "at the end, install the last release afresh, too, and say how what upgrades led to is not the same")
 	f.BoolVar(&t.options.Rollback, "rollback", false, "after a hop that failed, install the version before again, with definitions and objects in place, and say whether it runs and whether they are what they were")
 	f.DurationVar(&t.options.Settle, "settle", 2*time.Second, "how long nothing may change before a version counts as stable")
@@ -81,10 +87,15 @@ says so.`,
 		if err := errors.Join(j.check(), t.plan.check()); err != nil {
 			return err
 		}
+		if err := j.forget(); err != nil {
+			return err
+		}
+		t.options.Grades = j.grades
 		r, err := t.run(c.Context(), s, args)
 		if r == nil || c.Context().Err() != nil {
 			return err
 		}
+		j.failed = err != nil
 		if told := j.finish(r); err == nil || !errors.Is(told, errFindings) {
 			err = errors.Join(err, told)
 		}
@@ -113,18 +124,21 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 	}
 	unpacked := &room{}
 	defer unpacked.remove()
-	images, err := s.programs(ctx, t.images, unpacked)
+	images, err := s.programs(ctx, t.cluster, t.images, unpacked)
 	if err != nil {
 		return nil, err
 	}
 	if t.options.Samples, err = readSamples(t.samples); err != nil {
 		return nil, err
 	}
+	if t.options.Assertions, err = readAssertions(t.asserts); err != nil {
+		return nil, err
+	}
 	loaded, err := s.loadCatalog(ctx, refs...)
 	if err != nil {
 		return nil, err
 	}
-	p, plan, findings, err := t.plan.plan(loaded)
+	p, plan, findings, err := t.plan.plan(ctx, loaded)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +150,7 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 	if shard.Of > 0 {
 		part = &report.Shard{Index: shard.Index, Of: shard.Of}
 	}
-	if len(plan.Hops) == 0 {
+	if plan.First() == "" {
 		return &report.Report{
 			APIVersion: report.APIVersion, Kind: report.KindUpgrade, Findings: findings, LeftOut: hops(plan.LeftOut), Shard: part, Graph: t.plan.drawing(p),
 		}, nil
@@ -147,6 +161,9 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 	if err := upgrade.Check(p, plan); err != nil {
 		return nil, err
 	}
+	if err := checkNamed(images, p, t.options.Samples); err != nil {
+		return nil, err
+	}
 	t.options.Progress, t.options.Verbose = s.progress(), s.verbose
 	// The client libraries log what they retry; the walk tells what matters of it.
 	klog.SetLogger(logr.Discard())
@@ -154,9 +171,6 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 	r, err := t.walks(ctx, p, plan, images)
 	if r == nil {
 		return nil, err
-	}
-	if err != nil {
-		r.Result = report.Failed
 	}
 	r.Shard, r.Graph = part, t.plan.drawing(p)
 	r.Findings = append(findings, r.Findings...)
@@ -167,7 +181,7 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 // walked are the bundles that plan installs.
 func walked(p *catalog.Package, plan graph.Plan) []*catalog.Bundle {
 	return slices.DeleteFunc(slices.Clone(p.Bundles), func(b *catalog.Bundle) bool {
-		return !slices.ContainsFunc(plan.Hops, func(e graph.Edge) bool { return e.From == b.Name || e.To == b.Name })
+		return b.Name != plan.First() && !slices.ContainsFunc(plan.Hops, func(e graph.Edge) bool { return e.From == b.Name || e.To == b.Name })
 	})
 }
 
@@ -175,7 +189,7 @@ func walked(p *catalog.Package, plan graph.Plan) []*catalog.Bundle {
 // when others, or they themselves, could not go on.
 func (t *upgradeTest) walks(ctx context.Context, p *catalog.Package, plan graph.Plan, images []program) (*report.Report, error) {
 	n := min(t.parallel, len(plan.Hops))
-	if n == 1 {
+	if n <= 1 {
 		return t.walk(ctx, p, plan, images, t.options)
 	}
 	reports, failures := make([]*report.Report, n), make([]error, n)
@@ -279,4 +293,21 @@ func readSamples(files []string) ([]*unstructured.Unstructured, error) {
 		}
 	}
 	return samples, nil
+}
+
+// readAssertions reads the assertions in files.
+func readAssertions(files []string) ([]assert.Assertion, error) {
+	var all []assert.Assertion
+	for _, file := range files {
+		data, err := document.ReadFile(file)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--assert: %w", err)}
+		}
+		assertions, err := assert.Parse(file, data)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--assert: %w", err)}
+		}
+		all = append(all, assertions...)
+	}
+	return all, nil
 }

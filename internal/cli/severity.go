@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/check"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// nearestCodes is how many codes are offered instead of one that there is not.
+const nearestCodes = 3
+
+// readGrades reads what --severity says: CODE=SEVERITY each.
+func readGrades(given []string) (finding.Grades, error) {
+	if len(given) == 0 {
+		return nil, nil
+	}
+	all := explanations()
+	grades := finding.Grades{}
+	for _, g := range given {
+		code, severity, _ := strings.Cut(g, "=")
+		code = strings.ToUpper(code)
+		wanted := finding.Severity(severity)
+		if !slices.Contains([]finding.Severity{finding.Error, finding.Warning, finding.Info}, wanted) {
+			return nil, advice.With(usagef("--severity %s: it is CODE=SEVERITY, with a severity of error, warning or info", g), "write for example --severity U401=error")
+		}
+		i := slices.IndexFunc(all, func(e explanation) bool { return e.Code == code })
+		if i < 0 {
+			return nil, advice.With(usagef("--severity %s: no finding has the code %s", g, code), "write one of the nearest codes: %s; docs/checks lists all codes", strings.Join(nearest(code, all), ", "))
+		}
+		grades[code] = finding.Grade{Usual: all[i].Severity, Wanted: wanted}
+	}
+	return grades, nil
+}
+
+// nearest returns those codes of all that are most like code.
+func nearest(code string, all []explanation) []string {
+	var codes []string
+	for _, e := range all {
+		codes = append(codes, e.Code)
+	}
+	slices.SortStableFunc(codes, func(a, b string) int { return cmp.Compare(check.Distance(a, code), check.Distance(b, code)) })
+	return codes[:min(nearestCodes, len(codes))]
+}
