@@ -31,6 +31,7 @@ catalog: bundle ## Make the catalog of all bundles, in catalog/, what a user app
 	@$(foreach c,stable candidate,$(OLMKIT) --quiet subscription generate --package $(PACKAGE) --catalog catalog --channel $(c) \
 		--namespace $(PACKAGE)-system --image $(CATALOG_IMAGE) --into catalog/install/$(c).yaml &&) \
 		$(OLMKIT) --quiet catalog validate catalog --fail-on warning --accept operator/releases/accepted/catalog.yaml >$(BIN)/catalog.txt || { cat $(BIN)/catalog.txt; exit 3; }
+	@$(REDIS) --no-print-directory catalog >$(BIN)/redis.txt || { cat $(BIN)/redis.txt; exit 3; }
 	$(GO) test ./test/support -run Docs -count=1 -update
 
 .PHONY: bundle-build

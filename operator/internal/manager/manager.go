@@ -173,7 +173,7 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 		Log: log.WithName("authority"), Now: time.Now,
 	}
 	// Metrics are served with the webhooks' certificate, which clients can verify; without webhooks, with one that they can't.
-	tlsOptions := []func(*tls.Config){onlyHTTP1}
+	tlsOptions := []func(*tls.Config){onlyHTTP1, atLeastTLS12}
 	var shown Certificate
 	switch {
 	case !release.Webhooks:
@@ -328,3 +328,6 @@ func caching(namespaces string) cache.Options {
 
 // onlyHTTP1 turns HTTP/2 off, whose stream resets let a client make a server work for nothing (CVE-2023-44487).
 func onlyHTTP1(config *tls.Config) { config.NextProtos = []string{"http/1.1"} }
+
+// atLeastTLS12 refuses clients of older versions, whatever GODEBUG says; the API server and Prometheus speak TLS 1.3.
+func atLeastTLS12(config *tls.Config) { config.MinVersion = tls.VersionTLS12 }

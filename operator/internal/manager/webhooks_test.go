@@ -105,6 +105,33 @@ func TestGracePeriod(t *testing.T) {
 	}
 }
 
+// TestOldTLS: no client comes in with less than TLS 1.2, not even where Go is told to let it.
+func TestOldTLS(t *testing.T) {
+	t.Setenv("GODEBUG", "tls10server=1")
+	hooks, client, url := serve(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { _ = hooks.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := hooks.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for hooks.StartedChecker()(nil) != nil {
+		time.Sleep(time.Millisecond)
+	}
+	config := client.Transport.(*http.Transport).TLSClientConfig
+	config.MinVersion, config.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
+	if answer, err := client.Get(url); err == nil {
+		_ = answer.Body.Close()
+		t.Errorf("answered %s over %s", answer.Status, tls.VersionName(answer.TLS.Version))
+	} else if !strings.Contains(err.Error(), "protocol version") {
+		t.Error(err)
+	}
+	config.MaxVersion = tls.VersionTLS12
+	ask(t, client, url)
+}
+
 // serve prepares webhooks at a free port, with one hook, and a client that trusts them.
 func serve(t *testing.T) (*webhooks, *http.Client, string) {
 	t.Helper()
@@ -126,7 +153,7 @@ func serve(t *testing.T) (*webhooks, *http.Client, string) {
 			t.Fatal(err)
 		}
 	}
-	hooks := newWebhooks(true, webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, CertDir: folder, TLSOpts: []func(*tls.Config){onlyHTTP1}}))
+	hooks := newWebhooks(true, webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, CertDir: folder, TLSOpts: []func(*tls.Config){onlyHTTP1, atLeastTLS12}}))
 	hooks.Register("/hook", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("answer")) }))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(crt)
