@@ -1,0 +1,4 @@
+package v1beta1
+
+// Hub marks this type as a conversion hub.
+func (*RedisCluster) Hub() {}
