@@ -33,6 +33,7 @@ var expression = regexp.MustCompile(`\$\{\{ ?([a-z_.-]+) ?\}\}`)
 
 // The action's own step, run as a runner runs it: with its inputs, or their defaults, in the variables.
 func TestAction(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join(root, "action.yml"))
 	if err != nil {
 		t.Fatal(err)

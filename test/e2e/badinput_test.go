@@ -82,6 +82,7 @@ properties:
 
 // TestBadInput gives 'upgrade test' what it cannot walk. It has to say so before it does any work, with a cure.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
@@ -128,6 +129,7 @@ func TestBadInput(t *testing.T) {
 		"an argument that is no folder": {[]string{filepath.Join(root, "go.mod")}, 1, []string{"go.mod", "cure:"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			before := trace.New(t)
 			r := run(t, []string{before.Env()}, append([]string{"upgrade", "test"}, test.args...)...)
 			said := r.out + r.errOut

@@ -153,6 +153,7 @@ func readyPod(t *testing.T, c *kubernetes.Clientset, fits func(*corev1.Pod) bool
 func whichever(*corev1.Pod) bool { return true }
 
 func TestPodsRunAsProcesses(t *testing.T) {
+	t.Parallel()
 	program := buildBox(t)
 	kubeconfig, config := up(t, "e2e-pods")
 	c := client(t, config)
@@ -254,6 +255,7 @@ func TestPodsRunAsProcesses(t *testing.T) {
 }
 
 func TestTwoClustersAtOnce(t *testing.T) {
+	t.Parallel()
 	_, first := up(t, "e2e-one")
 	_, second := up(t, "e2e-two")
 	if _, err := client(t, first).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "only-here"}}, metav1.CreateOptions{}); err != nil {
@@ -273,6 +275,7 @@ func TestTwoClustersAtOnce(t *testing.T) {
 
 // TestKilledAtAnyMoment kills olmkit the hard way while a cluster is coming up, and looks for what is left; TestEnds does so later.
 func TestKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	must(t, "cluster", "up", "--name", "e2e-warm") // so that the components are built
 	must(t, "cluster", "down", "--name", "e2e-warm")
 	for _, moment := range []struct {
@@ -325,6 +328,7 @@ func read(t *testing.T, path string) string {
 }
 
 func TestTakenPortAndName(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -348,6 +352,7 @@ func TestTakenPortAndName(t *testing.T) {
 
 // TestFullDisk has no room in the cache folder: a file system of 1 MiB, in a mount namespace of its own.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	args := []string{"-m", "--propagation", "private"}
 	if os.Geteuid() != 0 {
@@ -368,6 +373,7 @@ func TestFullDisk(t *testing.T) {
 
 // TestWithoutUserNamespaces is a machine that forbids them, as some distributions do.
 func TestWithoutUserNamespaces(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() == 0 {
 		// The limit of the namespace that is entered holds for its children, whoever asks: an ordinary user is one who
 		// has no privileges in it.

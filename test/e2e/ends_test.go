@@ -95,6 +95,7 @@ func signalled(signal unix.Signal) func(t *testing.T, before trace.Trace, tempor
 // TestEnds ends walks at random moments, in every way that there is, and looks for what they leave: processes, mounts,
 // interfaces, files. OLMKIT_ENDS is how many of each, one unless told; 'make ends' takes twenty.
 func TestEnds(t *testing.T) {
+	t.Parallel()
 	n, err := strconv.Atoi(cmp.Or(os.Getenv("OLMKIT_ENDS"), "1"))
 	if err != nil {
 		t.Fatalf("OLMKIT_ENDS: %v", err)
@@ -107,6 +108,7 @@ func TestEnds(t *testing.T) {
 		for _, end := range ends {
 			after := time.Duration(random.Int64N(int64(30 * time.Second)))
 			t.Run(fmt.Sprintf("%s/%d after %.1fs", end.name, i, after.Seconds()), func(t *testing.T) {
+				t.Parallel()
 				before, temporary := trace.New(t), t.TempDir()
 				cmd := end.walk(t, before, temporary, after)
 				t.Log(cmd.ProcessState)

@@ -14,17 +14,14 @@ import (
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmkit/olmkit/internal/image"
 )
 
-// The Job of examples/ walks a plan in pods of olmkit's own image, which has neither Go nor a shell, a part in each. Their
-// reports make the one that a walk in one piece gives.
+// The containers of the Job of examples/ walk a plan in the root of olmkit's own image, which has neither Go nor a shell, a part
+// in each. Their reports make the one that a walk in one piece gives. They are privileged, which no container of an embedded
+// cluster can be, so that the test runs them itself.
 func TestIndexedJob(t *testing.T) {
 	t.Parallel()
 	made := exec.CommandContext(t.Context(), "make", "olmkit-image")
@@ -45,53 +42,26 @@ func TestIndexedJob(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(read(t, filepath.Join(root, "examples", "job.yaml"))), &job); err != nil {
 		t.Fatal(err)
 	}
-	job.Spec.Completions, job.Spec.Parallelism = ptr.To[int32](2), ptr.To[int32](2)
 	c := &job.Spec.Template.Spec.Containers[0]
-	c.Env = []corev1.EnvVar{{Name: "OLMKIT_CACHE", Value: "/var/cache/olmkit"}} // as the image says, which a folder can't
-	c.Args = append(slices.DeleteFunc(c.Args, func(arg string) bool {
+	args := append(slices.DeleteFunc(c.Args, func(arg string) bool {
 		return strings.HasPrefix(arg, "--image=") || strings.HasPrefix(arg, "--channel=")
 	}), plan...)
-	for i, arg := range c.Args {
-		c.Args[i] = strings.NewReplacer("quay.io/team/my-catalog:v1", "/catalog", "auto/4", "auto/2").Replace(arg)
+	for i, arg := range args {
+		args[i] = strings.NewReplacer("quay.io/team/my-catalog:v1", "/catalog", "auto/4", "auto/2").Replace(arg)
 	}
-
-	_, config := up(t, "e2e-job")
-	must(t, "cluster", "load", "--name", "e2e-job", c.Image+"="+files)
-	kube := client(t, config)
-	if _, err := kube.BatchV1().Jobs("default").Create(t.Context(), &job, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the job ends", func() error {
-		found, err := kube.BatchV1().Jobs("default").Get(t.Context(), job.Name, metav1.GetOptions{})
-		if err != nil {
-			return err
+	for _, dir := range []string{"dev", "proc", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(files, dir), 0o755); err != nil {
+			t.Fatal(err)
 		}
-		for _, condition := range found.Status.Conditions {
-			switch {
-			case condition.Status != corev1.ConditionTrue:
-			case condition.Type == batchv1.JobComplete:
-				return nil
-			case condition.Type == batchv1.JobFailed:
-				for _, pod := range podsOf(t, kube, job.Name, "") {
-					t.Logf("%s: %+v\n%s", pod.Name, pod.Status.ContainerStatuses, logOf(t, kube, pod.Name))
-				}
-				t.Fatal(condition.Message)
-			}
-		}
-		return fmt.Errorf("its status is %+v", found.Status)
-	})
-	pods := podsOf(t, kube, job.Name, "status.phase=Succeeded")
-	if len(pods) != 2 {
-		t.Fatalf("%d pods", len(pods))
 	}
 	merge := []string{"report", "merge", "-o", "json"}
-	for _, pod := range pods {
-		report := logOf(t, kube, pod.Name)
-		if !json.Valid(bytes.TrimSpace(report)) {
-			t.Fatalf("pod %s prints no report alone: %.2000s", pod.Name, report)
+	for index := range 2 {
+		part := privileged(t, files, fmt.Sprintf("JOB_COMPLETION_INDEX=%d", index), slices.Concat(c.Command, args)...)
+		if !json.Valid(bytes.TrimSpace(part)) {
+			t.Fatalf("part %d prints no report alone: %.2000s", index, part)
 		}
-		file := filepath.Join(t.TempDir(), pod.Name+".json")
-		write(t, file, string(report))
+		file := filepath.Join(t.TempDir(), fmt.Sprintf("%d.json", index))
+		write(t, file, string(part))
 		merge = append(merge, file)
 	}
 	merged := filepath.Join(t.TempDir(), "merged.json")
@@ -114,20 +84,18 @@ func TestIndexedJob(t *testing.T) {
 	}
 }
 
-func podsOf(t *testing.T, kube *kubernetes.Clientset, job, which string) []corev1.Pod {
+// privileged runs a command in the folder root, in namespaces of its own and with all that the user may do, as a privileged
+// container runs, and returns what it prints.
+func privileged(t *testing.T, root, env string, command ...string) []byte {
 	t.Helper()
-	pods, err := kube.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + job, FieldSelector: which})
+	const enter = `mount --rbind "$0" "$0" && mount --rbind /dev "$0/dev" && mount -t proc proc "$0/proc" && exec chroot "$0" "$@"`
+	cmd := exec.CommandContext(t.Context(), "unshare", slices.Concat([]string{"--mount", "--pid", "--fork", "--kill-child", "sh", "-c", enter, root}, command)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "OLMKIT_CACHE=/var/cache/olmkit", env} // as the image says
+	var errOut bytes.Buffer
+	cmd.Stderr = &errOut
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v: %s", err, errOut.Bytes())
 	}
-	return pods.Items
-}
-
-func logOf(t *testing.T, kube *kubernetes.Clientset, pod string) []byte {
-	t.Helper()
-	log, err := kube.CoreV1().Pods("default").GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return log
+	return out
 }

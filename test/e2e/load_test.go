@@ -13,6 +13,7 @@ import (
 
 // What 'image push' packs, 'cluster load' lets run.
 func TestLoadPackedProgram(t *testing.T) {
+	t.Parallel()
 	kubeconfig, config := up(t, "e2e-load")
 	c := client(t, config)
 	archive := filepath.Join(t.TempDir(), "box.tar")

@@ -14,6 +14,7 @@ import (
 // The operands of a walk are a real memcached, from Debian: the walk finds that they run, and that the hop does not
 // restart them.
 func TestWalkWithRealOperands(t *testing.T) {
+	t.Parallel()
 	program, err := exec.LookPath("memcached")
 	if err != nil {
 		t.Fatalf("%v: install the package memcached", err)

@@ -238,6 +238,7 @@ func propertiesOf(t *testing.T, list any) (properties []string, manifests map[st
 
 // TestLikeOpm holds what olmkit renders of everything published to what opm renders of it, both as programs.
 func TestLikeOpm(t *testing.T) {
+	t.Parallel()
 	dir := unpackPublished(t)
 	unpackArchive(t, dir, "real-catalogs.tar.xz")
 	own, err := filepath.Glob(filepath.Join(root, "bundle", "*", "*"))

@@ -180,6 +180,7 @@ func list(ctx context.Context, client api.RegistryClient) ([]string, error) {
 // TestPublishedIsServedAndInstalled takes a catalog with make from the repository to a registry, from there to opm, which
 // serves it, and to OLM, which installs and upgrades from it.
 func TestPublishedIsServedAndInstalled(t *testing.T) {
+	t.Parallel()
 	host, reference := publish(t)
 
 	port := freePort(t)

@@ -364,6 +364,10 @@ func allowed(t *testing.T, since time.Time) []right {
 	events := audited(t, account, since)
 	for _, e := range events {
 		if e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusForbidden {
+			// The API server's admission learns of a new CRD up to half a minute after it serves it. That is no missing right.
+			if strings.Contains(e.ResponseStatus.Message, "cannot find RESTMapping") {
+				continue
+			}
 			t.Errorf("refused: %s %s: %s", e.Verb, e.RequestURI, e.ResponseStatus.Message)
 			continue
 		}

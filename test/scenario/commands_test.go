@@ -135,7 +135,7 @@ func annotationsKept(t *testing.T) {
 
 func replacesKept(t *testing.T) {
 	replaces := func(versions ...entry) string {
-		p := packaged{Channels: map[string][]entry{"stable": versions}}
+		p := packaged{Operator: pkg, Channels: map[string][]entry{"stable": versions}}
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "catalog.yaml"), p.catalog(t, p.Channels), 0o600); err != nil {
 			t.Fatal(err)

@@ -15,6 +15,13 @@ import (
 
 func main() {
 	fmt.Println("box started", os.Args[1:])
+	if len(os.Args) == 4 && os.Args[1] == "link" { // as an init container
+		if err := os.Symlink(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, syscall.SIGTERM)
 	go func() {
@@ -37,6 +44,11 @@ func main() {
 			return
 		}
 		_, _ = w.Write(data) //nolint:gosec // nobody's browser asks
+	})
+	http.HandleFunc("/write", func(w http.ResponseWriter, r *http.Request) {
+		if err := os.WriteFile(r.FormValue("path"), []byte(r.FormValue("text")), 0o600); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
 	})
 	http.HandleFunc("/self", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"args": os.Args[1:], "env": os.Environ(), "pid": os.Getpid(), "uid": os.Getuid()})
