@@ -19,9 +19,10 @@ RELEASES := v0.1.0 v0.2.0 v0.3.0 v0.3.1 v0.4.0 v0.5.0 v0.6.0-rc.1
 RELEASE := v0.5.0
 MANAGERS := $(foreach r,$(RELEASES),$(BIN)/$(PACKAGE)/$(r)/manager)
 
-# Programs of the product never need cgo, and are the same wherever they are built.
+# Programs of the product never need cgo, and are the same wherever they are built. Tests are built with the same flags, so
+# that no package is compiled twice.
 export CGO_ENABLED ?= 0
-GOFLAGS_BUILD := -trimpath
+export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
 
 ##@ General
 
@@ -47,9 +48,15 @@ EDGES ?= all
 CHANNEL ?= candidate
 DEMO_FLAGS ?=
 
+# The race detector needs a C compiler with its C library, which a machine may not have.
 .PHONY: test
-test: ## Run the unit tests and the command line's scripts, with the race detector
-	CGO_ENABLED=1 $(GO) test -race $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /test/e2e -e /test/operator -e /test/scenario -e /test/started -e /test/bench -e /test/browser)
+test: ## Run the unit tests and the command line's scripts, with the race detector where there is a C compiler
+	@race=-race; cgo=1; \
+	if ! why=$$(CGO_ENABLED=1 $(GO) build -race runtime/cgo 2>&1); then \
+		race=; cgo=0; \
+		printf '%s\nThe tests run without the race detector: it needs a C compiler. Install one (on Debian: apt-get install gcc libc6-dev) to have races found.\n' "$$why" >&2; \
+	fi; \
+	CGO_ENABLED=$$cgo $(GO) test $$race $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /test/e2e -e /test/hostile -e /test/operator -e /test/scenario -e /test/started -e /test/bench -e /test/browser)
 	$(GO) test $(TEST_FLAGS) ./test/scenario -run 'Static|Commands|Docs'
 TEST_FLAGS ?=
 
@@ -79,7 +86,7 @@ fuzz: ## Run every fuzzer in turn (FUZZTIME=30s for each)
 
 .PHONY: build
 build: ## Build olmkit into bin/
-	$(GO) build $(GOFLAGS_BUILD) -o $(OLMKIT) ./cmd/olmkit
+	$(GO) build -o $(OLMKIT) ./cmd/olmkit
 
 .PHONY: cross
 cross: ## Build olmkit for the other systems that it runs on
@@ -89,17 +96,25 @@ cross: ## Build olmkit for the other systems that it runs on
 .PHONY: managers
 managers: $(MANAGERS) ## Build the manager of every release of the memcached operator
 
+# The second example operator, a module of its own.
+REDIS := $(MAKE) -C examples/redis-operator BIN=$(abspath $(BIN)/redis-operator) OLMKIT=$(abspath $(OLMKIT))
+
+.PHONY: redis-managers
+redis-managers: ## Build the manager of every release of the Redis operator
+	$(REDIS) build
+
 .PHONY: FORCE
 $(BIN)/$(PACKAGE)/$(RELEASE)/manager: FORCE
-	$(GO) build $(GOFLAGS_BUILD) -o $@ ./operator
+	$(GO) build -o $@ ./operator
 $(BIN)/$(PACKAGE)/%/manager: FORCE
-	$(GO) build $(GOFLAGS_BUILD) -o $@ ./operator/releases/$*
+	$(GO) build -o $@ ./operator/releases/$*
 
 ##@ Develop
 
 .PHONY: generate
 generate: ## Write what is generated from code: deep copies, CRDs, roles, webhooks, the components' module, reference docs
 	./operator/generate.sh
+	$(REDIS) generate CONTROLLER_GEN="$$($(GO) -C tools/codegen tool -n controller-gen)"
 	$(GO) generate ./internal/cluster/embedded
 	$(GO) test ./internal/cli ./internal/check ./internal/upgrade ./operator/internal/monitoring ./test/scenario -run 'Docs' -count=1 -update
 
@@ -132,11 +147,11 @@ verify: lint ## Check that generated files are up to date, the code is clean and
 ##@ Test for real
 
 $(REGISTRY): tools/registry/go.sum
-	$(GO) -C tools/registry build $(GOFLAGS_BUILD) -o $(abspath $@) github.com/distribution/distribution/v3/cmd/registry
+	$(GO) -C tools/registry build -o $(abspath $@) github.com/distribution/distribution/v3/cmd/registry
 
 # opm's own tags, by which it needs no C libraries; what it then can't do is read SQLite.
 $(OPM): tools/opm/go.sum
-	CGO_ENABLED=0 $(GO) -C tools/opm build $(GOFLAGS_BUILD) -tags json1,containers_image_openpgp -o $(abspath $@) github.com/operator-framework/operator-registry/cmd/opm
+	CGO_ENABLED=0 $(GO) -C tools/opm build -tags json1,containers_image_openpgp -o $(abspath $@) github.com/operator-framework/operator-registry/cmd/opm
 
 .PHONY: promtool
 promtool: ## Take promtool, which tests the alerts, out of Debian's package prometheus into bin/
@@ -144,23 +159,38 @@ promtool: ## Take promtool, which tests the alerts, out of Debian's package prom
 		install -D usr/bin/promtool $(abspath $(BIN))/promtool
 
 $(KUBECTL_BUILT): tools/kubectl/go.sum
-	CGO_ENABLED=0 $(GO) -C tools/kubectl build $(GOFLAGS_BUILD) -o $(abspath $@) .
+	CGO_ENABLED=0 $(GO) -C tools/kubectl build -o $(abspath $@) .
+
+.PHONY: tools
+tools: $(LINT) $(REGISTRY) $(OPM) $(KUBECTL_BUILT) ## Build what the linters and the end-to-end tests need, from modules
+
+# What takes minutes and repeats what a shorter test shows is left to test-nightly.
+SHORT ?= -short
 
 .PHONY: test-e2e
-test-e2e: test-walks test-operator test-scenarios ## Run the end-to-end tests on embedded clusters
+test-e2e: test-walks test-operator test-scenarios test-hostile ## Run the end-to-end tests on embedded clusters
 
+# Walks wait for OLM most of the time, so more of them go at once than there are processors.
 .PHONY: test-walks
 test-walks: build managers $(REGISTRY) $(OPM) $(KUBECTL_BUILT) ## Test olmkit on embedded clusters: walks, published operators, registries, bad input
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v -skip '^TestKind' ./test/e2e/...
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel 2 -skip '^TestKind' ./test/e2e
+
+.PHONY: test-hostile
+test-hostile: build ## Test that programs and images which try to leave their containers stay inside, as root and as an ordinary user
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 10m -v ./test/hostile
 
 .PHONY: test-operator
 test-operator: build managers $(KUBECTL_BUILT) ## Test the memcached operator on embedded clusters
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v ./test/operator/...
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) ./test/operator/...
 
-# They wait for OLM most of the time, so more of them go at once than there are processors.
 .PHONY: test-scenarios
 test-scenarios: build managers ## Test that the walk finds what broke public upgrades
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v -parallel 3 -skip '^TestKind' ./test/scenario/...
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel 2 -skip '^TestKind|/^redis-' ./test/scenario/...
+
+.PHONY: test-redis
+test-redis: build redis-managers ## Test the Redis operator, walk its upgrades, and test that the walk finds what is broken in broken releases of it
+	$(REDIS) test
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v -parallel 2 -run '^(TestScenarios|TestCounterparts)$$/^redis-' ./test/scenario
 
 .PHONY: ends
 ends: build managers ## End walks at random moments (ENDS of each kind): kill -9, Ctrl-C, SIGTERM, closed output, full disk
@@ -177,8 +207,18 @@ kind-node: ## Build a node image for kind without any registry, and load it into
 	$(WITH_DOCKER) $(GO) run ./internal/cluster/kind/internal/node $(NODE_IMAGE)
 
 .PHONY: test-kind
-test-kind: build managers kind-node ## Run the end-to-end tests on kind clusters, beside embedded ones
-	OLMKIT_NODE_IMAGE=$(NODE_IMAGE) $(WITH_DOCKER) $(GO) test -count=1 -timeout 60m -p 1 -v -run '^TestKind' ./test/e2e ./test/scenario
+test-kind: build managers kind-node ## Test on kind clusters what differs there: a walk of two hops, a scenario, Ctrl-C, what is missing
+	$(KIND_TEST) -short -skip '^TestKindKept$$'
+
+.PHONY: test-kind-all
+test-kind-all: build managers kind-node ## Run all tests on kind clusters, the longest chain and a kept cluster among them
+	$(KIND_TEST)
+KIND_TEST = OLMKIT_NODE_IMAGE=$(NODE_IMAGE) $(WITH_DOCKER) --apart $(GO) test -count=1 -timeout 60m -p 1 -v -run '^TestKind' ./test/e2e ./test/scenario
+
+.PHONY: test-nightly
+test-nightly: test-kind-all test-started ## Run every end-to-end test at full length
+	$(MAKE) SHORT= test-e2e test-browser
+	$(MAKE) ends resolver conversion-rounds
 
 .PHONY: test-browser
 test-browser: ## Use the pages of reports in a headless Chromium; needs chromium and npm (BROWSER_FLAGS)
@@ -197,7 +237,7 @@ FAULTS_FLAGS ?=
 
 .PHONY: bench
 bench: build managers ## Measure side by side with others what users wait for, and print the ratios
-	$(GO) build $(GOFLAGS_BUILD) -o $(BIN)/bench/plain ./test/bench/operator/plain
+	$(GO) build -o $(BIN)/bench/plain ./test/bench/operator/plain
 	$(GO) test ./test/bench/operator/... -run '^$$' -bench . -benchtime 1x -timeout 60m
 
 .PHONY: bench-opm
@@ -205,7 +245,7 @@ bench-opm: build $(OPM) ## Measure rendering and judging side by side with opm, 
 	$(GO) test ./test/bench/opm -run '^$$' -bench . -benchtime 1x -timeout 120m
 
 $(KUBEBUILDER): tools/kubebuilder/go.sum
-	$(GO) -C tools/kubebuilder build $(GOFLAGS_BUILD) -o $(abspath $@) sigs.k8s.io/kubebuilder/v4
+	$(GO) -C tools/kubebuilder build -o $(abspath $@) sigs.k8s.io/kubebuilder/v4
 
 .PHONY: test-started
 test-started: build $(REGISTRY) $(KUBEBUILDER) ## Follow docs/getting-started.md by the letter, on a project that kubebuilder makes
@@ -228,7 +268,7 @@ IMAGE_LABELS = --label org.opencontainers.image.title=$(PACKAGE) \
 IMAGE_PUSH = $(OLMKIT) image push $(IMAGE_PROGRAMS:%=--program %) $(IMAGE_LABELS) $(IMAGE):$(RELEASE)
 
 $(BIN)/image/%/manager: FORCE
-	CGO_ENABLED=0 GOOS=linux GOARCH=$* $(GO) build $(GOFLAGS_BUILD) -buildvcs=false -ldflags '-s -w' -o $@ ./operator
+	CGO_ENABLED=0 GOOS=linux GOARCH=$* $(GO) build -buildvcs=false -ldflags '-s -w' -o $@ ./operator
 
 .PHONY: image
 image: build $(IMAGE_PROGRAMS) ## Make the memcached operator's image, for all platforms, as an OCI archive in bin/image/, without Docker
@@ -294,7 +334,7 @@ uninstall: $(KUBECTL) ## Remove all Memcached objects, while the operator runs, 
 
 .PHONY: run
 run: ## Run the memcached operator on this machine, without webhooks, against the cluster of your kubeconfig (RUN_FLAGS)
-	$(GO) run $(GOFLAGS_BUILD) ./operator --webhooks=false $(RUN_FLAGS)
+	$(GO) run ./operator --webhooks=false $(RUN_FLAGS)
 
 .PHONY: deploy
 deploy: $(KUBECTL) ## Deploy the memcached operator into the cluster of your kubeconfig, and wait until it is ready
