@@ -18,8 +18,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Conversion says what becomes of spec.conversion in the CRDs of a generated bundle.
@@ -209,7 +209,7 @@ func (g *generator) sortOut(inputs []Input, base *Input) {
 				continue
 			}
 			if g.csv != nil {
-				g.fail(advice.With(input.errorf(nil, "there is another ClusterServiceVersion at %s", g.at.At), "name the one to build on with --base"))
+				g.fail(hint.With(input.errorf(nil, "there is another ClusterServiceVersion at %s", g.at.At), "name the one to build on with --base"))
 				continue
 			}
 			g.csv, g.at = input.node(), input
@@ -261,7 +261,7 @@ func (g *generator) sortOut(inputs []Input, base *Input) {
 func (g *generator) identity() {
 	g.Package = cmp.Or(g.Package, stemOf(g.at.Name))
 	if g.Package == "" {
-		g.fail(advice.With(errors.New("the package has no name: there is no base ClusterServiceVersion to take it from"), "name it with --package"))
+		g.fail(hint.With(errors.New("the package has no name: there is no base ClusterServiceVersion to take it from"), "name it with --package"))
 	}
 	if len(g.Channels) == 0 {
 		g.Channels = []string{"alpha"}
@@ -272,15 +272,15 @@ func (g *generator) identity() {
 		g.note("the default channel %s is not one of the bundle's own: %s", g.DefaultChannel, strings.Join(g.Channels, ", "))
 	}
 	if g.Replaces == g.name() || slices.Contains(g.Skips, g.name()) {
-		g.fail(advice.With(fmt.Errorf("%s cannot replace or skip itself", g.name()), "name the release before it"))
+		g.fail(hint.With(fmt.Errorf("%s cannot replace or skip itself", g.name()), "name the release before it"))
 	}
 	if g.SkipRange != "" {
 		contains, err := semver.ParseRange(g.SkipRange)
 		switch {
 		case err != nil:
-			g.fail(advice.With(fmt.Errorf("skipRange %q: %w", g.SkipRange, err), "write a range such as '>=1.0.0 <1.2.0'"))
+			g.fail(hint.With(fmt.Errorf("skipRange %q: %w", g.SkipRange, err), "write a range such as '>=1.0.0 <1.2.0'"))
 		case contains(g.Version):
-			g.fail(advice.With(fmt.Errorf("skipRange %q covers the bundle's own version %s", g.SkipRange, g.Version), "end the range below it: '<%s'", g.Version))
+			g.fail(hint.With(fmt.Errorf("skipRange %q covers the bundle's own version %s", g.SkipRange, g.Version), "end the range below it: '<%s'", g.Version))
 		}
 	}
 
@@ -350,7 +350,7 @@ type crd struct {
 
 func newCRD(input Input) (*crd, error) {
 	if input.APIVersion != "apiextensions.k8s.io/v1" {
-		return nil, advice.With(input.errorf([]any{"apiVersion"}, "%s is not served since Kubernetes 1.22", input.APIVersion), "write it as apiextensions.k8s.io/v1")
+		return nil, hint.With(input.errorf([]any{"apiVersion"}, "%s is not served since Kubernetes 1.22", input.APIVersion), "write it as apiextensions.k8s.io/v1")
 	}
 	c := &crd{Input: input, node: nodeOfJSON(input.JSON)}
 	if err := input.decode(&c.CustomResourceDefinition); err != nil {
@@ -442,7 +442,7 @@ func (g *generator) supportingObjects() {
 }
 
 func (g *generator) refuse(input Input) {
-	g.fail(advice.With(input.errorf(nil, "OLM does not accept %s %s in a bundle", input.APIVersion, input.Kind),
+	g.fail(hint.With(input.errorf(nil, "OLM does not accept %s %s in a bundle", input.APIVersion, input.Kind),
 		"let the operator create it, or leave it out with --skip-kind %s", input.Kind))
 }
 
@@ -483,7 +483,7 @@ func (g *generator) almExamples() {
 	if present := textAt(g.csv, key...); present != "" {
 		var list []json.RawMessage
 		if err := json.Unmarshal([]byte(present), &list); err != nil {
-			g.fail(advice.With(g.at.errorf([]any{"metadata", "annotations", "alm-examples"}, "not a JSON list: %w", err), "mend the base CSV, or take the annotation out"))
+			g.fail(hint.With(g.at.errorf([]any{"metadata", "annotations", "alm-examples"}, "not a JSON list: %w", err), "mend the base CSV, or take the annotation out"))
 			return
 		}
 		for _, raw := range list {
@@ -552,7 +552,7 @@ func (g *generator) installModes() {
 		name, supported := textAt(mode, "type"), textAt(mode, "supported") == "true"
 		if conversion && supported != (name == string(v1alpha1.InstallModeTypeAllNamespaces)) {
 			// operator-lifecycle-manager v0.46.0, pkg/controller/install/webhook.go, isSingletonOperator.
-			g.fail(advice.With(g.at.errorf([]any{"spec", "installModes", i}, "install mode %s is supported: %t, but OLM installs a conversion webhook only where AllNamespaces is the one supported mode", name, supported),
+			g.fail(hint.With(g.at.errorf([]any{"spec", "installModes", i}, "install mode %s is supported: %t, but OLM installs a conversion webhook only where AllNamespaces is the one supported mode", name, supported),
 				"a CRD is converted for the whole cluster: support AllNamespaces alone"))
 		}
 	}

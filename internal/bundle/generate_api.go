@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // apiServiceDefinitions turns APIServices into what the CSV says of the API services that the operator owns: which
@@ -31,7 +31,7 @@ func (g *generator) apiServiceDefinitions() {
 		}
 		api := content.Spec
 		if api.Service == nil {
-			g.fail(advice.With(input.errorf([]any{"spec"}, "the API is not served through a Service, as OLM requires"), "serve it from one of the operator's deployments, behind a Service"))
+			g.fail(hint.With(input.errorf([]any{"spec"}, "the API is not served through a Service, as OLM requires"), "serve it from one of the operator's deployments, behind a Service"))
 			continue
 		}
 		e, err := g.endpoint(api.Service.Namespace, api.Service.Name, api.Service.Port)
@@ -51,7 +51,7 @@ func (g *generator) apiServiceDefinitions() {
 			}
 		}
 		if !found {
-			g.fail(advice.With(input.errorf(nil, "the base CSV does not say which kinds are in %s/%s", api.Group, api.Version),
+			g.fail(hint.With(input.errorf(nil, "the base CSV does not say which kinds are in %s/%s", api.Group, api.Version),
 				"list each in spec.apiservicedefinitions.owned of the base, with group, version, kind and name"))
 			continue
 		}

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // deployment is one of the operator's.
@@ -162,7 +162,7 @@ func mountPaths(pod *yaml.Node, volume string) []string {
 func (g *generator) installStrategy() {
 	if len(g.deployments) == 0 {
 		if present := field(g.csv, "spec", "install", "spec", "deployments"); present == nil || len(present.Content) == 0 {
-			g.fail(advice.With(errors.New("the manifests hold no Deployment: there is nothing for OLM to install"),
+			g.fail(hint.With(errors.New("the manifests hold no Deployment: there is nothing for OLM to install"),
 				"point --manifests at the operator's deployment too, for example at config/default or config/manifests"))
 		}
 		return
@@ -263,7 +263,7 @@ func (g *generator) images() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.Images)) {
 		if !used[name] {
-			g.fail(advice.With(fmt.Errorf("no deployment runs an image %s", name), "name one of: %s", strings.Join(slices.Sorted(maps.Keys(used)), ", ")))
+			g.fail(hint.With(fmt.Errorf("no deployment runs an image %s", name), "name one of: %s", strings.Join(slices.Sorted(maps.Keys(used)), ", ")))
 		}
 	}
 }

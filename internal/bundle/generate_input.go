@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Input is one Kubernetes object that a bundle is generated from.
@@ -86,7 +86,7 @@ func Inputs(source string, stdin io.Reader) ([]Input, error) {
 	}
 	info, err := os.Stat(source)
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("read the manifests: %w", err), "name a kustomize directory, a directory of YAML files, a file, or - for standard input")
+		return nil, hint.With(fmt.Errorf("read the manifests: %w", err), "name a kustomize directory, a directory of YAML files, a file, or - for standard input")
 	}
 	if !info.IsDir() {
 		data, err := document.ReadFile(source)
@@ -130,7 +130,7 @@ func kustomize(dir string) ([]Input, error) {
 	options.LoadRestrictions = types.LoadRestrictionsNone
 	built, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("kustomize build %s: %w", dir, err), "try 'kustomize build --load-restrictor LoadRestrictionsNone %s'", dir)
+		return nil, hint.With(fmt.Errorf("kustomize build %s: %w", dir, err), "try 'kustomize build --load-restrictor LoadRestrictionsNone %s'", dir)
 	}
 	var inputs []Input
 	for _, resource := range built.Resources() {
@@ -198,7 +198,7 @@ func inputOf(d *document.Document, text []byte) (Input, error) {
 		return Input{}, fmt.Errorf("%s: not a Kubernetes object: %w", d.At, err)
 	}
 	if head.APIVersion == "" || head.Kind == "" {
-		return Input{}, advice.With(fmt.Errorf("%s: not a Kubernetes object: it has no apiVersion and kind", d.At),
+		return Input{}, hint.With(fmt.Errorf("%s: not a Kubernetes object: it has no apiVersion and kind", d.At),
 			"point --manifests at Kubernetes manifests, or at a directory with a kustomization.yaml")
 	}
 	return Input{

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // grants are rules by service account, as they are written.
@@ -95,7 +95,7 @@ func (g *generator) permissions() {
 			continue
 		}
 		if b.Kind == "RoleBinding" && len(g.deployments) > 0 && b.Namespace != "" && !namespaces[b.Namespace] && !namespaces[""] {
-			g.fail(advice.With(b.errorf([]any{"metadata", "namespace"}, "it grants rights in namespace %s, and a CSV can only grant them where the operator is installed", b.Namespace),
+			g.fail(hint.With(b.errorf([]any{"metadata", "namespace"}, "it grants rights in namespace %s, and a CSV can only grant them where the operator is installed", b.Namespace),
 				"grant them with a ClusterRoleBinding, or leave it out with --skip-kind RoleBinding"))
 			continue
 		}
@@ -159,7 +159,7 @@ func (g *generator) shipForeign(b binding, shipped bool) {
 	}
 	namespace := b.Subjects[0].Namespace
 	if namespace == "" {
-		g.fail(advice.With(b.errorf([]any{"subjects", 0}, "it binds %s %s, which is not among the manifests, to a service account without a namespace", b.RoleRef.Kind, b.RoleRef.Name),
+		g.fail(hint.With(b.errorf([]any{"subjects", 0}, "it binds %s %s, which is not among the manifests, to a service account without a namespace", b.RoleRef.Kind, b.RoleRef.Name),
 			"add the role to the manifests, bind one of your own, or name the namespace that the operator must be installed to"))
 		return
 	}
@@ -189,7 +189,7 @@ func rulesOf(role Input) ([]json.RawMessage, error) {
 		return nil, err
 	}
 	if len(content.AggregationRule) > 0 && string(content.AggregationRule) != "null" {
-		return nil, advice.With(role.errorf([]any{"aggregationRule"}, "the rules of an aggregated role are known to a cluster only, and can't be stated in the CSV"),
+		return nil, hint.With(role.errorf([]any{"aggregationRule"}, "the rules of an aggregated role are known to a cluster only, and can't be stated in the CSV"),
 			"write the rules out")
 	}
 	return content.Rules, nil

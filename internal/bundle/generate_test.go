@@ -17,8 +17,8 @@ import (
 	"github.com/operator-framework/api/pkg/validation"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -270,8 +270,8 @@ func TestGenerateRefuses(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got %v, want an error with %q", err, test.want)
 			}
-			if advice.Of(err) == "" && !strings.Contains(test.want, "twice") {
-				t.Errorf("no cure for: %v", err)
+			if hint.Of(err) == "" && !strings.Contains(test.want, "twice") {
+				t.Errorf("no fix for: %v", err)
 			}
 		})
 	}
@@ -395,7 +395,7 @@ spec:
 	}
 	o := cafe()
 	o.Package = "cups"
-	if _, err = Generate(inputs, nil, o); err == nil || !strings.Contains(err.Error(), "does not say which kinds are in cups.example.com/v1") || advice.Of(err) == "" {
+	if _, err = Generate(inputs, nil, o); err == nil || !strings.Contains(err.Error(), "does not say which kinds are in cups.example.com/v1") || hint.Of(err) == "" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -413,8 +413,8 @@ func TestGenerateImages(t *testing.T) {
 	}
 	o.Images["controller"] = "x"
 	_, err := Generate(load(t, "testdata/cafe/config/manifests"), nil, o)
-	if err == nil || err.Error() != "no deployment runs an image controller" || !strings.Contains(advice.Of(err), "registry.example.com/cafe/cup, registry.example.com/cafe/operator") {
-		t.Errorf("got %v, cure %q", err, advice.Of(err))
+	if err == nil || err.Error() != "no deployment runs an image controller" || !strings.Contains(hint.Of(err), "registry.example.com/cafe/cup, registry.example.com/cafe/operator") {
+		t.Errorf("got %v, fix %q", err, hint.Of(err))
 	}
 }
 

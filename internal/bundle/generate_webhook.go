@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/version"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Where OLM mounts the certificate that it makes for a deployment with webhooks, and what the Service and Secret are called
@@ -90,12 +90,12 @@ func (g *generator) webhookDefinitions() {
 func (g *generator) admission(input Input, i int, d v1alpha1.WebhookDescription, client admissionv1.WebhookClientConfig, namespaces *metav1.LabelSelector, conditions []admissionv1.MatchCondition) {
 	at := []any{"webhooks", i}
 	if client.Service == nil {
-		g.fail(advice.With(input.errorf(append(at, "clientConfig"), "webhook %s is not called through a Service, as OLM requires", d.GenerateName),
+		g.fail(hint.With(input.errorf(append(at, "clientConfig"), "webhook %s is not called through a Service, as OLM requires", d.GenerateName),
 			"serve it from one of the operator's deployments, behind a Service"))
 		return
 	}
 	if len(conditions) > 0 {
-		g.fail(advice.With(input.errorf(append(at, "matchConditions"), "webhook %s has matchConditions, which a CSV cannot say", d.GenerateName),
+		g.fail(hint.With(input.errorf(append(at, "matchConditions"), "webhook %s has matchConditions, which a CSV cannot say", d.GenerateName),
 			"test the conditions in the webhook's handler"))
 	}
 	if namespaces != nil && len(namespaces.MatchLabels)+len(namespaces.MatchExpressions) > 0 {
@@ -104,7 +104,7 @@ func (g *generator) admission(input Input, i int, d v1alpha1.WebhookDescription,
 	for _, rule := range d.Rules {
 		// operator-lifecycle-manager v0.46.0, pkg/controller/install/webhook.go, ValidWebhookRules.
 		if slices.Contains(rule.APIGroups, "*") || slices.Contains(rule.APIGroups, v1alpha1.GroupName) {
-			g.fail(advice.With(input.errorf(append(at, "rules"), "webhook %s asks for all API groups or for OLM's own, which OLM refuses", d.GenerateName),
+			g.fail(hint.With(input.errorf(append(at, "rules"), "webhook %s asks for all API groups or for OLM's own, which OLM refuses", d.GenerateName),
 				"name the groups"))
 		}
 	}
@@ -125,13 +125,13 @@ func (g *generator) conversion(c *crd) {
 	}
 	at := []any{"spec", "conversion", "webhook", "clientConfig"}
 	if conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil || conversion.Webhook.ClientConfig.Service == nil {
-		g.fail(advice.With(c.errorf(at, "the conversion webhook is not called through a Service, as OLM requires"),
+		g.fail(hint.With(c.errorf(at, "the conversion webhook is not called through a Service, as OLM requires"),
 			"serve it from one of the operator's deployments, behind a Service"))
 		return
 	}
 	if c.Spec.PreserveUnknownFields {
 		// operator-lifecycle-manager v0.46.0, pkg/controller/install/webhook.go, createOrUpdateConversionWebhook.
-		g.fail(advice.With(c.errorf([]any{"spec", "preserveUnknownFields"}, "OLM and the API server convert only where preserveUnknownFields is false"), "set it to false"))
+		g.fail(hint.With(c.errorf([]any{"spec", "preserveUnknownFields"}, "OLM and the API server convert only where preserveUnknownFields is false"), "set it to false"))
 	}
 	service := conversion.Webhook.ClientConfig.Service
 	e, err := g.endpoint(service.Namespace, service.Name, service.Port)
@@ -177,7 +177,7 @@ func (g *generator) endpoint(namespace, name string, port *int32) (endpoint, err
 		}
 	}
 	if e.service == nil {
-		return e, advice.With(fmt.Errorf("there is no Service %s among the manifests", name), "add it: its selector says which deployment serves the webhook")
+		return e, hint.With(fmt.Errorf("there is no Service %s among the manifests", name), "add it: its selector says which deployment serves the webhook")
 	}
 	selector := labels.SelectorFromSet(e.service.Spec.Selector)
 	var names []string
@@ -188,22 +188,22 @@ func (g *generator) endpoint(namespace, name string, port *int32) (endpoint, err
 		}
 	}
 	if len(names) != 1 {
-		return e, advice.With(fmt.Errorf("the Service %s selects %d of the deployments (%s), not one", name, len(names), strings.Join(names, ", ")),
+		return e, hint.With(fmt.Errorf("the Service %s selects %d of the deployments (%s), not one", name, len(names), strings.Join(names, ", ")),
 			"make the Service's selector match the pod labels of the one deployment that serves the webhook")
 	}
 	if len(names[0]) > maxWebhookHost {
-		return e, advice.With(fmt.Errorf("the name of deployment %s is longer than %d characters, too long for the Service that OLM names after it", names[0], maxWebhookHost), "shorten it")
+		return e, hint.With(fmt.Errorf("the name of deployment %s is longer than %d characters, too long for the Service that OLM names after it", names[0], maxWebhookHost), "shorten it")
 	}
 	i := slices.IndexFunc(e.service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == e.port })
 	if i < 0 {
-		return e, advice.With(fmt.Errorf("the Service %s has no port %d", name, e.port), "name the Service's port in the webhook's clientConfig")
+		return e, hint.With(fmt.Errorf("the Service %s has no port %d", name, e.port), "name the Service's port in the webhook's clientConfig")
 	}
 	e.target = e.service.Spec.Ports[i].TargetPort
 	if e.target == (intstr.IntOrString{}) {
 		e.target = intstr.FromInt32(e.port)
 	}
 	if e.target.Type == intstr.String && !e.deployment.hasPort(e.target.StrVal) {
-		return e, advice.With(fmt.Errorf("no container of deployment %s has a port called %q, which is the Service's target", names[0], e.target.StrVal), "name a port of the container so")
+		return e, hint.With(fmt.Errorf("no container of deployment %s has a port called %q, which is the Service's target", names[0], e.target.StrVal), "name a port of the container so")
 	}
 	e.deployment.served = append(e.deployment.served, servedPort{service: name, port: e.port, target: e.target})
 	return e, nil
@@ -237,7 +237,7 @@ func (g *generator) onePortOneTarget() {
 	for _, d := range g.defined {
 		p := port{d.DeploymentName, d.ContainerPort}
 		if other, ok := targets[p]; ok && other != *d.TargetPort {
-			g.fail(advice.With(fmt.Errorf("webhooks of deployment %s reach port %d by way of targets %s and %s, and OLM makes one Service for both", p.deployment, p.number, other.String(), d.TargetPort.String()),
+			g.fail(hint.With(fmt.Errorf("webhooks of deployment %s reach port %d by way of targets %s and %s, and OLM makes one Service for both", p.deployment, p.number, other.String(), d.TargetPort.String()),
 				"give the second Service another port"))
 		}
 		targets[p] = *d.TargetPort
@@ -285,7 +285,7 @@ func (g *generator) baseDefinition(i int, n *yaml.Node) {
 		}
 	}
 	if !known {
-		g.fail(advice.With(g.at.errorf([]any{"spec", "webhookdefinitions", i, "deploymentName"}, "webhook %s is served by %s, and no deployment is called so", d.GenerateName, d.DeploymentName),
+		g.fail(hint.With(g.at.errorf([]any{"spec", "webhookdefinitions", i, "deploymentName"}, "webhook %s is served by %s, and no deployment is called so", d.GenerateName, d.DeploymentName),
 			"name one of the deployments"))
 	}
 }
@@ -344,7 +344,7 @@ func (g *generator) certificates() {
 				continue
 			}
 			issuers[issuer] = true
-			g.fail(advice.With(input.errorf(nil, "OLM does not accept a cert-manager.io Certificate in a bundle, and deployment %s would wait for ever for its Secret %s", d.Name(), certificate.Spec.SecretName),
+			g.fail(hint.With(input.errorf(nil, "OLM does not accept a cert-manager.io Certificate in a bundle, and deployment %s would wait for ever for its Secret %s", d.Name(), certificate.Spec.SecretName),
 				"leave Certificate and Secret out of the manifests for OLM; in a kubebuilder project, comment out [METRICS-WITH-CERTS] in config/default, and the manager makes a certificate itself"))
 			continue
 		}

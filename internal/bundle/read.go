@@ -13,9 +13,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Keys of metadata/annotations.yaml.
@@ -88,9 +88,9 @@ func Is(dir string) bool {
 // Read reads the bundle directory dir.
 func Read(dir string) (*Bundle, error) {
 	if info, err := os.Stat(dir); err != nil {
-		return nil, advice.With(fmt.Errorf("read bundle: %w", err), "name a directory that holds manifests/ and metadata/")
+		return nil, hint.With(fmt.Errorf("read bundle: %w", err), "name a directory that holds manifests/ and metadata/")
 	} else if !info.IsDir() {
-		return nil, advice.With(fmt.Errorf("read bundle %s: it is a file", dir), "name the directory that holds manifests/ and metadata/")
+		return nil, hint.With(fmt.Errorf("read bundle %s: it is a file", dir), "name the directory that holds manifests/ and metadata/")
 	}
 	return ReadFS(os.DirFS(dir), filepath.ToSlash(dir))
 }
@@ -117,7 +117,7 @@ func Files(fsys fs.FS, name string) ([]File, error) {
 	for _, folder := range []string{"manifests", "metadata"} {
 		entries, err := fs.ReadDir(fsys, folder)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, advice.With(fmt.Errorf("read bundle %s: there is no folder %s", name, folder),
+			return nil, hint.With(fmt.Errorf("read bundle %s: there is no folder %s", name, folder),
 				"name a directory that holds manifests/ and metadata/")
 		}
 		if err != nil {
@@ -149,7 +149,7 @@ func Parse(name string, files []File, read func(file string, data []byte) ([]*do
 		}
 		documents, err := read(path.Join(b.Dir, file.Path), file.Data)
 		if err != nil && structured(file.Path) {
-			return nil, advice.With(fmt.Errorf("read bundle: %w", err), "mend the YAML there")
+			return nil, hint.With(fmt.Errorf("read bundle: %w", err), "mend the YAML there")
 		}
 		if err := add(file.Path, documents); err != nil {
 			return nil, err
@@ -209,7 +209,7 @@ func (b *Bundle) addMetadata(_ string, documents []*document.Document) error {
 		Properties   []Property                 `json:"properties"`
 	}
 	if err := json.Unmarshal(d.JSON, &content); err != nil {
-		return advice.With(fmt.Errorf("read bundle metadata: %s: %w", d.At, err),
+		return hint.With(fmt.Errorf("read bundle metadata: %s: %w", d.At, err),
 			"annotations is a mapping, dependencies and properties are lists of type and value")
 	}
 	if b.AnnotationsAt.File == "" && len(content.Annotations) > 0 {

@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/output"
 )
 
@@ -31,7 +31,7 @@ func (g *Generated) Write(dir string) (changed bool, err error) {
 		return false, fmt.Errorf("write the bundle: read what is at %s: %w", dir, err)
 	}
 	if len(present) > 0 && !Is(dir) {
-		return false, advice.With(fmt.Errorf("write the bundle: %s is not empty and holds no bundle", dir), "name a new directory with --into")
+		return false, hint.With(fmt.Errorf("write the bundle: %s is not empty and holds no bundle", dir), "name a new directory with --into")
 	}
 	wanted := maps.Clone(present)
 	maps.DeleteFunc(wanted, func(name string, _ []byte) bool { return strings.HasPrefix(name, "manifests/") })
@@ -39,7 +39,7 @@ func (g *Generated) Write(dir string) (changed bool, err error) {
 	const annotations = "metadata/annotations.yaml"
 	if old := present[annotations]; old != nil {
 		if wanted[annotations], err = mergeAnnotations(old, g.Files[annotations]); err != nil {
-			return false, advice.With(fmt.Errorf("write the bundle: read %s: %w", filepath.Join(dir, annotations), err), "mend or delete the file")
+			return false, hint.With(fmt.Errorf("write the bundle: read %s: %w", filepath.Join(dir, annotations), err), "mend or delete the file")
 		}
 	}
 	if maps.EqualFunc(present, wanted, bytes.Equal) {

@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // MaxSize is how many bytes Trim leaves.
@@ -40,7 +40,7 @@ func Folder() (string, error) {
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", advice.With(fmt.Errorf("find the cache folder: %w", err), "set %s to a folder", Variable)
+		return "", hint.With(fmt.Errorf("find the cache folder: %w", err), "set %s to a folder", Variable)
 	}
 	return filepath.Join(dir, "olmkit"), nil
 }

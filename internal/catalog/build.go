@@ -17,10 +17,10 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/property"
 	semvertemplate "github.com/operator-framework/operator-registry/alpha/template/semver"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
 
@@ -58,14 +58,14 @@ func Build(ctx context.Context, file string) (*Catalog, error) { return Loader{}
 func (l Loader) Build(ctx context.Context, file string) (*Catalog, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("read catalog template: %w", err), "name a template file")
+		return nil, hint.With(fmt.Errorf("read catalog template: %w", err), "name a template file")
 	}
 	documents, err := document.Parse(filepath.ToSlash(file), data)
 	if err != nil {
 		return nil, fmt.Errorf("read catalog template: %w", err)
 	}
 	if len(documents) != 1 {
-		return nil, advice.With(fmt.Errorf("read catalog template %s: it holds %d documents", file, len(documents)), "write one template in a file")
+		return nil, hint.With(fmt.Errorf("read catalog template %s: it holds %d documents", file, len(documents)), "write one template in a file")
 	}
 	b := &builder{loader: l, dir: filepath.Dir(file), source: documents[0], bundles: map[string]*Document{}}
 	var head struct {
@@ -82,7 +82,7 @@ func (l Loader) Build(ctx context.Context, file string) (*Catalog, error) {
 	case SchemaTemplateBasic:
 		err = b.basic(ctx)
 	default:
-		err = advice.With(fmt.Errorf("%s: no template has the schema %q", documents[0].Place("schema"), head.Schema),
+		err = hint.With(fmt.Errorf("%s: no template has the schema %q", documents[0].Place("schema"), head.Schema),
 			"write schema: %s, %s or %s", SchemaTemplate, SchemaTemplateSemver, SchemaTemplateBasic)
 	}
 	if err != nil {
@@ -107,7 +107,7 @@ type builder struct {
 func (b *builder) decode(raw json.RawMessage, into any, path ...any) error {
 	if err := json.Unmarshal(raw, into); err != nil {
 		problem := typeProblem(b.source, err, finding.Subject{}, path...)
-		return advice.With(fmt.Errorf("read catalog template: %s: %s", problem.Location, problem.Message), "see 'olmkit catalog build --help' for the format")
+		return hint.With(fmt.Errorf("read catalog template: %s: %s", problem.Location, problem.Message), "see 'olmkit catalog build --help' for the format")
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (b *builder) known(raw json.RawMessage, names []string, path ...any) error 
 	}
 	for _, f := range fields {
 		if !slices.Contains(names, f.name) {
-			return advice.With(fmt.Errorf("read catalog template: %s: no field is called %q here", b.source.Place(append(path, f.name)...), f.name),
+			return hint.With(fmt.Errorf("read catalog template: %s: no field is called %q here", b.source.Place(append(path, f.name)...), f.name),
 				"write one of %s", strings.Join(names, ", "))
 		}
 	}
@@ -153,7 +153,7 @@ func (b *builder) render(ctx context.Context, ref string, at ...any) (*Document,
 			from = ref
 		}
 		if !image.Is(from) {
-			return nil, advice.With(fmt.Errorf("build catalog: %s: %s is neither a bundle directory nor an image", b.source.Place(at...), ref),
+			return nil, hint.With(fmt.Errorf("build catalog: %s: %s is neither a bundle directory nor an image", b.source.Place(at...), ref),
 				"name a directory, relative to the template, that holds manifests/ and metadata/, or an image with its registry's host")
 		}
 	}
@@ -162,7 +162,7 @@ func (b *builder) render(ctx context.Context, ref string, at ...any) (*Document,
 		return nil, err
 	}
 	if len(loaded.documents) != 1 || loaded.documents[0].Schema != SchemaBundle {
-		return nil, advice.With(fmt.Errorf("build catalog: %s: %s holds no single bundle", b.source.Place(at...), ref), "name a bundle")
+		return nil, hint.With(fmt.Errorf("build catalog: %s: %s holds no single bundle", b.source.Place(at...), ref), "name a bundle")
 	}
 	d := loaded.documents[0]
 	b.bundles[ref] = d
@@ -195,16 +195,16 @@ func (b *builder) own(ctx context.Context) error {
 		return err
 	}
 	if t.Package == "" {
-		return advice.With(fmt.Errorf("build catalog: %s: the template names no package", b.source.At), "set package")
+		return hint.With(fmt.Errorf("build catalog: %s: the template names no package", b.source.At), "set package")
 	}
 	if len(t.Channels) == 0 {
-		return advice.With(fmt.Errorf("build catalog: %s: the template has no channels", b.source.At), "list the entries of a channel under channels")
+		return hint.With(fmt.Errorf("build catalog: %s: the template has no channels", b.source.At), "list the entries of a channel under channels")
 	}
 	if t.DefaultChannel == "" && len(t.Channels) == 1 {
 		t.DefaultChannel = slices.Sorted(maps.Keys(t.Channels))[0]
 	}
 	if _, ok := t.Channels[t.DefaultChannel]; !ok {
-		return advice.With(fmt.Errorf("build catalog: %s: the default channel %q is none of the channels", b.source.Place("defaultChannel"), t.DefaultChannel),
+		return hint.With(fmt.Errorf("build catalog: %s: the default channel %q is none of the channels", b.source.Place("defaultChannel"), t.DefaultChannel),
 			"set defaultChannel to one of %s", strings.Join(slices.Sorted(maps.Keys(t.Channels)), ", "))
 	}
 	releases, err := b.releases(ctx, t)
@@ -272,7 +272,7 @@ func (b *builder) releases(ctx context.Context, t template) (*releases, error) {
 				return nil, err
 			}
 			if d.Package != t.Package {
-				return nil, advice.With(fmt.Errorf("build catalog: %s: bundle %s is of package %s, not of %s", b.source.Place("bundles", i), dir, d.Package, t.Package),
+				return nil, hint.With(fmt.Errorf("build catalog: %s: bundle %s is of package %s, not of %s", b.source.Place("bundles", i), dir, d.Package, t.Package),
 					"take it out of bundles, or mend the package in its metadata/annotations.yaml")
 			}
 			r.list = append(r.list, release{d.Name, bundleVersion(d)})
@@ -320,7 +320,7 @@ func (b *builder) match(pattern string) ([]string, error) {
 		dirs = append(dirs, filepath.ToSlash(dir))
 	}
 	if len(dirs) == 0 {
-		return nil, advice.With(fmt.Errorf("no bundle directory matches %s", pattern), "name directories that hold manifests/ and metadata/")
+		return nil, hint.With(fmt.Errorf("no bundle directory matches %s", pattern), "name directories that hold manifests/ and metadata/")
 	}
 	return dirs, nil
 }
@@ -346,7 +346,7 @@ func (r *releases) unknown(text string, b *builder, path ...any) error {
 	for i, known := range r.list {
 		names[i] = known.version.String()
 	}
-	return advice.With(fmt.Errorf("build catalog: %s: no bundle has the name or version %s", b.source.Place(path...), text),
+	return hint.With(fmt.Errorf("build catalog: %s: no bundle has the name or version %s", b.source.Place(path...), text),
 		"choose one of %s, or add its directory to bundles", strings.Join(names, ", "))
 }
 
@@ -380,7 +380,7 @@ func (b *builder) entries(raws []json.RawMessage, r *releases, path ...any) ([]t
 		}
 		entries[i] = trimmedEntry{Name: name, SkipRange: w.SkipRange}
 		if _, err := semver.ParseRange(w.SkipRange); w.SkipRange != "" && err != nil {
-			return nil, advice.With(fmt.Errorf("build catalog: %s: skipRange %q: %w", b.source.Place(append(at, "skipRange")...), w.SkipRange, err),
+			return nil, hint.With(fmt.Errorf("build catalog: %s: skipRange %q: %w", b.source.Place(append(at, "skipRange")...), w.SkipRange, err),
 				`write a range, for example ">=1.0.0 <1.2.0"`)
 		}
 		for j, s := range w.Skips {
@@ -422,7 +422,7 @@ func (b *builder) icon(file string) (*icon, error) {
 	}
 	media, ok := mediaTypes[strings.ToLower(filepath.Ext(file))]
 	if !ok {
-		return nil, advice.With(fmt.Errorf("build catalog: %s: icon %s is of no known kind", b.source.Place("icon"), file), "name a file that ends in .svg, .png, .jpg or .gif")
+		return nil, hint.With(fmt.Errorf("build catalog: %s: icon %s is of no known kind", b.source.Place("icon"), file), "name a file that ends in .svg, .png, .jpg or .gif")
 	}
 	data, err := os.ReadFile(filepath.Join(b.dir, filepath.FromSlash(file)))
 	if err != nil {
@@ -459,9 +459,9 @@ func (b *builder) deprecate(t template, r *releases) error {
 		e := entry{Reference: reference{Schema: SchemaPackage}, Message: w.Message}
 		switch {
 		case w.Message == "":
-			return advice.With(fmt.Errorf("build catalog: %s: the deprecation has no message", b.source.Place("deprecations", i)), "say in message what users should do instead")
+			return hint.With(fmt.Errorf("build catalog: %s: the deprecation has no message", b.source.Place("deprecations", i)), "say in message what users should do instead")
 		case w.Bundle != "" && w.Channel != "":
-			return advice.With(fmt.Errorf("build catalog: %s: the deprecation names a bundle and a channel", b.source.Place("deprecations", i)), "write two deprecations")
+			return hint.With(fmt.Errorf("build catalog: %s: the deprecation names a bundle and a channel", b.source.Place("deprecations", i)), "write two deprecations")
 		case w.Bundle != "":
 			name, _ := r.find(w.Bundle)
 			if !r.has(name) {
@@ -470,7 +470,7 @@ func (b *builder) deprecate(t template, r *releases) error {
 			e.Reference = reference{SchemaBundle, name}
 		case w.Channel != "":
 			if _, ok := t.Channels[w.Channel]; !ok {
-				return advice.With(fmt.Errorf("build catalog: %s: no channel is called %s", b.source.Place("deprecations", i, "channel"), w.Channel),
+				return hint.With(fmt.Errorf("build catalog: %s: no channel is called %s", b.source.Place("deprecations", i, "channel"), w.Channel),
 					"choose one of %s", strings.Join(slices.Sorted(maps.Keys(t.Channels)), ", "))
 			}
 			e.Reference = reference{SchemaChannel, w.Channel}
@@ -509,7 +509,7 @@ func (b *builder) basic(ctx context.Context) error {
 			continue
 		}
 		if meta.Image == "" || meta.Package != "" || len(meta.Properties) > 0 {
-			return advice.With(fmt.Errorf("build catalog: %s: a bundle of a basic template has a schema and an image alone", b.source.Place("entries", i)),
+			return hint.With(fmt.Errorf("build catalog: %s: a bundle of a basic template has a schema and an image alone", b.source.Place("entries", i)),
 				"name the bundle's directory as image, and nothing else")
 		}
 		if _, err := b.render(ctx, meta.Image, "entries", i, "image"); err != nil {

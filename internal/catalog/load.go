@@ -22,11 +22,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/cache"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
 
@@ -107,20 +107,20 @@ func Parse(file string, data []byte) *Catalog {
 // Err returns the problems of severity error as one error, or nil: for those who need the whole catalog.
 func (c *Catalog) Err() error {
 	var errs []error
-	cure := ""
+	fix := ""
 	for _, p := range c.Problems {
 		if p.Severity != finding.Error {
 			continue
 		}
 		errs = append(errs, fmt.Errorf("%s: %s", p.Location, p.Message))
-		if cure == "" {
-			cure = p.Cure
+		if fix == "" {
+			fix = p.Fix
 		}
 	}
 	if len(errs) == 0 {
 		return nil
 	}
-	return advice.With(errors.Join(errs...), "%s", cure)
+	return hint.With(errors.Join(errs...), "%s", fix)
 }
 
 func (l Loader) load(ctx context.Context, ref string, memo *document.Memo) (parsed, error) {
@@ -138,7 +138,7 @@ func (l Loader) load(ctx context.Context, ref string, memo *document.Memo) (pars
 	}
 	info, err := os.Stat(ref)
 	if err != nil {
-		return parsed{}, advice.With(fmt.Errorf("read catalog: %w", err), "name a directory or file of a file-based catalog, a bundle directory, an image with its registry's host, or - for standard input")
+		return parsed{}, hint.With(fmt.Errorf("read catalog: %w", err), "name a directory or file of a file-based catalog, a bundle directory, an image with its registry's host, or - for standard input")
 	}
 	switch {
 	case !info.IsDir():
@@ -230,14 +230,14 @@ func some(name string, p parsed) (parsed, error) {
 }
 
 func noDocuments(name string) error {
-	return advice.With(fmt.Errorf("read catalog %s: it holds no documents", name), "name a directory of a file-based catalog, or look what its %s leaves out", ignoreFile)
+	return hint.With(fmt.Errorf("read catalog %s: it holds no documents", name), "name a directory of a file-based catalog, or look what its %s leaves out", ignoreFile)
 }
 
 // eachFile returns what read makes of each file of the catalog at the root of fsys, which is called name.
 func eachFile[T any](ctx context.Context, limit document.Limit, fsys fs.FS, name string, read func(file string, data []byte) (T, error)) ([]T, error) {
 	files, err := Files(fsys)
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("read catalog %s: %w", name, err), "check that the directory can be read")
+		return nil, hint.With(fmt.Errorf("read catalog %s: %w", name, err), "check that the directory can be read")
 	}
 	results := make([]T, len(files))
 	group, ctx := errgroup.WithContext(ctx)
@@ -320,7 +320,7 @@ func parseFile(file string, data []byte) parsed {
 			Code: CodeSyntax, Severity: finding.Error, Location: &at,
 			Message: "the file is neither YAML nor JSON: " + message,
 			Cause:   "opm and OLM refuse the whole catalog when one of its files cannot be parsed",
-			Cure:    "mend the syntax there, or name the file in " + ignoreFile + " if it is no part of the catalog",
+			Fix:     "mend the syntax there, or name the file in " + ignoreFile + " if it is no part of the catalog",
 		})
 		return p
 	}
@@ -361,7 +361,7 @@ func newDocument(source *document.Document) (*Document, *finding.Finding) {
 			Code: CodeSchema, Severity: finding.Error, Location: &at,
 			Message: "the document has no schema",
 			Cause:   "every document of a file-based catalog says by schema what it is; opm refuses a catalog with one that does not",
-			Cure:    "add schema: " + SchemaPackage + ", " + SchemaChannel + " or " + SchemaBundle + ", or name the file in " + ignoreFile + " if it is no part of the catalog",
+			Fix:     "add schema: " + SchemaPackage + ", " + SchemaChannel + " or " + SchemaBundle + ", or name the file in " + ignoreFile + " if it is no part of the catalog",
 		}
 	}
 	d := &Document{Schema: string(meta.Schema), Package: string(meta.Package), Name: string(meta.Name), JSON: source.JSON, At: source.At, Source: source}
@@ -393,7 +393,7 @@ func typeProblem(source *document.Document, err error, subject finding.Subject, 
 		Code: CodeType, Severity: finding.Error, Subject: subject, Location: &at,
 		Message: message,
 		Cause:   "opm and OLM refuse the whole catalog when a field they know has another type than they expect",
-		Cure:    "write the field as https://olm.operatorframework.io/docs/reference/file-based-catalogs/ says",
+		Fix:     "write the field as https://olm.operatorframework.io/docs/reference/file-based-catalogs/ says",
 	}
 }
 

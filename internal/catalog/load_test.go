@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 const example = `---
@@ -198,8 +198,8 @@ func TestLoadErrors(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Load(t.Context(), nil, filepath.Join(dir, test.ref))
-			if err == nil || !strings.Contains(err.Error(), test.want) || advice.Of(err) == "" {
-				t.Errorf("got %v (cure %q), want %s", err, advice.Of(err), test.want)
+			if err == nil || !strings.Contains(err.Error(), test.want) || hint.Of(err) == "" {
+				t.Errorf("got %v (fix %q), want %s", err, hint.Of(err), test.want)
 			}
 		})
 	}
@@ -225,8 +225,8 @@ func TestProblems(t *testing.T) {
 			if got := p.Code + " " + p.Location.String() + " " + p.Message; got != test.want {
 				t.Errorf("got %s\nwant %s", got, test.want)
 			}
-			if c.Err() == nil || advice.Of(c.Err()) == "" {
-				t.Errorf("no error with a cure: %v", c.Err())
+			if c.Err() == nil || hint.Of(c.Err()) == "" {
+				t.Errorf("no error with a fix: %v", c.Err())
 			}
 		})
 	}

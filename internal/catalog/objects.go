@@ -8,8 +8,8 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Objects returns the manifests that the bundle carries inline, as JSON, in the order of its olm.bundle.object
@@ -92,10 +92,10 @@ func (b *Bundle) CSV() (*v1alpha1.ClusterServiceVersion, error) {
 		return csv, nil
 	}
 	if !b.Has(PropertyObject) {
-		return nil, advice.With(fmt.Errorf("bundle %s (%s) carries no manifests", b.Name, b.At),
+		return nil, hint.With(fmt.Errorf("bundle %s (%s) carries no manifests", b.Name, b.At),
 			"render the bundle from its directory, so that the catalog holds its manifests")
 	}
-	return nil, advice.With(Flaw{Err: fmt.Errorf("bundle %s (%s) has no ClusterServiceVersion", b.Name, b.At)},
+	return nil, hint.With(Flaw{Err: fmt.Errorf("bundle %s (%s) has no ClusterServiceVersion", b.Name, b.At)},
 		"add the ClusterServiceVersion to the bundle's manifests")
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
 
@@ -60,13 +60,13 @@ func (l Loader) Pull(ctx context.Context, bundles []*Bundle) error {
 
 func (l Loader) pull(ctx context.Context, b *Bundle) (*Bundle, error) {
 	if _, err := name.ParseReference(b.Image); err != nil || !image.Is(b.Image) {
-		return nil, advice.With(Flaw{fmt.Errorf("pull bundle %s (%s): its image %q is no reference to an image in a registry", b.Name, b.At, b.Image)},
+		return nil, hint.With(Flaw{fmt.Errorf("pull bundle %s (%s): its image %q is no reference to an image in a registry", b.Name, b.At, b.Image)},
 			"write it with the registry's host, as quay.io/team/my-operator-bundle@sha256:…")
 	}
 	found, err := l.Load(ctx, b.Image)
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("pull bundle %s (%s): %w", b.Name, b.At, err), "%s",
-			cmp.Or(advice.Of(err), "see that the image can be pulled from here"))
+		return nil, hint.With(fmt.Errorf("pull bundle %s (%s): %w", b.Name, b.At, err), "%s",
+			cmp.Or(hint.Of(err), "see that the image can be pulled from here"))
 	}
 	if err := found.Err(); err != nil {
 		return nil, fmt.Errorf("pull bundle %s (%s) from %s: %w", b.Name, b.At, b.Image, err)
@@ -78,7 +78,7 @@ func (l Loader) pull(ctx context.Context, b *Bundle) (*Bundle, error) {
 		}
 	}
 	if held == nil || !held.Has(PropertyObject) {
-		return nil, advice.With(Flaw{fmt.Errorf("pull bundle %s (%s): its image %s holds another one", b.Name, b.At, b.Image)},
+		return nil, hint.With(Flaw{fmt.Errorf("pull bundle %s (%s): its image %s holds another one", b.Name, b.At, b.Image)},
 			"render the catalog from the images anew, and name them by digest")
 	}
 	merged := *b

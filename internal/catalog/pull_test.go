@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/registry"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
 
@@ -122,8 +122,8 @@ func TestPullRefuses(t *testing.T) {
 			spoiled := *good
 			spoiled.Image = test.image
 			err := l.Pull(t.Context(), []*Bundle{old, &spoiled})
-			if err == nil || !strings.Contains(err.Error(), test.err) || !strings.Contains(err.Error(), good.Name) || advice.Of(err) == "" {
-				t.Errorf("got %v, want an error of bundle %s with %q and a cure", err, good.Name, test.err)
+			if err == nil || !strings.Contains(err.Error(), test.err) || !strings.Contains(err.Error(), good.Name) || hint.Of(err) == "" {
+				t.Errorf("got %v, want an error of bundle %s with %q and a fix", err, good.Name, test.err)
 			}
 			if len(Bare([]*Bundle{old})) != 1 {
 				t.Error("the other bundle was changed")

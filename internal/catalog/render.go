@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // annotationProperties is the CSV's annotation that holds properties as a JSON list (operator-registry v1.74.0,
@@ -32,12 +32,12 @@ type gvk struct {
 func Render(b *bundle.Bundle, image string) (*Document, error) {
 	manifest := b.CSV()
 	if manifest == nil {
-		return nil, advice.With(fmt.Errorf("render bundle %s: manifests/ holds no %s", b.Dir, bundle.KindCSV),
+		return nil, hint.With(fmt.Errorf("render bundle %s: manifests/ holds no %s", b.Dir, bundle.KindCSV),
 			"add the %s to %s/manifests, for example with 'olmkit bundle generate'", bundle.KindCSV, b.Dir)
 	}
 	name := b.Package()
 	if name == "" {
-		return nil, advice.With(fmt.Errorf("render bundle %s: metadata/ names no package", b.Dir),
+		return nil, hint.With(fmt.Errorf("render bundle %s: metadata/ names no package", b.Dir),
 			"set annotations: %s in %s/metadata/annotations.yaml", bundle.AnnotationPackage, b.Dir)
 	}
 	csv, err := readCSV(manifest)
@@ -50,7 +50,7 @@ func Render(b *bundle.Bundle, image string) (*Document, error) {
 	}
 	for _, m := range b.Manifests {
 		if m.Kind == bundle.KindCSV && m.At != manifest.At {
-			return nil, advice.With(fmt.Errorf("render bundle %s: two %ss, at %s and %s", b.Dir, bundle.KindCSV, manifest.At, m.At),
+			return nil, hint.With(fmt.Errorf("render bundle %s: two %ss, at %s and %s", b.Dir, bundle.KindCSV, manifest.At, m.At),
 				"keep one: a bundle is one release, and OLM takes the first it finds")
 		}
 	}
@@ -154,13 +154,13 @@ func readCSV(m *bundle.Manifest) (*csv, error) {
 	c := &csv{}
 	if err := document.Decode(m.JSON, c); err != nil {
 		problem := typeProblem(m.Document, err, finding.Subject{})
-		return nil, advice.With(fmt.Errorf("render bundle: %s: %s", problem.Location, problem.Message), "write the field as the ClusterServiceVersion's CRD says")
+		return nil, hint.With(fmt.Errorf("render bundle: %s: %s", problem.Location, problem.Message), "write the field as the ClusterServiceVersion's CRD says")
 	}
 	if m.Name == "" {
-		return nil, advice.With(fmt.Errorf("render bundle: %s: the %s has no name", m.At, bundle.KindCSV), "set metadata.name, for example my-operator.v1.2.3")
+		return nil, hint.With(fmt.Errorf("render bundle: %s: the %s has no name", m.At, bundle.KindCSV), "set metadata.name, for example my-operator.v1.2.3")
 	}
 	if c.Spec.Version == "" {
-		return nil, advice.With(fmt.Errorf("render bundle: %s: the %s has no version", m.At, bundle.KindCSV), "set spec.version to the release's semantic version")
+		return nil, hint.With(fmt.Errorf("render bundle: %s: the %s has no version", m.At, bundle.KindCSV), "set spec.version to the release's semantic version")
 	}
 	return c, nil
 }
@@ -215,7 +215,7 @@ func renderProperties(b *bundle.Bundle, manifest *bundle.Manifest, c *csv, name 
 	if text := c.Metadata.Annotations[annotationProperties]; text != "" {
 		if err := json.Unmarshal([]byte(text), &annotated); err != nil {
 			at := manifest.Document.Place("metadata", "annotations", annotationProperties)
-			return nil, advice.With(fmt.Errorf("render bundle: %s: %w", at, err), "write the annotation as a JSON list of type and value")
+			return nil, hint.With(fmt.Errorf("render bundle: %s: %w", at, err), "write the annotation as a JSON list of type and value")
 		}
 	}
 	for _, p := range slices.Concat(b.Properties, annotated) {
@@ -258,7 +258,7 @@ func renderProperties(b *bundle.Bundle, manifest *bundle.Manifest, c *csv, name 
 		_, group, ok := strings.Cut(r.Name, ".")
 		if !ok {
 			at := manifest.Document.Place("spec", "customresourcedefinitions", "required", i, "name")
-			return nil, advice.With(fmt.Errorf("render bundle: %s: required CRD %q is not named plural.group", at, r.Name), "name the CRD by its metadata.name")
+			return nil, hint.With(fmt.Errorf("render bundle: %s: required CRD %q is not named plural.group", at, r.Name), "name the CRD by its metadata.name")
 		}
 		set.add(PropertyGVKRequired, gvk{group, r.Kind, r.Version})
 	}
@@ -315,7 +315,7 @@ func (s *propertySet) addProvided(b *bundle.Bundle) error {
 		}
 		if err := document.Decode(m.JSON, &crd); err != nil {
 			problem := typeProblem(m.Document, err, finding.Subject{})
-			return advice.With(fmt.Errorf("render bundle: %s: %s", problem.Location, problem.Message), "write the CustomResourceDefinition as the API server accepts it")
+			return hint.With(fmt.Errorf("render bundle: %s: %s", problem.Location, problem.Message), "write the CustomResourceDefinition as the API server accepts it")
 		}
 		for _, v := range crd.Spec.Versions {
 			s.add(PropertyGVK, gvk{crd.Spec.Group, crd.Spec.Names.Kind, v.Name})

@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/cache"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
 
@@ -81,7 +81,7 @@ func (s *shelf) directory(ctx context.Context, dir string) (parsed, error) {
 	fsys, name := os.DirFS(dir), filepath.ToSlash(filepath.Clean(dir))
 	files, err := Files(fsys)
 	if err != nil {
-		return parsed{}, advice.With(fmt.Errorf("read catalog %s: %w", name, err), "check that the directory can be read")
+		return parsed{}, hint.With(fmt.Errorf("read catalog %s: %w", name, err), "check that the directory can be read")
 	}
 	for _, file := range files {
 		info, err := fs.Stat(fsys, file)

@@ -13,11 +13,11 @@ import (
 	"github.com/blang/semver/v4"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/cache"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
 
@@ -205,7 +205,7 @@ func (r renderer) kept(entry *cache.Entry, made bool, again func() (parsed, erro
 			}
 			p, err := again()
 			if err != nil {
-				return nil, advice.With(fmt.Errorf("read %s %s again: %w", l.Schema, l.Name, err), "run it again while nothing changes")
+				return nil, hint.With(fmt.Errorf("read %s %s again: %w", l.Schema, l.Name, err), "run it again while nothing changes")
 			}
 			return p.documents[i].text(r.format)
 		}})

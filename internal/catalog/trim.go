@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Trim returns a catalog, as a stream of JSON documents, that holds of p exactly the bundles called names, with all
@@ -77,7 +77,7 @@ func Trim(p *Package, channel string, names ...string) ([]byte, error) {
 	for _, e := range entries {
 		b := p.Bundle(e.Name)
 		if b == nil {
-			return nil, advice.With(fmt.Errorf("trim channel %s of package %s: the catalog has no bundle %s", channel, p.Name, e.Name),
+			return nil, hint.With(fmt.Errorf("trim channel %s of package %s: the catalog has no bundle %s", channel, p.Name, e.Name),
 				"add the bundle to the catalog, or take the entry out of the channel")
 		}
 		raw, err := inline(b)
@@ -116,7 +116,7 @@ func reach(c *Channel, head string, kept map[string]bool) map[string]bool {
 // inline returns the bundle's document without an image, so that OLM takes the manifests from the catalog.
 func inline(b *Bundle) (json.RawMessage, error) {
 	if !b.Has(PropertyObject) {
-		return nil, advice.With(fmt.Errorf("bundle %s (%s) carries no manifests, only the image %s", b.Name, b.At, b.Image),
+		return nil, hint.With(fmt.Errorf("bundle %s (%s) carries no manifests, only the image %s", b.Name, b.At, b.Image),
 			"render the bundle from its directory, so that the catalog holds its manifests as %s properties", PropertyObject)
 	}
 	raw, err := withField(b.Document.JSON, "image", "")

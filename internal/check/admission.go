@@ -16,7 +16,7 @@ var admissionChecks = []Check{
 		Code: "EDG009", Severity: finding.Info,
 		Title:      "an upgrade has a webhook judge objects that none judged before",
 		Cause:      "objects that users have were never held to its rules: one that does not fit them cannot be updated any more, not even to take a finalizer away",
-		Cure:       "refuse in an update only what the update changes; 'olmkit upgrade test' writes objects of the release before through the upgrade",
+		Fix:        "refuse in an update only what the update changes; 'olmkit upgrade test' writes objects of the release before through the upgrade",
 		References: []string{"https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-rules"},
 		run:        perEdge(newlyJudged),
 	},

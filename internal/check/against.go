@@ -18,7 +18,7 @@ var againstChecks = []Check{
 		Code: "CMP001", Severity: finding.Error,
 		Title:      "a package that users may have subscribed to is gone",
 		Cause:      "OLM no longer resolves anything in a namespace with a Subscription to it",
-		Cure:       "keep the package, and deprecate it",
+		Fix:        "keep the package, and deprecate it",
 		References: []string{formatReference},
 		run:        againstPackages,
 		whole:      true,
@@ -27,7 +27,7 @@ var againstChecks = []Check{
 		Code: "CMP002", Severity: finding.Error,
 		Title:      "a channel that users may have subscribed to is gone",
 		Cause:      "OLM no longer resolves anything in a namespace with a Subscription to it",
-		Cure:       "keep the channel, and deprecate it",
+		Fix:        "keep the channel, and deprecate it",
 		References: []string{formatReference},
 		run: againstChannels(func(before, after *catalog.Package, c *catalog.Channel, found func(hit)) {
 			if after.Channel(c.Name) == nil {
@@ -39,7 +39,7 @@ var againstChecks = []Check{
 		Code: "CMP003", Severity: finding.Error,
 		Title:      "users of a release that left a channel find no way on",
 		Cause:      "nothing in the channel replaces or skips the release, or covers its version: the Subscription stays silently where it is",
-		Cure:       "keep the entry, or let the head skip it or cover it by skipRange",
+		Fix:        "keep the entry, or let the head skip it or cover it by skipRange",
 		References: []string{graphReference},
 		run:        againstChannels(leftBehind),
 	},
@@ -47,21 +47,21 @@ var againstChecks = []Check{
 		Code: "CMP004", Severity: finding.Warning,
 		Title: "a channel's head went back to a lower version",
 		Cause: "who has the newer release stays on it, unless an edge leads back; new users get an older one than others have",
-		Cure:  "publish a release with a higher version instead",
+		Fix:   "publish a release with a higher version instead",
 		run:   againstChannels(headBack),
 	},
 	{
 		Code: "CMP005", Severity: finding.Error,
 		Title: "a published bundle has another content under the same name",
 		Cause: "OLM never looks at an installed release again: who has it keeps the old content, others get the new, and nobody can tell which",
-		Cure:  "publish the change as a new release",
+		Fix:   "publish the change as a new release",
 		run:   againstBundles,
 	},
 	{
 		Code: "CMP006", Severity: finding.Info,
 		Title: "the default channel is another",
 		Cause: "new Subscriptions that name no channel follow the new one, existing ones stay",
-		Cure:  "see whether it is meant so",
+		Fix:   "see whether it is meant so",
 		run: againstEach(func(before, after *catalog.Package, found func(hit)) {
 			if before.DefaultChannel != after.DefaultChannel {
 				found(hit{at: after.Document.Place("defaultChannel"), message: fmt.Sprintf("the default channel is %s, and was %s", after.DefaultChannel, before.DefaultChannel)})
@@ -72,7 +72,7 @@ var againstChecks = []Check{
 		Code: "CMP007", Severity: finding.Info,
 		Title:      "edges that a channel declared are gone",
 		Cause:      "users of these releases are taken another way from now on, which must work too",
-		Cure:       "keep the edges, or test the other way with 'olmkit upgrade test'",
+		Fix:        "keep the edges, or test the other way with 'olmkit upgrade test'",
 		References: []string{graphReference},
 		run:        againstChannels(edgesGone),
 	},
@@ -80,7 +80,7 @@ var againstChecks = []Check{
 		Code: "CMP008", Severity: finding.Warning,
 		Title:      "a release that is a channel's only head was deprecated",
 		Cause:      "its users are told to leave it, and nothing is there to go to",
-		Cure:       "publish its successor together with the deprecation, or deprecate the channel as well",
+		Fix:        "publish its successor together with the deprecation, or deprecate the channel as well",
 		References: []string{formatReference},
 		run: againstChannels(func(before, after *catalog.Package, c *catalog.Channel, found func(hit)) {
 			now := after.Channel(c.Name)

@@ -376,7 +376,7 @@ func TestBundleChecks(t *testing.T) {
 			want := strings.TrimSuffix("cafe/"+file, "/.")
 			findings := judge(t, files)
 			if !slices.ContainsFunc(findings, func(f finding.Finding) bool {
-				return f.Code == test.code && (!sane[f.Code+f.Message] || f.Code == "WHK008") && f.Location != nil && f.Location.File == want && f.Message != "" && f.Cause != "" && f.Cure != ""
+				return f.Code == test.code && (!sane[f.Code+f.Message] || f.Code == "WHK008") && f.Location != nil && f.Location.File == want && f.Message != "" && f.Cause != "" && f.Fix != ""
 			}) {
 				t.Errorf("no %s at %s among:\n%s", test.code, want, render(findings))
 			}

@@ -29,7 +29,7 @@ var catalogChecks = []Check{
 		Code: "CAT001", Severity: finding.Error,
 		Title:      "two documents define the same package, channel or bundle",
 		Cause:      "opm and OLM refuse a catalog in which a name is defined twice",
-		Cure:       "keep one of the two documents",
+		Fix:        "keep one of the two documents",
 		References: []string{formatReference},
 		run:        duplicateDocuments,
 		whole:      true,
@@ -38,7 +38,7 @@ var catalogChecks = []Check{
 		Code: "CAT002", Severity: finding.Error,
 		Title:      "a document does not say what it belongs to, or has no name",
 		Cause:      "opm and OLM refuse a catalog with a channel or bundle that names no package, or has no name",
-		Cure:       "set name, and in channels, bundles and deprecations package",
+		Fix:        "set name, and in channels, bundles and deprecations package",
 		References: []string{formatReference},
 		run:        namelessDocuments,
 		whole:      true,
@@ -47,7 +47,7 @@ var catalogChecks = []Check{
 		Code: "CAT003", Severity: finding.Error,
 		Title:      "a package has channels or bundles, but no " + catalog.SchemaPackage,
 		Cause:      "opm and OLM refuse a catalog that speaks of a package it does not define",
-		Cure:       "add a document of schema " + catalog.SchemaPackage + ", or mend the package's name in the document",
+		Fix:        "add a document of schema " + catalog.SchemaPackage + ", or mend the package's name in the document",
 		References: []string{formatReference},
 		run: perPackage(func(p *catalog.Package, found func(hit)) {
 			if p.Document == nil {
@@ -59,7 +59,7 @@ var catalogChecks = []Check{
 		Code: "CAT004", Severity: finding.Error,
 		Title: "a package's name is no DNS label",
 		Cause: "OLM makes names and labels of Kubernetes objects from it; opm refuses others",
-		Cure:  "use lower case letters, digits and '-', at most 63",
+		Fix:   "use lower case letters, digits and '-', at most 63",
 		run: perPackage(func(p *catalog.Package, found func(hit)) {
 			if errs := validation.IsDNS1123Label(p.Name); p.Document != nil && len(errs) > 0 {
 				found(hit{at: p.Document.Place("name"), message: fmt.Sprintf("package name %q: %s", p.Name, strings.Join(errs, ", "))})
@@ -70,7 +70,7 @@ var catalogChecks = []Check{
 		Code: "CAT005", Severity: finding.Error,
 		Title:      "a package has no channel",
 		Cause:      "opm and OLM refuse a catalog with a package that nobody can subscribe to",
-		Cure:       "add a document of schema " + catalog.SchemaChannel,
+		Fix:        "add a document of schema " + catalog.SchemaChannel,
 		References: []string{formatReference},
 		run: perPackage(func(p *catalog.Package, found func(hit)) {
 			if len(p.Channels) == 0 {
@@ -82,7 +82,7 @@ var catalogChecks = []Check{
 		Code: "CAT006", Severity: finding.Error,
 		Title:      "the default channel is not set, or is no channel of the package",
 		Cause:      "opm and OLM refuse the catalog; a Subscription that names no channel takes the default one",
-		Cure:       "set defaultChannel to one of the package's channels",
+		Fix:        "set defaultChannel to one of the package's channels",
 		References: []string{formatReference},
 		run:        defaultChannel,
 	},
@@ -90,7 +90,7 @@ var catalogChecks = []Check{
 		Code: "CAT007", Severity: finding.Error,
 		Title:      "a channel has no entries",
 		Cause:      "opm and OLM refuse a catalog with a channel that holds nothing",
-		Cure:       "add entries, or take the channel out",
+		Fix:        "add entries, or take the channel out",
 		References: []string{formatReference},
 		run: perChannel(func(_ *catalog.Package, c *catalog.Channel, found func(hit)) {
 			if len(c.Entries) == 0 {
@@ -102,7 +102,7 @@ var catalogChecks = []Check{
 		Code: "CAT008", Severity: finding.Error,
 		Title:      "a channel names a bundle that the catalog does not hold",
 		Cause:      "opm and OLM refuse the catalog: there is nothing to install for the entry",
-		Cure:       "add the bundle to the catalog, or take the entry out of the channel",
+		Fix:        "add the bundle to the catalog, or take the entry out of the channel",
 		References: []string{formatReference},
 		run:        absentBundles,
 	},
@@ -110,7 +110,7 @@ var catalogChecks = []Check{
 		Code: "CAT009", Severity: finding.Error,
 		Title:      "a bundle is in no channel",
 		Cause:      "opm and OLM refuse the catalog: nobody could ever install the bundle",
-		Cure:       "add the bundle to a channel, or take it out of the catalog",
+		Fix:        "add the bundle to a channel, or take it out of the catalog",
 		References: []string{formatReference},
 		run: perPackage(func(p *catalog.Package, found func(hit)) {
 			for _, b := range p.Bundles {
@@ -124,7 +124,7 @@ var catalogChecks = []Check{
 		Code: "CAT010", Severity: finding.Error,
 		Title:      "an entry stands twice in one channel, or has no name",
 		Cause:      "opm and OLM refuse the catalog: the edges of an entry must stand in one place",
-		Cure:       "merge the entries into one",
+		Fix:        "merge the entries into one",
 		References: []string{formatReference},
 		run:        duplicateEntries,
 	},
@@ -132,7 +132,7 @@ var catalogChecks = []Check{
 		Code: "CAT011", Severity: finding.Error,
 		Title:      "a bundle has neither an image nor manifests",
 		Cause:      "opm and OLM refuse the catalog: there is nothing to install",
-		Cure:       "set image to the bundle's image, or render the bundle from its directory",
+		Fix:        "set image to the bundle's image, or render the bundle from its directory",
 		References: []string{formatReference},
 		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
 			if b.Image == "" && !b.Has(catalog.PropertyObject) {
@@ -144,7 +144,7 @@ var catalogChecks = []Check{
 		Code: "CAT012", Severity: finding.Error,
 		Title:      "a bundle's " + catalog.PropertyPackage + " property is missing, double or wrong",
 		Cause:      "OLM takes a bundle's package and version from this property; opm and OLM refuse the catalog unless there is exactly one that fits",
-		Cure:       "write one property of type " + catalog.PropertyPackage + " with the bundle's packageName and version",
+		Fix:        "write one property of type " + catalog.PropertyPackage + " with the bundle's packageName and version",
 		References: []string{formatReference},
 		run:        packageProperty,
 	},
@@ -152,7 +152,7 @@ var catalogChecks = []Check{
 		Code: "CAT013", Severity: finding.Error,
 		Title:      "a property's value cannot be read",
 		Cause:      "opm and OLM refuse a catalog with a property that is not of the shape its type says",
-		Cure:       "write the value as the format says",
+		Fix:        "write the value as the format says",
 		References: []string{formatReference + "#properties"},
 		run:        unreadableProperties,
 	},
@@ -160,21 +160,21 @@ var catalogChecks = []Check{
 		Code: "CAT014", Severity: finding.Error,
 		Title: "an image reference cannot be read",
 		Cause: "opm refuses the catalog; nothing could pull the image",
-		Cure:  "write registry/repository:tag or registry/repository@sha256:digest",
+		Fix:   "write registry/repository:tag or registry/repository@sha256:digest",
 		run:   imageReferences,
 	},
 	{
 		Code: "CAT015", Severity: finding.Error,
 		Title: "two bundles of a package have one version",
 		Cause: "opm refuses the catalog; OLM could not say which of the two is newer",
-		Cure:  "give each release its own version",
+		Fix:   "give each release its own version",
 		run:   duplicateVersions,
 	},
 	{
 		Code: "CAT016", Severity: finding.Error,
 		Title:      "a deprecation is not of what the catalog holds, or is incomplete",
 		Cause:      "opm and OLM refuse the catalog",
-		Cure:       "name in reference the schema and name of what is deprecated (no name for the package), and say in message what users should do",
+		Fix:        "name in reference the schema and name of what is deprecated (no name for the package), and say in message what users should do",
 		References: []string{formatReference},
 		run:        deprecations,
 	},
@@ -182,7 +182,7 @@ var catalogChecks = []Check{
 		Code: "CAT017", Severity: finding.Error,
 		Title:      "a field is misspelt",
 		Cause:      "unknown fields are ignored without a word: what the field was to say is lost, and opm does not notice",
-		Cure:       "correct the field's name",
+		Fix:        "correct the field's name",
 		References: []string{formatReference},
 		run:        misspeltFields,
 		whole:      true,
@@ -191,7 +191,7 @@ var catalogChecks = []Check{
 		Code: "CAT018", Severity: finding.Warning,
 		Title:      "a field is not known",
 		Cause:      "unknown fields are ignored without a word, and lost when opm rewrites the catalog",
-		Cure:       "take the field out, or put what it says into a property",
+		Fix:        "take the field out, or put what it says into a property",
 		References: []string{formatReference},
 		run:        unknownFields,
 		whole:      true,
@@ -200,7 +200,7 @@ var catalogChecks = []Check{
 		Code: "CAT019", Severity: finding.Warning,
 		Title:      "a document's schema looks like OLM's, but is none",
 		Cause:      "documents of unknown schemas are ignored without a word",
-		Cure:       "correct the schema; schemas of your own should begin with another word than olm",
+		Fix:        "correct the schema; schemas of your own should begin with another word than olm",
 		References: []string{formatReference},
 		run:        unknownSchemas,
 		whole:      true,
@@ -209,7 +209,7 @@ var catalogChecks = []Check{
 		Code: "CAT020", Severity: finding.Warning,
 		Title: "a key stands twice in one mapping",
 		Cause: "the later one counts, and the earlier is lost without a word",
-		Cure:  "take one of them out",
+		Fix:   "take one of them out",
 		run:   duplicateKeys,
 		whole: true,
 	},
@@ -217,7 +217,7 @@ var catalogChecks = []Check{
 		Code: "CAT021", Severity: finding.Warning,
 		Title:      "a bundle carries neither its manifests nor " + catalog.PropertyCSVMetadata,
 		Cause:      "without them OLM's package server has no description, icon or examples of the bundle to show",
-		Cure:       "render the bundle with a current tool, which adds " + catalog.PropertyCSVMetadata,
+		Fix:        "render the bundle with a current tool, which adds " + catalog.PropertyCSVMetadata,
 		References: []string{formatReference},
 		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
 			if b.Image != "" && !b.Has(catalog.PropertyObject) && !b.Has(catalog.PropertyCSVMetadata) {
@@ -229,7 +229,7 @@ var catalogChecks = []Check{
 		Code: "CAT022", Severity: finding.Warning,
 		Title: "a bundle's name is too long for a label",
 		Cause: "OLM writes the name of the ClusterServiceVersion into labels of what it creates (operator-lifecycle-manager v0.46.0, pkg/lib/ownerutil); a label holds 63 characters",
-		Cure:  "shorten the name to at most 63 characters",
+		Fix:   "shorten the name to at most 63 characters",
 		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
 			if len(b.Name) > validation.LabelValueMaxLength {
 				found(hit{at: b.Document.Place("name"), message: fmt.Sprintf("the name of bundle %s has %d characters", b.Name, len(b.Name))})
@@ -240,7 +240,7 @@ var catalogChecks = []Check{
 		Code: "CAT023", Severity: finding.Warning,
 		Title:      "the type or a field of a property is misspelt",
 		Cause:      "OLM passes over properties and fields that it does not know: a dependency, an API or a constraint that was stated is lost without a word",
-		Cure:       "correct the name",
+		Fix:        "correct the name",
 		References: []string{formatReference + "#properties"},
 		run:        misspeltProperties,
 	},
@@ -248,7 +248,7 @@ var catalogChecks = []Check{
 		Code: "CAT024", Severity: finding.Error,
 		Title: "a bundle's name is no name of a Kubernetes object",
 		Cause: "the name becomes that of the ClusterServiceVersion, which the API server refuses: the bundle is never installed",
-		Cure:  "use lower case letters, digits, '-' and '.', at most 253",
+		Fix:   "use lower case letters, digits, '-' and '.', at most 253",
 		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
 			if errs := validation.IsDNS1123Subdomain(b.Name); b.Name != "" && len(errs) > 0 {
 				found(hit{at: b.Document.Place("name"), message: fmt.Sprintf("bundle name %q: %s", b.Name, strings.Join(errs, ", "))})
@@ -259,7 +259,7 @@ var catalogChecks = []Check{
 		Code: "CAT025", Severity: finding.Error,
 		Title: "a bundle's ClusterServiceVersion has another name than the bundle",
 		Cause: "OLM follows upgrades by the bundle's name and installs the ClusterServiceVersion by its own: the Subscription never finds what it installed",
-		Cure:  "render the bundle anew, so that it is named after its ClusterServiceVersion",
+		Fix:   "render the bundle anew, so that it is named after its ClusterServiceVersion",
 		run: perRelease(func(r *release, found func(hit)) {
 			if r.csv.Name != r.Name {
 				found(hit{at: r.place(""), message: fmt.Sprintf("the ClusterServiceVersion of bundle %s is called %s", r.Name, r.csv.Name)})
@@ -270,7 +270,7 @@ var catalogChecks = []Check{
 		Code: "CAT026", Severity: finding.Warning,
 		Title: "a bundle's ClusterServiceVersion has another version than the bundle",
 		Cause: "OLM's resolver goes by the " + catalog.PropertyPackage + " property, users and consoles by spec.version",
-		Cure:  "render the bundle anew, so that the property says spec.version",
+		Fix:   "render the bundle anew, so that the property says spec.version",
 		run: perRelease(func(r *release, found func(hit)) {
 			if v := r.csv.Spec.Version.Version; v.String() != r.Version.String() && v.String() != "0.0.0" {
 				found(hit{at: r.place(""), message: fmt.Sprintf("bundle %s is of version %s, and its ClusterServiceVersion of %s", r.Name, r.Version, v)})
@@ -281,7 +281,7 @@ var catalogChecks = []Check{
 		Code: "CAT027", Severity: finding.Info,
 		Title:      "bundles have an image and carry their manifests as well",
 		Cause:      "catalogs for OpenShift 4.17 and later must not hold " + catalog.PropertyObject + ", which makes them large and slow; OLM needs the image alone to install the bundle",
-		Cure:       "migrate them to " + catalog.PropertyCSVMetadata + ", for example with 'olmkit catalog render --migrate-level " + catalog.MigrationCSVMetadata + "'",
+		Fix:        "migrate them to " + catalog.PropertyCSVMetadata + ", for example with 'olmkit catalog render --migrate-level " + catalog.MigrationCSVMetadata + "'",
 		References: []string{formatReference},
 		run: perPackage(func(p *catalog.Package, found func(hit)) {
 			var list []string
@@ -300,7 +300,7 @@ var catalogChecks = []Check{
 		Code: "CAT028", Severity: finding.Info,
 		Title: fmt.Sprintf("the catalog is larger than %d MiB", largeCatalog>>20),
 		Cause: "the registry holds it in memory or on disk, and OLM lists all of it when it resolves",
-		Cure:  "take releases out that nobody upgrades from any more, and render bundles with an image to " + catalog.PropertyCSVMetadata,
+		Fix:   "take releases out that nobody upgrades from any more, and render bundles with an image to " + catalog.PropertyCSVMetadata,
 		run:   size,
 		whole: true,
 	},
@@ -457,7 +457,7 @@ var duplicateEntries = perChannel(func(_ *catalog.Package, c *catalog.Channel, f
 		at, twice := first[e.Name]
 		switch {
 		case e.Name == "":
-			found(hit{at: e.At, message: fmt.Sprintf("an entry of channel %s has no name", c.Name), cure: "set name to the bundle's"})
+			found(hit{at: e.At, message: fmt.Sprintf("an entry of channel %s has no name", c.Name), fix: "set name to the bundle's"})
 		case twice:
 			found(hit{Subject: finding.Subject{From: e.Name}, at: e.At, message: fmt.Sprintf("entry %s stands in channel %s a second time; the first is at %s", e.Name, c.Name, at)})
 		default:
@@ -487,7 +487,7 @@ var packageProperty = perBundle(func(_ *catalog.Package, b *catalog.Bundle, foun
 		}
 		version, err := semver.Parse(v.Version)
 		if err != nil {
-			found(hit{at: at(), message: fmt.Sprintf("the version %q of bundle %s is no semantic version: %v", v.Version, b.Name, err), cure: "write major.minor.patch, as https://semver.org says"})
+			found(hit{at: at(), message: fmt.Sprintf("the version %q of bundle %s is no semantic version: %v", v.Version, b.Name, err), fix: "write major.minor.patch, as https://semver.org says"})
 		}
 		if v.Release == "" {
 			continue
@@ -497,7 +497,7 @@ var packageProperty = perBundle(func(_ *catalog.Package, b *catalog.Bundle, foun
 		case err != nil:
 			found(hit{at: at(), message: fmt.Sprintf("the release %q of bundle %s cannot be read: %v", v.Release, b.Name, err)})
 		case len(version.Build) > 0:
-			found(hit{at: at(), message: fmt.Sprintf("bundle %s has a release, and build metadata in its version %s", b.Name, version), cure: "take the build metadata out of the version"})
+			found(hit{at: at(), message: fmt.Sprintf("bundle %s has a release, and build metadata in its version %s", b.Name, version), fix: "take the build metadata out of the version"})
 		case b.Name != fmt.Sprintf("%s-v%s-%s", b.Package, version, releaseText(release)):
 			found(hit{at: at(), message: fmt.Sprintf("bundle %s has a release, so its name must be %s-v%s-%s", b.Name, b.Package, version, releaseText(release))})
 		}
@@ -723,7 +723,7 @@ func misspeltFields(s *subject, found func(hit)) {
 			found(hit{
 				Subject: subjectOf(f.document), at: f.document.Place(f.path...),
 				message: fmt.Sprintf("field %q of this %s is not known; %q is", f.name, f.document.Schema, f.meant),
-				cure:    "write " + f.meant,
+				fix:     "write " + f.meant,
 			})
 		}
 	}

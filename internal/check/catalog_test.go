@@ -240,8 +240,8 @@ func holdExamples(t *testing.T, base *catalog.Catalog, examples []example, parse
 			findings, _ := Catalog(parse(e), Options{})
 			for _, f := range findings {
 				if f.Code == e.code && !passing[f.Code+f.Message] && strings.Contains(f.Message, e.message) && (e.place == "" || f.Location != nil && f.Location.String() == e.place) {
-					if f.Cause == "" || f.Cure == "" {
-						t.Errorf("no cause or no cure: %+v", f)
+					if f.Cause == "" || f.Fix == "" {
+						t.Errorf("no cause or no fix: %+v", f)
 					}
 					return
 				}
@@ -281,10 +281,10 @@ func TestCodes(t *testing.T) {
 			t.Errorf("code %s is used twice", c.Code)
 		}
 		seen[c.Code] = true
-		if c.Title == "" || c.Cause == "" || c.Cure == "" || Family(c.Code) == c.Code {
+		if c.Title == "" || c.Cause == "" || c.Fix == "" || Family(c.Code) == c.Code {
 			t.Errorf("check %s is not explained", c.Code)
 		}
-		for _, text := range []string{c.Title, c.Cause, c.Cure} {
+		for _, text := range []string{c.Title, c.Cause, c.Fix} {
 			if strings.HasSuffix(text, ".") {
 				t.Errorf("check %s: %q ends in a full stop", c.Code, text)
 			}

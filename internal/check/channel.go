@@ -26,7 +26,7 @@ var channelChecks = []Check{
 		Code: "GRA014", Severity: finding.Warning,
 		Title:      "a skipRange covers no version at all",
 		Cause:      "the upgrades that it was to allow do not exist",
-		Cure:       "write the lower bound first, for example >=1.0.0 <1.2.0, or take the range out",
+		Fix:        "write the lower bound first, for example >=1.0.0 <1.2.0, or take the range out",
 		References: []string{graphReference},
 		run: perEntry(func(p *catalog.Package, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
 			if e.SkipRange == "" {
@@ -41,7 +41,7 @@ var channelChecks = []Check{
 		Code: "GRA015", Severity: finding.Warning,
 		Title:      "a skipRange covers releases that are newer than its entry",
 		Cause:      "whoever has one of them and subscribes to the channel is downgraded",
-		Cure:       "end the range below the entry's own version",
+		Fix:        "end the range below the entry's own version",
 		References: []string{graphReference},
 		run:        coversNewer,
 	},
@@ -49,7 +49,7 @@ var channelChecks = []Check{
 		Code: "GRA016", Severity: finding.Warning,
 		Title:      "skipped entries replace or skip one another in a circle",
 		Cause:      "neither of them is newer than the other, so the edges between them lead nowhere: OLM ignores them, and opm does not notice",
-		Cure:       "let the newer one replace the older, and only the head skip both",
+		Fix:        "let the newer one replace the older, and only the head skip both",
 		References: []string{graphReference},
 		run:        circles,
 	},
@@ -57,14 +57,14 @@ var channelChecks = []Check{
 		Code: "GRA017", Severity: finding.Info,
 		Title: fmt.Sprintf("users of an entry need %d upgrades or more to the head", longWay),
 		Cause: "OLM installs each release on the way, one after the other, and each of these upgrades must work and takes its time",
-		Cure:  "let newer releases skip older ones, or cover them by skipRange, where the upgrade in one step works",
+		Fix:   "let newer releases skip older ones, or cover them by skipRange, where the upgrade in one step works",
 		run:   longWays,
 	},
 	{
 		Code: "GRA018", Severity: finding.Info,
 		Title:      "users who switch to a channel stay where they are",
 		Cause:      "nothing in the channel replaces or skips the release that they have installed, or covers its version, although the channel's head is newer; the Subscription says that it is at the latest known release",
-		Cure:       "where the switch is meant to work, let an entry of the channel replace or skip the release, or cover it by skipRange; else tell users through which channels to go",
+		Fix:        "where the switch is meant to work, let an entry of the channel replace or skip the release, or cover it by skipRange; else tell users through which channels to go",
 		References: []string{graphReference},
 		run:        switches(stays),
 	},
@@ -72,7 +72,7 @@ var channelChecks = []Check{
 		Code: "GRA019", Severity: finding.Warning,
 		Title:      "users who switch to a channel are downgraded",
 		Cause:      "OLM follows the channel's edges by name and range, and does not compare versions",
-		Cure:       "keep the release's name and version out of the skips and skipRange of older ones",
+		Fix:        "keep the release's name and version out of the skips and skipRange of older ones",
 		References: []string{graphReference},
 		run:        switches(sinks),
 	},
@@ -80,7 +80,7 @@ var channelChecks = []Check{
 		Code: "GRA020", Severity: finding.Warning,
 		Title:      "two channels say different things of what an entry replaces, and that strands who switches",
 		Cause:      "the release is the successor of another one in each channel; who has the one and switches to the other channel finds no way on, although the successor is there",
-		Cure:       "let the entry also skip what it replaces in the other channel",
+		Fix:        "let the entry also skip what it replaces in the other channel",
 		References: []string{graphReference},
 		run:        contradictions,
 	},
@@ -88,7 +88,7 @@ var channelChecks = []Check{
 		Code: "GRA021", Severity: finding.Warning,
 		Title:      "the head of a channel is deprecated, and the channel is not",
 		Cause:      "whoever subscribes to the channel is given a release that is no longer meant to be used, with nothing to upgrade to",
-		Cure:       "publish a successor, or deprecate the channel",
+		Fix:        "publish a successor, or deprecate the channel",
 		References: []string{formatReference},
 		run:        deprecatedHead,
 	},
@@ -96,7 +96,7 @@ var channelChecks = []Check{
 		Code: "GRA022", Severity: finding.Info,
 		Title:      "a ClusterServiceVersion declares other edges than the channels",
 		Cause:      "OLM goes by the channels and ignores what the ClusterServiceVersion says; tools that rebuild the catalog from the bundles would follow it",
-		Cure:       "say the same in both, or leave spec.replaces, spec.skips and olm.skipRange out of the ClusterServiceVersion",
+		Fix:        "say the same in both, or leave spec.replaces, spec.skips and olm.skipRange out of the ClusterServiceVersion",
 		References: []string{formatReference},
 		run:        otherEdges,
 	},
@@ -390,7 +390,7 @@ var misspeltProperties = perBundle(func(_ *catalog.Package, b *catalog.Bundle, f
 		if !known {
 			for _, t := range slices.Sorted(maps.Keys(knownProperties)) {
 				if strings.HasPrefix(strings.ToLower(property.Type), "olm.") && Distance(strings.ToLower(property.Type), t) <= 2 {
-					found(hit{at: b.Document.Place("properties", i, "type"), message: fmt.Sprintf("property %d of bundle %s is of type %q, which nobody knows; %q is known", i, b.Name, property.Type, t), cure: "write " + t})
+					found(hit{at: b.Document.Place("properties", i, "type"), message: fmt.Sprintf("property %d of bundle %s is of type %q, which nobody knows; %q is known", i, b.Name, property.Type, t), fix: "write " + t})
 					break
 				}
 			}
@@ -406,7 +406,7 @@ var misspeltProperties = perBundle(func(_ *catalog.Package, b *catalog.Bundle, f
 			}
 			for _, f := range fields {
 				if !value[f] && Distance(strings.ToLower(name), strings.ToLower(f)) <= 2 {
-					found(hit{at: b.Document.Place("properties", i, "value", name), message: fmt.Sprintf("field %q of property %d (%s) of bundle %s is not known; %q is", name, i, property.Type, b.Name, f), cure: "write " + f})
+					found(hit{at: b.Document.Place("properties", i, "value", name), message: fmt.Sprintf("field %q of property %d (%s) of bundle %s is not known; %q is", name, i, property.Type, b.Name, f), fix: "write " + f})
 					break
 				}
 			}

@@ -23,7 +23,7 @@ type Check struct {
 	Severity   finding.Severity // of all its findings
 	Title      string           // what is wrong, as a clause
 	Cause      string           // why it matters
-	Cure       string           // what to do
+	Fix        string           // what to do
 	References []string
 	run        func(*subject, func(hit)) // for checks of catalogs
 	whole      bool                      // run looks at all packages at once, not at one after another
@@ -32,13 +32,13 @@ type Check struct {
 	asked      func(Options) bool        // whether the options bring what the check needs; nil when it needs nothing
 }
 
-// hit is one place where a check found its mistake. An empty cause or cure is the check's own.
+// hit is one place where a check found its mistake. An empty cause or fix is the check's own.
 type hit struct {
 	finding.Subject
 	at      finding.Location
 	message string
 	cause   string
-	cure    string
+	fix     string
 }
 
 // All are the checks, in the order of their codes.
@@ -259,7 +259,7 @@ func Family(code string) string {
 func (c Check) finding(h hit) finding.Finding {
 	f := finding.Finding{
 		Code: c.Code, Severity: c.Severity, Subject: h.Subject, Message: h.message,
-		Cause: c.Cause, Cure: c.Cure, References: c.References,
+		Cause: c.Cause, Fix: c.Fix, References: c.References,
 	}
 	if h.at.File != "" {
 		at := h.at
@@ -268,8 +268,8 @@ func (c Check) finding(h hit) finding.Finding {
 	if h.cause != "" {
 		f.Cause = h.cause
 	}
-	if h.cure != "" {
-		f.Cure = h.cure
+	if h.fix != "" {
+		f.Fix = h.fix
 	}
 	return f
 }

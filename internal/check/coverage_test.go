@@ -121,7 +121,7 @@ var mistakes = []struct {
 		see("not among the related images; by tag, by latest", "IMG001 IMG002 IMG004 IMG003"),
 		see("digests that the registry does not have, platforms that an image lacks", "IMG005 IMG006"),
 	}},
-	{"Acceptances", []mistake{
+	{"Suppressions", []mistake{
 		see("of no check, incomplete, past their day, of nothing", "ACC001 ACC002 ACC003 ACC004"),
 	}},
 }

@@ -26,7 +26,7 @@ var deploymentChecks = []Check{
 		Code: "CSV023", Severity: finding.Warning,
 		Title: "a deployment has no replicas",
 		Cause: "OLM takes the ClusterServiceVersion for installed as soon as the Deployment is, and nothing runs",
-		Cure:  "set replicas to 1 or more, or take the field out",
+		Fix:   "set replicas to 1 or more, or take the field out",
 		judge: perDeployment(func(s *single, d deployment, found func(hit)) {
 			if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
 				found(s.at(d.path("replicas"), "deployment %s has 0 replicas", d.Name))
@@ -37,7 +37,7 @@ var deploymentChecks = []Check{
 		Code: "CSV024", Severity: finding.Info,
 		Title: "a deployment is recreated on an upgrade",
 		Cause: "between the old pod's end and the new one's readiness nobody answers webhooks and conversions, and nobody reconciles",
-		Cure:  "use strategy RollingUpdate with leader election, unless two pods at a time must not be",
+		Fix:   "use strategy RollingUpdate with leader election, unless two pods at a time must not be",
 		judge: perDeployment(func(s *single, d deployment, found func(hit)) {
 			if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 				found(s.at(d.path("strategy"), "deployment %s has strategy Recreate", d.Name))
@@ -48,7 +48,7 @@ var deploymentChecks = []Check{
 		Code: "CSV025", Severity: finding.Warning,
 		Title:      "a deployment with a persistent volume is rolled",
 		Cause:      "the new pod starts while the old one still holds the volume: unless it is ReadWriteMany, the pod waits for ever where the nodes differ, and the upgrade with it",
-		Cure:       "use strategy Recreate, or a volume that several nodes may write",
+		Fix:        "use strategy Recreate, or a volume that several nodes may write",
 		References: []string{"https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes"},
 		judge: perDeployment(func(s *single, d deployment, found func(hit)) {
 			for i, v := range d.Spec.Template.Spec.Volumes {
@@ -62,7 +62,7 @@ var deploymentChecks = []Check{
 		Code: "CSV026", Severity: finding.Warning,
 		Title:      "an object is of an API that Kubernetes no longer serves",
 		Cause:      "the InstallPlan fails on every cluster of that version or a later one",
-		Cure:       "write the object in the version that took its place",
+		Fix:        "write the object in the version that took its place",
 		References: []string{"https://kubernetes.io/docs/reference/using-api/deprecation-guide/"},
 		judge:      checkRemovedAPIs,
 	},
@@ -70,7 +70,7 @@ var deploymentChecks = []Check{
 		Code: "CSV027", Severity: finding.Warning,
 		Title:      "an object is of a kind that not every cluster has",
 		Cause:      "the InstallPlan fails where the kind is not installed, although the operator may not need it",
-		Cure:       "let the operator create the object where the kind is there, or require the API by olm.gvk.required",
+		Fix:        "let the operator create the object where the kind is there, or require the API by olm.gvk.required",
 		References: []string{"https://github.com/jaegertracing/jaeger-operator/issues/1683"},
 		judge:      checkOptionalAPIs,
 	},
@@ -78,14 +78,14 @@ var deploymentChecks = []Check{
 		Code: "CSV028", Severity: finding.Info,
 		Title: "a descriptor of an owned CRD points at a field that the schema does not have",
 		Cause: "consoles show nothing for it, or an empty input",
-		Cure:  "correct the path, which begins below spec or status",
+		Fix:   "correct the path, which begins below spec or status",
 		judge: ofCSV(checkDescriptors),
 	},
 	{
 		Code: "CSV029", Severity: finding.Info,
 		Title: "the ClusterServiceVersion lacks what catalogs show of an operator",
 		Cause: "users see an entry without it, and OperatorHub asks for it",
-		Cure:  "add it to the base ClusterServiceVersion",
+		Fix:   "add it to the base ClusterServiceVersion",
 		judge: ofCSV(func(s *single, found func(hit)) {
 			var missing []string
 			for _, field := range []struct {
@@ -114,7 +114,7 @@ var deploymentChecks = []Check{
 		Code: "CSV030", Severity: finding.Info,
 		Title: "a container asks for no CPU or memory",
 		Cause: "it is the first that the node ends when memory is short, and quotas refuse it",
-		Cure:  "set resources.requests",
+		Fix:   "set resources.requests",
 		judge: perContainer(func(s *single, d deployment, c corev1.Container, path []any, found func(hit)) {
 			if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() {
 				found(s.at(path, "container %s of deployment %s has no requests for CPU and memory", c.Name, d.Name))
@@ -125,7 +125,7 @@ var deploymentChecks = []Check{
 		Code: "CSV031", Severity: finding.Info,
 		Title: "a container may run as root",
 		Cause: "namespaces with the restricted Pod Security Standard refuse the pod",
-		Cure:  "set runAsNonRoot in the securityContext",
+		Fix:   "set runAsNonRoot in the securityContext",
 		judge: perContainer(func(s *single, d deployment, c corev1.Container, path []any, found func(hit)) {
 			user, nonRoot := int64(-1), false
 			if pod := d.Spec.Template.Spec.SecurityContext; pod != nil {
@@ -143,7 +143,7 @@ var deploymentChecks = []Check{
 		Code: "CSV032", Severity: finding.Info,
 		Title: "a container has no seccomp profile",
 		Cause: "namespaces with the restricted Pod Security Standard refuse the pod",
-		Cure:  "set seccompProfile: {type: RuntimeDefault} in the securityContext",
+		Fix:   "set seccompProfile: {type: RuntimeDefault} in the securityContext",
 		judge: perContainer(func(s *single, d deployment, c corev1.Container, path []any, found func(hit)) {
 			pod, own := d.Spec.Template.Spec.SecurityContext, c.SecurityContext
 			if (pod == nil || pod.SeccompProfile == nil) && (own == nil || own.SeccompProfile == nil) {
@@ -155,7 +155,7 @@ var deploymentChecks = []Check{
 		Code: "CSV033", Severity: finding.Info,
 		Title: "a deployment mounts a path of the node",
 		Cause: "whoever controls the pod reads or writes the node's files, and namespaces with the baseline Pod Security Standard refuse it",
-		Cure:  "use another kind of volume",
+		Fix:   "use another kind of volume",
 		judge: perDeployment(func(s *single, d deployment, found func(hit)) {
 			for i, v := range d.Spec.Template.Spec.Volumes {
 				if v.HostPath != nil {
@@ -168,14 +168,14 @@ var deploymentChecks = []Check{
 		Code: "CSV034", Severity: finding.Info,
 		Title: "an integer is larger than what many JSON readers hold",
 		Cause: "tools and consoles that read numbers as floating point round it silently: above 2^53 not every integer is one",
-		Cure:  "write a smaller number, or a string where the field allows it",
+		Fix:   "write a smaller number, or a string where the field allows it",
 		judge: checkLargeIntegers,
 	},
 	{
 		Code: "CSV035", Severity: finding.Warning,
 		Title: "the annotations' default channel is none of their channels",
 		Cause: "tools that build a catalog from the bundle refuse it, or make a package whose default channel does not exist",
-		Cure:  "add it to the channels, or name one of them",
+		Fix:   "add it to the channels, or name one of them",
 		judge: func(s *single, found func(hit)) {
 			byDefault := s.bundle.Annotations[bundle.AnnotationDefaultChannel]
 			channels := strings.Split(strings.ReplaceAll(s.bundle.Annotations[bundle.AnnotationChannels], " ", ""), ",")
@@ -188,7 +188,7 @@ var deploymentChecks = []Check{
 		Code: "CSV036", Severity: finding.Warning,
 		Title: "a document in manifests/ is no Kubernetes object",
 		Cause: "opm and OLM pass over it without a word, so that what it was to install is missing; a name such as y or no, which YAML takes for true or false, is enough",
-		Cure:  "give it apiVersion, kind and a name, in quotes where YAML reads it as something else, or move it out of manifests/",
+		Fix:   "give it apiVersion, kind and a name, in quotes where YAML reads it as something else, or move it out of manifests/",
 		judge: func(s *single, found func(hit)) {
 			for _, at := range s.bundle.Ignored {
 				if at.Line > 0 { // files of other kinds, such as notes, do no harm
@@ -201,7 +201,7 @@ var deploymentChecks = []Check{
 		Code: "CSV037", Severity: finding.Warning,
 		Title: "a field of an object in the bundle is not known",
 		Cause: "OLM writes the object as it stands, and the API server drops the field silently, and with it all it was meant to say",
-		Cure:  "correct the spelling or the place, or take it out",
+		Fix:   "correct the spelling or the place, or take it out",
 		judge: checkObjectFields,
 	},
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olmkit/olmkit/internal/accept"
+	"github.com/olmkit/olmkit/internal/suppress"
 )
 
 // families are the headings of the pages in docs/checks.
@@ -25,15 +25,15 @@ var families = []struct{ letters, title, intro string }{
 	{"RBAC", "Permissions", "What one bundle lets its operator do."},
 	{"WHK", "Webhooks", "What one bundle's webhooks need."},
 	{"IMG", "Images", "What one bundle runs. What registries have is looked at with `--images`."},
-	{"ACC", "Acceptances", "What is wrong with [acceptances of findings](../accept.md)."},
+	{"ACC", "Suppressions", "What is wrong with [suppressions of findings](../suppress.md)."},
 	{"API", "Upstream validators", "What the validators of operator-framework/api say of one bundle."},
 }
 
-// documented are all checks, with those of acceptances.
+// documented are all checks, with those of suppressions.
 func documented() []Check {
 	all := Documented()
-	for _, c := range accept.Checks {
-		all = append(all, Check{Code: c.Code, Severity: c.Severity, Title: c.Title, Cause: c.Cause, Cure: c.Cure})
+	for _, c := range suppress.Checks {
+		all = append(all, Check{Code: c.Code, Severity: c.Severity, Title: c.Title, Cause: c.Cause, Fix: c.Fix})
 	}
 	return all
 }
@@ -59,7 +59,7 @@ func TestDocs(t *testing.T) {
 		fmt.Fprintf(&page, "# %s: %s\n\n%s\n", f.letters, f.title, f.intro)
 		for _, c := range checks {
 			fmt.Fprintf(&index, "| [%s](%s.md#%s) | %s | %s |\n", c.Code, f.letters, strings.ToLower(c.Code), c.Severity, cell(c.Title))
-			fmt.Fprintf(&page, "\n## %s\n\n**%s** (%s)\n\n%s\n\nCure: %s\n", c.Code, sentence(c.Title), c.Severity, sentence(c.Cause)+".", c.Cure+".")
+			fmt.Fprintf(&page, "\n## %s\n\n**%s** (%s)\n\n%s\n\nCure: %s\n", c.Code, sentence(c.Title), c.Severity, sentence(c.Cause)+".", c.Fix+".")
 			for _, r := range c.References {
 				fmt.Fprintf(&page, "\n<%s>\n", r)
 			}

@@ -26,7 +26,7 @@ var edgeChecks = []Check{
 		Code: "EDG001", Severity: finding.Error,
 		Title:      "an upgrade changes the selector of a Deployment",
 		Cause:      "a Deployment's selector is immutable: OLM's update of it is refused, and the new release never installs",
-		Cure:       "keep the selector, or give the Deployment a new name",
+		Fix:        "keep the selector, or give the Deployment a new name",
 		References: []string{"https://github.com/operator-framework/operator-lifecycle-manager/issues/952"},
 		run:        perEdge(selectorChanged),
 	},
@@ -34,42 +34,42 @@ var edgeChecks = []Check{
 		Code: "EDG002", Severity: finding.Info,
 		Title: "an upgrade drops or renames a Deployment",
 		Cause: "OLM removes the old Deployment when the new release is there: in between both or neither run, and nothing rolls from one to the other",
-		Cure:  "keep the name, unless the selector must change",
+		Fix:   "keep the name, unless the selector must change",
 		run:   perEdge(deploymentGone),
 	},
 	{
 		Code: "EDG003", Severity: finding.Warning,
 		Title: "an upgrade no longer supports an install mode",
 		Cause: "whoever installed the operator in that mode gets a release that OLM refuses: UnsupportedOperatorGroup",
-		Cure:  "keep the mode supported, or tell users how to move before they upgrade",
+		Fix:   "keep the mode supported, or tell users how to move before they upgrade",
 		run:   perEdge(modeGone),
 	},
 	{
 		Code: "EDG004", Severity: finding.Warning,
 		Title: "an upgrade takes rights from the operator on a kind that it still owns, requires or has a webhook for",
 		Cause: "the API server refuses the operator what its predecessor could do with these objects",
-		Cure:  "grant the verbs again, if the operator still needs them",
+		Fix:   "grant the verbs again, if the operator still needs them",
 		run:   perEdge(rightsLost),
 	},
 	{
 		Code: "EDG005", Severity: finding.Info,
 		Title: "an upgrade lets the operator do more than before",
 		Cause: "whoever approves the upgrade approves these rights too",
-		Cure:  "see whether each of them is needed",
+		Fix:   "see whether each of them is needed",
 		run:   perEdge(rightsGained),
 	},
 	{
 		Code: "EDG006", Severity: finding.Info,
 		Title: "an upgrade drops a webhook",
 		Cause: "what the webhook defaulted or refused is stored as it comes from then on; without a conversion webhook objects change their version and no field",
-		Cure:  "see whether it is meant so; keep serving a conversion webhook as long as objects are stored or read in more than one version",
+		Fix:   "see whether it is meant so; keep serving a conversion webhook as long as objects are stored or read in more than one version",
 		run:   perEdge(webhookGone),
 	},
 	{
 		Code: "EDG007", Severity: finding.Info,
 		Title: "an upgrade needs a newer Kubernetes",
 		Cause: "on an older cluster OLM refuses the release, and the Subscription stops there",
-		Cure:  "tell users, and keep a channel for older clusters while you support them",
+		Fix:   "tell users, and keep a channel for older clusters while you support them",
 		run:   perEdge(kubernetesRaised),
 	},
 	{
@@ -77,7 +77,7 @@ var edgeChecks = []Check{
 		Title: "an upgrade takes rights from the operator",
 		Cause: "where the new release still does what it has no rights for, the API server refuses it; whether it does, its manifests do not tell. Of the kinds " +
 			"that the operator owns or names, these are deletecollection alone, and subresources that operators do not call",
-		Cure:       "see whether it still needs them; 'olmkit upgrade test' shows what the operator was refused of all that it did in the walk, and nothing of what it did not do there",
+		Fix:        "see whether it still needs them; 'olmkit upgrade test' shows what the operator was refused of all that it did in the walk, and nothing of what it did not do there",
 		References: []string{"https://github.com/NVIDIA/gpu-operator/issues/883"},
 		run:        perEdge(otherRightsLost),
 	},
@@ -380,7 +380,7 @@ func webhookGone(_ *subject, u upgrade, found func(hit)) {
 			h := hit{message: fmt.Sprintf("%s has no %s %s, which %s has", u.To, w.Type, w.GenerateName, u.From)}
 			if w.Type == v1alpha1.ConversionWebhook {
 				h.cause = "without it the API server converts nothing but the apiVersion, so that fields which the versions do not share are lost or not where they are looked for"
-				h.cure = fmt.Sprintf("keep serving the webhook for %s; drop it, with strategy None, once all objects are migrated to one version and no other is served",
+				h.fix = fmt.Sprintf("keep serving the webhook for %s; drop it, with strategy None, once all objects are migrated to one version and no other is served",
 					strings.Join(w.ConversionCRDs, ", "))
 			}
 			found(h)

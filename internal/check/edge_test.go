@@ -217,7 +217,7 @@ func TestConversionWebhookGone(t *testing.T) {
 	before := strings.Replace(teaRelease, "{type: ValidatingAdmissionWebhook, ", "{type: ConversionWebhook, conversionCRDs: [pots.example.com], ", 1)
 	after := strings.Replace(teaRelease, "  webhookdefinitions:\n  - {type: ValidatingAdmissionWebhook, generateName: check.example.com}\n", "", 1)
 	findings, _ := Catalog(releases(t, before, after), Options{Only: []string{"EDG006"}})
-	if len(findings) != 1 || !strings.Contains(findings[0].Cause, "converts nothing but the apiVersion") || !strings.Contains(findings[0].Cure, "keep serving the webhook for pots.example.com") {
+	if len(findings) != 1 || !strings.Contains(findings[0].Cause, "converts nothing but the apiVersion") || !strings.Contains(findings[0].Fix, "keep serving the webhook for pots.example.com") {
 		t.Errorf("%+v", findings)
 	}
 }

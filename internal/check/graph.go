@@ -8,11 +8,11 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 const graphReference = "https://olm.operatorframework.io/docs/concepts/olm-architecture/operator-catalog/creating-an-update-graph/"
@@ -23,11 +23,11 @@ var graphChecks = []Check{
 		Code: "GRA001", Severity: finding.Error,
 		Title:      "OLM cannot order the channel: it has no head, more than one, or a cycle",
 		Cause:      "OLM and opm refuse a channel that does not lead to exactly one newest release: nobody who is subscribed to it is upgraded",
-		Cure:       "let the newest entry replace or skip the others, directly or along a chain, and nothing replace it",
+		Fix:        "let the newest entry replace or skip the others, directly or along a chain, and nothing replace it",
 		References: []string{graphReference},
 		run: perGraph(func(g *graph.Channel, _ *catalog.Package, c *catalog.Channel, found func(hit)) {
 			if err := g.Err(); err != nil {
-				found(hit{at: c.Document.Place("entries"), message: err.Error(), cure: advice.Of(err)})
+				found(hit{at: c.Document.Place("entries"), message: err.Error(), fix: hint.Of(err)})
 			}
 		}),
 	},
@@ -35,7 +35,7 @@ var graphChecks = []Check{
 		Code: "GRA002", Severity: finding.Error,
 		Title:      "an entry is neither on the head's replaces chain nor skipped",
 		Cause:      "opm refuses the catalog: such an entry was cut off from the graph",
-		Cure:       "let an entry of the chain replace or skip it, or take it out of the channel",
+		Fix:        "let an entry of the chain replace or skip it, or take it out of the channel",
 		References: []string{graphReference},
 		run:        cutOff,
 	},
@@ -44,7 +44,7 @@ var graphChecks = []Check{
 		Title: "users of an entry find no way to the head",
 		Cause: "by the rule of OLM's resolver nothing that OLM would choose replaces or skips the entry or covers its version: the Subscription stays silently " +
 			"where it is, and with it those of the releases whose users come no further than there",
-		Cure:       "let the head, or an entry on its replaces chain that is not skipped, replace or skip the entry, or cover its version by skipRange",
+		Fix:        "let the head, or an entry on its replaces chain that is not skipped, replace or skip the entry, or cover its version by skipRange",
 		References: []string{graphReference},
 		run:        stranded,
 	},
@@ -52,7 +52,7 @@ var graphChecks = []Check{
 		Code: "GRA004", Severity: finding.Error,
 		Title:      "a skipRange cannot be read",
 		Cause:      "opm refuses the catalog; OLM ignores the range, and with it the upgrades it was to allow",
-		Cure:       `write a range as https://pkg.go.dev/github.com/blang/semver/v4#ParseRange says, for example ">=1.0.0 <1.2.0"`,
+		Fix:        `write a range as https://pkg.go.dev/github.com/blang/semver/v4#ParseRange says, for example ">=1.0.0 <1.2.0"`,
 		References: []string{graphReference},
 		run: perEntry(func(_ *catalog.Package, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
 			if e.SkipRange == "" {
@@ -67,7 +67,7 @@ var graphChecks = []Check{
 		Code: "GRA005", Severity: finding.Error,
 		Title:      "an entry replaces or skips itself, or skips nothing",
 		Cause:      "opm refuses an empty skip; an entry that replaces or skips itself is no upgrade, and OLM never takes it for the head",
-		Cure:       "take the name out",
+		Fix:        "take the name out",
 		References: []string{graphReference},
 		run: perEntry(func(_ *catalog.Package, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
 			if e.Replaces != "" && e.Replaces == e.Name {
@@ -87,7 +87,7 @@ var graphChecks = []Check{
 		Code: "GRA006", Severity: finding.Info,
 		Title:      "the oldest entry replaces one that has left the catalog",
 		Cause:      "this is legal, and lets users of that release upgrade; but nobody can install it from this catalog any more, so the edge cannot be tested from it",
-		Cure:       "keep it while users may still have that release",
+		Fix:        "keep it while users may still have that release",
 		References: []string{graphReference},
 		run:        dangling(false),
 	},
@@ -95,7 +95,7 @@ var graphChecks = []Check{
 		Code: "GRA007", Severity: finding.Warning,
 		Title:      "an entry replaces or skips a name that looks like a slip of the pen",
 		Cause:      "a name that never was in the package makes no edge: users of the release that was meant are not upgraded",
-		Cure:       "correct the name",
+		Fix:        "correct the name",
 		References: []string{graphReference},
 		run:        dangling(true),
 	},
@@ -103,7 +103,7 @@ var graphChecks = []Check{
 		Code: "GRA008", Severity: finding.Warning,
 		Title:      "an upgrade goes to a lower version",
 		Cause:      "OLM follows replaces and skips by name and does not compare versions: users are downgraded",
-		Cure:       "let the newer release replace the older",
+		Fix:        "let the newer release replace the older",
 		References: []string{graphReference},
 		run:        backwards,
 	},
@@ -111,7 +111,7 @@ var graphChecks = []Check{
 		Code: "GRA009", Severity: finding.Warning,
 		Title:      "a skipRange covers the entry's own version",
 		Cause:      "OLM then finds the entry as its own successor, and, until something newer covers it, no other",
-		Cure:       "end the range below the version",
+		Fix:        "end the range below the version",
 		References: []string{graphReference},
 		run:        perPackage(ownRanges),
 		alone:      ofCSV(checkOwnRange),
@@ -120,7 +120,7 @@ var graphChecks = []Check{
 		Code: "GRA010", Severity: finding.Info,
 		Title:      "edges that the channel declares and OLM never takes",
 		Cause:      "from each release OLM takes the one way that ends nearest to the head; other edges serve only who sits on an older catalog",
-		Cure:       "nothing, unless you rely on users passing through the release in between",
+		Fix:        "nothing, unless you rely on users passing through the release in between",
 		References: []string{graphReference},
 		run:        untaken,
 	},
@@ -128,7 +128,7 @@ var graphChecks = []Check{
 		Code: "GRA011", Severity: finding.Info,
 		Title:      "upgrades that no replaces or skips declares, but a skipRange allows",
 		Cause:      "OLM takes them: users jump over the releases in between, so each of these jumps must work",
-		Cure:       "test them with 'olmkit upgrade test --edges next'",
+		Fix:        "test them with 'olmkit upgrade test --edges next'",
 		References: []string{graphReference},
 		run:        jumps,
 	},
@@ -136,7 +136,7 @@ var graphChecks = []Check{
 		Code: "GRA012", Severity: finding.Warning,
 		Title:      "the default channel's head is older than that of another channel without pre-releases",
 		Cause:      "whoever subscribes without naming a channel stays behind",
-		Cure:       "set defaultChannel to the channel that new users should take",
+		Fix:        "set defaultChannel to the channel that new users should take",
 		References: []string{formatReference},
 		run:        oldDefault,
 	},
@@ -144,7 +144,7 @@ var graphChecks = []Check{
 		Code: "GRA013", Severity: finding.Warning,
 		Title:      "a bundle's name says another version than the bundle has",
 		Cause:      "people and tools read the version off the name, OLM compares the version that the bundle says",
-		Cure:       "name the bundle <package>.v<version>, with '-' for the '+' of build metadata, which cannot stand in names",
+		Fix:        "name the bundle <package>.v<version>, with '-' for the '+' of build metadata, which cannot stand in names",
 		References: []string{formatReference},
 		run:        misnamed,
 	},

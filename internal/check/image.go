@@ -15,28 +15,28 @@ var imageChecks = []Check{
 		Code: "IMG001", Severity: finding.Warning,
 		Title: "an image that the operator needs is not in spec.relatedImages",
 		Cause: "mirrors for clusters without internet access copy the related images only",
-		Cure:  "list it, for example with 'olmkit bundle generate'",
+		Fix:   "list it, for example with 'olmkit bundle generate'",
 		judge: ofCSV(checkRelatedImages),
 	},
 	{
 		Code: "IMG002", Severity: finding.Info,
 		Title: "an image is named by a tag",
 		Cause: "what a tag means can change after the release was tested",
-		Cure:  "name it by its digest",
+		Fix:   "name it by its digest",
 		judge: ofCSV(checkDigests),
 	},
 	{
 		Code: "IMG003", Severity: finding.Warning,
 		Title: "an image is the latest of whatever there is",
 		Cause: "a pod that starts tomorrow may run another program than the one that was released",
-		Cure:  "name it by its digest, or at least by the release's tag",
+		Fix:   "name it by its digest, or at least by the release's tag",
 		judge: ofCSV(checkLatest),
 	},
 	{
 		Code: "IMG004", Severity: finding.Info,
 		Title: "a related image is named by a tag",
 		Cause: "mirrors copy what the tag means on the day they run, and clusters that go by mirrored digests do not find it",
-		Cure:  "name it by its digest",
+		Fix:   "name it by its digest",
 		judge: ofCSV(func(s *single, found func(hit)) {
 			for i, r := range s.spec.Spec.RelatedImages {
 				if _, pinned := tagOf(r.Image); !pinned && r.Image != "" {

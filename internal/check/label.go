@@ -13,7 +13,7 @@ var labelChecks = []Check{
 		Code: "CSV038", Severity: finding.Warning,
 		Title: "the labels of the bundle's image do not say what its annotations say",
 		Cause: "opm and pipelines know a bundle's image by its labels (operator-registry v1.74.0, alpha/action/render.go), OLM goes by metadata/annotations.yaml: they see two different bundles",
-		Cure:  "build the image anew from the bundle as it is now, for example with 'olmkit bundle push'",
+		Fix:   "build the image anew from the bundle as it is now, for example with 'olmkit bundle push'",
 		judge: checkLabels,
 	},
 }

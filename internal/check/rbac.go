@@ -16,42 +16,42 @@ var rbacChecks = []Check{
 		Code: "RBAC001", Severity: finding.Error,
 		Title: "a deployment runs as a service account that nothing creates",
 		Cause: "its pods are refused: OLM creates only the accounts that permissions name",
-		Cure:  "give the account permissions, or ship a ServiceAccount",
+		Fix:   "give the account permissions, or ship a ServiceAccount",
 		judge: ofCSV(checkAccountsExist),
 	},
 	{
 		Code: "RBAC002", Severity: finding.Info,
 		Title: "permissions name a service account that no deployment runs as",
 		Cause: "the rules reach no pod of the operator, unless it starts pods with that account itself",
-		Cure:  "correct the name, if the operator does not use the account for its operands",
+		Fix:   "correct the name, if the operator does not use the account for its operands",
 		judge: ofCSV(checkAccountsUsed),
 	},
 	{
 		Code: "RBAC003", Severity: finding.Warning,
 		Title: "the operator may do nothing with a kind that it owns",
 		Cause: "it cannot even list the objects that it is there for",
-		Cure:  "grant get, list and watch on the kind's resource",
+		Fix:   "grant get, list and watch on the kind's resource",
 		judge: ofCSV(checkOwnedGranted),
 	},
 	{
 		Code: "RBAC004", Severity: finding.Info,
 		Title: "the operator may do anything with everything",
 		Cause: "whoever controls the operator's pod controls the cluster",
-		Cure:  "name the resources and verbs that it needs",
+		Fix:   "name the resources and verbs that it needs",
 		judge: ofCSV(checkWildcards),
 	},
 	{
 		Code: "RBAC005", Severity: finding.Info,
 		Title: "the operator may raise its own rights",
 		Cause: "escalate, bind and impersonate let it hand out rights that it does not have itself",
-		Cure:  "grant the rights themselves, if they are few",
+		Fix:   "grant the rights themselves, if they are few",
 		judge: ofCSV(checkEscalation),
 	},
 	{
 		Code: "RBAC006", Severity: finding.Info,
 		Title: "the operator may read all Secrets of the cluster",
 		Cause: "whoever controls the operator's pod has every credential in the cluster",
-		Cure:  "name the Secrets, or grant them in namespaced permissions",
+		Fix:   "name the Secrets, or grant them in namespaced permissions",
 		judge: ofCSV(checkSecrets),
 	},
 	{
@@ -59,14 +59,14 @@ var rbacChecks = []Check{
 		Title: "namespaced permissions name a cluster-scoped resource",
 		Cause: "a Role does not reach it: outside of install mode AllNamespaces, for which OLM makes ClusterRoles, the operator is refused; " +
 			"only a request that names its own Namespace, such as get, is allowed",
-		Cure:  "move the rule to clusterPermissions",
+		Fix:   "move the rule to clusterPermissions",
 		judge: ofCSV(checkClusterScoped),
 	},
 	{
 		Code: "RBAC008", Severity: finding.Info,
 		Title: "permissions name a service account twice",
 		Cause: "OLM makes a role for each; who reads the first does not see the second",
-		Cure:  "put the rules into one entry",
+		Fix:   "put the rules into one entry",
 		judge: ofCSV(func(s *single, found func(hit)) {
 			strategy := s.spec.Spec.InstallStrategy.StrategySpec
 			for _, list := range []struct {
@@ -87,7 +87,7 @@ var rbacChecks = []Check{
 		Code: "RBAC009", Severity: finding.Info,
 		Title: "the operator may do nothing with a kind that it requires",
 		Cause: "it cannot read or create the objects for which another operator is needed",
-		Cure:  "grant what it does with them, or take the requirement out",
+		Fix:   "grant what it does with them, or take the requirement out",
 		judge: ofCSV(func(s *single, found func(hit)) {
 			rules := s.rules()
 			for i, required := range s.spec.Spec.CustomResourceDefinitions.Required {
@@ -102,7 +102,7 @@ var rbacChecks = []Check{
 		Code: "RBAC010", Severity: finding.Info,
 		Title: "a rule grants all verbs or all resources",
 		Cause: "what a later version of the API adds is granted as well, unseen",
-		Cure:  "name the verbs and resources that the operator needs",
+		Fix:   "name the verbs and resources that the operator needs",
 		judge: ofCSV(func(s *single, found func(hit)) {
 			for _, r := range s.rules() {
 				verbs, resources := slices.Contains(r.Verbs, "*"), slices.Contains(r.Resources, "*")

@@ -22,7 +22,7 @@ var schemaChecks = []Check{
 		Code: "SCH001", Severity: finding.Error,
 		Title:      "the API server refuses a CRD",
 		Cause:      "these are the words of the API server's own validation (k8s.io/apiextensions-apiserver v0.36.3), of the schema's structure and of the cost of its CEL rules too; the InstallPlan fails on it",
-		Cure:       "correct what it names",
+		Fix:        "correct what it names",
 		References: []string{"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema"},
 		judge:      checkCRDs,
 	},
@@ -30,14 +30,14 @@ var schemaChecks = []Check{
 		Code: "SCH002", Severity: finding.Error,
 		Title: "two CRDs of a bundle have a name in common",
 		Cause: "the API server gives a plural, singular, short name, kind or list kind of one group to the first CRD alone: the second is never established, and OLM waits for it for ever",
-		Cure:  "give each CRD names of its own",
+		Fix:   "give each CRD names of its own",
 		judge: checkNameCollisions,
 	},
 	{
 		Code: "SCH003", Severity: finding.Error,
 		Title: "a CRD serves no version",
 		Cause: "nobody, the operator included, can read or write its objects",
-		Cure:  "serve at least one version",
+		Fix:   "serve at least one version",
 		judge: func(s *single, found func(hit)) {
 			for _, c := range s.crds {
 				if len(c.spec.Spec.Versions) > 0 && !slices.ContainsFunc(c.spec.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served }) {
@@ -50,7 +50,7 @@ var schemaChecks = []Check{
 		Code: "SCH004", Severity: finding.Warning,
 		Title: "a CRD is nearly too large for etcd",
 		Cause: "an object of more than 1.5 MiB is refused, and the InstallPlan of a catalog that carries manifests repeats it",
-		Cure:  "shorten the descriptions in the schema, for example with controller-gen's crd:maxDescLen=0",
+		Fix:   "shorten the descriptions in the schema, for example with controller-gen's crd:maxDescLen=0",
 		judge: func(s *single, found func(hit)) {
 			for _, c := range s.crds {
 				if size := len(c.JSON); size > largeCRD {
@@ -63,14 +63,14 @@ var schemaChecks = []Check{
 		Code: "SCH005", Severity: finding.Warning,
 		Title: "a field of a CRD is not known",
 		Cause: "the API server drops it silently, and with it all it was meant to say",
-		Cure:  "correct the spelling or the place, or take it out",
+		Fix:   "correct the spelling or the place, or take it out",
 		judge: checkCRDFields,
 	},
 	{
 		Code: "SCH006", Severity: finding.Warning,
 		Title:      "served versions of a CRD differ, and nothing converts between them",
 		Cause:      "with strategy None the API server only renames the version: what is written through one version and not in the schema of the stored one is dropped without a word",
-		Cure:       "convert by a webhook, or let the stored version know all fields of the others",
+		Fix:        "convert by a webhook, or let the stored version know all fields of the others",
 		References: []string{versioningReference},
 		judge:      ofCSV(checkUnconverted),
 	},

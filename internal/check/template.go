@@ -14,7 +14,7 @@ var templateChecks = []Check{
 		Code: "TPL001", Severity: finding.Warning,
 		Title: "a channel is not what the catalog's template makes",
 		Cause: "when the catalog is next made of its template, users are offered other upgrades than now, and what was changed by hand is lost",
-		Cure:  "make the catalog anew with 'olmkit catalog build', or change the template",
+		Fix:   "make the catalog anew with 'olmkit catalog build', or change the template",
 		run:   differsFromTemplate,
 		whole: true,
 		asked: func(o Options) bool { return o.Template != nil },

@@ -23,7 +23,7 @@ var upstreamChecks = []Check{
 		Code: "API001", Severity: finding.Error,
 		Title:      "operator-framework/api refuses the bundle",
 		Cause:      "catalog pipelines and operator-sdk run these validators, and refuse the bundle too",
-		Cure:       "correct what it names",
+		Fix:        "correct what it names",
 		References: []string{"https://olm.operatorframework.io/docs/tasks/validate-package/"},
 		judge:      checkUpstream(func(r upstream.ManifestResult) []upstream.Error { return r.Errors }),
 	},
@@ -31,7 +31,7 @@ var upstreamChecks = []Check{
 		Code: "API002", Severity: finding.Info,
 		Title: "operator-framework/api has something to say",
 		Cause: "catalog pipelines and operator-sdk run these validators, and warn too",
-		Cure:  "see whether it is meant so",
+		Fix:   "see whether it is meant so",
 		judge: checkUpstream(func(r upstream.ManifestResult) []upstream.Error { return r.Warnings }),
 	},
 }

@@ -20,11 +20,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/check"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/marker"
 	"github.com/olmkit/olmkit/internal/report"
 )
@@ -96,7 +96,7 @@ func (f *bundleFlags) run(ctx context.Context, s *session) error {
 	o := f.Options
 	var err error
 	if o.Version, err = semver.Parse(f.version); err != nil {
-		return advice.With(usagef("--version %s: %w", f.version, err), "write it as 1.2.3 or 1.2.3-rc.1, without a v")
+		return hint.With(usagef("--version %s: %w", f.version, err), "write it as 1.2.3 or 1.2.3-rc.1, without a v")
 	}
 	o.Conversion = bundle.Conversion(f.conversion)
 	if o.Conversion != bundle.ConversionKeep && o.Conversion != bundle.ConversionStrip {
@@ -135,7 +135,7 @@ func (f *bundleFlags) run(ctx context.Context, s *session) error {
 			return err
 		}
 		if len(found) != 1 || found[0].Kind != bundle.KindCSV {
-			return advice.With(fmt.Errorf("%s does not hold one ClusterServiceVersion", f.base), "name a file with nothing but the base CSV")
+			return hint.With(fmt.Errorf("%s does not hold one ClusterServiceVersion", f.base), "name a file with nothing but the base CSV")
 		}
 		base = &found[0]
 	}
@@ -198,7 +198,7 @@ func (f *bundleFlags) inputs(stdin io.Reader) ([]bundle.Input, error) {
 				}
 			}
 		default:
-			return nil, advice.With(usagef("there is neither config/manifests nor config/default here"), "name the operator's manifests with --manifests")
+			return nil, hint.With(usagef("there is neither config/manifests nor config/default here"), "name the operator's manifests with --manifests")
 		}
 	}
 	var all []bundle.Input
@@ -223,13 +223,13 @@ func projectName() (string, error) {
 	}
 	documents, err := document.Parse("PROJECT", data)
 	if err != nil || len(documents) != 1 {
-		return "", advice.With(fmt.Errorf("read the project's name: %w", cmp.Or(err, errors.New("PROJECT does not hold one document"))), "name the package with --package")
+		return "", hint.With(fmt.Errorf("read the project's name: %w", cmp.Or(err, errors.New("PROJECT does not hold one document"))), "name the package with --package")
 	}
 	var project struct {
 		Name string `json:"projectName"`
 	}
 	if err := json.Unmarshal(documents[0].JSON, &project); err != nil {
-		return "", advice.With(fmt.Errorf("read the project's name: %s: %w", documents[0].At, err), "name the package with --package")
+		return "", hint.With(fmt.Errorf("read the project's name: %s: %w", documents[0].At, err), "name the package with --package")
 	}
 	return project.Name, nil
 }
@@ -238,7 +238,7 @@ func projectName() (string, error) {
 // one that it replaces there.
 func (f *bundleFlags) predecessor(ctx context.Context, s *session, o bundle.Options, inputs []bundle.Input, base *bundle.Input) (string, error) {
 	if f.catalog == "" {
-		return "", advice.With(usagef("--replaces auto: it is not known which catalog to look into"), "name it with --catalog")
+		return "", hint.With(usagef("--replaces auto: it is not known which catalog to look into"), "name it with --catalog")
 	}
 	c, err := s.loadCatalog(ctx, f.catalog)
 	if err != nil {
@@ -274,7 +274,7 @@ func sourceDate() (string, error) {
 	}
 	seconds, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || seconds < 0 {
-		return "", advice.With(fmt.Errorf("SOURCE_DATE_EPOCH %q is not a number of seconds", value), "unset it, or set it to 'git log -1 --format=%%ct'")
+		return "", hint.With(fmt.Errorf("SOURCE_DATE_EPOCH %q is not a number of seconds", value), "unset it, or set it to 'git log -1 --format=%%ct'")
 	}
 	return time.Unix(seconds, 0).UTC().Format(time.RFC3339), nil
 }
@@ -291,13 +291,13 @@ are judged, too. With --images registries are asked for the images that bundles 
 		Example: "  olmkit bundle validate bundle/1.2.0 --report junit=bundle.xml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return advice.With(usagef("no bundle is named"), "name directories that hold manifests/ and metadata/, or bundles' images")
+				return hint.With(usagef("no bundle is named"), "name directories that hold manifests/ and metadata/, or bundles' images")
 			}
 			return nil
 		},
 	}
 	j := judged(s, c)
-	j.accepts(c)
+	j.suppresses(c)
 	var images bool
 	c.Flags().BoolVar(&images, "images", false, imagesHelp)
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -11,13 +11,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/cache"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/check"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/output"
 	"github.com/olmkit/olmkit/internal/report"
 )
@@ -116,13 +116,13 @@ what is looked for.
 
 Only --pull and --images ask registries, and --template for the bundles that the template names by their images.
 
-A finding to live with is accepted by a comment in YAML, or in a file that --accept names (see docs/accept.md):
+Suppress a finding with a comment in YAML, or in a file that --suppress names (see docs/suppress.md):
 
-  replaces: tee.v0.9.0 # olmkit:accept GRA007 until=2027-01-31 the first release had another name`,
+  replaces: tee.v0.9.0 # olmkit:suppress GRA007 until=2027-01-31 the first release had another name`,
 		Args: atLeastOne("REF"),
 	}
 	j := judged(s, c)
-	j.accepts(c)
+	j.suppresses(c)
 	c.Flags().StringArrayVarP(&options.Packages, "package", "p", nil, "judge only this package (repeatable)")
 	c.Flags().StringSliceVar(&options.Only, "only", nil, "run only these checks, named by code (CRD001) or family (CRD)")
 	c.Flags().StringSliceVar(&options.Skip, "skip", nil, "leave these checks out, named by code or family")
@@ -136,7 +136,7 @@ A finding to live with is accepted by a comment in YAML, or in a file that --acc
 		}
 		for _, name := range slices.Concat(options.Only, options.Skip) {
 			if !check.Known(name) {
-				return advice.With(usagef("no check is called %s", name), "see docs/checks for their codes")
+				return hint.With(usagef("no check is called %s", name), "see docs/checks for their codes")
 			}
 		}
 		if against != "" {
@@ -215,7 +215,7 @@ them, follows: "not 1.1.0 (skips)".`,
 			}
 			drawings := drawingsOf(packages, channel, every)
 			if len(drawings) == 0 && channel != "" {
-				return advice.With(usagef("no channel is called %s", channel), "list the channels with 'olmkit catalog graph %s'", strings.Join(args, " "))
+				return hint.With(usagef("no channel is called %s", channel), "list the channels with 'olmkit catalog graph %s'", strings.Join(args, " "))
 			}
 			if format == "html" {
 				return report.HTML(s.Out, &report.Report{Kind: report.KindGraph, Graph: drawings})
@@ -373,15 +373,15 @@ func findPackage(c *catalog.Catalog, name string) (*catalog.Package, error) {
 		return c.Packages[0], nil
 	}
 	if len(known) == 0 {
-		return nil, advice.With(usagef("the catalog holds no package"), "name a catalog with documents of schema %s", catalog.SchemaPackage)
+		return nil, hint.With(usagef("the catalog holds no package"), "name a catalog with documents of schema %s", catalog.SchemaPackage)
 	}
 	if name == "" {
-		return nil, advice.With(usagef("the catalog holds %d packages", len(known)), "choose one with --package: %s", list)
+		return nil, hint.With(usagef("the catalog holds %d packages", len(known)), "choose one with --package: %s", list)
 	}
 	if p := c.Find(name); p != nil {
 		return p, nil
 	}
-	return nil, advice.With(usagef("the catalog holds no package %s", name), "choose one of %s", list)
+	return nil, hint.With(usagef("the catalog holds no package %s", name), "choose one of %s", list)
 }
 
 func outputOneOf(value string, known []string) error {
@@ -397,7 +397,7 @@ func exactlyOne(what string) cobra.PositionalArgs {
 		if len(args) == 1 {
 			return nil
 		}
-		return advice.With(usagef("%s takes one %s, not %d", c.CommandPath(), what, len(args)), "see '%s --help'", c.CommandPath())
+		return hint.With(usagef("%s takes one %s, not %d", c.CommandPath(), what, len(args)), "see '%s --help'", c.CommandPath())
 	}
 }
 
@@ -406,6 +406,6 @@ func atLeastOne(what string) cobra.PositionalArgs {
 		if len(args) > 0 {
 			return nil
 		}
-		return advice.With(usagef("%s takes at least one %s", c.CommandPath(), what), "see '%s --help'", c.CommandPath())
+		return hint.With(usagef("%s takes at least one %s", c.CommandPath(), what), "see '%s --help'", c.CommandPath())
 	}
 }

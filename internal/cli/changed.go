@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/graph"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/revision"
 )
 
@@ -61,13 +61,13 @@ func (f *planFlags) onlyChanged(ctx context.Context, s *session, refs []string, 
 func (s *session) catalogAt(ctx context.Context, rev string, refs []string) (*catalog.Catalog, error) {
 	room, err := os.MkdirTemp("", "olmkit-revision-")
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("make room for files: %w", err), "set TMPDIR to where there is some")
+		return nil, hint.With(fmt.Errorf("make room for files: %w", err), "set TMPDIR to where there is some")
 	}
 	defer func() { _ = os.RemoveAll(room) }()
 	var paths []string
 	for i, ref := range refs {
 		if _, err := os.Stat(ref); err != nil {
-			return nil, advice.With(usagef("%s is no file or folder", ref), "name the catalog by its path in a git repository")
+			return nil, hint.With(usagef("%s is no file or folder", ref), "name the catalog by its path in a git repository")
 		}
 		into := filepath.Join(room, strconv.Itoa(i))
 		if err := os.Mkdir(into, 0o755); err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 	"github.com/olmkit/olmkit/internal/progress"
 	"github.com/olmkit/olmkit/internal/safetext"
@@ -107,11 +107,11 @@ func Run(ctx context.Context, streams Streams, args []string) int {
 	return complain(streams.Err, err, ctx.Err() != nil)
 }
 
-// say tells w of an error, with its cure if there is one.
-func say(w io.Writer, severity string, err error, cure string) {
+// say tells w of an error, with its fix if there is one.
+func say(w io.Writer, severity string, err error, fix string) {
 	fmt.Fprintf(w, "%s: %s\n", severity, safetext.Text(err.Error()))
-	if cure != "" {
-		fmt.Fprintf(w, "  cure: %s\n", safetext.Text(cure))
+	if fix != "" {
+		fmt.Fprintf(w, "  fix: %s\n", safetext.Text(fix))
 	}
 }
 
@@ -131,13 +131,13 @@ func complain(w io.Writer, err error, interrupted bool) int {
 		}
 		return exitInterrupted
 	}
-	all := advice.Errors(err)
+	all := hint.Errors(err)
 	for i, err := range all {
-		cure := advice.Of(err)
-		if i+1 < len(all) && advice.Of(all[i+1]) == cure {
-			cure = "" // the last one of those that it mends tells it
+		fix := hint.Of(err)
+		if i+1 < len(all) && hint.Of(all[i+1]) == fix {
+			fix = "" // the last one of those that it mends tells it
 		}
-		say(w, "error", err, cure)
+		say(w, "error", err, fix)
 	}
 	switch {
 	case errors.As(err, &usageError{}), image.IsWrongReference(err):
@@ -155,7 +155,7 @@ func newRoot(s *session) *cobra.Command {
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageError{advice.With(err, "see '%s --help'", c.CommandPath())}
+		return usageError{hint.With(err, "see '%s --help'", c.CommandPath())}
 	})
 	root.PersistentFlags().BoolVarP(&s.quiet, "quiet", "q", false, "print results only, no progress")
 	root.PersistentFlags().BoolVarP(&s.verbose, "verbose", "v", false, "print more of what is done")
@@ -170,7 +170,7 @@ func markUsage(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return usageError{advice.With(err, "see '%s --help'", c.CommandPath())}
+				return usageError{hint.With(err, "see '%s --help'", c.CommandPath())}
 			}
 			return nil
 		}
@@ -185,7 +185,7 @@ func require(c *cobra.Command, names ...string) {
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		for _, name := range names {
 			if !c.Flags().Changed(name) {
-				return advice.With(usagef("--%s is missing", name), "see '%s --help'", c.CommandPath())
+				return hint.With(usagef("--%s is missing", name), "see '%s --help'", c.CommandPath())
 			}
 		}
 		return nil
@@ -200,7 +200,7 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return advice.With(usagef("%s has no command %q", c.CommandPath(), args[0]), "see '%s --help'", c.CommandPath())
+				return hint.With(usagef("%s has no command %q", c.CommandPath(), args[0]), "see '%s --help'", c.CommandPath())
 			}
 			return c.Help()
 		},

@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/cluster/embedded"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
 
@@ -34,7 +34,7 @@ func addClusterFlags(c *cobra.Command, name, kind *string) {
 	c.Args = cobra.NoArgs
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if !validClusterName.MatchString(*name) {
-			return advice.With(usagef("--name %s: it is no name of a cluster", *name), "use up to 40 lower case letters, digits and dashes")
+			return hint.With(usagef("--name %s: it is no name of a cluster", *name), "use up to 40 lower case letters, digits and dashes")
 		}
 		return nil
 	}
@@ -50,7 +50,7 @@ func newClusterUp(s *session) *cobra.Command {
 		Short: "Bring a cluster up and keep it",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if port < 0 || port > math.MaxUint16 {
-				return advice.With(usagef("--port %d: it is no port", port), "choose one from 1 to 65535, or 0 for any free one")
+				return hint.With(usagef("--port %d: it is no port", port), "choose one from 1 to 65535, or 0 for any free one")
 			}
 			up, err := startKept(c.Context(), kind, keptOptions{name, nodeImage, port, s.progress()})
 			if err != nil {
@@ -120,7 +120,7 @@ func newClusterStatus(s *session) *cobra.Command {
 			for _, kind := range keptKinds {
 				names, err := keptNames(c.Context(), kind)
 				if err != nil {
-					say(s.Err, "warning", fmt.Errorf("%s clusters are not listed: %w", kind, err), advice.Of(err))
+					say(s.Err, "warning", fmt.Errorf("%s clusters are not listed: %w", kind, err), hint.Of(err))
 					other = "other "
 					continue
 				}
@@ -197,7 +197,7 @@ func (r *room) path() (string, error) {
 	}
 	dir, err := os.MkdirTemp(r.parent, "olmkit-images-")
 	if err != nil {
-		return "", advice.With(fmt.Errorf("make room for images: %w", err), "set TMPDIR to where there is some")
+		return "", hint.With(fmt.Errorf("make room for images: %w", err), "set TMPDIR to where there is some")
 	}
 	r.dir = dir
 	return dir, nil
@@ -215,7 +215,7 @@ func (s *session) programs(ctx context.Context, kind string, named []string, roo
 	for n, i := range named {
 		ref, source, ok := strings.Cut(i, "=")
 		if !ok || ref == "" || source == "" {
-			return nil, advice.With(usagef("image %s: it is REF=PROGRAM", i), "write for example example.com/operator:v1=bin/manager")
+			return nil, hint.With(usagef("image %s: it is REF=PROGRAM", i), "write for example example.com/operator:v1=bin/manager")
 		}
 		if image.Is(source) {
 			dir, err := room.path()
@@ -230,7 +230,7 @@ func (s *session) programs(ctx context.Context, kind string, named []string, roo
 		}
 		info, err := os.Stat(source)
 		if err != nil {
-			return nil, usageError{advice.With(fmt.Errorf("image %s: %w", i, err), "build the program first")}
+			return nil, usageError{hint.With(fmt.Errorf("image %s: %w", i, err), "build the program first")}
 		}
 		if !info.IsDir() {
 			// The node of a kind cluster runs images that hold the program alone.

@@ -107,7 +107,7 @@ func TestExitCodes(t *testing.T) {
 		{"version", exitPassed, ""},
 		{"nonsense", exitUsage, "olmkit has no command \"nonsense\""},
 		{"catalog nonsense", exitUsage, "see 'olmkit catalog --help'"},
-		{"version --nonsense", exitUsage, "cure: see 'olmkit version --help'"},
+		{"version --nonsense", exitUsage, "fix: see 'olmkit version --help'"},
 		{"version extra", exitUsage, "unknown command \"extra\" for \"olmkit version\""},
 		{"cluster up --kind moon", exitUsage, "--kind moon"},
 	} {

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/olmkit/olmkit/internal/accept"
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/check"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/report"
+	"github.com/olmkit/olmkit/internal/suppress"
 	"github.com/olmkit/olmkit/internal/upgrade"
 )
 
@@ -21,7 +21,7 @@ type explanation struct {
 	Code         string
 	Severity     finding.Severity
 	Title, Cause string
-	Cure         string
+	Fix          string
 	Static       []string // checks that may have told before a walk did
 	References   []string
 }
@@ -30,13 +30,13 @@ type explanation struct {
 func explanations() []explanation {
 	var all []explanation
 	for _, c := range check.Documented() {
-		all = append(all, explanation{Code: c.Code, Severity: c.Severity, Title: c.Title, Cause: c.Cause, Cure: c.Cure, References: c.References})
+		all = append(all, explanation{Code: c.Code, Severity: c.Severity, Title: c.Title, Cause: c.Cause, Fix: c.Fix, References: c.References})
 	}
-	for _, c := range accept.Checks {
-		all = append(all, explanation{Code: c.Code, Severity: c.Severity, Title: c.Title, Cause: c.Cause, Cure: c.Cure})
+	for _, c := range suppress.Checks {
+		all = append(all, explanation{Code: c.Code, Severity: c.Severity, Title: c.Title, Cause: c.Cause, Fix: c.Fix})
 	}
 	for _, c := range upgrade.Codes {
-		all = append(all, explanation{Code: c.Code, Severity: c.Severity, Title: strings.TrimSuffix(c.Doc, "."), Cure: c.Cure, Static: c.Static})
+		all = append(all, explanation{Code: c.Code, Severity: c.Severity, Title: strings.TrimSuffix(c.Doc, "."), Fix: c.Fix, Static: c.Static})
 	}
 	slices.SortStableFunc(all, func(a, b explanation) int { return strings.Compare(a.Code, b.Code) })
 	return all
@@ -66,14 +66,14 @@ func explain(w io.Writer, codes []string, colour bool) error {
 			}
 		}
 		if len(found) == before {
-			return advice.With(usagef("no finding has the code %s", code), "take it from a report, as CRD001; docs/checks lists all codes")
+			return hint.With(usagef("no finding has the code %s", code), "take it from a report, as CRD001; docs/checks lists all codes")
 		}
 	}
 	for i, e := range found {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		f := finding.Finding{Code: e.Code, Severity: e.Severity, Message: e.Title, Cause: e.Cause, Cure: e.Cure, References: e.References}
+		f := finding.Finding{Code: e.Code, Severity: e.Severity, Message: e.Title, Cause: e.Cause, Fix: e.Fix, References: e.References}
 		if len(e.Static) > 0 {
 			f.Cause = strings.TrimPrefix(f.Cause+"; 'olmkit catalog validate' may tell beforehand: "+strings.Join(e.Static, ", "), "; ")
 		}

@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/cluster/embedded"
 	"github.com/olmkit/olmkit/internal/cluster/existing"
 	"github.com/olmkit/olmkit/internal/cluster/kind"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/upgrade"
 )
 
@@ -42,7 +42,7 @@ func (f *faultFlags) rounds(c cluster.Cluster) ([][]upgrade.Injection, error) {
 		}
 		for _, i := range injections {
 			if possible := possibleFaults(c); !slices.Contains(possible, i.Name) {
-				return advice.With(usagef("--%s %s: this kind of cluster cannot make the fault %s; it can make %s", flag, s, i.Name, strings.Join(possible, ", ")),
+				return hint.With(usagef("--%s %s: this kind of cluster cannot make the fault %s; it can make %s", flag, s, i.Name, strings.Join(possible, ", ")),
 					"walk on --cluster embedded")
 			}
 		}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
 
@@ -55,7 +55,7 @@ platforms, which olmkit reads from the programs themselves, the image is one for
 		for _, file := range files {
 			source, at, ok := strings.Cut(file, "=")
 			if !ok || source == "" {
-				return advice.With(usagef("--add %s: it is SOURCE=PATH", file), "write for example charts=/charts")
+				return hint.With(usagef("--add %s: it is SOURCE=PATH", file), "write for example charts=/charts")
 			}
 			if other, twice := o.Files[at]; twice {
 				return usagef("--add: both %s and %s are to be at %s", other, source, at)
@@ -65,13 +65,13 @@ platforms, which olmkit reads from the programs themselves, the image is one for
 		for _, label := range labels {
 			key, value, ok := strings.Cut(label, "=")
 			if !ok || key == "" {
-				return advice.With(usagef("--label %s: it is KEY=VALUE", label), "write for example org.opencontainers.image.version=v1.2.0")
+				return hint.With(usagef("--label %s: it is KEY=VALUE", label), "write for example org.opencontainers.image.version=v1.2.0")
 			}
 			o.Labels[key] = value
 		}
 		for _, variable := range o.Env {
 			if key, _, ok := strings.Cut(variable, "="); !ok || key == "" {
-				return advice.With(usagef("--env %s: it is KEY=VALUE", variable), "write for example WATCH_NAMESPACE=")
+				return hint.With(usagef("--env %s: it is KEY=VALUE", variable), "write for example WATCH_NAMESPACE=")
 			}
 		}
 		if err := f.ask(c.Context(), s, args); err != nil {

@@ -14,12 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/olmkit/olmkit/internal/accept"
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/check"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/output"
 	"github.com/olmkit/olmkit/internal/report"
+	"github.com/olmkit/olmkit/internal/suppress"
 )
 
 // judge is what the commands that end in a report share: where the report goes and when it fails the command.
@@ -34,10 +34,10 @@ type judge struct {
 
 	severities []string // as they are given, CODE=SEVERITY
 
-	accepting bool   // whether findings can be accepted
-	accept    string // file of acceptances
-	rules     []accept.Rule
-	partial   bool // not everything was judged, so that an acceptance may be for the rest
+	suppressing bool   // whether findings can be suppressed
+	suppress    string // file of suppressions
+	rules       []suppress.Rule
+	partial     bool // not everything was judged, so that a suppression may be for the rest
 
 	failed bool // the command fails, whatever was found
 }
@@ -60,10 +60,10 @@ func rendering(s *session, c *cobra.Command) *judge {
 	return j
 }
 
-// accepts lets findings of c be accepted.
-func (j *judge) accepts(c *cobra.Command) {
-	j.accepting = true
-	c.Flags().StringVar(&j.accept, "accept", "", "`FILE` with findings to live with, each with a reason and a day until which; see docs/accept.md, also for comments in YAML")
+// suppresses lets findings of c be suppressed.
+func (j *judge) suppresses(c *cobra.Command) {
+	j.suppressing = true
+	c.Flags().StringVar(&j.suppress, "suppress", "", "`FILE` of suppressed findings, each with reason and expiry date; see docs/suppress.md, also for comments in YAML")
 }
 
 // check refuses wrong flags before any work is done.
@@ -77,7 +77,7 @@ func (j *judge) check() error {
 	for _, r := range j.reports {
 		format, file, ok := strings.Cut(r, "=")
 		if !ok || file == "" || !slices.Contains(report.Formats, format) {
-			return advice.With(usagef("--report %s: it is FORMAT=FILE, with a format of %s", r, strings.Join(report.Formats, ", ")),
+			return hint.With(usagef("--report %s: it is FORMAT=FILE, with a format of %s", r, strings.Join(report.Formats, ", ")),
 				"write for example --report junit=report.xml")
 		}
 		// A walk takes minutes, and its report nobody could read.
@@ -89,20 +89,20 @@ func (j *judge) check() error {
 	if j.grades, err = readGrades(j.severities); err != nil {
 		return err
 	}
-	return j.readAcceptances()
+	return j.readSuppressions()
 }
 
-// readAcceptances reads the file of --accept.
-func (j *judge) readAcceptances() error {
-	if j.accept == "" {
+// readSuppressions reads the file of --suppress.
+func (j *judge) readSuppressions() error {
+	if j.suppress == "" {
 		return nil
 	}
-	data, err := os.ReadFile(j.accept)
+	data, err := os.ReadFile(j.suppress)
 	if err != nil {
-		return advice.With(fmt.Errorf("read the acceptances: %w", err), "name a file that can be read with --accept")
+		return hint.With(fmt.Errorf("read the suppressions: %w", err), "name a file that can be read with --suppress")
 	}
-	if j.rules, err = accept.File(j.accept, data); err != nil {
-		return advice.With(usageError{fmt.Errorf("read the acceptances: %w", err)}, "see docs/accept.md for how they are written")
+	if j.rules, err = suppress.File(j.suppress, data); err != nil {
+		return hint.With(usageError{fmt.Errorf("read the suppressions: %w", err)}, "see docs/suppress.md for how they are written")
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (j *judge) wants(format string) bool {
 // finish sets the verdict, unless the report brings a failure along, renders r to every --report file and to standard
 // output, and returns errFindings when the findings, or a hop that did not pass, fail the command.
 func (j *judge) finish(r *report.Report) error {
-	if err := j.applyAcceptances(r); err != nil {
+	if err := j.applySuppressions(r); err != nil {
 		return err
 	}
 	if len(j.grades) > 0 {
@@ -174,10 +174,10 @@ func (j *judge) write(r *report.Report) error {
 	return nil
 }
 
-// applyAcceptances marks the findings of r that the file of --accept, or a comment in a file that was judged, accepts, and
+// applySuppressions marks the findings of r that the file of --suppress, or a comment in a file that was judged, suppresses, and
 // adds what is wrong with those.
-func (j *judge) applyAcceptances(r *report.Report) error {
-	if !j.accepting {
+func (j *judge) applySuppressions(r *report.Report) error {
+	if !j.suppressing {
 		return nil
 	}
 	rules := slices.Clone(j.rules)
@@ -193,7 +193,7 @@ func (j *judge) applyAcceptances(r *report.Report) error {
 			continue
 		}
 		if data, err := os.ReadFile(file); err == nil { // what was read from an image is not here
-			rules = append(rules, accept.Comments(file, data)...)
+			rules = append(rules, suppress.Comments(file, data)...)
 		}
 	}
 	if len(rules) == 0 {
@@ -203,7 +203,7 @@ func (j *judge) applyAcceptances(r *report.Report) error {
 	if err != nil {
 		return err
 	}
-	a := accept.NewJudge(rules, today, knownCode)
+	a := suppress.NewJudge(rules, today, knownCode)
 	r.Regrade(a.Apply)
 	wrong := a.Findings(func(code string) bool { return !j.partial && slices.Contains(r.Checks, code) })
 	if len(wrong) > 0 {
@@ -240,7 +240,7 @@ func titles() map[string]string {
 	return all
 }
 
-// knownCode reports whether code is one of olmkit's, static or dynamic, that a finding to accept can have.
+// knownCode reports whether code is one of olmkit's, static or dynamic, that a finding to suppress can have.
 func knownCode(code string) bool {
 	return check.Family(code) != "ACC" && slices.ContainsFunc(explanations(), func(e explanation) bool { return e.Code == code })
 }

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/cluster/embedded"
 	"github.com/olmkit/olmkit/internal/cluster/existing"
 	"github.com/olmkit/olmkit/internal/cluster/kind"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/olm"
 	"github.com/olmkit/olmkit/internal/upgrade"
 )
@@ -35,14 +35,14 @@ func (t *upgradeTest) checkCluster() error {
 	case !slices.Contains(clusterKinds, t.cluster):
 		return usagef("--cluster %s: it is one of %s", t.cluster, strings.Join(clusterKinds, ", "))
 	case t.cluster == kindExisting && len(t.images) > 0:
-		return advice.With(usagef("--image has no meaning for an existing cluster: its nodes pull their images themselves"),
+		return hint.With(usagef("--image has no meaning for an existing cluster: its nodes pull their images themselves"),
 			"push the images to where the bundles say, or load them into the cluster first ('olmkit cluster load', 'kind load')")
 	case t.cluster == kindExisting && t.parallel > 1:
-		return advice.With(usagef("--parallel %d: an existing cluster takes one walk at a time", t.parallel), "walk shards of the plan on several clusters with --shard")
+		return hint.With(usagef("--parallel %d: an existing cluster takes one walk at a time", t.parallel), "walk shards of the plan on several clusters with --shard")
 	case t.cluster != kindExisting && (t.existing.Kubeconfig != "" || t.existing.Context != "" || t.olm):
-		return advice.With(usagef("--kubeconfig, --context and --install-olm are for an existing cluster"), "add --cluster existing")
+		return hint.With(usagef("--kubeconfig, --context and --install-olm are for an existing cluster"), "add --cluster existing")
 	case t.cluster != kindKind && t.nodeImage != "":
-		return advice.With(usagef("--node-image is for a kind cluster"), "add --cluster kind")
+		return hint.With(usagef("--node-image is for a kind cluster"), "add --cluster kind")
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // names are the strings by which manifests can name images, and whether they surely do.
@@ -47,7 +47,7 @@ func checkNamed(images []program, p *catalog.Package, samples []*unstructured.Un
 	var errs []error
 	for _, i := range images {
 		if _, ok := named[i.ref]; !ok {
-			errs = append(errs, advice.With(usagef("--image %s: no bundle of package %s names it, and no sample; nearest: %s", i.ref, p.Name, cmp.Or(strings.Join(named.nearest(i.ref), ", "), "none")),
+			errs = append(errs, hint.With(usagef("--image %s: no bundle of package %s names it, and no sample; nearest: %s", i.ref, p.Name, cmp.Or(strings.Join(named.nearest(i.ref), ", "), "none")),
 				"name an image that they name; one that only the operator's code names has to stand in the ClusterServiceVersion's relatedImages, or in a --sample file"))
 		}
 	}

@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/check"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
@@ -63,7 +63,7 @@ func (f *planFlags) plan(ctx context.Context, c *catalog.Catalog) (*catalog.Pack
 		return nil, graph.Plan{}, nil, ctx.Err()
 	}
 	if errors.Is(err, graph.ErrOption) {
-		return nil, graph.Plan{}, nil, advice.With(usageError{err}, "%s", advice.Of(err))
+		return nil, graph.Plan{}, nil, hint.With(usageError{err}, "%s", hint.Of(err))
 	}
 	findings, _, stopped := checked(ctx, c, check.Options{Packages: []string{p.Name}, Only: []string{"GRA"}})
 	if stopped != nil {
@@ -117,7 +117,7 @@ func newUpgradePlan(s *session) *cobra.Command {
 		Args:  atLeastOne("CATALOG"),
 	}
 	j, f := judged(s, c), planned(c)
-	j.accepts(c)
+	j.suppresses(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := errors.Join(j.check(), f.check()); err != nil {
 			return err

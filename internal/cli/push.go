@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
 
@@ -133,7 +133,7 @@ is one for several platforms, so is the catalog's.
 			return err
 		}
 		if info, err := os.Stat(args[0]); err != nil || !info.IsDir() || bundle.Is(args[0]) || len(loaded.Packages) == 0 {
-			return advice.With(usagef("%s is no directory of a file-based catalog", args[0]), "write the catalog to a directory of its own, with 'olmkit catalog build TEMPLATE --into DIR/catalog.yaml'")
+			return hint.With(usagef("%s is no directory of a file-based catalog", args[0]), "write the catalog to a directory of its own, with 'olmkit catalog build TEMPLATE --into DIR/catalog.yaml'")
 		}
 		root, err := os.OpenRoot(args[0])
 		if err != nil {
@@ -174,7 +174,7 @@ func (s *session) readBundle(ctx context.Context, ref string) (_ *bundle.Bundle,
 		}
 	}()
 	if !content.Bundle {
-		return nil, advice.With(fmt.Errorf("%s is a catalog, not a bundle", ref), "judge it with 'olmkit catalog validate'")
+		return nil, hint.With(fmt.Errorf("%s is a catalog, not a bundle", ref), "judge it with 'olmkit catalog validate'")
 	}
 	b, err := bundle.ReadFS(content.FS, content.Name)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
@@ -43,7 +43,7 @@ walk that was not walked whole would be a guess.`,
 		}
 		merged, err := report.Merge(reports)
 		if err != nil {
-			return advice.With(usageError{fmt.Errorf("merge %d reports: %w", len(files), err)},
+			return hint.With(usageError{fmt.Errorf("merge %d reports: %w", len(files), err)},
 				"give the JSON report of each shard of one walk once (report 1 is %s)", files[0])
 		}
 		return j.finish(merged)
@@ -93,7 +93,7 @@ func (s *session) readReport(file string) (*report.Report, error) {
 	}
 	r := &report.Report{}
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, advice.With(usageError{fmt.Errorf("read the report %s: %w", file, err)}, "write it with --report json=%s", file)
+		return nil, hint.With(usageError{fmt.Errorf("read the report %s: %w", file, err)}, "write it with --report json=%s", file)
 	}
 	if r.APIVersion != report.APIVersion {
 		return nil, usagef("%s is no report of this olmkit: its apiVersion is %q, not %q", file, r.APIVersion, report.APIVersion)

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/catalog/registry"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // lookPeriod is how often a served catalog's files are looked at for changes.
@@ -67,12 +67,12 @@ func (s *session) serveCatalog(ctx context.Context, address string, refs []strin
 	if err != nil {
 		err = fmt.Errorf("serve the catalog: %w", err)
 		if wrong := (*net.AddrError)(nil); errors.As(err, &wrong) {
-			return advice.With(usageError{fmt.Errorf("--address %s: %w", address, err)}, "write HOST:PORT, as in 127.0.0.1:50051, with a port up to 65535")
+			return hint.With(usageError{fmt.Errorf("--address %s: %w", address, err)}, "write HOST:PORT, as in 127.0.0.1:50051, with a port up to 65535")
 		}
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return advice.With(err, "stop what listens there, or choose another address with --address; :0 takes any free port")
+			return hint.With(err, "stop what listens there, or choose another address with --address; :0 takes any free port")
 		}
-		return advice.With(err, "choose an address of this machine with --address, as in 127.0.0.1:50051")
+		return hint.With(err, "choose an address of this machine with --address, as in 127.0.0.1:50051")
 	}
 	p := s.progress()
 	if _, err := fmt.Fprintln(s.Out, listener.Addr()); err != nil {

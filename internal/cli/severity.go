@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/check"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // nearestCodes is how many codes are offered instead of one that there is not.
@@ -25,11 +25,11 @@ func readGrades(given []string) (finding.Grades, error) {
 		code = strings.ToUpper(code)
 		wanted := finding.Severity(severity)
 		if !slices.Contains([]finding.Severity{finding.Error, finding.Warning, finding.Info}, wanted) {
-			return nil, advice.With(usagef("--severity %s: it is CODE=SEVERITY, with a severity of error, warning or info", g), "write for example --severity U401=error")
+			return nil, hint.With(usagef("--severity %s: it is CODE=SEVERITY, with a severity of error, warning or info", g), "write for example --severity U401=error")
 		}
 		i := slices.IndexFunc(all, func(e explanation) bool { return e.Code == code })
 		if i < 0 {
-			return nil, advice.With(usagef("--severity %s: no finding has the code %s", g, code), "write one of the nearest codes: %s; docs/checks lists all codes", strings.Join(nearest(code, all), ", "))
+			return nil, hint.With(usagef("--severity %s: no finding has the code %s", g, code), "write one of the nearest codes: %s; docs/checks lists all codes", strings.Join(nearest(code, all), ", "))
 		}
 		grades[code] = finding.Grade{Usual: all[i].Severity, Wanted: wanted}
 	}

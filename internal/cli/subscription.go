@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/output"
 	"github.com/olmkit/olmkit/internal/subscription"
 )
@@ -100,7 +100,7 @@ func (f *subscriptionFlags) generate(ctx context.Context, s *session) ([]byte, e
 	}
 	if o.Mode == "" {
 		if o.Mode = subscription.DefaultMode(o.Supported); o.Mode == "" {
-			return nil, advice.With(fmt.Errorf("%s supports neither AllNamespaces nor OwnNamespace", o.Package), "choose with --install-mode")
+			return nil, hint.With(fmt.Errorf("%s supports neither AllNamespaces nor OwnNamespace", o.Package), "choose with --install-mode")
 		}
 	}
 	if err := f.configure(&o); err != nil {
@@ -124,7 +124,7 @@ func (f *subscriptionFlags) consult(ctx context.Context, s *session, o *subscrip
 		for _, p := range c.Packages {
 			names = append(names, p.Name)
 		}
-		return advice.With(fmt.Errorf("catalog %s has no package %q", f.catalog, o.Package), "its packages: %s", strings.Join(names, ", "))
+		return hint.With(fmt.Errorf("catalog %s has no package %q", f.catalog, o.Package), "its packages: %s", strings.Join(names, ", "))
 	}
 	o.Channel = cmp.Or(o.Channel, p.DefaultChannel)
 	channel := p.Channel(o.Channel)
@@ -133,7 +133,7 @@ func (f *subscriptionFlags) consult(ctx context.Context, s *session, o *subscrip
 		for _, c := range p.Channels {
 			names = append(names, c.Name)
 		}
-		return advice.With(fmt.Errorf("package %s has no channel %q", p.Name, o.Channel), "its channels: %s", strings.Join(names, ", "))
+		return hint.With(fmt.Errorf("package %s has no channel %q", p.Name, o.Channel), "its channels: %s", strings.Join(names, ", "))
 	}
 	first := o.StartingCSV
 	if first == "" {
@@ -142,11 +142,11 @@ func (f *subscriptionFlags) consult(ctx context.Context, s *session, o *subscrip
 		}
 	}
 	if channel.Entry(first) == nil {
-		return advice.With(fmt.Errorf("channel %s of package %s has no entry %q", channel.Name, p.Name, first), "see 'olmkit catalog graph %s'", f.catalog)
+		return hint.With(fmt.Errorf("channel %s of package %s has no entry %q", channel.Name, p.Name, first), "see 'olmkit catalog graph %s'", f.catalog)
 	}
 	b := p.Bundle(first)
 	if b == nil {
-		return advice.With(fmt.Errorf("package %s has no bundle %q, though channel %s names it", p.Name, first, channel.Name), "see 'olmkit catalog validate %s'", f.catalog)
+		return hint.With(fmt.Errorf("package %s has no bundle %q, though channel %s names it", p.Name, first, channel.Name), "see 'olmkit catalog validate %s'", f.catalog)
 	}
 	o.Supported, err = installModes(b)
 	return err
@@ -180,7 +180,7 @@ func installModes(b *catalog.Bundle) ([]v1alpha1.InstallMode, error) {
 func head(c *catalog.Channel) (string, error) {
 	heads := c.Heads()
 	if len(heads) != 1 {
-		return "", advice.With(fmt.Errorf("%s: channel %s has %d heads: %s", c.At, c.Name, len(heads), strings.Join(heads, ", ")), "let its newest entry replace or skip all others")
+		return "", hint.With(fmt.Errorf("%s: channel %s has %d heads: %s", c.At, c.Name, len(heads), strings.Join(heads, ", ")), "let its newest entry replace or skip all others")
 	}
 	return heads[0], nil
 }
@@ -203,7 +203,7 @@ func (f *subscriptionFlags) configure(o *subscription.Options) error {
 		decoder.DisallowUnknownFields()
 		o.Config = &v1alpha1.SubscriptionConfig{}
 		if err := decoder.Decode(o.Config); err != nil {
-			return advice.With(fmt.Errorf("%s: %w", documents[0].At, err), "write the content of the Subscription's spec.config there")
+			return hint.With(fmt.Errorf("%s: %w", documents[0].At, err), "write the content of the Subscription's spec.config there")
 		}
 	}
 	for _, variable := range f.env {

@@ -63,7 +63,7 @@ says so. Their references are those that a bundle of the package or a sample nam
 		Args: atLeastOne("CATALOG"),
 	}
 	j := judged(s, c)
-	j.accepts(c)
+	j.suppresses(c)
 	t.plan, t.faults = planned(c), faulty(c)
 	f := c.Flags()
 	f.StringVar(&t.cluster, "cluster", "embedded", "kind of cluster to walk on: "+strings.Join(clusterKinds, ", "))

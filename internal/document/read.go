@@ -10,7 +10,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // MaxText is how many bytes of a file or a stream are read, unless something else is asked for: several times what the
@@ -62,7 +62,7 @@ func (l Limit) read(r io.Reader, size int64) ([]byte, error) {
 }
 
 func (l Limit) tooLarge() error {
-	return advice.With(fmt.Errorf("it holds more than %d bytes", l.bytes()), "name a catalog or manifests; if it is one, raise the limit with --max-file-size")
+	return hint.With(fmt.Errorf("it holds more than %d bytes", l.bytes()), "name a catalog or manifests; if it is one, raise the limit with --max-file-size")
 }
 
 // ReadFile returns what the file called name holds, which may be a pipe, or an error if that is more than the limit. A device
@@ -131,7 +131,7 @@ func irregular(name string, mode fs.FileMode) error {
 	case mode.IsDir():
 		kind = "a folder"
 	}
-	return advice.With(fmt.Errorf("%s is %s, and only regular files are read there", name, kind), "take it out, or name a file")
+	return hint.With(fmt.Errorf("%s is %s, and only regular files are read there", name, kind), "take it out, or name a file")
 }
 
 // Until returns what work does, or the context's error as soon as that is done: work that only computes or reads is left to

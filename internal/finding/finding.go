@@ -73,28 +73,28 @@ type Finding struct {
 	Location   *Location `json:"location,omitempty"`
 	Message    string    `json:"message"`         // what is wrong, one sentence
 	Cause      string    `json:"cause,omitempty"` // why it is so, or why it matters
-	Cure       string    `json:"cure,omitempty"`  // what to do
+	Fix        string    `json:"fix,omitempty"`   // what to do
 	References []string  `json:"references,omitempty"`
 
 	Fields []string `json:"fields,omitempty"` // paths of the object's fields that it is about
 	Also   []string `json:"also,omitempty"`   // codes of what else the same cause led to
 
-	Accepted *Acceptance `json:"accepted,omitempty"` // the finding is known, and fails nothing
+	Suppressed *Suppression `json:"suppressed,omitempty"` // the finding is known, and fails nothing
 }
 
-// Acceptance is why and how long users live with a finding.
-type Acceptance struct {
+// Suppression is why and how long users live with a finding.
+type Suppression struct {
 	Reason   string    `json:"reason"`
 	Until    string    `json:"until"` // a day, as 2027-01-31, and the whole of it
 	Location *Location `json:"location,omitempty"`
 }
 
-// Open returns the findings that are not accepted.
+// Open returns the findings that are not suppressed.
 func Open(findings []Finding) []Finding {
-	return slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return f.Accepted != nil })
+	return slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return f.Suppressed != nil })
 }
 
-// Worst returns the highest severity among findings that are not accepted, and false when there are none.
+// Worst returns the highest severity among findings that are not suppressed, and false when there are none.
 func Worst(findings []Finding) (Severity, bool) {
 	findings = Open(findings)
 	if len(findings) == 0 {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Kind says which statement of a channel makes an edge.
@@ -327,7 +327,7 @@ func (g *Channel) order() ([]*node, error) {
 			names[i] = fmt.Sprintf("%s (%s)", h.Name, h.At)
 		}
 		slices.Sort(names)
-		return nil, advice.With(fmt.Errorf("channel %s of package %s has %d heads, entries that no other replaces or skips: %s",
+		return nil, hint.With(fmt.Errorf("channel %s of package %s has %d heads, entries that no other replaces or skips: %s",
 			g.name, g.pkg, len(heads), firstOf(names)),
 			"let the newest of them replace or skip the others, directly or along a chain")
 	}
@@ -358,7 +358,7 @@ func (g *Channel) cycleError(n *node) error {
 		fmt.Fprintf(&b, "%d others, one after the other, and the last of them ", count-told)
 	}
 	b.WriteString(n.Name)
-	return advice.With(fmt.Errorf("channel %s of package %s has a cycle: %s", g.name, g.pkg, b.String()),
+	return hint.With(fmt.Errorf("channel %s of package %s has a cycle: %s", g.name, g.pkg, b.String()),
 		"make the oldest of them replace an older entry, or nothing")
 }
 
@@ -375,7 +375,7 @@ func (g *Channel) noHead() error {
 			return g.cycleError(n)
 		}
 	}
-	return advice.With(fmt.Errorf("channel %s of package %s has no head: each of its entries is replaced or skipped by another, the first at %s",
+	return hint.With(fmt.Errorf("channel %s of package %s has no head: each of its entries is replaced or skipped by another, the first at %s",
 		g.name, g.pkg, g.list[0].At),
 		"let no entry replace or skip the newest")
 }
@@ -429,9 +429,9 @@ var ErrOption = errors.New("no such")
 func unknown(noun, name, where string, known []string) error {
 	err := fmt.Errorf("%w %s in %s: %s", ErrOption, noun, where, name)
 	if len(known) == 0 {
-		return advice.With(err, "%s has none; look with 'olmkit catalog graph'", where)
+		return hint.With(err, "%s has none; look with 'olmkit catalog graph'", where)
 	}
-	return advice.With(err, "choose one of %s", firstOf(known))
+	return hint.With(err, "choose one of %s", firstOf(known))
 }
 
 // NewPlan lays out the walk over one channel of p. The error says what in the options is not there (ErrOption), or why
@@ -448,7 +448,7 @@ func NewPlan(p *catalog.Package, options Options) (Plan, error) {
 			known = append(known, c.Name)
 		}
 		if options.Channel == "" {
-			return Plan{}, advice.With(fmt.Errorf("package %s (%s) has no default channel", p.Name, p.At),
+			return Plan{}, hint.With(fmt.Errorf("package %s (%s) has no default channel", p.Name, p.At),
 				"set defaultChannel of the package, or choose a channel: %s", strings.Join(known, ", "))
 		}
 		return Plan{}, unknown("channel", name, "package "+p.Name, known)

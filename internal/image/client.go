@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Client reaches registries. Credentials are Docker's or Podman's: their configuration files and credential helpers. A
@@ -144,7 +144,7 @@ func (c Client) transport() (http.RoundTripper, error) {
 				err = fmt.Errorf("%s holds no PEM certificate", a.File)
 			}
 			if err != nil {
-				return nil, advice.With(fmt.Errorf("read certificate authorities: %w", err), "name a PEM file with --ca-file")
+				return nil, hint.With(fmt.Errorf("read certificate authorities: %w", err), "name a PEM file with --ca-file")
 			}
 		}
 		pools[host] = pool
@@ -274,7 +274,7 @@ func (c Client) parse(reference string) (name.Reference, error) {
 		if _, why := name.NewTag(reference); why != nil && !strings.Contains(reference, "@") {
 			err = why // which says what is wrong
 		}
-		return nil, referenceError{advice.With(fmt.Errorf("image %s: %w", reference, err), "write it as registry/repository:tag")}
+		return nil, referenceError{hint.With(fmt.Errorf("image %s: %w", reference, err), "write it as registry/repository:tag")}
 	}
 	if c.plain(ref.Context().RegistryStr()) {
 		return name.ParseReference(reference, name.Insecure)
@@ -299,38 +299,38 @@ func explain(err error, doing string, ref name.Reference) error {
 	var stopped refusedRequest
 	switch {
 	case errors.As(err, &credentials):
-		return advice.With(wrapped, "log in anew with 'docker login %s', or mend the credential helper that Docker's configuration names", host)
+		return hint.With(wrapped, "log in anew with 'docker login %s', or mend the credential helper that Docker's configuration names", host)
 	case errors.As(err, &busy):
-		return advice.With(wrapped, "try again later: what was sent stays at the registry")
+		return hint.With(wrapped, "try again later: what was sent stays at the registry")
 	case errors.As(err, &refused):
 		switch code := refused.StatusCode; {
 		case code == http.StatusNotFound:
-			return advice.With(wrapped, "see whether the repository and the tag are there: push the image first, or mend its name")
+			return hint.With(wrapped, "see whether the repository and the tag are there: push the image first, or mend its name")
 		case code == http.StatusUnauthorized, code == http.StatusForbidden:
-			return advice.With(wrapped, "log in with 'docker login %s' as a user who may do this", host)
+			return hint.With(wrapped, "log in with 'docker login %s' as a user who may do this", host)
 		case code == http.StatusTooManyRequests:
-			return advice.With(wrapped, "wait a little and try again: what was sent stays at the registry")
+			return hint.With(wrapped, "wait a little and try again: what was sent stays at the registry")
 		case code == http.StatusInsufficientStorage, strings.Contains(err.Error(), "no space left on device"):
-			return advice.With(wrapped, "the registry %s has no room left: make some, and try again", host)
+			return hint.With(wrapped, "the registry %s has no room left: make some, and try again", host)
 		case code >= http.StatusInternalServerError:
-			return advice.With(wrapped, "look at the logs of the registry %s and try again: what was sent stays there", host)
+			return hint.With(wrapped, "look at the logs of the registry %s and try again: what was sent stays there", host)
 		case code == http.StatusBadRequest && strings.Contains(err.Error(), "HTTP request to an HTTPS server"):
-			return advice.With(wrapped, "the registry speaks TLS: name the authority that signed its certificate with --ca-file, and leave out --plain-http")
+			return hint.With(wrapped, "the registry speaks TLS: name the authority that signed its certificate with --ca-file, and leave out --plain-http")
 		}
-		return advice.With(wrapped, "see what the registry %s says above", host)
+		return hint.With(wrapped, "see what the registry %s says above", host)
 	case errors.As(err, &unknown):
-		return advice.With(wrapped, "name the authority that signed the certificate of %s with --ca-file", host)
+		return hint.With(wrapped, "name the authority that signed the certificate of %s with --ca-file", host)
 	case errors.As(err, &certificate):
-		return advice.With(wrapped, "write the registry's name as its certificate has it, or let its administrator renew the certificate")
+		return hint.With(wrapped, "write the registry's name as its certificate has it, or let its administrator renew the certificate")
 	case errors.As(err, &stopped):
-		return advice.With(wrapped, "%s", advice.Of(err))
+		return hint.With(wrapped, "%s", hint.Of(err))
 	case errors.As(err, &network) && network.Timeout() && network.Op != "dial":
-		return advice.With(wrapped, "the registry %s stopped answering: try again, what was sent stays there", host)
+		return hint.With(wrapped, "the registry %s stopped answering: try again, what was sent stays there", host)
 	case errors.As(err, &plain), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return advice.With(wrapped, "if %s really has no TLS, say so with --plain-http", host)
+		return hint.With(wrapped, "if %s really has no TLS, say so with --plain-http", host)
 	}
 	if errors.As(err, &network) {
-		return advice.With(wrapped, "see whether the registry %s can be reached", host)
+		return hint.With(wrapped, "see whether the registry %s can be reached", host)
 	}
-	return advice.With(wrapped, "try again: what was sent stays at the registry %s", host)
+	return hint.With(wrapped, "try again: what was sent stays at the registry %s", host)
 }

@@ -21,7 +21,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // waits records how long a Client was asked to wait, and does not.
@@ -62,8 +62,8 @@ func TestPushWaitsAsLongAsAsked(t *testing.T) {
 			w := &waits{}
 			_, err := Client{Pause: time.Millisecond, wait: w.wait}.Push(t.Context(), p.host+"/team/bundle:v1", bundleImage(t))
 			if test.err != "" {
-				if err == nil || !strings.Contains(err.Error(), test.err) || advice.Of(err) == "" {
-					t.Errorf("got %v, want an error with %q and a cure", err, test.err)
+				if err == nil || !strings.Contains(err.Error(), test.err) || hint.Of(err) == "" {
+					t.Errorf("got %v, want an error with %q and a fix", err, test.err)
 				}
 				return
 			}
@@ -137,8 +137,8 @@ func TestARegistryThatStandsStill(t *testing.T) {
 		client := quick
 		client.stall = 20 * time.Millisecond
 		_, err := client.Unpack(t.Context(), p.host+"/team/bundle:v1")
-		if err == nil || !strings.Contains(advice.Of(err), "stopped answering") {
-			t.Errorf("got %v, cure %q", err, advice.Of(err))
+		if err == nil || !strings.Contains(hint.Of(err), "stopped answering") {
+			t.Errorf("got %v, fix %q", err, hint.Of(err))
 		}
 	})
 }
@@ -190,16 +190,16 @@ func TestAuthoritiesByHost(t *testing.T) {
 			if (err == nil) != test.trusted {
 				t.Errorf("got %v", err)
 			}
-			if !test.trusted && !strings.Contains(advice.Of(err), "--ca-file") {
-				t.Errorf("the cure is %q", advice.Of(err))
+			if !test.trusted && !strings.Contains(hint.Of(err), "--ca-file") {
+				t.Errorf("the fix is %q", hint.Of(err))
 			}
 		})
 	}
 	for _, file := range []string{"missing", published + "/metadata/annotations.yaml"} {
 		c := quick
 		c.Authorities = []Authority{{File: file}}
-		if _, err := c.Pinned(t.Context(), host+"/team/bundle:v1"); err == nil || advice.Of(err) == "" {
-			t.Errorf("%s: got %v, want an error with a cure", file, err)
+		if _, err := c.Pinned(t.Context(), host+"/team/bundle:v1"); err == nil || hint.Of(err) == "" {
+			t.Errorf("%s: got %v, want an error with a fix", file, err)
 		}
 	}
 }
@@ -237,7 +237,7 @@ func TestPushSeesATagThatMeansAnother(t *testing.T) {
 		return true
 	})
 	_, err := quick.Push(t.Context(), p.host+"/team/bundle:v1", bundleImage(t))
-	if err == nil || !strings.Contains(err.Error(), "and yet it means") || advice.Of(err) == "" {
+	if err == nil || !strings.Contains(err.Error(), "and yet it means") || hint.Of(err) == "" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -256,8 +256,8 @@ func TestCredentials(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := quick.Push(t.Context(), host+"/team/bundle:v1", bundleImage(t))
-			if err == nil || !strings.Contains(err.Error(), "get the credentials for "+host) || !strings.Contains(advice.Of(err), "docker login "+host) {
-				t.Errorf("got %v; %s", err, advice.Of(err))
+			if err == nil || !strings.Contains(err.Error(), "get the credentials for "+host) || !strings.Contains(hint.Of(err), "docker login "+host) {
+				t.Errorf("got %v; %s", err, hint.Of(err))
 			}
 		})
 	}

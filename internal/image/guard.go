@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 const (
@@ -34,7 +34,7 @@ type refusedRequest struct{ text string }
 func (e refusedRequest) Error() string { return e.text }
 
 func guardError(fix, format string, args ...any) error {
-	return advice.With(refusedRequest{fmt.Sprintf(format, args...)}, "%s", fix)
+	return hint.With(refusedRequest{fmt.Sprintf(format, args...)}, "%s", fix)
 }
 
 // guard bounds what a registry can have this client do: where requests go, what they tell in clear text, how long they take

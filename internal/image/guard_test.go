@@ -19,14 +19,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // refusedBy fails the test unless err says what and has a fix that says how.
 func refusedBy(t *testing.T, err error, what, how string) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), what) || !strings.Contains(advice.Of(err), how) {
-		t.Errorf("got %v with the fix %q, want %q with %q", err, advice.Of(err), what, how)
+	if err == nil || !strings.Contains(err.Error(), what) || !strings.Contains(hint.Of(err), how) {
+		t.Errorf("got %v with the fix %q, want %q with %q", err, hint.Of(err), what, how)
 	}
 }
 
@@ -52,8 +52,8 @@ func TestRedirects(t *testing.T) {
 				}
 			})
 			_, err := quick.Fetch(t.Context(), host+"/team/bundle:v1")
-			if err == nil || !strings.Contains(err.Error(), "redirect") || advice.Of(err) == "" {
-				t.Errorf("got %v (%s)", err, advice.Of(err))
+			if err == nil || !strings.Contains(err.Error(), "redirect") || hint.Of(err) == "" {
+				t.Errorf("got %v (%s)", err, hint.Of(err))
 			}
 			if n := asked.Load(); n > 2*(maxRedirects+1) {
 				t.Errorf("it was asked %d times", n)

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // TestHugeDocuments makes each document of a layout larger than memory should have to hold, with holes on the disk.
@@ -61,8 +61,8 @@ func TestHugeDocuments(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := Client{}.Unpack(t.Context(), dir)
-			if err == nil || !strings.Contains(err.Error(), "more than any manifest") && !strings.Contains(err.Error(), "and the manifest says") || advice.Of(err) == "" {
-				t.Errorf("got %v, want an error with a cure", err)
+			if err == nil || !strings.Contains(err.Error(), "more than any manifest") && !strings.Contains(err.Error(), "and the manifest says") || hint.Of(err) == "" {
+				t.Errorf("got %v, want an error with a fix", err)
 			}
 		})
 	}
@@ -142,8 +142,8 @@ func TestHostileRegistry(t *testing.T) {
 			defer server.Close()
 			defer server.CloseClientConnections() // what never ends would
 			_, err := quick.unpack(t.Context(), strings.TrimPrefix(server.URL, "http://")+"/team/bundle:v1", tight)
-			if err == nil || !strings.Contains(err.Error(), test.err) || advice.Of(err) == "" {
-				t.Errorf("got %v, want an error with %q and a cure (%q)", err, test.err, advice.Of(err))
+			if err == nil || !strings.Contains(err.Error(), test.err) || hint.Of(err) == "" {
+				t.Errorf("got %v, want an error with %q and a fix (%q)", err, test.err, hint.Of(err))
 			}
 			if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
 				t.Errorf("left behind: %v", left)

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Artifact is a v1.Image, or a v1.ImageIndex with an image for each platform.
@@ -63,7 +63,7 @@ func (c Client) parseTag(reference string) (name.Tag, error) {
 	}
 	tag, ok := ref.(name.Tag)
 	if !ok {
-		return name.Tag{}, referenceError{advice.With(fmt.Errorf("push %s: its digest is known only when it is made", reference), "name a tag to push to: registry/repository:tag")}
+		return name.Tag{}, referenceError{hint.With(fmt.Errorf("push %s: its digest is known only when it is made", reference), "name a tag to push to: registry/repository:tag")}
 	}
 	return tag, nil
 }
@@ -129,7 +129,7 @@ func (c Client) Push(ctx context.Context, reference string, what Artifact) (stri
 		return "", explain(err, "look at the tag", tag)
 	}
 	if set.Digest != digest {
-		return "", advice.With(fmt.Errorf("push %s: the tag was set to %s, and yet it means %s", reference, digest, set.Digest),
+		return "", hint.With(fmt.Errorf("push %s: the tag was set to %s, and yet it means %s", reference, digest, set.Digest),
 			"see whether somebody else pushes to it, and push again")
 	}
 	return withDigest(reference, digest), nil
@@ -162,7 +162,7 @@ func (c Client) Fetch(ctx context.Context, reference string) (Artifact, error) {
 		err = checkConfigSize(manifest)
 	}
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("image %s: %w", reference, err), "push the image again, or name another")
+		return nil, hint.With(fmt.Errorf("image %s: %w", reference, err), "push the image again, or name another")
 	}
 	return single, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 func TestPinned(t *testing.T) {
@@ -47,8 +47,8 @@ func TestPinned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := Client{}.Pinned(t.Context(), test.reference)
 			if test.err != "" {
-				if err == nil || !strings.Contains(err.Error(), test.err) || advice.Of(err) == "" {
-					t.Fatalf("got %v, want an error with %q and a cure", err, test.err)
+				if err == nil || !strings.Contains(err.Error(), test.err) || hint.Of(err) == "" {
+					t.Fatalf("got %v, want an error with %q and a fix", err, test.err)
 				}
 				return
 			}

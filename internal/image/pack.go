@@ -22,8 +22,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 const (
@@ -46,10 +46,10 @@ func Bundle(dir string) (Artifact, error) {
 		return nil, err
 	}
 	if b.CSV() == nil {
-		return nil, advice.With(fmt.Errorf("pack bundle %s: manifests/ holds no %s", dir, bundle.KindCSV), "see what 'olmkit bundle validate %s' says", dir)
+		return nil, hint.With(fmt.Errorf("pack bundle %s: manifests/ holds no %s", dir, bundle.KindCSV), "see what 'olmkit bundle validate %s' says", dir)
 	}
 	if b.Package() == "" {
-		return nil, advice.With(fmt.Errorf("pack bundle %s: metadata/ names no package", dir), "set annotations: %s in %s/metadata/annotations.yaml", bundle.AnnotationPackage, dir)
+		return nil, hint.With(fmt.Errorf("pack bundle %s: metadata/ names no package", dir), "set annotations: %s in %s/metadata/annotations.yaml", bundle.AnnotationPackage, dir)
 	}
 	labels := map[string]string{bundle.AnnotationMediaType: mediaTypeBundle}
 	for key, value := range b.Annotations {
@@ -132,7 +132,7 @@ func Catalog(fsys fs.FS, files []string, base Artifact) (Artifact, error) {
 			index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: made, Descriptor: v1.Descriptor{Platform: child.Platform}})
 		}
 		if made, err := index.IndexManifest(); err != nil || len(made.Manifests) == 0 {
-			return nil, advice.With(errors.Join(errors.New("pack catalog: the base has no image of any platform"), err), "name an image with opm in it with --base")
+			return nil, hint.With(errors.Join(errors.New("pack catalog: the base has no image of any platform"), err), "name an image with opm in it with --base")
 		}
 		return index, nil
 	default:
@@ -144,7 +144,7 @@ func Catalog(fsys fs.FS, files []string, base Artifact) (Artifact, error) {
 // it may (operator-registry v1.74.0, cmd/opm/serve/serve.go).
 func serving(base v1.Image, labels map[string]string, l *layer) (v1.Image, error) {
 	if _, err := checkManifest(base, defaultLimits.read); err != nil {
-		return nil, advice.With(err, "name an image with opm in it with --base")
+		return nil, hint.With(err, "name an image with opm in it with --base")
 	}
 	config, err := base.ConfigFile()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // ProgramOptions say what the image of a program is like.
@@ -44,10 +44,10 @@ var numericUser = regexp.MustCompile(`^[0-9]+(:[0-9]+)?$`)
 // files give the same bytes.
 func Programs(programs []string, o ProgramOptions) (Artifact, error) {
 	if !path.IsAbs(o.Entrypoint) || path.Clean(o.Entrypoint) != o.Entrypoint || o.Entrypoint == "/" {
-		return nil, advice.With(fmt.Errorf("pack program: the entry point %q is no absolute path of a file", o.Entrypoint), "write it for example as /manager")
+		return nil, hint.With(fmt.Errorf("pack program: the entry point %q is no absolute path of a file", o.Entrypoint), "write it for example as /manager")
 	}
 	if !numericUser.MatchString(o.User) {
-		return nil, advice.With(fmt.Errorf("pack program: the user %q is not a number", o.User), "write UID or UID:GID: Kubernetes cannot tell of a name whether it is root")
+		return nil, hint.With(fmt.Errorf("pack program: the user %q is not a number", o.User), "write UID or UID:GID: Kubernetes cannot tell of a name whether it is root")
 	}
 	further, err := furtherFiles(o)
 	if err != nil {
@@ -60,7 +60,7 @@ func Programs(programs []string, o ProgramOptions) (Artifact, error) {
 			return nil, fmt.Errorf("pack program %s: %w", program, err)
 		}
 		if made[architecture] != nil {
-			return nil, advice.With(fmt.Errorf("pack program %s: there is another one for linux/%s", program, architecture), "name one program for each platform")
+			return nil, hint.With(fmt.Errorf("pack program %s: there is another one for linux/%s", program, architecture), "name one program for each platform")
 		}
 		if made[architecture], err = programImage(program, architecture, o, further); err != nil {
 			return nil, fmt.Errorf("pack program %s: %w", program, err)
@@ -98,9 +98,9 @@ func CheckProgram(file string, libraries bool) error {
 	case err != nil:
 		return err
 	case b.architecture != runtime.GOARCH:
-		return advice.With(fmt.Errorf("it is built for %s, and this machine is %s", b.architecture, runtime.GOARCH), "build it with GOOS=linux GOARCH=%s", runtime.GOARCH)
+		return hint.With(fmt.Errorf("it is built for %s, and this machine is %s", b.architecture, runtime.GOARCH), "build it with GOOS=linux GOARCH=%s", runtime.GOARCH)
 	case info.Mode()&0o111 == 0:
-		return advice.With(errors.New("it is not executable"), "make it so: chmod +x %s", file)
+		return hint.With(errors.New("it is not executable"), "make it so: chmod +x %s", file)
 	case b.dynamic && !libraries:
 		return errDynamic
 	}
@@ -116,7 +116,7 @@ func machineOf(program string) (string, error) {
 	return b.architecture, err
 }
 
-var errDynamic = advice.With(errors.New("it is linked dynamically, and the image has no libraries"), "build it with CGO_ENABLED=0")
+var errDynamic = hint.With(errors.New("it is linked dynamically, and the image has no libraries"), "build it with CGO_ENABLED=0")
 
 // built is how a program was built.
 type built struct {
@@ -132,21 +132,21 @@ func readProgram(program string) (built, error) {
 	file, err := elf.Open(program)
 	var format *elf.FormatError
 	if errors.As(err, &format) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return built{}, advice.With(fmt.Errorf("it is no program for Linux%s", insteadOf(program)), "build it with GOOS=linux")
+		return built{}, hint.With(fmt.Errorf("it is no program for Linux%s", insteadOf(program)), "build it with GOOS=linux")
 	}
 	if err != nil {
-		return built{}, advice.With(err, "build the program first")
+		return built{}, hint.With(err, "build the program first")
 	}
 	defer file.Close()
 	architecture, ok := machines[file.Machine]
 	system, foreign := systems[file.OSABI]
 	switch {
 	case foreign:
-		return built{}, advice.With(fmt.Errorf("it is no program for Linux, but one for %s", system), "build it with GOOS=linux")
+		return built{}, hint.With(fmt.Errorf("it is no program for Linux, but one for %s", system), "build it with GOOS=linux")
 	case !ok || file.Class != elf.ELFCLASS64 || file.Data == elf.ELFDATA2MSB && file.Machine != elf.EM_S390:
-		return built{}, advice.With(fmt.Errorf("it is for %s, %s, %s, which no image is made for", file.Machine, file.Class, file.Data), "build it for one of %s", strings.Join(slices.Sorted(maps.Values(machines)), ", "))
+		return built{}, hint.With(fmt.Errorf("it is for %s, %s, %s, which no image is made for", file.Machine, file.Class, file.Data), "build it for one of %s", strings.Join(slices.Sorted(maps.Values(machines)), ", "))
 	case file.Type != elf.ET_EXEC && file.Type != elf.ET_DYN:
-		return built{}, advice.With(fmt.Errorf("it is of type %s, no program", file.Type), "name the program that the linker wrote")
+		return built{}, hint.With(fmt.Errorf("it is of type %s, no program", file.Type), "name the program that the linker wrote")
 	}
 	return built{architecture, slices.ContainsFunc(file.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })}, nil
 }
@@ -213,7 +213,7 @@ func furtherFiles(o ProgramOptions) ([]*layer, error) {
 			return nil, err
 		}
 		if !path.IsAbs(at) || path.Clean(at) != at || at == "/" {
-			return nil, advice.With(fmt.Errorf("%s can't be at %q in the image", source, at), "name an absolute path, as /etc/ssl/certs/ca-certificates.crt")
+			return nil, hint.With(fmt.Errorf("%s can't be at %q in the image", source, at), "name an absolute path, as /etc/ssl/certs/ca-certificates.crt")
 		}
 		if err := filepath.WalkDir(source, func(file string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
@@ -226,13 +226,13 @@ func furtherFiles(o ProgramOptions) ([]*layer, error) {
 			files[name] = filepath.ToSlash(file)[1:]
 			return nil
 		}); err != nil {
-			return nil, advice.With(err, "name files and folders that are there, each for a path of its own")
+			return nil, hint.With(err, "name files and folders that are there, each for a path of its own")
 		}
 	}
 	for name := range files {
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 			if _, taken := files[dir]; taken {
-				return nil, advice.With(fmt.Errorf("/%s is to be below /%s in the image, which is a file", name, dir), "choose another path for one of them")
+				return nil, hint.With(fmt.Errorf("/%s is to be below /%s in the image, which is a file", name, dir), "choose another path for one of them")
 			}
 		}
 	}

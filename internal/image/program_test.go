@@ -17,7 +17,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 var plain = ProgramOptions{Entrypoint: "/bin/manager", User: "65532:65532", Labels: map[string]string{"org.opencontainers.image.version": "v1"}}
@@ -197,8 +197,8 @@ func TestProgramsRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Programs(test.programs, test.options)
-			if err == nil || !strings.Contains(err.Error(), test.err) || advice.Of(err) == "" {
-				t.Errorf("got %v, want an error with %q and a cure", err, test.err)
+			if err == nil || !strings.Contains(err.Error(), test.err) || hint.Of(err) == "" {
+				t.Errorf("got %v, want an error with %q and a fix", err, test.err)
 			}
 		})
 	}
@@ -247,7 +247,7 @@ func TestRoot(t *testing.T) {
 		), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := quick.Root(t.Context(), linked, filepath.Join(dir, "linked")); err == nil || !strings.Contains(advice.Of(err), "olmkit image push") {
+		if err := quick.Root(t.Context(), linked, filepath.Join(dir, "linked")); err == nil || !strings.Contains(hint.Of(err), "olmkit image push") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -279,7 +279,7 @@ func TestCheckProgram(t *testing.T) {
 	for name, test := range map[string]struct {
 		file      string
 		libraries bool
-		err, cure string // "" if it runs
+		err, fix  string // "" if it runs
 	}{
 		"linked statically":              {static, false, "", ""},
 		"linked dynamically":             {dynamic, true, "", ""},
@@ -298,8 +298,8 @@ func TestCheckProgram(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := CheckProgram(test.file, test.libraries)
-			if (err == nil) != (test.err == "") || err != nil && (!strings.Contains(err.Error(), test.err) || !strings.Contains(advice.Of(err), test.cure)) {
-				t.Errorf("%v; cure: %s", err, advice.Of(err))
+			if (err == nil) != (test.err == "") || err != nil && (!strings.Contains(err.Error(), test.err) || !strings.Contains(hint.Of(err), test.fix)) {
+				t.Errorf("%v; fix: %s", err, hint.Of(err))
 			}
 		})
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // published is the newest bundle of the repository's own operator, and catalogDir its catalog.
@@ -271,8 +271,8 @@ func TestPushWithFaults(t *testing.T) {
 			want := digest
 			if test.err != "" {
 				want = old
-				if err == nil || !strings.Contains(err.Error(), test.err) || advice.Of(err) == "" {
-					t.Errorf("got %v, want an error with %q and a cure", err, test.err)
+				if err == nil || !strings.Contains(err.Error(), test.err) || hint.Of(err) == "" {
+					t.Errorf("got %v, want an error with %q and a fix", err, test.err)
 				}
 			} else if err != nil {
 				t.Errorf("the push failed: %v", err)
@@ -291,8 +291,8 @@ func TestPushWithFaults(t *testing.T) {
 func TestPushRefusesDigests(t *testing.T) {
 	made := bundleImage(t)
 	digest, _ := made.Digest()
-	if _, err := quick.Push(t.Context(), "registry.example.com/a@"+digest.String(), made); err == nil || advice.Of(err) == "" {
-		t.Errorf("got %v, want an error with a cure", err)
+	if _, err := quick.Push(t.Context(), "registry.example.com/a@"+digest.String(), made); err == nil || hint.Of(err) == "" {
+		t.Errorf("got %v, want an error with a fix", err)
 	}
 }
 

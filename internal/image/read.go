@@ -27,8 +27,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Content is what the image of a bundle or of a catalog holds, unpacked.
@@ -115,7 +115,7 @@ func (c Client) Root(ctx context.Context, ref, dir string) error {
 			err = u.tree(dir, func(name string) string { return name })
 		}
 		if err != nil {
-			return advice.With(fmt.Errorf("unpack image %s: %w", named, err), "%s", cmp.Or(advice.Of(err), "name a program, a folder with the image's root, or an image that 'olmkit image push' made"))
+			return hint.With(fmt.Errorf("unpack image %s: %w", named, err), "%s", cmp.Or(hint.Of(err), "name a program, a folder with the image's root, or an image that 'olmkit image push' made"))
 		}
 		return nil
 	})
@@ -146,7 +146,7 @@ func (c Client) open(ctx context.Context, ref string, l limits, use func(*source
 		err = u.tree(files, func(name string) string { return name })
 	}
 	if err != nil {
-		return advice.With(fmt.Errorf("read archive %s: %w", ref, err), "%s", cmp.Or(advice.Of(err), "make the archive anew, with 'olmkit bundle push --output' or 'docker save'"))
+		return hint.With(fmt.Errorf("read archive %s: %w", ref, err), "%s", cmp.Or(hint.Of(err), "make the archive anew, with 'olmkit bundle push --output' or 'docker save'"))
 	}
 	if isLayout(files) {
 		return openLayout(named, files, u.left, use)
@@ -173,7 +173,7 @@ func openLayout(named, dir string, l limits, use func(*source, string, limits) e
 		what, err = checked(dir, what)
 	}
 	if err != nil {
-		return advice.With(fmt.Errorf("read OCI layout %s: %w", named, err), "name a layout with one image in it")
+		return hint.With(fmt.Errorf("read OCI layout %s: %w", named, err), "name a layout with one image in it")
 	}
 	return openArtifact(named, what, l, use)
 }
@@ -277,11 +277,11 @@ type source struct {
 func openArtifact(named string, what Artifact, l limits, use func(*source, string, limits) error) error {
 	img, err := forHere(what)
 	if err != nil {
-		return advice.With(fmt.Errorf("image %s: %w", named, err), "%s", cmp.Or(advice.Of(err), "push the image again, or make the archive anew"))
+		return hint.With(fmt.Errorf("image %s: %w", named, err), "%s", cmp.Or(hint.Of(err), "push the image again, or make the archive anew"))
 	}
 	s, err := sourceOf(img, l)
 	if err != nil {
-		return advice.With(fmt.Errorf("image %s: %w", named, err), "push the image again, or make the archive anew")
+		return hint.With(fmt.Errorf("image %s: %w", named, err), "push the image again, or make the archive anew")
 	}
 	return use(s, named, l)
 }
@@ -310,7 +310,7 @@ func forHere(what Artifact) (v1.Image, error) {
 			}
 		}
 		if best == nil {
-			return nil, advice.With(errors.New("the index names no image for Linux"), "name an image of a bundle or of a catalog")
+			return nil, hint.With(errors.New("the index names no image for Linux"), "name an image of a bundle or of a catalog")
 		}
 		return child(what, best.Digest)
 	default:
@@ -399,7 +399,7 @@ func sum(data []byte) string {
 func openSavedImage(named, dir string, l limits, use func(*source, string, limits) error) error {
 	s, err := readSaved(dir)
 	if err != nil {
-		return advice.With(fmt.Errorf("read archive %s: %w", named, err), "name an archive with one image, of 'docker save', 'podman save' or --output")
+		return hint.With(fmt.Errorf("read archive %s: %w", named, err), "name an archive with one image, of 'docker save', 'podman save' or --output")
 	}
 	return use(s, named, l)
 }
@@ -515,7 +515,7 @@ func (s *source) unpack(ctx context.Context, named string, l limits) (*Content, 
 	case isBundle:
 		content.Bundle = true
 		if folderOf(manifests) == "." || folderOf(metadata) == "." {
-			return nil, advice.With(fmt.Errorf("image %s names no folder for its manifests or its metadata", named), "set the labels %s and %s, as 'olmkit bundle push' does", bundle.AnnotationManifests, bundle.AnnotationMetadata)
+			return nil, hint.With(fmt.Errorf("image %s names no folder for its manifests or its metadata", named), "set the labels %s and %s, as 'olmkit bundle push' does", bundle.AnnotationManifests, bundle.AnnotationMetadata)
 		}
 		folders := map[string]string{folderOf(manifests): "manifests", folderOf(metadata): "metadata"}
 		place = func(name string) (string, bool) {
@@ -527,9 +527,9 @@ func (s *source) unpack(ctx context.Context, named string, l limits) (*Content, 
 			return "", false
 		}
 	case labels[labelDatabase] != "":
-		return nil, advice.With(fmt.Errorf("image %s holds a catalog as an SQLite database", named), "migrate it to a file-based catalog with 'opm migrate'")
+		return nil, hint.With(fmt.Errorf("image %s holds a catalog as an SQLite database", named), "migrate it to a file-based catalog with 'opm migrate'")
 	default:
-		return nil, advice.With(fmt.Errorf("image %s is neither a bundle nor a catalog: it has no label %s or %s", named, bundle.AnnotationManifests, labelConfigs),
+		return nil, hint.With(fmt.Errorf("image %s is neither a bundle nor a catalog: it has no label %s or %s", named, bundle.AnnotationManifests, labelConfigs),
 			"name the image of a bundle or of a catalog")
 	}
 	wants := func(name string) bool { _, ok := place(name); return ok }
@@ -548,7 +548,7 @@ func (s *source) unpack(ctx context.Context, named string, l limits) (*Content, 
 	}
 	if err != nil {
 		err = errors.Join(err, content.Close())
-		return nil, advice.With(fmt.Errorf("unpack image %s: %w", named, err), "%s", cmp.Or(advice.Of(err), "look into the image with 'docker save', and build it anew"))
+		return nil, hint.With(fmt.Errorf("unpack image %s: %w", named, err), "%s", cmp.Or(hint.Of(err), "look into the image with 'docker save', and build it anew"))
 	}
 	content.FS = os.DirFS(root)
 	return content, nil
@@ -557,7 +557,7 @@ func (s *source) unpack(ctx context.Context, named string, l limits) (*Content, 
 // take takes all layers.
 func (s *source) take(ctx context.Context, named string, u *unpacker) error {
 	if len(s.layers) != len(s.config.RootFS.DiffIDs) {
-		return advice.With(fmt.Errorf("image %s is damaged: its configuration names %d layers, its manifest %d", named, len(s.config.RootFS.DiffIDs), len(s.layers)),
+		return hint.With(fmt.Errorf("image %s is damaged: its configuration names %d layers, its manifest %d", named, len(s.config.RootFS.DiffIDs), len(s.layers)),
 			"push the image again, or make the archive anew")
 	}
 	for i := range s.layers {

@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/output"
 )
 
@@ -36,10 +36,10 @@ const (
 func (c Client) Layout(dir, reference string, what Artifact) error {
 	present, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return advice.With(fmt.Errorf("write the layout: %w", err), "name a new directory with --oci-layout")
+		return hint.With(fmt.Errorf("write the layout: %w", err), "name a new directory with --oci-layout")
 	}
 	if len(present) > 0 && !isLayout(dir) {
-		return advice.With(fmt.Errorf("write the layout: %s is not empty and holds no OCI layout", dir), "name a new directory with --oci-layout")
+		return hint.With(fmt.Errorf("write the layout: %s is not empty and holds no OCI layout", dir), "name a new directory with --oci-layout")
 	}
 	if err := output.Dir(dir, func(fresh string) error { return c.writeLayout(fresh, reference, what) }); err != nil {
 		return fmt.Errorf("write the layout: %w", err)

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // limits bound what an archive or an image may cost to read.
@@ -294,7 +294,7 @@ const cureRoom = "make room for temporary files, or set TMPDIR to where there is
 // roomy tells of a full disk what can be done.
 func roomy(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return advice.With(err, cureRoom)
+		return hint.With(err, cureRoom)
 	}
 	return err
 }
@@ -303,7 +303,7 @@ func roomy(err error) error {
 func newUnpacker(left limits, layered bool, wants func(string) bool) (*unpacker, error) {
 	dir, err := os.MkdirTemp("", "olmkit-image-")
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("unpack: %w", err), cureRoom)
+		return nil, hint.With(fmt.Errorf("unpack: %w", err), cureRoom)
 	}
 	return &unpacker{dir: dir, left: left, most: left.files, layered: layered, wants: wants, files: map[string]unpacked{}}, nil
 }

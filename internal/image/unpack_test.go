@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // entry is an entry of a tar archive.
@@ -221,8 +221,8 @@ func TestUnpack(t *testing.T) {
 			content, err := Client{}.unpack(t.Context(), dir, tight)
 			switch {
 			case test.err != "":
-				if err == nil || !strings.Contains(err.Error(), test.err) || advice.Of(err) == "" {
-					t.Errorf("got %v, want an error with %q and a cure", err, test.err)
+				if err == nil || !strings.Contains(err.Error(), test.err) || hint.Of(err) == "" {
+					t.Errorf("got %v, want an error with %q and a fix", err, test.err)
 				}
 			case err != nil:
 				t.Fatal(err)
@@ -301,8 +301,8 @@ func TestLayoutLeavesOtherFoldersAlone(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "mine"), []byte("1"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := (Client{}).Layout(dir, "", bundleImage(t)); err == nil || advice.Of(err) == "" {
-		t.Errorf("got %v, want an error with a cure", err)
+	if err := (Client{}).Layout(dir, "", bundleImage(t)); err == nil || hint.Of(err) == "" {
+		t.Errorf("got %v, want an error with a fix", err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("the folder holds %v", entries)
@@ -386,8 +386,8 @@ func TestHostileArchives(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := Client{}.unpack(t.Context(), file, tight)
-			if err == nil || !strings.Contains(err.Error(), test.err) || advice.Of(err) == "" {
-				t.Errorf("got %v, want an error with %q and a cure", err, test.err)
+			if err == nil || !strings.Contains(err.Error(), test.err) || hint.Of(err) == "" {
+				t.Errorf("got %v, want an error with %q and a fix", err, test.err)
 			}
 			if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
@@ -480,8 +480,8 @@ func FuzzReference(f *testing.F) {
 		Is(s)
 		ref, err := Client{}.parse(s)
 		if err != nil {
-			if advice.Of(err) == "" {
-				t.Errorf("no cure for: %v", err)
+			if hint.Of(err) == "" {
+				t.Errorf("no fix for: %v", err)
 			}
 			return
 		}

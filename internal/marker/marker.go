@@ -25,9 +25,9 @@ import (
 	"sigs.k8s.io/controller-tools/pkg/loader"
 	"sigs.k8s.io/controller-tools/pkg/markers"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // prefix begins every marker of operator-sdk; name is the one that there is.
@@ -89,7 +89,7 @@ func Load(ctx context.Context, dirs []string) (*Sources, error) {
 			return nil, fmt.Errorf("read the Go sources in %s: %w", dir, err)
 		}
 		if info, err := os.Stat(absolute); err != nil || !info.IsDir() {
-			return nil, advice.With(fmt.Errorf("read the Go sources in %s: %w", dir, cmp.Or(err, error(&fs.PathError{Op: "read", Path: dir, Err: errors.New("not a directory")}))),
+			return nil, hint.With(fmt.Errorf("read the Go sources in %s: %w", dir, cmp.Or(err, error(&fs.PathError{Op: "read", Path: dir, Err: errors.New("not a directory")}))),
 				"name the directory that holds the API's Go packages, for example api")
 		}
 		// The Go tools name files by where they really are.
@@ -100,7 +100,7 @@ func Load(ctx context.Context, dirs []string) (*Sources, error) {
 		patterns = append(patterns, filepath.Join(absolute, "..."))
 	}
 	if _, err := exec.LookPath("go"); err != nil {
-		return nil, advice.With(fmt.Errorf("read the Go sources in %s: %w", strings.Join(dirs, ", "), err), "install Go: its own tools say which files make up a package")
+		return nil, hint.With(fmt.Errorf("read the Go sources in %s: %w", strings.Join(dirs, ", "), err), "install Go: its own tools say which files make up a package")
 	}
 	if s.roots, err = loader.LoadRootsWithConfig(&packages.Config{Context: ctx, Fset: s.files}, patterns...); err != nil {
 		return nil, fmt.Errorf("read the Go sources in %s: %w", strings.Join(dirs, ", "), err)
@@ -113,7 +113,7 @@ func Load(ctx context.Context, dirs []string) (*Sources, error) {
 		problems = append(problems, s.read(root))
 	}
 	if files == 0 {
-		problems = append(problems, advice.With(fmt.Errorf("read the Go sources in %s: there are none", strings.Join(dirs, ", ")), "name the directory that holds the API's Go packages, for example api"))
+		problems = append(problems, hint.With(fmt.Errorf("read the Go sources in %s: there are none", strings.Join(dirs, ", ")), "name the directory that holds the API's Go packages, for example api"))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (s *Sources) read(p *loader.Package) error {
 		if file, rest, found := strings.Cut(at, ":"); found && filepath.IsAbs(file) {
 			at = s.file(file) + ":" + rest
 		}
-		problems = append(problems, advice.With(fmt.Errorf("%s: %s", at, strings.TrimSpace(e.Msg)), "mend what 'go build' says of the package, or leave out --api"))
+		problems = append(problems, hint.With(fmt.Errorf("%s: %s", at, strings.TrimSpace(e.Msg)), "mend what 'go build' says of the package, or leave out --api"))
 	}
 	if len(problems) > 0 {
 		return errors.Join(problems...)
@@ -154,7 +154,7 @@ func (s *Sources) read(p *loader.Package) error {
 					continue
 				}
 				if rest, ok := strings.CutPrefix(text, "+"+name); !ok || rest != "" && rest[0] != ':' {
-					problems = append(problems, advice.With(fmt.Errorf("%s: there is no marker %s", s.at(comment.Pos()), strings.TrimPrefix(text, "+")),
+					problems = append(problems, hint.With(fmt.Errorf("%s: there is no marker %s", s.at(comment.Pos()), strings.TrimPrefix(text, "+")),
 						"write it as +%s:displayName=\"…\",resources={{Kind,version,name}} on a type, or :type=spec,displayName=\"…\" on a field", name))
 				}
 			}
@@ -203,7 +203,7 @@ func (s *Sources) placed(err error) error {
 	problems := []error{flatten(err)}
 	slices.SortStableFunc(list, func(a, b loader.PositionedError) int { return cmp.Compare(a.Pos, b.Pos) })
 	for _, e := range list {
-		problems = append(problems, advice.With(fmt.Errorf("%s: read the marker: %s", s.at(e.Pos), inMarker.ReplaceAllString(e.Error(), "")),
+		problems = append(problems, hint.With(fmt.Errorf("%s: read the marker: %s", s.at(e.Pos), inMarker.ReplaceAllString(e.Error(), "")),
 			"see https://sdk.operatorframework.io/docs/building-operators/golang/references/markers/"))
 	}
 	return errors.Join(problems...)
@@ -257,7 +257,7 @@ func (s *Sources) Describe(kind schema.GroupVersionKind) (*bundle.Description, e
 	for _, p := range found {
 		places = append(places, s.at(s.types[p][kind.Kind].RawSpec.Pos()).String())
 	}
-	return nil, advice.With(fmt.Errorf("the Go sources declare %s %s more than once: %s", kind.GroupVersion(), kind.Kind, strings.Join(places, ", ")),
+	return nil, hint.With(fmt.Errorf("the Go sources declare %s %s more than once: %s", kind.GroupVersion(), kind.Kind, strings.Join(places, ", ")),
 		"name the directory of one with --api, or give the packages a // +groupName")
 }
 
@@ -271,7 +271,7 @@ func (s *Sources) describe(p *loader.Package, info *markers.TypeInfo) (*bundle.D
 		}
 		for _, r := range m.Resources {
 			if len(r) != 2 && len(r) != 3 {
-				return nil, advice.With(fmt.Errorf("%s: read the marker: the resource %q is not a kind, a version and a name", d.At, r), "write resources={{Deployment,v1,name},{Service,v1,name}}")
+				return nil, hint.With(fmt.Errorf("%s: read the marker: the resource %q is not a kind, a version and a name", d.At, r), "write resources={{Deployment,v1,name},{Service,v1,name}}")
 			}
 			resource := bundle.Resource{Kind: strings.TrimSpace(r[0]), Version: strings.TrimSpace(r[1])}
 			if len(r) == 3 {
@@ -331,7 +331,7 @@ func (w *walk) expression(p *loader.Package, file *ast.File, expr ast.Expr, path
 			return nil
 		}
 		if len(imported.Errors) > 0 {
-			return advice.With(fmt.Errorf("%s: read %s.%s: %s", w.sources.at(t.Pos()), from.Name, t.Sel.Name, imported.Errors[0].Msg), "make 'go build' find the package, for example with 'go mod download'")
+			return hint.With(fmt.Errorf("%s: read %s.%s: %s", w.sources.at(t.Pos()), from.Name, t.Sel.Name, imported.Errors[0].Msg), "make 'go build' find the package, for example with 'go mod download'")
 		}
 		return w.declared(imported, t.Sel.Name, path)
 	}
@@ -378,7 +378,7 @@ func (w *walk) field(field markers.FieldInfo, path []string) error {
 	for _, value := range field.Markers[name] {
 		m := value.(onField)
 		if m.Type != "spec" && m.Type != "status" {
-			return advice.With(fmt.Errorf("%s: read the marker of field %s: its type is %q", w.sources.at(field.RawField.Pos()), field.Name, m.Type), "write type=spec or type=status")
+			return hint.With(fmt.Errorf("%s: read the marker of field %s: its type is %q", w.sources.at(field.RawField.Pos()), field.Name, m.Type), "write type=spec or type=status")
 		}
 		if m.Type != w.want {
 			continue // of a type that is used in both

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // project unpacks a txtar archive into a Go module and makes it the working directory.
@@ -219,8 +219,8 @@ func TestDescribeErrors(t *testing.T) {
 					t.Errorf("got %v, want %q in it", err, want)
 				}
 			}
-			if advice.Of(err) == "" {
-				t.Errorf("no cure for: %v", err)
+			if hint.Of(err) == "" {
+				t.Errorf("no fix for: %v", err)
 			}
 		})
 	}
@@ -239,7 +239,7 @@ func TestLoadWithoutGo(t *testing.T) {
 	project(t, cafe)
 	t.Setenv("PATH", t.TempDir())
 	_, err := Load(t.Context(), []string{"api"})
-	if err == nil || !strings.Contains(advice.Of(err), "install Go") {
-		t.Errorf("got %v, cure %q", err, advice.Of(err))
+	if err == nil || !strings.Contains(hint.Of(err), "install Go") {
+		t.Errorf("got %v, fix %q", err, hint.Of(err))
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // manifests is what OLM's chart (deploy/chart of operator-lifecycle-manager v0.46.0) renders for plain Kubernetes,
@@ -63,7 +63,7 @@ func Install(ctx context.Context, c *Client, image string) (made Installation, e
 	}
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
 		if err := c.available(ctx, Namespace, name); err != nil {
-			return made, advice.With(err, "look at the logs of the component %s/%s", Namespace, name)
+			return made, hint.With(err, "look at the logs of the component %s/%s", Namespace, name)
 		}
 	}
 	return made, nil

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Subscription is a wish that OLM keeps a package up to date.
@@ -177,7 +177,7 @@ func (c *Client) regroup(ctx context.Context, group *operatorsv1.OperatorGroup, 
 		return nil
 	}
 	if !labels.SelectorFromSet(cluster.Made).Matches(labels.Set(group.Labels)) {
-		return advice.With(fmt.Errorf("OperatorGroup %s/%s is for %s, and the operator is to serve %s",
+		return hint.With(fmt.Errorf("OperatorGroup %s/%s is for %s, and the operator is to serve %s",
 			group.Namespace, group.Name, describeTargets(group.Spec.Selector, listed), describeTargets(nil, wanted)),
 			"delete this OperatorGroup, unless operators rely on it, or use a cluster where the namespace %s is free", group.Namespace)
 	}

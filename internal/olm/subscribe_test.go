@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 func TestGroup(t *testing.T) {
@@ -45,7 +45,7 @@ func TestGroup(t *testing.T) {
 			}
 			c := &Client{WithWatch: builder.Build()}
 			err := c.Group(t.Context(), "n", test.mode, "other")
-			if test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says) || advice.Of(err) == "") || test.says == "" && err != nil {
+			if test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says) || hint.Of(err) == "") || test.says == "" && err != nil {
 				t.Errorf("it says %v", err)
 			}
 			var groups operatorsv1.OperatorGroupList

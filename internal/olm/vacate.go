@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Version says which OLM runs on the cluster, by the image of its olm-operator, whatever namespace that is in: a version,
@@ -37,7 +37,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 		}
 		return image, nil
 	}
-	return "", advice.With(fmt.Errorf("OLM is not on the cluster: it has no deployment olm-operator"), "install it, or have it installed for the walk with --install-olm")
+	return "", hint.With(fmt.Errorf("OLM is not on the cluster: it has no deployment olm-operator"), "install it, or have it installed for the walk with --install-olm")
 }
 
 // Present names what of a package is on the cluster: its Subscriptions and the definitions crds.

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 func TestCheck(t *testing.T) {
@@ -27,8 +27,8 @@ func TestCheck(t *testing.T) {
 		{"where nobody can write", "/proc/olmkit/new", false},
 	} {
 		err := Check(test.file)
-		if (err == nil) != test.good || err != nil && advice.Of(err) == "" {
-			t.Errorf("%s: %v, with the cure %q", test.name, err, advice.Of(err))
+		if (err == nil) != test.good || err != nil && hint.Of(err) == "" {
+			t.Errorf("%s: %v, with the fix %q", test.name, err, hint.Of(err))
 		}
 	}
 	entries, err := os.ReadDir(dir)

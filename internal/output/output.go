@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Write puts data into file.
@@ -27,13 +27,13 @@ func Write(ctx context.Context, file string, data []byte) error {
 }
 
 // File puts what fill writes into file. A regular file, or the one that a symbolic link leads to, is replaced when fill has
-// succeeded; a device, a FIFO or an open file as /dev/stdout is written into until ctx ends. Errors have a cure.
+// succeeded; a device, a FIFO or an open file as /dev/stdout is written into until ctx ends. Errors have a fix.
 func File(ctx context.Context, file string, fill func(io.Writer) error) error {
-	return cured(writeFile(ctx, file, fill))
+	return withFix(writeFile(ctx, file, fill))
 }
 
-// Check asks whether Write could put something into file, and leaves everything as it is. Errors have a cure.
-func Check(file string) error { return cured(check(file)) }
+// Check asks whether Write could put something into file, and leaves everything as it is. Errors have a fix.
+func Check(file string) error { return withFix(check(file)) }
 
 func check(file string) error {
 	target, stream, err := resolve(file)
@@ -66,29 +66,29 @@ func check(file string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Remove removes the regular file that Write would replace, if there is one. Errors have a cure.
+// Remove removes the regular file that Write would replace, if there is one. Errors have a fix.
 func Remove(file string) error {
 	target, stream, err := resolve(file)
 	if err != nil || stream {
-		return cured(err)
+		return withFix(err)
 	}
 	if err := os.Remove(target); !errors.Is(err, fs.ErrNotExist) {
-		return cured(err)
+		return withFix(err)
 	}
 	return nil
 }
 
-// Dir puts the directory that fill makes, under the name that it is given, in the place of dir. Errors have a cure.
-func Dir(dir string, fill func(fresh string) error) error { return cured(replaceDir(dir, fill)) }
+// Dir puts the directory that fill makes, under the name that it is given, in the place of dir. Errors have a fix.
+func Dir(dir string, fill func(fresh string) error) error { return withFix(replaceDir(dir, fill)) }
 
-func cured(err error) error {
+func withFix(err error) error {
 	switch {
-	case err == nil || advice.Of(err) != "":
+	case err == nil || hint.Of(err) != "":
 		return err
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return advice.With(err, "make room there, or choose another place")
+		return hint.With(err, "make room there, or choose another place")
 	}
-	return advice.With(err, "choose a place that can be written")
+	return hint.With(err, "choose a place that can be written")
 }
 
 // maxLinks is how many symbolic links are followed, as by Linux (path_resolution(7)).

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // only fails the test unless dir holds these entries.
@@ -37,7 +37,7 @@ func TestFile(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	err := File(t.Context(), file, func(w io.Writer) error { fmt.Fprint(w, "half"); return broken })
-	if !errors.Is(err, broken) || advice.Of(err) == "" {
+	if !errors.Is(err, broken) || hint.Of(err) == "" {
 		t.Errorf("got %v", err)
 	}
 	data, err := os.ReadFile(file)
@@ -49,7 +49,7 @@ func TestFile(t *testing.T) {
 	if err != nil || info.Mode() != 0o644 {
 		t.Errorf("its mode is %v (%v)", info.Mode(), err)
 	}
-	if err := Write(t.Context(), filepath.Join(file, "below"), nil); err == nil || advice.Of(err) == "" {
+	if err := Write(t.Context(), filepath.Join(file, "below"), nil); err == nil || hint.Of(err) == "" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -72,8 +72,8 @@ func TestDir(t *testing.T) {
 		only(t, dir, name)
 	}
 	err := Dir(dir, func(fresh string) error { return errors.Join(fill("third")(fresh), syscall.ENOSPC) })
-	if !errors.Is(err, syscall.ENOSPC) || advice.Of(err) != "make room there, or choose another place" {
-		t.Errorf("got %v; %s", err, advice.Of(err))
+	if !errors.Is(err, syscall.ENOSPC) || hint.Of(err) != "make room there, or choose another place" {
+		t.Errorf("got %v; %s", err, hint.Of(err))
 	}
 	if err := Dir(dir, func(string) error { return nil }); err == nil {
 		t.Error("nothing was made, and nothing was said")

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // modeOf returns the type of what is at path itself.
@@ -80,7 +80,7 @@ func TestFIFOFull(t *testing.T) {
 
 func TestDevice(t *testing.T) {
 	t.Parallel()
-	if err := Write(t.Context(), "/dev/full", []byte("a")); !errors.Is(err, syscall.ENOSPC) || advice.Of(err) == "" {
+	if err := Write(t.Context(), "/dev/full", []byte("a")); !errors.Is(err, syscall.ENOSPC) || hint.Of(err) == "" {
 		t.Errorf("got %v", err)
 	}
 	for _, device := range []string{"/dev/full", "/dev/null"} {

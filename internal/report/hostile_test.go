@@ -18,12 +18,12 @@ import (
 func saying(s string) *Report {
 	f := finding.Finding{
 		Code: "AAA001", Severity: finding.Error, Subject: finding.Subject{Package: s, Channel: s, From: s, To: s, Object: s},
-		Location: &finding.Location{File: s, Line: 1, Column: 1}, Message: s, Cause: s, Cure: s, References: []string{s}, Fields: []string{s},
+		Location: &finding.Location{File: s, Line: 1, Column: 1}, Message: s, Cause: s, Fix: s, References: []string{s}, Fields: []string{s},
 	}
-	encoded, accepted := f, f
+	encoded, suppressed := f, f
 	encoded.Severity, encoded.Location = finding.Warning, &finding.Location{File: s, Path: s}
-	accepted.Accepted = &finding.Acceptance{Reason: s, Until: s}
-	all := []finding.Finding{f, encoded, accepted}
+	suppressed.Suppressed = &finding.Suppression{Reason: s, Until: s}
+	all := []finding.Finding{f, encoded, suppressed}
 	hop := Hop{
 		Package: s, Channel: s, From: s, To: s, Edge: "replaces", Effective: true, Result: Failed, Seconds: 1, Findings: all,
 		Phases: []Phase{{s, 1}}, Outages: []Outage{{CRD: s, Version: s, Operation: s, First: s, Cause: s, Fault: s}}, Events: []Event{{Kind: s, Name: s, State: s, Detail: s}},

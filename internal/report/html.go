@@ -125,14 +125,14 @@ type findingView struct {
 	About   string   // what it is about, unless what it stands in tells
 	Hop     *hopView // whose finding it is, if one's
 	Source  string   // the line it stands in, with a caret below
-	Explain bool     // whether its own cause and cure are shown: not where all of a code have the same
+	Explain bool     // whether its own cause and fix are shown: not where all of a code have the same
 }
 
 type codeView struct {
 	Code, Title string
 	Severity    finding.Severity
 	Findings    []findingView
-	Common      *finding.Finding // cause, cure and references that all of them share
+	Common      *finding.Finding // cause, fix and references that all of them share
 	Folded      bool
 }
 
@@ -497,7 +497,7 @@ func worstOf(findings []finding.Finding, d graph.Drawing, a graph.Arrow) (worst 
 	for _, f := range findings {
 		s := f.Subject
 		about := s.Package == d.Package && (s.Channel == "" || s.Channel == d.Channel) && s.From == a.From && s.To == a.To
-		if about && f.Accepted == nil && f.Severity.AtLeast(finding.Warning) && (!ok || rank(f.Severity) < rank(worst.Severity)) {
+		if about && f.Suppressed == nil && f.Severity.AtLeast(finding.Warning) && (!ok || rank(f.Severity) < rank(worst.Severity)) {
 			worst, ok = f, true
 		}
 	}
@@ -555,7 +555,7 @@ func codeViews(r *Report, hops []hopView) []codeView {
 		c.Folded = c.Severity == finding.Info && len(c.Findings) >= manyInstances
 		f := c.Findings[0].Finding
 		if !slices.ContainsFunc(c.Findings, func(o findingView) bool {
-			return o.Cause != f.Cause || o.Cure != f.Cure || !slices.Equal(o.References, f.References)
+			return o.Cause != f.Cause || o.Fix != f.Fix || !slices.Equal(o.References, f.References)
 		}) {
 			c.Common = &f
 		}

@@ -26,11 +26,11 @@ var hostile = []string{
 // walked is a report with everything in it that a page shows, in the words s.
 func walked(s string) *Report {
 	f := finding.Finding{
-		Code: "U103", Severity: finding.Error, Message: s, Cause: s + "\n" + s, Cure: s, References: []string{s, "https://example.com/?q=" + s},
+		Code: "U103", Severity: finding.Error, Message: s, Cause: s + "\n" + s, Fix: s, References: []string{s, "https://example.com/?q=" + s},
 		Subject: finding.Subject{Object: s}, Location: &finding.Location{File: s, Line: 1, Column: 1},
 	}
 	known := f
-	known.Code, known.Accepted = "U104", &finding.Acceptance{Reason: s, Until: "2027-01-31"}
+	known.Code, known.Suppressed = "U104", &finding.Suppression{Reason: s, Until: "2027-01-31"}
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return &Report{
 		APIVersion: APIVersion, Kind: KindUpgrade, Result: Failed, Seconds: 61.5, Findings: []finding.Finding{f},
@@ -185,7 +185,7 @@ func TestHTML(t *testing.T) {
 	}
 	for _, want := range []string{
 		`<p class="verdict failed">`, `id="hop-tea-tea2"`, `id="hop-tea-tea2_2"`, `id="U103"`, `href="#hop-tea-tea2"`,
-		`no read tea</th>`, "1 object whose reconciling was not verified", `>restarts</th>`, "Log of tea", "accepted until 2027-01-31: tea", "<h3>Not proven there</h3>", `id="install-tea"`, "1 installation, 2 hops",
+		`no read tea</th>`, "1 object whose reconciling was not verified", `>restarts</th>`, "Log of tea", "suppressed until 2027-01-31: tea", "<h3>Not proven there</h3>", `id="install-tea"`, "1 installation, 2 hops",
 		`<a href="https://example.com/?q=tea"`, "1 hop left out",
 	} {
 		if !strings.Contains(page, want) {

@@ -151,7 +151,7 @@ func caseOf(findings []finding.Finding, failed bool) junitCase {
 	var c junitCase
 	for _, f := range findings {
 		s := plain(f)
-		if f.Severity != finding.Error || f.Accepted != nil {
+		if f.Severity != finding.Error || f.Suppressed != nil {
 			c.Out += s
 			continue
 		}

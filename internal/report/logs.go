@@ -65,7 +65,7 @@ func (r *Report) logsAt() map[int]string {
 	place := len(r.Findings)
 	for _, h := range r.steps() {
 		all := h.All()
-		if i := slices.IndexFunc(all, func(f finding.Finding) bool { return f.Severity == finding.Error && f.Accepted == nil }); i >= 0 {
+		if i := slices.IndexFunc(all, func(f finding.Finding) bool { return f.Severity == finding.Error && f.Suppressed == nil }); i >= 0 {
 			var said string
 			for _, l := range h.Logs {
 				lines := l.last(briefLog, cellLimit)

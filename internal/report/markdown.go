@@ -53,7 +53,7 @@ func (m *markdown) report(r *Report) {
 		if f.Code != "" {
 			m.line("")
 			m.line("> **%s** %s", f.Code, cell(f.Message))
-			for _, part := range []struct{ name, text string }{{"Cause", f.Cause}, {"Cure", f.Cure}} {
+			for _, part := range []struct{ name, text string }{{"Cause", f.Cause}, {"Fix", f.Fix}} {
 				if part.text != "" {
 					m.line(">")
 					m.line("> %s: %s", part.name, cell(part.text))
@@ -69,19 +69,19 @@ func (m *markdown) report(r *Report) {
 	}{{finding.Error, "error"}, {finding.Warning, "warning"}, {finding.Info, "note"}} {
 		var rows []string
 		for _, f := range all {
-			if f.Severity == group.severity && f.Accepted == nil {
-				rows = append(rows, tableRow(cell(f.Code), where(f), cell(f.Message), cell(f.Cure)))
+			if f.Severity == group.severity && f.Suppressed == nil {
+				rows = append(rows, tableRow(cell(f.Code), where(f), cell(f.Message), cell(f.Fix)))
 			}
 		}
-		m.folded(count(len(rows), group.noun), group.severity == finding.Error, "| code | where | what | cure |\n|---|---|---|---|", rows)
+		m.folded(count(len(rows), group.noun), group.severity == finding.Error, "| code | where | what | fix |\n|---|---|---|---|", rows)
 	}
-	var accepted []string
+	var suppressed []string
 	for _, f := range all {
-		if f.Accepted != nil {
-			accepted = append(accepted, tableRow(cell(f.Code), where(f), cell(f.Message), cell("until "+f.Accepted.Until+": "+f.Accepted.Reason)))
+		if f.Suppressed != nil {
+			suppressed = append(suppressed, tableRow(cell(f.Code), where(f), cell(f.Message), cell("until "+f.Suppressed.Until+": "+f.Suppressed.Reason)))
 		}
 	}
-	m.folded(fmt.Sprintf("%d accepted", len(accepted)), false, "| code | where | what | accepted |\n|---|---|---|---|", accepted)
+	m.folded(fmt.Sprintf("%d suppressed", len(suppressed)), false, "| code | where | what | suppressed |\n|---|---|---|---|", suppressed)
 	m.logs(r)
 	if r.Cluster != nil {
 		var lines []string

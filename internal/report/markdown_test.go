@@ -16,10 +16,10 @@ func TestMarkdownLimit(t *testing.T) {
 	long := strings.Repeat("<|\n", 5000)
 	for i := range 3000 {
 		r.Hops = append(r.Hops, Hop{Package: "tea", From: fmt.Sprintf("tea.v1.%d.0", i), To: fmt.Sprintf("tea.v1.%d.0", i+1), Edge: "replaces", Result: Passed})
-		r.Findings = append(r.Findings, finding.Finding{Code: "AAA001", Severity: finding.Warning, Message: long, Cure: long})
+		r.Findings = append(r.Findings, finding.Finding{Code: "AAA001", Severity: finding.Warning, Message: long, Fix: long})
 	}
 	r.Hops[2000].Result = Failed
-	r.Hops[2000].Findings = []finding.Finding{{Code: "U103", Severity: finding.Error, Message: "no kettle", Cause: long, Cure: long}}
+	r.Hops[2000].Findings = []finding.Finding{{Code: "U103", Severity: finding.Error, Message: "no kettle", Cause: long, Fix: long}}
 	var b bytes.Buffer
 	if err := Markdown(&b, r); err != nil {
 		t.Fatal(err)

@@ -100,4 +100,4 @@ func each(findings []finding.Finding) []*finding.Finding {
 func isError(f *finding.Finding) bool { return f.Severity == finding.Error }
 
 // counts reports whether f fails what it is of.
-func counts(f *finding.Finding) bool { return isError(f) && f.Accepted == nil }
+func counts(f *finding.Finding) bool { return isError(f) && f.Suppressed == nil }

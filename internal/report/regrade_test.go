@@ -21,12 +21,12 @@ func found(codes ...string) []finding.Finding {
 	return list
 }
 
-// accept accepts findings of E1, and makes errors of W1.
-func accept(findings []finding.Finding) {
+// suppress suppresses findings of E1, and makes errors of W1.
+func suppress(findings []finding.Finding) {
 	for i := range findings {
 		switch f := &findings[i]; f.Code {
 		case "E1":
-			f.Accepted = &finding.Acceptance{Reason: "known"}
+			f.Suppressed = &finding.Suppression{Reason: "known"}
 		case "W1":
 			f.Severity = finding.Error
 		}
@@ -42,7 +42,7 @@ func TestRegrade(t *testing.T) {
 		r    *Report
 		want []Result // of installations, hops and ways back
 	}{
-		"accepted":              {hop(Failed, "E1", "W2"), []Result{Passed}},
+		"suppressed":            {hop(Failed, "E1", "W2"), []Result{Passed}},
 		"another error":         {hop(Failed, "E1", "E2"), []Result{Failed}},
 		"a new error":           {hop(Passed, "W1"), []Result{Failed}},
 		"failed without errors": {hop(Failed, "W2"), []Result{Failed}},
@@ -68,7 +68,7 @@ func TestRegrade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test.r.Regrade(accept)
+			test.r.Regrade(suppress)
 			var got []Result
 			for _, i := range test.r.Installations {
 				got = append(got, i.Result)
@@ -86,19 +86,19 @@ func TestRegrade(t *testing.T) {
 	}
 }
 
-// A merged report, which has a result already, fails for what its shards failed for, unless that was accepted.
+// A merged report, which has a result already, fails for what its shards failed for, unless that was suppressed.
 func TestRegradeReport(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		r    *Report
 		want Result
 	}{
-		"accepted":              {&Report{Result: Failed, Findings: found("W2"), Hops: []Hop{{Findings: found("E1")}}}, Passed},
+		"suppressed":            {&Report{Result: Failed, Findings: found("W2"), Hops: []Hop{{Findings: found("E1")}}}, Passed},
 		"another error":         {&Report{Result: Failed, Findings: found("E1"), Hops: []Hop{{Findings: found("E2")}}}, Failed},
 		"failed without errors": {&Report{Result: Failed, Findings: found("W2")}, Failed},
 		"no result yet":         {&Report{Findings: found("E2")}, ""},
 	} {
-		if test.r.Regrade(accept); test.r.Result != test.want {
+		if test.r.Regrade(suppress); test.r.Result != test.want {
 			t.Errorf("%s: %s, not %s", name, test.r.Result, test.want)
 		}
 	}

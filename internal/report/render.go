@@ -79,5 +79,5 @@ func writeJSON(w io.Writer, v any) error {
 
 // shown is r with all text in it fit to be shown. Only what is written as sentences, or was logged, may have several lines.
 func shown(r *Report) *Report {
-	return safetext.Clean(r, "Message", "Cause", "Cure", "Reason", "Text")
+	return safetext.Clean(r, "Message", "Cause", "Fix", "Reason", "Text")
 }

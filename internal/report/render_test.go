@@ -28,8 +28,8 @@ func validation() *Report {
 		Findings: []finding.Finding{
 			{Code: "FBC001", Severity: finding.Error, Location: &finding.Location{File: "x.yaml"}, Message: "no YAML"},
 			{Code: "AAA002", Severity: finding.Info, Subject: finding.Subject{Package: "p", Channel: "c"}, Location: at(1), Message: "a note"},
-			{Code: "AAA001", Severity: finding.Error, Subject: finding.Subject{Package: "p", Channel: "c", From: "p.v1", To: "p.v2"}, Location: at(2), Message: "first <&>", Cause: "why\nin two lines", Cure: "what to do", References: []string{"https://example.com"}},
-			{Code: "AAA001", Severity: finding.Error, Subject: finding.Subject{Package: "p", From: "p.v3", Object: "Deployment/x"}, Location: at(9), Message: "second", Cause: "why\nin two lines", Cure: "what to do", References: []string{"https://example.com"}},
+			{Code: "AAA001", Severity: finding.Error, Subject: finding.Subject{Package: "p", Channel: "c", From: "p.v1", To: "p.v2"}, Location: at(2), Message: "first <&>", Cause: "why\nin two lines", Fix: "what to do", References: []string{"https://example.com"}},
+			{Code: "AAA001", Severity: finding.Error, Subject: finding.Subject{Package: "p", From: "p.v3", Object: "Deployment/x"}, Location: at(9), Message: "second", Cause: "why\nin two lines", Fix: "what to do", References: []string{"https://example.com"}},
 		},
 	}
 }
@@ -52,7 +52,7 @@ func upgrade() *Report {
 			},
 			{
 				Package: "p", Channel: "c", From: "p.v2", To: "p.v3", Edge: "skips", Effective: true, Result: Failed, Simulated: []string{"registry.example.com/p"},
-				Findings: []finding.Finding{{Code: "UPG001", Severity: finding.Error, Message: "lost", Cause: "conversion", Cure: "keep the field"}, {Code: "UPG002", Severity: finding.Warning, Message: "slow"}},
+				Findings: []finding.Finding{{Code: "UPG001", Severity: finding.Error, Message: "lost", Cause: "conversion", Fix: "keep the field"}, {Code: "UPG002", Severity: finding.Warning, Message: "slow"}},
 				Logs:     []Log{{Source: "ns/pod/manager", Text: "starting <manager>\n\tat main.go:1 ]]>"}},
 			},
 			{Package: "p", Channel: "c", From: "p.v3", To: "p.v4", Edge: "skipRange", Effective: true, Result: Skipped},

@@ -96,8 +96,8 @@ func SARIF(w io.Writer, r *Report) error {
 			if all[i].Cause != "" {
 				rule.Full = &sarifText{all[i].Cause}
 			}
-			if all[i].Cure != "" {
-				rule.Help = &sarifText{all[i].Cure}
+			if all[i].Fix != "" {
+				rule.Help = &sarifText{all[i].Fix}
 			}
 			if len(all[i].References) > 0 {
 				rule.HelpURI = all[i].References[0]
@@ -108,7 +108,7 @@ func SARIF(w io.Writer, r *Report) error {
 	logs := r.logsAt()
 	for i, f := range all {
 		text := f.Message
-		for _, more := range []struct{ name, text string }{{"Cause", f.Cause}, {"Cure", f.Cure}} {
+		for _, more := range []struct{ name, text string }{{"Cause", f.Cause}, {"Fix", f.Fix}} {
 			if more.text != "" {
 				text += "\n" + more.name + ": " + more.text
 			}
@@ -132,12 +132,12 @@ func SARIF(w io.Writer, r *Report) error {
 		if at.Physical != nil || at.Logical != nil {
 			result.Locations = []sarifLocation{at}
 		}
-		if f.Accepted != nil {
+		if f.Suppressed != nil {
 			kind := "external"
-			if at := f.Accepted.Location; at != nil && f.Location != nil && at.File == f.Location.File {
+			if at := f.Suppressed.Location; at != nil && f.Location != nil && at.File == f.Location.File {
 				kind = "inSource"
 			}
-			result.Suppressions = []sarifSuppression{{kind, "accepted", f.Accepted.Reason + " (until " + f.Accepted.Until + ")"}}
+			result.Suppressions = []sarifSuppression{{kind, "accepted", f.Suppressed.Reason + " (until " + f.Suppressed.Until + ")"}}
 		}
 		run.Results = append(run.Results, result)
 	}

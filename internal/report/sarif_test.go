@@ -25,11 +25,11 @@ func TestSARIFSchema(t *testing.T) {
 	if err := json.Unmarshal(raw, &schema); err != nil {
 		t.Fatal(err)
 	}
-	accepted := validation()
-	accepted.Findings[1].Accepted = &finding.Acceptance{Reason: "so", Until: "2027-01-31", Location: &finding.Location{File: "catalog.yaml", Line: 1}}
-	accepted.Findings[2].Location.File = "/a b/ü:#.yaml"
-	accepted.Findings[3].Location.Path = "spec.version"
-	for name, r := range map[string]*Report{"validate": validation(), "accepted": accepted, "upgrade": upgrade(), "nothing": {}} {
+	suppressed := validation()
+	suppressed.Findings[1].Suppressed = &finding.Suppression{Reason: "so", Until: "2027-01-31", Location: &finding.Location{File: "catalog.yaml", Line: 1}}
+	suppressed.Findings[2].Location.File = "/a b/ü:#.yaml"
+	suppressed.Findings[3].Location.Path = "spec.version"
+	for name, r := range map[string]*Report{"validate": validation(), "suppressed": suppressed, "upgrade": upgrade(), "nothing": {}} {
 		var b bytes.Buffer
 		if err := SARIF(&b, r); err != nil {
 			t.Fatal(err)

@@ -70,7 +70,7 @@ func TestSource(t *testing.T) {
 	for i := range 5 {
 		r.Findings = append(r.Findings, finding.Finding{Code: "AAA003", Severity: finding.Info, Subject: finding.Subject{Package: "p"}, Message: strings.Repeat("note ", i+1)})
 	}
-	r.Findings[2].Accepted = &finding.Acceptance{Reason: "we know", Until: "2027-01-31"}
+	r.Findings[2].Suppressed = &finding.Suppression{Reason: "we know", Until: "2027-01-31"}
 	r.Source = func(file string, line int) (string, bool) {
 		return "  key: value", file == "catalog.yaml" && line < 9
 	}
@@ -86,10 +86,10 @@ func TestSource(t *testing.T) {
 			"    at spec.version of the object that is encoded there\n": true,
 			"and 2 more AAA003 (all with -v)":                           !verbose,
 			"note note note note note":                                  verbose,
-			"accepted AAA001 catalog.yaml:2:3":                          verbose,
-			"    accepted until 2027-01-31: we know\n":                  verbose,
-			"2 errors":                      false,
-			"3 errors, 6 notes, 1 accepted": true,
+			"suppressed AAA001 catalog.yaml:2:3":                        verbose,
+			"    suppressed until 2027-01-31: we know\n":                verbose,
+			"2 errors":                        false,
+			"3 errors, 6 notes, 1 suppressed": true,
 		} {
 			if strings.Contains(got, text) != want {
 				t.Errorf("verbose %t: %q is there: %t\n%s", verbose, text, !want, got)

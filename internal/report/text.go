@@ -157,7 +157,7 @@ func (t *text) hop(h Hop, verbose bool) {
 		t.line("      way back to %s: %s (%.1fs)", b.To, b.Result, b.Seconds)
 	}
 	for _, f := range h.All() {
-		if f.Accepted != nil && !verbose {
+		if f.Suppressed != nil && !verbose {
 			continue
 		}
 		f.Subject = finding.Subject{Object: f.Subject.Object} // the rest stands in the hop's line
@@ -208,15 +208,15 @@ func sameCode(a, b finding.Finding) bool {
 
 // alike reports whether two findings are explained by the same words, so that these need be printed once only.
 func alike(a, b finding.Finding) bool {
-	return a.Subject.Package == b.Subject.Package && a.Code == b.Code && a.Cause == b.Cause && a.Cure == b.Cure && slices.Equal(a.References, b.References)
+	return a.Subject.Package == b.Subject.Package && a.Code == b.Code && a.Cause == b.Cause && a.Fix == b.Fix && slices.Equal(a.References, b.References)
 }
 
 // statement prints what is wrong and where.
 func (t *text) statement(f finding.Finding, indent string) {
 	severity := string(f.Severity)
 	switch {
-	case f.Accepted != nil:
-		severity = t.paint(dim, "accepted")
+	case f.Suppressed != nil:
+		severity = t.paint(dim, "suppressed")
 	case f.Severity == finding.Error:
 		severity = t.paint(red+bold, severity)
 	case f.Severity == finding.Warning:
@@ -234,8 +234,8 @@ func (t *text) statement(f finding.Finding, indent string) {
 	t.line("%s", head)
 	t.paragraph(indent+"  ", f.Message)
 	t.snippet(f, indent+"  ")
-	if f.Accepted != nil {
-		t.paragraph(indent+"  ", fmt.Sprintf("accepted until %s: %s", f.Accepted.Until, f.Accepted.Reason))
+	if f.Suppressed != nil {
+		t.paragraph(indent+"  ", fmt.Sprintf("suppressed until %s: %s", f.Suppressed.Until, f.Suppressed.Reason))
 	}
 }
 
@@ -244,8 +244,8 @@ func (t *text) explanation(f finding.Finding, indent string) {
 	if f.Cause != "" {
 		t.paragraph(indent+"  cause: ", f.Cause)
 	}
-	if f.Cure != "" {
-		t.paragraph(indent+"  cure:  ", f.Cure)
+	if f.Fix != "" {
+		t.paragraph(indent+"  fix:   ", f.Fix)
 	}
 	for _, reference := range f.References {
 		t.line("%s  see:   %s", indent, reference)
@@ -320,7 +320,7 @@ func summary(r *Report) string {
 	for _, f := range finding.Open(all) {
 		severities[f.Severity]++
 	}
-	accepted := len(all) - len(finding.Open(all))
+	suppressed := len(all) - len(finding.Open(all))
 	for _, s := range []finding.Severity{finding.Error, finding.Warning, finding.Info} {
 		if n := severities[s]; n > 0 {
 			word := string(s)
@@ -330,11 +330,11 @@ func summary(r *Report) string {
 			parts = append(parts, count(n, word))
 		}
 	}
-	if len(severities)+accepted == 0 {
+	if len(severities)+suppressed == 0 {
 		parts = append(parts, "no findings")
 	}
-	if accepted > 0 {
-		parts = append(parts, fmt.Sprintf("%d accepted", accepted))
+	if suppressed > 0 {
+		parts = append(parts, fmt.Sprintf("%d suppressed", suppressed))
 	}
 	if r.Seconds > 0 {
 		parts = append(parts, fmt.Sprintf("%.1fs", r.Seconds))
@@ -431,7 +431,7 @@ func firstFailure(r *Report) (f finding.Finding, ok bool) {
 const (
 	messageLines = 5
 	causeLines   = 9
-	cureLines    = 3
+	fixLines     = 3
 )
 
 // first tells of the first failure as much as fits a screen.
@@ -449,7 +449,7 @@ func (t *text) first(f finding.Finding) {
 	}
 	t.atMost(messageLines, "  "+f.Code+" ", f.Message)
 	t.atMost(causeLines, "  cause: ", f.Cause)
-	t.atMost(cureLines, "  cure:  ", f.Cure)
+	t.atMost(fixLines, "  fix:   ", f.Fix)
 	t.line("  %s", t.paint(dim, "more: olmkit explain "+f.Code))
 }
 
@@ -471,7 +471,7 @@ func (t *text) atMost(n int, indent, s string) {
 	}
 }
 
-// Explain prints what a code means: f holds its title as the message, its cause and its cure.
+// Explain prints what a code means: f holds its title as the message, its cause and its fix.
 func Explain(w io.Writer, f finding.Finding, colour bool) error {
 	t := &text{out: w, colour: colour}
 	t.statement(f, "")

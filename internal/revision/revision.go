@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Checkout writes the file or folder at name, as it was at revision, below into, and returns where it is then; nothing,
@@ -27,7 +27,7 @@ func Checkout(ctx context.Context, revision, name, into string) (string, error) 
 	}
 	commit, err := git(ctx, folder, "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
 	if err != nil {
-		return "", advice.With(fmt.Errorf("find revision %s in the git repository of %s: %w", revision, name, err),
+		return "", hint.With(fmt.Errorf("find revision %s in the git repository of %s: %w", revision, name, err),
 			"name a commit, tag or branch that was fetched: CI systems often fetch the newest commit only (for actions/checkout: fetch-depth: 0)")
 	}
 	prefix, err := git(ctx, folder, "rev-parse", "--show-prefix")

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // repository has a file in two revisions, tagged one and two; the work tree says three.
@@ -89,7 +89,7 @@ func TestCheckoutRefuses(t *testing.T) {
 	t.Parallel()
 	folder := repository(t)
 	for _, revision := range []string{"three", "", "--all", "one:catalog"} {
-		if at, err := Checkout(t.Context(), revision, folder, t.TempDir()); err == nil || !strings.Contains(advice.Of(err), "fetch") {
+		if at, err := Checkout(t.Context(), revision, folder, t.TempDir()); err == nil || !strings.Contains(hint.Of(err), "fetch") {
 			t.Errorf("revision %q: %q, %v", revision, at, err)
 		}
 	}

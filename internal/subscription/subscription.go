@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Source is where the catalog comes from. Exactly one of Image, Address and Existing is set.
@@ -109,11 +109,11 @@ func (o Options) check() error {
 		"package": o.Package, "channel": o.Channel, "starting CSV": o.StartingCSV, "image": o.Source.Image, "address": o.Source.Address,
 	} {
 		if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
-			problems = append(problems, advice.With(fmt.Errorf("%s %q is no name", what, text), "write it with letters, digits and punctuation"))
+			problems = append(problems, hint.With(fmt.Errorf("%s %q is no name", what, text), "write it with letters, digits and punctuation"))
 		}
 	}
 	if o.Package == "" {
-		problems = append(problems, advice.With(errors.New("no package is named"), "name it with --package"))
+		problems = append(problems, hint.With(errors.New("no package is named"), "name it with --package"))
 	}
 	if o.Approval != v1alpha1.ApprovalAutomatic && o.Approval != v1alpha1.ApprovalManual {
 		problems = append(problems, fmt.Errorf("approval %q: it is Automatic or Manual", o.Approval))
@@ -125,7 +125,7 @@ func (o Options) check() error {
 		}
 	}
 	if given != 1 {
-		problems = append(problems, advice.With(errors.New("it must be known where the catalog comes from, once"),
+		problems = append(problems, hint.With(errors.New("it must be known where the catalog comes from, once"),
 			"give one of --image, --address and --catalog-source"))
 	}
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
@@ -163,14 +163,14 @@ func (o Options) operatorGroup() (*operatorsv1.OperatorGroup, error) {
 	case v1alpha1.InstallModeTypeSingleNamespace, v1alpha1.InstallModeTypeMultiNamespace:
 		targets = slices.Compact(slices.Sorted(slices.Values(o.Targets)))
 		if single := o.Mode == v1alpha1.InstallModeTypeSingleNamespace; single && len(targets) != 1 || !single && len(targets) < 2 {
-			return nil, advice.With(fmt.Errorf("install mode %s with %d namespaces to watch", o.Mode, len(targets)),
+			return nil, hint.With(fmt.Errorf("install mode %s with %d namespaces to watch", o.Mode, len(targets)),
 				"name them: --install-mode SingleNamespace=one or MultiNamespace=one,two")
 		}
 	default:
-		return nil, advice.With(fmt.Errorf("there is no install mode %q", o.Mode), "name one of AllNamespaces, OwnNamespace, SingleNamespace=NS and MultiNamespace=NS,NS")
+		return nil, hint.With(fmt.Errorf("there is no install mode %q", o.Mode), "name one of AllNamespaces, OwnNamespace, SingleNamespace=NS and MultiNamespace=NS,NS")
 	}
 	if (o.Mode == v1alpha1.InstallModeTypeAllNamespaces || o.Mode == v1alpha1.InstallModeTypeOwnNamespace) && len(o.Targets) > 0 {
-		return nil, advice.With(fmt.Errorf("install mode %s takes no namespaces", o.Mode), "use SingleNamespace or MultiNamespace")
+		return nil, hint.With(fmt.Errorf("install mode %s takes no namespaces", o.Mode), "use SingleNamespace or MultiNamespace")
 	}
 	if o.Supported != nil {
 		modes, err := v1alpha1.NewInstallModeSet(o.Supported)
@@ -182,7 +182,7 @@ func (o Options) operatorGroup() (*operatorsv1.OperatorGroup, error) {
 			watched = []string{metav1.NamespaceAll}
 		}
 		if err := modes.Supports(o.Namespace, watched); err != nil {
-			return nil, advice.With(fmt.Errorf("OLM would refuse to install %s: %w", o.Package, err), "choose with --install-mode one that it supports: %s", supportedText(modes))
+			return nil, hint.With(fmt.Errorf("OLM would refuse to install %s: %w", o.Package, err), "choose with --install-mode one that it supports: %s", supportedText(modes))
 		}
 	}
 	return &operatorsv1.OperatorGroup{

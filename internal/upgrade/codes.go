@@ -12,7 +12,7 @@ type Code struct {
 	Code     string
 	Severity finding.Severity // what it is unless the pods concerned were simulated
 	Doc      string           // what was seen, and why it matters
-	Cure     string           // what the author can do
+	Fix      string           // what the author can do
 	Static   []string         // the checks of a catalog that may have told beforehand
 }
 
@@ -263,16 +263,16 @@ var Codes = []Code{
 		"give the program of each image with --image REF=PROGRAM, or let the cluster reach the registry that has it", nil},
 }
 
-// find returns the finding of code about object, with the code's severity and cure.
+// find returns the finding of code about object, with the code's severity and fix.
 func find(code, object, format string, args ...any) finding.Finding {
 	for _, c := range Codes {
 		if c.Code == code {
 			f := finding.Finding{
 				Code: code, Severity: c.Severity, Subject: finding.Subject{Object: object},
-				Message: fmt.Sprintf(format, args...), Cure: c.Cure,
+				Message: fmt.Sprintf(format, args...), Fix: c.Fix,
 			}
 			if c.Severity == finding.Error && len(c.Static) > 0 {
-				f.Cure += "; 'olmkit catalog validate' may tell it before anything is installed: " + strings.Join(c.Static, ", ")
+				f.Fix += "; 'olmkit catalog validate' may tell it before anything is installed: " + strings.Join(c.Static, ", ")
 			}
 			return f
 		}

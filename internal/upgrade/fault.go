@@ -231,7 +231,7 @@ var ownTroubles = []string{"x509", "is registered for version", "the server coul
 
 // excuse turns f, for which the fault is to blame, into what is worth knowing.
 func excuse(f finding.Finding, s *struck) finding.Finding {
-	f.Severity, f.Cure = finding.Info, ""
+	f.Severity, f.Fix = finding.Info, ""
 	f.Cause = strings.TrimSuffix(fmt.Sprintf("the injected fault %s did it, and not the operator; %s", s.Injection, f.Cause), "; ")
 	return f
 }

@@ -360,12 +360,12 @@ func judgeOutages(list []outage, before map[string]*definition, timeline []event
 		longest := slices.MaxFunc(group, func(a, b outage) int { return cmp.Compare(a.End.Sub(a.Start), b.End.Sub(b.Start)) })
 		f := find(k.code, "CustomResourceDefinition/"+k.crd, "%s; the longest began with: %s", lengths(group), longest.First)
 		f.Cause = cause(timeline, before[k.crd], longest)
-		f.Cure = outageCure(longest, before[k.crd], timeline, f.Cure)
+		f.Fix = outageCure(longest, before[k.crd], timeline, f.Fix)
 		if k.slow {
-			f.Severity, f.Cure = finding.Info, "give the walk more of the machine"
+			f.Severity, f.Fix = finding.Info, "give the walk more of the machine"
 		}
 		if k.isNew {
-			f.Severity, f.Cure = finding.Info, ""
+			f.Severity, f.Fix = finding.Info, ""
 			f.Message += "; the version is new, so nobody used it yet"
 		}
 		if k.by != nil {
@@ -456,7 +456,7 @@ func judgeProcess(timeline []event, started time.Time, from, to *release) []find
 		if counts[name] > 1 {
 			f := find(codeRollouts, "Deployment/"+name, "it was rolled out %d times during the upgrade to %s", counts[name], to.Name)
 			if why := setbacks(timeline, to.Name); len(why) > 0 {
-				f.Severity, f.Cure = finding.Info, ""
+				f.Severity, f.Fix = finding.Info, ""
 				f.Cause = "OLM installed the new CSV again by itself, with new certificates if it has webhooks: " + strings.Join(why, "; ")
 			}
 			findings = append(findings, f)

@@ -46,8 +46,8 @@ func TestCodesAreSound(t *testing.T) {
 		if !form.MatchString(c.Code) || c.Doc == "" {
 			t.Errorf("code %q: its form or its text is not as it should be", c.Code)
 		}
-		if c.Severity != finding.Info && c.Cure == "" {
-			t.Errorf("code %s is a %s without a cure", c.Code, c.Severity)
+		if c.Severity != finding.Info && c.Fix == "" {
+			t.Errorf("code %s is a %s without a fix", c.Code, c.Severity)
 		}
 		if strings.Compare(last, c.Code) >= 0 {
 			t.Errorf("code %s comes after %s", c.Code, last)
@@ -69,8 +69,8 @@ func TestDocs(t *testing.T) {
 			"What comes of it are U801 to U804.\n", StrictOutage))
 	for _, c := range Codes {
 		fmt.Fprintf(&page, "\n## %s\n\n%s (%s)\n", c.Code, c.Doc, c.Severity)
-		if c.Cure != "" {
-			fmt.Fprintf(&page, "\nCure: %s.\n", c.Cure)
+		if c.Fix != "" {
+			fmt.Fprintf(&page, "\nCure: %s.\n", c.Fix)
 		}
 		var links []string
 		for _, code := range c.Static {
@@ -176,14 +176,14 @@ func TestChangedByDefaultOrConversion(t *testing.T) {
 			}}},
 		}},
 	}}}
-	cure := func(strategy apiextensionsv1.ConversionStrategyType, before, now string) string {
+	fix := func(strategy apiextensionsv1.ConversionStrategyType, before, now string) string {
 		d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: strategy}
 		o := &object{Kind: "Thing", Name: "a", Version: "v1", Views: map[string]*unstructured.Unstructured{"v2": {Object: decode(t, before)}}}
 		got := fieldFindings(o, d, "v2", &unstructured.Unstructured{Object: decode(t, now)}, "v2")
 		if len(got) != 1 || got[0].Code != codeDefaultChanged {
 			t.Fatalf("%+v", got)
 		}
-		return got[0].Cure
+		return got[0].Fix
 	}
 	const webhook, none = apiextensionsv1.WebhookConverter, apiextensionsv1.NoneConverter
 	for _, test := range []struct {
@@ -196,7 +196,7 @@ func TestChangedByDefaultOrConversion(t *testing.T) {
 		{"another value", "spec: {port: 1}", "spec: {port: 3}", webhook, "convert what was stored"},
 		{"nothing converts", "spec: {port: 1}", "spec: {port: 3}", none, "keep the defaults"},
 	} {
-		if got := cure(test.strategy, test.before, test.now); !strings.HasPrefix(got, test.want) {
+		if got := fix(test.strategy, test.before, test.now); !strings.HasPrefix(got, test.want) {
 			t.Errorf("%s: %s", test.name, got)
 		}
 	}

@@ -476,7 +476,7 @@ func fieldFindings(o *object, d *apiextensionsv1.CustomResourceDefinition, versi
 		bare := lost(content(before.Object), undefaulted(d, version, now.Object))
 		if slices.ContainsFunc(changed, func(p string) bool { return slices.Contains(bare, p) }) {
 			f.Cause = "the values are no defaults of " + version + ", so they come of conversion"
-			f.Cure = "convert what was stored before to what it was read as before: what a version cannot say has to survive, for example in an annotation"
+			f.Fix = "convert what was stored before to what it was read as before: what a version cannot say has to survive, for example in an annotation"
 		}
 	}
 	return append(findings, f)
@@ -585,7 +585,7 @@ func judgeVersions(before, now *apiextensionsv1.CustomResourceDefinition, stored
 			f := find(codeVersionGone, "CustomResourceDefinition/"+now.Name, "%s is not served as %s any more", now.Spec.Names.Kind, version)
 			for _, v := range before.Spec.Versions {
 				if v.Name == version && v.Deprecated {
-					f.Severity, f.Cause, f.Cure = finding.Info, "it was deprecated in the release before", ""
+					f.Severity, f.Cause, f.Fix = finding.Info, "it was deprecated in the release before", ""
 				}
 			}
 			findings = append(findings, f)

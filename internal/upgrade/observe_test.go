@@ -103,9 +103,9 @@ func TestExplainEndpoints(t *testing.T) {
 		{"no workload", "U214", "configmaps/n/a", false},
 	} {
 		outage := find(codeOperandOutage, "Service/n/a", "it had no ready endpoint for 3.0s during the upgrade")
-		other := finding.Finding{Code: test.code, Subject: finding.Subject{Object: test.subject}, Message: "spec is immutable", Cure: "keep the field"}
+		other := finding.Finding{Code: test.code, Subject: finding.Subject{Object: test.subject}, Message: "spec is immutable", Fix: "keep the field"}
 		got := explainEndpoints([]finding.Finding{outage, other}, operands)[0]
-		if explained := got.Cure == "keep the field" && got.Cause != ""; explained != test.explains || !explained && got.Cure != outage.Cure {
+		if explained := got.Fix == "keep the field" && got.Cause != ""; explained != test.explains || !explained && got.Fix != outage.Fix {
 			t.Errorf("%s: %+v", test.name, got)
 		}
 	}

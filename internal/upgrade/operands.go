@@ -185,7 +185,7 @@ func explainEndpoints(findings []finding.Finding, operands map[string]operand) [
 				continue
 			}
 			if o := workloadOf(service.Of, g.Subject.Object, operands); o != nil {
-				findings[i].Cause, findings[i].Cure = fmt.Sprintf("%s, which was made for the same object: %s (%s)", o, g.Message, g.Code), g.Cure
+				findings[i].Cause, findings[i].Fix = fmt.Sprintf("%s, which was made for the same object: %s (%s)", o, g.Message, g.Code), g.Fix
 				break
 			}
 		}

@@ -192,7 +192,7 @@ func TestSlowedOutage(t *testing.T) {
 	bare := &definition{Generation: 2, Served: []string{"v1"}, Conversion: "n/s/convert"}
 	got := judgeOutages([]outage{o}, map[string]*definition{"c": {Generation: 1, Served: []string{"v1"}, Conversion: "n/s/convert", CA: "x"}},
 		[]event{{At: at(3.9), Kind: kindCRD, Name: "c", CRD: bare}}, true)
-	if len(got) != 1 || got[0].Severity != finding.Info || strings.Contains(got[0].Cause, "CA") || got[0].Cure != "give the walk more of the machine" {
+	if len(got) != 1 || got[0].Severity != finding.Info || strings.Contains(got[0].Cause, "CA") || got[0].Fix != "give the walk more of the machine" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -259,7 +259,7 @@ func refusalFindings(list, before []refusal, to *release, started time.Time, loc
 		if k.code == codeForbidden {
 			f.Subject.Object = "ServiceAccount/" + k.account
 			if rule := missingRules(group, local); rule != "" {
-				f.Cure = rule
+				f.Fix = rule
 			}
 		}
 		f.Cause = group[0].Why

@@ -107,7 +107,7 @@ func TestRefusals(t *testing.T) {
 		name string
 		log  []asked
 		want []string // findings
-		cure string
+		fix  string
 	}{
 		{"list and watch are one finding with the rule",
 			[]asked{{12, "new", list, "deployments", mayNotList}, {13, "new", "watch", "deployments", mayNotWatch}, {14.5, "new", list, "deployments", mayNotList}},
@@ -158,8 +158,8 @@ func TestRefusals(t *testing.T) {
 			now := refusals(log, asker(newRelease("v2"), "operators", pods, started, time.Time{}))
 			got := refusalFindings(now, before, newRelease("v2"), started, func(namespace string) bool { return namespace == "operators" })
 			expect(t, got, test.want...)
-			if test.cure != "" && got[0].Cure != test.cure {
-				t.Errorf("cure %q, want %q", got[0].Cure, test.cure)
+			if test.fix != "" && got[0].Fix != test.fix {
+				t.Errorf("fix %q, want %q", got[0].Fix, test.fix)
 			}
 		})
 	}
@@ -190,8 +190,8 @@ func TestLapsed(t *testing.T) {
 	got := refusalFindings(list, nil, newRelease("v2"), time.Now(), func(namespace string) bool { return namespace == "operators" })
 	expect(t, got, "error U211 ServiceAccount/operators/manager: v2: ServiceAccount operators/manager may not list, watch pods in namespace operators")
 	want := `add to the rules of serviceAccountName manager in spec.install.spec.permissions of the ClusterServiceVersion: - {apiGroups: [""], resources: [pods], verbs: [list, watch]}`
-	if got[0].Severity != finding.Error || got[0].Cure != want {
-		t.Errorf("cure %q, want %q", got[0].Cure, want)
+	if got[0].Severity != finding.Error || got[0].Fix != want {
+		t.Errorf("fix %q, want %q", got[0].Fix, want)
 	}
 }
 

@@ -307,10 +307,10 @@ func (w *walk) explain(ctx context.Context, r *release, started time.Time, s *st
 	}
 	f.Cause = strings.Join(causes, "; ")
 	if fix := versionFix(r.CSV, w.cluster.Proves().Kubernetes); s.Code == codeUnmet && fix != "" {
-		f.Cure = fix
+		f.Fix = fix
 	}
 	if strings.Contains(f.Message, "field is immutable") {
-		f.Cure = "keep the field as it was, or give the object another name; 'olmkit catalog validate' tells of such changes before anything is installed"
+		f.Fix = "keep the field as it was, or give the object another name; 'olmkit catalog validate' tells of such changes before anything is installed"
 	}
 	return f, logs
 }

@@ -99,8 +99,8 @@ func TestForbiddenFindings(t *testing.T) {
 		"at the cluster scope (3 times, 2.0s to 4.0s after the start)")
 	const rule = "add to the rules of serviceAccountName manager in spec.install.spec.clusterPermissions of the ClusterServiceVersion: " +
 		"- {apiGroups: [apps], resources: [deployments], verbs: [list, watch]}"
-	if got[0].Cure != rule || !strings.HasPrefix(got[0].Cause, "the API server says: deployments.apps is forbidden") {
-		t.Errorf("cure %q, cause %q", got[0].Cure, got[0].Cause)
+	if got[0].Fix != rule || !strings.HasPrefix(got[0].Cause, "the API server says: deployments.apps is forbidden") {
+		t.Errorf("fix %q, cause %q", got[0].Fix, got[0].Cause)
 	}
 	if before := refusalFindings(list, list, newRelease("v2"), started, local); before[0].Severity != "warning" {
 		t.Errorf("the version before was refused the same: %+v", before[0])

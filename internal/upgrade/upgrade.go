@@ -20,12 +20,12 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/assert"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/olm"
 	"github.com/olmkit/olmkit/internal/progress"
 	"github.com/olmkit/olmkit/internal/report"
@@ -260,7 +260,7 @@ func readReleases(p *catalog.Package, plan graph.Plan) (map[string]*release, err
 		}
 		b := p.Bundle(name)
 		if b == nil {
-			return nil, advice.With(catalog.Flaw{Err: fmt.Errorf("package %s: channel %s names the bundle %s, which the catalog does not have", p.Name, plan.Channel, name)},
+			return nil, hint.With(catalog.Flaw{Err: fmt.Errorf("package %s: channel %s names the bundle %s, which the catalog does not have", p.Name, plan.Channel, name)},
 				"add the bundle to the catalog, or cut the plan with --from")
 		}
 		r, err := readRelease(b)
@@ -300,7 +300,7 @@ func (w *walk) vacant(ctx context.Context) error {
 		return fmt.Errorf("look for package %s on cluster %s: %w", w.pkg.Name, w.cluster.Name(), err)
 	}
 	if len(there) > 0 {
-		return advice.With(fmt.Errorf("package %s is on cluster %s already: %s", w.pkg.Name, w.cluster.Name(), strings.Join(there, ", ")),
+		return hint.With(fmt.Errorf("package %s is on cluster %s already: %s", w.pkg.Name, w.cluster.Name(), strings.Join(there, ", ")),
 			"walk on a cluster without it: what belongs to somebody is not touched")
 	}
 	return nil
@@ -578,7 +578,7 @@ func (w *walk) supplies(ctx context.Context, r *release) error {
 		o := s.DeepCopy()
 		mapping, err := w.olm.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil {
-			return advice.With(fmt.Errorf("apply the sample %s %s: %w", kind.Kind, s.GetName(), err), "give samples of the package's kinds, or of kinds that Kubernetes has")
+			return hint.With(fmt.Errorf("apply the sample %s %s: %w", kind.Kind, s.GetName(), err), "give samples of the package's kinds, or of kinds that Kubernetes has")
 		}
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			o.SetNamespace(w.objectNamespace(o.GetNamespace()))

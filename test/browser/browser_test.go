@@ -217,13 +217,13 @@ func walk(n int) *report.Report {
 		}
 		if i%7 == 0 {
 			h.Outages = []report.Outage{{Version: "v1beta1", Operation: "write", Seconds: 1.4, Errors: 7, First: "connection refused", Start: start.Add(2200 * time.Millisecond), Cause: "pod tea-operator-5d9f was gone"}}
-			h.Findings = []finding.Finding{{Code: "U402", Severity: finding.Warning, Message: "no write through v1beta1 for 1.4s", Cure: "shorten the window"}}
+			h.Findings = []finding.Finding{{Code: "U402", Severity: finding.Warning, Message: "no write through v1beta1 for 1.4s", Fix: "shorten the window"}}
 		}
 		if i == 3 {
 			h.Result = report.Failed
 			h.Findings = []finding.Finding{{
 				Code: "U103", Severity: finding.Error, Subject: finding.Subject{Object: "Pod/tea/tea-operator-5d9f"}, Message: "after 'installing' the installation did not go on: the container ends at once",
-				Cause: "last lines of tea/tea-operator-5d9f/manager:\npanic: no kettle", Cure: "put the kettle on", References: []string{"https://example.com/kettle"},
+				Cause: "last lines of tea/tea-operator-5d9f/manager:\npanic: no kettle", Fix: "put the kettle on", References: []string{"https://example.com/kettle"},
 			}}
 			h.Logs = []report.Log{{Source: "tea/tea-operator-5d9f/manager", Text: strings.Repeat("boiling\n", 40) + "panic: no kettle"}}
 		}
@@ -232,7 +232,7 @@ func walk(n int) *report.Report {
 	for i := range 6 {
 		r.Findings = append(r.Findings, finding.Finding{
 			Code: "CSV016", Severity: finding.Info, Location: &finding.Location{File: "catalog/tea.yaml", Line: 10 + i, Column: 5},
-			Subject: finding.Subject{Package: "tea-operator"}, Message: fmt.Sprintf("kind Cup%d has no sample", i), Cause: "nobody sees how it is used", Cure: "add one",
+			Subject: finding.Subject{Package: "tea-operator"}, Message: fmt.Sprintf("kind Cup%d has no sample", i), Cause: "nobody sees how it is used", Fix: "add one",
 		})
 	}
 	r.Graph = []graph.Drawing{d}

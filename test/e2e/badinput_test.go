@@ -80,7 +80,7 @@ properties:
 `
 )
 
-// TestBadInput gives 'upgrade test' what it cannot walk. It has to say so before it does any work, with a cure.
+// TestBadInput gives 'upgrade test' what it cannot walk. It has to say so before it does any work, with a fix.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -102,31 +102,31 @@ func TestBadInput(t *testing.T) {
 	}{
 		"a catalog that is not there": {
 			[]string{filepath.Join(dir, "nowhere")}, 1,
-			[]string{"error: read catalog: ", "nowhere: no such file or directory", "cure: name a directory or file"},
+			[]string{"error: read catalog: ", "nowhere: no such file or directory", "fix: name a directory or file"},
 		},
-		"no catalog":                    {nil, 2, []string{"takes at least one CATALOG", "cure: see 'olmkit upgrade test --help'"}},
-		"a package that is not there":   {[]string{catalog, "-p", "coffee"}, 2, []string{"holds no package coffee", "cure: choose one of memcached-operator"}},
+		"no catalog":                    {nil, 2, []string{"takes at least one CATALOG", "fix: see 'olmkit upgrade test --help'"}},
+		"a package that is not there":   {[]string{catalog, "-p", "coffee"}, 2, []string{"holds no package coffee", "fix: choose one of memcached-operator"}},
 		"a choice of packages":          {[]string{catalog, inImages}, 2, []string{"memcached-operator", "tea", "--package"}},
-		"a channel that is not there":   {[]string{catalog, "--channel", "fast"}, 2, []string{"fast", "cure: choose one of candidate, stable"}},
-		"a version that is not there":   {[]string{catalog, "--from", "9.9.9"}, 2, []string{"9.9.9", "cure: choose one of memcached-operator.v0.1.0"}},
-		"a cycle":                       {[]string{cycle}, 3, []string{"error GRA001", "cycle.yaml:10:3", "cycle.yaml:12:3", "has a cycle", "cure:"}},
-		"a bundle that is not there":    {[]string{head}, 3, []string{"tea.v0.1.0", "which the catalog does not have", "cure: add the bundle to the catalog"}},
-		"a bundle without a CSV":        {[]string{noCSV}, 3, []string{"nocsv.yaml:14:1", "tea.v0.1.0", "has no ClusterServiceVersion", "cure: add the ClusterServiceVersion"}},
-		"a bundle that is only named":   {[]string{inImages}, 1, []string{"pull bundle tea.v0.1.0", "images.yaml:14:1", "cure: see whether the registry 127.0.0.1:1 can be reached"}},
-		"an unknown flag":               {[]string{catalog, "--egdes", "all"}, 2, []string{"unknown flag: --egdes", "cure: see 'olmkit upgrade test --help'"}},
+		"a channel that is not there":   {[]string{catalog, "--channel", "fast"}, 2, []string{"fast", "fix: choose one of candidate, stable"}},
+		"a version that is not there":   {[]string{catalog, "--from", "9.9.9"}, 2, []string{"9.9.9", "fix: choose one of memcached-operator.v0.1.0"}},
+		"a cycle":                       {[]string{cycle}, 3, []string{"error GRA001", "cycle.yaml:10:3", "cycle.yaml:12:3", "has a cycle", "fix:"}},
+		"a bundle that is not there":    {[]string{head}, 3, []string{"tea.v0.1.0", "which the catalog does not have", "fix: add the bundle to the catalog"}},
+		"a bundle without a CSV":        {[]string{noCSV}, 3, []string{"nocsv.yaml:14:1", "tea.v0.1.0", "has no ClusterServiceVersion", "fix: add the ClusterServiceVersion"}},
+		"a bundle that is only named":   {[]string{inImages}, 1, []string{"pull bundle tea.v0.1.0", "images.yaml:14:1", "fix: see whether the registry 127.0.0.1:1 can be reached"}},
+		"an unknown flag":               {[]string{catalog, "--egdes", "all"}, 2, []string{"unknown flag: --egdes", "fix: see 'olmkit upgrade test --help'"}},
 		"edges of no kind":              {[]string{catalog, "--edges", "some"}, 2, []string{"it is chain, next or all"}},
 		"fewer hops than none":          {[]string{catalog, "--max-hops", "-1"}, 2, []string{"--max-hops -1"}},
 		"no duration":                   {[]string{catalog, "--timeout", "soon"}, 2, []string{`"soon"`, "--timeout"}},
 		"a part that is not one":        {[]string{catalog, "--shard", "2/2"}, 2, []string{"2/2", "INDEX"}},
 		"another kind of cluster":       {[]string{catalog, "--cluster", "cloud"}, 2, []string{"--cluster cloud", "embedded"}},
-		"an image without its program":  {[]string{catalog, "--image", "example.com/tea:1"}, 2, []string{"REF=PROGRAM", "cure: write for example example.com"}},
-		"a program that is not there":   {[]string{catalog, "--image", "example.com/tea:1=" + dir + "/manager"}, 2, []string{"manager: no such file or directory", "cure: build the program first"}},
+		"an image without its program":  {[]string{catalog, "--image", "example.com/tea:1"}, 2, []string{"REF=PROGRAM", "fix: write for example example.com"}},
+		"a program that is not there":   {[]string{catalog, "--image", "example.com/tea:1=" + dir + "/manager"}, 2, []string{"manager: no such file or directory", "fix: build the program first"}},
 		"a sample that is not there":    {[]string{catalog, "--sample", filepath.Join(dir, "none.yaml")}, 2, []string{"--sample", "none.yaml: no such file"}},
 		"a sample that is no object":    {[]string{catalog, "--sample", sample}, 2, []string{"--sample", "sample.yaml", "without apiVersion, kind or metadata.name"}},
-		"a report of no kind":           {[]string{catalog, "--report", "x=y"}, 2, []string{"--report x=y", "cure: write for example --report junit=report.xml"}},
+		"a report of no kind":           {[]string{catalog, "--report", "x=y"}, 2, []string{"--report x=y", "fix: write for example --report junit=report.xml"}},
 		"a severity that is none":       {[]string{catalog, "--fail-on", "trouble"}, 2, []string{"--fail-on trouble: it is error, warning or never"}},
 		"an output of no kind":          {[]string{catalog, "-o", "pdf"}, 2, []string{"--output pdf"}},
-		"an argument that is no folder": {[]string{filepath.Join(root, "go.mod")}, 1, []string{"go.mod", "cure:"}},
+		"an argument that is no folder": {[]string{filepath.Join(root, "go.mod")}, 1, []string{"go.mod", "fix:"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

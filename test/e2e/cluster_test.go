@@ -336,7 +336,7 @@ func TestTakenPortAndName(t *testing.T) {
 	defer listener.Close()
 	port := fmt.Sprint(listener.Addr().(*net.TCPAddr).Port)
 	r := run(t, nil, "cluster", "up", "--name", "e2e-port", "--port", port)
-	if r.code != 1 || !strings.Contains(r.errOut, "address already in use") || !strings.Contains(r.errOut, "cure: choose another --port") {
+	if r.code != 1 || !strings.Contains(r.errOut, "address already in use") || !strings.Contains(r.errOut, "fix: choose another --port") {
 		t.Errorf("a taken port: %+v", r)
 	}
 	up(t, "e2e-name")
@@ -364,7 +364,7 @@ func TestFullDisk(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Fatalf("got %v\n%s", err, out)
 	}
-	for _, want := range []string{"no space left on device", "cure: free some space"} {
+	for _, want := range []string{"no space left on device", "fix: free some space"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the message says no %q:\n%s", want, out)
 		}
@@ -391,7 +391,7 @@ func checkNoNamespaces(t *testing.T, out []byte, err error) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Fatalf("got %v\n%s", err, out)
 	}
-	for _, want := range []string{"refuses to create namespaces", "cure:", "--cluster kind"} {
+	for _, want := range []string{"refuses to create namespaces", "fix:", "--cluster kind"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the message says no %q:\n%s", want, out)
 		}

@@ -303,7 +303,7 @@ func TestPushThroughFaults(t *testing.T) {
 			r := run(t, env, "bundle", "push", somePushed, reference)
 			f.fault.Store(nil)
 			if c.err != "" {
-				if r.code != 1 || !regexp.MustCompile(c.err).MatchString(r.errOut) || !strings.Contains(r.errOut, "cure: ") {
+				if r.code != 1 || !regexp.MustCompile(c.err).MatchString(r.errOut) || !strings.Contains(r.errOut, "fix: ") {
 					t.Errorf("exit code %d\n%s", r.code, r.errOut)
 				}
 				if tagged(reference) != "" {

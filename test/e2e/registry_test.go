@@ -242,7 +242,7 @@ func TestPushToAFullRegistry(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "manifests", "noise.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: noise}\ndata: {noise: "+base64.StdEncoding.EncodeToString(noise)+"}\n")
 	r := run(t, nil, "bundle", "push", dir, reference)
-	if r.code != 1 || !strings.Contains(r.errOut, "cure: ") {
+	if r.code != 1 || !strings.Contains(r.errOut, "fix: ") {
 		t.Errorf("exit code %d\n%s", r.code, r.errOut)
 	}
 	t.Log(r.errOut)
@@ -279,9 +279,9 @@ func TestWriteToAFullDisk(t *testing.T) {
 			if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said, "no space left on device") {
 				t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), said)
 			}
-			// The list of what is left follows the cure.
-			if last := said[strings.LastIndex(strings.TrimRight(said, "\n"), "\n")+1:]; !strings.HasPrefix(last, "  cure: make room") {
-				t.Errorf("left behind, or said without a cure:\n%s", said)
+			// The list of what is left follows the fix.
+			if last := said[strings.LastIndex(strings.TrimRight(said, "\n"), "\n")+1:]; !strings.HasPrefix(last, "  fix: make room") {
+				t.Errorf("left behind, or said without a fix:\n%s", said)
 			}
 		})
 	}

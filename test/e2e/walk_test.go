@@ -103,8 +103,8 @@ type jsonReport struct {
 }
 
 type jsonFinding struct {
-	Code, Severity, Message, Cause, Cure string
-	Subject                              struct{ Package, From, To, Object string }
+	Code, Severity, Message, Cause, Fix string
+	Subject                             struct{ Package, From, To, Object string }
 }
 
 func readReport(t *testing.T, file string) jsonReport {

@@ -139,7 +139,7 @@ type expectedFound struct {
 	Object   string           `json:"object"`  // part of the object's name
 	Message  []string         `json:"message"` // parts of the message or the cause: which of them tells is a matter of the moment
 	Cause    []string         `json:"cause"`   // parts of the cause
-	Cure     []string         `json:"cure"`    // parts of the cure
+	Fix      []string         `json:"fix"`     // parts of the fix
 }
 
 // scenarios reads testdata.
@@ -370,7 +370,7 @@ func (w expectedFound) fits(f finding.Finding) bool {
 	says := func(text string, parts []string) bool {
 		return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(text, p) })
 	}
-	return says(f.Message+"\n"+f.Cause, w.Message) && says(f.Cause, w.Cause) && says(f.Cure, w.Cure)
+	return says(f.Message+"\n"+f.Cause, w.Message) && says(f.Cause, w.Cause) && says(f.Fix, w.Fix)
 }
 
 // versionOf returns the version in the name of a bundle.
@@ -392,7 +392,7 @@ func ofCode(all []finding.Finding, code string) string {
 }
 
 func describe(f finding.Finding) string {
-	return fmt.Sprintf("%s %s %+v\n  %s\n  cause: %s\n  cure: %s", f.Severity, f.Code, f.Subject, f.Message, f.Cause, f.Cure)
+	return fmt.Sprintf("%s %s %+v\n  %s\n  cause: %s\n  fix: %s", f.Severity, f.Code, f.Subject, f.Message, f.Cause, f.Fix)
 }
 
 // exists reports whether there is such a file.

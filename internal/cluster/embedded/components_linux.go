@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/progress"
 )
 
@@ -52,7 +52,7 @@ func EnsureComponents(ctx context.Context, cache string, p *progress.Printer) (C
 			if damaged == nil {
 				return Components{dir}, nil
 			}
-			err = advice.With(errors.Join(damaged, err), "install Go (https://go.dev/dl) to build them again, or fill %s anew with 'olmkit cluster components'", cache)
+			err = hint.With(errors.Join(damaged, err), "install Go (https://go.dev/dl) to build them again, or fill %s anew with 'olmkit cluster components'", cache)
 		}
 		return Components{}, err
 	}
@@ -166,7 +166,7 @@ func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) 
 	cmd.Stderr = &errOut
 	out, err := cmd.Output()
 	if errors.Is(err, exec.ErrNotFound) {
-		return nil, advice.With(errors.New("the embedded cluster's components are built by the Go toolchain, and there is no program go on the PATH"), "install Go (https://go.dev/dl), or use --cluster kind")
+		return nil, hint.With(errors.New("the embedded cluster's components are built by the Go toolchain, and there is no program go on the PATH"), "install Go (https://go.dev/dl), or use --cluster kind")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(errOut.Bytes()))
@@ -177,12 +177,12 @@ func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) 
 // advise says what to do about an error that the cache folder met.
 func advise(err error, cache string) error {
 	switch {
-	case err == nil || advice.Of(err) != "":
+	case err == nil || hint.Of(err) != "":
 		return err
 	case errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "no space left on device"):
-		return advice.With(err, "free some space (the components take 0.3 GB in %s, building them 4 GB in Go's build cache), or set OLMKIT_CACHE and GOCACHE to folders that have room", cache)
+		return hint.With(err, "free some space (the components take 0.3 GB in %s, building them 4 GB in Go's build cache), or set OLMKIT_CACHE and GOCACHE to folders that have room", cache)
 	case errors.Is(err, os.ErrPermission):
-		return advice.With(err, "make %s writable, or set OLMKIT_CACHE to a folder that is", cache)
+		return hint.With(err, "make %s writable, or set OLMKIT_CACHE to a folder that is", cache)
 	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/mod/modfile"
 	"golang.org/x/tools/txtar"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // TestComponentsModule holds the embedded archive to tools/cluster, and the versions said elsewhere to what it pins.
@@ -67,8 +67,8 @@ func TestComponentsWithoutGo(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "cluster"), []byte("other"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := EnsureComponents(t.Context(), cache, nil); err == nil || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(advice.Of(err), "build them again") {
-		t.Errorf("damaged ones: %v (%s)", err, advice.Of(err))
+	if _, err := EnsureComponents(t.Context(), cache, nil); err == nil || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(hint.Of(err), "build them again") {
+		t.Errorf("damaged ones: %v (%s)", err, hint.Of(err))
 	}
 }
 

@@ -25,10 +25,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/cache"
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/cluster/embedded/sandbox"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/progress"
 )
 
@@ -76,7 +76,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if options.Name == "" {
 		options.Name = "t-" + newToken()[:10]
 	} else if !validName.MatchString(options.Name) {
-		return nil, advice.With(fmt.Errorf("cluster name %q", options.Name), "use up to 40 lower case letters, digits and dashes")
+		return nil, hint.With(fmt.Errorf("cluster name %q", options.Name), "use up to 40 lower case letters, digits and dashes")
 	}
 	step := options.Progress.Start("embedded cluster: etcd, API server, controllers, node")
 	c, err := launch(ctx, cache, components, options)
@@ -97,7 +97,7 @@ func launch(ctx context.Context, cache string, components Components, options Op
 	}()
 	api, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", options.Port))
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("listen for the API server's clients: %w", err), "choose another --port, or 0 for any free one")
+		return nil, hint.With(fmt.Errorf("listen for the API server's clients: %w", err), "choose another --port, or 0 for any free one")
 	}
 	defer api.Close()
 	control, err := openSocket(dir, func(path string) (*net.UnixListener, error) {
@@ -170,7 +170,7 @@ func claim(ctx context.Context, cache, name string) (string, *os.File, error) {
 	}
 	dir := filepath.Join(clusters, name)
 	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
-		return "", nil, advice.With(fmt.Errorf("there is a cluster %q already", name), "end it with 'olmkit cluster down --name %s', or choose another --name", name)
+		return "", nil, hint.With(fmt.Errorf("there is a cluster %q already", name), "end it with 'olmkit cluster down --name %s', or choose another --name", name)
 	} else if err != nil {
 		return "", nil, err
 	}
@@ -235,7 +235,7 @@ func Open(ctx context.Context, name string) (*Cluster, error) {
 	}
 	dir := filepath.Join(clustersDir(cache), name)
 	if !validName.MatchString(name) || !alive(dir) {
-		return nil, advice.With(fmt.Errorf("there is no cluster %q", name), "start it with 'olmkit cluster up --name %s'", name)
+		return nil, hint.With(fmt.Errorf("there is no cluster %q", name), "start it with 'olmkit cluster up --name %s'", name)
 	}
 	c := &Cluster{name: name, dir: dir, keep: true, client: newClient(dir)}
 	if err := c.waitReady(ctx); err != nil {

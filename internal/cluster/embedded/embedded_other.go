@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/progress"
 )
 
 // Cluster is a running embedded cluster, of which there is none but on Linux.
 type Cluster struct{ cluster.Cluster }
 
-var errSystem = advice.With(fmt.Errorf("embedded clusters run on Linux, and this is %s", runtime.GOOS), "run olmkit on Linux, for example in a virtual machine or a container")
+var errSystem = hint.With(fmt.Errorf("embedded clusters run on Linux, and this is %s", runtime.GOOS), "run olmkit on Linux, for example in a virtual machine or a container")
 
 // Main returns: this process was not started for work inside of a cluster.
 func Main() {}

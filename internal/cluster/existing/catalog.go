@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
 
@@ -94,7 +94,7 @@ func (c *Cluster) Catalog(ctx context.Context, name string, fbc []byte) (cluster
 	}
 	address, err := c.ready(ctx, pod)
 	if err != nil {
-		return cluster.CatalogAddress{}, advice.With(fmt.Errorf("wait until pod %s/%s serves the catalog: %w", Namespace, pod, err),
+		return cluster.CatalogAddress{}, hint.With(fmt.Errorf("wait until pod %s/%s serves the catalog: %w", Namespace, pod, err),
 			"see that the cluster can pull %s, or name an image of olmkit that it can with --catalog-server", c.server)
 	}
 	if c.serving != "" {

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Namespace is where the catalogs are served.
@@ -51,7 +51,7 @@ func Open(ctx context.Context, options Options) (*Cluster, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: options.Context})
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("read the kubeconfig: %w", err), "name one with --kubeconfig or KUBECONFIG, and a context of it with --context")
+		return nil, hint.With(fmt.Errorf("read the kubeconfig: %w", err), "name one with --kubeconfig or KUBECONFIG, and a context of it with --context")
 	}
 	config.QPS = -1
 	c := &Cluster{name: config.Host, server: options.Server, config: config}
@@ -66,14 +66,14 @@ func Open(ctx context.Context, options Options) (*Cluster, error) {
 	}
 	version, err := c.client.Discovery().ServerVersion()
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("reach the API server at %s: %w", config.Host, err), "try 'kubectl version' with the same kubeconfig")
+		return nil, hint.With(fmt.Errorf("reach the API server at %s: %w", config.Host, err), "try 'kubectl version' with the same kubeconfig")
 	}
 	c.version = version.GitVersion
 	if err := c.permitted(ctx); err != nil {
 		return nil, err
 	}
 	if _, err := c.client.CoreV1().Namespaces().Get(ctx, Namespace, metav1.GetOptions{}); err == nil {
-		return nil, advice.With(fmt.Errorf("the namespace %s is on the cluster already: another walk is under way there, or was ended before it could tidy up", Namespace),
+		return nil, hint.With(fmt.Errorf("the namespace %s is on the cluster already: another walk is under way there, or was ended before it could tidy up", Namespace),
 			"wait for it, or run 'kubectl delete namespace %s'", Namespace)
 	} else if !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("look for the namespace %s: %w", Namespace, err)
@@ -128,7 +128,7 @@ func (c *Cluster) permitted(ctx context.Context) error {
 		}
 	}
 	if len(denied) > 0 {
-		return advice.With(fmt.Errorf("the account of context %s may not, in all namespaces: %s", c.name, strings.Join(denied, ", ")),
+		return hint.With(fmt.Errorf("the account of context %s may not, in all namespaces: %s", c.name, strings.Join(denied, ", ")),
 			"use an account with the role cluster-admin: installing an operator takes it as well")
 	}
 	return nil
@@ -156,7 +156,7 @@ func (c *Cluster) Disposable() bool { return false }
 
 // LoadImage fails: the cluster's nodes pull what they run.
 func (c *Cluster) LoadImage(_ context.Context, ref, _ string) error {
-	return advice.With(fmt.Errorf("%s: the nodes of an existing cluster pull their images themselves", ref),
+	return hint.With(fmt.Errorf("%s: the nodes of an existing cluster pull their images themselves", ref),
 		"push it with 'olmkit image push' to where the bundle says, or load it into the cluster first ('olmkit cluster load', 'kind load'), and leave --image out")
 }
 

@@ -18,10 +18,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
 
@@ -57,7 +57,7 @@ func (c *Cluster) LoadImage(ctx context.Context, ref, source string) error {
 	}
 	file, err := os.CreateTemp("", "olmkit-image-*.tar")
 	if err != nil {
-		return advice.With(err, "set TMPDIR to a folder with some room")
+		return hint.With(err, "set TMPDIR to a folder with some room")
 	}
 	defer func() { _ = os.Remove(file.Name()) }()
 	defer file.Close()
@@ -134,7 +134,7 @@ func (c *Cluster) Catalog(ctx context.Context, name string, fbc []byte) (cluster
 	}
 	dir, err := os.MkdirTemp("", "olmkit-catalog-")
 	if err != nil {
-		return cluster.CatalogAddress{}, advice.With(err, "set TMPDIR to a folder with some room")
+		return cluster.CatalogAddress{}, hint.With(err, "set TMPDIR to a folder with some room")
 	}
 	defer os.RemoveAll(dir)
 	const file = "catalog.json"
@@ -158,7 +158,7 @@ func (c *Cluster) pushBundle(ctx context.Context, m *mirror, p *catalog.Package,
 	}
 	dir, err := os.MkdirTemp("", "olmkit-bundle-")
 	if err != nil {
-		return "", advice.With(err, "set TMPDIR to a folder with some room")
+		return "", hint.With(err, "set TMPDIR to a folder with some room")
 	}
 	defer os.RemoveAll(dir)
 	annotations, err := json.Marshal(map[string]map[string]string{"annotations": {

@@ -28,9 +28,9 @@ import (
 	kindexec "sigs.k8s.io/kind/pkg/exec"
 	"sigs.k8s.io/kind/pkg/log"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/cache"
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/progress"
 )
 
@@ -73,7 +73,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if options.Name == "" {
 		options.Name = "olmkit-" + strings.ToLower(rand.Text()[:10])
 	} else if !validName.MatchString(options.Name) {
-		return nil, advice.With(fmt.Errorf("cluster name %q", options.Name), "use up to 40 lower case letters, digits and dashes")
+		return nil, hint.With(fmt.Errorf("cluster name %q", options.Name), "use up to 40 lower case letters, digits and dashes")
 	}
 	engine, err := findEngine(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func create(ctx context.Context, provider *kind.Provider, engine *engine, option
 	if names, err := provider.List(); err != nil {
 		return nil, fmt.Errorf("list kind's clusters: %w", explain(err))
 	} else if slices.Contains(names, options.Name) {
-		return nil, advice.With(fmt.Errorf("there is a cluster %q already", options.Name),
+		return nil, hint.With(fmt.Errorf("there is a cluster %q already", options.Name),
 			"end it with 'olmkit cluster down --kind kind --name %s', or choose another --name", options.Name)
 	}
 	if options.NodeImage != "" {
@@ -102,13 +102,13 @@ func create(ctx context.Context, provider *kind.Provider, engine *engine, option
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return nil, advice.With(err, "set OLMKIT_CACHE to a folder that can be written to")
+		return nil, hint.With(err, "set OLMKIT_CACHE to a folder that can be written to")
 	}
 	policy := ""
 	if options.Audit {
 		policy = policyOf(file)
 		if err := os.WriteFile(policy, []byte(cluster.AuditPolicy), 0o600); err != nil {
-			return nil, advice.With(err, "set OLMKIT_CACHE to a folder that can be written to")
+			return nil, hint.With(err, "set OLMKIT_CACHE to a folder that can be written to")
 		}
 	}
 	created := make(chan error, 1)
@@ -210,12 +210,12 @@ func findEngine(ctx context.Context) (*engine, error) {
 			return nil, ctx.Err()
 		case errors.Is(err, exec.ErrNotFound):
 		case missing == nil:
-			missing = advice.With(fmt.Errorf("ask %s for its state: %s", e.engine.program, lastLine(said)),
+			missing = hint.With(fmt.Errorf("ask %s for its state: %s", e.engine.program, lastLine(said)),
 				"start its daemon ('sudo systemctl start %s'), and see that 'docker info' works for you; or use --cluster embedded, which needs none", e.engine.program)
 		}
 	}
 	if missing == nil {
-		missing = advice.With(errors.New("kind runs its nodes in containers, and there is neither docker nor podman on the PATH"),
+		missing = hint.With(errors.New("kind runs its nodes in containers, and there is neither docker nor podman on the PATH"),
 			"install Docker (on Debian 'apt-get install docker.io'), or use --cluster embedded, which needs none")
 	}
 	return nil, missing
@@ -254,14 +254,14 @@ func explain(err error) error {
 // advise says what to do about a cluster that does not come up.
 func advise(err error, image string) error {
 	switch said := err.Error(); {
-	case advice.Of(err) != "":
+	case hint.Of(err) != "":
 		return err
 	case strings.Contains(said, "pull"):
-		return advice.With(err, "name a node image that can be pulled or is here with --node-image; 'make kind-node' in olmkit's repository builds one without any registry")
+		return hint.With(err, "name a node image that can be pulled or is here with --node-image; 'make kind-node' in olmkit's repository builds one without any registry")
 	case strings.Contains(said, "operation not permitted"):
-		return advice.With(err, "see that the container engine may run privileged containers")
+		return hint.With(err, "see that the container engine may run privileged containers")
 	case image != "":
-		return advice.With(err, "see that %s is a node image for this release of kind", image)
+		return hint.With(err, "see that %s is a node image for this release of kind", image)
 	}
 	return err
 }
@@ -273,7 +273,7 @@ func named(ctx context.Context, name string) (*engine, error) {
 		return nil, err
 	}
 	if names, err := Names(ctx); err != nil || !slices.Contains(names, name) {
-		return nil, errors.Join(err, advice.With(fmt.Errorf("there is no kind cluster %q", name), "start it with 'olmkit cluster up --kind kind --name %s'", name))
+		return nil, errors.Join(err, hint.With(fmt.Errorf("there is no kind cluster %q", name), "start it with 'olmkit cluster up --kind kind --name %s'", name))
 	}
 	return engine, nil
 }
@@ -316,7 +316,7 @@ func open(engine *engine, provider *kind.Provider, kubeconfig, name string) (*Cl
 		return nil, fmt.Errorf("list the nodes of cluster %s: %w", name, explain(err))
 	}
 	if len(list) != 1 {
-		return nil, advice.With(fmt.Errorf("cluster %s has %d nodes", name, len(list)), "end it with 'olmkit cluster down --kind kind --name %s' and start it again", name)
+		return nil, hint.With(fmt.Errorf("cluster %s has %d nodes", name, len(list)), "end it with 'olmkit cluster down --kind kind --name %s' and start it again", name)
 	}
 	c.node = list[0]
 	return c, nil
@@ -396,7 +396,7 @@ func (c *Cluster) Logs(ctx context.Context, w io.Writer, component string) error
 		}
 	}
 	if !found {
-		return advice.With(fmt.Errorf("there is no component and no container %q", component), "name one as 'kubectl get pods --all-namespaces' lists them: namespace/pod/container")
+		return hint.With(fmt.Errorf("there is no component and no container %q", component), "name one as 'kubectl get pods --all-namespaces' lists them: namespace/pod/container")
 	}
 	return nil
 }
@@ -457,7 +457,7 @@ func (e *engine) remove(provider *kind.Provider, name, kubeconfig string) error 
 		err = provider.Delete(name, kubeconfig)
 	}
 	if err != nil {
-		return advice.With(fmt.Errorf("delete kind cluster %s: %w", name, explain(err)), "try again with 'olmkit cluster down --kind kind --name %s'", name)
+		return hint.With(fmt.Errorf("delete kind cluster %s: %w", name, explain(err)), "try again with 'olmkit cluster down --kind kind --name %s'", name)
 	}
 	for _, file := range []string{kubeconfig, policyOf(kubeconfig)} {
 		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {

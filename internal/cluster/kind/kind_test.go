@@ -17,8 +17,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
-	"github.com/olmkit/olmkit/internal/advice"
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // answer is what the mirror says to containerd that asks for path of the registry host.
@@ -154,7 +154,7 @@ func TestAdvice(t *testing.T) {
 		"unable to apply caps: operation not permitted": "privileged",
 		"kubeadm init: exit status 1":                   "example.com/node:v1 is a node image",
 	} {
-		if got := advice.Of(advise(errors.New(said), "example.com/node:v1")); !strings.Contains(got, want) {
+		if got := hint.Of(advise(errors.New(said), "example.com/node:v1")); !strings.Contains(got, want) {
 			t.Errorf("%q: advised %q, want %q in it", said, got, want)
 		}
 	}

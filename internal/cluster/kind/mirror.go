@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/kind/pkg/cluster/nodes"
 	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
 
@@ -53,7 +53,7 @@ func startMirror(node nodes.Node) (*mirror, error) {
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(words[at], "0"))
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("serve images to the node: %w", err),
+		return nil, hint.With(fmt.Errorf("serve images to the node: %w", err),
 			"run the container engine on this machine itself, not in a virtual machine: the node reaches olmkit at its gateway")
 	}
 	m := newMirror(node, listener)
@@ -64,7 +64,7 @@ func startMirror(node nodes.Node) (*mirror, error) {
 	}
 	if err := node.Command("curl", "--silent", "--show-error", "--fail", "--max-time", "10", "http://"+m.address+"/v2/").Run(); err != nil {
 		m.close()
-		return nil, advice.With(fmt.Errorf("the node does not reach this machine at %s: %w", m.address, explain(err)),
+		return nil, hint.With(fmt.Errorf("the node does not reach this machine at %s: %w", m.address, explain(err)),
 			"let the firewall pass what comes from the container engine's networks")
 	}
 	return m, nil

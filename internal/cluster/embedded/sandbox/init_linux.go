@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/olmkit/olmkit/internal/advice"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Options of Command.
@@ -146,16 +146,16 @@ func namespaceError(err error) error {
 		reason = errors.New("a limit below /proc/sys/user is reached")
 	}
 	err = fmt.Errorf("this machine refuses to create namespaces for user %d: %w", os.Getuid(), reason)
-	for file, cure := range map[string]struct{ value, advice string }{
+	for file, fix := range map[string]struct{ value, advice string }{
 		"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": {"1", "run 'sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0' (Ubuntu 24.04 and later forbid them by AppArmor), or run olmkit as root, or use --cluster kind"},
 		"/proc/sys/kernel/unprivileged_userns_clone":             {"0", "run 'sudo sysctl kernel.unprivileged_userns_clone=1', or run olmkit as root, or use --cluster kind"},
 		"/proc/sys/user/max_user_namespaces":                     {"0", "run 'sudo sysctl user.max_user_namespaces=15000', or run olmkit as root, or use --cluster kind"},
 	} {
-		if data, readErr := os.ReadFile(file); readErr == nil && string(data) == cure.value+"\n" {
-			return advice.With(err, "%s", cure.advice)
+		if data, readErr := os.ReadFile(file); readErr == nil && string(data) == fix.value+"\n" {
+			return hint.With(err, "%s", fix.advice)
 		}
 	}
-	return advice.With(err, "allow user namespaces (a container needs seccomp and AppArmor profiles that do), run olmkit as root, or use --cluster kind")
+	return hint.With(err, "allow user namespaces (a container needs seccomp and AppArmor profiles that do), run olmkit as root, or use --cluster kind")
 }
 
 // initMain is the first process of a process id namespace. It does little, so that little can go wrong: when it ends the

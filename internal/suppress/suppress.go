@@ -1,18 +1,18 @@
-// Package accept lets users live with findings: each is accepted by its code and place, for a reason and until a day, in a
-// comment beside what is found fault with or in a file of its own.
+// Package suppress reads suppressions of findings and applies them. Each names a code and a place, with a reason and an
+// expiry date, in a comment beside the finding's line or in a file of its own.
 //
 // A comment stands on the line of the finding, or on lines of its own directly above it:
 //
-//	replaces: tea.v0.9.0 # olmkit:accept GRA007 until=2027-01-31 the release was withdrawn
+//	replaces: tea.v0.9.0 # olmkit:suppress GRA007 until=2027-01-31 the release was withdrawn
 //
 // A file lists them, each with at least one place:
 //
-//	accept:
+//	suppress:
 //	- code: CRD006
 //	  to: tea.v2.0.0
 //	  until: 2027-01-31
 //	  reason: nobody uses the field
-package accept
+package suppress
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ import (
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
-// Codes of what Apply finds of the acceptances themselves.
+// Codes of what Apply finds of the suppressions themselves.
 const (
 	CodeUnknown = "ACC001" // of a code that no check has
 	CodeVoid    = "ACC002" // without a place, a reason or a day
@@ -37,7 +37,7 @@ const (
 	CodeUnused  = "ACC004" // of what is not found any more
 )
 
-// Rule accepts findings of one code at one place. Empty fields of the place fit anything.
+// Rule suppresses findings of one code at one place. Empty fields of the place fit anything.
 type Rule struct {
 	Code    string `json:"code"`
 	Package string `json:"package"`
@@ -58,12 +58,12 @@ type Rule struct {
 // dayLayout is how a day is written.
 const dayLayout = "2006-01-02"
 
-var mark = []byte("olmkit:accept")
+var mark = []byte("olmkit:suppress")
 
-// comment is an acceptance at the end of a line.
-var comment = regexp.MustCompile(`(?:^|\s)#\s*olmkit:accept\b[ \t]*(.*)$`)
+// comment is a suppression at the end of a line.
+var comment = regexp.MustCompile(`(?:^|\s)#\s*olmkit:suppress\b[ \t]*(.*)$`)
 
-// Comments returns the acceptances in the comments of a YAML file.
+// Comments returns the suppressions in the comments of a YAML file.
 func Comments(file string, data []byte) []Rule {
 	if !bytes.Contains(data, mark) {
 		return nil
@@ -107,7 +107,7 @@ func Comments(file string, data []byte) []Rule {
 	return rules
 }
 
-// File reads a list of acceptances.
+// File reads a list of suppressions.
 func File(file string, data []byte) ([]Rule, error) {
 	documents, err := document.Parse(file, data)
 	if err != nil {
@@ -116,15 +116,15 @@ func File(file string, data []byte) ([]Rule, error) {
 	var rules []Rule
 	for _, d := range documents {
 		var content struct {
-			Accept []json.RawMessage `json:"accept"`
+			Suppress []json.RawMessage `json:"suppress"`
 		}
 		decoder := json.NewDecoder(bytes.NewReader(d.JSON))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&content); err != nil {
-			return nil, fmt.Errorf("%s: it is a mapping with the list accept: %w", d.At, err)
+			return nil, fmt.Errorf("%s: it is a mapping with the list suppress: %w", d.At, err)
 		}
-		for i, raw := range content.Accept {
-			r := Rule{at: d.Place("accept", i)}
+		for i, raw := range content.Suppress {
+			r := Rule{at: d.Place("suppress", i)}
 			if err := json.Unmarshal(raw, &r); err != nil {
 				return nil, fmt.Errorf("%s: %w", r.at, err)
 			}
@@ -164,7 +164,7 @@ func (r *Rule) fits(f finding.Finding) bool {
 	return r.File == "" || file == path.Clean(r.File) || strings.HasSuffix(file, "/"+path.Clean(r.File))
 }
 
-// void says why r accepts nothing, or "".
+// void says why r suppresses nothing, or "".
 func (r *Rule) void() string {
 	_, err := time.Parse(dayLayout, r.Until)
 	switch {
@@ -184,7 +184,7 @@ func (r *Rule) void() string {
 	return ""
 }
 
-// Judge applies acceptances to findings.
+// Judge applies suppressions to findings.
 type Judge struct {
 	rules []Rule
 	used  []bool
@@ -197,52 +197,52 @@ func NewJudge(rules []Rule, today time.Time, known func(code string) bool) *Judg
 	return &Judge{rules: rules, used: make([]bool, len(rules)), today: today.UTC().Format(dayLayout), known: known}
 }
 
-// Apply marks those of findings that are accepted, and says in the message of one whose acceptance is past that it is so.
+// Apply marks those of findings that are suppressed, and says in the message of one whose suppression is past that it is so.
 func (j *Judge) Apply(findings []finding.Finding) {
 	for i := range findings {
 		f := &findings[i]
 		for n := range j.rules {
 			r := &j.rules[n]
-			if !r.fits(*f) || f.Accepted != nil {
+			if !r.fits(*f) || f.Suppressed != nil {
 				continue
 			}
 			j.used[n] = true
 			switch {
 			case r.void() != "":
 			case r.Until < j.today:
-				f.Message += fmt.Sprintf(" (accepted until %s, which is past)", r.Until)
+				f.Message += fmt.Sprintf(" (suppressed until %s, which is past)", r.Until)
 			default:
 				at := r.at
-				f.Accepted = &finding.Acceptance{Reason: r.Reason, Until: r.Until, Location: &at}
+				f.Suppressed = &finding.Suppression{Reason: r.Reason, Until: r.Until, Location: &at}
 			}
 		}
 	}
 }
 
-// Findings returns what is wrong with the acceptances, once all findings were judged; ran tells whether the check of a code
-// ran, so that an acceptance for one that did not is left alone.
+// Findings returns what is wrong with the suppressions, once all findings were judged; ran tells whether the check of a code
+// ran, so that a suppression for one that did not is left alone.
 func (j *Judge) Findings(ran func(code string) bool) []finding.Finding {
 	var list []finding.Finding
 	for i := range j.rules {
 		r := &j.rules[i]
-		add := func(code string, severity finding.Severity, message, cause, cure string) {
+		add := func(code string, severity finding.Severity, message, cause, fix string) {
 			at := r.at
-			list = append(list, finding.Finding{Code: code, Severity: severity, Subject: finding.Subject{Package: r.Package}, Location: &at, Message: message, Cause: cause, Cure: cure})
+			list = append(list, finding.Finding{Code: code, Severity: severity, Subject: finding.Subject{Package: r.Package}, Location: &at, Message: message, Cause: cause, Fix: fix})
 		}
 		why := r.void()
 		switch {
 		case why != "":
 			c := Checks[1]
-			add(c.Code, c.Severity, fmt.Sprintf("the acceptance of %s is void: %s", cmp.Or(r.Code, "a finding"), why), c.Cause, c.Cure)
+			add(c.Code, c.Severity, fmt.Sprintf("the suppression of %s is void: %s", cmp.Or(r.Code, "a finding"), why), c.Cause, c.Fix)
 		case !j.known(r.Code):
 			c := Checks[0]
-			add(c.Code, c.Severity, fmt.Sprintf("%s is accepted, and no check has that code", r.Code), c.Cause, c.Cure)
+			add(c.Code, c.Severity, fmt.Sprintf("%s is suppressed, and no check has that code", r.Code), c.Cause, c.Fix)
 		case !j.used[i] && ran(r.Code):
 			c := Checks[3]
-			add(c.Code, c.Severity, fmt.Sprintf("%s is accepted here, and not found", r.Code), c.Cause, c.Cure)
+			add(c.Code, c.Severity, fmt.Sprintf("%s is suppressed here, and not found", r.Code), c.Cause, c.Fix)
 		case j.used[i] && r.Until < j.today:
 			c := Checks[2]
-			add(c.Code, c.Severity, fmt.Sprintf("the acceptance of %s ended with %s: %s", r.Code, r.Until, r.Reason), c.Cause, c.Cure)
+			add(c.Code, c.Severity, fmt.Sprintf("the suppression of %s ended with %s: %s", r.Code, r.Until, r.Reason), c.Cause, c.Fix)
 		}
 	}
 	return list
@@ -250,16 +250,16 @@ func (j *Judge) Findings(ran func(code string) bool) []finding.Finding {
 
 // Check is what one of the codes means, for the documentation.
 type Check struct {
-	Code        string
-	Severity    finding.Severity
-	Title       string
-	Cause, Cure string
+	Code       string
+	Severity   finding.Severity
+	Title      string
+	Cause, Fix string
 }
 
 // Checks are what Findings looks for, in the order of their codes.
 var Checks = []Check{
-	{CodeUnknown, finding.Error, "an acceptance is of a code that no check has", "it accepts nothing, and who wrote it meant something", "correct the code; docs/checks lists them all"},
-	{CodeVoid, finding.Error, "an acceptance lacks its place, its day or its reason", "it accepts nothing: who reads it later could not tell whether it still holds", "write code, at least one of package, channel, from, to, object and file, until (a day as 2027-01-31) and reason; in a comment # olmkit:accept CODE until=2027-01-31 the reason"},
-	{CodeExpired, finding.Warning, "an acceptance is past its day", "the finding counts again", "mend what is found, or accept it until a later day"},
-	{CodeUnused, finding.Warning, "an acceptance accepts nothing", "what it was for is mended or has moved; left there it would hide the next finding of the kind", "take it out, or correct its place"},
+	{CodeUnknown, finding.Error, "a suppression has an unknown code", "it suppresses nothing", "correct the code; docs/checks lists them all"},
+	{CodeVoid, finding.Error, "a suppression lacks its place, its date or its reason", "it suppresses nothing: nobody could tell later whether it still holds", "write code, at least one of package, channel, from, to, object and file, until (a date as 2027-01-31) and reason; in a comment # olmkit:suppress CODE until=2027-01-31 the reason"},
+	{CodeExpired, finding.Warning, "a suppression has expired", "the finding counts again", "fix what is found, or set a later date"},
+	{CodeUnused, finding.Warning, "a suppression matches no finding", "the finding was fixed or has moved; the suppression would hide the next one of its kind", "remove it, or correct its place"},
 }

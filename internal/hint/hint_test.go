@@ -1,4 +1,4 @@
-package advice
+package hint
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 )
 
 func TestErrors(t *testing.T) {
-	a, b, c := With(errors.New("a"), "cure a"), errors.New("b"), errors.New("c")
+	a, b, c := With(errors.New("a"), "fix a"), errors.New("b"), errors.New("c")
 	for name, test := range map[string]struct {
 		err  error
 		want []string
@@ -16,7 +16,7 @@ func TestErrors(t *testing.T) {
 		"one":                 {a, []string{"a"}},
 		"joined":              {errors.Join(a, b), []string{"a", "b"}},
 		"joined twice":        {errors.Join(errors.Join(a, b), c), []string{"a", "b", "c"}},
-		"a join with advice":  {With(errors.Join(a, b), "cure"), []string{"a\nb"}},
+		"a join with advice":  {With(errors.Join(a, b), "fix"), []string{"a\nb"}},
 		"a join with a text":  {fmt.Errorf("x: %w", errors.Join(a, b)), []string{"x: a\nb"}},
 		"several in one text": {fmt.Errorf("%w and %w", a, b), []string{"a and b"}},
 	} {
@@ -30,7 +30,7 @@ func TestErrors(t *testing.T) {
 			}
 		})
 	}
-	if got := Of(Errors(errors.Join(b, a))[1]); got != "cure a" {
-		t.Errorf("cure %q", got)
+	if got := Of(Errors(errors.Join(b, a))[1]); got != "fix a" {
+		t.Errorf("fix %q", got)
 	}
 }

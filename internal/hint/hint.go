@@ -1,5 +1,5 @@
 // Package advice attaches to an error what its reader can do about it.
-package advice
+package hint
 
 import (
 	"errors"
@@ -8,32 +8,32 @@ import (
 )
 
 type advised struct {
-	err  error
-	cure string
+	err error
+	fix string
 }
 
 func (a *advised) Error() string { return a.err.Error() }
 func (a *advised) Unwrap() error { return a.err }
 
-// With returns err with cure, one sentence in the imperative that tells the user how to get past it. It returns nil
+// With returns err with fix, one sentence in the imperative that tells the user how to get past it. It returns nil
 // for a nil err.
-func With(err error, cure string, args ...any) error {
+func With(err error, fix string, args ...any) error {
 	if err == nil {
 		return nil
 	}
-	return &advised{err: err, cure: fmt.Sprintf(cure, args...)}
+	return &advised{err: err, fix: fmt.Sprintf(fix, args...)}
 }
 
-// Of returns the outermost cure attached to err, or "".
+// Of returns the outermost fix attached to err, or "".
 func Of(err error) string {
 	var a *advised
 	if errors.As(err, &a) {
-		return a.cure
+		return a.fix
 	}
 	return ""
 }
 
-// Errors returns the errors that err joins, so that each can be told with its own cure, or err alone.
+// Errors returns the errors that err joins, so that each can be told with its own fix, or err alone.
 func Errors(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
