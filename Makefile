@@ -227,7 +227,7 @@ test-browser: ## Use the pages of reports in a headless Chromium; needs chromium
 .PHONY: faults
 faults: build managers ## Walk the memcached operator's chain under every fault, and write docs/faults.md (FAULTS, FAULTS_FLAGS)
 	@mkdir -p $(BIN)/faults
-	$(OLMKIT) upgrade test catalog --package $(PACKAGE) --edges chain --faults $(FAULTS) $(FAULTS_FLAGS) \
+	$(OLMKIT) upgrade test catalog --package $(PACKAGE) --edges chain --fault-matrix $(FAULTS) $(FAULTS_FLAGS) \
 		$(foreach r,$(RELEASES),--image $(IMAGE):$(r)=$(BIN)/$(PACKAGE)/$(r)/manager) \
 		--fail-on never --report json=$(BIN)/faults/report.json
 	$(GO) run ./test/faults $(BIN)/faults/report.json > $(BIN)/faults/faults.md
@@ -299,7 +299,7 @@ CERTIFICATES ?= /etc/ssl/certs/ca-certificates.crt
 .PHONY: olmkit-image
 olmkit-image: build ## Make olmkit's own image, with what embedded clusters are made of, as an OCI archive in bin/image/
 	@mkdir -p $(BIN)/image
-	@components=$$($(OLMKIT) cluster components) && \
+	@components=$$($(OLMKIT) cluster build) && \
 	$(OLMKIT) image push --program $(OLMKIT) --entrypoint /olmkit --user 0:0 \
 		--env OLMKIT_CACHE=/var/cache/olmkit --env PATH=/ \
 		--add $$components=/var/cache/olmkit/components/$$(basename $$components) \

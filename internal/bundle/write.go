@@ -31,7 +31,7 @@ func (g *Generated) Write(dir string) (changed bool, err error) {
 		return false, fmt.Errorf("write the bundle: read what is at %s: %w", dir, err)
 	}
 	if len(present) > 0 && !Is(dir) {
-		return false, hint.With(fmt.Errorf("write the bundle: %s is not empty and holds no bundle", dir), "name a new directory with --into")
+		return false, hint.With(fmt.Errorf("write the bundle: %s is not empty and holds no bundle", dir), "name a new directory with --output-dir")
 	}
 	wanted := maps.Clone(present)
 	maps.DeleteFunc(wanted, func(name string, _ []byte) bool { return strings.HasPrefix(name, "manifests/") })

@@ -44,9 +44,9 @@ type bundleFlags struct {
 func newBundleGenerate(s *session) *cobra.Command {
 	f := &bundleFlags{}
 	c := &cobra.Command{
-		Use:   "generate --version V --into DIR",
-		Short: "Make a bundle out of an operator's manifests",
-		Long: `Make a bundle out of an operator's manifests: the CSV, the CRDs and what else OLM installs, and the metadata.
+		Use:   "generate --version V --output-dir DIR",
+		Short: "Generate a bundle from an operator's manifests",
+		Long: `Generate a bundle from an operator's manifests: the CSV, the CRDs, other objects that OLM installs, and the metadata.
 
 The manifests are kustomize directories (built here, no kustomize needed), directories of YAML files, files, or - for
 standard input. A ClusterServiceVersion among them, or named with --base, is what the CSV grows from: its hand-written
@@ -64,8 +64,8 @@ bindings of the operator, webhook configurations, their Services and certificate
 not accept in a bundle is an error, unless --skip-kind names it.
 
 Running it again changes nothing. A createdAt annotation is written only if SOURCE_DATE_EPOCH is set.`,
-		Example: `  olmkit bundle generate --version 1.2.0 --replaces my-operator.v1.1.0 --channels stable --into bundle/1.2.0
-  kustomize build config/manifests | olmkit bundle generate --manifests - --version 1.2.0 --into bundle/1.2.0`,
+		Example: `  olmkit bundle generate --version 1.2.0 --replaces my-operator.v1.1.0 --channels stable --output-dir bundle/1.2.0
+  kustomize build config/manifests | olmkit bundle generate --manifests - --version 1.2.0 --output-dir bundle/1.2.0`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), s) },
 	}
@@ -81,14 +81,14 @@ Running it again changes nothing. A createdAt annotation is written only if SOUR
 	flags.StringArrayVar(&f.manifests, "manifests", nil, "kustomize directory, directory, file, or - for standard input (repeatable; default config/manifests)")
 	flags.StringArrayVar(&f.images, "image", nil, "NAME=REF: the image REF in the place of those called NAME, whatever their tag (repeatable)")
 	flags.StringVar(&f.base, "base", "", "file with the CSV to build on (default: the one among the manifests)")
-	flags.StringVar(&f.icon, "icon", "", "picture of the operator: an svg, png, jpg or gif file (default: the base's)")
+	flags.StringVar(&f.icon, "icon", "", "icon of the operator: an svg, png, jpg or gif file (default: the base's)")
 	flags.StringArrayVar(&f.api, "api", nil, "directory of the API's Go sources, read with all below it for markers; needs Go (repeatable)")
 	flags.StringVar(&f.catalog, "catalog", "", "file-based catalog that --replaces auto looks into")
 	flags.StringArrayVar(&f.SkipKinds, "skip-kind", nil, "kind to leave out of the bundle (repeatable)")
 	flags.StringVar(&f.conversion, "crd-conversion", string(bundle.ConversionKeep), "what becomes of spec.conversion in CRDs: keep (until OLM has put its CA in, requests that need conversion are refused) or strip (until then, objects are stored unconverted)")
 	flags.BoolVar(&f.digests, "use-image-digests", false, "name images by their digests, which the registries are asked for")
-	flags.StringVar(&f.into, "into", "", "directory to write to")
-	require(c, "version", "into")
+	flags.StringVar(&f.into, "output-dir", "", "directory to write to")
+	require(c, "version", "output-dir")
 	return c
 }
 
@@ -282,9 +282,9 @@ func sourceDate() (string, error) {
 func newBundleValidate(s *session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate REF...",
-		Short: "Check bundles for what OLM would refuse and what harms users",
-		Long: `Check bundles for what OLM would refuse and what harms users: the ClusterServiceVersion, its permissions, webhooks and
-images, and everything that the validators of operator-framework/api find.
+		Short: "Validate bundles",
+		Long: `Validate bundles: the ClusterServiceVersion, its permissions, webhooks and images, and all rules of the validators in
+operator-framework/api.
 
 A REF is a bundle directory, or a bundle's image: on a registry, in an archive, or in an OCI layout. The labels of an image
 are judged, too. With --images registries are asked for the images that bundles name.`,

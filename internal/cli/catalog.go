@@ -54,7 +54,7 @@ catalog alone.`,
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", "json", "format: "+strings.Join(catalog.Formats, ", "))
-	c.Flags().StringVar(&into, "into", "", "write to this file instead of standard output")
+	c.Flags().StringVar(&into, "output-file", "", "write to this file instead of standard output")
 	addMigration(c, &level)
 	return c
 }
@@ -98,7 +98,7 @@ directories in place of images, or ours:
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", "yaml", "format: "+strings.Join(catalog.Formats, ", "))
-	c.Flags().StringVar(&into, "into", "", "write to this file instead of standard output")
+	c.Flags().StringVar(&into, "output-file", "", "write to this file instead of standard output")
 	addMigration(c, &level)
 	return c
 }
@@ -109,12 +109,11 @@ func newCatalogValidate(s *session) *cobra.Command {
 	var pull, images bool
 	c := &cobra.Command{
 		Use:   "validate REF...",
-		Short: "Look in a catalog for what OLM will refuse, lose or get wrong",
-		Long: `Look in a catalog for what OLM will refuse, lose or get wrong, in its documents, in the upgrade graph, and on every upgrade
-that OLM takes, as far as bundles carry their manifests, or --pull gets those from the bundles' images. docs/checks lists
-what is looked for.
+		Short: "Validate a catalog and its upgrades",
+		Long: `Validate a catalog: its documents, the upgrade graph, and every upgrade that OLM takes between bundles whose manifests are
+inline (--pull gets those of the others from their images). docs/checks lists all checks.
 
-Only --pull and --images ask registries, and --template for the bundles that the template names by their images.
+Only --pull and --images access registries, and --template does for bundles that the template names by image.
 
 Suppress a finding with a comment in YAML, or in a file that --suppress names (see docs/suppress.md):
 
@@ -123,13 +122,13 @@ Suppress a finding with a comment in YAML, or in a file that --suppress names (s
 	}
 	j := judged(s, c)
 	j.suppresses(c)
-	c.Flags().StringArrayVarP(&options.Packages, "package", "p", nil, "judge only this package (repeatable)")
+	c.Flags().StringArrayVarP(&options.Packages, "package", "p", nil, "validate only this package (repeatable)")
 	c.Flags().StringSliceVar(&options.Only, "only", nil, "run only these checks, named by code (CRD001) or family (CRD)")
-	c.Flags().StringSliceVar(&options.Skip, "skip", nil, "leave these checks out, named by code or family")
-	c.Flags().StringVar(&against, "against", "", "also compare with this catalog, which users have now")
-	c.Flags().BoolVar(&pull, "pull", false, "pull the images of bundles whose manifests the catalog does not hold, and judge those, too")
+	c.Flags().StringSliceVar(&options.Skip, "skip", nil, "skip these checks, named by code or family")
+	c.Flags().StringVar(&against, "against", "", "also compare with this published catalog")
+	c.Flags().BoolVar(&pull, "pull", false, "pull the images of bundles whose manifests are not inline, and validate those too")
 	c.Flags().BoolVar(&images, "images", false, imagesHelp)
-	c.Flags().StringVar(&template, "template", "", "also compare the channels with what this `FILE`, the catalog's template, makes; see 'olmkit catalog build'")
+	c.Flags().StringVar(&template, "template", "", "also compare the channels with those that the catalog's template `FILE` builds; see 'olmkit catalog build'")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := j.check(); err != nil {
 			return err
@@ -226,7 +225,7 @@ them, follows: "not 1.1.0 (skips)".`,
 	c.Flags().StringVarP(&format, "output", "o", "text", "format: "+strings.Join(drawingFormats, ", "))
 	c.Flags().StringVarP(&pkg, "package", "p", "", "draw only this package")
 	c.Flags().StringVar(&channel, "channel", "", "draw only channels of this name")
-	c.Flags().BoolVar(&every, "all", false, "draw also the edges that a skipRange allows and OLM does not take")
+	c.Flags().BoolVar(&every, "all", false, "also draw the edges that a skipRange allows and OLM does not take")
 	return c
 }
 
@@ -299,7 +298,7 @@ func (s *session) pull(ctx context.Context, bundles []*catalog.Bundle) error {
 	return s.progress().Start("pull %d bundles, whose manifests the catalog does not hold", len(bare)).End(s.loader().Pull(ctx, bare))
 }
 
-const imagesHelp = "ask the registries whether they have the images that are named, for the platforms that the operator supports"
+const imagesHelp = "ask the registries for every image that bundles name, for the platforms that the operator supports"
 
 // asks is how many images registries are asked about at a time.
 const asks = 8
@@ -330,7 +329,7 @@ func (s *session) registry(ctx context.Context, images []string) (check.Registry
 }
 
 func addMigration(c *cobra.Command, level *string) {
-	c.Flags().StringVar(level, "migrate-level", catalog.Migrations[0], "migrate what is written up to `LEVEL`, as opm does: "+
+	c.Flags().StringVar(level, "migrate-level", catalog.Migrations[0], "migrate the output up to `LEVEL`, as opm does: "+
 		strings.Join(catalog.Migrations, ", ")+"; OpenShift 4.17 and later ask for "+catalog.MigrationCSVMetadata)
 }
 

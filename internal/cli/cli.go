@@ -157,9 +157,9 @@ func newRoot(s *session) *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{hint.With(err, "see '%s --help'", c.CommandPath())}
 	})
-	root.PersistentFlags().BoolVarP(&s.quiet, "quiet", "q", false, "print results only, no progress")
-	root.PersistentFlags().BoolVarP(&s.verbose, "verbose", "v", false, "print more of what is done")
-	root.PersistentFlags().Int64Var(&s.maxFile, "max-file-size", document.MaxText, "refuse catalogs' files of more than this many `BYTES`")
+	root.PersistentFlags().BoolVarP(&s.quiet, "quiet", "q", false, "print no progress")
+	root.PersistentFlags().BoolVarP(&s.verbose, "verbose", "v", false, "print more detail")
+	root.PersistentFlags().Int64Var(&s.maxFile, "max-file-size", document.MaxText, "refuse catalog files larger than this many `BYTES`")
 	explainable(root)
 	markUsage(root)
 	return root

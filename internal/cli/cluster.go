@@ -47,7 +47,7 @@ func newClusterUp(s *session) *cobra.Command {
 	var port int
 	c := &cobra.Command{
 		Use:   "up",
-		Short: "Bring a cluster up and keep it",
+		Short: "Create a cluster and keep it",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if port < 0 || port > math.MaxUint16 {
 				return hint.With(usagef("--port %d: it is no port", port), "choose one from 1 to 65535, or 0 for any free one")
@@ -70,18 +70,18 @@ func newClusterUp(s *session) *cobra.Command {
 		},
 	}
 	addClusterFlags(c, &name, &kind)
-	c.Flags().StringVar(&nodeImage, "node-image", "", "`IMAGE` of a kind cluster's node (that of kind's release by default)")
-	c.Flags().IntVar(&port, "port", 0, "the API server's `PORT` on the loopback interface; 0 for any free one")
+	c.Flags().StringVar(&nodeImage, "node-image", "", "node `IMAGE` of a kind cluster (default: that of kind's release)")
+	c.Flags().IntVar(&port, "port", 0, "the API server's `PORT` on the loopback interface (0: any free one)")
 	return c
 }
 
 func newClusterComponents(s *session) *cobra.Command {
 	return &cobra.Command{
-		Use:   "components",
-		Short: "Build what embedded clusters are made of, and print its folder",
-		Long: `Build what embedded clusters are made of, unless the cache has it, and print its folder. A cluster or a walk does so itself;
-this is for those who build an image or fill a cache. Where there is no Go, as in olmkit's own image, clusters run from such a
-cache.`,
+		Use:   "build",
+		Short: "Build the embedded cluster's components, and print their directory",
+		Long: `Build the components of embedded clusters, unless the cache has them, and print their directory. 'cluster up' and 'upgrade
+test' do so when needed; use this command to fill a cache or an image. Without Go on the machine, as in olmkit's own image,
+clusters run from such a cache.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			dir, err := embedded.Build(c.Context(), s.progress())
@@ -98,7 +98,7 @@ func newClusterDown(s *session) *cobra.Command {
 	var name, kind string
 	c := &cobra.Command{
 		Use:   "down",
-		Short: "End a kept cluster, and all that runs in it",
+		Short: "Delete a kept cluster",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return s.progress().Start("ending cluster %s", name).End(downKept(c.Context(), kind, name))
 		},
@@ -110,7 +110,7 @@ func newClusterDown(s *session) *cobra.Command {
 func newClusterStatus(s *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "List the clusters that run",
+		Short: "List the running clusters",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var listed bytes.Buffer
@@ -151,7 +151,7 @@ func newClusterLoad(s *session) *cobra.Command {
 	var name, kind string
 	c := &cobra.Command{
 		Use:   "load REF=PROGRAM...",
-		Short: "Let images run in a cluster",
+		Short: "Load images into a cluster",
 		Long: `Let images run in a cluster: containers of the image REF run PROGRAM from then on. It is a program, a folder that is the
 image's root, or an image that holds a program alone: an archive, an OCI layout or a registry's reference. Containers that
 run already go on with what they are.`,
@@ -247,7 +247,7 @@ func newClusterLogs(s *session) *cobra.Command {
 	var name, kind string
 	c := &cobra.Command{
 		Use:   "logs [COMPONENT|NAMESPACE/POD/CONTAINER]",
-		Short: "Print what a cluster's components and containers wrote",
+		Short: "Print the logs of a cluster's components and containers",
 		RunE: func(c *cobra.Command, args []string) error {
 			up, err := openKept(c.Context(), kind, name)
 			if err != nil {

@@ -12,12 +12,11 @@ func newCatalogDiff(s *session) *cobra.Command {
 	var format string
 	c := &cobra.Command{
 		Use:   "diff OLD NEW",
-		Short: "Print what changed between two catalogs: packages, channels, edges, bundles",
-		Long: `Print what changed between two catalogs, a line each: packages, channels, their entries and the edges to them, bundles and
-what is in them, deprecations. Order and layout of the files make no difference. A REF is whatever 'olmkit catalog render'
-reads.
+		Short: "Print the differences of two catalogs",
+		Long: `Print the differences of two catalogs, one a line: packages, channels, entries and edges, bundles and their content,
+deprecations. Order and layout of the files make no difference. OLD and NEW are whatever 'olmkit catalog render' reads.
 
-Whether the changes do harm is what 'olmkit catalog validate NEW --against OLD' says.`,
+'olmkit catalog validate NEW --against OLD' validates the differences.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usagef("%s takes two catalogs, not %d", c.CommandPath(), len(args))

@@ -45,9 +45,9 @@ func explanations() []explanation {
 func newExplain(s *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain CODE...",
-		Short: "Say what the code of a finding means, and what to do about it",
-		Long: `Say what the code of a finding means, and what to do about it. A CODE is one as U103 or CRD001, or the letters of a family
-of codes, as CRD, for all of them. Each command that judges says the same with --explain CODE.`,
+		Short: "Explain a finding code",
+		Long: `Explain what a finding code means, and how to fix the finding. A CODE is a code, as U103 or CRD001, or a family of codes, as
+CRD. Each command that validates prints the same with --explain CODE.`,
 		Example:           `  olmkit explain CRD001`,
 		Args:              atLeastOne("CODE"),
 		ValidArgsFunction: completeCodes,

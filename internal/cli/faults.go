@@ -24,12 +24,12 @@ type faultFlags struct {
 // faulty adds the flags that make faults to c.
 func faulty(c *cobra.Command) *faultFlags {
 	f := &faultFlags{}
-	c.Flags().StringArrayVar(&f.together, "fault", nil, "walk each hop under `NAME[@PHASE][,…]`: faults that strike in it together, each at its phase; see docs/faults.md (repeatable: once for each)")
-	c.Flags().StringVar(&f.matrix, "faults", "", "walk each hop without a fault, and then under each of `NAME,…`, or under all, alone")
+	c.Flags().StringArrayVar(&f.together, "fault", nil, "inject the faults `NAME[@PHASE][,…]` into each hop, each at its phase; see docs/faults.md (repeatable: one run of the hop for each)")
+	c.Flags().StringVar(&f.matrix, "fault-matrix", "", "run each hop without a fault, then with each fault of `NAME,…`, or with all of them, one at a time")
 	return f
 }
 
-// allFaults is the value of --faults for every fault that the cluster can make.
+// allFaults is the value of --fault-matrix for every fault that the cluster can make.
 const allFaults = "all"
 
 // rounds are what each hop is walked under, on a cluster like c, of which only the kind matters: nil if c is unknown.
@@ -56,7 +56,7 @@ func (f *faultFlags) rounds(c cluster.Cluster) ([][]upgrade.Injection, error) {
 		}
 		rounds = append(rounds, nil)
 		for _, name := range names {
-			if err := add("faults", name); err != nil {
+			if err := add("fault-matrix", name); err != nil {
 				return nil, err
 			}
 		}

@@ -95,7 +95,7 @@ func TestImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := filepath.Join(dir, "catalog.yaml")
-	run(exitPassed, "catalog", "build", template, "--into", root)
+	run(exitPassed, "catalog", "build", template, "--output-file", root)
 	holds(run(exitFindings, "catalog", "validate", root, "--images", "--only", "IMG"), absent, foreign)
 	holds(run(exitPassed, "catalog", "validate", root, "--template", template, "--only", "TPL"), "passed")
 	data, err := os.ReadFile(root)

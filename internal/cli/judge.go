@@ -45,9 +45,9 @@ type judge struct {
 // judged adds the flags of a judging command to c. The command calls check first and finish last.
 func judged(s *session, c *cobra.Command) *judge {
 	j := rendering(s, c)
-	c.Flags().StringVar(&j.failOn, "fail-on", "error", "severity from which findings fail the command with exit code 3: error, warning, never")
-	c.Flags().StringArrayVar(&j.severities, "severity", nil, "let findings of a code count as `CODE=SEVERITY` says: error, warning or info (repeatable)")
-	c.Flags().StringVar(&j.explain, explainFlag, "", "say what `CODE` of a finding means and what to do about it, and nothing else")
+	c.Flags().StringVar(&j.failOn, "fail-on", "error", "lowest severity that fails the command with exit code 3: error, warning, never")
+	c.Flags().StringArrayVar(&j.severities, "severity", nil, "set the severity of a code, as `CODE=SEVERITY`: error, warning or info (repeatable)")
+	c.Flags().StringVar(&j.explain, explainFlag, "", "explain the finding code `CODE`, and exit")
 	_ = c.RegisterFlagCompletionFunc(explainFlag, completeCodes)
 	return j
 }
@@ -56,7 +56,7 @@ func judged(s *session, c *cobra.Command) *judge {
 func rendering(s *session, c *cobra.Command) *judge {
 	j := &judge{session: s, command: c, failOn: "never"}
 	c.Flags().StringVarP(&j.output, "output", "o", "text", "format of the report on standard output: "+strings.Join(report.Formats, ", "))
-	c.Flags().StringArrayVar(&j.reports, "report", nil, "also write the report as FORMAT=FILE, for example junit=report.xml (repeatable)")
+	c.Flags().StringArrayVar(&j.reports, "report", nil, "also write the report to a file, as FORMAT=FILE, for example junit=report.xml (repeatable)")
 	return j
 }
 

@@ -28,14 +28,14 @@ type planFlags struct {
 // planned adds the flags that choose hops to c.
 func planned(c *cobra.Command) *planFlags {
 	f := &planFlags{}
-	c.Flags().StringVarP(&f.pkg, "package", "p", "", "package to upgrade (the only one of the catalog by default)")
-	c.Flags().StringVar(&f.options.Channel, "channel", "", "channel to walk (the package's default channel by default)")
+	c.Flags().StringVarP(&f.pkg, "package", "p", "", "package to upgrade (default: the only one of the catalog)")
+	c.Flags().StringVar(&f.options.Channel, "channel", "", "channel to walk (default: the package's default channel)")
 	c.Flags().StringVar(&f.mode, "edges", string(graph.Next),
 		"hops: chain (the head's replaces chain), next (and the hop that OLM takes from every entry), all (every hop that OLM could take)")
-	c.Flags().StringVar(&f.options.From, "from", "", "leave out hops from below this version or bundle")
-	c.Flags().StringVar(&f.options.To, "to", "", "leave out hops to above this version or bundle")
-	c.Flags().IntVar(&f.options.MaxHops, "max-hops", 0, "keep only so many hops, the newest")
-	c.Flags().StringVar(&f.since, "changed-since", "", "keep only hops that are new since `REV`, a git revision, or from or to a bundle that changed since")
+	c.Flags().StringVar(&f.options.From, "from", "", "skip hops from below this version or bundle")
+	c.Flags().StringVar(&f.options.To, "to", "", "skip hops to above this version or bundle")
+	c.Flags().IntVar(&f.options.MaxHops, "max-hops", 0, "keep only the N newest hops")
+	c.Flags().StringVar(&f.since, "changed-since", "", "keep only hops that are new since the git revision `REV`, or whose bundles changed since")
 	return f
 }
 
@@ -113,7 +113,7 @@ func filesOf(c *catalog.Catalog) []string {
 func newUpgradePlan(s *session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan CATALOG...",
-		Short: "Print the hops of a channel in the order in which 'upgrade test' walks them",
+		Short: "Print the hops of a channel, in the order in which 'upgrade test' runs them",
 		Args:  atLeastOne("CATALOG"),
 	}
 	j, f := judged(s, c), planned(c)

@@ -133,7 +133,7 @@ is one for several platforms, so is the catalog's.
 			return err
 		}
 		if info, err := os.Stat(args[0]); err != nil || !info.IsDir() || bundle.Is(args[0]) || len(loaded.Packages) == 0 {
-			return hint.With(usagef("%s is no directory of a file-based catalog", args[0]), "write the catalog to a directory of its own, with 'olmkit catalog build TEMPLATE --into DIR/catalog.yaml'")
+			return hint.With(usagef("%s is no directory of a file-based catalog", args[0]), "write the catalog to a directory of its own, with 'olmkit catalog build TEMPLATE --output-file DIR/catalog.yaml'")
 		}
 		root, err := os.OpenRoot(args[0])
 		if err != nil {

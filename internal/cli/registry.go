@@ -14,7 +14,7 @@ func reaching(s *session, g *cobra.Command) *cobra.Command {
 		f := c.Flags()
 		f.StringSliceVar(&s.images.PlainHTTP, "plain-http", nil, "reach registries without TLS where they have none: all, or only `HOST` with --plain-http=HOST (repeatable)")
 		f.Lookup("plain-http").NoOptDefVal = image.AnyHost
-		f.DurationVar(&s.images.Timeout, "registry-timeout", image.DefaultTimeout, "longest time for one image, to push or to read it")
+		f.DurationVar(&s.images.Timeout, "registry-timeout", image.DefaultTimeout, "timeout of one image's push or pull")
 		f.Var((*authorities)(&s.images.Authorities), "ca-file", "PEM `FILE` with certificate authorities to trust beside the system's; HOST=FILE for that registry alone (repeatable)")
 	}
 	return g

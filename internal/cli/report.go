@@ -20,12 +20,11 @@ func newReport(s *session) *cobra.Command {
 func newReportMerge(s *session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "merge FILE...",
-		Short: "Make one report of those of all shards of a walk",
-		Long: `Make one report of those of all shards of a walk.
+		Short: "Merge the reports of all shards of a walk",
+		Long: `Merge the reports of all shards of a walk.
 
-Each FILE is what 'olmkit upgrade test --shard I/N --report json=FILE' wrote. The report that comes out, and the exit code,
-are those of the walk in one piece. A shard that is missing, there twice or of another walk is an error: the verdict of a
-walk that was not walked whole would be a guess.`,
+Each FILE is what 'olmkit upgrade test --shard I/N --report json=FILE' wrote. The merged report and the exit code are those
+of the whole walk. A shard that is missing, duplicate or of another walk is an error.`,
 		Example: `  olmkit report merge shard-*/report.json --report junit=report.xml -o markdown`,
 		Args:    atLeastOne("FILE"),
 	}

@@ -71,7 +71,7 @@ filled in, and what OLM would refuse to install is an error.`,
 	flags.StringVar(&f.mode, "install-mode", "", "AllNamespaces, OwnNamespace, SingleNamespace=NS or MultiNamespace=NS,NS (default: AllNamespaces, else OwnNamespace)")
 	flags.StringVar(&f.config, "config", "", "file with the Subscription's spec.config")
 	flags.StringArrayVar(&f.env, "env", nil, "NAME=VALUE, an environment variable of the operator (repeatable)")
-	flags.StringVar(&f.into, "into", "", "file to write to (default: standard output)")
+	flags.StringVar(&f.into, "output-file", "", "file to write to (default: standard output)")
 	require(c, "package")
 	return c
 }

@@ -53,13 +53,12 @@ func newUpgradeTest(s *session) *cobra.Command {
 	t := &upgradeTest{}
 	c := &cobra.Command{
 		Use:   "test CATALOG...",
-		Short: "Walk a package's upgrades on a cluster and judge them",
-		Long: `Walk a package's upgrades on a cluster and judge them.
+		Short: "Test a package's upgrades on a cluster",
+		Long: `Test a package's upgrades on a cluster.
 
-For each hop of the plan OLM upgrades from one bundle to the next, on a catalog that holds nothing else. Meanwhile the
-package's objects are read and written all the time in every served version; afterwards each is read, converted, written
-back and compared. Images whose programs are given with --image really run; the others are simulated, and the report
-says so. Their references are those that a bundle of the package or a sample names.`,
+In each hop of the plan, OLM upgrades from one bundle to the next. During the hop, custom resources are read and written in
+every served version; afterwards each is read, converted, written back and compared. Images given with --image run; the
+others are simulated, and the report says so. An image's REF is the one that a bundle or a sample names.`,
 		Args: atLeastOne("CATALOG"),
 	}
 	j := judged(s, c)
@@ -67,22 +66,22 @@ says so. Their references are those that a bundle of the package or a sample nam
 	t.plan, t.faults = planned(c), faulty(c)
 	f := c.Flags()
 	f.StringVar(&t.cluster, "cluster", "embedded", "kind of cluster to walk on: "+strings.Join(clusterKinds, ", "))
-	f.StringVar(&t.nodeImage, "node-image", "", "`IMAGE` of the kind cluster's node (that of kind's release by default)")
-	f.StringVar(&t.existing.Kubeconfig, "kubeconfig", "", "`FILE` by which the existing cluster is reached (KUBECONFIG, or ~/.kube/config, by default)")
-	f.StringVar(&t.existing.Context, "context", "", "`NAME` of the kubeconfig's context (its current one by default)")
-	f.BoolVar(&t.olm, "install-olm", false, "install OLM on the existing cluster for the walk, and remove it afterwards")
+	f.StringVar(&t.nodeImage, "node-image", "", "node `IMAGE` of the kind cluster (default: that of kind's release)")
+	f.StringVar(&t.existing.Kubeconfig, "kubeconfig", "", "kubeconfig `FILE` of the existing cluster (default: KUBECONFIG, or ~/.kube/config)")
+	f.StringVar(&t.existing.Context, "context", "", "kubeconfig context `NAME` (default: the current one)")
+	f.BoolVar(&t.olm, "install-olm", false, "install OLM on the existing cluster before the walk, and remove it afterwards")
 	f.StringVar(&t.existing.Server, "catalog-server", serverImage(), "`IMAGE` of olmkit that serves the catalogs on the existing cluster")
-	f.StringArrayVar(&t.images, "image", nil, "let `REF=PROGRAM` run: a program, a folder that is the image's root, or an image that holds a program alone: an archive, an OCI layout or a registry's reference (repeatable)")
-	f.StringArrayVar(&t.samples, "sample", nil, "YAML or JSON `FILE` with objects to make instead of the bundles' alm-examples, and what those need (repeatable)")
+	f.StringArrayVar(&t.images, "image", nil, "run image REF from a local binary, a root file system directory, or a single-binary image (archive, OCI layout or registry reference), as `REF=PROGRAM` (repeatable)")
+	f.StringArrayVar(&t.samples, "sample", nil, "YAML or JSON `FILE` of samples to create instead of the bundles' alm-examples, with the objects that they need (repeatable)")
 	f.StringArrayVar(&t.asserts, "assert", nil, "YAML or JSON `FILE` with partial objects, as in an assert file of kuttl or chainsaw, that must match after installation and after each hop (repeatable)")
-	f.StringVar(&t.shard, "shard", "", "walk only part `I/N` of the plan, I from 0; auto, or auto/N, takes it from the environment of an Indexed Job, GitLab, CircleCI or Buildkite. 'olmkit report merge' puts the parts together")
-	f.IntVar(&t.parallel, "parallel", 1, "walk the plan in so many parts at the same time, on a cluster each; one takes up to 2 cores and 1 GiB")
-	f.DurationVar(&t.options.Timeout, "timeout", 4*time.Minute, "longest time for one installation, and for one hop")
-	f.BoolVar(&t.options.Strict, "strict", false, "fail also for what users only notice: every warning of the walk is an error, but for samples that are refused and outages of up to 1 s")
-	f.BoolVar(&t.options.RequireImages, "require-images", false, "fail when pods of the operator itself were simulated because its images could not be had")
-	f.BoolVar(&t.options.Fresh, "fresh", false, "at the end, install the last release afresh, too, and say how what upgrades led to is not the same")
-	f.BoolVar(&t.options.Rollback, "rollback", false, "after a hop that failed, install the version before again, with definitions and objects in place, and say whether it runs and whether they are what they were")
-	f.DurationVar(&t.options.Settle, "settle", 2*time.Second, "how long nothing may change before a version counts as stable")
+	f.StringVar(&t.shard, "shard", "", "run only shard `I/N` of the plan, I from 0; auto, or auto/N, reads it from the environment of an Indexed Job, GitLab, CircleCI or Buildkite. 'olmkit report merge' merges the shards' reports")
+	f.IntVar(&t.parallel, "parallel", 1, "run N shards concurrently, each on its own cluster; one takes up to 2 cores and 1 GiB")
+	f.DurationVar(&t.options.Timeout, "timeout", 4*time.Minute, "timeout of one installation, and of one hop")
+	f.BoolVar(&t.options.Strict, "strict", false, "treat the walk's warnings as errors, except refused samples and outages of up to 1s")
+	f.BoolVar(&t.options.RequireImages, "require-images", false, "fail when pods of the operator itself were simulated because its images were not available")
+	f.BoolVar(&t.options.Fresh, "compare-fresh", false, "at the end, compare with a fresh install of the last release")
+	f.BoolVar(&t.options.Rollback, "rollback", false, "after a failed hop, reinstall the previous version and verify that it runs and that custom resources are unchanged")
+	f.DurationVar(&t.options.Settle, "settle", 2*time.Second, "how long nothing must change before a version counts as stable")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := errors.Join(j.check(), t.plan.check()); err != nil {
 			return err

@@ -22,14 +22,14 @@ api-of = $(if $(filter $(RELEASE) v0.6.0-rc.1,$(1)),--api operator/api)
 
 .PHONY: bundle
 bundle: build ## Make the bundle of every release, in bundle/
-	@$(foreach r,$(RELEASES),$(OLMKIT) --quiet bundle generate --manifests $(call manifests-of,$(r)) --version $(r:v%=%) $(bundle-$(r)) $(call api-of,$(r)) --into $(BUNDLES)/$(r:v%=%) &&) \
+	@$(foreach r,$(RELEASES),$(OLMKIT) --quiet bundle generate --manifests $(call manifests-of,$(r)) --version $(r:v%=%) $(bundle-$(r)) $(call api-of,$(r)) --output-dir $(BUNDLES)/$(r:v%=%) &&) \
 		$(OLMKIT) --quiet bundle validate $(RELEASES:v%=$(BUNDLES)/%) --fail-on warning --suppress operator/releases/suppressed/bundles.yaml >$(BIN)/bundle.txt || { cat $(BIN)/bundle.txt; exit 3; }
 
 .PHONY: catalog
 catalog: bundle ## Make the catalog of all bundles, in catalog/, what a user applies to install from it, and docs/support.md
-	$(OLMKIT) --quiet catalog build catalog/template.yaml --into catalog/$(PACKAGE)/catalog.yaml
+	$(OLMKIT) --quiet catalog build catalog/template.yaml --output-file catalog/$(PACKAGE)/catalog.yaml
 	@$(foreach c,stable candidate,$(OLMKIT) --quiet subscription generate --package $(PACKAGE) --catalog catalog --channel $(c) \
-		--namespace $(PACKAGE)-system --image $(CATALOG_IMAGE) --into catalog/install/$(c).yaml &&) \
+		--namespace $(PACKAGE)-system --image $(CATALOG_IMAGE) --output-file catalog/install/$(c).yaml &&) \
 		$(OLMKIT) --quiet catalog validate catalog --fail-on warning --suppress operator/releases/suppressed/catalog.yaml >$(BIN)/catalog.txt || { cat $(BIN)/catalog.txt; exit 3; }
 	@$(REDIS) --no-print-directory catalog >$(BIN)/redis.txt || { cat $(BIN)/redis.txt; exit 3; }
 	$(GO) test ./test/support -run Docs -count=1 -update

@@ -100,7 +100,7 @@ func TestEnds(t *testing.T) {
 	if err != nil {
 		t.Fatalf("OLMKIT_ENDS: %v", err)
 	}
-	must(t, "cluster", "components")
+	must(t, "cluster", "build")
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("the seed is %d", seed)

@@ -52,7 +52,7 @@ func TestWrongFaults(t *testing.T) {
 	for _, test := range []struct{ args, said string }{
 		{"--fault nobody", "there are kill-operator, "},
 		{"--fault kill-operator@lunch", "there are before, catalog-noticed, "},
-		{"--faults all,kill-etcd", `there is no fault "all"`},
+		{"--fault-matrix all,kill-etcd", `there is no fault "all"`},
 		{"--cluster existing --fault kill-etcd", "cannot make the fault kill-etcd; it can make kill-operator, "},
 	} {
 		r := run(t, nil, append([]string{"upgrade", "test", "catalog", "--package", "memcached-operator"}, strings.Fields(test.args)...)...)

@@ -60,7 +60,7 @@ func publish(t *testing.T) (host, reference string) {
 	}
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "template.yaml"), regexp.MustCompile(`(?m)^bundles: .*$`).ReplaceAllLiteralString(string(template), "bundles: ["+strings.Join(images, ", ")+"]"))
-	must(t, "catalog", "build", filepath.Join(dir, "template.yaml"), "--into", filepath.Join(dir, "catalog", "catalog.yaml"))
+	must(t, "catalog", "build", filepath.Join(dir, "template.yaml"), "--output-file", filepath.Join(dir, "catalog", "catalog.yaml"))
 	reference = host + "/team/catalog:latest"
 	must(t, "catalog", "push", filepath.Join(dir, "catalog"), reference)
 	return host, reference
@@ -222,7 +222,7 @@ func TestPublishedIsServedAndInstalled(t *testing.T) {
 
 	// What catalogs are published as: without the manifests, which the bundles' images have.
 	migrated := filepath.Join(t.TempDir(), "catalog")
-	must(t, "catalog", "render", reference, "-o", "yaml", "--migrate-level", "bundle-object-to-csv-metadata", "--into", filepath.Join(migrated, "catalog.yaml"))
+	must(t, "catalog", "render", reference, "-o", "yaml", "--migrate-level", "bundle-object-to-csv-metadata", "--output-file", filepath.Join(migrated, "catalog.yaml"))
 	must(t, "catalog", "push", migrated, host+"/team/migrated:latest")
 
 	t.Run("it is judged alike without manifests", func(t *testing.T) {

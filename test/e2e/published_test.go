@@ -93,7 +93,7 @@ func TestPublished(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "template.yaml"), template, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			must(t, "catalog", "build", filepath.Join(dir, "template.yaml"), "--into", filepath.Join(dir, "catalog", "catalog.yaml"))
+			must(t, "catalog", "build", filepath.Join(dir, "template.yaml"), "--output-file", filepath.Join(dir, "catalog", "catalog.yaml"))
 
 			before := trace.New(t)
 			file := filepath.Join(dir, "report.json")

@@ -262,8 +262,8 @@ func TestWriteToAFullDisk(t *testing.T) {
 	}{
 		{"an archive", []string{"bundle", "push", somePushed, "--output", filepath.Join(dir, "a.tar")}},
 		{"a layout", []string{"bundle", "push", somePushed, "--oci-layout", filepath.Join(dir, "layout")}},
-		{"a rendered catalog", []string{"catalog", "render", "catalog", "--into", filepath.Join(dir, "catalog.json")}},
-		{"a built catalog", []string{"catalog", "build", "catalog/template.yaml", "--into", filepath.Join(dir, "catalog.yaml")}},
+		{"a rendered catalog", []string{"catalog", "render", "catalog", "--output-file", filepath.Join(dir, "catalog.json")}},
+		{"a built catalog", []string{"catalog", "build", "catalog/template.yaml", "--output-file", filepath.Join(dir, "catalog.yaml")}},
 		{"temporary files", []string{"catalog", "render", archive}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -123,7 +123,7 @@ func TestWalkWithConversion(t *testing.T) {
 	before := trace.New(t)
 	reports := t.TempDir()
 	asJSON, asJUnit := filepath.Join(reports, "report.json"), filepath.Join(reports, "report.xml")
-	cmd, out, account := begin(t, before.Env(), append(hopArgs(), "--fresh", "--report", "json="+asJSON, "--report", "junit="+asJUnit)...)
+	cmd, out, account := begin(t, before.Env(), append(hopArgs(), "--compare-fresh", "--report", "json="+asJSON, "--report", "junit="+asJUnit)...)
 
 	// The new release's manager has to answer, while it runs; when the walk ends so does its log.
 	eventually(t, "the manager of 0.4.0 answers a conversion request", func() error {

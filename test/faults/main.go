@@ -44,7 +44,7 @@ const intro = `# Faults
 An upgrade that goes well on a quiet cluster may still fail in the field, where processes die and certificates expire.
 ` + "`olmkit upgrade test --fault NAME[@PHASE]`" + ` makes such a trouble on purpose while OLM upgrades, at the phase that is named or at
 the fault's own, bounds it, undoes it, and judges the upgrade as always. Faults separated by commas strike in one hop; the flag
-can be given several times, once for each walk of the plan. ` + "`--faults all`" + ` walks every hop without a fault and then under each that
+can be given several times, once for each walk of the plan. ` + "`--fault-matrix all`" + ` walks every hop without a fault and then under each that
 the kind of cluster can make.
 
 What a fault itself brings about, for example an outage while a killed operator starts again, is a note that names the fault,

@@ -97,7 +97,7 @@ func newWorld(t *testing.T, name, folder string, uid int) *world {
 	}
 	if folder == "" {
 		folder = filepath.Join(dir, "cache")
-		shell(t, olmkit, "cluster", "components") // so that they are built
+		shell(t, olmkit, "cluster", "build") // so that they are built
 		built, err := cache.Folder()
 		if err != nil {
 			t.Fatal(err)

@@ -65,7 +65,7 @@ func olmkit(t *testing.T, stdin string, args ...string) (out, errOut string, cod
 // generate makes the bundle of 0.4.0 in into, with further flags.
 func generate(t *testing.T, into string, flags ...string) {
 	t.Helper()
-	args := []string{"bundle", "generate", "--manifests", filepath.Join(root, "operator", "releases", "v0.4.0", "config", "manifests"), "--version", "0.4.0", "--channels", "stable", "--into", into}
+	args := []string{"bundle", "generate", "--manifests", filepath.Join(root, "operator", "releases", "v0.4.0", "config", "manifests"), "--version", "0.4.0", "--channels", "stable", "--output-dir", into}
 	if _, errOut, code := olmkit(t, "", append(args, flags...)...); code != 0 {
 		t.Fatalf("exit code %d: %s", code, errOut)
 	}
@@ -243,7 +243,7 @@ subjects: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: system:authe
 
 	write("apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: database}\n")
 	_, errOut, code := olmkit(t, "", "bundle", "generate", "--manifests", filepath.Join(root, "operator", "releases", "v0.4.0", "config", "manifests"),
-		"--manifests", file, "--version", "0.4.0", "--into", t.TempDir())
+		"--manifests", file, "--version", "0.4.0", "--output-dir", t.TempDir())
 	if code == 0 || !strings.Contains(errOut, "StatefulSet") {
 		t.Errorf("a StatefulSet: exit code %d\n%s", code, errOut)
 	}

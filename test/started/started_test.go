@@ -44,7 +44,7 @@ func TestGettingStarted(t *testing.T) {
 	script += `
 # What was published is what was made, and running it again changes nothing.
 test -z "$(olmkit catalog diff catalog $REGISTRY/guestbook-catalog:latest)"
-olmkit bundle generate --version 0.2.0 --channels stable --api api --image controller=$REGISTRY/guestbook:v0.2.0 --into bundle/0.2.0 2>&1 | grep 'is up to date'
+olmkit bundle generate --version 0.2.0 --channels stable --api api --image controller=$REGISTRY/guestbook:v0.2.0 --output-dir bundle/0.2.0 2>&1 | grep 'is up to date'
 grep 'kind: Subscription' install.yaml
 test -s bin/upgrade.xml
 `

@@ -23,7 +23,7 @@ import (
 	"github.com/olmkit/olmkit/internal/progress"
 )
 
-//go:generate go run ./internal/pack ../../../tools/cluster components.txtar
+//go:generate go run ./internal/pack ../../../tools/cluster build.txtar
 
 // componentsModule is the module in tools/cluster, which pins and builds the components, as an archive: a module can't
 // embed the files of another.
@@ -52,7 +52,7 @@ func EnsureComponents(ctx context.Context, cache string, p *progress.Printer) (C
 			if damaged == nil {
 				return Components{dir}, nil
 			}
-			err = hint.With(errors.Join(damaged, err), "install Go (https://go.dev/dl) to build them again, or fill %s anew with 'olmkit cluster components'", cache)
+			err = hint.With(errors.Join(damaged, err), "install Go (https://go.dev/dl) to build them again, or fill %s anew with 'olmkit cluster build'", cache)
 		}
 		return Components{}, err
 	}
