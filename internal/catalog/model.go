@@ -38,7 +38,7 @@ type Document struct {
 	At                    finding.Location
 	Source                *document.Document // for the places of fields
 
-	manifests func() ([]Property, error) // the olm.bundle.object properties that are on a shelf
+	manifests func() ([]Property, error) // the olm.bundle.object properties of a lazy catalog
 }
 
 // Package is one operator's part of a catalog.

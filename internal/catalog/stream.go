@@ -24,15 +24,15 @@ import (
 // maker names what the cache's entries are made by: another number whenever a rendering comes to look otherwise.
 const maker = "rendering 1 as "
 
-// sheet is a document on its way from its source to a rendering: what decides where it stands, and how to get its text,
+// renderEntry is a document between its source and the rendering: what decides its order, and how to get its text,
 // which is held in memory only where there is no cache.
-type sheet struct {
+type renderEntry struct {
 	heading
 	version *semver.Version // of a bundle that counts
 	text    func() ([]byte, error)
 }
 
-// label is what the cache says of a sheet.
+// label is what the cache says of a renderEntry.
 type label struct {
 	Schema  string          `json:"schema"`
 	Package string          `json:"package,omitempty"`
@@ -43,7 +43,7 @@ type label struct {
 // Render writes to w, in one of Formats, what Load, Err, Sorted and Write would, but without having all of the catalog in
 // memory: bundles and files are read on their own, the cache takes their texts and gives them back in order.
 func (l Loader) Render(ctx context.Context, w io.Writer, format string, refs ...string) error {
-	results, errs := make([]leaves, len(refs)), make([]error, len(refs))
+	results, errs := make([]rendered, len(refs)), make([]error, len(refs))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	r := renderer{Loader: l, format: format, memo: &document.Memo{}}
@@ -56,7 +56,7 @@ func (l Loader) Render(ctx context.Context, w io.Writer, format string, refs ...
 		})
 	}
 	_ = group.Wait() // errs holds them, in the order of refs
-	var all leaves
+	var all rendered
 	for i := range results {
 		if errs[i] != nil {
 			return errs[i]
@@ -69,19 +69,19 @@ func (l Loader) Render(ctx context.Context, w io.Writer, format string, refs ...
 	if all.made {
 		l.Cache.Trim(cache.MaxSize)
 	}
-	arrange(all.sheets)
-	return write(ctx, w, all.sheets)
+	arrange(all.entries)
+	return write(ctx, w, all.entries)
 }
 
-// leaves is what one source gives.
-type leaves struct {
-	sheets   []sheet
+// rendered is the entries of one source.
+type rendered struct {
+	entries  []renderEntry
 	problems []finding.Finding
 	made     bool // rather than found in the cache
 }
 
-func (l *leaves) add(other leaves) {
-	l.sheets = append(l.sheets, other.sheets...)
+func (l *rendered) add(other rendered) {
+	l.entries = append(l.entries, other.entries...)
 	l.problems = append(l.problems, other.problems...)
 	l.made = l.made || other.made
 }
@@ -92,22 +92,22 @@ type renderer struct {
 	memo   *document.Memo
 }
 
-func (r renderer) read(ctx context.Context, ref string) (leaves, error) {
+func (r renderer) read(ctx context.Context, ref string) (rendered, error) {
 	info, err := os.Stat(ref)
 	name := filepath.ToSlash(filepath.Clean(ref))
 	switch {
 	case err != nil || !info.IsDir() || image.Is(ref):
 		p, err := r.load(ctx, ref, r.memo)
 		if err != nil {
-			return leaves{}, err
+			return rendered{}, err
 		}
-		return r.leaves(p), nil
+		return r.render(p), nil
 	case bundle.Is(ref):
 		name := filepath.ToSlash(ref)
 		files := func() ([]bundle.File, error) { return bundle.Files(os.DirFS(ref), name) }
 		return r.source(files, func(files []bundle.File) (parsed, error) { return parseBundle(name, files, r.memo) })
 	}
-	results, err := eachFile(ctx, r.MaxFile, os.DirFS(ref), name, func(file string, data []byte) (leaves, error) {
+	results, err := eachFile(ctx, r.MaxFile, os.DirFS(ref), name, func(file string, data []byte) (rendered, error) {
 		first := data
 		files := func() ([]bundle.File, error) {
 			if first != nil {
@@ -120,37 +120,37 @@ func (r renderer) read(ctx context.Context, ref string) (leaves, error) {
 		return r.source(files, func(files []bundle.File) (parsed, error) { return parseFile(file, files[0].Data), nil })
 	})
 	if err != nil {
-		return leaves{}, err
+		return rendered{}, err
 	}
-	var all leaves
+	var all rendered
 	for _, one := range results {
 		all.add(one)
 	}
-	if len(all.sheets)+len(all.problems) == 0 {
-		return leaves{}, noDocuments(name)
+	if len(all.entries)+len(all.problems) == 0 {
+		return rendered{}, noDocuments(name)
 	}
 	return all, nil
 }
 
 // source returns what the cache has of the files that read returns, or else what parse makes of them.
-func (r renderer) source(read func() ([]bundle.File, error), parse func([]bundle.File) (parsed, error)) (leaves, error) {
+func (r renderer) source(read func() ([]bundle.File, error), parse func([]bundle.File) (parsed, error)) (rendered, error) {
 	files, err := read()
 	if err != nil {
-		return leaves{}, err
+		return rendered{}, err
 	}
 	key := r.key(files)
 	entry := r.Cache.Get(key)
-	var made leaves
+	var made rendered
 	if entry == nil {
 		p, err := parse(files)
 		if err != nil {
-			return leaves{}, err
+			return rendered{}, err
 		}
-		made = r.leaves(p)
+		made = r.render(p)
 		if len(made.problems) > 0 {
 			return made, nil
 		}
-		if entry, err = r.keep(key, made.sheets); entry == nil || err != nil {
+		if entry, err = r.keep(key, made.entries); entry == nil || err != nil {
 			return made, err
 		}
 		made.made = true
@@ -175,13 +175,13 @@ func (r renderer) key(files []bundle.File) cache.Key {
 	return cache.KeyOf(maker+r.format, parts...)
 }
 
-// keep puts sheets into the cache.
-func (r renderer) keep(key cache.Key, sheets []sheet) (*cache.Entry, error) {
+// keep puts entries into the cache.
+func (r renderer) keep(key cache.Key, entries []renderEntry) (*cache.Entry, error) {
 	if r.Cache == nil {
 		return nil, nil
 	}
 	var parts []cache.Part
-	for _, s := range sheets {
+	for _, s := range entries {
 		text, err := s.text()
 		if err != nil {
 			return nil, err
@@ -191,15 +191,15 @@ func (r renderer) keep(key cache.Key, sheets []sheet) (*cache.Entry, error) {
 	return r.Cache.Put(key, parts...), nil
 }
 
-// kept returns the sheets of a cache's entry. One whose text is lost by the time that it is asked for is made again.
-func (r renderer) kept(entry *cache.Entry, made bool, again func() (parsed, error)) (leaves, error) {
-	found := leaves{made: made}
+// kept returns the entries of a cache's entry. One whose text is lost by the time that it is asked for is made again.
+func (r renderer) kept(entry *cache.Entry, made bool, again func() (parsed, error)) (rendered, error) {
+	found := rendered{made: made}
 	for i := range entry.Len() {
 		var l label
 		if err := entry.Label(i, &l); err != nil {
-			return leaves{}, fmt.Errorf("read what is cached of %s: %w", l.Name, err)
+			return rendered{}, fmt.Errorf("read what is cached of %s: %w", l.Name, err)
 		}
-		found.sheets = append(found.sheets, sheet{heading{l.Schema, l.Package, l.Name, 0}, l.Version, func() ([]byte, error) {
+		found.entries = append(found.entries, renderEntry{heading{l.Schema, l.Package, l.Name, 0}, l.Version, func() ([]byte, error) {
 			if text, err := entry.Read(i); err == nil {
 				return text, nil
 			}
@@ -213,8 +213,8 @@ func (r renderer) kept(entry *cache.Entry, made bool, again func() (parsed, erro
 	return found, nil
 }
 
-// leaves returns the sheets of documents that are in memory, and what is wrong with them.
-func (r renderer) leaves(p parsed) leaves {
+// render returns the entries of documents that are in memory, and what is wrong with them.
+func (r renderer) render(p parsed) rendered {
 	c := &Catalog{}
 	c.add(p)
 	c.index()
@@ -224,18 +224,18 @@ func (r renderer) leaves(p parsed) leaves {
 			versions[b.Document] = &b.Version
 		}
 	}
-	all := leaves{problems: c.Problems}
+	all := rendered{problems: c.Problems}
 	for _, d := range c.Documents {
-		all.sheets = append(all.sheets, sheet{heading{d.Schema, d.Package, d.Name, 0}, versions[d], func() ([]byte, error) { return d.text(r.format) }})
+		all.entries = append(all.entries, renderEntry{heading{d.Schema, d.Package, d.Name, 0}, versions[d], func() ([]byte, error) { return d.text(r.format) }})
 	}
 	return all
 }
 
-// arrange sorts sheets as Sorted does documents.
-func arrange(sheets []sheet) {
-	bundles := map[string][]int{} // of each package, by their places in sheets
+// arrange sorts entries as Sorted does documents.
+func arrange(entries []renderEntry) {
+	bundles := map[string][]int{} // of each package, by their places in entries
 	known := map[string]bool{}
-	for i, s := range sheets {
+	for i, s := range entries {
 		if key := s.Package + "/" + s.Name; s.version != nil && !known[key] {
 			known[key] = true
 			bundles[s.Package] = append(bundles[s.Package], i)
@@ -243,21 +243,21 @@ func arrange(sheets []sheet) {
 	}
 	for _, places := range bundles {
 		slices.SortFunc(places, func(i, j int) int {
-			a, b := sheets[i], sheets[j]
+			a, b := entries[i], entries[j]
 			if n := a.version.Compare(*b.version); n != 0 {
 				return n
 			}
 			return strings.Compare(a.Name, b.Name)
 		})
 		for rank, i := range places {
-			sheets[i].rank = rank
+			entries[i].rank = rank
 		}
 	}
-	slices.SortStableFunc(sheets, func(a, b sheet) int { return compare(a.heading, b.heading) })
+	slices.SortStableFunc(entries, func(a, b renderEntry) int { return compare(a.heading, b.heading) })
 }
 
-// write writes the sheets' texts; while one is written the next one is got.
-func write(ctx context.Context, w io.Writer, sheets []sheet) error {
+// write writes the entries' texts; while one is written the next one is got.
+func write(ctx context.Context, w io.Writer, entries []renderEntry) error {
 	type text struct {
 		data []byte
 		err  error
@@ -267,7 +267,7 @@ func write(ctx context.Context, w io.Writer, sheets []sheet) error {
 	texts := make(chan text)
 	go func() {
 		defer close(texts)
-		for _, s := range sheets {
+		for _, s := range entries {
 			data, err := s.text()
 			select {
 			case texts <- text{data, err}:

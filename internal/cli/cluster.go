@@ -131,7 +131,7 @@ func newClusterStatus(s *session) *cobra.Command {
 						fmt.Fprintf(w, "%s\t%s\t%v\n", name, kind, err)
 						continue
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, kind, up.Proves().Kubernetes, up.Config().Host, up.Kubeconfig())
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, kind, up.Describe().Kubernetes, up.Config().Host, up.Kubeconfig())
 				}
 			}
 			if running == 0 {

@@ -15,8 +15,8 @@ type Cluster interface {
 	Name() string
 	// Config returns the administrator's credentials. Callers that change it copy it first.
 	Config() *rest.Config
-	// Proves says what a walk on this cluster shows.
-	Proves() Proof
+	// Describe names the cluster, its version and what it does not cover.
+	Describe() Description
 	// Disposable says that Close takes all with it that was ever made on the cluster, so that nothing need be removed.
 	Disposable() bool
 	// LoadImage makes ref runnable: source is a program (which becomes the file that the container's command names), or
@@ -50,9 +50,9 @@ type CatalogAddress struct {
 // CatalogDir is where images of catalogs have them.
 const CatalogDir = "/configs"
 
-// Proof says what a pass on a kind of cluster shows.
-type Proof struct {
-	Kind       string   // embedded, kind or existing
-	Kubernetes string   // version of the API server
-	NotProven  []string // what real clusters have and this one does not, a sentence each
+// Description says what a pass on a kind of cluster shows.
+type Description struct {
+	Kind        string   // embedded, kind or existing
+	Kubernetes  string   // version of the API server
+	Limitations []string // what real clusters have and this one does not, a sentence each
 }

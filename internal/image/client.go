@@ -82,7 +82,7 @@ func (c Client) reach() (http.RoundTripper, authn.Keychain, error) {
 	}
 	found, timeout := &atomic.Bool{}, cmp.Or(c.Timeout, DefaultTimeout)
 	return &guard{
-		inner: &patient{inner: trusting, wait: wait, until: map[string]time.Time{}},
+		inner: &retryAfterTransport{inner: trusting, wait: wait, until: map[string]time.Time{}},
 		plain: c.plain, credentials: found, until: time.Now().Add(timeout), timeout: timeout, stall: cmp.Or(c.stall, longestStall),
 	}, keychain{found}, nil
 }
@@ -124,7 +124,7 @@ func (c Client) transport() (http.RoundTripper, error) {
 		if err != nil {
 			return nil, err
 		}
-		return lively{conn, cmp.Or(c.stall, longestStall)}, nil
+		return idleTimeoutConn{conn, cmp.Or(c.stall, longestStall)}, nil
 	}
 	pools := map[string]*x509.CertPool{}
 	for _, a := range c.Authorities {
@@ -168,14 +168,14 @@ const longestHeader = 2 * time.Minute
 // longestStall is how long a connection may stand still.
 const longestStall = 30 * time.Second
 
-// lively is a connection that fails once nothing has moved on it, in either direction, for longer than limit.
-type lively struct {
+// idleTimeoutConn is a connection that fails when nothing moves on it, in either direction, for longer than limit.
+type idleTimeoutConn struct {
 	net.Conn
 	limit time.Duration
 }
 
 // Read is net.Conn's.
-func (l lively) Read(p []byte) (int, error) {
+func (l idleTimeoutConn) Read(p []byte) (int, error) {
 	if err := l.SetDeadline(time.Now().Add(l.limit)); err != nil {
 		return 0, err
 	}
@@ -183,7 +183,7 @@ func (l lively) Read(p []byte) (int, error) {
 }
 
 // Write is net.Conn's. What waits for an answer meanwhile waits anew.
-func (l lively) Write(p []byte) (int, error) {
+func (l idleTimeoutConn) Write(p []byte) (int, error) {
 	if err := l.SetDeadline(time.Now().Add(l.limit)); err != nil {
 		return 0, err
 	}
@@ -193,8 +193,8 @@ func (l lively) Write(p []byte) (int, error) {
 // longestWait is how long a registry can ask to be left alone before that is an error.
 const longestWait = time.Minute
 
-// patient leaves hosts alone for as long as they ask.
-type patient struct {
+// retryAfterTransport waits as long as a host asks for in Retry-After.
+type retryAfterTransport struct {
 	inner http.RoundTripper
 	wait  func(context.Context, time.Duration) error
 
@@ -203,7 +203,7 @@ type patient struct {
 }
 
 // RoundTrip is http.RoundTripper's.
-func (p *patient) RoundTrip(r *http.Request) (*http.Response, error) {
+func (p *retryAfterTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.mu.Lock()
 	left := time.Until(p.until[r.URL.Host])
 	p.mu.Unlock()

@@ -33,7 +33,7 @@ func saying(s string) *Report {
 	return &Report{
 		APIVersion: APIVersion, Kind: KindUpgrade, Result: Failed, Findings: all, Hops: []Hop{hop}, LeftOut: []Hop{hop},
 		Installations: []Installation{{Package: s, Channel: s, Name: s, Result: Failed, Findings: all, Logs: hop.Logs}},
-		Cluster:       &Cluster{Kind: s, Kubernetes: s, OLM: s, NotProven: []string{s}},
+		Cluster:       &Cluster{Kind: s, Kubernetes: s, OLM: s, Limitations: []string{s}},
 		Graph:         []graph.Drawing{{Package: s, Channel: s, Head: s, Problem: s, Entries: []graph.Entry{{Name: s, Version: s}}}},
 		Page:          s, Source: func(string, int) (string, bool) { return s, true },
 	}

@@ -85,7 +85,7 @@ func (m *markdown) report(r *Report) {
 	m.logs(r)
 	if r.Cluster != nil {
 		var lines []string
-		for _, s := range r.Cluster.NotProven {
+		for _, s := range r.Cluster.Limitations {
 			lines = append(lines, "- "+cell(s))
 		}
 		m.folded(fmt.Sprintf("ran on a cluster of kind %s, Kubernetes %s, OLM %s: what that does not prove", r.Cluster.Kind, r.Cluster.Kubernetes, r.Cluster.OLM), false, "", lines)

@@ -12,7 +12,7 @@ import (
 
 // However much there is to tell, GitHub takes the comment, and it begins with what matters.
 func TestMarkdownLimit(t *testing.T) {
-	r := &Report{Kind: KindUpgrade, Result: Failed, Cluster: &Cluster{Kind: "embedded", NotProven: []string{"Real nodes."}}}
+	r := &Report{Kind: KindUpgrade, Result: Failed, Cluster: &Cluster{Kind: "embedded", Limitations: []string{"Real nodes."}}}
 	long := strings.Repeat("<|\n", 5000)
 	for i := range 3000 {
 		r.Hops = append(r.Hops, Hop{Package: "tea", From: fmt.Sprintf("tea.v1.%d.0", i), To: fmt.Sprintf("tea.v1.%d.0", i+1), Edge: "replaces", Result: Passed})

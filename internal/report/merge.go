@@ -87,9 +87,9 @@ func (r *Report) on(c *Cluster) error {
 		return fmt.Errorf("walked on %s, Kubernetes %s, OLM %s; others on %s, Kubernetes %s, OLM %s",
 			c.Kind, c.Kubernetes, c.OLM, r.Cluster.Kind, r.Cluster.Kubernetes, r.Cluster.OLM)
 	}
-	for _, sentence := range c.NotProven {
-		if !slices.Contains(r.Cluster.NotProven, sentence) {
-			r.Cluster.NotProven = append(r.Cluster.NotProven, sentence)
+	for _, sentence := range c.Limitations {
+		if !slices.Contains(r.Cluster.Limitations, sentence) {
+			r.Cluster.Limitations = append(r.Cluster.Limitations, sentence)
 		}
 	}
 	return nil

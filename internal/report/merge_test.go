@@ -22,7 +22,7 @@ func whole() (*Report, []*Report) {
 	one, two, three, out := hop("1", "2", Passed), hop("2", "3", Failed), hop("3", "4", Passed), hop("0", "1", "")
 	unwalked := func(h Hop) Hop { h.Result, h.Seconds = "", 0; return h }
 	cluster := func(more ...string) *Cluster {
-		return &Cluster{Kind: "embedded", Kubernetes: "v1", OLM: "v0", NotProven: append([]string{"a"}, more...)}
+		return &Cluster{Kind: "embedded", Kubernetes: "v1", OLM: "v0", Limitations: append([]string{"a"}, more...)}
 	}
 	all := &Report{
 		APIVersion: APIVersion, Kind: KindUpgrade, Result: Failed, Findings: []finding.Finding{left, static},

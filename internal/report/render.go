@@ -56,9 +56,9 @@ func JSON(w io.Writer, r *Report) error {
 	if shaped.Findings == nil {
 		shaped.Findings = []finding.Finding{}
 	}
-	if shaped.Cluster != nil && shaped.Cluster.NotProven == nil {
+	if shaped.Cluster != nil && shaped.Cluster.Limitations == nil {
 		cluster := *shaped.Cluster
-		cluster.NotProven = []string{}
+		cluster.Limitations = []string{}
 		shaped.Cluster = &cluster
 	}
 	return writeJSON(w, shaped)

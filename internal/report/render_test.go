@@ -58,7 +58,7 @@ func upgrade() *Report {
 			{Package: "p", Channel: "c", From: "p.v3", To: "p.v4", Edge: "skipRange", Effective: true, Result: Skipped},
 		},
 		LeftOut: []Hop{{Package: "p", Channel: "c", From: "p.v0", To: "p.v1", Edge: "replaces", Effective: true}},
-		Cluster: &Cluster{Kind: "embedded", Kubernetes: "v1.36.3", OLM: "v0.46.0", NotProven: []string{"Real nodes."}},
+		Cluster: &Cluster{Kind: "embedded", Kubernetes: "v1.36.3", OLM: "v0.46.0", Limitations: []string{"Real nodes."}},
 	}
 }
 
@@ -108,7 +108,7 @@ func TestJSON(t *testing.T) {
 	if _, ok := got["findings"].([]any); !ok {
 		t.Errorf("findings: %v", got["findings"])
 	}
-	if _, ok := got["cluster"].(map[string]any)["notProven"].([]any); !ok {
+	if _, ok := got["cluster"].(map[string]any)["limitations"].([]any); !ok {
 		t.Errorf("cluster: %v", got["cluster"])
 	}
 }

@@ -221,8 +221,8 @@ func (f Fault) String() string {
 
 // Cluster says where a walk ran, and what a pass there does not show.
 type Cluster struct {
-	Kind       string   `json:"kind"`
-	Kubernetes string   `json:"kubernetes"`
-	OLM        string   `json:"olm"`
-	NotProven  []string `json:"notProven"`
+	Kind        string   `json:"kind"`
+	Kubernetes  string   `json:"kubernetes"`
+	OLM         string   `json:"olm"`
+	Limitations []string `json:"limitations"`
 }

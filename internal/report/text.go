@@ -98,9 +98,9 @@ func Text(w io.Writer, r *Report, colour bool) error {
 	if r.Cluster != nil {
 		t.line("")
 		t.line("ran on a cluster of kind %s, Kubernetes %s, OLM %s", r.Cluster.Kind, r.Cluster.Kubernetes, r.Cluster.OLM)
-		for i, s := range r.Cluster.NotProven {
+		for i, s := range r.Cluster.Limitations {
 			if i == 0 {
-				t.line("not proven there:")
+				t.line("not covered by this cluster:")
 			}
 			t.line("  - %s", s)
 		}

@@ -23,7 +23,7 @@ func (w *walk) attributed(ctx context.Context, started time.Time, wanted bool) (
 	if !ok || !wanted {
 		return timeline, nil
 	}
-	log, err := auditor.Audit(ctx, started.Add(-slack))
+	log, err := auditor.Audit(ctx, started.Add(-watchSkew))
 	if err != nil {
 		return timeline, fmt.Errorf("ask who did what during the upgrade: %w", err)
 	}
@@ -53,7 +53,7 @@ func attribute(timeline []event, log []auditv1.Event) []event {
 			if asked == nil || asked.Resource != resource || asked.Name != e.Name || asked.Subresource != "" || !slices.Contains(verbs, a.Verb) {
 				continue
 			}
-			if a.ResponseStatus == nil || a.ResponseStatus.Code >= 300 || a.StageTimestamp.After(e.At.Add(slack)) || isNode(a.User.Username) {
+			if a.ResponseStatus == nil || a.ResponseStatus.Code >= 300 || a.StageTimestamp.After(e.At.Add(watchSkew)) || isNode(a.User.Username) {
 				continue
 			}
 			named[i].By = actor(a)

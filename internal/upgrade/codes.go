@@ -72,7 +72,7 @@ const (
 	codeOperandChanged   = "U505"
 	codeOperandRestarted = "U506"
 	codeOperandOutage    = "U507"
-	codeRestless         = "U508"
+	codeHotLoop          = "U508"
 	codeNotReconciled    = "U509"
 	codeOperandWorse     = "U511"
 	codeOperandImage     = "U513"
@@ -212,7 +212,7 @@ var Codes = []Code{
 		"see why they ended; an upgrade of the operator should leave them alone", nil},
 	{codeOperandOutage, finding.Warning, "A Service that the operator made for an object had no ready endpoint for a while during the upgrade: its clients were not served.",
 		"do not roll operands out when the operator is upgraded, or do so with a surge and readiness probes", nil},
-	{codeRestless, finding.Warning, "The operator writes whenever it looks at an object, although there is nothing to do. Each write makes it look again, and others too: " +
+	{codeHotLoop, finding.Warning, "The operator writes whenever it looks at an object, although there is nothing to do. Each write makes it look again, and others too: " +
 		"that is load without end.",
 		"compare before writing, and keep times and counters out of what is compared", nil},
 	{codeNotReconciled, finding.Error, "The new version's operator does not reconcile an object that the old version reconciled: it writes nothing for it, also when the object changes.",

@@ -166,8 +166,8 @@ type Killer interface {
 	Kill(ctx context.Context, component string) error
 }
 
-// Misconverter is a cluster that can serve a conversion webhook that misbehaves.
-type Misconverter interface {
+// FaultyConverter is a cluster that can serve a conversion webhook that misbehaves.
+type FaultyConverter interface {
 	// Misconvert returns the URL and the CA of a webhook that answers as mode says: slow, 500 or wrong.
 	Misconvert(ctx context.Context, mode string) (url string, ca []byte, err error)
 }
@@ -175,7 +175,7 @@ type Misconverter interface {
 // Possible reports whether f can be made on c, of which only the kind matters.
 func (f Fault) Possible(c cluster.Cluster) bool {
 	_, kills := c.(Killer)
-	_, converts := c.(Misconverter)
+	_, converts := c.(FaultyConverter)
 	switch {
 	case f.component != "":
 		return kills && c.Disposable()
@@ -216,7 +216,7 @@ const recovery = 20 * time.Second
 // and began with an error of the given text, or nil.
 func blames(list []*struck, code string, at time.Time, text string) *struck {
 	for _, s := range list {
-		during := at.IsZero() || !at.Before(s.Start.Add(-slack)) && !at.After(s.End.Add(recovery))
+		during := at.IsZero() || !at.Before(s.Start.Add(-watchSkew)) && !at.After(s.End.Add(recovery))
 		trusted := s.inTrust || !slices.ContainsFunc(ownTroubles, func(t string) bool { return strings.Contains(text, t) })
 		if s.Why == "" && slices.Contains(s.Harms, code) && during && trusted {
 			return s

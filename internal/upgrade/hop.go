@@ -21,9 +21,9 @@ import (
 	"github.com/olmkit/olmkit/internal/report"
 )
 
-// cross takes the cluster from from, which stands, to to, under the given faults, and judges the way and where it led. What
+// runHop takes the cluster from from, which stands, to to, under the given faults, and judges the way and where it led. What
 // it measured goes into hop.
-func (w *walk) cross(ctx context.Context, from, to *release, injections []Injection, hop *report.Hop) (findings []finding.Finding, err error) {
+func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injection, hop *report.Hop) (findings []finding.Finding, err error) {
 	if findings, err = w.prepare(ctx, from); err != nil {
 		return findings, err
 	}
@@ -83,20 +83,20 @@ func (w *walk) cross(ctx context.Context, from, to *release, injections []Inject
 		if shown, election, err = w.awaitReconcile(ctx, to); err != nil {
 			return findings, err
 		}
-		if err := w.awaitSuccess(ctx, observer, patience); err != nil {
+		if err := w.awaitSuccess(ctx, observer, retryTimeout); err != nil {
 			return findings, err
 		}
 		w.watcher.mark(stateStable)
 	} else if err := w.awaitSuccess(ctx, observer, restartLimit); err != nil {
 		return findings, err
 	}
-	attempts, slow := fair(observer.stop())
+	attempts, slow := dropStalled(observer.stop())
 	timeline, err := w.attributed(ctx, started, len(attempts) > 0)
 	if err != nil {
 		return findings, err
 	}
 	found := milestones(timeline, started, from.Name, to.Name)
-	hop.Start, hop.Phases, hop.Events = started.UTC(), phases(found, started), told(timeline, started)
+	hop.Start, hop.Phases, hop.Events = started.UTC(), phases(found, started), reportEvents(timeline, started)
 	hop.Seconds = seconds(time.Since(started))
 	if len(found) > 0 && settled == nil {
 		hop.Seconds = seconds(found[len(found)-1].At.Sub(started))
@@ -161,7 +161,7 @@ func (w *walk) awaitSuccess(ctx context.Context, observer *observer, limit time.
 }
 
 // arrive publishes the new catalog and waits until its goal stands, or will not.
-func (w *walk) arrive(ctx context.Context, s *stage, started time.Time) (*stuck, error) {
+func (w *walk) arrive(ctx context.Context, s *stage, started time.Time) (*stalled, error) {
 	if err := w.publish(ctx, s.published()...); err != nil {
 		return nil, err
 	}
@@ -540,7 +540,7 @@ func (w *walk) judgeStatus(ctx context.Context, r *release) ([]finding.Finding, 
 		return nil, nil
 	}
 	var findings []finding.Finding
-	err := w.watcher.until(ctx, patience, func() (bool, error) {
+	err := w.watcher.until(ctx, retryTimeout, func() (bool, error) {
 		findings = nil
 		for _, o := range w.objects {
 			stale, err := w.stale(ctx, o)

@@ -112,22 +112,22 @@ func (w *walk) tryInstall(ctx context.Context, r *release, in *report.Installati
 	if err := w.olm.Subscribe(ctx, w.subscription()); err != nil {
 		return nil, err
 	}
-	stuck, err := w.settle(ctx, started, "", r, nil, nil)
+	stall, err := w.settle(ctx, started, "", r, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	if stuck == nil {
+	if stall == nil {
 		w.watcher.mark(stateStable)
 	}
 	timeline := w.watcher.since(started)
 	in.Start, in.Seconds = started.UTC(), seconds(time.Since(started))
-	in.Phases, in.Events = phases(milestones(timeline, started, "", r.Name), started), told(timeline, started)
+	in.Phases, in.Events = phases(milestones(timeline, started, "", r.Name), started), reportEvents(timeline, started)
 	if w.simulated, err = w.simulatedOf(ctx, r); err != nil {
 		return nil, err
 	}
 	in.Simulated = w.simulated
-	if stuck != nil {
-		why, logs := w.explain(ctx, r, started, stuck)
+	if stall != nil {
+		why, logs := w.explain(ctx, r, started, stall)
 		in.Logs = logs
 		return &why, nil
 	}
@@ -138,7 +138,7 @@ func (w *walk) tryInstall(ctx context.Context, r *release, in *report.Installati
 // makeSamples makes the objects of r's kinds that the walk goes on with, and what they need. Where there are new ones, or r
 // was just installed, it judges whether the operator deals with them and returns the objects of which nothing shows that.
 func (w *walk) makeSamples(ctx context.Context, r *release) (findings []finding.Finding, notVerified []string, err error) {
-	if err := w.supplies(ctx, r); err != nil {
+	if err := w.applyExtraSamples(ctx, r); err != nil {
 		return nil, nil, err
 	}
 	known := len(w.objects)

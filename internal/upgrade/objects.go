@@ -59,15 +59,15 @@ func (o *object) at(resources dynamic.Interface, version string) dynamic.Resourc
 	return r.Namespace(o.Namespace)
 }
 
-// patience is how long the walk retries what should work at once on a settled cluster before it takes the answer for
+// retryTimeout is how long the walk retries what should work at once on a settled cluster before it takes the answer for
 // final: an API server needs a moment to serve a changed CRD, and to dial a new webhook endpoint.
-const patience = 10 * time.Second
+const retryTimeout = 10 * time.Second
 
-// retry calls do every 200 ms until it succeeds, fails with an error that final says will not change, or patience is
+// retry calls do every 200 ms until it succeeds, fails with an error that final says will not change, or retryTimeout is
 // exhausted, and returns its last error.
 func retry(ctx context.Context, final func(error) bool, do func() error) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, retryTimeout, true, func(context.Context) (bool, error) {
 		if last = do(); last != nil && final(last) {
 			return false, last
 		}

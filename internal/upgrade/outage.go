@@ -22,28 +22,28 @@ const (
 	write = "write"
 )
 
-// sluggish is how long the control's answer may take before the cluster itself counts as too slow to judge by.
-const sluggish = time.Second
+// slowThreshold is how long the control's answer may take before the cluster itself counts as too slow to judge by.
+const slowThreshold = time.Second
 
-// fair drops the attempts that ran out of time while the control did too, or nearly, or was not even made because the
+// dropStalled drops the attempts that ran out of time while the control did too, or nearly, or was not even made because the
 // machine stood still: they say something about the machine and nothing about the upgrade. It drops the control's attempts
 // as well, and returns those during which the cluster was that slow.
-func fair(attempts []attempt) (kept, slow []attempt) {
+func dropStalled(attempts []attempt) (kept, slow []attempt) {
 	var last time.Time
 	for _, a := range attempts {
 		if a.Operation != control {
 			continue
 		}
-		if !last.IsZero() && a.Start.Sub(last) >= pace+sluggish {
+		if !last.IsZero() && a.Start.Sub(last) >= pace+slowThreshold {
 			a.Start = last
 		}
 		last = a.End
-		if a.Err != "" || a.End.Sub(a.Start) >= sluggish {
+		if a.Err != "" || a.End.Sub(a.Start) >= slowThreshold {
 			slow = append(slow, a)
 		}
 	}
 	for _, a := range attempts {
-		outOfTime := a.Err != "" && a.End.Sub(a.Start) >= sluggish
+		outOfTime := a.Err != "" && a.End.Sub(a.Start) >= slowThreshold
 		if a.Operation == control || outOfTime && slices.ContainsFunc(slow, func(s attempt) bool {
 			return !s.End.Before(a.Start) && !a.End.Before(s.Start)
 		}) {
@@ -222,7 +222,7 @@ func (a attempt) order(b attempt) int {
 
 // servedAt tells from timeline when crd served version. initial are the versions served before the timeline begins. A
 // watch tells of a change somewhat after the API server acts on it, so a version that is taken away counts as not served
-// from slack before the event, and one that is added only from slack after it.
+// from watchSkew before the event, and one that is added only from watchSkew after it.
 func servedAt(timeline []event, crd, version string, initial []string) func(time.Time) bool {
 	type change struct {
 		at     time.Time
@@ -238,9 +238,9 @@ func servedAt(timeline []event, crd, version string, initial []string) func(time
 		if is == now {
 			continue
 		}
-		at := e.At.Add(slack)
+		at := e.At.Add(watchSkew)
 		if !is {
-			at = e.At.Add(-slack)
+			at = e.At.Add(-watchSkew)
 		}
 		changes = append(changes, change{at, is})
 		now = is

@@ -142,7 +142,7 @@ func TestFairDropsWhatTheMachineIsToBlameFor(t *testing.T) {
 	try := func(operation, err string, start, end float64) attempt {
 		return attempt{Operation: operation, Err: err, Start: at(start), End: at(end)}
 	}
-	got, slow := fair([]attempt{
+	got, slow := dropStalled([]attempt{
 		try(control, "", 0, 0.1),
 		try(read, "refused", 0, 0.1),
 		try(control, "", 1, 1.1),

@@ -106,7 +106,7 @@ func (w *walk) targets(ctx context.Context) (map[resource]string, error) {
 
 // acted tells, by object, what r's operator wrote for it since the given time. Where the cluster keeps no audit log, it is
 // what differs from before: whoever wrote it.
-func (w *walk) acted(ctx context.Context, r *release, since time.Time, before glance) (map[string]string, error) {
+func (w *walk) acted(ctx context.Context, r *release, since time.Time, before snapshot) (map[string]string, error) {
 	auditor, ok := w.cluster.(Auditor)
 	if !ok {
 		return w.changedSince(ctx, before)
@@ -128,7 +128,7 @@ func (w *walk) acted(ctx context.Context, r *release, since time.Time, before gl
 
 // changedSince names the objects of which something differs from before: status, finalizers, what was made for them, or their
 // events.
-func (w *walk) changedSince(ctx context.Context, before glance) (map[string]string, error) {
+func (w *walk) changedSince(ctx context.Context, before snapshot) (map[string]string, error) {
 	if before == nil {
 		return nil, nil
 	}
@@ -141,17 +141,17 @@ func (w *walk) changedSince(ctx context.Context, before glance) (map[string]stri
 
 // seen is what an operator writes of and for the walk's objects, and which object each thing is of.
 type seen struct {
-	glance
+	snapshot
 	of map[string]string
 }
 
 // since tells, by object, what differs from before.
-func (s seen) since(before glance) map[string]string {
+func (s seen) since(before snapshot) map[string]string {
 	found := map[string]string{}
-	for name, fields := range before.changes(s.glance) {
+	for name, fields := range before.changes(s.snapshot) {
 		found[s.of[name]] = "change of " + name + " " + strings.Join(fields, ", ")
 	}
-	for name := range s.glance {
+	for name := range s.snapshot {
 		if before[name] == nil {
 			found[s.of[name]] = "new " + name
 		}
@@ -161,22 +161,22 @@ func (s seen) since(before glance) map[string]string {
 
 // state reads the status of the walk's samples, all operands and, where there is no audit log, the samples' events.
 func (w *walk) state(ctx context.Context) (seen, error) {
-	s := seen{glance{}, map[string]string{}}
+	s := seen{snapshot{}, map[string]string{}}
 	operands, err := w.operands(ctx)
 	if err != nil {
 		return s, err
 	}
 	for name, o := range operands {
 		if !o.transient() {
-			s.glance[name], s.of[name] = maps.Clone(o.Content), o.Of
-			s.glance[name]["metadata"] = o.Marks
+			s.snapshot[name], s.of[name] = maps.Clone(o.Content), o.Of
+			s.snapshot[name]["metadata"] = o.Marks
 		}
 	}
 	for _, o := range w.objects {
 		now, err := w.current(ctx, o)
 		switch {
 		case err == nil:
-			s.glance[o.String()], s.of[o.String()] = map[string]any{"status": now.Object["status"]}, o.String()
+			s.snapshot[o.String()], s.of[o.String()] = map[string]any{"status": now.Object["status"]}, o.String()
 		case ctx.Err() != nil:
 			return s, ctx.Err()
 		}
@@ -196,7 +196,7 @@ func (s seen) addEvents(events []corev1.Event, objects []*object) {
 		for _, o := range objects {
 			if e.InvolvedObject.UID == o.UID {
 				name, told := "Event/"+e.Namespace+"/"+e.Name, eventStatement(e)
-				s.glance[name], s.of[name] = map[string]any{"count": int64(told.Count), "last": told.Last.String()}, o.String()
+				s.snapshot[name], s.of[name] = map[string]any{"count": int64(told.Count), "last": told.Last.String()}, o.String()
 			}
 		}
 	}
@@ -233,7 +233,7 @@ func (w *walk) awaitReconcile(ctx context.Context, r *release) (map[string]strin
 	since := newestPod(w.watcher.since(time.Time{}), pods)
 	if l.Leads {
 		w.watcher.mark(stateLeading)
-		since = latest(since, l.Since.Add(-slack))
+		since = latest(since, l.Since.Add(-watchSkew))
 	}
 	var found map[string]string
 	err = w.watcher.atMost(ctx, max(0, actLimit-time.Since(since)), func() (bool, error) {
@@ -310,7 +310,7 @@ func (w *walk) judgeReconciling(ctx context.Context, r *release, shown map[strin
 	if err != nil {
 		return findings, unverified, err
 	}
-	found, err := w.judgeRest(ctx, r)
+	found, err := w.judgeHotLoop(ctx, r)
 	return append(findings, found...), unverified, err
 }
 
@@ -344,7 +344,7 @@ func (w *walk) nudge(ctx context.Context, r *release, objects []*object) (asked 
 	began := time.Now()
 	var undo []func(context.Context) error
 	defer func() {
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), retryTimeout)
 		defer cancel()
 		for _, back := range undo {
 			if failed := back(late); failed != nil && err == nil {
@@ -361,7 +361,7 @@ func (w *walk) nudge(ctx context.Context, r *release, objects []*object) (asked 
 			asked, undo = append(asked, o), append(undo, back)
 		}
 	}
-	if found, err = w.awaitActed(ctx, r, began, before.glance, asked); err != nil {
+	if found, err = w.awaitActed(ctx, r, began, before.snapshot, asked); err != nil {
 		return asked, found, err
 	}
 	began = time.Now()
@@ -375,7 +375,7 @@ func (w *walk) nudge(ctx context.Context, r *release, objects []*object) (asked 
 	}
 	undo = nil
 	answered := slices.DeleteFunc(slices.Clone(asked), func(o *object) bool { return found[o.String()] == "" })
-	if _, err = w.awaitActed(ctx, r, began, before.glance, answered); err != nil {
+	if _, err = w.awaitActed(ctx, r, began, before.snapshot, answered); err != nil {
 		return asked, found, err
 	}
 	_, err = w.awaitOperands(ctx, operands)
@@ -383,7 +383,7 @@ func (w *walk) nudge(ctx context.Context, r *release, objects []*object) (asked 
 }
 
 // awaitActed waits until r's operator wrote something for each of objects since began, though not for ever.
-func (w *walk) awaitActed(ctx context.Context, r *release, began time.Time, before glance, objects []*object) (found map[string]string, err error) {
+func (w *walk) awaitActed(ctx context.Context, r *release, began time.Time, before snapshot, objects []*object) (found map[string]string, err error) {
 	err = w.watcher.atMost(ctx, nudgeLimit, func() (bool, error) {
 		if found, err = w.acted(ctx, r, began, before); err != nil {
 			return false, err

@@ -43,10 +43,10 @@ func (w *walk) rollback(ctx context.Context, from *release, subject finding.Subj
 
 func (w *walk) tryRollback(ctx context.Context, from *release, started time.Time, back *report.Rollback) ([]finding.Finding, error) {
 	w.release = nil
-	stuck, err := w.resubscribe(ctx, from, started.Add(w.options.Timeout))
-	if err == nil && stuck == nil {
+	stall, err := w.resubscribe(ctx, from, started.Add(w.options.Timeout))
+	if err == nil && stall == nil {
 		// OLM may make a second InstallPlan for from before it has noticed what the first brought.
-		stuck, err = w.settle(ctx, started, "", from, nil, func() error {
+		stall, err = w.settle(ctx, started, "", from, nil, func() error {
 			_, err := w.olm.Approve(ctx, w.namespace, from.Name)
 			return err
 		})
@@ -58,8 +58,8 @@ func (w *walk) tryRollback(ctx context.Context, from *release, started time.Time
 	if w.simulated, err = w.simulatedOf(ctx, from); err != nil {
 		return nil, err
 	}
-	if stuck != nil {
-		why, _ := w.explain(ctx, from, started, stuck)
+	if stall != nil {
+		why, _ := w.explain(ctx, from, started, stall)
 		f := find(codeNoWayBack, why.Subject.Object, "%s could not be installed again: %s", from.Name, why.Message)
 		f.Cause = why.Cause
 		return []finding.Finding{f}, nil
@@ -89,12 +89,12 @@ func (w *walk) tryRollback(ctx context.Context, from *release, started time.Time
 	return findings, err
 }
 
-// resubscribe removes what is installed, subscribes to r and approves the InstallPlan that brings it. It returns a stuck if
+// resubscribe removes what is installed, subscribes to r and approves the InstallPlan that brings it. It returns a stalled if
 // none comes until deadline.
 //
 // It was seen that OLM takes the new Subscription for the one of its name that was there before: its status then names the
 // release that failed, and OLM waits for that for ever. Then all of it is done again, as whoever sees that does.
-func (w *walk) resubscribe(ctx context.Context, r *release, deadline time.Time) (*stuck, error) {
+func (w *walk) resubscribe(ctx context.Context, r *release, deadline time.Time) (*stalled, error) {
 	again := w.subscription()
 	again.StartingCSV, again.Approval = r.Name, v1alpha1.ApprovalManual
 	for {
@@ -117,7 +117,7 @@ func (w *walk) resubscribe(ctx context.Context, r *release, deadline time.Time) 
 		})
 		switch {
 		case errors.Is(err, errTimeout):
-			return &stuck{Code: codeNotChosen, After: "subscribing again", Late: true}, nil
+			return &stalled{Code: codeNotChosen, After: "subscribing again", Late: true}, nil
 		case err != nil || approved:
 			return nil, err
 		}

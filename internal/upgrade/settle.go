@@ -24,8 +24,8 @@ import (
 	"github.com/olmkit/olmkit/internal/report"
 )
 
-// stuck says that an installation will not come to its end.
-type stuck struct {
+// stalled says that an installation will not come to its end.
+type stalled struct {
 	Code  string
 	After string                // the last milestone that was reached
 	Late  bool                  // the time was up; else nothing more would have happened
@@ -34,9 +34,9 @@ type stuck struct {
 
 // settle waits until r is installed and everything is as it should stay: its CSV Succeeded, no other left, the deployments
 // rolled out, the definitions established, no change for the time that the options say, and no fault left of s, which may be
-// nil. Meanwhile it calls assist, which may be nil, over and over. It returns a stuck if r will never be installed.
-func (w *walk) settle(ctx context.Context, started time.Time, from string, r *release, s *stage, assist func() error) (*stuck, error) {
-	var end *stuck
+// nil. Meanwhile it calls assist, which may be nil, over and over. It returns a stalled if r will never be installed.
+func (w *walk) settle(ctx context.Context, started time.Time, from string, r *release, s *stage, assist func() error) (*stalled, error) {
+	var end *stalled
 	var waiting held
 	printed := map[string]bool{}
 	reached := "publishing the catalog"
@@ -57,7 +57,7 @@ func (w *walk) settle(ctx context.Context, started time.Time, from string, r *re
 		}
 		if !s.acting() {
 			var err error
-			if end, err = w.hopeless(ctx, r, timeline, &waiting); err != nil {
+			if end, err = w.terminalFailure(ctx, r, timeline, &waiting); err != nil {
 				return false, err
 			}
 			if end != nil {
@@ -65,14 +65,14 @@ func (w *walk) settle(ctx context.Context, started time.Time, from string, r *re
 				return true, nil
 			}
 		}
-		done, err := w.standing(ctx, r)
+		done, err := w.isInstalled(ctx, r)
 		if err != nil || !done || !quiet(timeline, w.options.Settle) {
 			return false, err
 		}
 		return s.over(), nil
 	})
 	if errors.Is(err, errTimeout) {
-		return &stuck{Code: w.lateCode(ctx, r), After: reached, Late: true}, nil
+		return &stalled{Code: w.lateCode(ctx, r), After: reached, Late: true}, nil
 	}
 	return end, err
 }
@@ -87,8 +87,8 @@ func quiet(timeline []event, d time.Duration) bool {
 	return true
 }
 
-// standing reports whether r runs, alone.
-func (w *walk) standing(ctx context.Context, r *release) (bool, error) {
+// isInstalled reports whether r runs, alone.
+func (w *walk) isInstalled(ctx context.Context, r *release) (bool, error) {
 	var versions v1alpha1.ClusterServiceVersionList
 	if err := w.watcher.List(ctx, &versions, client.InNamespace(w.namespace)); err != nil {
 		return false, err
@@ -162,16 +162,16 @@ func failedAlike(timeline []event, name string) int {
 	return n
 }
 
-// hopeless returns what keeps r from ever being installed, or nil. In waiting it remembers what OLM waits for.
-func (w *walk) hopeless(ctx context.Context, r *release, timeline []event, waiting *held) (*stuck, error) {
+// terminalFailure returns what keeps r from ever being installed, or nil. In waiting it remembers what OLM waits for.
+func (w *walk) terminalFailure(ctx context.Context, r *release, timeline []event, waiting *held) (*stalled, error) {
 	var plans v1alpha1.InstallPlanList
 	if err := w.watcher.List(ctx, &plans, client.InNamespace(w.namespace)); err != nil {
 		return nil, err
 	}
-	var refused *stuck // objects, by the new schema: a crash of the operator is no reason for it, but may follow from it
+	var refused *stalled // objects, by the new schema: a crash of the operator is no reason for it, but may follow from it
 	if plan := olm.PlanFor(plans.Items, r.Name); plan != nil {
 		code := planCode(plan)
-		said := &stuck{Code: code, Plan: plan}
+		said := &stalled{Code: code, Plan: plan}
 		// OLM tries for a minute, but stored versions do not change by themselves.
 		if plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed || code == codeStoredRefused {
 			return said, nil
@@ -188,7 +188,7 @@ func (w *walk) hopeless(ctx context.Context, r *release, timeline []event, waiti
 		lacks = &demand{}
 	}
 	if waiting.lasts(lacks.Said, time.Now()) > lacks.Grace {
-		return &stuck{Code: lacks.Code}, nil
+		return &stalled{Code: lacks.Code}, nil
 	}
 	var csv v1alpha1.ClusterServiceVersion
 	err = w.watcher.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: r.Name}, &csv)
@@ -200,14 +200,14 @@ func (w *walk) hopeless(ctx context.Context, r *release, timeline []event, waiti
 	case v1alpha1.CSVReasonComponentFailedNoRetry, v1alpha1.CSVReasonInvalidInstallModes, v1alpha1.CSVReasonInvalidStrategy,
 		v1alpha1.CSVReasonInvalidWebhookDescription, v1alpha1.CSVReasonUnsupportedOperatorGroup, v1alpha1.CSVReasonOwnerConflict:
 		if csv.Status.Phase == v1alpha1.CSVPhaseFailed {
-			return &stuck{Code: codeNotSucceeded}, nil
+			return &stalled{Code: codeNotSucceeded}, nil
 		}
 	}
 	if csv.Status.Phase == v1alpha1.CSVPhaseSucceeded {
 		return nil, nil
 	}
 	if failedAlike(timeline, r.Name) >= hopelessFailures {
-		return &stuck{Code: codeNotSucceeded}, nil
+		return &stalled{Code: codeNotSucceeded}, nil
 	}
 	var pods corev1.PodList
 	if err := w.watcher.List(ctx, &pods, client.InNamespace(w.namespace)); err != nil {
@@ -216,13 +216,13 @@ func (w *walk) hopeless(ctx context.Context, r *release, timeline []event, waiti
 	for _, p := range pods.Items {
 		for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 			if s.State.Waiting != nil && s.State.Waiting.Reason == cluster.PodRefused && runs(r, s.Image) {
-				return &stuck{Code: codeNotSucceeded}, nil
+				return &stalled{Code: codeNotSucceeded}, nil
 			}
 			if s.RestartCount >= hopelessRestarts && s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && runs(r, s.Image) {
 				if refused != nil {
 					return refused, nil
 				}
-				return &stuck{Code: codeCrashed}, nil
+				return &stalled{Code: codeCrashed}, nil
 			}
 		}
 	}
@@ -277,7 +277,7 @@ func (w *walk) lateCode(ctx context.Context, r *release) string {
 
 // explain turns s into a finding that says why: the phase, the object and condition, the event, and the last lines of
 // the process to blame, of which it also returns more lines.
-func (w *walk) explain(ctx context.Context, r *release, started time.Time, s *stuck) (finding.Finding, []report.Log) {
+func (w *walk) explain(ctx context.Context, r *release, started time.Time, s *stalled) (finding.Finding, []report.Log) {
 	var e olm.Explanation
 	if s.Plan != nil {
 		e = olm.ExplainPlan(s.Plan)
@@ -306,7 +306,7 @@ func (w *walk) explain(ctx context.Context, r *release, started time.Time, s *st
 		}
 	}
 	f.Cause = strings.Join(causes, "; ")
-	if fix := versionFix(r.CSV, w.cluster.Proves().Kubernetes); s.Code == codeUnmet && fix != "" {
+	if fix := versionFix(r.CSV, w.cluster.Describe().Kubernetes); s.Code == codeUnmet && fix != "" {
 		f.Fix = fix
 	}
 	if strings.Contains(f.Message, "field is immutable") {

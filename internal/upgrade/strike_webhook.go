@@ -228,7 +228,7 @@ func converter(d *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Web
 
 // misconvert has the conversion requests answered by a webhook of the cluster's that misbehaves.
 func (s *stage) misconvert(ctx context.Context, k *strike) error {
-	server, ok := s.cluster.(Misconverter)
+	server, ok := s.cluster.(FaultyConverter)
 	if !ok {
 		return inapplicable("this kind of cluster cannot do it")
 	}
@@ -418,7 +418,7 @@ func (s *stage) updateOnce(ctx context.Context, o *object, version string, n int
 // forget deletes objects and waits until they are gone, whose finalizers the operator serves.
 func (s *stage) forget(ctx context.Context, objects []*object) error {
 	d := s.watcher.definitions()
-	err := s.watcher.until(ctx, patience, func() (bool, error) {
+	err := s.watcher.until(ctx, retryTimeout, func() (bool, error) {
 		gone := true
 		for _, o := range objects {
 			if d[o.CRD] == nil {

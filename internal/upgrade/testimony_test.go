@@ -163,7 +163,7 @@ func TestEventsShowActs(t *testing.T) {
 		return corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}, InvolvedObject: corev1.ObjectReference{UID: types.UID(uid)}, Count: count}
 	}
 	state := func(events ...corev1.Event) seen {
-		s := seen{glance{}, map[string]string{}}
+		s := seen{snapshot{}, map[string]string{}}
 		s.addEvents(events, []*object{o})
 		return s
 	}
@@ -176,7 +176,7 @@ func TestEventsShowActs(t *testing.T) {
 		"repeated":    {state(about("1", "a.1", 2)), 1},
 		"new":         {state(about("1", "a.1", 1), about("1", "a.2", 1)), 1},
 	} {
-		if got := test.after.since(before.glance); len(got) != test.want || test.want > 0 && got[o.String()] == "" {
+		if got := test.after.since(before.snapshot); len(got) != test.want || test.want > 0 && got[o.String()] == "" {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -71,8 +71,8 @@ func (e event) String() string {
 	return s
 }
 
-// told is timeline as reports tell it.
-func told(timeline []event, started time.Time) []report.Event {
+// reportEvents returns timeline as reports have it.
+func reportEvents(timeline []event, started time.Time) []report.Event {
 	events := make([]report.Event, len(timeline))
 	for i, e := range timeline {
 		detail := strings.TrimSpace(strings.TrimPrefix(e.String(), strings.TrimSpace(e.Kind+" "+e.Name+" "+e.State)))
@@ -183,17 +183,17 @@ func cause(timeline []event, before *definition, o outage) string {
 		likely = kindPod
 	}
 	for _, e := range timeline {
-		if e.At.After(o.End.Add(slack)) {
+		if e.At.After(o.End.Add(watchSkew)) {
 			break
 		}
-		harm, said := bears(e, before, o)
+		harm, said := causeOf(e, before, o)
 		if e.Kind == kindCRD && outageCode(o) == codeAdmissionOutage {
 			said = "" // the definition has no part in admission
 		}
 		if e.Kind == kindCRD && e.Name == o.CRD {
 			before = e.CRD
 		}
-		early := !e.At.After(o.Start.Add(slack))
+		early := !e.At.After(o.Start.Add(watchSkew))
 		switch {
 		case said == "" || e.At.Before(o.Start.Add(-lookBack)):
 		case harm && (early && (e.Kind == likely || !byLikely) || began == ""):
@@ -211,9 +211,9 @@ func cause(timeline []event, before *definition, o outage) string {
 	return began + "; it ended when " + ended
 }
 
-// bears says in which words e bears on whether objects of o's CRD can be converted, "" if it does not, and whether it does
+// causeOf says in which words e bears on whether objects of o's CRD can be converted, "" if it does not, and whether it does
 // harm. before is the definition until e.
-func bears(e event, before *definition, o outage) (harm bool, said string) {
+func causeOf(e event, before *definition, o outage) (harm bool, said string) {
 	crd := o.CRD
 	switch {
 	case e.Kind == kindCRD && e.Name == crd && e.CRD == nil:
@@ -278,9 +278,9 @@ func by(e event) string {
 	return ", by " + e.By
 }
 
-// slack is how far apart the moment in which something happens on the API server and the moment in which a watch tells of
+// watchSkew is how far apart the moment in which something happens on the API server and the moment in which a watch tells of
 // it may lie.
-const slack = 500 * time.Millisecond
+const watchSkew = 500 * time.Millisecond
 
 // lookBack is how long before its first failed attempt a change may lie that an outage is put down to: the API server
 // takes a moment to act on a changed CRD.

@@ -112,7 +112,7 @@ func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph
 	defer func() {
 		r.Seconds = seconds(time.Since(start))
 		r.Installations = w.installations
-		r.Cluster.NotProven = append(notRun(r), r.Cluster.NotProven...)
+		r.Cluster.Limitations = append(notRun(r), r.Cluster.Limitations...)
 	}()
 	var err error
 	if w.releases, err = readReleases(p, plan); err != nil {
@@ -126,11 +126,11 @@ func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph
 	if err := w.connect(ctx, r); err != nil {
 		return nil, err
 	}
-	if err := w.vacant(ctx); err != nil {
+	if err := w.preflight(ctx); err != nil {
 		return nil, err
 	}
 	defer func() {
-		if left := w.leave(ctx); left != nil {
+		if left := w.cleanup(ctx); left != nil {
 			walked = errors.Join(walked, left)
 		}
 		if w.unwatch != nil {
@@ -144,7 +144,7 @@ func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph
 	}
 	if len(w.fresh) > 0 {
 		slices.Sort(w.fresh)
-		r.Cluster.NotProven = append(slices.Clone(r.Cluster.NotProven), fmt.Sprintf(
+		r.Cluster.Limitations = append(slices.Clone(r.Cluster.Limitations), fmt.Sprintf(
 			"%s: installed afresh to upgrade from, so what older releases have stored, and in which versions, was not there", strings.Join(slices.Compact(w.fresh), ", ")))
 	}
 	found := w.judgeImages(r)
@@ -220,10 +220,10 @@ func errorsIn(findings []finding.Finding) map[string]bool {
 
 // newReport returns the report in which none of the rounds of plan is walked yet.
 func (w *walk) newReport(plan graph.Plan, rounds int) *report.Report {
-	proof := w.cluster.Proves()
+	proof := w.cluster.Describe()
 	r := &report.Report{
 		APIVersion: report.APIVersion, Kind: report.KindUpgrade,
-		Cluster: &report.Cluster{Kind: proof.Kind, Kubernetes: proof.Kubernetes, NotProven: proof.NotProven},
+		Cluster: &report.Cluster{Kind: proof.Kind, Kubernetes: proof.Kubernetes, Limitations: proof.Limitations},
 	}
 	for range rounds {
 		for _, e := range plan.Hops {
@@ -286,8 +286,8 @@ func (w *walk) connect(ctx context.Context, r *report.Report) error {
 	return err
 }
 
-// vacant makes sure that nothing of the package is on the cluster: the walk would take it for its own.
-func (w *walk) vacant(ctx context.Context) error {
+// preflight makes sure that nothing of the package is on the cluster: the walk would take it for its own.
+func (w *walk) preflight(ctx context.Context) error {
 	var crds []string
 	for _, r := range w.releases {
 		for _, d := range r.CRDs {
@@ -306,8 +306,8 @@ func (w *walk) vacant(ctx context.Context) error {
 	return nil
 }
 
-// leave removes from a cluster that stays all that the walk made there, however the walk ended.
-func (w *walk) leave(ctx context.Context) error {
+// cleanup removes from a cluster that stays all that the walk made there, however the walk ended.
+func (w *walk) cleanup(ctx context.Context) error {
 	if w.cluster.Disposable() || w.namespace == "" {
 		return nil
 	}
@@ -320,7 +320,7 @@ func (w *walk) leave(ctx context.Context) error {
 	}
 	err = errors.Join(err, w.olm.Vacate(ctx, w.pkg.Name, catalogName, w.namespaces, w.options.Timeout))
 	// An InstallPlan that was deleted while OLM was at it may have brought something since.
-	_, buried := w.bury(ctx)
+	_, buried := w.deleteLeftovers(ctx)
 	return step.End(errors.Join(err, buried))
 }
 
@@ -357,7 +357,7 @@ func (w *walk) hop(ctx context.Context, edge graph.Edge, injections []Injection)
 	if !ok {
 		add(find(codeNotChosen, "", "no install mode of %s is one of %s, so whoever has the one cannot get the other", edge.From, edge.To))
 	}
-	found, err := w.cross(ctx, from, to, injections, &hop)
+	found, err := w.runHop(ctx, from, to, injections, &hop)
 	add(found...)
 	if err != nil {
 		hop.Logs = w.failedLogs(ctx, to, from, hop.Logs)
@@ -564,8 +564,8 @@ func (w *walk) simulatedOf(ctx context.Context, releases ...*release) ([]string,
 	return slices.Compact(ours), nil
 }
 
-// supplies applies what the user's samples need besides the package's own kinds: Secrets and the like.
-func (w *walk) supplies(ctx context.Context, r *release) error {
+// applyExtraSamples applies what the user's samples need besides the package's own kinds: Secrets and the like.
+func (w *walk) applyExtraSamples(ctx context.Context, r *release) error {
 	for _, s := range w.options.Samples {
 		kind := s.GroupVersionKind()
 		own := slices.ContainsFunc(r.CSV.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool {
@@ -626,7 +626,7 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 	if err := w.olm.Unpublish(ctx, w.namespace, catalogName); err != nil {
 		return findings, err
 	}
-	survivors, err := w.bury(ctx)
+	survivors, err := w.deleteLeftovers(ctx)
 	for _, name := range survivors {
 		if !w.survived[name] {
 			w.survived[name] = true
@@ -652,8 +652,8 @@ func (w *walk) finalizersOf(ctx context.Context, o *object) string {
 	return " (" + strings.Join(now.GetFinalizers(), ", ") + ")"
 }
 
-// bury removes what OLM leaves of uninstalled releases, and says what that was.
-func (w *walk) bury(ctx context.Context) ([]string, error) {
+// deleteLeftovers removes what OLM leaves of uninstalled releases, and says what that was.
+func (w *walk) deleteLeftovers(ctx context.Context) ([]string, error) {
 	var shipped []string
 	for _, r := range w.releases {
 		shipped = append(shipped, r.Shipped...)

@@ -188,7 +188,7 @@ func walk(n int) *report.Report {
 		Source: func(string, int) (string, bool) {
 			return "    replaces: tea-operator.v1.1.0 # the release before", true
 		},
-		Cluster: &report.Cluster{Kind: "embedded", Kubernetes: "v1.36.3", OLM: "v0.46.0", NotProven: []string{"images were not pulled"}},
+		Cluster: &report.Cluster{Kind: "embedded", Kubernetes: "v1.36.3", OLM: "v0.46.0", Limitations: []string{"images were not pulled"}},
 	}
 	for i := range n + 1 {
 		d.Entries = append(d.Entries, graph.Entry{Name: name(i), Chosen: i%9 != 5, Deprecated: i == 0})

@@ -119,8 +119,8 @@ func TestPublished(t *testing.T) {
 			if !slices.Equal(results, test.hops) {
 				t.Errorf("the hops' results are %v, want %v", results, test.hops)
 			}
-			if !slices.ContainsFunc(r.Cluster.NotProven, func(s string) bool { return strings.Contains(s, "simulated") }) {
-				t.Errorf("what the walk did not prove names no simulated pods: %q", r.Cluster.NotProven)
+			if !slices.ContainsFunc(r.Cluster.Limitations, func(s string) bool { return strings.Contains(s, "simulated") }) {
+				t.Errorf("what the walk did not prove names no simulated pods: %q", r.Cluster.Limitations)
 			}
 			verdict := regexp.MustCompile(`(?m)^(passed|failed)[^:\n]*: .*$`).FindString(said.out)
 			if !strings.Contains(verdict, "simulated") || test.code == 0 && !strings.HasPrefix(verdict, "passed, operator not run") {

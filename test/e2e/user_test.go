@@ -70,7 +70,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	}
 	var report struct {
 		Result  string
-		Cluster struct{ NotProven []string }
+		Cluster struct{ Limitations []string }
 	}
 	if err := json.Unmarshal(out, &report); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	if report.Result != "passed" {
 		t.Errorf("the walk %s", report.Result)
 	}
-	if !strings.Contains(strings.Join(report.Cluster.NotProven, "\n"), "runAsUser") {
-		t.Errorf("the report does not say that users can't be honoured: %v", report.Cluster.NotProven)
+	if !strings.Contains(strings.Join(report.Cluster.Limitations, "\n"), "runAsUser") {
+		t.Errorf("the report does not say that users can't be honoured: %v", report.Cluster.Limitations)
 	}
 }

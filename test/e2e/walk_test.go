@@ -98,7 +98,7 @@ type jsonReport struct {
 	}
 	Cluster struct {
 		Kind, Kubernetes, OLM string
-		NotProven             []string
+		Limitations             []string
 	}
 }
 
@@ -173,7 +173,7 @@ func TestWalkWithConversion(t *testing.T) {
 			t.Errorf("an outage is %+v", o)
 		}
 	}
-	if r.Cluster.Kind != "embedded" || r.Cluster.Kubernetes == "" || r.Cluster.OLM == "" || len(r.Cluster.NotProven) == 0 {
+	if r.Cluster.Kind != "embedded" || r.Cluster.Kubernetes == "" || r.Cluster.OLM == "" || len(r.Cluster.Limitations) == 0 {
 		t.Errorf("the report says of the cluster %+v", r.Cluster)
 	}
 

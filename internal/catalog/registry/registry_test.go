@@ -148,7 +148,7 @@ func TestServesWhatOPMServes(t *testing.T) {
 	for _, way := range []struct {
 		name string
 		load func(context.Context, ...string) (*catalog.Catalog, error)
-	}{{"loaded", catalog.Loader{}.Load}, {"shelved", kept.Shelve}, {"from the cache", kept.Shelve}, {"without a cache", catalog.Loader{}.Shelve}} {
+	}{{"loaded", catalog.Loader{}.Load}, {"lazy", kept.OpenLazy}, {"from the cache", kept.OpenLazy}, {"without a cache", catalog.Loader{}.OpenLazy}} {
 		for _, dir := range append(dirs, "../../../catalog") {
 			t.Run(way.name+" "+filepath.Base(dir), func(t *testing.T) { servesWhatOPMServes(t, way.load, dir) })
 		}

@@ -307,9 +307,9 @@ func (c *Cluster) Kubeconfig() string { return kubeconfigPath(c.dir) }
 // Config returns the administrator's credentials.
 func (c *Cluster) Config() *rest.Config { return c.config }
 
-// Proves says what a walk on this cluster shows.
-func (c *Cluster) Proves() cluster.Proof {
-	proof := cluster.Proof{Kind: "embedded", Kubernetes: c.state.Kubernetes, NotProven: []string{
+// Describe names the cluster, its version and what it does not cover.
+func (c *Cluster) Describe() cluster.Description {
+	proof := cluster.Description{Kind: "embedded", Kubernetes: c.state.Kubernetes, Limitations: []string{
 		"images were not pulled: containers ran the programs given for them, without the rest of the image",
 		"bundles reached OLM inline from the catalog: OLM's unpack jobs and catalog pods did not run",
 		"there is no cluster DNS and no Service address: webhooks are reached at their endpoints, pods find the API server by its address",
@@ -319,7 +319,7 @@ func (c *Cluster) Proves() cluster.Proof {
 		"pods that are privileged, share namespaces of their node or mount its files (hostPath) are refused; containers have no capabilities",
 	}}
 	if !c.state.Users {
-		proof.NotProven = append(proof.NotProven, "runAsUser and fsGroup were not applied: an ordinary user can map one user only")
+		proof.Limitations = append(proof.Limitations, "runAsUser and fsGroup were not applied: an ordinary user can map one user only")
 	}
 	return proof
 }

@@ -140,9 +140,9 @@ func (c *Cluster) Name() string { return c.name }
 // Config returns the kubeconfig's credentials.
 func (c *Cluster) Config() *rest.Config { return c.config }
 
-// Proves says what a walk on this cluster shows.
-func (c *Cluster) Proves() cluster.Proof {
-	return cluster.Proof{Kind: "existing", Kubernetes: c.version, NotProven: []string{
+// Describe names the cluster, its version and what it does not cover.
+func (c *Cluster) Describe() cluster.Description {
+	return cluster.Description{Kind: "existing", Kubernetes: c.version, Limitations: []string{
 		"bundles reached OLM inline from the catalog: OLM's unpack jobs and catalog pods did not run",
 		"what is stored of objects was seen through the API server only, not in etcd",
 		"there was no audit log: what the API server refuses the operator is known as far as its log, events and conditions quote it and reviews of its access tell, " +

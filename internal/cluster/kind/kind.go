@@ -360,9 +360,9 @@ func (c *Cluster) Config() *rest.Config { return c.config }
 // Kubeconfig is a file by which kubectl reaches the cluster.
 func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
 
-// Proves says what a walk on this cluster shows.
-func (c *Cluster) Proves() cluster.Proof {
-	return cluster.Proof{Kind: "kind", Kubernetes: c.version, NotProven: []string{
+// Describe names the cluster, its version and what it does not cover.
+func (c *Cluster) Describe() cluster.Description {
+	return cluster.Description{Kind: "kind", Kubernetes: c.version, Limitations: []string{
 		"images of bundles and catalogs were made from what the catalog holds, and those named with --image from what was given: what registries hold under their names was not pulled",
 		"there was one node",
 		"OLM's package server was not installed",

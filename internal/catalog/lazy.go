@@ -19,20 +19,20 @@ import (
 	"github.com/olmkit/olmkit/internal/image"
 )
 
-// shelver names what the shelves' entries in the cache are made by: another number whenever they come to look otherwise.
-const shelver = "shelf 1"
+// lazyFormat is the version of the entries that lazy catalogs keep in the cache.
+const lazyFormat = "lazy 1"
 
-// Shelve reads refs as Load does, into a catalog to be served: documents hold what OLM asks for, and bundles' manifests stay
+// OpenLazy reads refs as Load does, into a catalog to be served: documents hold what OLM asks for, and bundles' manifests stay
 // on disk, in the cache, from where Objects reads them. They stay readable as long as the catalog is there, whatever becomes
 // of the cache. Without a cache they are in files that nobody else sees. One file is in memory at a time.
-func (l Loader) Shelve(ctx context.Context, refs ...string) (*Catalog, error) {
+func (l Loader) OpenLazy(ctx context.Context, refs ...string) (*Catalog, error) {
 	if l.Cache == nil {
 		if dir, err := os.MkdirTemp("", "olmkit-serve-"); err == nil {
 			defer os.RemoveAll(dir)
 			l.Cache = cache.New(dir)
 		}
 	}
-	s := &shelf{Loader: l, memo: &document.Memo{}}
+	s := &lazyReader{Loader: l, memo: &document.Memo{}}
 	c := &Catalog{}
 	for _, ref := range refs {
 		p, err := s.read(ctx, ref)
@@ -48,7 +48,7 @@ func (l Loader) Shelve(ctx context.Context, refs ...string) (*Catalog, error) {
 	return c, nil
 }
 
-type shelf struct {
+type lazyReader struct {
 	Loader
 	memo *document.Memo
 	made bool   // something that the cache did not have
@@ -56,7 +56,7 @@ type shelf struct {
 	room []byte // for one
 }
 
-func (s *shelf) read(ctx context.Context, ref string) (parsed, error) {
+func (s *lazyReader) read(ctx context.Context, ref string) (parsed, error) {
 	info, err := os.Stat(ref)
 	if err == nil && info.IsDir() && !image.Is(ref) && !bundle.Is(ref) {
 		return s.directory(ctx, ref)
@@ -69,15 +69,15 @@ func (s *shelf) read(ctx context.Context, ref string) (parsed, error) {
 	for _, d := range p.documents {
 		texts = append(texts, d.JSON)
 	}
-	key := cache.KeyOf(shelver, texts...)
-	if found, ok := shelved(s.Cache.Get(key)); ok {
+	key := cache.KeyOf(lazyFormat, texts...)
+	if found, ok := cached(s.Cache.Get(key)); ok {
 		return found, nil
 	}
 	return s.put(key, p), nil
 }
 
 // directory reads a file-based catalog.
-func (s *shelf) directory(ctx context.Context, dir string) (parsed, error) {
+func (s *lazyReader) directory(ctx context.Context, dir string) (parsed, error) {
 	fsys, name := os.DirFS(dir), filepath.ToSlash(filepath.Clean(dir))
 	files, err := Files(fsys)
 	if err != nil {
@@ -111,15 +111,15 @@ func (s *shelf) directory(ctx context.Context, dir string) (parsed, error) {
 }
 
 // file returns what the cache has of a file, which is read for its digest alone then, or else puts it there.
-func (s *shelf) file(file, name string) (parsed, error) {
+func (s *lazyReader) file(file, name string) (parsed, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return parsed{}, err
 	}
 	defer f.Close()
-	if key, err := cache.KeyOfStream(shelver+" of "+name, f); err != nil {
+	if key, err := cache.KeyOfStream(lazyFormat+" of "+name, f); err != nil {
 		return parsed{}, err
-	} else if p, ok := shelved(s.Cache.Get(key)); ok {
+	} else if p, ok := cached(s.Cache.Get(key)); ok {
 		return p, nil
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
@@ -133,7 +133,7 @@ func (s *shelf) file(file, name string) (parsed, error) {
 		return parsed{}, err
 	}
 	data := room.Bytes()
-	key, err := cache.KeyOfStream(shelver+" of "+name, bytes.NewReader(data)) // it may have changed meanwhile
+	key, err := cache.KeyOfStream(lazyFormat+" of "+name, bytes.NewReader(data)) // it may have changed meanwhile
 	if err != nil {
 		return parsed{}, err
 	}
@@ -146,7 +146,7 @@ func (s *shelf) file(file, name string) (parsed, error) {
 }
 
 // put returns p with its bundles' manifests on disk; as it is where they cannot be kept there, or something is wrong with it.
-func (s *shelf) put(key cache.Key, p parsed) parsed {
+func (s *lazyReader) put(key cache.Key, p parsed) parsed {
 	c := &Catalog{}
 	c.add(p)
 	c.index()
@@ -195,19 +195,19 @@ func (s *shelf) put(key cache.Key, p parsed) parsed {
 		if err != nil {
 			return p
 		}
-		parts = append(parts, cache.Part{Label: spine{d.Schema, d.Package, d.Name, d.At, len(manifests)}, Data: text})
+		parts = append(parts, cache.Part{Label: indexEntry{d.Schema, d.Package, d.Name, d.At, len(manifests)}, Data: text})
 		parts = append(parts, manifests...)
 	}
 	entry := s.Cache.Put(key, parts...)
 	s.made = s.made || entry != nil
-	if found, ok := shelved(entry); ok {
+	if found, ok := cached(entry); ok {
 		return found
 	}
 	return p
 }
 
-// spine is what is known of a document that is on a shelf.
-type spine struct {
+// indexEntry is what the cache holds of a document beside its manifests.
+type indexEntry struct {
 	Schema    string           `json:"schema"`
 	Package   string           `json:"package,omitempty"`
 	Name      string           `json:"name,omitempty"`
@@ -215,13 +215,13 @@ type spine struct {
 	Manifests int              `json:"manifests,omitempty"` // how many of the parts that follow are the bundle's
 }
 
-// shelved returns the documents of a cache's entry, and whether there is one and it is sound.
-func shelved(entry *cache.Entry) (p parsed, ok bool) {
+// cached returns the documents of a cache's entry, and whether there is one and it is sound.
+func cached(entry *cache.Entry) (p parsed, ok bool) {
 	if entry == nil || entry.Hold() != nil {
 		return parsed{}, false
 	}
 	for i := 0; i < entry.Len(); i++ {
-		var l spine
+		var l indexEntry
 		text, err := entry.Read(i)
 		if err != nil || entry.Label(i, &l) != nil {
 			return parsed{}, false

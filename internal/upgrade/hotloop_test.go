@@ -8,13 +8,13 @@ import (
 
 // A field that changes at every look tells a restless operator; one that comes to rest does not.
 func TestRest(t *testing.T) {
-	at := func(stamp string, ready int64, more bool) glance {
+	at := func(stamp string, ready int64, more bool) snapshot {
 		status := map[string]any{"ready": ready, "nodes": []any{"a", "b"}}
 		marks := map[string]any{"annotations": map[string]any{"stamp": stamp}}
 		if more {
 			status["note"] = "new"
 		}
-		return glance{"Memcached/a/b": {"spec": map[string]any{"size": int64(3)}, "status": status, "metadata": marks}, "Pod/a/" + stamp: {}}
+		return snapshot{"Memcached/a/b": {"spec": map[string]any{"size": int64(3)}, "status": status, "metadata": marks}, "Pod/a/" + stamp: {}}
 	}
 	first := at("1", 1, false).changes(at("2", 2, true))
 	if diff := cmp.Diff(map[string][]string{"Memcached/a/b": {"metadata.annotations.stamp", "status.note", "status.ready"}}, first); diff != "" {

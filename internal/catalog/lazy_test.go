@@ -100,7 +100,7 @@ func TestShelve(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := l.Shelve(t.Context(), ref)
+		got, err := l.OpenLazy(t.Context(), ref)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestShelveProblems(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			got, err := l.Shelve(t.Context(), dir)
+			got, err := l.OpenLazy(t.Context(), dir)
 			if err != nil || len(got.Problems) == 0 || !reflect.DeepEqual(got.Problems, want.Problems) {
 				t.Errorf("%s: %v, %v; want %v", name, got.Problems, err, want.Problems)
 			}
@@ -176,16 +176,16 @@ func TestShelveProblems(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			got, err := l.Shelve(t.Context(), file)
+			got, err := l.OpenLazy(t.Context(), file)
 			if err != nil || len(got.Problems) != problems {
 				t.Errorf("%q: %v, %v", text, got.Problems, err)
 			}
 		}
 	}
-	if _, err := l.Shelve(t.Context(), t.TempDir()); err == nil {
+	if _, err := l.OpenLazy(t.Context(), t.TempDir()); err == nil {
 		t.Error("an empty folder is a catalog")
 	}
-	if _, err := l.Shelve(t.Context(), "nowhere"); err == nil {
+	if _, err := l.OpenLazy(t.Context(), "nowhere"); err == nil {
 		t.Error("what is not there is a catalog")
 	}
 }

@@ -23,18 +23,18 @@ const (
 	looks     = 5
 )
 
-// glance is what an operator may write for the walk's objects: the objects themselves and their operands, by name.
-type glance map[string]map[string]any
+// snapshot is what an operator may write for the walk's objects: the objects themselves and their operands, by name.
+type snapshot map[string]map[string]any
 
-// judgeRest has the operator look at objects once more by a write that changes nothing of what they say, and asks whether it
+// judgeHotLoop has the operator look at objects once more by a write that changes nothing of what they say, and asks whether it
 // then writes in turn. Objects that no observer writes are left as they were first stored.
-func (w *walk) judgeRest(ctx context.Context, r *release) ([]finding.Finding, error) {
+func (w *walk) judgeHotLoop(ctx context.Context, r *release) ([]finding.Finding, error) {
 	if !w.operatorRuns(r) || !slices.ContainsFunc(w.objects, func(o *object) bool { return o.Written }) {
 		return nil, nil
 	}
 	var restless map[string][]string
 	for i := range looks {
-		before, err := w.glance(ctx, touch)
+		before, err := w.snapshot(ctx, touch)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +43,7 @@ func (w *walk) judgeRest(ctx context.Context, r *release) ([]finding.Finding, er
 			return nil, ctx.Err()
 		case <-time.After(lookLimit):
 		}
-		after, err := w.glance(ctx, behold)
+		after, err := w.snapshot(ctx, readObject)
 		if err != nil {
 			return nil, err
 		}
@@ -55,15 +55,15 @@ func (w *walk) judgeRest(ctx context.Context, r *release) ([]finding.Finding, er
 			return nil, nil
 		}
 	}
-	return w.judgeRestless(ctx, restless)
+	return w.hotLoopFindings(ctx, restless)
 }
 
 // loopWindow is how long an operator that does not come to rest is watched without being asked for anything.
 const loopWindow = 2 * time.Second
 
-// judgeRestless tells an operator that only answers each write with one from one that keeps writing by itself: a hot loop.
-func (w *walk) judgeRestless(ctx context.Context, restless map[string][]string) ([]finding.Finding, error) {
-	before, err := w.glance(ctx, behold)
+// hotLoopFindings tells an operator that only answers each write with one from one that keeps writing by itself: a hot loop.
+func (w *walk) hotLoopFindings(ctx context.Context, restless map[string][]string) ([]finding.Finding, error) {
+	before, err := w.snapshot(ctx, readObject)
 	if err != nil {
 		return nil, err
 	}
@@ -72,14 +72,14 @@ func (w *walk) judgeRestless(ctx context.Context, restless map[string][]string) 
 		return nil, ctx.Err()
 	case <-time.After(loopWindow):
 	}
-	after, err := w.glance(ctx, behold)
+	after, err := w.snapshot(ctx, readObject)
 	if err != nil {
 		return nil, err
 	}
 	looping := both(restless, before.changes(after))
 	var findings []finding.Finding
 	for _, name := range slices.Sorted(maps.Keys(restless)) {
-		f := find(codeRestless, name, "%d times in a row an object was written without a change to what it says, and each time the operator wrote in turn: %s", looks, strings.Join(restless[name], ", "))
+		f := find(codeHotLoop, name, "%d times in a row an object was written without a change to what it says, and each time the operator wrote in turn: %s", looks, strings.Join(restless[name], ", "))
 		if len(looping[name]) > 0 {
 			f.Message = fmt.Sprintf("reconcile hot loop: the operator keeps writing %s although nobody touches the object", strings.Join(looping[name], ", "))
 			if !w.looped[name] {
@@ -95,7 +95,7 @@ func (w *walk) judgeRestless(ctx context.Context, restless map[string][]string) 
 // look reads an object through its storage version, or writes it without a change to what it says.
 type look func(ctx context.Context, o *object, stored dynamic.ResourceInterface) (*unstructured.Unstructured, error)
 
-func behold(ctx context.Context, o *object, stored dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+func readObject(ctx context.Context, o *object, stored dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
 	return stored.Get(ctx, o.Name, metav1.GetOptions{})
 }
 
@@ -108,14 +108,14 @@ func touch(ctx context.Context, o *object, stored dynamic.ResourceInterface) (*u
 	return now, err
 }
 
-// glance sees the operands, and then by look the objects that observers write. Those that cannot be read or written are told
+// snapshot sees the operands, and then by look the objects that observers write. Those that cannot be read or written are told
 // elsewhere.
-func (w *walk) glance(ctx context.Context, look look) (glance, error) {
+func (w *walk) snapshot(ctx context.Context, look look) (snapshot, error) {
 	operands, err := w.operands(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look at what the operator made: %w", err)
 	}
-	seen := glance{}
+	seen := snapshot{}
 	for name, o := range operands {
 		if !o.transient() { // which Kubernetes' own controllers write
 			seen[name] = maps.Clone(o.Content)
@@ -131,7 +131,7 @@ func (w *walk) glance(ctx context.Context, look look) (glance, error) {
 		now, err := look(ctx, o, o.at(w.dynamic, d.Storage))
 		switch {
 		case err == nil:
-			seen[o.String()] = wholly(now)
+			seen[o.String()] = fullState(now)
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		}
@@ -139,8 +139,8 @@ func (w *walk) glance(ctx context.Context, look look) (glance, error) {
 	return seen, nil
 }
 
-// wholly is all of o that somebody writes.
-func wholly(o *unstructured.Unstructured) map[string]any {
+// fullState is all of o that somebody writes.
+func fullState(o *unstructured.Unstructured) map[string]any {
 	all := content(o.Object)
 	all["metadata"] = marks(o)
 	all["status"] = o.Object["status"]
@@ -161,7 +161,7 @@ func marks(o *unstructured.Unstructured) map[string]any {
 }
 
 // changes names the fields that are others in after, by the name of what they are of. What came or went meanwhile is none.
-func (g glance) changes(after glance) map[string][]string {
+func (g snapshot) changes(after snapshot) map[string][]string {
 	changed := map[string][]string{}
 	for name, was := range g {
 		is, there := after[name]
