@@ -15,7 +15,7 @@ func (p *pod) claimName(v *corev1.Volume) string {
 	case v.PersistentVolumeClaim != nil:
 		return v.PersistentVolumeClaim.ClaimName
 	case v.Ephemeral != nil:
-		return p.object.Name + "-" + v.Name
+		return p.current().Name + "-" + v.Name
 	}
 	return ""
 }
@@ -24,11 +24,11 @@ func (p *pod) claimName(v *corev1.Volume) string {
 // refuses (k8s.io/kubernetes v1.36.3, pkg/kubelet/volumemanager/populator).
 func (p *pod) claimedDir(ctx context.Context, v *corev1.Volume) (string, error) {
 	core, name := p.node.config.Client.CoreV1(), p.claimName(v)
-	claim, err := core.PersistentVolumeClaims(p.object.Namespace).Get(ctx, name, metav1.GetOptions{})
+	claim, err := core.PersistentVolumeClaims(p.current().Namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err != nil:
 		return "", err
-	case v.Ephemeral != nil && !metav1.IsControlledBy(claim, p.object):
+	case v.Ephemeral != nil && !metav1.IsControlledBy(claim, p.current()):
 		return "", fmt.Errorf("PersistentVolumeClaim %s was not made for this pod", name)
 	case claim.DeletionTimestamp != nil:
 		return "", fmt.Errorf("PersistentVolumeClaim %s is being deleted", name)
@@ -47,7 +47,8 @@ func (p *pod) claimedDir(ctx context.Context, v *corev1.Volume) (string, error) 
 
 // refuseDevices refuses containers that want a block device.
 func (p *pod) refuseDevices() error {
-	for _, containers := range [][]corev1.Container{p.object.Spec.InitContainers, p.object.Spec.Containers} {
+	spec := &p.current().Spec
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
 			if len(containers[i].VolumeDevices) > 0 {
 				return errors.New("container " + containers[i].Name + " has volumeDevices: this node has no block devices")

@@ -51,7 +51,7 @@ type container struct {
 
 func newContainer(p *pod, spec *corev1.Container, init bool) *container {
 	reason := "ContainerCreating"
-	if !init && len(p.object.Spec.InitContainers) > 0 {
+	if !init && len(p.current().Spec.InitContainers) > 0 {
 		reason = "PodInitializing"
 	}
 	return &container{pod: p, spec: spec, init: init, log: newRunLog(), state: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}
@@ -93,7 +93,7 @@ func (c *container) waitStarted(ctx context.Context) bool {
 // run runs the container, again and again if its restart policy says so, until it has ended for good or ctx ends. It
 // returns true if the last run ended well.
 func (c *container) run(ctx context.Context) bool {
-	policy := c.pod.object.Spec.RestartPolicy
+	policy := c.pod.current().Spec.RestartPolicy
 	if c.init && policy == corev1.RestartPolicyAlways {
 		policy = corev1.RestartPolicyOnFailure
 	}
@@ -167,7 +167,7 @@ func (c *container) runOnce(ctx context.Context, policy corev1.RestartPolicy) *c
 	source, ok := c.pod.node.config.Images.Source(c.spec.Image)
 	if !ok {
 		c.set(func() {
-			c.id = "simulated://" + string(c.pod.object.UID) + "/" + c.spec.Name
+			c.id = "simulated://" + string(c.pod.current().UID) + "/" + c.spec.Name
 			c.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: began}}
 			c.ready, c.started = true, true
 		})
@@ -186,7 +186,7 @@ func (c *container) runOnce(ctx context.Context, policy corev1.RestartPolicy) *c
 	}
 	c.set(func() {
 		c.process = process
-		c.id = fmt.Sprintf("process://%d/%s/%s", c.restarts, c.pod.object.UID, c.spec.Name)
+		c.id = fmt.Sprintf("process://%d/%s/%s", c.restarts, c.pod.current().UID, c.spec.Name)
 		c.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: began}}
 		c.started = c.spec.StartupProbe == nil
 		c.ready = c.started && c.spec.ReadinessProbe == nil
@@ -345,9 +345,9 @@ func (c *container) start(ctx context.Context, source string, log io.Writer) (*s
 		Scratch:  filepath.Join(p.dir, "containers", c.spec.Name),
 		Env:      env,
 		Dir:      c.spec.WorkingDir,
-		Hostname: p.object.Name,
+		Hostname: p.current().Name,
 		Files: map[string]string{
-			"etc/hosts":       fmt.Sprintf("127.0.0.1 localhost\n%s %s\n%s kubernetes.default.svc kubernetes.default kubernetes\n", p.endpoint.address, p.object.Name, p.node.config.APIHost),
+			"etc/hosts":       fmt.Sprintf("127.0.0.1 localhost\n%s %s\n%s kubernetes.default.svc kubernetes.default kubernetes\n", p.endpoint.address, p.current().Name, p.node.config.APIHost),
 			"etc/resolv.conf": "",
 		},
 		MissingFiles: map[string]string{
@@ -393,7 +393,7 @@ func (c *container) start(ctx context.Context, source string, log io.Writer) (*s
 
 // identity sets the user and groups that the security contexts ask for, where the node can give them.
 func (c *container) identity(config *sandbox.Container) {
-	outer, inner := c.pod.object.Spec.SecurityContext, c.spec.SecurityContext
+	outer, inner := c.pod.current().Spec.SecurityContext, c.spec.SecurityContext
 	if outer == nil {
 		outer = &corev1.PodSecurityContext{}
 	}

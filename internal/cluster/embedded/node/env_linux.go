@@ -20,7 +20,7 @@ func (p *pod) environment(ctx context.Context, c *corev1.Container) ([]string, e
 	vars := map[string]string{
 		"PATH":                    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME":                    "/",
-		"HOSTNAME":                p.object.Name,
+		"HOSTNAME":                p.current().Name,
 		"KUBERNETES_SERVICE_HOST": p.node.config.APIHost,
 		"KUBERNETES_SERVICE_PORT": strconv.Itoa(p.node.config.APIPort),
 		"SSL_CERT_DIR":            "/etc/ssl/certs",
@@ -136,11 +136,11 @@ func (p *pod) envValue(ctx context.Context, c *corev1.Container, source *corev1.
 func optional(b *bool) bool { return b != nil && *b }
 
 func (p *pod) configMap(ctx context.Context, name string) (*corev1.ConfigMap, error) {
-	return p.node.config.Client.CoreV1().ConfigMaps(p.object.Namespace).Get(ctx, name, metav1.GetOptions{})
+	return p.node.config.Client.CoreV1().ConfigMaps(p.current().Namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
 func (p *pod) secret(ctx context.Context, name string) (*corev1.Secret, error) {
-	return p.node.config.Client.CoreV1().Secrets(p.object.Namespace).Get(ctx, name, metav1.GetOptions{})
+	return p.node.config.Client.CoreV1().Secrets(p.current().Namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
 // field returns the pod's field at a downward API path.
@@ -198,9 +198,10 @@ func formatMap(m map[string]string) string {
 // resourceField returns a request or limit in units of its divisor; a limit that is not set is the node's capacity.
 func (p *pod) resourceField(c *corev1.Container, ref *corev1.ResourceFieldSelector) string {
 	if ref.ContainerName != "" {
-		for i := range p.object.Spec.Containers {
-			if p.object.Spec.Containers[i].Name == ref.ContainerName {
-				c = &p.object.Spec.Containers[i]
+		containers := p.current().Spec.Containers
+		for i := range containers {
+			if containers[i].Name == ref.ContainerName {
+				c = &containers[i]
 			}
 		}
 	}

@@ -71,6 +71,7 @@ type Node struct {
 	config   Config
 	recorder record.EventRecorder
 	notify   func(*corev1.Pod)
+	attach   func() (*endpoint, error) // gives a pod its network
 
 	mu   sync.Mutex
 	pods map[string]*pod // by namespace/name
@@ -78,7 +79,7 @@ type Node struct {
 
 // New returns a node that Run brings to life.
 func New(config Config) *Node {
-	return &Node{config: config, notify: func(*corev1.Pod) {}, pods: map[string]*pod{}}
+	return &Node{config: config, notify: func(*corev1.Pod) {}, attach: config.Network.attach, pods: map[string]*pod{}}
 }
 
 // Run registers the node, calls ready once it takes pods, and runs them until ctx ends.

@@ -47,19 +47,20 @@ func TestExpand(t *testing.T) {
 
 func testPod(t *testing.T) *pod {
 	t.Helper()
-	return &pod{
-		node: &Node{config: Config{APIHost: "10.244.0.1", APIPort: 6443, Network: &Network{prefix: netip.MustParsePrefix("10.244.0.0/16")}}},
-		dir:  t.TempDir(),
-		object: &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{
-				Name: "p", Namespace: "n", UID: "u", Labels: map[string]string{"app": "a", "b": "c"},
-				Annotations: map[string]string{"olm.targetNamespaces": "one,two"},
-			},
-			Spec: corev1.PodSpec{NodeName: "embedded", ServiceAccountName: "sa"},
-		},
+	p := &pod{
+		node:     &Node{config: Config{APIHost: "10.244.0.1", APIPort: 6443, Network: &Network{prefix: netip.MustParsePrefix("10.244.0.0/16")}}},
+		dir:      t.TempDir(),
 		endpoint: &endpoint{address: netip.MustParseAddr("10.244.0.7")},
 		tokens:   map[string]token{},
 	}
+	p.update(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "p", Namespace: "n", UID: "u", Labels: map[string]string{"app": "a", "b": "c"},
+			Annotations: map[string]string{"olm.targetNamespaces": "one,two"},
+		},
+		Spec: corev1.PodSpec{NodeName: "embedded", ServiceAccountName: "sa"},
+	})
+	return p
 }
 
 func TestEnvironment(t *testing.T) {
@@ -285,13 +286,13 @@ func TestSnapshotPhases(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := testPod(t)
-			p.object.Spec.RestartPolicy = c.policy
-			p.object.Spec.InitContainers = []corev1.Container{{Name: "init"}}
-			p.object.Spec.Containers = []corev1.Container{{Name: "main"}}
+			p.current().Spec.RestartPolicy = c.policy
+			p.current().Spec.InitContainers = []corev1.Container{{Name: "init"}}
+			p.current().Spec.Containers = []corev1.Container{{Name: "main"}}
 			p.status = corev1.PodStatus{Phase: corev1.PodPending, PodIP: "10.244.0.7"}
 			p.containers = map[string]*container{
-				"init": {pod: p, spec: &p.object.Spec.InitContainers[0], state: c.init},
-				"main": {pod: p, spec: &p.object.Spec.Containers[0], state: c.main, ready: c.ready},
+				"init": {pod: p, spec: &p.current().Spec.InitContainers[0], state: c.init},
+				"main": {pod: p, spec: &p.current().Spec.Containers[0], state: c.main, ready: c.ready},
 			}
 			s := p.snapshot().Status
 			if s.Phase != c.phase {
@@ -323,9 +324,9 @@ func TestGrace(t *testing.T) {
 
 func TestUnusedVolumesAreLeftAlone(t *testing.T) {
 	p := testPod(t)
-	p.object.Spec.Volumes = []corev1.Volume{{Name: "unused"}, {Name: "used"}, {Name: "init"}}
-	p.object.Spec.InitContainers = []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "init"}}}}
-	p.object.Spec.Containers = []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "used"}}}}
+	p.current().Spec.Volumes = []corev1.Volume{{Name: "unused"}, {Name: "used"}, {Name: "init"}}
+	p.current().Spec.InitContainers = []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "init"}}}}
+	p.current().Spec.Containers = []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "used"}}}}
 	var names []string
 	for _, v := range p.usedVolumes() {
 		names = append(names, v.Name)
@@ -360,7 +361,8 @@ func TestRefusal(t *testing.T) {
 			}},
 		}, "hostNetwork, hostPID, hostIPC, privileged container i, procMount of container c, hostPath volume machine: "},
 	} {
-		p := &pod{node: &Node{config: Config{Images: images}}, object: &corev1.Pod{Spec: c.spec}}
+		p := &pod{node: &Node{config: Config{Images: images}}}
+		p.update(&corev1.Pod{Spec: c.spec})
 		if got := p.refusal(); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q", c.name, got)
 		}

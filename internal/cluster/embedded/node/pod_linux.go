@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,8 +28,9 @@ type pod struct {
 
 	volumes map[string]string // directories by name of the volume, all there before a container starts
 
+	object atomic.Pointer[corev1.Pod] // as the API has it; replaced, never changed
+
 	mu         sync.Mutex
-	object     *corev1.Pod // as the API has it
 	status     corev1.PodStatus
 	containers map[string]*container
 	tokens     map[string]token
@@ -44,10 +46,10 @@ func (n *Node) newPod(object *corev1.Pod) *pod {
 		stopped:    make(chan struct{}),
 		announce:   make(chan struct{}, 1),
 		volumes:    map[string]string{},
-		object:     object.DeepCopy(),
 		containers: map[string]*container{},
 		tokens:     map[string]token{},
 	}
+	p.update(object)
 	p.status = corev1.PodStatus{
 		Phase:     corev1.PodPending,
 		StartTime: ptr.To(metav1.Now()),
@@ -55,11 +57,12 @@ func (n *Node) newPod(object *corev1.Pod) *pod {
 		HostIPs:   []corev1.HostIP{{IP: n.config.Network.HostAddress().String()}},
 		QOSClass:  object.Status.QOSClass,
 	}
-	for i := range object.Spec.InitContainers {
-		p.containers[object.Spec.InitContainers[i].Name] = newContainer(p, &p.object.Spec.InitContainers[i], true)
+	spec := &p.current().Spec
+	for i := range spec.InitContainers {
+		p.containers[spec.InitContainers[i].Name] = newContainer(p, &spec.InitContainers[i], true)
 	}
-	for i := range object.Spec.Containers {
-		p.containers[object.Spec.Containers[i].Name] = newContainer(p, &p.object.Spec.Containers[i], false)
+	for i := range spec.Containers {
+		p.containers[spec.Containers[i].Name] = newContainer(p, &spec.Containers[i], false)
 	}
 	go p.announceChanges()
 	go p.run(ctx)
@@ -67,27 +70,16 @@ func (n *Node) newPod(object *corev1.Pod) *pod {
 }
 
 // current returns the pod as the API last had it.
-func (p *pod) current() *corev1.Pod {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.object
-}
+func (p *pod) current() *corev1.Pod { return p.object.Load() }
 
 // update takes a changed pod: what can change in a running one is seen by the downward API only.
-func (p *pod) update(object *corev1.Pod) {
-	p.mu.Lock()
-	p.object = object.DeepCopy()
-	p.mu.Unlock()
-}
+func (p *pod) update(object *corev1.Pod) { p.object.Store(object.DeepCopy()) }
 
 func (p *pod) run(ctx context.Context) {
 	defer close(p.stopped)
 	defer os.RemoveAll(p.dir)
 	p.changed()
-	var err error
-	if p.endpoint, err = p.node.config.Network.attach(); err != nil {
-		p.node.event(p.current(), corev1.EventTypeWarning, "FailedCreatePodSandBox", err.Error())
-		<-ctx.Done()
+	if !p.retry(ctx, "FailedCreatePodSandBox", p.attach) {
 		return
 	}
 	defer p.endpoint.Close()
@@ -99,7 +91,7 @@ func (p *pod) run(ctx context.Context) {
 	p.status.PodIP = p.endpoint.address.String()
 	p.status.PodIPs = []corev1.PodIP{{IP: p.status.PodIP}}
 	p.mu.Unlock()
-	if !p.mountUntilDone(ctx) {
+	if !p.retry(ctx, "FailedMount", p.mountVolumes) {
 		return
 	}
 	refresh, stopRefresh := context.WithCancel(context.WithoutCancel(ctx))
@@ -108,7 +100,7 @@ func (p *pod) run(ctx context.Context) {
 
 	var running sync.WaitGroup
 	defer running.Wait()
-	spec := &p.object.Spec
+	spec := &p.current().Spec
 	for i := range spec.InitContainers {
 		c := p.containers[spec.InitContainers[i].Name]
 		if ptr.Deref(spec.InitContainers[i].RestartPolicy, "") == corev1.ContainerRestartPolicyAlways { // a sidecar
@@ -141,17 +133,24 @@ func (p *pod) run(ctx context.Context) {
 	p.changed()
 }
 
-// mountUntilDone makes the volumes, trying again while what they are made from is missing, as the kubelet does.
-func (p *pod) mountUntilDone(ctx context.Context) bool {
-	said := ""
+// attach gives the pod its network.
+func (p *pod) attach(context.Context) (err error) {
+	p.endpoint, err = p.node.attach()
+	return err
+}
+
+// retry calls f until it returns nil, as the kubelet does what a pod needs before its containers start, and returns false if
+// ctx ends before. Each new error is told in an event with reason.
+func (p *pod) retry(ctx context.Context, reason string, f func(context.Context) error) bool {
+	last := ""
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		err := p.mountVolumes(ctx)
+		err := f(ctx)
 		if err == nil {
 			return true
 		}
-		if said != err.Error() {
-			said = err.Error()
-			p.node.event(p.current(), corev1.EventTypeWarning, "FailedMount", said)
+		if last != err.Error() {
+			last = err.Error()
+			p.node.event(p.current(), corev1.EventTypeWarning, reason, last)
 		}
 		select {
 		case <-ctx.Done():
@@ -188,7 +187,7 @@ func (p *pod) end(grace time.Duration) {
 		}
 		c.ready = false
 	}
-	object := p.object
+	object := p.current()
 	p.mu.Unlock()
 	p.changed()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -233,7 +232,7 @@ func (p *pod) announceChanges() {
 func (p *pod) snapshot() *corev1.Pod {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	object := p.object.DeepCopy()
+	object := p.current().DeepCopy()
 	status := p.status.DeepCopy()
 	initialized, ready, running, failed, ended := true, true, false, false, true
 	for i := range object.Spec.InitContainers {

@@ -172,7 +172,7 @@ func TestClaimedDir(t *testing.T) {
 
 func TestMounts(t *testing.T) {
 	p := testPod(t)
-	p.object.Spec.Volumes = []corev1.Volume{
+	p.current().Spec.Volumes = []corev1.Volume{
 		{Name: "kept", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data", ReadOnly: true}}},
 		{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 	}
@@ -192,7 +192,7 @@ func TestMounts(t *testing.T) {
 
 func TestDevicesAreRefused(t *testing.T) {
 	p := testPod(t)
-	p.object.Spec.Containers = []corev1.Container{{Name: "db", VolumeDevices: []corev1.VolumeDevice{{Name: "disk", DevicePath: "/dev/xvda"}}}}
+	p.current().Spec.Containers = []corev1.Container{{Name: "db", VolumeDevices: []corev1.VolumeDevice{{Name: "disk", DevicePath: "/dev/xvda"}}}}
 	if err := p.mountVolumes(context.Background()); err == nil || !strings.Contains(err.Error(), "container db has volumeDevices") {
 		t.Errorf("got %v", err)
 	}

@@ -24,7 +24,7 @@ func (p *pod) refusal() string {
 
 // demands lists what of the machine the pod asks for.
 func (p *pod) demands() []string {
-	spec := &p.object.Spec
+	spec := &p.current().Spec
 	var wants []string
 	add := func(want bool, what string) {
 		if want {
@@ -49,7 +49,8 @@ func (p *pod) demands() []string {
 
 // eachContainer calls f with every container of the pod.
 func (p *pod) eachContainer(f func(*corev1.Container)) {
-	for _, containers := range [][]corev1.Container{p.object.Spec.InitContainers, p.object.Spec.Containers} {
+	spec := &p.current().Spec
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
 			f(&containers[i])
 		}

@@ -35,7 +35,8 @@ type file struct {
 // made from what does not exist (k8s.io/kubernetes v1.36.3, pkg/kubelet/volumemanager/populator).
 func (p *pod) usedVolumes() []*corev1.Volume {
 	mounted := map[string]bool{}
-	for _, containers := range [][]corev1.Container{p.object.Spec.InitContainers, p.object.Spec.Containers} {
+	spec := &p.current().Spec
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
 			for _, m := range containers[i].VolumeMounts {
 				mounted[m.Name] = true
@@ -43,8 +44,8 @@ func (p *pod) usedVolumes() []*corev1.Volume {
 		}
 	}
 	var used []*corev1.Volume
-	for i := range p.object.Spec.Volumes {
-		if v := &p.object.Spec.Volumes[i]; mounted[v.Name] {
+	for i := range spec.Volumes {
+		if v := &spec.Volumes[i]; mounted[v.Name] {
 			used = append(used, v)
 		}
 	}
@@ -233,17 +234,18 @@ func (p *pod) addToken(ctx context.Context, files map[string]file, source *corev
 	t := p.tokens[key]
 	p.mu.Unlock()
 	if time.Now().After(t.renew) {
+		pod := p.current()
 		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 			ExpirationSeconds: source.ExpirationSeconds,
-			BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.object.Name, UID: p.object.UID},
+			BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
 		}}
 		if source.Audience != "" {
 			request.Spec.Audiences = []string{source.Audience}
 		}
 		asked := time.Now()
-		answer, err := p.node.config.Client.CoreV1().ServiceAccounts(p.object.Namespace).CreateToken(ctx, p.object.Spec.ServiceAccountName, request, metav1.CreateOptions{})
+		answer, err := p.node.config.Client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, request, metav1.CreateOptions{})
 		if err != nil {
-			return fmt.Errorf("token of service account %s: %w", p.object.Spec.ServiceAccountName, err)
+			return fmt.Errorf("token of service account %s: %w", pod.Spec.ServiceAccountName, err)
 		}
 		t = token{answer.Status.Token, asked.Add(answer.Status.ExpirationTimestamp.Sub(asked) * 4 / 5)}
 		p.mu.Lock()
@@ -346,8 +348,9 @@ func same(dir string, files map[string]file) bool {
 // mounts returns the volume mounts of a container.
 func (p *pod) mounts(c *corev1.Container, vars func(string) (string, bool)) []sandbox.Mount {
 	readOnly := map[string]bool{}
-	for i := range p.object.Spec.Volumes {
-		v := &p.object.Spec.Volumes[i]
+	volumes := p.current().Spec.Volumes
+	for i := range volumes {
+		v := &volumes[i]
 		readOnly[v.Name] = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
 	}
 	var mounts []sandbox.Mount
