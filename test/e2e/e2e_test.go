@@ -42,9 +42,15 @@ type result struct {
 // run runs olmkit and returns what it printed and its exit code.
 func run(t *testing.T, env []string, args ...string) result {
 	t.Helper()
+	return runProgram(t, olmkit, env, args...)
+}
+
+// runProgram is run with another build of olmkit.
+func runProgram(t *testing.T, program string, env []string, args ...string) result {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, olmkit, args...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), env...)
 	var out, errOut bytes.Buffer
@@ -52,7 +58,7 @@ func run(t *testing.T, env []string, args ...string) result {
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("run olmkit: %v (build it with 'make build')", err)
+		t.Fatalf("run %s: %v (build it with 'make build build-race')", program, err)
 	}
 	return result{cmd.ProcessState.ExitCode(), out.String(), errOut.String()}
 }

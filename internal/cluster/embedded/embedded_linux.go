@@ -131,7 +131,7 @@ func launch(ctx context.Context, cache string, components Components, options Op
 	defer log.Close()
 	host := sandbox.Command(context.WithoutCancel(ctx), sandbox.Options{Network: true, Detach: options.Keep}, "/proc/self/exe", hostArgument)
 	host.Stdin, host.Stdout, host.Stderr = bytes.NewReader(config), log, log
-	host.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir}
+	host.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, "GORACE=" + os.Getenv("GORACE")} // the last one for 'make build-race'
 	host.ExtraFiles = append(host.ExtraFiles, append(files, lock)...)
 	if err := host.Start(); err != nil {
 		return nil, fmt.Errorf("start the cluster: %w", err)

@@ -57,10 +57,10 @@ func newContainer(p *pod, spec *corev1.Container, init bool) *container {
 	return &container{pod: p, spec: spec, init: init, log: newRunLog(), state: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}
 }
 
-// status is called with the pod's mutex held.
+// status returns a copy. It is called with the pod's mutex held.
 func (c *container) status() corev1.ContainerStatus {
 	return corev1.ContainerStatus{
-		Name: c.spec.Name, State: c.state, LastTerminationState: c.last, Ready: c.ready, Started: ptr.To(c.started),
+		Name: c.spec.Name, State: *c.state.DeepCopy(), LastTerminationState: *c.last.DeepCopy(), Ready: c.ready, Started: ptr.To(c.started),
 		RestartCount: c.restarts, Image: c.spec.Image, ImageID: c.spec.Image, ContainerID: c.id,
 	}
 }

@@ -106,3 +106,18 @@ func TestPodWithoutNetworkEnds(t *testing.T) {
 		t.Errorf("%v %v", pods, err)
 	}
 }
+
+// TestSnapshotIsACopy has the status go on changing that virtual-kubelet was given.
+func TestSnapshotIsACopy(t *testing.T) {
+	p := testPod(t)
+	p.current().Spec.Containers = []corev1.Container{{Name: "c"}}
+	state := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}
+	p.containers = map[string]*container{"c": {pod: p, spec: &p.current().Spec.Containers[0], state: state, last: state}}
+	given := p.snapshot().Status.ContainerStatuses[0]
+	state.Waiting.Reason = "ContainerCreating"
+	for _, s := range []corev1.ContainerState{given.State, given.LastTerminationState} {
+		if s.Waiting.Reason != "PodInitializing" {
+			t.Errorf("it changed to %s", s.Waiting.Reason)
+		}
+	}
+}
