@@ -115,7 +115,7 @@ func (m *markdown) hops(r *Report) {
 			result += ", fault " + f.Name
 		}
 		if h.Rollback != nil {
-			result += ", way back " + string(h.Rollback.Result)
+			result += ", rollback " + string(h.Rollback.Result)
 		}
 		line := fmt.Sprintf("| %s | %s | %s%s | %.1f | %s |", cell(h.Title()), cell(h.Edge), sign, cell(result), h.Seconds, cell(strings.Join(outages, ", ")))
 		all = append(all, line)

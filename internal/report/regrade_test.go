@@ -48,10 +48,10 @@ func TestRegrade(t *testing.T) {
 		"failed without errors": {hop(Failed, "W2"), []Result{Failed}},
 		"not walked":            {hop(Skipped, "E1"), []Result{Skipped}},
 		"passed":                {hop(Passed), []Result{Passed}},
-		"way back": {&Report{Hops: []Hop{{
+		"rollback": {&Report{Hops: []Hop{{
 			Result: Failed, Findings: found("E1"), Rollback: &Rollback{Result: Failed, Findings: found("E1")},
 		}}}, []Result{Passed, Passed}},
-		"way back that failed": {&Report{Hops: []Hop{{
+		"rollback that failed": {&Report{Hops: []Hop{{
 			Result: Failed, Findings: found("E1"), Rollback: &Rollback{Result: Failed, Findings: found("E2")},
 		}}}, []Result{Failed, Failed}},
 		"installation": {&Report{Installations: []Installation{

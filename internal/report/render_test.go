@@ -172,11 +172,11 @@ func TestWayBack(t *testing.T) {
 		Rollback: &Rollback{To: "p.v1", Result: Failed, Seconds: 7.5, Objects: 3, Findings: []finding.Finding{lost}},
 	}}}
 	for format, words := range map[string][]string{
-		"text":     {"way back to p.v1: failed (7.5s)", "U802", lost.Message, "1 hop (1 failed)", "2 errors", "first failure: channel stable, p.v1 → p.v2\n  U104"},
+		"text":     {"rollback to p.v1: failed (7.5s)", "U802", lost.Message, "1 hop (1 failed)", "2 errors", "first failure: channel stable, p.v1 → p.v2\n  U104"},
 		"json":     {`"rollback": {`, `"to": "p.v1"`, `"seconds": 7.5`, `"objects": 3`, `"code": "U802"`},
 		"junit":    {"U802", lost.Message},
 		"sarif":    {"U802", lost.Message},
-		"markdown": {"failed, way back failed", "| U802 | ", lost.Message},
+		"markdown": {"failed, rollback failed", "| U802 | ", lost.Message},
 		"html":     {"U802", lost.Message},
 	} {
 		var b strings.Builder

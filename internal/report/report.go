@@ -138,7 +138,7 @@ func (r *Report) steps() []Hop {
 	return append(steps, r.Hops...)
 }
 
-// All returns the findings of the hop and of the way back from it.
+// All returns the findings of the hop and of the rollback from it.
 func (h Hop) All() []finding.Finding {
 	if h.Rollback == nil {
 		return h.Findings
@@ -146,7 +146,7 @@ func (h Hop) All() []finding.Finding {
 	return slices.Concat(h.Findings, h.Rollback.Findings)
 }
 
-// Rollback is the way back to a hop's From after it failed: to install that again with definitions and objects in place.
+// Rollback is the rollback to a failed hop's From: its reinstallation with CRDs and objects in place.
 type Rollback struct {
 	To       string            `json:"to"`
 	Result   Result            `json:"result"`

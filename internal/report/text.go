@@ -154,7 +154,7 @@ func (t *text) hop(h Hop, verbose bool) {
 		t.paragraph("      ", "reconciling not verified: "+strings.Join(h.NotVerified, ", "))
 	}
 	if b := h.Rollback; b != nil {
-		t.line("      way back to %s: %s (%.1fs)", b.To, b.Result, b.Seconds)
+		t.line("      rollback to %s: %s (%.1fs)", b.To, b.Result, b.Seconds)
 	}
 	for _, f := range h.All() {
 		if f.Suppressed != nil && !verbose {

@@ -146,7 +146,7 @@ func unlike(release string, upgraded, fresh installed) []finding.Finding {
 			differ("", upgraded[name], fresh[name], &places)
 		}
 		if len(places) > 0 {
-			findings = append(findings, find(codeUnlikeFresh, name, "after the upgrades to %s: %s", release, strings.Join(places, "; ")))
+			findings = append(findings, find(codeDiffersFromFresh, name, "after the upgrades to %s: %s", release, strings.Join(places, "; ")))
 		}
 	}
 	return findings

@@ -35,9 +35,9 @@ func (w *walk) rollback(ctx context.Context, from *release, subject finding.Subj
 	}
 	var shown error
 	if back.Result == report.Failed {
-		shown = fmt.Errorf("the way back to %s failed", from.Name)
+		shown = fmt.Errorf("the rollback to %s failed", from.Name)
 	}
-	_ = step.End(errors.Join(err, shown)) // a way back that fails is a finding, not the walk's error
+	_ = step.End(errors.Join(err, shown)) // a failed rollback is a finding, not the walk's error
 	return back, err
 }
 
@@ -60,7 +60,7 @@ func (w *walk) tryRollback(ctx context.Context, from *release, started time.Time
 	}
 	if stall != nil {
 		why, _ := w.explain(ctx, from, started, stall)
-		f := find(codeNoWayBack, why.Subject.Object, "%s could not be installed again: %s", from.Name, why.Message)
+		f := find(codeRollbackFailed, why.Subject.Object, "%s could not be installed again: %s", from.Name, why.Message)
 		f.Cause = why.Cause
 		return []finding.Finding{f}, nil
 	}
@@ -81,10 +81,10 @@ func (w *walk) tryRollback(ctx context.Context, from *release, started time.Time
 	}
 	idle, err := w.judgeStatus(ctx, from)
 	for _, f := range idle {
-		findings = append(findings, find(codeIdleAfterBack, f.Subject.Object, "on %s again, %s", from.Name, f.Message))
+		findings = append(findings, find(codeIdleAfterRollback, f.Subject.Object, "on %s again, %s", from.Name, f.Message))
 	}
 	if err == nil && len(findings) == 0 {
-		findings = append(findings, find(codeWayBack, "", "%s runs again after %.1fs, and %d objects say what they said before", from.Name, back.Seconds, back.Objects))
+		findings = append(findings, find(codeRolledBack, "", "%s runs again after %.1fs, and %d objects say what they said before", from.Name, back.Seconds, back.Objects))
 	}
 	return findings, err
 }
@@ -139,7 +139,7 @@ func (w *walk) reread(ctx context.Context, o *object) (map[string]*unstructured.
 			return nil, nil, ctx.Err()
 		}
 		if err != nil {
-			return nil, []finding.Finding{find(codeLostOnWayBack, o.String(), "it cannot be read as %s any more: %v", version, err)}, nil
+			return nil, []finding.Finding{find(codeLostInRollback, o.String(), "it cannot be read as %s any more: %v", version, err)}, nil
 		}
 	}
 	return now, nil, nil
@@ -152,19 +152,19 @@ func judgeReturned(o *object, now map[string]*unstructured.Unstructured) []findi
 	for _, version := range slices.Sorted(maps.Keys(now)) {
 		was, is := o.Views[version], now[version]
 		if is.GetUID() != o.UID {
-			return []finding.Finding{find(codeLostOnWayBack, o.String(), "it was deleted and made anew: its UID is another")}
+			return []finding.Finding{find(codeLostInRollback, o.String(), "it was deleted and made anew: its UID is another")}
 		}
 		if places := append(lost(content(was.Object), content(is.Object)), lost(tags(o.Author), tags(is.Object))...); len(places) > 0 {
 			changed = append(changed, "as "+version+" "+strings.Join(places, "; "))
 		}
 	}
 	if len(changed) > 0 {
-		return []finding.Finding{find(codeLostOnWayBack, o.String(), "compared with before the upgrade: %s", strings.Join(changed, "; "))}
+		return []finding.Finding{find(codeLostInRollback, o.String(), "compared with before the upgrade: %s", strings.Join(changed, "; "))}
 	}
 	var findings []finding.Finding
 	if o.Written {
 		for _, f := range writeFindings(o, now) {
-			findings = append(findings, find(codeLostOnWayBack, o.String(), "%s", f.Message))
+			findings = append(findings, find(codeLostInRollback, o.String(), "%s", f.Message))
 		}
 	}
 	return findings

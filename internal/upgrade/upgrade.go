@@ -197,7 +197,7 @@ func (w *walk) end(err error) ([]finding.Finding, error) {
 	case errors.As(err, &remains):
 		var findings []finding.Finding
 		for _, name := range remains.What {
-			findings = append(findings, find(codeRemains, name, "it was deleted %s ago and is still there, so the walk ended here", remains.After))
+			findings = append(findings, find(codeLeftovers, name, "it was deleted %s ago and is still there, so the walk ended here", remains.After))
 		}
 		return findings, nil
 	}
@@ -630,7 +630,7 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 	for _, name := range survivors {
 		if !w.survived[name] {
 			w.survived[name] = true
-			findings = append(findings, find(codeSurvives, name, "it is still there after %s was uninstalled", w.pkg.Name))
+			findings = append(findings, find(codeOrphans, name, "it is still there after %s was uninstalled", w.pkg.Name))
 		}
 	}
 	if err != nil {

@@ -128,7 +128,7 @@ type expectedHop struct {
 	To     string        `json:"to"`
 	Result report.Result `json:"result"`
 
-	Rollback report.Result `json:"rollback"` // of the way back, where the flags ask for it
+	Rollback report.Result `json:"rollback"` // of the rollback, where the flags ask for it
 }
 
 type expectedFound struct {

@@ -291,7 +291,7 @@ func checkHops(t *testing.T, said report.Report, want []expectedHop) {
 	describe := func(from, to string, result, back report.Result) string {
 		said := fmt.Sprintf("%s → %s %s", versionOf(from), versionOf(to), result)
 		if back != "" {
-			said += ", way back " + string(back)
+			said += ", rollback " + string(back)
 		}
 		return said
 	}
