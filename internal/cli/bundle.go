@@ -19,6 +19,7 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/check"
@@ -143,6 +144,10 @@ func (f *bundleFlags) run(ctx context.Context, s *session) error {
 		if o.Package, err = projectName(); err != nil {
 			return err
 		}
+	}
+	_, csv := bundle.Names(o, inputs, base)
+	if wrong := validation.IsDNS1123Subdomain(csv); len(wrong) > 0 && f.Package != "" {
+		return hint.With(usagef("--package %s: the CSV's name would be %q: %s", f.Package, csv, wrong[0]), "use lower case letters, digits, dashes and dots")
 	}
 	if o.Replaces == "auto" {
 		if o.Replaces, err = f.predecessor(ctx, s, o, inputs, base); err != nil {

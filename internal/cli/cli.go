@@ -54,6 +54,18 @@ func (l leftError) Unwrap() error { return l.error }
 // usagef returns an error that ends the command with the exit code for wrong usage.
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// wrongUsage marks each of the errors that err joins as the command line's fault.
+func wrongUsage(err error) error {
+	if err == nil {
+		return nil
+	}
+	var all []error
+	for _, one := range hint.Errors(err) {
+		all = append(all, usageError{one})
+	}
+	return errors.Join(all...)
+}
+
 // session is what every command has at hand.
 type session struct {
 	Streams

@@ -106,7 +106,8 @@ func (f *subscriptionFlags) generate(ctx context.Context, s *session) ([]byte, e
 	if err := f.configure(&o); err != nil {
 		return nil, err
 	}
-	return subscription.Generate(o)
+	written, err := subscription.Generate(o)
+	return written, wrongUsage(err)
 }
 
 // consult fills in and checks what the catalog knows.
@@ -124,7 +125,7 @@ func (f *subscriptionFlags) consult(ctx context.Context, s *session, o *subscrip
 		for _, p := range c.Packages {
 			names = append(names, p.Name)
 		}
-		return hint.With(fmt.Errorf("catalog %s has no package %q", f.catalog, o.Package), "its packages: %s", strings.Join(names, ", "))
+		return hint.With(usagef("catalog %s has no package %q", f.catalog, o.Package), "its packages: %s", strings.Join(names, ", "))
 	}
 	o.Channel = cmp.Or(o.Channel, p.DefaultChannel)
 	channel := p.Channel(o.Channel)
@@ -133,7 +134,7 @@ func (f *subscriptionFlags) consult(ctx context.Context, s *session, o *subscrip
 		for _, c := range p.Channels {
 			names = append(names, c.Name)
 		}
-		return hint.With(fmt.Errorf("package %s has no channel %q", p.Name, o.Channel), "its channels: %s", strings.Join(names, ", "))
+		return hint.With(usagef("package %s has no channel %q", p.Name, o.Channel), "its channels: %s", strings.Join(names, ", "))
 	}
 	first := o.StartingCSV
 	if first == "" {
@@ -142,7 +143,7 @@ func (f *subscriptionFlags) consult(ctx context.Context, s *session, o *subscrip
 		}
 	}
 	if channel.Entry(first) == nil {
-		return hint.With(fmt.Errorf("channel %s of package %s has no entry %q", channel.Name, p.Name, first), "see 'olmkit catalog graph %s'", f.catalog)
+		return hint.With(usagef("channel %s of package %s has no entry %q", channel.Name, p.Name, first), "see 'olmkit catalog graph %s'", f.catalog)
 	}
 	b := p.Bundle(first)
 	if b == nil {

@@ -276,6 +276,11 @@ func (c Client) parse(reference string) (name.Reference, error) {
 		}
 		return nil, referenceError{hint.With(fmt.Errorf("image %s: %w", reference, err), "write it as registry/repository:tag")}
 	}
+	if _, port, err := net.SplitHostPort(ref.Context().RegistryStr()); err == nil {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return nil, referenceError{hint.With(fmt.Errorf("image %s: %s is no port", reference, port), "write a port from 1 to 65535, or none")}
+		}
+	}
 	if c.plain(ref.Context().RegistryStr()) {
 		return name.ParseReference(reference, name.Insecure)
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -181,7 +182,7 @@ func advise(err error, cache string) error {
 		return err
 	case errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "no space left on device"):
 		return hint.With(err, "free some space (the components take 0.3 GB in %s, building them 4 GB in Go's build cache), or set OLMKIT_CACHE and GOCACHE to folders that have room", cache)
-	case errors.Is(err, os.ErrPermission):
+	case slices.ContainsFunc([]error{fs.ErrPermission, fs.ErrNotExist, syscall.ENOTDIR, syscall.EROFS}, func(e error) bool { return errors.Is(err, e) }):
 		return hint.With(err, "make %s writable, or set OLMKIT_CACHE to a folder that is", cache)
 	}
 	return err

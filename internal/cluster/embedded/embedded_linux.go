@@ -52,6 +52,9 @@ var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 // Build builds the components unless the cache has them, and returns the folder that they are in.
 func Build(ctx context.Context, p *progress.Printer) (string, error) {
+	if err := checkLimits(unix.Getrlimit); err != nil {
+		return "", err
+	}
 	cache, err := cache.Folder()
 	if err != nil {
 		return "", err
@@ -65,6 +68,9 @@ func Build(ctx context.Context, p *progress.Printer) (string, error) {
 
 // Start builds what is missing, brings a cluster up and waits until it is ready.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
+	if err := checkLimits(unix.Getrlimit); err != nil {
+		return nil, err
+	}
 	cache, err := cache.Folder()
 	if err != nil {
 		return nil, err

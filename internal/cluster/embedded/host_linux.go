@@ -66,6 +66,9 @@ func runHost() error {
 		return fmt.Errorf("read the cluster's configuration: %w", err)
 	}
 	unix.CloseOnExec(lockFD)
+	if err := raiseLimits(); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	ctx, h.down = context.WithCancel(ctx)
