@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/olmkit/olmkit/test/support/wait"
 )
 
 // root is the repository's root.
@@ -110,15 +112,5 @@ func client(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 // eventually waits until f returns nil.
 func eventually(t *testing.T, what string, f func() error) {
 	t.Helper()
-	deadline := time.Now().Add(waitLimit)
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	wait.For(t, waitLimit, what, f)
 }

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
+
+	"github.com/olmkit/olmkit/test/support/wait"
 )
 
 // database is a cluster on which box stands for a database, in the namespace default.
@@ -133,25 +135,6 @@ func (d database) checkData(t *testing.T, fits func(*corev1.Pod) bool) {
 			t.Errorf("the file of %s holds %q, %v", name, got, err)
 		}
 	}
-}
-
-// waitEvent waits for an event of the object with the reason whose message holds words.
-func (d database) waitEvent(t *testing.T, object, reason, words string) {
-	t.Helper()
-	eventually(t, "event "+reason+" of "+object, func() error {
-		events, err := d.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason + ",involvedObject.name=" + object})
-		if err != nil {
-			return err
-		}
-		var seen []string
-		for _, e := range events.Items {
-			if strings.Contains(e.Message, words) {
-				return nil
-			}
-			seen = append(seen, e.Message)
-		}
-		return fmt.Errorf("none says %q: %q", words, seen)
-	})
 }
 
 // directories returns the directories of volumes, which are seen from inside of the cluster's mount namespace only.
@@ -282,7 +265,7 @@ func testVolumes(t *testing.T, d database) {
 		d.createPod(t, "first", "alone", asItIs)
 		d.waitPod(t, "first", whichever)
 		d.createPod(t, "second", "alone", asItIs)
-		d.waitEvent(t, "second", "FailedScheduling", "ReadWriteOncePod")
+		wait.ForEvent(t, waitLimit, d.client, "second", "FailedScheduling", "ReadWriteOncePod")
 	})
 	t.Run("block devices are refused", func(t *testing.T) {
 		spec := claimSpec(corev1.ReadWriteOnce)
@@ -291,8 +274,8 @@ func testVolumes(t *testing.T, d database) {
 		d.createPod(t, "device", "device", func(s *corev1.PodSpec) {
 			s.Containers[0].VolumeMounts, s.Containers[0].VolumeDevices = nil, []corev1.VolumeDevice{{Name: "data", DevicePath: "/dev/data"}}
 		})
-		d.waitEvent(t, "device", "ProvisioningFailed", "no volumes of volumeMode Block")
-		d.waitEvent(t, "device", "FailedScheduling", "PVC")
+		wait.ForEvent(t, waitLimit, d.client, "device", "ProvisioningFailed", "no volumes of volumeMode Block")
+		wait.ForEvent(t, waitLimit, d.client, "device", "FailedScheduling", "PVC")
 	})
 	t.Run("an ephemeral volume goes with its pod", func(t *testing.T) {
 		d.createPod(t, "passing", "", func(s *corev1.PodSpec) {
@@ -318,6 +301,6 @@ func testVolumes(t *testing.T, d database) {
 			s.InitContainers = []corev1.Container{link}
 			s.Containers[0].VolumeMounts[0].SubPath = "out"
 		})
-		d.waitEvent(t, "hostile", "Failed", "path escapes from parent")
+		wait.ForEvent(t, waitLimit, d.client, "hostile", "Failed", "path escapes from parent")
 	})
 }

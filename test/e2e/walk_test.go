@@ -98,7 +98,7 @@ type jsonReport struct {
 	}
 	Cluster struct {
 		Kind, Kubernetes, OLM string
-		Limitations             []string
+		Limitations           []string
 	}
 }
 

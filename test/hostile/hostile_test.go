@@ -28,6 +28,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/olmkit/olmkit/internal/cache"
+	"github.com/olmkit/olmkit/test/support/wait"
 )
 
 // waitLimit bounds every wait for something that is to happen; reaching it is a failure.
@@ -172,17 +173,7 @@ func (w *world) create(t *testing.T, name string, change func(*corev1.PodSpec)) 
 // eventually waits until f returns nil.
 func eventually(t *testing.T, what string, f func() error) {
 	t.Helper()
-	deadline := time.Now().Add(waitLimit)
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	wait.For(t, waitLimit, what, f)
 }
 
 // findings are what an attacker reports.
@@ -344,7 +335,7 @@ func testSubPath(t *testing.T, w *world) {
 		spec.InitContainers = []corev1.Container{link}
 		spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data", SubPath: "out"}}
 	})
-	w.waitEvent(t, "subpath", "Failed", "path escapes from parent")
+	wait.ForEvent(t, waitLimit, w, "subpath", "Failed", "path escapes from parent")
 }
 
 // testRefused creates pods that ask for the machine.
@@ -363,7 +354,7 @@ func testRefused(t *testing.T, w *world) {
 	} {
 		name := strings.ToLower(what)
 		w.create(t, name, change)
-		w.waitEvent(t, name, "PodRefused", what)
+		wait.ForEvent(t, waitLimit, w, name, "PodRefused", what)
 		eventually(t, "the container of "+name+" says why it waits", func() error {
 			pod, err := w.CoreV1().Pods("default").Get(t.Context(), name, metav1.GetOptions{})
 			if err != nil {
@@ -377,25 +368,6 @@ func testRefused(t *testing.T, w *world) {
 			return fmt.Errorf("it is %+v", pod.Status)
 		})
 	}
-}
-
-// waitEvent waits for an event of the pod with the reason whose message holds words.
-func (w *world) waitEvent(t *testing.T, pod, reason, words string) {
-	t.Helper()
-	eventually(t, "event "+reason+" of "+pod, func() error {
-		events, err := w.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason + ",involvedObject.name=" + pod})
-		if err != nil {
-			return err
-		}
-		var seen []string
-		for _, e := range events.Items {
-			if strings.Contains(e.Message, words) {
-				return nil
-			}
-			seen = append(seen, e.Message)
-		}
-		return fmt.Errorf("none says %q: %q", words, seen)
-	})
 }
 
 // testConfinement has the container's program attack, and then commands in it, which are to be confined as it is.

@@ -46,6 +46,7 @@ import (
 	v1 "github.com/olmkit/olmkit/operator/api/v1"
 	"github.com/olmkit/olmkit/operator/api/v1alpha1"
 	"github.com/olmkit/olmkit/operator/api/v1beta1"
+	"github.com/olmkit/olmkit/test/support/wait"
 )
 
 const (
@@ -129,17 +130,7 @@ func runTests(m *testing.M) (code int, err error) {
 // eventually waits until f returns nil.
 func eventually(t *testing.T, what string, f func() error) {
 	t.Helper()
-	deadline := time.Now().Add(waitLimit)
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) || t.Context().Err() != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	wait.For(t, waitLimit, what, f)
 }
 
 // must fails the test if err is one.
