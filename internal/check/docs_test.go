@@ -59,7 +59,7 @@ func TestDocs(t *testing.T) {
 		fmt.Fprintf(&page, "# %s: %s\n\n%s\n", f.letters, f.title, f.intro)
 		for _, c := range checks {
 			fmt.Fprintf(&index, "| [%s](%s.md#%s) | %s | %s |\n", c.Code, f.letters, strings.ToLower(c.Code), c.Severity, cell(c.Title))
-			fmt.Fprintf(&page, "\n## %s\n\n**%s** (%s)\n\n%s\n\nCure: %s\n", c.Code, sentence(c.Title), c.Severity, sentence(c.Cause)+".", c.Fix+".")
+			fmt.Fprintf(&page, "\n## %s\n\n**%s** (%s)\n\n%s\n\nFix: %s\n", c.Code, sentence(c.Title), c.Severity, sentence(c.Cause)+".", c.Fix+".")
 			for _, r := range c.References {
 				fmt.Fprintf(&page, "\n<%s>\n", r)
 			}

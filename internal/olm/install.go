@@ -159,7 +159,7 @@ func (c *Client) available(ctx context.Context, namespace, name string) error {
 }
 
 // errLate is poll's when the time is up.
-var errLate = errors.New("not so in time")
+var errLate = errors.New("timed out waiting for the condition")
 
 // poll calls done every 100 ms until it says so, fails, or the time is up.
 func poll(ctx context.Context, limit time.Duration, done wait.ConditionWithContextFunc) error {

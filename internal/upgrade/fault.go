@@ -78,11 +78,11 @@ var Faults = []Fault{
 		Doc: "the webhooks' certificates are replaced by ones that have expired, with the CA bundles to match, for 8 s"},
 	{Name: "cert-rotated", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, inject: (*stage).rotateCertificates, hold: 8 * time.Second,
 		Doc: "the webhooks' certificates and CA bundles are replaced by new ones, and back after 8 s"},
-	{Name: "convert-slow", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, converter: "slow", inject: (*stage).misconvert, hold: 4 * time.Second,
+	{Name: "convert-slow", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, converter: "slow", inject: (*stage).convertFaultily, hold: 4 * time.Second,
 		Doc: "conversion requests are answered after 10 s, with an error, for 4 s"},
-	{Name: "convert-500", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, converter: "500", inject: (*stage).misconvert, hold: 3 * time.Second,
+	{Name: "convert-500", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, converter: "500", inject: (*stage).convertFaultily, hold: 3 * time.Second,
 		Doc: "conversion requests are answered with status 500, for 3 s"},
-	{Name: "convert-wrong", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, converter: "wrong", inject: (*stage).misconvert, hold: 3 * time.Second,
+	{Name: "convert-wrong", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, converter: "wrong", inject: (*stage).convertFaultily, hold: 3 * time.Second,
 		Doc: "conversion requests are answered with another object than was asked for, for 3 s"},
 	{Name: "convert-absent", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, inject: (*stage).unconvert, hold: 3 * time.Second,
 		Doc: "the CRDs name a Service for their conversion that does not exist, for 3 s"},
@@ -168,8 +168,8 @@ type Killer interface {
 
 // FaultyConverter is a cluster that can serve a conversion webhook that misbehaves.
 type FaultyConverter interface {
-	// Misconvert returns the URL and the CA of a webhook that answers as mode says: slow, 500 or wrong.
-	Misconvert(ctx context.Context, mode string) (url string, ca []byte, err error)
+	// FaultyConverter returns the URL and the CA of a webhook that answers as mode says: slow, 500 or wrong.
+	FaultyConverter(ctx context.Context, mode string) (url string, ca []byte, err error)
 }
 
 // Possible reports whether f can be made on c, of which only the kind matters.

@@ -70,7 +70,7 @@ func TestDocs(t *testing.T) {
 	for _, c := range Codes {
 		fmt.Fprintf(&page, "\n## %s\n\n%s (%s)\n", c.Code, c.Doc, c.Severity)
 		if c.Fix != "" {
-			fmt.Fprintf(&page, "\nCure: %s.\n", c.Fix)
+			fmt.Fprintf(&page, "\nFix: %s.\n", c.Fix)
 		}
 		var links []string
 		for _, code := range c.Static {

@@ -226,13 +226,13 @@ func converter(d *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Web
 	return nil
 }
 
-// misconvert has the conversion requests answered by a webhook of the cluster's that misbehaves.
-func (s *stage) misconvert(ctx context.Context, k *strike) error {
+// convertFaultily has the conversion requests answered by a webhook of the cluster's that misbehaves.
+func (s *stage) convertFaultily(ctx context.Context, k *strike) error {
 	server, ok := s.cluster.(FaultyConverter)
 	if !ok {
 		return inapplicable("this kind of cluster cannot do it")
 	}
-	url, ca, err := server.Misconvert(ctx, k.converter)
+	url, ca, err := server.FaultyConverter(ctx, k.converter)
 	if err != nil {
 		return err
 	}

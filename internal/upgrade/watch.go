@@ -210,7 +210,7 @@ func (w *watcher) operatorPods() map[string]operatorPod {
 }
 
 // errTimeout is a condition's that did not come about in time.
-var errTimeout = errors.New("not so in time")
+var errTimeout = errors.New("timed out waiting for the condition")
 
 // until waits until done says so, looking again whenever something changed. It returns errTimeout when limit has passed.
 func (w *watcher) until(ctx context.Context, limit time.Duration, done func() (bool, error)) error {

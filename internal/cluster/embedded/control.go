@@ -56,7 +56,7 @@ type catalogAnswer struct {
 	Address string `json:"address"`
 }
 
-type misconverterAnswer struct {
+type faultyConverterAnswer struct {
 	URL string `json:"url"`
 	CA  []byte `json:"ca"` // PEM encoded
 }

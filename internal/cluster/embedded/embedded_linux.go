@@ -393,11 +393,11 @@ func (c *Cluster) Kill(ctx context.Context, component string) error {
 	return c.client.call(ctx, http.MethodPost, "/components/"+url.PathEscape(component)+"/kill", nil, nil, nil)
 }
 
-// Misconvert returns the URL and the CA, PEM encoded, of a conversion webhook that misbehaves: slow answers after 10 s, 500
+// FaultyConverter returns the URL and the CA, PEM encoded, of a conversion webhook that misbehaves: slow answers after 10 s, 500
 // with that status, wrong with other objects than were asked for.
-func (c *Cluster) Misconvert(ctx context.Context, mode string) (string, []byte, error) {
-	var answer misconverterAnswer
-	err := c.client.call(ctx, http.MethodPost, "/misconverters/"+url.PathEscape(mode), nil, nil, &answer)
+func (c *Cluster) FaultyConverter(ctx context.Context, mode string) (string, []byte, error) {
+	var answer faultyConverterAnswer
+	err := c.client.call(ctx, http.MethodPost, "/faultyConverters/"+url.PathEscape(mode), nil, nil, &answer)
 	return answer.URL, answer.CA, err
 }
 

@@ -18,8 +18,8 @@ import (
 // slowAnswer is how long the slow converter takes, which is longer than clients are patient.
 const slowAnswer = 10 * time.Second
 
-// misconverters are conversion webhooks that misbehave, by how they do.
-var misconverters = map[string]http.HandlerFunc{
+// faultyConverters are conversion webhooks that misbehave, by how they do.
+var faultyConverters = map[string]http.HandlerFunc{
 	"slow": func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-time.After(slowAnswer):
@@ -56,15 +56,15 @@ func convertWrongly(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// misconvert serves the converter that misbehaves as mode says, until the cluster ends, and returns its URL.
-func (h *host) misconvert(mode string) (string, error) {
-	handler := misconverters[mode]
+// faultyConverter serves the converter that misbehaves as mode says, until the cluster ends, and returns its URL.
+func (h *host) faultyConverter(mode string) (string, error) {
+	handler := faultyConverters[mode]
 	if handler == nil {
 		return "", fmt.Errorf("there is no converter that misbehaves as %q", mode)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if url := h.misconverters[mode]; url != "" {
+	if url := h.faultyConverters[mode]; url != "" {
 		return url, nil
 	}
 	address := h.net.HostAddress()
@@ -82,6 +82,6 @@ func (h *host) misconvert(mode string) (string, error) {
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}}
 	go func() { _ = server.ServeTLS(listener, "", "") }()
-	h.misconverters[mode] = "https://" + listener.Addr().String()
-	return h.misconverters[mode], nil
+	h.faultyConverters[mode] = "https://" + listener.Addr().String()
+	return h.faultyConverters[mode], nil
 }

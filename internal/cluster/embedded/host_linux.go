@@ -57,11 +57,11 @@ type host struct {
 	state    state
 	catalogs map[string]context.CancelFunc
 
-	misconverters map[string]string // URLs by mode
+	faultyConverters map[string]string // URLs by mode
 }
 
 func runHost() error {
-	h := &host{images: node.NewImages(), ready: make(chan struct{}), catalogs: map[string]context.CancelFunc{}, misconverters: map[string]string{}}
+	h := &host{images: node.NewImages(), ready: make(chan struct{}), catalogs: map[string]context.CancelFunc{}, faultyConverters: map[string]string{}}
 	if err := json.NewDecoder(os.Stdin).Decode(&h.config); err != nil {
 		return fmt.Errorf("read the cluster's configuration: %w", err)
 	}
@@ -261,9 +261,9 @@ func (h *host) handler() http.Handler {
 		value, err := stored(r.Context(), r.FormValue("key"))
 		return json.RawMessage(value), err
 	})
-	handle("POST /misconverters/{mode}", func(r *http.Request) (any, error) {
-		url, err := h.misconvert(r.PathValue("mode"))
-		return misconverterAnswer{url, h.plane.authority.pem}, err
+	handle("POST /faultyConverters/{mode}", func(r *http.Request) (any, error) {
+		url, err := h.faultyConverter(r.PathValue("mode"))
+		return faultyConverterAnswer{url, h.plane.authority.pem}, err
 	})
 	handle("POST /components/{name}/kill", func(r *http.Request) (any, error) {
 		if r.PathValue("name") == nodeComponent {
