@@ -468,9 +468,12 @@ func TestNamesDoNotCollide(t *testing.T) {
 				t.Errorf("the %s of %s selects %d pods, the first of %s", kind, m.Name, len(pods.Items), pods.Items[0].Annotations[ownerAnnotation])
 			}
 		}
-		if got := happened(t, m); got["Normal AvailableTrue"] != 1 {
-			t.Errorf("events about %s: %v", m.Name, got)
-		}
+		eventually(t, "the event that "+m.Name+" is available", func() error {
+			if got := happened(t, m); got["Normal AvailableTrue"] != 1 {
+				return fmt.Errorf("the events are %v", got)
+			}
+			return nil
+		})
 	}
 }
 
