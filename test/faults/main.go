@@ -1,4 +1,4 @@
-// Command faults writes docs/faults.md: what faults there are, and what became of upgrades under each by the reports of
+// Command faults writes docs/faults.md: all faults, and the result of each upgrade under each fault, from the reports of
 // walks. 'make faults' runs it.
 package main
 
@@ -41,31 +41,31 @@ func run(w io.Writer, files []string) error {
 
 const intro = `# Faults
 
-An upgrade that goes well on a quiet cluster may still fail in the field, where processes die and certificates expire.
-` + "`olmkit upgrade test --fault NAME[@PHASE]`" + ` makes such a trouble on purpose while OLM upgrades, at the phase that is named or at
-the fault's own, bounds it, undoes it, and judges the upgrade as always. Faults separated by commas strike in one hop; the flag
-can be given several times, once for each walk of the plan. ` + "`--fault-matrix all`" + ` walks every hop without a fault and then under each that
-the kind of cluster can make.
+An upgrade that passes on a quiet cluster can still fail in production, where processes die and certificates expire.
+` + "`olmkit upgrade test --fault NAME[@PHASE]`" + ` injects a fault while OLM upgrades, undoes it after a limited time, and reports
+findings as usual. Without a phase, a fault starts at its default phase. Faults separated by commas are injected into the same
+hop. Repeat the flag to run each hop once per flag. ` + "`--fault-matrix all`" + ` runs each hop without a fault, and then once under each
+fault that the kind of cluster supports.
 
-What a fault itself brings about, for example an outage while a killed operator starts again, is a note that names the fault,
-and fails nothing; what would also be there without it is a finding as always. It is an error
-([U701](checks/U.md#u701), [U702](checks/U.md#u702)) when the upgrade comes to something worse than is expected under the fault:
+What the fault itself causes, such as an outage while a killed operator restarts, is a note that names the fault. It fails
+nothing. All other findings count as usual. A hop has one of these results, from best to worst; a result worse than the
+expected one is an error ([U701](checks/U.md#u701), [U702](checks/U.md#u702)):
 
-- **survived**: as if nothing had been;
-- **blocked**: it waited as long as the fault was in force, and came through afterwards;
-- **harmed**: it came through; users noticed for a while, by the fault's doing;
-- **broken**: it did not come through, or something was lost.
+- **survived**: the fault has no effect;
+- **blocked**: the upgrade waits while the fault is active, and then passes;
+- **harmed**: the upgrade passes; users notice the fault for a while;
+- **broken**: the upgrade fails, or data are lost.
 
 `
 
 func page(hops []report.Hop) string {
 	var b strings.Builder
 	b.WriteString(intro)
-	fmt.Fprintf(&b, "Phases: %s.\n\n| fault | at | what is done | expected at worst |\n|---|---|---|---|\n", strings.Join(upgrade.Phases, ", "))
+	fmt.Fprintf(&b, "Phases: %s.\n\n| fault | default phase | what happens | expected result |\n|---|---|---|---|\n", strings.Join(upgrade.Phases, ", "))
 	for _, f := range upgrade.Faults {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, f.Phase, f.Doc, f.Expect)
 	}
-	b.WriteString("\n## The memcached operator under them\n\nWhat each hop was expected to come to at worst, and what it came to on embedded clusters; what is empty was not walked.\n`make faults` walks them all anew.\n")
+	b.WriteString("\n## Results of the memcached operator\n\nThe expected and the actual result of each hop on embedded clusters. An empty cell was not run. `make faults` runs all of them.\n")
 	var edges []string
 	for _, h := range hops {
 		if len(h.Faults) > 0 && !slices.Contains(edges, edge(h)) {
