@@ -21,7 +21,7 @@ const counting = 3 * time.Second
 
 var mismatches = prometheus.NewCounter(prometheus.CounterOpts{
 	Name: "memcached_operator_size_mismatches_total",
-	Help: "Deployments found with another size than their Memcached asks for: it was resized, or somebody else had scaled the Deployment.",
+	Help: "Deployments found with another size than their Memcached sets: it was resized, or another client scaled the Deployment.",
 })
 
 func init() { metrics.Registry.MustRegister(mismatches) }
@@ -30,7 +30,7 @@ func init() { metrics.Registry.MustRegister(mismatches) }
 func Mismatched(_, _ string) { mismatches.Inc() }
 
 var memcacheds = prometheus.NewDesc("memcached_operator_memcacheds",
-	"Memcacheds by condition and its status, Unknown if it is not said yet. Only the manager that leads tells.",
+	"Memcacheds by condition and its status, Unknown if it is not set yet. Only the leader reports it.",
 	[]string{"condition", "status"}, nil)
 
 // Census counts Memcacheds by condition each time that Prometheus asks, from the manager's cache: what is gone is not
