@@ -144,11 +144,11 @@ func launch(ctx context.Context, cache string, components Components, options Op
 	}
 	c.host = host
 	go func() { c.ended <- host.Wait() }()
-	if err := c.waitReady(ctx); err != nil {
+	if err := c.connect(ctx); err != nil {
 		c.kill()
 		return nil, err
 	}
-	return c, c.load()
+	return c, nil
 }
 
 // claim makes the cluster's directory and locks it for as long as the returned file is open in any process. Directories
@@ -183,25 +183,36 @@ func claim(ctx context.Context, cache, name string) (string, *os.File, error) {
 	if err := os.Mkdir(filepath.Join(dir, "state"), 0o700); err != nil {
 		return "", nil, err
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return "", nil, err
-	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		lock.Close()
-		return "", nil, err
-	}
-	return dir, lock, nil
+	lock, err := lockDir(dir)
+	return dir, lock, err
 }
 
-// alive tells whether a process holds the lock of the cluster in dir.
+// lockDir makes the lock of the cluster in dir. Under its name it is locked from the first moment on.
+func lockDir(dir string) (*os.File, error) {
+	path := filepath.Join(dir, "lock")
+	lock, err := os.OpenFile(path+".new", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		err = os.Rename(lock.Name(), path)
+	}
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return lock, nil
+}
+
+// alive tells whether a process holds the lock of the cluster in dir. Several may ask at once: they share the lock.
 func alive(dir string) bool {
 	lock, err := os.Open(filepath.Join(dir, "lock"))
 	if err != nil {
 		return false
 	}
 	defer lock.Close()
-	return errors.Is(unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+	return errors.Is(unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
 // lockFile waits for the exclusive lock on the file at path.
@@ -244,10 +255,10 @@ func Open(ctx context.Context, name string) (*Cluster, error) {
 		return nil, hint.With(fmt.Errorf("there is no cluster %q", name), "start it with 'olmkit cluster up --name %s'", name)
 	}
 	c := &Cluster{name: name, dir: dir, keep: true, client: newClient(dir)}
-	if err := c.waitReady(ctx); err != nil {
+	if err := c.connect(ctx); err != nil {
 		return nil, err
 	}
-	return c, c.load()
+	return c, nil
 }
 
 // Names returns the running clusters, sorted.
@@ -267,6 +278,14 @@ func Names() ([]string, error) {
 		}
 	}
 	return slices.Sorted(maps.Keys(names)), nil
+}
+
+// connect waits until the cluster is ready, and reads its credentials.
+func (c *Cluster) connect(ctx context.Context) error {
+	if err := c.waitReady(ctx); err != nil {
+		return err
+	}
+	return c.load()
 }
 
 // waitReady waits until the host says how starting went.
