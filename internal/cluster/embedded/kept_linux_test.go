@@ -66,7 +66,7 @@ func TestProbesDisturbNobody(t *testing.T) {
 	name := func(i int) string { return fmt.Sprintf("c%d", i%4) }
 	ctx, stop := context.WithCancel(t.Context())
 	var probes sync.WaitGroup
-	for range 4 {
+	for range 2 {
 		probes.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				alive(filepath.Join(clustersDir(cache), name(i)))
