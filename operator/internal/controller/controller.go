@@ -38,8 +38,12 @@ const takenRetry = time.Minute
 // conflictRetry is how long the cache is given to learn of a write that was faster than the operator's.
 const conflictRetry = 200 * time.Millisecond
 
-// cacheRetry is how long the cache is given to learn of the operator's own write.
-const cacheRetry = 20 * time.Millisecond
+// The cache is given cacheTimeout to learn of the operator's own write, and looked at first after cacheRetry, then after twice
+// as long each time. One that does not know it after that never will: etcd was restored from before the write.
+const (
+	cacheRetry   = 20 * time.Millisecond
+	cacheTimeout = time.Minute
+)
 
 // Reconciler brings about what Memcacheds ask for, in the steps that its release takes.
 type Reconciler struct {
@@ -53,7 +57,7 @@ type Reconciler struct {
 	Steps []Step
 	// Selector says by their labels which Memcacheds are worked on; nil for all.
 	Selector labels.Selector
-	// written is the newest revision of each Memcached that the reconciler itself wrote.
+	// written is the newest write of each Memcached by the reconciler itself.
 	written sync.Map
 	// Mismatched, if not nil, is told of each Deployment that was found with another size than its Memcached asks for.
 	Mismatched func(namespace, name string)
@@ -80,8 +84,8 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 		r.written.Delete(request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if r.behind(&m) {
-		return reconcile.Result{RequeueAfter: cacheRetry}, nil
+	if wait := r.behind(&m); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if r.Selector != nil && !r.Selector.Matches(labels.Set(m.Labels)) {
 		return reconcile.Result{}, nil
@@ -110,20 +114,38 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	return verdict(trouble)
 }
 
-// behind says that the cache does not know yet what was written to m: whoever judged by such a state would announce what
-// was announced, or take a status for written that is not.
-func (r *Reconciler) behind(m *v1.Memcached) bool {
-	written, ok := r.written.Load(client.ObjectKeyFromObject(m))
+// write is a write of a Memcached.
+type write struct {
+	version string // the resourceVersion that it led to
+	at      time.Time
+}
+
+// behind returns how long to wait for the cache if it does not know yet what was written to m, else 0: whoever judged by such
+// a state would announce what was announced, or take a status for written that is not.
+func (r *Reconciler) behind(m *v1.Memcached) time.Duration {
+	written, ok := r.lastWrite(m)
 	if !ok {
-		return false
+		return 0
 	}
-	order, err := resourceversion.CompareResourceVersion(m.ResourceVersion, written.(string))
-	return err == nil && order < 0
+	order, err := resourceversion.CompareResourceVersion(m.ResourceVersion, written.version)
+	age := time.Since(written.at)
+	if err != nil || order >= 0 || age > cacheTimeout {
+		return 0
+	}
+	return max(cacheRetry, age)
 }
 
 // wrote remembers what the API server answered to a write of m.
 func (r *Reconciler) wrote(m *v1.Memcached) {
-	r.written.Store(client.ObjectKeyFromObject(m), m.ResourceVersion)
+	r.written.Store(client.ObjectKeyFromObject(m), write{m.ResourceVersion, time.Now()})
+}
+
+func (r *Reconciler) lastWrite(m *v1.Memcached) (write, bool) {
+	written, ok := r.written.Load(client.ObjectKeyFromObject(m))
+	if !ok {
+		return write{}, false
+	}
+	return written.(write), true
 }
 
 // verdict decides about another try. What only the object's author can mend is not tried again before it changes, and what
@@ -272,8 +294,8 @@ func (r *Reconciler) Restated() predicate.Predicate {
 		if !ok || !isV1 || equality.Semantic.DeepEqual(before.Status, after.Status) {
 			return false
 		}
-		written, _ := r.written.Load(client.ObjectKeyFromObject(after))
-		return written != after.ResourceVersion
+		written, _ := r.lastWrite(after)
+		return written.version != after.ResourceVersion
 	}}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -202,4 +205,46 @@ func TestVerdicts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A cache that does not know the operator's own write is given time, but not for ever: etcd may have been restored from
+// before the write.
+func TestCacheBehind(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, clientgoscheme.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m := &v1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "ns", ResourceVersion: "5"}}
+		runs := 0
+		r := &Reconciler{
+			Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(m).WithStatusSubresource(m).Build(),
+			Events: events.NewFakeRecorder(10),
+			Steps: []Step{{"counts", func(context.Context, *pass, *v1.Memcached) error {
+				runs++
+				return nil
+			}}},
+		}
+		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}
+		later := m.DeepCopy()
+		later.ResourceVersion = "100"
+		r.wrote(later)
+		looks := 0
+		for ; runs == 0 && looks < 20; looks++ {
+			result, err := r.Reconcile(t.Context(), request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if looks == 0 && (runs > 0 || result.RequeueAfter == 0) {
+				t.Error("the cache is given no time")
+			}
+			time.Sleep(result.RequeueAfter)
+		}
+		if runs == 0 {
+			t.Fatalf("after %d looks it still waits for its write", looks)
+		}
+	})
 }
