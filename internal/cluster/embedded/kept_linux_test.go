@@ -13,17 +13,7 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/olmkit/olmkit/internal/cluster/embedded/sandbox"
 )
-
-func TestMain(m *testing.M) {
-	sandbox.Main()
-	if len(os.Args) == 2 && os.Args[1] == hostArgument {
-		serveReady()
-	}
-	os.Exit(m.Run())
-}
 
 // serveReady is a host that says that its cluster is ready, and has written no kubeconfig.
 func serveReady() {
