@@ -56,7 +56,7 @@ test: ## Run the unit tests and the command line's scripts, with the race detect
 		race=; cgo=0; \
 		printf '%s\nThe tests run without the race detector: it needs a C compiler. Install one (on Debian: apt-get install gcc libc6-dev) to have races found.\n' "$$why" >&2; \
 	fi; \
-	CGO_ENABLED=$$cgo $(GO) test $$race $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /test/e2e -e /test/hostile -e /test/operator -e /test/scenario -e /test/started -e /test/bench -e /test/browser)
+	CGO_ENABLED=$$cgo $(GO) test $$race $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /test/e2e -e /test/hostile -e /test/operator -e /test/scenario -e /test/started -e /test/bench -e /test/browser -e /test/upgrades)
 	$(GO) test $(TEST_FLAGS) ./test/scenario -run 'Static|Commands|Docs'
 TEST_FLAGS ?=
 
@@ -150,7 +150,7 @@ export GOLANGCI_LINT_CACHE := $(abspath $(BIN))/lint-cache
 .PHONY: verify
 verify: lint ## Check that generated files are up to date, the code is clean and dependencies point the right way
 	./test/verify.sh
-	$(GO) test -count=1 ./test/arrows
+	$(GO) test -count=1 ./test/arrows ./test/api
 
 ##@ Test for real
 
@@ -181,7 +181,7 @@ test-e2e: test-walks test-operator test-scenarios test-hostile ## Run the end-to
 # Walks wait for OLM most of the time, so more of them go at once than there are processors.
 .PHONY: test-walks
 test-walks: build build-race managers $(REGISTRY) $(OPM) $(KUBECTL_BUILT) ## Test olmkit on embedded clusters: walks, published operators, registries, bad input
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel 2 -skip '^TestKind' ./test/e2e
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel 2 -skip '^TestKind' ./test/e2e ./test/upgrades
 
 .PHONY: test-hostile
 test-hostile: build ## Test that programs and images which try to leave their containers stay inside, as root and as an ordinary user

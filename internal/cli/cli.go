@@ -20,6 +20,7 @@ import (
 	"github.com/olmkit/olmkit/internal/image"
 	"github.com/olmkit/olmkit/internal/progress"
 	"github.com/olmkit/olmkit/internal/safetext"
+	"github.com/olmkit/olmkit/internal/upgrade"
 )
 
 // Exit codes of every command.
@@ -73,6 +74,7 @@ type session struct {
 	images         image.Client
 	printer        *progress.Printer
 	maxFile        int64
+	hooks          Hooks
 }
 
 // progress prints to standard error, live on a terminal.
@@ -111,7 +113,17 @@ func Main() int {
 
 // Run runs the command line args, without the program's name, and returns the exit code.
 func Run(ctx context.Context, streams Streams, args []string) int {
-	s := &session{Streams: streams}
+	return RunWith(ctx, streams, Hooks{}, args)
+}
+
+// Hooks are functions that commands call while they run.
+type Hooks struct {
+	AfterHop upgrade.AfterHop // of 'upgrade test'
+}
+
+// RunWith is Run with hooks.
+func RunWith(ctx context.Context, streams Streams, hooks Hooks, args []string) int {
+	s := &session{Streams: streams, hooks: hooks}
 	root := newRoot(s)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

@@ -163,7 +163,7 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 	if err := checkNamed(images, p, t.options.Samples); err != nil {
 		return nil, err
 	}
-	t.options.Progress, t.options.Verbose = s.progress(), s.verbose
+	t.options.Progress, t.options.Verbose, t.options.AfterHop = s.progress(), s.verbose, s.hooks.AfterHop
 	// The client libraries log what they retry; the walk tells what matters of it.
 	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())

@@ -59,6 +59,7 @@ const (
 	codeLostAtOnce      = "U313"
 	codeSampleUnknown   = "U314"
 	codeAssertion       = "U315"
+	codeAfterHop        = "U316"
 
 	codeReadOutage      = "U401"
 	codeWriteOutage     = "U402"
@@ -187,6 +188,8 @@ var Codes = []Code{
 		"correct the sample, or add the fields to the schema", []string{"CSV015"}},
 	{codeAssertion, finding.Error, "An object does not match an assertion of --assert. The message names the fields, the expected and the actual values.",
 		"check what the release does to these fields; if it is right, correct the assertion", nil},
+	{codeAfterHop, finding.Error, "A function that a Go test passed to upgradetest.AfterHop returned an error after the hop.",
+		"read the error; the function has it from the cluster as it is after the hop", nil},
 
 	{codeReadOutage, finding.Warning, "Objects could not be read in a served version for some time.",
 		"remove the cause that the finding names", []string{"WHK008"}},

@@ -54,7 +54,12 @@ type Options struct {
 	Fresh bool
 	// Faults are what the plan is walked under, once for each element; an empty element is a walk without faults.
 	Faults [][]Injection
+	// AfterHop is called after each hop that OLM completed; it may be nil.
+	AfterHop AfterHop
 }
+
+// AfterHop checks a cluster on which hop.To runs. Its error fails the hop.
+type AfterHop func(ctx context.Context, config *rest.Config, hop report.Hop) error
 
 // catalogName is what the walk's CatalogSource is called.
 const catalogName = "olmkit"
@@ -362,6 +367,11 @@ func (w *walk) hop(ctx context.Context, edge graph.Edge, injections []Injection)
 	if err != nil {
 		hop.Logs = w.failedLogs(ctx, to, from, hop.Logs)
 		return hop, err
+	}
+	if w.options.AfterHop != nil && w.release == to {
+		if failed := w.options.AfterHop(ctx, w.cluster.Config(), hop); failed != nil {
+			add(find(codeAfterHop, "", "%v", failed))
+		}
 	}
 	w.grade(hop.Findings, hop.Outages)
 	if worst, any := finding.Worst(hop.Findings); !any || worst != finding.Error {
