@@ -96,3 +96,28 @@ func TestPublishedBlocks(t *testing.T) {
 	}
 	t.Logf("%d of %d documents are read fast", read, all)
 }
+
+// BenchmarkBlocks reads the catalog of the memcached operator by readBlocks and by yaml.v3, document by document.
+func BenchmarkBlocks(b *testing.B) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "catalog", "memcached-operator", "catalog.yaml"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	texts := bytes.Split(data, []byte("\n---\n"))
+	for name, read := range map[string]func([]byte) bool{
+		"blocks":  func(text []byte) bool { _, _, ok := readBlocks(text); return ok },
+		"yaml.v3": func(text []byte) bool { _, _, ok := slowly(text); return ok },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, text := range texts {
+					if !read(text) {
+						b.Fatalf("not read: %.80q", text)
+					}
+				}
+			}
+		})
+	}
+}
