@@ -18,7 +18,7 @@ import (
 
 // judgeAccess judges what the API server refused the operator of to since started, and what it would refuse from now on. What
 // it refused the operator of from before that is told apart. earlier is what could be told of from then.
-func (w *walk) judgeAccess(ctx context.Context, from, to *release, started time.Time, earlier testimony) ([]finding.Finding, error) {
+func (w *walk) judgeAccess(ctx context.Context, from, to *release, started time.Time, earlier evidence) ([]finding.Finding, error) {
 	if from == nil {
 		w.freshSince = started
 	}
@@ -28,7 +28,7 @@ func (w *walk) judgeAccess(ctx context.Context, from, to *release, started time.
 	}
 	auditor, ok := w.cluster.(Auditor)
 	if !ok {
-		list, err := w.refusalsTold(ctx, from, to, started, earlier)
+		list, err := w.observedRefusals(ctx, from, to, started, earlier)
 		return refusalFindings(list, earlier.Refused, to, started, local), err
 	}
 	log, err := auditor.Audit(ctx, w.freshSince)

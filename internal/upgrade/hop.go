@@ -31,7 +31,7 @@ func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injec
 	if err != nil {
 		return findings, err
 	}
-	earlier, err := w.testify(ctx, from, w.began[from.Name])
+	earlier, err := w.gatherEvidence(ctx, from, w.began[from.Name])
 	if err != nil {
 		return findings, err
 	}

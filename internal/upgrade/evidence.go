@@ -20,10 +20,10 @@ import (
 	"github.com/olmkit/olmkit/internal/managerlog"
 )
 
-// testimony is what can be told, where there is no audit log, of how a release gets on with the API server.
-type testimony struct {
-	Refused []refusal // that its log, events and conditions quote
-	Did     []access  // what was done for the walk's objects and it may do, of no account
+// evidence replaces the audit log on a cluster without one: what shows which requests of a release the API server refuses.
+type evidence struct {
+	Refused []refusal // quoted in its log, in events and in conditions
+	Did     []access  // writes to the walk's objects that its ServiceAccounts are allowed
 }
 
 // statement is a text that may quote the API server, and where it stands.
@@ -34,9 +34,10 @@ type statement struct {
 	First, Last time.Time
 }
 
-// testify returns what can be told of r, which runs. Events count from since on. Where there is an audit log that is nothing.
-func (w *walk) testify(ctx context.Context, r *release, since time.Time) (testimony, error) {
-	var t testimony
+// gatherEvidence returns the evidence of r, which runs, with the events from since on. On a cluster with an audit log it is
+// empty.
+func (w *walk) gatherEvidence(ctx context.Context, r *release, since time.Time) (evidence, error) {
+	var t evidence
 	if _, audited := w.cluster.(Auditor); audited {
 		return t, nil
 	}
@@ -339,9 +340,9 @@ func (w *walk) lostBy(ctx context.Context, to *release, did []access, told []ref
 	return list, nil
 }
 
-// refusalsTold returns what is told of what the API server refuses the operator of to since started, which comes after from if
+// observedRefusals returns what is told of what the API server refuses the operator of to since started, which comes after from if
 // that is not nil.
-func (w *walk) refusalsTold(ctx context.Context, from, to *release, started time.Time, earlier testimony) ([]refusal, error) {
+func (w *walk) observedRefusals(ctx context.Context, from, to *release, started time.Time, earlier evidence) ([]refusal, error) {
 	if from == nil {
 		return w.quoted(ctx, to, started)
 	}
