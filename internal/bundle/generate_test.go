@@ -61,7 +61,7 @@ func TestGenerateCafe(t *testing.T) {
 		if err := os.RemoveAll(golden); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := made.Write(golden); err != nil {
+		if _, err := made.Write(t.Context(), golden); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile("testdata/cafe/notes.txt", []byte(strings.Join(made.Notes, "\n")+"\n"), 0o644); err != nil {
@@ -87,7 +87,7 @@ func TestGenerateCafe(t *testing.T) {
 // TestGenerateValid shows that OLM's own validators have nothing against the result.
 func TestGenerateValid(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "bundle")
-	if _, err := generate(t, load(t, "testdata/cafe/config/manifests"), cafe()).Write(dir); err != nil {
+	if _, err := generate(t, load(t, "testdata/cafe/config/manifests"), cafe()).Write(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	b, err := apimanifests.GetBundleFromDir(dir)
@@ -471,7 +471,7 @@ func TestWrite(t *testing.T) {
 	made := generate(t, load(t, "testdata/cafe/config/manifests"), cafe())
 	write := func(want bool) {
 		t.Helper()
-		changed, err := made.Write(dir)
+		changed, err := made.Write(t.Context(), dir)
 		if err != nil || changed != want {
 			t.Fatalf("changed %t, error %v; want changed %t", changed, err, want)
 		}
@@ -523,7 +523,7 @@ func TestWriteRefusesWhatIsNoBundle(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte("package main\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, err := generate(t, load(t, "testdata/cafe/config/manifests"), cafe()).Write(dir)
+	_, err := generate(t, load(t, "testdata/cafe/config/manifests"), cafe()).Write(t.Context(), dir)
 	if err == nil || !strings.Contains(err.Error(), "holds no bundle") {
 		t.Errorf("got %v", err)
 	}

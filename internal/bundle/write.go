@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,7 +22,7 @@ import (
 // Write puts the bundle at dir, all of it or nothing: what is in manifests/ now is replaced, anything else in dir stays,
 // and so do annotations in metadata/annotations.yaml that are not the bundle's own. It reports whether anything changed;
 // a bundle that is already there is not touched.
-func (g *Generated) Write(dir string) (changed bool, err error) {
+func (g *Generated) Write(ctx context.Context, dir string) (changed bool, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return false, fmt.Errorf("write the bundle: %w", err)
@@ -45,7 +46,7 @@ func (g *Generated) Write(dir string) (changed bool, err error) {
 	if maps.EqualFunc(present, wanted, bytes.Equal) {
 		return false, nil
 	}
-	if err := output.Dir(dir, func(fresh string) error { return writeFiles(fresh, wanted) }); err != nil {
+	if err := output.Dir(ctx, dir, func(fresh string) error { return writeFiles(fresh, wanted) }); err != nil {
 		return false, fmt.Errorf("write the bundle: %w", err)
 	}
 	return true, nil

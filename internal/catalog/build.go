@@ -56,11 +56,11 @@ func Build(ctx context.Context, file string) (*Catalog, error) { return Loader{}
 
 // Build is the function Build, with bundles' images read by the Loader.
 func (l Loader) Build(ctx context.Context, file string) (*Catalog, error) {
-	data, err := os.ReadFile(file)
+	data, err := document.Until(ctx, func() ([]byte, error) { return os.ReadFile(file) })
 	if err != nil {
 		return nil, hint.With(fmt.Errorf("read catalog template: %w", err), "name a template file")
 	}
-	documents, err := document.Parse(filepath.ToSlash(file), data)
+	documents, err := document.Until(ctx, func() ([]*document.Document, error) { return document.Parse(filepath.ToSlash(file), data) })
 	if err != nil {
 		return nil, fmt.Errorf("read catalog template: %w", err)
 	}

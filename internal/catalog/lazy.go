@@ -95,10 +95,9 @@ func (s *lazyReader) directory(ctx context.Context, dir string) (parsed, error) 
 	}
 	var all parsed
 	for _, file := range files {
-		if err := ctx.Err(); err != nil {
-			return parsed{}, err
-		}
-		p, err := s.file(filepath.Join(dir, filepath.FromSlash(file)), path.Join(name, file))
+		p, err := document.Until(ctx, func() (parsed, error) {
+			return s.file(filepath.Join(dir, filepath.FromSlash(file)), path.Join(name, file))
+		})
 		if err != nil {
 			return parsed{}, fmt.Errorf("read catalog %s: %w", name, err)
 		}

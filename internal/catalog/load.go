@@ -80,8 +80,10 @@ func (l Loader) Load(ctx context.Context, refs ...string) (*Catalog, error) {
 		}
 		c.add(r)
 	}
-	c.index()
-	return c, nil
+	return document.Until(ctx, func() (*Catalog, error) {
+		c.index()
+		return c, nil
+	})
 }
 
 // LoadFS reads the file-based catalog at the root of fsys; locations begin with name.
@@ -150,11 +152,13 @@ func (l Loader) load(ctx context.Context, ref string, memo *document.Memo) (pars
 			return some(ref, parseFile(filepath.ToSlash(ref), data))
 		})
 	case bundle.Is(ref):
-		files, err := bundle.Files(os.DirFS(ref), filepath.ToSlash(ref))
-		if err != nil {
-			return parsed{}, err
-		}
-		return parseBundle(filepath.ToSlash(ref), files, memo)
+		return document.Until(ctx, func() (parsed, error) {
+			files, err := bundle.Files(os.DirFS(ref), filepath.ToSlash(ref))
+			if err != nil {
+				return parsed{}, err
+			}
+			return parseBundle(filepath.ToSlash(ref), files, memo)
+		})
 	default:
 		return l.loadFS(ctx, os.DirFS(ref), filepath.ToSlash(filepath.Clean(ref)))
 	}
@@ -182,15 +186,17 @@ func (l Loader) loadImage(ctx context.Context, ref string) (_ parsed, err error)
 	if !content.Bundle {
 		return l.loadFS(ctx, content.FS, content.Name)
 	}
-	b, err := bundle.ReadFS(content.FS, content.Name)
-	if err != nil {
-		return parsed{}, err
-	}
-	d, err := Render(b, content.Reference)
-	if err != nil {
-		return parsed{}, err
-	}
-	return parsed{documents: []*Document{d}}, nil
+	return document.Until(ctx, func() (parsed, error) {
+		b, err := bundle.ReadFS(content.FS, content.Name)
+		if err != nil {
+			return parsed{}, err
+		}
+		d, err := Render(b, content.Reference)
+		if err != nil {
+			return parsed{}, err
+		}
+		return parsed{documents: []*Document{d}}, nil
+	})
 }
 
 // parsed is what one file, or one reference, holds.
@@ -235,7 +241,7 @@ func noDocuments(name string) error {
 
 // eachFile returns what read makes of each file of the catalog at the root of fsys, which is called name.
 func eachFile[T any](ctx context.Context, limit document.Limit, fsys fs.FS, name string, read func(file string, data []byte) (T, error)) ([]T, error) {
-	files, err := Files(fsys)
+	files, err := document.Until(ctx, func() ([]string, error) { return Files(fsys) })
 	if err != nil {
 		return nil, hint.With(fmt.Errorf("read catalog %s: %w", name, err), "check that the directory can be read")
 	}

@@ -101,11 +101,13 @@ func (r renderer) read(ctx context.Context, ref string) (rendered, error) {
 		if err != nil {
 			return rendered{}, err
 		}
-		return r.render(p), nil
+		return document.Until(ctx, func() (rendered, error) { return r.render(p), nil })
 	case bundle.Is(ref):
 		name := filepath.ToSlash(ref)
 		files := func() ([]bundle.File, error) { return bundle.Files(os.DirFS(ref), name) }
-		return r.source(files, func(files []bundle.File) (parsed, error) { return parseBundle(name, files, r.memo) })
+		return document.Until(ctx, func() (rendered, error) {
+			return r.source(files, func(files []bundle.File) (parsed, error) { return parseBundle(name, files, r.memo) })
+		})
 	}
 	results, err := eachFile(ctx, r.MaxFile, os.DirFS(ref), name, func(file string, data []byte) (rendered, error) {
 		first := data

@@ -125,13 +125,13 @@ func (f *bundleFlags) run(ctx context.Context, s *session) error {
 		}
 		o.Images[name] = reference
 	}
-	inputs, err := f.inputs(s.In)
+	inputs, err := document.Until(ctx, func() ([]bundle.Input, error) { return f.inputs(s.In) })
 	if err != nil {
 		return err
 	}
 	var base *bundle.Input
 	if f.base != "" {
-		found, err := bundle.Inputs(f.base, s.In)
+		found, err := document.Until(ctx, func() ([]bundle.Input, error) { return bundle.Inputs(f.base, s.In) })
 		if err != nil {
 			return err
 		}
@@ -164,11 +164,11 @@ func (f *bundleFlags) run(ctx context.Context, s *session) error {
 		}
 		o.Describe = sources.Describe
 	}
-	made, err := bundle.Generate(inputs, base, o)
+	made, err := document.Until(ctx, func() (*bundle.Generated, error) { return bundle.Generate(inputs, base, o) })
 	if err != nil {
 		return err
 	}
-	changed, err := made.Write(f.into)
+	changed, err := made.Write(ctx, f.into)
 	if err != nil {
 		return err
 	}
@@ -306,7 +306,7 @@ are judged, too. With --images registries are asked for the images that bundles 
 	var images bool
 	c.Flags().BoolVar(&images, "images", false, imagesHelp)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := j.check(); err != nil {
+		if err := j.check(c.Context()); err != nil {
 			return err
 		}
 		r := &report.Report{APIVersion: report.APIVersion, Kind: report.KindValidate, Findings: []finding.Finding{}}
@@ -344,7 +344,7 @@ are judged, too. With --images registries are asked for the images that bundles 
 		r.Findings, r.Files = append(r.Findings, slices.Concat(found...)...), slices.Concat(files...)
 		r.Checks = check.BundleCodes(images)
 		finding.Sort(r.Findings)
-		return j.finish(r)
+		return j.finish(c.Context(), r)
 	}
 	return c
 }

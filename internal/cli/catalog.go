@@ -130,7 +130,7 @@ Suppress a finding with a comment in YAML, or in a file that --suppress names (s
 	c.Flags().BoolVar(&images, "images", false, imagesHelp)
 	c.Flags().StringVar(&template, "template", "", "also compare the channels with those that the catalog's template `FILE` builds; see 'olmkit catalog build'")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := j.check(); err != nil {
+		if err := j.check(c.Context()); err != nil {
 			return err
 		}
 		for _, name := range slices.Concat(options.Only, options.Skip) {
@@ -175,11 +175,14 @@ Suppress a finding with a comment in YAML, or in a file that --suppress names (s
 			return err
 		}
 		if j.wants("html") || j.wants("json") {
-			r.Graph = drawingsOf(slices.DeleteFunc(slices.Clone(loaded.Packages), func(p *catalog.Package) bool {
+			packages := slices.DeleteFunc(slices.Clone(loaded.Packages), func(p *catalog.Package) bool {
 				return j.partial && !slices.Contains(options.Packages, p.Name)
-			}), "", false)
+			})
+			if r.Graph, err = document.Until(c.Context(), func() ([]graph.Drawing, error) { return drawingsOf(packages, "", false), nil }); err != nil {
+				return err
+			}
 		}
-		return j.finish(r)
+		return j.finish(c.Context(), r)
 	}
 	return c
 }
@@ -212,14 +215,16 @@ them, follows: "not 1.1.0 (skips)".`,
 				}
 				packages = []*catalog.Package{p}
 			}
-			drawings := drawingsOf(packages, channel, every)
-			if len(drawings) == 0 && channel != "" {
-				return hint.With(usagef("no channel is called %s", channel), "list the channels with 'olmkit catalog graph %s'", strings.Join(args, " "))
-			}
-			if format == "html" {
-				return report.HTML(s.Out, &report.Report{Kind: report.KindGraph, Graph: drawings})
-			}
-			return graph.Draw(s.Out, format, drawings)
+			return until(c.Context(), func() error {
+				drawings := drawingsOf(packages, channel, every)
+				if len(drawings) == 0 && channel != "" {
+					return hint.With(usagef("no channel is called %s", channel), "list the channels with 'olmkit catalog graph %s'", strings.Join(args, " "))
+				}
+				if format == "html" {
+					return report.HTML(s.Out, &report.Report{Kind: report.KindGraph, Graph: drawings})
+				}
+				return graph.Draw(s.Out, format, drawings)
+			})
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", "text", "format: "+strings.Join(drawingFormats, ", "))
@@ -343,7 +348,7 @@ func checkMigration(level string) error {
 // writeCatalog writes the whole catalog, migrated up to level, in order to the file into, or to standard output when that is "".
 func (s *session) writeCatalog(ctx context.Context, into, format, level string, c *catalog.Catalog) error {
 	if level != catalog.Migrations[0] {
-		if err := c.Migrate(); err != nil {
+		if err := until(ctx, c.Migrate); err != nil {
 			return err
 		}
 	}
@@ -353,7 +358,7 @@ func (s *session) writeCatalog(ctx context.Context, into, format, level string, 
 // write has f write a catalog to the file into, or to standard output when that is "".
 func (s *session) write(ctx context.Context, into string, f func(io.Writer) error) error {
 	if into == "" {
-		return f(s.Out)
+		return f(s.out(ctx))
 	}
 	if err := output.File(ctx, into, f); err != nil {
 		return fmt.Errorf("write catalog: %w", err)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/graph"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/revision"
@@ -27,6 +28,11 @@ func (f *planFlags) onlyChanged(ctx context.Context, s *session, refs []string, 
 	if old == nil {
 		return plan, nil // all of the package is new
 	}
+	return document.Until(ctx, func() (graph.Plan, error) { return f.changedHops(before, old, p, plan), nil })
+}
+
+// changedHops is what onlyChanged leaves of plan; p was old in the catalog before.
+func (f *planFlags) changedHops(before *catalog.Catalog, old, p *catalog.Package, plan graph.Plan) graph.Plan {
 	type hop struct{ from, to string }
 	known := map[hop]bool{}
 	// A channel that could not be ordered before, or was not there, had no hops.
@@ -54,7 +60,7 @@ func (f *planFlags) onlyChanged(ctx context.Context, s *session, refs []string, 
 			taken.LeftOut = append(taken.LeftOut, e)
 		}
 	}
-	return taken, nil
+	return taken
 }
 
 // catalogAt loads the catalog that refs, paths in git repositories, were at a revision.

@@ -2,6 +2,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -97,6 +98,29 @@ func columns(w io.Writer) int {
 		}
 	}
 	return 80
+}
+
+// until does work, which only computes, reads or prints, and is left to itself when ctx ends.
+func until(ctx context.Context, work func() error) error {
+	_, err := document.Until(ctx, func() (struct{}, error) { return struct{}{}, work() })
+	return err
+}
+
+// readFile returns the content of a file that is named on the command line, and which may be a FIFO that nobody writes to.
+func readFile(ctx context.Context, name string) ([]byte, error) {
+	return document.Until(ctx, func() ([]byte, error) { return os.ReadFile(name) })
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// out returns standard output for what ends with ctx, also while nobody reads it.
+func (s *session) out(ctx context.Context) io.Writer {
+	return writerFunc(func(p []byte) (int, error) {
+		p = bytes.Clone(p)
+		return document.Until(ctx, func() (int, error) { return s.Out.Write(p) })
+	})
 }
 
 func isTerminal(w io.Writer) bool {

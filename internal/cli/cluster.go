@@ -257,7 +257,7 @@ func newClusterLogs(s *session) *cobra.Command {
 			if len(args) == 1 {
 				component = args[0]
 			}
-			return up.Logs(c.Context(), s.Out, component)
+			return up.Logs(c.Context(), s.out(c.Context()), component)
 		},
 	}
 	addClusterFlags(c, &name, &kind)

@@ -35,14 +35,16 @@ deprecations. Order and layout of the files make no difference. OLD and NEW are 
 			if err != nil {
 				return err
 			}
-			changes := catalog.Diff(before, after)
-			if format == "text" {
-				return catalog.WriteDiff(s.Out, changes)
-			}
-			encoder := json.NewEncoder(s.Out)
-			encoder.SetIndent("", "  ")
-			encoder.SetEscapeHTML(false)
-			return encoder.Encode(map[string]any{"apiVersion": "olmkit/v1", "kind": "CatalogDiff", "changes": changes})
+			return until(c.Context(), func() error {
+				changes := catalog.Diff(before, after)
+				if format == "text" {
+					return catalog.WriteDiff(s.Out, changes)
+				}
+				encoder := json.NewEncoder(s.Out)
+				encoder.SetIndent("", "  ")
+				encoder.SetEscapeHTML(false)
+				return encoder.Encode(map[string]any{"apiVersion": "olmkit/v1", "kind": "CatalogDiff", "changes": changes})
+			})
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", "text", "format: text, json")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
@@ -78,7 +79,7 @@ platforms, which olmkit reads from the programs themselves, the image is one for
 			return err
 		}
 		step := s.progress().Start("pack %s", strings.Join(programs, ", "))
-		what, err := image.Programs(programs, o)
+		what, err := document.Until(c.Context(), func() (image.Artifact, error) { return image.Programs(programs, o) })
 		if step.End(err) != nil {
 			return err
 		}

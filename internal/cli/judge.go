@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olmkit/olmkit/internal/check"
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/output"
@@ -25,7 +27,6 @@ import (
 // judge is what the commands that end in a report share: where the report goes and when it fails the command.
 type judge struct {
 	session *session
-	command *cobra.Command
 	output  string
 	reports []string
 	failOn  string
@@ -54,7 +55,7 @@ func judged(s *session, c *cobra.Command) *judge {
 
 // rendering adds to c the flags that say where its report goes.
 func rendering(s *session, c *cobra.Command) *judge {
-	j := &judge{session: s, command: c, failOn: "never"}
+	j := &judge{session: s, failOn: "never"}
 	c.Flags().StringVarP(&j.output, "output", "o", "text", "format of the report on standard output: "+strings.Join(report.Formats, ", "))
 	c.Flags().StringArrayVar(&j.reports, "report", nil, "also write the report to a file, as FORMAT=FILE, for example junit=report.xml (repeatable)")
 	return j
@@ -67,7 +68,7 @@ func (j *judge) suppresses(c *cobra.Command) {
 }
 
 // check refuses wrong flags before any work is done.
-func (j *judge) check() error {
+func (j *judge) check(ctx context.Context) error {
 	if err := failOn(j.failOn).check(); err != nil {
 		return err
 	}
@@ -89,15 +90,15 @@ func (j *judge) check() error {
 	if j.grades, err = readGrades(j.severities); err != nil {
 		return err
 	}
-	return j.readSuppressions()
+	return j.readSuppressions(ctx)
 }
 
 // readSuppressions reads the file of --suppress.
-func (j *judge) readSuppressions() error {
+func (j *judge) readSuppressions(ctx context.Context) error {
 	if j.suppress == "" {
 		return nil
 	}
-	data, err := os.ReadFile(j.suppress)
+	data, err := readFile(ctx, j.suppress)
 	if err != nil {
 		return hint.With(fmt.Errorf("read the suppressions: %w", err), "name a file that can be read with --suppress")
 	}
@@ -114,8 +115,8 @@ func (j *judge) wants(format string) bool {
 
 // finish sets the verdict, unless the report brings a failure along, renders r to every --report file and to standard
 // output, and returns errFindings when the findings, or a hop that did not pass, fail the command.
-func (j *judge) finish(r *report.Report) error {
-	if err := j.applySuppressions(r); err != nil {
+func (j *judge) finish(ctx context.Context, r *report.Report) error {
+	if err := until(ctx, func() error { return j.applySuppressions(r) }); err != nil {
 		return err
 	}
 	if len(j.grades) > 0 {
@@ -137,9 +138,9 @@ func (j *judge) finish(r *report.Report) error {
 	} else if r.Result == "" {
 		r.Result = report.Passed
 	}
-	written := j.write(r) // what could not be written is told last, and keeps nobody from reading the report
+	written := j.write(ctx, r) // what could not be written is told last, and keeps nobody from reading the report
 	j.session.printer.Close()
-	if err := report.Write(j.session.Out, j.output, r, coloured(j.session.Out)); err != nil {
+	if err := until(ctx, func() error { return report.Write(j.session.Out, j.output, r, coloured(j.session.Out)) }); err != nil {
 		return errors.Join(written, fmt.Errorf("print the report: %w", err))
 	}
 	return cmp.Or(written, verdict)
@@ -157,14 +158,18 @@ func (j *judge) forget() error {
 }
 
 // write writes r to every --report file.
-func (j *judge) write(r *report.Report) error {
+func (j *judge) write(ctx context.Context, r *report.Report) error {
 	for _, target := range j.reports {
 		format, file, _ := strings.Cut(target, "=")
-		var b bytes.Buffer
-		if err := report.Write(&b, format, r, false); err != nil {
+		rendered, err := document.Until(ctx, func() ([]byte, error) {
+			var b bytes.Buffer
+			err := report.Write(&b, format, r, false)
+			return b.Bytes(), err
+		})
+		if err != nil {
 			return fmt.Errorf("render the report for %s: %w", file, err)
 		}
-		if err := output.Write(j.command.Context(), file, b.Bytes()); err != nil {
+		if err := output.Write(ctx, file, rendered); err != nil {
 			return fmt.Errorf("write the report: %w", err)
 		}
 		if format == "html" {

@@ -119,7 +119,7 @@ func newUpgradePlan(s *session) *cobra.Command {
 	j, f := judged(s, c), planned(c)
 	j.suppresses(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := errors.Join(j.check(), f.check()); err != nil {
+		if err := errors.Join(j.check(c.Context()), f.check()); err != nil {
 			return err
 		}
 		loaded, err := s.loadCatalog(c.Context(), args...)
@@ -133,9 +133,13 @@ func newUpgradePlan(s *session) *cobra.Command {
 		if plan, err = f.onlyChanged(c.Context(), s, args, p, plan); err != nil {
 			return err
 		}
-		return j.finish(&report.Report{
+		drawing, err := document.Until(c.Context(), func() ([]graph.Drawing, error) { return f.drawing(p), nil })
+		if err != nil {
+			return err
+		}
+		return j.finish(c.Context(), &report.Report{
 			APIVersion: report.APIVersion, Kind: report.KindPlan,
-			Findings: findings, Files: filesOf(loaded), Installations: installations(plan), Hops: hops(plan.Hops), LeftOut: hops(plan.LeftOut), Graph: f.drawing(p),
+			Findings: findings, Files: filesOf(loaded), Installations: installations(plan), Hops: hops(plan.Hops), LeftOut: hops(plan.LeftOut), Graph: drawing,
 		})
 	}
 	return c

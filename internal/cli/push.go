@@ -9,6 +9,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
@@ -75,7 +76,7 @@ func (f *pushFlags) send(ctx context.Context, s *session, references []string, w
 		}
 	}
 	if f.layout != "" {
-		if err := p.Start("write %s", f.layout).End(s.images.Layout(f.layout, reference, what)); err != nil {
+		if err := p.Start("write %s", f.layout).End(s.images.Layout(ctx, f.layout, reference, what)); err != nil {
 			return err
 		}
 	}
@@ -100,7 +101,7 @@ func newBundlePush(s *session) *cobra.Command {
 	}
 	f.add(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		what, err := image.Bundle(args[0])
+		what, err := document.Until(c.Context(), func() (image.Artifact, error) { return image.Bundle(args[0]) })
 		if err != nil {
 			return err
 		}
@@ -150,7 +151,7 @@ is one for several platforms, so is the catalog's.
 				return err
 			}
 		}
-		what, err := image.Catalog(root.FS(), files, on)
+		what, err := document.Until(c.Context(), func() (image.Artifact, error) { return image.Catalog(root.FS(), files, on) })
 		if err != nil {
 			return err
 		}
@@ -162,7 +163,7 @@ is one for several platforms, so is the catalog's.
 // readBundle reads the bundle that ref is: a directory or an image.
 func (s *session) readBundle(ctx context.Context, ref string) (_ *bundle.Bundle, err error) {
 	if !image.Is(ref) {
-		return bundle.Read(ref)
+		return document.Until(ctx, func() (*bundle.Bundle, error) { return bundle.Read(ref) })
 	}
 	content, err := s.images.Unpack(ctx, ref)
 	if err != nil {
@@ -176,7 +177,7 @@ func (s *session) readBundle(ctx context.Context, ref string) (_ *bundle.Bundle,
 	if !content.Bundle {
 		return nil, hint.With(fmt.Errorf("%s is a catalog, not a bundle", ref), "judge it with 'olmkit catalog validate'")
 	}
-	b, err := bundle.ReadFS(content.FS, content.Name)
+	b, err := document.Until(ctx, func() (*bundle.Bundle, error) { return bundle.ReadFS(content.FS, content.Name) })
 	if err != nil {
 		return nil, err
 	}

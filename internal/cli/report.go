@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -29,23 +30,23 @@ of the whole walk. A shard that is missing, duplicate or of another walk is an e
 		Args:    atLeastOne("FILE"),
 	}
 	j := judged(s, c)
-	c.RunE = func(_ *cobra.Command, files []string) error {
-		if err := j.check(); err != nil {
+	c.RunE = func(c *cobra.Command, files []string) error {
+		if err := j.check(c.Context()); err != nil {
 			return err
 		}
 		reports := make([]*report.Report, len(files))
 		for i, file := range files {
 			var err error
-			if reports[i], err = s.readReport(file); err != nil {
+			if reports[i], err = s.readReport(c.Context(), file); err != nil {
 				return err
 			}
 		}
-		merged, err := report.Merge(reports)
+		merged, err := document.Until(c.Context(), func() (*report.Report, error) { return report.Merge(reports) })
 		if err != nil {
 			return hint.With(usageError{fmt.Errorf("merge %d reports: %w", len(files), err)},
 				"give the JSON report of each shard of one walk once (report 1 is %s)", files[0])
 		}
-		return j.finish(merged)
+		return j.finish(c.Context(), merged)
 	}
 	return c
 }
@@ -62,15 +63,15 @@ kept with, and the exit code is by that. The lines that findings stand in are sh
 		Args:    exactlyOne("FILE"),
 	}
 	j := rendering(s, c)
-	c.RunE = func(_ *cobra.Command, files []string) error {
-		if err := j.check(); err != nil {
+	c.RunE = func(c *cobra.Command, files []string) error {
+		if err := j.check(c.Context()); err != nil {
 			return err
 		}
-		kept, err := s.readReport(files[0])
+		kept, err := s.readReport(c.Context(), files[0])
 		if err != nil {
 			return err
 		}
-		if err := j.finish(kept); err != nil || kept.Result != report.Failed {
+		if err := j.finish(c.Context(), kept); err != nil || kept.Result != report.Failed {
 			return err
 		}
 		return errFindings
@@ -79,20 +80,26 @@ kept with, and the exit code is by that. The lines that findings stand in are sh
 }
 
 // readReport reads a report as --report json=FILE wrote it, or one on standard input.
-func (s *session) readReport(file string) (*report.Report, error) {
-	var data []byte
-	var err error
-	if file == "-" {
-		data, err = document.ReadAll(s.In)
-	} else {
-		data, err = os.ReadFile(file)
-	}
+func (s *session) readReport(ctx context.Context, file string) (*report.Report, error) {
+	r, err := document.Until(ctx, func() (*report.Report, error) {
+		var data []byte
+		var err error
+		if file == "-" {
+			data, err = document.ReadAll(s.In)
+		} else {
+			data, err = os.ReadFile(file)
+		}
+		if err != nil {
+			return nil, usageError{fmt.Errorf("read a report: %w", err)}
+		}
+		r := &report.Report{}
+		if err := json.Unmarshal(data, r); err != nil {
+			return nil, hint.With(usageError{fmt.Errorf("read the report %s: %w", file, err)}, "write it with --report json=%s", file)
+		}
+		return r, nil
+	})
 	if err != nil {
-		return nil, usageError{fmt.Errorf("read a report: %w", err)}
-	}
-	r := &report.Report{}
-	if err := json.Unmarshal(data, r); err != nil {
-		return nil, hint.With(usageError{fmt.Errorf("read the report %s: %w", file, err)}, "write it with --report json=%s", file)
+		return nil, err
 	}
 	if r.APIVersion != report.APIVersion {
 		return nil, usagef("%s is no report of this olmkit: its apiVersion is %q, not %q", file, r.APIVersion, report.APIVersion)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -103,7 +102,7 @@ func (f *subscriptionFlags) generate(ctx context.Context, s *session) ([]byte, e
 			return nil, hint.With(fmt.Errorf("%s supports neither AllNamespaces nor OwnNamespace", o.Package), "choose with --install-mode")
 		}
 	}
-	if err := f.configure(&o); err != nil {
+	if err := f.configure(ctx, &o); err != nil {
 		return nil, err
 	}
 	written, err := subscription.Generate(o)
@@ -187,9 +186,9 @@ func head(c *catalog.Channel) (string, error) {
 }
 
 // configure reads --config and --env.
-func (f *subscriptionFlags) configure(o *subscription.Options) error {
+func (f *subscriptionFlags) configure(ctx context.Context, o *subscription.Options) error {
 	if f.config != "" {
-		data, err := os.ReadFile(f.config)
+		data, err := readFile(ctx, f.config)
 		if err != nil {
 			return fmt.Errorf("read --config: %w", err)
 		}

@@ -83,7 +83,7 @@ others are simulated, and the report says so. An image's REF is the one that a b
 	f.BoolVar(&t.options.Rollback, "rollback", false, "after a failed hop, reinstall the previous version and verify that it runs and that custom resources are unchanged")
 	f.DurationVar(&t.options.Settle, "settle", 2*time.Second, "how long nothing must change before a version counts as stable")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := errors.Join(j.check(), t.plan.check()); err != nil {
+		if err := errors.Join(j.check(c.Context()), t.plan.check()); err != nil {
 			return err
 		}
 		if err := j.forget(); err != nil {
@@ -95,7 +95,7 @@ others are simulated, and the report says so. An image's REF is the one that a b
 			return err
 		}
 		j.failed = err != nil
-		if told := j.finish(r); err == nil || !errors.Is(told, errFindings) {
+		if told := j.finish(c.Context(), r); err == nil || !errors.Is(told, errFindings) {
 			err = errors.Join(err, told)
 		}
 		return err
@@ -127,10 +127,10 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 	if err != nil {
 		return nil, err
 	}
-	if t.options.Samples, err = readSamples(t.samples); err != nil {
+	if t.options.Samples, err = document.Until(ctx, func() ([]*unstructured.Unstructured, error) { return readSamples(t.samples) }); err != nil {
 		return nil, err
 	}
-	if t.options.Assertions, err = readAssertions(t.asserts); err != nil {
+	if t.options.Assertions, err = document.Until(ctx, func() ([]assert.Assertion, error) { return readAssertions(t.asserts) }); err != nil {
 		return nil, err
 	}
 	loaded, err := s.loadCatalog(ctx, refs...)

@@ -241,7 +241,7 @@ func TestNamesAreBounded(t *testing.T) {
 	for i := range 200 {
 		files = append(files, entry{name: strings.Repeat("a", 500) + fmt.Sprint(i)})
 	}
-	if err := u.add(bytes.NewReader(tarOf(t, files...))); err == nil || !strings.Contains(err.Error(), "names of its files") {
+	if err := u.add(t.Context(), bytes.NewReader(tarOf(t, files...))); err == nil || !strings.Contains(err.Error(), "names of its files") {
 		t.Errorf("got %v", err)
 	}
 }

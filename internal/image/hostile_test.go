@@ -49,7 +49,7 @@ func TestHugeDocuments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "layout")
-			if err := (Client{}).Layout(dir, "", test.what); err != nil {
+			if err := (Client{}).Layout(t.Context(), dir, "", test.what); err != nil {
 				t.Fatal(err)
 			}
 			if content, err := (Client{}).Unpack(t.Context(), dir); err != nil {

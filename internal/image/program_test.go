@@ -213,7 +213,7 @@ func TestRoot(t *testing.T) {
 	}
 	dir, host := t.TempDir(), startRegistry(t)
 	archive, lay := filepath.Join(dir, "a.tar"), filepath.Join(dir, "layout")
-	if err := errors.Join(quick.Archive(t.Context(), archive, "quay.io/team/app:v1", made), quick.Layout(lay, "", made)); err != nil {
+	if err := errors.Join(quick.Archive(t.Context(), archive, "quay.io/team/app:v1", made), quick.Layout(t.Context(), lay, "", made)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := quick.Push(t.Context(), host+"/team/app:v1", made); err != nil {

@@ -52,7 +52,7 @@ func Is(ref string) bool {
 	case err == nil && info.IsDir():
 		return isLayout(ref)
 	case err == nil:
-		return isArchive(ref)
+		return info.Mode().IsRegular() && isArchive(ref)
 	case strings.HasPrefix(ref, ".") || strings.HasPrefix(ref, "/"):
 		return false
 	}
@@ -112,7 +112,7 @@ func (c Client) Root(ctx context.Context, ref, dir string) error {
 		}
 		defer os.RemoveAll(u.dir)
 		if err = s.take(ctx, named, u); err == nil {
-			err = u.tree(dir, func(name string) string { return name })
+			err = u.tree(ctx, dir, func(name string) string { return name })
 		}
 		if err != nil {
 			return hint.With(fmt.Errorf("unpack image %s: %w", named, err), "%s", cmp.Or(hint.Of(err), "name a program, a folder with the image's root, or an image that 'olmkit image push' made"))
@@ -141,9 +141,9 @@ func (c Client) open(ctx context.Context, ref string, l limits, use func(*source
 	}
 	defer os.RemoveAll(u.dir)
 	files := filepath.Join(u.dir, "archive")
-	err = u.archive(ref)
+	err = u.archive(ctx, ref)
 	if err == nil {
-		err = u.tree(files, func(name string) string { return name })
+		err = u.tree(ctx, files, func(name string) string { return name })
 	}
 	if err != nil {
 		return hint.With(fmt.Errorf("read archive %s: %w", ref, err), "%s", cmp.Or(hint.Of(err), "make the archive anew, with 'olmkit bundle push --output' or 'docker save'"))
@@ -154,7 +154,7 @@ func (c Client) open(ctx context.Context, ref string, l limits, use func(*source
 	return openSavedImage(named, files, u.left, use)
 }
 
-func (u *unpacker) archive(file string) error {
+func (u *unpacker) archive(ctx context.Context, file string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (u *unpacker) archive(file string) error {
 		return err
 	}
 	defer inflated.Close()
-	return u.add(inflated)
+	return u.add(ctx, inflated)
 }
 
 func openLayout(named, dir string, l limits, use func(*source, string, limits) error) error {
@@ -544,7 +544,7 @@ func (s *source) unpack(ctx context.Context, named string, l limits) (*Content, 
 		err = errors.New("it holds no files where its labels say")
 	}
 	if err == nil {
-		err = u.tree(root, func(name string) string { to, _ := place(name); return to })
+		err = u.tree(ctx, root, func(name string) string { to, _ := place(name); return to })
 	}
 	if err != nil {
 		err = errors.Join(err, content.Close())
@@ -576,7 +576,7 @@ func folderOf(label string) string {
 func (s *source) layer(ctx context.Context, u *unpacker, i int) error {
 	for try := 1; ; try++ {
 		left, streams := u.left, u.streams
-		err := s.read(u, i)
+		err := s.read(ctx, u, i)
 		if err == nil || try == tries || errors.As(err, &refused{}) || errors.As(err, &refusedRequest{}) || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
@@ -589,14 +589,14 @@ func (s *source) layer(ctx context.Context, u *unpacker, i int) error {
 	}
 }
 
-func (s *source) read(u *unpacker, i int) error {
+func (s *source) read(ctx context.Context, u *unpacker, i int) error {
 	layer, err := s.layers[i]()
 	if err != nil {
 		return fmt.Errorf("layer %d: %w", i+1, err)
 	}
 	defer layer.Close()
 	digest := sha256.New()
-	if err := u.add(io.TeeReader(layer, digest)); err != nil {
+	if err := u.add(ctx, io.TeeReader(layer, digest)); err != nil {
 		return fmt.Errorf("layer %d: %w", i+1, err)
 	}
 	if got, want := hex.EncodeToString(digest.Sum(nil)), s.config.RootFS.DiffIDs[i].Hex; got != want {

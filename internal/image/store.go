@@ -33,7 +33,7 @@ const (
 
 // Layout writes what to dir as an OCI layout, all of it or nothing. A layout that is there is replaced. With a reference
 // other than "" the image is called that.
-func (c Client) Layout(dir, reference string, what Artifact) error {
+func (c Client) Layout(ctx context.Context, dir, reference string, what Artifact) error {
 	present, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return hint.With(fmt.Errorf("write the layout: %w", err), "name a new directory with --oci-layout")
@@ -41,7 +41,7 @@ func (c Client) Layout(dir, reference string, what Artifact) error {
 	if len(present) > 0 && !isLayout(dir) {
 		return hint.With(fmt.Errorf("write the layout: %s is not empty and holds no OCI layout", dir), "name a new directory with --oci-layout")
 	}
-	if err := output.Dir(dir, func(fresh string) error { return c.writeLayout(fresh, reference, what) }); err != nil {
+	if err := output.Dir(ctx, dir, func(fresh string) error { return c.writeLayout(fresh, reference, what) }); err != nil {
 		return fmt.Errorf("write the layout: %w", err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package image
 
 import (
 	"archive/tar"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -93,11 +94,25 @@ func (c counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// until returns a reader of r that fails when ctx has ended.
+func until(ctx context.Context, r io.Reader) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return r.Read(p)
+	})
+}
+
 // add reads the next stream to its end.
-func (u *unpacker) add(r io.Reader) error {
+func (u *unpacker) add(ctx context.Context, r io.Reader) error {
 	u.streams++
 	gone, hidden := map[string]bool{}, map[string]bool{}
-	bounded := counter{r, &u.left.read}
+	bounded := counter{until(ctx, r), &u.left.read}
 	archive := tar.NewReader(bounded)
 	for {
 		header, err := archive.Next()
@@ -202,7 +217,7 @@ func (u *unpacker) take(archive *tar.Reader, header *tar.Header, name string) er
 const maxLinks = 16
 
 // tree puts the files where they belong below dir, which must not exist, under the names that place gives them.
-func (u *unpacker) tree(dir string, place func(name string) string) error {
+func (u *unpacker) tree(ctx context.Context, dir string, place func(name string) string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
@@ -239,7 +254,7 @@ func (u *unpacker) tree(dir string, place func(name string) string) error {
 				return refuse("its links unpack to more than olmkit keeps")
 			}
 		}
-		if err := u.copy(root, f, place(name)); err != nil {
+		if err := u.copy(ctx, root, f, place(name)); err != nil {
 			return fmt.Errorf("unpack %s: %w", name, roomy(err))
 		}
 	}
@@ -260,7 +275,7 @@ func (u *unpacker) uncover(name string) {
 	}
 }
 
-func (u *unpacker) copy(root *os.Root, f unpacked, name string) (err error) {
+func (u *unpacker) copy(ctx context.Context, root *os.Root, f unpacked, name string) (err error) {
 	mode := os.FileMode(0o644)
 	if f.executable {
 		mode = 0o755
@@ -277,7 +292,7 @@ func (u *unpacker) copy(root *os.Root, f unpacked, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(to, from)
+	_, err = io.Copy(to, until(ctx, from))
 	return errors.Join(err, to.Close())
 }
 

@@ -215,7 +215,7 @@ func TestUnpack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
 			dir := filepath.Join(t.TempDir(), "layout")
-			if err := (Client{}).Layout(dir, "", imageOf(t, test.labels, test.layers...)); err != nil {
+			if err := (Client{}).Layout(t.Context(), dir, "", imageOf(t, test.labels, test.layers...)); err != nil {
 				t.Fatal(err)
 			}
 			content, err := Client{}.unpack(t.Context(), dir, tight)
@@ -267,7 +267,7 @@ func TestArchivesAndLayouts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second time the layout is replaced
-		if err := c.Layout(lay, "quay.io/team/bundle:v1", made); err != nil {
+		if err := c.Layout(t.Context(), lay, "quay.io/team/bundle:v1", made); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -301,7 +301,7 @@ func TestLayoutLeavesOtherFoldersAlone(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "mine"), []byte("1"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := (Client{}).Layout(dir, "", bundleImage(t)); err == nil || hint.Of(err) == "" {
+	if err := (Client{}).Layout(t.Context(), dir, "", bundleImage(t)); err == nil || hint.Of(err) == "" {
 		t.Errorf("got %v, want an error with a fix", err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
@@ -312,7 +312,7 @@ func TestLayoutLeavesOtherFoldersAlone(t *testing.T) {
 // TestDamaged changes a byte in each file of a layout in turn.
 func TestDamaged(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "layout")
-	if err := (Client{}).Layout(dir, "", bundleImage(t)); err != nil {
+	if err := (Client{}).Layout(t.Context(), dir, "", bundleImage(t)); err != nil {
 		t.Fatal(err)
 	}
 	blobs, err := filepath.Glob(filepath.Join(dir, "blobs", "sha256", "*"))
@@ -457,12 +457,12 @@ func FuzzLayers(f *testing.F) {
 		}
 		defer os.RemoveAll(u.dir)
 		for range 2 { // layers
-			if u.add(bytes.NewReader(data)) != nil {
+			if u.add(t.Context(), bytes.NewReader(data)) != nil {
 				return
 			}
 		}
 		outside := t.TempDir()
-		if err := u.tree(filepath.Join(outside, "root"), func(name string) string { return name }); err != nil {
+		if err := u.tree(t.Context(), filepath.Join(outside, "root"), func(name string) string { return name }); err != nil {
 			return
 		}
 		if left, err := os.ReadDir(outside); err != nil || len(left) != 1 {

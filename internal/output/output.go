@@ -78,8 +78,11 @@ func Remove(file string) error {
 	return nil
 }
 
-// Dir puts the directory that fill makes, under the name that it is given, in the place of dir. Errors have a fix.
-func Dir(dir string, fill func(fresh string) error) error { return withFix(replaceDir(dir, fill)) }
+// Dir puts the directory that fill makes, under the name that it is given, in the place of dir, unless ctx ends. Errors have
+// a fix.
+func Dir(ctx context.Context, dir string, fill func(fresh string) error) error {
+	return withFix(replaceDir(ctx, dir, fill))
+}
 
 func withFix(err error) error {
 	switch {
@@ -181,11 +184,25 @@ func writeStream(ctx context.Context, target string, fill func(io.Writer) error)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = f.SetWriteDeadline(time.Now()) }) // a terminal or a disk does not let one wait
 	defer stop()
-	return errors.Join(buffered(f, fill), f.Close())
+	return errors.Join(buffered(until(ctx, f), fill), f.Close())
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// until returns a writer to w that fails when ctx has ended.
+func until(ctx context.Context, w io.Writer) io.Writer {
+	return writerFunc(func(p []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return w.Write(p)
+	})
 }
 
 // buffered has fill write to f.
-func buffered(f *os.File, fill func(io.Writer) error) error {
+func buffered(f io.Writer, fill func(io.Writer) error) error {
 	w := bufio.NewWriter(f)
 	if err := fill(w); err != nil {
 		return err
@@ -208,7 +225,7 @@ func writeFile(ctx context.Context, file string, fill func(io.Writer) error) err
 	if err != nil {
 		return err
 	}
-	err = buffered(f, fill)
+	err = buffered(until(ctx, f), fill)
 	if err == nil {
 		err = f.Chmod(0o644)
 	}
@@ -244,7 +261,7 @@ func create(target string) (f *os.File, named bool, err error) {
 // temporary is how the names begin of what is made to take the place of target.
 func temporary(target string) string { return "." + filepath.Base(target) + ".olmkit-" }
 
-func replaceDir(dir string, fill func(fresh string) error) (err error) {
+func replaceDir(ctx context.Context, dir string, fill func(fresh string) error) (err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
@@ -267,7 +284,7 @@ func replaceDir(dir string, fill func(fresh string) error) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(stage.Name()), stage.Close()) }()
 	fresh, old := filepath.Join(stage.Name(), "new"), filepath.Join(stage.Name(), "old")
-	if err := fill(fresh); err != nil {
+	if err := cmp.Or(fill(fresh), ctx.Err()); err != nil {
 		return err
 	}
 	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {

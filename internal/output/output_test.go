@@ -66,16 +66,16 @@ func TestDir(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"first", "second"} {
-		if err := Dir(dir, fill(name)); err != nil {
+		if err := Dir(t.Context(), dir, fill(name)); err != nil {
 			t.Fatal(err)
 		}
 		only(t, dir, name)
 	}
-	err := Dir(dir, func(fresh string) error { return errors.Join(fill("third")(fresh), syscall.ENOSPC) })
+	err := Dir(t.Context(), dir, func(fresh string) error { return errors.Join(fill("third")(fresh), syscall.ENOSPC) })
 	if !errors.Is(err, syscall.ENOSPC) || hint.Of(err) != "make room there, or choose another place" {
 		t.Errorf("got %v; %s", err, hint.Of(err))
 	}
-	if err := Dir(dir, func(string) error { return nil }); err == nil {
+	if err := Dir(t.Context(), dir, func(string) error { return nil }); err == nil {
 		t.Error("nothing was made, and nothing was said")
 	}
 	only(t, dir, "second")

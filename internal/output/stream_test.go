@@ -97,7 +97,7 @@ func TestDevice(t *testing.T) {
 	if modeOf(t, "/dev/full") != fs.ModeDevice|fs.ModeCharDevice {
 		t.Error("the device is replaced")
 	}
-	if err := Dir("/dev/null", func(string) error { return nil }); !errors.Is(err, syscall.ENOTDIR) {
+	if err := Dir(t.Context(), "/dev/null", func(string) error { return nil }); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("a directory in place of a device: %v", err)
 	}
 }
@@ -137,7 +137,7 @@ func TestLink(t *testing.T) {
 	if err := Write(t.Context(), filepath.Join(dir, "links", "loop"), nil); !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("a link to itself: %v", err)
 	}
-	if err := Dir(filepath.Join(dir, "folder"), func(fresh string) error { return os.Mkdir(fresh, 0o755) }); err != nil {
+	if err := Dir(t.Context(), filepath.Join(dir, "folder"), func(fresh string) error { return os.Mkdir(fresh, 0o755) }); err != nil {
 		t.Fatal(err)
 	}
 	only(t, filepath.Join(dir, "deep"), "real")
@@ -161,7 +161,7 @@ func TestHelper(t *testing.T) {
 	case "file":
 		_ = File(t.Context(), at, hang)
 	case "dir":
-		_ = Dir(at, func(fresh string) error { return errors.Join(os.Mkdir(fresh, 0o755), hang(io.Discard)) })
+		_ = Dir(t.Context(), at, func(fresh string) error { return errors.Join(os.Mkdir(fresh, 0o755), hang(io.Discard)) })
 	}
 }
 
@@ -239,7 +239,7 @@ func TestKilled(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(abandoned[0], "old", "kept"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := Dir(dir, func(string) error { return syscall.EIO }); !errors.Is(err, syscall.EIO) {
+	if err := Dir(t.Context(), dir, func(string) error { return syscall.EIO }); !errors.Is(err, syscall.EIO) {
 		t.Error(err)
 	}
 	only(t, parent, "out*")
