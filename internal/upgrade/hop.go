@@ -36,7 +36,7 @@ func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injec
 		return findings, err
 	}
 	stage, err := w.newStage(ctx, from, to, injections)
-	defer func() { err = errors.Join(err, stage.tidy(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, stage.undoAll(ctx)) }()
 	if err != nil {
 		return findings, err
 	}
@@ -56,7 +56,7 @@ func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injec
 	stage.begin(ctx, started)
 	w.release = nil
 	settled, err := w.arrive(ctx, stage, started)
-	strikes, unhinged := stage.end()
+	strikes, unhinged := stage.finish()
 	if err := errors.Join(err, unhinged); err != nil {
 		return findings, err
 	}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,25 +34,27 @@ type stage struct {
 	from, to *release
 	next     *release      // that the walk goes on to, if two hops are published at once
 	settled  chan struct{} // closed when the hop has come to its end, well or not
+	end      func()        // closes settled, once
 	strikes  []*strike
 }
 
 // strike is one fault on a stage.
 type strike struct {
 	*struck
-	undo  func(context.Context) error         // takes the fault back; nil if it is over at once
+	undo  undoStack                           // takes the fault back
 	held  func(context.Context) (bool, error) // of a fault that holds the hop up: whether it does so now
-	clear func(context.Context) error         // removes what has to stay until the hop is judged; may be nil
+	clear undoStack                           // removes what has to stay until the hop is judged
 
 	came    atomic.Bool // it has struck, or was found not to be possible
 	ended   chan struct{}
-	abandon context.CancelFunc // gives up waiting for the phase
+	abandon context.CancelFunc // gives up waiting for the phase; nil before that has begun
 	err     error
 }
 
 // newStage prepares the injections of a hop, and makes those that strike before it.
 func (w *walk) newStage(ctx context.Context, from, to *release, injections []Injection) (*stage, error) {
 	s := &stage{walk: w, from: from, to: to, settled: make(chan struct{})}
+	s.end = sync.OnceFunc(func() { close(s.settled) })
 	for _, i := range injections {
 		k := &strike{struck: &struck{Injection: i}, ended: make(chan struct{})}
 		s.strikes = append(s.strikes, k)
@@ -63,7 +67,7 @@ func (w *walk) newStage(ctx context.Context, from, to *release, injections []Inj
 	return s, nil
 }
 
-// hit makes the fault of k now.
+// hit makes the fault of k now. One that cannot be made, or only in part, is undone.
 func (s *stage) hit(ctx context.Context, k *strike) error {
 	k.Start = time.Now()
 	err := k.inject(s, ctx, k)
@@ -72,13 +76,31 @@ func (s *stage) hit(ctx context.Context, k *strike) error {
 	switch {
 	case errors.As(err, &not):
 		k.Why = string(not)
+		if err := s.undoFault(ctx, k); err != nil {
+			return err
+		}
 	case err != nil:
-		return fmt.Errorf("make the fault %s: %w", k.Injection, err)
+		return errors.Join(fmt.Errorf("make the fault %s: %w", k.Injection, err), s.undoFault(ctx, k))
 	default:
 		s.watcher.mark("fault " + k.String())
 		s.options.Progress.Say("            fault %s", k.Injection)
 	}
 	k.came.Store(true)
+	return nil
+}
+
+// undoFault takes back what k changed, also when ctx is done: the cluster may stay.
+func (s *stage) undoFault(ctx context.Context, k *strike) error {
+	if k.undo.empty() {
+		return nil
+	}
+	if err := k.undo.run(ctx, s.options.Timeout); err != nil {
+		return fmt.Errorf("undo the fault %s: %w", k.Injection, err)
+	}
+	k.End = time.Now()
+	if k.Why == "" {
+		s.watcher.mark("fault " + k.String() + " undone")
+	}
 	return nil
 }
 
@@ -89,6 +111,11 @@ func (s *stage) begin(ctx context.Context, started time.Time) {
 		waiting, k.abandon = context.WithCancel(ctx)
 		go func() {
 			defer close(k.ended)
+			defer func() {
+				if p := recover(); p != nil {
+					k.err = errors.Join(fmt.Errorf("the fault %s panicked: %v\n%s", k.Injection, p, debug.Stack()), s.undoFault(ctx, k))
+				}
+			}()
 			k.err = s.run(ctx, waiting, k, started)
 		}()
 	}
@@ -117,19 +144,9 @@ func (s *stage) run(ctx, waiting context.Context, k *strike, started time.Time) 
 	err := s.endure(ctx, k)
 	var not inapplicable
 	if errors.As(err, &not) {
-		k.Why = string(not)
-	} else if err != nil {
-		return err
+		k.Why, err = string(not), nil
 	}
-	if k.undo != nil {
-		// It is undone also when the walk was interrupted: the cluster may stay.
-		if err := k.undo(context.WithoutCancel(ctx)); err != nil {
-			return fmt.Errorf("undo the fault %s: %w", k.Injection, err)
-		}
-		k.End = time.Now()
-		s.watcher.mark("fault " + k.String() + " undone")
-	}
-	return nil
+	return errors.Join(err, s.undoFault(ctx, k))
 }
 
 // heldFor is how long a hop has to stand still before it counts as held up.
@@ -221,27 +238,29 @@ func (s *stage) acting() bool {
 	})
 }
 
-// end ends what is still in force, and says how every fault went.
-func (s *stage) end() ([]*struck, error) {
-	close(s.settled)
+// finish ends what is still in force, and says how every fault went.
+func (s *stage) finish() ([]*struck, error) {
+	s.end()
 	var list []*struck
 	var errs []error
 	for _, k := range s.strikes {
-		k.abandon()
-		<-k.ended
 		list = append(list, k.struck)
-		errs = append(errs, k.err)
+		if k.abandon != nil {
+			k.abandon()
+			<-k.ended
+			errs = append(errs, k.err)
+		}
 	}
 	return list, errors.Join(errs...)
 }
 
-// tidy removes what faults left until the hop was judged.
-func (s *stage) tidy(ctx context.Context) error {
+// undoAll undoes every fault that still is in force, the last first, and removes what faults left until the hop was judged.
+// It does so however the hop ended.
+func (s *stage) undoAll(ctx context.Context) error {
+	_, _ = s.finish() // whose errors were told if the hop came so far; else what ended the hop is
 	var errs []error
-	for _, k := range s.strikes {
-		if k.clear != nil {
-			errs = append(errs, k.clear(ctx))
-		}
+	for _, k := range slices.Backward(s.strikes) {
+		errs = append(errs, s.undoFault(ctx, k), k.clear.run(ctx, s.options.Timeout))
 	}
 	return errors.Join(errs...)
 }
@@ -344,19 +363,22 @@ func (s *stage) forbid(ctx context.Context, k *strike) error {
 			PolicyName: faultName, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 		},
 	}
-	k.undo = func(ctx context.Context) error {
-		err := errors.Join(client.IgnoreNotFound(s.olm.Delete(ctx, binding)), client.IgnoreNotFound(s.olm.Delete(ctx, policy)))
-		if auditor, ok := s.cluster.(Auditor); ok && err == nil {
-			var log []auditv1.Event
-			log, err = auditor.Audit(ctx, k.Start)
-			k.Note = fmt.Sprintf("%d writes were refused", forbidden(log, "olmkit forbids it"))
+	k.undo.push(func(ctx context.Context) error {
+		auditor, ok := s.cluster.(Auditor)
+		if !ok {
+			return nil
 		}
+		log, err := auditor.Audit(ctx, k.Start)
+		k.Note = fmt.Sprintf("%d writes were refused", forbidden(log, "olmkit forbids it"))
 		return err
+	})
+	for _, o := range []client.Object{policy, binding} {
+		k.undo.push(func(ctx context.Context) error { return client.IgnoreNotFound(s.olm.Delete(ctx, o)) })
+		if err := s.olm.Create(ctx, o); err != nil {
+			return err
+		}
 	}
-	if err := s.olm.Create(ctx, policy); err != nil {
-		return err
-	}
-	return s.olm.Create(ctx, binding)
+	return nil
 }
 
 // forbidden counts the requests in log that were answered with 403 and the given words.
@@ -376,11 +398,13 @@ const resolved = time.Second
 
 // wantApproval has the InstallPlan wait for an administrator.
 func (s *stage) wantApproval(ctx context.Context, k *strike) error {
-	k.undo = func(ctx context.Context) error {
-		automatic := s.olm.SetApproval(ctx, s.subscription(), v1alpha1.ApprovalAutomatic)
+	k.undo.push(func(ctx context.Context) error {
 		_, err := s.olm.Approve(ctx, s.namespace, s.to.Name)
-		return errors.Join(automatic, err)
-	}
+		return err
+	})
+	k.undo.push(func(ctx context.Context) error {
+		return s.olm.SetApproval(ctx, s.subscription(), v1alpha1.ApprovalAutomatic)
+	})
 	k.held = func(ctx context.Context) (bool, error) {
 		var plans v1alpha1.InstallPlanList
 		if err := s.watcher.List(ctx, &plans, client.InNamespace(s.namespace)); err != nil {
@@ -410,7 +434,7 @@ func (s *stage) wantApproval(ctx context.Context, k *strike) error {
 
 // refuseUpgrade has the installed operator say that it must not be replaced now.
 func (s *stage) refuseUpgrade(ctx context.Context, k *strike) error {
-	k.undo = func(ctx context.Context) error { return s.olm.SetUpgradeable(ctx, s.namespace, s.from.Name, true) }
+	k.undo.push(func(ctx context.Context) error { return s.olm.SetUpgradeable(ctx, s.namespace, s.from.Name, true) })
 	k.held = func(ctx context.Context) (bool, error) {
 		var csv v1alpha1.ClusterServiceVersion
 		err := s.watcher.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: s.to.Name}, &csv)
@@ -428,39 +452,22 @@ func (s *stage) goOn(_ context.Context, k *strike) error {
 	return nil
 }
 
-// nowhere is an address at which nothing listens.
-var nowhere = cluster.CatalogAddress{Address: "127.0.0.1:9"}
-
-// publishedAt is where OLM finds the catalog now.
-func (s *stage) publishedAt(ctx context.Context) (cluster.CatalogAddress, error) {
-	var source v1alpha1.CatalogSource
-	err := s.olm.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: catalogName}, &source)
-	return cluster.CatalogAddress{Address: source.Spec.Address, Image: source.Spec.Image}, err
-}
-
 func (s *stage) downCatalog(ctx context.Context, k *strike) error {
-	at, err := s.publishedAt(ctx)
-	if err != nil {
-		return err
-	}
-	k.undo = func(ctx context.Context) error { return s.olm.Publish(ctx, s.namespace, catalogName, at) }
-	return s.olm.Publish(ctx, s.namespace, catalogName, nowhere)
+	k.undo.push(func(ctx context.Context) error { return s.hideCatalog(ctx, k, false) })
+	return s.hideCatalog(ctx, k, true)
 }
 
-func (s *stage) flapCatalog(ctx context.Context, _ *strike) error {
-	at, err := s.publishedAt(ctx)
-	if err != nil {
-		return err
-	}
+func (s *stage) flapCatalog(ctx context.Context, k *strike) error {
+	k.undo.push(func(ctx context.Context) error { return s.hideCatalog(ctx, k, false) })
 	for range 5 {
-		for _, to := range []cluster.CatalogAddress{nowhere, at} {
-			if err := s.olm.Publish(ctx, s.namespace, catalogName, to); err != nil {
+		for _, hide := range []bool{true, false} {
+			if err := s.hideCatalog(ctx, k, hide); err != nil {
 				return err
 			}
 			select {
 			case <-time.After(300 * time.Millisecond):
 			case <-ctx.Done():
-				return s.olm.Publish(context.WithoutCancel(ctx), s.namespace, catalogName, at)
+				return ctx.Err()
 			}
 		}
 	}
@@ -468,7 +475,7 @@ func (s *stage) flapCatalog(ctx context.Context, _ *strike) error {
 }
 
 func (s *stage) changeCatalog(ctx context.Context, k *strike) error {
-	k.undo = func(ctx context.Context) error { return s.publish(ctx, s.published()...) }
+	k.undo.push(func(ctx context.Context) error { return s.publish(ctx, s.published()...) })
 	return s.publish(ctx, s.from.Name)
 }
 
@@ -495,6 +502,11 @@ func (s *stage) probeWith(ctx context.Context, k *strike, suffix string, annotat
 	if len(known) == 0 {
 		return inapplicable("there are no objects")
 	}
+	var made []*object
+	k.clear.push(func(ctx context.Context) error {
+		s.objects = slices.DeleteFunc(s.objects, func(o *object) bool { return slices.Contains(made, o) })
+		return s.forget(ctx, made)
+	})
 	kinds := map[string]bool{}
 	for _, like := range known {
 		d := s.from.crd(like.CRD)
@@ -506,6 +518,7 @@ func (s *stage) probeWith(ctx context.Context, k *strike, suffix string, annotat
 		sample.SetName(suffix)
 		sample.SetAnnotations(annotations)
 		found, err := s.make(ctx, s.from, d, like.Version, sample, 0)
+		made = slices.Clone(s.objects[len(known):])
 		if err != nil {
 			return err
 		}
@@ -514,11 +527,6 @@ func (s *stage) probeWith(ctx context.Context, k *strike, suffix string, annotat
 				k.Note = f.Message
 			}
 		}
-	}
-	made := slices.Clone(s.objects[len(known):])
-	k.clear = func(ctx context.Context) error {
-		s.objects = slices.DeleteFunc(s.objects, func(o *object) bool { return slices.Contains(made, o) })
-		return s.forget(ctx, made)
 	}
 	if len(made) == 0 {
 		return inapplicable("the API server takes no such object: " + k.Note)

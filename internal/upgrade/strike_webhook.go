@@ -38,16 +38,15 @@ func (s *stage) loseCertificates(ctx context.Context, k *strike) error {
 	if len(secrets) == 0 {
 		return noWebhooks
 	}
-	k.undo = func(ctx context.Context) error {
-		for _, was := range secrets {
+	for i := range secrets {
+		k.undo.push(func(ctx context.Context) error {
+			was := secrets[i].DeepCopy()
 			was.ResourceVersion, was.UID = "", ""
-			if err := s.olm.Create(ctx, &was); err != nil && !apierrors.IsAlreadyExists(err) {
+			if err := s.olm.Create(ctx, was); !apierrors.IsAlreadyExists(err) {
 				return err
 			}
-		}
-		return nil
-	}
-	for i := range secrets {
+			return nil
+		})
 		if err := s.olm.Delete(ctx, secrets[i].DeepCopy()); client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -81,23 +80,9 @@ func (s *stage) replaceCertificates(ctx context.Context, k *strike, until time.T
 	if err != nil {
 		return err
 	}
-	var undo []func(context.Context) error
-	k.undo = func(ctx context.Context) error {
-		var errs []error
-		for _, u := range slices.Backward(undo) {
-			errs = append(errs, u(ctx))
-		}
-		return errors.Join(errs...)
-	}
 	for _, secret := range secrets {
 		was := secret.DeepCopy()
-		if err := s.change(ctx, &secret, was.Name, func(client.Object) bool {
-			olm.SetCertificate(&secret, pair.authority, pair.certificate, pair.key)
-			return true
-		}); err != nil {
-			return err
-		}
-		undo = append(undo, func(ctx context.Context) error {
+		k.undo.push(func(ctx context.Context) error {
 			return s.change(ctx, &corev1.Secret{}, was.Name, func(o client.Object) bool {
 				now, ok := o.(*corev1.Secret)
 				ours := ok && bytes.Equal(now.Data[corev1.TLSCertKey], pair.certificate)
@@ -107,19 +92,16 @@ func (s *stage) replaceCertificates(ctx context.Context, k *strike, until time.T
 				return ours
 			})
 		})
-	}
-	return s.eachTrust(ctx, func(o client.Object) error {
-		var was [][]byte
-		if err := s.change(ctx, o, o.GetName(), func(o client.Object) bool {
-			was = was[:0]
-			for _, b := range trusts(o, s.namespace) {
-				was, *b = append(was, *b), pair.authority
-			}
-			return len(was) > 0
+		if err := s.change(ctx, &secret, was.Name, func(client.Object) bool {
+			olm.SetCertificate(&secret, pair.authority, pair.certificate, pair.key)
+			return true
 		}); err != nil {
 			return err
 		}
-		undo = append(undo, func(ctx context.Context) error {
+	}
+	return s.eachTrust(ctx, func(o client.Object) error {
+		var was [][]byte
+		k.undo.push(func(ctx context.Context) error {
 			return s.change(ctx, o, o.GetName(), func(o client.Object) bool {
 				ours := false
 				for i, b := range trusts(o, s.namespace) {
@@ -130,7 +112,13 @@ func (s *stage) replaceCertificates(ctx context.Context, k *strike, until time.T
 				return ours
 			})
 		})
-		return nil
+		return s.change(ctx, o, o.GetName(), func(o client.Object) bool {
+			was = was[:0]
+			for _, b := range trusts(o, s.namespace) {
+				was, *b = append(was, *b), pair.authority
+			}
+			return len(was) > 0
+		})
 	})
 }
 
@@ -253,7 +241,7 @@ func (s *stage) divert(ctx context.Context, k *strike, to apiextensionsv1.Webhoo
 		}
 		return c.Service != nil && c.Service.Name == to.Service.Name
 	}
-	k.undo = func(ctx context.Context) error {
+	k.undo.push(func(ctx context.Context) error {
 		var errs []error
 		for name, before := range was {
 			errs = append(errs, s.change(ctx, &apiextensionsv1.CustomResourceDefinition{}, name, func(o client.Object) bool {
@@ -266,7 +254,7 @@ func (s *stage) divert(ctx context.Context, k *strike, to apiextensionsv1.Webhoo
 			}))
 		}
 		return errors.Join(errs...)
-	}
+	})
 	for _, name := range s.definitionNames() {
 		err := s.change(ctx, &apiextensionsv1.CustomResourceDefinition{}, name, func(o client.Object) bool {
 			d, isDefinition := o.(*apiextensionsv1.CustomResourceDefinition)
@@ -376,7 +364,7 @@ func (s *stage) writeToo(ctx context.Context, k *strike) error {
 			}
 		})
 	}
-	k.undo = func(ctx context.Context) error {
+	k.undo.push(func(ctx context.Context) error {
 		cancel()
 		writers.Wait()
 		for i, o := range written {
@@ -393,7 +381,7 @@ func (s *stage) writeToo(ctx context.Context, k *strike) error {
 			}
 		}
 		return nil
-	}
+	})
 	return nil
 }
 

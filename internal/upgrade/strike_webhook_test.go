@@ -58,7 +58,7 @@ func TestReplaceCertificatesWhileOLMWrites(t *testing.T) {
 		t.Errorf("replaced by %q, trusted by %q", certificate, bundles)
 	}
 	clear(late)
-	if err := k.undo(t.Context()); err != nil {
+	if err := k.undo.run(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if certificate, bundles := read(); certificate != "mine" || bundles[0] != "one" || bundles[1] != "two" {

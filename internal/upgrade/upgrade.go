@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -90,6 +91,8 @@ type walk struct {
 	looped     map[string]bool // objects that an earlier release kept writing
 	responds   map[string]bool // objects of which it was seen that an operator acts on a change
 	told       map[string]bool // findings of installations that were told
+
+	publication publication
 
 	installations []report.Installation // for the report
 
@@ -543,6 +546,17 @@ func (w *walk) subscription() olm.Subscription {
 	return olm.Subscription{Namespace: w.namespace, Package: w.pkg.Name, Channel: w.channel, Catalog: catalogName}
 }
 
+// publication is where OLM is to find the walk's catalog, and which faults hide it. Faults act at the same time: were each to
+// put back the address that it found, it might be another's.
+type publication struct {
+	mu     sync.Mutex
+	at     cluster.CatalogAddress
+	hiding map[*strike]bool
+}
+
+// nowhere is an address at which nothing listens.
+var nowhere = cluster.CatalogAddress{Address: "127.0.0.1:9"}
+
 // publish serves a catalog with exactly the bundles names, and then has OLM read it.
 func (w *walk) publish(ctx context.Context, names ...string) error {
 	fbc, err := catalog.Trim(w.pkg, w.channel, names...)
@@ -552,6 +566,31 @@ func (w *walk) publish(ctx context.Context, names ...string) error {
 	at, err := w.cluster.Catalog(ctx, catalogName, fbc)
 	if err != nil {
 		return fmt.Errorf("serve the catalog of %s: %w", strings.Join(names, ", "), err)
+	}
+	w.publication.mu.Lock()
+	defer w.publication.mu.Unlock()
+	w.publication.at = at
+	return w.point(ctx)
+}
+
+// hideCatalog has OLM look for the catalog where nothing is, on behalf of k, or ends that.
+func (w *walk) hideCatalog(ctx context.Context, k *strike, hide bool) error {
+	w.publication.mu.Lock()
+	defer w.publication.mu.Unlock()
+	if w.publication.hiding == nil {
+		w.publication.hiding = map[*strike]bool{}
+	}
+	w.publication.hiding[k] = hide
+	return w.point(ctx)
+}
+
+// point has OLM look for the catalog where it is, or nowhere while a fault hides it.
+func (w *walk) point(ctx context.Context) error {
+	at := w.publication.at
+	for _, hides := range w.publication.hiding {
+		if hides {
+			at = nowhere
+		}
 	}
 	return w.olm.Publish(ctx, w.namespace, catalogName, at)
 }
