@@ -71,12 +71,15 @@ func used(t *testing.T) cost {
 	return cost{float64(memory.TotalAlloc), float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9}
 }
 
+// raceDetector is set where the race detector is on, which makes all ten times slower.
+var raceDetector bool
+
 // TestGrowth: what it takes to validate a chain grows with its length. Memory and the processor's time for a long chain are
 // compared with those for a short one, never with a limit in bytes or seconds.
 func TestGrowth(t *testing.T) {
 	const short, steepest = 1_000, 1.2
 	long := 100_000
-	if testing.Short() {
+	if testing.Short() || raceDetector {
 		long = 10_000
 	}
 	for _, test := range []struct {

@@ -1,0 +1,5 @@
+//go:build race
+
+package check
+
+func init() { raceDetector = true }
