@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/resid"
 
-	"github.com/olmkit/olmkit/operator/internal/keeper"
+	"github.com/olmkit/olmkit/operator/internal/crdconversion"
 )
 
 // releases is each release with the folder of its configuration.
@@ -83,7 +83,7 @@ func TestVersionsByRelease(t *testing.T) {
 					t.Error("converts with one version")
 				}
 			} else if label := value(crd, "metadata", "labels", "cache.example.com/conversion"); label != "kept" {
-				t.Errorf("label %v, by which the keeper of the conversion knows the CRD", label)
+				t.Errorf("label %v, by which the webhook that keeps the conversion finds the CRD", label)
 			} else if diff := cmp.Diff(map[string]any{"name": "memcached-operator-webhook-service", "namespace": "memcached-operator-system", "path": "/convert"}, service); diff != "" {
 				t.Error(diff)
 			}
@@ -144,7 +144,7 @@ func TestManagerDeployment(t *testing.T) {
 
 // Every release that converts keeps its conversion: it is asked about its own CRD, and no other, and stands in nobody's
 // way when it does not answer.
-func TestConversionKeeper(t *testing.T) {
+func TestConversionIsKept(t *testing.T) {
 	t.Parallel()
 	for release, folder := range releases(t) {
 		if release == "v0.1.0" {
@@ -155,7 +155,7 @@ func TestConversionKeeper(t *testing.T) {
 			configuration := one(t, build(t, filepath.Join(folder, "manifests")), "MutatingWebhookConfiguration", "memcached-operator-mutating-webhook-configuration")
 			var got []any
 			for _, hook := range slice(configuration, "webhooks") {
-				if value(hook, "clientConfig", "service", "path") == keeper.Path {
+				if value(hook, "clientConfig", "service", "path") == crdconversion.Path {
 					got = append(got, value(hook, "objectSelector"), value(hook, "failurePolicy"), value(hook, "rules"))
 				}
 			}

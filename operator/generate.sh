@@ -23,9 +23,9 @@ release() {
 
 old=./operator/releases
 release $old/v0.1.0      $old/v0.1.0/config      "v1alpha1"
-release $old/v0.2.0      $old/v0.2.0/config      "v1alpha1 v1beta1"    "keeper"
-release $old/v0.3.0      $old/v0.3.0/config      "v1alpha1 v1beta1 v1" "admission keeper"
-release $old/v0.3.1      $old/v0.3.1/config      "v1alpha1 v1beta1 v1" "admission keeper"
-release $old/v0.4.0      $old/v0.4.0/config      "v1alpha1 v1beta1 v1" "admission keeper"
-release ./operator       ./operator/config       "v1alpha1 v1beta1 v1" "admission keeper monitoring"
-release $old/v0.6.0-rc.1 $old/v0.6.0-rc.1/config "v1beta1 v1"          "admission keeper monitoring"
+release $old/v0.2.0      $old/v0.2.0/config      "v1alpha1 v1beta1"    "crdconversion"
+release $old/v0.3.0      $old/v0.3.0/config      "v1alpha1 v1beta1 v1" "admission crdconversion"
+release $old/v0.3.1      $old/v0.3.1/config      "v1alpha1 v1beta1 v1" "admission crdconversion"
+release $old/v0.4.0      $old/v0.4.0/config      "v1alpha1 v1beta1 v1" "admission crdconversion"
+release ./operator       ./operator/config       "v1alpha1 v1beta1 v1" "admission crdconversion monitoring"
+release $old/v0.6.0-rc.1 $old/v0.6.0-rc.1/config "v1beta1 v1"          "admission crdconversion monitoring"

@@ -229,9 +229,9 @@ func replicas(m *v1.Memcached) int32 {
 	return m.Spec.Replicas
 }
 
-// Wish is what a Memcached asks for, with image where it names none.
-func Wish(m *v1.Memcached, image string) operand.Wish {
-	w := operand.WishFor(m, v1.GroupVersion.String())
+// Desired is what a Memcached asks for, with image where it names none.
+func Desired(m *v1.Memcached, image string) operand.Desired {
+	w := operand.DesiredFor(m, v1.GroupVersion.String())
 	w.Replicas = replicas(m)
 	w.Image = image
 	if asked := m.Spec.Image; asked != nil {

@@ -29,7 +29,7 @@ import (
 	"github.com/olmkit/olmkit/operator/internal/operand"
 )
 
-func TestWishes(t *testing.T) {
+func TestDesired(t *testing.T) {
 	t.Parallel()
 	quantity := func(s string) *resource.Quantity { q := resource.MustParse(s); return &q }
 	for name, test := range map[string]struct {
@@ -58,7 +58,7 @@ func TestWishes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := &v1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "ns", UID: "uid"}, Spec: test.spec}
-			w := Wish(m, "docker.io/library/memcached:1.6.39")
+			w := Desired(m, "docker.io/library/memcached:1.6.39")
 			for kind, object := range map[string]any{"deployment": operand.Deployment(w), "service": operand.Service(w)} {
 				got, err := yaml.Marshal(object)
 				if err != nil {

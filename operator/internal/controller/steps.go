@@ -35,13 +35,13 @@ var (
 	CheckSpec  = Step{"check the spec", func(_ context.Context, _ *pass, m *v1.Memcached) error { return admission.Check(m) }}
 	Deployment = Step{"apply the deployment", deployment}
 	Service    = Step{"apply the service", func(ctx context.Context, r *pass, m *v1.Memcached) error {
-		return r.applier().Service(ctx, Wish(m, r.Image))
+		return r.applier().Service(ctx, Desired(m, r.Image))
 	}}
 	DisruptionBudget = Step{"apply the disruption budget", func(ctx context.Context, r *pass, m *v1.Memcached) error {
-		return r.applier().DisruptionBudget(ctx, Wish(m, r.Image))
+		return r.applier().DisruptionBudget(ctx, Desired(m, r.Image))
 	}}
 	NetworkPolicy = Step{"apply the network policy", func(ctx context.Context, r *pass, m *v1.Memcached) error {
-		return r.applier().NetworkPolicy(ctx, Wish(m, r.Image))
+		return r.applier().NetworkPolicy(ctx, Desired(m, r.Image))
 	}}
 )
 
@@ -61,7 +61,7 @@ func stay(ctx context.Context, r *pass, m *v1.Memcached) error {
 }
 
 func deployment(ctx context.Context, r *pass, m *v1.Memcached) error {
-	wish := Wish(m, r.Image)
+	wish := Desired(m, r.Image)
 	if r.Mismatched != nil {
 		var live appsv1.Deployment
 		err := r.Client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: operand.Name(m.Name)}, &live)

@@ -40,8 +40,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/olmkit/olmkit/operator/internal/authority"
-	"github.com/olmkit/olmkit/operator/internal/keeper"
+	"github.com/olmkit/olmkit/operator/internal/certs"
+	"github.com/olmkit/olmkit/operator/internal/crdconversion"
 	"github.com/olmkit/olmkit/operator/internal/leader"
 	"github.com/olmkit/olmkit/operator/internal/operand"
 )
@@ -118,7 +118,7 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 		elect    = flags.Bool("leader-elect", false, "work only while elected, so that one of several managers works")
 		probes   = flags.String("health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 		measures = flags.String("metrics-bind-address", "0", "address of the metrics, served over TLS to those who may read them; 0 for none")
-		certs    = flags.String("webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "folder with tls.crt and tls.key, read again when they change")
+		certDir  = flags.String("webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certDir", "folder with tls.crt and tls.key, read again when they change")
 		serve    = flags.Bool("webhooks", true, "serve webhooks; without, as on a developer's machine, only the stored version of the API works")
 		itself   = flags.Bool("self-signed-certificate", false, "make and renew the webhooks' certificate, and have the API server trust it: for deployments without OLM")
 		port     = flags.Int("webhook-port", webhook.DefaultPort, "port of the webhooks")
@@ -167,10 +167,10 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 	// What the API server warns of it warns of each time; once is enough.
 	config.WarningHandlerWithContext = ctrllog.NewKubeAPIWarningLogger(ctrllog.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	release.Webhooks = release.Webhooks && *serve
-	ca := &authority.Authority{ //nolint:gosec // names of objects, not credentials
-		Namespace: getenv("POD_NAMESPACE"), Secret: "memcached-operator-webhook-cert", Service: "memcached-operator-webhook-service", CRD: keeper.CRD,
+	ca := &certs.Authority{ //nolint:gosec // names of objects, not credentials
+		Namespace: getenv("POD_NAMESPACE"), Secret: "memcached-operator-webhook-cert", Service: "memcached-operator-webhook-service", CRD: crdconversion.CRD,
 		Mutating: "memcached-operator-mutating-webhook-configuration", Validating: "memcached-operator-validating-webhook-configuration",
-		Log: log.WithName("authority"), Now: time.Now,
+		Log: log.WithName("certs"), Now: time.Now,
 	}
 	// Metrics are served with the webhooks' certificate, which clients can verify; without webhooks, with one that they can't.
 	tlsOptions := []func(*tls.Config){onlyHTTP1, atLeastTLS12}
@@ -179,16 +179,16 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 	case !release.Webhooks:
 	case *itself:
 		tlsOptions = append(tlsOptions, func(config *tls.Config) { config.GetCertificate = ca.Certificate })
-		shown = Certificate{Secret: ca.Secret, AuthorityKey: authority.Key, Host: ca.Host()}
+		shown = Certificate{Secret: ca.Secret, AuthorityKey: certs.Key, Host: ca.Host()}
 	case getenv("OPERATOR_CONDITION_NAME") != "":
-		shown = Certificate{Secret: keeper.Secret, AuthorityKey: keeper.AuthorityKey, Host: keeper.Service + "." + ca.Namespace + ".svc"}
+		shown = Certificate{Secret: crdconversion.Secret, AuthorityKey: crdconversion.AuthorityKey, Host: crdconversion.Service + "." + ca.Namespace + ".svc"}
 	}
-	hooks := newWebhooks(release.Webhooks, webhook.NewServer(webhook.Options{Port: *port, CertDir: *certs, TLSOpts: tlsOptions}))
+	hooks := newWebhooks(release.Webhooks, webhook.NewServer(webhook.Options{Port: *port, CertDir: *certDir, TLSOpts: tlsOptions}))
 	options := ctrl.Options{
 		Scheme:                 scheme,
 		Logger:                 log,
 		Cache:                  caching(getenv("WATCH_NAMESPACE")),
-		Metrics:                metrics.Options{BindAddress: *measures, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization, CertDir: *certs, TLSOpts: tlsOptions},
+		Metrics:                metrics.Options{BindAddress: *measures, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization, CertDir: *certDir, TLSOpts: tlsOptions},
 		WebhookServer:          hooks,
 		HealthProbeBindAddress: *probes,
 		PprofBindAddress:       *profiles,
@@ -230,7 +230,7 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 	ready := healthz.Ping
 	if release.Webhooks {
 		server := mgr.GetWebhookServer()
-		server.Register(keeper.Path, &admission.Webhook{Handler: keeper.Conversion{}})
+		server.Register(crdconversion.Path, &admission.Webhook{Handler: crdconversion.Conversion{}})
 		ready = server.StartedChecker()
 	}
 	if err := mgr.AddReadyzCheck("ready", ready); err != nil {
@@ -267,7 +267,7 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 	case getenv("OPERATOR_CONDITION_NAME") != "":
 		// Without it the manager works as well, and is rolled out once more when OLM has found the certificate gone.
 		if err := try(ctx, func(ctx context.Context) error {
-			return keeper.KeepCertificate(ctx, mgr.GetAPIReader(), mgr.GetClient(), getenv("POD_NAMESPACE"))
+			return crdconversion.KeepCertificate(ctx, mgr.GetAPIReader(), mgr.GetClient(), getenv("POD_NAMESPACE"))
 		}); err != nil {
 			log.Error(err, "not keeping the certificate")
 		}

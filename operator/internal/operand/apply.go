@@ -50,41 +50,41 @@ func (a Applier) read(ctx context.Context, key client.ObjectKey, live client.Obj
 	return err
 }
 
-// Deployment makes the wish's Deployment what Deployment says, and returns the generation that this made, 0 if it wrote
+// Deployment applies the desired Deployment, and returns the generation that this made, 0 if it wrote
 // nothing because the operator's fields are so already. The error is a *TakenError if the name belongs to somebody else.
-func (a Applier) Deployment(ctx context.Context, w Wish) (generation int64, err error) {
-	wanted := Deployment(w)
-	err = apply(ctx, a, w, "Deployment", &appsv1.Deployment{}, wanted, appsv1ac.ExtractDeployment, containerPorts(w))
+func (a Applier) Deployment(ctx context.Context, d Desired) (generation int64, err error) {
+	wanted := Deployment(d)
+	err = apply(ctx, a, d, "Deployment", &appsv1.Deployment{}, wanted, appsv1ac.ExtractDeployment, containerPorts(d))
 	if err == nil && wanted.Generation != nil {
 		generation = *wanted.Generation
 	}
 	return generation, err
 }
 
-// Service makes the wish's Service what Service says, as Deployment does.
-func (a Applier) Service(ctx context.Context, w Wish) error {
-	return apply(ctx, a, w, "Service", &corev1.Service{}, Service(w), corev1ac.ExtractService, servicePorts(w))
+// Service applies the desired Service.
+func (a Applier) Service(ctx context.Context, d Desired) error {
+	return apply(ctx, a, d, "Service", &corev1.Service{}, Service(d), corev1ac.ExtractService, servicePorts(d))
 }
 
-// DisruptionBudget makes the wish's PodDisruptionBudget what DisruptionBudget says, as Deployment does.
-func (a Applier) DisruptionBudget(ctx context.Context, w Wish) error {
-	return apply(ctx, a, w, "PodDisruptionBudget", &policyv1.PodDisruptionBudget{}, DisruptionBudget(w), policyv1ac.ExtractPodDisruptionBudget, nil)
+// DisruptionBudget applies the desired PodDisruptionBudget.
+func (a Applier) DisruptionBudget(ctx context.Context, d Desired) error {
+	return apply(ctx, a, d, "PodDisruptionBudget", &policyv1.PodDisruptionBudget{}, DisruptionBudget(d), policyv1ac.ExtractPodDisruptionBudget, nil)
 }
 
-// NetworkPolicy makes the wish's NetworkPolicy what NetworkPolicy says, as Deployment does.
-func (a Applier) NetworkPolicy(ctx context.Context, w Wish) error {
-	return apply(ctx, a, w, "NetworkPolicy", &networkingv1.NetworkPolicy{}, NetworkPolicy(w), networkingv1ac.ExtractNetworkPolicy, nil)
+// NetworkPolicy applies the desired NetworkPolicy.
+func (a Applier) NetworkPolicy(ctx context.Context, d Desired) error {
+	return apply(ctx, a, d, "NetworkPolicy", &networkingv1.NetworkPolicy{}, NetworkPolicy(d), networkingv1ac.ExtractNetworkPolicy, nil)
 }
 
 // apply compares what is wanted with the fields that the live object's managedFields give to the operator. Whoever
-// changes one of them takes it away from the operator, so the comparison finds drift as well as a changed wish, and
+// changes one of them takes it away from the operator, so the comparison finds drift as well as a changed spec, and
 // defaults that others fill in do not disturb it. If apply writes, wanted is then the whole object as it was answered.
 //
 // ports, if any, is a strategic merge patch that makes the operator's ports the only ones. An item of a list whose key
 // somebody changed is theirs, and stays beside the operator's own; if its name is in the way of that, it has to go.
-func apply[O client.Object, C runtime.ApplyConfiguration](ctx context.Context, a Applier, w Wish, kind string, live O, wanted C, extract func(O, string) (C, error), ports []byte) error {
+func apply[O client.Object, C runtime.ApplyConfiguration](ctx context.Context, a Applier, d Desired, kind string, live O, wanted C, extract func(O, string) (C, error), ports []byte) error {
 	there := true
-	key := client.ObjectKey{Namespace: w.Namespace, Name: Name(w.Name)}
+	key := client.ObjectKey{Namespace: d.Namespace, Name: Name(d.Name)}
 	err := a.read(ctx, key, live)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -94,7 +94,7 @@ func apply[O client.Object, C runtime.ApplyConfiguration](ctx context.Context, a
 	default:
 		controller := metav1.GetControllerOf(live)
 		switch {
-		case controller != nil && controller.UID == w.UID:
+		case controller != nil && controller.UID == d.UID:
 			owned, err := extract(live, FieldOwner)
 			if err != nil {
 				return fmt.Errorf("reading the fields of %s %s that the operator owns: %w", kind, key, err)
@@ -103,7 +103,7 @@ func apply[O client.Object, C runtime.ApplyConfiguration](ctx context.Context, a
 				return nil
 			}
 		case controller == nil && applied(live):
-			if err := a.mayAdopt(ctx, w); err != nil {
+			if err := a.mayAdopt(ctx, d); err != nil {
 				return fmt.Errorf("adopting %s %s: %w", kind, key, err)
 			}
 		default:
@@ -125,14 +125,14 @@ func apply[O client.Object, C runtime.ApplyConfiguration](ctx context.Context, a
 	return nil
 }
 
-func containerPorts(w Wish) []byte {
+func containerPorts(d Desired) []byte {
 	return fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":%q,"ports":[{"$patch":"replace"},{"name":%q,"containerPort":%d,"protocol":"TCP"}]}]}}}}`,
-		component, portName, orDefault(w.Port, DefaultPort))
+		component, portName, orDefault(d.Port, DefaultPort))
 }
 
-func servicePorts(w Wish) []byte {
+func servicePorts(d Desired) []byte {
 	return fmt.Appendf(nil, `{"spec":{"ports":[{"$patch":"replace"},{"name":%[1]q,"port":%[2]d,"targetPort":%[1]q,"protocol":"TCP"}]}}`,
-		portName, orDefault(w.Port, DefaultPort))
+		portName, orDefault(d.Port, DefaultPort))
 }
 
 // applied says that the operator made an object, whoever it belongs to now. One that belongs to nobody was left by a
@@ -143,15 +143,15 @@ func applied(live client.Object) bool {
 	})
 }
 
-// mayAdopt asks past the cache whether the wish's Memcached is there to stay: the objects that a deletion leaves behind
+// mayAdopt asks past the cache whether the Memcached is there to stay: the objects that a deletion leaves behind
 // lose their owner while the cache may not know of the deletion.
-func (a Applier) mayAdopt(ctx context.Context, w Wish) error {
-	owner := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: w.APIVersion, Kind: "Memcached"}}
-	if err := a.API.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: w.Name}, owner); err != nil {
+func (a Applier) mayAdopt(ctx context.Context, d Desired) error {
+	owner := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: d.APIVersion, Kind: "Memcached"}}
+	if err := a.API.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: d.Name}, owner); err != nil {
 		return err
 	}
-	if owner.UID != w.UID || !owner.DeletionTimestamp.IsZero() {
-		return apierrors.NewConflict(schema.GroupResource{Group: owner.GroupVersionKind().Group, Resource: "memcacheds"}, w.Name, errors.New("it is being deleted"))
+	if owner.UID != d.UID || !owner.DeletionTimestamp.IsZero() {
+		return apierrors.NewConflict(schema.GroupResource{Group: owner.GroupVersionKind().Group, Resource: "memcacheds"}, d.Name, errors.New("it is being deleted"))
 	}
 	return nil
 }

@@ -2,7 +2,7 @@
 // NetworkPolicy; how they are brought about, what is seen of them, and how they are taken down.
 //
 // Every release of the operator makes its operands here, whichever version of the API it reads, so that an upgrade of
-// the operator restarts no cache: the same wish gives the same pod template, byte for byte.
+// the operator restarts no cache: the same Desired gives the same pod template, byte for byte.
 package operand
 
 import (
@@ -28,7 +28,7 @@ import (
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 )
 
-// What an operand gets where the wish is silent.
+// What an operand gets where Desired is silent.
 const (
 	DefaultPort            = 11211
 	DefaultMemoryMegabytes = 64
@@ -48,8 +48,8 @@ const (
 	user = 11211
 )
 
-// Wish is what a Memcached asks for, whichever version of the API it was written in.
-type Wish struct {
+// Desired is what a Memcached asks for, whichever version of the API it was written in.
+type Desired struct {
 	// The Memcached that owns the operand.
 	Name, Namespace string
 	UID             types.UID
@@ -65,9 +65,9 @@ type Wish struct {
 	Resources       corev1.ResourceRequirements // reckoned from the memory if empty
 }
 
-// WishFor starts a wish with its owner.
-func WishFor(owner metav1.Object, apiVersion string) Wish {
-	return Wish{Name: owner.GetName(), Namespace: owner.GetNamespace(), UID: owner.GetUID(), APIVersion: apiVersion}
+// DesiredFor returns a Desired that has its owner alone.
+func DesiredFor(owner metav1.Object, apiVersion string) Desired {
+	return Desired{Name: owner.GetName(), Namespace: owner.GetNamespace(), UID: owner.GetUID(), APIVersion: apiVersion}
 }
 
 // plain matches the names of Memcacheds that can be part of a Service's name as they are. A name that ends like a
@@ -104,53 +104,53 @@ func Selector(memcached string) labels.Set {
 // Managed is the label of everything that the operator owns.
 var Managed = labels.Set{"app.kubernetes.io/managed-by": FieldOwner}
 
-func (w Wish) labels() map[string]string { return labels.Merge(Selector(w.Name), Managed) }
+func (d Desired) labels() map[string]string { return labels.Merge(Selector(d.Name), Managed) }
 
-func (w Wish) owner() *metav1ac.OwnerReferenceApplyConfiguration {
-	return metav1ac.OwnerReference().WithAPIVersion(w.APIVersion).WithKind("Memcached").
-		WithName(w.Name).WithUID(w.UID).WithController(true).WithBlockOwnerDeletion(true)
+func (d Desired) owner() *metav1ac.OwnerReferenceApplyConfiguration {
+	return metav1ac.OwnerReference().WithAPIVersion(d.APIVersion).WithKind("Memcached").
+		WithName(d.Name).WithUID(d.UID).WithController(true).WithBlockOwnerDeletion(true)
 }
 
-// Deployment is the Deployment that the wish asks for: just the fields that the operator owns.
-func Deployment(w Wish) *appsv1ac.DeploymentApplyConfiguration {
-	return appsv1ac.Deployment(Name(w.Name), w.Namespace).
-		WithLabels(w.labels()).
-		WithOwnerReferences(w.owner()).
+// Deployment is the Deployment that a Memcached asks for: just the fields that the operator owns.
+func Deployment(d Desired) *appsv1ac.DeploymentApplyConfiguration {
+	return appsv1ac.Deployment(Name(d.Name), d.Namespace).
+		WithLabels(d.labels()).
+		WithOwnerReferences(d.owner()).
 		WithSpec(appsv1ac.DeploymentSpec().
-			WithReplicas(w.Replicas).
+			WithReplicas(d.Replicas).
 			WithRevisionHistoryLimit(2).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(w.Name))).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(d.Name))).
 			// A new server starts empty, so the old one stays until it is ready.
 			WithStrategy(appsv1ac.DeploymentStrategy().WithType("RollingUpdate").
 				WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 					WithMaxUnavailable(intstr.FromInt32(0)).WithMaxSurge(intstr.FromInt32(1)))).
-			WithTemplate(podTemplate(w)))
+			WithTemplate(podTemplate(d)))
 }
 
-func podTemplate(w Wish) *corev1ac.PodTemplateSpecApplyConfiguration {
-	port := orDefault(w.Port, DefaultPort)
+func podTemplate(d Desired) *corev1ac.PodTemplateSpecApplyConfiguration {
+	port := orDefault(d.Port, DefaultPort)
 	probe := func(period int32) *corev1ac.ProbeApplyConfiguration {
 		return corev1ac.Probe().WithPeriodSeconds(period).WithTimeoutSeconds(2).
 			WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromString(portName)))
 	}
 	container := corev1ac.Container().WithName(component).
-		WithImage(w.Image).
+		WithImage(d.Image).
 		WithCommand("memcached").
-		WithArgs(args(w)...).
+		WithArgs(args(d)...).
 		WithPorts(corev1ac.ContainerPort().WithName(portName).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)).
 		WithReadinessProbe(probe(5)).
 		WithLivenessProbe(probe(20)).
-		WithResources(resources(w)).
+		WithResources(resources(d)).
 		WithSecurityContext(corev1ac.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
 			WithReadOnlyRootFilesystem(true).
 			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
-	if w.PullPolicy != "" {
-		container.WithImagePullPolicy(w.PullPolicy)
+	if d.PullPolicy != "" {
+		container.WithImagePullPolicy(d.PullPolicy)
 	}
 	return corev1ac.PodTemplateSpec().
-		WithLabels(w.labels()).
-		WithAnnotations(map[string]string{OwnerAnnotation: w.Name}).
+		WithLabels(d.labels()).
+		WithAnnotations(map[string]string{OwnerAnnotation: d.Name}).
 		WithSpec(corev1ac.PodSpec().
 			WithAutomountServiceAccountToken(false).
 			WithEnableServiceLinks(false).
@@ -159,71 +159,71 @@ func podTemplate(w Wish) *corev1ac.PodTemplateSpecApplyConfiguration {
 				WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 			WithTopologySpreadConstraints(corev1ac.TopologySpreadConstraint().
 				WithMaxSkew(1).WithTopologyKey(corev1.LabelHostname).WithWhenUnsatisfiable(corev1.ScheduleAnyway).
-				WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(w.Name)))).
+				WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(d.Name)))).
 			WithContainers(container))
 }
 
-func args(w Wish) []string {
+func args(d Desired) []string {
 	return slices.Concat([]string{
-		fmt.Sprintf("--port=%d", orDefault(w.Port, DefaultPort)),
-		fmt.Sprintf("--memory-limit=%d", orDefault(w.MemoryMegabytes, DefaultMemoryMegabytes)),
-		fmt.Sprintf("--conn-limit=%d", orDefault(w.MaxConnections, DefaultMaxConnections)),
-	}, w.ExtraArgs)
+		fmt.Sprintf("--port=%d", orDefault(d.Port, DefaultPort)),
+		fmt.Sprintf("--memory-limit=%d", orDefault(d.MemoryMegabytes, DefaultMemoryMegabytes)),
+		fmt.Sprintf("--conn-limit=%d", orDefault(d.MaxConnections, DefaultMaxConnections)),
+	}, d.ExtraArgs)
 }
 
 // resources leaves room beside the items for memcached's hash table, connections and slabs that are not full.
-func resources(w Wish) *corev1ac.ResourceRequirementsApplyConfiguration {
-	if len(w.Resources.Requests) > 0 || len(w.Resources.Limits) > 0 {
+func resources(d Desired) *corev1ac.ResourceRequirementsApplyConfiguration {
+	if len(d.Resources.Requests) > 0 || len(d.Resources.Limits) > 0 {
 		out := corev1ac.ResourceRequirements()
-		if len(w.Resources.Requests) > 0 {
-			out.WithRequests(w.Resources.Requests)
+		if len(d.Resources.Requests) > 0 {
+			out.WithRequests(d.Resources.Requests)
 		}
-		if len(w.Resources.Limits) > 0 {
-			out.WithLimits(w.Resources.Limits)
+		if len(d.Resources.Limits) > 0 {
+			out.WithLimits(d.Resources.Limits)
 		}
 		return out
 	}
-	items := int64(orDefault(w.MemoryMegabytes, DefaultMemoryMegabytes))
+	items := int64(orDefault(d.MemoryMegabytes, DefaultMemoryMegabytes))
 	mebibytes := func(n int64) resource.Quantity { return *resource.NewQuantity(n<<20, resource.BinarySI) }
 	return corev1ac.ResourceRequirements().
 		WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: mebibytes(items + 32)}).
 		WithLimits(corev1.ResourceList{corev1.ResourceMemory: mebibytes(items + items/4 + 64)})
 }
 
-// Service is the headless Service that the wish asks for: memcached's clients spread their keys over the servers
+// Service is the headless Service that a Memcached asks for: memcached's clients spread their keys over the servers
 // themselves, and so must see each of them.
-func Service(w Wish) *corev1ac.ServiceApplyConfiguration {
-	port := orDefault(w.Port, DefaultPort)
-	return corev1ac.Service(Name(w.Name), w.Namespace).
-		WithLabels(w.labels()).
-		WithOwnerReferences(w.owner()).
+func Service(d Desired) *corev1ac.ServiceApplyConfiguration {
+	port := orDefault(d.Port, DefaultPort)
+	return corev1ac.Service(Name(d.Name), d.Namespace).
+		WithLabels(d.labels()).
+		WithOwnerReferences(d.owner()).
 		WithSpec(corev1ac.ServiceSpec().
 			WithClusterIP(corev1.ClusterIPNone).
-			WithSelector(Selector(w.Name)).
+			WithSelector(Selector(d.Name)).
 			WithPorts(corev1ac.ServicePort().WithName(portName).WithPort(port).
 				WithTargetPort(intstr.FromString(portName)).WithProtocol(corev1.ProtocolTCP)))
 }
 
-// DisruptionBudget is the PodDisruptionBudget that the wish asks for: a node is drained one server at a time. A share of
+// DisruptionBudget is the PodDisruptionBudget that a Memcached asks for: a node is drained one server at a time. A share of
 // the servers would not do, since one server alone could then never be moved.
-func DisruptionBudget(w Wish) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
-	return policyv1ac.PodDisruptionBudget(Name(w.Name), w.Namespace).
-		WithLabels(w.labels()).
-		WithOwnerReferences(w.owner()).
+func DisruptionBudget(d Desired) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	return policyv1ac.PodDisruptionBudget(Name(d.Name), d.Namespace).
+		WithLabels(d.labels()).
+		WithOwnerReferences(d.owner()).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
 			WithMaxUnavailable(intstr.FromInt32(1)).
 			// A server that is not ready serves nobody; it must not keep a node from being drained.
 			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(w.Name))))
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(d.Name))))
 }
 
-// NetworkPolicy is the NetworkPolicy that the wish asks for: memcached is reached at its port alone, and reaches nobody.
-func NetworkPolicy(w Wish) *networkingv1ac.NetworkPolicyApplyConfiguration {
-	return networkingv1ac.NetworkPolicy(Name(w.Name), w.Namespace).
-		WithLabels(w.labels()).
-		WithOwnerReferences(w.owner()).
+// NetworkPolicy is the NetworkPolicy that a Memcached asks for: memcached is reached at its port alone, and reaches nobody.
+func NetworkPolicy(d Desired) *networkingv1ac.NetworkPolicyApplyConfiguration {
+	return networkingv1ac.NetworkPolicy(Name(d.Name), d.Namespace).
+		WithLabels(d.labels()).
+		WithOwnerReferences(d.owner()).
 		WithSpec(networkingv1ac.NetworkPolicySpec().
-			WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(w.Name))).
+			WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(d.Name))).
 			WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
 			WithIngress(networkingv1ac.NetworkPolicyIngressRule().
 				WithPorts(networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromString(portName)))))

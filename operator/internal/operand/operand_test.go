@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "write the golden files")
 func TestDesiredObjects(t *testing.T) {
 	t.Parallel()
 	owner := &metav1.ObjectMeta{Name: "m", Namespace: "ns", UID: "uid"}
-	small := WishFor(owner, "cache.example.com/v1")
+	small := DesiredFor(owner, "cache.example.com/v1")
 	small.Replicas, small.Image = 2, "docker.io/library/memcached:1.6.39"
 	full := small
 	full.PullPolicy, full.Port, full.MemoryMegabytes, full.MaxConnections = corev1.PullAlways, 11300, 1000, 5000
@@ -38,7 +38,7 @@ func TestDesiredObjects(t *testing.T) {
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")},
 		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
 	}
-	for name, w := range map[string]Wish{"small": small, "full": full} {
+	for name, w := range map[string]Desired{"small": small, "full": full} {
 		for kind, object := range map[string]any{"deployment": Deployment(w), "service": Service(w), "disruptionbudget": DisruptionBudget(w), "networkpolicy": NetworkPolicy(w)} {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				t.Parallel()
@@ -68,8 +68,8 @@ func TestDesiredObjects(t *testing.T) {
 func TestTemplateIsTheSameForEveryAPIVersion(t *testing.T) {
 	t.Parallel()
 	owner := &metav1.ObjectMeta{Name: "m", Namespace: "ns", UID: "uid"}
-	a := WishFor(owner, "cache.example.com/v1alpha1")
-	b := WishFor(owner, "cache.example.com/v1")
+	a := DesiredFor(owner, "cache.example.com/v1alpha1")
+	b := DesiredFor(owner, "cache.example.com/v1")
 	b.Port, b.MemoryMegabytes, b.MaxConnections = DefaultPort, DefaultMemoryMegabytes, DefaultMaxConnections
 	if diff := cmp.Diff(Deployment(a).Spec, Deployment(b).Spec); diff != "" {
 		t.Error(diff)

@@ -57,7 +57,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.client.Get(ctx, request.NamespacedName, &m); err != nil || !m.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	applier, w := operand.Applier{Client: r.client, API: r.api}, wish(&m, r.image)
+	applier, w := operand.Applier{Client: r.client, API: r.api}, desired(&m, r.image)
 	if _, err := applier.Deployment(ctx, w); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -80,8 +80,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-func wish(m *v1alpha1.Memcached, image string) operand.Wish {
-	w := operand.WishFor(m, v1alpha1.GroupVersion.String())
+func desired(m *v1alpha1.Memcached, image string) operand.Desired {
+	w := operand.DesiredFor(m, v1alpha1.GroupVersion.String())
 	w.Replicas = m.Spec.Size
 	w.Image = image
 	return w

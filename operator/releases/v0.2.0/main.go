@@ -77,7 +77,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.client.Get(ctx, request.NamespacedName, &m); err != nil || !m.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	applier, w := operand.Applier{Client: r.client, API: r.api}, wish(&m, r.image)
+	applier, w := operand.Applier{Client: r.client, API: r.api}, desired(&m, r.image)
 	_, trouble := applier.Deployment(ctx, w)
 	if trouble == nil {
 		trouble = applier.Service(ctx, w)
@@ -102,8 +102,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, trouble
 }
 
-func wish(m *v1beta1.Memcached, image string) operand.Wish {
-	w := operand.WishFor(m, v1beta1.GroupVersion.String())
+func desired(m *v1beta1.Memcached, image string) operand.Desired {
+	w := operand.DesiredFor(m, v1beta1.GroupVersion.String())
 	w.Replicas = m.Spec.Size
 	if w.Replicas == 0 {
 		w.Replicas = v1beta1.DefaultSize

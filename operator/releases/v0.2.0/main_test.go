@@ -13,11 +13,11 @@ import (
 	"github.com/olmkit/olmkit/operator/internal/operand"
 )
 
-// The Deployment's spec is the one that every other release makes for the same wish, so that no upgrade restarts it.
+// The Deployment's spec is the one that every other release makes for the same spec, so that no upgrade restarts it.
 func TestDeploymentIsEveryReleases(t *testing.T) {
 	t.Parallel()
 	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "ns", UID: "uid"}, Spec: v1beta1.MemcachedSpec{Size: 2, ContainerPort: 11211}}
-	got, err := yaml.Marshal(operand.Deployment(wish(m, manager.DefaultImage)).Spec)
+	got, err := yaml.Marshal(operand.Deployment(desired(m, manager.DefaultImage)).Spec)
 	if err != nil {
 		t.Fatal(err)
 	}

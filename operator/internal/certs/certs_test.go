@@ -1,4 +1,4 @@
-package authority
+package certs
 
 import (
 	"bytes"
@@ -186,12 +186,12 @@ func TestReplacedSecret(t *testing.T) {
 		trusted int
 	}{
 		{"at first", func() error { return nil }, true, 1},
-		{"nothing happened", func() error { now = now.Add(glance); return nil }, false, 1},
-		{"the Secret is deleted", func() error { now = now.Add(glance); return c.Delete(t.Context(), secret) }, true, 2},
-		{"nothing happened since", func() error { now = now.Add(glance); return nil }, false, 2},
+		{"nothing happened", func() error { now = now.Add(secretPeriod); return nil }, false, 1},
+		{"the Secret is deleted", func() error { now = now.Add(secretPeriod); return c.Delete(t.Context(), secret) }, true, 2},
+		{"nothing happened since", func() error { now = now.Add(secretPeriod); return nil }, false, 2},
 		{"it is time to look at all", func() error { now = now.Add(period); return nil }, false, 1},
 		{"the certificate is taken out", func() error {
-			now = now.Add(glance)
+			now = now.Add(secretPeriod)
 			secret.Data[corev1.TLSCertKey] = nil
 			return c.Update(t.Context(), secret)
 		}, true, 1},
@@ -200,7 +200,7 @@ func TestReplacedSecret(t *testing.T) {
 		if err := step.before(); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.look(t.Context()); err != nil {
+		if err := a.check(t.Context()); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "system", Name: "certificate"}, secret); err != nil {

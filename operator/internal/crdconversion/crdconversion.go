@@ -1,6 +1,6 @@
-// Package keeper keeps what OLM lets go of while it upgrades the operator: the conversion of the operator's CRD, and the
+// Package crdconversion keeps what OLM lets go of while it upgrades the operator: the conversion of the operator's CRD, and the
 // certificate of its webhooks. docs/conversion-and-olm.md says what it costs users otherwise.
-package keeper
+package crdconversion
 
 import (
 	"bytes"

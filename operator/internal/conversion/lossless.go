@@ -38,13 +38,13 @@ type version[T any] struct {
 func convert[S, D any](from version[S], to version[D], src *S, dst *D, forward func(*S, *D), backward func(*D, *S)) error {
 	meta := to.meta(dst)
 	from.meta(src).DeepCopyInto(meta)
-	remembered := meta.Annotations[AnnotationPrefix+to.name]
+	annotation := meta.Annotations[AnnotationPrefix+to.name]
 	delete(meta.Annotations, AnnotationPrefix+to.name)
 	delete(meta.Annotations, AnnotationPrefix+from.name)
 
 	forward(src, dst)
-	if remembered != "" {
-		if err := recall(to, from, dst, src, remembered, backward); err != nil {
+	if annotation != "" {
+		if err := restore(to, from, dst, src, annotation, backward); err != nil {
 			return fmt.Errorf("converting %s/%s from %s to %s: %w", meta.Namespace, meta.Name, from.name, to.name, err)
 		}
 	}
@@ -52,12 +52,12 @@ func convert[S, D any](from version[S], to version[D], src *S, dst *D, forward f
 	var back S
 	backward(dst, &back)
 	if said, unsaid := from.contents(src), from.contents(&back); !equality.Semantic.DeepEqual(said, unsaid) {
-		annotation, err := remember(unsaid, said)
+		lost, err := lostFields(unsaid, said)
 		if err != nil {
 			return fmt.Errorf("converting %s/%s from %s to %s: %w", meta.Namespace, meta.Name, from.name, to.name, err)
 		}
-		if annotation != "" {
-			metav1.SetMetaDataAnnotation(meta, AnnotationPrefix+from.name, annotation)
+		if lost != "" {
+			metav1.SetMetaDataAnnotation(meta, AnnotationPrefix+from.name, lost)
 		}
 	}
 	if len(meta.Annotations) == 0 {
@@ -66,9 +66,9 @@ func convert[S, D any](from version[S], to version[D], src *S, dst *D, forward f
 	return nil
 }
 
-// remember is the JSON merge patch (RFC 7386) that leads from what survives a translation to what was said, or the
+// lostFields is the JSON merge patch (RFC 7386) that leads from what survives a translation to what was said, or the
 // empty string if nothing is lost.
-func remember(survives, said contents) (string, error) {
+func lostFields(survives, said contents) (string, error) {
 	a, err := document(survives)
 	if err != nil {
 		return "", err
@@ -85,11 +85,11 @@ func remember(survives, said contents) (string, error) {
 	return string(out), err
 }
 
-// recall applies to object, translated from source, what an annotation remembers, as far as the object looks the same
-// to the source's version with it as without, or just as the source does: what would show there was edited there
-// since. An annotation that cannot be read is nobody's memory and is ignored, because an error here would make every
-// list that holds the object fail.
-func recall[T, O any](of version[T], other version[O], object *T, source *O, annotation string, backward func(*T, *O)) error {
+// restore applies to object, translated from source, the fields in an annotation, as far as the object looks the same
+// to the source's version with them as without, or just as the source does: what would show there was edited there
+// since. An annotation that cannot be read is ignored, because an error here would make every list that holds the object
+// fail.
+func restore[T, O any](of version[T], other version[O], object *T, source *O, annotation string, backward func(*T, *O)) error {
 	patch, err := parse([]byte(annotation))
 	if err != nil {
 		return nil //nolint:nilerr // see above
@@ -120,7 +120,7 @@ func recall[T, O any](of version[T], other version[O], object *T, source *O, ann
 		var candidate T
 		into := of.contents(&candidate)
 		if json.Unmarshal(patched, &into) != nil {
-			return false, nil //nolint:nilerr // such a patch is nobody's memory either
+			return false, nil //nolint:nilerr // such a patch is none of ours either
 		}
 		seen, err := shown(&candidate)
 		if err != nil || !reflect.DeepEqual(seen, view) && !reflect.DeepEqual(seen, said) {

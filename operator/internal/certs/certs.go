@@ -1,6 +1,6 @@
-// Package authority is the webhooks' certificate authority where the operator is deployed without OLM, which is one
+// Package certs is the webhooks' certificate authority where the operator is deployed without OLM, which is one
 // itself: it makes a certificate, keeps it in a Secret, tells the API server to trust it, and renews it in time.
-package authority
+package certs
 
 import (
 	"bytes"
@@ -29,10 +29,10 @@ const (
 )
 
 const (
-	// period is the time between two looks at what must be renewed or was taken away.
+	// period is the time between two checks of what must be renewed or was removed.
 	period = time.Hour
-	// glance is the time between two looks at whether the Secret has become another.
-	glance = 10 * time.Second
+	// secretPeriod is the time between two checks whether the Secret was replaced.
+	secretPeriod = 10 * time.Second
 )
 
 // Authority has a certificate for the operator's webhooks. Ensure must be called before it is used.
@@ -71,22 +71,22 @@ func (a *Authority) NeedLeaderElection() bool { return false }
 
 // Start renews the certificate in time, and takes up what another manager or a person puts into the Secret, until ctx ends.
 func (a *Authority) Start(ctx context.Context) error {
-	ticker := time.NewTicker(glance)
+	ticker := time.NewTicker(secretPeriod)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			if err := a.look(ctx); err != nil && ctx.Err() == nil {
-				a.Log.Error(err, "looking after the webhooks' certificate; trying again", "after", glance.String())
+			if err := a.check(ctx); err != nil && ctx.Err() == nil {
+				a.Log.Error(err, "checking the webhooks' certificate; trying again", "after", secretPeriod.String())
 			}
 		}
 	}
 }
 
-// look calls Ensure if it is time, or if the Secret is not the one that it left.
-func (a *Authority) look(ctx context.Context) error {
+// check calls Ensure if it is time, or if the Secret is not the one that it left.
+func (a *Authority) check(ctx context.Context) error {
 	if a.Now().Before(a.due) {
 		var secret corev1.Secret
 		err := a.API.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Secret}, &secret)
