@@ -25,9 +25,9 @@ func (c *changes) compareBranches(where, path string, before, after *apiextensio
 	switch {
 	case after.Not == nil || before.Not != nil && len(stricter(path, after.Not, before.Not)) == 0:
 	case before.Not == nil:
-		c.tight(where, "must not fit a schema")
+		c.tight(where, "must not match a schema (not)")
 	default:
-		c.tight(where, "must not fit more than before (not)")
+		c.tight(where, "must not match more objects than before (not)")
 	}
 }
 
@@ -61,7 +61,7 @@ func (c *changes) compareAllOf(where, path string, before, after *apiextensionsv
 			continue
 		}
 		if len(before.AllOf) == 0 {
-			c.tight(where, "must fit allOf")
+			c.tight(where, "must match allOf")
 			return
 		}
 		old := &apiextensionsv1.JSONSchemaProps{}
@@ -78,7 +78,7 @@ func (c *changes) compareAlternatives(where, path, name string, before, after []
 	case len(after) == 0:
 		return
 	case len(before) == 0:
-		c.tight(where, "must fit %s", name)
+		c.tight(where, "must match %s", name)
 		return
 	}
 	for i := range before {
@@ -90,7 +90,7 @@ func (c *changes) compareAlternatives(where, path, name string, before, after []
 		if len(after) == len(before) {
 			detail = fmt.Sprintf(" (%s)", abridge(stricter(path, branch, &after[i])))
 		}
-		c.tight(where, "has no %s for what fitted branch %d%s", name, i+1, detail)
+		c.tight(where, "has no branch of %s for objects that match the old branch %d%s", name, i+1, detail)
 	}
 }
 
@@ -102,7 +102,7 @@ func (c *changes) compareAddedOneOf(where string, before, after *apiextensionsv1
 			return len(stricter("", &b, added)) == 0 || len(stricter("", added, &b)) == 0
 		}
 		if len(after.OneOf) > len(before.OneOf) && !slices.ContainsFunc(before.OneOf, known) && !isNew(before, added) {
-			c.tight(where, "must not fit the new branch %d of oneOf beside another", i+1)
+			c.tight(where, "must not match the new branch %d of oneOf in addition to another one", i+1)
 		}
 	}
 }

@@ -27,149 +27,148 @@ const versioningReference = "https://kubernetes.io/docs/tasks/extend-kubernetes/
 var crdChecks = []Check{
 	{
 		Code: "CRD001", Severity: finding.Error,
-		Title:      "an upgrade removes the version in which objects are stored",
-		Cause:      "OLM and the API server refuse a CRD without a version that its status.storedVersions names; whoever has the release installed has objects stored in that version, so the InstallPlan fails",
-		Fix:        "keep the version, unserved, for at least one release that stores another one and migrates the objects",
+		Title:      "an upgrade removes the storage version of a CRD",
+		Cause:      "the CRD's status.storedVersions names that version in every cluster with the previous release. OLM and the API server refuse a CRD without it, so the InstallPlan fails",
+		Fix:        "keep the version in the CRD (served: false is allowed) for at least one release, which stores another version and migrates the objects",
 		References: []string{versioningReference},
 		run:        perEdge(storageRemoved),
 	},
 	{
 		Code: "CRD002", Severity: finding.Warning,
 		Title:      "an upgrade removes a version in which an earlier release stored objects",
-		Cause:      "status.storedVersions still names the version for users who came along that way, unless a release since then migrated the objects and took the version out of the status; OLM and the API server then refuse the CRD",
-		Fix:        "let a release that every such user passes through migrate the objects and take the version out of status.storedVersions, before another removes it",
+		Cause:      "users who had that release installed still have the version in status.storedVersions, unless a later release migrated the objects and removed it there. While it is there, OLM and the API server refuse the CRD",
+		Fix:        "migrate the objects and remove the version from status.storedVersions in a release that every such user installs on the way; remove the version from the CRD only in a later one",
 		References: []string{versioningReference, "https://github.com/DataDog/datadog-operator/issues/1389"},
 		run:        storedEarlier,
 	},
 	{
 		Code: "CRD003", Severity: finding.Warning,
 		Title:      "an upgrade stops serving a version that was not deprecated",
-		Cause:      "clients and manifests that speak the version fail from then on, and nobody was warned",
-		Fix:        "serve the version, marked as deprecated, for at least one more release",
+		Cause:      "clients and manifests that use the version fail after the upgrade, and their users got no warning",
+		Fix:        "serve the version with deprecated: true for at least one more release",
 		References: []string{versioningReference},
 		run:        perEdge(servedGone(false)),
 	},
 	{
 		Code: "CRD004", Severity: finding.Error,
-		Title:      "an upgrade changes the stored version without a conversion, and the new one lacks fields of the old",
-		Cause:      "with strategy None the API server only renames the version: fields that the new version's schema does not know are dropped from every object, without a word",
-		Fix:        "convert by a webhook, or give the new version all fields of the old",
+		Title:      "an upgrade changes the storage version without conversion, and the new version lacks fields of the old one",
+		Cause:      "with strategy None the API server only changes the apiVersion: it silently drops fields that the new version's schema does not have from every object",
+		Fix:        "convert with a webhook, or add all fields of the old version to the new one",
 		References: []string{versioningReference},
 		run:        perEdge(silentLoss),
 	},
 	{
 		Code: "CRD005", Severity: finding.Error,
-		Title:      "the API server refuses an upgrade's CRD",
-		Cause:      "these are the words of the API server's own validation of an update (k8s.io/apiextensions-apiserver v0.36.3); the InstallPlan fails on it",
-		Fix:        "change the CRD so that it is a valid update of the one before",
+		Title:      "the API server rejects the CRD of an upgrade",
+		Cause:      "the message comes from the API server's own validation of an update (k8s.io/apiextensions-apiserver v0.36.3); the InstallPlan fails with it",
+		Fix:        "change the CRD so that it is a valid update of the previous release's CRD",
 		References: []string{versioningReference},
 		run:        perEdge(refused),
 	},
 	{
 		Code: "CRD006", Severity: finding.Warning,
-		Title:      "an upgrade tightens a schema",
-		Cause:      "OLM validates every existing object against the new schema before it replaces the CRD, and the InstallPlan fails on the first that does not pass, unless the CRD is converted by a webhook; then such objects stay, and later changes to the fields concerned are refused",
-		Fix:        "only ever loosen the schema of a version; put stricter rules into a new version, or into a webhook that leaves old objects alone",
+		Title:      "an upgrade makes a schema stricter",
+		Cause:      "OLM validates every existing object against the new schema before it replaces the CRD, and the InstallPlan fails at the first invalid one. If the CRD has a conversion webhook, it does not fail: such objects stay, and the API server rejects later changes of these fields",
+		Fix:        "do not make the schema of a released version stricter; put stricter rules into a new version, or into a webhook that accepts existing objects",
 		References: []string{versioningReference},
 		run:        perEdge(tightened),
 	},
 	{
 		Code: "CRD007", Severity: finding.Warning,
 		Title:      "an upgrade removes fields from the schema of a version",
-		Cause:      "the API server drops fields that the schema does not know when an object is next written, without a word",
+		Cause:      "the API server silently drops fields that the schema does not have when an object is next written",
 		Fix:        "keep the field in the schema, and say in its description that it has no effect",
 		References: []string{"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning"},
 		run:        perEdge(fieldsRemoved),
 	},
 	{
 		Code: "CRD008", Severity: finding.Error,
-		Title:      "a sample of the release before does not fit an upgrade's schema",
-		Cause:      "the objects that the author shows are those that users have: OLM refuses the CRD while such an object exists, or, where a webhook converts, later writes of it fail",
-		Fix:        "loosen the schema so that objects of earlier releases fit",
+		Title:      "a sample of the previous release is invalid under the schema of an upgrade",
+		Cause:      "users have objects like the sample. OLM refuses the CRD while such an object exists; if the CRD has a conversion webhook, later writes of the object fail instead",
+		Fix:        "loosen the schema so that objects of earlier releases are valid",
 		References: []string{versioningReference},
 		run:        perEdge(sampleRefused),
 	},
 	{
 		Code: "CRD009", Severity: finding.Info,
-		Title: "an upgrade leaves out a CRD",
-		Cause: "OLM leaves the CRD and its objects in the cluster, and nothing looks after them any more",
-		Fix:   "tell users what becomes of their objects",
+		Title: "an upgrade drops a CRD",
+		Cause: "OLM leaves the CRD and its objects in the cluster, and no operator reconciles them any more",
+		Fix:   "tell users what happens to their objects",
 		run:   perEdge(crdGone),
 	},
 	{
 		Code: "CRD010", Severity: finding.Info,
 		Title: "an upgrade changes a default",
 		Cause: "objects that do not set the field behave differently after the upgrade",
-		Fix:   "see whether that is what users of existing objects want",
+		Fix:   "check that the new default is right for existing objects",
 		run:   perEdge(defaultsChanged),
 	},
 	{
 		Code: "CRD011", Severity: finding.Warning,
-		Title: "an upgrade removes the status subresource",
-		Cause: "from then on a write of the status subresource fails, and whoever writes the whole object writes the status with it",
-		Fix:   "keep it as it is within a version",
+		Title: "an upgrade removes the status subresource of a version",
+		Cause: "after the upgrade writes of the status subresource fail, and every write of the whole object writes the status too",
+		Fix:   "keep the status subresource of a released version",
 		run:   perEdge(statusGone),
 	},
 	{
 		Code: "CRD012", Severity: finding.Info,
 		Title:      "an upgrade stops serving a deprecated version",
-		Cause:      "clients and manifests that still speak the version fail from then on",
-		Fix:        "say so in the release's notes",
+		Cause:      "clients and manifests that still use the version fail after the upgrade",
+		Fix:        "announce it in the release notes",
 		References: []string{versioningReference},
 		run:        perEdge(servedGone(true)),
 	},
 	{
 		Code: "CRD013", Severity: finding.Warning,
-		Title:      "an upgrade changes the stored version without a conversion, and the new one is stricter",
-		Cause:      "with strategy None the API server only renames the version: objects that fit the old version's schema and not the new one's can be read and no longer be written",
-		Fix:        "convert by a webhook, or let the new version accept what the old one did",
+		Title:      "an upgrade changes the storage version without conversion, and the new version is stricter",
+		Cause:      "with strategy None the API server only changes the apiVersion: objects that are valid under the old version's schema and invalid under the new one's can be read, but no longer be written",
+		Fix:        "convert with a webhook, or accept in the new version what the old one accepts",
 		References: []string{versioningReference},
 		run:        perEdge(strictStorage),
 	},
 	{
 		Code: "CRD014", Severity: finding.Info,
-		Title: "an upgrade changes the names by which a CRD's objects are asked for",
-		Cause: "scripts and habits that use the short name, the singular, the list kind or the category fail from then on",
-		Fix:   "keep the old names beside the new ones",
+		Title: "an upgrade removes names of a CRD",
+		Cause: "scripts and commands that use the old singular, list kind, short name or category fail after the upgrade",
+		Fix:   "keep the old names, and add the new ones",
 		run:   perEdge(namesChanged),
 	},
 	{
 		Code: "CRD015", Severity: finding.Warning,
 		Title: "an upgrade removes the scale subresource, or changes or removes one of its paths",
-		Cause: "autoscalers and 'kubectl scale' that work on the objects fail from then on, or read and write other fields",
-		Fix:   "keep it as it is within a version",
+		Cause: "autoscalers and 'kubectl scale' fail for these objects after the upgrade, or read and write other fields",
+		Fix:   "keep the scale subresource of a released version as it is",
 		run:   perEdge(scaleChanged),
 	},
 	{
 		Code: "CRD016", Severity: finding.Info,
-		Title:      "an upgrade changes how a list or mapping is merged",
-		Cause:      "server-side apply merges by x-kubernetes-list-type, list-map-keys and map-type: after a change managers overwrite or duplicate one another's items, and lists with equal keys are refused",
-		Fix:        "keep them as they are within a version",
+		Title:      "an upgrade changes how server-side apply merges a list or map",
+		Cause:      "server-side apply merges by x-kubernetes-list-type, x-kubernetes-list-map-keys and x-kubernetes-map-type: after a change field managers overwrite or duplicate each other's items, and the API server rejects lists with equal keys",
+		Fix:        "keep these three as they are in a released version",
 		References: []string{"https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy"},
 		run:        perEdge(mergeChanged),
 	},
 	{
 		Code: "CRD017", Severity: finding.Info,
-		Title: "an upgrade removes a printed column",
-		Cause: "scripts that read the columns of 'kubectl get' find others",
-		Fix:   "nothing, unless you document the columns",
+		Title: "an upgrade removes a printer column",
+		Cause: "scripts that read the columns of 'kubectl get' read other values",
+		Fix:   "nothing to do, unless the columns are documented",
 		run:   perEdge(columnsGone),
 	},
 	{
 		Code: "CRD018", Severity: finding.Warning,
-		Title:      "an upgrade serves a further version that existing objects need not fit, and nothing converts",
-		Cause:      "before OLM replaces a CRD it reads all objects through every version that is served, and validates them against the new schemas: with the first that does not fit the InstallPlan fails, that of the next release, or already this one when OLM repeats the step",
-		Fix:        "let the new version accept what the others do, or convert by a webhook that the CRD in the bundle names",
+		Title:      "an upgrade starts to serve a version without conversion, and existing objects can be invalid in it",
+		Cause:      "before OLM replaces a CRD, it reads all objects in every served version and validates them against the new schemas. The InstallPlan fails at the first invalid object: the one of the next release, or already this one when OLM repeats the step",
+		Fix:        "accept in the new version what the others accept, or convert with a webhook that is in spec.conversion of the bundle's CRD",
 		References: []string{"https://github.com/operator-framework/operator-lifecycle-manager/issues/3342"},
 		run:        perEdge(versionsApart),
 	},
 	{
 		Code: "CRD019", Severity: finding.Warning,
-		Title: "an upgrade adds a CEL rule that existing objects need not satisfy",
-		Cause: "OLM validates existing objects by the schema without its CEL rules, so the InstallPlan succeeds; but the API server refuses later writes of an " +
-			"object that does not satisfy the rule, the operator's own included, wherever they change the field that the rule is on (before Kubernetes 1.30: " +
-			"wherever they write the object)",
-		Fix: "let the rule accept what the release before accepted, or put it into a new version, or into a webhook that leaves old objects alone",
+		Title: "an upgrade adds a CEL rule that existing objects can violate",
+		Cause: "OLM validates existing objects without the CEL rules of the schema, so the InstallPlan succeeds. But if an object violates the rule, the API server " +
+			"rejects every later write, also the operator's own, that changes the field with the rule (before Kubernetes 1.30: every write of the object)",
+		Fix: "accept in the rule what the previous release accepts, or put the rule into a new version, or into a webhook that accepts existing objects",
 		References: []string{
 			"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-ratcheting",
 			"https://github.com/operator-framework/operator-lifecycle-manager/blob/v0.46.0/pkg/controller/operators/catalog/operator.go",
@@ -246,7 +245,7 @@ func (c *crd) namesWebhook() bool {
 func storageRemoved(_ *subject, u upgrade, found func(hit)) {
 	perPair(u, func(before, after *crd) {
 		if s := before.stored(); s != nil && after.version(s.Name) == nil {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s stores %s in version %s, which %s does not have", u.From, before.Name, s.Name, u.To)})
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes version %s of CRD %s, the storage version of %s", u.To, s.Name, before.Name, u.From)})
 		}
 	})
 }
@@ -293,7 +292,7 @@ func storedEarlier(s *subject, found func(hit)) {
 					}
 					alike.add(u, hit{
 						Subject: before.object(),
-						message: fmt.Sprintf("%s does not have version %s of %s, in which %s stored objects", u.To, v.Name, before.Name, origin),
+						message: fmt.Sprintf("%s removes version %s of CRD %s, in which %s stored objects", u.To, v.Name, before.Name, origin),
 					})
 				}
 			})
@@ -308,7 +307,7 @@ func servedGone(deprecated bool) func(*subject, upgrade, func(hit)) {
 			for _, v := range before.Spec.Versions {
 				next := after.version(v.Name)
 				if v.Served && v.Deprecated == deprecated && (next == nil || !next.Served) {
-					found(hit{Subject: before.object(), message: fmt.Sprintf("%s serves version %s of %s, %s does not", u.From, v.Name, before.Name, u.To)})
+					found(hit{Subject: before.object(), message: fmt.Sprintf("%s stops serving version %s of CRD %s, which %s serves", u.To, v.Name, before.Name, u.From)})
 				}
 			}
 		})
@@ -327,7 +326,7 @@ func silentLoss(_ *subject, u upgrade, found func(hit)) {
 		if len(lost) > 0 {
 			found(hit{
 				Subject: before.object(),
-				message: fmt.Sprintf("%s is stored in %s instead of %s without a conversion, and version %s has no %s", before.Name, next.Name, old.Name, next.Name, abridge(lost)),
+				message: fmt.Sprintf("the storage version of CRD %s changes from %s to %s without conversion, and %s lacks: %s", before.Name, old.Name, next.Name, next.Name, abridge(lost)),
 			})
 		}
 	})
@@ -345,7 +344,7 @@ func strictStorage(_ *subject, u upgrade, found func(hit)) {
 		if len(tighter) > 0 {
 			found(hit{
 				Subject: before.object(),
-				message: fmt.Sprintf("%s is stored in %s instead of %s without a conversion, and version %s is stricter: %s", before.Name, next.Name, old.Name, next.Name, abridge(tighter)),
+				message: fmt.Sprintf("the storage version of CRD %s changes from %s to %s without conversion, and %s is stricter: %s", before.Name, old.Name, next.Name, next.Name, abridge(tighter)),
 			})
 		}
 	})
@@ -373,7 +372,7 @@ func versionsApart(_ *subject, u upgrade, found func(hit)) {
 				if len(tighter) > 0 {
 					found(hit{
 						Subject: before.object(),
-						message: fmt.Sprintf("%s begins to serve %s of %s without a conversion, and what is written as %s need not fit it: %s", u.To, added.Name, before.Name, written.Name, abridge(tighter)),
+						message: fmt.Sprintf("%s starts to serve version %s of CRD %s without conversion, and objects written in version %s can be invalid in it: %s", u.To, added.Name, before.Name, written.Name, abridge(tighter)),
 					})
 				}
 			}
@@ -410,7 +409,7 @@ func namesChanged(_ *subject, u upgrade, found func(hit)) {
 			}
 		}
 		if len(gone) > 0 {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s no longer has for %s: %s", u.To, before.Name, strings.Join(gone, ", "))})
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes names of CRD %s: %s", u.To, before.Name, strings.Join(gone, ", "))})
 		}
 	})
 }
@@ -435,9 +434,9 @@ func scaleChanged(_ *subject, u upgrade, found func(hit)) {
 		had := old.Subresources.Scale
 		switch {
 		case next.Subresources == nil || next.Subresources.Scale == nil:
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes the scale subresource of %s %s", u.To, before.Name, old.Name)})
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes the scale subresource of version %s of CRD %s", u.To, old.Name, before.Name)})
 		case pathsChanged(had, next.Subresources.Scale):
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s changes the paths of the scale subresource of %s %s", u.To, before.Name, old.Name)})
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s changes the paths of the scale subresource of version %s of CRD %s", u.To, old.Name, before.Name)})
 		}
 	})
 }
@@ -457,7 +456,7 @@ func columnsGone(_ *subject, u upgrade, found func(hit)) {
 			}
 		}
 		if len(gone) > 0 {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s prints no longer with %s %s: %s", u.To, before.Name, old.Name, abridge(gone))})
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes printer columns from version %s of CRD %s: %s", u.To, old.Name, before.Name, abridge(gone))})
 		}
 	})
 }
@@ -465,7 +464,7 @@ func columnsGone(_ *subject, u upgrade, found func(hit)) {
 func mergeChanged(s *subject, u upgrade, found func(hit)) {
 	perVersion(s, u, func(before *crd, version string, c changes) {
 		if len(c.merges) > 0 {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s merges otherwise in %s %s: %s", u.To, before.Name, version, abridge(c.merges))})
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s changes how server-side apply merges in version %s of CRD %s: %s", u.To, version, before.Name, abridge(c.merges))})
 		}
 	})
 }
@@ -484,7 +483,7 @@ func internal(c *apiextensionsv1.CustomResourceDefinition) (*apiextensions.Custo
 func refused(s *subject, u upgrade, found func(hit)) {
 	perPair(u, func(before, after *crd) {
 		for _, problem := range s.refusals(before, after) {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s: %s", before.Name, problem)})
+			found(hit{Subject: before.object(), message: fmt.Sprintf("CRD %s: %s", before.Name, problem)})
 		}
 	})
 }
@@ -560,7 +559,7 @@ type comparison struct {
 func tightened(s *subject, u upgrade, found func(hit)) {
 	perVersion(s, u, func(before *crd, version string, c changes) {
 		if len(c.tighter) > 0 {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s is stricter than %s with %s %s: %s", u.To, u.From, before.Name, version, abridge(c.tighter))})
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s has a stricter schema than %s for version %s of CRD %s: %s", u.To, u.From, version, before.Name, abridge(c.tighter))})
 		}
 	})
 }
@@ -568,7 +567,7 @@ func tightened(s *subject, u upgrade, found func(hit)) {
 func rulesAdded(s *subject, u upgrade, found func(hit)) {
 	perVersion(s, u, func(before *crd, version string, c changes) {
 		if len(c.rules) > 0 {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s has CEL rules for %s %s that %s does not have: %s", u.To, before.Name, version, u.From, abridge(c.rules))})
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s adds CEL rules to version %s of CRD %s that %s does not have: %s", u.To, version, before.Name, u.From, abridge(c.rules))})
 		}
 	})
 }
@@ -584,7 +583,7 @@ func fieldsRemoved(s *subject, u upgrade, found func(hit)) {
 	perVersion(s, u, func(before *crd, version string, c changes) {
 		removed := slices.DeleteFunc(slices.Clone(c.removed), inStatus)
 		if len(removed) > 0 {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s has no longer in %s %s: %s", u.To, before.Name, version, abridge(removed))})
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes fields from version %s of CRD %s: %s", u.To, version, before.Name, abridge(removed))})
 		}
 	})
 }
@@ -592,7 +591,7 @@ func fieldsRemoved(s *subject, u upgrade, found func(hit)) {
 func defaultsChanged(s *subject, u upgrade, found func(hit)) {
 	perVersion(s, u, func(before *crd, version string, c changes) {
 		if len(c.defaults) > 0 {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s changes defaults of %s %s: %s", u.To, before.Name, version, abridge(c.defaults))})
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s changes defaults in version %s of CRD %s: %s", u.To, version, before.Name, abridge(c.defaults))})
 		}
 	})
 }
@@ -600,7 +599,7 @@ func defaultsChanged(s *subject, u upgrade, found func(hit)) {
 func crdGone(_ *subject, u upgrade, found func(hit)) {
 	for _, before := range u.from.crds {
 		if u.to.crd(before.Name) == nil {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s has no CRD %s, which %s has", u.To, before.Name, u.From)})
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s drops CRD %s, which %s has", u.To, before.Name, u.From)})
 		}
 	}
 }
@@ -612,7 +611,7 @@ func statusGone(_ *subject, u upgrade, found func(hit)) {
 	}
 	perServed(u, func(before *crd, old, next *apiextensionsv1.CustomResourceDefinitionVersion) {
 		if has(old) && !has(next) {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes the status subresource of %s %s", u.To, before.Name, old.Name)})
+			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes the status subresource of version %s of CRD %s", u.To, old.Name, before.Name)})
 		}
 	})
 }
@@ -648,7 +647,7 @@ func sampleRefused(_ *subject, u upgrade, found func(hit)) {
 			if problems := after.misfits(object, next); len(problems) > 0 {
 				found(hit{
 					Subject: before.object(),
-					message: fmt.Sprintf("the sample %s %s of %s does not fit %s: %s", head.Kind, head.Metadata.Name, u.From, u.To, abridge(problems)),
+					message: fmt.Sprintf("the sample %s %s of %s is invalid under the schema of %s: %s", head.Kind, head.Metadata.Name, u.From, u.To, abridge(problems)),
 				})
 			}
 		}
@@ -687,18 +686,18 @@ func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchema
 	c.compareMerge(where, before, after)
 	c.compareBranches(where, path, before, after)
 	if fallback := after.Default; fallback != nil && (before.Default == nil || string(before.Default.Raw) != string(fallback.Raw)) {
-		old := "nothing"
+		old := "none"
 		if before.Default != nil {
 			old = string(before.Default.Raw)
 		}
-		c.defaults = append(c.defaults, fmt.Sprintf("%s (%s, was %s)", where, fallback.Raw, old))
+		c.defaults = append(c.defaults, fmt.Sprintf("%s from %s to %s", where, old, fallback.Raw))
 	} else if before.Default != nil && fallback == nil {
-		c.defaults = append(c.defaults, fmt.Sprintf("%s (nothing, was %s)", where, before.Default.Raw))
+		c.defaults = append(c.defaults, fmt.Sprintf("%s from %s to none", where, before.Default.Raw))
 	}
 	for _, name := range after.Required {
 		property, known := before.Properties[name]
 		if !slices.Contains(before.Required, name) && (!known || property.Default == nil) {
-			c.tight(where, "must have %s", name)
+			c.tight(where, "requires the field %s", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(before.Properties)) {
@@ -724,7 +723,7 @@ func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchema
 	case before.Items != nil && after.Items != nil && before.Items.Schema != nil && after.Items.Schema != nil:
 		c.compare(path+"[]", before.Items.Schema, after.Items.Schema)
 	case before.Items == nil && after.Items != nil:
-		c.tight(where, "has items of a stated form")
+		c.tight(where, "has a schema for its items")
 	}
 	switch {
 	case before.AdditionalProperties != nil && after.AdditionalProperties != nil:
@@ -744,7 +743,7 @@ func (c *changes) compareType(where string, before, after *apiextensionsv1.JSONS
 			c.tight(where, "must be of type %s", after.Type)
 		}
 	default:
-		c.tight(where, "is of type %s instead of %s", after.Type, before.Type)
+		c.tight(where, "must be of type %s instead of %s", after.Type, before.Type)
 	}
 	if before.Nullable && !after.Nullable {
 		c.tight(where, "must not be null")
@@ -758,7 +757,7 @@ func (c *changes) compareType(where string, before, after *apiextensionsv1.JSONS
 		}
 		switch {
 		case len(before.Enum) == 0:
-			c.tight(where, "must be one of a list")
+			c.tight(where, "must be one of the enum's values")
 		case len(gone) > 0:
 			c.tight(where, "must not be %s", strings.Join(gone, " or "))
 		}
@@ -767,7 +766,7 @@ func (c *changes) compareType(where string, before, after *apiextensionsv1.JSONS
 		if !slices.ContainsFunc(before.XValidations, func(o apiextensionsv1.ValidationRule) bool { return o.Rule == rule.Rule }) {
 			text := "%s must satisfy %q"
 			if strings.Contains(rule.Rule, "oldSelf") {
-				text = "%s may change only as %q allows"
+				text = "%s can change only as %q allows"
 			}
 			c.rules = append(c.rules, fmt.Sprintf(text, where, rule.Rule))
 		}
@@ -788,7 +787,7 @@ func (c *changes) compareMerge(where string, before, after *apiextensionsv1.JSON
 		c.merges = append(c.merges, fmt.Sprintf("%s (keys %s, were %s)", where, strings.Join(after.XListMapKeys, ","), strings.Join(before.XListMapKeys, ",")))
 	}
 	if old, next := said(before.XMapType, "granular"), said(after.XMapType, "granular"); old != next {
-		c.merges = append(c.merges, fmt.Sprintf("%s (mapping type %s, was %s)", where, next, old))
+		c.merges = append(c.merges, fmt.Sprintf("%s (map type %s, was %s)", where, next, old))
 	}
 }
 
@@ -809,24 +808,24 @@ func (c *changes) compareBounds(where string, before, after *apiextensionsv1.JSO
 		c.tight(where, "must be less than %v", *after.Maximum)
 	}
 	if after.ExclusiveMinimum && !before.ExclusiveMinimum && after.Minimum != nil {
-		c.tight(where, "must be more than %v", *after.Minimum)
+		c.tight(where, "must be greater than %v", *after.Minimum)
 	}
 	upper := func(name string, old, next *int64) {
 		if next != nil && (old == nil || *next < *old) {
-			c.tight(where, "has a %s of %d", name, *next)
+			c.tight(where, "has %s %d", name, *next)
 		}
 	}
 	lower := func(name string, old, next *int64) {
 		if next != nil && *next > 0 && (old == nil || *next > *old) {
-			c.tight(where, "has a %s of %d", name, *next)
+			c.tight(where, "has %s %d", name, *next)
 		}
 	}
-	upper("maximal length", before.MaxLength, after.MaxLength)
-	lower("minimal length", before.MinLength, after.MinLength)
-	upper("maximal number of items", before.MaxItems, after.MaxItems)
-	lower("minimal number of items", before.MinItems, after.MinItems)
-	upper("maximal number of fields", before.MaxProperties, after.MaxProperties)
-	lower("minimal number of fields", before.MinProperties, after.MinProperties)
+	upper("maxLength", before.MaxLength, after.MaxLength)
+	lower("minLength", before.MinLength, after.MinLength)
+	upper("maxItems", before.MaxItems, after.MaxItems)
+	lower("minItems", before.MinItems, after.MinItems)
+	upper("maxProperties", before.MaxProperties, after.MaxProperties)
+	lower("minProperties", before.MinProperties, after.MinProperties)
 	if after.UniqueItems && !before.UniqueItems {
 		c.tight(where, "must not repeat items")
 	}

@@ -289,7 +289,7 @@ func (g *gathering) tell(found func(hit)) {
 			for i, h := range others {
 				names[i] = h.From
 			}
-			last.message += "; the same from " + abridge(names)
+			last.message += "; also from " + abridge(names)
 		}
 		found(last)
 	}

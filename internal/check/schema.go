@@ -20,28 +20,28 @@ import (
 var schemaChecks = []Check{
 	{
 		Code: "SCH001", Severity: finding.Error,
-		Title:      "the API server refuses a CRD",
-		Cause:      "these are the words of the API server's own validation (k8s.io/apiextensions-apiserver v0.36.3), of the schema's structure and of the cost of its CEL rules too; the InstallPlan fails on it",
-		Fix:        "correct what it names",
+		Title:      "the API server rejects a CRD",
+		Cause:      "the message comes from the API server's own validation (k8s.io/apiextensions-apiserver v0.36.3), including the schema's structure and the cost of its CEL rules; the InstallPlan fails with it",
+		Fix:        "correct the field that the message names",
 		References: []string{"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema"},
 		judge:      checkCRDs,
 	},
 	{
 		Code: "SCH002", Severity: finding.Error,
-		Title: "two CRDs of a bundle have a name in common",
-		Cause: "the API server gives a plural, singular, short name, kind or list kind of one group to the first CRD alone: the second is never established, and OLM waits for it for ever",
-		Fix:   "give each CRD names of its own",
+		Title: "two CRDs of a bundle share a name",
+		Cause: "in one API group the API server gives a plural, singular, short name, kind or list kind to the first CRD only. The second CRD never becomes Established, and OLM waits for it forever",
+		Fix:   "give each CRD its own names",
 		judge: checkNameCollisions,
 	},
 	{
 		Code: "SCH003", Severity: finding.Error,
 		Title: "a CRD serves no version",
-		Cause: "nobody, the operator included, can read or write its objects",
+		Cause: "nobody can read or write its objects, not even the operator",
 		Fix:   "serve at least one version",
 		judge: func(s *single, found func(hit)) {
 			for _, c := range s.crds {
 				if len(c.spec.Spec.Versions) > 0 && !slices.ContainsFunc(c.spec.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served }) {
-					found(inManifest(c.Manifest, []any{"spec", "versions"}, "none of the versions of %s is served", c.Name))
+					found(inManifest(c.Manifest, []any{"spec", "versions"}, "CRD %s serves none of its versions", c.Name))
 				}
 			}
 		},
@@ -49,28 +49,28 @@ var schemaChecks = []Check{
 	{
 		Code: "SCH004", Severity: finding.Warning,
 		Title: "a CRD is nearly too large for etcd",
-		Cause: "an object of more than 1.5 MiB is refused, and the InstallPlan of a catalog that carries manifests repeats it",
+		Cause: "an object of more than 1.5 MiB is rejected; if the catalog carries manifests, the InstallPlan contains the CRD as well",
 		Fix:   "shorten the descriptions in the schema, for example with controller-gen's crd:maxDescLen=0",
 		judge: func(s *single, found func(hit)) {
 			for _, c := range s.crds {
 				if size := len(c.JSON); size > largeCRD {
-					found(inManifest(c.Manifest, nil, "%s has %s", c.Name, mebibytes(size)))
+					found(inManifest(c.Manifest, nil, "CRD %s has a size of %s", c.Name, mebibytes(size)))
 				}
 			}
 		},
 	},
 	{
 		Code: "SCH005", Severity: finding.Warning,
-		Title: "a field of a CRD is not known",
-		Cause: "the API server drops it silently, and with it all it was meant to say",
-		Fix:   "correct the spelling or the place, or take it out",
+		Title: "a CRD has an unknown field",
+		Cause: "the API server silently drops the field, so it has no effect",
+		Fix:   "correct the spelling or the place of the field, or remove it",
 		judge: checkCRDFields,
 	},
 	{
 		Code: "SCH006", Severity: finding.Warning,
-		Title:      "served versions of a CRD differ, and nothing converts between them",
-		Cause:      "with strategy None the API server only renames the version: what is written through one version and not in the schema of the stored one is dropped without a word",
-		Fix:        "convert by a webhook, or let the stored version know all fields of the others",
+		Title:      "served versions of a CRD differ without conversion between them",
+		Cause:      "with strategy None the API server only changes the apiVersion: it silently drops fields that are written in one version and missing in the storage version's schema",
+		Fix:        "convert with a webhook, or add all fields of the other versions to the storage version",
 		References: []string{versioningReference},
 		judge:      ofCSV(checkUnconverted),
 	},
@@ -129,7 +129,7 @@ func checkCRDs(s *single, found func(hit)) {
 		}
 		problems, err := refusalsOf(&c.spec)
 		if err != nil {
-			found(inManifest(c.Manifest, nil, "%s: %v", c.Name, err))
+			found(inManifest(c.Manifest, nil, "CRD %s: %v", c.Name, err))
 		}
 		seen := map[string]bool{}
 		for _, e := range problems {
@@ -137,7 +137,7 @@ func checkCRDs(s *single, found func(hit)) {
 				continue
 			}
 			seen[e.Error()] = true
-			found(inManifest(c.Manifest, pathOf(e.Field), "%s: %s", c.Name, e.Error()))
+			found(inManifest(c.Manifest, pathOf(e.Field), "CRD %s: %s", c.Name, e.Error()))
 		}
 	}
 }
@@ -176,7 +176,7 @@ func checkNameCollisions(s *single, found func(hit)) {
 		for _, name := range slices.Sorted(maps.Keys(own)) {
 			key := c.spec.Spec.Group + " " + name
 			if other, ok := taken[key]; ok && other != c.Name {
-				found(inManifest(c.Manifest, []any{"spec", "names"}, "%s and %s both have the %s", other, c.Name, name))
+				found(inManifest(c.Manifest, []any{"spec", "names"}, "the CRDs %s and %s both have the %s", other, c.Name, name))
 				continue
 			}
 			taken[key] = c.Name
@@ -197,7 +197,7 @@ func checkCRDFields(s *single, found func(hit)) {
 		for _, problem := range problems {
 			field, ok := strings.CutPrefix(problem.Error(), "unknown field ")
 			if field = strings.Trim(field, `"`); ok && field != "status" && !strings.HasPrefix(field, "status.") {
-				found(inManifest(c.Manifest, pathOf(field), "a CustomResourceDefinition has no field %s", field))
+				found(inManifest(c.Manifest, pathOf(field), "CRD %s has the unknown field %s", c.Name, field))
 			}
 		}
 	}
@@ -219,7 +219,7 @@ func checkUnconverted(s *single, found func(hit)) {
 			}
 			lost := slices.DeleteFunc(compare(v.Schema.OpenAPIV3Schema, stored.Schema.OpenAPIV3Schema).removed, inStatus)
 			if len(lost) > 0 {
-				found(inManifest(c.Manifest, []any{"spec", "versions", i}, "version %s of %s has fields that %s, the stored one, does not have: %s", v.Name, c.Name, stored.Name, abridge(lost)))
+				found(inManifest(c.Manifest, []any{"spec", "versions", i}, "version %s of CRD %s has fields that the storage version %s does not have: %s", v.Name, c.Name, stored.Name, abridge(lost)))
 			}
 		}
 	}
