@@ -8,125 +8,125 @@ import (
 	"testing"
 )
 
-// mistake is a way in which packages and upgrades break, and the checks that see it; without any, why none does.
+// mistake is a mistake in a package or an upgrade, and the checks that find it; without any, the reason.
 type mistake struct {
 	what  string
 	codes []string
 	not   string
 }
 
-// see is a mistake that the checks with codes, separated by spaces, see.
+// see returns a mistake that the checks with codes, separated by spaces, find.
 func see(what, codes string) mistake { return mistake{what: what, codes: strings.Fields(codes)} }
 
-// mistakes are all that is known to break packages and upgrades, by what they are in.
+// mistakes lists all known mistakes that break packages and upgrades, by section.
 var mistakes = []struct {
 	title string
 	list  []mistake
 }{
 	{"The upgrade graph", []mistake{
-		see("more than one head, none, a cycle; a stranded entry; no default channel; a version twice", "GRA001 GRA002 CAT006 CAT015"),
-		see("a tail that replaces what has left the catalog; replaces or skips of what never was", "GRA006 GRA007"),
+		see("several heads, no head, or a cycle; a stranded entry; no default channel; the same version twice", "GRA001 GRA002 CAT006 CAT015"),
+		see("a tail that replaces an entry that left the catalog; replaces or skips of an entry that never existed", "GRA006 GRA007"),
 		see("an entry that replaces or skips itself, or skips nothing", "GRA005"),
-		see("versions that go backwards along an edge; a name that says another version", "GRA008 GRA013"),
-		see("a skipRange that cannot be read, is empty, covers its own version or newer ones", "GRA004 GRA014 GRA009 GRA015"),
-		see("skipped entries that skip one another; a skip that strands the users of what is skipped", "GRA016 GRA003"),
-		see("an entry from which OLM finds no way to the head", "GRA003"),
-		see("edges that OLM never takes, and edges that it takes undeclared", "GRA010 GRA011"),
-		see("many upgrades to the head", "GRA017"),
-		see("channels that contradict one another; a default channel that is older; a switch without an edge, or to an older release", "GRA020 GRA012 GRA018 GRA019"),
+		see("an edge to a lower version; a name with another version", "GRA008 GRA013"),
+		see("a skipRange that is invalid or empty, or that covers its own version or newer ones", "GRA004 GRA014 GRA009 GRA015"),
+		see("skipped entries that skip each other; a skip that strands users of the skipped entry", "GRA016 GRA003"),
+		see("an entry from which OLM finds no upgrade to the head", "GRA003"),
+		see("edges that OLM never takes, and edges that it takes although no channel declares them", "GRA010 GRA011"),
+		see("an entry that needs many upgrades to reach the head", "GRA017"),
+		see("channels that contradict each other; a default channel with an older head; a change of channel without an edge, or to an older release", "GRA020 GRA012 GRA018 GRA019"),
 		see("a deprecated head", "GRA021 CMP008"),
-		see("a ClusterServiceVersion that says other edges than the channels", "GRA022"),
-		see("channels that are not what the template, a semver one for example, makes of the bundles", "TPL001"),
+		see("a ClusterServiceVersion with other edges than the channels", "GRA022"),
+		see("channels that differ from the template's result, for example a semver template's", "TPL001"),
 	}},
-	{"The catalog before (`--against`)", []mistake{
-		see("packages, channels or releases gone that users have; edges gone", "CMP001 CMP002 CMP003 CMP007"),
-		see("a head that went back; another default channel", "CMP004 CMP006"),
-		see("another content under the same name", "CMP005"),
+	{"Compared with the published catalog (`--against`)", []mistake{
+		see("removed packages, channels or releases that users have; removed edges", "CMP001 CMP002 CMP003 CMP007"),
+		see("a lower head; another default channel", "CMP004 CMP006"),
+		see("other content under the same name", "CMP005"),
 	}},
 	{"The catalog's documents", []mistake{
-		see("what cannot be read: syntax, schema, types", "FBC001 FBC002 FBC003"),
-		see("unknown, misspelt and doubled fields; unknown schemas; properties that cannot be read or are misspelt", "CAT017 CAT018 CAT019 CAT020 CAT013 CAT023"),
-		see("doubled, nameless and orphaned documents; no package, channel, entry", "CAT001 CAT002 CAT003 CAT005 CAT007 CAT009 CAT010"),
-		see("names of packages and bundles that are too long, or no names", "CAT004 CAT022 CAT024"),
-		see("entries of bundles that are not there; deprecations of what is not there", "CAT008 CAT016"),
-		see("bundles without content, with it twice, or without olm.csv.metadata", "CAT011 CAT021 CAT027"),
-		see("name and version of bundle, olm.package and ClusterServiceVersion apart", "CAT012 CAT025 CAT026"),
-		see("image references that cannot be read; a catalog too large for a message", "CAT014 CAT028"),
-		{what: "a cache that opm made and that is not of this catalog", not: "its digest is of the files as they lie in the catalog's image, their modes included, and of what the opm there makes of them: that opm alone can tell, with `opm serve --cache-enforce-integrity`"},
+		see("invalid documents: syntax, schema, types", "FBC001 FBC002 FBC003"),
+		see("unknown, misspelt and duplicate fields; unknown schemas; invalid or misspelt properties", "CAT017 CAT018 CAT019 CAT020 CAT013 CAT023"),
+		see("duplicate, nameless and orphaned documents; no package, channel or entry", "CAT001 CAT002 CAT003 CAT005 CAT007 CAT009 CAT010"),
+		see("invalid or too long names of packages and bundles", "CAT004 CAT022 CAT024"),
+		see("entries without a bundle; deprecations of missing objects", "CAT008 CAT016"),
+		see("bundles without content, with duplicate content, or without olm.csv.metadata", "CAT011 CAT021 CAT027"),
+		see("different names or versions in bundle, olm.package and ClusterServiceVersion", "CAT012 CAT025 CAT026"),
+		see("invalid image references; a catalog too large for a message", "CAT014 CAT028"),
+		{what: "a cache of opm that does not fit the catalog", not: "the cache's digest covers the files in the catalog's image, their modes, and the result of that image's opm. Only that opm can check it, with `opm serve --cache-enforce-integrity`"},
 	}},
 	{"Dependencies", []mistake{
-		see("a requirement that nothing satisfies, or not at every hop", "DEP001 DEP002 DEP005"),
+		see("a requirement that no package satisfies, or not at every hop", "DEP001 DEP002 DEP005"),
 		see("new requirements", "DEP006"),
-		see("an API of two packages, dropped or handed over", "DEP004 DEP007 DEP008"),
-		see("constraints that cannot be read", "DEP003"),
+		see("an API that two packages provide, or that is removed or moved to another package", "DEP004 DEP007 DEP008"),
+		see("invalid constraints", "DEP003"),
 	}},
-	{"CRDs, from release to release", []mistake{
-		see("a version that is not served any more, or removed", "CRD003 CRD012 CRD001 CRD002"),
-		see("another stored version without a conversion", "CRD004 CRD013"),
-		see("a further version that objects do not fit", "CRD018"),
-		see("a stricter schema; samples of the release before that do not fit", "CRD006 CRD008"),
+	{"CRDs, compared with the previous release", []mistake{
+		see("a version that is removed or no longer served", "CRD003 CRD012 CRD001 CRD002"),
+		see("another storage version without conversion", "CRD004 CRD013"),
+		see("a new version in which existing objects are invalid", "CRD018"),
+		see("a stricter schema; samples of the previous release that are invalid", "CRD006 CRD008"),
 		see("a new CEL rule", "CRD019"),
-		see("fields gone; other defaults; other ways to merge", "CRD007 CRD010 CRD016"),
-		see("updates that the API server refuses: scope, group, kind, plural, CEL", "CRD005"),
-		see("other short names, categories, list kind; columns gone", "CRD014 CRD017"),
-		see("a CRD gone", "CRD009"),
-		see("the status or scale subresource removed or changed", "CRD011 CRD015"),
+		see("removed fields; changed defaults; changed merge strategies", "CRD007 CRD010 CRD016"),
+		see("updates that the API server refuses: scope, group, kind, plural name, CEL", "CRD005"),
+		see("changed short names, categories or list kind; removed columns", "CRD014 CRD017"),
+		see("a removed CRD", "CRD009"),
+		see("a removed or changed status or scale subresource", "CRD011 CRD015"),
 	}},
 	{"CRDs of one release", []mistake{
-		see("what the API server refuses: structure, storage versions, CEL and its cost, columns", "SCH001"),
-		see("nothing served; names that collide; unknown fields", "SCH003 SCH002 SCH005"),
-		see("too large for etcd or an InstallPlan", "SCH004"),
-		see("served versions that differ, without a conversion", "SCH006"),
-		see("spec.conversion in the CRD and not in the ClusterServiceVersion, or the reverse: which window an update has", "WHK006 WHK018 WHK007 WHK008"),
-		see("what OLM asks of a conversion webhook", "WHK005"),
-		see("an address or CA in the bundle's conversion", "WHK016"),
+		see("CRDs that the API server refuses: structure, storage versions, CEL and its cost, columns", "SCH001"),
+		see("no served version; name conflicts; unknown fields", "SCH003 SCH002 SCH005"),
+		see("CRDs that are too large for etcd or an InstallPlan", "SCH004"),
+		see("served versions with different schemas, without conversion", "SCH006"),
+		see("spec.conversion only in the CRD, or only in the ClusterServiceVersion, and the outage that follows", "WHK006 WHK018 WHK007 WHK008"),
+		see("OLM's requirements for a conversion webhook", "WHK005"),
+		see("an address or CA in the bundle's spec.conversion", "WHK016"),
 	}},
-	{"The ClusterServiceVersion and what is beside it", []mistake{
-		see("none, or several; fields of the wrong type, unknown, doubled; integers beyond 2^53", "CSV001 CSV002 CSV003 CSV004 CSV034"),
+	{"The ClusterServiceVersion and the rest of the bundle", []mistake{
+		see("no ClusterServiceVersion, or several; fields with the wrong type, unknown and duplicate fields; integers above 2^53", "CSV001 CSV002 CSV003 CSV004 CSV034"),
 		see("unknown fields of other objects", "CSV037"),
-		see("a second document in a file; a document that is no object", "CSV005 CSV036"),
-		see("name, version, replaces, skips, skipRange", "CSV006 CSV007 CSV008"),
-		see("owned CRDs that are not there; CRDs that are not owned", "CSV009 CSV010"),
-		see("kinds that OLM refuses, APIs that are gone, APIs that not every cluster has", "CSV011 CSV026 CSV027"),
-		see("install modes: none, fewer than before", "CSV012 EDG003"),
-		see("the lowest version of Kubernetes: none that can be read, a higher one than before", "CSV013 EDG007"),
-		see("alm-examples: no JSON, not fitting their schema, of an unserved version, missing", "CSV014 CSV015 CSV016"),
-		see("descriptors of what is not there; no createdAt, icon, provider", "CSV028 CSV029"),
-		see("annotations.yaml missing or wrong; a default channel that is none", "CSV020 CSV035"),
+		see("a second document in a file; a document that is not an object", "CSV005 CSV036"),
+		see("invalid name, version, replaces, skips or skipRange", "CSV006 CSV007 CSV008"),
+		see("owned CRDs that are missing; CRDs that are not owned", "CSV009 CSV010"),
+		see("kinds that OLM refuses, removed APIs, APIs that only some clusters have", "CSV011 CSV026 CSV027"),
+		see("no install mode, or fewer than before", "CSV012 EDG003"),
+		see("an invalid minimum Kubernetes version, or a higher one than before", "CSV013 EDG007"),
+		see("alm-examples that are missing, not JSON, invalid under the schema, or of a version that is not served", "CSV014 CSV015 CSV016"),
+		see("descriptors of missing fields; no createdAt, icon or provider", "CSV028 CSV029"),
+		see("a missing or wrong annotations.yaml; a default channel that does not exist", "CSV020 CSV035"),
 		see("a bundle larger than a ConfigMap", "CSV021"),
-		see("what the validators of operator-framework/api say", "API001 API002"),
+		see("findings of the validators of operator-framework/api", "API001 API002"),
 		see("labels of the bundle's image that contradict annotations.yaml", "CSV038"),
 	}},
 	{"Deployments", []mistake{
-		see("another selector under the same name; a Deployment renamed", "EDG001 EDG002"),
-		see("no Deployment; a selector that its pods do not match; no replicas; Recreate; a volume that is rolled", "CSV018 CSV017 CSV023 CSV024 CSV025"),
-		see("no probe, no requests, root, no seccomp profile, hostPath", "CSV019 CSV030 CSV031 CSV032 CSV033"),
+		see("a changed selector of a Deployment; a renamed Deployment", "EDG001 EDG002"),
+		see("no Deployment; a selector that does not match the pods; no replicas; the strategy Recreate; a volume with a rolling update", "CSV018 CSV017 CSV023 CSV024 CSV025"),
+		see("no probe, no resource requests, root, no seccomp profile, hostPath", "CSV019 CSV030 CSV031 CSV032 CSV033"),
 	}},
 	{"Permissions", []mistake{
-		see("rights lost from release to release; rights gained", "EDG004 EDG008 EDG005"),
-		see("no rule for what is owned or required", "RBAC003 RBAC009"),
-		see("all verbs or resources; rights to raise rights; all Secrets", "RBAC004 RBAC010 RBAC005 RBAC006"),
+		see("permissions lost from release to release; permissions gained", "EDG004 EDG008 EDG005"),
+		see("no rule for owned or required kinds", "RBAC003 RBAC009"),
+		see("all verbs or resources; permissions to escalate privileges; all Secrets", "RBAC004 RBAC010 RBAC005 RBAC006"),
 		see("cluster-scoped resources in namespaced permissions", "RBAC007"),
-		see("service accounts: absent, unused, twice, shipped and made", "RBAC001 RBAC002 RBAC008 CSV022"),
+		see("service accounts that are missing, unused, duplicate, or both shipped and created by OLM", "RBAC001 RBAC002 RBAC008 CSV022"),
 	}},
 	{"Webhooks", []mistake{
-		see("deployment, port or path that are not there; names too long or twice", "WHK001 WHK002 WHK003 WHK012 WHK013 WHK004 WHK011"),
-		see("what the API server or OLM refuses: admissionReviewVersions, sideEffects, groups", "WHK010 WHK009"),
-		see("must answer with one pod, or for what the operator itself needs; some versions only", "WHK014 WHK015 WHK017"),
-		see("a webhook gone from release to release", "EDG006"),
-		see("a validating webhook for objects that none judged before", "EDG009"),
-		{what: "a validating webhook that refuses objects of an older version", not: "what it refuses is the operator's code, which only answers when it runs: `olmkit upgrade test` writes such objects"},
+		see("a missing Deployment, port or path; names that are too long or duplicate", "WHK001 WHK002 WHK003 WHK012 WHK013 WHK004 WHK011"),
+		see("fields that the API server or OLM refuses: admissionReviewVersions, sideEffects, groups", "WHK010 WHK009"),
+		see("failurePolicy Fail with one pod, or for objects that the operator itself needs; rules for some versions only", "WHK014 WHK015 WHK017"),
+		see("a webhook that the next release removes", "EDG006"),
+		see("a new validating webhook for existing objects", "EDG009"),
+		{what: "a validating webhook that refuses objects of an older version", not: "only the running operator shows what its code refuses: `olmkit upgrade test` writes such objects"},
 	}},
 	{"Images", []mistake{
-		see("not among the related images; by tag, by latest", "IMG001 IMG002 IMG004 IMG003"),
-		see("digests that the registry does not have, platforms that an image lacks", "IMG005 IMG006"),
+		see("images that are not in relatedImages, or are named by tag or by latest", "IMG001 IMG002 IMG004 IMG003"),
+		see("digests that the registry does not have; platforms that an image lacks", "IMG005 IMG006"),
 	}},
 	{"Suppressions", []mistake{
-		see("of no check, incomplete, past their day, of nothing", "ACC001 ACC002 ACC003 ACC004"),
+		see("suppressions of an unknown code, incomplete, expired, or unused", "ACC001 ACC002 ACC003 ACC004"),
 	}},
 }
 
-// TestDocsCoverage holds docs/checks/mistakes.md, which says of each mistake which check sees it, against the checks: each
+// TestDocsCoverage compares docs/checks/mistakes.md, which lists the checks of each mistake, with the checks: each
 // is there, and there is no other. -update writes it anew.
 func TestDocsCoverage(t *testing.T) {
 	unplaced := map[string]bool{}
@@ -137,7 +137,7 @@ func TestDocsCoverage(t *testing.T) {
 		return slices.ContainsFunc(documented(), func(c Check) bool { return c.Code == code })
 	}
 	var text strings.Builder
-	text.WriteString("# Which check sees what\n\nWhat is known to break packages and upgrades, and the checks that see it before anything is installed.\n")
+	text.WriteString("# Known mistakes and their checks\n\nMistakes that break packages and upgrades, and the checks that find them without a cluster.\n")
 	for _, part := range mistakes {
 		fmt.Fprintf(&text, "\n## %s\n\n| mistake | checks |\n|---|---|\n", part.title)
 		for _, m := range part.list {

@@ -182,8 +182,8 @@ type Fault struct {
 	Phase    string   `json:"phase"`           // at which it was to strike
 	At       float64  `json:"at"`              // seconds from the hop's start; negative before it
 	Seconds  float64  `json:"seconds"`         // how long it was in force
-	Expected string   `json:"expected"`        // the worst that the upgrade may come to: survived, blocked or harmed
-	Outcome  string   `json:"outcome"`         // what it came to: survived, blocked, harmed, broken; or "not struck"
+	Expected string   `json:"expected"`        // the worst result that passes: survived, blocked or degraded
+	Outcome  string   `json:"outcome"`         // survived, blocked, degraded, broken; or skipped
 	Codes    []string `json:"codes,omitempty"` // of the findings that show it
 	Why      string   `json:"why,omitempty"`   // it was not made, or how it was
 	Result   Result   `json:"result"`          // whether the outcome is no worse than expected

@@ -13,17 +13,17 @@ import (
 	"github.com/olmkit/olmkit/internal/report"
 )
 
-// Outcome is what became of an upgrade under a fault, from the best to the worst.
+// Outcome is the result of an upgrade under a fault, from the best to the worst.
 type Outcome string
 
 // Outcomes.
 const (
-	Survived Outcome = "survived" // as if nothing had been
-	Blocked  Outcome = "blocked"  // it waited as long as the fault was in force, and came through afterwards
-	Harmed   Outcome = "harmed"   // it came through; users noticed for a while, by the fault's doing
-	Broken   Outcome = "broken"   // it did not come through, or something was lost
-	// NotStruck is no outcome: the fault could not be made on this hop.
-	NotStruck Outcome = "not struck"
+	Survived Outcome = "survived" // the fault has no effect
+	Blocked  Outcome = "blocked"  // the upgrade waits while the fault is in force, and then passes
+	Degraded Outcome = "degraded" // the upgrade passes; users notice the fault for a while
+	Broken   Outcome = "broken"   // the upgrade fails, or data are lost
+	// Skipped is no outcome: the fault could not be injected into this hop.
+	Skipped Outcome = "skipped"
 )
 
 // Fault is a trouble that a walk makes on purpose during a hop. It is bounded, and undone.
@@ -68,23 +68,23 @@ var (
 
 // Faults lists every fault, in the order of their effects' distance from the operator.
 var Faults = []Fault{
-	{Name: "kill-operator", Phase: "installing", Expect: Harmed, Harms: operatorHarms, inject: (*stage).killOperator,
+	{Name: "kill-operator", Phase: "installing", Expect: Degraded, Harms: operatorHarms, inject: (*stage).killOperator,
 		Doc: "the operator's pods, old and new, are deleted without a grace period"},
-	{Name: "forbidden", Phase: "installing", Expect: Harmed, Harms: operatorHarms, inject: (*stage).forbid, hold: 4 * time.Second,
+	{Name: "forbidden", Phase: "installing", Expect: Degraded, Harms: operatorHarms, inject: (*stage).forbid, hold: 4 * time.Second,
 		Doc: "every write by the operator's service accounts is refused with 403, for 4 s"},
-	{Name: "cert-missing", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, inject: (*stage).loseCertificates, hold: 3 * time.Second,
+	{Name: "cert-missing", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, inject: (*stage).loseCertificates, hold: 3 * time.Second,
 		Doc: "the Secrets with the webhooks' certificates are deleted; those that OLM has not created again after 3 s are restored"},
-	{Name: "cert-expired", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, inject: (*stage).expireCertificates, hold: 8 * time.Second,
+	{Name: "cert-expired", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, inject: (*stage).expireCertificates, hold: 8 * time.Second,
 		Doc: "the webhooks' certificates are replaced by expired ones, with matching CA bundles, for 8 s"},
-	{Name: "cert-rotated", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, inject: (*stage).rotateCertificates, hold: 8 * time.Second,
+	{Name: "cert-rotated", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, inject: (*stage).rotateCertificates, hold: 8 * time.Second,
 		Doc: "the webhooks' certificates and CA bundles are replaced by new ones, and restored after 8 s"},
-	{Name: "convert-slow", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, converter: "slow", inject: (*stage).convertFaultily, hold: 4 * time.Second,
+	{Name: "convert-slow", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, converter: "slow", inject: (*stage).convertFaultily, hold: 4 * time.Second,
 		Doc: "conversion requests are answered after 10 s, with an error, for 4 s"},
-	{Name: "convert-500", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, converter: "500", inject: (*stage).convertFaultily, hold: 3 * time.Second,
+	{Name: "convert-500", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, converter: "500", inject: (*stage).convertFaultily, hold: 3 * time.Second,
 		Doc: "conversion requests are answered with status 500, for 3 s"},
-	{Name: "convert-wrong", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, converter: "wrong", inject: (*stage).convertFaultily, hold: 3 * time.Second,
+	{Name: "convert-wrong", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, converter: "wrong", inject: (*stage).convertFaultily, hold: 3 * time.Second,
 		Doc: "conversion requests are answered with a wrong object, for 3 s"},
-	{Name: "convert-absent", Phase: "succeeded", Expect: Harmed, Harms: operatorHarms, inTrust: true, inject: (*stage).unconvert, hold: 3 * time.Second,
+	{Name: "convert-absent", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, inject: (*stage).unconvert, hold: 3 * time.Second,
 		Doc: "the CRDs name a conversion Service that does not exist, for 3 s"},
 	{Name: "oversize", Phase: beforeHop, Fixed: true, Expect: Survived, inject: (*stage).oversize,
 		Doc: "one of the custom resources has 200 KiB of annotations"},
@@ -108,13 +108,13 @@ var Faults = []Fault{
 		Doc: "the pods of OLM's olm-operator are deleted without a grace period"},
 	{Name: "kill-catalog-operator", Phase: "install-plan-created", Expect: Survived, shared: true, Harms: operatorHarms, inject: (*stage).killOLM,
 		Doc: "the pods of OLM's catalog-operator are deleted without a grace period"},
-	{Name: "kill-apiserver", Phase: "crds-written", Expect: Harmed, shared: true, Harms: clusterHarms, component: "kube-apiserver", inject: (*stage).killComponent,
+	{Name: "kill-apiserver", Phase: "crds-written", Expect: Degraded, shared: true, Harms: clusterHarms, component: "kube-apiserver", inject: (*stage).killComponent,
 		Doc: "kube-apiserver is killed, and restarts at once"},
-	{Name: "kill-etcd", Phase: "crds-written", Expect: Harmed, shared: true, Harms: clusterHarms, component: "etcd", inject: (*stage).killComponent,
+	{Name: "kill-etcd", Phase: "crds-written", Expect: Degraded, shared: true, Harms: clusterHarms, component: "etcd", inject: (*stage).killComponent,
 		Doc: "etcd is killed, and restarts at once"},
 	{Name: "kill-controller-manager", Phase: "installing", Expect: Survived, shared: true, Harms: clusterHarms, component: "kube-controller-manager", inject: (*stage).killComponent,
 		Doc: "kube-controller-manager is killed, and restarts at once"},
-	{Name: "restart-node", Phase: "installing", Expect: Harmed, shared: true, Harms: clusterHarms, component: "node", inject: (*stage).killComponent,
+	{Name: "restart-node", Phase: "installing", Expect: Degraded, shared: true, Harms: clusterHarms, component: "node", inject: (*stage).killComponent,
 		Doc: "all containers of the node stop at once and restart: the operator's, OLM's and the operands'"},
 }
 
@@ -259,12 +259,12 @@ func judgeFaults(list []*struck, findings []finding.Finding, known map[string]bo
 	var judged []finding.Finding
 	for _, s := range list {
 		outcome, codes := s.outcome(findings, known)
-		right := outcome == NotStruck || outcome == s.Expect || s.Expect == Harmed && (outcome == Survived || outcome == Blocked)
+		right := outcome == Skipped || outcome == s.Expect || s.Expect == Degraded && (outcome == Survived || outcome == Blocked)
 		t := report.Fault{
 			Name: s.Name, Phase: s.At, Seconds: seconds(s.End.Sub(s.Start)), Expected: string(s.Expect), Outcome: string(outcome),
 			Codes: codes, Why: cmp.Or(s.Why, s.Note), Result: report.Passed,
 		}
-		if outcome != NotStruck {
+		if outcome != Skipped {
 			t.At = seconds(s.Start.Sub(hopStart))
 		}
 		if !right {
@@ -279,7 +279,7 @@ func judgeFaults(list []*struck, findings []finding.Finding, known map[string]bo
 // outcome is what became of the hop, with the codes that show it.
 func (s *struck) outcome(findings []finding.Finding, known map[string]bool) (Outcome, []string) {
 	if s.Why != "" {
-		return NotStruck, nil
+		return Skipped, nil
 	}
 	var lost, harmed []string
 	for _, f := range findings {
@@ -301,7 +301,7 @@ func (s *struck) outcome(findings []finding.Finding, known map[string]bool) (Out
 		return Blocked, unique(harmed)
 	// A restart that nobody noticed is no harm.
 	case slices.ContainsFunc(harmed, func(code string) bool { return slices.Contains(noticed, code) }):
-		return Harmed, unique(harmed)
+		return Degraded, unique(harmed)
 	}
 	return Survived, unique(harmed)
 }

@@ -135,13 +135,13 @@ func TestJudgeFaults(t *testing.T) {
 	}{
 		{name: "nothing was seen", fault: "kill-operator", want: "survived", result: report.Passed},
 		{name: "a restart that nobody noticed", fault: "kill-operator", findings: []finding.Finding{restarted}, want: "survived", result: report.Passed},
-		{name: "an outage that it may bring about", fault: "kill-operator", findings: []finding.Finding{outage}, want: "harmed", result: report.Passed},
-		{name: "an outage that it must not bring about", fault: "kill-olm-operator", findings: []finding.Finding{outage}, want: "harmed", result: report.Failed, codes: []string{codeFaultBroke}},
+		{name: "an outage that it may bring about", fault: "kill-operator", findings: []finding.Finding{outage}, want: "degraded", result: report.Passed},
+		{name: "an outage that it must not bring about", fault: "kill-olm-operator", findings: []finding.Finding{outage}, want: "degraded", result: report.Failed, codes: []string{codeFaultBroke}},
 		{name: "something was lost", fault: "kill-operator", findings: []finding.Finding{lost}, want: "broken", result: report.Failed, codes: []string{codeFaultBroke}},
 		{name: "what is lost without it too", fault: "kill-operator", known: codeFieldLost, findings: []finding.Finding{lost}, want: "survived", result: report.Passed},
 		{name: "held up", fault: "not-upgradeable", held: true, want: "blocked", result: report.Passed},
 		{name: "not held up", fault: "not-upgradeable", want: "survived", result: report.Failed, codes: []string{codeFaultIgnored}},
-		{name: "not made", fault: "cert-expired", why: "no webhook", want: "not struck", result: report.Passed},
+		{name: "not made", fault: "cert-expired", why: "no webhook", want: "skipped", result: report.Passed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := in(t, test.fault, at)

@@ -53,7 +53,7 @@ expected one is an error ([U701](checks/U.md#u701), [U702](checks/U.md#u702)):
 
 - **survived**: the fault has no effect;
 - **blocked**: the upgrade waits while the fault is active, and then passes;
-- **harmed**: the upgrade passes; users notice the fault for a while;
+- **degraded**: the upgrade passes; users notice the fault for a while;
 - **broken**: the upgrade fails, or data are lost.
 
 `
@@ -83,7 +83,7 @@ func page(hops []report.Hop) string {
 				if came.Name != f.Name {
 					continue
 				}
-				if came.Outcome != string(upgrade.NotStruck) {
+				if came.Outcome != string(upgrade.Skipped) {
 					walked++
 				}
 				at = came.Phase

@@ -11,12 +11,12 @@ func TestPage(t *testing.T) {
 	hop := func(from, to string, faults ...report.Fault) report.Hop {
 		return report.Hop{Package: "p", From: "p." + from, To: "p." + to, Faults: faults}
 	}
-	good := report.Fault{Name: "kill-operator", Phase: "installing", Outcome: "harmed", Expected: "harmed", Result: report.Passed}
-	bad := report.Fault{Name: "kill-operator", Phase: "installing", Outcome: "broken", Expected: "harmed", Codes: []string{"U302"}, Result: report.Failed}
+	good := report.Fault{Name: "kill-operator", Phase: "installing", Outcome: "degraded", Expected: "degraded", Result: report.Passed}
+	bad := report.Fault{Name: "kill-operator", Phase: "installing", Outcome: "broken", Expected: "degraded", Codes: []string{"U302"}, Result: report.Failed}
 	text := page([]report.Hop{hop("v2", "v3", bad), hop("v1", "v2"), hop("v1", "v2", good)})
 	for _, want := range []string{
 		"| fault | expected | v1 → v2 | v2 → v3 |\n|---|---|---|---|\n",
-		"| `kill-operator@installing` | harmed | harmed | **broken** (U302) |\n",
+		"| `kill-operator@installing` | degraded | degraded | **broken** (U302) |\n",
 		"\n2 hops under faults, 1 of them worse than expected.\n",
 	} {
 		if !strings.Contains(text, want) {

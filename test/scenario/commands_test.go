@@ -25,24 +25,24 @@ type commandFailure struct {
 // commandFailures are shown by TestCommands.
 var commandFailures = []commandFailure{
 	{
-		failure{"sdk#5029", "https://github.com/operator-framework/operator-sdk/issues/5029", "A generator dropped roles and bindings from the bundle without a word, and the operator lacked them."},
-		"`bundle generate` puts every role and binding into the bundle, and refuses kinds that OLM does not accept unless they are named", kindsKept,
+		failure{"sdk#5029", "https://github.com/operator-framework/operator-sdk/issues/5029", "A generator dropped roles and bindings from the bundle without a message, and the operator lacked permissions."},
+		"`bundle generate` puts every role and binding into the bundle, and refuses kinds that OLM does not accept, unless `--skip-kind` names them", kindsKept,
 	},
 	{
-		failure{"sdk#6285", "https://github.com/operator-framework/operator-sdk/issues/6285", "Each run wrote a new createdAt, so that the bundle was never what had been committed."},
-		"`bundle generate` makes the same bytes of the same manifests", sameBytes,
+		failure{"sdk#6285", "https://github.com/operator-framework/operator-sdk/issues/6285", "Each run wrote a new createdAt, so the bundle always differed from the committed one."},
+		"`bundle generate` makes the same bytes from the same manifests", sameBytes,
 	},
 	{
-		failure{"sdk#4992", "https://github.com/operator-framework/operator-sdk/issues/4992", "Annotations that had been added to metadata/annotations.yaml were wiped by the next run."},
-		"`bundle generate` leaves what it did not write itself in metadata/annotations.yaml", annotationsKept,
+		failure{"sdk#4992", "https://github.com/operator-framework/operator-sdk/issues/4992", "The next run deleted annotations that users had added to metadata/annotations.yaml."},
+		"`bundle generate` keeps annotations in metadata/annotations.yaml that it did not write", annotationsKept,
 	},
 	{
-		failure{"sdk#4418", "https://github.com/operator-framework/operator-sdk/issues/4418", "replaces was worked out by the first run and removed by the second."},
-		"`bundle generate --replaces auto` asks the catalog, and says the same when the catalog has the release", replacesKept,
+		failure{"sdk#4418", "https://github.com/operator-framework/operator-sdk/issues/4418", "The first run set replaces, and the second run removed it."},
+		"`bundle generate --replaces auto` reads the catalog, and gives the same result when the catalog already has the release", replacesKept,
 	},
 	{
-		failure{"sdk#4979", "https://github.com/operator-framework/operator-sdk/issues/4979", "After an upgrade that had failed under test, the cluster was left as it was, and hard to bring back."},
-		"`upgrade test` leaves nothing on the cluster or the machine, also after a failed hop; each walk of a scenario is looked at for it", nil,
+		failure{"sdk#4979", "https://github.com/operator-framework/operator-sdk/issues/4979", "A failed upgrade test left its objects on the cluster, and they were hard to remove."},
+		"`upgrade test` leaves nothing on the cluster or the machine, also after a failed hop; the tests check this after each scenario", nil,
 	},
 }
 

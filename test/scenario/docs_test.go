@@ -18,30 +18,29 @@ var update = flag.Bool("update", false, "write docs/failures.md anew")
 
 const intro = `# Failures that happened
 
-Upgrades and bundles of real operators that broke, where the public can read of them. Each is rebuilt as a small chain of the
-memcached operator in [test/scenario](../test/scenario), and its counterpart without the mistake is found sound. *Beforehand*
-is what ` + "`olmkit catalog validate`" + ` finds before anything is installed, *while upgrading* what ` + "`olmkit upgrade test`" + ` finds on a cluster;
-where nothing is said of the one, the other is where it shows, or the walk is not run.
+Upgrades and bundles of real operators that failed, with public reports. [test/scenario](../test/scenario) reproduces each as a
+small chain of the memcached operator, and checks that the same chain without the defect passes. *Before* is what
+` + "`olmkit catalog validate`" + ` finds before the installation, *during the upgrade* what ` + "`olmkit upgrade test`" + ` finds on a cluster. An
+empty cell means that only the other one finds it, or that the walk is not run.
 
-| failure | what happened | beforehand | while upgrading | scenario |
+| failure | what happened | before | during the upgrade | scenario |
 |---|---|---|---|---|
 `
 
 const introDefects = `
 ## Defects of a release
 
-Releases of the memcached operator and of the [Redis operator](../examples/redis-operator) that are broken in one place each, walked
-with the flags that are there by default unless the scenario names others. The same upgrade without the defect passes.
+Releases of the memcached operator and of the [Redis operator](../examples/redis-operator) with one defect each, run with the
+default flags unless the scenario sets others. The same upgrade without the defect passes.
 
-| defect | beforehand | while upgrading | scenario |
+| defect | before | during the upgrade | scenario |
 |---|---|---|---|
 `
 
 const introCommands = `
 ## Failures of generators
 
-What broke here was not an operator but the tool that packaged it. What olmkit does instead is held by
-[a test](../test/scenario/commands_test.go).
+Failures of tools that package operators. [A test](../test/scenario/commands_test.go) checks what olmkit does instead.
 
 | failure | what happened | olmkit |
 |---|---|---|
