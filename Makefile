@@ -205,6 +205,11 @@ ends: build managers ## End walks at random moments (ENDS of each kind): kill -9
 	OLMKIT_ENDS=$(ENDS) CGO_ENABLED=0 $(GO) test -count=1 -timeout 3h -v -run '^TestEnds$$' ./test/e2e
 ENDS ?= 20
 
+.PHONY: kills
+kills: ## Kill pushes at random moments (KILLS), and look for what they leave
+	OLMKIT_KILLS=$(KILLS) $(GO) test -count=1 -timeout 1h -v -run '^TestKilledPushes$$' ./internal/cli
+KILLS ?= 100
+
 # Made from Debian's packages and Go modules, so that no registry is needed.
 NODE_IMAGE ?= olmkit/node:v1.36.3
 # Starts Docker where it does not run, and ends it again.
@@ -226,7 +231,7 @@ KIND_TEST = OLMKIT_NODE_IMAGE=$(NODE_IMAGE) $(WITH_DOCKER) --apart $(GO) test -c
 .PHONY: test-nightly
 test-nightly: test-kind-all test-started ## Run every end-to-end test at full length
 	$(MAKE) SHORT= test-e2e test-browser
-	$(MAKE) ends resolver conversion-rounds
+	$(MAKE) ends kills resolver conversion-rounds
 
 .PHONY: test-browser
 test-browser: ## Use the pages of reports in a headless Chromium; needs chromium and npm (BROWSER_FLAGS)

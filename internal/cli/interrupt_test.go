@@ -21,8 +21,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// commandVariable makes this test's program olmkit, which says on its descriptor 3 when it listens to signals.
-const commandVariable = "OLMKIT_TEST_COMMAND"
+// commandVariable makes this test's program olmkit; with commandTells it says on its descriptor 3 when it listens to signals.
+const (
+	commandVariable = "OLMKIT_TEST_COMMAND"
+	commandTells    = "tells"
+)
 
 func TestMain(m *testing.M) {
 	if os.Getenv(commandVariable) == "" {
@@ -30,9 +33,11 @@ func TestMain(m *testing.M) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	listening := os.NewFile(3, "listening")
-	_, _ = listening.WriteString("x")
-	_ = listening.Close()
+	if os.Getenv(commandVariable) == commandTells {
+		listening := os.NewFile(3, "listening")
+		_, _ = listening.WriteString("x")
+		_ = listening.Close()
+	}
 	os.Exit(Run(ctx, Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.Args[1:]))
 }
 
@@ -64,7 +69,7 @@ func interrupted(t *testing.T, dir string, after time.Duration, args ...string) 
 	cmd := exec.CommandContext(ctx, self, args...)
 	var said bytes.Buffer
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = dir, in, out, &said, []*os.File{tell}
-	cmd.Env = append(os.Environ(), commandVariable+"=1", "OLMKIT_CACHE=off", "TMPDIR="+temporary)
+	cmd.Env = append(os.Environ(), commandVariable+"="+commandTells, "OLMKIT_CACHE=off", "TMPDIR="+temporary)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

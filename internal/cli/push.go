@@ -101,6 +101,12 @@ func newBundlePush(s *session) *cobra.Command {
 	}
 	f.add(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if _, err := document.Until(c.Context(), func() (*bundle.Bundle, error) { return image.CheckBundle(args[0]) }); err != nil {
+			return err
+		}
+		if err := f.ask(c.Context(), s, args[1:]); err != nil {
+			return err
+		}
 		what, err := document.Until(c.Context(), func() (image.Artifact, error) { return image.Bundle(args[0]) })
 		if err != nil {
 			return err
@@ -144,6 +150,9 @@ is one for several platforms, so is the catalog's.
 		files, err := catalog.Files(root.FS())
 		if err != nil {
 			return fmt.Errorf("read catalog %s: %w", args[0], err)
+		}
+		if err := f.ask(c.Context(), s, args[1:]); err != nil {
+			return err
 		}
 		var on image.Artifact
 		if base != "" {

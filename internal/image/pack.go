@@ -38,9 +38,8 @@ const (
 	mediaTypeBundle = "registry+v1"
 )
 
-// Bundle returns the image of the bundle directory dir: manifests/, metadata/ and, where there is one, tests/, each a layer,
-// with the bundle's annotations as labels, as OLM and opm read it. The same files give the same bytes.
-func Bundle(dir string) (Artifact, error) {
+// CheckBundle reads the bundle directory dir, and returns an error if no image can be made of it.
+func CheckBundle(dir string) (*bundle.Bundle, error) {
 	b, err := bundle.Read(dir)
 	if err != nil {
 		return nil, err
@@ -50,6 +49,16 @@ func Bundle(dir string) (Artifact, error) {
 	}
 	if b.Package() == "" {
 		return nil, hint.With(fmt.Errorf("pack bundle %s: metadata/ names no package", dir), "set annotations: %s in %s/metadata/annotations.yaml", bundle.AnnotationPackage, dir)
+	}
+	return b, nil
+}
+
+// Bundle returns the image of the bundle directory dir: manifests/, metadata/ and, where there is one, tests/, each a layer,
+// with the bundle's annotations as labels, as OLM and opm read it. The same files give the same bytes.
+func Bundle(dir string) (Artifact, error) {
+	b, err := CheckBundle(dir)
+	if err != nil {
+		return nil, err
 	}
 	labels := map[string]string{bundle.AnnotationMediaType: mediaTypeBundle}
 	for key, value := range b.Annotations {
