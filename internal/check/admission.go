@@ -14,9 +14,9 @@ import (
 var admissionChecks = []Check{
 	{
 		Code: "EDG009", Severity: finding.Info,
-		Title:      "an upgrade has a webhook judge objects that none judged before",
-		Cause:      "objects that users have were never held to its rules: one that does not fit them cannot be updated any more, not even to take a finalizer away",
-		Fix:        "refuse in an update only what the update changes; 'olmkit upgrade test' writes objects of the release before through the upgrade",
+		Title:      "an upgrade adds a validating webhook for existing objects",
+		Cause:      "existing objects were never validated by it: an object that it rejects can no longer be updated, not even to remove a finalizer",
+		Fix:        "reject in an update only what the update changes; 'olmkit upgrade test' writes objects of the previous release during the upgrade",
 		References: []string{"https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-rules"},
 		run:        perEdge(newlyJudged),
 	},
@@ -34,7 +34,7 @@ func newlyJudged(_ *subject, u upgrade, found func(hit)) {
 		if by, after := u.to.validates(c, admissionv1.Update); after {
 			found(hit{
 				Subject: finding.Subject{Object: "CustomResourceDefinition/" + c.Name},
-				message: fmt.Sprintf("%s has %s judge updates of %s, and %s no webhook that did", u.To, by, c.Name, u.From),
+				message: fmt.Sprintf("%s adds validating webhook %s for updates of CRD %s, for which %s has none", u.To, by, c.Name, u.From),
 			})
 		}
 	}

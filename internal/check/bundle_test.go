@@ -246,7 +246,7 @@ func TestExactVersions(t *testing.T) {
 		text := strings.NewReplacer("POLICY", policy, "GROUP", group, "VERSION", version, "RESOURCE", resource).Replace(validating)
 		return both(inCSV(last, last+strings.TrimPrefix(text, "\n")), exact)
 	}
-	const message = "no ValidatingAdmissionWebhook is asked about v1beta1 of coffees.cafe.example.com"
+	const message = "no ValidatingAdmissionWebhook is called for version v1beta1 of CRD coffees.cafe.example.com"
 	for _, test := range []struct {
 		name   string
 		change change
@@ -281,12 +281,12 @@ func TestExactVersions(t *testing.T) {
 // TestClusterScoped: a Role lets its account get the Namespace in which it is, and list, watch or create none.
 func TestClusterScoped(t *testing.T) {
 	for _, test := range []struct{ resource, verbs, want string }{
-		{"nodes", "[get]", "service account cafe-controller-manager is given nodes (get) in a namespace, and they have none"},
+		{"nodes", "[get]", "permissions of ServiceAccount cafe-controller-manager contain nodes (get), which are cluster-scoped"},
 		{"namespaces", "[get]", ""},
 		{"namespaces", "[get, update, patch, delete]", ""},
-		{"namespaces", "[get, list, watch]", "service account cafe-controller-manager is given namespaces (list, watch) in a namespace, and they have none"},
-		{"namespaces", "[create]", "service account cafe-controller-manager is given namespaces (create) in a namespace, and they have none"},
-		{"namespaces", "['*']", "service account cafe-controller-manager is given namespaces (list, watch, create) in a namespace, and they have none"},
+		{"namespaces", "[get, list, watch]", "permissions of ServiceAccount cafe-controller-manager contain namespaces (list, watch), which are cluster-scoped"},
+		{"namespaces", "[create]", "permissions of ServiceAccount cafe-controller-manager contain namespaces (create), which are cluster-scoped"},
+		{"namespaces", "['*']", "permissions of ServiceAccount cafe-controller-manager contain namespaces (list, watch, create), which are cluster-scoped"},
 		{"configmaps", "[list]", ""},
 	} {
 		t.Run(test.resource+test.verbs, func(t *testing.T) {

@@ -31,169 +31,169 @@ const csvReference = "https://olm.operatorframework.io/docs/concepts/crds/cluste
 var csvChecks = []Check{
 	{
 		Code: "CSV001", Severity: finding.Error,
-		Title: "the bundle does not hold exactly one ClusterServiceVersion",
-		Cause: "a bundle is one release, and the ClusterServiceVersion is what OLM installs of it",
+		Title: "the bundle does not contain exactly one ClusterServiceVersion",
+		Cause: "a bundle is one release, and OLM installs it from its only ClusterServiceVersion",
 		Fix:   "keep one ClusterServiceVersion in manifests/",
 		judge: checkOneCSV,
 	},
 	{
 		Code: "CSV002", Severity: finding.Error,
 		Title:      "the ClusterServiceVersion has a field of the wrong type",
-		Cause:      "OLM cannot read it, and the InstallPlan fails",
-		Fix:        "write the field as the reference says",
+		Cause:      "OLM cannot read the ClusterServiceVersion, and the InstallPlan fails",
+		Fix:        "write the field with the type that the reference says",
 		References: []string{csvReference},
 		judge:      checkReadable,
 	},
 	{
 		Code: "CSV003", Severity: finding.Warning,
-		Title: "a field of the ClusterServiceVersion is not known",
-		Cause: "the API server drops it silently, and with it all it was meant to say",
-		Fix:   "correct the spelling, or take it out",
+		Title: "the ClusterServiceVersion has an unknown field",
+		Cause: "the API server silently drops the field, so it has no effect",
+		Fix:   "correct the spelling of the field, or remove it",
 		judge: ofCSV(checkKnownFields),
 	},
 	{
 		Code: "CSV004", Severity: finding.Warning,
-		Title: "a key stands twice in one mapping",
-		Cause: "only the last one counts, which a reader of the file does not see",
-		Fix:   "keep one of them",
+		Title: "a YAML mapping contains a key twice",
+		Cause: "only the last one has an effect, and a reader of the file can miss it",
+		Fix:   "remove one of the two keys",
 		judge: checkDuplicateKeys,
 	},
 	{
 		Code: "CSV005", Severity: finding.Warning,
-		Title: "a file in manifests/ holds more than one object",
-		Cause: "opm reads only the first document of a file (operator-registry v1.74.0, pkg/registry/parse.go), so that the others are missing from the catalog",
-		Fix:   "give each object a file of its own",
+		Title: "a file in manifests/ contains more than one object",
+		Cause: "opm reads only the first document of a file (operator-registry v1.74.0, pkg/registry/parse.go), so the other objects are missing from the catalog",
+		Fix:   "move each object into its own file",
 		judge: checkOneObjectPerFile,
 	},
 	{
 		Code: "CSV006", Severity: finding.Warning,
-		Title: "the name is not <package>.v<version>",
+		Title: "the name of the ClusterServiceVersion is not <package>.v<version>",
 		Cause: "tools and users take the version from the name",
-		Fix:   "name it after the package and spec.version, with '-' for the '+' of build metadata, which cannot stand in names",
+		Fix:   "name it after the package and spec.version; write '-' for the '+' of build metadata, which names cannot contain",
 		judge: ofCSV(checkName),
 	},
 	{
 		Code: "CSV007", Severity: finding.Error,
 		Title: "spec.replaces or spec.skips names the bundle itself or a newer one",
-		Cause: "whoever builds a channel from it gets a cycle or a downgrade",
-		Fix:   "name the release before it",
+		Cause: "a channel that is built from the bundle has a cycle or a downgrade",
+		Fix:   "name the previous release",
 		judge: ofCSV(checkReplaces),
 	},
 	{
 		Code: "CSV008", Severity: finding.Error,
-		Title: "olm.skipRange cannot be read",
-		Cause: "OLM ignores the range, and with it the upgrades that it was to allow, and opm refuses a catalog that has it; one that covers the bundle's own version is GRA009",
-		Fix:   "write it as '>=1.0.0 <1.2.0', with the own version as the upper bound",
+		Title: "olm.skipRange is no valid version range",
+		Cause: "OLM ignores the range, so the upgrades that it allows do not exist, and opm refuses a catalog with it. A range that covers the bundle's own version is GRA009",
+		Fix:   "write it as '>=1.0.0 <1.2.0', with the bundle's own version as the upper bound",
 		judge: ofCSV(checkSkipRange),
 	},
 	{
 		Code: "CSV009", Severity: finding.Error,
-		Title: "an owned CRD or version is not in the bundle, or not served",
-		Cause: "OLM waits for the requirement for ever: the ClusterServiceVersion stays Pending",
-		Fix:   "own only versions that a CRD of the bundle serves",
+		Title: "an owned CRD or version is missing from the bundle, or is not served",
+		Cause: "OLM waits for the requirement forever: the ClusterServiceVersion stays Pending",
+		Fix:   "list only versions that a CRD of the bundle serves in spec.customresourcedefinitions.owned",
 		judge: ofCSV(checkOwnedCRDs),
 	},
 	{
 		Code: "CSV010", Severity: finding.Error,
-		Title: "a CRD of the bundle is not owned by the ClusterServiceVersion",
-		Cause: "the InstallPlan applies the CRD, but OLM does not know that the operator provides it: no roles for users, no conversion, no protection against a second owner",
+		Title: "the ClusterServiceVersion does not own a CRD of the bundle",
+		Cause: "the InstallPlan applies the CRD, but OLM does not know that the operator provides it: it creates no roles for users, sets up no conversion and does not refuse a second owner",
 		Fix:   "list it in spec.customresourcedefinitions.owned",
 		judge: ofCSV(checkUnownedCRDs),
 	},
 	{
 		Code: "CSV011", Severity: finding.Error,
-		Title: "OLM does not accept a kind of object in a bundle",
-		Cause: "the InstallPlan fails with it: 'bundle object … is not supported' (operator-lifecycle-manager v0.46.0, pkg/controller/operators/catalog/operator.go)",
-		Fix:   "let the operator create the object, or ship it beside OLM",
+		Title: "the bundle contains a kind that OLM does not support",
+		Cause: "the InstallPlan fails: 'bundle object … is not supported' (operator-lifecycle-manager v0.46.0, pkg/controller/operators/catalog/operator.go)",
+		Fix:   "create the object in the operator, or ship it separately from the bundle",
 		judge: checkAcceptedKinds,
 	},
 	{
 		Code: "CSV012", Severity: finding.Error,
-		Title: "no install mode is supported",
-		Cause: "whatever OperatorGroup the user makes, OLM refuses the ClusterServiceVersion",
-		Fix:   "support at least one mode in spec.installModes",
+		Title: "the ClusterServiceVersion supports no install mode",
+		Cause: "OLM refuses the ClusterServiceVersion with every OperatorGroup",
+		Fix:   "set supported: true for at least one mode in spec.installModes",
 		judge: ofCSV(checkInstallModes),
 	},
 	{
 		Code: "CSV013", Severity: finding.Error,
-		Title: "spec.minKubeVersion is no version",
-		Cause: "OLM takes the requirement as not met: the ClusterServiceVersion stays Pending",
+		Title: "spec.minKubeVersion is no semantic version",
+		Cause: "OLM treats the requirement as not met: the ClusterServiceVersion stays Pending",
 		Fix:   "write it as 1.28.0",
 		judge: ofCSV(checkMinKubeVersion),
 	},
 	{
 		Code: "CSV014", Severity: finding.Error,
-		Title: "the alm-examples are not a JSON list of objects",
+		Title: "alm-examples is no JSON list of objects",
 		Cause: "consoles offer no sample, and OperatorHub refuses the bundle",
 		Fix:   "write a JSON list, for example with 'olmkit bundle generate' from the samples",
 		judge: ofCSV(checkExamplesJSON),
 	},
 	{
 		Code: "CSV015", Severity: finding.Warning,
-		Title: "an alm-example does not fit its CRD",
-		Cause: "the API server refuses what the user is offered as a sample",
+		Title: "an alm-example is invalid under the schema of its CRD",
+		Cause: "the API server rejects the sample that consoles offer to users",
 		Fix:   "correct the sample",
 		judge: ofCSV(checkExamplesFit),
 	},
 	{
 		Code: "CSV016", Severity: finding.Info,
 		Title: "an owned kind has no alm-example",
-		Cause: "consoles have nothing to begin a new object with",
-		Fix:   "add a sample of the kind",
+		Cause: "consoles offer no sample for a new object",
+		Fix:   "add a sample of the kind to alm-examples",
 		judge: ofCSV(checkExamplesThere),
 	},
 	{
 		Code: "CSV017", Severity: finding.Error,
-		Title: "a deployment's selector does not match its pods' labels",
-		Cause: "the API server refuses the Deployment",
-		Fix:   "put the selector's labels into the pod template",
+		Title: "the selector of a Deployment does not match the labels of its pods",
+		Cause: "the API server rejects the Deployment",
+		Fix:   "add the labels of the selector to the pod template",
 		judge: ofCSV(checkSelectors),
 	},
 	{
 		Code: "CSV018", Severity: finding.Error,
-		Title: "the ClusterServiceVersion installs nothing",
-		Cause: "without a deployment there is no operator",
-		Fix:   "state the deployments in spec.install.spec.deployments",
+		Title: "the ClusterServiceVersion has no Deployment",
+		Cause: "OLM installs no operator without a Deployment",
+		Fix:   "add the Deployment to spec.install.spec.deployments",
 		judge: ofCSV(checkDeployments),
 	},
 	{
 		Code: "CSV019", Severity: finding.Info,
 		Title: "a container has no readiness probe",
-		Cause: "OLM takes an operator for running when its Deployment is available, and without a probe that is before it works",
-		Fix:   "add a readiness probe",
+		Cause: "OLM treats an operator as installed when its Deployment is available; without a probe it is available before the operator works",
+		Fix:   "add a readinessProbe to the container",
 		judge: ofCSV(checkProbes),
 	},
 	{
 		Code: "CSV020", Severity: finding.Error,
-		Title: "metadata/annotations.yaml lacks what makes the directory a bundle",
+		Title: "metadata/annotations.yaml lacks an annotation that a bundle needs",
 		Cause: "opm cannot render the bundle, and OLM cannot unpack it",
 		Fix:   "set the annotations, for example with 'olmkit bundle generate'",
 		judge: checkAnnotations,
 	},
 	{
 		Code: "CSV021", Severity: finding.Warning,
-		Title: "the bundle is larger than a ConfigMap",
-		Cause: "OLM unpacks a bundle image into a ConfigMap, compressed, and one holds 1 MiB",
+		Title: "the bundle is too large for a ConfigMap",
+		Cause: "OLM unpacks a bundle image into a compressed ConfigMap, which holds at most 1 MiB",
 		Fix:   "shorten the descriptions in the CRDs' schemas, or split the package",
 		judge: checkSize,
 	},
 	{
 		Code: "CSV022", Severity: finding.Warning,
-		Title: "the bundle ships a ServiceAccount that OLM makes itself, and that no Deployment uses",
-		Cause: "OLM creates the accounts that permissions name; with a second source of the object, each of them takes its owner references for the true ones",
-		Fix:   "take the ServiceAccount out of the bundle",
+		Title: "the bundle contains a ServiceAccount that OLM creates itself, and that no Deployment uses",
+		Cause: "OLM creates every ServiceAccount that permissions name. With the bundle's ServiceAccount there are two sources of the object, and each sets its own owner references",
+		Fix:   "remove the ServiceAccount from the bundle",
 		judge: ofCSV(checkServiceAccounts),
 	},
 }
 
 func checkOneCSV(s *single, found func(hit)) {
 	if s.csv == nil {
-		found(hit{at: finding.Location{File: s.bundle.Dir}, message: "manifests/ holds no ClusterServiceVersion"})
+		found(hit{at: finding.Location{File: s.bundle.Dir}, message: "manifests/ contains no ClusterServiceVersion"})
 		return
 	}
 	for i := range s.bundle.Manifests {
 		if m := &s.bundle.Manifests[i]; m.Kind == bundle.KindCSV && m.At != s.csv.At {
-			found(inManifest(m, nil, "a second ClusterServiceVersion, %s, beside %s at %s", m.Name, s.csv.Name, s.csv.At))
+			found(inManifest(m, nil, "second ClusterServiceVersion %s, in addition to %s at %s", m.Name, s.csv.Name, s.csv.At))
 		}
 	}
 }
@@ -207,7 +207,7 @@ func checkReadable(s *single, found func(hit)) {
 	if errors.As(s.failed, &wrong) {
 		path = pathOf(wrong.Field)
 	}
-	found(s.at(path, "%s cannot be read: %v", s.csv.Name, s.failed))
+	found(s.at(path, "ClusterServiceVersion %s cannot be read: %v", s.csv.Name, s.failed))
 }
 
 // fieldOfAPIService are fields that the description of an API service has and that of a CRD has not. They are written by
@@ -229,7 +229,7 @@ func checkKnownFields(s *single, found func(hit)) {
 		if field == "status" || strings.HasPrefix(field, "status.") || fieldOfAPIService.MatchString(field) {
 			continue
 		}
-		found(s.at(pathOf(field), "the ClusterServiceVersion has no field %s", field))
+		found(s.at(pathOf(field), "ClusterServiceVersion %s has the unknown field %s", s.csv.Name, field))
 	}
 }
 
@@ -237,7 +237,7 @@ func checkDuplicateKeys(s *single, found func(hit)) {
 	for i := range s.bundle.Manifests {
 		m := &s.bundle.Manifests[i]
 		for _, twice := range m.Document.Duplicates() {
-			h := inManifest(m, nil, "the key %q stands twice", twice.Key)
+			h := inManifest(m, nil, "the mapping contains the key %q twice", twice.Key)
 			h.at = twice.At
 			found(h)
 		}
@@ -330,17 +330,17 @@ func checkOwnedCRDs(s *single, found func(hit)) {
 		path := []any{"spec", "customresourcedefinitions", "owned", i}
 		c := s.crd(owned.Name)
 		if c == nil {
-			found(s.at(path, "the bundle owns %s, and holds no such CustomResourceDefinition", owned.Name))
+			found(s.at(path, "the bundle owns CRD %s, but does not contain it", owned.Name))
 			continue
 		}
 		at := slices.IndexFunc(c.spec.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == owned.Version })
 		switch {
 		case at < 0:
-			found(s.at(path, "the bundle owns version %s of %s, which the CRD does not have", owned.Version, owned.Name))
+			found(s.at(path, "the bundle owns version %s of CRD %s, which does not have that version", owned.Version, owned.Name))
 		case !c.spec.Spec.Versions[at].Served:
-			found(s.at(path, "the bundle owns version %s of %s, which the CRD does not serve", owned.Version, owned.Name))
+			found(s.at(path, "the bundle owns version %s of CRD %s, which does not serve that version", owned.Version, owned.Name))
 		case c.spec.Spec.Names.Kind != owned.Kind:
-			found(s.at(path, "the bundle owns %s as kind %s, and the CRD's kind is %s", owned.Name, owned.Kind, c.spec.Spec.Names.Kind))
+			found(s.at(path, "the bundle owns CRD %s with kind %s, but the CRD has kind %s", owned.Name, owned.Kind, c.spec.Spec.Names.Kind))
 		}
 	}
 }
@@ -348,7 +348,7 @@ func checkOwnedCRDs(s *single, found func(hit)) {
 func checkUnownedCRDs(s *single, found func(hit)) {
 	for _, c := range s.crds {
 		if !s.spec.OwnsCRD(c.Name) {
-			found(inManifest(c.Manifest, nil, "%s is not in spec.customresourcedefinitions.owned of %s", c.Name, s.csv.Name))
+			found(inManifest(c.Manifest, nil, "CRD %s is not in spec.customresourcedefinitions.owned of %s", c.Name, s.csv.Name))
 		}
 	}
 }
@@ -357,14 +357,14 @@ func checkAcceptedKinds(s *single, found func(hit)) {
 	for i := range s.bundle.Manifests {
 		m := &s.bundle.Manifests[i]
 		if m.Kind != bundle.KindCSV && m.Kind != "CustomResourceDefinition" && !bundle.Accepts(m.Kind) {
-			found(inManifest(m, []any{"kind"}, "OLM does not accept %s in a bundle", m.Kind))
+			found(inManifest(m, []any{"kind"}, "OLM does not support kind %s in a bundle", m.Kind))
 		}
 	}
 }
 
 func checkInstallModes(s *single, found func(hit)) {
 	if !slices.ContainsFunc(s.spec.Spec.InstallModes, func(m v1alpha1.InstallMode) bool { return m.Supported }) {
-		found(s.at([]any{"spec", "installModes"}, "spec.installModes supports none"))
+		found(s.at([]any{"spec", "installModes"}, "spec.installModes supports no mode"))
 	}
 }
 
@@ -372,7 +372,7 @@ func checkMinKubeVersion(s *single, found func(hit)) {
 	if v := s.spec.Spec.MinKubeVersion; v != "" {
 		// As operator-lifecycle-manager v0.46.0 reads it, pkg/controller/operators/olm/requirements.go.
 		if _, err := semver.Parse(v); err != nil {
-			found(s.at([]any{"spec", "minKubeVersion"}, "minKubeVersion %q: %v", v, err))
+			found(s.at([]any{"spec", "minKubeVersion"}, "minKubeVersion %q is no semantic version: %v", v, err))
 		}
 	}
 }
@@ -418,7 +418,7 @@ func checkExamplesFit(s *single, found func(hit)) {
 			}
 			at := slices.IndexFunc(c.spec.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version && v.Served })
 			if at < 0 {
-				found(s.at(examplesPath, "the sample %s %s is of a version that %s does not serve", head.APIVersion, head.Name, c.Name))
+				found(s.at(examplesPath, "the sample %s %s uses a version that CRD %s does not serve", head.APIVersion, head.Name, c.Name))
 				continue
 			}
 			for _, problem := range c.read.validate(raw, at) {
@@ -505,7 +505,7 @@ func checkExamplesThere(s *single, found func(hit)) {
 		_, group, _ := strings.Cut(owned.Name, ".")
 		if key := group + "/" + owned.Kind; !shown[key] {
 			shown[key] = true
-			found(s.at([]any{"spec", "customresourcedefinitions", "owned", i}, "there is no sample of %s", owned.Kind))
+			found(s.at([]any{"spec", "customresourcedefinitions", "owned", i}, "alm-examples has no sample of kind %s", owned.Kind))
 		}
 	}
 }
@@ -516,14 +516,14 @@ func checkSelectors(s *single, found func(hit)) {
 	for i, d := range s.spec.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 		if err != nil || selector.Empty() || !selector.Matches(labels.Set(d.Spec.Template.Labels)) {
-			found(s.at(append(slices.Clone(deploymentsPath), i, "spec", "selector"), "the selector of deployment %s does not match the labels of its pods", d.Name))
+			found(s.at(append(slices.Clone(deploymentsPath), i, "spec", "selector"), "the selector of Deployment %s does not match the labels of its pods", d.Name))
 		}
 	}
 }
 
 func checkDeployments(s *single, found func(hit)) {
 	if len(s.spec.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) == 0 {
-		found(s.at([]any{"spec", "install"}, "%s has no deployment", s.csv.Name))
+		found(s.at([]any{"spec", "install"}, "ClusterServiceVersion %s has no Deployment", s.csv.Name))
 	}
 }
 
@@ -531,7 +531,7 @@ func checkProbes(s *single, found func(hit)) {
 	for i, d := range s.spec.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		ready := slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.ReadinessProbe != nil })
 		if !ready {
-			found(s.at(append(slices.Clone(deploymentsPath), i), "no container of deployment %s has a readiness probe", d.Name))
+			found(s.at(append(slices.Clone(deploymentsPath), i), "no container of Deployment %s has a readiness probe", d.Name))
 		}
 	}
 }
@@ -547,7 +547,7 @@ func checkAnnotations(s *single, found func(hit)) {
 		}
 	}
 	if kind := s.bundle.Annotations[bundle.AnnotationMediaType]; kind != "" && kind != "registry+v1" {
-		found(hit{at: at, message: fmt.Sprintf("the media type is %q, and OLM installs registry+v1 only", kind)})
+		found(hit{at: at, message: fmt.Sprintf("the media type is %q, but OLM installs only registry+v1", kind)})
 	}
 }
 
@@ -571,7 +571,7 @@ func checkSize(s *single, found func(hit)) {
 	}
 	// The content is base64, a third more.
 	if total := int(size) * 4 / 3; total > limit {
-		found(hit{at: finding.Location{File: s.bundle.Dir}, message: fmt.Sprintf("the compressed manifests take %d KiB", total>>10)})
+		found(hit{at: finding.Location{File: s.bundle.Dir}, message: fmt.Sprintf("the compressed manifests have a size of %d KiB", total>>10)})
 	}
 }
 
@@ -594,7 +594,7 @@ func checkServiceAccounts(s *single, found func(hit)) {
 	}
 	for i := range s.bundle.Manifests {
 		if m := &s.bundle.Manifests[i]; m.Kind == "ServiceAccount" && made[m.Name] {
-			found(inManifest(m, nil, "ServiceAccount %s is shipped, and permissions of the ClusterServiceVersion name it", m.Name))
+			found(inManifest(m, nil, "the bundle contains ServiceAccount %s, and permissions of the ClusterServiceVersion name it", m.Name))
 		}
 	}
 }

@@ -24,68 +24,68 @@ import (
 var deploymentChecks = []Check{
 	{
 		Code: "CSV023", Severity: finding.Warning,
-		Title: "a deployment has no replicas",
-		Cause: "OLM takes the ClusterServiceVersion for installed as soon as the Deployment is, and nothing runs",
-		Fix:   "set replicas to 1 or more, or take the field out",
+		Title: "a Deployment has 0 replicas",
+		Cause: "OLM treats the ClusterServiceVersion as installed as soon as the Deployment is there, but no operator runs",
+		Fix:   "set replicas to 1 or more, or remove the field",
 		judge: perDeployment(func(s *single, d deployment, found func(hit)) {
 			if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
-				found(s.at(d.path("replicas"), "deployment %s has 0 replicas", d.Name))
+				found(s.at(d.path("replicas"), "Deployment %s has 0 replicas", d.Name))
 			}
 		}),
 	},
 	{
 		Code: "CSV024", Severity: finding.Info,
-		Title: "a deployment is recreated on an upgrade",
-		Cause: "between the old pod's end and the new one's readiness nobody answers webhooks and conversions, and nobody reconciles",
-		Fix:   "use strategy RollingUpdate with leader election, unless two pods at a time must not be",
+		Title: "a Deployment has strategy Recreate",
+		Cause: "during an upgrade, from the end of the old pod until the new one is ready, no pod answers webhooks and conversions, and nothing is reconciled",
+		Fix:   "use strategy RollingUpdate with leader election, unless two pods must not run at the same time",
 		judge: perDeployment(func(s *single, d deployment, found func(hit)) {
 			if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
-				found(s.at(d.path("strategy"), "deployment %s has strategy Recreate", d.Name))
+				found(s.at(d.path("strategy"), "Deployment %s has strategy Recreate", d.Name))
 			}
 		}),
 	},
 	{
 		Code: "CSV025", Severity: finding.Warning,
-		Title:      "a deployment with a persistent volume is rolled",
-		Cause:      "the new pod starts while the old one still holds the volume: unless it is ReadWriteMany, the pod waits for ever where the nodes differ, and the upgrade with it",
-		Fix:        "use strategy Recreate, or a volume that several nodes may write",
+		Title:      "a Deployment with a PersistentVolumeClaim has strategy RollingUpdate",
+		Cause:      "the new pod starts while the old one still uses the volume. Unless the volume is ReadWriteMany, a pod on another node waits forever, and the upgrade with it",
+		Fix:        "use strategy Recreate, or a volume with access mode ReadWriteMany",
 		References: []string{"https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes"},
 		judge: perDeployment(func(s *single, d deployment, found func(hit)) {
 			for i, v := range d.Spec.Template.Spec.Volumes {
 				if v.PersistentVolumeClaim != nil && d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
-					found(s.at(d.path("template", "spec", "volumes", i), "deployment %s mounts PersistentVolumeClaim %s and has strategy RollingUpdate", d.Name, v.PersistentVolumeClaim.ClaimName))
+					found(s.at(d.path("template", "spec", "volumes", i), "Deployment %s mounts PersistentVolumeClaim %s and has strategy RollingUpdate", d.Name, v.PersistentVolumeClaim.ClaimName))
 				}
 			}
 		}),
 	},
 	{
 		Code: "CSV026", Severity: finding.Warning,
-		Title:      "an object is of an API that Kubernetes no longer serves",
+		Title:      "an object uses an API version that Kubernetes no longer serves",
 		Cause:      "the InstallPlan fails on every cluster of that version or a later one",
-		Fix:        "write the object in the version that took its place",
+		Fix:        "use the API version that replaced it",
 		References: []string{"https://kubernetes.io/docs/reference/using-api/deprecation-guide/"},
 		judge:      checkRemovedAPIs,
 	},
 	{
 		Code: "CSV027", Severity: finding.Warning,
-		Title:      "an object is of a kind that not every cluster has",
-		Cause:      "the InstallPlan fails where the kind is not installed, although the operator may not need it",
-		Fix:        "let the operator create the object where the kind is there, or require the API by olm.gvk.required",
+		Title:      "an object has a kind that some clusters do not have",
+		Cause:      "the InstallPlan fails in clusters without the kind, even if the operator does not need it",
+		Fix:        "create the object in the operator where the kind exists, or require the API with olm.gvk.required",
 		References: []string{"https://github.com/jaegertracing/jaeger-operator/issues/1683"},
 		judge:      checkOptionalAPIs,
 	},
 	{
 		Code: "CSV028", Severity: finding.Info,
-		Title: "a descriptor of an owned CRD points at a field that the schema does not have",
-		Cause: "consoles show nothing for it, or an empty input",
-		Fix:   "correct the path, which begins below spec or status",
+		Title: "a descriptor of an owned CRD names a field that the schema does not have",
+		Cause: "consoles show nothing for the descriptor, or an empty input",
+		Fix:   "correct the path, which starts below spec or status",
 		judge: ofCSV(checkDescriptors),
 	},
 	{
 		Code: "CSV029", Severity: finding.Info,
-		Title: "the ClusterServiceVersion lacks what catalogs show of an operator",
-		Cause: "users see an entry without it, and OperatorHub asks for it",
-		Fix:   "add it to the base ClusterServiceVersion",
+		Title: "the ClusterServiceVersion lacks fields that catalogs show",
+		Cause: "users see an entry without them, and OperatorHub requires them",
+		Fix:   "add the fields to the base ClusterServiceVersion",
 		judge: ofCSV(func(s *single, found func(hit)) {
 			var missing []string
 			for _, field := range []struct {
@@ -106,26 +106,26 @@ var deploymentChecks = []Check{
 				missing = append(missing, "metadata.annotations.createdAt")
 			}
 			if len(missing) > 0 {
-				found(s.at([]any{"spec"}, "%s has no %s", s.csv.Name, strings.Join(missing, ", ")))
+				found(s.at([]any{"spec"}, "ClusterServiceVersion %s has no %s", s.csv.Name, strings.Join(missing, ", ")))
 			}
 		}),
 	},
 	{
 		Code: "CSV030", Severity: finding.Info,
-		Title: "a container asks for no CPU or memory",
-		Cause: "it is the first that the node ends when memory is short, and quotas refuse it",
+		Title: "a container has no CPU or memory request",
+		Cause: "when memory is short, the node ends the container first, and a ResourceQuota can reject the pod",
 		Fix:   "set resources.requests",
 		judge: perContainer(func(s *single, d deployment, c corev1.Container, path []any, found func(hit)) {
 			if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() {
-				found(s.at(path, "container %s of deployment %s has no requests for CPU and memory", c.Name, d.Name))
+				found(s.at(path, "container %s of Deployment %s has no requests for CPU and memory", c.Name, d.Name))
 			}
 		}),
 	},
 	{
 		Code: "CSV031", Severity: finding.Info,
-		Title: "a container may run as root",
-		Cause: "namespaces with the restricted Pod Security Standard refuse the pod",
-		Fix:   "set runAsNonRoot in the securityContext",
+		Title: "a container can run as root",
+		Cause: "namespaces with the restricted Pod Security Standard reject the pod",
+		Fix:   "set runAsNonRoot: true in the securityContext",
 		judge: perContainer(func(s *single, d deployment, c corev1.Container, path []any, found func(hit)) {
 			user, nonRoot := int64(-1), false
 			if pod := d.Spec.Template.Spec.SecurityContext; pod != nil {
@@ -135,73 +135,73 @@ var deploymentChecks = []Check{
 				user, nonRoot = or(own.RunAsUser, user), or(own.RunAsNonRoot, nonRoot)
 			}
 			if user == 0 || !nonRoot {
-				found(s.at(path, "container %s of deployment %s does not say that it runs as another user than root", c.Name, d.Name))
+				found(s.at(path, "container %s of Deployment %s does not set runAsNonRoot", c.Name, d.Name))
 			}
 		}),
 	},
 	{
 		Code: "CSV032", Severity: finding.Info,
 		Title: "a container has no seccomp profile",
-		Cause: "namespaces with the restricted Pod Security Standard refuse the pod",
+		Cause: "namespaces with the restricted Pod Security Standard reject the pod",
 		Fix:   "set seccompProfile: {type: RuntimeDefault} in the securityContext",
 		judge: perContainer(func(s *single, d deployment, c corev1.Container, path []any, found func(hit)) {
 			pod, own := d.Spec.Template.Spec.SecurityContext, c.SecurityContext
 			if (pod == nil || pod.SeccompProfile == nil) && (own == nil || own.SeccompProfile == nil) {
-				found(s.at(path, "container %s of deployment %s has no seccomp profile", c.Name, d.Name))
+				found(s.at(path, "container %s of Deployment %s has no seccomp profile", c.Name, d.Name))
 			}
 		}),
 	},
 	{
 		Code: "CSV033", Severity: finding.Info,
-		Title: "a deployment mounts a path of the node",
-		Cause: "whoever controls the pod reads or writes the node's files, and namespaces with the baseline Pod Security Standard refuse it",
-		Fix:   "use another kind of volume",
+		Title: "a Deployment mounts a hostPath volume",
+		Cause: "whoever controls the pod can read or write files of the node, and namespaces with the baseline Pod Security Standard reject the pod",
+		Fix:   "use another type of volume",
 		judge: perDeployment(func(s *single, d deployment, found func(hit)) {
 			for i, v := range d.Spec.Template.Spec.Volumes {
 				if v.HostPath != nil {
-					found(s.at(d.path("template", "spec", "volumes", i), "deployment %s mounts %s of the node", d.Name, v.HostPath.Path))
+					found(s.at(d.path("template", "spec", "volumes", i), "Deployment %s mounts %s of the node (hostPath)", d.Name, v.HostPath.Path))
 				}
 			}
 		}),
 	},
 	{
 		Code: "CSV034", Severity: finding.Info,
-		Title: "an integer is larger than what many JSON readers hold",
-		Cause: "tools and consoles that read numbers as floating point round it silently: above 2^53 not every integer is one",
+		Title: "an integer is too large for many JSON readers",
+		Cause: "tools and consoles that read numbers as floating point silently round it: they cannot represent every integer above 2^53",
 		Fix:   "write a smaller number, or a string where the field allows it",
 		judge: checkLargeIntegers,
 	},
 	{
 		Code: "CSV035", Severity: finding.Warning,
-		Title: "the annotations' default channel is none of their channels",
-		Cause: "tools that build a catalog from the bundle refuse it, or make a package whose default channel does not exist",
-		Fix:   "add it to the channels, or name one of them",
+		Title: "the default channel of the bundle's annotations is not one of its channels",
+		Cause: "tools that build a catalog from the bundle refuse it, or create a package whose default channel does not exist",
+		Fix:   "add the default channel to the channels, or choose one of them",
 		judge: func(s *single, found func(hit)) {
 			byDefault := s.bundle.Annotations[bundle.AnnotationDefaultChannel]
 			channels := strings.Split(strings.ReplaceAll(s.bundle.Annotations[bundle.AnnotationChannels], " ", ""), ",")
 			if byDefault != "" && channels[0] != "" && !slices.Contains(channels, byDefault) {
-				found(hit{at: s.bundle.AnnotationsAt, message: fmt.Sprintf("the default channel is %s, and the channels are %s", byDefault, strings.Join(channels, ", "))})
+				found(hit{at: s.bundle.AnnotationsAt, message: fmt.Sprintf("the default channel is %s, but the channels are %s", byDefault, strings.Join(channels, ", "))})
 			}
 		},
 	},
 	{
 		Code: "CSV036", Severity: finding.Warning,
 		Title: "a document in manifests/ is no Kubernetes object",
-		Cause: "opm and OLM pass over it without a word, so that what it was to install is missing; a name such as y or no, which YAML takes for true or false, is enough",
-		Fix:   "give it apiVersion, kind and a name, in quotes where YAML reads it as something else, or move it out of manifests/",
+		Cause: "opm and OLM silently skip the document, so its object is not installed. An unquoted name such as y or no, which YAML reads as true or false, is enough",
+		Fix:   "set apiVersion, kind and a name, in quotes if YAML reads it as something else, or move the document out of manifests/",
 		judge: func(s *single, found func(hit)) {
 			for _, at := range s.bundle.Ignored {
 				if at.Line > 0 { // files of other kinds, such as notes, do no harm
-					found(hit{at: at, message: "this is no Kubernetes object: it has no kind, or a name that is no text"})
+					found(hit{at: at, message: "the document is no Kubernetes object: it has no kind, or its name is no string"})
 				}
 			}
 		},
 	},
 	{
 		Code: "CSV037", Severity: finding.Warning,
-		Title: "a field of an object in the bundle is not known",
-		Cause: "OLM writes the object as it stands, and the API server drops the field silently, and with it all it was meant to say",
-		Fix:   "correct the spelling or the place, or take it out",
+		Title: "an object in the bundle has an unknown field",
+		Cause: "OLM applies the object unchanged, and the API server silently drops the field, so it has no effect",
+		Fix:   "correct the spelling or the place of the field, or remove it",
 		judge: checkObjectFields,
 	},
 }
@@ -264,7 +264,7 @@ func checkRemovedAPIs(s *single, found func(hit)) {
 	for i := range s.bundle.Manifests {
 		m := &s.bundle.Manifests[i]
 		if since, ok := removedAPIs[m.APIVersion+" "+m.Kind]; ok {
-			found(inManifest(m, []any{"apiVersion"}, "%s %s is of %s, which Kubernetes %s and later do not serve", m.Kind, m.Name, m.APIVersion, since))
+			found(inManifest(m, []any{"apiVersion"}, "%s %s uses %s, which Kubernetes %s and later do not serve", m.Kind, m.Name, m.APIVersion, since))
 		}
 	}
 }
@@ -290,7 +290,7 @@ func checkOptionalAPIs(s *single, found func(hit)) {
 		m := &s.bundle.Manifests[i]
 		group, _, _ := strings.Cut(m.APIVersion, "/")
 		if slices.Contains(optionalGroups, group) && bundle.Accepts(m.Kind) && !required[group+"/"+m.Kind] {
-			found(inManifest(m, []any{"kind"}, "%s %s is of API group %s, and nothing requires it", m.Kind, m.Name, group))
+			found(inManifest(m, []any{"kind"}, "%s %s has API group %s, which the bundle does not require", m.Kind, m.Name, group))
 		}
 	}
 }
@@ -307,7 +307,7 @@ func checkDescriptors(s *single, found func(hit)) {
 		}
 		look := func(field, root, path string, j int) {
 			if !schemaHas(schema, append([]any{root}, pathOf(path)...)) {
-				found(s.at([]any{"spec", "customresourcedefinitions", "owned", i, field, j}, "%s %s has no field %s.%s, which a descriptor points at", owned.Kind, owned.Version, root, path))
+				found(s.at([]any{"spec", "customresourcedefinitions", "owned", i, field, j}, "%s %s has no field %s.%s, which a descriptor names", owned.Kind, owned.Version, root, path))
 			}
 		}
 		for j, d := range owned.SpecDescriptors {
@@ -325,7 +325,7 @@ func checkLargeIntegers(s *single, found func(hit)) {
 		m := &s.bundle.Manifests[i]
 		walkNumbers(m.JSON, func(path []any, n json.Number) {
 			if v, ok := new(big.Int).SetString(n.String(), 10); ok && v.CmpAbs(limit) > 0 {
-				found(inManifest(m, path, "%s is beyond 2^53", n))
+				found(inManifest(m, path, "the integer %s is above 2^53", n))
 			}
 		})
 	}
@@ -391,7 +391,7 @@ func checkObjectFields(s *single, found func(hit)) {
 		for _, problem := range problems {
 			if field, ok := strings.CutPrefix(problem.Error(), "unknown field "); ok {
 				field = strings.Trim(field, `"`)
-				found(inManifest(m, pathOf(field), "a %s has no field %s", m.Kind, field))
+				found(inManifest(m, pathOf(field), "%s %s has the unknown field %s", m.Kind, m.Name, field))
 			}
 		}
 	}

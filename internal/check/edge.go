@@ -25,59 +25,59 @@ var edgeChecks = []Check{
 	{
 		Code: "EDG001", Severity: finding.Error,
 		Title:      "an upgrade changes the selector of a Deployment",
-		Cause:      "a Deployment's selector is immutable: OLM's update of it is refused, and the new release never installs",
-		Fix:        "keep the selector, or give the Deployment a new name",
+		Cause:      "the selector of a Deployment is immutable: the API server rejects OLM's update, and the new release is never installed",
+		Fix:        "keep the selector, or rename the Deployment",
 		References: []string{"https://github.com/operator-framework/operator-lifecycle-manager/issues/952"},
 		run:        perEdge(selectorChanged),
 	},
 	{
 		Code: "EDG002", Severity: finding.Info,
 		Title: "an upgrade drops or renames a Deployment",
-		Cause: "OLM removes the old Deployment when the new release is there: in between both or neither run, and nothing rolls from one to the other",
+		Cause: "OLM deletes the old Deployment when the new release is installed: there is no rolling update, and in between the pods of both or of none run",
 		Fix:   "keep the name, unless the selector must change",
 		run:   perEdge(deploymentGone),
 	},
 	{
 		Code: "EDG003", Severity: finding.Warning,
-		Title: "an upgrade no longer supports an install mode",
-		Cause: "whoever installed the operator in that mode gets a release that OLM refuses: UnsupportedOperatorGroup",
-		Fix:   "keep the mode supported, or tell users how to move before they upgrade",
+		Title: "an upgrade drops an install mode",
+		Cause: "users who installed the operator in that mode get a release that OLM refuses: UnsupportedOperatorGroup",
+		Fix:   "keep supporting the install mode, or tell users how to change it before they upgrade",
 		run:   perEdge(modeGone),
 	},
 	{
 		Code: "EDG004", Severity: finding.Warning,
-		Title: "an upgrade takes rights from the operator on a kind that it still owns, requires or has a webhook for",
-		Cause: "the API server refuses the operator what its predecessor could do with these objects",
-		Fix:   "grant the verbs again, if the operator still needs them",
+		Title: "an upgrade drops permissions on a kind that the operator still owns, requires or has a webhook for",
+		Cause: "the API server refuses requests of the operator that it allowed the previous release",
+		Fix:   "grant the verbs again if the operator still needs them",
 		run:   perEdge(rightsLost),
 	},
 	{
 		Code: "EDG005", Severity: finding.Info,
-		Title: "an upgrade lets the operator do more than before",
-		Cause: "whoever approves the upgrade approves these rights too",
-		Fix:   "see whether each of them is needed",
+		Title: "an upgrade adds permissions",
+		Cause: "whoever approves the upgrade also approves these permissions",
+		Fix:   "check that the operator needs each of them",
 		run:   perEdge(rightsGained),
 	},
 	{
 		Code: "EDG006", Severity: finding.Info,
 		Title: "an upgrade drops a webhook",
-		Cause: "what the webhook defaulted or refused is stored as it comes from then on; without a conversion webhook objects change their version and no field",
-		Fix:   "see whether it is meant so; keep serving a conversion webhook as long as objects are stored or read in more than one version",
+		Cause: "after the upgrade objects are stored without the webhook's defaults and validation; without a conversion webhook only their apiVersion changes",
+		Fix:   "check whether this is intended; keep a conversion webhook as long as objects are stored or read in more than one version",
 		run:   perEdge(webhookGone),
 	},
 	{
 		Code: "EDG007", Severity: finding.Info,
 		Title: "an upgrade needs a newer Kubernetes",
-		Cause: "on an older cluster OLM refuses the release, and the Subscription stops there",
-		Fix:   "tell users, and keep a channel for older clusters while you support them",
+		Cause: "on an older cluster OLM refuses the release, and the Subscription stops at it",
+		Fix:   "tell users, and keep a channel for older clusters as long as you support them",
 		run:   perEdge(kubernetesRaised),
 	},
 	{
 		Code: "EDG008", Severity: finding.Info,
-		Title: "an upgrade takes rights from the operator",
-		Cause: "where the new release still does what it has no rights for, the API server refuses it; whether it does, its manifests do not tell. Of the kinds " +
-			"that the operator owns or names, these are deletecollection alone, and subresources that operators do not call",
-		Fix:        "see whether it still needs them; 'olmkit upgrade test' shows what the operator was refused of all that it did in the walk, and nothing of what it did not do there",
+		Title: "an upgrade drops permissions",
+		Cause: "if the new release still uses these permissions, the API server refuses its requests; the manifests do not show whether it does. For kinds that the " +
+			"operator owns or names, only deletecollection and subresources that operators do not use are reported here",
+		Fix:        "check whether the operator still needs them; 'olmkit upgrade test' reports every request that is refused during the test, but cannot show requests that the operator does not make there",
 		References: []string{"https://github.com/NVIDIA/gpu-operator/issues/883"},
 		run:        perEdge(otherRightsLost),
 	},
@@ -319,7 +319,7 @@ func selectorChanged(_ *subject, u upgrade, found func(hit)) {
 		}
 		found(hit{
 			Subject: finding.Subject{Object: "Deployment/" + d.Name},
-			message: fmt.Sprintf("Deployment %s selects %s in %s and %s in %s", d.Name, before, u.From, after, u.To),
+			message: fmt.Sprintf("%s changes the selector of Deployment %s from %s in %s to %s", u.To, d.Name, before, u.From, after),
 		})
 	}
 }
@@ -336,7 +336,7 @@ func labelText(labels map[string]string) string {
 func deploymentGone(_ *subject, u upgrade, found func(hit)) {
 	for _, d := range u.from.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		if u.to.deployment(d.Name) == nil {
-			found(hit{Subject: finding.Subject{Object: "Deployment/" + d.Name}, message: fmt.Sprintf("%s has no Deployment %s, which %s has", u.To, d.Name, u.From)})
+			found(hit{Subject: finding.Subject{Object: "Deployment/" + d.Name}, message: fmt.Sprintf("%s drops Deployment %s, which %s has", u.To, d.Name, u.From)})
 		}
 	}
 }
@@ -354,7 +354,7 @@ func modeGone(_ *subject, u upgrade, found func(hit)) {
 	}
 	slices.Sort(gone)
 	if len(gone) > 0 {
-		found(hit{message: fmt.Sprintf("%s can be installed for %s, %s cannot", u.From, strings.Join(gone, ", "), u.To)})
+		found(hit{message: fmt.Sprintf("%s drops install mode %s, which %s supports", u.To, strings.Join(gone, ", "), u.From)})
 	}
 }
 
@@ -377,10 +377,10 @@ func webhookGone(_ *subject, u upgrade, found func(hit)) {
 			return o.Type == w.Type && (o.GenerateName == w.GenerateName ||
 				len(w.Rules) > 0 && !slices.ContainsFunc(resources(w), func(r string) bool { return !slices.Contains(covered, r) }))
 		}) {
-			h := hit{message: fmt.Sprintf("%s has no %s %s, which %s has", u.To, w.Type, w.GenerateName, u.From)}
+			h := hit{message: fmt.Sprintf("%s drops %s %s, which %s has", u.To, w.Type, w.GenerateName, u.From)}
 			if w.Type == v1alpha1.ConversionWebhook {
-				h.cause = "without it the API server converts nothing but the apiVersion, so that fields which the versions do not share are lost or not where they are looked for"
-				h.fix = fmt.Sprintf("keep serving the webhook for %s; drop it, with strategy None, once all objects are migrated to one version and no other is served",
+				h.cause = "without the webhook the API server changes only the apiVersion of objects, so fields that differ between the versions are lost or misplaced"
+				h.fix = fmt.Sprintf("keep the webhook for %s; drop it, with strategy None, when all objects are migrated to one version and no other is served",
 					strings.Join(w.ConversionCRDs, ", "))
 			}
 			found(h)
@@ -395,6 +395,6 @@ func kubernetesRaised(_ *subject, u upgrade, found func(hit)) {
 	}
 	after, err := semver.ParseTolerant(cmp.Or(u.to.csv.Spec.MinKubeVersion, "0.0.0"))
 	if err == nil && after.GT(before) {
-		found(hit{message: fmt.Sprintf("%s needs Kubernetes %s, %s %s", u.To, after, u.From, cmp.Or(u.from.csv.Spec.MinKubeVersion, "any"))})
+		found(hit{message: fmt.Sprintf("%s needs Kubernetes %s; %s needs %s", u.To, after, u.From, cmp.Or(u.from.csv.Spec.MinKubeVersion, "any version"))})
 	}
 }

@@ -121,13 +121,13 @@ var crdText = "---" + strings.SplitN(teaRelease, "---", 2)[1]
 
 // The changes from one release to the next that the checks must find.
 var edgeExamples = []example{
-	{"EDG001", "matchLabels: {app: tea}", "matchLabels: {app: tea, x: z}", "f:18:37", "selects app=tea in tea.v1.0.0 and app=tea,x=z in tea.v2.0.0"},
-	{"EDG002", "- name: tea\n", "- name: kettle\n", "", "tea.v2.0.0 has no Deployment tea"},
+	{"EDG001", "matchLabels: {app: tea}", "matchLabels: {app: tea, x: z}", "f:18:37", "tea.v2.0.0 changes the selector of Deployment tea from app=tea in tea.v1.0.0 to app=tea,x=z"},
+	{"EDG002", "- name: tea\n", "- name: kettle\n", "", "tea.v2.0.0 drops Deployment tea, which tea.v1.0.0 has"},
 	{"EDG003", "{type: OwnNamespace, supported: true}", "{type: OwnNamespace, supported: false}", "", "OwnNamespace"},
 	{"EDG004", "verbs: [get, list, watch, update]", "verbs: [get, list, watch]", "", "update pots.example.com (cluster-wide)"},
 	{"EDG005", "resources: [pots]", "resources: [pots, cups]", "", "get,list,update,watch cups.example.com"},
 	{"EDG006", "generateName: check.example.com", "generateName: other.example.com", "", "ValidatingAdmissionWebhook check.example.com"},
-	{"EDG007", "minKubeVersion: 1.30.0", "minKubeVersion: 1.31.0", "", "needs Kubernetes 1.31.0, tea.v1.0.0 1.30.0"},
+	{"EDG007", "minKubeVersion: 1.30.0", "minKubeVersion: 1.31.0", "", "needs Kubernetes 1.31.0; tea.v1.0.0 needs 1.30.0"},
 
 	{"CRD001", "  - name: v1\n", "  - name: v2\n", "", "tea.v2.0.0 removes version v1 of CRD pots.example.com, the storage version of tea.v1.0.0"},
 	{"CRD003", "  - name: v1alpha1\n    served: true", "  - name: v1alpha1\n    served: false", "", "tea.v2.0.0 stops serving version v1alpha1 of CRD pots.example.com, which tea.v1.0.0 serves"},
@@ -157,7 +157,7 @@ var edgeExamples = []example{
 	{"CRD017", "    additionalPrinterColumns: [{name: Size, type: integer, jsonPath: .spec.size}]\n", "", "", "tea.v2.0.0 removes printer columns from version v1 of CRD pots.example.com: Size"},
 	{"CRD018", "  - name: v1\n    served: true", "  - name: v2alpha1\n    served: true\n    storage: false\n    schema: {openAPIV3Schema: {type: object, required: [spec]}}\n  - name: v1\n    served: true", "", "tea.v2.0.0 starts to serve version v2alpha1 of CRD pots.example.com without conversion, and objects written in version v1 can be invalid in it: the object requires the field spec"},
 	{"EDG008", "resources: [leases]", "resources: [secrets]", "", "tea.v2.0.0 drops permissions that tea.v1.0.0 had: get leases.coordination.k8s.io (cluster-wide)"},
-	{"EDG009", "generateName: check.example.com", "generateName: check.example.com, rules: [{apiGroups: [example.com], apiVersions: [v1], resources: [pots], operations: [UPDATE]}]", "", "tea.v2.0.0 has check.example.com judge updates of pots.example.com, and tea.v1.0.0 no webhook that did"},
+	{"EDG009", "generateName: check.example.com", "generateName: check.example.com, rules: [{apiGroups: [example.com], apiVersions: [v1], resources: [pots], operations: [UPDATE]}]", "", "tea.v2.0.0 adds validating webhook check.example.com for updates of CRD pots.example.com, for which tea.v1.0.0 has none"},
 	{"CAT025", "name: tea.vVERSION", "name: tee.vVERSION", "f:18:37", "the ClusterServiceVersion of bundle tea.v2.0.0 is called tee.v2.0.0"},
 	{"CAT026", "  version: VERSION", "  version: 9.0.0", "", "bundle tea.v2.0.0 is of version 2.0.0, and its ClusterServiceVersion of 9.0.0"},
 	{"GRA022", "  version: VERSION\n", "  version: VERSION\n  replaces: tea.v0.9.0\n", "f:18:37", "tea.v2.0.0 replaces tea.v0.9.0 by its ClusterServiceVersion, and in no channel"},
@@ -217,7 +217,7 @@ func TestConversionWebhookGone(t *testing.T) {
 	before := strings.Replace(teaRelease, "{type: ValidatingAdmissionWebhook, ", "{type: ConversionWebhook, conversionCRDs: [pots.example.com], ", 1)
 	after := strings.Replace(teaRelease, "  webhookdefinitions:\n  - {type: ValidatingAdmissionWebhook, generateName: check.example.com}\n", "", 1)
 	findings, _ := Catalog(releases(t, before, after), Options{Only: []string{"EDG006"}})
-	if len(findings) != 1 || !strings.Contains(findings[0].Cause, "converts nothing but the apiVersion") || !strings.Contains(findings[0].Fix, "keep serving the webhook for pots.example.com") {
+	if len(findings) != 1 || !strings.Contains(findings[0].Cause, "changes only the apiVersion") || !strings.Contains(findings[0].Fix, "keep the webhook for pots.example.com") {
 		t.Errorf("%+v", findings)
 	}
 }

@@ -13,34 +13,34 @@ import (
 var imageChecks = []Check{
 	{
 		Code: "IMG001", Severity: finding.Warning,
-		Title: "an image that the operator needs is not in spec.relatedImages",
-		Cause: "mirrors for clusters without internet access copy the related images only",
-		Fix:   "list it, for example with 'olmkit bundle generate'",
+		Title: "an image that the operator uses is not in spec.relatedImages",
+		Cause: "a registry mirror for clusters without internet access copies only the related images",
+		Fix:   "add the image to spec.relatedImages, for example with 'olmkit bundle generate'",
 		judge: ofCSV(checkRelatedImages),
 	},
 	{
 		Code: "IMG002", Severity: finding.Info,
-		Title: "an image is named by a tag",
-		Cause: "what a tag means can change after the release was tested",
-		Fix:   "name it by its digest",
+		Title: "an image is referenced by a tag",
+		Cause: "a tag can be moved to another image after the release was tested",
+		Fix:   "reference the image by its digest",
 		judge: ofCSV(checkDigests),
 	},
 	{
 		Code: "IMG003", Severity: finding.Warning,
-		Title: "an image is the latest of whatever there is",
-		Cause: "a pod that starts tomorrow may run another program than the one that was released",
-		Fix:   "name it by its digest, or at least by the release's tag",
+		Title: "an image has the tag latest or no tag",
+		Cause: "a pod that starts later can run another image than the released one",
+		Fix:   "reference the image by its digest, or at least by the tag of the release",
 		judge: ofCSV(checkLatest),
 	},
 	{
 		Code: "IMG004", Severity: finding.Info,
-		Title: "a related image is named by a tag",
-		Cause: "mirrors copy what the tag means on the day they run, and clusters that go by mirrored digests do not find it",
-		Fix:   "name it by its digest",
+		Title: "a related image is referenced by a tag",
+		Cause: "a registry mirror copies the image that the tag names on that day, and clusters that pull from the mirror by digest do not find it",
+		Fix:   "reference the image by its digest",
 		judge: ofCSV(func(s *single, found func(hit)) {
 			for i, r := range s.spec.Spec.RelatedImages {
 				if _, pinned := tagOf(r.Image); !pinned && r.Image != "" {
-					found(s.at([]any{"spec", "relatedImages", i, "image"}, "related image %s (%s) is named by a tag", r.Name, r.Image))
+					found(s.at([]any{"spec", "relatedImages", i, "image"}, "related image %s (%s) is referenced by a tag", r.Name, r.Image))
 				}
 			}
 		}),
@@ -84,7 +84,7 @@ func checkRelatedImages(s *single, found func(hit)) {
 	for _, u := range s.images() {
 		if !listed[u.image] && !seen[u.image+u.by] {
 			seen[u.image+u.by] = true
-			found(s.at(u.path, "%s of %s is not in relatedImages", u.image, u.by))
+			found(s.at(u.path, "image %s of %s is not in spec.relatedImages", u.image, u.by))
 		}
 	}
 }
@@ -102,7 +102,7 @@ func tagOf(image string) (tag string, pinned bool) {
 func checkDigests(s *single, found func(hit)) {
 	for _, u := range s.images() {
 		if tag, pinned := tagOf(u.image); !pinned && tag != "" && tag != "latest" {
-			found(s.at(u.path, "%s of %s is named by a tag", u.image, u.by))
+			found(s.at(u.path, "image %s of %s is referenced by a tag", u.image, u.by))
 		}
 	}
 }
@@ -110,7 +110,7 @@ func checkDigests(s *single, found func(hit)) {
 func checkLatest(s *single, found func(hit)) {
 	for _, u := range s.images() {
 		if tag, pinned := tagOf(u.image); !pinned && (tag == "" || tag == "latest") {
-			found(s.at(u.path, "%s of %s is the latest", u.image, u.by))
+			found(s.at(u.path, "image %s of %s has the tag latest or no tag", u.image, u.by))
 		}
 	}
 }

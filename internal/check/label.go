@@ -11,9 +11,9 @@ import (
 var labelChecks = []Check{
 	{
 		Code: "CSV038", Severity: finding.Warning,
-		Title: "the labels of the bundle's image do not say what its annotations say",
-		Cause: "opm and pipelines know a bundle's image by its labels (operator-registry v1.74.0, alpha/action/render.go), OLM goes by metadata/annotations.yaml: they see two different bundles",
-		Fix:   "build the image anew from the bundle as it is now, for example with 'olmkit bundle push'",
+		Title: "the labels of the bundle image differ from the bundle's annotations",
+		Cause: "opm and pipelines read the labels of the image (operator-registry v1.74.0, alpha/action/render.go), OLM reads metadata/annotations.yaml: they see two different bundles",
+		Fix:   "build the image again from the current bundle, for example with 'olmkit bundle push'",
 		judge: checkLabels,
 	},
 }
@@ -31,9 +31,9 @@ func checkLabels(s *single, found func(hit)) {
 		switch {
 		case said == labelled || said == "": // a missing annotation is another check's matter
 		case labelled == "":
-			found(hit{at: s.bundle.AnnotationsAt, message: fmt.Sprintf("the image has no label %s, which annotations.yaml says is %q", name, said)})
+			found(hit{at: s.bundle.AnnotationsAt, message: fmt.Sprintf("the image has no label %s; in annotations.yaml it is %q", name, said)})
 		default:
-			found(hit{at: s.bundle.AnnotationsAt, message: fmt.Sprintf("the image's label %s is %q, and annotations.yaml says %q", name, labelled, said)})
+			found(hit{at: s.bundle.AnnotationsAt, message: fmt.Sprintf("the image's label %s is %q, but in annotations.yaml it is %q", name, labelled, said)})
 		}
 	}
 }

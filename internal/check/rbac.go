@@ -14,59 +14,59 @@ import (
 var rbacChecks = []Check{
 	{
 		Code: "RBAC001", Severity: finding.Error,
-		Title: "a deployment runs as a service account that nothing creates",
-		Cause: "its pods are refused: OLM creates only the accounts that permissions name",
-		Fix:   "give the account permissions, or ship a ServiceAccount",
+		Title: "a Deployment uses a ServiceAccount that nothing creates",
+		Cause: "its pods are not created: OLM creates only the ServiceAccounts that permissions name",
+		Fix:   "add permissions for the ServiceAccount, or add the ServiceAccount to the bundle",
 		judge: ofCSV(checkAccountsExist),
 	},
 	{
 		Code: "RBAC002", Severity: finding.Info,
-		Title: "permissions name a service account that no deployment runs as",
-		Cause: "the rules reach no pod of the operator, unless it starts pods with that account itself",
-		Fix:   "correct the name, if the operator does not use the account for its operands",
+		Title: "permissions name a ServiceAccount that no Deployment uses",
+		Cause: "the rules apply to no pod of the operator, unless the operator itself creates pods with that ServiceAccount",
+		Fix:   "correct the name, unless the operator uses the ServiceAccount for its operands",
 		judge: ofCSV(checkAccountsUsed),
 	},
 	{
 		Code: "RBAC003", Severity: finding.Warning,
-		Title: "the operator may do nothing with a kind that it owns",
-		Cause: "it cannot even list the objects that it is there for",
+		Title: "the operator has no permissions on a kind that it owns",
+		Cause: "it cannot list or watch the objects that it reconciles",
 		Fix:   "grant get, list and watch on the kind's resource",
 		judge: ofCSV(checkOwnedGranted),
 	},
 	{
 		Code: "RBAC004", Severity: finding.Info,
-		Title: "the operator may do anything with everything",
+		Title: "the operator has all verbs on all resources",
 		Cause: "whoever controls the operator's pod controls the cluster",
-		Fix:   "name the resources and verbs that it needs",
+		Fix:   "grant only the resources and verbs that the operator needs",
 		judge: ofCSV(checkWildcards),
 	},
 	{
 		Code: "RBAC005", Severity: finding.Info,
-		Title: "the operator may raise its own rights",
-		Cause: "escalate, bind and impersonate let it hand out rights that it does not have itself",
-		Fix:   "grant the rights themselves, if they are few",
+		Title: "the operator can raise its own permissions",
+		Cause: "with escalate, bind or impersonate it can grant or use permissions that it does not have itself",
+		Fix:   "grant the operator these permissions themselves, if they are few",
 		judge: ofCSV(checkEscalation),
 	},
 	{
 		Code: "RBAC006", Severity: finding.Info,
-		Title: "the operator may read all Secrets of the cluster",
-		Cause: "whoever controls the operator's pod has every credential in the cluster",
-		Fix:   "name the Secrets, or grant them in namespaced permissions",
+		Title: "the operator can read all Secrets of the cluster",
+		Cause: "whoever controls the operator's pod can read every credential in the cluster",
+		Fix:   "name the Secrets in resourceNames, or grant them in permissions instead of clusterPermissions",
 		judge: ofCSV(checkSecrets),
 	},
 	{
 		Code: "RBAC007", Severity: finding.Warning,
-		Title: "namespaced permissions name a cluster-scoped resource",
-		Cause: "a Role does not reach it: outside of install mode AllNamespaces, for which OLM makes ClusterRoles, the operator is refused; " +
-			"only a request that names its own Namespace, such as get, is allowed",
+		Title: "permissions contain a cluster-scoped resource",
+		Cause: "a Role does not grant it: the API server refuses the operator's requests, except in install mode AllNamespaces, for which OLM creates ClusterRoles. " +
+			"Only a request that names the operator's own Namespace, such as get, is allowed",
 		Fix:   "move the rule to clusterPermissions",
 		judge: ofCSV(checkClusterScoped),
 	},
 	{
 		Code: "RBAC008", Severity: finding.Info,
-		Title: "permissions name a service account twice",
-		Cause: "OLM makes a role for each; who reads the first does not see the second",
-		Fix:   "put the rules into one entry",
+		Title: "permissions name a ServiceAccount twice",
+		Cause: "OLM creates a role for each entry, and a reader of the first can miss the second",
+		Fix:   "move the rules into one entry",
 		judge: ofCSV(func(s *single, found func(hit)) {
 			strategy := s.spec.Spec.InstallStrategy.StrategySpec
 			for _, list := range []struct {
@@ -76,7 +76,7 @@ var rbacChecks = []Check{
 				seen := map[string]bool{}
 				for i, p := range list.permissions {
 					if seen[p.ServiceAccountName] {
-						found(s.at([]any{"spec", "install", "spec", list.key, i, "serviceAccountName"}, "%s names %s a second time", list.key, p.ServiceAccountName))
+						found(s.at([]any{"spec", "install", "spec", list.key, i, "serviceAccountName"}, "%s names ServiceAccount %s a second time", list.key, p.ServiceAccountName))
 					}
 					seen[p.ServiceAccountName] = true
 				}
@@ -85,15 +85,15 @@ var rbacChecks = []Check{
 	},
 	{
 		Code: "RBAC009", Severity: finding.Info,
-		Title: "the operator may do nothing with a kind that it requires",
-		Cause: "it cannot read or create the objects for which another operator is needed",
-		Fix:   "grant what it does with them, or take the requirement out",
+		Title: "the operator has no permissions on a kind that it requires",
+		Cause: "it cannot read or create the objects for which it requires the other operator",
+		Fix:   "grant the verbs that the operator needs, or remove the requirement",
 		judge: ofCSV(func(s *single, found func(hit)) {
 			rules := s.rules()
 			for i, required := range s.spec.Spec.CustomResourceDefinitions.Required {
 				resource, group, _ := strings.Cut(required.Name, ".")
 				if !slices.ContainsFunc(rules, func(r granted) bool { return names(r.APIGroups, group) && names(r.Resources, resource) }) {
-					found(s.at([]any{"spec", "customresourcedefinitions", "required", i}, "no rule names %s", required.Name))
+					found(s.at([]any{"spec", "customresourcedefinitions", "required", i}, "no rule grants permissions on required CRD %s", required.Name))
 				}
 			}
 		}),
@@ -101,17 +101,17 @@ var rbacChecks = []Check{
 	{
 		Code: "RBAC010", Severity: finding.Info,
 		Title: "a rule grants all verbs or all resources",
-		Cause: "what a later version of the API adds is granted as well, unseen",
-		Fix:   "name the verbs and resources that the operator needs",
+		Cause: "resources and verbs that a later version of the API adds are granted too, without review",
+		Fix:   "grant only the verbs and resources that the operator needs",
 		judge: ofCSV(func(s *single, found func(hit)) {
 			for _, r := range s.rules() {
 				verbs, resources := slices.Contains(r.Verbs, "*"), slices.Contains(r.Resources, "*")
 				switch {
 				case len(r.Resources) == 0, verbs && resources && slices.Contains(r.APIGroups, "*"): // RBAC004
 				case verbs:
-					found(s.at(append(slices.Clone(r.path), "verbs"), "service account %s has every verb on %s", r.account, abridge(r.Resources)))
+					found(s.at(append(slices.Clone(r.path), "verbs"), "ServiceAccount %s has all verbs on %s", r.account, abridge(r.Resources)))
 				case resources:
-					found(s.at(append(slices.Clone(r.path), "resources"), "service account %s may %s every resource of %s", r.account, strings.Join(r.Verbs, ", "), abridge(r.APIGroups)))
+					found(s.at(append(slices.Clone(r.path), "resources"), "ServiceAccount %s can %s all resources of API group %s", r.account, strings.Join(r.Verbs, ", "), abridge(r.APIGroups)))
 				}
 			}
 		}),
@@ -166,7 +166,7 @@ func checkAccountsExist(s *single, found func(hit)) {
 	for i, d := range strategy.DeploymentSpecs {
 		if account := accountOf(d); !known[account] {
 			found(s.at(append(slices.Clone(deploymentsPath), i, "spec", "template", "spec", "serviceAccountName"),
-				"deployment %s runs as service account %s, which no permissions name and the bundle does not ship", d.Name, account))
+				"Deployment %s uses ServiceAccount %s, which no permissions name and the bundle does not contain", d.Name, account))
 		}
 	}
 }
@@ -180,7 +180,7 @@ func checkAccountsUsed(s *single, found func(hit)) {
 	check := func(key string, permissions []v1alpha1.StrategyDeploymentPermissions) {
 		for i, p := range permissions {
 			if !used[p.ServiceAccountName] {
-				found(s.at([]any{"spec", "install", "spec", key, i, "serviceAccountName"}, "no deployment runs as %s", p.ServiceAccountName))
+				found(s.at([]any{"spec", "install", "spec", key, i, "serviceAccountName"}, "no Deployment uses ServiceAccount %s", p.ServiceAccountName))
 			}
 		}
 	}
@@ -198,7 +198,7 @@ func checkOwnedGranted(s *single, found func(hit)) {
 		}
 		seen[owned.Name] = true
 		if !slices.ContainsFunc(rules, func(r granted) bool { return names(r.APIGroups, group) && names(r.Resources, resource) }) {
-			found(s.at([]any{"spec", "customresourcedefinitions", "owned", i}, "no rule names %s", owned.Name))
+			found(s.at([]any{"spec", "customresourcedefinitions", "owned", i}, "no rule grants permissions on owned CRD %s", owned.Name))
 		}
 	}
 }
@@ -210,7 +210,7 @@ func names(list []string, value string) bool {
 func checkWildcards(s *single, found func(hit)) {
 	for _, r := range s.rules() {
 		if slices.Contains(r.APIGroups, "*") && slices.Contains(r.Resources, "*") && slices.Contains(r.Verbs, "*") {
-			found(s.at(r.path, "service account %s has every verb on every resource of every group", r.account))
+			found(s.at(r.path, "ServiceAccount %s has all verbs on all resources of all API groups", r.account))
 		}
 	}
 }
@@ -219,7 +219,7 @@ func checkEscalation(s *single, found func(hit)) {
 	for _, r := range s.rules() {
 		for _, verb := range []string{"escalate", "bind", "impersonate"} {
 			if slices.Contains(r.Verbs, verb) {
-				found(s.at(r.path, "service account %s may %s %s", r.account, verb, strings.Join(r.Resources, ", ")))
+				found(s.at(r.path, "ServiceAccount %s can %s %s", r.account, verb, strings.Join(r.Resources, ", ")))
 			}
 		}
 	}
@@ -229,7 +229,7 @@ func checkSecrets(s *single, found func(hit)) {
 	for _, r := range s.rules() {
 		reads := names(r.Verbs, "get") || names(r.Verbs, "list") || names(r.Verbs, "watch")
 		if r.cluster && reads && names(r.APIGroups, "") && slices.Contains(r.Resources, "secrets") && len(r.ResourceNames) == 0 {
-			found(s.at(r.path, "service account %s may read the Secrets of all namespaces", r.account))
+			found(s.at(r.path, "ServiceAccount %s can read the Secrets of all namespaces", r.account))
 		}
 	}
 }
@@ -281,7 +281,7 @@ func checkClusterScoped(s *single, found func(hit)) {
 					continue
 				}
 				if verbs := r.outOfReach(resource); len(verbs) > 0 {
-					found(s.at(r.path, "service account %s is given %s (%s) in a namespace, and they have none", r.account, resource, strings.Join(verbs, ", ")))
+					found(s.at(r.path, "permissions of ServiceAccount %s contain %s (%s), which are cluster-scoped", r.account, resource, strings.Join(verbs, ", ")))
 				}
 			}
 		}

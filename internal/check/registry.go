@@ -23,17 +23,17 @@ var registryChecks = []Check{
 	{
 		Code: "IMG005", Severity: finding.Error,
 		Title: "the registry does not have an image",
-		Cause: "whoever installs the release waits for an image that nobody can pull",
-		Fix:   "push the image, or correct its name or digest",
+		Cause: "the pods of the release cannot pull the image",
+		Fix:   "push the image, or correct its name, tag or digest",
 		run:   perBundleImage,
 		judge: ofCSV(checkPresent),
 		asked: registryAsked,
 	},
 	{
 		Code: "IMG006", Severity: finding.Warning,
-		Title:      "an image is not made for a platform that the operator supports",
-		Cause:      "on a node of that platform the container does not start; the ClusterServiceVersion's labels operatorframework.io/os.* and operatorframework.io/arch.* say which are supported, linux and amd64 without any",
-		Fix:        "push the image for all platforms, as 'olmkit image push' does with a program for each, or take the label away",
+		Title:      "an image has no variant for a platform that the operator supports",
+		Cause:      "on a node of that platform the container does not start. The supported platforms are those of the ClusterServiceVersion's labels operatorframework.io/os.* and operatorframework.io/arch.*; without labels they are linux and amd64",
+		Fix:        "push the image for all platforms, for example with 'olmkit image push' and a binary for each, or remove the label",
 		References: []string{"https://olm.operatorframework.io/docs/advanced-tasks/ship-operator-supporting-multiarch/"},
 		judge:      ofCSV(checkPlatforms),
 		asked:      registryAsked,
@@ -84,7 +84,7 @@ func (s *single) named() []usedImage {
 func perBundleImage(s *subject, found func(hit)) {
 	perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
 		if platforms, asked := s.registry[b.Image]; asked && len(platforms) == 0 {
-			found(hit{at: b.Document.Place("image"), message: fmt.Sprintf("the registry does not have %s, the image of bundle %s", b.Image, b.Name)})
+			found(hit{at: b.Document.Place("image"), message: fmt.Sprintf("the registry does not have image %s of bundle %s", b.Image, b.Name)})
 		}
 	})(s, found)
 }
@@ -92,7 +92,7 @@ func perBundleImage(s *subject, found func(hit)) {
 func checkPresent(s *single, found func(hit)) {
 	for _, u := range s.named() {
 		if platforms, asked := s.registry[u.image]; asked && len(platforms) == 0 {
-			found(s.at(u.path, "the registry does not have %s of %s", u.image, u.by))
+			found(s.at(u.path, "the registry does not have image %s of %s", u.image, u.by))
 		}
 	}
 }
@@ -106,7 +106,7 @@ func checkPlatforms(s *single, found func(hit)) {
 		}
 		missing := slices.DeleteFunc(slices.Clone(supported), func(p string) bool { return slices.Contains(platforms, p) })
 		if len(missing) > 0 {
-			found(s.at(u.path, "%s of %s is made for %s, and not for %s", u.image, u.by, strings.Join(platforms, ", "), strings.Join(missing, ", ")))
+			found(s.at(u.path, "image %s of %s is available for %s, but not for %s", u.image, u.by, strings.Join(platforms, ", "), strings.Join(missing, ", ")))
 		}
 	}
 }

@@ -53,9 +53,9 @@ func TestImagesIn(t *testing.T) {
 		registry Registry
 		want     string
 	}{
-		{Registry{want[0]: nil, want[1]: {"linux/amd64"}}, "IMG005 tea.v1.0.0: the registry does not have registry.example.com/tea-bundle:1, the image of bundle tea.v1.0.0"},
-		{Registry{want[0]: {"linux/amd64"}, want[1]: nil}, "IMG005 tea.v2.0.0: the registry does not have registry.example.com/tea:2 of container m"},
-		{Registry{want[0]: {"linux/amd64"}, want[1]: {"linux/arm64"}}, "IMG006 tea.v2.0.0: registry.example.com/tea:2 of container m is made for linux/arm64, and not for linux/amd64"},
+		{Registry{want[0]: nil, want[1]: {"linux/amd64"}}, "IMG005 tea.v1.0.0: the registry does not have image registry.example.com/tea-bundle:1 of bundle tea.v1.0.0"},
+		{Registry{want[0]: {"linux/amd64"}, want[1]: nil}, "IMG005 tea.v2.0.0: the registry does not have image registry.example.com/tea:2 of container m"},
+		{Registry{want[0]: {"linux/amd64"}, want[1]: {"linux/arm64"}}, "IMG006 tea.v2.0.0: image registry.example.com/tea:2 of container m is available for linux/arm64, but not for linux/amd64"},
 	} {
 		if got := said(test.registry); !slices.Equal(got, []string{test.want}) {
 			t.Errorf("%q; want %s", got, test.want)

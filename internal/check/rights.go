@@ -249,6 +249,6 @@ func rightsGained(_ *subject, u upgrade, found func(hit)) {
 	_, global := u.from.global()
 	gained := missing(u.to.rights(global), u.from.rights(global))
 	if len(gained) > 0 {
-		found(hit{message: fmt.Sprintf("%s has permissions that %s did not have: %s", u.To, u.From, rightsText(gained))})
+		found(hit{message: fmt.Sprintf("%s adds permissions that %s did not have: %s", u.To, u.From, rightsText(gained))})
 	}
 }

@@ -21,17 +21,17 @@ import (
 var upstreamChecks = []Check{
 	{
 		Code: "API001", Severity: finding.Error,
-		Title:      "operator-framework/api refuses the bundle",
-		Cause:      "catalog pipelines and operator-sdk run these validators, and refuse the bundle too",
-		Fix:        "correct what it names",
+		Title:      "the validators of operator-framework/api report an error",
+		Cause:      "catalog pipelines and operator-sdk run the same validators, and refuse the bundle",
+		Fix:        "correct what the message names",
 		References: []string{"https://olm.operatorframework.io/docs/tasks/validate-package/"},
 		judge:      checkUpstream(func(r upstream.ManifestResult) []upstream.Error { return r.Errors }),
 	},
 	{
 		Code: "API002", Severity: finding.Info,
-		Title: "operator-framework/api has something to say",
-		Cause: "catalog pipelines and operator-sdk run these validators, and warn too",
-		Fix:   "see whether it is meant so",
+		Title: "the validators of operator-framework/api report a warning",
+		Cause: "catalog pipelines and operator-sdk run the same validators, and show the warning",
+		Fix:   "check whether this is intended",
 		judge: checkUpstream(func(r upstream.ManifestResult) []upstream.Error { return r.Warnings }),
 	},
 }
@@ -147,7 +147,7 @@ func (s *single) upstreamHit(m *bundle.Manifest, problem upstream.Error) hit {
 func validateUpstream(object any) (results []upstream.ManifestResult) {
 	defer func() {
 		if r := recover(); r != nil {
-			results = []upstream.ManifestResult{{Errors: []upstream.Error{{Level: upstream.LevelError, Detail: fmt.Sprintf("the validators do not get through: %v", r)}}}}
+			results = []upstream.ManifestResult{{Errors: []upstream.Error{{Level: upstream.LevelError, Detail: fmt.Sprintf("the validators panic: %v", r)}}}}
 		}
 	}()
 	return upstreamValidators.Validate(object)

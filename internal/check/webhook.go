@@ -22,130 +22,130 @@ const olmConversionIssue = "https://github.com/operator-framework/operator-lifec
 var webhookChecks = []Check{
 	{
 		Code: "WHK001", Severity: finding.Error,
-		Title: "a webhook names a deployment that the ClusterServiceVersion does not have",
-		Cause: "OLM makes neither Service nor certificate for it, and the ClusterServiceVersion is never ready",
-		Fix:   "name one of spec.install.spec.deployments",
+		Title: "a webhook names a Deployment that the ClusterServiceVersion does not have",
+		Cause: "OLM creates neither Service nor certificate for the webhook, and the ClusterServiceVersion never reaches Succeeded",
+		Fix:   "set deploymentName to one of spec.install.spec.deployments",
 		judge: ofCSV(checkWebhookDeployment),
 	},
 	{
 		Code: "WHK002", Severity: finding.Error,
-		Title: "the name of a deployment with webhooks is too long",
-		Cause: "OLM names a Service after it, <deployment>-service, and such a name has at most 63 characters",
-		Fix:   "shorten the deployment's name to 55 characters",
+		Title: "the name of a Deployment with webhooks is too long",
+		Cause: "OLM creates the Service <deployment>-service, and a Service name has at most 63 characters",
+		Fix:   "shorten the name of the Deployment to 55 characters",
 		judge: ofCSV(checkWebhookNameLength),
 	},
 	{
 		Code: "WHK003", Severity: finding.Error,
-		Title: "no container has the named port that a webhook's targetPort asks for",
-		Cause: "the Service that OLM makes has no endpoint for it, so every call of the webhook fails",
-		Fix:   "name the container's port so, or give its number",
+		Title: "no container has the named port of a webhook's targetPort",
+		Cause: "the Service that OLM creates has no endpoint for the port, so every call of the webhook fails",
+		Fix:   "give a container port that name, or set targetPort to its number",
 		judge: ofCSV(checkWebhookTarget),
 	},
 	{
 		Code: "WHK004", Severity: finding.Error,
-		Title: "two webhooks have one generateName",
+		Title: "two webhooks have the same generateName",
 		Cause: "OLM refuses the ClusterServiceVersion: InvalidWebhookDescription",
-		Fix:   "give each webhook a name of its own",
+		Fix:   "give each webhook its own generateName",
 		judge: ofCSV(checkWebhookNames),
 	},
 	{
 		Code: "WHK005", Severity: finding.Error,
 		Title: "OLM cannot install the conversion webhook",
-		Cause: "the ClusterServiceVersion fails when OLM comes to the conversion",
-		Fix:   "support AllNamespaces alone, list owned CRDs in conversionCRDs, and keep preserveUnknownFields false",
+		Cause: "the ClusterServiceVersion fails when OLM sets up the conversion",
+		Fix:   "support only AllNamespaces, list only owned CRDs in conversionCRDs, and keep preserveUnknownFields false",
 		judge: ofCSV(checkConversion),
 	},
 	{
 		Code: "WHK006", Severity: finding.Error,
-		Title: "a CRD is converted by a webhook that the ClusterServiceVersion does not define",
-		Cause: "OLM writes the CRD as it stands in the bundle and puts no CA in, so that every conversion fails, after an update too; " +
-			"without a clientConfig the API server refuses the CRD",
-		Fix:   "define a ConversionWebhook with the CRD in its conversionCRDs",
+		Title: "a CRD has a conversion webhook that the ClusterServiceVersion does not define",
+		Cause: "OLM applies the bundle's CRD unchanged and sets no caBundle, so every conversion fails, also after an upgrade; " +
+			"without a clientConfig the API server rejects the CRD",
+		Fix:   "add a ConversionWebhook with the CRD in its conversionCRDs to spec.webhookdefinitions",
 		judge: ofCSV(checkConversionDefined),
 	},
 	{
 		Code: "WHK007", Severity: finding.Warning,
-		Title:      "an update leaves a CRD without its conversion for a while",
-		Cause:      "OLM writes the bundle's CRD over the cluster's first and adds the conversion only when the new ClusterServiceVersion installs. In between, objects written through another version than the stored one are stored unconverted: fields are lost without an error",
-		Fix:        "keep spec.conversion with strategy Webhook in the bundle's CRD, so that such requests are refused instead",
+		Title:      "during an upgrade a CRD has no conversion webhook for some time",
+		Cause:      "OLM first replaces the cluster's CRD with the bundle's, and adds the conversion only when the new ClusterServiceVersion installs. In between, objects that are written in a version other than the storage version are stored without conversion: fields are silently lost",
+		Fix:        "keep spec.conversion with strategy Webhook in the bundle's CRD, so that the API server refuses such requests instead",
 		References: []string{olmConversionIssue},
 		judge:      ofCSV(checkConversionKept),
 	},
 	{
 		Code: "WHK008", Severity: finding.Info,
-		Title:      "an update interrupts requests that need conversion",
-		Cause:      "OLM writes the bundle's CRD, which has no CA, over the cluster's first and puts the CA in only when the new ClusterServiceVersion installs. In between, the API server refuses what needs conversion",
-		Fix:        "have the operator put the CA back, or keep storing the version that users write",
+		Title:      "an upgrade interrupts requests that need conversion",
+		Cause:      "OLM first replaces the cluster's CRD with the bundle's, which has no caBundle, and sets the caBundle only when the new ClusterServiceVersion installs. In between, the API server refuses requests that need conversion",
+		Fix:        "restore the caBundle in the operator, or keep the version that users write as storage version",
 		References: []string{olmConversionIssue},
 		judge:      ofCSV(checkConversionOutage),
 	},
 	{
 		Code: "WHK009", Severity: finding.Error,
-		Title: "a webhook asks for API groups that OLM refuses",
+		Title: "a webhook has a rule for API groups that OLM refuses",
 		Cause: "OLM refuses the ClusterServiceVersion: InvalidWebhookDescription",
-		Fix:   "name the groups, without OLM's own",
+		Fix:   "name the API groups, without those of OLM",
 		judge: ofCSV(checkWebhookRules),
 	},
 	{
 		Code: "WHK010", Severity: finding.Error,
-		Title: "the API server refuses an admission webhook",
-		Cause: "OLM's attempts to create the webhook configuration fail for ever",
-		Fix:   "name it like a domain with three parts, and set admissionReviewVersions and sideEffects (None or NoneOnDryRun)",
+		Title: "the API server rejects an admission webhook",
+		Cause: "OLM can never create the webhook configuration",
+		Fix:   "set generateName to a domain name with three parts, and set admissionReviewVersions and sideEffects (None or NoneOnDryRun)",
 		judge: ofCSV(checkAdmission),
 	},
 	{
 		Code: "WHK011", Severity: finding.Error,
-		Title: "webhooks of one deployment share a port and not its target",
-		Cause: "OLM makes one Service for all of them and names its ports by their number, so that the Service is refused",
-		Fix:   "give them one targetPort, or different containerPorts",
+		Title: "webhooks of one Deployment have the same port and different targetPorts",
+		Cause: "OLM creates one Service for all of them and names its ports by their number, so the API server rejects the Service",
+		Fix:   "use one targetPort, or different containerPorts",
 		judge: ofCSV(checkWebhookPorts),
 	},
 	{
 		Code: "WHK012", Severity: finding.Info,
-		Title: "no container declares the port that a webhook is called at",
-		Cause: "nothing depends on the declaration, but a wrong number is not seen: every call of the webhook fails then",
-		Fix:   "declare the port in the container, or correct the number",
+		Title: "no container declares the port of a webhook",
+		Cause: "the declaration itself has no effect, but without it nobody notices a wrong number, with which every call of the webhook fails",
+		Fix:   "declare the port in the container, or correct its number",
 		judge: ofCSV(checkWebhookNumber),
 	},
 	{
 		Code: "WHK013", Severity: finding.Error,
-		Title: "a webhook's path does not begin with a slash",
-		Cause: "the API server refuses the webhook configuration or the conversion that OLM makes of it",
-		Fix:   "write it as /path",
+		Title: "the path of a webhook does not start with a slash",
+		Cause: "the API server rejects the webhook configuration or the conversion that OLM creates from it",
+		Fix:   "write webhookPath as /path",
 		judge: ofCSV(func(s *single, found func(hit)) {
 			for i, w := range s.spec.Spec.WebhookDefinitions {
 				if w.WebhookPath != nil && *w.WebhookPath != "" && !strings.HasPrefix(*w.WebhookPath, "/") {
-					found(s.at(webhookPath(i, "webhookPath"), "the path of webhook %s is %q", w.GenerateName, *w.WebhookPath))
+					found(s.at(webhookPath(i, "webhookPath"), "the path %[2]q of webhook %[1]s does not start with a slash", w.GenerateName, *w.WebhookPath))
 				}
 			}
 		}),
 	},
 	{
 		Code: "WHK014", Severity: finding.Info,
-		Title: "a webhook that must answer is served by one pod that may be evicted",
-		Cause: "with failurePolicy Fail the objects cannot be written while the pod is moved to another node or restarted",
-		Fix:   "run two replicas, and ship a PodDisruptionBudget",
+		Title: "a webhook with failurePolicy Fail has one pod, which can be evicted",
+		Cause: "while the pod is moved to another node or restarted, the objects cannot be written",
+		Fix:   "run two replicas, and add a PodDisruptionBudget to the bundle",
 		judge: ofCSV(checkWebhookReplicas),
 	},
 	{
 		Code: "WHK015", Severity: finding.Warning,
-		Title:      "a webhook that must answer is asked about objects that the operator itself needs to start",
-		Cause:      "when no pod of the operator runs, none can be made: the API server asks the webhook about the very objects that would bring it back",
-		Fix:        "set an objectSelector that leaves the operator's own objects out, or failurePolicy Ignore",
+		Title:      "a webhook with failurePolicy Fail is called for objects that the operator needs to start",
+		Cause:      "while no pod of the operator runs, none can be created: the API server calls the webhook for the objects that a new pod needs",
+		Fix:        "set an objectSelector that excludes the operator's own objects, or failurePolicy Ignore",
 		References: []string{"https://kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices/"},
 		judge:      ofCSV(checkDeadlock),
 	},
 	{
 		Code: "WHK016", Severity: finding.Warning,
-		Title: "a CRD of the bundle says where and with which CA its conversion webhook is called",
-		Cause: "OLM puts a Service and a CA of its own there; until then, after every upgrade, the API server calls the address in the bundle, or trusts its CA",
-		Fix:   "leave url and caBundle out of spec.conversion.webhook.clientConfig",
+		Title: "a CRD of the bundle sets the url or caBundle of its conversion webhook",
+		Cause: "OLM replaces them with its own Service and CA. Until then, after every upgrade, the API server calls the url of the bundle or trusts its CA",
+		Fix:   "remove url and caBundle from spec.conversion.webhook.clientConfig",
 		judge: func(s *single, found func(hit)) {
 			for _, c := range s.crds {
 				if conversion := c.spec.Spec.Conversion; conversion != nil && conversion.Webhook != nil && conversion.Webhook.ClientConfig != nil {
 					config := conversion.Webhook.ClientConfig
 					if config.URL != nil || len(config.CABundle) > 0 {
-						found(inManifest(c.Manifest, []any{"spec", "conversion", "webhook", "clientConfig"}, "the clientConfig of %s has a url or a caBundle", c.Name))
+						found(inManifest(c.Manifest, []any{"spec", "conversion", "webhook", "clientConfig"}, "the clientConfig of CRD %s has a url or a caBundle", c.Name))
 					}
 				}
 			}
@@ -153,16 +153,16 @@ var webhookChecks = []Check{
 	},
 	{
 		Code: "WHK017", Severity: finding.Warning,
-		Title: "no webhook of a type is asked about some served versions",
-		Cause: "with matchPolicy Exact objects that are written through a version which no webhook names are neither defaulted nor refused",
-		Fix:   "use matchPolicy Equivalent, which is the default, or name all served versions in apiVersions",
+		Title: "no webhook of a type is called for some served versions",
+		Cause: "with matchPolicy Exact, objects that are written in a version that no webhook names are neither defaulted nor validated",
+		Fix:   "use matchPolicy Equivalent (the default), or name all served versions in apiVersions",
 		judge: ofCSV(checkExactVersions),
 	},
 	{
 		Code: "WHK018", Severity: finding.Warning,
-		Title: "a CRD of one version asks for a conversion webhook that the ClusterServiceVersion does not define",
-		Cause: "nothing is converted as long as there is one version; with the next release that adds one, every conversion fails, since OLM puts no CA in",
-		Fix:   "take spec.conversion out of the CRD, or define a ConversionWebhook with the CRD in its conversionCRDs",
+		Title: "a CRD with one version has a conversion webhook that the ClusterServiceVersion does not define",
+		Cause: "with one version nothing is converted. With the next release that adds one, every conversion fails, since OLM sets no caBundle",
+		Fix:   "remove spec.conversion from the CRD, or add a ConversionWebhook with the CRD in its conversionCRDs",
 		judge: ofCSV(checkConversionIdle),
 	},
 }
@@ -183,7 +183,7 @@ func checkWebhookNumber(s *single, found func(hit)) {
 		if !slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
 			return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == port })
 		}) {
-			found(s.at(webhookPath(i), "webhook %s is called at port %d, which no container of %s declares", w.GenerateName, port, d.Name))
+			found(s.at(webhookPath(i), "webhook %s uses port %d, which no container of Deployment %s declares", w.GenerateName, port, d.Name))
 		}
 	}
 }
@@ -202,7 +202,7 @@ func checkWebhookReplicas(s *single, found func(hit)) {
 			continue
 		}
 		told[d.Name] = true
-		found(s.at(webhookPath(i), "webhook %s must answer, and deployment %s runs one pod without a PodDisruptionBudget", w.GenerateName, d.Name))
+		found(s.at(webhookPath(i), "webhook %s has failurePolicy Fail, and Deployment %s has one pod and no PodDisruptionBudget", w.GenerateName, d.Name))
 	}
 }
 
@@ -231,7 +231,7 @@ func checkDeadlock(s *single, found func(hit)) {
 				}
 			}
 			if written && len(needed) > 0 {
-				found(s.at(webhookPath(i, "rules", j), "webhook %s must answer for %s", w.GenerateName, strings.Join(needed, ", ")))
+				found(s.at(webhookPath(i, "rules", j), "webhook %s has failurePolicy Fail and is called for %s", w.GenerateName, strings.Join(needed, ", ")))
 			}
 		}
 	}
@@ -249,7 +249,7 @@ func checkExactVersions(s *single, found func(hit)) {
 				}
 			}
 			if exact != nil && len(missing) > 0 {
-				found(s.at(exact, "no %s is asked about %s of %s", kind, strings.Join(missing, ", "), c.Name))
+				found(s.at(exact, "no %s is called for version %s of CRD %s", kind, strings.Join(missing, ", "), c.Name))
 			}
 		}
 	}
@@ -292,7 +292,7 @@ func webhookPath(i int, more ...any) []any {
 func checkWebhookDeployment(s *single, found func(hit)) {
 	for i, w := range s.spec.Spec.WebhookDefinitions {
 		if s.deployment(w.DeploymentName) == nil {
-			found(s.at(webhookPath(i, "deploymentName"), "webhook %s is served by %q, and no deployment is called so", w.GenerateName, w.DeploymentName))
+			found(s.at(webhookPath(i, "deploymentName"), "webhook %s names Deployment %q, which does not exist", w.GenerateName, w.DeploymentName))
 		}
 	}
 }
@@ -300,7 +300,7 @@ func checkWebhookDeployment(s *single, found func(hit)) {
 func checkWebhookNameLength(s *single, found func(hit)) {
 	for i, w := range s.spec.Spec.WebhookDefinitions {
 		if len(w.DeploymentName) > 63-len("-service") {
-			found(s.at(webhookPath(i, "deploymentName"), "deployment %s has %d characters", w.DeploymentName, len(w.DeploymentName)))
+			found(s.at(webhookPath(i, "deploymentName"), "the name of Deployment %s has %d characters", w.DeploymentName, len(w.DeploymentName)))
 		}
 	}
 }
@@ -315,7 +315,7 @@ func checkWebhookTarget(s *single, found func(hit)) {
 			return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == w.TargetPort.StrVal })
 		})
 		if !named {
-			found(s.at(webhookPath(i, "targetPort"), "webhook %s is at port %q, and no container of %s has a port called so", w.GenerateName, w.TargetPort.StrVal, d.Name))
+			found(s.at(webhookPath(i, "targetPort"), "webhook %s has targetPort %q, but no container of Deployment %s has a port of that name", w.GenerateName, w.TargetPort.StrVal, d.Name))
 		}
 	}
 }
@@ -324,7 +324,7 @@ func checkWebhookNames(s *single, found func(hit)) {
 	seen := map[string]bool{}
 	for i, w := range s.spec.Spec.WebhookDefinitions {
 		if seen[w.GenerateName] {
-			found(s.at(webhookPath(i, "generateName"), "another webhook is called %s", w.GenerateName))
+			found(s.at(webhookPath(i, "generateName"), "another webhook has generateName %s", w.GenerateName))
 		}
 		seen[w.GenerateName] = true
 	}
@@ -346,14 +346,14 @@ func checkConversion(s *single, found func(hit)) {
 		for j, name := range w.ConversionCRDs {
 			path := webhookPath(i, "conversionCRDs", j)
 			if !s.spec.OwnsCRD(name) {
-				found(s.at(path, "conversion webhook %s is for %s, which the bundle does not own", w.GenerateName, name))
+				found(s.at(path, "conversion webhook %s names CRD %s, which the bundle does not own", w.GenerateName, name))
 			}
 			if c := s.crd(name); c != nil && c.spec.Spec.PreserveUnknownFields {
-				found(inManifest(c.Manifest, []any{"spec", "preserveUnknownFields"}, "%s preserves unknown fields, and so cannot be converted", name))
+				found(inManifest(c.Manifest, []any{"spec", "preserveUnknownFields"}, "CRD %s has preserveUnknownFields: true, so it cannot be converted", name))
 			}
 		}
 		if !slices.Contains(w.AdmissionReviewVersions, "v1") && !slices.Contains(w.AdmissionReviewVersions, "v1beta1") {
-			found(s.at(webhookPath(i, "admissionReviewVersions"), "conversion webhook %s understands neither v1 nor v1beta1 of ConversionReview", w.GenerateName))
+			found(s.at(webhookPath(i, "admissionReviewVersions"), "conversion webhook %s supports neither v1 nor v1beta1 of ConversionReview", w.GenerateName))
 		}
 	}
 }
@@ -372,7 +372,7 @@ func (c ownedCRD) convertedByWebhook() bool {
 func checkConversionDefined(s *single, found func(hit)) {
 	for _, c := range s.crds {
 		if c.asksForUndefinedWebhook(s) && !c.needsNoConversion() {
-			found(inManifest(c.Manifest, []any{"spec", "conversion"}, "%s is converted by a webhook, and no ConversionWebhook of %s is for it", c.Name, s.csv.Name))
+			found(inManifest(c.Manifest, []any{"spec", "conversion"}, "CRD %s has a conversion webhook, but no ConversionWebhook of %s names it", c.Name, s.csv.Name))
 		}
 	}
 }
@@ -381,7 +381,7 @@ func checkConversionIdle(s *single, found func(hit)) {
 	for _, c := range s.crds {
 		if c.asksForUndefinedWebhook(s) && c.needsNoConversion() {
 			found(inManifest(c.Manifest, []any{"spec", "conversion"},
-				"%s has version %s alone and strategy Webhook, and no ConversionWebhook of %s is for it", c.Name, c.spec.Spec.Versions[0].Name, s.csv.Name))
+				"CRD %s has only version %s and strategy Webhook, but no ConversionWebhook of %s names it", c.Name, c.spec.Spec.Versions[0].Name, s.csv.Name))
 		}
 	}
 }
@@ -400,7 +400,7 @@ func (c ownedCRD) needsNoConversion() bool {
 func checkConversionKept(s *single, found func(hit)) {
 	for _, c := range s.crds {
 		if i := s.conversionFor(c.Name); i >= 0 && !c.convertedByWebhook() && len(c.spec.Spec.Versions) > 1 {
-			found(inManifest(c.Manifest, []any{"spec"}, "%s has a conversion webhook (%s), and no spec.conversion in the bundle", c.Name, s.spec.Spec.WebhookDefinitions[i].GenerateName))
+			found(inManifest(c.Manifest, []any{"spec"}, "CRD %s has a conversion webhook (%s), but no spec.conversion in the bundle", c.Name, s.spec.Spec.WebhookDefinitions[i].GenerateName))
 		}
 	}
 }
@@ -408,7 +408,7 @@ func checkConversionKept(s *single, found func(hit)) {
 func checkConversionOutage(s *single, found func(hit)) {
 	for _, c := range s.crds {
 		if s.conversionFor(c.Name) >= 0 && c.convertedByWebhook() && len(c.spec.Spec.Versions) > 1 {
-			found(inManifest(c.Manifest, []any{"spec", "conversion"}, "an update to %s interrupts requests for versions of %s that are not the stored one", s.csv.Name, c.Name))
+			found(inManifest(c.Manifest, []any{"spec", "conversion"}, "an upgrade to %s interrupts requests for versions of CRD %s other than the storage version", s.csv.Name, c.Name))
 		}
 	}
 }
@@ -418,11 +418,11 @@ func checkWebhookRules(s *single, found func(hit)) {
 		for j, rule := range w.Rules {
 			switch {
 			case slices.Contains(rule.APIGroups, "*"), slices.Contains(rule.APIGroups, v1alpha1.GroupName):
-				found(s.at(webhookPath(i, "rules", j), "webhook %s asks for groups %s", w.GenerateName, strings.Join(rule.APIGroups, ", ")))
+				found(s.at(webhookPath(i, "rules", j), "webhook %s has a rule for API groups %s", w.GenerateName, strings.Join(rule.APIGroups, ", ")))
 			case slices.Contains(rule.APIGroups, admissionv1.GroupName) && slices.ContainsFunc(rule.Resources, func(r string) bool {
 				return r == "*" || r == "MutatingWebhookConfiguration" || r == "ValidatingWebhookConfiguration"
 			}):
-				found(s.at(webhookPath(i, "rules", j), "webhook %s asks for webhook configurations", w.GenerateName))
+				found(s.at(webhookPath(i, "rules", j), "webhook %s has a rule for webhook configurations", w.GenerateName))
 			}
 		}
 	}
@@ -434,13 +434,13 @@ func checkAdmission(s *single, found func(hit)) {
 			continue
 		}
 		if strings.Count(w.GenerateName, ".") < 2 {
-			found(s.at(webhookPath(i, "generateName"), "webhook %q is not named like a domain with three parts", w.GenerateName))
+			found(s.at(webhookPath(i, "generateName"), "the generateName of webhook %q is no domain name with three parts", w.GenerateName))
 		}
 		if len(w.AdmissionReviewVersions) == 0 {
 			found(s.at(webhookPath(i), "webhook %s has no admissionReviewVersions", w.GenerateName))
 		}
 		if w.SideEffects == nil || *w.SideEffects != admissionv1.SideEffectClassNone && *w.SideEffects != admissionv1.SideEffectClassNoneOnDryRun {
-			found(s.at(webhookPath(i), "webhook %s does not say that it has no side effects", w.GenerateName))
+			found(s.at(webhookPath(i), "webhook %s does not set sideEffects to None or NoneOnDryRun", w.GenerateName))
 		}
 	}
 }
@@ -458,7 +458,7 @@ func checkWebhookPorts(s *single, found func(hit)) {
 		}
 		key := fmt.Sprintf("%s:%d", w.DeploymentName, port)
 		if other, ok := targets[key]; ok && other != target.String() {
-			found(s.at(webhookPath(i), "port %s leads to %s here and to %s for another webhook", key, target.String(), other))
+			found(s.at(webhookPath(i), "port %s has targetPort %s here and %s for another webhook", key, target.String(), other))
 		}
 		targets[key] = target.String()
 	}

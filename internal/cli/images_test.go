@@ -87,7 +87,7 @@ func TestImages(t *testing.T) {
 	if said := run(exitPassed, "bundle", "validate", bundle); strings.Contains(said, "IMG005") || strings.Contains(said, "IMG006") {
 		t.Errorf("a registry was asked: %s", said)
 	}
-	absent, foreign := "the registry does not have "+host+"/cafe/cup:3", host+"/cafe/operator:2 of container manager is made for linux/arm64, and not for linux/amd64"
+	absent, foreign := "the registry does not have image "+host+"/cafe/cup:3", host+"/cafe/operator:2 of container manager is available for linux/arm64, but not for linux/amd64"
 	holds(run(exitFindings, "bundle", "validate", bundle, "--images"), "error IMG005", absent, "warning IMG006", foreign)
 
 	template := filepath.Join(dir, "template.yaml")
@@ -129,7 +129,7 @@ func TestImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	push("bundle:2", img)
-	holds(run(exitPassed, "bundle", "validate", host+"/cafe/bundle:2"), "warning CSV038", `bundle.channels.v1 is "old", and annotations.yaml says "stable,alpha"`)
+	holds(run(exitPassed, "bundle", "validate", host+"/cafe/bundle:2"), "warning CSV038", `bundle.channels.v1 is "old", but in annotations.yaml it is "stable,alpha"`)
 
 	server.Close()
 	holds(run(exitFailed, "bundle", "validate", bundle, "--images"), "error: image "+host)
