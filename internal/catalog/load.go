@@ -326,7 +326,7 @@ func parseFile(file string, data []byte) parsed {
 			Code: CodeSyntax, Severity: finding.Error, Location: &at,
 			Message: "the file is neither YAML nor JSON: " + message,
 			Cause:   "opm and OLM refuse the whole catalog when one of its files cannot be parsed",
-			Fix:     "mend the syntax there, or name the file in " + ignoreFile + " if it is no part of the catalog",
+			Fix:     "mend the syntax there, or add the file to " + ignoreFile + " if it is no part of the catalog",
 		})
 		return p
 	}
@@ -366,8 +366,8 @@ func newDocument(source *document.Document) (*Document, *finding.Finding) {
 		return nil, &finding.Finding{
 			Code: CodeSchema, Severity: finding.Error, Location: &at,
 			Message: "the document has no schema",
-			Cause:   "every document of a file-based catalog says by schema what it is; opm refuses a catalog with one that does not",
-			Fix:     "add schema: " + SchemaPackage + ", " + SchemaChannel + " or " + SchemaBundle + ", or name the file in " + ignoreFile + " if it is no part of the catalog",
+			Cause:   "schema is the type of a document in a file-based catalog; opm refuses a catalog with a document without it",
+			Fix:     "add schema: " + SchemaPackage + ", " + SchemaChannel + " or " + SchemaBundle + ", or add the file to " + ignoreFile + " if it is no part of the catalog",
 		}
 	}
 	d := &Document{Schema: string(meta.Schema), Package: string(meta.Package), Name: string(meta.Name), JSON: source.JSON, At: source.At, Source: source}
@@ -398,7 +398,7 @@ func typeProblem(source *document.Document, err error, subject finding.Subject, 
 	return &finding.Finding{
 		Code: CodeType, Severity: finding.Error, Subject: subject, Location: &at,
 		Message: message,
-		Cause:   "opm and OLM refuse the whole catalog when a field they know has another type than they expect",
+		Cause:   "opm and OLM refuse the whole catalog if a field that they know has an unexpected type",
 		Fix:     "write the field as https://olm.operatorframework.io/docs/reference/file-based-catalogs/ says",
 	}
 }

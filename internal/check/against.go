@@ -16,71 +16,71 @@ import (
 var againstChecks = []Check{
 	{
 		Code: "CMP001", Severity: finding.Error,
-		Title:      "a package that users may have subscribed to is gone",
-		Cause:      "OLM no longer resolves anything in a namespace with a Subscription to it",
-		Fix:        "keep the package, and deprecate it",
+		Title:      "a package of the previous catalog is missing",
+		Cause:      "OLM can resolve no Subscription in a namespace that has a Subscription to it",
+		Fix:        "keep the package and deprecate it",
 		References: []string{formatReference},
 		run:        againstPackages,
 		whole:      true,
 	},
 	{
 		Code: "CMP002", Severity: finding.Error,
-		Title:      "a channel that users may have subscribed to is gone",
-		Cause:      "OLM no longer resolves anything in a namespace with a Subscription to it",
-		Fix:        "keep the channel, and deprecate it",
+		Title:      "a channel of the previous catalog is missing",
+		Cause:      "OLM can resolve no Subscription in a namespace that has a Subscription to it",
+		Fix:        "keep the channel and deprecate it",
 		References: []string{formatReference},
 		run: againstChannels(func(before, after *catalog.Package, c *catalog.Channel, found func(hit)) {
 			if after.Channel(c.Name) == nil {
-				found(hit{at: after.At, message: fmt.Sprintf("package %s no longer has the channel %s", after.Name, c.Name)})
+				found(hit{at: after.At, message: fmt.Sprintf("package %s no longer has channel %s", after.Name, c.Name)})
 			}
 		}),
 	},
 	{
 		Code: "CMP003", Severity: finding.Error,
-		Title:      "users of a release that left a channel find no way on",
-		Cause:      "nothing in the channel replaces or skips the release, or covers its version: the Subscription stays silently where it is",
-		Fix:        "keep the entry, or let the head skip it or cover it by skipRange",
+		Title:      "a channel dropped a release and has no upgrade from it",
+		Cause:      "no entry of the channel replaces or skips the release or covers its version: the Subscription silently stays at it",
+		Fix:        "keep the entry, or let the head skip it or cover its version by skipRange",
 		References: []string{graphReference},
 		run:        againstChannels(leftBehind),
 	},
 	{
 		Code: "CMP004", Severity: finding.Warning,
-		Title: "a channel's head went back to a lower version",
-		Cause: "who has the newer release stays on it, unless an edge leads back; new users get an older one than others have",
+		Title: "a channel's head has a lower version than before",
+		Cause: "users of the newer release stay on it, unless an edge leads back; new users get an older release than existing users have",
 		Fix:   "publish a release with a higher version instead",
 		run:   againstChannels(headBack),
 	},
 	{
 		Code: "CMP005", Severity: finding.Error,
-		Title: "a published bundle has another content under the same name",
-		Cause: "OLM never looks at an installed release again: who has it keeps the old content, others get the new, and nobody can tell which",
+		Title: "a published bundle changed under the same name",
+		Cause: "OLM never reads an installed release again: existing users keep the old content, new users get the new one, and nobody can tell them apart",
 		Fix:   "publish the change as a new release",
 		run:   againstBundles,
 	},
 	{
 		Code: "CMP006", Severity: finding.Info,
-		Title: "the default channel is another",
-		Cause: "new Subscriptions that name no channel follow the new one, existing ones stay",
-		Fix:   "see whether it is meant so",
+		Title: "the default channel changed",
+		Cause: "new Subscriptions that name no channel use the new default channel; existing ones stay in the old one",
+		Fix:   "check whether this is intended",
 		run: againstEach(func(before, after *catalog.Package, found func(hit)) {
 			if before.DefaultChannel != after.DefaultChannel {
-				found(hit{at: after.Document.Place("defaultChannel"), message: fmt.Sprintf("the default channel is %s, and was %s", after.DefaultChannel, before.DefaultChannel)})
+				found(hit{at: after.Document.Place("defaultChannel"), message: fmt.Sprintf("the default channel is %s; before it was %s", after.DefaultChannel, before.DefaultChannel)})
 			}
 		}),
 	},
 	{
 		Code: "CMP007", Severity: finding.Info,
-		Title:      "edges that a channel declared are gone",
-		Cause:      "users of these releases are taken another way from now on, which must work too",
-		Fix:        "keep the edges, or test the other way with 'olmkit upgrade test'",
+		Title:      "a channel dropped edges",
+		Cause:      "users of these releases now get other upgrades, which must work too",
+		Fix:        "keep the edges, or test the other upgrades with 'olmkit upgrade test'",
 		References: []string{graphReference},
 		run:        againstChannels(edgesGone),
 	},
 	{
 		Code: "CMP008", Severity: finding.Warning,
-		Title:      "a release that is a channel's only head was deprecated",
-		Cause:      "its users are told to leave it, and nothing is there to go to",
-		Fix:        "publish its successor together with the deprecation, or deprecate the channel as well",
+		Title:      "the head of a channel was deprecated without a successor",
+		Cause:      "its users are told not to use the release, but there is no upgrade from it",
+		Fix:        "publish a successor together with the deprecation, or also deprecate the channel",
 		References: []string{formatReference},
 		run: againstChannels(func(before, after *catalog.Package, c *catalog.Channel, found func(hit)) {
 			now := after.Channel(c.Name)
@@ -92,7 +92,7 @@ var againstChecks = []Check{
 				deprecated(after, catalog.SchemaChannel, c.Name) || deprecated(after, catalog.SchemaPackage, "") {
 				return
 			}
-			found(hit{Subject: finding.Subject{From: head.Name}, at: now.Document.Place("entries"), message: fmt.Sprintf("%s, the head of channel %s, is deprecated now", head.Name, c.Name)})
+			found(hit{Subject: finding.Subject{From: head.Name}, at: now.Document.Place("entries"), message: fmt.Sprintf("%s, the head of channel %s, is now deprecated", head.Name, c.Name)})
 		}),
 	},
 }
@@ -120,7 +120,7 @@ func againstPackages(s *subject, found func(hit)) {
 	}
 	for _, p := range s.previous.Packages {
 		if s.catalog.Find(p.Name) == nil && (len(s.wanted) == 0 || slices.Contains(s.wanted, p.Name)) {
-			found(hit{Subject: finding.Subject{Package: p.Name}, at: p.At, message: fmt.Sprintf("the catalog no longer has the package %s", p.Name)})
+			found(hit{Subject: finding.Subject{Package: p.Name}, at: p.At, message: fmt.Sprintf("the catalog no longer has package %s", p.Name)})
 		}
 	}
 }
@@ -167,7 +167,7 @@ func leftBehind(before, after *catalog.Package, c *catalog.Channel, found func(h
 		}
 		found(hit{
 			Subject: finding.Subject{From: e.Name}, at: now.Document.Place("entries"),
-			message: fmt.Sprintf("%s was in channel %s, and nothing there upgrades it", e.Name, c.Name),
+			message: fmt.Sprintf("channel %[2]s dropped %[1]s, and no entry upgrades it", e.Name, c.Name),
 		})
 	}
 }
@@ -181,7 +181,7 @@ func headBack(before, after *catalog.Package, c *catalog.Channel, found func(hit
 	if was != nil && is != nil && is.Version.LT(was.Version) {
 		found(hit{
 			Subject: finding.Subject{From: was.Name, To: is.Name}, at: now.Document.Place("entries"),
-			message: fmt.Sprintf("the head of channel %s was %s, and is %s", c.Name, was.Name, is.Name),
+			message: fmt.Sprintf("the head of channel %s is lower than before: it was %s and is %s", c.Name, was.Name, is.Name),
 		})
 	}
 }
@@ -202,7 +202,7 @@ var againstBundles = againstEach(func(before, after *catalog.Package, found func
 		if len(changed) > 0 {
 			found(hit{
 				Subject: finding.Subject{From: is.Name}, at: is.At,
-				message: fmt.Sprintf("bundle %s is not what it was: %s", is.Name, strings.Join(changed, ", ")),
+				message: fmt.Sprintf("bundle %s changed: %s", is.Name, strings.Join(changed, ", ")),
 			})
 		}
 	}

@@ -28,17 +28,17 @@ var catalogChecks = []Check{
 	{
 		Code: "CAT001", Severity: finding.Error,
 		Title:      "two documents define the same package, channel or bundle",
-		Cause:      "opm and OLM refuse a catalog in which a name is defined twice",
-		Fix:        "keep one of the two documents",
+		Cause:      "opm and OLM refuse a catalog that defines a name twice",
+		Fix:        "remove one of the two documents",
 		References: []string{formatReference},
 		run:        duplicateDocuments,
 		whole:      true,
 	},
 	{
 		Code: "CAT002", Severity: finding.Error,
-		Title:      "a document does not say what it belongs to, or has no name",
-		Cause:      "opm and OLM refuse a catalog with a channel or bundle that names no package, or has no name",
-		Fix:        "set name, and in channels, bundles and deprecations package",
+		Title:      "a document has no package or no name",
+		Cause:      "opm and OLM refuse a catalog with a channel or bundle without package or name",
+		Fix:        "set name, and package in channels, bundles and deprecations",
 		References: []string{formatReference},
 		run:        namelessDocuments,
 		whole:      true,
@@ -46,8 +46,8 @@ var catalogChecks = []Check{
 	{
 		Code: "CAT003", Severity: finding.Error,
 		Title:      "a package has channels or bundles, but no " + catalog.SchemaPackage,
-		Cause:      "opm and OLM refuse a catalog that speaks of a package it does not define",
-		Fix:        "add a document of schema " + catalog.SchemaPackage + ", or mend the package's name in the document",
+		Cause:      "opm and OLM refuse a catalog that uses a package without defining it",
+		Fix:        "add a document of schema " + catalog.SchemaPackage + ", or correct the package's name in the document",
 		References: []string{formatReference},
 		run: perPackage(func(p *catalog.Package, found func(hit)) {
 			if p.Document == nil {
@@ -57,9 +57,9 @@ var catalogChecks = []Check{
 	},
 	{
 		Code: "CAT004", Severity: finding.Error,
-		Title: "a package's name is no DNS label",
-		Cause: "OLM makes names and labels of Kubernetes objects from it; opm refuses others",
-		Fix:   "use lower case letters, digits and '-', at most 63",
+		Title: "the name of a package is no DNS label",
+		Cause: "OLM uses the name in names and labels of Kubernetes objects, and opm refuses other names",
+		Fix:   "use lower case letters, digits and '-', at most 63 characters",
 		run: perPackage(func(p *catalog.Package, found func(hit)) {
 			if errs := validation.IsDNS1123Label(p.Name); p.Document != nil && len(errs) > 0 {
 				found(hit{at: p.Document.Place("name"), message: fmt.Sprintf("package name %q: %s", p.Name, strings.Join(errs, ", "))})
@@ -80,8 +80,8 @@ var catalogChecks = []Check{
 	},
 	{
 		Code: "CAT006", Severity: finding.Error,
-		Title:      "the default channel is not set, or is no channel of the package",
-		Cause:      "opm and OLM refuse the catalog; a Subscription that names no channel takes the default one",
+		Title:      "the default channel is missing, or is no channel of the package",
+		Cause:      "opm and OLM refuse the catalog; a Subscription that names no channel uses the default channel",
 		Fix:        "set defaultChannel to one of the package's channels",
 		References: []string{formatReference},
 		run:        defaultChannel,
@@ -89,8 +89,8 @@ var catalogChecks = []Check{
 	{
 		Code: "CAT007", Severity: finding.Error,
 		Title:      "a channel has no entries",
-		Cause:      "opm and OLM refuse a catalog with a channel that holds nothing",
-		Fix:        "add entries, or take the channel out",
+		Cause:      "opm and OLM refuse a catalog with an empty channel",
+		Fix:        "add entries, or remove the channel",
 		References: []string{formatReference},
 		run: perChannel(func(_ *catalog.Package, c *catalog.Channel, found func(hit)) {
 			if len(c.Entries) == 0 {
@@ -100,17 +100,17 @@ var catalogChecks = []Check{
 	},
 	{
 		Code: "CAT008", Severity: finding.Error,
-		Title:      "a channel names a bundle that the catalog does not hold",
-		Cause:      "opm and OLM refuse the catalog: there is nothing to install for the entry",
-		Fix:        "add the bundle to the catalog, or take the entry out of the channel",
+		Title:      "a channel names a bundle that the catalog does not contain",
+		Cause:      "opm and OLM refuse the catalog: the entry has no bundle to install",
+		Fix:        "add the bundle to the catalog, or remove the entry from the channel",
 		References: []string{formatReference},
 		run:        absentBundles,
 	},
 	{
 		Code: "CAT009", Severity: finding.Error,
 		Title:      "a bundle is in no channel",
-		Cause:      "opm and OLM refuse the catalog: nobody could ever install the bundle",
-		Fix:        "add the bundle to a channel, or take it out of the catalog",
+		Cause:      "opm and OLM refuse the catalog: the bundle can never be installed",
+		Fix:        "add the bundle to a channel, or remove it from the catalog",
 		References: []string{formatReference},
 		run: perPackage(func(p *catalog.Package, found func(hit)) {
 			for _, b := range p.Bundles {
@@ -122,8 +122,8 @@ var catalogChecks = []Check{
 	},
 	{
 		Code: "CAT010", Severity: finding.Error,
-		Title:      "an entry stands twice in one channel, or has no name",
-		Cause:      "opm and OLM refuse the catalog: the edges of an entry must stand in one place",
+		Title:      "a channel has an entry twice, or an entry without name",
+		Cause:      "opm and OLM refuse the catalog: all edges of an entry must be in one place",
 		Fix:        "merge the entries into one",
 		References: []string{formatReference},
 		run:        duplicateEntries,
@@ -131,7 +131,7 @@ var catalogChecks = []Check{
 	{
 		Code: "CAT011", Severity: finding.Error,
 		Title:      "a bundle has neither an image nor manifests",
-		Cause:      "opm and OLM refuse the catalog: there is nothing to install",
+		Cause:      "opm and OLM refuse the catalog: the bundle has nothing to install",
 		Fix:        "set image to the bundle's image, or render the bundle from its directory",
 		References: []string{formatReference},
 		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
@@ -142,46 +142,46 @@ var catalogChecks = []Check{
 	},
 	{
 		Code: "CAT012", Severity: finding.Error,
-		Title:      "a bundle's " + catalog.PropertyPackage + " property is missing, double or wrong",
-		Cause:      "OLM takes a bundle's package and version from this property; opm and OLM refuse the catalog unless there is exactly one that fits",
+		Title:      "a bundle's " + catalog.PropertyPackage + " property is missing, duplicate or wrong",
+		Cause:      "OLM reads a bundle's package and version from this property; opm and OLM refuse the catalog unless the bundle has exactly one, with its own package",
 		Fix:        "write one property of type " + catalog.PropertyPackage + " with the bundle's packageName and version",
 		References: []string{formatReference},
 		run:        packageProperty,
 	},
 	{
 		Code: "CAT013", Severity: finding.Error,
-		Title:      "a property's value cannot be read",
-		Cause:      "opm and OLM refuse a catalog with a property that is not of the shape its type says",
-		Fix:        "write the value as the format says",
+		Title:      "the value of a property is invalid",
+		Cause:      "opm and OLM refuse a catalog with a property whose value does not have the form of its type",
+		Fix:        "write the value as the format requires",
 		References: []string{formatReference + "#properties"},
 		run:        unreadableProperties,
 	},
 	{
 		Code: "CAT014", Severity: finding.Error,
-		Title: "an image reference cannot be read",
-		Cause: "opm refuses the catalog; nothing could pull the image",
+		Title: "an image reference is invalid",
+		Cause: "opm refuses the catalog, and the image cannot be pulled",
 		Fix:   "write registry/repository:tag or registry/repository@sha256:digest",
 		run:   imageReferences,
 	},
 	{
 		Code: "CAT015", Severity: finding.Error,
-		Title: "two bundles of a package have one version",
-		Cause: "opm refuses the catalog; OLM could not say which of the two is newer",
+		Title: "two bundles of a package have the same version",
+		Cause: "opm refuses the catalog: OLM cannot decide which of the two is newer",
 		Fix:   "give each release its own version",
 		run:   duplicateVersions,
 	},
 	{
 		Code: "CAT016", Severity: finding.Error,
-		Title:      "a deprecation is not of what the catalog holds, or is incomplete",
+		Title:      "a deprecation is incomplete, or names something that the catalog does not contain",
 		Cause:      "opm and OLM refuse the catalog",
-		Fix:        "name in reference the schema and name of what is deprecated (no name for the package), and say in message what users should do",
+		Fix:        "set reference to the schema and name of what is deprecated (no name for the package), and write in message what users should do",
 		References: []string{formatReference},
 		run:        deprecations,
 	},
 	{
 		Code: "CAT017", Severity: finding.Error,
 		Title:      "a field is misspelt",
-		Cause:      "unknown fields are ignored without a word: what the field was to say is lost, and opm does not notice",
+		Cause:      "OLM and opm silently ignore unknown fields, so the field has no effect",
 		Fix:        "correct the field's name",
 		References: []string{formatReference},
 		run:        misspeltFields,
@@ -189,46 +189,46 @@ var catalogChecks = []Check{
 	},
 	{
 		Code: "CAT018", Severity: finding.Warning,
-		Title:      "a field is not known",
-		Cause:      "unknown fields are ignored without a word, and lost when opm rewrites the catalog",
-		Fix:        "take the field out, or put what it says into a property",
+		Title:      "a field is unknown",
+		Cause:      "unknown fields are silently ignored, and lost when opm rewrites the catalog",
+		Fix:        "remove the field, or move its content into a property",
 		References: []string{formatReference},
 		run:        unknownFields,
 		whole:      true,
 	},
 	{
 		Code: "CAT019", Severity: finding.Warning,
-		Title:      "a document's schema looks like OLM's, but is none",
-		Cause:      "documents of unknown schemas are ignored without a word",
-		Fix:        "correct the schema; schemas of your own should begin with another word than olm",
+		Title:      "a document has an unknown schema that looks like one of OLM's",
+		Cause:      "documents of unknown schemas are silently ignored",
+		Fix:        "correct the schema; start your own schemas with another word than olm",
 		References: []string{formatReference},
 		run:        unknownSchemas,
 		whole:      true,
 	},
 	{
 		Code: "CAT020", Severity: finding.Warning,
-		Title: "a key stands twice in one mapping",
-		Cause: "the later one counts, and the earlier is lost without a word",
-		Fix:   "take one of them out",
+		Title: "a YAML mapping contains a key twice",
+		Cause: "only the last one has an effect; the first is silently lost",
+		Fix:   "remove one of the two keys",
 		run:   duplicateKeys,
 		whole: true,
 	},
 	{
 		Code: "CAT021", Severity: finding.Warning,
-		Title:      "a bundle carries neither its manifests nor " + catalog.PropertyCSVMetadata,
-		Cause:      "without them OLM's package server has no description, icon or examples of the bundle to show",
-		Fix:        "render the bundle with a current tool, which adds " + catalog.PropertyCSVMetadata,
+		Title:      "a bundle has neither its manifests nor " + catalog.PropertyCSVMetadata,
+		Cause:      "without them OLM's package server cannot show the bundle's description, icon and examples",
+		Fix:        "render the bundle with a current opm or olmkit, which adds " + catalog.PropertyCSVMetadata,
 		References: []string{formatReference},
 		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
 			if b.Image != "" && !b.Has(catalog.PropertyObject) && !b.Has(catalog.PropertyCSVMetadata) {
-				found(hit{at: b.At, message: fmt.Sprintf("bundle %s says nothing about itself but its image", b.Name)})
+				found(hit{at: b.At, message: fmt.Sprintf("bundle %s has only an image, and no metadata", b.Name)})
 			}
 		}),
 	},
 	{
 		Code: "CAT022", Severity: finding.Warning,
-		Title: "a bundle's name is too long for a label",
-		Cause: "OLM writes the name of the ClusterServiceVersion into labels of what it creates (operator-lifecycle-manager v0.46.0, pkg/lib/ownerutil); a label holds 63 characters",
+		Title: "the name of a bundle is too long for a label",
+		Cause: "OLM writes the name of the ClusterServiceVersion into labels of the objects that it creates (operator-lifecycle-manager v0.46.0, pkg/lib/ownerutil); a label value has at most 63 characters",
 		Fix:   "shorten the name to at most 63 characters",
 		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
 			if len(b.Name) > validation.LabelValueMaxLength {
@@ -239,16 +239,16 @@ var catalogChecks = []Check{
 	{
 		Code: "CAT023", Severity: finding.Warning,
 		Title:      "the type or a field of a property is misspelt",
-		Cause:      "OLM passes over properties and fields that it does not know: a dependency, an API or a constraint that was stated is lost without a word",
+		Cause:      "OLM silently ignores properties and fields that it does not know, so the dependency, API or constraint has no effect",
 		Fix:        "correct the name",
 		References: []string{formatReference + "#properties"},
 		run:        misspeltProperties,
 	},
 	{
 		Code: "CAT024", Severity: finding.Error,
-		Title: "a bundle's name is no name of a Kubernetes object",
-		Cause: "the name becomes that of the ClusterServiceVersion, which the API server refuses: the bundle is never installed",
-		Fix:   "use lower case letters, digits, '-' and '.', at most 253",
+		Title: "the name of a bundle is no valid name of a Kubernetes object",
+		Cause: "OLM creates the ClusterServiceVersion with this name, and the API server rejects it: the bundle is never installed",
+		Fix:   "use lower case letters, digits, '-' and '.', at most 253 characters",
 		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
 			if errs := validation.IsDNS1123Subdomain(b.Name); b.Name != "" && len(errs) > 0 {
 				found(hit{at: b.Document.Place("name"), message: fmt.Sprintf("bundle name %q: %s", b.Name, strings.Join(errs, ", "))})
@@ -258,29 +258,29 @@ var catalogChecks = []Check{
 	{
 		Code: "CAT025", Severity: finding.Error,
 		Title: "a bundle's ClusterServiceVersion has another name than the bundle",
-		Cause: "OLM follows upgrades by the bundle's name and installs the ClusterServiceVersion by its own: the Subscription never finds what it installed",
-		Fix:   "render the bundle anew, so that it is named after its ClusterServiceVersion",
+		Cause: "OLM resolves upgrades by the bundle's name, but installs the ClusterServiceVersion under its own name: the Subscription never finds the installed release",
+		Fix:   "render the bundle again, so that it has the name of its ClusterServiceVersion",
 		run: perRelease(func(r *release, found func(hit)) {
 			if r.csv.Name != r.Name {
-				found(hit{at: r.place(""), message: fmt.Sprintf("the ClusterServiceVersion of bundle %s is called %s", r.Name, r.csv.Name)})
+				found(hit{at: r.place(""), message: fmt.Sprintf("the ClusterServiceVersion of bundle %s has the name %s", r.Name, r.csv.Name)})
 			}
 		}),
 	},
 	{
 		Code: "CAT026", Severity: finding.Warning,
 		Title: "a bundle's ClusterServiceVersion has another version than the bundle",
-		Cause: "OLM's resolver goes by the " + catalog.PropertyPackage + " property, users and consoles by spec.version",
-		Fix:   "render the bundle anew, so that the property says spec.version",
+		Cause: "OLM's resolver reads the " + catalog.PropertyPackage + " property, users and consoles read spec.version",
+		Fix:   "render the bundle again, so that the property has the version of spec.version",
 		run: perRelease(func(r *release, found func(hit)) {
 			if v := r.csv.Spec.Version.Version; v.String() != r.Version.String() && v.String() != "0.0.0" {
-				found(hit{at: r.place(""), message: fmt.Sprintf("bundle %s is of version %s, and its ClusterServiceVersion of %s", r.Name, r.Version, v)})
+				found(hit{at: r.place(""), message: fmt.Sprintf("bundle %s has version %s, but its ClusterServiceVersion has %s", r.Name, r.Version, v)})
 			}
 		}),
 	},
 	{
 		Code: "CAT027", Severity: finding.Info,
-		Title:      "bundles have an image and carry their manifests as well",
-		Cause:      "catalogs for OpenShift 4.17 and later must not hold " + catalog.PropertyObject + ", which makes them large and slow; OLM needs the image alone to install the bundle",
+		Title:      "bundles have both an image and their manifests",
+		Cause:      "catalogs for OpenShift 4.17 and later must not contain " + catalog.PropertyObject + ", which makes them large and slow; to install the bundle OLM needs only the image",
 		Fix:        "migrate them to " + catalog.PropertyCSVMetadata + ", for example with 'olmkit catalog render --migrate-level " + catalog.MigrationCSVMetadata + "'",
 		References: []string{formatReference},
 		run: perPackage(func(p *catalog.Package, found func(hit)) {
@@ -292,15 +292,15 @@ var catalogChecks = []Check{
 				}
 			}
 			if first != nil {
-				found(hit{Subject: finding.Subject{From: first.Name}, at: first.At, message: fmt.Sprintf("%d bundles of package %s have an image and carry manifests: %s", len(list), p.Name, abridge(list))})
+				found(hit{Subject: finding.Subject{From: first.Name}, at: first.At, message: fmt.Sprintf("%d bundles of package %s have both an image and manifests: %s", len(list), p.Name, abridge(list))})
 			}
 		}),
 	},
 	{
 		Code: "CAT028", Severity: finding.Info,
 		Title: fmt.Sprintf("the catalog is larger than %d MiB", largeCatalog>>20),
-		Cause: "the registry holds it in memory or on disk, and OLM lists all of it when it resolves",
-		Fix:   "take releases out that nobody upgrades from any more, and render bundles with an image to " + catalog.PropertyCSVMetadata,
+		Cause: "the catalog pod keeps it in memory or on disk, and OLM lists all of it for every resolution",
+		Fix:   "remove releases that nobody upgrades from any more, and render bundles that have an image with " + catalog.PropertyCSVMetadata,
 		run:   size,
 		whole: true,
 	},
@@ -364,7 +364,7 @@ func size(s *subject, found func(hit)) {
 	}
 	found(hit{
 		at: finding.Location{File: s.catalog.Documents[0].At.File},
-		message: fmt.Sprintf("the catalog is %s in %d documents; the largest packages: %s; manifests that stand there more than once take %s",
+		message: fmt.Sprintf("the catalog has a size of %s in %d documents; largest packages: %s; duplicate manifests: %s",
 			mebibytes(total), len(s.catalog.Documents), strings.Join(list, ", "), mebibytes(waste)),
 	})
 }
@@ -438,7 +438,7 @@ var defaultChannel = perPackage(func(p *catalog.Package, found func(hit)) {
 	case p.Channel(p.DefaultChannel) == nil:
 		found(hit{
 			Subject: finding.Subject{Channel: p.DefaultChannel}, at: p.Document.Place("defaultChannel"),
-			message: fmt.Sprintf("the default channel %s of package %s is none of its channels: %s", p.DefaultChannel, p.Name, channelNames(p)),
+			message: fmt.Sprintf("the default channel %s of package %s is not one of its channels: %s", p.DefaultChannel, p.Name, channelNames(p)),
 		})
 	}
 })
@@ -446,7 +446,7 @@ var defaultChannel = perPackage(func(p *catalog.Package, found func(hit)) {
 var absentBundles = perChannel(func(p *catalog.Package, c *catalog.Channel, found func(hit)) {
 	for _, e := range c.Entries {
 		if e.Name != "" && p.Bundle(e.Name) == nil {
-			found(hit{Subject: finding.Subject{From: e.Name}, at: e.At, message: fmt.Sprintf("the catalog holds no bundle %s of package %s", e.Name, p.Name)})
+			found(hit{Subject: finding.Subject{From: e.Name}, at: e.At, message: fmt.Sprintf("the catalog contains no bundle %s of package %s", e.Name, p.Name)})
 		}
 	}
 })
@@ -457,9 +457,9 @@ var duplicateEntries = perChannel(func(_ *catalog.Package, c *catalog.Channel, f
 		at, twice := first[e.Name]
 		switch {
 		case e.Name == "":
-			found(hit{at: e.At, message: fmt.Sprintf("an entry of channel %s has no name", c.Name), fix: "set name to the bundle's"})
+			found(hit{at: e.At, message: fmt.Sprintf("an entry of channel %s has no name", c.Name), fix: "set name to the name of a bundle"})
 		case twice:
-			found(hit{Subject: finding.Subject{From: e.Name}, at: e.At, message: fmt.Sprintf("entry %s stands in channel %s a second time; the first is at %s", e.Name, c.Name, at)})
+			found(hit{Subject: finding.Subject{From: e.Name}, at: e.At, message: fmt.Sprintf("channel %[2]s has entry %[1]s a second time; the first is at %[3]s", e.Name, c.Name, at)})
 		default:
 			first[e.Name] = e.At
 		}
@@ -483,11 +483,11 @@ var packageProperty = perBundle(func(_ *catalog.Package, b *catalog.Bundle, foun
 		}
 		at := func() finding.Location { return b.Document.Place("properties", i, "value") }
 		if v.PackageName != b.Package {
-			found(hit{at: at(), message: fmt.Sprintf("bundle %s of package %s says that its package is %q", b.Name, b.Package, v.PackageName)})
+			found(hit{at: at(), message: fmt.Sprintf("bundle %s of package %s has a property with package %q", b.Name, b.Package, v.PackageName)})
 		}
 		version, err := semver.Parse(v.Version)
 		if err != nil {
-			found(hit{at: at(), message: fmt.Sprintf("the version %q of bundle %s is no semantic version: %v", v.Version, b.Name, err), fix: "write major.minor.patch, as https://semver.org says"})
+			found(hit{at: at(), message: fmt.Sprintf("the version %q of bundle %s is no semantic version: %v", v.Version, b.Name, err), fix: "write major.minor.patch, see https://semver.org"})
 		}
 		if v.Release == "" {
 			continue
@@ -495,9 +495,9 @@ var packageProperty = perBundle(func(_ *catalog.Package, b *catalog.Bundle, foun
 		release, err := model.NewRelease(v.Release)
 		switch {
 		case err != nil:
-			found(hit{at: at(), message: fmt.Sprintf("the release %q of bundle %s cannot be read: %v", v.Release, b.Name, err)})
+			found(hit{at: at(), message: fmt.Sprintf("the release %q of bundle %s is invalid: %v", v.Release, b.Name, err)})
 		case len(version.Build) > 0:
-			found(hit{at: at(), message: fmt.Sprintf("bundle %s has a release, and build metadata in its version %s", b.Name, version), fix: "take the build metadata out of the version"})
+			found(hit{at: at(), message: fmt.Sprintf("bundle %s has both a release and build metadata in its version %s", b.Name, version), fix: "remove the build metadata from the version"})
 		case b.Name != fmt.Sprintf("%s-v%s-%s", b.Package, version, releaseText(release)):
 			found(hit{at: at(), message: fmt.Sprintf("bundle %s has a release, so its name must be %s-v%s-%s", b.Name, b.Package, version, releaseText(release))})
 		}
@@ -555,10 +555,10 @@ var unreadableProperties = perBundle(func(_ *catalog.Package, b *catalog.Bundle,
 		if shape, ok := propertyShapes[p.Type]; ok && p.Value != nil && !legible(p) {
 			err = json.Unmarshal(p.Value, shape())
 		} else if p.Value == nil {
-			err = errors.New("it has no value")
+			err = errors.New("the value is missing")
 		}
 		if err == nil && p.Type == "" {
-			err = errors.New("it has no type")
+			err = errors.New("the type is missing")
 		}
 		if err == nil && p.Type == catalog.PropertyPackageRequired {
 			var v struct {
@@ -600,7 +600,7 @@ var duplicateVersions = perPackage(func(p *catalog.Package, found func(hit)) {
 		}
 		version := b.Version.String() + releaseOf(b)
 		if other := first[version]; other != nil {
-			found(hit{Subject: finding.Subject{From: b.Name}, at: b.At, message: fmt.Sprintf("bundles %s (%s) and %s both have the version %s", other.Name, other.At, b.Name, version)})
+			found(hit{Subject: finding.Subject{From: b.Name}, at: b.At, message: fmt.Sprintf("bundles %s (%s) and %s both have version %s", other.Name, other.At, b.Name, version)})
 			continue
 		}
 		first[version] = b
@@ -626,7 +626,7 @@ var deprecations = perPackage(func(p *catalog.Package, found func(hit)) {
 		var wrong string
 		switch {
 		case d.Schema == "":
-			wrong = "it says no schema of what is deprecated"
+			wrong = "reference has no schema"
 		case seen[key{d.Schema, d.Name}]:
 			wrong = fmt.Sprintf("%s %s is deprecated a second time", strings.TrimPrefix(d.Schema, "olm."), d.Name)
 		case d.Schema == catalog.SchemaBundle && p.Bundle(d.Name) == nil:
@@ -634,11 +634,11 @@ var deprecations = perPackage(func(p *catalog.Package, found func(hit)) {
 		case d.Schema == catalog.SchemaChannel && p.Channel(d.Name) == nil:
 			wrong = fmt.Sprintf("the package has no channel %q", d.Name)
 		case d.Schema == catalog.SchemaPackage && d.Name != "":
-			wrong = fmt.Sprintf("a deprecation of the package has no name, and this one has %q", d.Name)
+			wrong = fmt.Sprintf("a deprecation of the package must have no name, but this one has %q", d.Name)
 		case !slices.Contains([]string{catalog.SchemaBundle, catalog.SchemaChannel, catalog.SchemaPackage}, d.Schema):
-			wrong = fmt.Sprintf("nothing of schema %q can be deprecated", d.Schema)
+			wrong = fmt.Sprintf("documents of schema %q cannot be deprecated", d.Schema)
 		case d.Message == "":
-			wrong = "it has no message"
+			wrong = "the message is missing"
 		}
 		seen[key{d.Schema, d.Name}] = true
 		if wrong != "" {
@@ -722,7 +722,7 @@ func misspeltFields(s *subject, found func(hit)) {
 		if f.meant != "" {
 			found(hit{
 				Subject: subjectOf(f.document), at: f.document.Place(f.path...),
-				message: fmt.Sprintf("field %q of this %s is not known; %q is", f.name, f.document.Schema, f.meant),
+				message: fmt.Sprintf("field %q of this %s is unknown; %q is known", f.name, f.document.Schema, f.meant),
 				fix:     "write " + f.meant,
 			})
 		}
@@ -734,7 +734,7 @@ func unknownFields(s *subject, found func(hit)) {
 		if f.meant == "" {
 			found(hit{
 				Subject: subjectOf(f.document), at: f.document.Place(f.path...),
-				message: fmt.Sprintf("field %q of this %s is not known", f.name, f.document.Schema),
+				message: fmt.Sprintf("field %q of this %s is unknown", f.name, f.document.Schema),
 			})
 		}
 	}
@@ -743,7 +743,7 @@ func unknownFields(s *subject, found func(hit)) {
 func unknownSchemas(s *subject, found func(hit)) {
 	for _, d := range s.catalog.Documents {
 		if _, known := knownFields[d.Schema]; !known && strings.HasPrefix(d.Schema, "olm.") && s.judged(d) {
-			found(hit{Subject: finding.Subject{Package: d.Package}, at: d.Place("schema"), message: fmt.Sprintf("no document of OLM's has the schema %q", d.Schema)})
+			found(hit{Subject: finding.Subject{Package: d.Package}, at: d.Place("schema"), message: fmt.Sprintf("%q is no schema of OLM", d.Schema)})
 		}
 	}
 }
@@ -754,7 +754,7 @@ func duplicateKeys(s *subject, found func(hit)) {
 			continue
 		}
 		for _, twice := range d.Source.Duplicates() {
-			found(hit{Subject: subjectOf(d), at: twice.At, message: fmt.Sprintf("key %q stands here a second time", twice.Key)})
+			found(hit{Subject: subjectOf(d), at: twice.At, message: fmt.Sprintf("the mapping contains the key %q a second time", twice.Key)})
 		}
 	}
 }

@@ -24,9 +24,9 @@ const longWay = 10
 var channelChecks = []Check{
 	{
 		Code: "GRA014", Severity: finding.Warning,
-		Title:      "a skipRange covers no version at all",
-		Cause:      "the upgrades that it was to allow do not exist",
-		Fix:        "write the lower bound first, for example >=1.0.0 <1.2.0, or take the range out",
+		Title:      "a skipRange covers no version",
+		Cause:      "the upgrades that the range should allow do not exist",
+		Fix:        "write the lower bound first, for example >=1.0.0 <1.2.0, or remove the range",
 		References: []string{graphReference},
 		run: perEntry(func(p *catalog.Package, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
 			if e.SkipRange == "" {
@@ -40,63 +40,63 @@ var channelChecks = []Check{
 	{
 		Code: "GRA015", Severity: finding.Warning,
 		Title:      "a skipRange covers releases that are newer than its entry",
-		Cause:      "whoever has one of them and subscribes to the channel is downgraded",
+		Cause:      "users who have one of them and subscribe to the channel are downgraded",
 		Fix:        "end the range below the entry's own version",
 		References: []string{graphReference},
 		run:        coversNewer,
 	},
 	{
 		Code: "GRA016", Severity: finding.Warning,
-		Title:      "skipped entries replace or skip one another in a circle",
-		Cause:      "neither of them is newer than the other, so the edges between them lead nowhere: OLM ignores them, and opm does not notice",
+		Title:      "skipped entries replace or skip each other in a cycle",
+		Cause:      "none of them is newer than the others, so the edges between them have no effect: OLM ignores them, and opm does not report them",
 		Fix:        "let the newer one replace the older, and only the head skip both",
 		References: []string{graphReference},
 		run:        circles,
 	},
 	{
 		Code: "GRA017", Severity: finding.Info,
-		Title: fmt.Sprintf("users of an entry need %d upgrades or more to the head", longWay),
-		Cause: "OLM installs each release on the way, one after the other, and each of these upgrades must work and takes its time",
-		Fix:   "let newer releases skip older ones, or cover them by skipRange, where the upgrade in one step works",
+		Title: fmt.Sprintf("the upgrade path from an entry to the head has %d upgrades or more", longWay),
+		Cause: "OLM installs each release on the path, one after the other; each of these upgrades takes time and must work",
+		Fix:   "let newer releases skip older ones, or cover them by skipRange, if the upgrade in one step works",
 		run:   longWays,
 	},
 	{
 		Code: "GRA018", Severity: finding.Info,
-		Title:      "users who switch to a channel stay where they are",
-		Cause:      "nothing in the channel replaces or skips the release that they have installed, or covers its version, although the channel's head is newer; the Subscription says that it is at the latest known release",
-		Fix:        "where the switch is meant to work, let an entry of the channel replace or skip the release, or cover it by skipRange; else tell users through which channels to go",
+		Title:      "users who switch to a channel are not upgraded",
+		Cause:      "no entry of the channel replaces or skips their installed release or covers its version, although the channel's head is newer. The Subscription reports AtLatestKnown",
+		Fix:        "if the switch should work, let an entry of the channel replace or skip the release, or cover it by skipRange; otherwise tell users which channels to use on the way",
 		References: []string{graphReference},
 		run:        switches(stays),
 	},
 	{
 		Code: "GRA019", Severity: finding.Warning,
 		Title:      "users who switch to a channel are downgraded",
-		Cause:      "OLM follows the channel's edges by name and range, and does not compare versions",
-		Fix:        "keep the release's name and version out of the skips and skipRange of older ones",
+		Cause:      "OLM follows the channel's replaces, skips and skipRange, and does not compare versions",
+		Fix:        "remove the release's name and version from skips and skipRange of older releases",
 		References: []string{graphReference},
 		run:        switches(sinks),
 	},
 	{
 		Code: "GRA020", Severity: finding.Warning,
-		Title:      "two channels say different things of what an entry replaces, and that strands who switches",
-		Cause:      "the release is the successor of another one in each channel; who has the one and switches to the other channel finds no way on, although the successor is there",
-		Fix:        "let the entry also skip what it replaces in the other channel",
+		Title:      "an entry replaces different releases in two channels, and users who switch get no upgrade",
+		Cause:      "in each channel the entry is the successor of another release. Users who have one of them and switch to the other channel have no upgrade path, although the successor is there",
+		Fix:        "let the entry also skip the release that it replaces in the other channel",
 		References: []string{graphReference},
 		run:        contradictions,
 	},
 	{
 		Code: "GRA021", Severity: finding.Warning,
 		Title:      "the head of a channel is deprecated, and the channel is not",
-		Cause:      "whoever subscribes to the channel is given a release that is no longer meant to be used, with nothing to upgrade to",
+		Cause:      "new Subscriptions to the channel install a release that should no longer be used, and there is no upgrade from it",
 		Fix:        "publish a successor, or deprecate the channel",
 		References: []string{formatReference},
 		run:        deprecatedHead,
 	},
 	{
 		Code: "GRA022", Severity: finding.Info,
-		Title:      "a ClusterServiceVersion declares other edges than the channels",
-		Cause:      "OLM goes by the channels and ignores what the ClusterServiceVersion says; tools that rebuild the catalog from the bundles would follow it",
-		Fix:        "say the same in both, or leave spec.replaces, spec.skips and olm.skipRange out of the ClusterServiceVersion",
+		Title:      "a ClusterServiceVersion declares edges that no channel has",
+		Cause:      "OLM follows the channels and ignores the ClusterServiceVersion; tools that rebuild the catalog from the bundles follow the ClusterServiceVersion",
+		Fix:        "declare the same edges in both, or remove spec.replaces, spec.skips and olm.skipRange from the ClusterServiceVersion",
 		References: []string{formatReference},
 		run:        otherEdges,
 	},
@@ -166,7 +166,7 @@ var circles = perGraph(func(g *graph.Channel, _ *catalog.Package, c *catalog.Cha
 		for _, name := range way {
 			told[name] = true
 		}
-		found(hit{Subject: finding.Subject{From: start.Name}, at: start.At, message: fmt.Sprintf("%s come back to each other by replaces and skips", abridge(way))})
+		found(hit{Subject: finding.Subject{From: start.Name}, at: start.At, message: fmt.Sprintf("%s replace or skip each other in a cycle", abridge(way))})
 	}
 })
 
@@ -217,8 +217,8 @@ var longWays = perGraph(func(g *graph.Channel, p *catalog.Package, c *catalog.Ch
 		way := g.Way(far.Name, far.Version)
 		found(hit{
 			Subject: finding.Subject{From: far.Name, To: way[len(way)-1]}, at: c.Document.Place("name"),
-			message: fmt.Sprintf("from %s OLM takes %d upgrades to %s; so far, or nearly, is it from %d of %d entries of channel %s, whose replaces chain has %d",
-				far.Name, longest, way[len(way)-1], several, len(c.Entries), c.Name, len(g.Chain())),
+			message: fmt.Sprintf("from %s to %s OLM takes %d upgrades; from %d of the %d entries of channel %s it takes %d or more; the replaces chain has %d entries",
+				far.Name, way[len(way)-1], longest, several, len(c.Entries), c.Name, longWay, len(g.Chain())),
 		})
 	}
 })
@@ -250,9 +250,9 @@ func switches(wanted outcome) func(*subject, func(hit)) {
 					continue
 				}
 				slices.Reverse(list) // the newest, which most users have, first
-				message := fmt.Sprintf("nothing in channel %s upgrades %s", target.Name, abridge(list))
+				message := fmt.Sprintf("no entry of channel %s upgrades %s", target.Name, abridge(list))
 				if wanted == sinks {
-					message = fmt.Sprintf("a switch to channel %s takes users of %s", target.Name, abridge(list))
+					message = fmt.Sprintf("a switch to channel %s downgrades %s", target.Name, abridge(list))
 				}
 				found(hit{Subject: finding.Subject{Channel: target.Name}, at: target.Document.Place("name"), message: message})
 			}
@@ -305,7 +305,7 @@ var contradictions = perGraph(func(g *graph.Channel, p *catalog.Package, c *cata
 			told[stuck.Name+ours.Name] = true
 			found(hit{
 				Subject: finding.Subject{From: stuck.Name, To: ours.Name}, at: c.Document.Place("entries", ours.Index, "replaces"),
-				message: fmt.Sprintf("%s replaces %s here and %s in channel %s: who has %s and switches to channel %s stays there", ours.Name, ours.Replaces, stuck.Name, other.Name, stuck.Name, c.Name),
+				message: fmt.Sprintf("%s replaces %s here and %s in channel %s: users of %s who switch to channel %s are not upgraded", ours.Name, ours.Replaces, stuck.Name, other.Name, stuck.Name, c.Name),
 			})
 		}
 	}
@@ -357,11 +357,11 @@ func otherEdgesOf(p *catalog.Package, r *release) string {
 	}
 	switch {
 	case r.csv.Spec.Replaces != "" && !replaces:
-		return fmt.Sprintf("%s replaces %s by its ClusterServiceVersion, and in no channel", r.Name, r.csv.Spec.Replaces)
+		return fmt.Sprintf("%s replaces %s in its ClusterServiceVersion, but in no channel", r.Name, r.csv.Spec.Replaces)
 	case len(skips) > 0 && !skipped:
-		return fmt.Sprintf("%s skips %s by its ClusterServiceVersion, and in no channel", r.Name, abridge(skips))
+		return fmt.Sprintf("%s skips %s in its ClusterServiceVersion, but in no channel", r.Name, abridge(skips))
 	case written != "" && !covered:
-		return fmt.Sprintf("%s has the skipRange %q by its ClusterServiceVersion, and in no channel", r.Name, written)
+		return fmt.Sprintf("%s has the skipRange %q in its ClusterServiceVersion, but in no channel", r.Name, written)
 	}
 	return ""
 }
@@ -390,7 +390,7 @@ var misspeltProperties = perBundle(func(_ *catalog.Package, b *catalog.Bundle, f
 		if !known {
 			for _, t := range slices.Sorted(maps.Keys(knownProperties)) {
 				if strings.HasPrefix(strings.ToLower(property.Type), "olm.") && Distance(strings.ToLower(property.Type), t) <= 2 {
-					found(hit{at: b.Document.Place("properties", i, "type"), message: fmt.Sprintf("property %d of bundle %s is of type %q, which nobody knows; %q is known", i, b.Name, property.Type, t), fix: "write " + t})
+					found(hit{at: b.Document.Place("properties", i, "type"), message: fmt.Sprintf("property %d of bundle %s has the unknown type %q; %q is known", i, b.Name, property.Type, t), fix: "write " + t})
 					break
 				}
 			}
@@ -406,7 +406,7 @@ var misspeltProperties = perBundle(func(_ *catalog.Package, b *catalog.Bundle, f
 			}
 			for _, f := range fields {
 				if !value[f] && Distance(strings.ToLower(name), strings.ToLower(f)) <= 2 {
-					found(hit{at: b.Document.Place("properties", i, "value", name), message: fmt.Sprintf("field %q of property %d (%s) of bundle %s is not known; %q is", name, i, property.Type, b.Name, f), fix: "write " + f})
+					found(hit{at: b.Document.Place("properties", i, "value", name), message: fmt.Sprintf("field %q of property %d (%s) of bundle %s is unknown; %q is known", name, i, property.Type, b.Name, f), fix: "write " + f})
 					break
 				}
 			}

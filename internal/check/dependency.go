@@ -21,69 +21,69 @@ const dependencyReference = "https://olm.operatorframework.io/docs/concepts/olm-
 var dependencyChecks = []Check{
 	{
 		Code: "DEP001", Severity: finding.Error,
-		Title:      "a bundle requires a version of a package that the package does not have",
-		Cause:      "OLM's resolver finds no solution: the bundle is never installed, and who has its predecessor is not upgraded",
-		Fix:        "widen the range, or publish the version",
+		Title:      "a bundle requires a version that the package does not have",
+		Cause:      "OLM's resolver finds no solution: the bundle is never installed, and users of the previous release are not upgraded",
+		Fix:        "widen the version range, or publish a version in it",
 		References: []string{dependencyReference},
 		run:        requiredPackages(true),
 		whole:      true,
 	},
 	{
 		Code: "DEP002", Severity: finding.Info,
-		Title:      "a bundle requires what this catalog does not hold",
-		Cause:      "the bundle can be installed only where another catalog has it",
-		Fix:        "say so in the documentation, or ship the dependency in the same catalog",
+		Title:      "a bundle requires a package or API that this catalog does not have",
+		Cause:      "the bundle can be installed only if another catalog provides it",
+		Fix:        "document the dependency, or add it to this catalog",
 		References: []string{dependencyReference},
 		run:        requiredPackages(false),
 		whole:      true,
 	},
 	{
 		Code: "DEP003", Severity: finding.Error,
-		Title:      "a constraint cannot be read",
-		Cause:      "OLM's resolver fails on it, for every Subscription in the namespace",
+		Title:      "a constraint is invalid",
+		Cause:      "OLM's resolver fails with it, for every Subscription in the namespace",
 		Fix:        "write the constraint as the reference says",
 		References: []string{dependencyReference},
 		run:        unreadableConstraints,
 	},
 	{
 		Code: "DEP004", Severity: finding.Info,
-		Title:      "two packages provide one API",
-		Cause:      "OLM refuses to have both in one cluster, and takes either for who requires the API",
-		Fix:        "see whether it is meant so",
+		Title:      "two packages provide the same API",
+		Cause:      "OLM does not install both in one cluster, and chooses either of them for a bundle that requires the API",
+		Fix:        "check whether this is intended",
 		References: []string{dependencyReference},
 		run:        sharedAPIs,
 		whole:      true,
 	},
 	{
 		Code: "DEP005", Severity: finding.Warning,
-		Title:      "an upgrade and the release before it require versions of a package between which no upgrade leads",
-		Cause:      "OLM upgrades both at once or neither: as no single upgrade of the dependency goes from the one range to the other, users stay where they are",
-		Fix:        "let the two ranges overlap in a version of the dependency, or publish the upgrade between them",
+		Title:      "no upgrade path of a dependency satisfies both version ranges of an upgrade",
+		Cause:      "OLM upgrades the operator and its dependency together or not at all. No single upgrade of the dependency leads from the old version range to the new one, so users are not upgraded",
+		Fix:        "let both ranges include a common version of the dependency, or publish an upgrade from one range to the other",
 		References: []string{dependencyReference},
 		run:        dependencyTorn,
 	},
 	{
 		Code: "DEP006", Severity: finding.Info,
-		Title:      "an upgrade requires what the release before it did not",
-		Cause:      "OLM installs the dependency together with the upgrade, in the namespaces of the operator, and stays where it is if it cannot",
-		Fix:        "tell users, who may have the dependency from elsewhere",
+		Title:      "an upgrade adds a dependency",
+		Cause:      "OLM installs the dependency together with the upgrade, in the namespaces of the operator; if it cannot, it does not upgrade",
+		Fix:        "tell users, who can have installed the dependency from another source",
 		References: []string{dependencyReference},
 		run:        dependencyAdded,
 	},
 	{
 		Code: "DEP007", Severity: finding.Warning,
 		Title:      "an upgrade stops providing an API that another package requires",
-		Cause:      "OLM does not upgrade while something in the namespace requires the API, and whoever installs the other package finds no provider",
-		Fix:        "go on providing the API, or release the other package without the requirement first",
+		Cause:      "OLM does not upgrade while an operator in the namespace requires the API, and the other package cannot be installed without a provider",
+		Fix:        "keep providing the API, or first release the other package without the requirement",
 		References: []string{dependencyReference},
 		run:        apiDropped(true),
 		whole:      true,
 	},
 	{
 		Code: "DEP008", Severity: finding.Info,
-		Title:      "an upgrade hands an API over to another package",
-		Cause:      "two operators may own the API's objects during the upgrade, or none; OLM refuses the second owner while the first is there",
-		Fix:        "try the upgrade with the other package installed",
+		Title:      "an upgrade moves an API to another package",
+		Cause:      "during the upgrade two operators or none can own the API's objects; OLM refuses the second owner while the first is installed",
+		Fix:        "test the upgrade with the other package installed",
 		References: []string{dependencyReference},
 		run:        apiDropped(false),
 		whole:      true,
@@ -168,7 +168,7 @@ var dependencyTorn = perHop(func(s *subject, from, to *catalog.Bundle, found fun
 			}
 		}
 		if torn {
-			found(hit{message: fmt.Sprintf("%s requires %s %s, %s requires %s, and no upgrade of %s leads from the one to the other", from.Name, name, was, to.Name, after[name], name)})
+			found(hit{message: fmt.Sprintf("%s requires %s %s, %s requires %s, and no upgrade path of %s satisfies both version ranges", from.Name, name, was, to.Name, after[name], name)})
 		}
 	}
 })
@@ -187,7 +187,7 @@ var dependencyAdded = perHop(func(_ *subject, from, to *catalog.Bundle, found fu
 		}
 	}
 	if len(added) > 0 {
-		found(hit{message: fmt.Sprintf("%s requires, and %s does not: %s", to.Name, from.Name, abridge(added))})
+		found(hit{message: fmt.Sprintf("%s adds dependencies that %s did not have: %s", to.Name, from.Name, abridge(added))})
 	}
 })
 
@@ -310,7 +310,7 @@ func requiredPackages(there bool) func(*subject, func(hit)) {
 					case p == nil && !there:
 						tell("%s requires package %s %s", b.Name, v.PackageName, v.VersionRange)
 					case p != nil && there && !slices.ContainsFunc(p.Bundles, func(o *catalog.Bundle) bool { return fits(o.Version) }):
-						tell("%s requires package %s %s, and no bundle of it is of such a version", b.Name, v.PackageName, v.VersionRange)
+						tell("%s requires package %s %s, but no bundle of it has such a version", b.Name, v.PackageName, v.VersionRange)
 					}
 				case catalog.PropertyConstraint:
 					constraint, err := constraints.Parse(property.Value)
@@ -320,14 +320,14 @@ func requiredPackages(there bool) func(*subject, func(hit)) {
 					if missing, inOtherVersions := s.unmet(constraint, provided); missing != "" && inOtherVersions == there {
 						more := ""
 						if there {
-							more = ", and no bundle is of such a version"
+							more = ", but no bundle has such a version"
 						}
-						tell("%s requires, by a constraint, %s%s", b.Name, missing, more)
+						tell("%s requires by a constraint %s%s", b.Name, missing, more)
 					}
 				case catalog.PropertyGVKRequired:
 					var v apiVersion
 					if json.Unmarshal(property.Value, &v) == nil && !there && !provided[v] {
-						tell("%s requires %s of %s/%s", b.Name, v.Kind, v.Group, v.Version)
+						tell("%s requires kind %s of %s/%s", b.Name, v.Kind, v.Group, v.Version)
 					}
 				}
 			}
@@ -363,7 +363,7 @@ var unreadableConstraints = perBundle(func(_ *catalog.Package, b *catalog.Bundle
 			err = readable(constraint)
 		}
 		if err != nil {
-			found(hit{at: b.Document.Place("properties", i), message: fmt.Sprintf("the constraint of %s: %v", b.Name, err)})
+			found(hit{at: b.Document.Place("properties", i), message: fmt.Sprintf("the constraint of %s is invalid: %v", b.Name, err)})
 		}
 	}
 })
@@ -385,7 +385,7 @@ func readable(list ...constraints.Constraint) error {
 		case c.Cel != nil:
 			_, err = constraints.NewCelEnvironment().Validate(c.Cel.Rule)
 		default:
-			err = fmt.Errorf("it is empty")
+			err = fmt.Errorf("the constraint is empty")
 		}
 		if err != nil {
 			return err

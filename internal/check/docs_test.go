@@ -12,21 +12,21 @@ import (
 
 // families are the headings of the pages in docs/checks.
 var families = []struct{ letters, title, intro string }{
-	{"FBC", "Reading a catalog", "What cannot be read of a file-based catalog at all."},
-	{"CAT", "The catalog's documents", "What opm and OLM refuse in a file-based catalog, and what they silently ignore."},
-	{"GRA", "The upgrade graph", "What the channels' edges do under the rule of OLM's resolver."},
-	{"DEP", "Dependencies", "What bundles require of others."},
-	{"EDG", "Upgrades", "What an upgrade changes in the ClusterServiceVersion. Looked at is every edge that OLM takes, and the replaces chain of each channel."},
-	{"CRD", "Upgrades of CRDs", "What an upgrade changes in CustomResourceDefinitions. Looked at is every edge that OLM takes, and the replaces chain of each channel."},
-	{"CMP", "Against the catalog before", "What users of the previous catalog notice. These checks run with `--against`."},
-	{"TPL", "Against the template", "What the catalog's template would make otherwise. This check runs with `--template`."},
-	{"SCH", "CustomResourceDefinitions", "What the CRDs of one bundle say. What an upgrade changes in them is [a page of its own](CRD.md)."},
-	{"CSV", "The ClusterServiceVersion", "What one bundle says of itself. `olmkit catalog validate` looks at the newest bundles only."},
-	{"RBAC", "Permissions", "What one bundle lets its operator do."},
-	{"WHK", "Webhooks", "What one bundle's webhooks need."},
-	{"IMG", "Images", "What one bundle runs. What registries have is looked at with `--images`."},
-	{"ACC", "Suppressions", "What is wrong with [suppressions of findings](../suppress.md)."},
-	{"API", "Upstream validators", "What the validators of operator-framework/api say of one bundle."},
+	{"FBC", "Reading a catalog", "Parts of a file-based catalog that cannot be read."},
+	{"CAT", "The catalog's documents", "Documents that opm and OLM refuse, and fields that they silently ignore."},
+	{"GRA", "The upgrade graph", "Upgrades that OLM's resolver makes of the edges of the channels."},
+	{"DEP", "Dependencies", "Packages and APIs that bundles require and provide."},
+	{"EDG", "Upgrades", "Changes of the ClusterServiceVersion in an upgrade. The checks look at every edge that OLM takes and at the replaces chain of each channel."},
+	{"CRD", "Upgrades of CRDs", "Changes of CustomResourceDefinitions in an upgrade. The checks look at every edge that OLM takes and at the replaces chain of each channel."},
+	{"CMP", "Against the previous catalog", "Changes that break users of the previous catalog. These checks run with `--against`."},
+	{"TPL", "Against the template", "Differences between the catalog and its template. This check runs with `--template`."},
+	{"SCH", "CustomResourceDefinitions", "CustomResourceDefinitions of one bundle. Their changes in an upgrade are on [another page](CRD.md)."},
+	{"CSV", "The ClusterServiceVersion", "The ClusterServiceVersion and the other manifests of one bundle. `olmkit catalog validate` looks only at the newest bundles."},
+	{"RBAC", "Permissions", "Permissions of the operator in one bundle."},
+	{"WHK", "Webhooks", "Webhooks of one bundle."},
+	{"IMG", "Images", "Images of one bundle. With `--images` the checks also ask the registries."},
+	{"ACC", "Suppressions", "Mistakes in [suppressions of findings](../suppress.md)."},
+	{"API", "Upstream validators", "Results of the validators of operator-framework/api for one bundle."},
 }
 
 // documented are all checks, with those of suppressions.
@@ -46,7 +46,7 @@ func TestDocs(t *testing.T) {
 		byFamily[Family(c.Code)] = append(byFamily[Family(c.Code)], c)
 	}
 	var index strings.Builder
-	index.WriteString("# Checks\n\nWhat `olmkit catalog validate` and `olmkit bundle validate` look for. A code never changes its meaning.\n\nWhat `olmkit upgrade test` sees on a cluster is on [a page of its own](U.md). How sure the checks are is told in [precision](precision.md).\n")
+	index.WriteString("# Checks\n\nWhat `olmkit catalog validate` and `olmkit bundle validate` look for. A code never changes its meaning.\n\nThe findings of `olmkit upgrade test` are on [another page](U.md). [Precision](precision.md) says how reliable the checks are.\n")
 	for _, f := range families {
 		checks := byFamily[f.letters]
 		if len(checks) == 0 {

@@ -158,9 +158,9 @@ var edgeExamples = []example{
 	{"CRD018", "  - name: v1\n    served: true", "  - name: v2alpha1\n    served: true\n    storage: false\n    schema: {openAPIV3Schema: {type: object, required: [spec]}}\n  - name: v1\n    served: true", "", "tea.v2.0.0 starts to serve version v2alpha1 of CRD pots.example.com without conversion, and objects written in version v1 can be invalid in it: the object requires the field spec"},
 	{"EDG008", "resources: [leases]", "resources: [secrets]", "", "tea.v2.0.0 drops permissions that tea.v1.0.0 had: get leases.coordination.k8s.io (cluster-wide)"},
 	{"EDG009", "generateName: check.example.com", "generateName: check.example.com, rules: [{apiGroups: [example.com], apiVersions: [v1], resources: [pots], operations: [UPDATE]}]", "", "tea.v2.0.0 adds validating webhook check.example.com for updates of CRD pots.example.com, for which tea.v1.0.0 has none"},
-	{"CAT025", "name: tea.vVERSION", "name: tee.vVERSION", "f:18:37", "the ClusterServiceVersion of bundle tea.v2.0.0 is called tee.v2.0.0"},
-	{"CAT026", "  version: VERSION", "  version: 9.0.0", "", "bundle tea.v2.0.0 is of version 2.0.0, and its ClusterServiceVersion of 9.0.0"},
-	{"GRA022", "  version: VERSION\n", "  version: VERSION\n  replaces: tea.v0.9.0\n", "f:18:37", "tea.v2.0.0 replaces tea.v0.9.0 by its ClusterServiceVersion, and in no channel"},
+	{"CAT025", "name: tea.vVERSION", "name: tee.vVERSION", "f:18:37", "the ClusterServiceVersion of bundle tea.v2.0.0 has the name tee.v2.0.0"},
+	{"CAT026", "  version: VERSION", "  version: 9.0.0", "", "bundle tea.v2.0.0 has version 2.0.0, but its ClusterServiceVersion has 9.0.0"},
+	{"GRA022", "  version: VERSION\n", "  version: VERSION\n  replaces: tea.v0.9.0\n", "f:18:37", "tea.v2.0.0 replaces tea.v0.9.0 in its ClusterServiceVersion, but in no channel"},
 	{"GRA022", "  version: VERSION\n", "  version: VERSION\n  skips: [tea.v0.9.0]\n", "", "tea.v2.0.0 skips tea.v0.9.0"},
 	{"GRA022", "  name: tea.vVERSION\n  annotations:\n", "  name: tea.vVERSION\n  annotations:\n    olm.skipRange: <2.0.0\n", "", `tea.v2.0.0 has the skipRange "<2.0.0"`},
 }

@@ -21,8 +21,8 @@ const graphReference = "https://olm.operatorframework.io/docs/concepts/olm-archi
 var graphChecks = []Check{
 	{
 		Code: "GRA001", Severity: finding.Error,
-		Title:      "OLM cannot order the channel: it has no head, more than one, or a cycle",
-		Cause:      "OLM and opm refuse a channel that does not lead to exactly one newest release: nobody who is subscribed to it is upgraded",
+		Title:      "a channel has no head, more than one head, or a cycle",
+		Cause:      "OLM and opm refuse a channel that does not lead to exactly one newest release: no Subscription to it is upgraded",
 		Fix:        "let the newest entry replace or skip the others, directly or along a chain, and nothing replace it",
 		References: []string{graphReference},
 		run: perGraph(func(g *graph.Channel, _ *catalog.Package, c *catalog.Channel, found func(hit)) {
@@ -34,24 +34,24 @@ var graphChecks = []Check{
 	{
 		Code: "GRA002", Severity: finding.Error,
 		Title:      "an entry is neither on the head's replaces chain nor skipped",
-		Cause:      "opm refuses the catalog: such an entry was cut off from the graph",
-		Fix:        "let an entry of the chain replace or skip it, or take it out of the channel",
+		Cause:      "opm refuses the catalog: the entry is cut off from the upgrade graph",
+		Fix:        "let an entry of the chain replace or skip it, or remove it from the channel",
 		References: []string{graphReference},
 		run:        cutOff,
 	},
 	{
 		Code: "GRA003", Severity: finding.Error,
-		Title: "users of an entry find no way to the head",
-		Cause: "by the rule of OLM's resolver nothing that OLM would choose replaces or skips the entry or covers its version: the Subscription stays silently " +
-			"where it is, and with it those of the releases whose users come no further than there",
+		Title: "no upgrade path leads from an entry to the head",
+		Cause: "no entry that OLM's resolver would choose replaces or skips the entry or covers its version: the Subscription silently stays at it, " +
+			"and so do those of earlier releases whose upgrade path ends there",
 		Fix:        "let the head, or an entry on its replaces chain that is not skipped, replace or skip the entry, or cover its version by skipRange",
 		References: []string{graphReference},
 		run:        stranded,
 	},
 	{
 		Code: "GRA004", Severity: finding.Error,
-		Title:      "a skipRange cannot be read",
-		Cause:      "opm refuses the catalog; OLM ignores the range, and with it the upgrades it was to allow",
+		Title:      "a skipRange is no valid version range",
+		Cause:      "opm refuses the catalog; OLM ignores the range, so the upgrades that it allows do not exist",
 		Fix:        `write a range as https://pkg.go.dev/github.com/blang/semver/v4#ParseRange says, for example ">=1.0.0 <1.2.0"`,
 		References: []string{graphReference},
 		run: perEntry(func(_ *catalog.Package, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
@@ -59,15 +59,15 @@ var graphChecks = []Check{
 				return
 			}
 			if _, err := semver.ParseRange(e.SkipRange); err != nil {
-				found(hit{at: c.Document.Place("entries", e.Index, "skipRange"), message: fmt.Sprintf("the skipRange %q of %s cannot be read: %v", e.SkipRange, e.Name, err)})
+				found(hit{at: c.Document.Place("entries", e.Index, "skipRange"), message: fmt.Sprintf("the skipRange %q of %s is no valid version range: %v", e.SkipRange, e.Name, err)})
 			}
 		}),
 	},
 	{
 		Code: "GRA005", Severity: finding.Error,
-		Title:      "an entry replaces or skips itself, or skips nothing",
-		Cause:      "opm refuses an empty skip; an entry that replaces or skips itself is no upgrade, and OLM never takes it for the head",
-		Fix:        "take the name out",
+		Title:      "an entry replaces or skips itself, or skips an empty name",
+		Cause:      "opm refuses an empty skip; an entry that replaces or skips itself is no upgrade, and OLM never chooses it as head",
+		Fix:        "remove the name",
 		References: []string{graphReference},
 		run: perEntry(func(_ *catalog.Package, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
 			if e.Replaces != "" && e.Replaces == e.Name {
@@ -85,16 +85,16 @@ var graphChecks = []Check{
 	},
 	{
 		Code: "GRA006", Severity: finding.Info,
-		Title:      "the oldest entry replaces one that has left the catalog",
-		Cause:      "this is legal, and lets users of that release upgrade; but nobody can install it from this catalog any more, so the edge cannot be tested from it",
-		Fix:        "keep it while users may still have that release",
+		Title:      "the oldest entry replaces one that is no longer in the catalog",
+		Cause:      "this is valid, and users of that release can upgrade. But it can no longer be installed from this catalog, so the upgrade cannot be tested from it",
+		Fix:        "keep the edge as long as users can have that release",
 		References: []string{graphReference},
 		run:        dangling(false),
 	},
 	{
 		Code: "GRA007", Severity: finding.Warning,
-		Title:      "an entry replaces or skips a name that looks like a slip of the pen",
-		Cause:      "a name that never was in the package makes no edge: users of the release that was meant are not upgraded",
+		Title:      "an entry replaces or skips a name that looks misspelt",
+		Cause:      "a name that was never in the package is no edge: users of the intended release are not upgraded",
 		Fix:        "correct the name",
 		References: []string{graphReference},
 		run:        dangling(true),
@@ -110,41 +110,41 @@ var graphChecks = []Check{
 	{
 		Code: "GRA009", Severity: finding.Warning,
 		Title:      "a skipRange covers the entry's own version",
-		Cause:      "OLM then finds the entry as its own successor, and, until something newer covers it, no other",
-		Fix:        "end the range below the version",
+		Cause:      "OLM finds the entry as its own successor, and no other until a newer range covers it",
+		Fix:        "end the range below the entry's version",
 		References: []string{graphReference},
 		run:        perPackage(ownRanges),
 		alone:      ofCSV(checkOwnRange),
 	},
 	{
 		Code: "GRA010", Severity: finding.Info,
-		Title:      "edges that the channel declares and OLM never takes",
-		Cause:      "from each release OLM takes the one way that ends nearest to the head; other edges serve only who sits on an older catalog",
-		Fix:        "nothing, unless you rely on users passing through the release in between",
+		Title:      "OLM never takes some edges that the channel declares",
+		Cause:      "from each release OLM takes the one edge that ends nearest to the head; other edges have an effect only in older catalogs",
+		Fix:        "nothing to do, unless users must install the release in between",
 		References: []string{graphReference},
 		run:        untaken,
 	},
 	{
 		Code: "GRA011", Severity: finding.Info,
-		Title:      "upgrades that no replaces or skips declares, but a skipRange allows",
-		Cause:      "OLM takes them: users jump over the releases in between, so each of these jumps must work",
+		Title:      "upgrades exist by skipRange only, without replaces or skips",
+		Cause:      "OLM takes them: users skip the releases in between, so each of these upgrades must work",
 		Fix:        "test them with 'olmkit upgrade test --edges next'",
 		References: []string{graphReference},
 		run:        jumps,
 	},
 	{
 		Code: "GRA012", Severity: finding.Warning,
-		Title:      "the default channel's head is older than that of another channel without pre-releases",
-		Cause:      "whoever subscribes without naming a channel stays behind",
+		Title:      "the default channel's head is older than the head of another channel without pre-releases",
+		Cause:      "a Subscription that names no channel does not get the newest release",
 		Fix:        "set defaultChannel to the channel that new users should take",
 		References: []string{formatReference},
 		run:        oldDefault,
 	},
 	{
 		Code: "GRA013", Severity: finding.Warning,
-		Title:      "a bundle's name says another version than the bundle has",
-		Cause:      "people and tools read the version off the name, OLM compares the version that the bundle says",
-		Fix:        "name the bundle <package>.v<version>, with '-' for the '+' of build metadata, which cannot stand in names",
+		Title:      "the version in a bundle's name differs from the bundle's version",
+		Cause:      "people and tools read the version from the name, but OLM compares the bundle's version",
+		Fix:        "name the bundle <package>.v<version>; write '-' for the '+' of build metadata, which names cannot contain",
 		References: []string{formatReference},
 		run:        misnamed,
 	},
@@ -193,7 +193,7 @@ func ownRanges(p *catalog.Package, found func(hit)) {
 	}
 	if len(names) > 1 {
 		first.Subject = finding.Subject{}
-		first.message = fmt.Sprintf("the skipRange of each of %d releases covers its own version: %s", len(names), abridge(names))
+		first.message = fmt.Sprintf("the skipRanges of %d releases each cover their own version: %s", len(names), abridge(names))
 	}
 	if len(names) > 0 {
 		found(first)
@@ -227,7 +227,7 @@ var cutOff = perGraph(func(g *graph.Channel, _ *catalog.Package, c *catalog.Chan
 	}
 	for _, e := range c.Entries {
 		if !reached[e.Name] && !skipped[e.Name] {
-			found(hit{Subject: finding.Subject{From: e.Name}, at: e.At, message: fmt.Sprintf("%s is not on the replaces chain from the head, and nothing skips it", e.Name)})
+			found(hit{Subject: finding.Subject{From: e.Name}, at: e.At, message: fmt.Sprintf("%s is not on the replaces chain of the head, and no entry skips it", e.Name)})
 		}
 	}
 })
@@ -270,7 +270,7 @@ type bundleNames struct {
 func (n *bundleNames) dangling(slips bool, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
 	gone := func(name string) bool { return name != "" && c.Entry(name) == nil && n.pkg.Bundle(name) == nil }
 	if gone(e.Replaces) && n.slip(e.Replaces) == slips {
-		message := fmt.Sprintf("%s replaces %s, which the catalog does not hold", e.Name, e.Replaces)
+		message := fmt.Sprintf("%s replaces %s, which the catalog does not contain", e.Name, e.Replaces)
 		if slips {
 			message = fmt.Sprintf("%s replaces %s, which is not named like the bundles of package %s", e.Name, e.Replaces, n.pkg.Name)
 		}
@@ -352,7 +352,7 @@ var backwards = perGraph(func(g *graph.Channel, p *catalog.Package, c *catalog.C
 		field := string(edge.Kind)
 		found(hit{
 			Subject: finding.Subject{From: edge.From, To: edge.To}, at: c.Document.Place("entries", e.Index, field),
-			message: fmt.Sprintf("%s (%s) upgrades, by %s, to %s (%s), which is lower", edge.From, from.Version, edge.Kind, edge.To, to.Version),
+			message: fmt.Sprintf("%s (%s) upgrades by %s to %s (%s), which is lower", edge.From, from.Version, edge.Kind, edge.To, to.Version),
 		})
 	}
 })
@@ -368,7 +368,7 @@ var untaken = perGraph(func(g *graph.Channel, _ *catalog.Package, c *catalog.Cha
 		}
 	}
 	if len(edges) > 0 {
-		found(hit{at: c.Document.Place("name"), message: fmt.Sprintf("channel %s declares what OLM never takes (%d): %s", c.Name, len(edges), abridge(edges))})
+		found(hit{at: c.Document.Place("name"), message: fmt.Sprintf("OLM never takes these edges of channel %s (%d): %s", c.Name, len(edges), abridge(edges))})
 	}
 })
 
@@ -380,7 +380,7 @@ var jumps = perGraph(func(g *graph.Channel, _ *catalog.Package, c *catalog.Chann
 		}
 	}
 	if len(edges) > 0 {
-		found(hit{at: c.Document.Place("name"), message: fmt.Sprintf("in channel %s OLM upgrades by skipRange alone (%d): %s", c.Name, len(edges), abridge(edges))})
+		found(hit{at: c.Document.Place("name"), message: fmt.Sprintf("upgrades of channel %s by skipRange only (%d): %s", c.Name, len(edges), abridge(edges))})
 	}
 })
 
@@ -419,7 +419,7 @@ var oldDefault = perPackage(func(p *catalog.Package, found func(hit)) {
 		}
 		found(hit{
 			Subject: finding.Subject{Channel: c.Name}, at: p.Document.Place("defaultChannel"),
-			message: fmt.Sprintf("the default channel %s leads to %s, channel %s to %s", c.Name, head.Version, other.Name, b.Version),
+			message: fmt.Sprintf("the head of default channel %s is %s, the head of channel %s is %s", c.Name, head.Version, other.Name, b.Version),
 		})
 		return
 	}
@@ -430,7 +430,7 @@ var unstable = regexp.MustCompile(`(?i)alpha|beta|candidate|preview|dev|edge|fas
 
 var misnamed = perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
 	if b.Version.String() != "0.0.0" && !hasRelease(b) && namesAnother(b.Name, b.Version) {
-		found(hit{at: b.Document.Place("name"), message: fmt.Sprintf("bundle %s has the version %s", b.Name, b.Version)})
+		found(hit{at: b.Document.Place("name"), message: fmt.Sprintf("bundle %s has version %s", b.Name, b.Version)})
 	}
 })
 

@@ -19,17 +19,17 @@ var stranded = perGraph(func(g *graph.Channel, p *catalog.Package, c *catalog.Ch
 	}
 	for _, b := range breaks(g, p, c) {
 		newest := b.ends[len(b.ends)-1]
-		where := "its users stay on it for ever"
+		where := "its users stay on it forever"
 		if b.before > 0 {
 			names := make([]string, len(b.ends))
 			for i, e := range b.ends {
 				names[i] = e.Name
 			}
-			where = "their users come no further than " + abridge(names)
+			where = "their users' upgrades end at " + abridge(names)
 		}
 		found(hit{
 			Subject: finding.Subject{From: newest.Name, To: head}, at: newest.At,
-			message: fmt.Sprintf("from %s%s OLM finds no way to %s, the head of channel %s: %s", newest.Name, releasesBefore(b.before), head, c.Name, where),
+			message: fmt.Sprintf("from %s%s no upgrade path leads to %s, the head of channel %s: %s", newest.Name, releasesBefore(b.before), head, c.Name, where),
 		})
 	}
 })

@@ -12,9 +12,9 @@ import (
 var templateChecks = []Check{
 	{
 		Code: "TPL001", Severity: finding.Warning,
-		Title: "a channel is not what the catalog's template makes",
-		Cause: "when the catalog is next made of its template, users are offered other upgrades than now, and what was changed by hand is lost",
-		Fix:   "make the catalog anew with 'olmkit catalog build', or change the template",
+		Title: "a channel differs from the catalog's template",
+		Cause: "the next build from the template changes the upgrades that users get, and loses manual changes",
+		Fix:   "build the catalog again with 'olmkit catalog build', or change the template",
 		run:   differsFromTemplate,
 		whole: true,
 		asked: func(o Options) bool { return o.Template != nil },
@@ -47,7 +47,7 @@ func differsFromTemplate(s *subject, found func(hit)) {
 		if where.channel != "" {
 			name = "channel " + where.channel
 		}
-		h.message = fmt.Sprintf("%s is not what the template makes: %s", name, abridge(differences[where]))
+		h.message = fmt.Sprintf("%s differs from the template: %s", name, abridge(differences[where]))
 		if p := s.catalog.Find(where.pkg); p != nil {
 			h.at = p.At
 			if channel := p.Channel(where.channel); channel != nil {
@@ -71,7 +71,7 @@ func templateChange(c catalog.Change) string {
 	}
 	switch {
 	case c.Kind == catalog.ChangeAdded:
-		return what + " is not of the template"
+		return what + " is not in the template"
 	case c.Kind == catalog.ChangeRemoved:
 		return what + " is missing"
 	case c.Field == "deprecation":

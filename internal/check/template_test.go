@@ -11,11 +11,11 @@ import (
 
 // templateExamples are changes of the sane catalog by hand, whose template makes it as it was.
 var templateExamples = []example{
-	{"TPL001", "  replaces: tea.v1.1.0\n", "  replaces: tea.v1.1.0\n  skipRange: <1.2.0\n", "f:5:1", "channel stable is not what the template makes: tea.v1.2.0 has skipRange <1.2.0 instead of nothing"},
+	{"TPL001", "  replaces: tea.v1.1.0\n", "  replaces: tea.v1.1.0\n  skipRange: <1.2.0\n", "f:5:1", "channel stable differs from the template: tea.v1.2.0 has skipRange <1.2.0 instead of nothing"},
 	{"TPL001", "- name: tea.v1.0.0\n- name: tea.v1.1.0\n  replaces: tea.v1.0.0\n", "- name: tea.v1.1.0\n", "f:5:1", "tea.v1.0.0 is missing, tea.v1.1.0 has replaces nothing instead of tea.v1.0.0"},
-	{"TPL001", "name: candidate\nentries:\n", "name: candidate\nentries:\n- name: tea.v1.1.0\n", "f:15:1", "tea.v1.1.0 is not of the template"},
-	{"TPL001", "name: candidate\n", "name: preview\n", "f:1:1", "channel candidate is not what the template makes: the channel is missing"},
-	{"TPL001", "name: candidate\n", "name: preview\n", "f:15:1", "channel preview is not what the template makes: the channel is not of the template"},
+	{"TPL001", "name: candidate\nentries:\n", "name: candidate\nentries:\n- name: tea.v1.1.0\n", "f:15:1", "tea.v1.1.0 is not in the template"},
+	{"TPL001", "name: candidate\n", "name: preview\n", "f:1:1", "channel candidate differs from the template: the channel is missing"},
+	{"TPL001", "name: candidate\n", "name: preview\n", "f:15:1", "channel preview differs from the template: the channel is not in the template"},
 	{"TPL001", "defaultChannel: stable", "defaultChannel: candidate", "f:1:1", "the default channel is candidate instead of stable"},
 }
 

@@ -105,7 +105,7 @@ func TestImages(t *testing.T) {
 	if err := os.WriteFile(root, append(data, "---\n{schema: olm.channel, package: cafe-operator, name: fast, entries: [{name: cafe-operator.v1.2.0}]}\n"...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	holds(run(exitPassed, "catalog", "validate", root, "--template", template, "--only", "TPL"), "warning TPL001", "channel fast is not what the template makes: the channel is not of the template")
+	holds(run(exitPassed, "catalog", "validate", root, "--template", template, "--only", "TPL"), "warning TPL001", "channel fast differs from the template: the channel is not in the template")
 
 	run(exitPassed, "bundle", "push", bundle, host+"/cafe/bundle:1")
 	if said := run(exitPassed, "bundle", "validate", host+"/cafe/bundle:1"); strings.Contains(said, "CSV038") {
