@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/olmkit/olmkit/internal/safetext"
 )
 
 // Change is one difference between two catalogs.
@@ -263,7 +265,7 @@ func WriteDiff(w io.Writer, changes []Change) error {
 		if c.Old != "" || c.New != "" {
 			line += fmt.Sprintf(" %s → %s", orNone(c.Old), orNone(c.New))
 		}
-		if _, err := fmt.Fprintln(w, line); err != nil {
+		if _, err := fmt.Fprintln(w, safetext.Line(line)); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/olmkit/olmkit/internal/cluster/embedded"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
+	"github.com/olmkit/olmkit/internal/safetext"
 )
 
 const defaultCluster = "olmkit"
@@ -128,10 +129,10 @@ func newClusterStatus(s *session) *cobra.Command {
 				for _, name := range names {
 					up, err := openKept(c.Context(), kind, name)
 					if err != nil {
-						fmt.Fprintf(w, "%s\t%s\t%v\n", name, kind, err)
+						fmt.Fprintf(w, "%s\t%s\t%s\n", safetext.Line(name), kind, safetext.Line(err.Error()))
 						continue
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, kind, up.Describe().Kubernetes, up.Config().Host, up.Kubeconfig())
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", safetext.Line(name), kind, safetext.Line(up.Describe().Kubernetes), safetext.Line(up.Config().Host), safetext.Line(up.Kubeconfig()))
 				}
 			}
 			if running == 0 {
@@ -257,7 +258,8 @@ func newClusterLogs(s *session) *cobra.Command {
 			if len(args) == 1 {
 				component = args[0]
 			}
-			return up.Logs(c.Context(), s.out(c.Context()), component)
+			lines := &safetext.Lines{W: s.out(c.Context())}
+			return errors.Join(up.Logs(c.Context(), lines, component), lines.Flush())
 		},
 	}
 	addClusterFlags(c, &name, &kind)

@@ -3,7 +3,9 @@
 package safetext
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"reflect"
 	"regexp"
 	"strings"
@@ -29,6 +31,41 @@ func Line(s string) string {
 		s = strings.ReplaceAll(s, "\n", `\n`)
 	}
 	return s
+}
+
+// maxLine is how much of a line Lines holds back before it writes it in parts (bytes).
+const maxLine = 64 << 10
+
+// Lines writes to W what it is written, a line at a time as Text returns it.
+type Lines struct {
+	W    io.Writer
+	rest []byte
+}
+
+// Write is io.Writer's.
+func (l *Lines) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		end := bytes.IndexByte(l.rest, '\n') + 1
+		if end == 0 && len(l.rest) < maxLine {
+			return len(p), nil
+		}
+		if end == 0 {
+			end = len(l.rest)
+		}
+		line := string(l.rest[:end])
+		l.rest = l.rest[end:]
+		if _, err := io.WriteString(l.W, Text(line)); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Flush writes the last line if it has no end.
+func (l *Lines) Flush() error {
+	_, err := io.WriteString(l.W, Text(string(l.rest)))
+	l.rest = nil
+	return err
 }
 
 // serverCommand matches how commands begin that CI servers take from output: at the beginning of a line for GitHub

@@ -100,3 +100,26 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// TestLines: what arrives in pieces is cleaned as whole lines, a last one without an end too, and one that never ends in parts.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	lines := &Lines{W: &out}
+	for _, piece := range []string{"etcd| a\x1b[2", "J\n:", ":error::x\nlast \a"} {
+		if n, err := lines.Write([]byte(piece)); n != len(piece) || err != nil {
+			t.Fatalf("%d, %v", n, err)
+		}
+	}
+	if err := lines.Flush(); err != nil || strings.ContainsFunc(out.String(), obeyed) || strings.Contains(out.String(), "\n::error") || !strings.Contains(out.String(), "last") {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	out.Reset()
+	long := strings.Repeat("x", 3*maxLine)
+	if _, err := lines.Write([]byte(long)); err != nil || out.Len() == 0 {
+		t.Errorf("%d bytes of a line without an end were written: %v", out.Len(), err)
+	}
+	if err := lines.Flush(); err != nil || out.String() != long {
+		t.Errorf("%d bytes, %v", out.Len(), err)
+	}
+}

@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"internal/suppress":                       {"internal/document", "internal/finding"},
 	"internal/bundle":                         {"internal/hint", "internal/document", "internal/finding", "internal/output"},
 	"internal/cache":                          {"internal/hint"},
-	"internal/catalog":                        {"internal/hint", "internal/cache", "internal/document", "internal/finding", "internal/bundle", "internal/image"},
+	"internal/catalog":                        {"internal/hint", "internal/cache", "internal/document", "internal/finding", "internal/bundle", "internal/image", "internal/safetext"},
 	"internal/catalog/registry":               {"internal/catalog", "internal/document"},
 	"internal/image":                          {"internal/hint", "internal/bundle", "internal/output"},
 	"internal/subscription":                   {"internal/hint", "internal/bundle", "internal/catalog"},

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/progress"
 )
 
 // TestComponentsModule holds the embedded archive to tools/cluster, and the versions said elsewhere to what it pins.
@@ -69,6 +70,45 @@ func TestComponentsWithoutGo(t *testing.T) {
 	}
 	if _, err := EnsureComponents(t.Context(), cache, nil); err == nil || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(hint.Of(err), "build them again") {
 		t.Errorf("damaged ones: %v (%s)", err, hint.Of(err))
+	}
+}
+
+// A flipped bit in a program is found, said, and mended by building again; a stand-in for Go does that here.
+func TestDamagedComponentsAreBuiltAgain(t *testing.T) {
+	cache, tools := t.TempDir(), t.TempDir()
+	const fakeGo = `#!/bin/sh
+[ "$1" = env ] && { echo go1.0; exit; }
+while [ "$1" != -o ]; do shift; done
+printf built >"$2"
+`
+	if err := os.WriteFile(filepath.Join(tools, "go"), []byte(fakeGo), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
+	dir := content(cache) + "-go1.0"
+	for _, file := range componentFiles {
+		var said bytes.Buffer
+		built, err := EnsureComponents(t.Context(), cache, progress.New(&said))
+		if err != nil || built.Dir != dir {
+			t.Fatalf("components %v, %v\n%s", built, err, said.String())
+		}
+		program := filepath.Join(dir, file)
+		data, err := os.ReadFile(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[2] ^= 1
+		time.Sleep(20 * time.Millisecond) // beyond what the kernel's clock tells apart
+		if err := os.WriteFile(program, data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		said.Reset()
+		if _, err := EnsureComponents(t.Context(), cache, progress.New(&said)); err != nil || !strings.Contains(said.String(), program+" is damaged") {
+			t.Errorf("%s: %v\n%s", file, err, said.String())
+		}
+		if mended, err := os.ReadFile(program); err != nil || string(mended) != "built" {
+			t.Errorf("%s holds %q, %v", file, mended, err)
+		}
 	}
 }
 
