@@ -11,6 +11,7 @@ func commands(s *session) []*cobra.Command {
 		newCatalog(s),
 		newImage(s),
 		reaching(s, group("upgrade", "Plan upgrades and walk them", newUpgradePlan(s), newUpgradeTest(s))),
+		newCleanup(s),
 		newReport(s),
 		newExplain(s),
 		newVersion(s),

@@ -158,6 +158,10 @@ func TestInterrupt(t *testing.T) {
 		t.Fatal(err)
 	}
 	registry := silent(t)
+	kubeconfig := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}], clusters: [{name: a, cluster: {server: "http://%s"}}]}`, registry)
+	if err := os.WriteFile(filepath.Join(dir, "kubeconfig"), []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	made := filepath.Join(dir, "made")
 	covered := map[string]bool{
 		// These neither read much nor wait; test/e2e ends those that have a cluster.
@@ -187,6 +191,7 @@ func TestInterrupt(t *testing.T) {
 		{"upgrade plan -", true},
 		{"upgrade test -", true},
 		{"upgrade test chain --sample fifo", true},
+		{"cleanup --kubeconfig kubeconfig", true},
 		// What nobody reads.
 		{"catalog build template.yaml", true},
 		{"catalog diff chain other", true},
@@ -211,7 +216,7 @@ func TestInterrupt(t *testing.T) {
 		{"image push --program SELF --output MADE", false},
 	} {
 		words := strings.Fields(test.line)
-		covered[strings.Join(words[:2], " ")] = true
+		covered[words[0]], covered[strings.Join(words[:2], " ")] = true, true
 		delays := []time.Duration{20 * time.Millisecond, 700 * time.Millisecond}
 		for i, after := range delays {
 			t.Run(fmt.Sprintf("%s after %s", test.line, after), func(t *testing.T) {

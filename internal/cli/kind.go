@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
@@ -50,14 +51,32 @@ func (t *upgradeTest) checkCluster() error {
 // start brings up, or reaches, the cluster to walk on, and completes options with where on it to install.
 func (t *upgradeTest) start(ctx context.Context, options *upgrade.Options) (cluster.Cluster, error) {
 	if t.cluster == kindExisting {
-		options.Namespace = walkNamespace
-		return existing.Open(ctx, t.existing)
+		return t.open(ctx, options)
 	}
 	options.Namespace = olm.OperatorsNamespace
 	if t.cluster == kindKind {
 		return kind.Start(ctx, kind.Options{NodeImage: t.nodeImage, Progress: options.Progress, Audit: true})
 	}
 	return embedded.Start(ctx, embedded.Options{Progress: options.Progress, Audit: true})
+}
+
+// open reaches the existing cluster, on which no earlier walk may have left anything.
+func (t *upgradeTest) open(ctx context.Context, options *upgrade.Options) (cluster.Cluster, error) {
+	id, err := newWalkID(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	options.Namespace, options.ID = walkNamespace, id
+	access := t.existing
+	access.Walk = id
+	c, err := existing.Open(ctx, access)
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseLeftovers(ctx, c, access); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // serverImage is the image of this release of olmkit, or of the last one if this is none.

@@ -27,7 +27,6 @@ import (
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
 	"github.com/olmkit/olmkit/internal/olm"
-	"github.com/olmkit/olmkit/internal/progress"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/internal/upgrade"
 )
@@ -67,8 +66,7 @@ others are simulated, and the report says so. An image's REF is the one that a b
 	f := c.Flags()
 	f.StringVar(&t.cluster, "cluster", "embedded", "kind of cluster to walk on: "+strings.Join(clusterKinds, ", "))
 	f.StringVar(&t.nodeImage, "node-image", "", "node `IMAGE` of the kind cluster (default: that of kind's release)")
-	f.StringVar(&t.existing.Kubeconfig, "kubeconfig", "", "kubeconfig `FILE` of the existing cluster (default: KUBECONFIG, or ~/.kube/config)")
-	f.StringVar(&t.existing.Context, "context", "", "kubeconfig context `NAME` (default: the current one)")
+	accessFlags(c, &t.existing)
 	f.BoolVar(&t.olm, "install-olm", false, "install OLM on the existing cluster before the walk, and remove it afterwards")
 	f.StringVar(&t.existing.Server, "catalog-server", serverImage(), "`IMAGE` of olmkit that serves the catalogs on the existing cluster")
 	f.StringArrayVar(&t.images, "image", nil, "run image REF from a local binary, a root file system directory, or a single-binary image (archive, OCI layout or registry reference), as `REF=PROGRAM` (repeatable)")
@@ -233,37 +231,32 @@ func (t *upgradeTest) walk(ctx context.Context, p *catalog.Package, plan graph.P
 			return nil, fmt.Errorf("load %s as %s: %w", i.source, i.ref, err)
 		}
 	}
+	if !c.Disposable() {
+		defer func() {
+			if left := removeWalk(ctx, c, options.ID, t.existing, options.Progress); left != nil {
+				err = errors.Join(err, leftError{left})
+			}
+		}()
+	}
 	if c.Disposable() || t.olm {
-		remove, err := installOLM(ctx, c, options.Progress)
-		if !c.Disposable() {
-			defer func() {
-				if removed := remove(); removed != nil {
-					err = errors.Join(err, leftError{removed})
-				}
-			}()
-		}
-		if err != nil {
+		if err := installOLM(ctx, c, options); err != nil {
 			return nil, err
 		}
 	}
 	return upgrade.Walk(ctx, c, p, plan, options)
 }
 
-// installOLM installs OLM, and returns what removes it again.
-func installOLM(ctx context.Context, c cluster.Cluster, p *progress.Printer) (remove func() error, err error) {
+// installOLM installs OLM for the walk with options.
+func installOLM(ctx context.Context, c cluster.Cluster, options upgrade.Options) error {
 	client, err := olm.Connect(c.Config())
 	if err != nil {
-		return func() error { return nil }, err
+		return err
 	}
-	step := p.Start("OLM %s", olm.Version)
-	made, err := olm.Install(ctx, client, olm.Image)
-	return func() error {
-		return p.Start("removing OLM").End(client.Remove(context.WithoutCancel(ctx), made, removalLimit))
-	}, step.End(err)
+	client.Walk = options.ID
+	step := options.Progress.Start("OLM %s", olm.Version)
+	_, err = olm.Install(ctx, client, olm.Image)
+	return step.End(err)
 }
-
-// removalLimit bounds how long OLM's own objects may take to go.
-const removalLimit = 2 * time.Minute
 
 // readSamples reads the Kubernetes objects in files.
 func readSamples(files []string) ([]*unstructured.Unstructured, error) {

@@ -26,7 +26,8 @@ type Cluster interface {
 	// reported as running without running.
 	Simulated(ctx context.Context) ([]string, error)
 	// Catalog makes the file-based catalog fbc (a stream of JSON documents) reachable for OLM under name, and says at
-	// which address. Called again with the same name it serves the new content at a new address, once that is ready.
+	// which address. Called again with the same name it serves the new content at a new address, once that is ready; OLM may
+	// read what was served before until it is called once more.
 	Catalog(ctx context.Context, name string, fbc []byte) (CatalogAddress, error)
 	// Logs copies what the cluster's own components and its containers wrote so far: everything for an empty component,
 	// else that of one: a control plane component by its name, a container by namespace/pod/container.
@@ -35,8 +36,23 @@ type Cluster interface {
 	Close(ctx context.Context) error
 }
 
-// Made is the label of whatever olmkit makes on clusters.
-var Made = map[string]string{"app.kubernetes.io/managed-by": "olmkit"}
+// Labels of what olmkit makes on clusters.
+const (
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	ManagedBy      = "olmkit"
+	// WalkLabel is on all that a walk makes on a cluster that stays, so that it is found again however the walk ended. Its
+	// value is the walk's id.
+	WalkLabel = "olmkit.dev/walk"
+)
+
+// Labels are those of what is made for a walk; walk is "" on a cluster that goes when the walk has ended.
+func Labels(walk string) map[string]string {
+	l := map[string]string{ManagedByLabel: ManagedBy}
+	if walk != "" {
+		l[WalkLabel] = walk
+	}
+	return l
+}
 
 // PodRefused is the reason, of an event and of the waiting containers, for which a cluster will never run a pod.
 const PodRefused = "PodRefused"

@@ -80,7 +80,7 @@ func (c *Client) SetUpgradeable(ctx context.Context, namespace, name string, upg
 // Certificates lists the Secrets with the certificates that OLM made for webhooks in namespace.
 func (c *Client) Certificates(ctx context.Context, namespace string) ([]corev1.Secret, error) {
 	var secrets corev1.SecretList
-	if err := c.List(ctx, &secrets, client.InNamespace(namespace), client.MatchingLabels{managedLabel: "true"}); err != nil {
+	if err := c.List(ctx, &secrets, client.InNamespace(namespace), client.MatchingLabels{ManagedLabel: "true"}); err != nil {
 		return nil, fmt.Errorf("list Secrets in %s: %w", namespace, err)
 	}
 	return slices.DeleteFunc(secrets.Items, func(s corev1.Secret) bool { return s.Type != corev1.SecretTypeTLS }), nil

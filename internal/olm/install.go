@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/hint"
 )
 
@@ -31,18 +33,34 @@ import (
 //go:embed manifests.yaml
 var manifests []byte
 
-// Installation is what Install made on a cluster.
+// Installation is what an Install made on a cluster.
 type Installation []client.Object
 
-// Install applies OLM's definitions and its two operators, running image, and waits until both are ready. Applied to a
-// cluster that has them already it changes nothing. What it made is returned also when it fails.
-func Install(ctx context.Context, c *Client, image string) (made Installation, err error) {
-	definitions := []*apiextensionsv1.CustomResourceDefinition{
+// parts are OLM's definitions, and its other objects with its operators running image.
+func parts(image string) (definitions []*apiextensionsv1.CustomResourceDefinition, objects []*unstructured.Unstructured, err error) {
+	definitions = []*apiextensionsv1.CustomResourceDefinition{
 		crds.CatalogSource(), crds.ClusterServiceVersion(), crds.InstallPlan(), crds.OLMConfig(),
 		crds.OperatorCondition(), crds.OperatorGroup(), crds.Operator(), crds.Subscription(),
 	}
 	for _, d := range definitions {
 		d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+		d.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	}
+	objects, err = decode(bytes.ReplaceAll(manifests, []byte(Image), []byte(image)))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read OLM's manifests: %w", err)
+	}
+	return definitions, objects, nil
+}
+
+// Install applies OLM's definitions and its two operators, running image, and waits until both are ready. Applied to a
+// cluster that has them already it changes nothing. What it made is returned also when it fails.
+func Install(ctx context.Context, c *Client, image string) (made Installation, err error) {
+	definitions, objects, err := parts(image)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range definitions {
 		if err := c.createMissing(ctx, d, &made); err != nil {
 			return made, err
 		}
@@ -51,10 +69,6 @@ func Install(ctx context.Context, c *Client, image string) (made Installation, e
 		if err := c.established(ctx, d.Name); err != nil {
 			return made, err
 		}
-	}
-	objects, err := decode(bytes.ReplaceAll(manifests, []byte(Image), []byte(image)))
-	if err != nil {
-		return made, fmt.Errorf("read OLM's manifests: %w", err)
 	}
 	for _, o := range objects {
 		if err := c.createMissing(ctx, o, &made); err != nil {
@@ -100,7 +114,7 @@ func (c *Client) Remove(ctx context.Context, made Installation, limit time.Durat
 		if _, ok := o.(*unstructured.Unstructured); !ok || o.GetObjectKind().GroupVersionKind().Kind != "Namespace" {
 			continue
 		}
-		of := client.MatchingLabels{ownerLabel + ".namespace": o.GetName(), ownerLabel + ".kind": "OperatorGroup"}
+		of := client.MatchingLabels{OwnerLabel + ".namespace": o.GetName(), OwnerLabel + ".kind": "OperatorGroup"}
 		if err := c.DeleteAllOf(ctx, &rbacv1.ClusterRole{}, of); err != nil {
 			return fmt.Errorf("remove the roles of OperatorGroups in %s: %w", o.GetName(), err)
 		}
@@ -108,7 +122,41 @@ func (c *Client) Remove(ctx context.Context, made Installation, limit time.Durat
 	return nil
 }
 
+// Installed returns, in the order of Install, those of OLM's parts that a walk made, by its label; any walk if that is "".
+func (c *Client) Installed(ctx context.Context, walk string) (Installation, error) {
+	definitions, objects, err := parts(Image)
+	if err != nil {
+		return nil, err
+	}
+	var all, made Installation
+	for _, d := range definitions {
+		all = append(all, d)
+	}
+	for _, o := range objects {
+		all = append(all, o)
+	}
+	for _, o := range all {
+		now := &metav1.PartialObjectMetadata{}
+		now.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
+		err := c.Get(ctx, client.ObjectKeyFromObject(o), now)
+		if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("look for OLM's %s: %w", Describe(o), err)
+		}
+		of := now.Labels[cluster.WalkLabel]
+		if err == nil && of != "" && (walk == "" || of == walk) {
+			made = append(made, o)
+		}
+	}
+	return made, nil
+}
+
 func (c *Client) createMissing(ctx context.Context, o client.Object, made *Installation) error {
+	labels := maps.Clone(o.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, c.labels())
+	o.SetLabels(labels)
 	// A CRD is served some moments after it is established, so its first object may be refused as of an unknown kind.
 	return poll(ctx, 30*time.Second, func(ctx context.Context) (bool, error) {
 		err := c.Create(ctx, o)

@@ -6,6 +6,7 @@ package olm
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/cluster"
 )
 
 // Version is the release of OLM that Install installs.
@@ -46,7 +49,25 @@ func newScheme() *runtime.Scheme {
 // Client speaks to OLM on one cluster.
 type Client struct {
 	client.WithWatch
+	// Walk is the id of the walk that the client makes things for, or "".
+	Walk string
+	// Brings names what OLM makes of the cluster's scope for the bundles of that walk, and does not remove, each Kind/name. It
+	// is noted on the cluster, for who finds the rest of a walk that could not remove it.
+	Brings []string
 }
+
+// BringsAnnotation holds, on namespaces and CatalogSources of a walk, what the walk brings: Kind/name, separated by commas.
+const BringsAnnotation = "olmkit.dev/brings"
+
+func (c *Client) annotations() map[string]string {
+	if len(c.Brings) == 0 {
+		return nil
+	}
+	return map[string]string{BringsAnnotation: strings.Join(c.Brings, ",")}
+}
+
+// labels are those of what c makes.
+func (c *Client) labels() map[string]string { return cluster.Labels(c.Walk) }
 
 // Connect returns a Client that uses config without client-side throttling.
 func Connect(config *rest.Config) (*Client, error) {

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/cluster"
@@ -34,7 +33,7 @@ type Subscription struct {
 // Publish makes OLM read the catalog called name, for Subscriptions in namespace, at the given address. OLM opens its connection at once when the address
 // changes; a server that is not up yet costs it a back-off of 20 s and more, so publish what is being served already.
 func (c *Client) Publish(ctx context.Context, namespace, name string, at cluster.CatalogAddress) error {
-	source := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: cluster.Made}}
+	source := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: c.labels(), Annotations: c.annotations()}}
 	err := c.Get(ctx, client.ObjectKeyFromObject(source), source)
 	exists := err == nil
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -124,13 +123,13 @@ func (c *Client) WaitConnected(ctx context.Context, namespace, name string, limi
 	return nil
 }
 
-// Namespace makes sure that a namespace exists, and says whether it had to be made.
-func (c *Client) Namespace(ctx context.Context, name string) (bool, error) {
-	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: cluster.Made}})
+// Namespace makes sure that a namespace exists.
+func (c *Client) Namespace(ctx context.Context, name string) error {
+	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: c.labels(), Annotations: c.annotations()}})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return false, fmt.Errorf("create namespace %s: %w", name, err)
+		return fmt.Errorf("create namespace %s: %w", name, err)
 	}
-	return err == nil, nil
+	return nil
 }
 
 // Group makes sure that namespace holds one OperatorGroup, for mode: all namespaces, namespace itself, or target. One that
@@ -149,7 +148,7 @@ func (c *Client) Group(ctx context.Context, namespace string, mode Mode, target 
 	if len(groups.Items) > 0 {
 		return nil
 	}
-	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace, Labels: cluster.Made}}
+	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace, Labels: c.labels()}}
 	group.Spec.TargetNamespaces = wanted
 	if err := c.Create(ctx, group); err != nil {
 		return fmt.Errorf("create OperatorGroup %s/%s: %w", namespace, group.Name, err)
@@ -176,7 +175,7 @@ func (c *Client) regroup(ctx context.Context, group *operatorsv1.OperatorGroup, 
 	if group.Spec.Selector == nil && slices.Equal(listed, slices.Sorted(slices.Values(wanted))) {
 		return nil
 	}
-	if !labels.SelectorFromSet(cluster.Made).Matches(labels.Set(group.Labels)) {
+	if group.Labels[cluster.ManagedByLabel] != cluster.ManagedBy {
 		return hint.With(fmt.Errorf("OperatorGroup %s/%s is for %s, and the operator is to serve %s",
 			group.Namespace, group.Name, describeTargets(group.Spec.Selector, listed), describeTargets(nil, wanted)),
 			"delete this OperatorGroup, unless operators rely on it, or use a cluster where the namespace %s is free", group.Namespace)
@@ -201,7 +200,7 @@ func describeTargets(selector *metav1.LabelSelector, namespaces []string) string
 
 // Subscribe creates the Subscription s, or moves an existing one of its name to its channel.
 func (c *Client) Subscribe(ctx context.Context, s Subscription) error {
-	o := &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Package, Labels: cluster.Made}}
+	o := &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Package, Labels: c.labels()}}
 	spec := &v1alpha1.SubscriptionSpec{
 		CatalogSource: s.Catalog, CatalogSourceNamespace: s.Namespace,
 		Package: s.Package, Channel: s.Channel, StartingCSV: s.StartingCSV, InstallPlanApproval: cmp.Or(s.Approval, v1alpha1.ApprovalAutomatic),

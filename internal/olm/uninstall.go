@@ -19,18 +19,21 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// ownerLabel names the ClusterServiceVersion that OLM made an object for; with the suffixes .namespace and .kind it says
+// OwnerLabel names the ClusterServiceVersion that OLM made an object for; with the suffixes .namespace and .kind it says
 // where that is (pkg/lib/ownerutil/util.go of operator-lifecycle-manager v0.46.0).
 const (
-	ownerLabel   = "olm.owner"
-	managedLabel = "olm.managed" // whatever OLM made
+	OwnerLabel   = "olm.owner"
+	ManagedLabel = "olm.managed" // whatever OLM made
 )
 
 // Remains is the error of what was deleted and is still there.
@@ -52,7 +55,7 @@ func (c *Client) Uninstall(ctx context.Context, namespace, pkg string, crds []st
 		return err
 	}
 	for _, name := range crds {
-		if err := c.removeDefinition(ctx, name, limit); err != nil {
+		if err := c.RemoveDefinition(ctx, name, limit, nil); err != nil {
 			return err
 		}
 	}
@@ -71,7 +74,7 @@ func (c *Client) Withdraw(ctx context.Context, namespace, pkg string, limit time
 	}
 	remove := func(ctx context.Context) error {
 		for _, o := range []client.Object{&v1alpha1.InstallPlan{}, &v1alpha1.ClusterServiceVersion{}} {
-			if err := c.DeleteAllOf(ctx, o, client.InNamespace(namespace)); err != nil {
+			if err := c.DeleteAllOf(ctx, o, client.InNamespace(namespace), notCopied); err != nil {
 				return fmt.Errorf("delete what OLM installed in %s: %w", namespace, err)
 			}
 		}
@@ -97,9 +100,10 @@ func (c *Client) Withdraw(ctx context.Context, namespace, pkg string, limit time
 	return err
 }
 
-// removeDefinition deletes a CustomResourceDefinition with all its objects. Conversion is switched off first, since the
-// webhook is gone by now and without it the API server could not read what it has to delete.
-func (c *Client) removeDefinition(ctx context.Context, name string, limit time.Duration) error {
+// RemoveDefinition deletes a CustomResourceDefinition with all its objects, unless mayGo, if it is not nil, returns an error for
+// these. Conversion is switched off first, since the webhook is gone by now and without it the API server could not read what
+// it has to delete. It returns Remains if the definition stays for longer than limit.
+func (c *Client) RemoveDefinition(ctx context.Context, name string, limit time.Duration, mayGo func([]metav1.PartialObjectMetadata) error) error {
 	var d apiextensionsv1.CustomResourceDefinition
 	err := poll(ctx, limit, func(ctx context.Context) (bool, error) {
 		if err := c.Get(ctx, client.ObjectKey{Name: name}, &d); err != nil {
@@ -113,6 +117,15 @@ func (c *Client) removeDefinition(ctx context.Context, name string, limit time.D
 			return false, nil
 		}
 		if d.DeletionTimestamp == nil {
+			if mayGo != nil {
+				objects, err := c.objectsOf(ctx, &d)
+				if err != nil {
+					return false, nil //nolint:nilerr // the API server goes on calling the webhook for a moment
+				}
+				if err := mayGo(objects); err != nil {
+					return false, err
+				}
+			}
 			return false, client.IgnoreNotFound(c.Delete(ctx, &d))
 		}
 		return false, c.dropFinalizers(ctx, &d)
@@ -129,23 +142,14 @@ func (c *Client) removeDefinition(ctx context.Context, name string, limit time.D
 // dropFinalizers lets the objects of d go that are deleted and wait for somebody to say goodbye to them. An object that
 // the API server does not let change stays.
 func (c *Client) dropFinalizers(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) error {
-	i := slices.IndexFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
-	if i < 0 {
-		return nil
+	objects, err := c.objectsOf(ctx, d)
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return err
 	}
-	objects := &metav1.PartialObjectMetadataList{}
-	objects.SetGroupVersionKind(schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Spec.Versions[i].Name, Kind: d.Spec.Names.ListKind})
-	if err := c.List(ctx, objects); err != nil {
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("list what is left of %s: %w", d.Name, err)
-	}
-	for _, o := range objects.Items {
+	for _, o := range objects {
 		if len(o.Finalizers) == 0 || o.DeletionTimestamp == nil {
 			continue
 		}
-		o.SetGroupVersionKind(schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Spec.Versions[i].Name, Kind: d.Spec.Names.Kind})
 		err := c.Patch(ctx, &o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
 			return fmt.Errorf("take the finalizers from %s %s/%s: %w", d.Spec.Names.Kind, o.Namespace, o.Name, err)
@@ -154,14 +158,39 @@ func (c *Client) dropFinalizers(ctx context.Context, d *apiextensionsv1.CustomRe
 	return nil
 }
 
+// objectsOf lists the metadata of d's objects; none if d is not served.
+func (c *Client) objectsOf(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) ([]metav1.PartialObjectMetadata, error) {
+	i := slices.IndexFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
+	if i < 0 {
+		return nil, nil
+	}
+	version := schema.GroupVersion{Group: d.Spec.Group, Version: d.Spec.Versions[i].Name}
+	objects := &metav1.PartialObjectMetadataList{}
+	objects.SetGroupVersionKind(version.WithKind(d.Spec.Names.ListKind))
+	if err := c.List(ctx, objects); err != nil {
+		return nil, fmt.Errorf("list what is left of %s: %w", d.Name, err)
+	}
+	for i := range objects.Items {
+		objects.Items[i].SetGroupVersionKind(version.WithKind(d.Spec.Names.Kind))
+	}
+	return objects.Items, nil
+}
+
+// notCopied leaves out the ClusterServiceVersions that OLM copies into each namespace that an operator of another one serves.
+var notCopied = client.MatchingLabelsSelector{Selector: func() labels.Selector {
+	r, err := labels.NewRequirement(v1alpha1.CopiedLabelKey, selection.DoesNotExist, nil)
+	utilruntime.Must(err)
+	return labels.NewSelector().Add(*r)
+}()}
+
 // installed names the ClusterServiceVersions in namespace and the deployments that OLM runs for them.
 func (c *Client) installed(ctx context.Context, namespace string) ([]string, error) {
 	all := func(metav1.Object) bool { return true }
-	versions, err := c.names(ctx, &v1alpha1.ClusterServiceVersionList{}, all, client.InNamespace(namespace))
+	versions, err := c.names(ctx, &v1alpha1.ClusterServiceVersionList{}, all, client.InNamespace(namespace), notCopied)
 	if err != nil {
 		return nil, err
 	}
-	deployments, err := c.names(ctx, &appsv1.DeploymentList{}, all, client.InNamespace(namespace), client.HasLabels{ownerLabel})
+	deployments, err := c.names(ctx, &appsv1.DeploymentList{}, all, client.InNamespace(namespace), client.HasLabels{OwnerLabel})
 	return append(versions, deployments...), err
 }
 
@@ -178,9 +207,9 @@ func (c *Client) Residue(ctx context.Context, namespace string) ([]string, error
 		&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{},
 		&admissionregistrationv1.ValidatingWebhookConfigurationList{}, &admissionregistrationv1.MutatingWebhookConfigurationList{},
 	} {
-		ownedFrom := client.MatchingLabels{ownerLabel + ".namespace": namespace, ownerLabel + ".kind": v1alpha1.ClusterServiceVersionKind}
+		ownedFrom := client.MatchingLabels{OwnerLabel + ".namespace": namespace, OwnerLabel + ".kind": v1alpha1.ClusterServiceVersionKind}
 		names, err := c.names(ctx, list, func(o metav1.Object) bool {
-			owner := o.GetLabels()[ownerLabel]
+			owner := o.GetLabels()[OwnerLabel]
 			return len(o.GetOwnerReferences()) == 0 && !slices.ContainsFunc(versions.Items, func(v v1alpha1.ClusterServiceVersion) bool { return v.Name == owner })
 		}, ownedFrom)
 		if err != nil {
@@ -219,7 +248,7 @@ func (c *Client) names(ctx context.Context, list client.ObjectList, keep func(me
 func (c *Client) Survivors(ctx context.Context, namespace string, shipped []string) ([]client.Object, error) {
 	var found []client.Object
 	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &schedulingv1.PriorityClassList{}} {
-		if err := c.List(ctx, list, client.MatchingLabels{managedLabel: "true"}); err != nil {
+		if err := c.List(ctx, list, client.MatchingLabels{ManagedLabel: "true"}); err != nil {
 			return nil, fmt.Errorf("list what OLM manages: %w", err)
 		}
 		if err := meta.EachListItem(list, func(o runtime.Object) error {
@@ -232,7 +261,7 @@ func (c *Client) Survivors(ctx context.Context, namespace string, shipped []stri
 		}
 	}
 	var bindings rbacv1.RoleBindingList
-	if err := c.List(ctx, &bindings, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{managedLabel: "true"}); err != nil {
+	if err := c.List(ctx, &bindings, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{ManagedLabel: "true"}); err != nil {
 		return nil, fmt.Errorf("list RoleBindings in %s: %w", metav1.NamespaceSystem, err)
 	}
 	for i, binding := range bindings.Items {

@@ -5,15 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,17 +36,26 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return "", hint.With(fmt.Errorf("OLM is not on the cluster: it has no deployment olm-operator"), "install it, or have it installed for the walk with --install-olm")
 }
 
-// Present names what of a package is on the cluster: its Subscriptions and the definitions crds.
-func (c *Client) Present(ctx context.Context, pkg string, crds []string) ([]string, error) {
+// Present names what of a package is on the cluster: its Subscriptions and the definitions crds. It also names what others
+// have OLM do in the namespaces in which the package would be installed, as all that OLM did there is removed with it.
+func (c *Client) Present(ctx context.Context, pkg string, crds []string, namespaces ...string) ([]string, error) {
 	var there []string
 	var subscriptions v1alpha1.SubscriptionList
 	if err := c.List(ctx, &subscriptions); err != nil {
 		return nil, fmt.Errorf("list Subscriptions: %w", err)
 	}
 	for _, s := range subscriptions.Items {
-		if s.Spec != nil && s.Spec.Package == pkg {
+		if s.Spec != nil && s.Spec.Package == pkg || slices.Contains(namespaces, s.Namespace) {
 			there = append(there, "Subscription/"+s.Namespace+"/"+s.Name)
 		}
+	}
+	for _, namespace := range namespaces {
+		all := func(metav1.Object) bool { return true }
+		versions, err := c.names(ctx, &v1alpha1.ClusterServiceVersionList{}, all, client.InNamespace(namespace), notCopied)
+		if err != nil {
+			return nil, err
+		}
+		there = append(there, versions...)
 	}
 	for _, name := range crds {
 		err := c.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
@@ -68,48 +73,6 @@ func (c *Client) Unpublish(ctx context.Context, namespace, name string) error {
 	source := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	if err := client.IgnoreNotFound(c.Delete(ctx, source)); err != nil {
 		return fmt.Errorf("remove CatalogSource %s/%s: %w", namespace, name, err)
-	}
-	return nil
-}
-
-// Vacate removes namespaces, in which pkg was subscribed to from catalog, and what OLM made for them outside of them, and
-// waits until all is gone.
-func (c *Client) Vacate(ctx context.Context, pkg, catalog string, namespaces []string, limit time.Duration) error {
-	for _, name := range namespaces {
-		if err := c.Unpublish(ctx, name, catalog); err != nil {
-			return err
-		}
-		if err := c.DeleteAllOf(ctx, &operatorsv1.OperatorGroup{}, client.InNamespace(name)); err != nil && !meta.IsNoMatchError(err) {
-			return fmt.Errorf("remove the OperatorGroup in %s: %w", name, err)
-		}
-		if err := client.IgnoreNotFound(c.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})); err != nil {
-			return fmt.Errorf("delete namespace %s: %w", name, err)
-		}
-	}
-	var left []string
-	err := poll(ctx, limit, func(ctx context.Context) (bool, error) {
-		left = nil
-		for _, name := range namespaces {
-			// OLM makes an Operator for every package that is subscribed to somewhere, and again as long as one of its
-			// parts is there (pkg/controller/operators/operator_controller.go of operator-lifecycle-manager v0.46.0).
-			operator := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: pkg + "." + name}}
-			if err := c.Delete(ctx, operator); err == nil {
-				left = append(left, "Operator/"+operator.Name)
-			} else if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-				return false, err
-			}
-			err := c.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
-			if err == nil {
-				left = append(left, "Namespace/"+name)
-			} else if !apierrors.IsNotFound(err) {
-				return false, err
-			}
-		}
-		return len(left) == 0, nil
-	})
-	if err != nil {
-		slices.Sort(left)
-		return fmt.Errorf("wait until %s is gone: %w", strings.Join(left, ", "), err)
 	}
 	return nil
 }

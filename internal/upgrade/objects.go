@@ -213,6 +213,7 @@ func (w *walk) make(ctx context.Context, r *release, d *apiextensionsv1.CustomRe
 		manifest.SetNamespace(o.Namespace)
 		manifest.SetLabels(sample.GetLabels())
 		manifest.SetAnnotations(sample.GetAnnotations())
+		w.label(manifest)
 		if fields := unknown(d, version, manifest.Object); len(fields) > 0 && n == 0 {
 			findings = append(findings, find(codeSampleUnknown, o.String(), "the sample of version %s has fields that the schema of %s does not have: %s",
 				version, r.Name, strings.Join(fields, ", ")))
@@ -281,11 +282,7 @@ func (w *walk) simulatedWebhook(r *release, t v1alpha1.WebhookAdmissionType, crd
 }
 
 func (w *walk) ensureNamespace(ctx context.Context, name string) error {
-	made, err := w.olm.Namespace(ctx, name)
-	if made {
-		w.namespaces = append(w.namespaces, name)
-	}
-	return err
+	return w.olm.Namespace(ctx, name)
 }
 
 // record notes what every object says in each version that r serves, so that the same can be asked after the hop.

@@ -344,7 +344,7 @@ func (s *stage) forbid(ctx context.Context, k *strike) error {
 	}
 	all := []string{"*"}
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: faultName, Labels: cluster.Made},
+		ObjectMeta: metav1.ObjectMeta{Name: faultName, Labels: cluster.Labels(s.olm.Walk)},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: ptr.To(admissionregistrationv1.Fail),
 			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
@@ -358,7 +358,7 @@ func (s *stage) forbid(ctx context.Context, k *strike) error {
 		},
 	}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: faultName, Labels: cluster.Made},
+		ObjectMeta: metav1.ObjectMeta{Name: faultName, Labels: cluster.Labels(s.olm.Walk)},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: faultName, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 		},

@@ -39,9 +39,11 @@ type Options struct {
 	Assertions []assert.Assertion
 	Namespace  string        // where what serves all namespaces is installed
 	Timeout    time.Duration // for each installation and each hop
-	Settle     time.Duration // how long everything has to stay as it is before it counts as stable
-	Progress   *progress.Printer
-	Verbose    bool // print every change that the walk sees
+	// ID labels what the walk makes on a cluster that stays, with cluster.WalkLabel.
+	ID       string
+	Settle   time.Duration // how long everything has to stay as it is before it counts as stable
+	Progress *progress.Printer
+	Verbose  bool // print every change that the walk sees
 
 	// Strict makes errors of the warnings about what users notice; see strict.
 	Strict bool
@@ -76,21 +78,20 @@ type walk struct {
 	releases map[string]*release
 
 	// What stands on the cluster; release is nil when nothing of the package does, or not surely in one piece.
-	release    *release
-	mode       olm.Mode
-	namespace  string // of the operator
-	watcher    *watcher
-	unwatch    context.CancelFunc
-	crds       []string // definitions that the walk brought
-	namespaces []string // that the walk made
-	fresh      []string // releases that were installed without those that users come from
-	objects    []*object
-	simulated  []string
-	populated  *release        // whose samples were made last
-	survived   map[string]bool // what was told to survive uninstalling
-	looped     map[string]bool // objects that an earlier release kept writing
-	responds   map[string]bool // objects of which it was seen that an operator acts on a change
-	told       map[string]bool // findings of installations that were told
+	release   *release
+	mode      olm.Mode
+	namespace string // of the operator
+	watcher   *watcher
+	unwatch   context.CancelFunc
+	crds      []string // definitions that the walk brought
+	fresh     []string // releases that were installed without those that users come from
+	objects   []*object
+	simulated []string
+	populated *release        // whose samples were made last
+	survived  map[string]bool // what was told to survive uninstalling
+	looped    map[string]bool // objects that an earlier release kept writing
+	responds  map[string]bool // objects of which it was seen that an operator acts on a change
+	told      map[string]bool // findings of installations that were told
 
 	publication publication
 
@@ -285,6 +286,7 @@ func (w *walk) connect(ctx context.Context, r *report.Report) error {
 	if w.olm, err = olm.Connect(w.cluster.Config()); err != nil {
 		return err
 	}
+	w.olm.Walk, w.olm.Brings = w.options.ID, w.brings()
 	config := rest.CopyConfig(w.cluster.Config())
 	config.QPS = -1
 	if w.dynamic, err = dynamic.NewForConfig(config); err != nil {
@@ -292,6 +294,21 @@ func (w *walk) connect(ctx context.Context, r *report.Report) error {
 	}
 	r.Cluster.OLM, err = w.olm.Version(ctx)
 	return err
+}
+
+// brings names what of the cluster's scope the releases bring, each Kind/name.
+func (w *walk) brings() []string {
+	var names []string
+	for _, r := range w.releases {
+		for _, name := range r.Shipped {
+			kind, _, _ := strings.Cut(name, "/")
+			if slices.Contains([]string{kindCRD, "ClusterRole", "ClusterRoleBinding", "PriorityClass"}, kind) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // preflight makes sure that nothing of the package is on the cluster: the walk would take it for its own.
@@ -303,7 +320,13 @@ func (w *walk) preflight(ctx context.Context) error {
 		}
 	}
 	slices.Sort(crds)
-	there, err := w.olm.Present(ctx, w.pkg.Name, slices.Compact(crds))
+	namespaces := []string{w.options.Namespace}
+	for _, r := range w.releases {
+		if !slices.Contains(olm.Modes(r.CSV), v1alpha1.InstallModeTypeAllNamespaces) && len(namespaces) == 1 {
+			namespaces = append(namespaces, w.pkg.Name)
+		}
+	}
+	there, err := w.olm.Present(ctx, w.pkg.Name, slices.Compact(crds), namespaces...)
 	if err != nil {
 		return fmt.Errorf("look for package %s on cluster %s: %w", w.pkg.Name, w.cluster.Name(), err)
 	}
@@ -314,22 +337,16 @@ func (w *walk) preflight(ctx context.Context) error {
 	return nil
 }
 
-// cleanup removes from a cluster that stays all that the walk made there, however the walk ended.
+// cleanup uninstalls the package from a cluster that stays, however the walk ended, and removes what OLM leaves of it. What the
+// walk itself made it leaves to who finds that by its label.
 func (w *walk) cleanup(ctx context.Context) error {
-	if w.cluster.Disposable() || w.namespace == "" {
+	if w.cluster.Disposable() || len(w.crds) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.options.Timeout)
 	defer cancel()
-	step := w.options.Progress.Start("leaving cluster %s as it was", w.cluster.Name())
-	var err error
-	if len(w.crds) > 0 {
-		_, err = w.tryClean(ctx)
-	}
-	err = errors.Join(err, w.olm.Vacate(ctx, w.pkg.Name, catalogName, w.namespaces, w.options.Timeout))
-	// An InstallPlan that was deleted while OLM was at it may have brought something since.
-	_, buried := w.deleteLeftovers(ctx)
-	return step.End(errors.Join(err, buried))
+	_, err := w.tryClean(ctx)
+	return err
 }
 
 // hop walks one edge. Its error is only what keeps the walk from going on.
@@ -635,11 +652,41 @@ func (w *walk) applyExtraSamples(ctx context.Context, r *release) error {
 				return err
 			}
 		}
-		if err := w.olm.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("olmkit"), client.ForceOwnership); err != nil {
+		if err := w.applyExtra(ctx, o); err != nil {
 			return fmt.Errorf("apply the sample %s %s: %w", kind.Kind, s.GetName(), err)
 		}
 	}
 	return nil
+}
+
+// applyExtra applies o. On a cluster that stays it leaves an object alone that is somebody else's.
+func (w *walk) applyExtra(ctx context.Context, o *unstructured.Unstructured) error {
+	if w.options.ID != "" {
+		w.label(o)
+		there := &unstructured.Unstructured{}
+		there.SetGroupVersionKind(o.GroupVersionKind())
+		err := w.olm.Get(ctx, client.ObjectKeyFromObject(o), there)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil && there.GetLabels()[cluster.WalkLabel] != w.options.ID {
+			return hint.With(fmt.Errorf("it is on cluster %s already, and the walk did not create it", w.cluster.Name()), "rename the sample, or put it into another namespace")
+		}
+	}
+	return w.olm.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("olmkit"), client.ForceOwnership)
+}
+
+// label marks an object that the walk makes of somebody's manifest. Its other labels may mean something to others, so they stay.
+func (w *walk) label(o *unstructured.Unstructured) {
+	if w.options.ID == "" {
+		return
+	}
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[cluster.WalkLabel] = w.options.ID
+	o.SetLabels(labels)
 }
 
 // clean removes all that the walk brought, so that the next installation finds a cluster without a trace of the package.

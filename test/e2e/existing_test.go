@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -68,6 +69,56 @@ func TestExistingCluster(t *testing.T) {
 	r = run(t, nil, append(walk, "--install-olm", "--kubeconfig", powerless(t, kubeconfig, config))...)
 	if r.code != 1 || !strings.Contains(r.errOut, "may not, in all namespaces: create namespaces, delete namespaces") || !strings.Contains(r.errOut, "cluster-admin") {
 		t.Errorf("without rights: exit code %d: %s", r.code, r.errOut)
+	}
+}
+
+// What a walk that is killed in mid-hop leaves, with the OLM that it installed, the next walk names, and cleanup removes.
+func TestKilledWalk(t *testing.T) {
+	t.Parallel()
+	kubeconfig, config := up(t, "killed")
+	loadManagers(t, "embedded", "killed")
+	before := settled(t, config)
+	walk := append(onExisting(kubeconfig), "--install-olm")
+	cmd, _, account := begin(t, "", walk...)
+	eventually(t, "the hop is under way", func() error {
+		if !strings.Contains(account.String(), "CSV created") {
+			return fmt.Errorf("so far: %s", account)
+		}
+		return nil
+	})
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+
+	r := run(t, nil, walk...)
+	if r.code != 1 || !strings.Contains(r.errOut, "run 'olmkit cleanup --kubeconfig "+kubeconfig+"'") {
+		t.Errorf("the next walk: exit code %d: %s", r.code, r.errOut)
+	}
+	left := []string{
+		"Namespace/olmkit-catalog", "Pod/olmkit-catalog/olmkit-", "ConfigMap/olmkit-catalog/olmkit-", "Namespace/olmkit-walk", "CatalogSource/olmkit-walk/olmkit",
+		"OperatorGroup/olmkit-walk/olmkit-walk", "Subscription/olmkit-walk/memcached-operator", "ClusterServiceVersion/olmkit-walk/memcached-operator.v0.",
+		"CustomResourceDefinition/memcacheds.cache.example.com", "Memcached/olmkit-samples/", "Namespace/olmkit-samples",
+		"Deployment/olm/olm-operator", "CustomResourceDefinition/subscriptions.operators.coreos.com", "Namespace/olm,",
+	}
+	for _, name := range left {
+		if !strings.Contains(r.errOut+",", name) {
+			t.Errorf("the next walk does not name %s: %s", name, r.errOut)
+		}
+	}
+	clean := []string{"cleanup", "--kubeconfig", kubeconfig}
+	var said struct {
+		Leftovers []struct{ Kind, Result string }
+	}
+	if err := json.Unmarshal([]byte(must(t, append(clean, "--dry-run", "-o", "json")...).out), &said); err != nil || len(said.Leftovers) < len(left) || said.Leftovers[0].Result != "found" {
+		t.Errorf("a dry run says %+v: %v", said, err)
+	}
+	if r := must(t, clean...); !strings.Contains(r.out, "removed  Namespace/olmkit-walk ") || strings.Contains(r.out, "stays") {
+		t.Errorf("cleanup says %s", r.out)
+	}
+	unchanged(t, "a killed walk", before, config)
+	if r := must(t, clean...); !strings.Contains(r.out, "nothing is left of walks") {
+		t.Errorf("a second cleanup says %s", r.out)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,38 +33,90 @@ const (
 	goneLimit = 2 * time.Minute
 )
 
-// Catalog serves the catalog from a pod, from ConfigMaps, and ends the pod that served before. OLM is told the pod's
-// address: no registry and no name service are needed for that.
+// served is what serves one content of a catalog.
+type served struct {
+	pod   string
+	parts []string // ConfigMaps
+}
+
+// Catalog serves the catalog from a pod, from ConfigMaps. OLM is told the pod's address: no registry and no name service are
+// needed for that. It still reads the pod before, which therefore stays until the next call; what served before that is
+// removed.
 func (c *Cluster) Catalog(ctx context.Context, name string, fbc []byte) (cluster.CatalogAddress, error) {
-	if !c.namespaced {
-		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace, Labels: cluster.Made}}
-		if _, err := c.client.CoreV1().Namespaces().Create(ctx, n, metav1.CreateOptions{}); err != nil {
-			return cluster.CatalogAddress{}, fmt.Errorf("create namespace %s: %w", Namespace, err)
-		}
-		c.namespaced = true
+	if err := c.ensureNamespace(ctx); err != nil {
+		return cluster.CatalogAddress{}, err
 	}
 	c.published++
-	pod := fmt.Sprintf("%s-%d", name, c.published)
+	s := &served{pod: fmt.Sprintf("%s-%d", name, c.published)}
+	old := c.served
+	c.served = append(slices.Clone(old), s)
+	if err := c.start(ctx, s, fbc); err != nil {
+		return cluster.CatalogAddress{}, err
+	}
+	address, err := c.ready(ctx, s.pod)
+	if err != nil {
+		return cluster.CatalogAddress{}, hint.With(fmt.Errorf("wait until pod %s/%s serves the catalog: %w", Namespace, s.pod, err),
+			"see that the cluster can pull %s, or name an image of olmkit that it can with --catalog-server", c.server)
+	}
+	for _, o := range old {
+		if o == c.current {
+			continue
+		}
+		if err := c.remove(ctx, o); err != nil {
+			return cluster.CatalogAddress{}, err
+		}
+		c.served = slices.DeleteFunc(c.served, func(s *served) bool { return s == o })
+	}
+	c.current = s
+	return cluster.CatalogAddress{Address: address}, nil
+}
+
+func (c *Cluster) ensureNamespace(ctx context.Context) error {
+	if c.namespaced {
+		return nil
+	}
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace, Labels: c.labels()}}
+	if _, err := c.client.CoreV1().Namespaces().Create(ctx, n, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create namespace %s: %w", Namespace, err)
+	}
+	c.namespaced = true
+	return nil
+}
+
+// start stores the catalog and starts the pod that serves it. What it made is noted in s, also when it fails.
+func (c *Cluster) start(ctx context.Context, s *served, fbc []byte) error {
 	archives, err := pack(ctx, fbc)
 	if err != nil {
-		return cluster.CatalogAddress{}, fmt.Errorf("pack the catalog: %w", err)
+		return fmt.Errorf("pack the catalog: %w", err)
 	}
-	args := []string{"catalog", "serve", "--address", fmt.Sprintf(":%d", port)}
-	var sources []corev1.VolumeProjection
+	var files []string
 	for i, archive := range archives {
 		file := fmt.Sprintf("%d.tar", i)
 		content := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", pod, i), Labels: cluster.Made},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", s.pod, i), Labels: c.labels()},
 			BinaryData: map[string][]byte{file: archive},
 		}
+		s.parts, files = append(s.parts, content.Name), append(files, file)
 		if _, err := c.client.CoreV1().ConfigMaps(Namespace).Create(ctx, content, metav1.CreateOptions{}); err != nil {
-			return cluster.CatalogAddress{}, fmt.Errorf("store part %d of %d of the catalog, %d bytes: %w", i+1, len(archives), len(archive), err)
+			return fmt.Errorf("store part %d of %d of the catalog, %d bytes: %w", i+1, len(archives), len(archive), err)
 		}
-		sources = append(sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: content.Name}}})
-		args = append(args, "/catalog/"+file)
 	}
-	server := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: pod, Labels: cluster.Made},
+	if _, err := c.client.CoreV1().Pods(Namespace).Create(ctx, c.serverPod(s, files), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("start the catalog's pod: %w", err)
+	}
+	return nil
+}
+
+// serverPod is the pod that serves the catalog's files, of which each is in the ConfigMap of s at its place.
+func (c *Cluster) serverPod(s *served, files []string) *corev1.Pod {
+	command := []string{"/olmkit", "catalog", "serve", "--address", fmt.Sprintf(":%d", port)}
+	var sources []corev1.VolumeProjection
+	for i, file := range files {
+		sources = append(sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: s.parts[i]}}})
+		command = append(command, "/catalog/"+file)
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: s.pod, Labels: c.labels()},
 		Spec: corev1.PodSpec{
 			AutomountServiceAccountToken: new(false),
 			SecurityContext: &corev1.PodSecurityContext{
@@ -74,7 +127,7 @@ func (c *Cluster) Catalog(ctx context.Context, name string, fbc []byte) (cluster
 				Name:            "server",
 				Image:           c.server,
 				ImagePullPolicy: corev1.PullIfNotPresent, // 'olmkit cluster up' has loaded it
-				Command:         append([]string{"/olmkit"}, args...),
+				Command:         command,
 				Ports:           []corev1.ContainerPort{{Name: "grpc", ContainerPort: port}},
 				ReadinessProbe:  &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}, PeriodSeconds: 1},
 				VolumeMounts:    []corev1.VolumeMount{{Name: "catalog", MountPath: "/catalog", ReadOnly: true}, {Name: "tmp", MountPath: "/tmp"}},
@@ -89,21 +142,19 @@ func (c *Cluster) Catalog(ctx context.Context, name string, fbc []byte) (cluster
 			},
 		},
 	}
-	if _, err := c.client.CoreV1().Pods(Namespace).Create(ctx, server, metav1.CreateOptions{}); err != nil {
-		return cluster.CatalogAddress{}, fmt.Errorf("start the catalog's pod: %w", err)
+}
+
+// remove ends the pod of s and deletes its ConfigMaps.
+func (c *Cluster) remove(ctx context.Context, s *served) error {
+	errs := []error{c.client.CoreV1().Pods(Namespace).Delete(ctx, s.pod, metav1.DeleteOptions{})}
+	for _, part := range s.parts {
+		errs = append(errs, c.client.CoreV1().ConfigMaps(Namespace).Delete(ctx, part, metav1.DeleteOptions{}))
 	}
-	address, err := c.ready(ctx, pod)
-	if err != nil {
-		return cluster.CatalogAddress{}, hint.With(fmt.Errorf("wait until pod %s/%s serves the catalog: %w", Namespace, pod, err),
-			"see that the cluster can pull %s, or name an image of olmkit that it can with --catalog-server", c.server)
+	errs = slices.DeleteFunc(errs, apierrors.IsNotFound)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove pod %s/%s, which serves no catalog any more, and its ConfigMaps: %w", Namespace, s.pod, err)
 	}
-	if c.serving != "" {
-		if err := c.client.CoreV1().Pods(Namespace).Delete(ctx, c.serving, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return cluster.CatalogAddress{}, fmt.Errorf("end the pod of the catalog before: %w", err)
-		}
-	}
-	c.serving = pod
-	return cluster.CatalogAddress{Address: address}, nil
+	return nil
 }
 
 // ready waits until a pod is ready and returns its address. A pod that cannot become so is not waited for.

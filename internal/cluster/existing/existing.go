@@ -4,6 +4,7 @@ package existing
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +12,8 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -30,6 +31,8 @@ type Options struct {
 	Context    string // "" for the current one
 	// Server is the image of olmkit that serves catalogs on the cluster.
 	Server string
+	// Walk is the id by which what is made on the cluster is found again.
+	Walk string
 }
 
 // Cluster is a cluster that was there before.
@@ -39,13 +42,24 @@ type Cluster struct {
 	server     string
 	config     *rest.Config
 	client     kubernetes.Interface
-	namespaced bool   // the namespace was made
-	serving    string // name of the pod that serves now
+	walk       string
+	namespaced bool      // the namespace was made
+	served     []*served // what was started and not removed, in that order
+	current    *served   // what OLM may read
 	published  int
 }
 
 // Open reaches a cluster and makes sure that what a walk needs is allowed there. It changes nothing.
 func Open(ctx context.Context, options Options) (*Cluster, error) {
+	c, err := Connect(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.permitted(ctx)
+}
+
+// Connect reaches a cluster.
+func Connect(ctx context.Context, options Options) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = options.Kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: options.Context})
@@ -54,7 +68,7 @@ func Open(ctx context.Context, options Options) (*Cluster, error) {
 		return nil, hint.With(fmt.Errorf("read the kubeconfig: %w", err), "name one with --kubeconfig or KUBECONFIG, and a context of it with --context")
 	}
 	config.QPS = -1
-	c := &Cluster{name: config.Host, server: options.Server, config: config}
+	c := &Cluster{name: config.Host, server: options.Server, walk: options.Walk, config: config}
 	if raw, err := loader.RawConfig(); err == nil && raw.CurrentContext != "" {
 		c.name = raw.CurrentContext
 	}
@@ -64,20 +78,15 @@ func Open(ctx context.Context, options Options) (*Cluster, error) {
 	if c.client, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
-	version, err := c.client.Discovery().ServerVersion()
+	var answered version.Info
+	answer, err := c.client.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(answer, &answered)
+	}
 	if err != nil {
 		return nil, hint.With(fmt.Errorf("reach the API server at %s: %w", config.Host, err), "try 'kubectl version' with the same kubeconfig")
 	}
-	c.version = version.GitVersion
-	if err := c.permitted(ctx); err != nil {
-		return nil, err
-	}
-	if _, err := c.client.CoreV1().Namespaces().Get(ctx, Namespace, metav1.GetOptions{}); err == nil {
-		return nil, hint.With(fmt.Errorf("the namespace %s is on the cluster already: another walk is under way there, or was ended before it could tidy up", Namespace),
-			"wait for it, or run 'kubectl delete namespace %s'", Namespace)
-	} else if !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("look for the namespace %s: %w", Namespace, err)
-	}
+	c.version = answered.GitVersion
 	return c, nil
 }
 
@@ -86,7 +95,9 @@ var needs = []authorizationv1.ResourceAttributes{
 	{Verb: "create", Resource: "namespaces"},
 	{Verb: "delete", Resource: "namespaces"},
 	{Verb: "create", Resource: "configmaps"},
+	{Verb: "delete", Resource: "configmaps"},
 	{Verb: "create", Resource: "pods"},
+	{Verb: "delete", Resource: "pods"},
 	{Verb: "watch", Resource: "pods"},
 	{Verb: "get", Resource: "pods", Subresource: "log"},
 	{Verb: "watch", Group: "apps", Resource: "deployments"},
@@ -133,6 +144,8 @@ func (c *Cluster) permitted(ctx context.Context) error {
 	}
 	return nil
 }
+
+func (c *Cluster) labels() map[string]string { return cluster.Labels(c.walk) }
 
 // Name is the kubeconfig's context.
 func (c *Cluster) Name() string { return c.name }
