@@ -51,7 +51,7 @@ func setup(mgr ctrl.Manager, settings manager.Settings) error {
 	if err := admission.Serve(mgr, settings.Image); err != nil {
 		return err
 	}
-	if err := controller.Add(mgr, settings); err != nil {
+	if err := controller.New(mgr, settings).SetupWithManager(mgr); err != nil {
 		return err
 	}
 	if err := monitoring.Add(mgr, settings); err != nil {

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -77,15 +76,16 @@ func PodReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// Conditions writes Available, Progressing and Degraded as observed into a Memcached's conditions. trouble is what
-// kept the operator from bringing the operand about, nil if nothing did.
-func Conditions(conditions *[]metav1.Condition, generation int64, wanted int32, seen Observation, trouble error) {
+// Conditions returns Available, Progressing and Degraded as observed. reconcileErr is what kept the operator from bringing the
+// operand about, nil if nothing did.
+func Conditions(generation int64, wanted int32, seen Observation, reconcileErr error) []metav1.Condition {
+	var conditions []metav1.Condition
 	set := func(kind string, is bool, reason, message string) {
 		status := metav1.ConditionFalse
 		if is {
 			status = metav1.ConditionTrue
 		}
-		meta.SetStatusCondition(conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: generation})
+		conditions = append(conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: generation})
 	}
 	count := fmt.Sprintf("%d of %d pods are ready", seen.Ready, wanted)
 	switch {
@@ -96,26 +96,27 @@ func Conditions(conditions *[]metav1.Condition, generation int64, wanted int32, 
 	default:
 		set("Available", true, "AllPodsReady", count)
 	}
-	if seen.Settled && seen.Ready == wanted && trouble == nil {
+	if seen.Settled && seen.Ready == wanted && reconcileErr == nil {
 		set("Progressing", false, "RolledOut", "the pods are as the spec asks")
 	} else {
 		set("Progressing", true, "RollingOut", "the pods are not yet as the spec asks")
 	}
 	switch {
-	case trouble != nil:
-		set("Degraded", true, reason(trouble), Bounded(trouble.Error()))
+	case reconcileErr != nil:
+		set("Degraded", true, reason(reconcileErr), Bounded(reconcileErr.Error()))
 	case seen.Failure != "":
 		set("Degraded", true, "DeploymentFailing", Bounded(seen.Failure))
 	default:
 		set("Degraded", false, "AsExpected", "")
 	}
+	return conditions
 }
 
-func reason(trouble error) string {
-	if taken := (*TakenError)(nil); errors.As(trouble, &taken) {
+func reason(err error) string {
+	if taken := (*TakenError)(nil); errors.As(err, &taken) {
 		return "NameTaken"
 	}
-	if apierrors.IsInvalid(trouble) {
+	if apierrors.IsInvalid(err) {
 		return "InvalidSpec"
 	}
 	return "ApplyFailed"

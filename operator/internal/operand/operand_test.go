@@ -111,9 +111,9 @@ func TestConditions(t *testing.T) {
 	t.Parallel()
 	settled := Observation{Ready: 2, Settled: true}
 	for name, test := range map[string]struct {
-		seen    Observation
-		trouble error
-		want    string
+		seen Observation
+		err  error
+		want string
 	}{
 		"all ready":      {settled, nil, "Available=True/AllPodsReady Progressing=False/RolledOut Degraded=False/AsExpected"},
 		"none yet":       {Observation{}, nil, "Available=False/NoPodReady Progressing=True/RollingOut Degraded=False/AsExpected"},
@@ -127,8 +127,7 @@ func TestConditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var conditions []metav1.Condition
-			Conditions(&conditions, 7, 2, test.seen, test.trouble)
+			conditions := Conditions(7, 2, test.seen, test.err)
 			var got []string
 			for _, kind := range []string{"Available", "Progressing", "Degraded"} {
 				condition := meta.FindStatusCondition(conditions, kind)

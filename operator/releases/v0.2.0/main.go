@@ -78,28 +78,30 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	applier, w := operand.Applier{Client: r.client, API: r.api}, desired(&m, r.image)
-	_, trouble := applier.Deployment(ctx, w)
-	if trouble == nil {
-		trouble = applier.Service(ctx, w)
+	_, applyErr := applier.Deployment(ctx, w)
+	if applyErr == nil {
+		applyErr = applier.Service(ctx, w)
 	}
 	seen, err := operand.Observe(ctx, r.client, m.Namespace, m.Name)
 	if err != nil {
-		return ctrl.Result{}, errors.Join(trouble, err)
+		return ctrl.Result{}, errors.Join(applyErr, err)
 	}
 	before := m.DeepCopy()
 	m.Status.Nodes = slices.Sorted(maps.Keys(seen.Nodes))
-	operand.Conditions(&m.Status.Conditions, m.Generation, w.Replicas, seen, trouble)
+	for _, condition := range operand.Conditions(m.Generation, w.Replicas, seen, applyErr) {
+		meta.SetStatusCondition(&m.Status.Conditions, condition)
+	}
 	if equality.Semantic.DeepEqual(before.Status, m.Status) {
-		return ctrl.Result{}, trouble
+		return ctrl.Result{}, applyErr
 	}
 	if err := r.client.Status().Patch(ctx, &m, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, errors.Join(trouble, fmt.Errorf("writing the status of memcached %s: %w", request, err))
+		return ctrl.Result{}, errors.Join(applyErr, fmt.Errorf("writing the status of memcached %s: %w", request, err))
 	}
 	if is := meta.IsStatusConditionTrue(m.Status.Conditions, "Degraded"); is && !meta.IsStatusConditionTrue(before.Status.Conditions, "Degraded") {
 		condition := meta.FindStatusCondition(m.Status.Conditions, "Degraded")
 		r.events.Eventf(&m, nil, corev1.EventTypeWarning, condition.Type+string(metav1.ConditionTrue), "Reconcile", "%s", condition.Message)
 	}
-	return ctrl.Result{}, trouble
+	return ctrl.Result{}, applyErr
 }
 
 func desired(m *v1beta1.Memcached, image string) operand.Desired {

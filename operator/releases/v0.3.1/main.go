@@ -48,5 +48,5 @@ func setup(mgr ctrl.Manager, settings manager.Settings) error {
 		For(&v1.Memcached{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
-		Complete(controller.New(mgr, settings.Image, controller.CheckSpec, controller.Deployment, controller.Service))
+		Complete(controller.NewBasic(mgr, settings.Image))
 }

@@ -51,7 +51,7 @@ func setup(mgr ctrl.Manager, settings manager.Settings) error {
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
 		Watches(&corev1.Pod{}, controller.OwnerOfPod(), builder.WithPredicates(controller.PodChanged())).
-		Complete(controller.New(mgr, settings.Image, controller.CheckSpec, controller.Deployment, controller.Service)); err != nil {
+		Complete(controller.NewBasic(mgr, settings.Image)); err != nil {
 		return err
 	}
 	return warnOfOldWriters(mgr)

@@ -37,5 +37,5 @@ func setup(mgr ctrl.Manager, settings manager.Settings) error {
 	if err := ctrl.NewWebhookManagedBy(mgr, &v1.Memcached{}).WithDefaulter(admission.Defaulter{Image: settings.Image}).WithValidator(admission.Validator{}).Complete(); err != nil {
 		return err
 	}
-	return ctrl.NewControllerManagedBy(mgr).For(&v1.Memcached{}).Owns(&appsv1.Deployment{}).Owns(&corev1.Service{}).Complete(controller.New(mgr, settings.Image, controller.CheckSpec, controller.Deployment, controller.Service))
+	return ctrl.NewControllerManagedBy(mgr).For(&v1.Memcached{}).Owns(&appsv1.Deployment{}).Owns(&corev1.Service{}).Complete(controller.NewBasic(mgr, settings.Image))
 }

@@ -41,7 +41,7 @@ func setup(mgr ctrl.Manager, settings manager.Settings) error {
 	if err := ctrl.NewWebhookManagedBy(mgr, &v1.Memcached{}).WithDefaulter(admission.Defaulter{Image: settings.Image}).WithValidator(admission.Validator{}).Complete(); err != nil {
 		return err
 	}
-	sound := controller.New(mgr, settings.Image, controller.CheckSpec, controller.Deployment, controller.Service)
+	sound := controller.NewBasic(mgr, settings.Image)
 	stamping := reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		result, err := sound.Reconcile(ctx, request)
 		if err != nil {

@@ -16,64 +16,64 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Remains is what of an operand is not down yet.
-type Remains struct {
+// Remaining is what of an operand is not deleted yet.
+type Remaining struct {
 	// Objects names them, each with its kind.
 	Objects []string
 	// Since is when the newest of them was deleted, zero if that is not known.
 	Since time.Time
 }
 
-// Dissolve takes down the operand of the Memcached with this UID: the Service and its endpoints, and once clients can't
+// Delete deletes the operand of the Memcached with this UID: the Service and its endpoints, and once clients can't
 // find the servers any more, the Deployment and its pods, and at last what guarded these. It does not wait, and is to be
 // called again until nothing remains. What another owner has under the same names is left alone.
-func (a Applier) Dissolve(ctx context.Context, namespace, memcached string, owner types.UID) (Remains, error) {
-	var remains Remains
+func (a Applier) Delete(ctx context.Context, namespace, memcached string, owner types.UID) (Remaining, error) {
+	var remaining Remaining
 	key := client.ObjectKey{Namespace: namespace, Name: Name(memcached)}
 	pods, err := a.pods(ctx, namespace, memcached)
 	if err != nil {
-		return remains, err
+		return remaining, err
 	}
 	last := a
-	if told, err := a.told(ctx, key, pods); err != nil {
-		return remains, err
-	} else if told {
-		last.API = a.Client // the API server was asked before they were told to go, and is again when they are gone
+	if begun, err := a.deletionBegun(ctx, key, pods); err != nil {
+		return remaining, err
+	} else if begun {
+		last.API = a.Client // the API server was asked before they were deleted, and is again when they are gone
 	}
-	if _, err := last.takeDown(ctx, "Service", key, &corev1.Service{}, owner, metav1.DeletePropagationForeground, &remains); err != nil || len(remains.Objects) > 0 {
-		return remains, err
+	if _, err := last.deleteOwned(ctx, "Service", key, &corev1.Service{}, owner, metav1.DeletePropagationForeground, &remaining); err != nil || len(remaining.Objects) > 0 {
+		return remaining, err
 	}
 	// Pods are told to go after what would replace them is gone, so those that run vouch for it. Where none does, it has to be
 	// waited for, which costs Kubernetes about twice the work.
 	propagation := metav1.DeletePropagationForeground
-	if slices.ContainsFunc(pods, runs) {
+	if slices.ContainsFunc(pods, counted) {
 		propagation = metav1.DeletePropagationBackground
 	}
-	foreign, err := last.takeDown(ctx, "Deployment", key, &appsv1.Deployment{}, owner, propagation, &remains)
+	foreign, err := last.deleteOwned(ctx, "Deployment", key, &appsv1.Deployment{}, owner, propagation, &remaining)
 	if err != nil {
-		return remains, err
+		return remaining, err
 	}
 	// The garbage collector would take the rest, but not when the CRD goes, too: it asks for the owner, of a kind that nobody
 	// knows any more, and tries for ever (k8s.io/kubernetes v1.36.3, pkg/controller/garbagecollector, restMappingError). Nothing
 	// depends on it, so the garbage collector has no part in its end.
 	//
 	// The budget goes with the Deployment: for pods that nothing controls Kubernetes can't reckon it, and keeps saying so.
-	if _, err := last.takeDown(ctx, "PodDisruptionBudget", key, &policyv1.PodDisruptionBudget{}, owner, metav1.DeletePropagationBackground, &remains); err != nil {
-		return remains, err
+	if _, err := last.deleteOwned(ctx, "PodDisruptionBudget", key, &policyv1.PodDisruptionBudget{}, owner, metav1.DeletePropagationBackground, &remaining); err != nil {
+		return remaining, err
 	}
 	if !foreign { // its pods are not ours either
-		remains.add(pods)
+		remaining.add(pods)
 	}
-	if len(remains.Objects) > 0 {
-		return remains, nil
+	if len(remaining.Objects) > 0 {
+		return remaining, nil
 	}
-	_, err = a.takeDown(ctx, "NetworkPolicy", key, &networkingv1.NetworkPolicy{}, owner, metav1.DeletePropagationBackground, &remains)
-	return remains, err
+	_, err = a.deleteOwned(ctx, "NetworkPolicy", key, &networkingv1.NetworkPolicy{}, owner, metav1.DeletePropagationBackground, &remaining)
+	return remaining, err
 }
 
-// takeDown deletes an object of the owner's, and adds it to what remains unless it is gone. An object of somebody else's
+// deleteOwned deletes an object of the owner's, and adds it to what remains unless it is gone. An object of somebody else's
 // is foreign.
-func (a Applier) takeDown(ctx context.Context, kind string, key client.ObjectKey, live client.Object, owner types.UID, propagation metav1.DeletionPropagation, remains *Remains) (foreign bool, err error) {
+func (a Applier) deleteOwned(ctx context.Context, kind string, key client.ObjectKey, live client.Object, owner types.UID, propagation metav1.DeletionPropagation, remaining *Remaining) (foreign bool, err error) {
 	err = a.read(ctx, key, live)
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -86,21 +86,21 @@ func (a Applier) takeDown(ctx context.Context, kind string, key client.ObjectKey
 	}
 	what := kind + " " + key.Name
 	if deleted := live.GetDeletionTimestamp(); deleted != nil {
-		remains.Objects = append(remains.Objects, what)
-		if deleted.After(remains.Since) {
-			remains.Since = deleted.Time
+		remaining.Objects = append(remaining.Objects, what)
+		if deleted.After(remaining.Since) {
+			remaining.Since = deleted.Time
 		}
 		return false, nil
 	}
 	// Who orphans an object takes its owner away: what was read must still be so.
 	same := client.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())}
 	if err := a.Client.Delete(ctx, live, same, client.PropagationPolicy(propagation)); client.IgnoreNotFound(err) != nil {
-		remains.Objects = append(remains.Objects, what)
+		remaining.Objects = append(remaining.Objects, what)
 		return false, fmt.Errorf("deleting %s %s: %w", kind, key, err)
 	}
-	remains.Since = time.Now()
+	remaining.Since = time.Now()
 	if propagation == metav1.DeletePropagationForeground || len(live.GetFinalizers()) > 0 {
-		remains.Objects = append(remains.Objects, what)
+		remaining.Objects = append(remaining.Objects, what)
 	}
 	return false, nil
 }
@@ -114,8 +114,8 @@ func (a Applier) pods(ctx context.Context, namespace, memcached string) ([]corev
 	return pods.Items, nil
 }
 
-// told says that the Deployment, or what is left of it, has been told to go.
-func (a Applier) told(ctx context.Context, key client.ObjectKey, pods []corev1.Pod) (bool, error) {
+// deletionBegun says whether the Deployment, or what is left of it, is being deleted.
+func (a Applier) deletionBegun(ctx context.Context, key client.ObjectKey, pods []corev1.Pod) (bool, error) {
 	var deployment appsv1.Deployment
 	switch err := a.Client.Get(ctx, key, &deployment); {
 	case apierrors.IsNotFound(err):
@@ -126,13 +126,13 @@ func (a Applier) told(ctx context.Context, key client.ObjectKey, pods []corev1.P
 	return !deployment.DeletionTimestamp.IsZero(), nil
 }
 
-// runs says that a pod is one that its ReplicaSet counts.
-func runs(pod corev1.Pod) bool {
+// counted says that a pod is one that its ReplicaSet counts.
+func counted(pod corev1.Pod) bool {
 	return pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded
 }
 
 // add adds pods to what remains.
-func (r *Remains) add(pods []corev1.Pod) {
+func (r *Remaining) add(pods []corev1.Pod) {
 	for _, pod := range pods {
 		r.Objects = append(r.Objects, "Pod "+pod.Name)
 		if pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds == nil {

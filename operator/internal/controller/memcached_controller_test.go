@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
@@ -58,8 +59,8 @@ func TestDesired(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := &v1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "ns", UID: "uid"}, Spec: test.spec}
-			w := Desired(m, "docker.io/library/memcached:1.6.39")
-			for kind, object := range map[string]any{"deployment": operand.Deployment(w), "service": operand.Service(w)} {
+			d := Desired(m, "docker.io/library/memcached:1.6.39")
+			for kind, object := range map[string]any{"deployment": operand.Deployment(d), "service": operand.Service(d)} {
 				got, err := yaml.Marshal(object)
 				if err != nil {
 					t.Fatal(err)
@@ -76,7 +77,7 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-func TestChanged(t *testing.T) {
+func TestMemcachedChanged(t *testing.T) {
 	t.Parallel()
 	settled := v1.Memcached{
 		ObjectMeta: metav1.ObjectMeta{Generation: 3, ResourceVersion: "1", Finalizers: []string{Finalizer}},
@@ -103,7 +104,7 @@ func TestChanged(t *testing.T) {
 			after := settled.DeepCopy()
 			after.ResourceVersion = "2"
 			test.change(after)
-			if got := Changed().Update(event.UpdateEvent{ObjectOld: settled.DeepCopy(), ObjectNew: after}); got != test.want {
+			if got := memcachedChanged().Update(event.UpdateEvent{ObjectOld: settled.DeepCopy(), ObjectNew: after}); got != test.want {
 				t.Errorf("passed: %v", got)
 			}
 		})
@@ -111,13 +112,13 @@ func TestChanged(t *testing.T) {
 }
 
 // What nobody but the author can mend waits for the author; what time can mend is tried again.
-func TestRestated(t *testing.T) {
+func TestStatusOverwritten(t *testing.T) {
 	t.Parallel()
 	at := func(version string, ready int32, replicas int32) *v1.Memcached {
 		return &v1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", ResourceVersion: version},
 			Spec: v1.MemcachedSpec{Replicas: replicas}, Status: v1.MemcachedStatus{ReadyReplicas: ready}}
 	}
-	r := &Reconciler{}
+	r := &MemcachedReconciler{}
 	r.wrote(at("2", 1, 1))
 	for name, test := range map[string]struct {
 		before, after *v1.Memcached
@@ -129,7 +130,7 @@ func TestRestated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := r.Restated().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
+			if got := r.statusOverwritten().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
 				t.Errorf("passes: %v", got)
 			}
 		})
@@ -139,10 +140,6 @@ func TestRestated(t *testing.T) {
 // Of what fails because the manager ends nothing is told; of what fails because the API server is too slow it is.
 func TestEnd(t *testing.T) {
 	t.Parallel()
-	scheme := runtime.NewScheme()
-	if err := v1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
 	m := &v1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "ns"}}
 	for name, test := range map[string]struct {
 		context func() (context.Context, context.CancelFunc)
@@ -154,14 +151,11 @@ func TestEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := test.context()
 			defer cancel()
-			r := &Reconciler{
-				Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(m).Build(),
-				Steps: []Step{{"waits", func(ctx context.Context, _ *pass, _ *v1.Memcached) error {
-					cancel()
-					<-ctx.Done()
-					return ctx.Err()
-				}}},
-			}
+			r := newReconciler(t, m, func(ctx context.Context) error {
+				cancel()
+				<-ctx.Done()
+				return ctx.Err()
+			})
 			if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
@@ -169,7 +163,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-func TestVerdicts(t *testing.T) {
+func TestResultFor(t *testing.T) {
 	t.Parallel()
 	var (
 		invalid    = admission.Check(&v1.Memcached{Spec: v1.MemcachedSpec{Cache: v1.Cache{ExtraArgs: []string{"-p1"}}}})
@@ -180,11 +174,11 @@ func TestVerdicts(t *testing.T) {
 	)
 	terminated.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for name, test := range map[string]struct {
-		trouble error
-		result  reconcile.Result
-		err     error
+		of     error
+		result reconcile.Result
+		err    error
 	}{
-		"no trouble":                   {nil, reconcile.Result{}, nil},
+		"no error":                     {nil, reconcile.Result{}, nil},
 		"an invalid one":               {invalid, reconcile.Result{}, nil},
 		"a taken name":                 {fmt.Errorf("x: %w", &operand.TakenError{}), reconcile.Result{RequeueAfter: takenRetry}, nil},
 		"a namespace that goes":        {fmt.Errorf("x: %w", terminated), reconcile.Result{}, nil},
@@ -199,7 +193,7 @@ func TestVerdicts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result, err := verdict(test.trouble)
+			result, err := resultFor(test.of)
 			if result != test.result || (err == nil) != (test.err == nil) || err != nil && err.Error() != test.err.Error() {
 				t.Errorf("%+v %v", result, err)
 			}
@@ -211,23 +205,13 @@ func TestVerdicts(t *testing.T) {
 // before the write.
 func TestCacheBehind(t *testing.T) {
 	t.Parallel()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, clientgoscheme.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
 	synctest.Test(t, func(t *testing.T) {
 		m := &v1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "ns", ResourceVersion: "5"}}
 		runs := 0
-		r := &Reconciler{
-			Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(m).WithStatusSubresource(m).Build(),
-			Events: events.NewFakeRecorder(10),
-			Steps: []Step{{"counts", func(context.Context, *pass, *v1.Memcached) error {
-				runs++
-				return nil
-			}}},
-		}
+		r := newReconciler(t, m, func(context.Context) error {
+			runs++
+			return nil
+		})
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}
 		later := m.DeepCopy()
 		later.ResourceVersion = "100"
@@ -247,4 +231,39 @@ func TestCacheBehind(t *testing.T) {
 			t.Fatalf("after %d looks it still waits for its write", looks)
 		}
 	})
+}
+
+// newReconciler returns one of a cluster that has m alone, in which applying an object is f.
+func newReconciler(t *testing.T, m *v1.Memcached, f func(context.Context) error) *MemcachedReconciler {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, clientgoscheme.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(m).WithStatusSubresource(m).WithInterceptorFuncs(interceptor.Funcs{
+		Apply: func(ctx context.Context, _ client.WithWatch, _ runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+			return f(ctx)
+		},
+	}).Build()
+	return &MemcachedReconciler{Client: c, APIReader: c, Recorder: events.NewFakeRecorder(10)}
+}
+
+// The last transition of the condition of a deleted Memcached is when its deletion began.
+func TestSetDeleting(t *testing.T) {
+	t.Parallel()
+	long := metav1.NewTime(time.Now().Add(-time.Hour))
+	m := &v1.Memcached{}
+	m.Status.Conditions = []metav1.Condition{{Type: v1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: "RollingOut", LastTransitionTime: long}}
+	setDeleting(m)
+	began := deletingCondition(m)
+	if began == nil || !began.LastTransitionTime.After(long.Time) {
+		t.Fatalf("%+v", m.Status.Conditions)
+	}
+	began.LastTransitionTime = long
+	setDeleting(m)
+	if got := deletingCondition(m); got == nil || !got.LastTransitionTime.Equal(&long) || len(m.Status.Conditions) != 1 {
+		t.Errorf("set again: %+v", m.Status.Conditions)
+	}
 }
