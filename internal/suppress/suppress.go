@@ -169,17 +169,17 @@ func (r *Rule) void() string {
 	_, err := time.Parse(dayLayout, r.Until)
 	switch {
 	case r.Code == "":
-		return "it names no code"
+		return "it has no code"
 	case len(r.unknown) > 0:
 		return "it has no field " + strings.Join(r.unknown, ", ")
 	case !r.comment && r.Package+r.Channel+r.From+r.To+r.Object+r.File == "":
-		return "it names no place"
+		return "it has no place"
 	case r.Until == "":
-		return "it says no day until which"
+		return "it has no until date"
 	case err != nil:
-		return fmt.Sprintf("%q is no day", r.Until)
+		return fmt.Sprintf("until %q is no date", r.Until)
 	case r.Reason == "":
-		return "it gives no reason"
+		return "it has no reason"
 	}
 	return ""
 }
@@ -210,7 +210,7 @@ func (j *Judge) Apply(findings []finding.Finding) {
 			switch {
 			case r.void() != "":
 			case r.Until < j.today:
-				f.Message += fmt.Sprintf(" (suppressed until %s, which is past)", r.Until)
+				f.Message += fmt.Sprintf(" (suppression expired after %s)", r.Until)
 			default:
 				at := r.at
 				f.Suppressed = &finding.Suppression{Reason: r.Reason, Until: r.Until, Location: &at}
@@ -233,16 +233,16 @@ func (j *Judge) Findings(ran func(code string) bool) []finding.Finding {
 		switch {
 		case why != "":
 			c := Checks[1]
-			add(c.Code, c.Severity, fmt.Sprintf("the suppression of %s is void: %s", cmp.Or(r.Code, "a finding"), why), c.Cause, c.Fix)
+			add(c.Code, c.Severity, fmt.Sprintf("the suppression of %s is invalid: %s", cmp.Or(r.Code, "a finding"), why), c.Cause, c.Fix)
 		case !j.known(r.Code):
 			c := Checks[0]
-			add(c.Code, c.Severity, fmt.Sprintf("%s is suppressed, and no check has that code", r.Code), c.Cause, c.Fix)
+			add(c.Code, c.Severity, fmt.Sprintf("%s is suppressed, but no check has that code", r.Code), c.Cause, c.Fix)
 		case !j.used[i] && ran(r.Code):
 			c := Checks[3]
-			add(c.Code, c.Severity, fmt.Sprintf("%s is suppressed here, and not found", r.Code), c.Cause, c.Fix)
+			add(c.Code, c.Severity, fmt.Sprintf("%s is suppressed here, but not found", r.Code), c.Cause, c.Fix)
 		case j.used[i] && r.Until < j.today:
 			c := Checks[2]
-			add(c.Code, c.Severity, fmt.Sprintf("the suppression of %s ended with %s: %s", r.Code, r.Until, r.Reason), c.Cause, c.Fix)
+			add(c.Code, c.Severity, fmt.Sprintf("the suppression of %s expired after %s: %s", r.Code, r.Until, r.Reason), c.Cause, c.Fix)
 		}
 	}
 	return list
@@ -259,7 +259,7 @@ type Check struct {
 // Checks are what Findings looks for, in the order of their codes.
 var Checks = []Check{
 	{CodeUnknown, finding.Error, "a suppression has an unknown code", "it suppresses nothing", "correct the code; docs/checks lists them all"},
-	{CodeVoid, finding.Error, "a suppression lacks its place, its date or its reason", "it suppresses nothing: nobody could tell later whether it still holds", "write code, at least one of package, channel, from, to, object and file, until (a date as 2027-01-31) and reason; in a comment # olmkit:suppress CODE until=2027-01-31 the reason"},
+	{CodeVoid, finding.Error, "a suppression lacks its place, its date or its reason", "it suppresses nothing: without them nobody can check later whether it is still right", "write code, at least one of package, channel, from, to, object and file, until (a date as 2027-01-31) and reason; in a comment # olmkit:suppress CODE until=2027-01-31 the reason"},
 	{CodeExpired, finding.Warning, "a suppression has expired", "the finding counts again", "fix what is found, or set a later date"},
 	{CodeUnused, finding.Warning, "a suppression matches no finding", "the finding was fixed or has moved; the suppression would hide the next one of its kind", "remove it, or correct its place"},
 }
