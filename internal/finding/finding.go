@@ -78,6 +78,7 @@ type Finding struct {
 
 	Fields []string `json:"fields,omitempty"` // paths of the object's fields that it is about
 	Also   []string `json:"also,omitempty"`   // codes of what else the same cause led to
+	Fault  string   `json:"fault,omitempty"`  // the injected fault that caused it, as NAME@PHASE
 
 	Suppressed *Suppression `json:"suppressed,omitempty"` // the finding is known, and fails nothing
 }

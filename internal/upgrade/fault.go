@@ -30,27 +30,27 @@ const (
 type Fault struct {
 	Name   string
 	Doc    string  // what is done, and until when
-	Phase  string  // at which it strikes unless another is asked for
-	Fixed  bool    // it strikes at Phase only
+	Phase  string  // at which it is injected unless another is asked for
+	Fixed  bool    // it is injected at Phase only
 	Expect Outcome // the worst that an upgrade may come to under it
-	// Harms are the codes of warnings that the fault itself brings about. Errors it never excuses.
+	// Harms are the codes of warnings that the fault itself brings about. It never explains errors.
 	Harms []string
 
 	component string // of the control plane or the node, that the cluster has to be able to kill
 	converter string // how a converter that the cluster has to provide misbehaves
-	shared    bool   // it strikes what others on the cluster need as well
+	shared    bool   // it affects what others on the cluster need as well
 	inTrust   bool   // it brings about what otherwise comes of certificates and converters that do not fit
 
 	hold       time.Duration // how long it is in force; 0 for what is over at once, or ends by itself
 	throughout bool          // it is in force as long as the hop goes on
-	inject     func(*stage, context.Context, *strike) error
+	inject     func(*hopFaults, context.Context, *activeFault) error
 }
 
 // beforeHop is the phase before the catalog with the new version is published. The others are named by the milestones that
 // begin them.
 const beforeHop = "before"
 
-// Phases are the moments at which a fault can strike, in the order in which most hops come to them.
+// Phases are the moments at which a fault can be injected, in the order in which most hops come to them.
 var Phases = []string{
 	beforeHop, "catalog-noticed", "install-plan-created", "csv-created", "crds-written", "install-plan-complete",
 	"requirements-met", "installing", "succeeded", "old-csv-gone",
@@ -68,57 +68,57 @@ var (
 
 // Faults lists every fault, in the order of their effects' distance from the operator.
 var Faults = []Fault{
-	{Name: "kill-operator", Phase: "installing", Expect: Degraded, Harms: operatorHarms, inject: (*stage).killOperator,
+	{Name: "kill-operator", Phase: "installing", Expect: Degraded, Harms: operatorHarms, inject: (*hopFaults).killOperator,
 		Doc: "the operator's pods, old and new, are deleted without a grace period"},
-	{Name: "forbidden", Phase: "installing", Expect: Degraded, Harms: operatorHarms, inject: (*stage).forbid, hold: 4 * time.Second,
+	{Name: "forbidden", Phase: "installing", Expect: Degraded, Harms: operatorHarms, inject: (*hopFaults).forbid, hold: 4 * time.Second,
 		Doc: "every write by the operator's service accounts is refused with 403, for 4 s"},
-	{Name: "cert-missing", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, inject: (*stage).loseCertificates, hold: 3 * time.Second,
+	{Name: "cert-missing", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, inject: (*hopFaults).loseCertificates, hold: 3 * time.Second,
 		Doc: "the Secrets with the webhooks' certificates are deleted; those that OLM has not created again after 3 s are restored"},
-	{Name: "cert-expired", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, inject: (*stage).expireCertificates, hold: 8 * time.Second,
+	{Name: "cert-expired", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, inject: (*hopFaults).expireCertificates, hold: 8 * time.Second,
 		Doc: "the webhooks' certificates are replaced by expired ones, with matching CA bundles, for 8 s"},
-	{Name: "cert-rotated", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, inject: (*stage).rotateCertificates, hold: 8 * time.Second,
+	{Name: "cert-rotated", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, inject: (*hopFaults).rotateCertificates, hold: 8 * time.Second,
 		Doc: "the webhooks' certificates and CA bundles are replaced by new ones, and restored after 8 s"},
-	{Name: "convert-slow", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, converter: "slow", inject: (*stage).convertFaultily, hold: 4 * time.Second,
+	{Name: "convert-slow", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, converter: "slow", inject: (*hopFaults).convertFaultily, hold: 4 * time.Second,
 		Doc: "conversion requests are answered after 10 s, with an error, for 4 s"},
-	{Name: "convert-500", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, converter: "500", inject: (*stage).convertFaultily, hold: 3 * time.Second,
+	{Name: "convert-500", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, converter: "500", inject: (*hopFaults).convertFaultily, hold: 3 * time.Second,
 		Doc: "conversion requests are answered with status 500, for 3 s"},
-	{Name: "convert-wrong", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, converter: "wrong", inject: (*stage).convertFaultily, hold: 3 * time.Second,
+	{Name: "convert-wrong", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, converter: "wrong", inject: (*hopFaults).convertFaultily, hold: 3 * time.Second,
 		Doc: "conversion requests are answered with a wrong object, for 3 s"},
-	{Name: "convert-absent", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, inject: (*stage).unconvert, hold: 3 * time.Second,
+	{Name: "convert-absent", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, inject: (*hopFaults).unconvert, hold: 3 * time.Second,
 		Doc: "the CRDs name a conversion Service that does not exist, for 3 s"},
-	{Name: "oversize", Phase: beforeHop, Fixed: true, Expect: Survived, inject: (*stage).oversize,
+	{Name: "oversize", Phase: beforeHop, Fixed: true, Expect: Survived, inject: (*hopFaults).oversize,
 		Doc: "one of the custom resources has 200 KiB of annotations"},
-	{Name: "hostile", Phase: beforeHop, Fixed: true, Expect: Survived, inject: (*stage).hostile,
+	{Name: "hostile", Phase: beforeHop, Fixed: true, Expect: Survived, inject: (*hopFaults).hostile,
 		Doc: "one of the custom resources has annotations with unusual Unicode, quotes, markup and deeply nested JSON"},
-	{Name: "two-writers", Phase: beforeHop, Fixed: true, Expect: Survived, throughout: true, inject: (*stage).writeToo,
+	{Name: "two-writers", Phase: beforeHop, Fixed: true, Expect: Survived, throughout: true, inject: (*hopFaults).writeToo,
 		Doc: "during the whole hop, a second client reads and updates each object, in another version where there is one"},
-	{Name: "manual-approval", Phase: beforeHop, Fixed: true, Expect: Blocked, inject: (*stage).wantApproval,
+	{Name: "manual-approval", Phase: beforeHop, Fixed: true, Expect: Blocked, inject: (*hopFaults).wantApproval,
 		Doc: "the Subscription requires manual approval, given 2 s after the InstallPlan is created"},
-	{Name: "not-upgradeable", Phase: beforeHop, Fixed: true, Expect: Blocked, inject: (*stage).refuseUpgrade,
+	{Name: "not-upgradeable", Phase: beforeHop, Fixed: true, Expect: Blocked, inject: (*hopFaults).refuseUpgrade,
 		Doc: "the installed version's OperatorCondition has Upgradeable=False, until 2 s after OLM stops at it"},
-	{Name: "two-hops", Phase: beforeHop, Fixed: true, Expect: Survived, Harms: operatorHarms, inject: (*stage).goOn,
+	{Name: "two-hops", Phase: beforeHop, Fixed: true, Expect: Survived, Harms: operatorHarms, inject: (*hopFaults).goOn,
 		Doc: "the version after the new one is published at the same time, and the walk waits until it is installed"},
-	{Name: "catalog-down", Phase: "catalog-noticed", Expect: Survived, inject: (*stage).downCatalog, hold: 3 * time.Second,
+	{Name: "catalog-down", Phase: "catalog-noticed", Expect: Survived, inject: (*hopFaults).downCatalog, hold: 3 * time.Second,
 		Doc: "the CatalogSource points to an address where nothing listens, for 3 s"},
-	{Name: "catalog-flapping", Phase: "catalog-noticed", Expect: Survived, inject: (*stage).flapCatalog,
+	{Name: "catalog-flapping", Phase: "catalog-noticed", Expect: Survived, inject: (*hopFaults).flapCatalog,
 		Doc: "the CatalogSource points to an address where nothing listens, and back, five times in 3 s"},
-	{Name: "catalog-changed", Phase: "install-plan-created", Expect: Survived, inject: (*stage).changeCatalog, hold: 3 * time.Second,
+	{Name: "catalog-changed", Phase: "install-plan-created", Expect: Survived, inject: (*hopFaults).changeCatalog, hold: 3 * time.Second,
 		Doc: "the catalog is replaced by one without the new version, for 3 s"},
-	{Name: "kill-olm-operator", Phase: "installing", Expect: Survived, shared: true, Harms: operatorHarms, inject: (*stage).killOLM,
+	{Name: "kill-olm-operator", Phase: "installing", Expect: Survived, shared: true, Harms: operatorHarms, inject: (*hopFaults).killOLM,
 		Doc: "the pods of OLM's olm-operator are deleted without a grace period"},
-	{Name: "kill-catalog-operator", Phase: "install-plan-created", Expect: Survived, shared: true, Harms: operatorHarms, inject: (*stage).killOLM,
+	{Name: "kill-catalog-operator", Phase: "install-plan-created", Expect: Survived, shared: true, Harms: operatorHarms, inject: (*hopFaults).killOLM,
 		Doc: "the pods of OLM's catalog-operator are deleted without a grace period"},
-	{Name: "kill-apiserver", Phase: "crds-written", Expect: Degraded, shared: true, Harms: clusterHarms, component: "kube-apiserver", inject: (*stage).killComponent,
+	{Name: "kill-apiserver", Phase: "crds-written", Expect: Degraded, shared: true, Harms: clusterHarms, component: "kube-apiserver", inject: (*hopFaults).killComponent,
 		Doc: "kube-apiserver is killed, and restarts at once"},
-	{Name: "kill-etcd", Phase: "crds-written", Expect: Degraded, shared: true, Harms: clusterHarms, component: "etcd", inject: (*stage).killComponent,
+	{Name: "kill-etcd", Phase: "crds-written", Expect: Degraded, shared: true, Harms: clusterHarms, component: "etcd", inject: (*hopFaults).killComponent,
 		Doc: "etcd is killed, and restarts at once"},
-	{Name: "kill-controller-manager", Phase: "installing", Expect: Survived, shared: true, Harms: clusterHarms, component: "kube-controller-manager", inject: (*stage).killComponent,
+	{Name: "kill-controller-manager", Phase: "installing", Expect: Survived, shared: true, Harms: clusterHarms, component: "kube-controller-manager", inject: (*hopFaults).killComponent,
 		Doc: "kube-controller-manager is killed, and restarts at once"},
-	{Name: "restart-node", Phase: "installing", Expect: Degraded, shared: true, Harms: clusterHarms, component: "node", inject: (*stage).killComponent,
+	{Name: "restart-node", Phase: "installing", Expect: Degraded, shared: true, Harms: clusterHarms, component: "node", inject: (*hopFaults).killComponent,
 		Doc: "all containers of the node stop at once and restart: the operator's, OLM's and the operands'"},
 }
 
-// Injection is a fault and the phase at which it strikes.
+// Injection is a fault and the phase at which it is injected.
 type Injection struct {
 	Fault
 	At string
@@ -127,7 +127,7 @@ type Injection struct {
 // String is the injection as the command line has it.
 func (i Injection) String() string { return i.Name + "@" + i.At }
 
-// ParseInjections reads faults that strike in one hop: NAME or NAME@PHASE, separated by commas. Its errors list what there
+// ParseInjections reads the faults of one hop: NAME or NAME@PHASE, separated by commas. Its errors list what there
 // is.
 func ParseInjections(s string) ([]Injection, error) {
 	var list []Injection
@@ -142,7 +142,7 @@ func ParseInjections(s string) ([]Injection, error) {
 		case asked && !slices.Contains(Phases, phase):
 			return nil, fmt.Errorf("there is no phase %q; there are %s", phase, strings.Join(Phases, ", "))
 		case asked && i.Fixed && phase != i.Phase:
-			return nil, fmt.Errorf("the fault %s strikes at %s only, not at %s", name, i.Phase, phase)
+			return nil, fmt.Errorf("the fault %s is injected at %s only, not at %s", name, i.Phase, phase)
 		case asked:
 			i.At = phase
 		}
@@ -198,8 +198,8 @@ func PossibleFaults(c cluster.Cluster) []string {
 	return names
 }
 
-// struck is an injection in one hop, and how it went.
-type struck struct {
+// faultResult is an injection in one hop, and how it went.
+type faultResult struct {
 	Injection
 	Start, End time.Time // while it was in force
 	Why        string    // why it was not made; "" if it was
@@ -212,9 +212,9 @@ type struck struct {
 // and reads what it caches, and a changed certificate gets to where it is read.
 const recovery = 20 * time.Second
 
-// blames returns the first of list that explains what is told by code, began at the given moment (the zero time is any)
+// causedBy returns the first of list that explains what is told by code, began at the given moment (the zero time is any)
 // and began with an error of the given text, or nil.
-func blames(list []*struck, code string, at time.Time, text string) *struck {
+func causedBy(list []*faultResult, code string, at time.Time, text string) *faultResult {
 	for _, s := range list {
 		during := at.IsZero() || !at.Before(s.Start.Add(-watchSkew)) && !at.After(s.End.Add(recovery))
 		trusted := s.inTrust || !slices.ContainsFunc(ownTroubles, func(t string) bool { return strings.Contains(text, t) })
@@ -229,21 +229,21 @@ func blames(list []*struck, code string, at time.Time, text string) *struck {
 // meddle with certificates and converters.
 var ownTroubles = []string{"x509", "is registered for version", "the server could not find the requested resource"}
 
-// excuse turns f, for which the fault is to blame, into what is worth knowing.
-func excuse(f finding.Finding, s *struck) finding.Finding {
-	f.Severity, f.Fix = finding.Info, ""
+// attributeToFault turns f into a note that s caused it.
+func attributeToFault(f finding.Finding, s *faultResult) finding.Finding {
+	f.Severity, f.Fix, f.Fault = finding.Info, "", s.String()
 	f.Cause = strings.TrimSuffix(fmt.Sprintf("the injected fault %s did it, and not the operator; %s", s.Injection, f.Cause), "; ")
 	return f
 }
 
-// excuses is what findings of a hop under faults are: those that a fault explains are none of the operator's.
-func excuses(findings []finding.Finding, list []*struck) []finding.Finding {
+// attributeToFaults returns what findings of a hop under faults are: those that a fault explains are none of the operator's.
+func attributeToFaults(findings []finding.Finding, list []*faultResult) []finding.Finding {
 	for i, f := range findings {
 		if timed(f.Code) || f.Severity == finding.Error {
 			continue // these are told apart by their time, or are never excused
 		}
-		if s := blames(list, f.Code, time.Time{}, ""); s != nil {
-			findings[i] = excuse(f, s)
+		if s := causedBy(list, f.Code, time.Time{}, ""); s != nil {
+			findings[i] = attributeToFault(f, s)
 		}
 	}
 	return findings
@@ -254,7 +254,7 @@ func timed(code string) bool { return slices.Contains(outageHarms, code) }
 
 // judgeFaults says what became of a hop under each of list, by all that was found; known are the codes of errors that the
 // hop also has without a fault.
-func judgeFaults(list []*struck, findings []finding.Finding, known map[string]bool, hopStart time.Time) ([]report.Fault, []finding.Finding) {
+func judgeFaults(list []*faultResult, findings []finding.Finding, known map[string]bool, hopStart time.Time) ([]report.Fault, []finding.Finding) {
 	var told []report.Fault
 	var judged []finding.Finding
 	for _, s := range list {
@@ -277,7 +277,7 @@ func judgeFaults(list []*struck, findings []finding.Finding, known map[string]bo
 }
 
 // outcome is what became of the hop, with the codes that show it.
-func (s *struck) outcome(findings []finding.Finding, known map[string]bool) (Outcome, []string) {
+func (s *faultResult) outcome(findings []finding.Finding, known map[string]bool) (Outcome, []string) {
 	if s.Why != "" {
 		return Skipped, nil
 	}
@@ -286,7 +286,7 @@ func (s *struck) outcome(findings []finding.Finding, known map[string]bool) (Out
 		switch {
 		case f.Severity == finding.Error && !known[f.Code]:
 			lost = append(lost, f.Code)
-		case strings.Contains(f.Cause, "the injected fault "+s.String()+" did it"):
+		case f.Fault == s.String():
 			harmed = append(harmed, f.Code)
 		}
 	}
@@ -310,7 +310,7 @@ func (s *struck) outcome(findings []finding.Finding, known map[string]bool) (Out
 var noticed = []string{codeReadOutage, codeWriteOutage, codeAdmissionOutage, codeOperandOutage, codeConditionWorse}
 
 // wrong is the finding that the hop came to something worse than it should.
-func (s *struck) wrong(outcome Outcome, codes []string) finding.Finding {
+func (s *faultResult) wrong(outcome Outcome, codes []string) finding.Finding {
 	if s.Expect == Blocked {
 		return find(codeFaultIgnored, "", "the fault %s should have held the upgrade up as long as it was in force, and did not: the upgrade %s", s, outcome)
 	}

@@ -26,7 +26,7 @@ func TestFaultsAreSound(t *testing.T) {
 		}
 		for _, code := range f.Harms {
 			if find(code, "", "").Severity == finding.Error {
-				t.Errorf("fault %s excuses the error %s", f.Name, code)
+				t.Errorf("fault %s explains the error %s", f.Name, code)
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func TestParseInjections(t *testing.T) {
 		{"kill-operator@crds-written", "kill-operator@crds-written", ""},
 		{"kill-operator@crds-written, catalog-down", "kill-operator@crds-written catalog-down@catalog-noticed", ""},
 		{"hostile@before", "hostile@before", ""},
-		{"hostile@installing", "", "the fault hostile strikes at before only, not at installing"},
+		{"hostile@installing", "", "the fault hostile is injected at before only, not at installing"},
 		{"kill-everybody", "", `there is no fault "kill-everybody"; there are kill-operator, forbidden`},
 		{"kill-operator@lunch", "", `there is no phase "lunch"; there are before, catalog-noticed`},
 		{"", "", `there is no fault ""`},
@@ -84,13 +84,13 @@ func TestParseInjections(t *testing.T) {
 }
 
 // in returns a fault that was made 10 s after at and undone 3 s later.
-func in(t *testing.T, name string, at time.Time) *struck {
+func in(t *testing.T, name string, at time.Time) *faultResult {
 	t.Helper()
 	list, err := ParseInjections(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &struck{Injection: list[0], Start: at.Add(10 * time.Second), End: at.Add(13 * time.Second)}
+	return &faultResult{Injection: list[0], Start: at.Add(10 * time.Second), End: at.Add(13 * time.Second)}
 }
 
 // TestHarmOfAFaultIsNotTheOperators tells the outages that a fault brought about from those that would be there without it.
@@ -109,10 +109,10 @@ func TestHarmOfAFaultIsNotTheOperators(t *testing.T) {
 		{"long after it", "kill-operator", refused, 40 * time.Second, false},
 		{"of OLM's own making", "kill-operator", untrusted, 11 * time.Second, false},
 		{"a certificate's fault", "cert-expired", untrusted, 11 * time.Second, true},
-		{"a fault that excuses nothing", "catalog-down", refused, 11 * time.Second, false},
+		{"a fault that explains nothing", "catalog-down", refused, 11 * time.Second, false},
 	} {
 		s := in(t, test.fault, at)
-		if got := blames([]*struck{s}, codeWriteOutage, at.Add(test.start), test.first) == s; got != test.want {
+		if got := causedBy([]*faultResult{s}, codeWriteOutage, at.Add(test.start), test.first) == s; got != test.want {
 			t.Errorf("%s: blamed on the fault: %v", test.name, got)
 		}
 	}
@@ -149,11 +149,11 @@ func TestJudgeFaults(t *testing.T) {
 			var findings []finding.Finding
 			for _, f := range test.findings {
 				if timed(f.Code) {
-					f = excuse(f, s)
+					f = attributeToFault(f, s)
 				}
 				findings = append(findings, f)
 			}
-			told, judged := judgeFaults([]*struck{s}, excuses(findings, []*struck{s}), map[string]bool{test.known: true}, at)
+			told, judged := judgeFaults([]*faultResult{s}, attributeToFaults(findings, []*faultResult{s}), map[string]bool{test.known: true}, at)
 			if told[0].Outcome != test.want || told[0].Result != test.result {
 				t.Errorf("%s, %s; want %s, %s", told[0].Outcome, told[0].Result, test.want, test.result)
 			}

@@ -35,12 +35,12 @@ func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injec
 	if err != nil {
 		return findings, err
 	}
-	stage, err := w.newStage(ctx, from, to, injections)
-	defer func() { err = errors.Join(err, stage.undoAll(ctx)) }()
+	injected, err := w.newHopFaults(ctx, from, to, injections)
+	defer func() { err = errors.Join(err, injected.undoAll(ctx)) }()
 	if err != nil {
 		return findings, err
 	}
-	to = stage.goal()
+	to = injected.goal()
 	operands, err := w.operands(ctx)
 	if err != nil {
 		return findings, err
@@ -53,14 +53,14 @@ func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injec
 		w.crds = append(w.crds, d.Name)
 	}
 	started := w.watcher.mark(statePublished)
-	stage.begin(ctx, started)
+	injected.begin(ctx, started)
 	w.release = nil
-	settled, err := w.arrive(ctx, stage, started)
-	strikes, unhinged := stage.finish()
+	settled, err := w.arrive(ctx, injected, started)
+	faults, unhinged := injected.finish()
 	if err := errors.Join(err, unhinged); err != nil {
 		return findings, err
 	}
-	for _, k := range strikes {
+	for _, k := range faults {
 		for _, lost := range k.Lost {
 			findings = append(findings, find(codeWriteLost, "", "%s", lost))
 		}
@@ -109,7 +109,7 @@ func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injec
 	if len(slow) > 0 {
 		findings = append(findings, find(codeSlow, "", "for %.1fs of the upgrade the API server took a second and more for any answer, or the machine stood still", lasting(slow).Seconds()))
 	}
-	outages, seen := w.judgeAttempts(attempts, slow, timeline, before, from, to, settled == nil, strikes)
+	outages, seen := w.judgeAttempts(attempts, slow, timeline, before, from, to, settled == nil, faults)
 	hop.Outages = outages
 	findings = append(findings, seen...)
 	findings = append(findings, judgeProcess(timeline, started, from, to)...)
@@ -144,10 +144,10 @@ func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injec
 	if err == nil {
 		findings, err = w.judgeLogs(ctx, to, known, findings, settled == nil)
 	}
-	findings = excuses(findings, strikes)
+	findings = attributeToFaults(findings, faults)
 	w.options.Grades.Apply(findings) // a fault breaks nothing by what is no error to the user
 	var broke []finding.Finding
-	hop.Faults, broke = judgeFaults(strikes, findings, w.known[hop.From+" "+hop.To], started)
+	hop.Faults, broke = judgeFaults(faults, findings, w.known[hop.From+" "+hop.To], started)
 	return append(findings, broke...), err
 }
 
@@ -161,7 +161,7 @@ func (w *walk) awaitSuccess(ctx context.Context, observer *observer, limit time.
 }
 
 // arrive publishes the new catalog and waits until its goal stands, or will not.
-func (w *walk) arrive(ctx context.Context, s *stage, started time.Time) (*stalled, error) {
+func (w *walk) arrive(ctx context.Context, s *hopFaults, started time.Time) (*stalled, error) {
 	if err := w.publish(ctx, s.published()...); err != nil {
 		return nil, err
 	}
@@ -254,7 +254,7 @@ func (w *walk) stale(ctx context.Context, o *object) (string, error) {
 }
 
 // judgeAttempts turns what the observers met into outages and findings.
-func (w *walk) judgeAttempts(attempts, slow []attempt, timeline []event, before map[string]*definition, from, to *release, done bool, strikes []*struck) ([]report.Outage, []finding.Finding) {
+func (w *walk) judgeAttempts(attempts, slow []attempt, timeline []event, before map[string]*definition, from, to *release, done bool, faults []*faultResult) ([]report.Outage, []finding.Finding) {
 	var all []outage
 	var wrong []window
 	unprovable := map[string]string{}
@@ -286,7 +286,7 @@ func (w *walk) judgeAttempts(attempts, slow []attempt, timeline []event, before 
 	merged := merge(all)
 	var told []report.Outage
 	for i, o := range merged {
-		merged[i].By, merged[i].Slow = blames(strikes, outageCode(o), o.Start, o.First), slowed(o, slow)
+		merged[i].By, merged[i].Slow = causedBy(faults, outageCode(o), o.Start, o.First), slowed(o, slow)
 		outage := report.Outage{
 			CRD: o.CRD, Version: o.Version, Operation: o.Operation, Seconds: seconds(o.End.Sub(o.Start)), Errors: o.Errors, First: o.First,
 			Start: o.Start.UTC(), Cause: cause(timeline, before[o.CRD], merged[i]),
@@ -336,7 +336,7 @@ func judgeOutages(list []outage, before map[string]*definition, timeline []event
 	type key struct {
 		code, crd   string
 		isNew, slow bool
-		by          *struck
+		by          *faultResult
 	}
 	groups := map[key][]outage{}
 	var order []key
@@ -369,7 +369,7 @@ func judgeOutages(list []outage, before map[string]*definition, timeline []event
 			f.Message += "; the version is new, so nobody used it yet"
 		}
 		if k.by != nil {
-			f = excuse(f, k.by)
+			f = attributeToFault(f, k.by)
 		}
 		findings = append(findings, f)
 	}

@@ -76,10 +76,10 @@ type outage struct {
 	CRD, Version, Operation string
 	Start, End              time.Time // of the last success before, or the first failure if there is none; the first success after
 	Errors                  int
-	First                   string  // the first error's text that says more than that the time was up, if there is one
-	Open                    bool    // it had not ended with the last attempt
-	By                      *struck // the fault that is to blame, if one is
-	Slow                    bool    // it is but the slowness of the cluster
+	First                   string       // the first error's text that says more than that the time was up, if there is one
+	Open                    bool         // it had not ended with the last attempt
+	By                      *faultResult // the fault that is to blame, if one is
+	Slow                    bool         // it is but the slowness of the cluster
 }
 
 // outages finds the outages in attempts of one CRD, version and operation, which must be in the order of their starts.

@@ -35,7 +35,7 @@ type stalled struct {
 // settle waits until r is installed and everything is as it should stay: its CSV Succeeded, no other left, the deployments
 // rolled out, the definitions established, no change for the time that the options say, and no fault left of s, which may be
 // nil. Meanwhile it calls assist, which may be nil, over and over. It returns a stalled if r will never be installed.
-func (w *walk) settle(ctx context.Context, started time.Time, from string, r *release, s *stage, assist func() error) (*stalled, error) {
+func (w *walk) settle(ctx context.Context, started time.Time, from string, r *release, s *hopFaults, assist func() error) (*stalled, error) {
 	var end *stalled
 	var waiting held
 	printed := map[string]bool{}
@@ -55,7 +55,7 @@ func (w *walk) settle(ctx context.Context, started time.Time, from string, r *re
 				return false, err
 			}
 		}
-		if !s.acting() {
+		if !s.inForce() {
 			var err error
 			if end, err = w.terminalFailure(ctx, r, timeline, &waiting); err != nil {
 				return false, err
@@ -69,7 +69,7 @@ func (w *walk) settle(ctx context.Context, started time.Time, from string, r *re
 		if err != nil || !done || !quiet(timeline, w.options.Settle) {
 			return false, err
 		}
-		return s.over(), nil
+		return s.finished(), nil
 	})
 	if errors.Is(err, errTimeout) {
 		return &stalled{Code: w.lateCode(ctx, r), After: reached, Late: true}, nil

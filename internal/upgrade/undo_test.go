@@ -39,7 +39,7 @@ func (j *journal) read() string {
 
 // change makes a fault that changes the parts named, and then goes on with next.
 func (j *journal) change(t *testing.T, at string, next func() error, parts ...string) Injection {
-	return Injection{At: at, Fault: Fault{Name: parts[0], inject: func(_ *stage, _ context.Context, k *strike) error {
+	return Injection{At: at, Fault: Fault{Name: parts[0], inject: func(_ *hopFaults, _ context.Context, k *activeFault) error {
 		for _, part := range parts {
 			k.undo.push(func(ctx context.Context) error {
 				if _, limited := ctx.Deadline(); ctx.Err() != nil || !limited {
@@ -54,12 +54,12 @@ func (j *journal) change(t *testing.T, at string, next func() error, parts ...st
 	}}}
 }
 
-// newTestStage prepares injections on a walk whose hop is at the phase installing.
-func newTestStage(t *testing.T, ctx context.Context, injections ...Injection) (*stage, error) {
+// newTestFaults prepares injections on a walk whose hop is at the phase installing.
+func newTestFaults(t *testing.T, ctx context.Context, injections ...Injection) (*hopFaults, error) {
 	t.Helper()
 	started := time.Now()
 	w := &walk{watcher: &watcher{changed: make(chan struct{}), timeline: wholeHop(started)[:7]}, options: Options{Timeout: time.Minute}}
-	s, err := w.newStage(ctx, &release{Name: "a"}, &release{Name: "b"}, injections)
+	s, err := w.newHopFaults(ctx, &release{Name: "a"}, &release{Name: "b"}, injections)
 	if err == nil {
 		s.begin(ctx, started)
 	}
@@ -91,9 +91,9 @@ func TestFaultsAreUndone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := &journal{}
-			s, err := newTestStage(t, t.Context(), test.injections(j)...)
+			s, err := newTestFaults(t, t.Context(), test.injections(j)...)
 			if err == nil {
-				<-s.strikes[0].ended
+				<-s.faults[0].ended
 				_, err = s.finish()
 			}
 			if test.says == "" && err != nil || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
@@ -117,18 +117,18 @@ func TestInterruptedFaultIsUndone(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	held := j.change(t, beforeHop, func() error { return nil }, "approval")
 	inject := held.inject
-	held.inject = func(s *stage, ctx context.Context, k *strike) error {
+	held.inject = func(s *hopFaults, ctx context.Context, k *activeFault) error {
 		k.held = func(context.Context) (bool, error) {
 			interrupt()
 			return false, nil
 		}
 		return inject(s, ctx, k)
 	}
-	s, err := newTestStage(t, ctx, held)
+	s, err := newTestFaults(t, ctx, held)
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-s.strikes[0].ended
+	<-s.faults[0].ended
 	if _, err := s.finish(); !errors.Is(err, context.Canceled) {
 		t.Errorf("it says %v", err)
 	}
@@ -160,12 +160,12 @@ func TestForbidLeavesNoPolicy(t *testing.T) {
 		},
 	}).Build()
 	r := &release{CSV: &v1alpha1.ClusterServiceVersion{}}
-	s := &stage{walk: &walk{olm: &olm.Client{WithWatch: c}, namespace: "n", watcher: &watcher{}, options: Options{Timeout: time.Minute}}, from: r, to: r}
+	s := &hopFaults{walk: &walk{olm: &olm.Client{WithWatch: c}, namespace: "n", watcher: &watcher{}, options: Options{Timeout: time.Minute}}, from: r, to: r}
 	injections, err := ParseInjections("forbidden")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.hit(t.Context(), &strike{struck: &struck{Injection: injections[0]}}); !errors.Is(err, broken) {
+	if err := s.injectNow(t.Context(), &activeFault{faultResult: &faultResult{Injection: injections[0]}}); !errors.Is(err, broken) {
 		t.Errorf("it says %v", err)
 	}
 	var policies admissionregistrationv1.ValidatingAdmissionPolicyList
@@ -190,15 +190,15 @@ func TestHiddenCatalogComesBack(t *testing.T) {
 	if err := w.point(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{walk: w}
-	down, other := &strike{}, &strike{}
-	for _, k := range []*strike{down, other} {
+	s := &hopFaults{walk: w}
+	down, other := &activeFault{}, &activeFault{}
+	for _, k := range []*activeFault{down, other} {
 		if err := s.downCatalog(t.Context(), k); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var got []string
-	for _, k := range []*strike{down, other} {
+	for _, k := range []*activeFault{down, other} {
 		got = append(got, address())
 		if err := k.undo.run(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
@@ -220,7 +220,7 @@ func TestHiddenCatalogComesBack(t *testing.T) {
 	// So it is when the walk is interrupted while the catalog flaps.
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	flap := &strike{}
+	flap := &activeFault{}
 	if err := s.flapCatalog(ctx, flap); err == nil {
 		t.Error("the flapping was not interrupted")
 	}

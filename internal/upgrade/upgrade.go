@@ -568,7 +568,7 @@ func (w *walk) subscription() olm.Subscription {
 type publication struct {
 	mu     sync.Mutex
 	at     cluster.CatalogAddress
-	hiding map[*strike]bool
+	hiding map[*activeFault]bool
 }
 
 // nowhere is an address at which nothing listens.
@@ -591,11 +591,11 @@ func (w *walk) publish(ctx context.Context, names ...string) error {
 }
 
 // hideCatalog has OLM look for the catalog where nothing is, on behalf of k, or ends that.
-func (w *walk) hideCatalog(ctx context.Context, k *strike, hide bool) error {
+func (w *walk) hideCatalog(ctx context.Context, k *activeFault, hide bool) error {
 	w.publication.mu.Lock()
 	defer w.publication.mu.Unlock()
 	if w.publication.hiding == nil {
-		w.publication.hiding = map[*strike]bool{}
+		w.publication.hiding = map[*activeFault]bool{}
 	}
 	w.publication.hiding[k] = hide
 	return w.point(ctx)

@@ -28,38 +28,38 @@ import (
 	"github.com/olmkit/olmkit/internal/olm"
 )
 
-// stage is where faults strike: one hop under way.
-type stage struct {
+// hopFaults are the faults of one hop under way.
+type hopFaults struct {
 	*walk
 	from, to *release
 	next     *release      // that the walk goes on to, if two hops are published at once
 	settled  chan struct{} // closed when the hop has come to its end, well or not
 	end      func()        // closes settled, once
-	strikes  []*strike
+	faults   []*activeFault
 }
 
-// strike is one fault on a stage.
-type strike struct {
-	*struck
+// activeFault is one fault of a hop.
+type activeFault struct {
+	*faultResult
 	undo  undoStack                           // takes the fault back
 	held  func(context.Context) (bool, error) // of a fault that holds the hop up: whether it does so now
 	clear undoStack                           // removes what has to stay until the hop is judged
 
-	came    atomic.Bool // it has struck, or was found not to be possible
+	came    atomic.Bool // it was injected, or was found not to be possible
 	ended   chan struct{}
 	abandon context.CancelFunc // gives up waiting for the phase; nil before that has begun
 	err     error
 }
 
-// newStage prepares the injections of a hop, and makes those that strike before it.
-func (w *walk) newStage(ctx context.Context, from, to *release, injections []Injection) (*stage, error) {
-	s := &stage{walk: w, from: from, to: to, settled: make(chan struct{})}
+// newHopFaults prepares the injections of a hop, and makes those before it.
+func (w *walk) newHopFaults(ctx context.Context, from, to *release, injections []Injection) (*hopFaults, error) {
+	s := &hopFaults{walk: w, from: from, to: to, settled: make(chan struct{})}
 	s.end = sync.OnceFunc(func() { close(s.settled) })
 	for _, i := range injections {
-		k := &strike{struck: &struck{Injection: i}, ended: make(chan struct{})}
-		s.strikes = append(s.strikes, k)
+		k := &activeFault{faultResult: &faultResult{Injection: i}, ended: make(chan struct{})}
+		s.faults = append(s.faults, k)
 		if i.At == beforeHop {
-			if err := s.hit(ctx, k); err != nil {
+			if err := s.injectNow(ctx, k); err != nil {
 				return s, err
 			}
 		}
@@ -67,8 +67,8 @@ func (w *walk) newStage(ctx context.Context, from, to *release, injections []Inj
 	return s, nil
 }
 
-// hit makes the fault of k now. One that cannot be made, or only in part, is undone.
-func (s *stage) hit(ctx context.Context, k *strike) error {
+// injectNow makes the fault of k now. One that cannot be made, or only in part, is undone.
+func (s *hopFaults) injectNow(ctx context.Context, k *activeFault) error {
 	k.Start = time.Now()
 	err := k.inject(s, ctx, k)
 	k.End = time.Now()
@@ -90,7 +90,7 @@ func (s *stage) hit(ctx context.Context, k *strike) error {
 }
 
 // undoFault takes back what k changed, also when ctx is done: the cluster may stay.
-func (s *stage) undoFault(ctx context.Context, k *strike) error {
+func (s *hopFaults) undoFault(ctx context.Context, k *activeFault) error {
 	if k.undo.empty() {
 		return nil
 	}
@@ -105,8 +105,8 @@ func (s *stage) undoFault(ctx context.Context, k *strike) error {
 }
 
 // begin starts what makes the faults at their phases, counted from started, and undoes them.
-func (s *stage) begin(ctx context.Context, started time.Time) {
-	for _, k := range s.strikes {
+func (s *hopFaults) begin(ctx context.Context, started time.Time) {
+	for _, k := range s.faults {
 		var waiting context.Context
 		waiting, k.abandon = context.WithCancel(ctx)
 		go func() {
@@ -121,7 +121,7 @@ func (s *stage) begin(ctx context.Context, started time.Time) {
 	}
 }
 
-func (s *stage) run(ctx, waiting context.Context, k *strike, started time.Time) error {
+func (s *hopFaults) run(ctx, waiting context.Context, k *activeFault, started time.Time) error {
 	if !k.came.Load() {
 		missed := s.watcher.until(waiting, s.options.Timeout, func() (bool, error) {
 			return slices.ContainsFunc(milestones(s.watcher.since(started), started, s.from.Name, s.to.Name), func(m milestone) bool { return slug(m.Name) == k.At }), nil
@@ -134,14 +134,14 @@ func (s *stage) run(ctx, waiting context.Context, k *strike, started time.Time) 
 			k.came.Store(true)
 			return nil //nolint:nilerr // which the fault says
 		}
-		if err := s.hit(ctx, k); err != nil {
+		if err := s.injectNow(ctx, k); err != nil {
 			return err
 		}
 	}
 	if k.Why != "" {
 		return nil
 	}
-	err := s.endure(ctx, k)
+	err := s.wait(ctx, k)
 	var not inapplicable
 	if errors.As(err, &not) {
 		k.Why, err = string(not), nil
@@ -152,8 +152,8 @@ func (s *stage) run(ctx, waiting context.Context, k *strike, started time.Time) 
 // heldFor is how long a hop has to stand still before it counts as held up.
 const heldFor = 2 * time.Second
 
-// endure waits as long as the fault is to be in force.
-func (s *stage) endure(ctx context.Context, k *strike) error {
+// wait waits as long as the fault is to be in force.
+func (s *hopFaults) wait(ctx context.Context, k *activeFault) error {
 	var over <-chan time.Time
 	switch {
 	case k.held != nil:
@@ -190,7 +190,7 @@ func (s *stage) endure(ctx context.Context, k *strike) error {
 	return nil
 }
 
-func (s *stage) isSettled() bool {
+func (s *hopFaults) isSettled() bool {
 	select {
 	case <-s.settled:
 		return true
@@ -199,13 +199,13 @@ func (s *stage) isSettled() bool {
 	}
 }
 
-// over reports whether every fault is over, and was long enough ago for its effects to show. It gives up those whose phase
+// finished reports whether every fault is over, and was long enough ago for its effects to show. It gives up those whose phase
 // has not come: it is asked when the hop is at its end.
-func (s *stage) over() bool {
+func (s *hopFaults) finished() bool {
 	if s == nil {
 		return true
 	}
-	for _, k := range s.strikes {
+	for _, k := range s.faults {
 		if !k.came.Load() {
 			k.abandon()
 		}
@@ -223,9 +223,9 @@ func (s *stage) over() bool {
 	return true
 }
 
-// acting reports whether a fault is in force, or was until just now.
-func (s *stage) acting() bool {
-	return s != nil && slices.ContainsFunc(s.strikes, func(k *strike) bool {
+// inForce reports whether a fault is in force, or was until just now.
+func (s *hopFaults) inForce() bool {
+	return s != nil && slices.ContainsFunc(s.faults, func(k *activeFault) bool {
 		if !k.came.Load() || k.throughout {
 			return false
 		}
@@ -239,12 +239,12 @@ func (s *stage) acting() bool {
 }
 
 // finish ends what is still in force, and says how every fault went.
-func (s *stage) finish() ([]*struck, error) {
+func (s *hopFaults) finish() ([]*faultResult, error) {
 	s.end()
-	var list []*struck
+	var list []*faultResult
 	var errs []error
-	for _, k := range s.strikes {
-		list = append(list, k.struck)
+	for _, k := range s.faults {
+		list = append(list, k.faultResult)
 		if k.abandon != nil {
 			k.abandon()
 			<-k.ended
@@ -256,10 +256,10 @@ func (s *stage) finish() ([]*struck, error) {
 
 // undoAll undoes every fault that still is in force, the last first, and removes what faults left until the hop was judged.
 // It does so however the hop ended.
-func (s *stage) undoAll(ctx context.Context) error {
+func (s *hopFaults) undoAll(ctx context.Context) error {
 	_, _ = s.finish() // whose errors were told if the hop came so far; else what ended the hop is
 	var errs []error
-	for _, k := range slices.Backward(s.strikes) {
+	for _, k := range slices.Backward(s.faults) {
 		errs = append(errs, s.undoFault(ctx, k), k.clear.run(ctx, s.options.Timeout))
 	}
 	return errors.Join(errs...)
@@ -268,7 +268,7 @@ func (s *stage) undoAll(ctx context.Context) error {
 // deleted is how pods are killed: at once.
 var deleted = &client.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
 
-func (s *stage) killPods(ctx context.Context, pods []corev1.Pod) error {
+func (s *hopFaults) killPods(ctx context.Context, pods []corev1.Pod) error {
 	for i := range pods {
 		if err := s.olm.Delete(ctx, &pods[i], deleted); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("kill pod %s: %w", pods[i].Name, err)
@@ -277,7 +277,7 @@ func (s *stage) killPods(ctx context.Context, pods []corev1.Pod) error {
 	return nil
 }
 
-func (s *stage) killOperator(ctx context.Context, _ *strike) error {
+func (s *hopFaults) killOperator(ctx context.Context, _ *activeFault) error {
 	var pods corev1.PodList
 	if err := s.olm.List(ctx, &pods, client.InNamespace(s.namespace)); err != nil {
 		return fmt.Errorf("list the operator's pods: %w", err)
@@ -301,7 +301,7 @@ func (s *stage) killOperator(ctx context.Context, _ *strike) error {
 	}))
 }
 
-func (s *stage) killOLM(ctx context.Context, k *strike) error {
+func (s *hopFaults) killOLM(ctx context.Context, k *activeFault) error {
 	pods, err := s.olm.Pods(ctx, strings.TrimPrefix(k.Name, "kill-"))
 	if err != nil {
 		return err
@@ -313,7 +313,7 @@ func (s *stage) killOLM(ctx context.Context, k *strike) error {
 }
 
 // killComponent ends a component of the cluster and waits until the API server answers again.
-func (s *stage) killComponent(ctx context.Context, k *strike) error {
+func (s *hopFaults) killComponent(ctx context.Context, k *activeFault) error {
 	killer, ok := s.cluster.(Killer)
 	if !ok {
 		return inapplicable("this kind of cluster cannot do it")
@@ -331,7 +331,7 @@ const faultName = "olmkit-fault"
 
 // forbid has the API server refuse what the operator's accounts write. A policy does so without taking a right away, which
 // OLM would notice and mend.
-func (s *stage) forbid(ctx context.Context, k *strike) error {
+func (s *hopFaults) forbid(ctx context.Context, k *activeFault) error {
 	var accounts []string
 	for _, r := range []*release{s.from, s.to} {
 		for _, d := range r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
@@ -397,7 +397,7 @@ func forbidden(log []auditv1.Event, words string) int {
 const resolved = time.Second
 
 // wantApproval has the InstallPlan wait for an administrator.
-func (s *stage) wantApproval(ctx context.Context, k *strike) error {
+func (s *hopFaults) wantApproval(ctx context.Context, k *activeFault) error {
 	k.undo.push(func(ctx context.Context) error {
 		_, err := s.olm.Approve(ctx, s.namespace, s.to.Name)
 		return err
@@ -433,7 +433,7 @@ func (s *stage) wantApproval(ctx context.Context, k *strike) error {
 }
 
 // refuseUpgrade has the installed operator say that it must not be replaced now.
-func (s *stage) refuseUpgrade(ctx context.Context, k *strike) error {
+func (s *hopFaults) refuseUpgrade(ctx context.Context, k *activeFault) error {
 	k.undo.push(func(ctx context.Context) error { return s.olm.SetUpgradeable(ctx, s.namespace, s.from.Name, true) })
 	k.held = func(ctx context.Context) (bool, error) {
 		var csv v1alpha1.ClusterServiceVersion
@@ -444,7 +444,7 @@ func (s *stage) refuseUpgrade(ctx context.Context, k *strike) error {
 }
 
 // goOn has the version after the new one published as well.
-func (s *stage) goOn(_ context.Context, k *strike) error {
+func (s *hopFaults) goOn(_ context.Context, k *activeFault) error {
 	if s.next = s.after[s.to.Name]; s.next == nil {
 		return inapplicable("the plan has no hop from " + s.to.Name)
 	}
@@ -452,12 +452,12 @@ func (s *stage) goOn(_ context.Context, k *strike) error {
 	return nil
 }
 
-func (s *stage) downCatalog(ctx context.Context, k *strike) error {
+func (s *hopFaults) downCatalog(ctx context.Context, k *activeFault) error {
 	k.undo.push(func(ctx context.Context) error { return s.hideCatalog(ctx, k, false) })
 	return s.hideCatalog(ctx, k, true)
 }
 
-func (s *stage) flapCatalog(ctx context.Context, k *strike) error {
+func (s *hopFaults) flapCatalog(ctx context.Context, k *activeFault) error {
 	k.undo.push(func(ctx context.Context) error { return s.hideCatalog(ctx, k, false) })
 	for range 5 {
 		for _, hide := range []bool{true, false} {
@@ -474,13 +474,13 @@ func (s *stage) flapCatalog(ctx context.Context, k *strike) error {
 	return nil
 }
 
-func (s *stage) changeCatalog(ctx context.Context, k *strike) error {
+func (s *hopFaults) changeCatalog(ctx context.Context, k *activeFault) error {
 	k.undo.push(func(ctx context.Context) error { return s.publish(ctx, s.published()...) })
 	return s.publish(ctx, s.from.Name)
 }
 
 // published are the bundles that the hop's catalog has.
-func (s *stage) published() []string {
+func (s *hopFaults) published() []string {
 	names := []string{s.from.Name, s.to.Name}
 	if s.next != nil {
 		names = append(names, s.next.Name)
@@ -489,7 +489,7 @@ func (s *stage) published() []string {
 }
 
 // goal is the release that the hop ends at.
-func (s *stage) goal() *release {
+func (s *hopFaults) goal() *release {
 	if s.next != nil {
 		return s.next
 	}
@@ -497,7 +497,7 @@ func (s *stage) goal() *release {
 }
 
 // probeWith makes one more object of each kind, like the first, with annotations, for as long as the hop is judged.
-func (s *stage) probeWith(ctx context.Context, k *strike, suffix string, annotations map[string]string) error {
+func (s *hopFaults) probeWith(ctx context.Context, k *activeFault, suffix string, annotations map[string]string) error {
 	known := slices.Clone(s.objects)
 	if len(known) == 0 {
 		return inapplicable("there are no objects")
@@ -535,7 +535,7 @@ func (s *stage) probeWith(ctx context.Context, k *strike, suffix string, annotat
 	return err
 }
 
-func (s *stage) oversize(ctx context.Context, k *strike) error {
+func (s *hopFaults) oversize(ctx context.Context, k *activeFault) error {
 	return s.probeWith(ctx, k, "oversize", map[string]string{"olmkit.dev/oversize": strings.Repeat("olmkit! ", 200<<10/8)})
 }
 
@@ -554,7 +554,7 @@ var surprises = map[string]string{
 	"whitespace": " \t\u00a0\u3000\n ",
 }
 
-func (s *stage) hostile(ctx context.Context, k *strike) error {
+func (s *hopFaults) hostile(ctx context.Context, k *activeFault) error {
 	annotations := map[string]string{}
 	for name, text := range surprises {
 		annotations["olmkit.dev/"+name] = text

@@ -30,7 +30,7 @@ import (
 
 const noWebhooks = inapplicable("no webhook has a certificate at this phase")
 
-func (s *stage) loseCertificates(ctx context.Context, k *strike) error {
+func (s *hopFaults) loseCertificates(ctx context.Context, k *activeFault) error {
 	secrets, err := s.olm.Certificates(ctx, s.namespace)
 	if err != nil {
 		return err
@@ -54,17 +54,17 @@ func (s *stage) loseCertificates(ctx context.Context, k *strike) error {
 	return nil
 }
 
-func (s *stage) expireCertificates(ctx context.Context, k *strike) error {
+func (s *hopFaults) expireCertificates(ctx context.Context, k *activeFault) error {
 	return s.replaceCertificates(ctx, k, time.Now().Add(-time.Minute))
 }
 
-func (s *stage) rotateCertificates(ctx context.Context, k *strike) error {
+func (s *hopFaults) rotateCertificates(ctx context.Context, k *activeFault) error {
 	return s.replaceCertificates(ctx, k, time.Now().Add(2*365*24*time.Hour))
 }
 
 // replaceCertificates puts other certificates, which end at until, into the webhooks' Secrets, and their authority into
 // what the API server trusts. What it wrote and nobody else has changed since is put back afterwards.
-func (s *stage) replaceCertificates(ctx context.Context, k *strike, until time.Time) error {
+func (s *hopFaults) replaceCertificates(ctx context.Context, k *activeFault, until time.Time) error {
 	secrets, err := s.olm.Certificates(ctx, s.namespace)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (s *stage) replaceCertificates(ctx context.Context, k *strike, until time.T
 }
 
 // change reads the object called name anew, changes it, and writes it if there was something to change.
-func (s *stage) change(ctx context.Context, o client.Object, name string, change func(client.Object) bool) error {
+func (s *hopFaults) change(ctx context.Context, o client.Object, name string, change func(client.Object) bool) error {
 	key := client.ObjectKey{Name: name}
 	if _, namespaced := o.(*corev1.Secret); namespaced {
 		key.Namespace = s.namespace
@@ -138,7 +138,7 @@ func (s *stage) change(ctx context.Context, o client.Object, name string, change
 }
 
 // eachTrust calls do for everything by which the API server trusts webhooks in the operator's namespace.
-func (s *stage) eachTrust(ctx context.Context, do func(client.Object) error) error {
+func (s *hopFaults) eachTrust(ctx context.Context, do func(client.Object) error) error {
 	var objects []client.Object
 	var validating admissionregistrationv1.ValidatingWebhookConfigurationList
 	var mutating admissionregistrationv1.MutatingWebhookConfigurationList
@@ -170,7 +170,7 @@ func (s *stage) eachTrust(ctx context.Context, do func(client.Object) error) err
 }
 
 // definitionNames are those of both releases, sorted.
-func (s *stage) definitionNames() []string {
+func (s *hopFaults) definitionNames() []string {
 	var names []string
 	for _, r := range []*release{s.from, s.to} {
 		for _, d := range r.CRDs {
@@ -215,7 +215,7 @@ func converter(d *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Web
 }
 
 // convertFaultily has the conversion requests answered by a webhook of the cluster's that misbehaves.
-func (s *stage) convertFaultily(ctx context.Context, k *strike) error {
+func (s *hopFaults) convertFaultily(ctx context.Context, k *activeFault) error {
 	server, ok := s.cluster.(FaultyConverter)
 	if !ok {
 		return inapplicable("this kind of cluster cannot do it")
@@ -228,12 +228,12 @@ func (s *stage) convertFaultily(ctx context.Context, k *strike) error {
 }
 
 // unconvert has the conversion requests go to a Service that does not exist.
-func (s *stage) unconvert(ctx context.Context, k *strike) error {
+func (s *hopFaults) unconvert(ctx context.Context, k *activeFault) error {
 	return s.divert(ctx, k, apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: s.namespace, Name: faultName}})
 }
 
 // divert points the conversion webhooks of the hop's definitions to another place, and back unless somebody else did.
-func (s *stage) divert(ctx context.Context, k *strike, to apiextensionsv1.WebhookClientConfig) error {
+func (s *hopFaults) divert(ctx context.Context, k *activeFault, to apiextensionsv1.WebhookClientConfig) error {
 	was := map[string]*apiextensionsv1.WebhookClientConfig{}
 	ours := func(c *apiextensionsv1.WebhookClientConfig) bool {
 		if to.URL != nil {
@@ -330,7 +330,7 @@ const secondWrites = "olmkit.dev/second-writes"
 
 // writeToo has a second client read and update every object that the observers write, as fast as they do. What it was told
 // is stored has to be there in the end.
-func (s *stage) writeToo(ctx context.Context, k *strike) error {
+func (s *hopFaults) writeToo(ctx context.Context, k *activeFault) error {
 	var written []*object
 	for _, o := range s.objects {
 		if o.Written {
@@ -386,7 +386,7 @@ func (s *stage) writeToo(ctx context.Context, k *strike) error {
 }
 
 // updateOnce reads o in version and writes it back with the number n.
-func (s *stage) updateOnce(ctx context.Context, o *object, version string, n int64) error {
+func (s *hopFaults) updateOnce(ctx context.Context, o *object, version string, n int64) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	now, err := o.at(s.dynamic, version).Get(ctx, o.Name, metav1.GetOptions{})
@@ -404,7 +404,7 @@ func (s *stage) updateOnce(ctx context.Context, o *object, version string, n int
 }
 
 // forget deletes objects and waits until they are gone, whose finalizers the operator serves.
-func (s *stage) forget(ctx context.Context, objects []*object) error {
+func (s *hopFaults) forget(ctx context.Context, objects []*object) error {
 	d := s.watcher.definitions()
 	err := s.watcher.until(ctx, retryTimeout, func() (bool, error) {
 		gone := true

@@ -40,8 +40,8 @@ func TestReplaceCertificatesWhileOLMWrites(t *testing.T) {
 			return c.Update(ctx, o, options...)
 		},
 	}).Build()
-	s := &stage{walk: &walk{olm: &olm.Client{WithWatch: c}, namespace: "n"}, from: &release{}, to: &release{}}
-	k := &strike{}
+	s := &hopFaults{walk: &walk{olm: &olm.Client{WithWatch: c}, namespace: "n"}, from: &release{}, to: &release{}}
+	k := &activeFault{}
 	if err := s.replaceCertificates(t.Context(), k, time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
