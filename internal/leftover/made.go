@@ -175,11 +175,11 @@ func (c *Cleaner) findReaders(ctx context.Context, f *Found) error {
 		if !h.whole {
 			continue
 		}
-		survivors, err := c.olm.Survivors(ctx, name, nil)
+		orphans, err := c.olm.Orphans(ctx, name, nil)
 		if err != nil {
 			return err
 		}
-		for _, s := range survivors {
+		for _, s := range orphans {
 			m := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.GetNamespace(), Name: s.GetName(), UID: s.GetUID(), CreationTimestamp: s.GetCreationTimestamp()}}
 			m.SetGroupVersionKind(roleBindingKind)
 			f.add(newObject(m, h.walk, false))

@@ -26,7 +26,7 @@ func TestCopiedVersionsAreLeftAlone(t *testing.T) {
 	if err != nil || !slices.Equal(there, []string{"ClusterServiceVersion/n/tea.v1"}) {
 		t.Errorf("%v: there are %q", err, there)
 	}
-	if err := c.Withdraw(t.Context(), "n", "tea", time.Second); err != nil {
+	if err := c.DeleteSubscription(t.Context(), "n", "tea", time.Second); err != nil {
 		t.Error(err)
 	}
 	var left v1alpha1.ClusterServiceVersionList

@@ -36,22 +36,22 @@ const (
 	ManagedLabel = "olm.managed" // whatever OLM made
 )
 
-// Remains is the error of what was deleted and is still there.
-type Remains struct {
+// DeletionTimeoutError is the error of what was deleted and is still there.
+type DeletionTimeoutError struct {
 	What  []string // Kind/name of each
 	After time.Duration
 }
 
-func (r Remains) Error() string {
+func (r DeletionTimeoutError) Error() string {
 	return fmt.Sprintf("%s still there %s after being deleted", strings.Join(r.What, ", "), r.After)
 }
 
 // Uninstall removes what subscribing to pkg in namespace brought: the Subscription, its ClusterServiceVersions and
 // InstallPlans, what OLM made for them and the definitions crds, with every object of theirs. It waits until all of it
-// is gone, and returns Remains if something stays for longer than limit. Custom resources whose finalizers the operator
+// is gone, and returns DeletionTimeoutError if something stays for longer than limit. Custom resources whose finalizers the operator
 // serves have to be deleted before: finalizers that are left then nobody serves any more, so they are taken away.
 func (c *Client) Uninstall(ctx context.Context, namespace, pkg string, crds []string, limit time.Duration) error {
-	if err := c.Withdraw(ctx, namespace, pkg, limit); err != nil {
+	if err := c.DeleteSubscription(ctx, namespace, pkg, limit); err != nil {
 		return err
 	}
 	for _, name := range crds {
@@ -65,9 +65,9 @@ func (c *Client) Uninstall(ctx context.Context, namespace, pkg string, crds []st
 	return nil
 }
 
-// Withdraw removes what subscribing to pkg in namespace brought, but for the definitions and their objects, and waits until
-// it is gone. It returns Remains if something stays for longer than limit.
-func (c *Client) Withdraw(ctx context.Context, namespace, pkg string, limit time.Duration) error {
+// DeleteSubscription removes what subscribing to pkg in namespace brought, but for the definitions and their objects, and waits until
+// it is gone. It returns DeletionTimeoutError if something stays for longer than limit.
+func (c *Client) DeleteSubscription(ctx context.Context, namespace, pkg string, limit time.Duration) error {
 	subscription := &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pkg}}
 	if err := client.IgnoreNotFound(c.Delete(ctx, subscription)); err != nil {
 		return fmt.Errorf("delete Subscription %s/%s: %w", namespace, pkg, err)
@@ -95,14 +95,14 @@ func (c *Client) Withdraw(ctx context.Context, namespace, pkg string, limit time
 		return false, remove(ctx) // an InstallPlan that was at work when it was deleted makes its objects once more
 	})
 	if errors.Is(err, errLate) {
-		return Remains{left, limit}
+		return DeletionTimeoutError{left, limit}
 	}
 	return err
 }
 
 // RemoveDefinition deletes a CustomResourceDefinition with all its objects, unless mayGo, if it is not nil, returns an error for
 // these. Conversion is switched off first, since the webhook is gone by now and without it the API server could not read what
-// it has to delete. It returns Remains if the definition stays for longer than limit.
+// it has to delete. It returns DeletionTimeoutError if the definition stays for longer than limit.
 func (c *Client) RemoveDefinition(ctx context.Context, name string, limit time.Duration, mayGo func([]metav1.PartialObjectMetadata) error) error {
 	var d apiextensionsv1.CustomResourceDefinition
 	err := poll(ctx, limit, func(ctx context.Context) (bool, error) {
@@ -132,7 +132,7 @@ func (c *Client) RemoveDefinition(ctx context.Context, name string, limit time.D
 	})
 	switch {
 	case errors.Is(err, errLate):
-		return Remains{[]string{"CustomResourceDefinition/" + name}, limit}
+		return DeletionTimeoutError{[]string{"CustomResourceDefinition/" + name}, limit}
 	case err != nil:
 		return fmt.Errorf("remove CustomResourceDefinition %s: %w", name, err)
 	}
@@ -194,9 +194,9 @@ func (c *Client) installed(ctx context.Context, namespace string) ([]string, err
 	return append(versions, deployments...), err
 }
 
-// Residue names, sorted, what OLM made for a ClusterServiceVersion that namespace no longer holds. What names an owner is
+// Leftovers names, sorted, what OLM made for a ClusterServiceVersion that namespace no longer holds. What names an owner is
 // left to Kubernetes' garbage collector, which takes its time.
-func (c *Client) Residue(ctx context.Context, namespace string) ([]string, error) {
+func (c *Client) Leftovers(ctx context.Context, namespace string) ([]string, error) {
 	var versions v1alpha1.ClusterServiceVersionList
 	if err := c.List(ctx, &versions, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list ClusterServiceVersions in %s: %w", namespace, err)
@@ -241,11 +241,11 @@ func (c *Client) names(ctx context.Context, list client.ObjectList, keep func(me
 	return names, err
 }
 
-// Survivors are the objects outside of namespace that OLM made for operators there and does not remove with them: those of
+// Orphans are the objects outside of namespace that OLM made for operators there and does not remove with them: those of
 // a bundle's objects shipped (each Kind/name) that are of the cluster's scope, and the right to read how the API server
 // authenticates, which every operator with webhooks gets (operator-lifecycle-manager v0.46.0,
 // pkg/controller/install/webhook.go). No label says whose they are.
-func (c *Client) Survivors(ctx context.Context, namespace string, shipped []string) ([]client.Object, error) {
+func (c *Client) Orphans(ctx context.Context, namespace string, shipped []string) ([]client.Object, error) {
 	var found []client.Object
 	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &schedulingv1.PriorityClassList{}} {
 		if err := c.List(ctx, list, client.MatchingLabels{ManagedLabel: "true"}); err != nil {

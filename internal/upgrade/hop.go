@@ -524,11 +524,11 @@ func (w *walk) judgeAfter(ctx context.Context, from, to *release, before map[str
 		findings = append(findings, judgeEndpoints(w.watcher.since(started), before)...)
 	}
 	findings = append(findings, judgeDropped(from, to, w.watcher.definitions())...)
-	residue, err := w.olm.Residue(ctx, w.namespace)
+	leftovers, err := w.olm.Leftovers(ctx, w.namespace)
 	if err != nil {
 		return findings, err
 	}
-	for _, name := range residue {
+	for _, name := range leftovers {
 		findings = append(findings, find(codeLeftBehind, name, "it was made for a version that is not installed any more"))
 	}
 	return findings, nil

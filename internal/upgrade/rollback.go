@@ -98,7 +98,7 @@ func (w *walk) resubscribe(ctx context.Context, r *release, deadline time.Time) 
 	again := w.subscription()
 	again.StartingCSV, again.Approval = r.Name, v1alpha1.ApprovalManual
 	for {
-		if err := w.olm.Withdraw(ctx, w.namespace, w.pkg.Name, w.options.Timeout); err != nil {
+		if err := w.olm.DeleteSubscription(ctx, w.namespace, w.pkg.Name, w.options.Timeout); err != nil {
 			return nil, err
 		}
 		if err := w.olm.Subscribe(ctx, again); err != nil {

@@ -199,7 +199,7 @@ func (w *walk) hops(ctx context.Context, plan graph.Plan, r *report.Report) erro
 // end turns what ended the walk into a finding: what stays of an uninstalled package is the package's, and no error of the
 // walk, though nothing can be installed after it.
 func (w *walk) end(err error) ([]finding.Finding, error) {
-	var remains olm.Remains
+	var remains olm.DeletionTimeoutError
 	switch {
 	case err == nil:
 		return nil, nil
@@ -722,8 +722,8 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 	if err := w.olm.Unpublish(ctx, w.namespace, catalogName); err != nil {
 		return findings, err
 	}
-	survivors, err := w.deleteLeftovers(ctx)
-	for _, name := range survivors {
+	orphans, err := w.deleteLeftovers(ctx)
+	for _, name := range orphans {
 		if !w.survived[name] {
 			w.survived[name] = true
 			findings = append(findings, find(codeOrphans, name, "it is still there after %s was uninstalled", w.pkg.Name))
@@ -754,12 +754,12 @@ func (w *walk) deleteLeftovers(ctx context.Context) ([]string, error) {
 	for _, r := range w.releases {
 		shipped = append(shipped, r.Shipped...)
 	}
-	survivors, err := w.olm.Survivors(ctx, w.namespace, shipped)
+	orphans, err := w.olm.Orphans(ctx, w.namespace, shipped)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, o := range survivors {
+	for _, o := range orphans {
 		names = append(names, olm.Describe(o))
 		if err := w.olm.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
 			return names, fmt.Errorf("remove %s, which OLM left: %w", olm.Describe(o), err)
