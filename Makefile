@@ -150,7 +150,7 @@ export GOLANGCI_LINT_CACHE := $(abspath $(BIN))/lint-cache
 .PHONY: verify
 verify: lint ## Check that generated files are up to date, the code is clean and dependencies point the right way
 	./test/verify.sh
-	$(GO) test -count=1 ./test/arrows ./test/api
+	$(GO) test -count=1 ./test/arrows ./test/api ./test/style
 
 ##@ Test for real
 

@@ -662,7 +662,7 @@ func TestPrometheusOperator(t *testing.T) {
 	deletePrometheusCRDs(t, crds)
 	must(t, admin.Create(ctx, &v1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "after"}}))
 	available(t, ns, "after")
-	// The next glance was due while there was nothing to look at.
+	// The next resync was due while there was nothing to look at.
 	must(t, admin.Delete(ctx, &v1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "before"}}))
 	gone := time.Now()
 	eventually(t, "the first Memcached is gone", func() error {

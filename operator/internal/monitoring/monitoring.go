@@ -45,9 +45,9 @@ const (
 	// itself is where Prometheus has what says who it is.
 	itself = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
-	// glance is how often the objects are applied again, which changes nothing unless somebody else did. Watches of them
+	// resync is how often the objects are applied again, which changes nothing unless somebody else did. Watches of them
 	// would outlive their kinds, which may be uninstalled at any time.
-	glance = 30 * time.Second
+	resync = 30 * time.Second
 	// settling is how long an API server is given to serve a kind whose CRD it has.
 	settling = 5 * time.Second
 	// The wait after a first failure, and the longest.
@@ -171,7 +171,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		ctrl.LoggerFrom(ctx).Info("applied what Prometheus is to do", "crd", request.Name, "name", name)
 		r.applied[request.Name] = version
 	}
-	return reconcile.Result{RequeueAfter: glance}, nil
+	return reconcile.Result{RequeueAfter: resync}, nil
 }
 
 // apply applies object and returns its version then.
