@@ -39,7 +39,7 @@ type Tea struct {
 }
 
 func (t *Tea) DeepCopyObject() runtime.Object {
-	return &Tea{TypeMeta: t.TypeMeta, ObjectMeta: *t.ObjectMeta.DeepCopy()}
+	return &Tea{TypeMeta: t.TypeMeta, ObjectMeta: *t.DeepCopy()}
 }
 
 // TeaList is a list of Teas.
@@ -50,7 +50,7 @@ type TeaList struct {
 }
 
 func (l *TeaList) DeepCopyObject() runtime.Object {
-	c := &TeaList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
+	c := &TeaList{TypeMeta: l.TypeMeta, ListMeta: *l.DeepCopy()}
 	for _, t := range l.Items {
 		c.Items = append(c.Items, *t.DeepCopyObject().(*Tea))
 	}
