@@ -32,13 +32,14 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	if os.Getenv(commandVariable) == commandTells {
 		listening := os.NewFile(3, "listening")
 		_, _ = listening.WriteString("x")
 		_ = listening.Close()
 	}
-	os.Exit(Run(ctx, Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.Args[1:]))
+	code := Run(ctx, Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.Args[1:])
+	stop()
+	os.Exit(code)
 }
 
 // hangLimit is when a command that was interrupted hangs. It is far more than any takes.

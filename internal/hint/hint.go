@@ -1,4 +1,4 @@
-// Package advice attaches to an error what its reader can do about it.
+// Package hint attaches to an error what its reader can do about it.
 package hint
 
 import (

@@ -107,7 +107,7 @@ func (s *server) touch() error {
 // expired is the answer to a list whose token is too old; a server may have a token that leads on from there.
 func expired(token string) error {
 	err := apierrors.NewResourceExpired("the provided continue parameter is too old")
-	err.ErrStatus.ListMeta.Continue = token
+	err.ErrStatus.Continue = token
 	return err
 }
 
