@@ -85,6 +85,31 @@ func Is(dir string) bool {
 	return true
 }
 
+// In returns the bundle directories in the folder dir, at whatever depth, in the order of their names. They are none where dir
+// has a folder manifests or metadata itself: it is to be a bundle then.
+func In(dir string) ([]string, error) {
+	for _, name := range []string{"manifests", "metadata"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.IsDir() {
+			return nil, nil
+		}
+	}
+	var found []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case !entry.IsDir() || !Is(path):
+			return nil
+		}
+		found = append(found, path)
+		return fs.SkipDir
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for bundles in %s: %w", dir, err)
+	}
+	return found, nil
+}
+
 // Read reads the bundle directory dir.
 func Read(dir string) (*Bundle, error) {
 	if info, err := os.Stat(dir); err != nil {

@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/blang/semver/v4"
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
@@ -157,11 +158,24 @@ func (l Loader) load(ctx context.Context, ref string, memo *document.Memo) (pars
 			if err != nil {
 				return parsed{}, err
 			}
-			return parseBundle(filepath.ToSlash(ref), files, memo)
+			p, err := parseBundle(filepath.ToSlash(ref), files, memo)
+			for _, d := range p.documents {
+				d.files = sync.OnceValue(func() []bundle.Manifest { return manifestsIn(ref) })
+			}
+			return p, err
 		})
 	default:
 		return l.loadFS(ctx, os.DirFS(ref), filepath.ToSlash(filepath.Clean(ref)))
 	}
+}
+
+// manifestsIn returns those of a bundle directory, none if it cannot be read any more.
+func manifestsIn(dir string) []bundle.Manifest {
+	b, err := bundle.Read(dir)
+	if err != nil {
+		return nil
+	}
+	return b.Manifests
 }
 
 // parseBundle returns the document of the bundle directory that is called name.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/blang/semver/v4"
 
+	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 )
@@ -38,7 +39,17 @@ type Document struct {
 	At                    finding.Location
 	Source                *document.Document // for the places of fields
 
+	files     func() []bundle.Manifest   // of the bundle directory that it was made of, read again; nil if it was not
 	manifests func() ([]Property, error) // the olm.bundle.object properties of a lazy catalog
+}
+
+// Files returns the manifests of the bundle directory that the document was made of, with their places; nil where it was
+// not, or the directory cannot be read any more.
+func (d *Document) Files() []bundle.Manifest {
+	if d == nil || d.files == nil {
+		return nil
+	}
+	return d.files()
 }
 
 // Package is one operator's part of a catalog.

@@ -55,7 +55,9 @@ var againstChecks = []Check{
 		Title: "a published bundle changed under the same name",
 		Cause: "OLM never reads an installed release again: existing users keep the old content, new users get the new one, and nobody can tell them apart",
 		Fix:   "publish the change as a new release",
-		run:   againstBundles,
+		run: func(s *subject, found func(hit)) {
+			againstEach(func(before, after *catalog.Package, found func(hit)) { contentChanged(s, before, after, found) })(s, found)
+		},
 	},
 	{
 		Code: "CMP006", Severity: finding.Info,
@@ -186,12 +188,24 @@ func headBack(before, after *catalog.Package, c *catalog.Channel, found func(hit
 	}
 }
 
-var againstBundles = againstEach(func(before, after *catalog.Package, found func(hit)) {
+func contentChanged(s *subject, before, after *catalog.Package, found func(hit)) {
 	for _, was := range before.Bundles {
 		is := after.Bundle(was.Name)
 		if is == nil {
 			continue
 		}
+		if changed := s.changed(was, is); len(changed) > 0 {
+			found(hit{
+				Subject: finding.Subject{From: is.Name}, at: is.At,
+				message: fmt.Sprintf("bundle %s changed: %s", is.Name, strings.Join(changed, ", ")),
+			})
+		}
+	}
+}
+
+// changed returns what of a bundle is not what it was: its image, and types of its properties.
+func (s *subject) changed(was, is *catalog.Bundle) []string {
+	return s.differ.get(is, func() []string {
 		var changed []string
 		if was.Image != is.Image && was.Image != "" && is.Image != "" {
 			changed = append(changed, "image")
@@ -199,14 +213,9 @@ var againstBundles = againstEach(func(before, after *catalog.Package, found func
 		if difference := propertyTypes(was, is); difference != "" {
 			changed = append(changed, difference)
 		}
-		if len(changed) > 0 {
-			found(hit{
-				Subject: finding.Subject{From: is.Name}, at: is.At,
-				message: fmt.Sprintf("bundle %s changed: %s", is.Name, strings.Join(changed, ", ")),
-			})
-		}
-	}
-})
+		return changed
+	})
+}
 
 // propertyTypes lists the types of the properties in which two bundles differ. A catalog that carries manifests is not held
 // against one that carries their digest only.

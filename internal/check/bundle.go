@@ -26,6 +26,7 @@ type single struct {
 
 	registry  Registry // of its images; nil when none was asked
 	inCatalog bool     // the checks of catalogs look at it as well
+	published bool     // users have it
 
 	upstream func() []upstreamResult // of the validators of operator-framework/api
 }

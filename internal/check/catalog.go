@@ -230,11 +230,11 @@ var catalogChecks = []Check{
 		Title: "the name of a bundle is too long for a label",
 		Cause: "OLM writes the name of the ClusterServiceVersion into labels of the objects that it creates (operator-lifecycle-manager v0.46.0, pkg/lib/ownerutil); a label value has at most 63 characters",
 		Fix:   "shorten the name to at most 63 characters",
-		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
+		run: perContent(perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
 			if len(b.Name) > validation.LabelValueMaxLength {
 				found(hit{at: b.Document.Place("name"), message: fmt.Sprintf("the name of bundle %s has %d characters", b.Name, len(b.Name))})
 			}
-		}),
+		})),
 	},
 	{
 		Code: "CAT023", Severity: finding.Warning,
@@ -242,18 +242,18 @@ var catalogChecks = []Check{
 		Cause:      "OLM silently ignores properties and fields that it does not know, so the dependency, API or constraint has no effect",
 		Fix:        "correct the name",
 		References: []string{formatReference + "#properties"},
-		run:        misspeltProperties,
+		run:        perContent(misspeltProperties),
 	},
 	{
 		Code: "CAT024", Severity: finding.Error,
 		Title: "the name of a bundle is no valid name of a Kubernetes object",
 		Cause: "OLM creates the ClusterServiceVersion with this name, and the API server rejects it: the bundle is never installed",
 		Fix:   "use lower case letters, digits, '-' and '.', at most 253 characters",
-		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
+		run: perContent(perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
 			if errs := validation.IsDNS1123Subdomain(b.Name); b.Name != "" && len(errs) > 0 {
 				found(hit{at: b.Document.Place("name"), message: fmt.Sprintf("bundle name %q: %s", b.Name, strings.Join(errs, ", "))})
 			}
-		}),
+		})),
 	},
 	{
 		Code: "CAT025", Severity: finding.Error,

@@ -10,9 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
-	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
 )
@@ -30,6 +28,7 @@ type Check struct {
 	judge      func(*single, func(hit))  // for checks of one bundle
 	alone      func(*single, func(hit))  // for checks of catalogs that have something to say of a bundle which is in none
 	asked      func(Options) bool        // whether the options bring what the check needs; nil when it needs nothing
+	distant    bool                      // what run finds of a bundle or an upgrade depends on others as well
 }
 
 // hit is one place where a check found its mistake. An empty cause or fix is the check's own.
@@ -39,6 +38,10 @@ type hit struct {
 	message string
 	cause   string
 	fix     string
+
+	path      []any    // of the field, in the manifest of the upgrade's end
+	alike     []string // other bundles from which the upgrade has the same; newest last
+	published bool     // it is about what is published
 }
 
 // All are the checks, in the order of their codes.
@@ -100,7 +103,7 @@ func Catalog(c *catalog.Catalog, options Options) ([]finding.Finding, []string) 
 			for _, check := range chosen {
 				if check.run != nil && !check.whole {
 					checks.Go(func() error {
-						check.run(s, tell(check))
+						check.runOn(s, tell(check))
 						return nil
 					})
 				}
@@ -112,7 +115,7 @@ func Catalog(c *catalog.Catalog, options Options) ([]finding.Finding, []string) 
 	for _, check := range chosen {
 		if check.whole {
 			group.Go(func() error {
-				check.run(all, tell(check))
+				check.runOn(all, tell(check))
 				return nil
 			})
 		}
@@ -144,6 +147,7 @@ func (s *subject) judgeHeads(checks []Check, tell func(Check) func(hit)) {
 		for _, head := range heads {
 			check.judge(head, func(h hit) {
 				h.Package, h.From = head.bundle.Package(), head.csv.Name
+				h.published = head.published && check.asked == nil // what registries hold can change
 				found(h)
 			})
 		}
@@ -173,64 +177,14 @@ func (s *subject) heads() []*single {
 			if b == nil || !b.Has(catalog.PropertyObject) {
 				continue
 			}
-			if inline := unpacked(b); inline.CSV() != nil {
+			if inline := s.unpacked(b); inline.CSV() != nil {
 				head := newSingle(inline, s.schemas)
-				head.registry, head.inCatalog = s.registry, true
+				head.registry, head.inCatalog, head.published = s.registry, true, s.published(p).bundle(b.Name)
 				list = append(list, head)
 			}
 		}
 	}
 	return list
-}
-
-// unpacked is the bundle directory that b was rendered from, as far as its manifests tell; all of them stand where b does.
-func unpacked(b *catalog.Bundle) *bundle.Bundle {
-	u := &bundle.Bundle{Dir: b.At.File, AnnotationsAt: b.At, Annotations: map[string]string{
-		bundle.AnnotationPackage:   b.Package,
-		bundle.AnnotationMediaType: "registry+v1",
-		bundle.AnnotationManifests: "manifests/",
-		bundle.AnnotationMetadata:  "metadata/",
-	}}
-	objects, err := b.Objects()
-	if err != nil {
-		return u
-	}
-	places := objectPlaces(b, len(objects))
-	for i, o := range objects {
-		var head struct {
-			APIVersion string `json:"apiVersion"`
-			Kind       string `json:"kind"`
-			Metadata   struct {
-				Name      string `json:"name"`
-				Namespace string `json:"namespace"`
-			} `json:"metadata"`
-		}
-		if document.Decode(o, &head) != nil || head.Kind == "" {
-			continue
-		}
-		u.Manifests = append(u.Manifests, bundle.Manifest{
-			JSON: o, APIVersion: head.APIVersion, Kind: head.Kind, Name: head.Metadata.Name, Namespace: head.Metadata.Namespace,
-			At: b.At, Document: document.Within(o, b.At, func() finding.Location { return places(i) }),
-		})
-	}
-	return u
-}
-
-// objectPlaces returns the function that tells where the manifests of b stand, count of them: each at the data of its
-// property, where each property holds one. It is asked for findings only, since places are costly.
-func objectPlaces(b *catalog.Bundle, count int) func(int) finding.Location {
-	var properties []int
-	for i, p := range b.Properties {
-		if p.Type == catalog.PropertyObject {
-			properties = append(properties, i)
-		}
-	}
-	return func(i int) finding.Location {
-		if i < 0 || len(properties) != count {
-			return b.At
-		}
-		return b.Document.Place("properties", properties[i], "value", "data")
-	}
 }
 
 // named reports whether one of names, codes or families, means c.
@@ -259,7 +213,10 @@ func Family(code string) string {
 func (c Check) finding(h hit) finding.Finding {
 	f := finding.Finding{
 		Code: c.Code, Severity: c.Severity, Subject: h.Subject, Message: h.message,
-		Cause: c.Cause, Fix: c.Fix, References: c.References,
+		Cause: c.Cause, Fix: c.Fix, References: c.References, Published: h.published,
+	}
+	if len(h.alike) > 0 {
+		f.Message += "; also from " + abridge(h.alike)
 	}
 	if h.at.File != "" {
 		at := h.at
@@ -293,6 +250,9 @@ type subject struct {
 	strange  memo[*subject, []strangeField]
 	refused  memo[[2][sha256.Size]byte, []string]
 	compared memo[comparison, changes]
+	differ   memo[*catalog.Bundle, []string]
+
+	publications memo[*catalog.Package, *publication]
 }
 
 // memo holds what was made for each key, once, for checks that run side by side. The zero memo is ready.

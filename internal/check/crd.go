@@ -40,6 +40,7 @@ var crdChecks = []Check{
 		Fix:        "migrate the objects and remove the version from status.storedVersions in a release that every such user installs on the way; remove the version from the CRD only in a later one",
 		References: []string{versioningReference, "https://github.com/DataDog/datadog-operator/issues/1389"},
 		run:        storedEarlier,
+		distant:    true,
 	},
 	{
 		Code: "CRD003", Severity: finding.Warning,
@@ -245,7 +246,7 @@ func (c *crd) namesWebhook() bool {
 func storageRemoved(_ *subject, u upgrade, found func(hit)) {
 	perPair(u, func(before, after *crd) {
 		if s := before.stored(); s != nil && after.version(s.Name) == nil {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes version %s of CRD %s, the storage version of %s", u.To, s.Name, before.Name, u.From)})
+			found(hit{Subject: before.object(), path: versions, message: fmt.Sprintf("%s removes version %s of CRD %s, the storage version of %s", u.To, s.Name, before.Name, u.From)})
 		}
 	})
 }
@@ -291,7 +292,7 @@ func storedEarlier(s *subject, found func(hit)) {
 						continue
 					}
 					alike.add(u, hit{
-						Subject: before.object(),
+						Subject: before.object(), path: versions,
 						message: fmt.Sprintf("%s removes version %s of CRD %s, in which %s stored objects", u.To, v.Name, before.Name, origin),
 					})
 				}
@@ -307,7 +308,7 @@ func servedGone(deprecated bool) func(*subject, upgrade, func(hit)) {
 			for _, v := range before.Spec.Versions {
 				next := after.version(v.Name)
 				if v.Served && v.Deprecated == deprecated && (next == nil || !next.Served) {
-					found(hit{Subject: before.object(), message: fmt.Sprintf("%s stops serving version %s of CRD %s, which %s serves", u.To, v.Name, before.Name, u.From)})
+					found(hit{Subject: before.object(), path: after.versionPath(v.Name), message: fmt.Sprintf("%s stops serving version %s of CRD %s, which %s serves", u.To, v.Name, before.Name, u.From)})
 				}
 			}
 		})
@@ -321,11 +322,11 @@ func silentLoss(_ *subject, u upgrade, found func(hit)) {
 			after.Spec.PreserveUnknownFields {
 			return
 		}
-		lost := compare(old.Schema.OpenAPIV3Schema, next.Schema.OpenAPIV3Schema).removed
-		lost = slices.DeleteFunc(lost, inStatus)
+		c := compare(old.Schema.OpenAPIV3Schema, next.Schema.OpenAPIV3Schema)
+		lost := slices.DeleteFunc(c.removed, inStatus)
 		if len(lost) > 0 {
 			found(hit{
-				Subject: before.object(),
+				Subject: before.object(), path: after.pathOf(next.Name, c, lost),
 				message: fmt.Sprintf("the storage version of CRD %s changes from %s to %s without conversion, and %s lacks: %s", before.Name, old.Name, next.Name, next.Name, abridge(lost)),
 			})
 		}
@@ -343,7 +344,7 @@ func strictStorage(_ *subject, u upgrade, found func(hit)) {
 		slices.Sort(tighter)
 		if len(tighter) > 0 {
 			found(hit{
-				Subject: before.object(),
+				Subject: before.object(), path: after.pathOf(next.Name, c, tighter),
 				message: fmt.Sprintf("the storage version of CRD %s changes from %s to %s without conversion, and %s is stricter: %s", before.Name, old.Name, next.Name, next.Name, abridge(tighter)),
 			})
 		}
@@ -368,10 +369,11 @@ func versionsApart(_ *subject, u upgrade, found func(hit)) {
 				if !written.Served || written.Schema == nil || old != nil && next != nil && written.Name == old.Name && added.Name == next.Name {
 					continue
 				}
-				tighter := slices.DeleteFunc(compare(written.Schema.OpenAPIV3Schema, added.Schema.OpenAPIV3Schema).tighter, inStatus)
+				c := compare(written.Schema.OpenAPIV3Schema, added.Schema.OpenAPIV3Schema)
+				tighter := slices.DeleteFunc(c.tighter, inStatus)
 				if len(tighter) > 0 {
 					found(hit{
-						Subject: before.object(),
+						Subject: before.object(), path: after.pathOf(added.Name, c, tighter),
 						message: fmt.Sprintf("%s starts to serve version %s of CRD %s without conversion, and objects written in version %s can be invalid in it: %s", u.To, added.Name, before.Name, written.Name, abridge(tighter)),
 					})
 				}
@@ -409,34 +411,34 @@ func namesChanged(_ *subject, u upgrade, found func(hit)) {
 			}
 		}
 		if len(gone) > 0 {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes names of CRD %s: %s", u.To, before.Name, strings.Join(gone, ", "))})
+			found(hit{Subject: before.object(), path: []any{"spec", "names"}, message: fmt.Sprintf("%s removes names of CRD %s: %s", u.To, before.Name, strings.Join(gone, ", "))})
 		}
 	})
 }
 
 // perServed calls look for each version that both ends of u serve.
-func perServed(u upgrade, look func(before *crd, old, next *apiextensionsv1.CustomResourceDefinitionVersion)) {
+func perServed(u upgrade, look func(before, after *crd, old, next *apiextensionsv1.CustomResourceDefinitionVersion)) {
 	perPair(u, func(before, after *crd) {
 		for i := range before.Spec.Versions {
 			old := &before.Spec.Versions[i]
 			if next := after.version(old.Name); next != nil && old.Served && next.Served {
-				look(before, old, next)
+				look(before, after, old, next)
 			}
 		}
 	})
 }
 
 func scaleChanged(_ *subject, u upgrade, found func(hit)) {
-	perServed(u, func(before *crd, old, next *apiextensionsv1.CustomResourceDefinitionVersion) {
+	perServed(u, func(before, after *crd, old, next *apiextensionsv1.CustomResourceDefinitionVersion) {
 		if old.Subresources == nil || old.Subresources.Scale == nil {
 			return
 		}
 		had := old.Subresources.Scale
 		switch {
 		case next.Subresources == nil || next.Subresources.Scale == nil:
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes the scale subresource of version %s of CRD %s", u.To, old.Name, before.Name)})
+			found(hit{Subject: before.object(), path: append(after.versionPath(old.Name), "subresources"), message: fmt.Sprintf("%s removes the scale subresource of version %s of CRD %s", u.To, old.Name, before.Name)})
 		case pathsChanged(had, next.Subresources.Scale):
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s changes the paths of the scale subresource of version %s of CRD %s", u.To, old.Name, before.Name)})
+			found(hit{Subject: before.object(), path: append(after.versionPath(old.Name), "subresources"), message: fmt.Sprintf("%s changes the paths of the scale subresource of version %s of CRD %s", u.To, old.Name, before.Name)})
 		}
 	})
 }
@@ -448,7 +450,7 @@ func pathsChanged(old, next *apiextensionsv1.CustomResourceSubresourceScale) boo
 }
 
 func columnsGone(_ *subject, u upgrade, found func(hit)) {
-	perServed(u, func(before *crd, old, next *apiextensionsv1.CustomResourceDefinitionVersion) {
+	perServed(u, func(before, after *crd, old, next *apiextensionsv1.CustomResourceDefinitionVersion) {
 		var gone []string
 		for _, c := range old.AdditionalPrinterColumns {
 			if !slices.ContainsFunc(next.AdditionalPrinterColumns, func(o apiextensionsv1.CustomResourceColumnDefinition) bool { return o.Name == c.Name }) {
@@ -456,15 +458,15 @@ func columnsGone(_ *subject, u upgrade, found func(hit)) {
 			}
 		}
 		if len(gone) > 0 {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes printer columns from version %s of CRD %s: %s", u.To, old.Name, before.Name, abridge(gone))})
+			found(hit{Subject: before.object(), path: append(after.versionPath(old.Name), "additionalPrinterColumns"), message: fmt.Sprintf("%s removes printer columns from version %s of CRD %s: %s", u.To, old.Name, before.Name, abridge(gone))})
 		}
 	})
 }
 
 func mergeChanged(s *subject, u upgrade, found func(hit)) {
-	perVersion(s, u, func(before *crd, version string, c changes) {
+	perVersion(s, u, func(before, after *crd, version string, c changes) {
 		if len(c.merges) > 0 {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s changes how server-side apply merges in version %s of CRD %s: %s", u.To, version, before.Name, abridge(c.merges))})
+			found(hit{Subject: before.object(), path: after.pathOf(version, c, c.merges), message: fmt.Sprintf("%s changes how server-side apply merges in version %s of CRD %s: %s", u.To, version, before.Name, abridge(c.merges))})
 		}
 	})
 }
@@ -483,7 +485,7 @@ func internal(c *apiextensionsv1.CustomResourceDefinition) (*apiextensions.Custo
 func refused(s *subject, u upgrade, found func(hit)) {
 	perPair(u, func(before, after *crd) {
 		for _, problem := range s.refusals(before, after) {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("CRD %s: %s", before.Name, problem)})
+			found(hit{Subject: before.object(), path: []any{"spec"}, message: fmt.Sprintf("CRD %s: %s", before.Name, problem)})
 		}
 	})
 }
@@ -529,11 +531,12 @@ func refusals(before, after *apiextensionsv1.CustomResourceDefinition, v1beta1 b
 // apart from what else makes a schema tighter: OLM does not evaluate them.
 type changes struct {
 	tighter, rules, removed, defaults, merges []string
-	branch                                    bool // the schemas stand in allOf, anyOf, oneOf or not: they restrict fields, and define none
+	paths                                     map[string]string // of the field that each is of
+	branch                                    bool              // the schemas stand in allOf, anyOf, oneOf or not: they restrict fields, and define none
 }
 
 // perVersion calls look with the comparison of each version that both ends of u serve.
-func perVersion(s *subject, u upgrade, look func(before *crd, version string, c changes)) {
+func perVersion(s *subject, u upgrade, look func(before, after *crd, version string, c changes)) {
 	perPair(u, func(before, after *crd) {
 		for _, v := range before.Spec.Versions {
 			next := after.version(v.Name)
@@ -545,7 +548,7 @@ func perVersion(s *subject, u upgrade, look func(before *crd, version string, c 
 			if after.Spec.PreserveUnknownFields {
 				c.removed = nil // nothing is dropped
 			}
-			look(before, v.Name, c)
+			look(before, after, v.Name, c)
 		}
 	})
 }
@@ -557,17 +560,17 @@ type comparison struct {
 }
 
 func tightened(s *subject, u upgrade, found func(hit)) {
-	perVersion(s, u, func(before *crd, version string, c changes) {
+	perVersion(s, u, func(before, after *crd, version string, c changes) {
 		if len(c.tighter) > 0 {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s has a stricter schema than %s for version %s of CRD %s: %s", u.To, u.From, version, before.Name, abridge(c.tighter))})
+			found(hit{Subject: before.object(), path: after.pathOf(version, c, c.tighter), message: fmt.Sprintf("%s has a stricter schema than %s for version %s of CRD %s: %s", u.To, u.From, version, before.Name, abridge(c.tighter))})
 		}
 	})
 }
 
 func rulesAdded(s *subject, u upgrade, found func(hit)) {
-	perVersion(s, u, func(before *crd, version string, c changes) {
+	perVersion(s, u, func(before, after *crd, version string, c changes) {
 		if len(c.rules) > 0 {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s adds CEL rules to version %s of CRD %s that %s does not have: %s", u.To, version, before.Name, u.From, abridge(c.rules))})
+			found(hit{Subject: before.object(), path: after.pathOf(version, c, c.rules), message: fmt.Sprintf("%s adds CEL rules to version %s of CRD %s that %s does not have: %s", u.To, version, before.Name, u.From, abridge(c.rules))})
 		}
 	})
 }
@@ -580,18 +583,18 @@ func inStatus(path string) bool {
 
 // fieldsRemoved leaves the status alone, which the operator writes anew.
 func fieldsRemoved(s *subject, u upgrade, found func(hit)) {
-	perVersion(s, u, func(before *crd, version string, c changes) {
+	perVersion(s, u, func(before, after *crd, version string, c changes) {
 		removed := slices.DeleteFunc(slices.Clone(c.removed), inStatus)
 		if len(removed) > 0 {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes fields from version %s of CRD %s: %s", u.To, version, before.Name, abridge(removed))})
+			found(hit{Subject: before.object(), path: after.pathOf(version, c, removed), message: fmt.Sprintf("%s removes fields from version %s of CRD %s: %s", u.To, version, before.Name, abridge(removed))})
 		}
 	})
 }
 
 func defaultsChanged(s *subject, u upgrade, found func(hit)) {
-	perVersion(s, u, func(before *crd, version string, c changes) {
+	perVersion(s, u, func(before, after *crd, version string, c changes) {
 		if len(c.defaults) > 0 {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s changes defaults in version %s of CRD %s: %s", u.To, version, before.Name, abridge(c.defaults))})
+			found(hit{Subject: before.object(), path: after.pathOf(version, c, c.defaults), message: fmt.Sprintf("%s changes defaults in version %s of CRD %s: %s", u.To, version, before.Name, abridge(c.defaults))})
 		}
 	})
 }
@@ -599,7 +602,7 @@ func defaultsChanged(s *subject, u upgrade, found func(hit)) {
 func crdGone(_ *subject, u upgrade, found func(hit)) {
 	for _, before := range u.from.crds {
 		if u.to.crd(before.Name) == nil {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s drops CRD %s, which %s has", u.To, before.Name, u.From)})
+			found(hit{Subject: before.object(), path: []any{"spec", "customresourcedefinitions"}, message: fmt.Sprintf("%s drops CRD %s, which %s has", u.To, before.Name, u.From)})
 		}
 	}
 }
@@ -609,9 +612,9 @@ func statusGone(_ *subject, u upgrade, found func(hit)) {
 	has := func(v *apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return v.Subresources != nil && v.Subresources.Status != nil
 	}
-	perServed(u, func(before *crd, old, next *apiextensionsv1.CustomResourceDefinitionVersion) {
+	perServed(u, func(before, after *crd, old, next *apiextensionsv1.CustomResourceDefinitionVersion) {
 		if has(old) && !has(next) {
-			found(hit{Subject: before.object(), message: fmt.Sprintf("%s removes the status subresource of version %s of CRD %s", u.To, old.Name, before.Name)})
+			found(hit{Subject: before.object(), path: append(after.versionPath(old.Name), "subresources"), message: fmt.Sprintf("%s removes the status subresource of version %s of CRD %s", u.To, old.Name, before.Name)})
 		}
 	})
 }
@@ -646,7 +649,7 @@ func sampleRefused(_ *subject, u upgrade, found func(hit)) {
 			}
 			if problems := after.misfits(object, next); len(problems) > 0 {
 				found(hit{
-					Subject: before.object(),
+					Subject: before.object(), path: append(after.versionPath(version), "schema", "openAPIV3Schema"),
 					message: fmt.Sprintf("the sample %s %s of %s is invalid under the schema of %s: %s", head.Kind, head.Metadata.Name, u.From, u.To, abridge(problems)),
 				})
 			}
@@ -669,8 +672,61 @@ func compare(before, after *apiextensionsv1.JSONSchemaProps) changes {
 }
 
 func (c *changes) tight(path, format string, args ...any) {
-	c.tighter = append(c.tighter, strings.TrimPrefix(path, ".")+" "+fmt.Sprintf(format, args...))
+	path = strings.TrimPrefix(path, ".")
+	c.tighter = append(c.tighter, c.of(path, path+" "+fmt.Sprintf(format, args...)))
 }
+
+// of remembers that what is said is of the field at path.
+func (c *changes) of(path, said string) string {
+	if c.paths == nil {
+		c.paths = map[string]string{}
+	}
+	c.paths[said] = path
+	return said
+}
+
+// versions is the path of a CRD's versions.
+var versions = []any{"spec", "versions"}
+
+// versionPath returns the path of the version called name, or of all where there is none.
+func (c *crd) versionPath(name string) []any {
+	for i, v := range c.Spec.Versions {
+		if v.Name == name {
+			return append(slices.Clone(versions), i)
+		}
+	}
+	return slices.Clone(versions)
+}
+
+// pathOf returns the path, in the CRD c, of the field in the schema of a version that the first of said is of.
+func (c *crd) pathOf(version string, found changes, said []string) []any {
+	path := append(c.versionPath(version), "schema", "openAPIV3Schema")
+	if field := found.paths[said[0]]; field != "" && field != wholeObject {
+		path = append(path, inSchema(field)...)
+	}
+	return path
+}
+
+// inSchema turns the path of a field, as spec.pots[].size, into that of its schema.
+func inSchema(field string) []any {
+	var path []any
+	for _, step := range strings.Split(field, ".") {
+		name := strings.TrimRight(step, "[]")
+		switch {
+		case name == "*":
+			path = append(path, "additionalProperties")
+		case name != "":
+			path = append(path, "properties", name)
+		}
+		for range strings.Count(step[len(name):], "[]") {
+			path = append(path, "items")
+		}
+	}
+	return path
+}
+
+// wholeObject is what is said instead of a path of the object itself.
+const wholeObject = "the object"
 
 func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchemaProps) {
 	if reflect.DeepEqual(before, after) {
@@ -678,7 +734,7 @@ func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchema
 	}
 	where := strings.TrimPrefix(path, ".")
 	if where == "" {
-		where = "the object"
+		where = wholeObject
 		path = ""
 	}
 	c.compareType(where, before, after)
@@ -690,9 +746,9 @@ func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchema
 		if before.Default != nil {
 			old = string(before.Default.Raw)
 		}
-		c.defaults = append(c.defaults, fmt.Sprintf("%s from %s to %s", where, old, fallback.Raw))
+		c.defaults = append(c.defaults, c.of(where, fmt.Sprintf("%s from %s to %s", where, old, fallback.Raw)))
 	} else if before.Default != nil && fallback == nil {
-		c.defaults = append(c.defaults, fmt.Sprintf("%s from %s to none", where, before.Default.Raw))
+		c.defaults = append(c.defaults, c.of(where, fmt.Sprintf("%s from %s to none", where, before.Default.Raw)))
 	}
 	for _, name := range after.Required {
 		property, known := before.Properties[name]
@@ -706,7 +762,7 @@ func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchema
 		if next, there := after.Properties[name]; there {
 			c.compare(inner, &old, &next)
 		} else if !keepsUnknown(after) {
-			c.removed = append(c.removed, inner)
+			c.removed = append(c.removed, c.of(inner, inner))
 		}
 	}
 	if c.branch {
@@ -717,7 +773,7 @@ func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchema
 		}
 	}
 	if keepsUnknown(before) && !keepsUnknown(after) && before.AdditionalProperties == nil {
-		c.removed = append(c.removed, where+" (unknown fields)")
+		c.removed = append(c.removed, c.of(where, where+" (unknown fields)"))
 	}
 	switch {
 	case before.Items != nil && after.Items != nil && before.Items.Schema != nil && after.Items.Schema != nil:
@@ -731,7 +787,7 @@ func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchema
 			c.compare(path+".*", before.AdditionalProperties.Schema, after.AdditionalProperties.Schema)
 		}
 	case before.AdditionalProperties != nil && (after.XPreserveUnknownFields == nil || !*after.XPreserveUnknownFields) && len(after.Properties) > 0:
-		c.removed = append(c.removed, where+" (fields of any name)")
+		c.removed = append(c.removed, c.of(where, where+" (fields of any name)"))
 	}
 }
 
@@ -768,7 +824,7 @@ func (c *changes) compareType(where string, before, after *apiextensionsv1.JSONS
 			if strings.Contains(rule.Rule, "oldSelf") {
 				text = "%s can change only as %q allows"
 			}
-			c.rules = append(c.rules, fmt.Sprintf(text, where, rule.Rule))
+			c.rules = append(c.rules, c.of(where, fmt.Sprintf(text, where, rule.Rule)))
 		}
 	}
 }
@@ -782,12 +838,12 @@ func (c *changes) compareMerge(where string, before, after *apiextensionsv1.JSON
 		return *s
 	}
 	if old, next := said(before.XListType, "atomic"), said(after.XListType, "atomic"); old != next {
-		c.merges = append(c.merges, fmt.Sprintf("%s (list type %s, was %s)", where, next, old))
+		c.merges = append(c.merges, c.of(where, fmt.Sprintf("%s (list type %s, was %s)", where, next, old)))
 	} else if !slices.Equal(before.XListMapKeys, after.XListMapKeys) {
-		c.merges = append(c.merges, fmt.Sprintf("%s (keys %s, were %s)", where, strings.Join(after.XListMapKeys, ","), strings.Join(before.XListMapKeys, ",")))
+		c.merges = append(c.merges, c.of(where, fmt.Sprintf("%s (keys %s, were %s)", where, strings.Join(after.XListMapKeys, ","), strings.Join(before.XListMapKeys, ","))))
 	}
 	if old, next := said(before.XMapType, "granular"), said(after.XMapType, "granular"); old != next {
-		c.merges = append(c.merges, fmt.Sprintf("%s (map type %s, was %s)", where, next, old))
+		c.merges = append(c.merges, c.of(where, fmt.Sprintf("%s (map type %s, was %s)", where, next, old)))
 	}
 }
 

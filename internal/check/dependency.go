@@ -25,8 +25,9 @@ var dependencyChecks = []Check{
 		Cause:      "OLM's resolver finds no solution: the bundle is never installed, and users of the previous release are not upgraded",
 		Fix:        "widen the version range, or publish a version in it",
 		References: []string{dependencyReference},
-		run:        requiredPackages(true),
+		run:        perContent(requiredPackages(true)),
 		whole:      true,
+		distant:    true,
 	},
 	{
 		Code: "DEP002", Severity: finding.Info,
@@ -34,8 +35,9 @@ var dependencyChecks = []Check{
 		Cause:      "the bundle can be installed only if another catalog provides it",
 		Fix:        "document the dependency, or add it to this catalog",
 		References: []string{dependencyReference},
-		run:        requiredPackages(false),
+		run:        perContent(requiredPackages(false)),
 		whole:      true,
+		distant:    true,
 	},
 	{
 		Code: "DEP003", Severity: finding.Error,
@@ -43,7 +45,7 @@ var dependencyChecks = []Check{
 		Cause:      "OLM's resolver fails with it, for every Subscription in the namespace",
 		Fix:        "write the constraint as the reference says",
 		References: []string{dependencyReference},
-		run:        unreadableConstraints,
+		run:        perContent(unreadableConstraints),
 	},
 	{
 		Code: "DEP004", Severity: finding.Info,
@@ -61,6 +63,7 @@ var dependencyChecks = []Check{
 		Fix:        "let both ranges include a common version of the dependency, or publish an upgrade from one range to the other",
 		References: []string{dependencyReference},
 		run:        dependencyTorn,
+		distant:    true,
 	},
 	{
 		Code: "DEP006", Severity: finding.Info,
@@ -78,6 +81,7 @@ var dependencyChecks = []Check{
 		References: []string{dependencyReference},
 		run:        apiDropped(true),
 		whole:      true,
+		distant:    true,
 	},
 	{
 		Code: "DEP008", Severity: finding.Info,
@@ -87,6 +91,7 @@ var dependencyChecks = []Check{
 		References: []string{dependencyReference},
 		run:        apiDropped(false),
 		whole:      true,
+		distant:    true,
 	},
 }
 
@@ -127,6 +132,7 @@ func perHop(look func(s *subject, from, to *catalog.Bundle, found func(hit))) fu
 				if from, to := p.Bundle(e.From), p.Bundle(e.To); from != nil && to != nil {
 					look(s, from, to, func(h hit) {
 						h.Package, h.Channel, h.From, h.To, h.at = p.Name, e.Channel, e.From, e.To, to.Document.Place("properties")
+						h.published = s.published(p).edge(e.From, e.To)
 						found(h)
 					})
 				}

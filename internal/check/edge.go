@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -87,16 +88,17 @@ var edgeChecks = []Check{
 type release struct {
 	*catalog.Bundle
 	csv    *v1alpha1.ClusterServiceVersion
-	crds   []*crd                             // by name
-	stands map[string]func() finding.Location // manifests, by Kind/name; the CSV also by ""
+	crds   []*crd                               // by name
+	stands map[string]func() *document.Document // manifests, by Kind/name; the CSV also by ""
 }
 
-// place returns where the manifest called object (Kind/name) stands, or the CSV when the bundle has no such.
-func (r *release) place(object string) finding.Location {
-	if at, ok := r.stands[object]; ok {
-		return at()
+// place returns where the field at path of the manifest called object (Kind/name) stands, or of the CSV when the bundle has
+// no such.
+func (r *release) place(object string, path ...any) finding.Location {
+	if d, ok := r.stands[object]; ok {
+		return d().Place(path...)
 	}
-	return r.stands[""]()
+	return r.stands[""]().Place(path...)
 }
 
 // crd is a CustomResourceDefinition; bundles that hold the same bytes share it.
@@ -127,14 +129,13 @@ func (s *subject) read(b *catalog.Bundle) *release {
 	if err != nil {
 		return nil
 	}
-	r := &release{Bundle: b, stands: map[string]func() finding.Location{}}
-	places := objectPlaces(b, len(objects))
+	r := &release{Bundle: b, stands: map[string]func() *document.Document{}}
 	for i, o := range objects {
+		at := func() *document.Document { return s.manifest(b, i) }
 		var head struct {
 			APIVersion string `json:"apiVersion"`
 			Kind       string `json:"kind"`
 		}
-		at := func() finding.Location { return places(i) }
 		if document.Decode(o, &head) != nil {
 			continue
 		}
@@ -187,7 +188,8 @@ func specOf(manifest []byte) [sha256.Size]byte {
 // upgrade is an edge with what stands at its ends.
 type upgrade struct {
 	graph.Edge
-	from, to *release
+	from, to  *release
+	published bool // users have the upgrade
 }
 
 // hops returns the edges of p that OLM takes, and those of replaces chains, each pair of bundles once: the default channel
@@ -234,7 +236,7 @@ func (s *subject) follow(p *catalog.Package) []upgrade {
 		if from == nil || to == nil {
 			continue
 		}
-		u := upgrade{Edge: e, from: s.release(from), to: s.release(to)}
+		u := upgrade{Edge: e, from: s.release(from), to: s.release(to), published: s.published(p).edge(e.From, e.To)}
 		if u.from != nil && u.to != nil {
 			list = append(list, u)
 		}
@@ -267,8 +269,8 @@ type gathering struct {
 }
 
 func (g *gathering) add(u upgrade, h hit) {
-	h.Package, h.Channel, h.From, h.To = u.Package, u.Channel, u.From, u.To
-	key := u.To + "\x00" + h.Object + "\x00" + strings.ReplaceAll(h.message, u.From, "\x00")
+	h.Package, h.Channel, h.From, h.To, h.published = u.Package, u.Channel, u.From, u.To, u.published
+	key := strconv.FormatBool(u.published) + "\x00" + u.To + "\x00" + h.Object + "\x00" + strings.ReplaceAll(h.message, u.From, "\x00")
 	if g.hits == nil {
 		g.hits, g.ends = map[string][]hit{}, map[string]*release{}
 	}
@@ -283,30 +285,30 @@ func (g *gathering) tell(found func(hit)) {
 	for _, key := range g.order {
 		hits := g.hits[key]
 		last := hits[len(hits)-1]
-		last.at = g.ends[key].place(last.Object)
-		if others := hits[:len(hits)-1]; len(others) > 0 {
-			names := make([]string, len(others))
-			for i, h := range others {
-				names[i] = h.From
-			}
-			last.message += "; also from " + abridge(names)
+		last.at = g.ends[key].place(last.Object, last.path...)
+		for _, h := range hits[:len(hits)-1] {
+			last.alike = append(last.alike, h.From)
 		}
 		found(last)
 	}
 }
 
-func (r *release) deployment(name string) *appsv1.DeploymentSpec {
+// deployments is the path of the Deployments in a CSV.
+var deployments = []any{"spec", "install", "spec", "deployments"}
+
+// deployment returns the spec of the Deployment called name and its path in the CSV, or nil.
+func (r *release) deployment(name string) (*appsv1.DeploymentSpec, []any) {
 	for i, d := range r.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		if d.Name == name {
-			return &r.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i].Spec
+			return &r.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i].Spec, append(slices.Clone(deployments), i)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 func selectorChanged(_ *subject, u upgrade, found func(hit)) {
 	for _, d := range u.from.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		next := u.to.deployment(d.Name)
+		next, at := u.to.deployment(d.Name)
 		if next == nil || reflect.DeepEqual(d.Spec.Selector, next.Selector) {
 			continue
 		}
@@ -318,7 +320,7 @@ func selectorChanged(_ *subject, u upgrade, found func(hit)) {
 			after = labelText(next.Selector.MatchLabels)
 		}
 		found(hit{
-			Subject: finding.Subject{Object: "Deployment/" + d.Name},
+			Subject: finding.Subject{Object: "Deployment/" + d.Name}, path: append(at, "spec", "selector"),
 			message: fmt.Sprintf("%s changes the selector of Deployment %s from %s in %s to %s", u.To, d.Name, before, u.From, after),
 		})
 	}
@@ -335,8 +337,8 @@ func labelText(labels map[string]string) string {
 
 func deploymentGone(_ *subject, u upgrade, found func(hit)) {
 	for _, d := range u.from.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		if u.to.deployment(d.Name) == nil {
-			found(hit{Subject: finding.Subject{Object: "Deployment/" + d.Name}, message: fmt.Sprintf("%s drops Deployment %s, which %s has", u.To, d.Name, u.From)})
+		if next, _ := u.to.deployment(d.Name); next == nil {
+			found(hit{Subject: finding.Subject{Object: "Deployment/" + d.Name}, path: deployments, message: fmt.Sprintf("%s drops Deployment %s, which %s has", u.To, d.Name, u.From)})
 		}
 	}
 }
@@ -354,7 +356,7 @@ func modeGone(_ *subject, u upgrade, found func(hit)) {
 	}
 	slices.Sort(gone)
 	if len(gone) > 0 {
-		found(hit{message: fmt.Sprintf("%s drops install mode %s, which %s supports", u.To, strings.Join(gone, ", "), u.From)})
+		found(hit{path: []any{"spec", "installModes"}, message: fmt.Sprintf("%s drops install mode %s, which %s supports", u.To, strings.Join(gone, ", "), u.From)})
 	}
 }
 
@@ -377,7 +379,7 @@ func webhookGone(_ *subject, u upgrade, found func(hit)) {
 			return o.Type == w.Type && (o.GenerateName == w.GenerateName ||
 				len(w.Rules) > 0 && !slices.ContainsFunc(resources(w), func(r string) bool { return !slices.Contains(covered, r) }))
 		}) {
-			h := hit{message: fmt.Sprintf("%s drops %s %s, which %s has", u.To, w.Type, w.GenerateName, u.From)}
+			h := hit{path: []any{"spec", "webhookdefinitions"}, message: fmt.Sprintf("%s drops %s %s, which %s has", u.To, w.Type, w.GenerateName, u.From)}
 			if w.Type == v1alpha1.ConversionWebhook {
 				h.cause = "without the webhook the API server changes only the apiVersion of objects, so fields that differ between the versions are lost or misplaced"
 				h.fix = fmt.Sprintf("keep the webhook for %s; drop it, with strategy None, when all objects are migrated to one version and no other is served",
@@ -395,6 +397,6 @@ func kubernetesRaised(_ *subject, u upgrade, found func(hit)) {
 	}
 	after, err := semver.ParseTolerant(cmp.Or(u.to.csv.Spec.MinKubeVersion, "0.0.0"))
 	if err == nil && after.GT(before) {
-		found(hit{message: fmt.Sprintf("%s needs Kubernetes %s; %s needs %s", u.To, after, u.From, cmp.Or(u.from.csv.Spec.MinKubeVersion, "any version"))})
+		found(hit{path: []any{"spec", "minKubeVersion"}, message: fmt.Sprintf("%s needs Kubernetes %s; %s needs %s", u.To, after, u.From, cmp.Or(u.from.csv.Spec.MinKubeVersion, "any version"))})
 	}
 }

@@ -146,7 +146,7 @@ var graphChecks = []Check{
 		Cause:      "people and tools read the version from the name, but OLM compares the bundle's version",
 		Fix:        "name the bundle <package>.v<version>; write '-' for the '+' of build metadata, which names cannot contain",
 		References: []string{formatReference},
-		run:        misnamed,
+		run:        perContent(misnamed),
 	},
 }
 

@@ -240,8 +240,11 @@ func otherRightsLost(_ *subject, u upgrade, found func(hit)) {
 	}
 }
 
+// permissions is the path of an operator's permissions in a CSV, as far as it is one.
+var permissions = []any{"spec", "install", "spec", "clusterPermissions"}
+
 func dropsRights(u upgrade, lost map[right]bool) hit {
-	return hit{message: fmt.Sprintf("%s drops permissions that %s had: %s", u.To, u.From, rightsText(lost))}
+	return hit{path: permissions, message: fmt.Sprintf("%s drops permissions that %s had: %s", u.To, u.From, rightsText(lost))}
 }
 
 // rightsGained takes what the release before got from OLM for what it had.
@@ -249,6 +252,6 @@ func rightsGained(_ *subject, u upgrade, found func(hit)) {
 	_, global := u.from.global()
 	gained := missing(u.to.rights(global), u.from.rights(global))
 	if len(gained) > 0 {
-		found(hit{message: fmt.Sprintf("%s adds permissions that %s did not have: %s", u.To, u.From, rightsText(gained))})
+		found(hit{path: permissions, message: fmt.Sprintf("%s adds permissions that %s did not have: %s", u.To, u.From, rightsText(gained))})
 	}
 }

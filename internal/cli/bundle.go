@@ -26,6 +26,7 @@ import (
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/image"
 	"github.com/olmkit/olmkit/internal/marker"
 	"github.com/olmkit/olmkit/internal/report"
 )
@@ -291,8 +292,8 @@ func newBundleValidate(s *session) *cobra.Command {
 		Long: `Validate bundles: the ClusterServiceVersion, its permissions, webhooks and images, and all rules of the validators in
 operator-framework/api.
 
-A REF is a bundle directory, or a bundle's image: on a registry, in an archive, or in an OCI layout. The labels of an image
-are judged, too. With --images registries are asked for the images that bundles name.`,
+A REF is a bundle directory, a folder with bundle directories in it, or a bundle's image: on a registry, in an archive, or in
+an OCI layout. The labels of an image are judged, too. With --images registries are asked for the images that bundles name.`,
 		Example: "  olmkit bundle validate bundle/1.2.0 --report junit=bundle.xml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -307,6 +308,10 @@ are judged, too. With --images registries are asked for the images that bundles 
 	c.Flags().BoolVar(&images, "images", false, imagesHelp)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := j.check(c.Context()); err != nil {
+			return err
+		}
+		args, err := bundlesNamed(args)
+		if err != nil {
 			return err
 		}
 		r := &report.Report{APIVersion: report.APIVersion, Kind: report.KindValidate, Findings: []finding.Finding{}}
@@ -347,4 +352,25 @@ are judged, too. With --images registries are asked for the images that bundles 
 		return j.finish(c.Context(), r)
 	}
 	return c
+}
+
+// bundlesNamed returns refs, with the bundle directories in a folder instead of the folder.
+func bundlesNamed(refs []string) ([]string, error) {
+	var all []string
+	for _, ref := range refs {
+		info, err := os.Stat(ref)
+		if image.Is(ref) || err != nil || !info.IsDir() || bundle.Is(ref) {
+			all = append(all, ref)
+			continue
+		}
+		within, err := bundle.In(ref)
+		if err != nil {
+			return nil, err
+		}
+		if len(within) == 0 {
+			within = []string{ref} // to read it says what it lacks
+		}
+		all = append(all, within...)
+	}
+	return all, nil
 }

@@ -106,12 +106,16 @@ directories in place of images, or ours:
 func newCatalogValidate(s *session) *cobra.Command {
 	var options check.Options
 	var against, template string
-	var pull, images bool
+	var pull, images, all bool
 	c := &cobra.Command{
 		Use:   "validate REF...",
 		Short: "Validate a catalog and its upgrades",
 		Long: `Validate a catalog: its documents, the upgrade graph, and every upgrade that OLM takes between bundles whose manifests are
 inline (--pull gets those of the others from their images). docs/checks lists all checks.
+
+The verdict is about what can still be changed: the catalog, the graph, the heads of channels and the upgrades to them.
+Findings on older bundles, and on upgrades to those, are published: they do not fail, and are a line for each code and
+package; --all shows and counts them. With --against, exactly what the published catalog already has is published.
 
 Only --pull and --images access registries, and --template does for bundles that the template names by image.
 
@@ -125,7 +129,8 @@ Suppress a finding with a comment in YAML, or in a file that --suppress names (s
 	c.Flags().StringArrayVarP(&options.Packages, "package", "p", nil, "validate only this package (repeatable)")
 	c.Flags().StringSliceVar(&options.Only, "only", nil, "run only these checks, named by code (CRD001) or family (CRD)")
 	c.Flags().StringSliceVar(&options.Skip, "skip", nil, "skip these checks, named by code or family")
-	c.Flags().StringVar(&against, "against", "", "also compare with this published catalog")
+	c.Flags().StringVar(&against, "against", "", "also compare with this published catalog; findings on what it already has do not fail")
+	c.Flags().BoolVar(&all, "all", false, "show and count findings on published bundles and upgrades too")
 	c.Flags().BoolVar(&pull, "pull", false, "pull the images of bundles whose manifests are not inline, and validate those too")
 	c.Flags().BoolVar(&images, "images", false, imagesHelp)
 	c.Flags().StringVar(&template, "template", "", "also compare the channels with those that the catalog's template `FILE` builds; see 'olmkit catalog build'")
@@ -173,6 +178,9 @@ Suppress a finding with a comment in YAML, or in a file that --suppress names (s
 		r := &report.Report{APIVersion: report.APIVersion, Kind: report.KindValidate, Files: filesOf(loaded)}
 		if r.Findings, r.Checks, err = checked(c.Context(), loaded, options); err != nil {
 			return err
+		}
+		if !all {
+			r.Split()
 		}
 		if j.wants("html") || j.wants("json") {
 			packages := slices.DeleteFunc(slices.Clone(loaded.Packages), func(p *catalog.Package) bool {

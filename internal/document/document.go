@@ -307,11 +307,11 @@ func (l *lineCounter) at(offset int) position {
 
 // Place returns where the field at path stands: a string steps to a mapping's key, an int to a sequence's item. Where the
 // path leads further than the document does, it is the place of the last step that exists. In an encoded document every
-// field stands where the document does, and the location says the path.
+// field stands where the document does, and the location says the object, the path, and the field's first lines.
 func (d *Document) Place(path ...any) finding.Location {
 	if d.within != nil {
 		at := d.within()
-		at.Path = pathText(path)
+		at.Object, at.Path, at.Excerpt = named(d.JSON), pathText(path), strings.Join(lines(d.JSON, path, linesWithin), "\n")
 		return at
 	}
 	// To read the text anew for each place is quicker than to find all places, until there are many.

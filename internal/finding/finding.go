@@ -48,7 +48,12 @@ type Location struct {
 	File   string `json:"file"`
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
-	Path   string `json:"path,omitempty"` // of the field in the object that is encoded there, where lines do not tell
+
+	// Of an object that is encoded there, as manifests are in catalogs: its kind and name, the path of the field, and the
+	// field's first lines as YAML.
+	Object  string `json:"object,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Excerpt string `json:"excerpt,omitempty"`
 }
 
 // String renders the location as file:line:column, as editors and terminals recognise it.
@@ -81,6 +86,8 @@ type Finding struct {
 	Fault  string   `json:"fault,omitempty"`  // the injected fault that caused it, as NAME@PHASE
 
 	Suppressed *Suppression `json:"suppressed,omitempty"` // the finding is known, and fails nothing
+
+	Published bool `json:"published,omitempty"` // it is about releases that users have, which nobody can change any more
 }
 
 // Suppression is why and how long users live with a finding.

@@ -53,6 +53,8 @@ type page struct {
 	HopCount        string
 	LeftOut         []Hop
 	Codes           []codeView
+	History         []historyLine
+	HistoryCount    int
 	Severities      []severityCount
 	Cluster         *Cluster
 	Style           template.CSS
@@ -152,7 +154,7 @@ func newPage(r *Report) page {
 	p := page{
 		Kind: r.Kind, Result: r.Result, Verdict: verdict(r), LeftOut: r.LeftOut, Cluster: r.Cluster,
 		Style: template.CSS(pageStyle), Script: template.JS(pageScript), // #nosec G203 -- ours, embedded
-		Policy: policy(), Severities: countSeverities(r.All()),
+		Policy: policy(), Severities: countSeverities(r.All()), History: historyLines(r), HistoryCount: len(finding.Open(r.History)),
 	}
 	if r.Kind != KindGraph {
 		p.Summary = summary(r)
@@ -582,6 +584,9 @@ const sourceColumns = 140
 
 // sourceOf is the line that f is about, with a caret below the field.
 func sourceOf(r *Report, f finding.Finding) string {
+	if f.Location != nil && f.Location.Excerpt != "" {
+		return f.Location.Excerpt
+	}
 	if r.Source == nil || f.Location == nil || f.Location.Line == 0 || f.Location.Path != "" {
 		return ""
 	}

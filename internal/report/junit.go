@@ -133,10 +133,16 @@ func checkCases(r *Report) []junitCase {
 		found[f.Code] = append(found[f.Code], f)
 		codes = append(codes, f.Code)
 	}
+	history := map[string]string{}
+	for _, l := range historyLines(r) {
+		history[l.Code] += fmt.Sprintf("%s in package %s\n", l, l.Subject.Package)
+		codes = append(codes, l.Code)
+	}
 	slices.Sort(codes)
 	var cases []junitCase
 	for _, code := range slices.Compact(codes) {
 		c := caseOf(found[code], false)
+		c.Out += history[code]
 		c.Class, c.Name, c.Time = strings.TrimRight(code, "0123456789"), code, seconds(0)
 		if findings := found[code]; len(findings) > 0 && findings[0].Location != nil {
 			c.File = findings[0].Location.File

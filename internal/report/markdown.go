@@ -82,6 +82,7 @@ func (m *markdown) report(r *Report) {
 		}
 	}
 	m.folded(fmt.Sprintf("%d suppressed", len(suppressed)), false, "| code | where | what | suppressed |\n|---|---|---|---|", suppressed)
+	m.history(r)
 	m.logs(r)
 	if r.Cluster != nil {
 		var lines []string

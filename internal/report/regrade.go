@@ -19,6 +19,7 @@ type graded struct {
 func (r *Report) Regrade(change func([]finding.Finding)) {
 	all := r.graded()
 	change(r.Findings)
+	change(r.History)
 	for i := range r.Installations {
 		change(r.Installations[i].Findings)
 	}

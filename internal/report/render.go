@@ -56,6 +56,9 @@ func JSON(w io.Writer, r *Report) error {
 	if shaped.Findings == nil {
 		shaped.Findings = []finding.Finding{}
 	}
+	if shaped.Kind == KindValidate && shaped.History == nil {
+		shaped.History = []finding.Finding{}
+	}
 	if shaped.Cluster != nil && shaped.Cluster.Limitations == nil {
 		cluster := *shaped.Cluster
 		cluster.Limitations = []string{}
@@ -79,5 +82,5 @@ func writeJSON(w io.Writer, v any) error {
 
 // shown is r with all text in it fit to be shown. Only what is written as sentences, or was logged, may have several lines.
 func shown(r *Report) *Report {
-	return safetext.Clean(r, "Message", "Cause", "Fix", "Reason", "Text")
+	return safetext.Clean(r, "Message", "Cause", "Fix", "Reason", "Text", "Excerpt")
 }

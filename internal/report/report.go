@@ -39,6 +39,7 @@ type Report struct {
 	Result     Result            `json:"result"`
 	Verdict    string            `json:"verdict,omitempty"` // the result in words, with what nobody verified; JSON sets it
 	Findings   []finding.Finding `json:"findings"`
+	History    []finding.Finding `json:"history,omitzero"` // of releases that users have, which nobody can change: they fail nothing; [] for none
 	Checks     []string          `json:"checks,omitempty"` // codes of the static checks that ran, whether or not they found anything
 
 	Installations []Installation  `json:"installations,omitempty"` // that hops went on from, or that were all there was to test

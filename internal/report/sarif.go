@@ -113,6 +113,12 @@ func SARIF(w io.Writer, r *Report) error {
 				text += "\n" + more.name + ": " + more.text
 			}
 		}
+		if at := within(f); at != "" {
+			text += "\n" + at
+			if f.Location.Excerpt != "" {
+				text += ":\n" + f.Location.Excerpt
+			}
+		}
 		text += logs[i]
 		result := sarifResult{RuleID: f.Code, RuleIndex: slices.Index(codes, f.Code), Level: sarifLevel(f.Severity), Message: sarifText{text}}
 		var at sarifLocation

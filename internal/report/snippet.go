@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -16,14 +17,35 @@ const (
 // serverCommand takes what CI servers obey anywhere in a line out of one of a source, and keeps its columns.
 var serverCommand = strings.NewReplacer("##[", "#·[", "##vso[", "#·vso[")
 
+// within names the field of an encoded object that f is about: the path, the object, and the bundle that holds it. It is ""
+// where f stands in a file itself.
+func within(f finding.Finding) string {
+	at := f.Location
+	if at == nil || at.Path == "" && at.Object == "" {
+		return ""
+	}
+	s := "in " + at.Object
+	if at.Path != "" {
+		s = "at " + at.Path + " of " + cmp.Or(at.Object, "the object")
+	}
+	if bundle := cmp.Or(f.Subject.To, f.Subject.From); bundle != "" {
+		s += " in bundle " + bundle
+	}
+	return s
+}
+
 // snippet prints the source line of a finding with a caret under the field, as far as the source is at hand. A field of an
-// encoded object has no line: its path in the object is named instead.
+// encoded object has no line: it is named instead, with the lines that it has as YAML.
 func (t *text) snippet(f finding.Finding, indent string) {
 	if f.Location == nil {
 		return
 	}
-	if f.Location.Path != "" {
-		t.line("%s%s", indent, t.paint(dim, "at "+f.Location.Path+" of the object that is encoded there"))
+	if at := within(f); at != "" {
+		t.paragraph(indent, at)
+		for line := range strings.Lines(f.Location.Excerpt) {
+			shown, _ := excerpt(line, 0, width-len(indent)-2)
+			t.line("%s%s %s", indent, t.paint(dim, "|"), shown)
+		}
 		return
 	}
 	if t.source == nil || f.Location.Line == 0 {

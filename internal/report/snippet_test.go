@@ -65,10 +65,13 @@ func TestSource(t *testing.T) {
 	r := validation()
 	r.Findings = append(r.Findings, finding.Finding{
 		Code: "AAA001", Severity: finding.Error, Subject: finding.Subject{Package: "p"}, Message: "third",
-		Location: &finding.Location{File: "catalog.yaml", Line: 3, Column: 1, Path: "spec.version"},
+		Location: &finding.Location{File: "catalog.yaml", Line: 3, Column: 1, Path: "spec.version", Object: "Tea/green", Excerpt: "version:\n  major: 1"},
+	}, finding.Finding{
+		Code: "AAA001", Severity: finding.Error, Subject: finding.Subject{Package: "p"}, Message: "fourth",
+		Location: &finding.Location{File: "catalog.yaml", Line: 4, Column: 3},
 	})
 	for i := range 5 {
-		r.Findings = append(r.Findings, finding.Finding{Code: "AAA003", Severity: finding.Info, Subject: finding.Subject{Package: "p"}, Message: strings.Repeat("note ", i+1)})
+		r.Findings = append(r.Findings, finding.Finding{Code: "AAA003", Severity: finding.Info, Subject: finding.Subject{Package: "p"}, Message: strings.TrimSpace(strings.Repeat("note ", i+1))})
 	}
 	r.Findings[2].Suppressed = &finding.Suppression{Reason: "we know", Until: "2027-01-31"}
 	r.Source = func(file string, line int) (string, bool) {
@@ -82,14 +85,15 @@ func TestSource(t *testing.T) {
 		}
 		got := b.String()
 		for text, want := range map[string]bool{
-			"    1 |   key: value\n      |   ^^^\n":                     true,
-			"    at spec.version of the object that is encoded there\n": true,
-			"and 2 more AAA003 (all with -v)":                           !verbose,
-			"note note note note note":                                  verbose,
-			"suppressed AAA001 catalog.yaml:2:3":                        verbose,
-			"    suppressed until 2027-01-31: we know\n":                verbose,
+			"    1 |   key: value\n      |   ^^^\n":                                verbose,
+			"    4 |   key: value\n      |   ^^^\n":                                true,
+			"    at spec.version of Tea/green\n    | version:\n    |   major: 1\n": true,
+			"  AAA003: 5 (note)":                                                   !verbose,
+			"note note note note note":                                             verbose,
+			"suppressed AAA001 catalog.yaml:2:3":                                   verbose,
+			"    suppressed until 2027-01-31: we know\n":                           verbose,
 			"2 errors":                        false,
-			"3 errors, 6 notes, 1 suppressed": true,
+			"4 errors, 6 notes, 1 suppressed": true,
 		} {
 			if strings.Contains(got, text) != want {
 				t.Errorf("verbose %t: %q is there: %t\n%s", verbose, text, !want, got)

@@ -26,6 +26,7 @@ type text struct {
 	out    io.Writer
 	colour bool
 	source func(file string, line int) (string, bool) // nil when no source is shown
+	lines  int                                        // so many are printed
 	err    error
 }
 
@@ -39,13 +40,25 @@ func (t *text) paint(sequence, s string) string {
 func (t *text) line(format string, args ...any) {
 	if t.err == nil {
 		_, t.err = fmt.Fprintf(t.out, format+"\n", args...)
+		t.lines++
 	}
 }
 
-// Text renders r for people: installations and hops with their phases and outages, findings grouped by package, and the verdict last.
+// gap sets off what follows by an empty line from what was printed.
+func (t *text) gap() {
+	if t.lines > 0 {
+		t.line("")
+	}
+}
+
+// Text renders r for people: installations and hops with their phases and outages, then findings, the worst first, and the
+// verdict. A validation has the verdict first, and again at the end if that is far.
 func Text(w io.Writer, r *Report, colour bool) error {
 	r = shown(r)
 	t := &text{out: w, colour: colour, source: r.Source}
+	if r.Kind == KindValidate {
+		t.result(r)
+	}
 	steps := r.steps()
 	for i, h := range steps {
 		if i == 0 || h.Package != steps[i-1].Package || h.Channel != steps[i-1].Channel {
@@ -59,42 +72,7 @@ func Text(w io.Writer, r *Report, colour bool) error {
 			t.line("  - %s → %s (%s)", h.From, h.To, h.Edge)
 		}
 	}
-	grouped := slices.Clone(r.Findings)
-	if !r.Verbose {
-		grouped = finding.Open(grouped)
-	}
-	if len(steps)+len(r.LeftOut) > 0 && len(grouped) > 0 {
-		t.line("")
-	}
-	slices.SortStableFunc(grouped, func(a, b finding.Finding) int {
-		return cmp.Or(strings.Compare(a.Subject.Package, b.Subject.Package), rank(a.Severity)-rank(b.Severity), strings.Compare(a.Code, b.Code))
-	})
-	told := 0 // of this code
-	for i, f := range grouped {
-		if i == 0 || f.Subject.Package != grouped[i-1].Subject.Package {
-			if i > 0 {
-				t.line("")
-			}
-			if f.Subject.Package != "" {
-				t.line("%s", t.paint(bold, "package "+f.Subject.Package))
-			}
-		}
-		if i == 0 || !sameCode(f, grouped[i-1]) {
-			told = 0
-		}
-		told++
-		if f.Severity == finding.Info && told > manyNotes && !r.Verbose {
-			if i+1 == len(grouped) || !sameCode(f, grouped[i+1]) {
-				t.line("  %s", t.paint(dim, fmt.Sprintf("and %d more %s (all with -v)", told-manyNotes, f.Code)))
-			}
-			continue
-		}
-		t.statement(f, "  ")
-		last := i+1 == len(grouped) || !alike(f, grouped[i+1])
-		if last || f.Severity == finding.Info && told == manyNotes && !r.Verbose {
-			t.explanation(f, "  ")
-		}
-	}
+	t.findings(r)
 	if r.Cluster != nil {
 		t.line("")
 		t.line("ran on a cluster of kind %s, Kubernetes %s, OLM %s", r.Cluster.Kind, r.Cluster.Kubernetes, r.Cluster.OLM)
@@ -105,7 +83,7 @@ func Text(w io.Writer, r *Report, colour bool) error {
 			t.line("  - %s", s)
 		}
 	}
-	t.verdict(r)
+	t.end(r)
 	return t.err
 }
 
@@ -198,9 +176,6 @@ func totals(outages []Outage) []total {
 func rank(s finding.Severity) int {
 	return slices.Index([]finding.Severity{finding.Error, finding.Warning, finding.Info}, s)
 }
-
-// manyNotes is how many notes of one code are told without -v.
-const manyNotes = 3
 
 func sameCode(a, b finding.Finding) bool {
 	return a.Subject.Package == b.Subject.Package && a.Code == b.Code && a.Severity == b.Severity
@@ -330,11 +305,15 @@ func summary(r *Report) string {
 			parts = append(parts, count(n, word))
 		}
 	}
-	if len(severities)+suppressed == 0 {
+	history := len(finding.Open(r.History))
+	if len(severities)+suppressed+history == 0 {
 		parts = append(parts, "no findings")
 	}
 	if suppressed > 0 {
 		parts = append(parts, fmt.Sprintf("%d suppressed", suppressed))
+	}
+	if history > 0 {
+		parts = append(parts, fmt.Sprintf("%d published before", history))
 	}
 	if r.Seconds > 0 {
 		parts = append(parts, fmt.Sprintf("%.1fs", r.Seconds))
@@ -365,7 +344,8 @@ func exceptions(steps []Hop) string {
 	return " (" + strings.Join(some, ", ") + ")"
 }
 
-func (t *text) verdict(r *Report) {
+// result prints the verdict with the numbers that it is of.
+func (t *text) result(r *Report) {
 	result, colour := verdict(r), green
 	switch {
 	case r.Result == Failed:
@@ -373,13 +353,22 @@ func (t *text) verdict(r *Report) {
 	case result != string(Passed):
 		colour = yellow
 	}
-	result = t.paint(colour+bold, result)
-	if len(r.Installations)+len(r.Hops)+len(r.Findings) > 0 || r.Cluster != nil {
-		t.line("")
-	}
-	t.line("%s: %s", result, summary(r))
-	if f, ok := firstFailure(r); ok {
-		t.first(f)
+	t.line("%s: %s", t.paint(colour+bold, result), summary(r))
+}
+
+// screen is how many lines one sees at once.
+const screen = 40
+
+// end prints the verdict and the first failure, unless both are in sight, and where the page is.
+func (t *text) end(r *Report) {
+	if r.Kind != KindValidate || t.lines > screen {
+		if len(r.Installations)+len(r.Hops)+len(r.Findings)+len(r.History) > 0 || r.Cluster != nil {
+			t.gap()
+		}
+		t.result(r)
+		if f, ok := firstFailure(r); ok {
+			t.first(f)
+		}
 	}
 	if r.Page != "" {
 		t.line("all of it with graph and timelines: %s", r.Page)

@@ -30,7 +30,7 @@ catalog: bundle ## Make the catalog of all bundles, in catalog/, what a user app
 	$(OLMKIT) --quiet catalog build catalog/template.yaml --output-file catalog/$(PACKAGE)/catalog.yaml
 	@$(foreach c,stable candidate,$(OLMKIT) --quiet subscription generate --package $(PACKAGE) --catalog catalog --channel $(c) \
 		--namespace $(PACKAGE)-system --image $(CATALOG_IMAGE) --output-file catalog/install/$(c).yaml &&) \
-		$(OLMKIT) --quiet catalog validate catalog --fail-on warning --suppress operator/releases/suppressed/catalog.yaml >$(BIN)/catalog.txt || { cat $(BIN)/catalog.txt; exit 3; }
+		$(OLMKIT) --quiet catalog validate catalog --all --fail-on warning --suppress operator/releases/suppressed/catalog.yaml >$(BIN)/catalog.txt || { cat $(BIN)/catalog.txt; exit 3; }
 	@$(REDIS) --no-print-directory catalog >$(BIN)/redis.txt || { cat $(BIN)/redis.txt; exit 3; }
 	$(GO) test ./test/support -run Docs -count=1 -update
 

@@ -228,7 +228,7 @@ func TestPublishedIsServedAndInstalled(t *testing.T) {
 	t.Run("it is judged alike without manifests", func(t *testing.T) {
 		codes := func(args ...string) []string {
 			var r struct{ Findings []jsonFinding }
-			said := run(t, nil, append([]string{"catalog", "validate", "-o", "json", "--skip", "CAT"}, args...)...)
+			said := run(t, nil, append([]string{"catalog", "validate", "--all", "-o", "json", "--skip", "CAT"}, args...)...)
 			if err := json.Unmarshal([]byte(said.out), &r); err != nil {
 				t.Fatalf("%v: %s", err, said.errOut)
 			}

@@ -1,0 +1,103 @@
+package check
+
+import (
+	"encoding/json"
+
+	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// unpacked is the bundle directory that b was rendered from, as far as its manifests tell; all of them stand where b does.
+func (s *subject) unpacked(b *catalog.Bundle) *bundle.Bundle {
+	u := &bundle.Bundle{Dir: b.At.File, AnnotationsAt: b.At, Annotations: map[string]string{
+		bundle.AnnotationPackage:   b.Package,
+		bundle.AnnotationMediaType: "registry+v1",
+		bundle.AnnotationManifests: "manifests/",
+		bundle.AnnotationMetadata:  "metadata/",
+	}}
+	objects, err := b.Objects()
+	if err != nil {
+		return u
+	}
+	source := s.source(b, len(objects))
+	for i, o := range objects {
+		var head struct {
+			APIVersion string `json:"apiVersion"`
+			Kind       string `json:"kind"`
+			Metadata   struct {
+				Name      string `json:"name"`
+				Namespace string `json:"namespace"`
+			} `json:"metadata"`
+		}
+		if document.Decode(o, &head) != nil || head.Kind == "" {
+			continue
+		}
+		u.Manifests = append(u.Manifests, bundle.Manifest{
+			JSON: o, APIVersion: head.APIVersion, Kind: head.Kind, Name: head.Metadata.Name, Namespace: head.Metadata.Namespace,
+			At: b.At, Document: source(i, o),
+		})
+	}
+	return u
+}
+
+// manifest returns the manifest of b that is number i of its objects.
+func (s *subject) manifest(b *catalog.Bundle, i int) *document.Document {
+	objects, err := b.Objects()
+	if err != nil || i >= len(objects) {
+		return document.New(nil, b.At)
+	}
+	return s.source(b, len(objects))(i, objects[i])
+}
+
+// source returns the function that returns the document of manifest i of b, which has so many: where the bundle's directory
+// is at hand and has the same, the one there, else the one that the catalog encodes.
+func (s *subject) source(b *catalog.Bundle, count int) func(i int, raw json.RawMessage) *document.Document {
+	places := objectPlaces(b, count)
+	files := b.Document.Files()
+	if s.template != nil && files == nil {
+		if p := s.template.Find(b.Package); p != nil {
+			if made := p.Bundle(b.Name); made != nil {
+				files = made.Document.Files()
+			}
+		}
+	}
+	return func(i int, raw json.RawMessage) *document.Document {
+		if d := fileOf(files, raw); d != nil {
+			return d
+		}
+		return document.Within(raw, b.At, func() finding.Location { return places(i) })
+	}
+}
+
+// fileOf returns the document of the file that holds the same manifest as raw, or nil.
+func fileOf(files []bundle.Manifest, raw json.RawMessage) *document.Document {
+	if len(files) == 0 {
+		return nil
+	}
+	text := canonical(raw)
+	for _, m := range files {
+		if canonical(m.JSON) == text {
+			return m.Document
+		}
+	}
+	return nil
+}
+
+// objectPlaces returns the function that tells where the manifests of b stand, count of them: each at the data of its
+// property, where each property holds one. It is asked for findings only, since places are costly.
+func objectPlaces(b *catalog.Bundle, count int) func(int) finding.Location {
+	var properties []int
+	for i, p := range b.Properties {
+		if p.Type == catalog.PropertyObject {
+			properties = append(properties, i)
+		}
+	}
+	return func(i int) finding.Location {
+		if i < 0 || len(properties) != count {
+			return b.At
+		}
+		return b.Document.Place("properties", properties[i], "value", "data")
+	}
+}
