@@ -118,7 +118,7 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 		elect    = flags.Bool("leader-elect", false, "work only while elected, so that one of several managers works")
 		probes   = flags.String("health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 		measures = flags.String("metrics-bind-address", "0", "address of the metrics, served over TLS to those who may read them; 0 for none")
-		certDir  = flags.String("webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certDir", "folder with tls.crt and tls.key, read again when they change")
+		certDir  = flags.String("webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "folder with tls.crt and tls.key, read again when they change")
 		serve    = flags.Bool("webhooks", true, "serve webhooks; without, as on a developer's machine, only the stored version of the API works")
 		itself   = flags.Bool("self-signed-certificate", false, "make and renew the webhooks' certificate, and have the API server trust it: for deployments without OLM")
 		port     = flags.Int("webhook-port", webhook.DefaultPort, "port of the webhooks")
