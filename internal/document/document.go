@@ -311,7 +311,7 @@ func (l *lineCounter) at(offset int) position {
 func (d *Document) Place(path ...any) finding.Location {
 	if d.within != nil {
 		at := d.within()
-		at.Object, at.Path, at.Excerpt = named(d.JSON), pathText(path), strings.Join(lines(d.JSON, path, linesWithin), "\n")
+		at.Object, at.Path, at.Excerpt = named(d.JSON), pathText(path), strings.Join(lines(d.JSON, path), "\n")
 		return at
 	}
 	// To read the text anew for each place is quicker than to find all places, until there are many.

@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// linesWithin is how many lines a place in an encoded object brings along.
+// linesWithin is the most lines that lines returns.
 const linesWithin = 6
 
 // lines returns the first lines of the field at path of a JSON text, as YAML: "name: value", and below it what is within,
 // indented by two spaces. Where the path leads further than the text does, they are those of the last step that exists. Of
 // longer ones the last line is "…".
-func lines(raw json.RawMessage, path []any, most int) []string {
+func lines(raw json.RawMessage, path []any) []string {
 	start, key := space(raw, 0), ""
 	for _, step := range path {
 		next, name := memberAt(raw, start, step)
@@ -27,7 +27,7 @@ func lines(raw json.RawMessage, path []any, most int) []string {
 	if key != "" {
 		key = keyText(key)
 	}
-	w := lineWriter{data: raw, most: most}
+	w := lineWriter{data: raw}
 	w.value(start, key, "")
 	return w.lines
 }
@@ -75,7 +75,6 @@ func named(raw json.RawMessage) string {
 // lineWriter writes JSON as YAML until it has enough lines.
 type lineWriter struct {
 	data  []byte
-	most  int
 	lines []string
 }
 
@@ -188,8 +187,8 @@ func isUnquoted(s string) bool {
 
 // add adds a line, or says that there are enough.
 func (w *lineWriter) add(line string) bool {
-	if len(w.lines) == w.most {
-		w.lines[w.most-1] = "…"
+	if len(w.lines) == linesWithin {
+		w.lines[linesWithin-1] = "…"
 		return false
 	}
 	w.lines = append(w.lines, line)

@@ -30,14 +30,14 @@ func TestLines(t *testing.T) {
 		{[]any{"nothing"}, "kind: Tea|metadata:|  name: green|spec:|  empty: {}|…"},
 		{nil, "kind: Tea|metadata:|  name: green|spec:|  empty: {}|…"},
 	} {
-		if got := strings.Join(lines(json.RawMessage(raw), test.path, 6), "|"); got != test.want {
+		if got := strings.Join(lines(json.RawMessage(raw), test.path), "|"); got != test.want {
 			t.Errorf("%v:\n%s, not\n%s", test.path, got, test.want)
 		}
 	}
-	if got := strings.Join(lines(json.RawMessage(`{"a":"`+strings.Repeat("x", 1000)+`"}`), []any{"a"}, 6), "|"); len(got) > 200 {
+	if got := strings.Join(lines(json.RawMessage(`{"a":"`+strings.Repeat("x", 1000)+`"}`), []any{"a"}), "|"); len(got) > 200 {
 		t.Errorf("a line of %d bytes", len(got))
 	}
-	if got := lines(json.RawMessage(`{"a":`), []any{"a"}, 6); len(got) > 0 {
+	if got := lines(json.RawMessage(`{"a":`), []any{"a"}); len(got) > 0 {
 		t.Errorf("broken JSON has lines: %q", got)
 	}
 }
