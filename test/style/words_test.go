@@ -22,7 +22,7 @@ var words = map[string]*regexp.Regexp{
 	"--output-dir, --output-file":    regexp.MustCompile(`--into\b`),
 	"--fault-matrix":                 regexp.MustCompile(`--faults\b`),
 	"--compare-fresh":                regexp.MustCompile(`--fresh\b`),
-	"cluster build":                  regexp.MustCompile(`\bcluster components\b`),
+	"cluster build":                  regexp.MustCompile(`\bolmkit cluster components\b`),
 	"timed out waiting for":          regexp.MustCompile(`(?i)\bnot so in time\b`),
 	"snapshot, read, full state":     regexp.MustCompile(`(?i)\bglances?\b|\bbehold\b|\bwholly\b`),
 	"stalled, terminal failure":      regexp.MustCompile(`(?i)\bhopeless\b`),

@@ -24,7 +24,7 @@ import (
 	"github.com/olmkit/olmkit/internal/progress"
 )
 
-//go:generate go run ./internal/pack ../../../tools/cluster build.txtar
+//go:generate go run ./internal/pack ../../../tools/cluster components.txtar
 
 // componentsModule is the module in tools/cluster, which pins and builds the components, as an archive: a module can't
 // embed the files of another.
