@@ -189,7 +189,7 @@ func (b *Bundle) addManifests(file string, documents []*document.Document) error
 	}
 	for i, d := range documents {
 		m := Manifest{File: path.Base(file), Index: i, JSON: d.JSON, At: d.At, Document: d}
-		if !m.identify() {
+		if !m.Identify() {
 			b.Ignored = append(b.Ignored, d.At)
 			continue
 		}
@@ -198,8 +198,8 @@ func (b *Bundle) addManifests(file string, documents []*document.Document) error
 	return nil
 }
 
-// identify fills in what the manifest's JSON says of itself, and reports whether it is a Kubernetes object at all.
-func (m *Manifest) identify() bool {
+// Identify fills in what the manifest's JSON says of itself, and reports whether it is a Kubernetes object at all.
+func (m *Manifest) Identify() bool {
 	var object struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`

@@ -23,21 +23,9 @@ func (s *subject) unpacked(b *catalog.Bundle) *bundle.Bundle {
 	}
 	source := s.source(b, len(objects))
 	for i, o := range objects {
-		var head struct {
-			APIVersion string `json:"apiVersion"`
-			Kind       string `json:"kind"`
-			Metadata   struct {
-				Name      string `json:"name"`
-				Namespace string `json:"namespace"`
-			} `json:"metadata"`
+		if m := (bundle.Manifest{JSON: o, At: b.At, Document: source(i, o)}); m.Identify() {
+			u.Manifests = append(u.Manifests, m)
 		}
-		if document.Decode(o, &head) != nil || head.Kind == "" {
-			continue
-		}
-		u.Manifests = append(u.Manifests, bundle.Manifest{
-			JSON: o, APIVersion: head.APIVersion, Kind: head.Kind, Name: head.Metadata.Name, Namespace: head.Metadata.Namespace,
-			At: b.At, Document: source(i, o),
-		})
 	}
 	return u
 }
