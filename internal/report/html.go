@@ -201,7 +201,7 @@ func title(r *Report) string {
 			about = append(about, name)
 		}
 	}
-	for _, h := range r.steps() {
+	for _, h := range r.Steps() {
 		add(h.Package)
 	}
 	for _, d := range r.Graph {
@@ -240,7 +240,7 @@ func (a anchors) of(parts ...string) string {
 // hopViews are the installations and hops of r.
 func hopViews(r *Report) []hopView {
 	used := anchors{}
-	steps := r.steps()
+	steps := r.Steps()
 	views := make([]hopView, len(steps))
 	failed := 0
 	for i, h := range steps {
@@ -607,7 +607,7 @@ func firstOnPage(r *Report, hops []hopView) *failure {
 	if !ok {
 		return nil
 	}
-	if i := firstFailed(r.steps()); i >= 0 {
+	if i := firstFailed(r.Steps()); i >= 0 {
 		return &failure{Anchor: hops[i].ID, Where: hops[i].Title(), Finding: f}
 	}
 	return &failure{Anchor: f.Code, Where: cmp.Or(about(f.Subject), place(f)), Finding: f}

@@ -59,7 +59,7 @@ func JUnit(w io.Writer, r *Report) error {
 	if cases := hopCases(r); len(cases) > 0 {
 		suite := suiteOf("hops", cases)
 		var spent float64
-		for _, h := range r.steps() {
+		for _, h := range r.Steps() {
 			spent += h.Seconds
 		}
 		suite.Time = seconds(spent)
@@ -103,7 +103,7 @@ func suiteOf(name string, cases []junitCase) junitSuite {
 
 func hopCases(r *Report) []junitCase {
 	var cases []junitCase
-	for _, h := range r.steps() {
+	for _, h := range r.Steps() {
 		c := caseOf(h.All(), h.Result == Failed)
 		c.Class, c.Name, c.Time = h.Package+"/"+h.Channel, strings.ReplaceAll(h.Title(), "→", "->"), seconds(h.Seconds)
 		for _, o := range h.Outages {

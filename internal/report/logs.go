@@ -47,7 +47,7 @@ func (t *text) logs(logs []Log, all bool) {
 
 // logs writes the logs of each hop that has some, folded away. Lines that are indented so far are shown as they are.
 func (m *markdown) logs(r *Report) {
-	for _, h := range r.steps() {
+	for _, h := range r.Steps() {
 		for _, l := range h.Logs {
 			lines := l.last(foldedLog, cellLimit)
 			rows := make([]string, len(lines))
@@ -63,7 +63,7 @@ func (m *markdown) logs(r *Report) {
 func (r *Report) logsAt() map[int]string {
 	at := map[int]string{}
 	place := len(r.Findings)
-	for _, h := range r.steps() {
+	for _, h := range r.Steps() {
 		all := h.All()
 		if i := slices.IndexFunc(all, func(f finding.Finding) bool { return f.Severity == finding.Error && f.Suppressed == nil }); i >= 0 {
 			var said string

@@ -96,7 +96,7 @@ func (m *markdown) report(r *Report) {
 // hops tabulates installations and hops, those that did not fail folded away if they are many.
 func (m *markdown) hops(r *Report) {
 	var all, failed, others []string
-	steps := r.steps()
+	steps := r.Steps()
 	for _, h := range steps {
 		var outages []string
 		for _, o := range totals(h.Outages) {

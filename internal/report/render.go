@@ -19,7 +19,7 @@ var Formats = []string{"text", "json", "junit", "sarif", "markdown", "html"}
 // an installation or a hop are about that unless they say otherwise.
 func (r *Report) All() []finding.Finding {
 	all := slices.Clone(r.Findings)
-	for _, h := range r.steps() {
+	for _, h := range r.Steps() {
 		for _, f := range h.All() {
 			if f.Subject.Package == "" {
 				f.Subject = h.subject(f.Subject.Object)

@@ -130,8 +130,8 @@ func (i Installation) hop() Hop {
 	}
 }
 
-// steps are the installations of r and then its hops.
-func (r *Report) steps() []Hop {
+// Steps returns the installations of r, as hops without From, and then its hops.
+func (r *Report) Steps() []Hop {
 	steps := make([]Hop, 0, len(r.Installations)+len(r.Hops))
 	for _, i := range r.Installations {
 		steps = append(steps, i.hop())

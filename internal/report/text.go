@@ -59,7 +59,7 @@ func Text(w io.Writer, r *Report, colour bool) error {
 	if r.Kind == KindValidate {
 		t.result(r)
 	}
-	steps := r.steps()
+	steps := r.Steps()
 	for i, h := range steps {
 		if i == 0 || h.Package != steps[i-1].Package || h.Channel != steps[i-1].Channel {
 			t.line("%s", t.paint(bold, fmt.Sprintf("package %s, channel %s", h.Package, h.Channel)))
@@ -281,7 +281,7 @@ func summary(r *Report) string {
 	if nothingRan(r) {
 		parts = append(parts, nothingBecause(r))
 	}
-	steps := r.steps()
+	steps := r.Steps()
 	for _, part := range []struct {
 		steps []Hop
 		noun  string
@@ -398,7 +398,7 @@ func firstFailure(r *Report) (f finding.Finding, ok bool) {
 		return f, false
 	}
 	open := finding.Open(r.All())
-	steps := r.steps()
+	steps := r.Steps()
 	if i := firstFailed(steps); i >= 0 {
 		f.Subject = steps[i].subject("")
 		ok = true

@@ -17,7 +17,7 @@ func verdict(r *Report) string {
 	parts := []string{string(Passed)}
 	objects := map[string]bool{}
 	simulated := false
-	for _, h := range r.steps() {
+	for _, h := range r.Steps() {
 		simulated = simulated || len(h.Simulated) > 0
 		for _, o := range h.NotVerified {
 			objects[o] = true

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,43 +162,29 @@ func (r *run) after(ctx context.Context, config *rest.Config, hop report.Hop) er
 	return nil
 }
 
-// step is an installation or a hop, as a subtest shows it.
-type step struct {
-	name     string
-	result   report.Result
-	findings []finding.Finding
-}
-
-// steps returns the installations and hops of r, and last what is not about one of them, if anything is.
-func steps(r *report.Report) []step {
-	var list []step
-	for _, i := range r.Installations {
-		list = append(list, step{"install " + i.Name, i.Result, i.Findings})
-	}
-	for _, h := range r.Hops {
-		list = append(list, step{h.From + " to " + h.To, h.Result, h.All()})
-	}
-	if len(r.Findings) > 0 {
-		list = append(list, step{"package", report.Passed, r.Findings})
-	}
-	return list
-}
-
-// show makes a subtest of each step of r.
+// show makes a subtest of each installation and each hop of r, and one of the findings about the package, if there are any.
 func show(t *testing.T, r *report.Report) {
-	for _, s := range steps(r) {
-		t.Run(s.name, func(t *testing.T) {
-			for _, f := range s.findings {
-				if f.Severity == finding.Error && f.Suppressed == nil {
-					t.Error(sentence(f))
-				} else {
-					t.Log(sentence(f))
-				}
-			}
-			if s.result != report.Passed && !t.Failed() {
-				t.Errorf("the result is %s", s.result)
+	for _, h := range r.Steps() {
+		t.Run(strings.Replace(h.Title(), " → ", " to ", 1), func(t *testing.T) {
+			logFindings(t, h.All())
+			if h.Result != report.Passed && !t.Failed() {
+				t.Errorf("the result is %s", h.Result)
 			}
 		})
+	}
+	if len(r.Findings) > 0 {
+		t.Run("package", func(t *testing.T) { logFindings(t, r.Findings) })
+	}
+}
+
+// logFindings fails t for each error among findings that is not suppressed, and logs the others.
+func logFindings(t *testing.T, findings []finding.Finding) {
+	for _, f := range findings {
+		if f.Severity == finding.Error && f.Suppressed == nil {
+			t.Error(sentence(f))
+		} else {
+			t.Log(sentence(f))
+		}
 	}
 }
 
