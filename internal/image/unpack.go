@@ -304,12 +304,12 @@ func below(folder, name string) (string, bool) {
 	return strings.CutPrefix(name, folder+"/")
 }
 
-const cureRoom = "make room for temporary files, or set TMPDIR to where there is some"
+const roomFix = "make room for temporary files, or set TMPDIR to where there is some"
 
 // roomy tells of a full disk what can be done.
 func roomy(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return hint.With(err, cureRoom)
+		return hint.With(err, roomFix)
 	}
 	return err
 }
@@ -318,7 +318,7 @@ func roomy(err error) error {
 func newUnpacker(left limits, layered bool, wants func(string) bool) (*unpacker, error) {
 	dir, err := os.MkdirTemp("", "olmkit-image-")
 	if err != nil {
-		return nil, hint.With(fmt.Errorf("unpack: %w", err), cureRoom)
+		return nil, hint.With(fmt.Errorf("unpack: %w", err), roomFix)
 	}
 	return &unpacker{dir: dir, left: left, most: left.files, layered: layered, wants: wants, files: map[string]unpacked{}}, nil
 }

@@ -360,7 +360,7 @@ func judgeOutages(list []outage, before map[string]*definition, timeline []event
 		longest := slices.MaxFunc(group, func(a, b outage) int { return cmp.Compare(a.End.Sub(a.Start), b.End.Sub(b.Start)) })
 		f := find(k.code, "CustomResourceDefinition/"+k.crd, "%s; the longest began with: %s", lengths(group), longest.First)
 		f.Cause = cause(timeline, before[k.crd], longest)
-		f.Fix = outageCure(longest, before[k.crd], timeline, f.Fix)
+		f.Fix = outageFix(longest, before[k.crd], timeline, f.Fix)
 		if k.slow {
 			f.Severity, f.Fix = finding.Info, "give the walk more of the machine"
 		}
@@ -414,8 +414,8 @@ func lengths(group []outage) string {
 	return strings.Join(parts, ", ")
 }
 
-// outageCure says what an author can do about o, by the API server's own words. before is the definition before timeline.
-func outageCure(o outage, before *definition, timeline []event, otherwise string) string {
+// outageFix says what an author can do about o, by the API server's own words. before is the definition before timeline.
+func outageFix(o outage, before *definition, timeline []event, otherwise string) string {
 	admission := outageCode(o) == codeAdmissionOutage
 	switch {
 	case !admission && introduces(o, before, timeline):

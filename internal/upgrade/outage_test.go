@@ -219,7 +219,7 @@ func TestCauseFollowsTheError(t *testing.T) {
 	}
 }
 
-func TestOutageCure(t *testing.T) {
+func TestOutageFix(t *testing.T) {
 	none := &definition{Served: []string{"v1"}, Storage: "v1", Conversion: conversionNone}
 	hooked := &definition{Served: []string{"v1"}, Storage: "v1", Conversion: "n/s/convert", CA: "x"}
 	brings := func(storage string) []event {
@@ -244,7 +244,7 @@ func TestOutageCure(t *testing.T) {
 		{"nothing known", "timeout", hooked, nil, "otherwise"},
 	} {
 		o := outage{CRD: "c", Version: "v1", Operation: write, First: test.first}
-		got := outageCure(o, test.before, test.timeline, "otherwise")
+		got := outageFix(o, test.before, test.timeline, "otherwise")
 		if !strings.Contains(got, test.want) || outageCode(o) == codeAdmissionOutage && strings.Contains(got, "storage") {
 			t.Errorf("%s: %s", test.name, got)
 		}
