@@ -152,7 +152,7 @@ func ExplainPlan(plan *v1alpha1.InstallPlan) Explanation {
 }
 
 // lastFailure returns the last time that the installation of csv failed, or nil. OLM then starts it again, by way of the
-// phase Pending.
+// phases Pending and InstallReady.
 func lastFailure(csv *v1alpha1.ClusterServiceVersion) *v1alpha1.ClusterServiceVersionCondition {
 	for i := len(csv.Status.Conditions) - 1; i >= 0; i-- {
 		if c := &csv.Status.Conditions[i]; c.Phase == v1alpha1.CSVPhaseFailed {
@@ -164,7 +164,8 @@ func lastFailure(csv *v1alpha1.ClusterServiceVersion) *v1alpha1.ClusterServiceVe
 
 func explainVersion(csv *v1alpha1.ClusterServiceVersion, deployments []appsv1.Deployment, pods []corev1.Pod) Explanation {
 	phase, reason, message := csv.Status.Phase, csv.Status.Reason, csv.Status.Message
-	if failed := lastFailure(csv); failed != nil && phase == v1alpha1.CSVPhasePending {
+	again := phase == v1alpha1.CSVPhasePending || phase == v1alpha1.CSVPhaseInstallReady
+	if failed := lastFailure(csv); failed != nil && again {
 		phase, reason, message = failed.Phase, failed.Reason, failed.Message
 	}
 	e := Explanation{

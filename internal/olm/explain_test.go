@@ -14,8 +14,9 @@ func TestExplainVersionThatIsTriedAgain(t *testing.T) {
 	const immutable = `Deployment.apps "manager" is invalid: spec.selector: field is immutable`
 	failed := v1alpha1.ClusterServiceVersionCondition{Phase: v1alpha1.CSVPhaseFailed, Reason: v1alpha1.CSVReasonComponentFailed, Message: immutable}
 	for phase, reason := range map[v1alpha1.ClusterServiceVersionPhase]v1alpha1.ConditionReason{
-		v1alpha1.CSVPhaseFailed:  v1alpha1.CSVReasonComponentFailed,
-		v1alpha1.CSVPhasePending: v1alpha1.CSVReasonNeedsReinstall,
+		v1alpha1.CSVPhaseFailed:       v1alpha1.CSVReasonComponentFailed,
+		v1alpha1.CSVPhasePending:      v1alpha1.CSVReasonNeedsReinstall,
+		v1alpha1.CSVPhaseInstallReady: v1alpha1.CSVReasonRequirementsMet,
 	} {
 		csv := &v1alpha1.ClusterServiceVersion{}
 		csv.Status.Phase, csv.Status.Reason = phase, reason
