@@ -14,7 +14,7 @@ import (
 	"github.com/olmkit/olmkit/internal/cluster/existing"
 	"github.com/olmkit/olmkit/internal/cluster/kind"
 	"github.com/olmkit/olmkit/internal/hint"
-	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 	"github.com/olmkit/olmkit/internal/upgrade"
 )
 
@@ -53,7 +53,7 @@ func (t *upgradeTest) start(ctx context.Context, options *upgrade.Options) (clus
 	if t.cluster == kindExisting {
 		return t.open(ctx, options)
 	}
-	options.Namespace = olm.OperatorsNamespace
+	options.Namespace = olmv0.OperatorsNamespace
 	if t.cluster == kindKind {
 		return kind.Start(ctx, kind.Options{NodeImage: t.nodeImage, Progress: options.Progress, Audit: true})
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
-	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/internal/upgrade"
 )
@@ -248,13 +248,13 @@ func (t *upgradeTest) walk(ctx context.Context, p *catalog.Package, plan graph.P
 
 // installOLM installs OLM for the walk with options.
 func installOLM(ctx context.Context, c cluster.Cluster, options upgrade.Options) error {
-	client, err := olm.Connect(c.Config())
+	client, err := olmv0.Connect(c.Config())
 	if err != nil {
 		return err
 	}
 	client.Walk = options.ID
-	step := options.Progress.Start("OLM %s", olm.Version)
-	_, err = olm.Install(ctx, client, olm.Image)
+	step := options.Progress.Start("OLM %s", olmv0.Version)
+	_, err = olmv0.Install(ctx, client, olmv0.Image)
 	return step.End(err)
 }
 

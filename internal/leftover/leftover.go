@@ -18,7 +18,7 @@ import (
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/hint"
-	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 // Object is something that a walk left.
@@ -47,7 +47,7 @@ func (o Object) String() string {
 
 // Cleaner finds and removes what walks left on one cluster.
 type Cleaner struct {
-	olm *olm.Client
+	olm *olmv0.Client
 	// kinds lists what the API server serves; with an error also what it could find out.
 	kinds func() ([]schema.GroupVersionKind, error)
 }
@@ -56,7 +56,7 @@ type Cleaner struct {
 func New(config *rest.Config) (*Cleaner, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	c, err := olm.Connect(config)
+	c, err := olmv0.Connect(config)
 	if err != nil {
 		return nil, err
 	}

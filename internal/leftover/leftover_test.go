@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/olmkit/olmkit/internal/cluster"
-	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 var teaKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Tea"}
@@ -58,7 +58,7 @@ func (l *TeaList) DeepCopyObject() runtime.Object {
 }
 
 func init() {
-	olm.Scheme.AddKnownTypes(teaKind.GroupVersion(), &Tea{}, &TeaList{})
+	olmv0.Scheme.AddKnownTypes(teaKind.GroupVersion(), &Tea{}, &TeaList{})
 }
 
 // noon is when the walk began.
@@ -100,7 +100,7 @@ func definition(name string, minutes int, labels ...string) *apiextensionsv1.Cus
 // killed is what a walk that was killed leaves with the OLM that it installed.
 func killed() []client.Object {
 	home := named(&corev1.Namespace{}, "olmkit-walk", 1, ours)
-	home.Annotations = map[string]string{olm.BringsAnnotation: "CustomResourceDefinition/teas.example.com,ClusterRole/tea-editor"}
+	home.Annotations = map[string]string{olmv0.BringsAnnotation: "CustomResourceDefinition/teas.example.com,ClusterRole/tea-editor"}
 	return []client.Object{
 		home,
 		named(&corev1.Namespace{}, "olmkit-catalog", 1, ours),
@@ -158,7 +158,7 @@ func newCleaner(t *testing.T, funcs interceptor.Funcs, objects ...client.Object)
 	kinds := []schema.GroupVersionKind{teaKind}
 	for i, o := range objects {
 		o.SetUID(types.UID(strconv.Itoa(i)))
-		kind, err := apiutil.GVKForObject(o, olm.Scheme)
+		kind, err := apiutil.GVKForObject(o, olmv0.Scheme)
 		if err != nil {
 			kind = o.GetObjectKind().GroupVersionKind()
 		}
@@ -166,13 +166,13 @@ func newCleaner(t *testing.T, funcs interceptor.Funcs, objects ...client.Object)
 			kinds = append(kinds, kind)
 		}
 	}
-	c := fake.NewClientBuilder().WithScheme(olm.Scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
-	return &Cleaner{olm: &olm.Client{WithWatch: c}, kinds: func() ([]schema.GroupVersionKind, error) { return kinds, nil }}, &deleted
+	c := fake.NewClientBuilder().WithScheme(olmv0.Scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
+	return &Cleaner{olm: &olmv0.Client{WithWatch: c}, kinds: func() ([]schema.GroupVersionKind, error) { return kinds, nil }}, &deleted
 }
 
 func nameOf(t *testing.T, o client.Object) string {
 	t.Helper()
-	kind, err := apiutil.GVKForObject(o, olm.Scheme)
+	kind, err := apiutil.GVKForObject(o, olmv0.Scheme)
 	if err != nil {
 		kind = o.GetObjectKind().GroupVersionKind()
 	}

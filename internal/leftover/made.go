@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 var (
@@ -76,7 +76,7 @@ func (f *Found) findHomes() {
 			h.since = o.metadata.CreationTimestamp
 		}
 		h.whole = h.whole || o.key.GroupKind == namespaceKind.GroupKind()
-		for brings := range strings.SplitSeq(o.metadata.Annotations[olm.BringsAnnotation], ",") {
+		for brings := range strings.SplitSeq(o.metadata.Annotations[olmv0.BringsAnnotation], ",") {
 			h.brings[brings] = true
 		}
 	}
@@ -120,7 +120,7 @@ func (c *Cleaner) findMade(ctx context.Context, f *Found) error {
 				if h := f.componentOf(m); h != nil {
 					return h
 				}
-			} else if m.Labels[olm.ManagedLabel] != "true" {
+			} else if m.Labels[olmv0.ManagedLabel] != "true" {
 				return nil
 			}
 			for _, h := range f.homes {
@@ -131,7 +131,7 @@ func (c *Cleaner) findMade(ctx context.Context, f *Found) error {
 			return nil
 		}},
 		{outside, func(m *metav1.PartialObjectMetadata) *home {
-			h := f.homes[m.Labels[olm.OwnerLabel+".namespace"]]
+			h := f.homes[m.Labels[olmv0.OwnerLabel+".namespace"]]
 			if h == nil || !h.whole && f.componentOf(m) != h {
 				return nil
 			}

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/cluster"
-	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 // hopFaults are the faults of one hop under way.
@@ -410,7 +410,7 @@ func (s *hopFaults) wantApproval(ctx context.Context, k *activeFault) error {
 		if err := s.watcher.List(ctx, &plans, client.InNamespace(s.namespace)); err != nil {
 			return false, err
 		}
-		plan := olm.PlanFor(plans.Items, s.to.Name)
+		plan := olmv0.PlanFor(plans.Items, s.to.Name)
 		switch {
 		case plan == nil:
 			return false, nil

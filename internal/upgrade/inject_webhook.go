@@ -25,7 +25,7 @@ import (
 	conflict "k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 const noWebhooks = inapplicable("no webhook has a certificate at this phase")
@@ -93,7 +93,7 @@ func (s *hopFaults) replaceCertificates(ctx context.Context, k *activeFault, unt
 			})
 		})
 		if err := s.change(ctx, &secret, was.Name, func(client.Object) bool {
-			olm.SetCertificate(&secret, pair.authority, pair.certificate, pair.key)
+			olmv0.SetCertificate(&secret, pair.authority, pair.certificate, pair.key)
 			return true
 		}); err != nil {
 			return err

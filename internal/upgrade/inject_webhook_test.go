@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 // OLM writes the same objects: a write that comes too late is made again, and what is put back is what was there.
@@ -31,7 +31,7 @@ func TestReplaceCertificatesWhileOLMWrites(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "hooks"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{hook("one"), hook("two")},
 	}
 	late := map[string]bool{}
-	c := fake.NewClientBuilder().WithScheme(olm.Scheme).WithObjects(secret, hooks).WithInterceptorFuncs(interceptor.Funcs{
+	c := fake.NewClientBuilder().WithScheme(olmv0.Scheme).WithObjects(secret, hooks).WithInterceptorFuncs(interceptor.Funcs{
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
 			if !late[o.GetName()] {
 				late[o.GetName()] = true
@@ -40,7 +40,7 @@ func TestReplaceCertificatesWhileOLMWrites(t *testing.T) {
 			return c.Update(ctx, o, options...)
 		},
 	}).Build()
-	s := &hopFaults{walk: &walk{olm: &olm.Client{WithWatch: c}, namespace: "n"}, from: &release{}, to: &release{}}
+	s := &hopFaults{walk: &walk{olm: &olmv0.Client{WithWatch: c}, namespace: "n"}, from: &release{}, to: &release{}}
 	k := &activeFault{}
 	if err := s.replaceCertificates(t.Context(), k, time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)

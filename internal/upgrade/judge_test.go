@@ -20,7 +20,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
-	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 // said renders findings as "severity code object: message".
@@ -288,7 +288,7 @@ func TestCollapse(t *testing.T) {
 	expect(t, got, "error U302 Thing/a: spec.size is gone; the same of Thing/b", "error U302 Thing/c: spec.port is gone")
 }
 
-func testRelease(name string, modes ...olm.Mode) *release {
+func testRelease(name string, modes ...olmv0.Mode) *release {
 	r := &release{Name: name, CSV: &v1alpha1.ClusterServiceVersion{}}
 	for _, m := range modes {
 		r.CSV.Spec.InstallModes = append(r.CSV.Spec.InstallModes, v1alpha1.InstallMode{Type: m, Supported: true})
@@ -333,15 +333,15 @@ func TestSharedMode(t *testing.T) {
 	const all, own, single = v1alpha1.InstallModeTypeAllNamespaces, v1alpha1.InstallModeTypeOwnNamespace, v1alpha1.InstallModeTypeSingleNamespace
 	for _, test := range []struct {
 		name     string
-		from, to []olm.Mode
-		now      olm.Mode
-		want     olm.Mode
+		from, to []olmv0.Mode
+		now      olmv0.Mode
+		want     olmv0.Mode
 		shared   bool
 	}{
-		{"the widest", []olm.Mode{own, all}, []olm.Mode{all, own}, "", all, true},
-		{"the widest of both", []olm.Mode{own, all, single}, []olm.Mode{single, own}, "", own, true},
-		{"what is there stays", []olm.Mode{own, all}, []olm.Mode{all, own}, own, own, true},
-		{"nothing in common", []olm.Mode{own}, []olm.Mode{all}, "", own, false},
+		{"the widest", []olmv0.Mode{own, all}, []olmv0.Mode{all, own}, "", all, true},
+		{"the widest of both", []olmv0.Mode{own, all, single}, []olmv0.Mode{single, own}, "", own, true},
+		{"what is there stays", []olmv0.Mode{own, all}, []olmv0.Mode{all, own}, own, own, true},
+		{"nothing in common", []olmv0.Mode{own}, []olmv0.Mode{all}, "", own, false},
 		{"nothing at all", nil, nil, "", all, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/hint"
-	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 // named is a cluster that stays.
@@ -23,8 +23,8 @@ func (named) Name() string { return "staging" }
 // What samples need is labelled as the walk's on a cluster that stays, and never put over what somebody has there.
 func TestApplyExtraLeavesOthersAlone(t *testing.T) {
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "theirs"}, Data: map[string]string{"a": "theirs"}}
-	c := fake.NewClientBuilder().WithScheme(olm.Scheme).WithObjects(theirs).Build()
-	w := &walk{cluster: named{}, olm: &olm.Client{WithWatch: c}, options: Options{ID: "w1"}}
+	c := fake.NewClientBuilder().WithScheme(olmv0.Scheme).WithObjects(theirs).Build()
+	w := &walk{cluster: named{}, olm: &olmv0.Client{WithWatch: c}, options: Options{ID: "w1"}}
 	for name, says := range map[string]string{"theirs": "it is on cluster staging already, and the walk did not create it", "ours": ""} {
 		for range 2 { // a later release needs it again
 			o := &unstructured.Unstructured{Object: map[string]any{

@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 // How long what OLM waits for must stay the same before it counts as what never comes true. The server's version does not
@@ -61,7 +61,7 @@ func (w *walk) unmet(ctx context.Context, r *release) (*demand, error) {
 	if err := w.watcher.List(ctx, &plans, client.InNamespace(w.namespace)); err != nil {
 		return nil, err
 	}
-	plan := olm.PlanFor(plans.Items, r.Name)
+	plan := olmv0.PlanFor(plans.Items, r.Name)
 	return unfulfilled(&csv, plan != nil && plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete), nil
 }
 
@@ -88,7 +88,7 @@ func unfulfilled(csv *v1alpha1.ClusterServiceVersion, planComplete bool) *demand
 	var said []string
 	for _, s := range csv.Status.RequirementStatus {
 		switch {
-		case olm.Met(s):
+		case olmv0.Met(s):
 		case s.Kind == v1alpha1.ClusterServiceVersionKind:
 			return &demand{codeUnmet, s.Message, versionGrace}
 		case s.Status == v1alpha1.RequirementStatusReasonNotPresent && s.Kind != "ServiceAccount":

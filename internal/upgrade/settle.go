@@ -19,8 +19,8 @@ import (
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 	"github.com/olmkit/olmkit/internal/managerlog"
-	"github.com/olmkit/olmkit/internal/olm"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
@@ -106,7 +106,7 @@ func (w *walk) isInstalled(ctx context.Context, r *release) (bool, error) {
 	if err := w.watcher.List(ctx, &plans, client.InNamespace(w.namespace)); err != nil {
 		return false, err
 	}
-	if plan := olm.PlanFor(plans.Items, r.Name); plan == nil || plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete {
+	if plan := olmv0.PlanFor(plans.Items, r.Name); plan == nil || plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete {
 		return false, nil
 	}
 	for _, name := range r.deployments() {
@@ -169,7 +169,7 @@ func (w *walk) terminalFailure(ctx context.Context, r *release, timeline []event
 		return nil, err
 	}
 	var refused *stalled // objects, by the new schema: a crash of the operator is no reason for it, but may follow from it
-	if plan := olm.PlanFor(plans.Items, r.Name); plan != nil {
+	if plan := olmv0.PlanFor(plans.Items, r.Name); plan != nil {
 		code := planCode(plan)
 		said := &stalled{Code: code, Plan: plan}
 		// OLM tries for a minute, but stored versions do not change by themselves.
@@ -257,7 +257,7 @@ func (w *walk) lateCode(ctx context.Context, r *release) string {
 	switch {
 	case apierrors.IsNotFound(err):
 		var plans v1alpha1.InstallPlanList
-		if w.watcher.List(ctx, &plans, client.InNamespace(w.namespace)) == nil && olm.PlanFor(plans.Items, r.Name) != nil {
+		if w.watcher.List(ctx, &plans, client.InNamespace(w.namespace)) == nil && olmv0.PlanFor(plans.Items, r.Name) != nil {
 			return codePlanFailed
 		}
 		return codeNotChosen
@@ -278,9 +278,9 @@ func (w *walk) lateCode(ctx context.Context, r *release) string {
 // explain turns s into a finding that says why: the phase, the object and condition, the event, and the last lines of
 // the process to blame, of which it also returns more lines.
 func (w *walk) explain(ctx context.Context, r *release, started time.Time, s *stalled) (finding.Finding, []report.Log) {
-	var e olm.Explanation
+	var e olmv0.Explanation
 	if s.Plan != nil {
-		e = olm.ExplainPlan(s.Plan)
+		e = olmv0.ExplainPlan(s.Plan)
 	} else {
 		var err error
 		if e, err = w.olm.Explain(ctx, w.subscription(), r.Name, started); err != nil {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/olmkit/olmkit/internal/cluster"
-	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 // journal is what faults of a test did, in order.
@@ -151,7 +151,7 @@ func TestUndoGoesOn(t *testing.T) {
 // A policy whose binding could not be made does not stay: it would forbid the next walk's operator.
 func TestForbidLeavesNoPolicy(t *testing.T) {
 	broken := errors.New("broken")
-	c := fake.NewClientBuilder().WithScheme(olm.Scheme).WithInterceptorFuncs(interceptor.Funcs{
+	c := fake.NewClientBuilder().WithScheme(olmv0.Scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			if _, binding := o.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); binding {
 				return broken
@@ -160,7 +160,7 @@ func TestForbidLeavesNoPolicy(t *testing.T) {
 		},
 	}).Build()
 	r := &release{CSV: &v1alpha1.ClusterServiceVersion{}}
-	s := &hopFaults{walk: &walk{olm: &olm.Client{WithWatch: c}, namespace: "n", watcher: &watcher{}, options: Options{Timeout: time.Minute}}, from: r, to: r}
+	s := &hopFaults{walk: &walk{olm: &olmv0.Client{WithWatch: c}, namespace: "n", watcher: &watcher{}, options: Options{Timeout: time.Minute}}, from: r, to: r}
 	injections, err := ParseInjections("forbidden")
 	if err != nil {
 		t.Fatal(err)
@@ -176,8 +176,8 @@ func TestForbidLeavesNoPolicy(t *testing.T) {
 
 // Faults that hide the catalog at the same time end with OLM reading it where the walk serves it, in whatever order they end.
 func TestHiddenCatalogComesBack(t *testing.T) {
-	c := fake.NewClientBuilder().WithScheme(olm.Scheme).Build()
-	w := &walk{olm: &olm.Client{WithWatch: c}, namespace: "n", options: Options{Timeout: time.Minute}}
+	c := fake.NewClientBuilder().WithScheme(olmv0.Scheme).Build()
+	w := &walk{olm: &olmv0.Client{WithWatch: c}, namespace: "n", options: Options{Timeout: time.Minute}}
 	address := func() string {
 		t.Helper()
 		var source v1alpha1.CatalogSource

@@ -27,7 +27,7 @@ import (
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
 	"github.com/olmkit/olmkit/internal/hint"
-	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 	"github.com/olmkit/olmkit/internal/progress"
 	"github.com/olmkit/olmkit/internal/report"
 )
@@ -73,13 +73,13 @@ type walk struct {
 	pkg      *catalog.Package
 	channel  string
 	options  Options
-	olm      *olm.Client
+	olm      *olmv0.Client
 	dynamic  dynamic.Interface
 	releases map[string]*release
 
 	// What stands on the cluster; release is nil when nothing of the package does, or not surely in one piece.
 	release   *release
-	mode      olm.Mode
+	mode      olmv0.Mode
 	namespace string // of the operator
 	watcher   *watcher
 	unwatch   context.CancelFunc
@@ -199,7 +199,7 @@ func (w *walk) hops(ctx context.Context, plan graph.Plan, r *report.Report) erro
 // end turns what ended the walk into a finding: what stays of an uninstalled package is the package's, and no error of the
 // walk, though nothing can be installed after it.
 func (w *walk) end(err error) ([]finding.Finding, error) {
-	var remains olm.DeletionTimeoutError
+	var remains olmv0.DeletionTimeoutError
 	switch {
 	case err == nil:
 		return nil, nil
@@ -283,7 +283,7 @@ func readReleases(p *catalog.Package, plan graph.Plan) (map[string]*release, err
 
 func (w *walk) connect(ctx context.Context, r *report.Report) error {
 	var err error
-	if w.olm, err = olm.Connect(w.cluster.Config()); err != nil {
+	if w.olm, err = olmv0.Connect(w.cluster.Config()); err != nil {
 		return err
 	}
 	w.olm.Walk, w.olm.Brings = w.options.ID, w.brings()
@@ -322,7 +322,7 @@ func (w *walk) preflight(ctx context.Context) error {
 	slices.Sort(crds)
 	namespaces := []string{w.options.Namespace}
 	for _, r := range w.releases {
-		if !slices.Contains(olm.Modes(r.CSV), v1alpha1.InstallModeTypeAllNamespaces) && len(namespaces) == 1 {
+		if !slices.Contains(olmv0.Modes(r.CSV), v1alpha1.InstallModeTypeAllNamespaces) && len(namespaces) == 1 {
 			namespaces = append(namespaces, w.pkg.Name)
 		}
 	}
@@ -485,8 +485,8 @@ func notRun(r *report.Report) []string {
 
 // sharedMode returns the install mode to walk from from to to in: now if both support it, else the widest that both
 // support; else, and false, the widest of from.
-func sharedMode(from, to *release, now olm.Mode) (olm.Mode, bool) {
-	a, b := olm.Modes(from.CSV), olm.Modes(to.CSV)
+func sharedMode(from, to *release, now olmv0.Mode) (olmv0.Mode, bool) {
+	a, b := olmv0.Modes(from.CSV), olmv0.Modes(to.CSV)
 	if slices.Contains(a, now) && slices.Contains(b, now) {
 		return now, true
 	}
@@ -559,8 +559,8 @@ func (w *walk) objectNamespace(wanted string) string {
 	return "olmkit-samples"
 }
 
-func (w *walk) subscription() olm.Subscription {
-	return olm.Subscription{Namespace: w.namespace, Package: w.pkg.Name, Channel: w.channel, Catalog: catalogName}
+func (w *walk) subscription() olmv0.Subscription {
+	return olmv0.Subscription{Namespace: w.namespace, Package: w.pkg.Name, Channel: w.channel, Catalog: catalogName}
 }
 
 // publication is where OLM is to find the walk's catalog, and which faults hide it. Faults act at the same time: were each to
@@ -760,9 +760,9 @@ func (w *walk) deleteLeftovers(ctx context.Context) ([]string, error) {
 	}
 	var names []string
 	for _, o := range orphans {
-		names = append(names, olm.Describe(o))
+		names = append(names, olmv0.Describe(o))
 		if err := w.olm.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
-			return names, fmt.Errorf("remove %s, which OLM left: %w", olm.Describe(o), err)
+			return names, fmt.Errorf("remove %s, which OLM left: %w", olmv0.Describe(o), err)
 		}
 	}
 	return names, nil

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 // watcher follows what OLM and Kubernetes do on a cluster: it keeps their newest objects at hand and writes down what
@@ -49,7 +49,7 @@ func watch(ctx context.Context, config *rest.Config, namespace string) (*watcher
 	config.QPS = -1
 	inNamespace := cache.ByObject{Namespaces: map[string]cache.Config{namespace: {}}}
 	c, err := cache.New(config, cache.Options{
-		Scheme: olm.Scheme,
+		Scheme: olmv0.Scheme,
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.CatalogSource{}:         inNamespace,
 			&v1alpha1.Subscription{}:          inNamespace,
@@ -255,10 +255,10 @@ func changes(before, now any, gone bool) []event {
 			e.For = s.Address
 			e.Reason = s.LastObservedState
 		}
-		if olm.Connected(n) {
+		if olmv0.Connected(n) {
 			e.State = stateReady
 		}
-		if b, ok := before.(*v1alpha1.CatalogSource); ok && olm.Connected(b) == olm.Connected(n) && b.Spec.Address == n.Spec.Address {
+		if b, ok := before.(*v1alpha1.CatalogSource); ok && olmv0.Connected(b) == olmv0.Connected(n) && b.Spec.Address == n.Spec.Address {
 			return nil
 		}
 		return orGone(e, gone)

@@ -40,11 +40,11 @@ var allowed = map[string][]string{
 	"internal/cluster/embedded/node":          {"internal/cluster", "internal/cluster/embedded/sandbox"},
 	"internal/cluster/embedded/sandbox":       {"internal/hint"},
 	"internal/cluster/embedded/internal/pack": {},
-	"internal/leftover":                       {"internal/cluster", "internal/document", "internal/hint", "internal/olm"},
+	"internal/leftover":                       {"internal/cluster", "internal/document", "internal/hint", "internal/lifecycle/olmv0"},
 	"internal/managerlog":                     {},
 	"internal/marker":                         {"internal/hint", "internal/bundle", "internal/finding"},
-	"internal/olm":                            {"internal/hint", "internal/cluster"},
-	"internal/upgrade":                        {"internal/hint", "internal/assert", "internal/finding", "internal/progress", "internal/report", "internal/catalog", "internal/graph", "internal/cluster", "internal/managerlog", "internal/olm"},
+	"internal/lifecycle/olmv0":                {"internal/hint", "internal/cluster"},
+	"internal/upgrade":                        {"internal/hint", "internal/assert", "internal/finding", "internal/progress", "internal/report", "internal/catalog", "internal/graph", "internal/cluster", "internal/managerlog", "internal/lifecycle/olmv0"},
 }
 
 // imports returns what each package below dir imports, by import path.

@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	named    = regexp.MustCompile("`((?:internal|test)/[a-z/]+)`([^;|]*)")
+	named    = regexp.MustCompile("`((?:internal|test)/[a-z0-9/]+)`([^;|]*)")
 	function = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z]+)`")
 	script   = regexp.MustCompile("`([a-z]+)`")
 )

@@ -24,7 +24,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/check"
-	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 var (
@@ -348,11 +348,11 @@ func TestCRDJudgement(t *testing.T) {
 	_, config := up(t, "crd-judgement")
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 200, 400
-	connected, err := olm.Connect(config)
+	connected, err := olmv0.Connect(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := olm.Install(t.Context(), connected, olm.Image); err != nil {
+	if _, err := olmv0.Install(t.Context(), connected, olmv0.Image); err != nil {
 		t.Fatal(err)
 	}
 	client, err := dynamic.NewForConfig(config)

@@ -15,15 +15,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/olmkit/olmkit/internal/olm"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 // Where OLM installs the operator, its metrics are served with the certificate that OLM made, to who may read them.
 func TestMetricsByOLM(t *testing.T) {
 	ctx := t.Context()
-	c, err := olm.Connect(world.Config())
+	c, err := olmv0.Connect(world.Config())
 	must(t, err)
-	made, err := olm.Install(ctx, c, olm.Image)
+	made, err := olmv0.Install(ctx, c, olmv0.Image)
 	t.Cleanup(func() {
 		if err := c.Remove(context.Background(), made, waitLimit); err != nil {
 			t.Error(err)
@@ -43,7 +43,7 @@ func TestMetricsByOLM(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	must(t, c.Subscribe(ctx, olm.Subscription{Namespace: ns, Package: name, Channel: "stable", Catalog: name}))
+	must(t, c.Subscribe(ctx, olmv0.Subscription{Namespace: ns, Package: name, Channel: "stable", Catalog: name}))
 	eventually(t, "the operator is installed", func() error {
 		csv := &operators.ClusterServiceVersion{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: ns, Name: name + "." + release}, csv); err != nil {

@@ -1,4 +1,4 @@
-package olm
+package olmv0
 
 import (
 	"slices"

@@ -1,7 +1,7 @@
-// Package olm installs the Operator Lifecycle Manager, version 0, into any cluster and speaks its API in verbs:
+// Package olmv0 installs the Operator Lifecycle Manager, version 0, into any cluster and speaks its API in verbs:
 // publish a catalog, subscribe, uninstall, explain. What only OLM v0 knows (its kinds, its phases, what it leaves
 // behind) stays here.
-package olm
+package olmv0
 
 import (
 	"fmt"
