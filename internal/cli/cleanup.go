@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,10 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/cluster/existing"
@@ -69,11 +65,10 @@ how to remove them, and exits with 1. Do not run it while a walk is under way on
   olmkit cleanup --context staging`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if output != "text" && output != "json" {
-				return usagef("-o %s: it is text or json", output)
+			if err := textOrJSON(output); err != nil {
+				return err
 			}
-			klog.SetLogger(logr.Discard())
-			log.SetLogger(logr.Discard())
+			silenceClients()
 			at, err := existing.Connect(c.Context(), access)
 			if err != nil {
 				return leftError{err}
@@ -87,7 +82,7 @@ how to remove them, and exits with 1. Do not run it while a walk is under way on
 	}
 	accessFlags(c, &access)
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be removed, and remove nothing")
-	c.Flags().StringVarP(&output, "output", "o", "text", "output format: text or json")
+	outputFlag(c, &output)
 	return c
 }
 
@@ -133,9 +128,7 @@ func (r *cleanupReport) print(s *session, output string) error {
 	}
 	var err error
 	if output == "json" {
-		e := json.NewEncoder(s.Out)
-		e.SetIndent("", "  ")
-		err = e.Encode(r)
+		err = s.printJSON(r)
 	} else {
 		err = r.printText(s.Out)
 	}

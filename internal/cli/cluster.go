@@ -15,9 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster/embedded"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 	"github.com/olmkit/olmkit/internal/safetext"
 )
 
@@ -44,14 +46,30 @@ func addClusterFlags(c *cobra.Command, name, kind *string) {
 var validClusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 func newClusterUp(s *session) *cobra.Command {
-	var name, kind, nodeImage string
+	var name, kind, nodeImage, ref string
 	var port int
+	var withOLM bool
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Create a cluster and keep it",
+		Long: `Create a cluster and keep it until 'cluster down'.
+
+With --olm, OLM ` + olmv0.Version + ` is installed. With --catalog, too, a pod serves that catalog for all namespaces, as the CatalogSource
+` + olmv0.Namespace + `/` + keptCatalog + `, and OLM installs its bundles from their manifests in the catalog: 'subscription generate --catalog-source
+` + olmv0.Namespace + `/` + keptCatalog + `' writes what to apply.`,
+		Example: `  olmkit cluster up --olm --catalog catalog
+  olmkit cluster load ghcr.io/team/my-operator:v1.2.0=bin/manager
+  olmkit subscription generate --package my-operator --catalog catalog --catalog-source ` + olmv0.Namespace + `/` + keptCatalog + ` | kubectl apply -f -`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if port < 0 || port > math.MaxUint16 {
 				return hint.With(usagef("--port %d: it is no port", port), "choose one from 1 to 65535, or 0 for any free one")
+			}
+			if ref != "" && !withOLM {
+				return hint.With(usagef("--catalog is for OLM to read"), "add --olm")
+			}
+			loaded, err := s.wholeCatalog(c.Context(), ref)
+			if err != nil {
+				return err
 			}
 			up, err := startKept(c.Context(), kind, keptOptions{name, nodeImage, port, s.progress()})
 			if err != nil {
@@ -62,7 +80,12 @@ func newClusterUp(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := up.LoadImage(c.Context(), serverImage(), program); err != nil {
+			err = up.LoadImage(c.Context(), serverImage(), program)
+			if err == nil && withOLM {
+				silenceClients()
+				err = s.equip(c.Context(), up, loaded)
+			}
+			if err != nil {
 				return errors.Join(err, up.Down(context.WithoutCancel(c.Context())))
 			}
 			_, err = fmt.Fprintf(s.Out, "export KUBECONFIG=%s\n", up.Kubeconfig())
@@ -72,8 +95,22 @@ func newClusterUp(s *session) *cobra.Command {
 	}
 	addClusterFlags(c, &name, &kind)
 	c.Flags().StringVar(&nodeImage, "node-image", "", "node `IMAGE` of a kind cluster (default: that of kind's release)")
+	c.Flags().BoolVar(&withOLM, "olm", false, "install OLM")
+	c.Flags().StringVar(&ref, "catalog", "", "file-based catalog for OLM to read: a directory, file, image or archive `REF`")
 	c.Flags().IntVar(&port, "port", 0, "the API server's `PORT` on the loopback interface (0: any free one)")
 	return c
+}
+
+// wholeCatalog loads the catalog ref with all manifests; nil if ref is "".
+func (s *session) wholeCatalog(ctx context.Context, ref string) (*catalog.Catalog, error) {
+	if ref == "" {
+		return nil, nil
+	}
+	loaded, err := s.loadCatalog(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return loaded, s.pull(ctx, bundlesIn(nil, loaded))
 }
 
 func newClusterComponents(s *session) *cobra.Command {

@@ -8,6 +8,7 @@ func commands(s *session) []*cobra.Command {
 		newBundle(s),
 		newSubscription(s),
 		newCluster(s),
+		newOLM(s),
 		newCatalog(s),
 		newImage(s),
 		reaching(s, group("upgrade", "Plan upgrades and walk them", newUpgradePlan(s), newUpgradeTest(s))),

@@ -193,6 +193,9 @@ func TestInterrupt(t *testing.T) {
 		{"upgrade test -", true},
 		{"upgrade test chain --sample fifo", true},
 		{"cleanup --kubeconfig kubeconfig", true},
+		{"olm install --kubeconfig kubeconfig", true},
+		{"olm status --kubeconfig kubeconfig", true},
+		{"olm uninstall --kubeconfig kubeconfig", true},
 		// What nobody reads.
 		{"catalog build template.yaml", true},
 		{"catalog diff chain other", true},

@@ -11,13 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/olmkit/olmkit/internal/assert"
 	"github.com/olmkit/olmkit/internal/catalog"
@@ -163,8 +160,7 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 	}
 	t.options.Progress, t.options.Verbose, t.options.AfterHop = s.progress(), s.verbose, s.hooks.AfterHop
 	// The client libraries log what they retry; the walk tells what matters of it.
-	klog.SetLogger(logr.Discard())
-	log.SetLogger(logr.Discard())
+	silenceClients()
 	r, err := t.walks(ctx, p, plan, images)
 	if r == nil {
 		return nil, err

@@ -35,8 +35,10 @@ const (
 
 // served is what serves one content of a catalog.
 type served struct {
-	pod   string
-	parts []string // ConfigMaps
+	namespace string
+	pod       string
+	parts     []string // ConfigMaps
+	labels    map[string]string
 }
 
 // Catalog serves the catalog from a pod, from ConfigMaps. OLM is told the pod's address: no registry and no name service are
@@ -47,16 +49,15 @@ func (c *Cluster) Catalog(ctx context.Context, name string, fbc []byte) (cluster
 		return cluster.CatalogAddress{}, err
 	}
 	c.published++
-	s := &served{pod: fmt.Sprintf("%s-%d", name, c.published)}
+	s := &served{namespace: Namespace, pod: fmt.Sprintf("%s-%d", name, c.published), labels: c.labels()}
 	old := c.served
 	c.served = append(slices.Clone(old), s)
 	if err := c.start(ctx, s, fbc); err != nil {
 		return cluster.CatalogAddress{}, err
 	}
-	address, err := c.ready(ctx, s.pod)
+	address, err := c.ready(ctx, s)
 	if err != nil {
-		return cluster.CatalogAddress{}, hint.With(fmt.Errorf("wait until pod %s/%s serves the catalog: %w", Namespace, s.pod, err),
-			"see that the cluster can pull %s, or name an image of olmkit that it can with --catalog-server", c.server)
+		return cluster.CatalogAddress{}, err
 	}
 	for _, o := range old {
 		if o == c.current {
@@ -93,15 +94,15 @@ func (c *Cluster) start(ctx context.Context, s *served, fbc []byte) error {
 	for i, archive := range archives {
 		file := fmt.Sprintf("%d.tar", i)
 		content := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", s.pod, i), Labels: c.labels()},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", s.pod, i), Labels: s.labels},
 			BinaryData: map[string][]byte{file: archive},
 		}
 		s.parts, files = append(s.parts, content.Name), append(files, file)
-		if _, err := c.client.CoreV1().ConfigMaps(Namespace).Create(ctx, content, metav1.CreateOptions{}); err != nil {
+		if _, err := c.client.CoreV1().ConfigMaps(s.namespace).Create(ctx, content, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("store part %d of %d of the catalog, %d bytes: %w", i+1, len(archives), len(archive), err)
 		}
 	}
-	if _, err := c.client.CoreV1().Pods(Namespace).Create(ctx, c.serverPod(s, files), metav1.CreateOptions{}); err != nil {
+	if _, err := c.client.CoreV1().Pods(s.namespace).Create(ctx, c.serverPod(s, files), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("start the catalog's pod: %w", err)
 	}
 	return nil
@@ -116,7 +117,7 @@ func (c *Cluster) serverPod(s *served, files []string) *corev1.Pod {
 		command = append(command, "/catalog/"+file)
 	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: s.pod, Labels: c.labels()},
+		ObjectMeta: metav1.ObjectMeta{Name: s.pod, Labels: s.labels},
 		Spec: corev1.PodSpec{
 			AutomountServiceAccountToken: new(false),
 			SecurityContext: &corev1.PodSecurityContext{
@@ -146,22 +147,31 @@ func (c *Cluster) serverPod(s *served, files []string) *corev1.Pod {
 
 // remove ends the pod of s and deletes its ConfigMaps.
 func (c *Cluster) remove(ctx context.Context, s *served) error {
-	errs := []error{c.client.CoreV1().Pods(Namespace).Delete(ctx, s.pod, metav1.DeleteOptions{})}
+	errs := []error{c.client.CoreV1().Pods(s.namespace).Delete(ctx, s.pod, metav1.DeleteOptions{})}
 	for _, part := range s.parts {
-		errs = append(errs, c.client.CoreV1().ConfigMaps(Namespace).Delete(ctx, part, metav1.DeleteOptions{}))
+		errs = append(errs, c.client.CoreV1().ConfigMaps(s.namespace).Delete(ctx, part, metav1.DeleteOptions{}))
 	}
 	errs = slices.DeleteFunc(errs, apierrors.IsNotFound)
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("remove pod %s/%s, which serves no catalog any more, and its ConfigMaps: %w", Namespace, s.pod, err)
+		return fmt.Errorf("remove pod %s/%s, which serves no catalog any more, and its ConfigMaps: %w", s.namespace, s.pod, err)
 	}
 	return nil
 }
 
-// ready waits until a pod is ready and returns its address. A pod that cannot become so is not waited for.
-func (c *Cluster) ready(ctx context.Context, name string) (string, error) {
+// ready waits until the pod of s is ready and returns its address. A pod that cannot become so is not waited for.
+func (c *Cluster) ready(ctx context.Context, s *served) (string, error) {
+	address, err := c.waitReady(ctx, s.namespace, s.pod)
+	if err != nil {
+		return "", hint.With(fmt.Errorf("wait until pod %s/%s serves the catalog: %w", s.namespace, s.pod, err),
+			"see that the cluster can pull %s, or name an image of olmkit that it can with --catalog-server", c.server)
+	}
+	return address, nil
+}
+
+func (c *Cluster) waitReady(ctx context.Context, namespace, name string) (string, error) {
 	var address, state string
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, servingLimit, true, func(ctx context.Context) (bool, error) {
-		pod, err := c.client.CoreV1().Pods(Namespace).Get(ctx, name, metav1.GetOptions{})
+		pod, err := c.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
@@ -172,7 +182,7 @@ func (c *Cluster) ready(ctx context.Context, name string) (string, error) {
 			}
 			if s.RestartCount > 2 {
 				var log bytes.Buffer
-				_ = c.Logs(ctx, &log, Namespace+"/"+name+"/server")
+				_ = c.Logs(ctx, &log, namespace+"/"+name+"/server")
 				return false, fmt.Errorf("it ends again and again: %s", strings.TrimSpace(log.String()))
 			}
 		}

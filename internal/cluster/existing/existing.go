@@ -150,6 +150,9 @@ func (c *Cluster) labels() map[string]string { return cluster.Labels(c.walk) }
 // Name is the kubeconfig's context.
 func (c *Cluster) Name() string { return c.name }
 
+// Server is the URL of the API server.
+func (c *Cluster) Server() string { return c.config.Host }
+
 // Config returns the kubeconfig's credentials.
 func (c *Cluster) Config() *rest.Config { return c.config }
 

@@ -101,14 +101,10 @@ func PlanFor(plans []v1alpha1.InstallPlan, name string) *v1alpha1.InstallPlan {
 
 func explainResolution(source *v1alpha1.CatalogSource, subscription *v1alpha1.Subscription, name string) Explanation {
 	if !Connected(source) {
-		state := "never tried to connect"
-		if s := source.Status.GRPCConnectionState; s != nil {
-			state = fmt.Sprintf("connection %s to %s", s.LastObservedState, s.Address)
-		}
 		return Explanation{
 			Phase:  "reading the catalog",
 			Object: "CatalogSource/" + source.Namespace + "/" + source.Name,
-			Why:    strings.TrimSpace(state + " " + source.Status.Message),
+			Why:    connectionOf(source),
 		}
 	}
 	e := Explanation{Phase: "choosing the upgrade", Object: "Subscription/" + subscription.Namespace + "/" + subscription.Name}
@@ -123,6 +119,15 @@ func explainResolution(source *v1alpha1.CatalogSource, subscription *v1alpha1.Su
 	e.Why = fmt.Sprintf("state %s at %s, which has no upgrade to %s that OLM takes", orNone(string(subscription.Status.State)),
 		orNone(subscription.Status.CurrentCSV), name)
 	return e
+}
+
+// connectionOf says how OLM's connection to source is.
+func connectionOf(source *v1alpha1.CatalogSource) string {
+	state := "never tried to connect"
+	if s := source.Status.GRPCConnectionState; s != nil {
+		state = fmt.Sprintf("connection %s to %s", s.LastObservedState, s.Address)
+	}
+	return strings.TrimSpace(state + " " + source.Status.Message)
 }
 
 // ExplainPlan returns what plan's status says of why it is not complete.

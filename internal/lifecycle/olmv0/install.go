@@ -124,6 +124,14 @@ func (c *Client) Remove(ctx context.Context, made Installation, limit time.Durat
 
 // Installed returns, in the order of Install, those of OLM's parts that a walk made, by its label; any walk if that is "".
 func (c *Client) Installed(ctx context.Context, walk string) (Installation, error) {
+	return c.installedWith(ctx, func(labels map[string]string) bool {
+		of := labels[cluster.WalkLabel]
+		return of != "" && (walk == "" || of == walk)
+	})
+}
+
+// installedWith returns, in the order of Install, those of OLM's parts on the cluster whose labels are ours.
+func (c *Client) installedWith(ctx context.Context, ours func(labels map[string]string) bool) (Installation, error) {
 	definitions, objects, err := parts(Image)
 	if err != nil {
 		return nil, err
@@ -142,8 +150,7 @@ func (c *Client) Installed(ctx context.Context, walk string) (Installation, erro
 		if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
 			return nil, fmt.Errorf("look for OLM's %s: %w", Describe(o), err)
 		}
-		of := now.Labels[cluster.WalkLabel]
-		if err == nil && of != "" && (walk == "" || of == walk) {
+		if err == nil && ours(now.Labels) {
 			made = append(made, o)
 		}
 	}

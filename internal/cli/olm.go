@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/cluster/existing"
+	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/report"
+	"github.com/olmkit/olmkit/internal/safetext"
+)
+
+// removalLimit bounds how long it may take until what was deleted is gone.
+const removalLimit = 2 * time.Minute
+
+func newOLM(s *session) *cobra.Command {
+	return group("olm", "Install OLM on a cluster, look at it, and uninstall it", newOLMInstall(s), newOLMStatus(s), newOLMUninstall(s))
+}
+
+// olmReport is what these commands print with -o json.
+type olmReport struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Cluster    string `json:"cluster"`
+	Version    string `json:"version,omitempty"`
+	// Objects are those that were made or removed, Kind/namespace/name.
+	Objects []string `json:"objects"`
+}
+
+func newOLMInstall(s *session) *cobra.Command {
+	l := &live{}
+	c := &cobra.Command{
+		Use:   "install",
+		Short: "Install OLM on a cluster",
+		Long: `Install OLM ` + olmv0.Version + ` on a cluster of the kubeconfig, and wait until it runs: its CRDs, and its operators in the namespace
+` + olmv0.Namespace + `. Where this command installed it before, what is missing of it is made again. A cluster that has another OLM is left
+alone. The package server and the community's catalog are not installed.`,
+		Example: `  olmkit olm install --context kind-dev`,
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			at, client, err := l.connect(c.Context(), s)
+			if err != nil {
+				return err
+			}
+			made, err := s.keepOLM(c.Context(), client)
+			if err != nil {
+				return err
+			}
+			return s.printOLM(l.output, olmReport{Kind: "OLMInstallation", Cluster: at.Name(), Version: olmv0.Version, Objects: namesOf(made)},
+				"OLM %s is installed on cluster %s; %d objects were created\n")
+		},
+	}
+	l.flags(c)
+	return c
+}
+
+// keepOLM installs OLM to stay. Interrupted, it removes what it made.
+func (s *session) keepOLM(ctx context.Context, client *olmv0.Client) (olmv0.Installation, error) {
+	step := s.progress().Start("OLM %s", olmv0.Version)
+	made, err := olmv0.InstallKept(ctx, client, olmv0.Image)
+	if ctx.Err() != nil && len(made) > 0 {
+		if left := client.Remove(context.WithoutCancel(ctx), made, removalLimit); left != nil {
+			err = errors.Join(err, leftError{hint.With(left, "run 'olmkit olm uninstall'")})
+		}
+	} else if err != nil && len(made) > 0 {
+		err = hint.With(err, "see 'olmkit olm status'; 'olmkit olm uninstall' removes what was installed")
+	}
+	return made, step.End(err)
+}
+
+func namesOf(made olmv0.Installation) []string {
+	names := []string{}
+	for _, o := range made {
+		names = append(names, olmv0.Describe(o))
+	}
+	return names
+}
+
+// printOLM prints r; text is for its version, cluster and number of objects.
+func (s *session) printOLM(output string, r olmReport, text string) error {
+	r.APIVersion = report.APIVersion
+	if output == "json" {
+		return s.printJSON(r)
+	}
+	_, err := fmt.Fprintf(s.Out, text, r.Version, r.Cluster, len(r.Objects))
+	return err
+}
+
+func newOLMUninstall(s *session) *cobra.Command {
+	l := &live{}
+	c := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Uninstall an OLM that 'olm install' installed",
+		Long: `Remove an OLM that 'olmkit olm install' or 'olmkit cluster up --olm' installed: its CRDs, and the namespaces ` + olmv0.Namespace + ` and ` + olmv0.OperatorsNamespace + `
+with all that is in them. While somebody uses OLM nothing is removed, and the command names what uses it.`,
+		Example: `  olmkit olm uninstall --context kind-dev`,
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			at, client, err := l.connect(c.Context(), s)
+			if err != nil {
+				return err
+			}
+			made, err := l.removable(c.Context(), client)
+			if err != nil {
+				return err
+			}
+			step := s.progress().Start("removing OLM from cluster %s", at.Name())
+			if err := step.End(client.Remove(c.Context(), made, removalLimit)); err != nil {
+				return leftError{hint.With(err, "run '%s' again", l.command("olmkit olm uninstall"))}
+			}
+			return s.printOLM(l.output, olmReport{Kind: "OLMRemoval", Cluster: at.Name(), Version: olmv0.Version, Objects: namesOf(made)},
+				"OLM %s is removed from cluster %s; %d objects were deleted\n")
+		},
+	}
+	l.flags(c)
+	return c
+}
+
+// removable returns what InstallKept made, if nobody uses it.
+func (l *live) removable(ctx context.Context, client *olmv0.Client) (olmv0.Installation, error) {
+	made, err := client.InstalledKept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(made) == 0 {
+		return nil, hint.With(errors.New("the cluster has no OLM that 'olmkit olm install' installed"),
+			"remove an OLM by the tool that installed it; 'olmkit cleanup' removes one that a killed walk left")
+	}
+	users, err := client.Users(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(users) > 0 {
+		return nil, hint.With(fmt.Errorf("OLM is in use: %s", strings.Join(users, ", ")),
+			"delete these first; what 'olmkit bundle run' installed, '%s' removes", l.command("olmkit cleanup PACKAGE"))
+	}
+	return made, nil
+}
+
+// olmStatus is what 'olmkit olm status -o json' prints.
+type olmStatus struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Cluster    string `json:"cluster"`
+	Well       bool   `json:"well"`
+	olmv0.Status
+}
+
+func newOLMStatus(s *session) *cobra.Command {
+	l := &live{}
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Tell whether OLM is well on a cluster, and name each part that is not",
+		Long: `Tell whether OLM is well on a cluster of the kubeconfig: its CRDs, its operators, and the catalogs that it reads; all that
+'olm install' made, if that installed it. Each part that is not well is named, with the reason. The command changes nothing. It
+exits with 3 if a part is not well, or OLM is not installed. How Subscriptions are, 'upgrade diagnose' tells.`,
+		Example: `  olmkit olm status
+  olmkit olm status --context kind-dev -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			at, client, err := l.connect(c.Context(), s)
+			if err != nil {
+				return err
+			}
+			status, err := client.Status(c.Context())
+			if err != nil {
+				return err
+			}
+			r := olmStatus{APIVersion: report.APIVersion, Kind: "OLMStatus", Cluster: at.Name(), Well: status.Installed && len(status.Unwell()) == 0, Status: status}
+			if l.output == "json" {
+				err = s.printJSON(r)
+			} else {
+				err = r.print(s.Out, s.verbose)
+			}
+			if err == nil && !r.Well {
+				err = errFindings
+			}
+			return err
+		},
+	}
+	l.flags(c)
+	return c
+}
+
+// print prints the parts that are not well, or all.
+func (r olmStatus) print(out io.Writer, all bool) error {
+	if !r.Installed {
+		_, err := fmt.Fprintf(out, "OLM is not installed on cluster %s; 'olmkit olm install' installs it\n", safetext.Line(r.Cluster))
+		return err
+	}
+	version := "of an unknown version"
+	if r.Version != "" {
+		version = r.Version
+	}
+	shown := r.Unwell()
+	fmt.Fprintf(out, "OLM %s on cluster %s, namespace %s: %d of %d parts are well\n", safetext.Line(version), safetext.Line(r.Cluster), r.Namespace, len(r.Parts)-len(shown), len(r.Parts))
+	if all {
+		shown = r.Parts
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, p := range shown {
+		why := p.Why
+		if why == "" {
+			why = "well"
+		}
+		fmt.Fprintf(w, "  %s\t%s\n", p.Object, safetext.Line(why))
+	}
+	return w.Flush()
+}
+
+// keptCatalog is what the CatalogSource of 'cluster up --catalog' is called; all namespaces see it.
+const keptCatalog = "olmkit-catalog"
+
+// equip installs OLM on a cluster that was just started, and has it read a catalog if there is one.
+func (s *session) equip(ctx context.Context, up kept, loaded *catalog.Catalog) error {
+	at, err := existing.Connect(ctx, existing.Options{Kubeconfig: up.Kubeconfig(), Server: serverImage()})
+	if err != nil {
+		return err
+	}
+	client, err := olmv0.Connect(at.Config())
+	if err != nil {
+		return err
+	}
+	if _, err := s.keepOLM(ctx, client); err != nil || loaded == nil {
+		return err
+	}
+	fbc, err := catalog.Inline(loaded)
+	if err != nil {
+		return err
+	}
+	step := s.progress().Start("CatalogSource %s/%s", olmv0.Namespace, keptCatalog)
+	return step.End(s.publishKept(ctx, at, client, olmv0.Namespace, keptCatalog, cluster.Labels(""), fbc))
+}
+
+// publishKept serves fbc in the cluster, as the CatalogSource called name, and waits until OLM reads it. What served it before
+// is removed.
+func (s *session) publishKept(ctx context.Context, at *existing.Cluster, client *olmv0.Client, namespace, name string, labels map[string]string, fbc []byte) error {
+	address, err := at.KeepCatalog(ctx, namespace, name, labels, fbc)
+	if err != nil {
+		return err
+	}
+	if err := client.Publish(ctx, namespace, name, cluster.CatalogAddress{Address: address}); err != nil {
+		return err
+	}
+	if err := client.WaitConnected(ctx, namespace, name, connectLimit); err != nil {
+		return err
+	}
+	return at.DropCatalogs(ctx, namespace, name, existing.At(address))
+}
+
+// connectLimit bounds how long OLM may take to read a new catalog.
+const connectLimit = 2 * time.Minute

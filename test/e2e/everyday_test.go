@@ -1,0 +1,107 @@
+//go:build linux
+
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// daily is a cluster with OLM that commands of every day work on.
+type daily struct {
+	*testing.T
+	name, kubeconfig string
+	config           *rest.Config
+}
+
+// olmkit runs a command on the cluster, and fails unless it ends with code.
+func (d daily) olmkit(code int, args ...string) result {
+	d.Helper()
+	r := run(d.T, nil, append(args, "--kubeconfig", d.kubeconfig)...)
+	if r.code != code {
+		d.Fatalf("%s: exit code %d, want %d\n%s%s", args, r.code, code, r.out, r.errOut)
+	}
+	return r
+}
+
+// kubectl runs kubectl on the cluster and returns what it prints.
+func (d daily) kubectl(stdin string, args ...string) string {
+	d.Helper()
+	cmd := exec.Command(filepath.Join(root, "bin", "kubectl"), append([]string{"--kubeconfig", d.kubeconfig}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		d.Fatalf("kubectl %s: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// load lets the memcached operator of a release run on the cluster.
+func (d daily) load(release string) {
+	d.Helper()
+	must(d.T, "cluster", "load", "--name", d.name, "ghcr.io/olmkit/memcached-operator:"+release+"="+filepath.Join(root, "bin", "memcached-operator", release, "manager"))
+}
+
+// TestEveryDay is the loop of every day on one kept cluster: bring it up with OLM and a catalog, install from that with kubectl,
+// break OLM, and see that it is told and mended.
+func TestEveryDay(t *testing.T) {
+	t.Parallel()
+	d := daily{T: t, name: "everyday"}
+	d.kubeconfig, d.config = up(t, d.name, "--olm", "--catalog", "catalog")
+	d.appliesInstall()
+	d.tellsBrokenOLM()
+}
+
+// appliesInstall applies what 'subscription generate' writes, for the catalog that 'cluster up --catalog' serves.
+func (d daily) appliesInstall() {
+	d.load("v0.5.0")
+	manifests := must(d.T, "subscription", "generate", "--package", "memcached-operator", "--catalog", "catalog/memcached-operator", "--catalog-source", "olm/olmkit-catalog", "--namespace", "by-kubectl").out
+	d.kubectl(manifests, "apply", "-f", "-")
+	eventually(d.T, "the applied Subscription is installed", func() error {
+		if phase := d.kubectl("", "get", "csv", "--namespace", "by-kubectl", "-o", "jsonpath={.items[*].metadata.name}={.items[*].status.phase}"); phase != "memcached-operator.v0.5.0=Succeeded" {
+			return fmt.Errorf("it is %s", phase)
+		}
+		return nil
+	})
+	if r := d.olmkit(1, "olm", "uninstall"); !strings.Contains(r.errOut, "Subscription/by-kubectl/memcached-operator") {
+		d.Errorf("uninstalling an OLM in use says %s", r.errOut)
+	}
+	d.kubectl("", "delete", "namespace", "by-kubectl")
+	d.kubectl("", "delete", "crd", "memcacheds.cache.example.com")
+}
+
+// tellsBrokenOLM breaks OLM in two ways.
+func (d daily) tellsBrokenOLM() {
+	d.kubectl("", "delete", "clusterrolebinding", "olm-operator-binding-olm")
+	d.kubectl("", "--namespace", "olm", "scale", "deployment", "catalog-operator", "--replicas", "0")
+	var said struct {
+		Well  bool
+		Parts []struct{ Object, Why string }
+	}
+	r := d.olmkit(3, "olm", "status", "-o", "json")
+	if err := json.Unmarshal([]byte(r.out), &said); err != nil {
+		d.Fatalf("%v: %s", err, r.out)
+	}
+	for object, why := range map[string]string{"ClusterRoleBinding/olm-operator-binding-olm": "missing", "Deployment/olm/catalog-operator": "scaled to 0"} {
+		if said.Well || !slices.ContainsFunc(said.Parts, func(p struct{ Object, Why string }) bool { return p.Object == object && strings.Contains(p.Why, why) }) {
+			d.Errorf("a broken OLM: the status is %s", r.out)
+		}
+	}
+	d.kubectl("", "--namespace", "olm", "scale", "deployment", "catalog-operator", "--replicas", "1")
+	if r := d.olmkit(0, "olm", "install"); !strings.Contains(r.out, "1 objects were created") {
+		d.Errorf("mending OLM says %s", r.out)
+	}
+	eventually(d.T, "OLM is well", func() error {
+		if r := run(d.T, nil, "olm", "status", "--kubeconfig", d.kubeconfig); r.code != 0 {
+			return fmt.Errorf("%s", r.out)
+		}
+		return nil
+	})
+}
