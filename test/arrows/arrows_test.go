@@ -99,9 +99,18 @@ func TestCobraStaysInTheCLI(t *testing.T) {
 func TestToolAndOperatorStayApart(t *testing.T) {
 	for path, imported := range imports(t, module+"operator/...") {
 		for _, target := range imported {
-			if strings.HasPrefix(target, module) && !strings.HasPrefix(target, module+"operator/") {
+			if strings.HasPrefix(target, module) && !strings.HasPrefix(target, module+"operator/") && target != module+"pkg/leader" {
 				t.Errorf("the operator's package %s imports the tool's %s", path, target)
 			}
+		}
+	}
+}
+
+// TestLeaderStandsAlone: an operator that imports pkg/leader gets nothing of the tool, and only client-go.
+func TestLeaderStandsAlone(t *testing.T) {
+	for _, target := range imports(t, module+"pkg/leader")[module+"pkg/leader"] {
+		if strings.HasPrefix(target, module) || strings.HasPrefix(target, "sigs.k8s.io/controller-runtime") {
+			t.Errorf("pkg/leader imports %s", target)
 		}
 	}
 }

@@ -448,7 +448,7 @@ func TestLeaderElection(t *testing.T) {
 		leader := p.hand("the first start", func() {})
 		p.terms[0].at = first
 		former := leader
-		leader = p.hand("a clean end", func() { former.stop(t) })
+		leader = p.hand("the pod's eviction", func() { p.evict(former) })
 		p.replace(former)
 		former = leader
 		leader = p.hand("a crash", func() { former.kill() })
@@ -558,7 +558,7 @@ func TestLeaderElection(t *testing.T) {
 			}
 			return nil
 		})
-		if want := "--leader-election-kind life: leading for life is for pods: POD_NAME is not set"; !strings.Contains(m.log(), want) || m.cmd.ProcessState.ExitCode() != 1 {
+		if want := "--leader-election-kind life: which pod this is, is not known: open"; !strings.Contains(m.log(), want) || m.cmd.ProcessState.ExitCode() != 1 {
 			t.Errorf("exit code %d, said\n%s", m.cmd.ProcessState.ExitCode(), m.log())
 		}
 	})

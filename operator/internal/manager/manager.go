@@ -42,8 +42,8 @@ import (
 
 	"github.com/olmkit/olmkit/operator/internal/certs"
 	"github.com/olmkit/olmkit/operator/internal/crdconversion"
-	"github.com/olmkit/olmkit/operator/internal/leader"
 	"github.com/olmkit/olmkit/operator/internal/operand"
+	"github.com/olmkit/olmkit/pkg/leader"
 )
 
 // DefaultImage is the operand's image where neither the object nor the environment names one. It is the same in all
@@ -128,10 +128,10 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 		longest  = flags.Duration("retry-max-delay", 5*time.Minute, "the longest that the wait after failures gets")
 		retries  = flags.Float64("retries-per-second", 10, "how many retries of all Memcacheds together begin a second, after a burst of ten times as many")
 		which    = flags.String("watch-selector", "", "labels of the Memcacheds to work on, as kubectl's --selector takes them; all if empty")
-		kind     leader.Kind
+		kind     electionKind
 		level    slog.Level
 	)
-	flags.TextVar(&kind, "leader-election-kind", leader.Lease, "how managers elect with --leader-elect: by a lease that the leader renews, or for the life of the leader's pod (lease or life)")
+	flags.TextVar(&kind, "leader-election-kind", byLease, "how managers elect with --leader-elect: by a lease that the leader renews, or for the life of the leader's pod (lease or life)")
 	flags.TextVar(&level, "log-level", slog.LevelInfo, "the least that is logged: debug, info, warn or error")
 	flags.SetOutput(stderr)
 	if err := flags.Parse(args); err != nil {
@@ -204,7 +204,7 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 		GracefulShutdownTimeout:       new(stopping),
 	}
 	var lock *leader.Lock
-	if *elect && kind == leader.Life {
+	if *elect && kind == forLife {
 		pod, err := leader.PodOf(getenv)
 		if err != nil {
 			return fmt.Errorf("--leader-election-kind %s: %w", kind, err)

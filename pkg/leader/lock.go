@@ -1,40 +1,3 @@
-// Package leader is leader election for life: the lock belongs to a pod and stays that pod's until it has ended, whatever
-// the API server, the network or the process go through meanwhile. It is a lock for client-go's elector, so the manager
-// starts, serves webhooks and is ready before it leads, which operator-lib's leader.Become does not let it (it blocks
-// before there is a manager: a rollout with maxUnavailable 0 would wait for ever). The lock is the ConfigMap that
-// operator-lib makes: its one owner reference names the pod that leads.
-//
-// # Why there are never two leaders
-//
-// Whoever takes the lock writes it under the condition that it is as it was read (resourceVersion), so one of several
-// wins. A lock is free only when its holder wrote that into it, after its controllers had stopped (Release). Any other
-// lock, because its pod is gone, has failed or is on a lost node, or because somebody deleted it, is first claimed, and
-// the claimant leads no sooner than Wait after its claim was written.
-//
-// A leader writes nothing, but reads the lock again every Period, and stops when it is another's. Such a read is answered
-// from etcd's quorum (no resourceVersion is asked for), so one that still shows the lock as the leader's own was made
-// before the claim. Say that the claim is written at t. The last such read is answered by t + request, since the client
-// waits no longer; the next round begins Period later and is tried for Deadline (client-go v0.36.3,
-// tools/leaderelection/leaderelection.go, renew). So by t + request + Period + Deadline, 15 s, the elector has ended
-// whether the former leader can reach the API server or not, and the manager returns at once (controller-runtime v0.24.1,
-// pkg/manager/internal.go, OnStoppedLeading takes the grace period away) and the process with it. Wait is 3 s more.
-//
-// Clocks need not agree, only run about equally fast. And the claimant need not be right about the former leader: its pod
-// may have been deleted by force, its node's kubelet be dead while the containers run on, its phase be somebody's
-// invention. With a lost node there is more time still: Kubernetes calls it unreachable 40 s (50 s since 1.32) after its
-// last sign of life (kube-controller-manager's --node-monitor-grace-period), when a leader cut off with it has long
-// stopped.
-//
-// What no lock can do is fence (client-go says so of its own in the package's comment): a process that was halted, with
-// its machine, for longer than all that writes what it was about to write when it goes on, up to its next read; and a
-// request that is on its way arrives.
-//
-// # What is different from operator-lib
-//
-// In operator-lib (leader/leader.go) a leader never looks at the lock again: when it is taken from it, by hand or because
-// its node counted as lost for a moment, there are two. It deletes the pods of the dead, which takes the right to delete
-// pods; here the lock is rewritten. It never gives the lock up, and the next leader waits for the garbage collector; here
-// a leader that ends properly frees it. It knows a pod by its name; here the UID decides.
 package leader
 
 import (
@@ -48,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -83,23 +45,6 @@ const (
 	free    = "free"
 )
 
-// Pod is a pod that may lead.
-type Pod struct {
-	Namespace, Name string
-	UID             types.UID
-}
-
-// PodOf is the pod that the process runs in, from the variables POD_NAMESPACE, POD_NAME and POD_UID. The UID is not asked
-// of the API server, which may know another pod under the name by now.
-func PodOf(getenv func(string) string) (Pod, error) {
-	for _, name := range []string{"POD_NAMESPACE", "POD_NAME", "POD_UID"} {
-		if getenv(name) == "" {
-			return Pod{}, fmt.Errorf("leading for life is for pods: %s is not set, which the downward API sets from metadata; outside of a cluster elect with a lease, or not at all", name)
-		}
-	}
-	return Pod{Namespace: getenv("POD_NAMESPACE"), Name: getenv("POD_NAME"), UID: types.UID(getenv("POD_UID"))}, nil
-}
-
 // Lock is a pod's view of the lock. The manager's elector calls it, then Release, one after the other.
 type Lock struct {
 	// Events takes what happens to the lock, if it is set.
@@ -123,6 +68,13 @@ type Lock struct {
 
 var _ resourcelock.Interface = (*Lock)(nil)
 
+var (
+	errTaken   = errors.New("the lock is another's")
+	errClaimed = errors.New("the pod's own claim is too young")
+	// errForeign says that the ConfigMap is something else.
+	errForeign = errors.New("is no leader's lock: it has other owners than one pod; use another name for the lock")
+)
+
 // New is the view that pod has of the lock with this name in its namespace.
 func New(config *rest.Config, pod Pod, name string, log logr.Logger) (*Lock, error) {
 	config = rest.AddUserAgent(config, "leader-election")
@@ -140,6 +92,9 @@ func newLock(client corev1client.CoreV1Interface, pod Pod, name string, log logr
 
 // Identity is the pod's UID: containers that restart in the pod are the same leader.
 func (l *Lock) Identity() string { return string(l.pod.UID) }
+
+// claimant is the pod as a holder that does not lead yet.
+func (l *Lock) claimant() string { return "claimed by " + l.Identity() }
 
 // Describe names the lock.
 func (l *Lock) Describe() string { return "configmap " + l.pod.Namespace + "/" + l.name }
@@ -159,7 +114,7 @@ func (l *Lock) RecordEvent(what string) {
 func (l *Lock) Start(ctx context.Context) error {
 	select {
 	case <-l.lost:
-		return fmt.Errorf("the lock %s is another's", l.Describe())
+		return fmt.Errorf("%s: %w", l.Describe(), errTaken)
 	case <-ctx.Done():
 		return nil
 	}
@@ -188,7 +143,7 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	case len(owners) == 0:
 		return l.take(ctx, lock, "it had no owner")
 	case len(owners) > 1 || owners[0].Kind != "Pod" || owners[0].APIVersion != "v1":
-		return nil, nil, fmt.Errorf("%s is no leader's lock: it has other owners than one pod", l.Describe())
+		return nil, nil, fmt.Errorf("%s %w", l.Describe(), errForeign)
 	case owners[0].UID != l.pod.UID:
 		why, err := l.ended(ctx, owners[0])
 		if err != nil {
@@ -205,7 +160,7 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 		l.claim, l.claimed = lock.ResourceVersion, l.now()
 	}
 	if l.now().Sub(l.claimed) < Wait {
-		return l.answer("claimed by " + l.Identity())
+		return l.answer(l.claimant())
 	}
 	return l.answer("")
 }
@@ -230,7 +185,7 @@ func (l *Lock) take(ctx context.Context, lock *corev1.ConfigMap, why string) (*r
 	}
 	l.claim, l.claimed = l.seen.ResourceVersion, l.now()
 	l.log.Info("claimed the leader's lock", "lock", l.Describe(), "because", why, "leading in", Wait.String())
-	return l.answer("claimed by " + l.Identity())
+	return l.answer(l.claimant())
 }
 
 // answer is a record about the lock that was seen last.
@@ -275,6 +230,8 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 }
 
 func (l *Lock) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, request)
+	defer cancel()
 	lock, err := l.client.ConfigMaps(l.pod.Namespace).Get(ctx, l.name, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -282,7 +239,7 @@ func (l *Lock) renew(ctx context.Context) error {
 	l.seen = lock
 	if !l.own(lock) {
 		l.lose()
-		return fmt.Errorf("the lock %s is another's", l.Describe())
+		return fmt.Errorf("%s: %w", l.Describe(), errTaken)
 	}
 	return nil
 }
@@ -335,6 +292,8 @@ func (l *Lock) write(ctx context.Context, lock *corev1.ConfigMap, state string, 
 	lock.Data = map[string]string{
 		stateKey: state, sinceKey: l.now().UTC().Format(time.RFC3339), transitionsKey: strconv.Itoa(transitions),
 	}
+	ctx, cancel := context.WithTimeout(ctx, request)
+	defer cancel()
 	var err error
 	if lock.ResourceVersion == "" {
 		lock, err = l.client.ConfigMaps(l.pod.Namespace).Create(ctx, lock, metav1.CreateOptions{})
@@ -354,69 +313,3 @@ func transitions(lock *corev1.ConfigMap) int {
 	}
 	return n
 }
-
-// ended says why the pod will not lead any more, and nothing as long as it may. A pod that is being deleted may: it
-// runs until it is gone. So may one whose containers crash: they are started again in it.
-func (l *Lock) ended(ctx context.Context, holder metav1.OwnerReference) (string, error) {
-	pod, err := l.client.Pods(l.pod.Namespace).Get(ctx, holder.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err) || err == nil && pod.UID != holder.UID:
-		return "pod " + holder.Name + " is gone", nil
-	case err != nil:
-		return "", fmt.Errorf("reading a leader's pod: %w", err)
-	case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
-		// Evicted by the kubelet, preempted, or its node shut down: all of them are failures.
-		return fmt.Sprintf("pod %s has ended: %s %s", holder.Name, pod.Status.Phase, pod.Status.Reason), nil
-	case pod.Spec.NodeName == "":
-		return "", nil
-	}
-	node, err := l.client.Nodes().Get(ctx, pod.Spec.NodeName, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return fmt.Sprintf("the node %s of pod %s is gone", pod.Spec.NodeName, holder.Name), nil
-	case err != nil:
-		return "", fmt.Errorf("reading a leader's node: %w", err)
-	case unreachable(node):
-		return fmt.Sprintf("the node %s of pod %s is unreachable", pod.Spec.NodeName, holder.Name), nil
-	}
-	return "", nil
-}
-
-// unreachable says whether nothing was heard of the node for long: then its Ready condition is Unknown, and it has the
-// taint (Kubernetes v1.36.3, pkg/controller/nodelifecycle/node_lifecycle_controller.go). A node that says itself that it
-// is not ready lives, and so may its pods.
-func unreachable(node *corev1.Node) bool {
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
-			return false
-		}
-	}
-	for _, taint := range node.Spec.Taints {
-		if taint.Key == corev1.TaintNodeUnreachable {
-			return true
-		}
-	}
-	return false
-}
-
-// Kind is a kind of leader election.
-type Kind string
-
-// The kinds of leader election.
-const (
-	Lease Kind = "lease"
-	Life  Kind = "life"
-)
-
-// UnmarshalText reads a kind from a flag.
-func (k *Kind) UnmarshalText(text []byte) error {
-	switch kind := Kind(text); kind {
-	case Lease, Life:
-		*k = kind
-		return nil
-	}
-	return errors.New("it is lease or life")
-}
-
-// MarshalText is the kind as a flag has it.
-func (k Kind) MarshalText() ([]byte, error) { return []byte(k), nil }

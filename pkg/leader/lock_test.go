@@ -244,7 +244,7 @@ func TestFound(t *testing.T) {
 		"on a node that is gone":              {lock: ownedBy(other), phase: corev1.PodRunning, holder: waits},
 		"of a dead pod, found on a lost node": {lock: ownedBy(other), mine: corev1.ConditionUnknown, holder: "another candidate"},
 		"nothing, found on a lost node":       {mine: corev1.ConditionUnknown, holder: "another candidate"},
-		"of two pods":                         {lock: ownedBy(me, other), fails: "configmap system/lock is no leader's lock: it has other owners than one pod"},
+		"of two pods":                         {lock: ownedBy(me, other), fails: "configmap system/lock is no leader's lock: it has other owners than one pod; use another name for the lock"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -303,6 +303,7 @@ type world struct {
 	terms   int
 	history []string
 	next    int
+	becomes bool // candidates call Become
 }
 
 func (w *world) note(format string, args ...any) {
@@ -357,9 +358,45 @@ func (w *world) newPod(node string) *candidate {
 	return c
 }
 
-// start starts the pod's process, as the manager runs its elector: after it was told to stop, or has lost the lock, it
-// takes up to a second until all that it does has ended.
+// start starts the pod's process: after it was told to stop, or has lost the lock, it takes up to a second until all that it
+// does has ended.
 func (w *world) start(c *candidate) {
+	if w.becomes {
+		w.startBecome(c)
+	} else {
+		w.startElector(c)
+	}
+}
+
+// startBecome starts a process that calls Become.
+func (w *world) startBecome(c *candidate) {
+	life, killed := context.WithCancel(w.t.Context())
+	ctx, asked := context.WithCancel(life)
+	c.killed, c.asked, c.ended = killed, asked, make(chan struct{})
+	ended, lost := c.ended, make(chan struct{})
+	s := settings{longest: 16 * time.Second, log: logr.Discard(), lost: func(error) { close(lost) }}
+	lock := view(w.t, c.link, c.pod)
+	go func() {
+		defer close(ended)
+		defer killed()
+		if err := s.become(ctx, life, lock); err != nil {
+			return
+		}
+		w.leading(c.pod, true)
+		select {
+		case <-ctx.Done():
+		case <-lost:
+		}
+		select {
+		case <-life.Done(): // a killed process does nothing any more
+		case <-time.After(rand.N(time.Second)):
+		}
+		w.leading(c.pod, false)
+	}()
+}
+
+// startElector starts a process with client-go's elector, as a manager runs it.
+func (w *world) startElector(c *candidate) {
 	life, killed := context.WithCancel(w.t.Context())
 	ctx, asked := context.WithCancel(life)
 	c.killed, c.asked, c.ended = killed, asked, make(chan struct{})
@@ -401,19 +438,22 @@ func (w *world) start(c *candidate) {
 	}()
 }
 
-// TestNeverTwo lets pods, nodes and the network fail in many ways, in virtual time and with client-go's own elector.
+// TestNeverTwo lets pods, nodes and the network fail in many ways, in virtual time, with client-go's own elector and with
+// Become.
 func TestNeverTwo(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(8) {
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { chaos(t, rand.New(rand.NewPCG(seed, 1))) })
-		})
+	for _, becomes := range []bool{false, true} {
+		for seed := range uint64(8) {
+			t.Run(fmt.Sprintf("%d/%t", seed, becomes), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) { chaos(t, becomes, rand.New(rand.NewPCG(seed, 1))) })
+			})
+		}
 	}
 }
 
-func chaos(t *testing.T, random *rand.Rand) {
-	w := &world{t: t, server: newServer(), leaders: map[string]bool{}}
+func chaos(t *testing.T, becomes bool, random *rand.Rand) {
+	w := &world{t: t, server: newServer(), leaders: map[string]bool{}, becomes: becomes}
 	nodes := []string{"node0", "node1", "node2"}
 	pods := make([]*candidate, 3)
 	for i, node := range nodes {
@@ -572,17 +612,5 @@ func TestRelease(t *testing.T) {
 	}
 	if err := late.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: late.Identity()}); !apierrors.IsConflict(err) {
 		t.Errorf("the second gets %v", err)
-	}
-}
-
-func TestPodOf(t *testing.T) {
-	t.Parallel()
-	env := map[string]string{"POD_NAMESPACE": "system", "POD_NAME": "me"}
-	if _, err := PodOf(func(name string) string { return env[name] }); err == nil || !strings.Contains(err.Error(), "POD_UID is not set") {
-		t.Error(err)
-	}
-	env["POD_UID"] = "me-uid"
-	if pod, err := PodOf(func(name string) string { return env[name] }); err != nil || pod != podNamed("me") {
-		t.Error(pod, err)
 	}
 }
