@@ -33,13 +33,10 @@ func (f *planFlags) onlyChanged(ctx context.Context, s *session, refs []string, 
 
 // changedHops is what onlyChanged leaves of plan; p was old in the catalog before.
 func (f *planFlags) changedHops(before *catalog.Catalog, old, p *catalog.Package, plan graph.Plan) graph.Plan {
-	type hop struct{ from, to string }
-	known := map[hop]bool{}
-	// A channel that could not be ordered before, or was not there, had no hops.
-	if were, err := graph.NewPlan(old, graph.Options{Channel: plan.Channel, Mode: f.options.Mode}); err == nil {
-		for _, e := range were.Hops {
-			known[hop{e.From, e.To}] = true
-		}
+	known := func(graph.Edge) bool { return false }
+	if c := old.Channel(plan.Channel); c != nil {
+		were := graph.New(old, c)
+		known = func(e graph.Edge) bool { return were.Planned(f.options.Mode, e.From, e.To) }
 	}
 	touched := map[string]bool{}
 	for _, c := range catalog.Diff(before, &catalog.Catalog{Packages: []*catalog.Package{p}}) {
@@ -47,18 +44,9 @@ func (f *planFlags) changedHops(before *catalog.Catalog, old, p *catalog.Package
 			touched[c.Bundle] = true
 		}
 	}
-	taken := plan
+	taken := plan.Keep(func(_ int, e graph.Edge) bool { return touched[e.From] || touched[e.To] || !known(e) })
 	if !touched[plan.Head] && old.Bundle(plan.Head) != nil {
 		taken.Head = ""
-	}
-	taken.Hops = nil
-	taken.LeftOut = append([]graph.Edge{}, plan.LeftOut...)
-	for _, e := range plan.Hops {
-		if touched[e.From] || touched[e.To] || !known[hop{e.From, e.To}] {
-			taken.Hops = append(taken.Hops, e)
-		} else {
-			taken.LeftOut = append(taken.LeftOut, e)
-		}
 	}
 	return taken
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olmkit/olmkit/internal/check"
-	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/output"
@@ -161,15 +160,10 @@ func (j *judge) forget() error {
 func (j *judge) write(ctx context.Context, r *report.Report) error {
 	for _, target := range j.reports {
 		format, file, _ := strings.Cut(target, "=")
-		rendered, err := document.Until(ctx, func() ([]byte, error) {
-			var b bytes.Buffer
-			err := report.Write(&b, format, r, false)
-			return b.Bytes(), err
+		err := output.File(ctx, file, func(w io.Writer) error {
+			return until(ctx, func() error { return report.Write(w, format, r, false) })
 		})
 		if err != nil {
-			return fmt.Errorf("render the report for %s: %w", file, err)
-		}
-		if err := output.Write(ctx, file, rendered); err != nil {
 			return fmt.Errorf("write the report: %w", err)
 		}
 		if format == "html" {

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -86,9 +88,43 @@ func (f *planFlags) drawing(p *catalog.Package) []graph.Drawing {
 func hops(edges []graph.Edge) []report.Hop {
 	list := make([]report.Hop, len(edges))
 	for i, e := range edges {
-		list[i] = report.Hop{Package: e.Package, Channel: e.Channel, From: e.From, To: e.To, Edge: string(e.Kind), Effective: e.Effective}
+		list[i] = hopOf(e)
 	}
 	return list
+}
+
+func hopOf(e graph.Edge) report.Hop {
+	return report.Hop{Package: e.Package, Channel: e.Channel, From: e.From, To: e.To, Edge: string(e.Kind), Effective: e.Effective}
+}
+
+// restOf are the hops of plan that it does not hold, as a report shows them; nil for none.
+func restOf(plan graph.Plan) iter.Seq[report.Hop] {
+	if plan.More == 0 {
+		return nil
+	}
+	return func(yield func(report.Hop) bool) {
+		held := len(plan.Hops)
+		for e := range plan.All() {
+			if held--; held < 0 && !yield(hopOf(e)) {
+				return
+			}
+		}
+	}
+}
+
+// walkable refuses a plan of more hops than a walk takes.
+func (f *planFlags) walkable(plan graph.Plan) error {
+	n := plan.Count()
+	if n <= graph.MostHops {
+		return nil
+	}
+	count := strconv.Itoa(n)
+	if n >= graph.MostCounted {
+		count += " or more"
+	}
+	return hint.With(usagef("with --edges %s the plan has %s hops, and one walk takes at most %d", f.mode, count, graph.MostHops),
+		"choose fewer, with --edges next or chain, --from and --to, --max-hops or --changed-since, or walk them in at least %d shards with --shard; 'olmkit upgrade plan' lists them",
+		(n+graph.MostHops-1)/graph.MostHops)
 }
 
 // installations are those that a walk of plan surely makes, as a report shows them.
@@ -139,7 +175,9 @@ func newUpgradePlan(s *session) *cobra.Command {
 		}
 		return j.finish(c.Context(), &report.Report{
 			APIVersion: report.APIVersion, Kind: report.KindPlan,
-			Findings: findings, Files: filesOf(loaded), Installations: installations(plan), Hops: hops(plan.Hops), LeftOut: hops(plan.LeftOut), Graph: drawing,
+			Findings: findings, Files: filesOf(loaded), Installations: installations(plan), Graph: drawing,
+			Hops: hops(plan.Hops), MoreHops: plan.More, Rest: restOf(plan),
+			LeftOut: hops(plan.LeftOut), LeftOutCount: len(plan.LeftOut) + plan.MoreLeftOut,
 		})
 	}
 	return c

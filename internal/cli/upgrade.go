@@ -139,14 +139,20 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 	if plan, err = t.plan.onlyChanged(ctx, s, refs, p, plan); err != nil {
 		return nil, err
 	}
-	plan = shard.Take(plan)
+	if plan.Count() < graph.MostCounted {
+		plan = shard.Take(plan)
+	}
+	if err := t.plan.walkable(plan); err != nil {
+		return nil, err
+	}
 	var part *report.Shard
 	if shard.Of > 0 {
 		part = &report.Shard{Index: shard.Index, Of: shard.Of}
 	}
 	if plan.First() == "" {
 		return &report.Report{
-			APIVersion: report.APIVersion, Kind: report.KindUpgrade, Findings: findings, LeftOut: hops(plan.LeftOut), Shard: part, Graph: t.plan.drawing(p),
+			APIVersion: report.APIVersion, Kind: report.KindUpgrade, Findings: findings, Shard: part, Graph: t.plan.drawing(p),
+			LeftOut: hops(plan.LeftOut), LeftOutCount: len(plan.LeftOut) + plan.MoreLeftOut,
 		}, nil
 	}
 	if err := s.pull(ctx, walked(p, plan)); err != nil {

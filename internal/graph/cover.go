@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"iter"
 	"regexp"
 	"slices"
 	"sort"
@@ -232,31 +233,88 @@ func Covered(text string, bundles []*catalog.Bundle, most int) (first []*catalog
 		}
 		return first, count
 	}
-	var stretches [][2]int // from one index to before another
-	for _, s := range spans {
-		stretches = append(stretches, s.stretches(bundles)...)
-	}
-	slices.SortFunc(stretches, func(a, b [2]int) int { return a[0] - b[0] })
-	done := 0
-	for _, s := range stretches {
-		for done = max(done, s[0]); done < s[1] && len(first) < most; done++ {
-			add(bundles[done])
+	for _, s := range stretchesOf(spans, bundles, bundleVersion) {
+		for i := s[0]; i < s[1] && len(first) < most; i++ {
+			first = append(first, bundles[i])
 		}
-		count += max(0, s[1]-done)
-		done = max(done, s[1])
+		count += s[1] - s[0]
 	}
 	return first, count
 }
 
+func bundleVersion(b *catalog.Bundle) semver.Version { return b.Version }
+
+// covered are the entries by version, each with those whose skipRange holds its version, by version too; that list is good
+// until the next. What it takes grows with what it yields.
+func (g *Channel) covered() iter.Seq2[*node, []*node] {
+	return func(yield func(*node, []*node) bool) {
+		begin, end := make([][]*node, len(g.byVersion)+1), make([][]*node, len(g.byVersion)+1)
+		var others []*node // with ranges that are not read piece by piece
+		for _, to := range g.ranged {
+			spans := spansOf(to.SkipRange, to.skipRange)
+			if spans == nil {
+				others = append(others, to)
+			}
+			for _, s := range stretchesOf(spans, g.byVersion, func(n *node) semver.Version { return n.version }) {
+				begin[s[0]], end[s[1]] = append(begin[s[0]], to), append(end[s[1]], to)
+			}
+		}
+		var open, all []*node
+		for i, from := range g.byVersion {
+			for _, to := range end[i] {
+				at, _ := slices.BinarySearchFunc(open, to, byRank)
+				open = slices.Delete(open, at, at+1)
+			}
+			for _, to := range begin[i] {
+				at, _ := slices.BinarySearchFunc(open, to, byRank)
+				open = slices.Insert(open, at, to)
+			}
+			all = open
+			if len(others) > 0 {
+				all = slices.Clone(open)
+				for _, to := range others {
+					if to.skipRange(from.version) {
+						all = append(all, to)
+					}
+				}
+				slices.SortFunc(all, byRank)
+			}
+			if !yield(from, all) {
+				return
+			}
+		}
+	}
+}
+
+func byRank(a, b *node) int { return a.rank - b.rank }
+
+// stretchesOf are where the versions that any of spans holds stand in a list sorted by version: from one index to before
+// another, ascending, none empty and none over another.
+func stretchesOf[T any](spans []span, list []T, version func(T) semver.Version) [][2]int {
+	var all, apart [][2]int
+	for _, s := range spans {
+		all = append(all, stretches(s, list, version)...)
+	}
+	slices.SortFunc(all, func(a, b [2]int) int { return a[0] - b[0] })
+	done := 0
+	for _, s := range all {
+		if from := max(done, s[0]); from < s[1] {
+			apart = append(apart, [2]int{from, s[1]})
+			done = s[1]
+		}
+	}
+	return apart
+}
+
 // stretches are where the versions of s stand in a sorted list.
-func (s span) stretches(bundles []*catalog.Bundle) [][2]int {
+func stretches[T any](s span, list []T, version func(T) semver.Version) [][2]int {
 	below := func(v semver.Version, orAt bool) int {
-		return sort.Search(len(bundles), func(i int) bool {
-			n := bundles[i].Version.Compare(v)
+		return sort.Search(len(list), func(i int) bool {
+			n := version(list[i]).Compare(v)
 			return n > 0 || n == 0 && !orAt
 		})
 	}
-	low, high := 0, len(bundles)
+	low, high := 0, len(list)
 	if s.low != nil {
 		low = below(s.low.version, !s.low.included)
 	}
@@ -264,12 +322,12 @@ func (s span) stretches(bundles []*catalog.Bundle) [][2]int {
 		high = below(s.high.version, s.high.included)
 	}
 	without := slices.SortedFunc(slices.Values(s.without), semver.Version.Compare)
-	var list [][2]int
+	var parts [][2]int
 	for _, v := range without {
 		if from, to := below(v, false), below(v, true); from >= low && to <= high {
-			list = append(list, [2]int{low, from})
+			parts = append(parts, [2]int{low, from})
 			low = to
 		}
 	}
-	return append(list, [2]int{low, high})
+	return append(parts, [2]int{low, high})
 }

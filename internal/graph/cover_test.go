@@ -17,21 +17,10 @@ import (
 func TestCover(t *testing.T) {
 	for seed := range 3000 {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
-		version := func() string {
-			v := fmt.Sprintf("%d.%d.%d", r.IntN(3), r.IntN(3), r.IntN(2))
-			return v + []string{"", "", "", "-rc.1", "-x", "+build"}[r.IntN(6)]
-		}
+		version := func() string { return randomVersion(r) }
 		var list []*node
 		for range 1 + r.IntN(6) {
-			var text strings.Builder
-			for i := range 1 + r.IntN(4) {
-				if i > 0 {
-					text.WriteString([]string{" ", " ", " || ", "  "}[r.IntN(4)])
-				}
-				operator := []string{">=", "<", ">", "<=", "!", "!=", "", "= "}[r.IntN(8)]
-				text.WriteString(operator + []string{version(), version(), version(), "1.x"}[r.IntN(4)])
-			}
-			n := &node{Entry: &catalog.Entry{SkipRange: text.String()}, forbidden: r.IntN(6) == 0}
+			n := &node{Entry: &catalog.Entry{SkipRange: randomRange(r)}, forbidden: r.IntN(6) == 0}
 			if holds, err := semver.ParseRange(n.SkipRange); err == nil {
 				n.skipRange = holds
 			}
@@ -56,6 +45,58 @@ func TestCover(t *testing.T) {
 			if first, count := Covered(n.SkipRange, bundles, 3); count != len(want) || !slices.Equal(first, want[:min(3, len(want))]) {
 				t.Fatalf("seed %d: %q covers %d of %v, not %d", seed, n.SkipRange, len(want), bundles, count)
 			}
+		}
+	}
+}
+
+func randomVersion(r *rand.Rand) string {
+	v := fmt.Sprintf("%d.%d.%d", r.IntN(3), r.IntN(3), r.IntN(2))
+	return v + []string{"", "", "", "-rc.1", "-x", "+build"}[r.IntN(6)]
+}
+
+func randomRange(r *rand.Rand) string {
+	var text strings.Builder
+	for i := range 1 + r.IntN(4) {
+		if i > 0 {
+			text.WriteString([]string{" ", " ", " || ", "  "}[r.IntN(4)])
+		}
+		operator := []string{">=", "<", ">", "<=", "!", "!=", "", "= "}[r.IntN(8)]
+		text.WriteString(operator + []string{randomVersion(r), randomVersion(r), randomVersion(r), "1.x"}[r.IntN(4)])
+	}
+	return text.String()
+}
+
+// randomPackage has one channel, whose entries name each other at random.
+func randomPackage(r *rand.Rand) (*catalog.Package, *catalog.Channel) {
+	c := &catalog.Channel{Name: "c"}
+	p := &catalog.Package{Name: "p", DefaultChannel: "c", Channels: []*catalog.Channel{c}}
+	name := func() string { return fmt.Sprintf("p.%d", r.IntN(12)) }
+	for i := range 10 {
+		p.Bundles = append(p.Bundles, &catalog.Bundle{Name: fmt.Sprintf("p.%d", i), Package: "p", Version: semver.MustParse(randomVersion(r))})
+		e := catalog.Entry{Name: fmt.Sprintf("p.%d", i), SkipRange: []string{"", randomRange(r)}[r.IntN(2)], Skips: [][]string{nil, nil, {name(), name()}}[r.IntN(3)]}
+		if i > 0 {
+			e.Replaces = []string{"", fmt.Sprintf("p.%d", i-1), fmt.Sprintf("p.%d", i-1), name()}[r.IntN(4)]
+		}
+		c.Entries = append(c.Entries, e)
+	}
+	return p, c
+}
+
+// TestAll: the edges of a channel are those that asking every entry about every other gives.
+func TestAll(t *testing.T) {
+	for seed := range 3000 {
+		p, c := randomPackage(rand.New(rand.NewPCG(uint64(seed), 5)))
+		g := New(p, c)
+		var want []Edge
+		for _, from := range g.byVersion {
+			for _, to := range g.byVersion {
+				if kind := to.kind(from); to != from && kind != "" {
+					want = append(want, g.edge(from, to, kind))
+				}
+			}
+		}
+		if got := slices.Collect(g.All()); !slices.Equal(got, want) {
+			t.Fatalf("seed %d: the edges of %v are %v, not %v", seed, c.Entries, got, want)
 		}
 	}
 }

@@ -25,6 +25,7 @@ type Drawing struct {
 	Problem string  `json:"problem,omitempty"` // why OLM cannot order the channel
 	Entries []Entry `json:"entries"`
 	Edges   []Arrow `json:"edges"`
+	More    int     `json:"more,omitempty"` // edges by skipRange besides, which are too many to draw
 }
 
 // Entry is a bundle in a channel, by rising version.
@@ -46,6 +47,9 @@ type Arrow struct {
 	Next      bool   `json:"next"`
 }
 
+// mostExtra is how many edges that nobody declared and OLM does not take a drawing has.
+const mostExtra = 50_000
+
 // NewDrawing returns the graph of channel c of p. Without every set it leaves out the edges that nobody declared and OLM
 // does not take, which a skipRange makes in great numbers.
 func NewDrawing(p *catalog.Package, c *catalog.Channel, every bool) Drawing {
@@ -59,7 +63,14 @@ func NewDrawing(p *catalog.Package, c *catalog.Channel, every bool) Drawing {
 	if every {
 		edges = g.All()
 	}
+	extra := 0
 	for e := range edges {
+		if !e.Declared && !e.Next {
+			if extra++; extra > mostExtra {
+				d.More++
+				continue
+			}
+		}
 		d.Edges = append(d.Edges, Arrow{From: e.From, To: e.To, Edge: e.Kind, Declared: e.Declared, Effective: e.Effective, Next: e.Next})
 	}
 	outdated := map[string]bool{}
@@ -118,6 +129,11 @@ func Draw(w io.Writer, format string, drawings []Drawing) error {
 	return fmt.Errorf("graph format %q: there are %s", format, strings.Join(Formats, ", "))
 }
 
+// more says how many edges a drawing leaves out.
+func (d *Drawing) more() string {
+	return fmt.Sprintf("%d more edges by skipRange, which are too many to draw", d.More)
+}
+
 // textWidth is where lines of text are broken.
 const textWidth = 80
 
@@ -132,6 +148,9 @@ func drawText(w io.Writer, drawings []Drawing) error {
 		fmt.Fprintf(&b, "package %s, channel %s", d.Package, d.Channel)
 		if d.Default {
 			b.WriteString(" (default)")
+		}
+		if d.More > 0 {
+			fmt.Fprintf(&b, ", without %s", d.more())
 		}
 		prefix := commonName(d.Entries)
 		if prefix != "" {
@@ -268,6 +287,9 @@ func drawMermaid(w io.Writer, drawings []Drawing) error {
 			}
 			fmt.Fprintf(&b, "    %s %s|%s| %s\n", id[a.From], arrow, a.Edge, id[a.To])
 		}
+		if d.More > 0 {
+			fmt.Fprintf(&b, "    %%%% without %s\n", d.more())
+		}
 		b.WriteString("  end\n")
 	}
 	_, err := io.WriteString(w, b.String())
@@ -294,6 +316,9 @@ func drawDot(w io.Writer, drawings []Drawing) error {
 				style = ", style=dotted"
 			}
 			fmt.Fprintf(&b, "    %s -> %s [label=%q%s];\n", id[a.From], id[a.To], string(a.Edge), style)
+		}
+		if d.More > 0 {
+			fmt.Fprintf(&b, "    // without %s\n", d.more())
 		}
 		b.WriteString("  }\n")
 	}

@@ -4,7 +4,6 @@ package graph
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -50,6 +49,7 @@ type node struct {
 	place     int // among those that OLM chooses from, -1 for others
 	rank      int // by version
 	next      *node
+	chained   bool // on the way from the head along replaces
 }
 
 // nodes are the channel's entries. Of two with one name the first counts.
@@ -121,6 +121,9 @@ func New(p *catalog.Package, c *catalog.Channel) *Channel {
 	for i, n := range g.candidates {
 		n.place = i
 	}
+	for n := range g.chain() {
+		n.chained = true
+	}
 	g.replacing, g.skipping = make(map[string][]*node, len(g.list)), map[string][]*node{}
 	room := make([]*node, len(g.list)) // most names are replaced once
 	for i, n := range g.list {
@@ -181,7 +184,7 @@ func (g *Channel) declared(list []*node, from *node) []*node {
 
 // unique sorts list by version.
 func unique(list []*node) []*node {
-	slices.SortFunc(list, func(a, b *node) int { return a.rank - b.rank })
+	slices.SortFunc(list, byRank)
 	return slices.Compact(list)
 }
 
@@ -190,22 +193,24 @@ func unique(list []*node) []*node {
 func (g *Channel) All() iter.Seq[Edge] {
 	return func(yield func(Edge) bool) {
 		var declared []*node
-		for _, from := range g.byVersion {
+		for from, covering := range g.covered() {
 			declared = g.declared(declared[:0], from)
-			rest := declared
-			for _, to := range g.ranged {
-				for len(rest) > 0 && rest[0].rank < to.rank {
-					if rest[0] != from && !yield(g.edge(from, rest[0], rest[0].kind(from))) {
+			for _, to := range declared {
+				for len(covering) > 0 && covering[0].rank < to.rank {
+					if covering[0] != from && !yield(g.edge(from, covering[0], SkipRange)) {
 						return
 					}
-					rest = rest[1:]
+					covering = covering[1:]
 				}
-				if to != from && (len(rest) == 0 || rest[0] != to) && to.skipRange(from.version) && !yield(g.edge(from, to, SkipRange)) {
+				if len(covering) > 0 && covering[0] == to {
+					covering = covering[1:]
+				}
+				if to != from && !yield(g.edge(from, to, to.kind(from))) {
 					return
 				}
 			}
-			for _, to := range rest {
-				if to != from && !yield(g.edge(from, to, to.kind(from))) {
+			for _, to := range covering {
+				if to != from && !yield(g.edge(from, to, SkipRange)) {
 					return
 				}
 			}
@@ -378,184 +383,4 @@ func (g *Channel) noHead() error {
 	return hint.With(fmt.Errorf("channel %s of package %s has no head: each of its entries is replaced or skipped by another, the first at %s",
 		g.name, g.pkg, g.list[0].At),
 		"let no entry replace or skip the newest")
-}
-
-// Mode chooses the hops of a plan.
-type Mode string
-
-// The modes: Chain is the longest replaces chain of the channel; Next adds for every entry the hop that OLM takes from
-// it; All is every effective edge.
-const (
-	Chain Mode = "chain"
-	Next  Mode = "next"
-	All   Mode = "all"
-)
-
-// Modes are the modes in the order in which each adds to the one before.
-var Modes = []Mode{Chain, Next, All}
-
-// Options cut a plan.
-type Options struct {
-	Channel  string // the package's default channel when empty
-	Mode     Mode
-	From, To string // bundle name or version; keep only hops at or above From and at or below To
-	MaxHops  int    // keep the newest hops; 0 for no limit
-}
-
-// Plan is the hops to walk, in order, and those that the options left out.
-type Plan struct {
-	Package, Channel string
-	Head             string // bundle that OLM installs for who subscribes, "" if there is none or nothing is to be walked
-	Hops             []Edge // the chain's hops come first, oldest first, so that each goes on from the last
-	LeftOut          []Edge
-}
-
-// First returns the bundle whose installation the walk begins with, or "" if there is nothing to walk: a channel without
-// hops is walked by installing its head, unless the hops were left out.
-func (p Plan) First() string {
-	switch {
-	case len(p.Hops) > 0:
-		return p.Hops[0].From
-	case len(p.LeftOut) > 0:
-		return ""
-	}
-	return p.Head
-}
-
-// ErrOption is in the error of NewPlan when an option names what is not there.
-var ErrOption = errors.New("no such")
-
-// unknown is an error that names what there is instead.
-func unknown(noun, name, where string, known []string) error {
-	err := fmt.Errorf("%w %s in %s: %s", ErrOption, noun, where, name)
-	if len(known) == 0 {
-		return hint.With(err, "%s has none; look with 'olmkit catalog graph'", where)
-	}
-	return hint.With(err, "choose one of %s", firstOf(known))
-}
-
-// NewPlan lays out the walk over one channel of p. The error says what in the options is not there (ErrOption), or why
-// OLM cannot order the channel.
-func NewPlan(p *catalog.Package, options Options) (Plan, error) {
-	if !slices.Contains(Modes, options.Mode) {
-		return Plan{}, unknown("mode", string(options.Mode), "a plan", []string{string(Chain), string(Next), string(All)})
-	}
-	name := cmp.Or(options.Channel, p.DefaultChannel)
-	c := p.Channel(name)
-	if c == nil {
-		var known []string
-		for _, c := range p.Channels {
-			known = append(known, c.Name)
-		}
-		if options.Channel == "" {
-			return Plan{}, hint.With(fmt.Errorf("package %s (%s) has no default channel", p.Name, p.At),
-				"set defaultChannel of the package, or choose a channel: %s", strings.Join(known, ", "))
-		}
-		return Plan{}, unknown("channel", name, "package "+p.Name, known)
-	}
-	g := New(p, c)
-	if g.err != nil {
-		return Plan{}, g.err
-	}
-	plan := Plan{Package: p.Name, Channel: c.Name}
-	if i := slices.IndexFunc(g.candidates, func(n *node) bool { return !n.forbidden }); i >= 0 {
-		plan.Head = g.candidates[i].Name
-	}
-	within, err := g.bounds(options)
-	if err != nil {
-		return Plan{}, err
-	}
-	for _, e := range g.choose(options.Mode) {
-		if within(g.byName[e.From].version, g.byName[e.To].version) {
-			plan.Hops = append(plan.Hops, e)
-		} else {
-			plan.LeftOut = append(plan.LeftOut, e)
-		}
-	}
-	plan.limit(options.MaxHops, g.byName)
-	return plan, nil
-}
-
-// choose returns the edges that mode walks, the hops along the replaces chain first.
-func (g *Channel) choose(mode Mode) []Edge {
-	rank := map[string]int{}
-	for i, name := range g.Chain() {
-		rank[name] = i + 1
-	}
-	along := func(e Edge) bool { return e.Kind == Replaces && rank[e.From] > 0 && rank[e.To] == rank[e.From]+1 }
-	edges := g.Main()
-	if mode == All {
-		edges = g.All()
-	}
-	var first, rest []Edge
-	for e := range edges {
-		switch {
-		case !e.Effective:
-		case along(e):
-			first = append(first, e)
-		case mode == All, mode == Next && e.Next:
-			rest = append(rest, e)
-		}
-	}
-	slices.SortFunc(first, func(a, b Edge) int { return rank[a.From] - rank[b.From] })
-	return append(first, rest...)
-}
-
-// bounds returns the test that From and To of the options make.
-func (g *Channel) bounds(options Options) (func(from, to semver.Version) bool, error) {
-	find := func(text string) (semver.Version, error) {
-		wanted, err := semver.ParseTolerant(text)
-		for _, n := range g.list {
-			if n.Name == text || err == nil && n.version.EQ(wanted) {
-				return n.version, nil
-			}
-		}
-		known := make([]string, len(g.list))
-		for i, n := range g.list {
-			known[i] = n.Name
-		}
-		return semver.Version{}, unknown("entry", text, fmt.Sprintf("channel %s of package %s", g.name, g.pkg), known)
-	}
-	var lowest, highest *semver.Version
-	if options.From != "" {
-		v, err := find(options.From)
-		if err != nil {
-			return nil, err
-		}
-		lowest = &v
-	}
-	if options.To != "" {
-		v, err := find(options.To)
-		if err != nil {
-			return nil, err
-		}
-		highest = &v
-	}
-	return func(from, to semver.Version) bool {
-		return (lowest == nil || from.GTE(*lowest)) && (highest == nil || to.LTE(*highest))
-	}, nil
-}
-
-// limit keeps the most newest hops: those to the highest versions, and from the highest among them.
-func (p *Plan) limit(most int, entries map[string]*node) {
-	if most <= 0 || len(p.Hops) <= most {
-		return
-	}
-	newest := slices.Clone(p.Hops)
-	slices.SortStableFunc(newest, func(a, b Edge) int {
-		return cmp.Or(entries[b.To].version.Compare(entries[a.To].version), entries[b.From].version.Compare(entries[a.From].version))
-	})
-	kept := make(map[Edge]bool, most)
-	for _, e := range newest[:most] {
-		kept[e] = true
-	}
-	var hops []Edge
-	for _, e := range p.Hops {
-		if kept[e] {
-			hops = append(hops, e)
-		} else {
-			p.LeftOut = append(p.LeftOut, e)
-		}
-	}
-	p.Hops = hops
 }

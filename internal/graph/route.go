@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/blang/semver/v4"
@@ -87,18 +88,23 @@ func (g *Channel) round(known map[string]Steps, entries []*node, head *node) {
 
 // Chain returns the entries along replaces from the head to the oldest, skipped ones included, the oldest first.
 func (g *Channel) Chain() []string {
-	if len(g.candidates) == 0 {
-		return nil
-	}
 	var names []string
-	for n := g.candidates[0]; n != nil; n = g.byName[n.Replaces] {
+	for n := range g.chain() {
 		names = append(names, n.Name)
-		if n.Replaces == "" {
-			break
-		}
 	}
 	slices.Reverse(names)
 	return names
+}
+
+// chain are the entries of Chain, the newest first.
+func (g *Channel) chain() iter.Seq[*node] {
+	return func(yield func(*node) bool) {
+		if len(g.candidates) == 0 {
+			return
+		}
+		for n := g.candidates[0]; n != nil && yield(n) && n.Replaces != ""; n = g.byName[n.Replaces] {
+		}
+	}
 }
 
 // Successor returns what Channel.Next does.

@@ -52,6 +52,8 @@ type page struct {
 	Hops            []hopView // installations first
 	HopCount        string
 	LeftOut         []Hop
+	LeftOutCount    int
+	MoreHops        int
 	Codes           []codeView
 	History         []historyLine
 	HistoryCount    int
@@ -152,7 +154,7 @@ type failure struct {
 
 func newPage(r *Report) page {
 	p := page{
-		Kind: r.Kind, Result: r.Result, Verdict: verdict(r), LeftOut: r.LeftOut, Cluster: r.Cluster,
+		Kind: r.Kind, Result: r.Result, Verdict: verdict(r), LeftOut: r.LeftOut, LeftOutCount: r.leftOut(), MoreHops: r.MoreHops, Cluster: r.Cluster,
 		Style: template.CSS(pageStyle), Script: template.JS(pageScript), // #nosec G203 -- ours, embedded
 		Policy: policy(), Severities: countSeverities(r.All()), History: historyLines(r), HistoryCount: len(finding.Open(r.History)),
 	}
@@ -187,7 +189,7 @@ func hopCount(r *Report) string {
 	if n := len(r.Installations); n > 0 {
 		parts = append(parts, count(n, "installation"))
 	}
-	if n := len(r.Hops); n > 0 {
+	if n := len(r.Hops) + r.MoreHops; n > 0 {
 		parts = append(parts, count(n, "hop"))
 	}
 	return strings.Join(parts, ", ")

@@ -129,7 +129,7 @@ func (m *markdown) hops(r *Report) {
 	const head = "| hop | by | result | seconds | outages |\n|---|---|---|---|---|"
 	if len(steps) > manyHops {
 		m.folded(count(len(failed), "failed hop"), true, head, failed)
-		m.folded(count(len(others), "other hop"), false, head, others)
+		m.folded(count(len(others)+r.MoreHops, "other hop"), false, head, others)
 		return
 	}
 	m.folded(hopCount(r), true, head, all)

@@ -56,9 +56,10 @@ func Merge(reports []*Report) (*Report, error) {
 			return nil, fmt.Errorf("shard %d of %d: %w", r.Shard.Index, r.Shard.Of, err)
 		}
 	}
+	total := shards[0].planned()
 	for i, r := range shards {
-		if total := len(r.Hops) + len(r.LeftOut); total != len(shards[0].Hops)+len(shards[0].LeftOut) {
-			return nil, fmt.Errorf("shard %d of %d is of another plan: it has %d hops, and that of shard 0 %d", i, len(shards), total, len(shards[0].Hops)+len(shards[0].LeftOut))
+		if n := r.planned(); n != total {
+			return nil, fmt.Errorf("shard %d of %d is of another plan: it has %d hops, and that of shard 0 %d", i, len(shards), n, total)
 		}
 	}
 	for _, h := range shards[0].LeftOut {
@@ -66,9 +67,19 @@ func Merge(reports []*Report) (*Report, error) {
 			merged.LeftOut = append(merged.LeftOut, h)
 		}
 	}
+	merged.LeftOutCount = total - len(planned)
 	finding.Sort(merged.Findings)
 	merged.Findings = distinct(merged.Findings)
 	return merged, nil
+}
+
+// planned returns how many hops the whole plan has of which r walked a shard.
+func (r *Report) planned() int {
+	walked := map[edge]bool{} // some in several rounds
+	for _, h := range r.Hops {
+		walked[edgeOf(h)] = true
+	}
+	return len(walked) + r.leftOut()
 }
 
 // edge tells hops apart.

@@ -27,7 +27,7 @@ func whole() (*Report, []*Report) {
 	all := &Report{
 		APIVersion: APIVersion, Kind: KindUpgrade, Result: Failed, Findings: []finding.Finding{left, static},
 		Installations: []Installation{install("1"), install("2")},
-		Hops:          []Hop{one, two, three}, LeftOut: []Hop{out}, Cluster: cluster("b"), Seconds: 3,
+		Hops:          []Hop{one, two, three}, LeftOut: []Hop{out}, LeftOutCount: 1, Cluster: cluster("b"), Seconds: 3,
 	}
 	part := func(i int, seconds float64, c *Cluster, findings []finding.Finding, result Result, hops, leftOut []Hop) *Report {
 		r := &Report{

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -64,20 +65,58 @@ func JSON(w io.Writer, r *Report) error {
 		cluster.Limitations = []string{}
 		shaped.Cluster = &cluster
 	}
+	if r.Rest != nil {
+		return writeEndless(w, shaped)
+	}
 	return writeJSON(w, shaped)
+}
+
+// writeEndless writes r with Hops followed by Rest, which it does not hold.
+func writeEndless(w io.Writer, r Report) error {
+	b, err := indented(r)
+	if err != nil {
+		return err
+	}
+	// The lines of no string begin so: it has none.
+	begin := bytes.Index(b, []byte("\n  \"hops\": ["))
+	end := begin + bytes.Index(b[begin:], []byte("\n  ]"))
+	buffer := bufio.NewWriter(w)
+	_, _ = buffer.Write(b[:end]) // Flush has the error of all
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	for h := range r.Rest { // a line each: there may be millions
+		line.Reset()
+		line.WriteString(",\n    ")
+		if err := encoder.Encode(h); err != nil {
+			return err
+		}
+		if _, err := buffer.Write(safetext.JSON(bytes.TrimSuffix(line.Bytes(), []byte("\n")))); err != nil {
+			return err
+		}
+	}
+	_, _ = buffer.Write(b[end:])
+	return buffer.Flush()
 }
 
 // writeJSON writes v, indented.
 func writeJSON(w io.Writer, v any) error {
+	b, err := indented(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// indented returns v as JSON, indented.
+func indented(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(v); err != nil {
-		return err
-	}
-	_, err := w.Write(safetext.JSON(b.Bytes()))
-	return err
+	err := encoder.Encode(v)
+	return safetext.JSON(b.Bytes()), err
 }
 
 // shown is r with all text in it fit to be shown. Only what is written as sentences, or was logged, may have several lines.

@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -44,11 +45,16 @@ type Report struct {
 
 	Installations []Installation  `json:"installations,omitempty"` // that hops went on from, or that were all there was to test
 	Hops          []Hop           `json:"hops,omitempty"`
-	LeftOut       []Hop           `json:"leftOut,omitempty"` // hops that a cut of the plan (--from, --to, --max-hops, --shard) left out
+	LeftOut       []Hop           `json:"leftOut,omitempty"`      // the first hops that a cut of the plan (--from, --to, --max-hops, --shard) left out
+	LeftOutCount  int             `json:"leftOutCount,omitempty"` // how many it left out in all
 	Cluster       *Cluster        `json:"cluster,omitempty"`
 	Shard         *Shard          `json:"shard,omitempty"` // which part of the plan was walked, if it was one of several
 	Seconds       float64         `json:"seconds,omitempty"`
 	Graph         []graph.Drawing `json:"graph,omitempty"` // of the channels that it is about
+
+	// Of a plan with too many hops to hold: how many there are besides Hops, and all of these, which text and JSON list.
+	MoreHops int           `json:"-"`
+	Rest     iter.Seq[Hop] `json:"-"` // nil for none
 
 	Page   string            `json:"-"` // file that the report was written to as a page, "" if it was not
 	Titles map[string]string `json:"-"` // what the codes of findings and checks mean
@@ -129,6 +135,9 @@ func (i Installation) hop() Hop {
 		Phases: i.Phases, Findings: i.Findings, Events: i.Events, Logs: i.Logs, Simulated: i.Simulated, NotVerified: i.NotVerified,
 	}
 }
+
+// leftOut returns how many hops were left out; a report of a part of them may only name them.
+func (r *Report) leftOut() int { return max(r.LeftOutCount, len(r.LeftOut)) }
 
 // Steps returns the installations of r, as hops without From, and then its hops.
 func (r *Report) Steps() []Hop {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bufio"
 	"cmp"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/safetext"
 )
 
 // Sequences of a terminal.
@@ -55,7 +57,8 @@ func (t *text) gap() {
 // verdict. A validation has the verdict first, and again at the end if that is far.
 func Text(w io.Writer, r *Report, colour bool) error {
 	r = shown(r)
-	t := &text{out: w, colour: colour, source: r.Source}
+	buffer := bufio.NewWriter(w)
+	t := &text{out: buffer, colour: colour, source: r.Source}
 	if r.Kind == KindValidate {
 		t.result(r)
 	}
@@ -66,10 +69,14 @@ func Text(w io.Writer, r *Report, colour bool) error {
 		}
 		t.hop(h, r.Verbose)
 	}
+	t.rest(r)
 	if len(r.LeftOut) > 0 {
-		t.line("%s", t.paint(bold, fmt.Sprintf("left out: %s", count(len(r.LeftOut), "hop"))))
+		t.line("%s", t.paint(bold, fmt.Sprintf("left out: %s", count(r.leftOut(), "hop"))))
 		for _, h := range r.LeftOut {
 			t.line("  - %s → %s (%s)", h.From, h.To, h.Edge)
+		}
+		if n := r.leftOut() - len(r.LeftOut); n > 0 {
+			t.line("  … and %d more", n)
 		}
 	}
 	t.findings(r)
@@ -84,7 +91,26 @@ func Text(w io.Writer, r *Report, colour bool) error {
 		}
 	}
 	t.end(r)
+	if t.err == nil {
+		t.err = buffer.Flush()
+	}
 	return t.err
+}
+
+// rest prints the hops of a plan that are too many to hold.
+func (t *text) rest(r *Report) {
+	if r.Rest == nil {
+		return
+	}
+	r.MoreHops = 0 // there may be more than were counted
+	for h := range r.Rest {
+		if t.err != nil {
+			return
+		}
+		h.From, h.To = safetext.Line(h.From), safetext.Line(h.To)
+		t.hop(h, false)
+		r.MoreHops++
+	}
 }
 
 func (t *text) hop(h Hop, verbose bool) {
@@ -284,10 +310,11 @@ func summary(r *Report) string {
 	steps := r.Steps()
 	for _, part := range []struct {
 		steps []Hop
+		more  int
 		noun  string
-	}{{steps[:len(r.Installations)], "installation"}, {steps[len(r.Installations):], "hop"}} {
+	}{{steps[:len(r.Installations)], 0, "installation"}, {steps[len(r.Installations):], r.MoreHops, "hop"}} {
 		if len(part.steps) > 0 {
-			parts = append(parts, count(len(part.steps), part.noun)+exceptions(part.steps))
+			parts = append(parts, count(len(part.steps)+part.more, part.noun)+exceptions(part.steps))
 		}
 	}
 	severities := map[finding.Severity]int{}

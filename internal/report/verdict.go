@@ -39,7 +39,7 @@ func nothingRan(r *Report) bool {
 
 // nothingBecause says why nothing ran.
 func nothingBecause(r *Report) string {
-	if n := len(r.LeftOut); n > 0 {
+	if n := r.leftOut(); n > 0 {
 		return count(n, "hop") + " left out of the plan"
 	}
 	return "the plan has no installation and no hop"

@@ -77,7 +77,7 @@ var serverCommand = regexp.MustCompile(`(^|\s)(::[A-Za-z])|(#)(#(?:vso)?\[)`)
 // of what stands around it.
 func obeyed(r rune) bool {
 	switch {
-	case r == '\n' || r == '\t':
+	case r == '\n' || r == '\t', ' ' <= r && r <= '~': // nearly all there is
 		return false
 	case unicode.IsControl(r), r == '\u2028', r == '\u2029', unicode.Is(unicode.Bidi_Control, r), r == '\ufeff':
 		return true

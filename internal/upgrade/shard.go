@@ -76,13 +76,11 @@ func (s Shard) Take(plan graph.Plan) graph.Plan {
 	if s.Of == 0 {
 		return plan
 	}
-	begin, end := s.until(s.Index, len(plan.Hops)), s.until(s.Index+1, len(plan.Hops))
-	taken := plan
+	begin, end := s.until(s.Index, plan.Count()), s.until(s.Index+1, plan.Count())
+	taken := plan.Keep(func(i int, _ graph.Edge) bool { return begin <= i && i < end })
 	if s.Index > 0 {
 		taken.Head = ""
 	}
-	taken.Hops = plan.Hops[begin:end:end]
-	taken.LeftOut = append(append(append([]graph.Edge{}, plan.LeftOut...), plan.Hops[:begin]...), plan.Hops[end:]...)
 	return taken
 }
 

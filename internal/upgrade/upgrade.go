@@ -244,6 +244,7 @@ func (w *walk) newReport(plan graph.Plan, rounds int) *report.Report {
 	for _, e := range plan.LeftOut {
 		r.LeftOut = append(r.LeftOut, newHop(e))
 	}
+	r.LeftOutCount = len(plan.LeftOut) + plan.MoreLeftOut
 	return r
 }
 
