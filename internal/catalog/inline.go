@@ -1,6 +1,13 @@
 package catalog
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/olmkit/olmkit/internal/hint"
+)
 
 // Inline returns c as a stream of JSON documents, a line each, in which every bundle has its manifests and no image, so that OLM
 // takes the manifests from the catalog. It is an error if the catalog does not hold those of a bundle; see Loader.Pull.
@@ -23,4 +30,45 @@ func Inline(c *Catalog) ([]byte, error) {
 		out.Write(append(bytes.TrimSpace(raw), '\n'))
 	}
 	return out.Bytes(), nil
+}
+
+// Offer returns a catalog, as Inline does, in which each package of c has one channel with one entry, its only bundle, to which
+// OLM upgrades from every lower version. It is an error if a package has several bundles.
+func Offer(c *Catalog, channel string) ([]byte, error) {
+	var out bytes.Buffer
+	for _, p := range c.Packages {
+		if len(p.Bundles) != 1 {
+			return nil, hint.With(fmt.Errorf("package %s has %d bundles", p.Name, len(p.Bundles)), "name one bundle of a package; to upgrade, run one after the other")
+		}
+		b := p.Bundles[0]
+		one := &Package{Name: p.Name, Document: p.Document, Bundles: p.Bundles}
+		one.Channels = []*Channel{{Name: channel, Entries: []Entry{{Name: b.Name, SkipRange: "<" + b.Version.String()}}}}
+		trimmed, err := Trim(one, channel, b.Name)
+		if err != nil {
+			return nil, err
+		}
+		out.Write(trimmed)
+	}
+	return out.Bytes(), nil
+}
+
+// ClusterScoped names those of b's objects that OLM makes outside of namespaces and leaves there, each Kind/name.
+func (b *Bundle) ClusterScoped() []string {
+	objects, err := b.Objects()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, raw := range objects {
+		var o struct {
+			Kind     string `json:"kind"`
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+		}
+		if json.Unmarshal(raw, &o) == nil && slices.Contains([]string{"CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "PriorityClass"}, o.Kind) {
+			names = append(names, o.Kind+"/"+o.Metadata.Name)
+		}
+	}
+	return names
 }

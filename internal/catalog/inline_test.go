@@ -20,3 +20,21 @@ func TestInline(t *testing.T) {
 		t.Errorf("a bundle without manifests: %v", err)
 	}
 }
+
+// TestOffer: OLM upgrades to the bundle from what is lower, and a package has no two.
+func TestOffer(t *testing.T) {
+	bundle := func(v string) string {
+		return `{"schema":"olm.bundle","package":"tea","name":"tea.v` + v + `","image":"example.com/tea:v1","properties":[{"type":"olm.package","value":{"packageName":"tea","version":"` + v + `"}},{"type":"olm.bundle.object","value":{"data":"e30="}}]}` + "\n"
+	}
+	out, err := Offer(Parse("c", []byte(bundle("1.2.0"))), "c1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Parse("c", out).Find("tea")
+	if p.DefaultChannel != "c1" || len(p.Channels) != 1 || len(p.Channels[0].Entries) != 1 || p.Channels[0].Entries[0].SkipRange != "<1.2.0" || p.Bundles[0].Image != "" {
+		t.Errorf("%s", out)
+	}
+	if _, err := Offer(Parse("c", []byte(bundle("1.2.0")+bundle("1.3.0"))), "c1"); err == nil || !strings.Contains(err.Error(), "package tea has 2 bundles") {
+		t.Errorf("two bundles: %v", err)
+	}
+}

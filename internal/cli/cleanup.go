@@ -33,6 +33,7 @@ type cleanupReport struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
 	Cluster    string          `json:"cluster"`
+	Package    string          `json:"package,omitempty"` // whose installation by 'bundle run' was removed; else it is about walks
 	DryRun     bool            `json:"dryRun"`
 	Leftovers  []leftoverState `json:"leftovers"`
 	// Unread says of which kinds it is not known whether something is left.
@@ -47,13 +48,16 @@ type leftoverState struct {
 }
 
 func newCleanup(s *session) *cobra.Command {
-	var access existing.Options
+	l := &live{}
 	var dryRun bool
-	var output string
 	c := &cobra.Command{
-		Use:   "cleanup",
-		Short: "Remove what walks left on an existing cluster",
-		Long: `Remove what walks left on an existing cluster.
+		Use:   "cleanup [PACKAGE]",
+		Short: "Remove what 'bundle run' installed, or what walks left on an existing cluster",
+		Long: `With PACKAGE, remove what 'bundle run' installed of it: the operator, its CRDs, roles and webhooks, its catalog, and the namespace
+if 'bundle run' made that, with all that is in it. A CRD that has objects stays, with the namespaces that they are in; the command
+says how to remove them, and exits with 1. Delete objects with finalizers before, while the operator runs.
+
+Without PACKAGE, remove what walks left on an existing cluster.
 
 A walk with --cluster existing removes all that it made when it ends. One that was killed cannot. Its objects carry the label
 ` + cluster.WalkLabel + `; this command finds them, and what OLM made for them: the operator, its CRDs, roles and webhooks. It
@@ -61,28 +65,30 @@ deletes custom resources first, while the operator can remove its finalizers, an
 
 Objects that no walk made stay: a CRD of which you have created objects since, an OLM that you use. The command names them, says
 how to remove them, and exits with 1. Do not run it while a walk is under way on the cluster.`,
-		Example: `  olmkit cleanup --context staging --dry-run
+		Example: `  olmkit cleanup my-operator
+  olmkit cleanup --context staging --dry-run
   olmkit cleanup --context staging`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := textOrJSON(output); err != nil {
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			at, _, err := l.connect(c.Context(), s)
+			if errors.As(err, &usageError{}) {
 				return err
 			}
-			silenceClients()
-			at, err := existing.Connect(c.Context(), access)
 			if err != nil {
 				return leftError{err}
 			}
 			r := cleanupReport{APIVersion: report.APIVersion, Kind: "CleanupReport", Cluster: at.Name(), DryRun: dryRun, Leftovers: []leftoverState{}}
+			if len(args) == 1 {
+				r.Package = args[0]
+			}
 			if err := r.run(c.Context(), s, at); err != nil {
 				return leftError{fmt.Errorf("clean up cluster %s: %w", at.Name(), err)}
 			}
-			return r.print(s, output)
+			return r.print(s, l.output)
 		},
 	}
-	accessFlags(c, &access)
+	l.flags(c)
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be removed, and remove nothing")
-	outputFlag(c, &output)
 	return c
 }
 
@@ -98,16 +104,19 @@ func (r *cleanupReport) run(ctx context.Context, s *session, at *existing.Cluste
 	if err != nil {
 		return err
 	}
+	if r.Package != "" {
+		cleaner = cleaner.OfRuns()
+	}
 	if r.DryRun {
-		found, err := cleaner.Find(ctx, "")
+		found, err := cleaner.Find(ctx, r.Package)
 		for _, o := range found.Objects {
 			r.Leftovers = append(r.Leftovers, leftoverState{Object: o, Result: leftoverFound})
 		}
 		r.Unread = found.Unread
 		return err
 	}
-	step := s.progress().Start("removing what walks left on cluster %s", at.Name())
-	removal, err := cleaner.Remove(ctx, "")
+	step := s.progress().Start("removing what %s on cluster %s", r.whose(), at.Name())
+	removal, err := cleaner.Remove(ctx, r.Package)
 	if err := step.End(err); err != nil {
 		return err
 	}
@@ -124,7 +133,7 @@ func (r *cleanupReport) run(ctx context.Context, s *session, at *existing.Cluste
 // print prints r, and returns an error if something stays.
 func (r *cleanupReport) print(s *session, output string) error {
 	for _, u := range r.Unread {
-		say(s.Err, "warning", fmt.Errorf("it is not known whether walks left more: %s", u), "")
+		say(s.Err, "warning", fmt.Errorf("it is not known whether there are more objects that %s: %s", r.whose(), u), "")
 	}
 	var err error
 	if output == "json" {
@@ -139,18 +148,34 @@ func (r *cleanupReport) print(s *session, output string) error {
 		}
 	}
 	if kept > 0 {
-		err = errors.Join(err, fmt.Errorf("%d of %d objects that walks left stay on cluster %s", kept, len(r.Leftovers), r.Cluster))
+		err = errors.Join(err, fmt.Errorf("%d of %d objects that %s stay on cluster %s", kept, len(r.Leftovers), r.whose(), r.Cluster))
 	}
 	return err
 }
 
+// whose says what the objects are.
+func (r *cleanupReport) whose() string {
+	if r.Package != "" {
+		return "'bundle run' brought"
+	}
+	return "walks left"
+}
+
 func (r *cleanupReport) printText(out io.Writer) error {
 	if len(r.Leftovers) == 0 {
-		_, err := fmt.Fprintf(out, "nothing is left of walks on cluster %s\n", r.Cluster)
+		text := "nothing is left of walks on cluster " + r.Cluster
+		if r.Package != "" {
+			text = fmt.Sprintf("cluster %s has nothing that 'olmkit bundle run' installed of package %s", r.Cluster, r.Package)
+		}
+		_, err := fmt.Fprintln(out, text)
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RESULT\tOBJECT\tWALK")
+	whose := "WALK"
+	if r.Package != "" {
+		whose = "PACKAGE"
+	}
+	fmt.Fprintln(w, "RESULT\tOBJECT\t"+whose)
 	for _, l := range r.Leftovers {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", l.Result, l.Object, l.Walk)
 	}

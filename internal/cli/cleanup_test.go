@@ -33,7 +33,7 @@ func TestCleanupReport(t *testing.T) {
 			if err := r.print(s, "text"); err == nil && test.err != "" || err != nil && err.Error() != test.err {
 				t.Errorf("it says %v", err)
 			}
-			if out.String() != test.want || !strings.Contains(errOut.String(), "it is not known whether walks left more: list secrets: forbidden") {
+			if out.String() != test.want || !strings.Contains(errOut.String(), "it is not known whether there are more objects that walks left: list secrets: forbidden") {
 				t.Errorf("it prints %q and %q", out.String(), errOut.String())
 			}
 			out.Reset()
@@ -49,7 +49,7 @@ func TestCleanupReport(t *testing.T) {
 func TestCleanupUsage(t *testing.T) {
 	for args, code := range map[string]int{
 		"cleanup -o yaml":                          exitUsage,
-		"cleanup tea":                              exitUsage,
+		"cleanup tea pot":                          exitUsage,
 		"cleanup --kubeconfig testdata/no-such":    exitFailed,
 		"cleanup --kubeconfig testdata/no-such -q": exitFailed,
 	} {

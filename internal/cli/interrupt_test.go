@@ -177,6 +177,8 @@ func TestInterrupt(t *testing.T) {
 		{"bundle validate REGISTRY/tea:1", true},
 		{"bundle validate bundle --suppress fifo", true},
 		{"bundle push bundle REGISTRY/tea:1", true},
+		{"bundle run REGISTRY/tea:1 --kubeconfig kubeconfig", true},
+		{"cleanup tea --kubeconfig kubeconfig", true},
 		{"catalog build fifo", true},
 		{"catalog diff chain -", true},
 		{"catalog graph -", true},

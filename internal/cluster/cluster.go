@@ -43,6 +43,8 @@ const (
 	// WalkLabel is on all that a walk makes on a cluster that stays, so that it is found again however the walk ended. Its
 	// value is the walk's id.
 	WalkLabel = "olmkit.dev/walk"
+	// RunLabel is on all that 'bundle run' makes on a cluster. Its value is the package.
+	RunLabel = "olmkit.dev/run"
 )
 
 // Labels are those of what is made for a walk; walk is "" on a cluster that goes when the walk has ended.

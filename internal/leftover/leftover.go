@@ -1,4 +1,4 @@
-// Package leftover finds what walks left on a cluster that stays and removes it. What a walk makes carries its label; what OLM
+// Package leftover finds what walks left on a cluster that stays, or what 'bundle run' installed there, and removes it. What a walk makes carries its label; what OLM
 // made for that is found by the namespace that it was made for. Nothing else is touched.
 package leftover
 
@@ -50,7 +50,20 @@ type Cleaner struct {
 	olm *olmv0.Client
 	// kinds lists what the API server serves; with an error also what it could find out.
 	kinds func() ([]schema.GroupVersionKind, error)
+	// label is what tells whose an object is: cluster.WalkLabel, or cluster.RunLabel.
+	label string
 }
+
+// OfRuns returns a Cleaner of what 'bundle run' installed: what it says of walks and their ids holds for runs and their
+// packages. Custom resources are the user's there, and stay.
+func (c *Cleaner) OfRuns() *Cleaner {
+	runs := *c
+	runs.label = cluster.RunLabel
+	return &runs
+}
+
+// ofRuns tells whether c is for what 'bundle run' installed.
+func (c *Cleaner) ofRuns() bool { return c.label == cluster.RunLabel }
 
 // New returns a Cleaner for the cluster that config reaches.
 func New(config *rest.Config) (*Cleaner, error) {
@@ -64,7 +77,7 @@ func New(config *rest.Config) (*Cleaner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
-	return &Cleaner{olm: c, kinds: func() ([]schema.GroupVersionKind, error) { return servedKinds(d) }}, nil
+	return &Cleaner{olm: c, label: cluster.WalkLabel, kinds: func() ([]schema.GroupVersionKind, error) { return servedKinds(d) }}, nil
 }
 
 // servedKinds lists the kinds whose objects can be listed and deleted, each in the version that the API server prefers.
@@ -135,7 +148,7 @@ func (c *Cleaner) Find(ctx context.Context, walk string) (Found, error) {
 	group.SetLimit(concurrentLists)
 	for i, kind := range kinds {
 		group.Go(func() error {
-			listed[i], failures[i] = c.list(ctx, kind, labelOf(walk))
+			listed[i], failures[i] = c.list(ctx, kind, c.labelOf(walk))
 			return nil
 		})
 	}
@@ -150,11 +163,11 @@ func (c *Cleaner) Find(ctx context.Context, walk string) (Found, error) {
 		for _, m := range listed[i] {
 			// What has an owner goes with it, and has the label from there.
 			if len(m.OwnerReferences) == 0 {
-				f.add(newObject(m, m.Labels[cluster.WalkLabel], true))
+				f.add(newObject(m, m.Labels[c.label], true))
 			}
 		}
 	}
-	parts, err := c.olm.Installed(ctx, walk)
+	parts, err := c.installed(ctx, walk)
 	if err != nil {
 		return f, err
 	}
@@ -169,12 +182,20 @@ func (c *Cleaner) Find(ctx context.Context, walk string) (Found, error) {
 	return f, nil
 }
 
-// labelOf selects what carries the label of walk, of any walk if that is "".
-func labelOf(walk string) client.ListOption {
-	if walk == "" {
-		return client.HasLabels{cluster.WalkLabel}
+// installed are the parts of an OLM that walk installed; a run installs none.
+func (c *Cleaner) installed(ctx context.Context, walk string) (olmv0.Installation, error) {
+	if c.ofRuns() {
+		return nil, nil
 	}
-	return client.MatchingLabels{cluster.WalkLabel: walk}
+	return c.olm.Installed(ctx, walk)
+}
+
+// labelOf selects what carries the label of walk, of any walk if that is "".
+func (c *Cleaner) labelOf(walk string) client.ListOption {
+	if walk == "" {
+		return client.HasLabels{c.label}
+	}
+	return client.MatchingLabels{c.label: walk}
 }
 
 // list lists the metadata of a kind's objects.

@@ -167,7 +167,7 @@ func newCleaner(t *testing.T, funcs interceptor.Funcs, objects ...client.Object)
 		}
 	}
 	c := fake.NewClientBuilder().WithScheme(olmv0.Scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
-	return &Cleaner{olm: &olmv0.Client{WithWatch: c}, kinds: func() ([]schema.GroupVersionKind, error) { return kinds, nil }}, &deleted
+	return &Cleaner{label: cluster.WalkLabel, olm: &olmv0.Client{WithWatch: c}, kinds: func() ([]schema.GroupVersionKind, error) { return kinds, nil }}, &deleted
 }
 
 func nameOf(t *testing.T, o client.Object) string {
@@ -295,7 +295,7 @@ func TestRemoveKeepsWhatIsUsed(t *testing.T) {
 	const inUse = "OLM is in use: Subscription/default/cup"
 	if want := []string{
 		"CustomResourceDefinition/subscriptions.operators.coreos.com: " + inUse,
-		"CustomResourceDefinition/teas.example.com: it has objects that no walk made: Tea/default/mine",
+		"CustomResourceDefinition/teas.example.com: it has objects that olmkit did not make: Tea/default/mine",
 		"Deployment/olm/olm-operator: " + inUse, "Namespace/olm: " + inUse,
 	}; !slices.Equal(kept, want) {
 		t.Errorf("kept %q", kept)

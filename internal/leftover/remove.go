@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Limits of a removal.
@@ -55,6 +56,9 @@ func (c *Cleaner) Remove(ctx context.Context, walk string) (Removal, error) {
 		for _, o := range left.Objects {
 			seen.add(o)
 		}
+		if err := c.alone(ctx, left); err != nil {
+			return Removal{}, err
+		}
 		if r.found = left; len(r.todo()) == 0 {
 			break
 		}
@@ -85,6 +89,24 @@ func (c *Cleaner) Remove(ctx context.Context, walk string) (Removal, error) {
 		result.Kept = append(result.Kept, k)
 	}
 	return result, ctx.Err()
+}
+
+// alone returns an error if somebody subscribes in a namespace of a run: what OLM made there can't be told apart.
+func (c *Cleaner) alone(ctx context.Context, found Found) error {
+	for name, h := range found.homes {
+		if !c.ofRuns() {
+			return nil
+		}
+		others, err := c.olm.Subscribed(ctx, name, h.walk)
+		if err != nil {
+			return err
+		}
+		if len(others) > 0 {
+			return hint.With(fmt.Errorf("namespace %s of package %s has %s, which olmkit did not make", name, h.walk, strings.Join(others, ", ")),
+				"delete these, with their ClusterServiceVersions, or install them elsewhere, and run this again")
+		}
+	}
+	return nil
 }
 
 // exists reports whether o is there. With the rest of the walk gone nothing tells any more that it was the walk's, so Find does
@@ -230,10 +252,35 @@ func (r *removal) deleteCustomResources(ctx context.Context) error {
 }
 
 // somebodys is the error that objects of a definition are no walk's.
-type somebodys []string
+type somebodys []metav1.PartialObjectMetadata
 
 func (s somebodys) Error() string {
-	return fmt.Sprintf("it has objects that no walk made: %s", strings.Join(s, ", "))
+	var names []string
+	for _, o := range s {
+		names = append(names, o.Kind+"/"+strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"))
+	}
+	return fmt.Sprintf("it has objects that olmkit did not make: %s", strings.Join(names, ", "))
+}
+
+// fix says how to remove the definition called name with s, and the operators that OLM makes again as long as that is there.
+func (s somebodys) fix(name string, operators []Object) string {
+	fix := fmt.Sprintf("if nobody needs them, delete it with all of them: 'kubectl delete crd %s'", name)
+	for _, o := range operators {
+		fix += fmt.Sprintf(", and then 'kubectl delete operators.operators.coreos.com %s'", o.Name)
+	}
+	if slices.ContainsFunc(s, func(o metav1.PartialObjectMetadata) bool { return len(o.Finalizers) > 0 }) {
+		fix += "; those with finalizers go only while the operator runs, so install it again, delete them, and clean up then"
+	}
+	return fix
+}
+
+// holdNamespaces has the namespaces stay that hold objects of the definition called name.
+func (r *removal) holdNamespaces(name string, others somebodys) {
+	for _, n := range r.pick(ofKinds(namespaceKind)) {
+		if slices.ContainsFunc(others, func(o metav1.PartialObjectMetadata) bool { return o.Namespace == n.Name }) {
+			r.reasons[n.key] = Kept{Why: "it holds objects of CustomResourceDefinition/" + name, Fix: fmt.Sprintf("delete them, and then 'kubectl delete namespace %s'", n.Name)}
+		}
+	}
 }
 
 // removeDefinitions removes the definitions that walks brought, but those of which somebody else has made objects since.
@@ -243,8 +290,8 @@ func (r *removal) removeDefinitions(ctx context.Context) error {
 			var others somebodys
 			for _, o := range objects {
 				h := r.found.homes[o.Namespace]
-				if o.Labels[cluster.WalkLabel] == "" && (h == nil || !h.whole) {
-					others = append(others, o.Kind+"/"+strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"))
+				if o.Labels[r.label] == "" && (r.ofRuns() || h == nil || !h.whole) {
+					others = append(others, o)
 				}
 			}
 			if len(others) == 0 {
@@ -257,7 +304,8 @@ func (r *removal) removeDefinitions(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.As(err, &others):
-			r.reasons[d.key] = Kept{Why: others.Error(), Fix: fmt.Sprintf("if nobody needs them, delete it with all of them: 'kubectl delete crd %s'", d.Name)}
+			r.reasons[d.key] = Kept{Why: others.Error(), Fix: others.fix(d.Name, r.pick(ofKinds(operatorKind)))}
+			r.holdNamespaces(d.Name, others)
 		case err != nil:
 			r.reasons[d.key] = stays(d, err.Error())
 		}
@@ -267,7 +315,7 @@ func (r *removal) removeDefinitions(ctx context.Context) error {
 
 // removeOLM removes OLM if walks installed it and nobody else uses it.
 func (r *removal) removeOLM(ctx context.Context) error {
-	parts, err := r.olm.Installed(ctx, r.walk)
+	parts, err := r.installed(ctx, r.walk)
 	if err != nil || len(parts) == 0 {
 		return err
 	}

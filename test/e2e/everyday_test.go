@@ -50,13 +50,14 @@ func (d daily) load(release string) {
 }
 
 // TestEveryDay is the loop of every day on one kept cluster: bring it up with OLM and a catalog, install from that with kubectl,
-// break OLM, and see that it is told and mended.
+// break OLM, and see that it is told and mended; run a bundle, upgrade it, and clean up.
 func TestEveryDay(t *testing.T) {
 	t.Parallel()
 	d := daily{T: t, name: "everyday"}
 	d.kubeconfig, d.config = up(t, d.name, "--olm", "--catalog", "catalog")
 	d.appliesInstall()
 	d.tellsBrokenOLM()
+	d.runsBundles()
 }
 
 // appliesInstall applies what 'subscription generate' writes, for the catalog that 'cluster up --catalog' serves.
@@ -104,4 +105,37 @@ func (d daily) tellsBrokenOLM() {
 		}
 		return nil
 	})
+}
+
+// runsBundles runs a bundle and a newer one, and cleans up while an object of the operator's kind is there.
+func (d daily) runsBundles() {
+	bundle := func(release string) []string {
+		return []string{"bundle", "run", "bundle/memcached-operator/" + release, "--image", "ghcr.io/olmkit/memcached-operator:v" + release + "=" + filepath.Join("bin", "memcached-operator", "v"+release, "manager")}
+	}
+	d.olmkit(0, bundle("0.3.1")...)
+	if r := d.olmkit(0, bundle("0.3.1")...); !strings.Contains(r.out, "left as it is") {
+		d.Errorf("running it again says %s", r.out)
+	}
+	d.kubectl(`{"apiVersion": "cache.example.com/v1", "kind": "Memcached", "metadata": {"name": "mine"}, "spec": {"replicas": 1}}`, "apply", "--namespace", "default", "-f", "-")
+	var said struct{ From, Bundle, Namespace string }
+	r := d.olmkit(0, append(bundle("0.4.0"), "-o", "json")...)
+	if err := json.Unmarshal([]byte(r.out), &said); err != nil || said.From != "memcached-operator.v0.3.1" || said.Bundle != "memcached-operator.v0.4.0" {
+		d.Errorf("the upgrade: %v: %s", err, r.out)
+	}
+	if pods := d.kubectl("", "get", "pods", "--namespace", said.Namespace, "-l", "olmkit.dev/catalog", "-o", "name"); strings.Count(pods, "pod/") != 1 {
+		d.Errorf("pods that serve the catalog: %s", pods)
+	}
+	if r := d.olmkit(1, bundle("0.3.1")...); !strings.Contains(r.errOut, "memcached-operator.v0.4.0 is installed, which is 0.4.0") {
+		d.Errorf("going back says %s", r.errOut)
+	}
+	if r := d.olmkit(0, "cleanup", "memcached-operator", "--dry-run"); !strings.Contains(r.out, "found   Subscription/memcached-operator/memcached-operator") {
+		d.Errorf("a dry run says %s", r.out)
+	}
+	r = d.olmkit(1, "cleanup", "memcached-operator")
+	if !strings.Contains(r.out, "removed  Namespace/memcached-operator ") || !strings.Contains(r.out, "Memcached/default/mine") || !strings.Contains(r.out, "kubectl delete crd memcacheds.cache.example.com") {
+		d.Errorf("cleanup says %s", r.out)
+	}
+	if left := d.kubectl("", "get", "memcached", "--namespace", "default", "-o", "name"); !strings.Contains(left, "mine") {
+		d.Errorf("the user's objects are %q", left)
+	}
 }

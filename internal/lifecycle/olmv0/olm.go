@@ -51,6 +51,8 @@ type Client struct {
 	client.WithWatch
 	// Walk is the id of the walk that the client makes things for, or "".
 	Walk string
+	// Run is the package that the client makes things for in 'bundle run', or "".
+	Run string
 	// Brings names what OLM makes of the cluster's scope for the bundles of that walk, and does not remove, each Kind/name. It
 	// is noted on the cluster, for who finds the rest of a walk that could not remove it.
 	Brings []string
@@ -67,7 +69,13 @@ func (c *Client) annotations() map[string]string {
 }
 
 // labels are those of what c makes.
-func (c *Client) labels() map[string]string { return cluster.Labels(c.Walk) }
+func (c *Client) labels() map[string]string {
+	l := cluster.Labels(c.Walk)
+	if c.Run != "" {
+		l[cluster.RunLabel] = c.Run
+	}
+	return l
+}
 
 // Connect returns a Client that uses config without client-side throttling.
 func Connect(config *rest.Config) (*Client, error) {

@@ -1,0 +1,239 @@
+// Package installation has OLM install a bundle on a cluster, or upgrade to it, and leaves it running there.
+package installation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/blang/semver/v4"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/progress"
+)
+
+// channel is the only one of what is offered.
+const channel = "olmkit"
+
+// unresolvedLimit is how long OLM may say that it finds nothing to install, until it counts.
+const unresolvedLimit = 20 * time.Second
+
+// Options of Run.
+type Options struct {
+	Namespace string        // "" for where the package is, or else one called as the package
+	Timeout   time.Duration // until the operator runs
+	Progress  *progress.Printer
+	// Publish serves a catalog on the cluster, as the CatalogSource called name in namespace, until long after this process.
+	Publish func(ctx context.Context, namespace, name string, labels map[string]string, fbc []byte) error
+}
+
+// Result is what became of a Run.
+type Result struct {
+	Package   string     `json:"package"`
+	Namespace string     `json:"namespace"`
+	Bundle    string     `json:"bundle"`
+	From      string     `json:"from,omitempty"` // what it replaced
+	Mode      olmv0.Mode `json:"installMode,omitempty"`
+	Unchanged bool       `json:"unchanged"` // it was installed before
+	CRDs      []string   `json:"crds"`
+	Images    []string   `json:"images"` // of the operator's pods
+	Phases    []Phase    `json:"phases"`
+	csv       *v1alpha1.ClusterServiceVersion
+}
+
+// Phase is something that OLM did.
+type Phase struct {
+	Seconds float64 `json:"seconds"` // since the Subscription was made or changed
+	Name    string  `json:"name"`
+}
+
+// Run has OLM install the bundle of the package pkg in offered, in which the other packages are what it depends on; if an
+// earlier Run installed a lower version, OLM upgrades. What was made stays also when it fails.
+func Run(ctx context.Context, c *olmv0.Client, offered *catalog.Catalog, pkg string, options Options) (*Result, error) {
+	fbc, err := catalog.Offer(offered, channel)
+	if err != nil {
+		return nil, err
+	}
+	b := offered.Find(pkg).Bundles[0]
+	r, err := read(b, pkg)
+	if err != nil {
+		return nil, err
+	}
+	installed, err := preflight(ctx, c, b, r, options.Namespace)
+	if err != nil || r.Unchanged {
+		return r, err
+	}
+	c.Run, c.Brings = pkg, brings(offered)
+	if err := place(ctx, c, r, installed == nil); err != nil {
+		return r, err
+	}
+	step := options.Progress.Start("CatalogSource %s/%s", r.Namespace, olmv0.RunCatalog)
+	labels := cluster.Labels("")
+	labels[cluster.RunLabel] = pkg
+	if err := step.End(options.Publish(ctx, r.Namespace, olmv0.RunCatalog, labels, fbc)); err != nil {
+		return r, err
+	}
+	s := olmv0.Subscription{Namespace: r.Namespace, Package: pkg, Channel: channel, Catalog: olmv0.RunCatalog}
+	if err := c.Subscribe(ctx, s); err != nil {
+		return r, err
+	}
+	verb := "install " + r.Bundle
+	if r.From != "" {
+		verb = r.From + " → " + r.Bundle
+	}
+	step = options.Progress.Start("%s", verb)
+	return r, step.End(r.wait(ctx, c, s, options))
+}
+
+// read returns what is known of b before anything is installed.
+func read(b *catalog.Bundle, pkg string) (*Result, error) {
+	csv, err := b.CSV()
+	if err != nil {
+		return nil, err
+	}
+	modes := olmv0.Modes(csv)
+	if len(modes) == 0 {
+		return nil, hint.With(catalog.Flaw{Err: fmt.Errorf("bundle %s (%s) supports no install mode", b.Name, b.At)}, "list one with supported: true in the CSV's installModes")
+	}
+	if !slices.Contains([]olmv0.Mode{v1alpha1.InstallModeTypeAllNamespaces, v1alpha1.InstallModeTypeOwnNamespace}, modes[0]) {
+		return nil, hint.With(fmt.Errorf("bundle %s (%s) supports neither AllNamespaces nor OwnNamespace", b.Name, b.At), "write a Subscription for it with 'olmkit subscription generate --install-mode'")
+	}
+	r := &Result{Package: pkg, Bundle: b.Name, Mode: modes[0], csv: csv, CRDs: []string{}, Images: []string{}, Phases: []Phase{}}
+	for _, d := range csv.Spec.CustomResourceDefinitions.Owned {
+		if !slices.Contains(r.CRDs, d.Name) {
+			r.CRDs = append(r.CRDs, d.Name)
+		}
+	}
+	for _, d := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		for _, container := range d.Spec.Template.Spec.Containers {
+			r.Images = append(r.Images, container.Image)
+		}
+	}
+	return r, nil
+}
+
+// preflight finds where the package is, and notes it in r. It is an error if it is not an earlier Run's, or nothing that b can
+// replace. It returns the package's Subscription, or nil if there is none.
+func preflight(ctx context.Context, c *olmv0.Client, b *catalog.Bundle, r *Result, namespace string) (*v1alpha1.Subscription, error) {
+	if _, err := c.Version(ctx); err != nil {
+		return nil, hint.With(err, "install it with 'olmkit olm install'")
+	}
+	subscriptions, err := c.Subscriptions(ctx, r.Package)
+	if err != nil {
+		return nil, err
+	}
+	var ours *v1alpha1.Subscription
+	for i, s := range subscriptions {
+		if s.Labels[cluster.RunLabel] != r.Package {
+			return nil, hint.With(fmt.Errorf("package %s is on the cluster already: %s, which 'olmkit bundle run' did not make", r.Package, olmv0.Describe(&subscriptions[i])),
+				"use another cluster, or delete that installation first")
+		}
+		ours = &subscriptions[i]
+	}
+	r.Namespace = namespace
+	if r.Namespace == "" {
+		r.Namespace = r.Package
+	}
+	if ours == nil {
+		others, err := c.Subscribed(ctx, r.Namespace, r.Package)
+		if err == nil && len(others) > 0 {
+			err = hint.With(fmt.Errorf("namespace %s has %s already", r.Namespace, strings.Join(others, ", ")), "choose another --namespace: OLM upgrades all that is in one together")
+		}
+		return nil, err
+	}
+	if namespace != "" && namespace != ours.Namespace {
+		return nil, hint.With(fmt.Errorf("package %s runs in namespace %s", r.Package, ours.Namespace), "leave --namespace %s out, or run 'olmkit cleanup %s' first", namespace, r.Package)
+	}
+	r.Namespace = ours.Namespace
+	before, err := c.ClusterServiceVersion(ctx, r.Namespace, ours.Status.InstalledCSV)
+	if err != nil || before == nil {
+		return ours, err
+	}
+	return ours, r.compare(b.Version, before)
+}
+
+// compare notes in r what the bundle of the version replaces, which must be lower.
+func (r *Result) compare(version semver.Version, before *v1alpha1.ClusterServiceVersion) error {
+	if before.Name == r.Bundle {
+		r.Unchanged = before.Status.Phase == v1alpha1.CSVPhaseSucceeded
+		return nil
+	}
+	if old := before.Spec.Version.Version; version.LTE(old) {
+		return hint.With(fmt.Errorf("%s is %s, and %s is installed, which is %s", r.Bundle, version, before.Name, old),
+			"run a bundle of a higher version, or 'olmkit cleanup %s' first", r.Package)
+	}
+	r.From = before.Name
+	return nil
+}
+
+// brings names what of the cluster's scope the bundles bring, each Kind/name.
+func brings(offered *catalog.Catalog) []string {
+	var all []string
+	for _, p := range offered.Packages {
+		for _, b := range p.Bundles {
+			all = append(all, b.ClusterScoped()...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// place makes the namespace and its OperatorGroup, unless the package is there already.
+func place(ctx context.Context, c *olmv0.Client, r *Result, create bool) error {
+	if !create {
+		return nil
+	}
+	if err := c.Namespace(ctx, r.Namespace); err != nil {
+		return err
+	}
+	return c.Group(ctx, r.Namespace, r.Mode, "")
+}
+
+// wait waits until the bundle is installed and what it replaces is gone, and notes in r what OLM does.
+func (r *Result) wait(ctx context.Context, c *olmv0.Client, s olmv0.Subscription, options Options) error {
+	start, unresolved := time.Now(), time.Time{}
+	note := func(name string) {
+		if n := len(r.Phases); n == 0 || !slices.ContainsFunc(r.Phases, func(p Phase) bool { return p.Name == name }) {
+			r.Phases = append(r.Phases, Phase{Seconds: time.Since(start).Round(100 * time.Millisecond).Seconds(), Name: name})
+			options.Progress.Status("%s: %s", r.Bundle, name)
+		}
+	}
+	defer options.Progress.Status("")
+	var stop error
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, options.Timeout, true, func(ctx context.Context) (bool, error) {
+		state, err := c.InstallState(ctx, s, r.Bundle, r.From)
+		if err != nil {
+			return false, err
+		}
+		if state.Phase != "" {
+			note(state.Phase)
+		}
+		if !state.Unresolved {
+			unresolved = time.Time{}
+		} else if unresolved.IsZero() {
+			unresolved = time.Now()
+		}
+		if state.Failed || !unresolved.IsZero() && time.Since(unresolved) > unresolvedLimit {
+			stop = errors.New("it will not be")
+		}
+		return state.Done, stop
+	})
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	why, failed := c.Explain(ctx, s, r.Bundle, start)
+	if failed != nil {
+		return errors.Join(err, failed)
+	}
+	waited := time.Since(start).Round(time.Second)
+	return hint.With(fmt.Errorf("%s is not installed after %s: %s", r.Bundle, waited, why),
+		"mend the bundle, run 'olmkit cleanup %s', and run it again; what was made is still there to look at", r.Package)
+}
