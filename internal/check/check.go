@@ -46,7 +46,7 @@ type hit struct {
 
 // All are the checks, in the order of their codes.
 func All() []Check {
-	return slices.Concat(bundleChecks(), catalogChecks, graphChecks, channelChecks, dependencyChecks, edgeChecks, admissionChecks, crdChecks, againstChecks, templateChecks)
+	return slices.Concat(bundleChecks(), catalogChecks, graphChecks, channelChecks, dependencyChecks, edgeChecks, admissionChecks, immutableChecks, versionChecks, crdChecks, sampleChecks, olmV1Checks, againstChecks, templateChecks)
 }
 
 // Options choose what is judged.

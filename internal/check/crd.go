@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -622,35 +621,21 @@ func statusGone(_ *subject, u upgrade, found func(hit)) {
 // sampleRefused validates the samples of from, which must fit from's own schema to say anything, against to's, as OLM does:
 // with the defaults of the CRD that is there, and without those of the one to come.
 func sampleRefused(_ *subject, u upgrade, found func(hit)) {
-	var samples []json.RawMessage
-	if json.Unmarshal([]byte(u.from.csv.Annotations["alm-examples"]), &samples) != nil {
-		return
-	}
+	samples := u.from.samples()
 	perPair(u, func(before, after *crd) {
-		for _, raw := range samples {
-			var head struct {
-				APIVersion string `json:"apiVersion"`
-				Kind       string `json:"kind"`
-				Metadata   struct {
-					Name string `json:"name"`
-				} `json:"metadata"`
-			}
-			if json.Unmarshal(raw, &head) != nil || head.Kind != before.Spec.Names.Kind {
+		for _, s := range samples {
+			old, next := before.served(s.version), after.served(s.version)
+			if !s.of(before) || old < 0 || next < 0 || before.schema(old) == after.schema(next) {
 				continue
 			}
-			group, version, _ := strings.Cut(head.APIVersion, "/")
-			old, next := before.served(version), after.served(version)
-			if group != before.Spec.Group || old < 0 || next < 0 || before.schema(old) == after.schema(next) {
-				continue
-			}
-			object := before.defaulted(raw, old)
+			object := before.defaulted(s.raw, old)
 			if len(before.misfits(object, old)) > 0 {
 				continue
 			}
 			if problems := after.misfits(object, next); len(problems) > 0 {
 				found(hit{
-					Subject: before.object(), path: append(after.versionPath(version), "schema", "openAPIV3Schema"),
-					message: fmt.Sprintf("the sample %s %s of %s is invalid under the schema of %s: %s", head.Kind, head.Metadata.Name, u.From, u.To, abridge(problems)),
+					Subject: before.object(), path: append(after.versionPath(s.version), "schema", "openAPIV3Schema"),
+					message: fmt.Sprintf("the sample %s of %s is invalid under the schema of %s: %s", s, u.From, u.To, abridge(problems)),
 				})
 			}
 		}

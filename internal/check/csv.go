@@ -130,7 +130,7 @@ var csvChecks = []Check{
 	},
 	{
 		Code: "CSV015", Severity: finding.Warning,
-		Title: "an alm-example is invalid under the schema of its CRD",
+		Title: "an alm-example is invalid under the schema or a CEL rule of its CRD",
 		Cause: "the API server rejects the sample that consoles offer to users",
 		Fix:   "correct the sample",
 		judge: ofCSV(checkExamplesFit),
@@ -429,9 +429,14 @@ func checkExamplesFit(s *single, found func(hit)) {
 }
 
 // validate returns what the API server has against the object under the version's schema, once it has filled in defaults
-// and taken out nulls where the schema knows none (apiextensions-apiserver v0.36.3, pkg/apiserver/customresource_handler.go).
+// and taken out nulls where the schema knows none, or what the CEL rules have against it where the schema has nothing
+// (apiextensions-apiserver v0.36.3, pkg/apiserver/customresource_handler.go and pkg/registry/customresource/strategy.go).
 func (c *crd) validate(raw json.RawMessage, version int) []string {
-	return c.misfits(c.defaulted(raw, version), version)
+	object := c.defaulted(raw, version)
+	if problems := c.misfits(object, version); len(problems) > 0 {
+		return problems
+	}
+	return c.violations(object, nil, version)
 }
 
 // forms returns a schema in the forms in which the API server works with it, or nil where it would not: a schema with

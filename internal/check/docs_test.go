@@ -25,6 +25,7 @@ var families = []struct{ letters, title, intro string }{
 	{"RBAC", "Permissions", "Permissions of the operator in one bundle."},
 	{"WHK", "Webhooks", "Webhooks of one bundle."},
 	{"IMG", "Images", "Images of one bundle. With `--images` the checks also ask the registries."},
+	{"OLM", "OLM v1", "What OLM v1 (operator-controller v1.10.0) refuses and OLM v0 accepts. They are notes, and errors with `--olm v1`. What both refuse is in the other families."},
 	{"ACC", "Suppressions", "Mistakes in [suppressions of findings](../suppress.md)."},
 	{"API", "Upstream validators", "Results of the validators of operator-framework/api for one bundle."},
 }

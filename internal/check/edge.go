@@ -89,6 +89,7 @@ type release struct {
 	*catalog.Bundle
 	csv    *v1alpha1.ClusterServiceVersion
 	crds   []*crd                               // by name
+	fixed  map[string]*fixed                    // manifests with immutable fields, by Kind/name
 	stands map[string]func() *document.Document // manifests, by Kind/name; the CSV also by ""
 }
 
@@ -108,6 +109,8 @@ type crd struct {
 	reader  *schemaReader
 	v1beta1 bool              // it was one of v1beta1, to which not all rules of v1 applied
 	spec    [sha256.Size]byte // digest of what the API server serves by, which leaves out most of the metadata
+
+	compiled memo[int, *ruleSet] // of the versions
 }
 
 func (r *release) crd(name string) *crd {
@@ -129,12 +132,15 @@ func (s *subject) read(b *catalog.Bundle) *release {
 	if err != nil {
 		return nil
 	}
-	r := &release{Bundle: b, stands: map[string]func() *document.Document{}}
+	r := &release{Bundle: b, fixed: map[string]*fixed{}, stands: map[string]func() *document.Document{}}
 	for i, o := range objects {
 		at := func() *document.Document { return s.manifest(b, i) }
 		var head struct {
 			APIVersion string `json:"apiVersion"`
 			Kind       string `json:"kind"`
+			Metadata   struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
 		}
 		if document.Decode(o, &head) != nil {
 			continue
@@ -157,6 +163,11 @@ func (s *subject) read(b *catalog.Bundle) *release {
 			if c != nil {
 				r.crds = append(r.crds, c)
 				r.stands["CustomResourceDefinition/"+c.Name] = at
+			}
+		default:
+			if f := fixedOf(head.APIVersion, head.Kind, o); f != nil {
+				r.fixed[head.Kind+"/"+head.Metadata.Name] = f
+				r.stands[head.Kind+"/"+head.Metadata.Name] = at
 			}
 		}
 	}
@@ -360,8 +371,9 @@ func modeGone(_ *subject, u upgrade, found func(hit)) {
 	}
 }
 
-// webhookGone takes a webhook on other versions of the same resource for the same: the API server asks it about all.
-func webhookGone(_ *subject, u upgrade, found func(hit)) {
+// successor returns the index of the webhook of r that is w in a later release, or -1. A webhook on other versions of the same
+// resource is the same: the API server asks it about all.
+func (r *release) successor(w v1alpha1.WebhookDescription) int {
 	resources := func(w v1alpha1.WebhookDescription) []string {
 		var list []string
 		for _, rule := range w.Rules {
@@ -373,12 +385,19 @@ func webhookGone(_ *subject, u upgrade, found func(hit)) {
 		}
 		return append(list, w.ConversionCRDs...)
 	}
+	all := r.csv.Spec.WebhookDefinitions
+	if i := slices.IndexFunc(all, func(o v1alpha1.WebhookDescription) bool { return o.Type == w.Type && o.GenerateName == w.GenerateName }); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(all, func(o v1alpha1.WebhookDescription) bool {
+		covered := resources(o)
+		return o.Type == w.Type && len(w.Rules) > 0 && !slices.ContainsFunc(resources(w), func(r string) bool { return !slices.Contains(covered, r) })
+	})
+}
+
+func webhookGone(_ *subject, u upgrade, found func(hit)) {
 	for _, w := range u.from.csv.Spec.WebhookDefinitions {
-		if !slices.ContainsFunc(u.to.csv.Spec.WebhookDefinitions, func(o v1alpha1.WebhookDescription) bool {
-			covered := resources(o)
-			return o.Type == w.Type && (o.GenerateName == w.GenerateName ||
-				len(w.Rules) > 0 && !slices.ContainsFunc(resources(w), func(r string) bool { return !slices.Contains(covered, r) }))
-		}) {
+		if u.to.successor(w) < 0 {
 			h := hit{path: []any{"spec", "webhookdefinitions"}, message: fmt.Sprintf("%s drops %s %s, which %s has", u.To, w.Type, w.GenerateName, u.From)}
 			if w.Type == v1alpha1.ConversionWebhook {
 				h.cause = "without the webhook the API server changes only the apiVersion of objects, so fields that differ between the versions are lost or misplaced"

@@ -28,7 +28,7 @@ spec:
     owned:
     - {name: pots.example.com, kind: Pot, version: v1}
   webhookdefinitions:
-  - {type: ValidatingAdmissionWebhook, generateName: check.example.com}
+  - {type: ValidatingAdmissionWebhook, generateName: check.example.com, failurePolicy: Ignore, matchPolicy: Exact}
   install:
     strategy: deployment
     spec:
@@ -79,6 +79,11 @@ spec:
           status:
             type: object
             properties: {ready: {type: boolean}}
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: tea}
+value: 5
 `
 
 // releases makes a catalog of releases, of version 1.0.0, 2.0.0 and so on, each replacing the one before.
@@ -117,11 +122,11 @@ func releasesText(t *testing.T, texts ...string) string {
 }
 
 // crdText is the CRD among the manifests.
-var crdText = "---" + strings.SplitN(teaRelease, "---", 2)[1]
+var crdText = "---" + strings.SplitN(teaRelease, "---", 3)[1]
 
 // The changes from one release to the next that the checks must find.
 var edgeExamples = []example{
-	{"EDG001", "matchLabels: {app: tea}", "matchLabels: {app: tea, x: z}", "f:18:37", "tea.v2.0.0 changes the selector of Deployment tea from app=tea in tea.v1.0.0 to app=tea,x=z"},
+	{"EDG001", "matchLabels: {app: tea}", "matchLabels: {app: tea, x: z}", "f:19:37", "tea.v2.0.0 changes the selector of Deployment tea from app=tea in tea.v1.0.0 to app=tea,x=z"},
 	{"EDG002", "- name: tea\n", "- name: kettle\n", "", "tea.v2.0.0 drops Deployment tea, which tea.v1.0.0 has"},
 	{"EDG003", "{type: OwnNamespace, supported: true}", "{type: OwnNamespace, supported: false}", "", "OwnNamespace"},
 	{"EDG004", "verbs: [get, list, watch, update]", "verbs: [get, list, watch]", "", "update pots.example.com (cluster-wide)"},
@@ -158,9 +163,13 @@ var edgeExamples = []example{
 	{"CRD018", "  - name: v1\n    served: true", "  - name: v2alpha1\n    served: true\n    storage: false\n    schema: {openAPIV3Schema: {type: object, required: [spec]}}\n  - name: v1\n    served: true", "", "tea.v2.0.0 starts to serve version v2alpha1 of CRD pots.example.com without conversion, and objects written in version v1 can be invalid in it: the object requires the field spec"},
 	{"EDG008", "resources: [leases]", "resources: [secrets]", "", "tea.v2.0.0 drops permissions that tea.v1.0.0 had: get leases.coordination.k8s.io (cluster-wide)"},
 	{"EDG009", "generateName: check.example.com", "generateName: check.example.com, rules: [{apiGroups: [example.com], apiVersions: [v1], resources: [pots], operations: [UPDATE]}]", "", "tea.v2.0.0 adds validating webhook check.example.com for updates of CRD pots.example.com, for which tea.v1.0.0 has none"},
-	{"CAT025", "name: tea.vVERSION", "name: tee.vVERSION", "f:18:37", "the ClusterServiceVersion of bundle tea.v2.0.0 has the name tee.v2.0.0"},
+	{"EDG010", "value: 5", "value: 6", "", "tea.v2.0.0 changes value of PriorityClass tea, which is immutable"},
+	{"EDG011", "failurePolicy: Ignore", "failurePolicy: Fail", "", "tea.v2.0.0 changes the failurePolicy of ValidatingAdmissionWebhook check.example.com from Ignore to Fail"},
+	{"EDG012", "matchPolicy: Exact", "matchPolicy: Equivalent", "", "tea.v2.0.0 makes ValidatingAdmissionWebhook check.example.com stricter: matchPolicy Equivalent instead of Exact"},
+	{"CRD020", "{type: string, enum: [fast, slow]}", "{type: string, enum: [fast, slow], x-kubernetes-validations: [{rule: self == 'fast', message: slow is gone}]}", "", `the sample Pot sample of tea.v1.0.0 violates CEL rules of tea.v2.0.0: spec.mode: Invalid value: "slow": slow is gone`},
+	{"CAT025", "name: tea.vVERSION", "name: tee.vVERSION", "f:19:37", "the ClusterServiceVersion of bundle tea.v2.0.0 has the name tee.v2.0.0"},
 	{"CAT026", "  version: VERSION", "  version: 9.0.0", "", "bundle tea.v2.0.0 has version 2.0.0, but its ClusterServiceVersion has 9.0.0"},
-	{"GRA022", "  version: VERSION\n", "  version: VERSION\n  replaces: tea.v0.9.0\n", "f:18:37", "tea.v2.0.0 replaces tea.v0.9.0 in its ClusterServiceVersion, but in no channel"},
+	{"GRA022", "  version: VERSION\n", "  version: VERSION\n  replaces: tea.v0.9.0\n", "f:19:37", "tea.v2.0.0 replaces tea.v0.9.0 in its ClusterServiceVersion, but in no channel"},
 	{"GRA022", "  version: VERSION\n", "  version: VERSION\n  skips: [tea.v0.9.0]\n", "", "tea.v2.0.0 skips tea.v0.9.0"},
 	{"GRA022", "  name: tea.vVERSION\n  annotations:\n", "  name: tea.vVERSION\n  annotations:\n    olm.skipRange: <2.0.0\n", "", `tea.v2.0.0 has the skipRange "<2.0.0"`},
 }
@@ -180,7 +189,7 @@ func TestEdgeExamples(t *testing.T) {
 			t.Fatalf("%s: the example changes nothing", e.code)
 		}
 		return releases(t, teaRelease, changed)
-	}, edgeChecks, admissionChecks, slices.DeleteFunc(slices.Clone(crdChecks), func(c Check) bool { return c.Code == "CRD002" })) // TestStoredEarlier's
+	}, edgeChecks, admissionChecks, immutableChecks, versionChecks, sampleChecks, slices.DeleteFunc(slices.Clone(crdChecks), func(c Check) bool { return c.Code == "CRD002" })) // TestStoredEarlier's
 }
 
 // A sample that does not fit in several fields is one finding.

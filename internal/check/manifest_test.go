@@ -71,7 +71,7 @@ func TestManifestPlaces(t *testing.T) {
 		t.Errorf("of a catalog with its template: %+v, not %+v", at, inFile)
 	}
 	encoded := finding.Location{
-		File: "f", Line: 28, Column: 37, Object: "CustomResourceDefinition/pots.example.com",
+		File: "f", Line: 30, Column: 37, Object: "CustomResourceDefinition/pots.example.com",
 		Path:    "spec.versions[2].schema.openAPIV3Schema.properties.spec.properties.size",
 		Excerpt: "size:\n  type: integer\n  maximum: 8\n  default: 3",
 	}

@@ -131,6 +131,16 @@ var faultsOfBundles = map[string]func(p *patient){
 		p.spec()["relatedImages"] = []any{object{"name": "x", "image": "Registry/cup@sha256:12"}}
 	},
 	"API002": func(p *patient) { delete(p.spec(), "minKubeVersion") },
+	"API003": func(p *patient) { p.at(p.csv, "metadata", "annotations")["capabilities"] = "Perfect" },
+	"OLM001": func(p *patient) {
+		p.files["metadata/dependencies.yaml"] = "dependencies: [{type: olm.package, value: {packageName: fault, version: '>1.0.0'}}]\n"
+	},
+	"OLM002": func(p *patient) {
+		p.at(p.csv, "spec", "apiservicedefinitions")["owned"] = []any{object{"name": "faults", "group": "example.com", "version": "v1", "kind": "Fault"}}
+	},
+	"OLM003": func(p *patient) {
+		p.spec()["installModes"] = []any{object{"type": "OwnNamespace", "supported": true}}
+	},
 	"CSV001": func(p *patient) { p.manifest("operators.coreos.com/v1alpha1", "ClusterServiceVersion") },
 	"CSV002": func(p *patient) { p.spec()["keywords"] = "one" },
 	"CSV003": func(p *patient) { p.container()["imagePulPolicy"] = "Always" },
@@ -368,6 +378,12 @@ var faultsOfUpgrades = map[string]func(p *patient){
 	"EDG009": func(p *patient) {
 		c := p.crd()
 		p.webhook("ValidatingAdmissionWebhook")["rules"] = []any{object{"operations": []any{"UPDATE"}, "apiGroups": []any{p.at(c, "spec")["group"]}, "apiVersions": []any{"*"}, "resources": []any{p.at(c, "spec", "names")["plural"]}}}
+	},
+	"EDG010": func(p *patient) { p.extra[len(p.extra)-1]["value"] = 2 },
+	"OLM005": func(p *patient) {
+		s := p.schema(p.crd())
+		s["required"] = append(list(s["required"]), "faulty")
+		p.at(s, "properties")["faulty"] = object{"type": "string"}
 	},
 	"CRD001": func(p *patient) { p.version(p.crd())["name"] = "v99" },
 	"CRD003": func(p *patient) { p.version(p.crd())["served"] = false },
@@ -612,6 +628,7 @@ func admit(t *testing.T, random *rand.Rand, b *bundle.Bundle) *patient {
 	if len(p.crds) == 0 || len(owned) == 0 || len(list(p.at(p.csv, "spec", "install", "spec")["clusterPermissions"]))+len(list(p.at(p.csv, "spec", "install", "spec")["permissions"])) == 0 {
 		return nil
 	}
+	p.extra = append(p.extra, object{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": object{"name": "fault"}, "value": 1})
 	return p
 }
 

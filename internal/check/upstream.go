@@ -17,7 +17,7 @@ import (
 )
 
 // upstreamChecks are the validators that OLM's own tools use, github.com/operator-framework/api v0.45.0 pkg/validation.
-// Those for OperatorHub.io's house rules are not among them.
+// docs/checks/upstream.md lists their rules, and those of other validators.
 var upstreamChecks = []Check{
 	{
 		Code: "API001", Severity: finding.Error,
@@ -34,6 +34,31 @@ var upstreamChecks = []Check{
 		Fix:   "check whether this is intended",
 		judge: checkUpstream(func(r upstream.ManifestResult) []upstream.Error { return r.Warnings }),
 	},
+	{
+		Code: "API003", Severity: finding.Info,
+		Title:      "the bundle does not follow the rules of OperatorHub.io",
+		Cause:      "the message comes from the validators operatorhub/v2, standardcapabilities or standardcategories; the pipeline of community-operators refuses the bundle, OLM does not",
+		Fix:        "correct what the message names if you publish there",
+		References: []string{"https://k8s-operatorhub.github.io/community-operators/packaging-required-fields/"},
+		judge:      ofCSV(checkHub),
+	},
+}
+
+// hubValidators are those of OperatorHub.io.
+var hubValidators = validator.Validators{validation.OperatorHubV2Validator, validation.StandardCapabilitiesValidator, validation.StandardCategoriesValidator}
+
+// coveredHub is said by CSV029, API001, API002 and CSV006.
+var coveredHub = []string{"Icon not specified", "Provider.Name not specified", "inKubeVersion", "csv.Spec.Version must be set"}
+
+func checkHub(s *single, found func(hit)) {
+	for _, result := range validate(hubValidators, &manifests.Bundle{Name: s.csv.Name, CSV: &s.spec}) {
+		for _, problem := range slices.Concat(result.Errors, result.Warnings) {
+			h := s.upstreamHit(s.csv, problem)
+			if !slices.ContainsFunc(coveredHub, func(part string) bool { return strings.Contains(h.message, part) }) {
+				found(h)
+			}
+		}
+	}
 }
 
 var upstreamValidators = validator.Validators{
@@ -101,7 +126,7 @@ func (s *single) runUpstream() []upstreamResult {
 	subjects, objects = append(subjects, s.csv, s.csv), append(objects, &s.spec, b)
 	var results []upstreamResult
 	for i, object := range objects {
-		for _, result := range validateUpstream(object) {
+		for _, result := range validate(upstreamValidators, object) {
 			results = append(results, upstreamResult{subjects[i], result})
 		}
 	}
@@ -142,13 +167,13 @@ func (s *single) upstreamHit(m *bundle.Manifest, problem upstream.Error) hit {
 	return inManifest(m, path, "%s", strings.Join(strings.Fields(text), " "))
 }
 
-// validateUpstream runs the validators over one object. They take for granted what a ClusterServiceVersion may lack, and
+// validate runs validators over one object. They take for granted what a ClusterServiceVersion may lack, and
 // a panic is what they say then.
-func validateUpstream(object any) (results []upstream.ManifestResult) {
+func validate(validators validator.Validators, object any) (results []upstream.ManifestResult) {
 	defer func() {
 		if r := recover(); r != nil {
 			results = []upstream.ManifestResult{{Errors: []upstream.Error{{Level: upstream.LevelError, Detail: fmt.Sprintf("the validators panic: %v", r)}}}}
 		}
 	}()
-	return upstreamValidators.Validate(object)
+	return validators.Validate(object)
 }

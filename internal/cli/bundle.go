@@ -293,7 +293,9 @@ func newBundleValidate(s *session) *cobra.Command {
 operator-framework/api.
 
 A REF is a bundle directory, a folder with bundle directories in it, or a bundle's image: on a registry, in an archive, or in
-an OCI layout. The labels of an image are judged, too. With --images registries are asked for the images that bundles name.`,
+an OCI layout. The labels of an image are judged, too. With --images registries are asked for the images that bundles name.
+
+The codes that begin with OLM are about what OLM v1 refuses and OLM v0 accepts: notes, and errors with --olm v1.`,
 		Example: "  olmkit bundle validate bundle/1.2.0 --report junit=bundle.xml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -304,6 +306,7 @@ an OCI layout. The labels of an image are judged, too. With --images registries 
 	}
 	j := judged(s, c)
 	j.suppresses(c)
+	j.forOLM(c)
 	var images bool
 	c.Flags().BoolVar(&images, "images", false, imagesHelp)
 	c.RunE = func(c *cobra.Command, args []string) error {

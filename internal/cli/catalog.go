@@ -117,6 +117,8 @@ The verdict is about what can still be changed: the catalog, the graph, the head
 Findings on older bundles, and on upgrades to those, are published: they do not fail, and are a line for each code and
 package; --all shows and counts them. With --against, exactly what the published catalog already has is published.
 
+The codes that begin with OLM are about what OLM v1 refuses and OLM v0 accepts: notes, and errors with --olm v1.
+
 Only --pull and --images access registries, and --template does for bundles that the template names by image.
 
 Suppress a finding with a comment in YAML, or in a file that --suppress names (see docs/suppress.md):
@@ -126,6 +128,7 @@ Suppress a finding with a comment in YAML, or in a file that --suppress names (s
 	}
 	j := judged(s, c)
 	j.suppresses(c)
+	j.forOLM(c)
 	c.Flags().StringArrayVarP(&options.Packages, "package", "p", nil, "validate only this package (repeatable)")
 	c.Flags().StringSliceVar(&options.Only, "only", nil, "run only these checks, named by code (CRD001) or family (CRD)")
 	c.Flags().StringSliceVar(&options.Skip, "skip", nil, "skip these checks, named by code or family")

@@ -33,6 +33,7 @@ type judge struct {
 	explain string // code to explain instead of judging
 
 	severities []string // as they are given, CODE=SEVERITY
+	olm        string   // the version of OLM for which bundles are judged; "" where that makes no difference
 
 	suppressing bool   // whether findings can be suppressed
 	suppress    string // file of suppressions
@@ -66,6 +67,11 @@ func (j *judge) suppresses(c *cobra.Command) {
 	c.Flags().StringVar(&j.suppress, "suppress", "", "`FILE` of suppressed findings, each with reason and expiry date; see docs/suppress.md, also for comments in YAML")
 }
 
+// forOLM lets users of c say for which version of OLM bundles are.
+func (j *judge) forOLM(c *cobra.Command) {
+	c.Flags().StringVar(&j.olm, "olm", olmV0, "version of OLM that the bundles are for: v0, or v1, with which the OLM codes are errors")
+}
+
 // check refuses wrong flags before any work is done.
 func (j *judge) check(ctx context.Context) error {
 	if err := failOn(j.failOn).check(); err != nil {
@@ -87,6 +93,9 @@ func (j *judge) check(ctx context.Context) error {
 	}
 	var err error
 	if j.grades, err = readGrades(j.severities); err != nil {
+		return err
+	}
+	if err := j.gradeForOLM(); err != nil {
 		return err
 	}
 	return j.readSuppressions(ctx)

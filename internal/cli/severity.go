@@ -36,6 +36,29 @@ func readGrades(given []string) (finding.Grades, error) {
 	return grades, nil
 }
 
+// The versions of OLM that --olm knows.
+const olmV0, olmV1 = "v0", "v1"
+
+// gradeForOLM makes errors of the findings on what OLM v1 refuses, for those who use it, unless --severity says otherwise.
+func (j *judge) gradeForOLM() error {
+	switch j.olm {
+	case "", olmV0:
+		return nil
+	case olmV1:
+	default:
+		return hint.With(usagef("--olm %s: it is %s or %s", j.olm, olmV0, olmV1), "write --olm v1 to validate for OLM v1")
+	}
+	if j.grades == nil {
+		j.grades = finding.Grades{}
+	}
+	for _, e := range explanations() {
+		if _, given := j.grades[e.Code]; !given && check.Family(e.Code) == check.FamilyOLM {
+			j.grades[e.Code] = finding.Grade{Usual: e.Severity, Wanted: finding.Error}
+		}
+	}
+	return nil
+}
+
 // nearest returns those codes of all that are most like code.
 func nearest(code string, all []explanation) []string {
 	var codes []string

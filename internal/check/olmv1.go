@@ -1,0 +1,141 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// FamilyOLM are the letters of the checks of what OLM v1 alone refuses.
+const FamilyOLM = "OLM"
+
+const olmV1Reference = "https://github.com/operator-framework/operator-controller/tree/v1.10.0/internal/operator-controller"
+
+// olmV1Checks find what OLM v1 (operator-controller v1.10.0) refuses and OLM v0 accepts. What both refuse has other codes.
+var olmV1Checks = []Check{
+	{
+		Code: "OLM001", Severity: finding.Info,
+		Title:      "OLM v1 refuses the bundle: it has dependencies",
+		Cause:      "OLM v1 resolves no dependencies, and refuses bundles that declare them (resolve/validation.go)",
+		Fix:        "let the operator work without the dependency, or tell users to install it first, and remove it from the bundle",
+		References: []string{olmV1Reference},
+		run:        headsWithDependencies,
+		alone: func(s *single, found func(hit)) {
+			var types []string
+			for _, p := range s.bundle.Properties {
+				types = append(types, p.Type)
+			}
+			for _, d := range s.bundle.Dependencies {
+				types = append(types, strings.TrimSuffix(d.Type, ".required")+".required", d.Type) // as opm renders them
+			}
+			if len(s.spec.Spec.CustomResourceDefinitions.Required)+len(s.spec.Spec.APIServiceDefinitions.Required) > 0 {
+				types = append(types, catalog.PropertyGVKRequired) // opm and OLM render them so
+			}
+			if types = dependencies(types); len(types) > 0 {
+				found(hit{at: s.bundle.AnnotationsAt, message: "the bundle has dependencies: " + strings.Join(types, ", ")})
+			}
+		},
+	},
+	{
+		Code: "OLM002", Severity: finding.Info,
+		Title:      "OLM v1 refuses the bundle: it owns APIServices",
+		Cause:      "OLM v1 does not support bundles with owned APIServices (applier/provider.go)",
+		Fix:        "serve the API by a CRD",
+		References: []string{olmV1Reference},
+		judge: ofCSV(func(s *single, found func(hit)) {
+			for i, owned := range s.spec.Spec.APIServiceDefinitions.Owned {
+				found(s.at([]any{"spec", "apiservicedefinitions", "owned", i}, "ClusterServiceVersion %s owns the APIService %s", s.csv.Name, owned.Name))
+			}
+		}),
+	},
+	{
+		Code: "OLM003", Severity: finding.Info,
+		Title:      "OLM v1 refuses the bundle: it does not support the install mode AllNamespaces",
+		Cause:      "OLM v1 installs an extension once in a cluster, for all namespaces (applier/provider.go)",
+		Fix:        "let the operator watch all namespaces, and set supported: true for AllNamespaces in spec.installModes",
+		References: []string{olmV1Reference},
+		judge: ofCSV(func(s *single, found func(hit)) {
+			if !slices.ContainsFunc(s.spec.Spec.InstallModes, func(m v1alpha1.InstallMode) bool {
+				return m.Type == v1alpha1.InstallModeTypeAllNamespaces && m.Supported
+			}) {
+				found(s.at([]any{"spec", "installModes"}, "ClusterServiceVersion %s does not support AllNamespaces", s.csv.Name))
+			}
+		}),
+	},
+	{
+		Code: "OLM004", Severity: finding.Info,
+		Title:      "a ClusterExtension of OLM v1 cannot name the channel",
+		Cause:      "its spec.source.catalog.channels must be DNS-1123 subdomains (api/v1/clusterextension_types.go); CAT004 reports names of packages",
+		Fix:        "use small letters, digits, '-' and '.' in the name",
+		References: []string{"https://github.com/operator-framework/operator-controller/blob/v1.10.0/api/v1/clusterextension_types.go"},
+		run: perPackage(func(p *catalog.Package, found func(hit)) {
+			for _, c := range p.Channels {
+				for _, problem := range validation.IsDNS1123Subdomain(c.Name) {
+					found(hit{Subject: finding.Subject{Channel: c.Name}, at: c.At, message: fmt.Sprintf("channel %s: %s", c.Name, problem)})
+				}
+			}
+		}),
+	},
+	{
+		Code: "OLM005", Severity: finding.Info,
+		Title: "OLM v1 refuses an upgrade: the change of a CRD is not safe",
+		Cause: "before an upgrade OLM v1 compares the CRDs: it refuses removed fields, stricter schemas, new CEL rules and changed defaults. Whoever wants the upgrade must set " +
+			"spec.install.preflight.crdUpgradeSafety.enforcement: None",
+		Fix:        "keep the CRD compatible, and put the change into a new version",
+		References: []string{olmV1Reference + "/rukpak/preflights/crdupgradesafety/crdupgradesafety.go", "https://github.com/kubernetes-sigs/crdify"},
+		run:        perEdge(crdUnsafe),
+	},
+}
+
+// dependencies returns those of types of properties that are dependencies, each once.
+func dependencies(types []string) []string {
+	list := slices.DeleteFunc(types, func(t string) bool {
+		return t != catalog.PropertyPackageRequired && t != catalog.PropertyGVKRequired && t != catalog.PropertyConstraint
+	})
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// headsWithDependencies looks at the heads of channels: users of OLM v1 can get older releases, but nobody can change them.
+func headsWithDependencies(s *subject, found func(hit)) {
+	for _, p := range s.packages {
+		seen := map[*catalog.Bundle]bool{}
+		for _, c := range p.Channels {
+			b := p.Bundle(s.graph(p, c).Head())
+			if b == nil || seen[b] {
+				continue
+			}
+			seen[b] = true
+			var types []string
+			for _, property := range b.Properties {
+				types = append(types, property.Type)
+			}
+			if types = dependencies(types); len(types) > 0 {
+				found(hit{
+					Subject: finding.Subject{Package: p.Name, From: b.Name}, at: b.At, published: s.published(p).bundle(b.Name),
+					message: fmt.Sprintf("bundle %s has dependencies: %s", b.Name, strings.Join(types, ", ")),
+				})
+			}
+		}
+	}
+}
+
+// crdUnsafe goes by the comparisons of the CRD family. OLM v1's own preflight (sigs.k8s.io/crdify) also refuses some changes that
+// loosen a schema, and compares the served versions of a CRD with each other: here SCH006 and CRD018 do.
+func crdUnsafe(s *subject, u upgrade, found func(hit)) {
+	perVersion(s, u, func(before, after *crd, version string, c changes) {
+		refused := slices.Concat(c.tighter, c.rules, c.removed, c.defaults)
+		if len(refused) > 0 {
+			found(hit{
+				Subject: before.object(), path: after.pathOf(version, c, refused),
+				message: fmt.Sprintf("OLM v1 refuses version %s of CRD %s of %s after that of %s: %s", version, before.Name, u.To, u.From, abridge(refused)),
+			})
+		}
+	})
+}
