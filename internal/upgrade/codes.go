@@ -37,6 +37,7 @@ const (
 	codeNobodyLed  = "U204"
 	codeLogErrors  = "U205"
 	codePanics     = "U206"
+	codeTwoLocks   = "U207"
 
 	codeForbidden  = "U211"
 	codeNoResource = "U212"
@@ -75,7 +76,9 @@ const (
 	codeOperandOutage    = "U507"
 	codeHotLoop          = "U508"
 	codeNotReconciled    = "U509"
+	codePortGone         = "U510"
 	codeOperandWorse     = "U511"
+	codeDriftStays       = "U512"
 	codeOperandImage     = "U513"
 
 	codeStoredVersions    = "U601"
@@ -140,6 +143,9 @@ var Codes = []Code{
 	{codePanics, finding.Error, "The new version's manager panics. If its controllers recover, the object is not reconciled; otherwise the process exits. " +
 		"If the old version panicked in the same way, this is a warning.",
 		"run the function that the log names on the object that it names; objects of older releases lack the new fields", nil},
+	{codeTwoLocks, finding.Warning, "The new version elects its leader with another lock than the old version, so neither waits for the other: both may reconcile " +
+		"at the same time.",
+		"keep the lock's name and kind (LeaderElectionID, LeaderElectionNamespace) in every release", nil},
 
 	{codeForbidden, finding.Error, "The API server refuses requests of the operator's ServiceAccount that the operator needs (401 or 403). If it refused the old " +
 		"version the same, this is a warning.",
@@ -217,10 +223,15 @@ var Codes = []Code{
 		"do not roll operands out when the operator is upgraded, or roll them out with a surge and readiness probes", nil},
 	{codeHotLoop, finding.Warning, "Reconcile hot loop: every reconcile writes, although there is nothing to do. Each write triggers the next reconcile, without end.",
 		"compare before writing, and leave times and counters out of the comparison", nil},
-	{codeNotReconciled, finding.Error, "The new version does not reconcile an object that the old version reconciled: it writes nothing for it, even when the object changes.",
+	{codeNotReconciled, finding.Error, "The new version does not reconcile an object as the old version did. When the object changes, it writes nothing for it, or it does not " +
+		"change the workloads or the status that the old version changed.",
 		"check who is leader, what the API server refused, and the manager's log; reconcile every object when the manager starts, also those of older releases", []string{"EDG008"}},
+	{codePortGone, finding.Error, "A Service of an operand does not offer a port any more, or offers it in another way: clients that use it fail.",
+		"keep the type, the ports and their names; a new port comes beside the old one", nil},
 	{codeOperandWorse, finding.Error, "An operand was ready before the upgrade and is not any more: users are not served.",
 		"read the events and conditions of what the message names, and check what the new version changed in it", nil},
+	{codeDriftStays, finding.Error, "The new version does not correct a workload that somebody else changed or deleted; the old version did.",
+		"watch every kind that the operator creates (Owns in controller-runtime's builder), and compare the spec on each reconcile", nil},
 	{codeOperandImage, finding.Error, "The new version runs an operand image that is not available, where the old version's image ran: nothing shows that it exists, or that it works.",
 		"use an image that can be pulled, or pass its program with --image REF=PROGRAM", []string{"IMG005"}},
 

@@ -2,6 +2,8 @@ package upgrade
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -111,5 +113,17 @@ spec:
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestHideSecrets(t *testing.T) {
+	c := map[string]any{"data": map[string]any{"password": "aHVudGVyMg==", "user": "YQ=="}, "type": "Opaque"}
+	hideSecrets("ConfigMap", c)
+	if c["data"].(map[string]any)["user"] != "YQ==" {
+		t.Error("a ConfigMap is hidden")
+	}
+	hideSecrets("Secret", c)
+	if said := fmt.Sprint(c); strings.Contains(said, "aHVudGVyMg") || !strings.Contains(said, "(hidden) sha256:") || c["type"] != "Opaque" {
+		t.Error(said)
 	}
 }

@@ -5,12 +5,20 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// step is a change of an object and the one that takes it back, as JSON merge patches.
-type step struct{ There, Back []byte }
+// step is a change of the field at Path of an object and the one that takes it back, as JSON merge patches.
+type step struct {
+	Path        string
+	There, Back []byte
+}
+
+func stepOf(path []string, there, back any) step {
+	return step{strings.Join(path, "."), patchOf(path, there), patchOf(path, back)}
+}
 
 var (
 	// counts are fields that say how many of something there are to be, which every operator acts on.
@@ -27,7 +35,7 @@ func harmless(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []
 	visitNumbers(schema, []string{"spec"}, spec, func(path []string, value int64, s apiextensionsv1.JSONSchemaProps) {
 		name := path[len(path)-1]
 		next, ok := neighbour(value, s)
-		c := step{patchOf(path, next), patchOf(path, value)}
+		c := stepOf(path, next, value)
 		switch {
 		case !ok:
 		case counts.MatchString(name):
@@ -37,7 +45,7 @@ func harmless(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []
 		}
 	})
 	note := []string{"metadata", "annotations", nudgeNote}
-	return append(append(first, others...), step{patchOf(note, "1"), patchOf(note, nil)})
+	return append(append(first, others...), stepOf(note, "1", nil))
 }
 
 // nudgeNote is the annotation of the last resort.

@@ -124,6 +124,7 @@ func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injec
 		judged, err = w.judgeAllStored(ctx)
 	} else {
 		findings = append(findings, judgeElection(election)...)
+		findings = append(findings, judgeLocks(w.watcher.since(time.Time{}), started, election)...)
 		judged, err = w.judgeAfter(ctx, from, to, operands, started)
 		if err == nil {
 			var unmet []finding.Finding
@@ -132,7 +133,7 @@ func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injec
 		}
 		if err == nil {
 			var found []finding.Finding
-			found, hop.NotVerified, err = w.judgeReconciling(ctx, to, shown, election)
+			found, hop.NotVerified, err = w.judgeReconciling(ctx, from, to, shown, election)
 			judged = append(judged, found...)
 		}
 	}
@@ -144,7 +145,7 @@ func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injec
 	if err == nil {
 		findings, err = w.judgeLogs(ctx, to, known, findings, settled == nil)
 	}
-	findings = attributeToFaults(findings, faults)
+	findings = attributeToFaults(withoutDrift(findings), faults)
 	w.options.Grades.Apply(findings) // a fault breaks nothing by what is no error to the user
 	var broke []finding.Finding
 	hop.Faults, broke = judgeFaults(faults, findings, w.known[hop.From+" "+hop.To], started)

@@ -230,13 +230,31 @@ func TestJudgeOperands(t *testing.T) {
 			Content: map[string]any{"spec": map[string]any{"port": port}},
 		}
 	}
+	service := func(kind string, ports ...int64) operand {
+		o := made("Service", "1", 1, 0)
+		var list []any
+		for _, p := range ports {
+			list = append(list, map[string]any{"port": p, "protocol": "TCP"})
+		}
+		o.Content = map[string]any{"spec": map[string]any{"type": kind, "ports": list}}
+		return o
+	}
 	for _, test := range []struct {
 		name          string
 		before, after map[string]operand
 		want          []string
 	}{
 		{"kept", operands(made("Service", "1", 1, 0)), operands(made("Service", "1", 1, 0)), nil},
-		{"deleted", operands(made("Service", "1", 1, 0)), nil, []string{"warning U501 Service/n/a: it was deleted during the upgrade"}},
+		{"deleted", operands(made("ConfigMap", "1", 1, 0)), nil, []string{"warning U501 ConfigMap/n/a: it was deleted during the upgrade"}},
+		{"a Service deleted", operands(made("Service", "1", 1, 0)), nil,
+			[]string{"error U510 Service/n/a: it was deleted during the upgrade, and its clients find nothing under its name"}},
+		{"other ports", operands(service("LoadBalancer", 80, 443)), operands(service("LoadBalancer", 443, 8080)),
+			[]string{"error U510 Service/n/a: clients that the old version served fail: port 80/TCP is gone"}},
+		{"one port more", operands(service("ClusterIP", 80)), operands(service("NodePort", 80, 443)),
+			[]string{"warning U505 Service/n/a: the new version changed it although nobody changed the object it was made for: " +
+				`spec.ports was [{"port":80,"protocol":"TCP"}] and is [{"port":80,"protocol":"TCP"},{"port":443,"protocol":"TCP"}]; spec.type was "ClusterIP" and is "NodePort"`}},
+		{"no longer from outside", operands(service("LoadBalancer", 80)), operands(service("ClusterIP", 80)),
+			[]string{"error U510 Service/n/a: clients that the old version served fail: type was LoadBalancer and is ClusterIP"}},
 		{"made anew", operands(made("Service", "1", 1, 0)), operands(made("Service", "2", 1, 0)),
 			[]string{"warning U501 Service/n/a: it was deleted and made anew during the upgrade: its UID is another"}},
 		{"changed", operands(made("Service", "1", 1, 0)), operands(made("Service", "1", 2, 0)),

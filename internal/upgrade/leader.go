@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -201,4 +202,47 @@ func judgeElection(l leadership) []finding.Finding {
 	}
 	return []finding.Finding{find(codeNobodyLed, l.Lock, "no pod of the operator led for %.1fs: the old leader ended without releasing the lock, and the new one waited until it ran out",
 		l.Gap.Seconds())}
+}
+
+// judgeLocks tells whether the new leader took another lock than the leader before started, and for how long both led.
+func judgeLocks(timeline []event, started time.Time, l leadership) []finding.Finding {
+	if !l.Leads {
+		return nil
+	}
+	pods, taken := map[string]bool{}, map[string]string{}
+	isNew := true
+	for _, e := range timeline {
+		lock := e.Kind + "/" + e.Name
+		switch {
+		case e.Kind == kindPod:
+			name, _, _ := strings.Cut(e.Name, "/")
+			pods[name] = true
+		case e.State != stateHeld:
+		case e.At.Before(started):
+			taken[lock], isNew = e.For, isNew && lock != l.Lock
+		case e.For != "":
+			delete(taken, lock) // the new release uses it, too
+		}
+	}
+	if !isNew {
+		return nil
+	}
+	for _, lock := range slices.Sorted(maps.Keys(taken)) {
+		for pod := range pods {
+			if isPod(taken[lock], pod) {
+				return []finding.Finding{lockFinding(timeline, lock, pod, l)}
+			}
+		}
+	}
+	return nil
+}
+
+func lockFinding(timeline []event, lock, pod string, l leadership) finding.Finding {
+	f := find(codeTwoLocks, l.Lock, "the new version elects its leader with %s, the old version with %s: neither waits for the other", l.Lock, lock)
+	for _, e := range timeline {
+		if e.Kind == kindPod && e.Name == pod && e.State == stateGone && e.At.After(l.Since) {
+			f.Message += fmt.Sprintf("; both led for %.1fs", e.At.Sub(l.Since).Seconds())
+		}
+	}
+	return f
 }

@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -77,4 +78,36 @@ func TestLeads(t *testing.T) {
 	expect(t, judgeElection(leadership{Leads: true, Lock: "Lease/l", Gap: 15 * time.Second}),
 		"info U204 Lease/l: no pod of the operator led for 15.0s: the old leader ended without releasing the lock, and the new one waited until it ran out")
 	expect(t, judgeElection(leadership{Leads: true, Lock: "Lease/l", Gap: 2 * time.Second}))
+}
+
+// TestJudgeLocks tells a new leader that took another lock than the old one held, and is silent about one that waits for it.
+func TestJudgeLocks(t *testing.T) {
+	held := func(second float64, lock, holder string) event {
+		return event{At: at(second), Kind: kindLease, Name: lock, State: stateHeld, For: holder}
+	}
+	pod := func(second float64, name, state string) event {
+		return event{At: at(second), Kind: kindPod, Name: name, State: state}
+	}
+	old := []event{pod(0, "old", stateCreated), held(1, "one", "old_1"), held(1, "strange", "somebody")}
+	for _, test := range []struct {
+		name string
+		then []event
+		lock string
+		want []string
+	}{
+		{"the same lock", []event{held(6, "one", "new_1")}, "one", nil},
+		{"another lock", []event{held(6, "two", "new_1"), pod(8, "old", stateGone)}, "two",
+			[]string{"warning U207 Lease/two: the new version elects its leader with Lease/two, the old version with Lease/one: neither waits for the other; both led for 2.0s"}},
+		{"another lock, later", []event{pod(5.5, "old", stateGone), held(6, "two", "new_1")}, "two",
+			[]string{"warning U207 Lease/two: the new version elects its leader with Lease/two, the old version with Lease/one: neither waits for the other"}},
+		{"one of two that there were", []event{held(2, "two", "old_1"), held(6, "two", "new_1")}, "two", nil},
+		{"a second lock beside the first", []event{held(6, "one", "new_1"), held(7, "two", "new_1")}, "two", nil},
+	} {
+		timeline := append(slices.Clone(old), append([]event{pod(5, "new", stateCreated)}, test.then...)...)
+		l := leads(timeline, []string{"new"})
+		if l.Lock != "Lease/"+test.lock {
+			t.Fatalf("%s: took %s", test.name, l.Lock)
+		}
+		t.Run(test.name, func(t *testing.T) { expect(t, judgeLocks(timeline, at(4), l), test.want...) })
+	}
 }

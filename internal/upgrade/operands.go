@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -78,6 +80,7 @@ func (w *walk) operands(ctx context.Context) (map[string]operand, error) {
 				Kind: kind.Kind, Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(),
 				Unready: unready(kind.Kind, &m, served), Content: content(m.Object), Marks: marks(&m),
 			}}
+			hideSecrets(kind.Kind, o.Content)
 			for _, r := range m.GetOwnerReferences() {
 				o.owners = append(o.owners, r.UID)
 			}
@@ -105,6 +108,22 @@ func (w *walk) operands(ctx context.Context) (map[string]operand, error) {
 		}
 	}
 	return found, w.completePods(ctx, found)
+}
+
+// hideSecrets replaces in place what a Secret holds by digests: reports tell what changed.
+func hideSecrets(kind string, content map[string]any) {
+	if kind != "Secret" {
+		return
+	}
+	for _, field := range []string{"data", "stringData"} {
+		if data, ok := content[field].(map[string]any); ok {
+			hidden := map[string]any{}
+			for k, v := range data {
+				hidden[k] = fmt.Sprintf("(hidden) sha256:%.8x", sha256.Sum256(fmt.Append(nil, v)))
+			}
+			content[field] = hidden
+		}
+	}
 }
 
 // servedServices names the Services, as namespace/name, that have an endpoint which takes requests.
@@ -232,6 +251,8 @@ func judgeOperands(before, after map[string]operand) []finding.Finding {
 		case was.Kind == "Pod" && is.UID != was.UID:
 			rolled = append(rolled, was.Namespace+"/"+was.Name)
 		case was.transient() && is.UID != was.UID:
+		case !there && was.Kind == kindService:
+			findings = append(findings, find(codePortGone, name, "it was deleted during the upgrade, and its clients find nothing under its name"))
 		case !there:
 			findings = append(findings, find(codeOperandReplaced, name, "it was deleted during the upgrade"))
 		case is.UID != was.UID:
@@ -239,7 +260,12 @@ func judgeOperands(before, after map[string]operand) []finding.Finding {
 		case is.Restarts > was.Restarts:
 			findings = append(findings, find(codeOperandRestarted, name, "its containers were restarted %d times during the upgrade", is.Restarts-was.Restarts))
 		case !was.transient():
-			if places := lost(was.Content, is.Content); len(places) > 0 {
+			places := lost(was.Content, is.Content)
+			if gone := portsGone(was, is); len(gone) > 0 {
+				findings = append(findings, find(codePortGone, name, "clients that the old version served fail: %s", strings.Join(gone, "; ")))
+				places = slices.DeleteFunc(places, func(p string) bool { return strings.HasPrefix(p, "spec.ports") || strings.HasPrefix(p, "spec.type") })
+			}
+			if len(places) > 0 {
 				findings = append(findings, find(codeOperandChanged, name, "the new version changed it although nobody changed the object it was made for: %s", strings.Join(places, "; ")))
 			}
 		}
@@ -248,4 +274,24 @@ func judgeOperands(before, after map[string]operand) []finding.Finding {
 		findings = append(findings, find(codeOperandRolled, "", "the upgrade replaced %d pods that were made for objects: %s", len(rolled), strings.Join(rolled, ", ")))
 	}
 	return findings
+}
+
+// portsGone says what of a Service was offered to clients before, and is not any more.
+func portsGone(before, after operand) []string {
+	var was, is corev1.Service
+	if before.Kind != kindService || runtime.DefaultUnstructuredConverter.FromUnstructured(before.Content, &was) != nil ||
+		runtime.DefaultUnstructuredConverter.FromUnstructured(after.Content, &is) != nil {
+		return nil
+	}
+	var gone []string
+	for _, p := range was.Spec.Ports {
+		if !slices.ContainsFunc(is.Spec.Ports, func(q corev1.ServicePort) bool { return q.Port == p.Port && q.Protocol == p.Protocol }) {
+			gone = append(gone, fmt.Sprintf("port %d/%s is gone", p.Port, p.Protocol))
+		}
+	}
+	outside := []corev1.ServiceType{corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer}
+	if slices.Contains(outside, was.Spec.Type) && !slices.Contains(outside, is.Spec.Type) {
+		gone = append(gone, fmt.Sprintf("type was %s and is %s", was.Spec.Type, is.Spec.Type))
+	}
+	return gone
 }

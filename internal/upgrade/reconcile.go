@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -249,35 +250,33 @@ func (w *walk) untouched() []*object {
 }
 
 // verifyReconciled asks of every sample whether r's operator reconciles it: by what it wrote by itself, or else by what it
-// does when the sample is changed a little and changed back. It returns findings about those that another release acted on
-// and r does not, and the names of those of which nothing shows either way.
-func (w *walk) verifyReconciled(ctx context.Context, r *release, shown map[string]string, l leadership) ([]finding.Finding, []string, error) {
+// does when the sample is changed a little and changed back, which is compared with what the release called from did then. It
+// returns findings about those that another release acted on and r does not, or does less, and the names of those of which
+// nothing shows either way.
+func (w *walk) verifyReconciled(ctx context.Context, from string, r *release, shown map[string]string, l leadership) ([]finding.Finding, []string, error) {
 	if !w.operatorRuns(r) {
 		return nil, nil, nil
 	}
 	var ask []*object
 	for _, o := range w.untouched() {
-		if r.crd(o.CRD) == nil || w.simulatedWebhook(r, v1alpha1.ConversionWebhook, o.CRD) != "" {
-			continue
-		}
-		// Each is asked once also when something shows, so that it is known of later releases whether they should answer.
-		if shown[o.String()] == "" || !w.responds[o.String()] {
+		if r.crd(o.CRD) != nil && w.simulatedWebhook(r, v1alpha1.ConversionWebhook, o.CRD) == "" {
 			ask = append(ask, o)
 		}
 	}
-	asked, answered, err := w.nudge(ctx, r, ask)
+	n, err := w.nudge(ctx, from, r, ask)
 	if err != nil {
 		return nil, nil, err
 	}
-	var findings []finding.Finding
+	findings := n.findings
 	var unverified []string
 	for _, o := range ask {
 		name := o.String()
 		switch {
-		case answered[name] != "":
+		case n.answered[name] != "":
 			w.responds[name] = true
-		case shown[name] != "":
-		case w.responds[name] && slices.Contains(asked, o):
+		// An annotation may be what a new release ignores on purpose.
+		case shown[name] != "" && (!w.responds[name] || !ofSpec(n.changed[name])):
+		case w.responds[name] && n.changed[name] != "":
 			f := find(codeNotReconciled, name, "%s does not reconcile it: the operator wrote nothing for it within %s of a change to it, and the release before did", r.Name, nudgeLimit)
 			f.Cause = l.String()
 			findings = append(findings, f)
@@ -285,7 +284,8 @@ func (w *walk) verifyReconciled(ctx context.Context, r *release, shown map[strin
 			unverified = append(unverified, name)
 		}
 	}
-	return findings, unverified, nil
+	drifted, err := w.judgeDrift(ctx, from, r, n.answered)
+	return append(findings, drifted...), unverified, err
 }
 
 // judgeInstalled judges whether r's operator, which was installed, reconciles the samples that were made since, and returns
@@ -295,7 +295,7 @@ func (w *walk) judgeInstalled(ctx context.Context, r *release) ([]finding.Findin
 	if err != nil {
 		return nil, nil, err
 	}
-	findings, unverified, err := w.verifyReconciled(ctx, r, shown, l)
+	findings, unverified, err := w.verifyReconciled(ctx, r.Name, r, shown, l)
 	if err != nil {
 		return findings, unverified, err
 	}
@@ -303,10 +303,10 @@ func (w *walk) judgeInstalled(ctx context.Context, r *release) ([]finding.Findin
 	return append(findings, unmet...), unverified, err
 }
 
-// judgeReconciling judges whether r's operator reconciles the walk's samples, and whether it comes to rest then. shown is what
-// it wrote by itself since it leads.
-func (w *walk) judgeReconciling(ctx context.Context, r *release, shown map[string]string, l leadership) ([]finding.Finding, []string, error) {
-	findings, unverified, err := w.verifyReconciled(ctx, r, shown, l)
+// judgeReconciling judges whether r's operator reconciles the walk's samples as that of from did, and whether it comes to rest
+// then. shown is what it wrote by itself since it leads.
+func (w *walk) judgeReconciling(ctx context.Context, from, r *release, shown map[string]string, l leadership) ([]finding.Finding, []string, error) {
+	findings, unverified, err := w.verifyReconciled(ctx, from.Name, r, shown, l)
 	if err != nil {
 		return findings, unverified, err
 	}
@@ -327,68 +327,84 @@ func (l leadership) String() string {
 	return ""
 }
 
-// nudge changes each of objects a little, waits until r's operator acts on it, and changes it back. It returns those that
-// took a change, and what the operator wrote, by object.
-func (w *walk) nudge(ctx context.Context, r *release, objects []*object) (asked []*object, found map[string]string, err error) {
+// nudged is what came of changing objects a little.
+type nudged struct {
+	changed  map[string]string // the fields that the API server let change, by object
+	answered map[string]string // what the operator wrote then, by object
+	findings []finding.Finding // about what the release before did and this one does not
+}
+
+// nudge changes each of objects a little, waits until r's operator acts on it as that of the release called from did, and
+// changes it back.
+func (w *walk) nudge(ctx context.Context, from string, r *release, objects []*object) (n nudged, err error) {
+	n.changed = map[string]string{}
 	if len(objects) == 0 {
-		return nil, nil, nil
+		return n, nil
 	}
 	before, err := w.state(ctx)
 	if err != nil {
-		return nil, nil, err
+		return n, err
 	}
 	operands, err := w.operands(ctx)
 	if err != nil {
-		return nil, nil, err
+		return n, err
 	}
 	began := time.Now()
-	var undo []func(context.Context) error
+	undo := map[string]func(context.Context) error{}
 	defer func() {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), retryTimeout)
 		defer cancel()
 		for _, back := range undo {
-			if failed := back(late); failed != nil && err == nil {
-				err = failed
-			}
+			err = cmp.Or(err, back(late))
 		}
 	}()
 	for _, o := range objects {
-		back, failed := w.change(ctx, r, o)
+		field, back, failed := w.change(ctx, r, o)
 		if ctx.Err() != nil {
-			return asked, nil, ctx.Err()
+			return n, ctx.Err()
 		}
 		if failed == nil {
-			asked, undo = append(asked, o), append(undo, back)
+			n.changed[o.String()], undo[o.String()] = field, back
 		}
 	}
-	if found, err = w.awaitActed(ctx, r, began, before.snapshot, asked); err != nil {
-		return asked, found, err
+	if n.answered, err = w.awaitActed(ctx, r, began, before.snapshot, slices.Sorted(maps.Keys(n.changed))); err != nil {
+		return n, err
 	}
-	began = time.Now()
-	if before, err = w.state(ctx); err != nil {
-		return asked, found, err
+	if n.findings, err = w.compareEffects(ctx, from, r, n, before); err != nil {
+		return n, err
 	}
-	for _, back := range undo {
-		if err := back(ctx); err != nil {
-			return asked, found, err
-		}
-	}
-	undo = nil
-	answered := slices.DeleteFunc(slices.Clone(asked), func(o *object) bool { return found[o.String()] == "" })
-	if _, err = w.awaitActed(ctx, r, began, before.snapshot, answered); err != nil {
-		return asked, found, err
-	}
-	_, err = w.awaitOperands(ctx, operands)
-	return asked, found, err
+	return n, w.takeBack(ctx, r, n, undo, operands)
 }
 
-// awaitActed waits until r's operator wrote something for each of objects since began, though not for ever.
-func (w *walk) awaitActed(ctx context.Context, r *release, began time.Time, before snapshot, objects []*object) (found map[string]string, err error) {
+// takeBack takes the changes of a nudge back, of which it empties undo, and waits until r's operator acted on that and the
+// operands are as ready as they were.
+func (w *walk) takeBack(ctx context.Context, r *release, n nudged, undo map[string]func(context.Context) error, operands map[string]operand) error {
+	began := time.Now()
+	before, err := w.state(ctx)
+	if err != nil {
+		return err
+	}
+	for name, back := range undo {
+		if err := back(ctx); err != nil {
+			return err
+		}
+		delete(undo, name)
+	}
+	answered := slices.DeleteFunc(slices.Sorted(maps.Keys(n.changed)), func(name string) bool { return n.answered[name] == "" })
+	if _, err = w.awaitActed(ctx, r, began, before.snapshot, answered); err != nil {
+		return err
+	}
+	_, err = w.awaitOperands(ctx, operands)
+	return err
+}
+
+// awaitActed waits until r's operator wrote something for each of the objects called names since began, though not for ever.
+func (w *walk) awaitActed(ctx context.Context, r *release, began time.Time, before snapshot, names []string) (found map[string]string, err error) {
 	err = w.watcher.atMost(ctx, nudgeLimit, func() (bool, error) {
 		if found, err = w.acted(ctx, r, began, before); err != nil {
 			return false, err
 		}
-		return !slices.ContainsFunc(objects, func(o *object) bool { return found[o.String()] == "" }), nil
+		return !slices.ContainsFunc(names, func(name string) bool { return found[name] == "" }), nil
 	})
 	return found, err
 }
@@ -414,9 +430,9 @@ func (w *walk) adopt(ctx context.Context, o *object) error {
 	return nil
 }
 
-// change makes the first harmless change of o that the API server takes, and returns what takes it back. An object that
-// takes none is an error.
-func (w *walk) change(ctx context.Context, r *release, o *object) (func(context.Context) error, error) {
+// change makes the first harmless change of o that the API server takes, and returns the field's path and what takes the
+// change back. An object that takes none is an error.
+func (w *walk) change(ctx context.Context, r *release, o *object) (string, func(context.Context) error, error) {
 	version := o.Version
 	if !w.isServed(o.CRD, version) {
 		version = w.watcher.definitions()[o.CRD].Storage
@@ -428,14 +444,14 @@ func (w *walk) change(ctx context.Context, r *release, o *object) (func(context.
 	}
 	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	for _, c := range harmless(schemaOf(r.crd(o.CRD), version), now.Object) {
 		if patch(ctx, c.There, metav1.DryRunAll) != nil {
 			continue
 		}
 		if err = patch(ctx, c.There); err == nil {
-			return func(ctx context.Context) error {
+			return c.Path, func(ctx context.Context) error {
 				err := retry(ctx, final, func() error { return patch(ctx, c.Back) })
 				switch {
 				case err == nil || apierrors.IsNotFound(err):
@@ -447,5 +463,5 @@ func (w *walk) change(ctx context.Context, r *release, o *object) (func(context.
 			}, nil
 		}
 	}
-	return nil, err
+	return "", nil, err
 }

@@ -87,11 +87,13 @@ type walk struct {
 	fresh     []string // releases that were installed without those that users come from
 	objects   []*object
 	simulated []string
-	populated *release        // whose samples were made last
-	survived  map[string]bool // what was told to survive uninstalling
-	looped    map[string]bool // objects that an earlier release kept writing
-	responds  map[string]bool // objects of which it was seen that an operator acts on a change
-	told      map[string]bool // findings of installations that were told
+	populated *release                     // whose samples were made last
+	survived  map[string]bool              // what was told to survive uninstalling
+	looped    map[string]bool              // objects that an earlier release kept writing
+	responds  map[string]bool              // objects of which it was seen that an operator acts on a change
+	effects   map[string]map[string]effect // by release and object, what its operator did about a change
+	reverts   map[string]map[string]bool   // by release and workload, whether its operator puts back what others change
+	told      map[string]bool              // findings of installations that were told
 
 	publication publication
 
@@ -109,7 +111,7 @@ type walk struct {
 // until there, the others skipped, and the error as a finding, unless nothing was walked at all.
 func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph.Plan, options Options) (_ *report.Report, walked error) {
 	w := &walk{
-		survived: map[string]bool{}, responds: map[string]bool{}, told: map[string]bool{}, looped: map[string]bool{}, after: map[string]*release{}, known: map[string]map[string]bool{},
+		survived: map[string]bool{}, responds: map[string]bool{}, effects: map[string]map[string]effect{}, reverts: map[string]map[string]bool{}, told: map[string]bool{}, looped: map[string]bool{}, after: map[string]*release{}, known: map[string]map[string]bool{},
 		cluster: c, pkg: p, channel: plan.Channel, options: options,
 		began: map[string]time.Time{},
 	}

@@ -1,0 +1,165 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// driftLimit is how long an operator of which it is not known has to put back what somebody else changes of its workloads.
+const driftLimit = 3 * time.Second
+
+// restFor is how long nothing must change until an operator is at rest.
+const restFor = time.Second
+
+// drift is a workload whose number of replicas the walk changed, as somebody with kubectl would.
+type drift struct {
+	operand  operand
+	resource dynamic.ResourceInterface
+	replicas int64 // before
+}
+
+// judgeDrift tells the workloads that r's operator leaves as somebody else changed them although the operator of the release
+// called from corrected them: r does not watch what it made. answered are the objects that r's operator acts on.
+func (w *walk) judgeDrift(ctx context.Context, from string, r *release, answered map[string]string) ([]finding.Finding, error) {
+	if w.reverts[r.Name] == nil {
+		reverts, err := w.measureDrift(ctx, from, answered)
+		if err != nil {
+			return nil, err
+		}
+		w.reverts[r.Name] = reverts
+	}
+	var findings []finding.Finding
+	for _, name := range slices.Sorted(maps.Keys(w.reverts[r.Name])) {
+		if w.reverts[from][name] && !w.reverts[r.Name][name] {
+			findings = append(findings, find(codeDriftStays, name,
+				"somebody else changed its spec.replicas, and %s did not correct it within %s; %s did", r.Name, effectLimit, from))
+		}
+	}
+	return findings, nil
+}
+
+// measureDrift scales the workloads of answered, and tells of each whether the operator that runs corrected it. Whether the
+// release called from did says how long that is waited for.
+func (w *walk) measureDrift(ctx context.Context, from string, answered map[string]string) (reverted map[string]bool, err error) {
+	// A look at an object that is still under way would correct what it finds, also without a watch.
+	if err := w.awaitRest(ctx); err != nil {
+		return nil, err
+	}
+	before, err := w.operands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(before, func(_ string, o operand) bool { return answered[o.Of] == "" })
+	changed := map[string]drift{}
+	defer func() {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), retryTimeout)
+		defer cancel()
+		for name, d := range changed {
+			if !reverted[name] {
+				err = errors.Join(err, d.putBack(late))
+			}
+		}
+	}()
+	if err := w.scaleWorkloads(ctx, before, changed); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	reverted = map[string]bool{}
+	err = w.watcher.atMost(ctx, effectLimit, func() (bool, error) {
+		awaited := false
+		for name, d := range changed {
+			if reverted[name] = reverted[name] || d.isBack(ctx); !reverted[name] {
+				awaited = awaited || w.reverts[from][name] || time.Since(began) < driftLimit
+			}
+		}
+		return !awaited, nil
+	})
+	return reverted, err
+}
+
+// awaitRest waits, though not for ever, until for a second nothing changes of what the operator writes.
+func (w *walk) awaitRest(ctx context.Context) error {
+	last, err := w.state(ctx)
+	if err != nil {
+		return err
+	}
+	since := time.Now()
+	return w.watcher.atMost(ctx, newEffectFor, func() (bool, error) {
+		now, err := w.state(ctx)
+		if err != nil {
+			return false, err
+		}
+		if len(now.since(last.snapshot)) > 0 {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) > restFor, nil
+	})
+}
+
+// scaleWorkloads adds a replica to each of operands that was made directly for an object and is ready, and puts those into
+// changed.
+func (w *walk) scaleWorkloads(ctx context.Context, operands map[string]operand, changed map[string]drift) error {
+	for name, o := range operands {
+		replicas, set, _ := unstructured.NestedInt64(o.Content, "spec", "replicas")
+		if !o.Direct || o.Unready != "" || !set || replicas == 0 {
+			continue
+		}
+		for _, kind := range operandKinds {
+			if kind.Kind != o.Kind || !slices.Contains(workloadKinds, o.Kind) {
+				continue
+			}
+			d := drift{o, w.dynamic.Resource(kind.GroupVersionResource).Namespace(o.Namespace), replicas}
+			if err := d.scale(ctx, replicas+1); err == nil {
+				changed[name] = d
+			} else if ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+	}
+	return nil
+}
+
+func (d drift) scale(ctx context.Context, replicas int64) error {
+	_, err := d.resource.Patch(ctx, d.operand.Name, types.MergePatchType, patchOf(strings.Split(replicasField, "."), replicas), metav1.PatchOptions{FieldManager: "olmkit"})
+	return err
+}
+
+// isBack reports whether somebody put the number of replicas back.
+func (d drift) isBack(ctx context.Context) bool {
+	now, err := d.resource.Get(ctx, d.operand.Name, metav1.GetOptions{})
+	if err != nil {
+		return false
+	}
+	replicas, _, _ := unstructured.NestedInt64(now.Object, "spec", "replicas")
+	return replicas == d.replicas
+}
+
+// putBack undoes what nobody undid.
+func (d drift) putBack(ctx context.Context) error {
+	if err := retry(ctx, final, func() error { return d.scale(ctx, d.replicas) }); err != nil && !final(err) {
+		return fmt.Errorf("put spec.replicas of %s back: %w", d.operand, err)
+	}
+	return nil
+}
+
+// withoutDrift is findings without those that a workload stays as it was changed where something else that was found keeps the
+// operator from writing.
+func withoutDrift(findings []finding.Finding) []finding.Finding {
+	writes := []string{codeNotReconciled, codePanics, codeForbidden, codeNoResource, codeConflicts, codeInvalid, codeDenied}
+	if !slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Severity == finding.Error && slices.Contains(writes, f.Code) }) {
+		return findings
+	}
+	return slices.DeleteFunc(findings, func(f finding.Finding) bool { return f.Code == codeDriftStays })
+}
