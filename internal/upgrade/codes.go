@@ -80,6 +80,7 @@ const (
 	codeOperandWorse     = "U511"
 	codeDriftStays       = "U512"
 	codeOperandImage     = "U513"
+	codeDoesLess         = "U514"
 
 	codeStoredVersions    = "U601"
 	codeLeftBehind        = "U602"
@@ -223,8 +224,7 @@ var Codes = []Code{
 		"do not roll operands out when the operator is upgraded, or roll them out with a surge and readiness probes", nil},
 	{codeHotLoop, finding.Warning, "Reconcile hot loop: every reconcile writes, although there is nothing to do. Each write triggers the next reconcile, without end.",
 		"compare before writing, and leave times and counters out of the comparison", nil},
-	{codeNotReconciled, finding.Error, "The new version does not reconcile an object as the old version did. When the object changes, it writes nothing for it, or it does not " +
-		"change the workloads or the status that the old version changed.",
+	{codeNotReconciled, finding.Error, "The new version does not reconcile an object that the old version reconciled: it writes nothing for it, even when the object changes.",
 		"check who is leader, what the API server refused, and the manager's log; reconcile every object when the manager starts, also those of older releases", []string{"EDG008"}},
 	{codePortGone, finding.Error, "A Service of an operand does not offer a port any more, or offers it in another way: clients that use it fail.",
 		"keep the type, the ports and their names; a new port comes beside the old one", nil},
@@ -234,6 +234,9 @@ var Codes = []Code{
 		"watch every kind that the operator creates (Owns in controller-runtime's builder), and compare the spec on each reconcile", nil},
 	{codeOperandImage, finding.Error, "The new version runs an operand image that is not available, where the old version's image ran: nothing shows that it exists, or that it works.",
 		"use an image that can be pulled, or pass its program with --image REF=PROGRAM", []string{"IMG005"}},
+	{codeDoesLess, finding.Error, "The new version does less about an object than the old version: after the same small change of the object, a workload or the status that " +
+		"the old version changed stays as it was.",
+		"update what exists, not only what is missing; keep the operands' names, or move the data and delete the old ones; write the status after each change", nil},
 
 	{codeStoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate: write every object once, then remove the old versions from status.storedVersions", nil},

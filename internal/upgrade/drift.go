@@ -154,12 +154,12 @@ func (d drift) putBack(ctx context.Context) error {
 	return nil
 }
 
-// withoutDrift is findings without those that a workload stays as it was changed where something else that was found keeps the
-// operator from writing.
-func withoutDrift(findings []finding.Finding) []finding.Finding {
-	writes := []string{codeNotReconciled, codePanics, codeForbidden, codeNoResource, codeConflicts, codeInvalid, codeDenied}
-	if !slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Severity == finding.Error && slices.Contains(writes, f.Code) }) {
+// withoutConsequences is findings without those that an operator does less, or corrects nothing, where something else that was
+// found keeps it from writing.
+func withoutConsequences(findings []finding.Finding) []finding.Finding {
+	causes := []string{codeNotReconciled, codePanics, codeForbidden, codeNoResource, codeConflicts, codeInvalid, codeDenied}
+	if !slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Severity == finding.Error && slices.Contains(causes, f.Code) }) {
 		return findings
 	}
-	return slices.DeleteFunc(findings, func(f finding.Finding) bool { return f.Code == codeDriftStays })
+	return slices.DeleteFunc(findings, func(f finding.Finding) bool { return f.Code == codeDriftStays || f.Code == codeDoesLess })
 }

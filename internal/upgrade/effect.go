@@ -157,7 +157,7 @@ func (w *walk) judgeEffects(from, to string, effects map[string]effect, there ma
 	for _, name := range slices.Sorted(maps.Keys(effects)) {
 		was, now := w.effects[from][name], effects[name]
 		if missing := was.lacks(now, there); from != to && len(missing) > 0 {
-			findings = append(findings, find(codeNotReconciled, name, "%s does less for it than %s: within %s of a change of its %s %s",
+			findings = append(findings, find(codeDoesLess, name, "%s does less for it than %s: within %s of a change of its %s %s",
 				to, from, effectLimit, now.Change, strings.Join(missing, "; ")))
 		}
 		noted[name] = noted[name].with(now)

@@ -67,7 +67,7 @@ func TestJudgeEffects(t *testing.T) {
 	there := map[string]operand{"StatefulSet/n/a": {}}
 	expect(t, w.judgeEffects("v1", "v1", map[string]effect{"Pot/n/a": scaled}, there))
 	expect(t, w.judgeEffects("v1", "v2", map[string]effect{"Pot/n/a": idle}, there),
-		"error U509 Pot/n/a: v2 does less for it than v1: within 30s of a change of its spec.size "+
+		"error U514 Pot/n/a: v2 does less for it than v1: within 30s of a change of its spec.size "+
 			"it does not change spec.replicas of StatefulSet/n/a any more; it does not change the object's status any more")
 	expect(t, w.judgeEffects("v2", "v3", map[string]effect{"Pot/n/a": idle}, there))
 	expect(t, w.judgeEffects("v1", "v1", map[string]effect{"Pot/n/a": idle}, there))
@@ -94,10 +94,10 @@ func TestJudgeDrift(t *testing.T) {
 		expect(t, found, test.want...)
 	}
 	drifted := find(codeDriftStays, "StatefulSet/n/a", "left")
-	if kept := withoutDrift([]finding.Finding{drifted, find(codeOperandChanged, "", "")}); len(kept) != 2 {
+	if kept := withoutConsequences([]finding.Finding{drifted, find(codeOperandChanged, "", "")}); len(kept) != 2 {
 		t.Errorf("beside a warning %d are kept", len(kept))
 	}
-	if kept := withoutDrift([]finding.Finding{drifted, find(codeForbidden, "", "")}); len(kept) != 1 {
+	if kept := withoutConsequences([]finding.Finding{drifted, find(codeForbidden, "", ""), find(codeDoesLess, "", "")}); len(kept) != 1 {
 		t.Errorf("beside its cause %d are kept", len(kept))
 	}
 }

@@ -145,7 +145,7 @@ func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injec
 	if err == nil {
 		findings, err = w.judgeLogs(ctx, to, known, findings, settled == nil)
 	}
-	findings = attributeToFaults(withoutDrift(findings), faults)
+	findings = attributeToFaults(withoutConsequences(findings), faults)
 	w.options.Grades.Apply(findings) // a fault breaks nothing by what is no error to the user
 	var broke []finding.Finding
 	hop.Faults, broke = judgeFaults(faults, findings, w.known[hop.From+" "+hop.To], started)

@@ -463,5 +463,5 @@ func (w *walk) change(ctx context.Context, r *release, o *object) (string, func(
 			}, nil
 		}
 	}
-	return "", nil, err
+	return "", nil, cmp.Or(err, fmt.Errorf("the API server takes no change of %s", o))
 }
