@@ -155,11 +155,14 @@ func (d drift) putBack(ctx context.Context) error {
 }
 
 // withoutConsequences is findings without those that an operator does less, or corrects nothing, where something else that was
-// found keeps it from writing.
+// found keeps it from writing. One that does less corrects nothing for the same reason.
 func withoutConsequences(findings []finding.Finding) []finding.Finding {
 	causes := []string{codeNotReconciled, codePanics, codeForbidden, codeNoResource, codeConflicts, codeInvalid, codeDenied}
-	if !slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Severity == finding.Error && slices.Contains(causes, f.Code) }) {
-		return findings
+	for _, consequence := range []string{codeDoesLess, codeDriftStays} {
+		if slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Severity == finding.Error && slices.Contains(causes, f.Code) }) {
+			findings = slices.DeleteFunc(findings, func(f finding.Finding) bool { return f.Code == consequence })
+		}
+		causes = append(causes, consequence)
 	}
-	return slices.DeleteFunc(findings, func(f finding.Finding) bool { return f.Code == codeDriftStays || f.Code == codeDoesLess })
+	return findings
 }

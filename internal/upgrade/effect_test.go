@@ -100,4 +100,7 @@ func TestJudgeDrift(t *testing.T) {
 	if kept := withoutConsequences([]finding.Finding{drifted, find(codeForbidden, "", ""), find(codeDoesLess, "", "")}); len(kept) != 1 {
 		t.Errorf("beside its cause %d are kept", len(kept))
 	}
+	if kept := withoutConsequences([]finding.Finding{drifted, find(codeDoesLess, "", "")}); len(kept) != 1 || kept[0].Code != codeDoesLess {
+		t.Errorf("beside what the operator does less %v are kept", kept)
+	}
 }
