@@ -186,13 +186,32 @@ func (d *differ) entries(old, new *Channel) {
 	}
 	for _, name := range union(were, are) {
 		d.Bundle = name
-		if d.presence(were[name] != nil, are[name] != nil) {
+		if were[name] == nil {
+			d.add(Change{Kind: ChangeAdded, New: edges(are[name])})
+			continue
+		}
+		if d.presence(true, are[name] != nil) {
 			d.field("replaces", were[name].Replaces, are[name].Replaces)
 			d.field("skips", strings.Join(were[name].Skips, ", "), strings.Join(are[name].Skips, ", "))
 			d.field("skipRange", were[name].SkipRange, are[name].SkipRange)
 		}
 	}
 	d.Bundle = ""
+}
+
+// edges says which edges end at an entry.
+func edges(e *Entry) string {
+	var list []string
+	if e.Replaces != "" {
+		list = append(list, "replaces "+e.Replaces)
+	}
+	if len(e.Skips) > 0 {
+		list = append(list, "skips "+strings.Join(e.Skips, ", "))
+	}
+	if e.SkipRange != "" {
+		list = append(list, "skipRange "+e.SkipRange)
+	}
+	return strings.Join(list, "; ")
 }
 
 func (d *differ) bundles(old, new *Package) {
@@ -262,7 +281,10 @@ func WriteDiff(w io.Writer, changes []Change) error {
 		if c.Field != "" {
 			line += ": " + c.Field
 		}
-		if c.Old != "" || c.New != "" {
+		switch {
+		case c.Kind == ChangeAdded && c.New != "":
+			line += ": " + c.New
+		case c.Old != "" || c.New != "":
 			line += fmt.Sprintf(" %s → %s", orNone(c.Old), orNone(c.New))
 		}
 		if _, err := fmt.Fprintln(w, safetext.Line(line)); err != nil {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -389,27 +390,22 @@ func (c *crd) names() apiextensionsv1.CustomResourceDefinitionNames {
 	return names
 }
 
+// otherNames returns the names of c, besides the plural and the kind, with what each is.
+func (c *crd) otherNames() []string {
+	names := c.names()
+	list := []string{"singular " + names.Singular, "list kind " + names.ListKind}
+	for _, name := range names.ShortNames {
+		list = append(list, "short name "+name)
+	}
+	for _, name := range names.Categories {
+		list = append(list, "category "+name)
+	}
+	return list
+}
+
 func namesChanged(_ *subject, u upgrade, found func(hit)) {
 	perPair(u, func(before, after *crd) {
-		old, next := before.names(), after.names()
-		var gone []string
-		if old.Singular != next.Singular {
-			gone = append(gone, "singular "+old.Singular)
-		}
-		if old.ListKind != next.ListKind {
-			gone = append(gone, "list kind "+old.ListKind)
-		}
-		for _, name := range old.ShortNames {
-			if !slices.Contains(next.ShortNames, name) {
-				gone = append(gone, "short name "+name)
-			}
-		}
-		for _, name := range old.Categories {
-			if !slices.Contains(next.Categories, name) {
-				gone = append(gone, "category "+name)
-			}
-		}
-		if len(gone) > 0 {
+		if gone := without(before.otherNames(), after.otherNames()); len(gone) > 0 {
 			found(hit{Subject: before.object(), path: []any{"spec", "names"}, message: fmt.Sprintf("%s removes names of CRD %s: %s", u.To, before.Name, strings.Join(gone, ", "))})
 		}
 	})
@@ -448,15 +444,18 @@ func pathsChanged(old, next *apiextensionsv1.CustomResourceSubresourceScale) boo
 		old.LabelSelectorPath != nil && *old.LabelSelectorPath != "" && !reflect.DeepEqual(old.LabelSelectorPath, next.LabelSelectorPath)
 }
 
+// columns returns the names of the version's printer columns.
+func columns(v *apiextensionsv1.CustomResourceDefinitionVersion) []string {
+	names := make([]string, 0, len(v.AdditionalPrinterColumns))
+	for _, c := range v.AdditionalPrinterColumns {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
 func columnsGone(_ *subject, u upgrade, found func(hit)) {
 	perServed(u, func(before, after *crd, old, next *apiextensionsv1.CustomResourceDefinitionVersion) {
-		var gone []string
-		for _, c := range old.AdditionalPrinterColumns {
-			if !slices.ContainsFunc(next.AdditionalPrinterColumns, func(o apiextensionsv1.CustomResourceColumnDefinition) bool { return o.Name == c.Name }) {
-				gone = append(gone, c.Name)
-			}
-		}
-		if len(gone) > 0 {
+		if gone := without(columns(old), columns(next)); len(gone) > 0 {
 			found(hit{Subject: before.object(), path: append(after.versionPath(old.Name), "additionalPrinterColumns"), message: fmt.Sprintf("%s removes printer columns from version %s of CRD %s: %s", u.To, old.Name, before.Name, abridge(gone))})
 		}
 	})
@@ -606,13 +605,14 @@ func crdGone(_ *subject, u upgrade, found func(hit)) {
 	}
 }
 
+func hasStatus(v *apiextensionsv1.CustomResourceDefinitionVersion) bool {
+	return v.Subresources != nil && v.Subresources.Status != nil
+}
+
 // statusGone leaves alone a status subresource that is added: the release that adds it writes it.
 func statusGone(_ *subject, u upgrade, found func(hit)) {
-	has := func(v *apiextensionsv1.CustomResourceDefinitionVersion) bool {
-		return v.Subresources != nil && v.Subresources.Status != nil
-	}
 	perServed(u, func(before, after *crd, old, next *apiextensionsv1.CustomResourceDefinitionVersion) {
-		if has(old) && !has(next) {
+		if hasStatus(old) && !hasStatus(next) {
 			found(hit{Subject: before.object(), path: append(after.versionPath(old.Name), "subresources"), message: fmt.Sprintf("%s removes the status subresource of version %s of CRD %s", u.To, old.Name, before.Name)})
 		}
 	})
@@ -832,6 +832,9 @@ func (c *changes) compareMerge(where string, before, after *apiextensionsv1.JSON
 	}
 }
 
+// number writes v as people do, without an exponent.
+func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
 func (c *changes) compareBounds(where string, before, after *apiextensionsv1.JSONSchemaProps) {
 	if after.Pattern != "" && after.Pattern != before.Pattern {
 		c.tight(where, "must match %q", after.Pattern)
@@ -840,16 +843,16 @@ func (c *changes) compareBounds(where string, before, after *apiextensionsv1.JSO
 		c.tight(where, "must be of format %s", after.Format)
 	}
 	if after.Maximum != nil && (before.Maximum == nil || *after.Maximum < *before.Maximum) {
-		c.tight(where, "must be at most %v", *after.Maximum)
+		c.tight(where, "must be at most %s", number(*after.Maximum))
 	}
 	if after.Minimum != nil && (before.Minimum == nil || *after.Minimum > *before.Minimum) {
-		c.tight(where, "must be at least %v", *after.Minimum)
+		c.tight(where, "must be at least %s", number(*after.Minimum))
 	}
 	if after.ExclusiveMaximum && !before.ExclusiveMaximum && after.Maximum != nil {
-		c.tight(where, "must be less than %v", *after.Maximum)
+		c.tight(where, "must be less than %s", number(*after.Maximum))
 	}
 	if after.ExclusiveMinimum && !before.ExclusiveMinimum && after.Minimum != nil {
-		c.tight(where, "must be greater than %v", *after.Minimum)
+		c.tight(where, "must be greater than %s", number(*after.Minimum))
 	}
 	upper := func(name string, old, next *int64) {
 		if next != nil && (old == nil || *next < *old) {
@@ -871,6 +874,6 @@ func (c *changes) compareBounds(where string, before, after *apiextensionsv1.JSO
 		c.tight(where, "must not repeat items")
 	}
 	if after.MultipleOf != nil && (before.MultipleOf == nil || *before.MultipleOf != *after.MultipleOf) {
-		c.tight(where, "must be a multiple of %v", *after.MultipleOf)
+		c.tight(where, "must be a multiple of %s", number(*after.MultipleOf))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -354,19 +355,23 @@ func deploymentGone(_ *subject, u upgrade, found func(hit)) {
 	}
 }
 
+// modes returns the install modes that the release supports, in order.
+func (r *release) modes() []string {
+	supported := map[string]bool{}
+	for _, m := range r.csv.Spec.InstallModes {
+		supported[string(m.Type)] = m.Supported
+	}
+	maps.DeleteFunc(supported, func(_ string, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(supported))
+}
+
+// without returns what of list is not in other.
+func without(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(one string) bool { return slices.Contains(other, one) })
+}
+
 func modeGone(_ *subject, u upgrade, found func(hit)) {
-	supported := map[v1alpha1.InstallModeType]bool{}
-	for _, m := range u.to.csv.Spec.InstallModes {
-		supported[m.Type] = m.Supported
-	}
-	var gone []string
-	for _, m := range u.from.csv.Spec.InstallModes {
-		if m.Supported && !supported[m.Type] {
-			gone = append(gone, string(m.Type))
-		}
-	}
-	slices.Sort(gone)
-	if len(gone) > 0 {
+	if gone := without(u.from.modes(), u.to.modes()); len(gone) > 0 {
 		found(hit{path: []any{"spec", "installModes"}, message: fmt.Sprintf("%s drops install mode %s, which %s supports", u.To, strings.Join(gone, ", "), u.From)})
 	}
 }
@@ -390,8 +395,7 @@ func (r *release) successor(w v1alpha1.WebhookDescription) int {
 		return i
 	}
 	return slices.IndexFunc(all, func(o v1alpha1.WebhookDescription) bool {
-		covered := resources(o)
-		return o.Type == w.Type && len(w.Rules) > 0 && !slices.ContainsFunc(resources(w), func(r string) bool { return !slices.Contains(covered, r) })
+		return o.Type == w.Type && len(w.Rules) > 0 && len(without(resources(w), resources(o))) == 0
 	})
 }
 
@@ -409,13 +413,17 @@ func webhookGone(_ *subject, u upgrade, found func(hit)) {
 	}
 }
 
+// minKube returns the oldest Kubernetes that the release runs on, the zero version where any will do, and whether it can be
+// read.
+func (r *release) minKube() (semver.Version, bool) {
+	v, err := semver.ParseTolerant(cmp.Or(r.csv.Spec.MinKubeVersion, "0.0.0"))
+	return v, err == nil
+}
+
 func kubernetesRaised(_ *subject, u upgrade, found func(hit)) {
-	before, err := semver.ParseTolerant(cmp.Or(u.from.csv.Spec.MinKubeVersion, "0.0.0"))
-	if err != nil {
-		return
-	}
-	after, err := semver.ParseTolerant(cmp.Or(u.to.csv.Spec.MinKubeVersion, "0.0.0"))
-	if err == nil && after.GT(before) {
+	before, known := u.from.minKube()
+	after, readable := u.to.minKube()
+	if known && readable && after.GT(before) {
 		found(hit{path: []any{"spec", "minKubeVersion"}, message: fmt.Sprintf("%s needs Kubernetes %s; %s needs %s", u.To, after, u.From, cmp.Or(u.from.csv.Spec.MinKubeVersion, "any version"))})
 	}
 }

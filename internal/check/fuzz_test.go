@@ -6,6 +6,7 @@ import (
 	"testing/fstest"
 
 	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/catalog"
 )
 
 // FuzzBundle: no bundle makes a check panic.
@@ -24,6 +25,10 @@ func FuzzBundle(f *testing.F) {
 	}
 	f.Add(csv, crd, annotations)
 	f.Add([]byte("kind: ClusterServiceVersion\nspec: {install: {spec: {deployments: [{}]}}, webhookdefinitions: [{type: ConversionWebhook, conversionCRDs: [a]}]}"), []byte("kind: CustomResourceDefinition\nspec: {versions: [{}]}"), []byte("annotations: {}"))
+	sound := rendered(csv, crd, annotations)
+	if sound == nil {
+		f.Fatal("the sound bundle cannot be read")
+	}
 	f.Fuzz(func(t *testing.T, csv, crd, annotations []byte) {
 		b, err := bundle.ReadFS(fstest.MapFS{
 			"manifests/csv.yaml": {Data: csv}, "manifests/crd.yaml": {Data: crd}, "metadata/annotations.yaml": {Data: annotations},
@@ -36,5 +41,33 @@ func FuzzBundle(f *testing.F) {
 				t.Errorf("a finding without code or severity: %+v", found)
 			}
 		}
+		one := rendered(csv, crd, annotations)
+		if one == nil {
+			return
+		}
+		if r, err := CompareBundles(one, rendered(csv, crd, annotations)); err == nil && len(r.Changes) > 0 {
+			t.Errorf("a bundle differs from itself: %+v", r.Changes)
+		}
+		_, _ = CompareBundles(sound, one)
+		_, _ = CompareBundles(one, sound)
 	})
+}
+
+// rendered returns the bundle as one of a catalog, or nil where it is none.
+func rendered(csv, crd, annotations []byte) *catalog.Bundle {
+	b, err := bundle.ReadFS(fstest.MapFS{
+		"manifests/csv.yaml": {Data: csv}, "manifests/crd.yaml": {Data: crd}, "metadata/annotations.yaml": {Data: annotations},
+	}, "bundle")
+	if err != nil {
+		return nil
+	}
+	document, err := catalog.Render(b, "")
+	if err != nil {
+		return nil
+	}
+	c := catalog.Parse("bundle", document.JSON)
+	if len(c.Packages) != 1 || len(c.Packages[0].Bundles) != 1 {
+		return nil
+	}
+	return c.Packages[0].Bundles[0]
 }

@@ -10,9 +10,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// right is one verb on one resource.
+// right is one verb on one resource, or on one URL, which begins with a slash; a name limits it to the object of that name.
 type right struct {
-	scope, group, resource, verb string
+	scope, group, resource, verb, name string
 }
 
 const (
@@ -25,17 +25,21 @@ const (
 // verbs are those that the API server knows for resources; a wildcard stands for them.
 var verbs = []string{"create", "delete", deleteCollection, "get", "list", "patch", "update", "watch"}
 
-// rights spreads the rules of the CSV into single rights; those on names or URLs are left out. In a global OperatorGroup OLM
-// makes ClusterRoles of Roles (operator-lifecycle-manager v0.46.0, pkg/controller/operators/olm/operatorgroup.go,
-// ensureSingletonRBAC).
+// rights spreads the rules of the CSV into single rights; those on names or URLs are left out.
 func (r *release) rights(global bool) map[right]bool {
+	all := r.allRights(global)
+	maps.DeleteFunc(all, func(one right, _ bool) bool { return one.name != "" || one.url() })
+	return all
+}
+
+// allRights spreads the rules of the CSV into single rights. In a global OperatorGroup OLM makes ClusterRoles of Roles
+// (operator-lifecycle-manager v0.46.0, pkg/controller/operators/olm/operatorgroup.go, ensureSingletonRBAC).
+func (r *release) allRights(global bool) map[right]bool {
 	all := map[right]bool{}
 	add := func(scope string, permissions []v1alpha1.StrategyDeploymentPermissions) {
 		for _, p := range permissions {
 			for _, rule := range p.Rules {
-				if len(rule.ResourceNames) == 0 {
-					addRights(all, scope, rule)
-				}
+				addRights(all, scope, rule)
 			}
 		}
 	}
@@ -49,14 +53,26 @@ func (r *release) rights(global bool) map[right]bool {
 }
 
 func addRights(all map[right]bool, scope string, rule rbacv1.PolicyRule) {
-	for _, g := range rule.APIGroups {
-		for _, resource := range rule.Resources {
-			for _, v := range rule.Verbs {
-				all[right{scope, g, resource, v}] = true
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, v := range rule.Verbs {
+		for _, g := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, name := range names {
+					all[right{scope, g, resource, v, name}] = true
+				}
 			}
+		}
+		for _, url := range rule.NonResourceURLs {
+			all[right{scope: scope, resource: "/" + strings.TrimPrefix(url, "/"), verb: v}] = true
 		}
 	}
 }
+
+// url reports whether the right is on a URL.
+func (r right) url() bool { return strings.HasPrefix(r.resource, "/") }
 
 // global reports whether the release can be installed in a global OperatorGroup, and whether in no other.
 func (r *release) global() (can, must bool) {
@@ -72,22 +88,31 @@ func (r *release) global() (can, must bool) {
 	return can, can && !others
 }
 
-// allowed reports whether rights hold r, directly or by a wildcard; what the cluster scope allows, each namespace does. A
-// resource "*" stands for subresources too, and "*/status" for those of all resources (k8s.io/component-helpers v0.36.3,
-// auth/rbac/validation/policy_compact.go).
+// allowed reports whether rights hold r, directly or by a wildcard; what the cluster scope allows, each namespace does, and
+// what all objects allow, each name. A resource "*" stands for subresources too, and "*/status" for those of all resources
+// (k8s.io/component-helpers v0.36.3, auth/rbac/validation/policy_compact.go).
 func allowed(rights map[right]bool, r right) bool {
+	if r.name != "" {
+		unnamed := r
+		unnamed.name = ""
+		if allowed(rights, unnamed) {
+			return true
+		}
+	}
 	scopes := []string{r.scope}
 	if r.scope == namespaceScope {
 		scopes = append(scopes, clusterScope)
 	}
 	resources := []string{r.resource, rbacv1.ResourceAll}
-	if _, sub, is := strings.Cut(r.resource, "/"); is {
+	if r.url() {
+		resources = []string{r.resource, "/" + rbacv1.NonResourceAll}
+	} else if _, sub, is := strings.Cut(r.resource, "/"); is {
 		resources = append(resources, "*/"+sub)
 	}
 	for _, scope := range scopes {
 		for _, group := range []string{r.group, rbacv1.APIGroupAll} {
 			for _, resource := range resources {
-				if rights[right{scope, group, resource, r.verb}] || rights[right{scope, group, resource, rbacv1.VerbAll}] {
+				if rights[right{scope, group, resource, r.verb, r.name}] || rights[right{scope, group, resource, rbacv1.VerbAll, r.name}] {
 					return true
 				}
 			}
@@ -107,13 +132,22 @@ func missing(had, has map[right]bool) map[right]bool {
 	return lost
 }
 
-// rightsText lists rights by resource.
-func rightsText(rights map[right]bool) string {
+// rightsText lists rights by resource, as far as there is room.
+func rightsText(rights map[right]bool) string { return abridge(rightsList(rights)) }
+
+// rightsList lists rights by resource.
+func rightsList(rights map[right]bool) []string {
 	byResource := map[string][]string{}
 	for r := range rights {
-		resource := r.resource
+		resource, sub, is := strings.Cut(r.resource, "/")
 		if r.group != "" {
 			resource += "." + r.group
+		}
+		if is {
+			resource += "/" + sub
+		}
+		if r.name != "" {
+			resource += " " + r.name
 		}
 		if r.scope == clusterScope {
 			resource += " (cluster-wide)"
@@ -126,7 +160,7 @@ func rightsText(rights map[right]bool) string {
 		list = append(list, strings.Join(slices.Compact(v), ",")+" "+resource)
 	}
 	slices.Sort(list)
-	return abridge(list)
+	return list
 }
 
 // kind is one by which rights are compared, as rules name it.
@@ -217,7 +251,7 @@ func (r *release) expanded(rights map[right]bool) map[right]bool {
 		}
 		for _, resource := range resources {
 			for _, v := range by {
-				all[right{one.scope, one.group, resource, v}] = true
+				all[right{one.scope, one.group, resource, v, one.name}] = true
 			}
 		}
 	}

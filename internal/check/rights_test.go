@@ -58,11 +58,11 @@ func TestRightsLost(t *testing.T) {
 		{"deletecollection alone", both, []string{pots("pots", all)}, nil, []string{pots("pots", "create, delete, get, list, patch, update, watch")}, nil,
 			"", "deletecollection pots.example.com (cluster-wide)"},
 		{"the status", both, []string{pots("pots/status", "get, update")}, nil, []string{pots("pots", "get")}, nil,
-			"update pots/status.example.com (cluster-wide)", "get pots/status.example.com (cluster-wide)"},
+			"update pots.example.com/status (cluster-wide)", "get pots.example.com/status (cluster-wide)"},
 		{"finalizers", both, []string{pots("pots/finalizers", "get, update")}, nil, []string{pots("pots", "get")}, nil,
-			"update pots/finalizers.example.com (cluster-wide)", "get pots/finalizers.example.com (cluster-wide)"},
+			"update pots.example.com/finalizers (cluster-wide)", "get pots.example.com/finalizers (cluster-wide)"},
 		{"a subresource that nobody calls", both, []string{pots("pots/scale", "get, update")}, nil, []string{pots("pots", "get")}, nil,
-			"", "get,update pots/scale.example.com (cluster-wide)"},
+			"", "get,update pots.example.com/scale (cluster-wide)"},
 	} {
 		t.Run(e.name, func(t *testing.T) {
 			c := releases(t, rightsRelease(e.modes, e.cluster, e.namespace), rightsRelease(e.modes, e.nowC, e.nowN))

@@ -32,7 +32,7 @@ import (
 )
 
 func newBundle(s *session) *cobra.Command {
-	return reaching(s, group("bundle", "Make, check, publish and run bundles", newBundleGenerate(s), newBundleValidate(s), newBundlePush(s), newBundleRun(s)))
+	return reaching(s, group("bundle", "Make, check, publish and run bundles", newBundleGenerate(s), newBundleValidate(s), newBundleDiff(s), newBundlePush(s), newBundleRun(s)))
 }
 
 // bundleFlags are the flags of 'bundle generate'.

@@ -174,6 +174,7 @@ func TestInterrupt(t *testing.T) {
 	}{
 		// What never comes: standard input, a FIFO's content, a registry's answer.
 		{"bundle generate --version 1.0.0 --package tea --manifests - --output-dir MADE", true},
+		{"bundle diff bundle REGISTRY/tea:1", true},
 		{"bundle validate REGISTRY/tea:1", true},
 		{"bundle validate bundle --suppress fifo", true},
 		{"bundle push bundle REGISTRY/tea:1", true},

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/safetext"
 )
 
 const (
@@ -49,7 +49,7 @@ func (m *markdown) report(r *Report) {
 	m.line("%s", summary(r))
 	if f, ok := firstFailure(r); ok {
 		m.line("")
-		m.line("**First failure:** %s", escape(about(f.Subject)))
+		m.line("**First failure:** %s", safetext.Markdown(about(f.Subject)))
 		if f.Code != "" {
 			m.line("")
 			m.line("> **%s** %s", f.Code, cell(f.Message))
@@ -145,9 +145,9 @@ func (m *markdown) folded(title string, open bool, head string, rows []string) {
 	}
 	m.line("")
 	if open {
-		m.line("<details open><summary>%s</summary>", escapeHTML(title))
+		m.line("<details open><summary>%s</summary>", safetext.HTML(title))
 	} else {
-		m.line("<details><summary>%s</summary>", escapeHTML(title))
+		m.line("<details><summary>%s</summary>", safetext.HTML(title))
 	}
 	m.line("")
 	if head != "" {
@@ -171,7 +171,7 @@ func tableRow(cells ...string) string { return "| " + strings.Join(cells, " | ")
 
 // where is the place and the subject of a finding, for a cell of a table.
 func where(f finding.Finding) string {
-	s := escape(subject(f.Subject))
+	s := safetext.Markdown(subject(f.Subject))
 	if at := place(f); at != "" {
 		return strings.TrimSpace("`" + strings.NewReplacer("`", "'", "|", `\|`).Replace(at) + "` " + s)
 	}
@@ -184,20 +184,5 @@ func cell(s string) string {
 	if runes := []rune(s); len(runes) > cellLimit {
 		s = string(runes[:cellLimit-1]) + "…"
 	}
-	return escape(s)
-}
-
-// escape makes s fit a cell of a table, where it is no link, picture, element or mention of anybody.
-func escape(s string) string {
-	s = strings.NewReplacer(`\`, `\\`, "|", `\|`, "[", `\[`, "]", `\]`, "`", "\\`").Replace(strings.TrimSpace(s))
-	return strings.ReplaceAll(escapeHTML(s), "\n", "<br>")
-}
-
-// mention matches what code hosts take for the name of a person or of an issue, and tell them of.
-var mention = regexp.MustCompile(`(^|[^0-9A-Za-z_])([@#])([0-9A-Za-z])`)
-
-// escapeHTML makes s fit the text of an element.
-func escapeHTML(s string) string {
-	s = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
-	return mention.ReplaceAllString(s, "$1$2<!-- -->$3")
+	return safetext.Markdown(s)
 }
