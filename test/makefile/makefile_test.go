@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -60,5 +61,48 @@ func TestRaceDetector(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// built and run match what a dry run builds, and which program it gives each image of a walk.
+var (
+	built = regexp.MustCompile(`build -trimpath -o (\S+) `)
+	run   = regexp.MustCompile(`--image (\S+)=(\S+)`)
+)
+
+// TestRedisWalkRunsWhatIsBuilt dry-runs 'make test-upgrade' of the Redis operator: each image has a program that is built for
+// it, and each release its own.
+func TestRedisWalkRunsWhatIsBuilt(t *testing.T) {
+	dir := filepath.Join("..", "..", "examples", "redis-operator")
+	cmd := exec.CommandContext(t.Context(), "make", "--no-print-directory", "--dry-run", "test-upgrade")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "MAKEFLAGS=")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("make --dry-run test-upgrade: %v\n%s", err, out)
+	}
+	programs := map[string]bool{}
+	for _, m := range built.FindAllStringSubmatch(string(out), -1) {
+		programs[m[1]] = true
+	}
+	users := map[string]string{}
+	for _, m := range run.FindAllStringSubmatch(string(out), -1) {
+		image, program := m[1], m[2]
+		if !programs[program] {
+			t.Errorf("image %s runs %s, which 'make build' does not build", image, program)
+		}
+		if other, taken := users[program]; taken {
+			t.Errorf("images %s and %s both run %s", image, other, program)
+		}
+		users[program] = image
+	}
+	bundles, err := os.ReadDir(filepath.Join(dir, "bundle"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range bundles {
+		version := "v" + b.Name()
+		if image := users["bin/"+version+"/manager"]; !strings.HasSuffix(image, ":"+version) {
+			t.Errorf("the manager of %s runs as image %q", version, image)
+		}
 	}
 }
