@@ -11,29 +11,28 @@ import (
 // findings prints those of the report itself, the worst first, and each of those that say the same once. Unless everything is
 // told, suppressed ones are left out, and of notes there is a line for each code.
 func (t *text) findings(r *Report) {
-	list, notes := slices.Clone(r.Findings), []finding.Finding(nil)
+	list := slices.Clone(r.Findings)
 	if !r.Verbose {
 		list = finding.Open(list)
-		notes = slices.DeleteFunc(slices.Clone(list), func(f finding.Finding) bool { return f.Severity != finding.Info })
-		list = slices.DeleteFunc(list, func(f finding.Finding) bool { return f.Severity == finding.Info })
 	}
+	list, notes := r.withoutNotes(list)
 	slices.SortStableFunc(list, func(a, b finding.Finding) int {
 		return cmp.Or(rank(a.Severity)-rank(b.Severity), strings.Compare(a.Subject.Package, b.Subject.Package), strings.Compare(a.Code, b.Code))
 	})
 	groups := groupEqual(list)
 	for i, g := range groups {
-		if i == 0 || g.Subject.Package != groups[i-1].Subject.Package {
+		if pkg := g[0].Subject.Package; i == 0 || pkg != groups[i-1][0].Subject.Package {
 			t.gap()
-			if g.Subject.Package != "" {
-				t.line("%s", t.paint(bold, "package "+g.Subject.Package))
+			if pkg != "" {
+				t.line("%s", t.paint(bold, "package "+pkg))
 			}
 		}
-		t.statement(g.Finding, "  ")
+		t.statement(g[0], "  ")
 		if same := g.same(r.Verbose); same != "" {
 			t.paragraph("    ", same)
 		}
-		if i+1 == len(groups) || !alike(g.Finding, groups[i+1].Finding) {
-			t.explanation(g.Finding, "  ")
+		if i+1 == len(groups) || !alike(g[0], groups[i+1][0]) {
+			t.explanation(g[0], "  ")
 		}
 	}
 	t.notes(r, notes)

@@ -10,22 +10,29 @@ import (
 )
 
 // group is findings that say the same, each of another bundle or upgrade.
-type group struct {
-	finding.Finding // the first
-	others          []finding.Finding
+type group []finding.Finding
+
+// groupEqual groups findings as equal does.
+func groupEqual(findings []finding.Finding) []group {
+	var groups []group
+	for _, same := range equal(findings, func(f finding.Finding) finding.Finding { return f }) {
+		groups = append(groups, same)
+	}
+	return groups
 }
 
-// groupEqual puts findings together that say the same of several bundles or upgrades of a package, in the order of the first
-// of each. Where the words name the bundle or the upgrade itself, its name makes no difference.
-func groupEqual(findings []finding.Finding) []group {
+// equal puts together what says the same of several bundles or upgrades of a package, in the order of the first of each; of
+// is the finding of one of list. Where the words name the bundle or the upgrade itself, its name makes no difference.
+func equal[T any](list []T, of func(T) finding.Finding) [][]T {
 	type sameness struct {
 		pkg, channel, code, object, message, cause, fix, suppressed string
 		severity                                                    finding.Severity
 		one                                                         int // of findings that are about no bundle, each for itself
 	}
 	at := map[sameness]int{}
-	var groups []group
-	for i, f := range findings {
+	var groups [][]T
+	for i, one := range list {
+		f := of(one)
 		key := sameness{pkg: f.Subject.Package, channel: f.Subject.Channel, code: f.Code, severity: f.Severity, one: i + 1}
 		if names := bundleNames(f.Subject); names != nil {
 			key.one = 0
@@ -35,11 +42,11 @@ func groupEqual(findings []finding.Finding) []group {
 			key.suppressed = f.Suppressed.Until + " " + f.Suppressed.Reason
 		}
 		if n, ok := at[key]; ok {
-			groups[n].others = append(groups[n].others, f)
+			groups[n] = append(groups[n], one)
 			continue
 		}
 		at[key] = len(groups)
-		groups = append(groups, group{Finding: f})
+		groups = append(groups, []T{one})
 	}
 	return groups
 }
@@ -61,13 +68,25 @@ func bundleNames(s finding.Subject) *strings.Replacer {
 // manyOthers is how many bundles or upgrades are named that have the same, where not all are asked for.
 const manyOthers = 5
 
-// same says of what else the group says the same, "" if of nothing.
+// same says of what else the group says the same, "" if of nothing. Unless all are asked for, only some are named.
 func (g group) same(all bool) string {
-	if len(g.others) == 0 {
+	said, names := g.others()
+	if said == "" {
 		return ""
 	}
-	noun, names := "bundle", make([]string, 0, len(g.others))
-	for _, f := range g.others {
+	if rest := len(names) - manyOthers; rest > 0 && !all {
+		names = append(names[:manyOthers], fmt.Sprintf("and %d more", rest))
+	}
+	return said + ": " + strings.Join(names, ", ")
+}
+
+// others says of how many others the group says the same, "" if of none, and returns their names.
+func (g group) others() (said string, names []string) {
+	if len(g) == 1 {
+		return "", nil
+	}
+	noun := "bundle"
+	for _, f := range g[1:] {
 		name := cmp.Or(f.Subject.From, f.Subject.To)
 		if f.Subject.From != "" && f.Subject.To != "" {
 			noun, name = "upgrade", f.Subject.From+" → "+f.Subject.To
@@ -76,17 +95,15 @@ func (g group) same(all bool) string {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	said := fmt.Sprintf("the same %s more", times(len(g.others)))
-	if len(g.others) == len(names) {
+	switch {
+	case len(g)-1 != len(names):
+		said = fmt.Sprintf("the same %s more", times(len(g)-1))
+	case len(names) == 1:
+		said = "the same in 1 more " + noun
+	default:
 		said = fmt.Sprintf("the same in %d more %ss", len(names), noun)
-		if len(names) == 1 {
-			said = "the same in 1 more " + noun
-		}
 	}
-	if rest := len(names) - manyOthers; rest > 0 && !all {
-		names = append(names[:manyOthers], fmt.Sprintf("and %d more", rest))
-	}
-	return said + ": " + strings.Join(names, ", ")
+	return said, names
 }
 
 func times(n int) string {
@@ -103,7 +120,23 @@ type noteLine struct {
 	packages    []string
 }
 
-// noteLines returns a line for each code of the notes among findings.
+// withoutNotes returns the findings that are told one by one, and the notes of which there is a line for each code: none where
+// everything is told.
+func (r *Report) withoutNotes(findings []finding.Finding) (told, notes []finding.Finding) {
+	if r.Verbose {
+		return findings, nil
+	}
+	for _, f := range findings {
+		if f.Severity == finding.Info && f.Suppressed == nil {
+			notes = append(notes, f)
+		} else {
+			told = append(told, f)
+		}
+	}
+	return told, notes
+}
+
+// noteLines returns a line for each code of notes.
 func noteLines(r *Report, findings []finding.Finding) []noteLine {
 	byCode := map[string]*noteLine{}
 	var lines []*noteLine

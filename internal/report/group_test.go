@@ -128,3 +128,57 @@ func TestVerdictAtEnd(t *testing.T) {
 		}
 	}
 }
+
+// Every format for people tells of those that say the same once, with a count, and of notes a line for each code; with
+// everything told, each note too.
+func TestGroupsInEveryFormat(t *testing.T) {
+	t.Parallel()
+	for format, want := range map[string]struct{ same, note, told string }{
+		"markdown": {"tea.v1 has no icon<br>the same in 7 more bundles: tea.v2, tea.v3, tea.v4, tea.v5, tea.v6, and 2 more", "\n- CSV031: 16 in 2 packages (a container may run as root)\n", "tea.v1 may run as root"},
+		"junit":    {"tea.v1 has no icon&#xA;  the same in 7 more bundles: tea.v2, tea.v3, tea.v4, tea.v5, tea.v6, tea.v7, tea.v8&#xA;", "CSV031: 16 in 2 packages (a container may run as root)&#xA;", "tea.v1 may run as root"},
+		"html":     {"<details><summary>the same in 7 more bundles</summary><ul class=\"plain\"><li>tea.v2</li>", `<span class="says">tea.v1 may run as root</span>`, "tea.v1 may run as root"},
+	} {
+		for _, verbose := range []bool{false, true} {
+			r := folder(8)
+			r.Verbose = verbose
+			var b bytes.Buffer
+			if err := Write(&b, format, r, false); err != nil {
+				t.Fatal(err)
+			}
+			got := b.String()
+			if !strings.Contains(got, want.same) || strings.Contains(got, "tea.v2 has no icon") {
+				t.Errorf("%s does not say %q:\n%s", format, want.same, got)
+			}
+			if strings.Contains(got, want.note) == (verbose && format != "html") {
+				t.Errorf("%s, verbose %t: %q:\n%s", format, verbose, want.note, got)
+			}
+			if strings.Contains(got, want.told) != (verbose || format == "html") {
+				t.Errorf("%s, verbose %t: %q:\n%s", format, verbose, want.told, got)
+			}
+		}
+	}
+}
+
+// What is found in an encoded manifest is shown as its lines, and where in which object they are.
+func TestEncodedInEveryFormat(t *testing.T) {
+	t.Parallel()
+	r := &Report{APIVersion: APIVersion, Kind: KindValidate, Result: Failed, Findings: []finding.Finding{{
+		Code: "CSV001", Severity: finding.Error, Subject: finding.Subject{Package: "tea", From: "tea.v1"}, Message: "broken",
+		Location: &finding.Location{File: "tea.yaml", Line: 7, Path: "spec.version", Object: "ClusterServiceVersion/tea.v1", Excerpt: "  version: 1\n  icon: <b>\n"},
+	}}}
+	for format, want := range map[string][]string{
+		"markdown": {"at spec.version of ClusterServiceVersion/tea.v1 in bundle tea.v1<br><code>&nbsp;&nbsp;version: 1</code><br><code>&nbsp;&nbsp;icon: &lt;b&gt;</code>"},
+		"junit":    {"at spec.version of ClusterServiceVersion/tea.v1 in bundle tea.v1", "|   icon: &lt;b&gt;"},
+		"html":     {"at spec.version of ClusterServiceVersion/tea.v1 in bundle tea.v1", "  icon: &lt;b&gt;\n"},
+	} {
+		var b bytes.Buffer
+		if err := Write(&b, format, r, false); err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range want {
+			if !strings.Contains(b.String(), part) {
+				t.Errorf("%s does not have %q:\n%s", format, part, b.String())
+			}
+		}
+	}
+}

@@ -129,13 +129,23 @@ type findingView struct {
 	About   string   // what it is about, unless what it stands in tells
 	Hop     *hopView // whose finding it is, if one's
 	Source  string   // the line it stands in, with a caret below
+	Within  string   // the field and object, where those are encoded
+	Same    string   // of how many others the page says the same
+	Others  []other  // those
 	Explain bool     // whether its own cause and fix are shown: not where all of a code have the same
+}
+
+// other is a bundle or an upgrade of which a finding says the same.
+type other struct {
+	Name string
+	Hop  *hopView // if it was walked
 }
 
 type codeView struct {
 	Code, Title string
 	Severity    finding.Severity
-	Findings    []findingView
+	Findings    []findingView    // each of those that say the same once
+	Count       int              // of all
 	Common      *finding.Finding // cause, fix and references that all of them share
 	Folded      bool
 }
@@ -530,7 +540,7 @@ const manyInstances = 5
 func codeViews(r *Report, hops []hopView) []codeView {
 	var all []findingView
 	for _, f := range r.Findings {
-		all = append(all, findingView{Finding: f, Place: place(f), About: about(f.Subject), Source: sourceOf(r, f)})
+		all = append(all, findingView{Finding: f, Place: placeOnPage(f), About: about(f.Subject), Source: sourceOf(r, f), Within: within(f)})
 	}
 	for i := range hops {
 		for _, f := range hops[i].Findings {
@@ -539,7 +549,8 @@ func codeViews(r *Report, hops []hopView) []codeView {
 		}
 	}
 	var codes []codeView
-	for _, f := range all {
+	for _, same := range equal(all, func(f findingView) finding.Finding { return f.ofHop() }) {
+		f := merged(same)
 		i := slices.IndexFunc(codes, func(c codeView) bool { return c.Code == f.Code })
 		if i < 0 {
 			i = len(codes)
@@ -550,6 +561,7 @@ func codeViews(r *Report, hops []hopView) []codeView {
 			c.Severity = f.Severity
 		}
 		c.Findings = append(c.Findings, f)
+		c.Count += len(same)
 	}
 	slices.SortStableFunc(codes, func(a, b codeView) int {
 		return cmp.Or(rank(a.Severity)-rank(b.Severity), strings.Compare(a.Code, b.Code))
@@ -568,6 +580,39 @@ func codeViews(r *Report, hops []hopView) []codeView {
 		}
 	}
 	return codes
+}
+
+// ofHop is the finding as one of the report: that of a hop is about the hop.
+func (f findingView) ofHop() finding.Finding {
+	if f.Hop != nil && f.Subject.Package == "" {
+		f.Subject = f.Hop.subject(f.Subject.Object)
+	}
+	return f.Finding
+}
+
+// merged is the first of findings that say the same, with the others' names.
+func merged(same []findingView) findingView {
+	first := same[0]
+	g := make(group, len(same))
+	hops := map[string]*hopView{}
+	for i, f := range same {
+		g[i] = f.ofHop()
+		hops[g[i].Subject.From+" → "+g[i].Subject.To] = f.Hop
+	}
+	said, names := g.others()
+	first.Same = said
+	for _, name := range names {
+		first.Others = append(first.Others, other{name, hops[name]})
+	}
+	return first
+}
+
+// placeOnPage is place, without the path of an encoded object, which is told besides.
+func placeOnPage(f finding.Finding) string {
+	if within(f) != "" {
+		return f.Location.String()
+	}
+	return place(f)
 }
 
 // place is where in a file a finding stands, "" if it stands in none.

@@ -104,7 +104,7 @@ func suiteOf(name string, cases []junitCase) junitSuite {
 func hopCases(r *Report) []junitCase {
 	var cases []junitCase
 	for _, h := range r.Steps() {
-		c := caseOf(h.All(), h.Result == Failed)
+		c := caseOf(h.All(), nil, h.Result == Failed)
 		c.Class, c.Name, c.Time = h.Package+"/"+h.Channel, strings.ReplaceAll(h.Title(), "→", "->"), seconds(h.Seconds)
 		for _, o := range h.Outages {
 			c.Out += fmt.Sprintf("outage: no %s through %s for %.1fs, %d errors, the first: %s\n", o.Operation, o.Of(), o.Seconds, o.Errors, o.First)
@@ -146,7 +146,8 @@ func checkCases(r *Report) []junitCase {
 	slices.Sort(codes)
 	var cases []junitCase
 	for _, code := range slices.Compact(codes) {
-		c := caseOf(found[code], false)
+		told, notes := r.withoutNotes(found[code])
+		c := caseOf(told, noteLines(r, notes), false)
 		c.Out += history[code]
 		c.Class, c.Name, c.Time = strings.TrimRight(code, "0123456789"), code, seconds(0)
 		if findings := found[code]; len(findings) > 0 && findings[0].Location != nil {
@@ -157,19 +158,23 @@ func checkCases(r *Report) []junitCase {
 	return cases
 }
 
-// caseOf is a case that fails by the errors among findings, or because failed says so.
-func caseOf(findings []finding.Finding, failed bool) junitCase {
+// caseOf is a case that fails by the errors among findings, or because failed says so. Those that say the same are told once,
+// and notes as their lines say.
+func caseOf(findings []finding.Finding, notes []noteLine, failed bool) junitCase {
 	var c junitCase
-	for _, f := range findings {
-		s := plain(f)
-		if f.Severity != finding.Error || f.Suppressed != nil {
+	for _, g := range groupEqual(findings) {
+		s := plain(g)
+		if g[0].Severity != finding.Error || g[0].Suppressed != nil {
 			c.Out += s
 			continue
 		}
 		if c.Failure == nil {
-			c.Failure = &junitMessage{Message: f.Message, Type: f.Code}
+			c.Failure = &junitMessage{Message: g[0].Message, Type: g[0].Code}
 		}
 		c.Failure.Text += s
+	}
+	for _, l := range notes {
+		c.Out += l.String() + "\n"
 	}
 	if failed && c.Failure == nil {
 		c.Failure = &junitMessage{Message: "failed", Type: "failed"}
@@ -177,12 +182,15 @@ func caseOf(findings []finding.Finding, failed bool) junitCase {
 	return c
 }
 
-// plain is a finding as text without colour.
-func plain(f finding.Finding) string {
+// plain is a group as text without colour.
+func plain(g group) string {
 	var b strings.Builder
 	t := &text{out: &b}
-	t.statement(f, "")
-	t.explanation(f, "")
+	t.statement(g[0], "")
+	if same := g.same(true); same != "" {
+		t.paragraph("  ", same)
+	}
+	t.explanation(g[0], "")
 	return b.String()
 }
 

@@ -62,26 +62,7 @@ func (m *markdown) report(r *Report) {
 		}
 	}
 	m.hops(r)
-	all := r.All()
-	for _, group := range []struct {
-		severity finding.Severity
-		noun     string
-	}{{finding.Error, "error"}, {finding.Warning, "warning"}, {finding.Info, "note"}} {
-		var rows []string
-		for _, f := range all {
-			if f.Severity == group.severity && f.Suppressed == nil {
-				rows = append(rows, tableRow(cell(f.Code), where(f), cell(f.Message), cell(f.Fix)))
-			}
-		}
-		m.folded(count(len(rows), group.noun), group.severity == finding.Error, "| code | where | what | fix |\n|---|---|---|---|", rows)
-	}
-	var suppressed []string
-	for _, f := range all {
-		if f.Suppressed != nil {
-			suppressed = append(suppressed, tableRow(cell(f.Code), where(f), cell(f.Message), cell("until "+f.Suppressed.Until+": "+f.Suppressed.Reason)))
-		}
-	}
-	m.folded(fmt.Sprintf("%d suppressed", len(suppressed)), false, "| code | where | what | suppressed |\n|---|---|---|---|", suppressed)
+	m.findings(r)
 	m.history(r)
 	m.logs(r)
 	if r.Cluster != nil {
@@ -91,6 +72,57 @@ func (m *markdown) report(r *Report) {
 		}
 		m.folded(fmt.Sprintf("ran on a cluster of kind %s, Kubernetes %s, OLM %s: what that does not prove", r.Cluster.Kind, r.Cluster.Kubernetes, r.Cluster.OLM), false, "", lines)
 	}
+}
+
+// findings tabulates those of each severity, and the suppressed ones: each of those that say the same once, and of notes
+// that are no hop's a line for each code.
+func (m *markdown) findings(r *Report) {
+	told, notes := r.withoutNotes(r.Findings)
+	groups := groupEqual(append(told[:len(told):len(told)], r.All()[len(r.Findings):]...))
+	for _, table := range []struct {
+		severity finding.Severity
+		noun     string
+	}{{finding.Error, "error"}, {finding.Warning, "warning"}, {finding.Info, "note"}} {
+		var rows []string
+		n := 0
+		for _, g := range groups {
+			if g[0].Severity == table.severity && g[0].Suppressed == nil {
+				n += len(g)
+				rows = append(rows, tableRow(cell(g[0].Code), where(g[0]), what(g), cell(g[0].Fix)))
+			}
+		}
+		m.folded(count(n, table.noun), table.severity == finding.Error, "| code | where | what | fix |\n|---|---|---|---|", rows)
+	}
+	var summed, suppressed []string
+	for _, l := range noteLines(r, notes) {
+		summed = append(summed, "- "+cell(l.String()))
+	}
+	m.folded(count(len(notes), "note"), false, "", summed)
+	n := 0
+	for _, g := range groups {
+		if s := g[0].Suppressed; s != nil {
+			n += len(g)
+			suppressed = append(suppressed, tableRow(cell(g[0].Code), where(g[0]), what(g), cell("until "+s.Until+": "+s.Reason)))
+		}
+	}
+	m.folded(fmt.Sprintf("%d suppressed", n), false, "| code | where | what | suppressed |\n|---|---|---|---|", suppressed)
+}
+
+// what is what a group says, of what else, and the lines of the encoded object that the first is about, for a cell of a table.
+func what(g group) string {
+	s := cell(g[0].Message)
+	if same := g.same(false); same != "" {
+		s += "<br>" + cell(same)
+	}
+	if at := within(g[0]); at != "" {
+		s += "<br>" + cell(at)
+		for line := range strings.Lines(g[0].Location.Excerpt) {
+			shown, _ := excerpt(line, 0, width)
+			bare := strings.TrimLeft(shown, " ")
+			s += "<br><code>" + strings.Repeat("&nbsp;", len(shown)-len(bare)) + safetext.Markdown(bare) + "</code>"
+		}
+	}
+	return s
 }
 
 // hops tabulates installations and hops, those that did not fail folded away if they are many.
@@ -172,7 +204,11 @@ func tableRow(cells ...string) string { return "| " + strings.Join(cells, " | ")
 // where is the place and the subject of a finding, for a cell of a table.
 func where(f finding.Finding) string {
 	s := safetext.Markdown(subject(f.Subject))
-	if at := place(f); at != "" {
+	at := place(f)
+	if within(f) != "" {
+		at = f.Location.String() // what is within stands beside what is wrong
+	}
+	if at != "" {
 		return strings.TrimSpace("`" + strings.NewReplacer("`", "'", "|", `\|`).Replace(at) + "` " + s)
 	}
 	return s
