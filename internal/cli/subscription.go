@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
@@ -25,8 +26,8 @@ func newSubscription(s *session) *cobra.Command {
 // subscriptionFlags are the flags of 'subscription generate'.
 type subscriptionFlags struct {
 	subscription.Options
-	approval, catalog, catalogSource, sourceName, mode, config, into string
-	env                                                              []string
+	approval, catalog, catalogSource, sourceName, mode, group, config, into string
+	env                                                                     []string
 }
 
 func newSubscriptionGenerate(s *session) *cobra.Command {
@@ -64,10 +65,13 @@ filled in, and what OLM would refuse to install is an error.`,
 	flags.StringVar(&f.Source.Image, "image", "", "catalog image")
 	flags.StringVar(&f.Source.CatalogDir, "image-catalog-dir", "/configs", "where the image holds the catalog")
 	flags.StringVar(&f.Source.CacheDir, "image-cache-dir", "", "where the image holds a cache made beforehand")
+	flags.DurationVar(&f.Source.Poll, "poll-interval", 10*time.Minute, "how often OLM looks for a new catalog behind the image's tag; 0 for never. An image by digest is never polled")
+	flags.StringArrayVar(&f.Source.PullSecrets, "pull-secret", nil, "Secret in the CatalogSource's namespace by which the image is pulled (repeatable)")
 	flags.StringVar(&f.Source.Address, "address", "", "host:port of a registry gRPC server to use instead of an image")
 	flags.StringVar(&f.catalogSource, "catalog-source", "", "NAMESPACE/NAME of a CatalogSource that the cluster has already")
 	flags.StringVar(&f.sourceName, "catalog-source-name", "", "name of the new CatalogSource (default: the package's name and -catalog)")
 	flags.StringVar(&f.mode, "install-mode", "", "AllNamespaces, OwnNamespace, SingleNamespace=NS or MultiNamespace=NS,NS (default: AllNamespaces, else OwnNamespace)")
+	flags.StringVar(&f.group, "operator-group", "new", "new: write an OperatorGroup for --install-mode, and its Namespace; existing: use the one that the namespace has already")
 	flags.StringVar(&f.config, "config", "", "file with the Subscription's spec.config")
 	flags.StringArrayVar(&f.env, "env", nil, "NAME=VALUE, an environment variable of the operator (repeatable)")
 	flags.StringVar(&f.into, "output-file", "", "file to write to (default: standard output)")
@@ -92,12 +96,22 @@ func (f *subscriptionFlags) generate(ctx context.Context, s *session) ([]byte, e
 			return nil, err
 		}
 	}
+	switch f.group {
+	case "new":
+	case "existing":
+		o.GroupExists = true
+		if f.mode != "" {
+			return nil, hint.With(usagef("--install-mode %s: the existing OperatorGroup says which namespaces are watched", f.mode), "leave out --install-mode, or --operator-group existing")
+		}
+	default:
+		return nil, usagef("--operator-group %s: it is new or existing", f.group)
+	}
 	mode, targets, _ := strings.Cut(f.mode, "=")
 	o.Mode = v1alpha1.InstallModeType(mode)
 	if targets != "" {
 		o.Targets = strings.Split(targets, ",")
 	}
-	if o.Mode == "" {
+	if o.Mode == "" && !o.GroupExists {
 		if o.Mode = subscription.DefaultMode(o.Supported); o.Mode == "" {
 			return nil, hint.With(fmt.Errorf("%s supports neither AllNamespaces nor OwnNamespace", o.Package), "choose with --install-mode")
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -32,6 +33,11 @@ type Source struct {
 
 	CatalogDir string // where an Image holds the catalog
 	CacheDir   string // where an Image holds a cache made beforehand; "" if it has none
+
+	// Poll is how often OLM looks whether an Image that a tag names is another one; never if 0. An image that a digest names
+	// is always the same.
+	Poll        time.Duration
+	PullSecrets []string // of type kubernetes.io/dockerconfigjson, beside the CatalogSource, for an Image
 }
 
 // Options say what to install, and how.
@@ -47,6 +53,10 @@ type Options struct {
 	Targets     []string // namespaces to watch, for SingleNamespace and MultiNamespace
 	Config      *v1alpha1.SubscriptionConfig
 
+	// GroupExists leaves out the OperatorGroup, and its Namespace: OLM installs nothing where there are two groups. Mode is not
+	// asked for then.
+	GroupExists bool
+
 	// Supported are the install modes of the CSV that will be installed; nil if they are not known.
 	Supported []v1alpha1.InstallMode
 }
@@ -59,16 +69,16 @@ func Generate(o Options) ([]byte, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	group, err := o.operatorGroup()
-	if err != nil {
-		return nil, err
-	}
-	objects := []any{
-		&corev1.Namespace{
+	var objects []any
+	if !o.GroupExists {
+		group, err := o.operatorGroup()
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, &corev1.Namespace{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 			ObjectMeta: metav1.ObjectMeta{Name: o.Namespace},
-		},
-		group,
+		}, group)
 	}
 	source := o.Source
 	if !source.Existing {
@@ -117,6 +127,17 @@ func (o Options) check() error {
 	}
 	if o.Approval != v1alpha1.ApprovalAutomatic && o.Approval != v1alpha1.ApprovalManual {
 		problems = append(problems, fmt.Errorf("approval %q: it is Automatic or Manual", o.Approval))
+	}
+	if o.Source.Poll < 0 {
+		problems = append(problems, hint.With(fmt.Errorf("poll interval %s", o.Source.Poll), "write it as 10m, or 0 for never"))
+	}
+	for _, secret := range o.Source.PullSecrets {
+		if wrong := validation.IsDNS1123Subdomain(secret); len(wrong) > 0 {
+			problems = append(problems, fmt.Errorf("pull secret %q: %s", secret, wrong[0]))
+		}
+	}
+	if len(o.Source.PullSecrets) > 0 && o.Source.Image == "" {
+		problems = append(problems, hint.With(errors.New("pull secrets without an image"), "they are for --image"))
 	}
 	given := 0
 	for _, set := range []bool{o.Source.Image != "", o.Source.Address != "", o.Source.Existing} {
@@ -217,6 +238,10 @@ func (o Options) catalogSource() *v1alpha1.CatalogSource {
 		source.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{
 			SecurityContextConfig: v1alpha1.Restricted,
 			ExtractContent:        &v1alpha1.ExtractContentConfig{CatalogDir: o.Source.CatalogDir, CacheDir: o.Source.CacheDir},
+		}
+		source.Spec.Secrets = o.Source.PullSecrets
+		if o.Source.Poll > 0 && !strings.Contains(o.Source.Image, "@") {
+			source.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{RegistryPoll: &v1alpha1.RegistryPoll{RawInterval: o.Source.Poll.String()}}
 		}
 	}
 	return source

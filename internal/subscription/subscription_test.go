@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -40,6 +41,13 @@ func supported(modes ...v1alpha1.InstallModeType) []v1alpha1.InstallMode {
 func TestGenerate(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"image": func(*Options) {},
+		"polled": func(o *Options) {
+			o.Source.Poll, o.Source.PullSecrets = 10*time.Minute, []string{"registry.example.com"}
+			o.Mode, o.GroupExists = "", true
+		},
+		"digest": func(o *Options) {
+			o.Source.Image, o.Source.Poll = "registry.example.com/cafe/catalog@sha256:"+strings.Repeat("0", 64), 10*time.Minute
+		},
 		"address": func(o *Options) {
 			o.Source = Source{Name: "cafe-catalog", Address: "10.1.2.3:50051"}
 			o.StartingCSV, o.Approval = "cafe-operator.v1.1.0", v1alpha1.ApprovalManual
@@ -99,6 +107,9 @@ func TestGenerateRefuses(t *testing.T) {
 		"two catalogs":                  {func(o *Options) { o.Source.Address = "a:1" }, "where the catalog comes from"},
 		"an approval there is not":      {func(o *Options) { o.Approval = "Never" }, `approval "Never"`},
 		"a namespace that is no name":   {func(o *Options) { o.Namespace = "Café" }, `namespace "Café"`},
+		"an interval below nothing":     {func(o *Options) { o.Source.Poll = -1 }, "poll interval -1ns"},
+		"a pull secret, no name":        {func(o *Options) { o.Source.PullSecrets = []string{"A b"} }, `pull secret "A b"`},
+		"a pull secret for no image":    {func(o *Options) { o.Source = Source{Name: "c", Address: "a:1", PullSecrets: []string{"a"}} }, "pull secrets without an image"},
 		"a package without a name":      {func(o *Options) { o.Package, o.Name = "", "x" }, "no package is named"},
 		"a namespace to watch, no name": {func(o *Options) { o.Targets = []string{""} }, `namespace to watch ""`},
 	} {
