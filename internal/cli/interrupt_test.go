@@ -192,6 +192,7 @@ func TestInterrupt(t *testing.T) {
 		{"report merge fifo", true},
 		{"report show -", true},
 		{"subscription generate --package tea --address 127.0.0.1:1 --config fifo", true},
+		{"upgrade diagnose --kubeconfig kubeconfig", true},
 		{"upgrade plan -", true},
 		{"upgrade test -", true},
 		{"upgrade test chain --sample fifo", true},

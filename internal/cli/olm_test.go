@@ -9,6 +9,10 @@ import (
 
 func TestOLMUsage(t *testing.T) {
 	for args, code := range map[string]int{
+		"upgrade diagnose tea":                        exitUsage,
+		"upgrade diagnose --catalog tea=c":            exitUsage,
+		"upgrade diagnose --catalog n/tea":            exitUsage,
+		"bundle run testdata/no-such":                 exitFailed,
 		"olm install tea":                             exitUsage,
 		"olm status -o yaml":                          exitUsage,
 		"olm uninstall --kubeconfig testdata/no-such": exitFailed,

@@ -90,7 +90,7 @@ func (r *bundleRun) run(ctx context.Context, s *session, refs []string) error {
 	result, err := installation.Run(ctx, client, offered, pkg, r.options)
 	if err != nil {
 		if ctx.Err() != nil && client.Run != "" {
-			return leftError{hint.With(fmt.Errorf("package %s is installed in part", pkg), "run the command again, or '%s'", r.command("olmkit cleanup "+pkg))}
+			return leftError{fmt.Errorf("package %s is installed in part; run the command again, or '%s'", pkg, r.command("olmkit cleanup "+pkg))}
 		}
 		return err
 	}

@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"internal/cluster/embedded/node":          {"internal/cluster", "internal/cluster/embedded/sandbox"},
 	"internal/cluster/embedded/sandbox":       {"internal/hint"},
 	"internal/cluster/embedded/internal/pack": {},
+	"internal/diagnosis":                      {"internal/catalog", "internal/catalog/registry", "internal/lifecycle/olmv0"},
 	"internal/installation":                   {"internal/catalog", "internal/cluster", "internal/hint", "internal/lifecycle/olmv0", "internal/progress"},
 	"internal/leftover":                       {"internal/cluster", "internal/document", "internal/hint", "internal/lifecycle/olmv0"},
 	"internal/managerlog":                     {},

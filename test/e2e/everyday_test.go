@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -50,7 +51,8 @@ func (d daily) load(release string) {
 }
 
 // TestEveryDay is the loop of every day on one kept cluster: bring it up with OLM and a catalog, install from that with kubectl,
-// break OLM, and see that it is told and mended; run a bundle, upgrade it, and clean up.
+// break OLM, and see that it is told and mended; run a bundle, mend it when it is
+// stuck, upgrade it, and clean up.
 func TestEveryDay(t *testing.T) {
 	t.Parallel()
 	d := daily{T: t, name: "everyday"}
@@ -113,6 +115,7 @@ func (d daily) runsBundles() {
 		return []string{"bundle", "run", "bundle/memcached-operator/" + release, "--image", "ghcr.io/olmkit/memcached-operator:v" + release + "=" + filepath.Join("bin", "memcached-operator", "v"+release, "manager")}
 	}
 	d.olmkit(0, bundle("0.3.1")...)
+	d.mendsStuck()
 	if r := d.olmkit(0, bundle("0.3.1")...); !strings.Contains(r.out, "left as it is") {
 		d.Errorf("running it again says %s", r.out)
 	}
@@ -137,5 +140,44 @@ func (d daily) runsBundles() {
 	}
 	if left := d.kubectl("", "get", "memcached", "--namespace", "default", "-o", "name"); !strings.Contains(left, "mine") {
 		d.Errorf("the user's objects are %q", left)
+	}
+}
+
+// mendsStuck gets a package that was run into states that OLM does not leave, and out of them by the commands that are printed.
+func (d daily) mendsStuck() {
+	const namespace, installed = "memcached-operator", "memcached-operator.v0.3.1"
+	diagnose := []string{"upgrade", "diagnose", "-p", "memcached-operator", "-o", "json"}
+	if r := d.olmkit(0, diagnose...); !strings.Contains(r.out, `"state": "up to date"`) || strings.Contains(r.out, "unknown") {
+		d.Errorf("of what is well it says %s", r.out)
+	}
+	for object, why := range map[string]string{
+		"operatorgroups.operators.coreos.com/memcached-operator":   "no OperatorGroup",
+		"clusterserviceversions.operators.coreos.com/" + installed: "not there any more",
+	} {
+		d.kubectl("", "delete", "--namespace", namespace, object)
+		var said struct {
+			Subscriptions []struct {
+				State  string
+				Causes []struct {
+					Why   string
+					Fixes []struct{ Command string }
+				}
+			}
+		}
+		r := d.olmkit(3, diagnose...)
+		if err := json.Unmarshal([]byte(r.out), &said); err != nil || said.Subscriptions[0].State != "stuck" || !strings.Contains(said.Subscriptions[0].Causes[0].Why, why) {
+			d.Fatalf("without %s: %v: %s", object, err, r.out)
+		}
+		mend := exec.Command("bash", "-c", said.Subscriptions[0].Causes[0].Fixes[0].Command)
+		mend.Env = append(os.Environ(), "KUBECONFIG="+d.kubeconfig, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+		if out, err := mend.CombinedOutput(); err != nil {
+			d.Fatalf("%s: %v\n%s", mend, err, out)
+		}
+		eventually(d.T, "the printed command mends it", func() error {
+			if r := run(d.T, nil, append(diagnose, "--kubeconfig", d.kubeconfig)...); !strings.Contains(r.out, `"state": "up to date"`) {
+				return fmt.Errorf("%s", r.out)
+			}
+			return nil
+		})
 	}
 }

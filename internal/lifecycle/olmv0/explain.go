@@ -68,7 +68,7 @@ func (c *Client) Explain(ctx context.Context, s Subscription, name string, since
 	}
 	var e Explanation
 	if err == nil {
-		e = explainVersion(&csv, deployments.Items, pods.Items)
+		e = ExplainVersion(&csv, deployments.Items, pods.Items)
 	} else if plan := PlanFor(plans.Items, name); plan != nil {
 		e = ExplainPlan(plan)
 	} else {
@@ -167,7 +167,8 @@ func lastFailure(csv *v1alpha1.ClusterServiceVersion) *v1alpha1.ClusterServiceVe
 	return nil
 }
 
-func explainVersion(csv *v1alpha1.ClusterServiceVersion, deployments []appsv1.Deployment, pods []corev1.Pod) Explanation {
+// ExplainVersion returns what csv, the deployments that it wants, or their pods say of why it does not run.
+func ExplainVersion(csv *v1alpha1.ClusterServiceVersion, deployments []appsv1.Deployment, pods []corev1.Pod) Explanation {
 	phase, reason, message := csv.Status.Phase, csv.Status.Reason, csv.Status.Message
 	again := phase == v1alpha1.CSVPhasePending || phase == v1alpha1.CSVPhaseInstallReady
 	if failed := lastFailure(csv); failed != nil && again {

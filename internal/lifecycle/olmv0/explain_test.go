@@ -26,7 +26,7 @@ func TestExplainVersionThatIsTriedAgain(t *testing.T) {
 		csv.Status.Conditions = []v1alpha1.ClusterServiceVersionCondition{
 			{Phase: v1alpha1.CSVPhasePending}, failed, {Phase: v1alpha1.CSVPhasePending, Reason: v1alpha1.CSVReasonNeedsReinstall},
 		}
-		if e := explainVersion(csv, nil, nil); !strings.Contains(e.Why, immutable) || e.Phase != "CSV Failed" {
+		if e := ExplainVersion(csv, nil, nil); !strings.Contains(e.Why, immutable) || e.Phase != "CSV Failed" {
 			t.Errorf("in phase %s: %+v", phase, e)
 		}
 	}

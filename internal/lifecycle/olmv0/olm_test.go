@@ -189,7 +189,7 @@ func TestExplainVersion(t *testing.T) {
 			"CSV Installing: Pod/n/p says: container m runs and is not ready"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, explainVersion(test.csv, []appsv1.Deployment{deployment}, test.pods).String()); diff != "" {
+			if diff := cmp.Diff(test.want, ExplainVersion(test.csv, []appsv1.Deployment{deployment}, test.pods).String()); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,10 +51,10 @@ func (c *Client) ClusterServiceVersion(ctx context.Context, namespace, name stri
 		return nil, nil
 	}
 	err := c.Get(ctx, client.ObjectKeyFromObject(csv), csv)
-	if err != nil && client.IgnoreNotFound(err) == nil {
+	switch {
+	case apierrors.IsNotFound(err):
 		return nil, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", Describe(csv), err)
 	}
 	return csv, nil

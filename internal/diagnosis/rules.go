@@ -1,0 +1,323 @@
+package diagnosis
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+)
+
+const noRisk = "none: operators and their objects are not touched"
+
+// olmUnwell: OLM itself does not work. Its catalogs are told by catalogUnread.
+func olmUnwell(s *State, _ *v1alpha1.Subscription) []Cause {
+	var causes []Cause
+	for _, p := range s.OLM.Unwell() {
+		if strings.HasPrefix(p.Object, "CatalogSource/") {
+			continue
+		}
+		fix := Fix{Do: "Install what is missing of OLM again, if olmkit installed it", Command: "olmkit olm install", Risk: noRisk}
+		if kind, name, _ := strings.Cut(p.Object, "/"); kind == "Deployment" {
+			namespace, name, _ := strings.Cut(name, "/")
+			fix = Fix{Do: "Look at why its pods do not run", Command: fmt.Sprintf("kubectl describe pods --namespace %s --selector app=%s", namespace, name), Risk: noRisk}
+			if strings.Contains(p.Why, "scaled to 0") {
+				fix = Fix{Do: "Start it again", Command: fmt.Sprintf("kubectl scale deployment %s --namespace %s --replicas 1", name, namespace), Risk: "OLM goes on with all upgrades that are due, on the whole cluster"}
+			}
+		}
+		causes = append(causes, Cause{Object: p.Object, Why: "a part of OLM is not well: " + p.Why, Fixes: []Fix{fix}})
+	}
+	return causes
+}
+
+// namespaceEnds: nothing can be made in a namespace that is being deleted.
+func namespaceEnds(s *State, sub *v1alpha1.Subscription) []Cause {
+	for _, n := range s.Namespaces {
+		if n.Name == sub.Namespace && n.DeletionTimestamp != nil {
+			return []Cause{{
+				Object: "Namespace/" + n.Name, Why: "it is being deleted, and what is in it holds it: nothing new can be made there",
+				Fixes: []Fix{{Do: "Look at what holds it", Command: "kubectl get namespace " + n.Name + " -o jsonpath='{.status.conditions}'", Risk: noRisk}},
+			}}
+		}
+	}
+	return nil
+}
+
+// groups: OLM resolves nothing in a namespace that has not exactly one OperatorGroup.
+func groups(s *State, sub *v1alpha1.Subscription) []Cause {
+	var names []string
+	for _, g := range s.Groups {
+		if g.Namespace == sub.Namespace {
+			names = append(names, g.Name)
+		}
+	}
+	switch len(names) {
+	case 1:
+		return nil
+	case 0:
+		return []Cause{{
+			Object: "Namespace/" + sub.Namespace, Why: "it has no OperatorGroup, without which OLM installs nothing there",
+			Fixes: []Fix{{
+				Do: "Create one, here for all namespaces; list spec.targetNamespaces for fewer",
+				Command: fmt.Sprintf("kubectl create --namespace %s -f - <<< '{\"apiVersion\": \"operators.coreos.com/v1\", \"kind\": \"OperatorGroup\", \"metadata\": {\"name\": \"%s\"}}'",
+					sub.Namespace, sub.Namespace),
+				Risk: "the operators of the namespace get their rights in the namespaces that it selects",
+			}},
+		}}
+	}
+	return []Cause{{
+		Object: "Namespace/" + sub.Namespace, Why: fmt.Sprintf("it has %d OperatorGroups, and OLM wants exactly one: %s", len(names), strings.Join(names, ", ")),
+		Fixes: []Fix{{
+			Do:      "Delete those that select other namespaces than the operator serves",
+			Command: fmt.Sprintf("kubectl delete operatorgroups.operators.coreos.com NAME --namespace %s", sub.Namespace),
+			Risk:    "the operator loses its rights in the namespaces that only the deleted one selects",
+		}},
+	}}
+}
+
+// duplicates: two Subscriptions to one package in a namespace cannot both be satisfied.
+func duplicates(s *State, sub *v1alpha1.Subscription) []Cause {
+	for _, other := range s.Subscriptions {
+		if other.Namespace == sub.Namespace && other.Name != sub.Name && other.Spec != nil && other.Spec.Package == sub.Spec.Package {
+			return []Cause{{
+				Object: "Subscription/" + other.Namespace + "/" + other.Name, Why: "it is to the same package in the same namespace: OLM then upgrades nothing in the namespace",
+				Fixes: []Fix{{
+					Do:      "Delete the one that has no status.installedCSV",
+					Command: fmt.Sprintf("kubectl get subscriptions.operators.coreos.com --namespace %s -o custom-columns=NAME:.metadata.name,INSTALLED:.status.installedCSV", sub.Namespace),
+					Risk:    "a deleted Subscription leaves its operator running, without upgrades",
+				}},
+			}}
+		}
+	}
+	return nil
+}
+
+// catalogUnread: OLM does not read the catalog.
+func catalogUnread(s *State, sub *v1alpha1.Subscription) []Cause {
+	name := sub.Spec.CatalogSourceNamespace + "/" + sub.Spec.CatalogSource
+	source := s.catalog(sub)
+	if source == nil {
+		return []Cause{{
+			Object: "CatalogSource/" + name, Why: "the Subscription names it, and it does not exist",
+			Fixes: []Fix{{
+				Do:      "Name a CatalogSource that exists",
+				Command: fmt.Sprintf("kubectl patch subscriptions.operators.coreos.com %s --namespace %s --type merge -p '{\"spec\": {\"source\": \"NAME\", \"sourceNamespace\": \"NAMESPACE\"}}'", sub.Name, sub.Namespace),
+				Risk:    "OLM takes the upgrades that the other catalog offers",
+			}},
+		}}
+	}
+	if olmv0.Connected(source) {
+		return nil
+	}
+	why := "OLM does not read it"
+	for _, p := range s.OLM.Parts {
+		if p.Object == "CatalogSource/"+name && p.Why != "" {
+			why = p.Why
+		}
+	}
+	fix := Fix{
+		Do:      "Look at its pod; OLM makes a new one when it is deleted",
+		Command: fmt.Sprintf("kubectl describe pods --namespace %s --selector olm.catalogSource=%s", source.Namespace, source.Name), Risk: noRisk,
+	}
+	switch {
+	case source.Name == olmv0.RunCatalog:
+		fix = Fix{Do: "Serve it again: run the bundle that is installed once more", Command: "olmkit bundle run REF", Risk: noRisk}
+	case source.Spec.Address != "":
+		fix = Fix{Do: "Start what serves it at " + source.Spec.Address + ", or name where it is", Risk: noRisk,
+			Command: fmt.Sprintf("kubectl patch catalogsources.operators.coreos.com %s --namespace %s --type merge -p '{\"spec\": {\"address\": \"HOST:PORT\"}}'", source.Name, source.Namespace)}
+	}
+	return []Cause{{Object: "CatalogSource/" + name, Why: why, Fixes: []Fix{fix}}}
+}
+
+// unpacking: OLM could not get the manifests of a bundle out of its image.
+func unpacking(_ *State, sub *v1alpha1.Subscription) []Cause {
+	c := sub.Status.GetCondition(v1alpha1.SubscriptionBundleUnpackFailed)
+	if c.Status != corev1.ConditionTrue {
+		return nil
+	}
+	return []Cause{{
+		Object: "Subscription/" + sub.Namespace + "/" + sub.Name, Why: "OLM cannot unpack the bundle: " + c.Message,
+		Fixes: []Fix{{
+			Do:      "See that the nodes can pull the bundle's image; look at the Jobs that unpack",
+			Command: fmt.Sprintf("kubectl get jobs --namespace %s --selector operatorframework.io/bundle-unpack-ref", sub.Spec.CatalogSourceNamespace), Risk: noRisk,
+		}},
+	}}
+}
+
+// planOf is the InstallPlan that sub waits for, or nil.
+func planOf(s *State, sub *v1alpha1.Subscription) *v1alpha1.InstallPlan {
+	if sub.Status.CurrentCSV == "" {
+		return nil
+	}
+	return olmv0.PlanFor(s.plansIn(sub.Namespace), sub.Status.CurrentCSV)
+}
+
+// approval: an InstallPlan waits until somebody approves it.
+func approval(s *State, sub *v1alpha1.Subscription) []Cause {
+	p := planOf(s, sub)
+	if p == nil || p.Status.Phase != v1alpha1.InstallPlanPhaseRequiresApproval || p.Spec.Approved {
+		return nil
+	}
+	return []Cause{{
+		Object: "InstallPlan/" + p.Namespace + "/" + p.Name, Why: "it waits for an approval, and installs " + strings.Join(p.Spec.ClusterServiceVersionNames, ", "), waits: true,
+		Fixes: []Fix{{
+			Do:      "Approve it",
+			Command: fmt.Sprintf("kubectl patch installplans.operators.coreos.com %s --namespace %s --type merge -p '{\"spec\": {\"approved\": true}}'", p.Name, p.Namespace),
+			Risk:    "OLM installs all that it names, and does not go back to what is installed now",
+		}},
+	}}
+}
+
+// before is the ClusterServiceVersion that sub's next one replaces and that is still there, or nil.
+func before(s *State, sub *v1alpha1.Subscription) *v1alpha1.ClusterServiceVersion {
+	for _, name := range []string{sub.Status.CurrentCSV, sub.Status.InstalledCSV} {
+		if csv := s.csv(sub.Namespace, name); csv != nil && csv.Spec.Replaces != "" {
+			if old := s.csv(sub.Namespace, csv.Spec.Replaces); old != nil {
+				return old
+			}
+		}
+	}
+	if sub.Status.InstalledCSV != sub.Status.CurrentCSV {
+		return s.csv(sub.Namespace, sub.Status.InstalledCSV)
+	}
+	return nil
+}
+
+// tryAgain is the command by which OLM chooses anew what comes after installed, nothing if that is "". Without it, OLM takes what
+// status.currentCSV names for done, and a Subscription with an InstallPlan for one that has it under way (ResolveSteps in
+// pkg/controller/registry/resolver/step_resolver.go and ensureSubscriptionInstallPlanState in
+// pkg/controller/operators/catalog/operator.go of operator-lifecycle-manager v0.46.0).
+func tryAgain(sub *v1alpha1.Subscription, installed string) string {
+	value := "null"
+	if installed != "" {
+		value = `"` + installed + `"`
+	}
+	return fmt.Sprintf(`kubectl patch subscriptions.operators.coreos.com %s --namespace %s --subresource status --type merge -p '{"status": {"currentCSV": %s, "installedCSV": %s, "installPlanRef": null, "installplan": null, "state": null}}'`,
+		sub.Name, sub.Namespace, value, value)
+}
+
+// failedPlan: OLM tries a step for about a minute, and then never again.
+func failedPlan(s *State, sub *v1alpha1.Subscription) []Cause {
+	p := planOf(s, sub)
+	if p == nil || p.Status.Phase != v1alpha1.InstallPlanPhaseFailed {
+		return nil
+	}
+	e := olmv0.ExplainPlan(p)
+	installed, commands := "", []string{fmt.Sprintf("kubectl delete installplans.operators.coreos.com %s --namespace %s", p.Name, p.Namespace)}
+	if s.csv(sub.Namespace, sub.Status.CurrentCSV) != nil {
+		commands = append(commands, fmt.Sprintf("kubectl delete clusterserviceversions.operators.coreos.com %s --namespace %s", sub.Status.CurrentCSV, sub.Namespace))
+	}
+	if old := before(s, sub); old != nil {
+		installed = old.Name
+	}
+	commands = append(commands, tryAgain(sub, installed))
+	return []Cause{{
+		Object: e.Object, Why: "it failed, and OLM does not try it again: " + e.Why,
+		Fixes: []Fix{{
+			Do: "Mend what the message says, and have OLM begin anew", Command: strings.Join(commands, " && "),
+			Risk: "deletes the ClusterServiceVersion of the version that failed, with the Deployments that OLM has given it; CRDs and their objects stay",
+		}},
+	}}
+}
+
+// installedGone: somebody deleted the ClusterServiceVersion, and OLM does not make it again.
+func installedGone(s *State, sub *v1alpha1.Subscription) []Cause {
+	name := sub.Status.CurrentCSV
+	p := planOf(s, sub)
+	if name == "" || s.csv(sub.Namespace, name) != nil || p == nil || p.Status.Phase != v1alpha1.InstallPlanPhaseComplete {
+		return nil
+	}
+	installed := ""
+	if old := before(s, sub); old != nil {
+		installed = old.Name
+	}
+	return []Cause{{
+		Object: "ClusterServiceVersion/" + sub.Namespace + "/" + name, Why: "OLM installed it, it is not there any more, and OLM does not make it again",
+		Fixes: []Fix{{
+			Do:      "Have OLM install the package anew",
+			Command: fmt.Sprintf("kubectl delete installplans.operators.coreos.com %s --namespace %s && ", p.Name, p.Namespace) + tryAgain(sub, installed),
+			Risk:    "OLM installs the newest version of the channel, which need not be one that the deleted version upgrades to",
+		}},
+	}}
+}
+
+// versions: what is installed, or to be, does not come to run.
+func versions(s *State, sub *v1alpha1.Subscription) []Cause {
+	csv := s.csv(sub.Namespace, sub.Status.CurrentCSV)
+	if csv == nil {
+		csv = s.csv(sub.Namespace, sub.Status.InstalledCSV)
+	}
+	if csv == nil || csv.Status.Phase == v1alpha1.CSVPhaseSucceeded {
+		return nil
+	}
+	if old := before(s, sub); old != nil && csv.Status.Reason == v1alpha1.CSVReasonOperatorConditionNotUpgradeable {
+		return []Cause{notUpgradeable(s, old, csv)}
+	}
+	e := olmv0.ExplainVersion(csv, s.Deployments, s.Pods)
+	if e.Container == "" && !s.lasts(csv) {
+		return nil
+	}
+	return []Cause{{Object: e.Object, Why: e.Phase + ": " + e.Why, Fixes: fixesOf(csv, e)}}
+}
+
+// patience is how long OLM may take for a phase until that counts as stuck, if nothing says that it is.
+const patience = 2 * time.Minute
+
+// lasts tells whether csv is where it is for good: it failed, or has not moved for some time.
+func (s *State) lasts(csv *v1alpha1.ClusterServiceVersion) bool {
+	moved := csv.Status.LastTransitionTime
+	return csv.Status.Phase == v1alpha1.CSVPhaseFailed || moved != nil && s.Now.Sub(moved.Time) > patience
+}
+
+// notUpgradeable: the operator that runs says that it must not be replaced now.
+func notUpgradeable(s *State, old, csv *v1alpha1.ClusterServiceVersion) Cause {
+	why := "the operator that runs says that it must not be replaced now"
+	for _, o := range s.Conditions {
+		if o.Namespace != old.Namespace || o.Name != old.Name {
+			continue
+		}
+		for _, list := range [][]metav1.Condition{o.Spec.Overrides, o.Spec.Conditions} {
+			if c := meta.FindStatusCondition(list, operatorsv2.Upgradeable); c != nil && c.Status == metav1.ConditionFalse {
+				why += ": " + c.Reason + ": " + c.Message
+				break
+			}
+		}
+	}
+	return Cause{
+		Object: "OperatorCondition/" + old.Namespace + "/" + old.Name, Why: why,
+		Fixes: []Fix{{
+			Do: "Wait until it is done, or replace it all the same by " + csv.Name,
+			Command: fmt.Sprintf(`kubectl patch operatorconditions.operators.coreos.com %s --namespace %s --type merge -p '{"spec": {"overrides": [{"type": "Upgradeable", "status": "True", "reason": "Forced", "message": "an administrator overrides it"}]}}'`,
+				old.Name, old.Namespace),
+			Risk: "the operator is replaced amid what it wants to finish first; its objects may be left half-way",
+		}},
+	}
+}
+
+// fixesOf are ways to mend what e says of csv.
+func fixesOf(csv *v1alpha1.ClusterServiceVersion, e olmv0.Explanation) []Fix {
+	look := Fix{
+		Do: "Look at what OLM says of it", Risk: noRisk,
+		Command: fmt.Sprintf("kubectl describe clusterserviceversions.operators.coreos.com %s --namespace %s", csv.Name, csv.Namespace),
+	}
+	switch {
+	case e.Container != "":
+		parts := strings.SplitN(e.Container, "/", 3)
+		return []Fix{
+			{Do: "Read what the container wrote before it ended", Risk: noRisk, Command: fmt.Sprintf("kubectl logs %s --namespace %s --container %s --previous", parts[1], parts[0], parts[2])},
+			{Do: "See whether its image can be pulled, and where it can run", Risk: noRisk, Command: fmt.Sprintf("kubectl describe pod %s --namespace %s", parts[1], parts[0])},
+		}
+	case csv.Status.Reason == v1alpha1.CSVReasonUnsupportedOperatorGroup:
+		return []Fix{{
+			Do: "Select with the OperatorGroup namespaces that the operator's install modes allow", Risk: "all operators of the namespace then serve what it selects",
+			Command: fmt.Sprintf("kubectl edit operatorgroups.operators.coreos.com --namespace %s", csv.Namespace),
+		}}
+	}
+	return []Fix{look}
+}
