@@ -89,11 +89,13 @@ func Catalog(c *catalog.Catalog, options Options) ([]finding.Finding, []string) 
 			findings = append(findings, f)
 		}
 	}
+	all := about(packages...)
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, p := range largestFirst(packages) {
 		group.Go(func() error {
 			s := about(p)
+			s.whole = all
 			var checks errgroup.Group
 			checks.SetLimit(runtime.GOMAXPROCS(0))
 			checks.Go(func() error {
@@ -111,7 +113,6 @@ func Catalog(c *catalog.Catalog, options Options) ([]finding.Finding, []string) 
 			return checks.Wait()
 		})
 	}
-	all := about(packages...)
 	for _, check := range chosen {
 		if check.whole {
 			group.Go(func() error {
@@ -239,6 +240,7 @@ type subject struct {
 	registry Registry         // likewise
 	packages []*catalog.Package
 	wanted   []string // names of the packages to judge; all when empty
+	whole    *subject // that has the graphs, for all packages; nil for none but this
 
 	// What checks share, so that each thing is read or compared once.
 	schemas  *schemaReader
@@ -295,6 +297,9 @@ func perChannel(look func(*catalog.Package, *catalog.Channel, func(hit))) func(*
 
 // graph returns the graph of a channel of p.
 func (s *subject) graph(p *catalog.Package, c *catalog.Channel) *graph.Channel {
+	if s.whole != nil {
+		return s.whole.graph(p, c)
+	}
 	return s.graphs.get(c, func() *graph.Channel { return graph.New(p, c) })
 }
 

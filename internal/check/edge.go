@@ -207,6 +207,9 @@ type upgrade struct {
 // hops returns the edges of p that OLM takes, and those of replaces chains, each pair of bundles once: the default channel
 // speaks for the others.
 func (s *subject) hops(p *catalog.Package) []graph.Edge {
+	if s.whole != nil {
+		return s.whole.hops(p)
+	}
 	return s.ways.get(p, func() []graph.Edge { return s.findHops(p) })
 }
 
@@ -224,11 +227,14 @@ func (s *subject) findHops(p *catalog.Package) []graph.Edge {
 		}
 		return 0
 	})
-	for _, c := range channels {
+	for i, c := range channels {
 		for e := range s.graph(p, c).Main() {
-			if e.Effective && (e.Kind == graph.Replaces || e.Next) && !seen[pair{e.From, e.To}] {
+			if !e.Effective || e.Kind != graph.Replaces && !e.Next || seen[pair{e.From, e.To}] {
+				continue
+			}
+			list = append(list, e)
+			if i < len(channels)-1 { // a channel has each edge once
 				seen[pair{e.From, e.To}] = true
-				list = append(list, e)
 			}
 		}
 	}

@@ -403,17 +403,25 @@ func headOf(p *catalog.Package, c *catalog.Channel) *catalog.Bundle {
 	return p.Bundle(graph.New(p, c).Head())
 }
 
-var oldDefault = perPackage(func(p *catalog.Package, found func(hit)) {
-	c := p.Channel(p.DefaultChannel)
-	if c == nil {
-		return
+func oldDefault(s *subject, found func(hit)) {
+	for _, p := range s.packages {
+		if c := p.Channel(p.DefaultChannel); c != nil {
+			s.oldDefaultOf(p, c, func(h hit) {
+				h.Package = p.Name
+				found(h)
+			})
+		}
 	}
-	head := headOf(p, c)
+}
+
+// oldDefaultOf finds the first channel of p whose head is newer than that of the default channel c.
+func (s *subject) oldDefaultOf(p *catalog.Package, c *catalog.Channel, found func(hit)) {
+	head := p.Bundle(s.graph(p, c).Head())
 	if head == nil {
 		return
 	}
 	for _, other := range p.Channels {
-		b := headOf(p, other)
+		b := p.Bundle(s.graph(p, other).Head())
 		if b == nil || other == c || deprecated(p, catalog.SchemaChannel, other.Name) || unstable.MatchString(other.Name) || len(b.Version.Pre) > 0 || !b.Version.GT(semver.Version{Major: head.Version.Major, Minor: head.Version.Minor, Patch: head.Version.Patch}) {
 			continue
 		}
@@ -423,7 +431,7 @@ var oldDefault = perPackage(func(p *catalog.Package, found func(hit)) {
 		})
 		return
 	}
-})
+}
 
 // unstable are names by which authors call channels that are meant to be ahead.
 var unstable = regexp.MustCompile(`(?i)alpha|beta|candidate|preview|dev|edge|fast|latest|nightly|next|rc|test|tech|unstable`)

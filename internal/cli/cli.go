@@ -7,8 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
+	"runtime/debug"
+	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -73,6 +77,7 @@ type session struct {
 	Streams
 	quiet, verbose bool
 	images         image.Client
+	printing       sync.Mutex
 	printer        *progress.Printer
 	maxFile        int64
 	hooks          Hooks
@@ -80,6 +85,8 @@ type session struct {
 
 // progress prints to standard error, live on a terminal.
 func (s *session) progress() *progress.Printer {
+	s.printing.Lock()
+	defer s.printing.Unlock()
 	if s.quiet || s.printer != nil {
 		return s.printer
 	}
@@ -128,11 +135,51 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// memoryLimit is from how many bytes on the garbage collector works harder, instead of letting the heap grow to twice what is
+// used: a catalog of a million entries uses some 2.5 GiB. GOMEMLIMIT sets another.
+const memoryLimit = 3 << 30
+
 // Main runs olmkit as a process and returns its exit code.
 func Main() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	return Run(ctx, Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.Args[1:])
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		debug.SetMemoryLimit(memoryLimit)
+	}
+	return runProcess(interruptions(), os.Args[1:])
+}
+
+// interruptions returns the signals that ask the process to end.
+func interruptions() <-chan os.Signal {
+	signals := make(chan os.Signal, 3)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	return signals
+}
+
+// runProcess runs olmkit on the process's streams until it ends, or signals interrupt it.
+func runProcess(signals <-chan os.Signal, args []string) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s := &session{Streams: Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}}
+	go s.heed(signals, cancel, os.Exit)
+	return s.run(ctx, args)
+}
+
+// heed ends the command at the first of signals, says at the second what is still being undone, and leaves it at that at the
+// third: exit ends the process.
+func (s *session) heed(signals <-chan os.Signal, cancel func(), exit func(code int)) {
+	<-signals
+	cancel()
+	<-signals
+	s.printing.Lock()
+	doing := s.printer.Doing()
+	s.printing.Unlock()
+	if len(doing) == 0 {
+		doing = []string{"cleaning up"}
+	}
+	fmt.Fprintf(s.Err, "\nstill under way: %s. Interrupt once more to exit now; then 'olmkit cleanup' removes what is left on an existing cluster, and 'olmkit cluster status' shows kind clusters that are left\n",
+		safetext.Line(strings.Join(doing, ", ")))
+	<-signals
+	fmt.Fprintln(s.Err, "interrupted, and not all is cleaned up")
+	exit(exitInterrupted)
 }
 
 // Run runs the command line args, without the program's name, and returns the exit code.
@@ -147,12 +194,15 @@ type Hooks struct {
 
 // RunWith is Run with hooks.
 func RunWith(ctx context.Context, streams Streams, hooks Hooks, args []string) int {
-	s := &session{Streams: streams, hooks: hooks}
+	return (&session{Streams: streams, hooks: hooks}).run(ctx, args)
+}
+
+func (s *session) run(ctx context.Context, args []string) int {
 	root := newRoot(s)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	s.printer.Close()
-	return complain(streams.Err, err, ctx.Err() != nil)
+	return complain(s.Err, err, ctx.Err() != nil)
 }
 
 // say tells w of an error, with its fix if there is one.

@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -31,15 +30,13 @@ func TestMain(m *testing.M) {
 	if os.Getenv(commandVariable) == "" {
 		os.Exit(m.Run())
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	signals := interruptions()
 	if os.Getenv(commandVariable) == commandTells {
 		listening := os.NewFile(3, "listening")
 		_, _ = listening.WriteString("x")
 		_ = listening.Close()
 	}
-	code := Run(ctx, Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.Args[1:])
-	stop()
-	os.Exit(code)
+	os.Exit(runProcess(signals, os.Args[1:]))
 }
 
 // hangLimit is when a command that was interrupted hangs. It is far more than any takes.
@@ -269,4 +266,39 @@ func runnable(c *cobra.Command) []string {
 		}
 	}
 	return paths
+}
+
+// TestInterruptedAgain: who interrupts a command twice is told what it still undoes and how to end it, and a third signal
+// ends it.
+func TestInterruptedAgain(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		doing []string
+		says  string
+	}{
+		"while it undoes something": {[]string{"undoing fault hang@start", "leaving cluster x as it was"}, "still under way: undoing fault hang@start (0s), leaving cluster x as it was (0s). Interrupt once more to exit now"},
+		"while nobody says what":    {nil, "still under way: cleaning up. Interrupt once more to exit now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var said bytes.Buffer
+			s := &session{Streams: Streams{Err: &said}}
+			for _, what := range test.doing {
+				s.progress().Start("%s", what)
+			}
+			signals, cancelled, code := make(chan os.Signal), 0, -1
+			heeded := make(chan struct{})
+			go func() {
+				defer close(heeded)
+				s.heed(signals, func() { cancelled++ }, func(c int) { code = c })
+			}()
+			for range 3 {
+				signals <- os.Interrupt
+			}
+			<-heeded
+			if cancelled != 1 || code != exitInterrupted || !strings.Contains(said.String(), test.says) {
+				t.Errorf("cancelled %d times, exit code %d: %s", cancelled, code, &said)
+			}
+		})
+	}
 }

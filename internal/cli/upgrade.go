@@ -24,6 +24,7 @@ import (
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/progress"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/internal/upgrade"
 )
@@ -223,8 +224,12 @@ func (t *upgradeTest) walk(ctx context.Context, p *catalog.Package, plan graph.P
 		return nil, err
 	}
 	defer func() {
+		var told *progress.Printer // nobody, unless somebody who interrupted the walk waits
+		if ctx.Err() != nil {
+			told = options.Progress
+		}
 		// The cluster has to end also when ctx has.
-		if closed := c.Close(context.WithoutCancel(ctx)); closed != nil {
+		if closed := told.Start("ending cluster %s", c.Name()).End(c.Close(context.WithoutCancel(ctx))); closed != nil {
 			err = errors.Join(err, leftError{fmt.Errorf("end the cluster: %w", closed)})
 		}
 	}()

@@ -383,6 +383,9 @@ func (d *Document) Items(field string) []finding.Location {
 	if d.within != nil || d.text == nil {
 		return nil
 	}
+	if !d.yaml {
+		return d.findItems(field)
+	}
 	d.locate()
 	list := d.spots.field(field)
 	if list == nil {
@@ -392,6 +395,27 @@ func (d *Document) Items(field string) []finding.Location {
 	for i, item := range list.items {
 		places[i] = place(d.At.File, item.position)
 	}
+	return places
+}
+
+// findItems is Items for a JSON text, of which it keeps nothing: such a list can be most of it.
+func (d *Document) findItems(field string) []finding.Location {
+	begin := -1
+	pairs(d.text, 0, func(start, end, at int) int {
+		if unquote(d.text[start:end]) == field {
+			begin = at
+		}
+		return skip(d.text, at, 0)
+	})
+	if begin < 0 || d.text[begin] != '[' {
+		return nil
+	}
+	places := []finding.Location{}
+	lines := lineCounter{data: d.text, position: d.origin}
+	items(d.text, begin, func(at int) int {
+		places = append(places, place(d.At.File, lines.at(at)))
+		return skip(d.text, at, 0)
+	})
 	return places
 }
 

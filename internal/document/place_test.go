@@ -75,6 +75,9 @@ func TestFind(t *testing.T) {
 	if twice := documents[1].Duplicates(); twice != nil || documents[1].spots != nil {
 		t.Errorf("twice: %v, and places were found that nobody asked for", twice)
 	}
+	if all, none, mapping := d.Items("a"), d.Items("none"), d.Items("d"); len(all) != 3 || none != nil || mapping != nil {
+		t.Errorf("items: %v of a list, %v of nothing, %v of a mapping", all, none, mapping)
+	}
 	for i, at := range d.Items("a") {
 		if want := d.Place("a", i); at != want {
 			t.Errorf("item %d: %s, not %s", i, at, want)

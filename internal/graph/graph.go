@@ -50,6 +50,9 @@ type node struct {
 	rank      int // by version
 	next      *node
 	chained   bool // on the way from the head along replaces
+
+	replaced, skipped bool  // by another entry; what is skipped is replaced as well
+	visited           *node // from which head, in order
 }
 
 // nodes are the channel's entries. Of two with one name the first counts.
@@ -290,20 +293,19 @@ func (g *Channel) order() ([]*node, error) {
 	if len(g.list) == 0 {
 		return nil, nil
 	}
-	replaced, skipped := map[*node]bool{}, map[*node]bool{}
 	for _, n := range g.list {
 		if r := g.byName[n.Replaces]; r != nil && n.Replaces != "" {
-			replaced[r] = true
+			r.replaced = true
 		}
 		for _, s := range n.Skips {
 			if r := g.byName[s]; r != nil {
-				replaced[r], skipped[r] = true, true
+				r.replaced, r.skipped = true, true
 			}
 		}
 	}
 	var heads []*node
 	for _, n := range g.list {
-		if !replaced[n] {
+		if !n.replaced {
 			heads = append(heads, n)
 		}
 	}
@@ -311,14 +313,13 @@ func (g *Channel) order() ([]*node, error) {
 		return nil, g.noHead()
 	}
 	var chain []*node
-	visited := map[*node]*node{} // by which head
 	for _, head := range heads {
-		for n := head; n != nil && (visited[n] == nil || visited[n] == head); n = g.byName[n.Replaces] {
-			if visited[n] != nil {
+		for n := head; n != nil && (n.visited == nil || n.visited == head); n = g.byName[n.Replaces] {
+			if n.visited != nil {
 				return nil, g.cycleError(n)
 			}
-			visited[n] = head
-			if !skipped[n] {
+			n.visited = head
+			if !n.skipped {
 				chain = append(chain, n)
 			}
 			if n.Replaces == "" {

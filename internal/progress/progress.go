@@ -153,6 +153,20 @@ func (p *Printer) Say(format string, args ...any) {
 	s.draw()
 }
 
+// Doing returns what is being done, each with the time since it began, the oldest first.
+func (p *Printer) Doing() []string {
+	if p == nil {
+		return nil
+	}
+	p.screen.mu.Lock()
+	defer p.screen.mu.Unlock()
+	var all []string
+	for _, t := range p.screen.tasks {
+		all = append(all, fmt.Sprintf("%s (%.0fs)", t.text, time.Since(t.started).Seconds()))
+	}
+	return all
+}
+
 func (s *screen) begin(t *task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,6 +26,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/progress"
 )
 
 // hopFaults are the faults of one hop under way.
@@ -257,10 +258,15 @@ func (s *hopFaults) finish() ([]*faultResult, error) {
 // undoAll undoes every fault that still is in force, the last first, and removes what faults left until the hop was judged.
 // It does so however the hop ended.
 func (s *hopFaults) undoAll(ctx context.Context) error {
+	var told *progress.Printer // nobody, unless somebody who interrupted the walk waits
+	if ctx.Err() != nil {
+		told = s.options.Progress
+	}
 	_, _ = s.finish() // whose errors were told if the hop came so far; else what ended the hop is
 	var errs []error
 	for _, k := range slices.Backward(s.faults) {
-		errs = append(errs, s.undoFault(ctx, k), k.clear.run(ctx, s.options.Timeout))
+		step := told.Start("undoing fault %s", k.Injection)
+		errs = append(errs, step.End(errors.Join(s.undoFault(ctx, k), k.clear.run(ctx, s.options.Timeout))))
 	}
 	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,6 +80,15 @@ func TestErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	tea := load(t, "testdata/catalog")
+	var dense strings.Builder
+	dense.WriteString("{schema: olm.package, name: tea, defaultChannel: stable}\n---\nschema: olm.channel\npackage: tea\nname: stable\nentries:\n")
+	for i := range 110 {
+		fmt.Fprintf(&dense, "- {name: tea.v%d, replaces: tea.v%d, skipRange: <9.0.0}\n", i, i-1)
+	}
+	many := filepath.Join(t.TempDir(), "many.yaml")
+	if err := os.WriteFile(many, []byte(dense.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		f    func() error
 		want string
@@ -94,6 +104,7 @@ func TestErrors(t *testing.T) {
 		"channel":       {func() error { _, err := tea.Graph("", "beta"); return err }, `the package tea-operator has no channel "beta": it has stable`},
 		"edges":         {func() error { _, err := tea.Plan(catalog.PlanOptions{Edges: "some"}); return err }, "they are chain, next or all"},
 		"version":       {func() error { _, err := tea.Plan(catalog.PlanOptions{From: "9.9.9"}); return err }, "9.9.9"},
+		"too many hops": {func() error { _, err := load(t, many).Plan(catalog.PlanOptions{Edges: "all"}); return err }, "there are 11990 hops or more, and a plan has at most 10000"},
 		"no order":      {func() error { _, err := load(t, "testdata/stranded.yaml").Plan(catalog.PlanOptions{}); return err }, "heads"},
 		"two packages": {func() error {
 			_, err := load(t, "testdata/catalog", "../../catalog/memcached-operator").Graph("", "")

@@ -85,7 +85,7 @@ type Plan struct {
 }
 
 // Plan returns the hops of a channel as 'olmkit upgrade plan' does. It returns an error when an option names what the
-// catalog does not have, and when OLM cannot order the channel.
+// catalog does not have, when OLM cannot order the channel, and when there are more than 10,000 hops.
 func (c *Catalog) Plan(options PlanOptions) (*Plan, error) {
 	p, err := c.find(options.Package)
 	if err != nil {
@@ -98,6 +98,9 @@ func (c *Catalog) Plan(options PlanOptions) (*Plan, error) {
 	plan, err := graph.NewPlan(p, graph.Options{Channel: options.Channel, Mode: mode, From: options.From, To: options.To, MaxHops: options.MaxHops})
 	if err != nil {
 		return nil, fmt.Errorf("plan upgrades: %w", err)
+	}
+	if plan.More > 0 {
+		return nil, fmt.Errorf("plan upgrades: there are %d hops or more, and a plan has at most %d: choose fewer by Edges, From, To or MaxHops", plan.Count(), graph.MostHops)
 	}
 	result := &Plan{Package: plan.Package, Channel: plan.Channel, Install: plan.First()}
 	for _, e := range plan.Hops {
