@@ -239,13 +239,14 @@ func switches(wanted outcome) func(*subject, func(hit)) {
 			if len(p.Channels) < 2 {
 				return
 			}
+			origins := firstChannels(p)
 			for _, target := range p.Channels {
 				g := s.graph(p, target)
 				head := p.Bundle(g.Head())
 				if head == nil || deprecated(p, catalog.SchemaChannel, target.Name) {
 					continue
 				}
-				list := switched(g, p, target, head, wanted)
+				list := switched(g, p, target, head, origins, wanted)
 				if len(list) == 0 {
 					continue
 				}
@@ -260,23 +261,32 @@ func switches(wanted outcome) func(*subject, func(hit)) {
 	}
 }
 
-// switched tells of the bundles of p outside of target from which a switch to it has the wanted outcome.
-func switched(g *graph.Channel, p *catalog.Package, target *catalog.Channel, head *catalog.Bundle, wanted outcome) []string {
+// firstChannels returns by the names of entries the first channel of p that has each.
+func firstChannels(p *catalog.Package) map[string]string {
+	first := map[string]string{}
+	for _, c := range slices.Backward(p.Channels) {
+		for _, e := range c.Entries {
+			first[e.Name] = c.Name
+		}
+	}
+	return first
+}
+
+// switched tells of the bundles of p outside of target from which a switch to it has the wanted outcome; origins are their
+// channels.
+func switched(g *graph.Channel, p *catalog.Package, target *catalog.Channel, head *catalog.Bundle, origins map[string]string, wanted outcome) []string {
 	var list []string
 	for _, b := range p.Bundles {
-		if target.Entry(b.Name) != nil {
-			continue
-		}
-		origin := slices.IndexFunc(p.Channels, func(c *catalog.Channel) bool { return c.Entry(b.Name) != nil })
-		if origin < 0 {
+		origin, there := origins[b.Name]
+		if !there || target.Entry(b.Name) != nil {
 			continue
 		}
 		next := g.Next(b.Name, b.Version)
 		switch {
 		case wanted == stays && next == "" && b.Version.LT(head.Version):
-			list = append(list, fmt.Sprintf("%s (channel %s)", b.Name, p.Channels[origin].Name))
+			list = append(list, fmt.Sprintf("%s (channel %s)", b.Name, origin))
 		case wanted == sinks && next != "" && p.Bundle(next) != nil && p.Bundle(next).Version.LT(b.Version):
-			list = append(list, fmt.Sprintf("%s (channel %s) to %s", b.Name, p.Channels[origin].Name, next))
+			list = append(list, fmt.Sprintf("%s (channel %s) to %s", b.Name, origin, next))
 		}
 	}
 	return list
@@ -286,30 +296,58 @@ func deprecated(p *catalog.Package, schema, name string) bool {
 	return slices.ContainsFunc(p.Deprecations, func(d catalog.Deprecation) bool { return d.Schema == schema && d.Name == name })
 }
 
-var contradictions = perGraph(func(g *graph.Channel, p *catalog.Package, c *catalog.Channel, found func(hit)) {
+// variant is what an entry replaces in some channels.
+type variant struct{ replaces, channel string } // the first of the channels
+
+// variants are those of each entry of a package, by name.
+func variants(p *catalog.Package) map[string][]variant {
+	all := map[string][]variant{}
+	for _, c := range p.Channels {
+		for _, e := range c.Entries {
+			known := slices.ContainsFunc(all[e.Name], func(v variant) bool { return v.replaces == e.Replaces })
+			if e.Replaces != "" && !known {
+				all[e.Name] = append(all[e.Name], variant{e.Replaces, c.Name})
+			}
+		}
+	}
+	return all
+}
+
+func contradictions(s *subject, found func(hit)) {
+	for _, p := range s.packages {
+		all := variants(p)
+		for _, c := range p.Channels {
+			contradictionsIn(s.graph(p, c), p, c, all, func(h hit) {
+				h.Package, h.Channel = p.Name, c.Name
+				found(h)
+			})
+		}
+	}
+}
+
+// contradictionsIn finds the entries of c that replace something else in other channels, which leaves users of that behind.
+func contradictionsIn(g *graph.Channel, p *catalog.Package, c *catalog.Channel, all map[string][]variant, found func(hit)) {
 	head := p.Bundle(g.Head())
 	if head == nil || deprecated(p, catalog.SchemaChannel, c.Name) {
 		return
 	}
-	told := map[string]bool{}
-	for _, other := range p.Channels {
-		for _, theirs := range other.Entries {
-			ours := c.Entry(theirs.Name)
-			if other == c || ours == nil || ours.Replaces == "" || theirs.Replaces == "" || ours.Replaces == theirs.Replaces {
+	for i := range c.Entries {
+		ours := &c.Entries[i]
+		if ours.Replaces == "" || c.Entry(ours.Name) != ours { // of two with one name the first counts
+			continue
+		}
+		for _, theirs := range all[ours.Name] {
+			stuck := p.Bundle(theirs.replaces)
+			if theirs.replaces == ours.Replaces || stuck == nil || c.Entry(stuck.Name) != nil || g.Next(stuck.Name, stuck.Version) != "" || stuck.Version.GTE(head.Version) {
 				continue
 			}
-			stuck := p.Bundle(theirs.Replaces)
-			if stuck == nil || c.Entry(stuck.Name) != nil || g.Next(stuck.Name, stuck.Version) != "" || stuck.Version.GTE(head.Version) || told[stuck.Name+ours.Name] {
-				continue
-			}
-			told[stuck.Name+ours.Name] = true
 			found(hit{
 				Subject: finding.Subject{From: stuck.Name, To: ours.Name}, at: c.Document.Place("entries", ours.Index, "replaces"),
-				message: fmt.Sprintf("%s replaces %s here and %s in channel %s: users of %s who switch to channel %s are not upgraded", ours.Name, ours.Replaces, stuck.Name, other.Name, stuck.Name, c.Name),
+				message: fmt.Sprintf("%s replaces %s here and %s in channel %s: users of %s who switch to channel %s are not upgraded", ours.Name, ours.Replaces, stuck.Name, theirs.channel, stuck.Name, c.Name),
 			})
 		}
 	}
-})
+}
 
 var deprecatedHead = perGraph(func(g *graph.Channel, p *catalog.Package, c *catalog.Channel, found func(hit)) {
 	head := p.Bundle(g.Head())

@@ -208,7 +208,7 @@ func (g *Channel) All() iter.Seq[Edge] {
 				if len(covering) > 0 && covering[0] == to {
 					covering = covering[1:]
 				}
-				if to != from && !yield(g.edge(from, to, to.kind(from))) {
+				if to != from && !yield(g.edge(from, to, declaredKind(from, to))) {
 					return
 				}
 			}
@@ -221,18 +221,32 @@ func (g *Channel) All() iter.Seq[Edge] {
 	}
 }
 
+// declaredKind is the kind of an edge to an entry that replaces or skips from.
+func declaredKind(from, to *node) Kind {
+	if to.Replaces == from.Name {
+		return Replaces
+	}
+	return Skips
+}
+
 // Main are those edges of All that are Declared or Next, in the same order.
 func (g *Channel) Main() iter.Seq[Edge] {
 	return func(yield func(Edge) bool) {
 		var targets []*node
 		for _, from := range g.byVersion {
-			targets = append(append(targets[:0], g.replacing[from.Name]...), g.skipping[from.Name]...)
+			targets = g.declared(targets[:0], from)
+			covering := -1 // where among targets the entry is that OLM takes though nobody declared it
 			if from.next != nil {
-				targets = append(targets, from.next)
+				if at, found := slices.BinarySearchFunc(targets, from.next, byRank); !found {
+					targets, covering = slices.Insert(targets, at, from.next), at
+				}
 			}
-			targets = unique(targets)
-			for _, to := range targets {
-				if to != from && !yield(g.edge(from, to, to.kind(from))) {
+			for i, to := range targets {
+				kind := declaredKind(from, to)
+				if i == covering {
+					kind = SkipRange
+				}
+				if to != from && !yield(g.edge(from, to, kind)) {
 					return
 				}
 			}
