@@ -204,15 +204,7 @@ func (g *generator) sortOut(inputs []Input, base *Input) {
 		case slices.Contains(g.SkipKinds, input.Kind):
 			g.note("%s: left out, as --skip-kind says", input.ID())
 		case group == "operators.coreos.com" && input.Kind == KindCSV:
-			if base != nil {
-				g.note("%s among the manifests: not used, there is another base", input.ID())
-				continue
-			}
-			if g.csv != nil {
-				g.fail(hint.With(input.errorf(nil, "there is another ClusterServiceVersion at %s", g.at.At), "name the one to build on with --base"))
-				continue
-			}
-			g.csv, g.at = input.node(), input
+			g.takeCSV(input, base)
 		case group == "apps" && input.Kind == "Deployment":
 			d, err := newDeployment(input)
 			g.fail(err)
@@ -254,6 +246,18 @@ func (g *generator) sortOut(inputs []Input, base *Input) {
 	}
 	if g.csv == nil {
 		g.csv = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	}
+}
+
+// takeCSV builds on the ClusterServiceVersion among the manifests, unless base is one to build on.
+func (g *generator) takeCSV(input Input, base *Input) {
+	switch {
+	case base != nil:
+		g.note("%s among the manifests: not used, there is another base", input.ID())
+	case g.csv != nil:
+		g.fail(hint.With(input.errorf(nil, "there is another ClusterServiceVersion at %s", g.at.At), "name the one to build on with --base"))
+	default:
+		g.csv, g.at = input.node(), input
 	}
 }
 

@@ -209,16 +209,7 @@ func (g *generator) images() {
 		if became[image] == "" {
 			used[repository(image)] = true
 			found := cmp.Or(g.Images[repository(image)], image)
-			if repository(found) == "controller" {
-				g.note("%s: %s is the placeholder of kubebuilder's projects, which no cluster can pull: name the release's image with --image controller=REF", d.ID(), found)
-			} else if g.Pin != nil {
-				pinned, err := g.Pin(found)
-				if err != nil {
-					g.fail(d.errorf([]any{"spec", "template", "spec"}, "%w", err))
-					pinned = found
-				}
-				found = pinned
-			}
+			found = g.pinned(d, found)
 			became[image] = found
 		}
 		set(holder, text(became[image]), key)
@@ -240,16 +231,7 @@ func (g *generator) images() {
 				}
 			}
 		}
-		for _, containers := range [][]corev1.Container{d.Spec.Template.Spec.Containers, d.Spec.Template.Spec.InitContainers} {
-			for i := range containers {
-				containers[i].Image = cmp.Or(became[containers[i].Image], containers[i].Image)
-				for j, variable := range containers[i].Env {
-					if strings.HasPrefix(variable.Name, relatedImagePrefix) {
-						containers[i].Env[j].Value = cmp.Or(became[variable.Value], variable.Value)
-					}
-				}
-			}
-		}
+		d.replaceImages(became)
 	}
 	if base := field(g.csv, "spec", "relatedImages"); base != nil {
 		for _, n := range base.Content {
@@ -264,6 +246,37 @@ func (g *generator) images() {
 	for _, name := range slices.Sorted(maps.Keys(g.Images)) {
 		if !used[name] {
 			g.fail(hint.With(fmt.Errorf("no deployment runs an image %s", name), "name one of: %s", strings.Join(slices.Sorted(maps.Keys(used)), ", ")))
+		}
+	}
+}
+
+// pinned is the image with its digest, where digests are asked for.
+func (g *generator) pinned(d *deployment, image string) string {
+	if repository(image) == "controller" {
+		g.note("%s: %s is the placeholder of kubebuilder's projects, which no cluster can pull: name the release's image with --image controller=REF", d.ID(), image)
+		return image
+	}
+	if g.Pin == nil {
+		return image
+	}
+	pinned, err := g.Pin(image)
+	if err != nil {
+		g.fail(d.errorf([]any{"spec", "template", "spec"}, "%w", err))
+		return image
+	}
+	return pinned
+}
+
+// replaceImages puts the images that others became into the typed deployment.
+func (d *deployment) replaceImages(became map[string]string) {
+	for _, containers := range [][]corev1.Container{d.Spec.Template.Spec.Containers, d.Spec.Template.Spec.InitContainers} {
+		for i := range containers {
+			containers[i].Image = cmp.Or(became[containers[i].Image], containers[i].Image)
+			for j, variable := range containers[i].Env {
+				if strings.HasPrefix(variable.Name, relatedImagePrefix) {
+					containers[i].Env[j].Value = cmp.Or(became[variable.Value], variable.Value)
+				}
+			}
 		}
 	}
 }

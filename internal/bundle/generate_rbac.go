@@ -68,14 +68,7 @@ func (g *generator) permissions() {
 			g.fail(err)
 			continue
 		}
-		var mine, others []rbacv1.Subject
-		for _, s := range b.Subjects {
-			if s.Kind == rbacv1.ServiceAccountKind && operator[s.Name] && (s.Namespace == "" || namespaces[s.Namespace] || namespaces[""]) {
-				mine = append(mine, s)
-			} else {
-				others = append(others, s)
-			}
-		}
+		mine, others := ofOperator(b.Subjects, operator, namespaces)
 		if len(mine) > 0 && g.madeByOLM(b) {
 			g.note("%s: left out, OLM binds %s itself for a deployment with webhooks", b.ID(), b.RoleRef.Name)
 			continue
@@ -118,6 +111,24 @@ func (g *generator) permissions() {
 			g.shipPlain(role)
 		}
 	}
+	g.shipAccounts(namespaced, clusterWide)
+	g.setPermissions(namespaced, clusterWide)
+}
+
+// ofOperator parts subjects into the operator's service accounts and others.
+func ofOperator(subjects []rbacv1.Subject, accounts, namespaces map[string]bool) (mine, others []rbacv1.Subject) {
+	for _, s := range subjects {
+		if s.Kind == rbacv1.ServiceAccountKind && accounts[s.Name] && (s.Namespace == "" || namespaces[s.Namespace] || namespaces[""]) {
+			mine = append(mine, s)
+		} else {
+			others = append(others, s)
+		}
+	}
+	return mine, others
+}
+
+// shipAccounts ships the service accounts that OLM does not create: those without permissions.
+func (g *generator) shipAccounts(namespaced, clusterWide grants) {
 	for _, account := range g.accounts {
 		if len(namespaced[account.Name])+len(clusterWide[account.Name]) == 0 {
 			// OLM creates only the accounts that permissions name, so this one must come along.
@@ -128,6 +139,10 @@ func (g *generator) permissions() {
 			g.note("%s: OLM creates the service accounts of permissions itself, without %s", account.ID(), lost)
 		}
 	}
+}
+
+// setPermissions sets the CSV's permissions.
+func (g *generator) setPermissions(namespaced, clusterWide grants) {
 	if len(g.deployments) == 0 && len(namespaced)+len(clusterWide) == 0 {
 		return // the base's own permissions stay
 	}

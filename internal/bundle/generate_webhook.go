@@ -299,6 +299,34 @@ func (g *generator) certificates() {
 			replaced[served.service] = true
 		}
 	}
+	g.shipServices(replaced)
+	secrets, issuers := g.webhookSecrets(replaced)
+	for _, input := range g.certs {
+		if input.Kind == "Certificate" {
+			continue
+		}
+		if needed, used := issuers[input.Kind+"/"+input.Name]; used && !needed {
+			g.note("%s: left out, it issues only certificates that are left out", input.ID())
+			continue
+		}
+		g.refuse(input)
+	}
+	for _, d := range g.deployments {
+		if d.webhooks {
+			d.useOLMCertificate(secrets)
+		}
+	}
+	for _, input := range g.secrets {
+		if secrets[input.Name] {
+			g.note("%s: left out, OLM makes the certificates of webhooks itself", input.ID())
+			continue
+		}
+		g.shipPlain(input)
+	}
+}
+
+// shipServices ships the Services but those that OLM makes itself.
+func (g *generator) shipServices(replaced map[string]bool) {
 	for _, input := range g.services {
 		if !replaced[input.Name] {
 			g.shipPlain(input)
@@ -310,9 +338,12 @@ func (g *generator) certificates() {
 		}
 		g.shipPlain(input)
 	}
+}
 
-	secrets := map[string]bool{}
-	issuers := map[string]bool{} // by kind and name: whether an accepted certificate needs it
+// webhookSecrets returns the Secrets of certificates for webhooks, which OLM makes itself, and by kind and name the issuers of all
+// certificates: whether one that is not left out needs it.
+func (g *generator) webhookSecrets(replaced map[string]bool) (secrets, issuers map[string]bool) {
+	secrets, issuers = map[string]bool{}, map[string]bool{}
 	for _, input := range g.certs {
 		if input.Kind != "Certificate" {
 			continue
@@ -351,28 +382,7 @@ func (g *generator) certificates() {
 		secrets[certificate.Spec.SecretName] = true
 		g.note("%s: left out, OLM makes the certificates of webhooks itself", input.ID())
 	}
-	for _, input := range g.certs {
-		if input.Kind == "Certificate" {
-			continue
-		}
-		if needed, used := issuers[input.Kind+"/"+input.Name]; used && !needed {
-			g.note("%s: left out, it issues only certificates that are left out", input.ID())
-			continue
-		}
-		g.refuse(input)
-	}
-	for _, d := range g.deployments {
-		if d.webhooks {
-			d.useOLMCertificate(secrets)
-		}
-	}
-	for _, input := range g.secrets {
-		if secrets[input.Name] {
-			g.note("%s: left out, OLM makes the certificates of webhooks itself", input.ID())
-			continue
-		}
-		g.shipPlain(input)
-	}
+	return secrets, issuers
 }
 
 // user returns a deployment whose pods name the Secret, or nil.

@@ -351,27 +351,13 @@ func (r *releases) unknown(text string, b *builder, path ...any) error {
 }
 
 func (b *builder) entries(raws []json.RawMessage, r *releases, path ...any) ([]trimmedEntry, error) {
-	type written struct {
-		Version   string   `json:"version"`
-		Name      string   `json:"name"`
-		Replaces  *string  `json:"replaces"`
-		Skips     []string `json:"skips"`
-		SkipRange string   `json:"skipRange"`
-	}
 	entries := make([]trimmedEntry, len(raws))
 	said := make([]bool, len(raws)) // replaces is written out
 	skipped := map[string]bool{}
 	for i, raw := range raws {
 		at := append(slices.Clone(path), i)
-		var w written
-		if raw[0] == '{' {
-			if err := b.known(raw, []string{"version", "name", "replaces", "skips", "skipRange"}, at...); err != nil {
-				return nil, err
-			}
-			if err := b.decode(raw, &w, at...); err != nil {
-				return nil, err
-			}
-		} else if err := b.decode(raw, &w.Version, at...); err != nil {
+		w, err := b.entry(raw, at...)
+		if err != nil {
 			return nil, err
 		}
 		name, _ := r.find(cmp.Or(w.Name, w.Version))
@@ -411,6 +397,26 @@ func (b *builder) entries(raws []json.RawMessage, r *releases, path ...any) ([]t
 		}
 	}
 	return entries, nil
+}
+
+// writtenEntry is an entry of a channel as a template has it.
+type writtenEntry struct {
+	Version   string   `json:"version"`
+	Name      string   `json:"name"`
+	Replaces  *string  `json:"replaces"`
+	Skips     []string `json:"skips"`
+	SkipRange string   `json:"skipRange"`
+}
+
+// entry reads an entry: a version, or an object.
+func (b *builder) entry(raw json.RawMessage, at ...any) (w writtenEntry, err error) {
+	if raw[0] != '{' {
+		return w, b.decode(raw, &w.Version, at...)
+	}
+	if err := b.known(raw, []string{"version", "name", "replaces", "skips", "skipRange"}, at...); err != nil {
+		return w, err
+	}
+	return w, b.decode(raw, &w, at...)
 }
 
 // mediaTypes are those that olm.package's icon may have, by the file's extension.

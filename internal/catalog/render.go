@@ -224,29 +224,8 @@ func renderProperties(b *bundle.Bundle, manifest *bundle.Manifest, c *csv, name 
 		}
 		set.add(p.Type, p.Value)
 	}
-	for _, d := range b.Dependencies {
-		switch d.Type {
-		case PropertyGVK:
-			var v gvk
-			if err := json.Unmarshal(d.Value, &v); err != nil {
-				return nil, fmt.Errorf("render bundle %s: dependency %s: %w", b.Dir, d.Value, err)
-			}
-			set.add(PropertyGVKRequired, v)
-		case PropertyPackage:
-			var v struct {
-				PackageName string `json:"packageName"`
-				Version     string `json:"version"`
-			}
-			if err := json.Unmarshal(d.Value, &v); err != nil {
-				return nil, fmt.Errorf("render bundle %s: dependency %s: %w", b.Dir, d.Value, err)
-			}
-			set.add(PropertyPackageRequired, struct {
-				PackageName  string `json:"packageName"`
-				VersionRange string `json:"versionRange"`
-			}{v.PackageName, v.Version})
-		default:
-			set.add(d.Type, d.Value)
-		}
+	if err := set.addDependencies(b); err != nil {
+		return nil, err
 	}
 	if err := set.addProvided(b); err != nil {
 		return nil, err
@@ -272,6 +251,35 @@ func renderProperties(b *bundle.Bundle, manifest *bundle.Manifest, c *csv, name 
 		return cmp.Or(strings.Compare(a.Type, b.Type), bytes.Compare(a.Value, b.Value))
 	})
 	return set.list, nil
+}
+
+// addDependencies adds what metadata/dependencies.yaml asks for.
+func (set *propertySet) addDependencies(b *bundle.Bundle) error {
+	for _, d := range b.Dependencies {
+		switch d.Type {
+		case PropertyGVK:
+			var v gvk
+			if err := json.Unmarshal(d.Value, &v); err != nil {
+				return fmt.Errorf("render bundle %s: dependency %s: %w", b.Dir, d.Value, err)
+			}
+			set.add(PropertyGVKRequired, v)
+		case PropertyPackage:
+			var v struct {
+				PackageName string `json:"packageName"`
+				Version     string `json:"version"`
+			}
+			if err := json.Unmarshal(d.Value, &v); err != nil {
+				return fmt.Errorf("render bundle %s: dependency %s: %w", b.Dir, d.Value, err)
+			}
+			set.add(PropertyPackageRequired, struct {
+				PackageName  string `json:"packageName"`
+				VersionRange string `json:"versionRange"`
+			}{v.PackageName, v.Version})
+		default:
+			set.add(d.Type, d.Value)
+		}
+	}
+	return nil
 }
 
 // propertySet collects properties, each once.

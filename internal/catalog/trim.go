@@ -32,25 +32,7 @@ func Trim(p *Package, channel string, names ...string) ([]byte, error) {
 		kept[name] = true
 	}
 	head := names[len(names)-1]
-	reached := reach(c, head, kept)
-	var entries []trimmedEntry
-	taken := map[string]bool{}
-	for _, e := range c.Entries {
-		if !reached[e.Name] || taken[e.Name] {
-			continue
-		}
-		taken[e.Name] = true
-		t := trimmedEntry{Name: e.Name, SkipRange: e.SkipRange}
-		if reached[e.Replaces] && e.Replaces != e.Name {
-			t.Replaces = e.Replaces
-		}
-		for _, s := range e.Skips {
-			if reached[s] && s != e.Name {
-				t.Skips = append(t.Skips, s)
-			}
-		}
-		entries = append(entries, t)
-	}
+	entries := trimEntries(c.Entries, reach(c, head, kept))
 	var out bytes.Buffer
 	pkg := json.RawMessage(fmt.Sprintf(`{"schema":%q}`, SchemaPackage))
 	if p.Document != nil {
@@ -87,6 +69,29 @@ func Trim(p *Package, channel string, names ...string) ([]byte, error) {
 		out.Write(append(raw, '\n'))
 	}
 	return out.Bytes(), nil
+}
+
+// trimEntries returns those of entries that are reached, once each, without edges to others.
+func trimEntries(all []Entry, reached map[string]bool) []trimmedEntry {
+	var entries []trimmedEntry
+	taken := map[string]bool{}
+	for _, e := range all {
+		if !reached[e.Name] || taken[e.Name] {
+			continue
+		}
+		taken[e.Name] = true
+		t := trimmedEntry{Name: e.Name, SkipRange: e.SkipRange}
+		if reached[e.Replaces] && e.Replaces != e.Name {
+			t.Replaces = e.Replaces
+		}
+		for _, s := range e.Skips {
+			if reached[s] && s != e.Name {
+				t.Skips = append(t.Skips, s)
+			}
+		}
+		entries = append(entries, t)
+	}
+	return entries
 }
 
 type trimmedEntry struct {

@@ -726,15 +726,7 @@ func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchema
 	c.compareBounds(where, before, after)
 	c.compareMerge(where, before, after)
 	c.compareBranches(where, path, before, after)
-	if fallback := after.Default; fallback != nil && (before.Default == nil || string(before.Default.Raw) != string(fallback.Raw)) {
-		old := "none"
-		if before.Default != nil {
-			old = string(before.Default.Raw)
-		}
-		c.defaults = append(c.defaults, c.of(where, fmt.Sprintf("%s from %s to %s", where, old, fallback.Raw)))
-	} else if before.Default != nil && fallback == nil {
-		c.defaults = append(c.defaults, c.of(where, fmt.Sprintf("%s from %s to none", where, before.Default.Raw)))
-	}
+	c.compareDefault(where, before.Default, after.Default)
 	for _, name := range after.Required {
 		property, known := before.Properties[name]
 		if !slices.Contains(before.Required, name) && (!known || property.Default == nil) {
@@ -773,6 +765,19 @@ func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchema
 		}
 	case before.AdditionalProperties != nil && (after.XPreserveUnknownFields == nil || !*after.XPreserveUnknownFields) && len(after.Properties) > 0:
 		c.removed = append(c.removed, c.of(where, where+" (fields of any name)"))
+	}
+}
+
+// compareDefault notes a default that came, went or changed.
+func (c *changes) compareDefault(where string, before, after *apiextensionsv1.JSON) {
+	value := func(j *apiextensionsv1.JSON) string {
+		if j == nil {
+			return "none"
+		}
+		return string(j.Raw)
+	}
+	if value(before) != value(after) {
+		c.defaults = append(c.defaults, c.of(where, fmt.Sprintf("%s from %s to %s", where, value(before), value(after))))
 	}
 }
 

@@ -101,21 +101,12 @@ others are simulated, and the report says so. An image's REF is the one that a b
 
 // run walks the plan. With an error it returns the report of what was walked until then, if anything was.
 func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*report.Report, error) {
-	if err := t.checkCluster(); err != nil {
+	if err := t.check(); err != nil {
 		return nil, err
 	}
-	if t.parallel < 1 {
-		return nil, usagef("--parallel %d: it is a number of clusters, 1 or more", t.parallel)
-	}
-	var err error
-	if t.options.Faults, err = t.faults.rounds(t.likeness()); err != nil {
+	shard, err := t.parseShard()
+	if err != nil {
 		return nil, err
-	}
-	var shard upgrade.Shard
-	if t.shard != "" {
-		if shard, err = upgrade.ParseShard(t.shard, os.Getenv); err != nil {
-			return nil, usageError{err}
-		}
 	}
 	unpacked := &room{}
 	defer unpacked.remove()
@@ -123,10 +114,7 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 	if err != nil {
 		return nil, err
 	}
-	if t.options.Samples, err = document.Until(ctx, func() ([]*unstructured.Unstructured, error) { return readSamples(t.samples) }); err != nil {
-		return nil, err
-	}
-	if t.options.Assertions, err = document.Until(ctx, func() ([]assert.Assertion, error) { return readAssertions(t.asserts) }); err != nil {
+	if err := t.readFiles(ctx); err != nil {
 		return nil, err
 	}
 	loaded, err := s.loadCatalog(ctx, refs...)
@@ -176,6 +164,42 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 	r.Findings = append(findings, r.Findings...)
 	finding.Sort(r.Findings)
 	return r, err
+}
+
+// parseShard reads --shard, which chooses no shard when it is not set.
+func (t *upgradeTest) parseShard() (shard upgrade.Shard, err error) {
+	if t.shard == "" {
+		return shard, nil
+	}
+	if shard, err = upgrade.ParseShard(t.shard, os.Getenv); err != nil {
+		return shard, usageError{err}
+	}
+	return shard, nil
+}
+
+// check refuses wrong flags before any work is done.
+func (t *upgradeTest) check() error {
+	if err := t.checkCluster(); err != nil {
+		return err
+	}
+	if t.parallel < 1 {
+		return usagef("--parallel %d: it is a number of clusters, 1 or more", t.parallel)
+	}
+	var err error
+	t.options.Faults, err = t.faults.rounds(t.likeness())
+	return err
+}
+
+// readFiles reads the samples and the assertions.
+func (t *upgradeTest) readFiles(ctx context.Context) error {
+	var err error
+	if t.options.Samples, err = document.Until(ctx, func() ([]*unstructured.Unstructured, error) { return readSamples(t.samples) }); err != nil {
+		return err
+	}
+	if t.options.Assertions, err = document.Until(ctx, func() ([]assert.Assertion, error) { return readAssertions(t.asserts) }); err != nil {
+		return err
+	}
+	return nil
 }
 
 // walked are the bundles that plan installs.

@@ -67,27 +67,14 @@ func newCover(list []*node) *cover {
 	c.bounds = slices.CompactFunc(c.bounds, semver.Version.EQ)
 	pieces := 2*len(c.bounds) + 1
 	c.first = make([]int, pieces)
-	open := make([]int, pieces+1) // the next piece from here on that no range holds yet, as far as known
-	for i := range open {
-		open[i] = i
-	}
-	next := func(i int) int {
-		root := i
-		for open[root] != root {
-			root = open[root]
-		}
-		for open[i] != root {
-			i, open[i] = open[i], root
-		}
-		return root
-	}
+	open := newOpen(pieces + 1)
 	for i := range c.first {
 		c.first[i] = -1
 	}
 	for _, r := range read {
 		for _, s := range r.spans {
 			low, high := s.pieces(c.bounds)
-			for at := next(low); at <= high; at = next(at + 1) {
+			for at := open.next(low); at <= high; at = open.next(at + 1) {
 				if !slices.ContainsFunc(s.without, func(v semver.Version) bool { return piece(c.bounds, v) == at }) {
 					c.first[at], open[at] = r.index, at+1
 				}
@@ -95,6 +82,29 @@ func newCover(list []*node) *cover {
 		}
 	}
 	return c
+}
+
+// open says of each piece which one, from there on, is the next that no range holds yet, as far as known.
+type open []int
+
+func newOpen(pieces int) open {
+	o := make(open, pieces)
+	for i := range o {
+		o[i] = i
+	}
+	return o
+}
+
+// next is the next piece from i on that no range holds yet.
+func (o open) next(i int) int {
+	root := i
+	for o[root] != root {
+		root = o[root]
+	}
+	for o[i] != root {
+		i, o[i] = o[i], root
+	}
+	return root
 }
 
 // of returns the index of the first range that holds v, or -1.

@@ -51,7 +51,6 @@ const (
 func (d Drawing) Lay() Layout {
 	prefix := commonName(d.Entries)
 	l := Layout{}
-	type seat struct{ column, row, place int } // the place counts within the row
 	seats := map[string]seat{}
 	filled := [2]int{}
 	right := margin
@@ -75,9 +74,6 @@ func (d Drawing) Lay() Layout {
 	for _, b := range l.Boxes {
 		boxes[b.Name] = b
 	}
-	arch := func(from, to seat) int {
-		return archLow + int(archGrowth*math.Sqrt(math.Abs(float64(to.column-from.column))))
-	}
 	top, bottom := 0, 0
 	for _, a := range d.Edges {
 		if from, to := seats[a.From], seats[a.To]; from.row == to.row && to.place != from.place+1 {
@@ -95,35 +91,7 @@ func (d Drawing) Lay() Layout {
 		if !known || !there {
 			continue
 		}
-		from, to := seats[a.From], seats[a.To]
-		c := Curve{Arrow: a}
-		switch {
-		case from.row == to.row && to.place == from.place+1:
-			x, y := t.X-t.Width/2, t.Y
-			c.Path = fmt.Sprintf("M%d %dH%d", b.X+b.Width/2, b.Y, x-tipLength)
-			c.Tip = fmt.Sprintf("M%d %dl-%d -%dv%dz", x, y, tipLength, tipWidth, 2*tipWidth)
-			c.MidX, c.MidY = (b.X+b.Width/2+x)/2, y
-		case from.row == to.row:
-			side := 2*from.row - 1 // over the upper row, under the lower one
-			x1, x2 := b.X+b.Width/5, t.X-t.Width/5
-			if to.column < from.column {
-				x1, x2 = b.X-b.Width/5, t.X+t.Width/5
-			}
-			y := b.Y + side*boxHeight/2
-			h := side * arch(from, to)
-			c.Path = fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y, x1, y+h, x2, y+h, x2, y+side*tipLength)
-			c.Tip = tip(x2, y, -side)
-			c.MidX, c.MidY = (x1+x2)/2, y+h*3/4
-		default:
-			side := to.row - from.row // 1 downwards
-			y1, y2 := b.Y+side*boxHeight/2, t.Y-side*boxHeight/2
-			middle := (y1 + y2) / 2
-			x1, x2 := b.X+b.Width/5, t.X-t.Width/5
-			c.Path = fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, x1, middle, x2, middle, x2, y2-side*tipLength)
-			c.Tip = tip(x2, y2, side)
-			c.MidX, c.MidY = (x1+x2)/2, middle
-		}
-		l.Curves = append(l.Curves, c)
+		l.Curves = append(l.Curves, curve(a, b, t, seats[a.From], seats[a.To]))
 	}
 	l.Width = max(right-boxGap, margin) + margin
 	l.Height = 2*margin + top + boxHeight + bottom
@@ -131,6 +99,46 @@ func (d Drawing) Lay() Layout {
 		l.Height += boxHeight + rowGap
 	}
 	return l
+}
+
+// seat is where an entry stands; the place counts within the row.
+type seat struct{ column, row, place int }
+
+// arch is how high an edge between two entries of a row arches.
+func arch(from, to seat) int {
+	return archLow + int(archGrowth*math.Sqrt(math.Abs(float64(to.column-from.column))))
+}
+
+// curve is how the edge a runs from the box b to the box t.
+func curve(a Arrow, b, t Box, from, to seat) Curve {
+	c := Curve{Arrow: a}
+	switch {
+	case from.row == to.row && to.place == from.place+1:
+		x, y := t.X-t.Width/2, t.Y
+		c.Path = fmt.Sprintf("M%d %dH%d", b.X+b.Width/2, b.Y, x-tipLength)
+		c.Tip = fmt.Sprintf("M%d %dl-%d -%dv%dz", x, y, tipLength, tipWidth, 2*tipWidth)
+		c.MidX, c.MidY = (b.X+b.Width/2+x)/2, y
+	case from.row == to.row:
+		side := 2*from.row - 1 // over the upper row, under the lower one
+		x1, x2 := b.X+b.Width/5, t.X-t.Width/5
+		if to.column < from.column {
+			x1, x2 = b.X-b.Width/5, t.X+t.Width/5
+		}
+		y := b.Y + side*boxHeight/2
+		h := side * arch(from, to)
+		c.Path = fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y, x1, y+h, x2, y+h, x2, y+side*tipLength)
+		c.Tip = tip(x2, y, -side)
+		c.MidX, c.MidY = (x1+x2)/2, y+h*3/4
+	default:
+		side := to.row - from.row // 1 downwards
+		y1, y2 := b.Y+side*boxHeight/2, t.Y-side*boxHeight/2
+		middle := (y1 + y2) / 2
+		x1, x2 := b.X+b.Width/5, t.X-t.Width/5
+		c.Path = fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, x1, middle, x2, middle, x2, y2-side*tipLength)
+		c.Tip = tip(x2, y2, side)
+		c.MidX, c.MidY = (x1+x2)/2, middle
+	}
+	return c
 }
 
 // tip is the head of an arrow that ends in x, y and comes from above if down is 1, from below if it is -1.

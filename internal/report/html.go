@@ -356,9 +356,15 @@ func timeline(h Hop) ([]row, []tick) {
 	for _, f := range h.Faults {
 		rows = append(rows, row{"fault", "fault " + f.Name, []bar{stretch(f.At, f.Seconds, "fault", f.String())}, f.Outcome})
 	}
+	return append(rows, eventRows(h.Events, end)...), ticksTo(end)
+}
+
+// eventRows are the rows of events on a timeline that ends at end, one for each kind, restarts first.
+func eventRows(events []Event, end float64) []row {
+	var rows []row
 	var kinds []string
 	byKind := map[string][]bar{}
-	for _, e := range h.Events {
+	for _, e := range events {
 		kind, class := e.Kind, "event"
 		if e.State == "restarted" {
 			kind, class = "restarts", "restart"
@@ -374,12 +380,17 @@ func timeline(h Hop) ([]row, []tick) {
 	for _, kind := range kinds {
 		rows = append(rows, row{"event", kind, byKind[kind], fmt.Sprint(len(byKind[kind]))})
 	}
+	return rows
+}
+
+// ticksTo are the ticks of a timeline that ends at end.
+func ticksTo(end float64) []tick {
 	var ticks []tick
 	step := tickStep(end)
 	for t := 0.; t <= end; t += step {
 		ticks = append(ticks, tick{100 * t / end, fmt.Sprintf("%gs", math.Round(t*10)/10)})
 	}
-	return rows, ticks
+	return ticks
 }
 
 func one(is bool) int {

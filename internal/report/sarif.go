@@ -107,49 +107,54 @@ func SARIF(w io.Writer, r *Report) error {
 	}
 	logs := r.logsAt()
 	for i, f := range all {
-		text := f.Message
-		for _, more := range []struct{ name, text string }{{"Cause", f.Cause}, {"Fix", f.Fix}} {
-			if more.text != "" {
-				text += "\n" + more.name + ": " + more.text
-			}
-		}
-		if at := within(f); at != "" {
-			text += "\n" + at
-			if f.Location.Excerpt != "" {
-				text += ":\n" + f.Location.Excerpt
-			}
-		}
-		text += logs[i]
-		result := sarifResult{RuleID: f.Code, RuleIndex: slices.Index(codes, f.Code), Level: sarifLevel(f.Severity), Message: sarifText{text}}
-		var at sarifLocation
-		if f.Location != nil && f.Location.File != "" {
-			at.Physical = &sarifPhysical{Artifact: sarifArtifact{URI: fileURI(f.Location.File)}}
-			if f.Location.Line > 0 {
-				at.Physical.Region = &sarifRegion{StartLine: f.Location.Line, StartColumn: f.Location.Column}
-			}
-		}
-		name := logicalName(f.Subject)
-		if f.Location != nil && f.Location.Path != "" {
-			name += "/" + f.Location.Path
-		}
-		if name != "" {
-			at.Logical = []sarifLogical{{name}}
-		}
-		if at.Physical != nil || at.Logical != nil {
-			result.Locations = []sarifLocation{at}
-		}
-		if f.Suppressed != nil {
-			kind := "external"
-			if at := f.Suppressed.Location; at != nil && f.Location != nil && at.File == f.Location.File {
-				kind = "inSource"
-			}
-			result.Suppressions = []sarifSuppression{{kind, "accepted", f.Suppressed.Reason + " (until " + f.Suppressed.Until + ")"}}
-		}
-		run.Results = append(run.Results, result)
+		run.Results = append(run.Results, sarifResultOf(f, slices.Index(codes, f.Code), logs[i]))
 	}
 	return writeJSON(w, sarifLog{
 		Schema: "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run},
 	})
+}
+
+// sarifResultOf is a finding, of the rule with this index, and what logs say about it.
+func sarifResultOf(f finding.Finding, rule int, log string) sarifResult {
+	text := f.Message
+	for _, more := range []struct{ name, text string }{{"Cause", f.Cause}, {"Fix", f.Fix}} {
+		if more.text != "" {
+			text += "\n" + more.name + ": " + more.text
+		}
+	}
+	if at := within(f); at != "" {
+		text += "\n" + at
+		if f.Location.Excerpt != "" {
+			text += ":\n" + f.Location.Excerpt
+		}
+	}
+	text += log
+	result := sarifResult{RuleID: f.Code, RuleIndex: rule, Level: sarifLevel(f.Severity), Message: sarifText{text}}
+	var at sarifLocation
+	if f.Location != nil && f.Location.File != "" {
+		at.Physical = &sarifPhysical{Artifact: sarifArtifact{URI: fileURI(f.Location.File)}}
+		if f.Location.Line > 0 {
+			at.Physical.Region = &sarifRegion{StartLine: f.Location.Line, StartColumn: f.Location.Column}
+		}
+	}
+	name := logicalName(f.Subject)
+	if f.Location != nil && f.Location.Path != "" {
+		name += "/" + f.Location.Path
+	}
+	if name != "" {
+		at.Logical = []sarifLogical{{name}}
+	}
+	if at.Physical != nil || at.Logical != nil {
+		result.Locations = []sarifLocation{at}
+	}
+	if f.Suppressed != nil {
+		kind := "external"
+		if at := f.Suppressed.Location; at != nil && f.Location != nil && at.File == f.Location.File {
+			kind = "inSource"
+		}
+		result.Suppressions = []sarifSuppression{{kind, "accepted", f.Suppressed.Reason + " (until " + f.Suppressed.Until + ")"}}
+	}
+	return result
 }
 
 // fileURI is a path as a relative or absolute URI reference.

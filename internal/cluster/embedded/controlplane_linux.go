@@ -68,26 +68,9 @@ func startPlane(ctx context.Context, config hostConfig, dir string, address neti
 		"--data-dir="+p.file("etcd"), "--name=embedded", "--unsafe-no-fsync", "--log-level=warn",
 		"--listen-client-urls=http://"+etcdAddress, "--advertise-client-urls=http://"+etcdAddress,
 		"--listen-peer-urls=http://127.0.0.1:0", "--max-request-bytes="+strconv.Itoa(maxRequest))
-	apiserver := []string{
-		"--etcd-servers=http://" + etcdAddress, "--advertise-address=" + address.String(), "--secure-port=" + strconv.Itoa(apiPort),
-		"--token-auth-file=" + p.file("tokens.csv"), "--authorization-mode=RBAC", "--client-ca-file=" + p.file("ca.crt"),
-		"--tls-cert-file=" + p.file("apiserver.crt"), "--tls-private-key-file=" + p.file("apiserver.key"),
-		"--kubelet-client-certificate=" + p.file("kubelet-client.crt"), "--kubelet-client-key=" + p.file("kubelet-client.key"),
-		"--kubelet-certificate-authority=" + p.file("ca.crt"), "--kubelet-preferred-address-types=InternalIP",
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + p.file("service-accounts.key"),
-		"--service-account-signing-key-file=" + p.file("service-accounts.key"), "--service-cluster-ip-range=" + serviceRange,
-		"--enable-aggregator-routing=true", "--cert-dir=" + p.file("apiserver"), "--profiling=false", "--watch-cache=true",
-		"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000", "--allow-privileged",
-	}
-	if len(config.Admission) > 0 {
-		apiserver = append(apiserver, "--enable-admission-plugins="+strings.Join(config.Admission, ","))
-	}
-	if config.Audit {
-		args, err := p.auditArgs()
-		if err != nil {
-			return nil, err
-		}
-		apiserver = append(apiserver, args...)
+	apiserver, err := p.apiserverArgs(config)
+	if err != nil {
+		return nil, err
 	}
 	p.start("kube-apiserver", apiserver...)
 	if err := p.waitReady(ctx); err != nil {
@@ -102,6 +85,32 @@ func startPlane(ctx context.Context, config hostConfig, dir string, address neti
 		"--kubeconfig="+p.kubeconfigOf("system:kube-scheduler"), "--leader-elect=false", "--bind-address=127.0.0.1",
 		"--cert-dir="+p.file("scheduler"), "--authentication-skip-lookup")
 	return p, nil
+}
+
+// apiserverArgs are kube-apiserver's arguments.
+func (p *plane) apiserverArgs(config hostConfig) ([]string, error) {
+	args := []string{
+		"--etcd-servers=http://" + etcdAddress, "--advertise-address=" + p.address.String(), "--secure-port=" + strconv.Itoa(apiPort),
+		"--token-auth-file=" + p.file("tokens.csv"), "--authorization-mode=RBAC", "--client-ca-file=" + p.file("ca.crt"),
+		"--tls-cert-file=" + p.file("apiserver.crt"), "--tls-private-key-file=" + p.file("apiserver.key"),
+		"--kubelet-client-certificate=" + p.file("kubelet-client.crt"), "--kubelet-client-key=" + p.file("kubelet-client.key"),
+		"--kubelet-certificate-authority=" + p.file("ca.crt"), "--kubelet-preferred-address-types=InternalIP",
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + p.file("service-accounts.key"),
+		"--service-account-signing-key-file=" + p.file("service-accounts.key"), "--service-cluster-ip-range=" + serviceRange,
+		"--enable-aggregator-routing=true", "--cert-dir=" + p.file("apiserver"), "--profiling=false", "--watch-cache=true",
+		"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000", "--allow-privileged",
+	}
+	if len(config.Admission) > 0 {
+		args = append(args, "--enable-admission-plugins="+strings.Join(config.Admission, ","))
+	}
+	if config.Audit {
+		audit, err := p.auditArgs()
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, audit...)
+	}
+	return args, nil
 }
 
 func (p *plane) file(name string) string { return filepath.Join(p.dir, name) }

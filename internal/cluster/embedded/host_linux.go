@@ -229,19 +229,7 @@ func (h *host) handler() http.Handler {
 			_ = json.NewEncoder(w).Encode(answer)
 		})
 	}
-	handle("GET /state", func(r *http.Request) (any, error) {
-		if r.FormValue("wait") != "" {
-			select {
-			case <-h.ready:
-			case <-r.Context().Done():
-			}
-		}
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		s := h.state
-		s.Simulated = h.images.Simulated()
-		return s, nil
-	})
+	handle("GET /state", h.answerState)
 	handle("PUT /images", func(r *http.Request) (any, error) {
 		var request imageRequest
 		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
@@ -279,25 +267,45 @@ func (h *host) handler() http.Handler {
 		h.down()
 		return nil, nil
 	})
-	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, _ *http.Request) {
-		if err := h.plane.writeAudit(w); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
+	mux.HandleFunc("GET /audit", h.writeAudit)
+	mux.HandleFunc("GET /logs", h.writeLogs)
+	return mux
+}
+
+// answerState answers with the cluster's state, when it is ready if that is asked for.
+func (h *host) answerState(r *http.Request) (any, error) {
+	if r.FormValue("wait") != "" {
+		select {
+		case <-h.ready:
+		case <-r.Context().Done():
 		}
-	})
-	mux.HandleFunc("GET /logs", func(w http.ResponseWriter, r *http.Request) {
-		only := r.FormValue("component")
-		if h.plane != nil {
-			for _, c := range h.plane.components {
-				if only == "" || only == c.name {
-					_ = c.log.writeTo(w, c.name)
-				}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.state
+	s.Simulated = h.images.Simulated()
+	return s, nil
+}
+
+func (h *host) writeAudit(w http.ResponseWriter, _ *http.Request) {
+	if err := h.plane.writeAudit(w); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	}
+}
+
+// writeLogs writes the logs of the component that is asked for, or of all.
+func (h *host) writeLogs(w http.ResponseWriter, r *http.Request) {
+	only := r.FormValue("component")
+	if h.plane != nil {
+		for _, c := range h.plane.components {
+			if only == "" || only == c.name {
+				_ = c.log.writeTo(w, c.name)
 			}
 		}
-		if h.node != nil {
-			_ = h.node.WriteLogs(r.Context(), w, only)
-		}
-	})
-	return mux
+	}
+	if h.node != nil {
+		_ = h.node.WriteLogs(r.Context(), w, only)
+	}
 }
 
 // catalogLinger is how long a catalog that was replaced is still served, so that OLM's connection to it ends after it has

@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
+	corev1informers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -96,18 +97,7 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 	mine := informers.NewSharedInformerFactoryWithOptions(n.config.Client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", n.config.Name).String()
 	}))
-	// The controller asks for these informers and, since it is told to leave variables to us, never reads them.
-	unread := informers.NewSharedInformerFactory(n.config.Client, 0).Core().V1()
-	pods, err := vknode.NewPodController(vknode.PodControllerConfig{
-		PodClient:                 n.config.Client.CoreV1(),
-		PodInformer:               mine.Core().V1().Pods(),
-		EventRecorder:             quiet{n.recorder},
-		Provider:                  n,
-		ConfigMapInformer:         unread.ConfigMaps(),
-		SecretInformer:            unread.Secrets(),
-		ServiceInformer:           unread.Services(),
-		SkipDownwardAPIResolution: true,
-	})
+	pods, err := n.podController(mine.Core().V1().Pods())
 	if err != nil {
 		return err
 	}
@@ -116,22 +106,10 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", netip.AddrPortFrom(n.config.Network.HostAddress(), KubeletPort).String())
-	if err != nil {
-		return fmt.Errorf("serve logs and commands: %w", err)
-	}
 	group, ctx := errgroup.WithContext(ctx)
-	server := &http.Server{Handler: n.kubeletHandler(), TLSConfig: n.config.KubeletTLS, ReadHeaderTimeout: 10 * time.Second}
-	group.Go(func() error {
-		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
-	group.Go(func() error {
-		<-ctx.Done()
-		return server.Close()
-	})
+	if err := n.serveKubelet(ctx, group); err != nil {
+		return err
+	}
 	mine.Start(ctx.Done())
 	group.Go(func() error { return pods.Run(ctx, 16) })
 	group.Go(func() error {
@@ -155,6 +133,42 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 		return nil
 	})
 	return group.Wait()
+}
+
+// podController runs the pods that the informer has.
+func (n *Node) podController(pods corev1informers.PodInformer) (*vknode.PodController, error) {
+	// The controller asks for these informers and, since it is told to leave variables to us, never reads them.
+	unread := informers.NewSharedInformerFactory(n.config.Client, 0).Core().V1()
+	return vknode.NewPodController(vknode.PodControllerConfig{
+		PodClient:                 n.config.Client.CoreV1(),
+		PodInformer:               pods,
+		EventRecorder:             quiet{n.recorder},
+		Provider:                  n,
+		ConfigMapInformer:         unread.ConfigMaps(),
+		SecretInformer:            unread.Secrets(),
+		ServiceInformer:           unread.Services(),
+		SkipDownwardAPIResolution: true,
+	})
+}
+
+// serveKubelet serves logs and commands until ctx ends.
+func (n *Node) serveKubelet(ctx context.Context, group *errgroup.Group) error {
+	listener, err := net.Listen("tcp", netip.AddrPortFrom(n.config.Network.HostAddress(), KubeletPort).String())
+	if err != nil {
+		return fmt.Errorf("serve logs and commands: %w", err)
+	}
+	server := &http.Server{Handler: n.kubeletHandler(), TLSConfig: n.config.KubeletTLS, ReadHeaderTimeout: 10 * time.Second}
+	group.Go(func() error {
+		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		return server.Close()
+	})
+	return nil
 }
 
 // quiet drops the events that virtual-kubelet emits for each call of its provider: they are no part of what a kubelet
