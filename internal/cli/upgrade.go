@@ -144,13 +144,7 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 			LeftOut: hops(plan.LeftOut), LeftOutCount: len(plan.LeftOut) + plan.MoreLeftOut,
 		}, nil
 	}
-	if err := s.pull(ctx, walked(p, plan)); err != nil {
-		return nil, err
-	}
-	if err := upgrade.Check(p, plan); err != nil {
-		return nil, err
-	}
-	if err := checkNamed(images, p, t.options.Samples); err != nil {
+	if err := t.ready(ctx, s, p, plan, images); err != nil {
 		return nil, err
 	}
 	t.options.Progress, t.options.Verbose, t.options.AfterHop = s.progress(), s.verbose, s.hooks.AfterHop
@@ -164,6 +158,17 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 	r.Findings = append(findings, r.Findings...)
 	finding.Sort(r.Findings)
 	return r, err
+}
+
+// ready pulls the bundles that plan walks, and refuses what a walk could not do.
+func (t *upgradeTest) ready(ctx context.Context, s *session, p *catalog.Package, plan graph.Plan, images []program) error {
+	if err := s.pull(ctx, walked(p, plan)); err != nil {
+		return err
+	}
+	if err := upgrade.Check(p, plan); err != nil {
+		return err
+	}
+	return checkNamed(images, p, t.options.Samples)
 }
 
 // parseShard reads --shard, which chooses no shard when it is not set.

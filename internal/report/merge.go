@@ -15,30 +15,10 @@ func Merge(reports []*Report) (*Report, error) {
 	if len(reports) == 0 {
 		return nil, fmt.Errorf("no report to merge")
 	}
-	shards := slices.Clone(reports)
-	for i, r := range shards {
-		switch {
-		case r.Kind != KindUpgrade:
-			return nil, fmt.Errorf("report %d is of kind %q: only reports of 'upgrade test' are in shards", i+1, r.Kind)
-		case r.Shard == nil:
-			return nil, fmt.Errorf("report %d is of a whole walk, not of one shard", i+1)
-		case r.Shard.Of != shards[0].Shard.Of:
-			return nil, fmt.Errorf("report %d is of one of %d shards, the first of one of %d", i+1, r.Shard.Of, shards[0].Shard.Of)
-		}
+	shards, err := inOrder(reports)
+	if err != nil {
+		return nil, err
 	}
-	slices.SortStableFunc(shards, func(a, b *Report) int { return a.Shard.Index - b.Shard.Index })
-	for i := range shards[0].Shard.Of {
-		switch {
-		case i >= len(shards) || shards[i].Shard.Index > i:
-			return nil, fmt.Errorf("shard %d of %d is missing", i, shards[0].Shard.Of)
-		case shards[i].Shard.Index < i:
-			return nil, fmt.Errorf("shard %d of %d is there twice", shards[i].Shard.Index, shards[0].Shard.Of)
-		}
-	}
-	if len(shards) > shards[0].Shard.Of {
-		return nil, fmt.Errorf("shard %d of %d is there twice", shards[len(shards)-1].Shard.Index, shards[0].Shard.Of)
-	}
-
 	merged := &Report{APIVersion: APIVersion, Kind: KindUpgrade, Result: Passed, Graph: shards[0].Graph}
 	planned := map[edge]bool{}
 	for _, r := range shards {
@@ -71,6 +51,34 @@ func Merge(reports []*Report) (*Report, error) {
 	finding.Sort(merged.Findings)
 	merged.Findings = distinct(merged.Findings)
 	return merged, nil
+}
+
+// inOrder returns reports by their shards, each of which must be there once.
+func inOrder(reports []*Report) ([]*Report, error) {
+	shards := slices.Clone(reports)
+	for i, r := range shards {
+		switch {
+		case r.Kind != KindUpgrade:
+			return nil, fmt.Errorf("report %d is of kind %q: only reports of 'upgrade test' are in shards", i+1, r.Kind)
+		case r.Shard == nil:
+			return nil, fmt.Errorf("report %d is of a whole walk, not of one shard", i+1)
+		case r.Shard.Of != shards[0].Shard.Of:
+			return nil, fmt.Errorf("report %d is of one of %d shards, the first of one of %d", i+1, r.Shard.Of, shards[0].Shard.Of)
+		}
+	}
+	slices.SortStableFunc(shards, func(a, b *Report) int { return a.Shard.Index - b.Shard.Index })
+	for i := range shards[0].Shard.Of {
+		switch {
+		case i >= len(shards) || shards[i].Shard.Index > i:
+			return nil, fmt.Errorf("shard %d of %d is missing", i, shards[0].Shard.Of)
+		case shards[i].Shard.Index < i:
+			return nil, fmt.Errorf("shard %d of %d is there twice", shards[i].Shard.Index, shards[0].Shard.Of)
+		}
+	}
+	if len(shards) > shards[0].Shard.Of {
+		return nil, fmt.Errorf("shard %d of %d is there twice", shards[len(shards)-1].Shard.Index, shards[0].Shard.Of)
+	}
+	return shards, nil
 }
 
 // planned returns how many hops the whole plan has of which r walked a shard.

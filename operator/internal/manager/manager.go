@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/time/rate"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -113,49 +112,60 @@ func Main(release Release) {
 // first that is set). OPERATOR_CONDITION_NAME, which OLM sets, says that the certificate is OLM's, POD_NAMESPACE where it is.
 // POD_NAMESPACE, POD_NAME and POD_UID say which pod leads for life.
 func Run(ctx context.Context, release Release, args []string, getenv func(string) string, stderr io.Writer) error {
-	var (
-		flags    = flag.NewFlagSet("manager", flag.ContinueOnError)
-		elect    = flags.Bool("leader-elect", false, "work only while elected, so that one of several managers works")
-		probes   = flags.String("health-probe-bind-address", ":8081", "address of /healthz and /readyz")
-		measures = flags.String("metrics-bind-address", "0", "address of the metrics, served over TLS to those who may read them; 0 for none")
-		certDir  = flags.String("webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "folder with tls.crt and tls.key, read again when they change")
-		serve    = flags.Bool("webhooks", true, "serve webhooks; without, as on a developer's machine, only the stored version of the API works")
-		itself   = flags.Bool("self-signed-certificate", false, "make and renew the webhooks' certificate, and have the API server trust it: for deployments without OLM")
-		port     = flags.Int("webhook-port", webhook.DefaultPort, "port of the webhooks")
-		profiles = flags.String("pprof-bind-address", "0", "address of the profiles of net/http/pprof, for who may read the process's memory: bind it to the loopback interface; 0 for none")
-		workers  = flags.Int("max-concurrent-reconciles", 4, "how many Memcacheds are worked on at the same time")
-		first    = flags.Duration("retry-base-delay", 100*time.Millisecond, "how long after a first failure a Memcached is tried again; each failure doubles it")
-		longest  = flags.Duration("retry-max-delay", 5*time.Minute, "the longest that the wait after failures gets")
-		retries  = flags.Float64("retries-per-second", 10, "how many retries of all Memcacheds together begin a second, after a burst of ten times as many")
-		which    = flags.String("watch-selector", "", "labels of the Memcacheds to work on, as kubectl's --selector takes them; all if empty")
-		kind     electionKind
-		level    slog.Level
-	)
-	flags.TextVar(&kind, "leader-election-kind", byLease, "how managers elect with --leader-elect: by a lease that the leader renews, or for the life of the leader's pod (lease or life)")
-	flags.TextVar(&level, "log-level", slog.LevelInfo, "the least that is logged: debug, info, warn or error")
-	flags.SetOutput(stderr)
-	if err := flags.Parse(args); err != nil {
+	o, err := parseFlags(args, stderr)
+	if err != nil {
 		return err
 	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q: the manager takes flags only", flags.Arg(0))
+	log := logTo(stderr, o.level)
+	release.Webhooks = release.Webhooks && o.webhooks
+	r := &runner{
+		Release: release, flags: o, getenv: getenv, log: log,
+		ca: &certs.Authority{ //nolint:gosec // names of objects, not credentials
+			Namespace: getenv("POD_NAMESPACE"), Secret: "memcached-operator-webhook-cert", Service: "memcached-operator-webhook-service", CRD: crdconversion.CRD,
+			Mutating: "memcached-operator-mutating-webhook-configuration", Validating: "memcached-operator-validating-webhook-configuration",
+			Log: log.WithName("certs"), Now: time.Now,
+		},
 	}
-	selector, err := labels.Parse(*which)
-	if err != nil {
-		return fmt.Errorf("--watch-selector %q: %w", *which, err)
+	if err := r.newManager(); err != nil {
+		return err
 	}
-	if *workers < 1 || *first <= 0 || *longest < *first || *retries <= 0 {
-		return fmt.Errorf("--max-concurrent-reconciles %d, --retry-base-delay %s, --retry-max-delay %s, --retries-per-second %g: each must be more than 0, and the longest delay no less than the first", *workers, *first, *longest, *retries)
+	if err := r.setUp(); err != nil {
+		return err
 	}
+	if err := r.certify(ctx); err != nil {
+		return err
+	}
+	return r.run(ctx)
+}
 
-	handler := slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level})
+// runner is a release's manager from its flags to its end.
+type runner struct {
+	Release
+	flags  *flags
+	getenv func(string) string
+	log    logr.Logger
+	ca     *certs.Authority
+
+	mgr   ctrl.Manager
+	hooks *webhooks
+	lock  *leader.Lock // nil unless it elects for life
+	shown Certificate
+}
+
+// logTo has everything in the process log to w.
+func logTo(w io.Writer, level slog.Level) logr.Logger {
+	handler := slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})
 	slog.SetDefault(slog.New(handler)) // also for what net/http has to say
 	log := logr.FromSlogHandler(handler)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
+	return log
+}
 
+// newManager makes the manager, which has neither controllers nor webhooks yet.
+func (r *runner) newManager() error {
 	scheme := runtime.NewScheme()
-	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensions.AddToScheme}, release.AddToScheme...) {
+	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensions.AddToScheme}, r.AddToScheme...) {
 		if err := add(scheme); err != nil {
 			return fmt.Errorf("filling the scheme: %w", err)
 		}
@@ -166,130 +176,127 @@ func Run(ctx context.Context, release Release, args []string, getenv func(string
 	}
 	// What the API server warns of it warns of each time; once is enough.
 	config.WarningHandlerWithContext = ctrllog.NewKubeAPIWarningLogger(ctrllog.KubeAPIWarningLoggerOptions{Deduplicate: true})
-	release.Webhooks = release.Webhooks && *serve
-	ca := &certs.Authority{ //nolint:gosec // names of objects, not credentials
-		Namespace: getenv("POD_NAMESPACE"), Secret: "memcached-operator-webhook-cert", Service: "memcached-operator-webhook-service", CRD: crdconversion.CRD,
-		Mutating: "memcached-operator-mutating-webhook-configuration", Validating: "memcached-operator-validating-webhook-configuration",
-		Log: log.WithName("certs"), Now: time.Now,
+	options := r.options()
+	options.Scheme = scheme
+	if r.flags.elect && r.flags.kind == forLife {
+		pod, err := leader.PodOf(r.getenv)
+		if err != nil {
+			return fmt.Errorf("--leader-election-kind %s: %w", r.flags.kind, err)
+		}
+		if r.lock, err = leader.New(config, pod, options.LeaderElectionID, r.log.WithName("leader")); err != nil {
+			return err
+		}
+		options.LeaderElectionResourceLockInterface, options.LeaderElectionReleaseOnCancel = r.lock, false
 	}
+	if r.mgr, err = ctrl.NewManager(config, options); err != nil {
+		return fmt.Errorf("making the manager: %w", err)
+	}
+	if r.lock == nil {
+		return nil
+	}
+	r.lock.Events = r.mgr.GetEventRecorder("memcached-operator")
+	return r.mgr.Add(r.lock)
+}
+
+// options are the manager's, but for its scheme. The webhooks' server is made with them.
+func (r *runner) options() ctrl.Options {
 	// Metrics are served with the webhooks' certificate, which clients can verify; without webhooks, with one that they can't.
 	tlsOptions := []func(*tls.Config){onlyHTTP1, atLeastTLS12}
-	var shown Certificate
 	switch {
-	case !release.Webhooks:
-	case *itself:
-		tlsOptions = append(tlsOptions, func(config *tls.Config) { config.GetCertificate = ca.Certificate })
-		shown = Certificate{Secret: ca.Secret, AuthorityKey: certs.Key, Host: ca.Host()}
-	case getenv("OPERATOR_CONDITION_NAME") != "":
-		shown = Certificate{Secret: crdconversion.Secret, AuthorityKey: crdconversion.AuthorityKey, Host: crdconversion.Service + "." + ca.Namespace + ".svc"}
+	case !r.Webhooks:
+	case r.flags.selfSigned:
+		tlsOptions = append(tlsOptions, func(config *tls.Config) { config.GetCertificate = r.ca.Certificate })
+		r.shown = Certificate{Secret: r.ca.Secret, AuthorityKey: certs.Key, Host: r.ca.Host()}
+	case r.getenv("OPERATOR_CONDITION_NAME") != "":
+		r.shown = Certificate{Secret: crdconversion.Secret, AuthorityKey: crdconversion.AuthorityKey, Host: crdconversion.Service + "." + r.ca.Namespace + ".svc"}
 	}
-	hooks := newWebhooks(release.Webhooks, webhook.NewServer(webhook.Options{Port: *port, CertDir: *certDir, TLSOpts: tlsOptions}))
-	options := ctrl.Options{
-		Scheme:                 scheme,
-		Logger:                 log,
-		Cache:                  caching(getenv("WATCH_NAMESPACE")),
-		Metrics:                metrics.Options{BindAddress: *measures, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization, CertDir: *certDir, TLSOpts: tlsOptions},
-		WebhookServer:          hooks,
-		HealthProbeBindAddress: *probes,
-		PprofBindAddress:       *profiles,
-		Controller:             ctrlconfig.Controller{MaxConcurrentReconciles: *workers, ReconciliationTimeout: working},
-		LeaderElection:         *elect,
+	o := r.flags
+	r.hooks = newWebhooks(r.Webhooks, webhook.NewServer(webhook.Options{Port: o.port, CertDir: o.certDir, TLSOpts: tlsOptions}))
+	return ctrl.Options{
+		Logger:                 r.log,
+		Cache:                  caching(r.getenv("WATCH_NAMESPACE")),
+		Metrics:                metrics.Options{BindAddress: o.metrics, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization, CertDir: o.certDir, TLSOpts: tlsOptions},
+		WebhookServer:          r.hooks,
+		HealthProbeBindAddress: o.probes,
+		PprofBindAddress:       o.pprof,
+		Controller:             ctrlconfig.Controller{MaxConcurrentReconciles: o.workers, ReconciliationTimeout: working},
+		LeaderElection:         o.elect,
 		// One name through all releases: during an upgrade the old and the new manager exclude each other.
 		LeaderElectionID:              "memcached-operator.cache.example.com",
-		LeaderElectionNamespace:       getenv("POD_NAMESPACE"),
+		LeaderElectionNamespace:       r.getenv("POD_NAMESPACE"),
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 new(leader.Duration),
 		RenewDeadline:                 new(leader.Deadline),
 		RetryPeriod:                   new(leader.Period),
 		GracefulShutdownTimeout:       new(stopping),
 	}
-	var lock *leader.Lock
-	if *elect && kind == forLife {
-		pod, err := leader.PodOf(getenv)
-		if err != nil {
-			return fmt.Errorf("--leader-election-kind %s: %w", kind, err)
-		}
-		if lock, err = leader.New(config, pod, options.LeaderElectionID, log.WithName("leader")); err != nil {
-			return err
-		}
-		options.LeaderElectionResourceLockInterface, options.LeaderElectionReleaseOnCancel = lock, false
-	}
-	mgr, err := ctrl.NewManager(config, options)
-	if err != nil {
-		return fmt.Errorf("making the manager: %w", err)
-	}
-	if lock != nil {
-		lock.Events = mgr.GetEventRecorder("memcached-operator")
-		if err := mgr.Add(lock); err != nil {
-			return err
-		}
-	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+}
+
+// setUp adds the probes, and the release's controllers and webhooks.
+func (r *runner) setUp() error {
+	if err := r.mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
 	ready := healthz.Ping
-	if release.Webhooks {
-		server := mgr.GetWebhookServer()
+	if r.Webhooks {
+		server := r.mgr.GetWebhookServer()
 		server.Register(crdconversion.Path, &admission.Webhook{Handler: crdconversion.Conversion{}})
 		ready = server.StartedChecker()
 	}
-	if err := mgr.AddReadyzCheck("ready", ready); err != nil {
+	if err := r.mgr.AddReadyzCheck("ready", ready); err != nil {
 		return err
 	}
-	image := DefaultImage
-	for _, name := range []string{"MEMCACHED_IMAGE", "RELATED_IMAGE_MEMCACHED"} {
-		if value := getenv(name); value != "" {
-			image = value
-		}
-	}
-	if err := release.Setup(mgr, Settings{
-		Image: image, Namespace: getenv("POD_NAMESPACE"), Selector: selector, Certificate: shown,
-		Retries: func() workqueue.TypedRateLimiter[reconcile.Request] {
-			return workqueue.NewTypedMaxOfRateLimiter(
-				workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](*first, *longest),
-				&workqueue.TypedBucketRateLimiter[reconcile.Request]{Limiter: rate.NewLimiter(rate.Limit(*retries), int(max(1, 10**retries)))},
-			)
-		},
+	image := cmp.Or(r.getenv("RELATED_IMAGE_MEMCACHED"), r.getenv("MEMCACHED_IMAGE"), DefaultImage)
+	if err := r.Setup(r.mgr, Settings{
+		Image: image, Namespace: r.getenv("POD_NAMESPACE"), Selector: r.flags.selector, Certificate: r.shown, Retries: r.flags.rateLimiter,
 	}); err != nil {
-		return fmt.Errorf("setting up release %s: %w", release.Version, err)
+		return fmt.Errorf("setting up release %s: %w", r.Version, err)
 	}
-	log.Info("starting", "release", release.Version, "image", image, "namespaces", getenv("WATCH_NAMESPACE"))
+	r.log.Info("starting", "release", r.Version, "image", image, "namespaces", r.getenv("WATCH_NAMESPACE"))
+	return nil
+}
+
+// certify makes the webhooks' certificate, or keeps the one that OLM made.
+func (r *runner) certify(ctx context.Context) error {
 	switch {
-	case !release.Webhooks:
-	case *itself:
-		ca.Client, ca.API = mgr.GetClient(), mgr.GetAPIReader()
-		if err := try(ctx, ca.Ensure); err != nil {
+	case !r.Webhooks:
+	case r.flags.selfSigned:
+		r.ca.Client, r.ca.API = r.mgr.GetClient(), r.mgr.GetAPIReader()
+		if err := try(ctx, r.ca.Ensure); err != nil {
 			return fmt.Errorf("making the webhooks' certificate: %w", err)
 		}
-		if err := mgr.Add(ca); err != nil {
-			return err
-		}
-	case getenv("OPERATOR_CONDITION_NAME") != "":
+		return r.mgr.Add(r.ca)
+	case r.getenv("OPERATOR_CONDITION_NAME") != "":
 		// Without it the manager works as well, and is rolled out once more when OLM has found the certificate gone.
 		if err := try(ctx, func(ctx context.Context) error {
-			return crdconversion.KeepCertificate(ctx, mgr.GetAPIReader(), mgr.GetClient(), getenv("POD_NAMESPACE"))
+			return crdconversion.KeepCertificate(ctx, r.mgr.GetAPIReader(), r.mgr.GetClient(), r.getenv("POD_NAMESPACE"))
 		}); err != nil {
-			log.Error(err, "not keeping the certificate")
+			r.log.Error(err, "not keeping the certificate")
 		}
 	}
-	defer context.AfterFunc(ctx, hooks.leave)()
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("running release %s: %w", release.Version, err)
+	return nil
+}
+
+// run runs the manager until ctx ends, and then serves webhooks a little longer.
+func (r *runner) run(ctx context.Context) error {
+	defer context.AfterFunc(ctx, r.hooks.leave)()
+	if err := r.mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running release %s: %w", r.Version, err)
 	}
-	if lock != nil {
+	if r.lock != nil {
 		// All that only a leader does has ended, or Start would have returned an error.
-		if err := lock.Release(context.WithoutCancel(ctx)); err != nil {
-			log.Error(err, "leaving the lock to be claimed")
+		if err := r.lock.Release(context.WithoutCancel(ctx)); err != nil {
+			r.log.Error(err, "leaving the lock to be claimed")
 		}
 	}
-	if release.Webhooks {
-		log.Info("stopped working, serving webhooks a little longer", "for", lingering.String())
+	if r.Webhooks {
+		r.log.Info("stopped working, serving webhooks a little longer", "for", lingering.String())
 		time.Sleep(lingering)
-		if err := hooks.close(); err != nil {
-			return fmt.Errorf("serving webhooks of release %s to the end: %w", release.Version, err)
+		if err := r.hooks.close(); err != nil {
+			return fmt.Errorf("serving webhooks of release %s to the end: %w", r.Version, err)
 		}
 	}
-	log.Info("stopped", "release", release.Version)
+	r.log.Info("stopped", "release", r.Version)
 	return nil
 }
 
