@@ -220,6 +220,7 @@ func TestPublishedUpstream(t *testing.T) {
 		}
 		var messages []string
 		objects := append(theirs.ObjectsToValidate(), map[string]string{"container-tools": "none"})
+		//nolint:staticcheck // the old one is what operator-sdk runs
 		for _, result := range append(validation.AllValidators, validation.OperatorHubValidator).Validate(objects...) {
 			for _, e := range slices.Concat(result.Errors, result.Warnings) {
 				messages = append(messages, strings.Join(strings.Fields(e.Error()), " "))
