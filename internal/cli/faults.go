@@ -12,6 +12,7 @@ import (
 	"github.com/olmkit/olmkit/internal/cluster/existing"
 	"github.com/olmkit/olmkit/internal/cluster/kind"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 	"github.com/olmkit/olmkit/internal/upgrade"
 )
 
@@ -36,7 +37,7 @@ const allFaults = "all"
 func (f *faultFlags) rounds(c cluster.Cluster) ([][]upgrade.Injection, error) {
 	var rounds [][]upgrade.Injection
 	add := func(flag, s string) error {
-		injections, err := upgrade.ParseInjections(s)
+		injections, err := upgrade.ParseInjections(&olmv0.Client{}, s)
 		if err != nil {
 			return usageError{fmt.Errorf("--%s %s: %w", flag, s, err)}
 		}
@@ -73,7 +74,7 @@ func possibleFaults(c cluster.Cluster) []string {
 	if c == nil {
 		return nil
 	}
-	return upgrade.PossibleFaults(c)
+	return upgrade.PossibleFaults(&olmv0.Client{}, c)
 }
 
 // likeness is a cluster of the kind to walk on that is not up: it tells what such clusters can do.

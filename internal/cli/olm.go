@@ -15,6 +15,7 @@ import (
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/cluster/existing"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/internal/safetext"
@@ -249,10 +250,11 @@ func (s *session) publishKept(ctx context.Context, at *existing.Cluster, client 
 	if err != nil {
 		return err
 	}
-	if err := client.Publish(ctx, namespace, name, cluster.CatalogAddress{Address: address}); err != nil {
+	place := lifecycle.Place{Namespace: namespace, Catalog: name}
+	if err := client.Publish(ctx, place, cluster.CatalogAddress{Address: address}); err != nil {
 		return err
 	}
-	if err := client.WaitConnected(ctx, namespace, name, connectLimit); err != nil {
+	if err := client.WaitPublished(ctx, place, connectLimit); err != nil {
 		return err
 	}
 	return at.DropCatalogs(ctx, namespace, name, existing.At(address))

@@ -279,6 +279,7 @@ func (t *upgradeTest) walk(ctx context.Context, p *catalog.Package, plan graph.P
 			return nil, err
 		}
 	}
+	options.Connect = olmv0.Manage
 	return upgrade.Walk(ctx, c, p, plan, options)
 }
 

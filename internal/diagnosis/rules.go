@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
@@ -301,7 +302,7 @@ func notUpgradeable(s *State, old, csv *v1alpha1.ClusterServiceVersion) Cause {
 }
 
 // fixesOf are ways to mend what e says of csv.
-func fixesOf(csv *v1alpha1.ClusterServiceVersion, e olmv0.Explanation) []Fix {
+func fixesOf(csv *v1alpha1.ClusterServiceVersion, e lifecycle.Explanation) []Fix {
 	look := Fix{
 		Do: "Look at what OLM says of it", Risk: noRisk,
 		Command: fmt.Sprintf("kubectl describe clusterserviceversions.operators.coreos.com %s --namespace %s", csv.Name, csv.Namespace),

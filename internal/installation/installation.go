@@ -16,6 +16,7 @@ import (
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 	"github.com/olmkit/olmkit/internal/progress"
 )
@@ -37,15 +38,15 @@ type Options struct {
 
 // Result is what became of a Run.
 type Result struct {
-	Package   string     `json:"package"`
-	Namespace string     `json:"namespace"`
-	Bundle    string     `json:"bundle"`
-	From      string     `json:"from,omitempty"` // what it replaced
-	Mode      olmv0.Mode `json:"installMode,omitempty"`
-	Unchanged bool       `json:"unchanged"` // it was installed before
-	CRDs      []string   `json:"crds"`
-	Images    []string   `json:"images"` // of the operator's pods
-	Phases    []Phase    `json:"phases"`
+	Package   string         `json:"package"`
+	Namespace string         `json:"namespace"`
+	Bundle    string         `json:"bundle"`
+	From      string         `json:"from,omitempty"` // what it replaced
+	Mode      lifecycle.Mode `json:"installMode,omitempty"`
+	Unchanged bool           `json:"unchanged"` // it was installed before
+	CRDs      []string       `json:"crds"`
+	Images    []string       `json:"images"` // of the operator's pods
+	Phases    []Phase        `json:"phases"`
 	csv       *v1alpha1.ClusterServiceVersion
 }
 
@@ -99,11 +100,11 @@ func read(b *catalog.Bundle, pkg string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	modes := olmv0.Modes(csv)
+	modes := lifecycle.ModesOf(csv)
 	if len(modes) == 0 {
 		return nil, hint.With(catalog.Flaw{Err: fmt.Errorf("bundle %s (%s) supports no install mode", b.Name, b.At)}, "list one with supported: true in the CSV's installModes")
 	}
-	if !slices.Contains([]olmv0.Mode{v1alpha1.InstallModeTypeAllNamespaces, v1alpha1.InstallModeTypeOwnNamespace}, modes[0]) {
+	if !slices.Contains([]lifecycle.Mode{lifecycle.AllNamespaces, lifecycle.OwnNamespace}, modes[0]) {
 		return nil, hint.With(fmt.Errorf("bundle %s (%s) supports neither AllNamespaces nor OwnNamespace", b.Name, b.At), "write a Subscription for it with 'olmkit subscription generate --install-mode'")
 	}
 	r := &Result{Package: pkg, Bundle: b.Name, Mode: modes[0], csv: csv, CRDs: []string{}, Images: []string{}, Phases: []Phase{}}
@@ -191,7 +192,7 @@ func place(ctx context.Context, c *olmv0.Client, r *Result, create bool) error {
 	if !create {
 		return nil
 	}
-	if err := c.Namespace(ctx, r.Namespace); err != nil {
+	if err := c.EnsureNamespace(ctx, r.Namespace); err != nil {
 		return err
 	}
 	return c.Group(ctx, r.Namespace, r.Mode, "")
@@ -229,7 +230,7 @@ func (r *Result) wait(ctx context.Context, c *olmv0.Client, s olmv0.Subscription
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	why, failed := c.Explain(ctx, s, r.Bundle, start)
+	why, failed := c.Explain(ctx, lifecycle.Place{Namespace: s.Namespace, Package: s.Package, Catalog: s.Catalog}, r.Bundle, start)
 	if failed != nil {
 		return errors.Join(err, failed)
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,7 +23,7 @@ func (w *walk) judgeAccess(ctx context.Context, from, to *release, started time.
 	}
 	w.began[to.Name] = started
 	local := func(namespace string) bool {
-		return namespace == w.namespace || w.mode != v1alpha1.InstallModeTypeAllNamespaces && namespace == w.target(w.namespace)
+		return namespace == w.place.Namespace || namespace == w.place.Target
 	}
 	auditor, ok := w.cluster.(Auditor)
 	if !ok {
@@ -36,7 +35,7 @@ func (w *walk) judgeAccess(ctx context.Context, from, to *release, started time.
 		return nil, fmt.Errorf("ask what the API server refused the operator: %w", err)
 	}
 	pods := w.watcher.operatorPods()
-	mine := asker(to, w.namespace, pods, started, time.Time{})
+	mine := asker(to, w.place.Namespace, pods, started, time.Time{})
 	list, err := w.stillForbidden(ctx, refusals(log, mine))
 	if err != nil {
 		return nil, err
@@ -48,8 +47,8 @@ func (w *walk) judgeAccess(ctx context.Context, from, to *release, started time.
 	list = append(list, lapsed...)
 	var before []refusal
 	if from != nil {
-		before = refusals(log, asker(from, w.namespace, pods, w.began[from.Name], started))
-		lost, err := w.lost(ctx, to, uses(log, asker(to, w.namespace, nil, time.Time{}, started)), list)
+		before = refusals(log, asker(from, w.place.Namespace, pods, w.began[from.Name], started))
+		lost, err := w.lost(ctx, to, uses(log, asker(to, w.place.Namespace, nil, time.Time{}, started)), list)
 		if err != nil {
 			return nil, err
 		}
@@ -212,7 +211,7 @@ func (w *walk) allowed(ctx context.Context, a access) (bool, error) {
 			Verb: a.Verb, Group: a.Group, Resource: resource, Subresource: subresource, Namespace: a.Namespace, Name: a.Name,
 		},
 	}}
-	if err := retry(ctx, refused, func() error { return w.olm.Create(ctx, review) }); err != nil {
+	if err := retry(ctx, refused, func() error { return w.client.Create(ctx, review) }); err != nil {
 		return false, fmt.Errorf("ask whether ServiceAccount %s may %s %s: %w", a.Account, a.Verb, a.resource(), err)
 	}
 	return review.Status.Allowed, nil

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 // Auditor is a cluster that keeps an audit log.
@@ -27,12 +29,12 @@ func (w *walk) attributed(ctx context.Context, started time.Time, wanted bool) (
 	if err != nil {
 		return timeline, fmt.Errorf("ask who did what during the upgrade: %w", err)
 	}
-	return attribute(timeline, log), nil
+	return attribute(w.manager, timeline, log), nil
 }
 
 // attribute names the actor of every event in timeline that a request in log explains: the last one to write or delete the
 // object before the watch told of it.
-func attribute(timeline []event, log []auditv1.Event) []event {
+func attribute(m lifecycle.Watched, timeline []event, log []auditv1.Event) []event {
 	named := slices.Clone(timeline)
 	for i, e := range named {
 		verbs := []string{"update", "patch", "create"}
@@ -56,7 +58,7 @@ func attribute(timeline []event, log []auditv1.Event) []event {
 			if a.ResponseStatus == nil || a.ResponseStatus.Code >= 300 || a.StageTimestamp.After(e.At.Add(watchSkew)) || isNode(a.User.Username) {
 				continue
 			}
-			named[i].By = actor(a)
+			named[i].By = actor(m, a)
 			break
 		}
 	}
@@ -66,15 +68,14 @@ func attribute(timeline []event, log []auditv1.Event) []event {
 // isNode reports whether user is the node, which deletes a pod finally after somebody else asked for it.
 func isNode(user string) bool { return strings.HasPrefix(user, "system:node:") || user == "admin" }
 
-// actor names who made a request: OLM's two operators, which share an account, by their program, others by their account.
-func actor(a auditv1.Event) string {
+// actor names who made a request: the lifecycle manager's programs, which may share an account, by their names, others by their
+// account.
+func actor(m lifecycle.Watched, a auditv1.Event) string {
 	program, _, _ := strings.Cut(a.UserAgent, "/")
 	_, account, isAccount := strings.Cut(a.User.Username, "system:serviceaccount:")
 	switch {
-	case program == "catalog":
-		return "OLM's catalog operator"
-	case program == "olm":
-		return "OLM's olm-operator"
+	case m.Actor(program) != "":
+		return m.Actor(program)
 	case isAccount && strings.HasPrefix(account, "kube-system:"):
 		return "Kubernetes' " + strings.TrimPrefix(account, "kube-system:")
 	case isAccount:

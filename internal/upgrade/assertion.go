@@ -29,7 +29,7 @@ func (w *walk) judgeAssertions(ctx context.Context, r *release) ([]finding.Findi
 		return []finding.Finding{find(codeNotProvable, "", "whether %s is as asserted is not proved: its pods were simulated (%s)",
 			r.Name, strings.Join(w.simulated, ", "))}, nil
 	}
-	cluster := &asserted{resources: w.dynamic, mapper: w.olm.RESTMapper(), objects: w.objects, namespace: w.assertedNamespace}
+	cluster := &asserted{resources: w.dynamic, mapper: w.client.RESTMapper(), objects: w.objects, namespace: w.assertedNamespace}
 	longest := slices.MaxFunc(assertions, func(a, b assert.Assertion) int { return int(a.Timeout - b.Timeout) }).Timeout
 	started := time.Now()
 	var failed []mismatch
@@ -54,7 +54,7 @@ func (w *walk) judgeAssertions(ctx context.Context, r *release) ([]finding.Findi
 // assertedNamespace is the namespace that an assertion means by namespace: the operator's own, or else the one in which
 // the walk makes a sample of that namespace.
 func (w *walk) assertedNamespace(namespace string) string {
-	if namespace == w.namespace {
+	if namespace == w.place.Namespace {
 		return namespace
 	}
 	return w.objectNamespace(namespace)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 func TestEnd(t *testing.T) {
@@ -15,7 +15,7 @@ func TestEnd(t *testing.T) {
 	if expect(t, found); err != nil {
 		t.Errorf("of a walk that came to its end: %v", err)
 	}
-	found, err = w.end(fmt.Errorf("uninstall: %w", olmv0.DeletionTimeoutError{What: []string{"Deployment/n/a", "CustomResourceDefinition/b"}, After: time.Minute}))
+	found, err = w.end(fmt.Errorf("uninstall: %w", lifecycle.DeletionTimeoutError{What: []string{"Deployment/n/a", "CustomResourceDefinition/b"}, After: time.Minute}))
 	if expect(t, found,
 		"error U606 Deployment/n/a: it was deleted 1m0s ago and is still there, so the walk ended here",
 		"error U606 CustomResourceDefinition/b: it was deleted 1m0s ago and is still there, so the walk ended here"); err != nil {

@@ -67,7 +67,7 @@ func (w *walk) quoted(ctx context.Context, r *release, since time.Time) ([]refus
 		}
 		statements = append(statements, more...)
 	}
-	list, err := w.stillForbidden(ctx, forbiddenIn(statements, r.permitted(w.namespace)))
+	list, err := w.stillForbidden(ctx, forbiddenIn(statements, r.Permitted(w.place.Namespace)))
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (w *walk) quoted(ctx context.Context, r *release, since time.Time) ([]refus
 		return list, err
 	}
 	operands, err := w.operands(ctx)
-	account, _, _ := strings.Cut(strings.Join(r.permitted(w.namespace), " "), " ")
+	account, _, _ := strings.Cut(strings.Join(r.Permitted(w.place.Namespace), " "), " ")
 	return append(list, invalidIn(logStatements(groups), account, operands)...), err
 }
 
@@ -110,7 +110,7 @@ func (w *walk) eventStatements(ctx context.Context, since time.Time) ([]statemen
 // events lists those in the operator's namespace and where those of the walk's objects are: events of an object that has no
 // namespace are in the default one.
 func (w *walk) events(ctx context.Context) ([]corev1.Event, error) {
-	namespaces := []string{w.namespace}
+	namespaces := []string{w.place.Namespace}
 	for _, o := range w.objects {
 		if namespace := cmp.Or(o.Namespace, metav1.NamespaceDefault); !slices.Contains(namespaces, namespace) {
 			namespaces = append(namespaces, namespace)
@@ -119,7 +119,7 @@ func (w *walk) events(ctx context.Context) ([]corev1.Event, error) {
 	var all []corev1.Event
 	for _, namespace := range namespaces {
 		var events corev1.EventList
-		if err := w.olm.List(ctx, &events, client.InNamespace(namespace)); err != nil {
+		if err := w.client.List(ctx, &events, client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("list events in %s: %w", namespace, err)
 		}
 		all = append(all, events.Items...)
@@ -271,7 +271,7 @@ func (w *walk) done(ctx context.Context, r *release) ([]access, error) {
 		}
 	}
 	for _, o := range w.objects {
-		if r.crd(o.CRD) == nil {
+		if r.CRD(o.CRD) == nil {
 			continue
 		}
 		a := access{Group: o.Resource.Group, Resource: o.Resource.Resource}
@@ -306,7 +306,7 @@ func (w *walk) done(ctx context.Context, r *release) ([]access, error) {
 
 // anyAllowed asks whether any ServiceAccount that r's operator runs as may do a.
 func (w *walk) anyAllowed(ctx context.Context, r *release, a access) (bool, error) {
-	for _, account := range r.runsAs(w.namespace) {
+	for _, account := range r.RunsAs(w.place.Namespace) {
 		a.Account = account
 		if may, err := w.allowed(ctx, a); may || err != nil {
 			return may, err
@@ -321,7 +321,7 @@ func (w *walk) lostBy(ctx context.Context, to *release, did []access, told []ref
 	var list []refusal
 	for _, a := range did {
 		var first []refusal
-		for i, account := range to.runsAs(w.namespace) {
+		for i, account := range to.RunsAs(w.place.Namespace) {
 			a.Account = account
 			lost, err := w.lost(ctx, to, []access{a}, told)
 			if err != nil {

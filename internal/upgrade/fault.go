@@ -10,6 +10,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
@@ -46,14 +47,15 @@ type Fault struct {
 	inject     func(*hopFaults, context.Context, *activeFault) error
 }
 
-// beforeHop is the phase before the catalog with the new version is published. The others are named by the milestones that
-// begin them.
-const beforeHop = "before"
+const beforeHop = lifecycle.BeforeHop
 
-// Phases are the moments at which a fault can be injected, in the order in which most hops come to them.
-var Phases = []string{
-	beforeHop, "catalog-noticed", "install-plan-created", "csv-created", "crds-written", "install-plan-complete",
-	"requirements-met", "installing", "succeeded", "old-csv-gone",
+// Phases are the moments at which a fault can be injected under m, in the order in which most hops come to them.
+func Phases(m lifecycle.Manager) []string {
+	list := []string{beforeHop}
+	for _, milestone := range m.Milestones("old", "new") {
+		list = append(list, slug(milestone.Name))
+	}
+	return list
 }
 
 // slug is a milestone's name as a phase.
@@ -66,14 +68,27 @@ var (
 	clusterHarms  = append([]string{codeSlow, codeOperandOutage, codeOperandRestarted}, operatorHarms...)
 )
 
-// Faults lists every fault, in the order of their effects' distance from the operator.
-var Faults = []Fault{
+// Faults lists every fault, in the order of their effects' distance from the operator: those that can be made under any
+// lifecycle manager, and those of m.
+func Faults(m lifecycle.Manager) []Fault {
+	all := slices.Clone(operatorFaults)
+	for _, f := range m.Faults() {
+		made := Fault{Name: f.Name, Doc: f.Doc, Phase: f.Phase, Fixed: f.Fixed, Expect: Survived, Harms: operatorHarms, shared: f.Shared, inject: (*hopFaults).injectManagers}
+		if f.Blocks {
+			made.Expect, made.Harms = Blocked, nil
+		}
+		all = append(all, made)
+	}
+	return append(all, clusterFaults...)
+}
+
+var operatorFaults = []Fault{
 	{Name: "kill-operator", Phase: "installing", Expect: Degraded, Harms: operatorHarms, inject: (*hopFaults).killOperator,
 		Doc: "the operator's pods, old and new, are deleted without a grace period"},
 	{Name: "forbidden", Phase: "installing", Expect: Degraded, Harms: operatorHarms, inject: (*hopFaults).forbid, hold: 4 * time.Second,
 		Doc: "every write by the operator's service accounts is refused with 403, for 4 s"},
 	{Name: "cert-missing", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, inject: (*hopFaults).loseCertificates, hold: 3 * time.Second,
-		Doc: "the Secrets with the webhooks' certificates are deleted; those that OLM has not created again after 3 s are restored"},
+		Doc: "the Secrets with the webhooks' certificates are deleted; those that have not been created again after 3 s are restored"},
 	{Name: "cert-expired", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, inject: (*hopFaults).expireCertificates, hold: 8 * time.Second,
 		Doc: "the webhooks' certificates are replaced by expired ones, with matching CA bundles, for 8 s"},
 	{Name: "cert-rotated", Phase: "succeeded", Expect: Degraded, Harms: operatorHarms, inTrust: true, inject: (*hopFaults).rotateCertificates, hold: 8 * time.Second,
@@ -92,22 +107,17 @@ var Faults = []Fault{
 		Doc: "one of the custom resources has annotations with unusual Unicode, quotes, markup and deeply nested JSON"},
 	{Name: "two-writers", Phase: beforeHop, Fixed: true, Expect: Survived, throughout: true, inject: (*hopFaults).writeToo,
 		Doc: "during the whole hop, a second client reads and updates each object, in another version where there is one"},
-	{Name: "manual-approval", Phase: beforeHop, Fixed: true, Expect: Blocked, inject: (*hopFaults).wantApproval,
-		Doc: "the Subscription requires manual approval, given 2 s after the InstallPlan is created"},
-	{Name: "not-upgradeable", Phase: beforeHop, Fixed: true, Expect: Blocked, inject: (*hopFaults).refuseUpgrade,
-		Doc: "the installed version's OperatorCondition has Upgradeable=False, until 2 s after OLM stops at it"},
 	{Name: "two-hops", Phase: beforeHop, Fixed: true, Expect: Survived, Harms: operatorHarms, inject: (*hopFaults).goOn,
 		Doc: "the version after the new one is published at the same time, and the walk waits until it is installed"},
 	{Name: "catalog-down", Phase: "catalog-noticed", Expect: Survived, inject: (*hopFaults).downCatalog, hold: 3 * time.Second,
-		Doc: "the CatalogSource points to an address where nothing listens, for 3 s"},
+		Doc: "the catalog is at an address where nothing listens, for 3 s"},
 	{Name: "catalog-flapping", Phase: "catalog-noticed", Expect: Survived, inject: (*hopFaults).flapCatalog,
-		Doc: "the CatalogSource points to an address where nothing listens, and back, five times in 3 s"},
+		Doc: "the catalog is at an address where nothing listens, and back, five times in 3 s"},
 	{Name: "catalog-changed", Phase: "install-plan-created", Expect: Survived, inject: (*hopFaults).changeCatalog, hold: 3 * time.Second,
 		Doc: "the catalog is replaced by one without the new version, for 3 s"},
-	{Name: "kill-olm-operator", Phase: "installing", Expect: Survived, shared: true, Harms: operatorHarms, inject: (*hopFaults).killOLM,
-		Doc: "the pods of OLM's olm-operator are deleted without a grace period"},
-	{Name: "kill-catalog-operator", Phase: "install-plan-created", Expect: Survived, shared: true, Harms: operatorHarms, inject: (*hopFaults).killOLM,
-		Doc: "the pods of OLM's catalog-operator are deleted without a grace period"},
+}
+
+var clusterFaults = []Fault{
 	{Name: "kill-apiserver", Phase: "crds-written", Expect: Degraded, shared: true, Harms: clusterHarms, component: "kube-apiserver", inject: (*hopFaults).killComponent,
 		Doc: "kube-apiserver is killed, and restarts at once"},
 	{Name: "kill-etcd", Phase: "crds-written", Expect: Degraded, shared: true, Harms: clusterHarms, component: "etcd", inject: (*hopFaults).killComponent,
@@ -129,18 +139,19 @@ func (i Injection) String() string { return i.Name + "@" + i.At }
 
 // ParseInjections reads the faults of one hop: NAME or NAME@PHASE, separated by commas. Its errors list what there
 // is.
-func ParseInjections(s string) ([]Injection, error) {
+func ParseInjections(m lifecycle.Manager, s string) ([]Injection, error) {
 	var list []Injection
+	faults, phases := Faults(m), Phases(m)
 	for part := range strings.SplitSeq(s, ",") {
 		name, phase, asked := strings.Cut(strings.TrimSpace(part), "@")
-		n := slices.IndexFunc(Faults, func(f Fault) bool { return f.Name == name })
+		n := slices.IndexFunc(faults, func(f Fault) bool { return f.Name == name })
 		if n < 0 {
-			return nil, fmt.Errorf("there is no fault %q; there are %s", name, strings.Join(faultNames(), ", "))
+			return nil, fmt.Errorf("there is no fault %q; there are %s", name, strings.Join(faultNames(faults), ", "))
 		}
-		i := Injection{Fault: Faults[n], At: Faults[n].Phase}
+		i := Injection{Fault: faults[n], At: faults[n].Phase}
 		switch {
-		case asked && !slices.Contains(Phases, phase):
-			return nil, fmt.Errorf("there is no phase %q; there are %s", phase, strings.Join(Phases, ", "))
+		case asked && !slices.Contains(phases, phase):
+			return nil, fmt.Errorf("there is no phase %q; there are %s", phase, strings.Join(phases, ", "))
 		case asked && i.Fixed && phase != i.Phase:
 			return nil, fmt.Errorf("the fault %s is injected at %s only, not at %s", name, i.Phase, phase)
 		case asked:
@@ -151,9 +162,9 @@ func ParseInjections(s string) ([]Injection, error) {
 	return list, nil
 }
 
-func faultNames() []string {
-	names := make([]string, len(Faults))
-	for i, f := range Faults {
+func faultNames(faults []Fault) []string {
+	names := make([]string, len(faults))
+	for i, f := range faults {
 		names[i] = f.Name
 	}
 	return names
@@ -187,10 +198,10 @@ func (f Fault) Possible(c cluster.Cluster) bool {
 	return true
 }
 
-// PossibleFaults names the faults that can be made on c.
-func PossibleFaults(c cluster.Cluster) []string {
+// PossibleFaults names the faults that can be made under m on c.
+func PossibleFaults(m lifecycle.Manager, c cluster.Cluster) []string {
 	var names []string
-	for _, f := range Faults {
+	for _, f := range Faults(m) {
 		if f.Possible(c) {
 			names = append(names, f.Name)
 		}
@@ -225,7 +236,7 @@ func causedBy(list []*faultResult, code string, at time.Time, text string) *faul
 	return nil
 }
 
-// ownTroubles are parts of errors that come of how releases and OLM's steps fit together, and of no fault but those that
+// ownTroubles are parts of errors that come of how releases and the manager's steps fit together, and of no fault but those that
 // meddle with certificates and converters.
 var ownTroubles = []string{"x509", "is registered for version", "the server could not find the requested resource"}
 
@@ -320,6 +331,4 @@ func (s *faultResult) wrong(outcome Outcome, codes []string) finding.Finding {
 }
 
 // inapplicable is why a fault cannot be made on a hop.
-type inapplicable string
-
-func (i inapplicable) Error() string { return string(i) }
+type inapplicable = lifecycle.Inapplicable

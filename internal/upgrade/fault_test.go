@@ -13,7 +13,7 @@ import (
 
 func TestFaultsAreSound(t *testing.T) {
 	seen := map[string]bool{}
-	for _, f := range Faults {
+	for _, f := range Faults(v0) {
 		switch {
 		case seen[f.Name]:
 			t.Errorf("there are two faults %s", f.Name)
@@ -21,7 +21,7 @@ func TestFaultsAreSound(t *testing.T) {
 			t.Errorf("fault %s is not whole", f.Name)
 		}
 		seen[f.Name] = true
-		if _, err := ParseInjections(f.Name + "@" + f.Phase); err != nil {
+		if _, err := ParseInjections(v0, f.Name+"@"+f.Phase); err != nil {
 			t.Error(err)
 		}
 		for _, code := range f.Harms {
@@ -33,10 +33,10 @@ func TestFaultsAreSound(t *testing.T) {
 	// Each phase but the first is a milestone of a hop that goes well.
 	at := time.Unix(100, 0)
 	var names []string
-	for _, m := range milestones(wholeHop(at), at, "a", "b") {
+	for _, m := range milestones(v0.Milestones("a", "b"), wholeHop(at), at) {
 		names = append(names, slug(m.Name))
 	}
-	if diff := cmp.Diff(Phases[1:], names[:len(names)-1]); diff != "" {
+	if diff := cmp.Diff(Phases(v0)[1:], names[:len(names)-1]); diff != "" {
 		t.Errorf("phases and milestones differ: %s", diff)
 	}
 }
@@ -44,15 +44,15 @@ func TestFaultsAreSound(t *testing.T) {
 // wholeHop is what happens in a hop from a to b.
 func wholeHop(at time.Time) []event {
 	list := []event{
-		{Kind: kindCatalog, State: stateReady},
-		{Kind: kindPlan, For: "b", State: "Installing"},
-		{Kind: kindCSV, Name: "b", State: ""},
+		{Kind: "CatalogSource", State: stateReady},
+		{Kind: "InstallPlan", For: "b", State: "Installing"},
+		{Kind: "ClusterServiceVersion", Name: "b", State: ""},
 		{Kind: kindCRD, State: "written"},
-		{Kind: kindPlan, For: "b", State: "Complete"},
-		{Kind: kindCSV, Name: "b", State: "InstallReady"},
-		{Kind: kindCSV, Name: "b", State: "Installing"},
-		{Kind: kindCSV, Name: "b", State: "Succeeded"},
-		{Kind: kindCSV, Name: "a", State: stateGone},
+		{Kind: "InstallPlan", For: "b", State: "Complete"},
+		{Kind: "ClusterServiceVersion", Name: "b", State: "InstallReady"},
+		{Kind: "ClusterServiceVersion", Name: "b", State: "Installing"},
+		{Kind: "ClusterServiceVersion", Name: "b", State: "Succeeded"},
+		{Kind: "ClusterServiceVersion", Name: "a", State: stateGone},
 		{Kind: kindWalk, State: stateStable},
 	}
 	for i := range list {
@@ -72,7 +72,7 @@ func TestParseInjections(t *testing.T) {
 		{"kill-operator@lunch", "", `there is no phase "lunch"; there are before, catalog-noticed`},
 		{"", "", `there is no fault ""`},
 	} {
-		list, err := ParseInjections(test.in)
+		list, err := ParseInjections(v0, test.in)
 		var got []string
 		for _, i := range list {
 			got = append(got, i.String())
@@ -86,7 +86,7 @@ func TestParseInjections(t *testing.T) {
 // in returns a fault that was made 10 s after at and undone 3 s later.
 func in(t *testing.T, name string, at time.Time) *faultResult {
 	t.Helper()
-	list, err := ParseInjections(name)
+	list, err := ParseInjections(v0, name)
 	if err != nil {
 		t.Fatal(err)
 	}

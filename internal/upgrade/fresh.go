@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,7 +18,7 @@ import (
 	"github.com/olmkit/olmkit/internal/report"
 )
 
-// Kinds of which OLM makes objects for a release (operator-lifecycle-manager v0.46.0, pkg/controller/install).
+// Kinds of which a lifecycle manager makes objects for a release.
 var (
 	inNamespace = []schema.GroupVersionResource{
 		{Group: "apps", Version: "v1", Resource: "deployments"},
@@ -54,34 +53,31 @@ func (w *walk) installed(ctx context.Context, r *release) (installed, error) {
 		}
 		for i := range list.Items {
 			if o := &list.Items[i]; ours(o) {
-				all.put(o)
+				all.put(o, w.manager.Bookkeeping)
 			}
 		}
 		return nil
 	}
-	madeFor := func(o *unstructured.Unstructured) bool {
-		return o.GetLabels()["olm.owner"] == r.Name || slices.ContainsFunc(o.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
-			return owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Name == r.Name
-		})
-	}
+	madeFor := func(o *unstructured.Unstructured) bool { return w.manager.Made(o, r.Name) }
 	var errs []error
 	for _, kind := range inNamespace {
-		errs = append(errs, add(kind, w.namespace, madeFor))
+		errs = append(errs, add(kind, w.place.Namespace, madeFor))
 	}
 	for _, kind := range inCluster {
 		errs = append(errs, add(kind, "", madeFor))
 	}
 	errs = append(errs, add(definitions, "", func(o *unstructured.Unstructured) bool {
-		return r.crd(o.GetName()) != nil
+		return r.CRD(o.GetName()) != nil
 	}))
 	return all, errors.Join(errs...)
 }
 
-func (all installed) put(o *unstructured.Unstructured) {
+// put adds o, without the labels and annotations that bookkeeping is true of.
+func (all installed) put(o *unstructured.Unstructured, bookkeeping func(string) bool) {
 	says := content(o.Object)
 	for _, words := range []map[string]string{o.GetLabels(), o.GetAnnotations()} {
 		for key, value := range words {
-			if !ofOneInstallation(key) {
+			if !ofOneInstallation(key, bookkeeping) {
 				says["metadata "+key] = value
 			}
 		}
@@ -96,17 +92,17 @@ func (all installed) put(o *unstructured.Unstructured) {
 	for n := 2; all[name] != nil; n++ {
 		name = base + " " + strconv.Itoa(n)
 	}
-	all[name] = plain(says).(map[string]any)
+	all[name] = plain(says, bookkeeping).(map[string]any)
 }
 
-// ofOneInstallation tells the labels and annotations in which OLM and the deployment controller keep account of their own.
-func ofOneInstallation(key string) bool {
-	return strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, "deployment.kubernetes.io/") || strings.HasPrefix(key, "operatorframework.io/") ||
-		strings.HasPrefix(key, "operators.coreos.com/") || key == "olmcahash"
+// ofOneInstallation tells the labels and annotations in which the manager and the deployment controller keep account of their
+// own.
+func ofOneInstallation(key string, bookkeeping func(string) bool) bool {
+	return bookkeeping(key) || strings.HasPrefix(key, "deployment.kubernetes.io/")
 }
 
 // plain is value without the fields that the cluster fills in as it likes.
-func plain(value any) any {
+func plain(value any, bookkeeping func(string) bool) any {
 	switch v := value.(type) {
 	case map[string]any:
 		kept := map[string]any{}
@@ -114,8 +110,8 @@ func plain(value any) any {
 			switch key {
 			case "caBundle", "clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort", "storedVersions":
 			default:
-				if !ofOneInstallation(key) {
-					kept[key] = plain(member)
+				if !ofOneInstallation(key, bookkeeping) {
+					kept[key] = plain(member, bookkeeping)
 				}
 			}
 		}
@@ -123,7 +119,7 @@ func plain(value any) any {
 	case []any:
 		kept := make([]any, len(v))
 		for i, item := range v {
-			kept[i] = plain(item)
+			kept[i] = plain(item, bookkeeping)
 		}
 		return kept
 	}

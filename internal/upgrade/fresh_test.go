@@ -17,7 +17,7 @@ func TestUnlikeFresh(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(m), &o.Object); err != nil {
 				t.Fatal(err)
 			}
-			all.put(o)
+			all.put(o, v0.Bookkeeping)
 		}
 		return all
 	}

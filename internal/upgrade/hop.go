@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
@@ -71,7 +71,7 @@ func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injec
 	}
 	if settled != nil && len(simulatedBefore) > 0 {
 		// Pods of the new version may not have come so far as to show that their images cannot be had either.
-		w.simulated = append(w.simulated, to.images()...)
+		w.simulated = append(w.simulated, to.Images()...)
 		slices.Sort(w.simulated)
 		w.simulated = slices.Compact(w.simulated)
 	}
@@ -95,7 +95,7 @@ func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injec
 	if err != nil {
 		return findings, err
 	}
-	found := milestones(timeline, started, from.Name, to.Name)
+	found := w.milestones(timeline, started, from.Name, to.Name)
 	hop.Start, hop.Phases, hop.Events = started.UTC(), phases(found, started), reportEvents(timeline, started)
 	hop.Seconds = seconds(time.Since(started))
 	if len(found) > 0 && settled == nil {
@@ -112,7 +112,7 @@ func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injec
 	outages, seen := w.judgeAttempts(attempts, slow, timeline, before, from, to, settled == nil, faults)
 	hop.Outages = outages
 	findings = append(findings, seen...)
-	findings = append(findings, judgeProcess(timeline, started, from, to)...)
+	findings = append(findings, judgeProcess(w.manager, timeline, started, from, to)...)
 	warned, err := w.warnings(ctx, to, started)
 	findings = append(findings, warned...)
 	if err != nil {
@@ -164,6 +164,9 @@ func (w *walk) awaitSuccess(ctx context.Context, observer *observer, limit time.
 // arrive publishes the new catalog and waits until its goal stands, or will not.
 func (w *walk) arrive(ctx context.Context, s *hopFaults, started time.Time) (*stalled, error) {
 	if err := w.publish(ctx, s.published()...); err != nil {
+		return nil, err
+	}
+	if err := w.manager.Request(ctx, w.place, s.goal().Name); err != nil {
 		return nil, err
 	}
 	return w.settle(ctx, started, s.from.Name, s.goal(), s, nil)
@@ -264,7 +267,7 @@ func (w *walk) judgeAttempts(attempts, slow []attempt, timeline []event, before 
 		by := ""
 		for _, r := range []*release{from, to} {
 			if by == "" {
-				by = w.simulatedWebhook(r, v1alpha1.ConversionWebhook, a.CRD)
+				by = w.simulatedConverter(r, a.CRD)
 			}
 		}
 		var initial []string
@@ -450,15 +453,15 @@ func introduces(o outage, before *definition, timeline []event) bool {
 }
 
 // judgeProcess judges how the operator's own pods went through the hop.
-func judgeProcess(timeline []event, started time.Time, from, to *release) []finding.Finding {
+func judgeProcess(m lifecycle.Manager, timeline []event, started time.Time, from, to *release) []finding.Finding {
 	var findings []finding.Finding
 	counts := rollouts(timeline, started)
-	for _, name := range to.deployments() {
+	for _, name := range to.Deployments() {
 		if counts[name] > 1 {
 			f := find(codeRollouts, "Deployment/"+name, "it was rolled out %d times during the upgrade to %s", counts[name], to.Name)
-			if why := setbacks(timeline, to.Name); len(why) > 0 {
+			if _, why := m.Setbacks(timeline, to.Name); len(why) > 0 {
 				f.Severity, f.Fix = finding.Info, ""
-				f.Cause = "OLM installed the new CSV again by itself, with new certificates if it has webhooks: " + strings.Join(why, "; ")
+				f.Cause = "OLM installed the new version again by itself, with new certificates if it has webhooks: " + strings.Join(why, "; ")
 			}
 			findings = append(findings, f)
 		}
@@ -471,15 +474,9 @@ func judgeProcess(timeline []event, started time.Time, from, to *release) []find
 		}
 		findings = append(findings, f)
 	}
-	again := 0
-	for _, e := range timeline {
-		if e.Kind == kindCSV && e.Name == from.Name && e.State == string(v1alpha1.CSVPhaseInstalling) {
-			again++
-		}
-	}
-	if again > 0 {
-		f := find(codeReinstalls, "ClusterServiceVersion/"+from.Name, "OLM installed the old version again before it replaced it (%d)", again)
-		f.Cause = strings.Join(setbacks(timeline, from.Name), "; ")
+	if again, why := m.Setbacks(timeline, from.Name); again > 0 {
+		f := find(codeReinstalls, m.ObjectOf(from.Name), "OLM installed the old version again before it replaced it (%d)", again)
+		f.Cause = strings.Join(why, "; ")
 		findings = append(findings, f)
 	}
 	return findings
@@ -498,10 +495,10 @@ func (w *walk) judgeAfter(ctx context.Context, from, to *release, before map[str
 	}
 	for _, d := range to.CRDs {
 		var now apiextensionsv1.CustomResourceDefinition
-		if err := w.olm.Get(ctx, client.ObjectKey{Name: d.Name}, &now); err != nil {
+		if err := w.client.Get(ctx, client.ObjectKey{Name: d.Name}, &now); err != nil {
 			return findings, fmt.Errorf("read CustomResourceDefinition %s: %w", d.Name, err)
 		}
-		if old := from.crd(d.Name); old != nil {
+		if old := from.CRD(d.Name); old != nil {
 			findings = append(findings, judgeVersions(old, &now, now.Status.StoredVersions)...)
 		}
 	}
@@ -525,7 +522,7 @@ func (w *walk) judgeAfter(ctx context.Context, from, to *release, before map[str
 		findings = append(findings, judgeEndpoints(w.watcher.since(started), before)...)
 	}
 	findings = append(findings, judgeDropped(from, to, w.watcher.definitions())...)
-	leftovers, err := w.olm.Leftovers(ctx, w.namespace)
+	leftovers, err := w.manager.Leftovers(ctx, w.place)
 	if err != nil {
 		return findings, err
 	}

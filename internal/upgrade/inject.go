@@ -12,11 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -25,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/cluster"
-	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/progress"
 )
 
@@ -125,7 +123,7 @@ func (s *hopFaults) begin(ctx context.Context, started time.Time) {
 func (s *hopFaults) run(ctx, waiting context.Context, k *activeFault, started time.Time) error {
 	if !k.came.Load() {
 		missed := s.watcher.until(waiting, s.options.Timeout, func() (bool, error) {
-			return slices.ContainsFunc(milestones(s.watcher.since(started), started, s.from.Name, s.to.Name), func(m milestone) bool { return slug(m.Name) == k.At }), nil
+			return slices.ContainsFunc(s.milestones(s.watcher.since(started), started, s.from.Name, s.to.Name), func(m milestone) bool { return slug(m.Name) == k.At }), nil
 		})
 		switch {
 		case ctx.Err() != nil:
@@ -276,7 +274,7 @@ var deleted = &client.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
 
 func (s *hopFaults) killPods(ctx context.Context, pods []corev1.Pod) error {
 	for i := range pods {
-		if err := s.olm.Delete(ctx, &pods[i], deleted); client.IgnoreNotFound(err) != nil {
+		if err := s.client.Delete(ctx, &pods[i], deleted); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("kill pod %s: %w", pods[i].Name, err)
 		}
 	}
@@ -285,14 +283,14 @@ func (s *hopFaults) killPods(ctx context.Context, pods []corev1.Pod) error {
 
 func (s *hopFaults) killOperator(ctx context.Context, _ *activeFault) error {
 	var pods corev1.PodList
-	if err := s.olm.List(ctx, &pods, client.InNamespace(s.namespace)); err != nil {
+	if err := s.client.List(ctx, &pods, client.InNamespace(s.place.Namespace)); err != nil {
 		return fmt.Errorf("list the operator's pods: %w", err)
 	}
 	var selectors []labels.Selector
 	for _, r := range []*release{s.from, s.to} {
-		for _, name := range r.deployments() {
+		for _, name := range r.Deployments() {
 			var d appsv1.Deployment
-			if err := s.watcher.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, &d); err != nil {
+			if err := s.watcher.Get(ctx, client.ObjectKey{Namespace: s.place.Namespace, Name: name}, &d); err != nil {
 				continue // the version has none at this phase
 			}
 			selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
@@ -307,15 +305,10 @@ func (s *hopFaults) killOperator(ctx context.Context, _ *activeFault) error {
 	}))
 }
 
-func (s *hopFaults) killOLM(ctx context.Context, k *activeFault) error {
-	pods, err := s.olm.Pods(ctx, strings.TrimPrefix(k.Name, "kill-"))
-	if err != nil {
-		return err
-	}
-	if len(pods) == 0 {
-		return fmt.Errorf("no pod is called app=%s", strings.TrimPrefix(k.Name, "kill-"))
-	}
-	return s.killPods(ctx, pods)
+// injectManagers has the lifecycle manager make a fault of its own.
+func (s *hopFaults) injectManagers(ctx context.Context, k *activeFault) (err error) {
+	k.held, err = s.manager.Inject(ctx, k.Name, lifecycle.Hop{Place: s.place, From: s.from.Name, To: s.to.Name, Seen: s.watcher, Undo: k.undo.push})
+	return err
 }
 
 // killComponent ends a component of the cluster and waits until the API server answers again.
@@ -328,7 +321,7 @@ func (s *hopFaults) killComponent(ctx context.Context, k *activeFault) error {
 		return err
 	}
 	return s.watcher.until(ctx, s.options.Timeout, func() (bool, error) {
-		return s.olm.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &corev1.Namespace{}) == nil, nil
+		return s.client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &corev1.Namespace{}) == nil, nil
 	})
 }
 
@@ -336,21 +329,17 @@ func (s *hopFaults) killComponent(ctx context.Context, k *activeFault) error {
 const faultName = "olmkit-fault"
 
 // forbid has the API server refuse what the operator's accounts write. A policy does so without taking a right away, which
-// OLM would notice and mend.
+// a lifecycle manager would notice and mend.
 func (s *hopFaults) forbid(ctx context.Context, k *activeFault) error {
 	var accounts []string
 	for _, r := range []*release{s.from, s.to} {
-		for _, d := range r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-			name := d.Spec.Template.Spec.ServiceAccountName
-			if name == "" {
-				name = "default"
-			}
-			accounts = append(accounts, fmt.Sprintf("'system:serviceaccount:%s:%s'", s.namespace, name))
+		for _, name := range r.Accounts(s.place.Namespace) {
+			accounts = append(accounts, "'"+name+"'")
 		}
 	}
 	all := []string{"*"}
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: faultName, Labels: cluster.Labels(s.olm.Walk)},
+		ObjectMeta: metav1.ObjectMeta{Name: faultName, Labels: cluster.Labels(s.options.ID)},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: ptr.To(admissionregistrationv1.Fail),
 			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
@@ -364,7 +353,7 @@ func (s *hopFaults) forbid(ctx context.Context, k *activeFault) error {
 		},
 	}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: faultName, Labels: cluster.Labels(s.olm.Walk)},
+		ObjectMeta: metav1.ObjectMeta{Name: faultName, Labels: cluster.Labels(s.options.ID)},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: faultName, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 		},
@@ -379,8 +368,8 @@ func (s *hopFaults) forbid(ctx context.Context, k *activeFault) error {
 		return err
 	})
 	for _, o := range []client.Object{policy, binding} {
-		k.undo.push(func(ctx context.Context) error { return client.IgnoreNotFound(s.olm.Delete(ctx, o)) })
-		if err := s.olm.Create(ctx, o); err != nil {
+		k.undo.push(func(ctx context.Context) error { return client.IgnoreNotFound(s.client.Delete(ctx, o)) })
+		if err := s.client.Create(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -396,57 +385,6 @@ func forbidden(log []auditv1.Event, words string) int {
 		}
 	}
 	return n
-}
-
-// resolved is how long OLM may need to be through with a resolution that it began before the Subscription was changed, in
-// which it would go by the old one.
-const resolved = time.Second
-
-// wantApproval has the InstallPlan wait for an administrator.
-func (s *hopFaults) wantApproval(ctx context.Context, k *activeFault) error {
-	k.undo.push(func(ctx context.Context) error {
-		_, err := s.olm.Approve(ctx, s.namespace, s.to.Name)
-		return err
-	})
-	k.undo.push(func(ctx context.Context) error {
-		return s.olm.SetApproval(ctx, s.subscription(), v1alpha1.ApprovalAutomatic)
-	})
-	k.held = func(ctx context.Context) (bool, error) {
-		var plans v1alpha1.InstallPlanList
-		if err := s.watcher.List(ctx, &plans, client.InNamespace(s.namespace)); err != nil {
-			return false, err
-		}
-		plan := olmv0.PlanFor(plans.Items, s.to.Name)
-		switch {
-		case plan == nil:
-			return false, nil
-		case plan.Spec.Approval == v1alpha1.ApprovalAutomatic:
-			return false, inapplicable("OLM made the InstallPlan by what the Subscription said before")
-		case plan.Status.Phase != v1alpha1.InstallPlanPhaseRequiresApproval:
-			return false, nil
-		}
-		err := s.watcher.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: s.to.Name}, &v1alpha1.ClusterServiceVersion{})
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-	}
-	if err := s.olm.SetApproval(ctx, s.subscription(), v1alpha1.ApprovalManual); err != nil {
-		return err
-	}
-	select {
-	case <-time.After(resolved):
-	case <-ctx.Done():
-	}
-	return nil
-}
-
-// refuseUpgrade has the installed operator say that it must not be replaced now.
-func (s *hopFaults) refuseUpgrade(ctx context.Context, k *activeFault) error {
-	k.undo.push(func(ctx context.Context) error { return s.olm.SetUpgradeable(ctx, s.namespace, s.from.Name, true) })
-	k.held = func(ctx context.Context) (bool, error) {
-		var csv v1alpha1.ClusterServiceVersion
-		err := s.watcher.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: s.to.Name}, &csv)
-		return err == nil && csv.Status.Reason == v1alpha1.CSVReasonOperatorConditionNotUpgradeable, client.IgnoreNotFound(err)
-	}
-	return s.olm.SetUpgradeable(ctx, s.namespace, s.from.Name, false)
 }
 
 // goOn has the version after the new one published as well.
@@ -515,7 +453,7 @@ func (s *hopFaults) probeWith(ctx context.Context, k *activeFault, suffix string
 	})
 	kinds := map[string]bool{}
 	for _, like := range known {
-		d := s.from.crd(like.CRD)
+		d := s.from.CRD(like.CRD)
 		if kinds[like.CRD] || d == nil || !slices.Contains(served(d), like.Version) {
 			continue
 		}

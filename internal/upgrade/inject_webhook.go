@@ -24,14 +24,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	conflict "k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 const noWebhooks = inapplicable("no webhook has a certificate at this phase")
 
 func (s *hopFaults) loseCertificates(ctx context.Context, k *activeFault) error {
-	secrets, err := s.olm.Certificates(ctx, s.namespace)
+	secrets, err := s.manager.Certificates(ctx, s.place)
 	if err != nil {
 		return err
 	}
@@ -42,12 +40,12 @@ func (s *hopFaults) loseCertificates(ctx context.Context, k *activeFault) error 
 		k.undo.push(func(ctx context.Context) error {
 			was := secrets[i].DeepCopy()
 			was.ResourceVersion, was.UID = "", ""
-			if err := s.olm.Create(ctx, was); !apierrors.IsAlreadyExists(err) {
+			if err := s.client.Create(ctx, was); !apierrors.IsAlreadyExists(err) {
 				return err
 			}
 			return nil
 		})
-		if err := s.olm.Delete(ctx, secrets[i].DeepCopy()); client.IgnoreNotFound(err) != nil {
+		if err := s.client.Delete(ctx, secrets[i].DeepCopy()); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}
@@ -65,7 +63,7 @@ func (s *hopFaults) rotateCertificates(ctx context.Context, k *activeFault) erro
 // replaceCertificates puts other certificates, which end at until, into the webhooks' Secrets, and their authority into
 // what the API server trusts. What it wrote and nobody else has changed since is put back afterwards.
 func (s *hopFaults) replaceCertificates(ctx context.Context, k *activeFault, until time.Time) error {
-	secrets, err := s.olm.Certificates(ctx, s.namespace)
+	secrets, err := s.manager.Certificates(ctx, s.place)
 	if err != nil {
 		return err
 	}
@@ -93,7 +91,7 @@ func (s *hopFaults) replaceCertificates(ctx context.Context, k *activeFault, unt
 			})
 		})
 		if err := s.change(ctx, &secret, was.Name, func(client.Object) bool {
-			olmv0.SetCertificate(&secret, pair.authority, pair.certificate, pair.key)
+			s.manager.SetCertificate(&secret, pair.authority, pair.certificate, pair.key)
 			return true
 		}); err != nil {
 			return err
@@ -104,7 +102,7 @@ func (s *hopFaults) replaceCertificates(ctx context.Context, k *activeFault, unt
 		k.undo.push(func(ctx context.Context) error {
 			return s.change(ctx, o, o.GetName(), func(o client.Object) bool {
 				ours := false
-				for i, b := range trusts(o, s.namespace) {
+				for i, b := range trusts(o, s.place.Namespace) {
 					if i < len(was) && bytes.Equal(*b, pair.authority) {
 						*b, ours = was[i], true
 					}
@@ -114,7 +112,7 @@ func (s *hopFaults) replaceCertificates(ctx context.Context, k *activeFault, unt
 		})
 		return s.change(ctx, o, o.GetName(), func(o client.Object) bool {
 			was = was[:0]
-			for _, b := range trusts(o, s.namespace) {
+			for _, b := range trusts(o, s.place.Namespace) {
 				was, *b = append(was, *b), pair.authority
 			}
 			return len(was) > 0
@@ -126,13 +124,13 @@ func (s *hopFaults) replaceCertificates(ctx context.Context, k *activeFault, unt
 func (s *hopFaults) change(ctx context.Context, o client.Object, name string, change func(client.Object) bool) error {
 	key := client.ObjectKey{Name: name}
 	if _, namespaced := o.(*corev1.Secret); namespaced {
-		key.Namespace = s.namespace
+		key.Namespace = s.place.Namespace
 	}
 	err := conflict.RetryOnConflict(conflict.DefaultBackoff, func() error {
-		if err := s.olm.Get(ctx, key, o); err != nil || !change(o) {
+		if err := s.client.Get(ctx, key, o); err != nil || !change(o) {
 			return err
 		}
-		return s.olm.Update(ctx, o)
+		return s.client.Update(ctx, o)
 	})
 	return client.IgnoreNotFound(err)
 }
@@ -142,7 +140,7 @@ func (s *hopFaults) eachTrust(ctx context.Context, do func(client.Object) error)
 	var objects []client.Object
 	var validating admissionregistrationv1.ValidatingWebhookConfigurationList
 	var mutating admissionregistrationv1.MutatingWebhookConfigurationList
-	if err := errors.Join(s.olm.List(ctx, &validating), s.olm.List(ctx, &mutating)); err != nil {
+	if err := errors.Join(s.client.List(ctx, &validating), s.client.List(ctx, &mutating)); err != nil {
 		return fmt.Errorf("list webhook configurations: %w", err)
 	}
 	for i := range validating.Items {
@@ -153,14 +151,14 @@ func (s *hopFaults) eachTrust(ctx context.Context, do func(client.Object) error)
 	}
 	for _, name := range s.definitionNames() {
 		var d apiextensionsv1.CustomResourceDefinition
-		if err := s.olm.Get(ctx, client.ObjectKey{Name: name}, &d); err == nil {
+		if err := s.client.Get(ctx, client.ObjectKey{Name: name}, &d); err == nil {
 			objects = append(objects, &d)
 		} else if !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
 	for _, o := range objects {
-		if len(trusts(o, s.namespace)) > 0 {
+		if len(trusts(o, s.place.Namespace)) > 0 {
 			if err := do(o); err != nil {
 				return err
 			}
@@ -229,7 +227,7 @@ func (s *hopFaults) convertFaultily(ctx context.Context, k *activeFault) error {
 
 // unconvert has the conversion requests go to a Service that does not exist.
 func (s *hopFaults) unconvert(ctx context.Context, k *activeFault) error {
-	return s.divert(ctx, k, apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: s.namespace, Name: faultName}})
+	return s.divert(ctx, k, apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: s.place.Namespace, Name: faultName}})
 }
 
 // divert points the conversion webhooks of the hop's definitions to another place, and back unless somebody else did.
@@ -345,7 +343,7 @@ func (s *hopFaults) writeToo(ctx context.Context, k *activeFault) error {
 	acked := make([]int64, len(written))
 	for i, o := range written {
 		version := o.Version
-		if d := s.to.crd(o.CRD); d != nil {
+		if d := s.to.CRD(o.CRD); d != nil {
 			for _, v := range served(d) {
 				if o.Views[v] != nil && v != o.Version {
 					version = v

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
@@ -40,7 +41,7 @@ func TestReplaceCertificatesWhileOLMWrites(t *testing.T) {
 			return c.Update(ctx, o, options...)
 		},
 	}).Build()
-	s := &hopFaults{walk: &walk{olm: &olmv0.Client{WithWatch: c}, namespace: "n"}, from: &release{}, to: &release{}}
+	s := &hopFaults{walk: &walk{manager: &olmv0.Client{WithWatch: c}, client: c, place: lifecycle.Place{Namespace: "n"}}, from: &release{}, to: &release{}}
 	k := &activeFault{}
 	if err := s.replaceCertificates(t.Context(), k, time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 // installFirst installs r, which no upgrade leads to or from, as all that there is to test.
 func (w *walk) installFirst(ctx context.Context, r *release) error {
-	w.mode, _ = sharedMode(r, r, w.mode)
+	w.place.Mode, _ = w.sharedMode(r, r)
 	in, refused, err := w.installation(ctx, r)
 	if refused != nil {
 		in.Findings = append(in.Findings, w.about([]finding.Finding{*refused}, finding.Subject{From: r.Name})...)
@@ -39,7 +39,7 @@ func baseFailed(r *release, why finding.Finding) finding.Finding {
 	return why
 }
 
-// installation installs r, makes its samples, and judges both. If OLM cannot install r, it leaves w.release nil and returns
+// installation installs r, makes its samples, and judges both. If the manager cannot install r, it leaves w.release nil and returns
 // why, which stands in no finding of the installation.
 func (w *walk) installation(ctx context.Context, r *release) (report.Installation, *finding.Finding, error) {
 	in := report.Installation{Package: w.pkg.Name, Channel: w.channel, Name: r.Name, Result: report.Failed}
@@ -79,7 +79,7 @@ func (w *walk) untold(found []finding.Finding) []finding.Finding {
 	return fresh
 }
 
-// install installs r from a catalog that has nothing else, and notes in in how that went. If OLM cannot, it leaves w.release
+// install installs r from a catalog that has nothing else, and notes in in how that went. If the manager cannot, it leaves w.release
 // nil and returns why.
 func (w *walk) install(ctx context.Context, r *release, in *report.Installation) (*finding.Finding, error) {
 	step := w.options.Progress.Start("  install %s", r.Name)
@@ -96,20 +96,20 @@ func (w *walk) install(ctx context.Context, r *release, in *report.Installation)
 }
 
 func (w *walk) tryInstall(ctx context.Context, r *release, in *report.Installation) (*finding.Finding, error) {
-	if err := w.place(ctx); err != nil {
+	if err := w.prepareAt(ctx); err != nil {
 		return nil, err
 	}
 	if err := w.publish(ctx, r.Name); err != nil {
 		return nil, err
 	}
-	if err := w.olm.WaitConnected(ctx, w.namespace, catalogName, w.options.Timeout); err != nil {
+	if err := w.manager.WaitPublished(ctx, w.place, w.options.Timeout); err != nil {
 		return nil, err
 	}
 	for _, d := range r.CRDs {
 		w.crds = append(w.crds, d.Name)
 	}
 	started := w.watcher.mark(statePublished)
-	if err := w.olm.Subscribe(ctx, w.subscription()); err != nil {
+	if err := w.manager.Request(ctx, w.place, r.Name); err != nil {
 		return nil, err
 	}
 	stall, err := w.settle(ctx, started, "", r, nil, nil)
@@ -121,7 +121,7 @@ func (w *walk) tryInstall(ctx context.Context, r *release, in *report.Installati
 	}
 	timeline := w.watcher.since(started)
 	in.Start, in.Seconds = started.UTC(), seconds(time.Since(started))
-	in.Phases, in.Events = phases(milestones(timeline, started, "", r.Name), started), reportEvents(timeline, started)
+	in.Phases, in.Events = phases(w.milestones(timeline, started, "", r.Name), started), reportEvents(timeline, started)
 	if w.simulated, err = w.simulatedOf(ctx, r); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
@@ -306,11 +307,11 @@ func TestCollapse(t *testing.T) {
 	expect(t, got, "error U302 Thing/a: spec.size is gone; the same of Thing/b", "error U302 Thing/c: spec.port is gone")
 }
 
-func testRelease(name string, modes ...olmv0.Mode) *release {
+// v0 is OLM v0, not connected: it tells what it knows of itself.
+var v0 = &olmv0.Client{}
+
+func testRelease(name string) *release {
 	r := &release{Name: name, CSV: &v1alpha1.ClusterServiceVersion{}}
-	for _, m := range modes {
-		r.CSV.Spec.InstallModes = append(r.CSV.Spec.InstallModes, v1alpha1.InstallMode{Type: m, Supported: true})
-	}
 	var d appsv1.DeploymentSpec
 	d.Template.Spec.Containers = []corev1.Container{{Image: "example.com/op:" + name}}
 	r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{{Name: "op", Spec: d}}
@@ -333,62 +334,41 @@ func TestJudgeProcess(t *testing.T) {
 		{"one rollout is as it should be", []event{rollout(-1, "op-0"), rollout(1, "op-1")}, nil},
 		{"two rollouts", []event{rollout(1, "op-1"), rollout(4, "op-2"), rollout(4, "op-1")},
 			[]string{"warning U202 Deployment/op: it was rolled out 2 times during the upgrade to a.v2"}},
-		{"OLM's own second rollout", []event{rollout(1, "op-1"), {At: at(2), Kind: kindCSV, Name: "a.v2", State: "Pending", Reason: "NeedsCertRotation: x"}, rollout(4, "op-2")},
+		{"OLM's own second rollout", []event{rollout(1, "op-1"), {At: at(2), Kind: "ClusterServiceVersion", Name: "a.v2", State: "Pending", Reason: "NeedsCertRotation: x"}, rollout(4, "op-2")},
 			[]string{"info U202 Deployment/op: it was rolled out 2 times during the upgrade to a.v2"}},
 		{"restarts", []event{restart(1, "p/m", "1 times"), restart(2, "q/m", "1 times"), restart(3, "p/m", "2 times, last with exit code 1")},
 			[]string{"warning U201 Pod/p/m: the operator's containers ended and were started again during the upgrade to a.v2, " +
 				"the last 2 times, last with exit code 1, and those of 1 other pods"}},
 		{"the old version was installed again", []event{
-			{At: at(1), Kind: kindCSV, Name: "a.v1", State: "Pending", Reason: "NeedsReinstall: x"},
-			{At: at(2), Kind: kindCSV, Name: "a.v1", State: "Installing"},
+			{At: at(1), Kind: "ClusterServiceVersion", Name: "a.v1", State: "Pending", Reason: "NeedsReinstall: x"},
+			{At: at(2), Kind: "ClusterServiceVersion", Name: "a.v1", State: "Installing"},
 		}, []string{"info U203 ClusterServiceVersion/a.v1: OLM installed the old version again before it replaced it (1)"}},
 	} {
-		t.Run(test.name, func(t *testing.T) { expect(t, judgeProcess(test.timeline, zero, from, to), test.want...) })
+		t.Run(test.name, func(t *testing.T) { expect(t, judgeProcess(v0, test.timeline, zero, from, to), test.want...) })
 	}
 }
 
 func TestSharedMode(t *testing.T) {
-	const all, own, single = v1alpha1.InstallModeTypeAllNamespaces, v1alpha1.InstallModeTypeOwnNamespace, v1alpha1.InstallModeTypeSingleNamespace
+	const all, own, single = lifecycle.AllNamespaces, lifecycle.OwnNamespace, lifecycle.SingleNamespace
 	for _, test := range []struct {
 		name     string
-		from, to []olmv0.Mode
-		now      olmv0.Mode
-		want     olmv0.Mode
+		from, to []lifecycle.Mode
+		now      lifecycle.Mode
+		want     lifecycle.Mode
 		shared   bool
 	}{
-		{"the widest", []olmv0.Mode{own, all}, []olmv0.Mode{all, own}, "", all, true},
-		{"the widest of both", []olmv0.Mode{own, all, single}, []olmv0.Mode{single, own}, "", own, true},
-		{"what is there stays", []olmv0.Mode{own, all}, []olmv0.Mode{all, own}, own, own, true},
-		{"nothing in common", []olmv0.Mode{own}, []olmv0.Mode{all}, "", own, false},
+		{"the widest", []lifecycle.Mode{all, own}, []lifecycle.Mode{all, own}, "", all, true},
+		{"the widest of both", []lifecycle.Mode{all, own, single}, []lifecycle.Mode{own, single}, "", own, true},
+		{"what is there stays", []lifecycle.Mode{all, own}, []lifecycle.Mode{all, own}, own, own, true},
+		{"nothing in common", []lifecycle.Mode{own}, []lifecycle.Mode{all}, "", own, false},
 		{"nothing at all", nil, nil, "", all, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, shared := sharedMode(testRelease("a", test.from...), testRelease("b", test.to...), test.now)
+			got, shared := sharedMode(test.from, test.to, test.now)
 			if got != test.want || shared != test.shared {
 				t.Errorf("got %s, %t", got, shared)
 			}
 		})
-	}
-}
-
-func TestFailedAlike(t *testing.T) {
-	failed := func(reason string) event { return event{Kind: kindCSV, Name: "a", State: "Failed", Reason: reason} }
-	if got := failedAlike([]event{failed("x"), failed("y"), failed("x"), {Kind: kindCSV, Name: "a", State: "Pending"}, failed("x")}, "a"); got != 3 {
-		t.Errorf("got %d", got)
-	}
-}
-
-func TestPlanCode(t *testing.T) {
-	for message, want := range map[string]string{
-		`retrying execution due to error: risk of data loss updating "x": new CRD removes version v1 that is listed as a stored version on the existing CRD`:     codeStoredRefused,
-		`error validating existing CRs against new CRD's schema for "x": error validating example.com/v1, Kind=Thing "a": updated validation is too restrictive`: codeObjectsRefused,
-		`error validating existing CRs against new CRD's schema for "x": conversion webhook for example.com/v1, Kind=Thing failed: Post "https://x"`:             codeConversionBlocks,
-		`admission webhook "x" denied the request`: codePlanFailed,
-	} {
-		plan := &v1alpha1.InstallPlan{Status: v1alpha1.InstallPlanStatus{Message: message}}
-		if got := planCode(plan); got != want {
-			t.Errorf("%s: got %s, want %s", message, got, want)
-		}
 	}
 }
 

@@ -24,7 +24,7 @@ func (named) Name() string { return "staging" }
 func TestApplyExtraLeavesOthersAlone(t *testing.T) {
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "theirs"}, Data: map[string]string{"a": "theirs"}}
 	c := fake.NewClientBuilder().WithScheme(olmv0.Scheme).WithObjects(theirs).Build()
-	w := &walk{cluster: named{}, olm: &olmv0.Client{WithWatch: c}, options: Options{ID: "w1"}}
+	w := &walk{cluster: named{}, client: c, options: Options{ID: "w1"}}
 	for name, says := range map[string]string{"theirs": "it is on cluster staging already, and the walk did not create it", "ours": ""} {
 		for range 2 { // a later release needs it again
 			o := &unstructured.Unstructured{Object: map[string]any{

@@ -167,7 +167,7 @@ func (w *walk) leaseOf(ctx context.Context, lock string) (time.Duration, error) 
 		return leaseDuration, nil
 	}
 	var lease coordinationv1.Lease
-	if err := w.watcher.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, &lease); client.IgnoreNotFound(err) != nil {
+	if err := w.watcher.Get(ctx, client.ObjectKey{Namespace: w.place.Namespace, Name: name}, &lease); client.IgnoreNotFound(err) != nil {
 		return 0, err
 	}
 	return time.Duration(cmp.Or(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0), int32(leaseDuration.Seconds()))) * time.Second, nil
@@ -176,10 +176,10 @@ func (w *walk) leaseOf(ctx context.Context, lock string) (time.Duration, error) 
 // podsOf returns the names of the pods that run r's deployments and are not on their way out, sorted.
 func (w *walk) podsOf(ctx context.Context, r *release) ([]string, error) {
 	var pods corev1.PodList
-	if err := w.watcher.List(ctx, &pods, client.InNamespace(w.namespace)); err != nil {
+	if err := w.watcher.List(ctx, &pods, client.InNamespace(w.place.Namespace)); err != nil {
 		return nil, err
 	}
-	images := r.images()
+	images := r.Images()
 	var names []string
 	for i := range pods.Items {
 		p := &pods.Items[i]

@@ -27,20 +27,16 @@ const (
 // toldErrors is how many errors of a manager's log are findings of their own.
 const toldErrors = 5
 
-// conditionVariable tells each container that OLM deploys of which ClusterServiceVersion it is: pkg/controller/install/deployment.go
-// of operator-lifecycle-manager v0.46.0.
-const conditionVariable = "OPERATOR_CONDITION_NAME"
-
-// containersOf returns the containers that OLM runs for the release called name, as namespace/pod/container, sorted.
+// containersOf returns the containers that the manager runs for the release called name, as namespace/pod/container, sorted.
 func (w *walk) containersOf(ctx context.Context, name string) ([]string, error) {
 	var pods corev1.PodList
-	if err := w.watcher.List(ctx, &pods, client.InNamespace(w.namespace)); err != nil {
+	if err := w.watcher.List(ctx, &pods, client.InNamespace(w.place.Namespace)); err != nil {
 		return nil, err
 	}
 	var containers []string
 	for _, p := range pods.Items {
 		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
-			if slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == conditionVariable && v.Value == name }) {
+			if w.manager.BundleOf(&c) == name {
 				containers = append(containers, p.Namespace+"/"+p.Name+"/"+c.Name)
 			}
 		}
@@ -93,7 +89,7 @@ func (w *walk) judgeLogs(ctx context.Context, r *release, known map[string]bool,
 		}
 	}
 	told := quoteErrors(findings, groups)
-	return append(findings, judgeGroups(r.Name, groups, lasting, known, told)...), nil
+	return append(findings, judgeGroups(r.Name, w.manager.ObjectOf(r.Name), groups, lasting, known, told)...), nil
 }
 
 // lasting returns those of groups that are repeated, and go on.
@@ -243,13 +239,13 @@ func shares(logged, said string) bool {
 }
 
 // judgeGroups makes findings of the panics among groups and of the errors that last, but for those that are told already.
-func judgeGroups(name string, groups, lasting []managerlog.Group, known, told map[string]bool) []finding.Finding {
+func judgeGroups(name, object string, groups, lasting []managerlog.Group, known, told map[string]bool) []finding.Finding {
 	var findings []finding.Finding
 	for _, g := range groups {
 		if !g.Panic || told[g.Key] {
 			continue
 		}
-		f := find(codePanics, "ClusterServiceVersion/"+name, "the manager of %s panicked%s", name, howOften(g))
+		f := find(codePanics, object, "the manager of %s panicked%s", name, howOften(g))
 		if f.Cause = quote(g); known[g.Key] {
 			f.Severity = finding.Warning
 			f.Message += "; the release before did so as well"
@@ -260,7 +256,7 @@ func judgeGroups(name string, groups, lasting []managerlog.Group, known, told ma
 		if told[g.Key] {
 			continue
 		}
-		f := find(codeLogErrors, "ClusterServiceVersion/"+name, "the manager of %s logs an error again and again%s: %s", name, howOften(g), strings.TrimSuffix(g.Message+": "+g.Error, ": "))
+		f := find(codeLogErrors, object, "the manager of %s logs an error again and again%s: %s", name, howOften(g), strings.TrimSuffix(g.Message+": "+g.Error, ": "))
 		if f.Cause = quote(g); known[g.Key] {
 			f.Severity = finding.Info
 			f.Message += "; the release before did so as well"

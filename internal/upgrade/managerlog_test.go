@@ -71,16 +71,16 @@ func TestJudgeGroups(t *testing.T) {
 	old := managerlog.Group{Key: "old", Message: "Reconciler error", Error: "boom", Excerpt: "Reconciler error: boom", Count: 3}
 	panicked := managerlog.Group{Key: "new", Panic: true, Message: "Observed a panic", Excerpt: "Observed a panic: nil", Count: 2, First: time.Unix(0, 0), Last: time.Unix(3, 0)}
 	groups := []managerlog.Group{panicked, old, {Key: "soon over", Count: 1}}
-	got := judgeGroups("tea.v2", groups, []managerlog.Group{old}, map[string]bool{"old": true}, nil)
+	got := judgeGroups("tea.v2", "ClusterServiceVersion/tea.v2", groups, []managerlog.Group{old}, map[string]bool{"old": true}, nil)
 	if len(got) != 2 || got[0].Code != codePanics || got[0].Severity != finding.Error || !strings.Contains(got[0].Message, "(2 times in 3.0s)") ||
 		got[1].Code != codeLogErrors || got[1].Severity != finding.Info {
 		t.Errorf("%+v", got)
 	}
-	got = judgeGroups("tea.v2", groups, []managerlog.Group{old}, map[string]bool{"new": true}, nil)
+	got = judgeGroups("tea.v2", "ClusterServiceVersion/tea.v2", groups, []managerlog.Group{old}, map[string]bool{"new": true}, nil)
 	if len(got) != 2 || got[0].Severity != finding.Warning || got[1].Severity != finding.Warning {
 		t.Errorf("the other way round: %+v", got)
 	}
-	if got := judgeGroups("tea.v2", groups, []managerlog.Group{old}, nil, map[string]bool{"old": true, "new": true}); len(got) > 0 {
+	if got := judgeGroups("tea.v2", "ClusterServiceVersion/tea.v2", groups, []managerlog.Group{old}, nil, map[string]bool{"old": true, "new": true}); len(got) > 0 {
 		t.Errorf("what is told already: %+v", got)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,7 +88,7 @@ func refused(err error) bool {
 func (w *walk) populate(ctx context.Context, r *release) ([]finding.Finding, error) {
 	var findings []finding.Finding
 	for _, d := range r.CRDs {
-		if by := w.simulatedWebhook(r, v1alpha1.ConversionWebhook, d.Name); by != "" {
+		if by := w.simulatedConverter(r, d.Name); by != "" {
 			findings = append(findings, find(codeNotProvable, "CustomResourceDefinition/"+d.Name,
 				"nothing is proved of the objects of %s: its conversion webhook runs in a simulated pod (%s)", d.Spec.Names.Kind, by))
 			continue
@@ -202,7 +201,7 @@ func (w *walk) make(ctx context.Context, r *release, d *apiextensionsv1.CustomRe
 		}
 		if d.Spec.Scope == apiextensionsv1.NamespaceScoped {
 			o.Namespace = w.objectNamespace(sample.GetNamespace())
-			if err := w.ensureNamespace(ctx, o.Namespace); err != nil {
+			if err := w.manager.EnsureNamespace(ctx, o.Namespace); err != nil {
 				return findings, err
 			}
 		}
@@ -260,20 +259,22 @@ func (w *walk) create(ctx context.Context, o *object, manifest *unstructured.Uns
 // refusal is the finding that o could not be made.
 func (w *walk) refusal(r *release, o *object, err error) finding.Finding {
 	if strings.Contains(err.Error(), "failed calling webhook") {
-		for _, t := range []v1alpha1.WebhookAdmissionType{v1alpha1.MutatingAdmissionWebhook, v1alpha1.ValidatingAdmissionWebhook} {
-			if by := w.simulatedWebhook(r, t, o.CRD); by != "" {
-				return find(codeNotProvable, o.String(),
-					"it cannot be created, so nothing is proved of it: the admission webhook of %s runs in a simulated pod (%s)", r.Name, by)
-			}
+		if by := w.simulatedAmong(r.AdmissionImages()); by != "" {
+			return find(codeNotProvable, o.String(),
+				"it cannot be created, so nothing is proved of it: the admission webhook of %s runs in a simulated pod (%s)", r.Name, by)
 		}
 	}
 	return find(codeSampleRefused, o.String(), "the sample is refused when written as %s on %s: %v", o.Version, r.Name, err)
 }
 
-// simulatedWebhook returns the image behind r's webhooks of type t (for a conversion webhook: that of crd) whose pods were
-// simulated, or "".
-func (w *walk) simulatedWebhook(r *release, t v1alpha1.WebhookAdmissionType, crd string) string {
-	for _, image := range r.webhookImages(t, crd) {
+// simulatedConverter returns the image behind r's conversion webhook of crd whose pods were simulated, or "".
+func (w *walk) simulatedConverter(r *release, crd string) string {
+	return w.simulatedAmong(r.ConversionImages(crd))
+}
+
+// simulatedAmong returns the first of images whose pods were simulated, or "".
+func (w *walk) simulatedAmong(images []string) string {
+	for _, image := range images {
 		if slices.Contains(w.simulated, image) {
 			return image
 		}
@@ -281,16 +282,12 @@ func (w *walk) simulatedWebhook(r *release, t v1alpha1.WebhookAdmissionType, crd
 	return ""
 }
 
-func (w *walk) ensureNamespace(ctx context.Context, name string) error {
-	return w.olm.Namespace(ctx, name)
-}
-
 // record notes what every object says in each version that r serves, so that the same can be asked after the hop.
 func (w *walk) record(ctx context.Context, r *release) ([]finding.Finding, error) {
 	var findings []finding.Finding
 	for _, o := range w.objects {
 		o.Views = map[string]*unstructured.Unstructured{}
-		d := r.crd(o.CRD)
+		d := r.CRD(o.CRD)
 		if d == nil {
 			continue
 		}
@@ -324,8 +321,8 @@ type RawStore interface {
 func (w *walk) judgeObjects(ctx context.Context, r *release) ([]finding.Finding, error) {
 	var findings []finding.Finding
 	for _, o := range w.objects {
-		d := r.crd(o.CRD)
-		if d == nil || w.simulatedWebhook(r, v1alpha1.ConversionWebhook, o.CRD) != "" {
+		d := r.CRD(o.CRD)
+		if d == nil || w.simulatedConverter(r, o.CRD) != "" {
 			continue
 		}
 		found, err := w.judgeObject(ctx, o, d, r)
@@ -380,7 +377,7 @@ func (w *walk) judgeAllStored(ctx context.Context) ([]finding.Finding, error) {
 	var findings []finding.Finding
 	for _, o := range w.objects {
 		var d apiextensionsv1.CustomResourceDefinition
-		if err := w.olm.Get(ctx, client.ObjectKey{Name: o.CRD}, &d); err != nil {
+		if err := w.client.Get(ctx, client.ObjectKey{Name: o.CRD}, &d); err != nil {
 			if apierrors.IsNotFound(err) {
 				continue
 			}
@@ -544,8 +541,8 @@ func (w *walk) roundTrip(ctx context.Context, o *object, d *apiextensionsv1.Cust
 func (w *walk) judgeManifests(ctx context.Context, r *release) ([]finding.Finding, error) {
 	var findings []finding.Finding
 	for _, o := range w.objects {
-		d := r.crd(o.CRD)
-		if o.Written || d == nil || !slices.Contains(served(d), o.Version) || w.simulatedWebhook(r, v1alpha1.ConversionWebhook, o.CRD) != "" {
+		d := r.CRD(o.CRD)
+		if o.Written || d == nil || !slices.Contains(served(d), o.Version) || w.simulatedConverter(r, o.CRD) != "" {
 			continue
 		}
 		manifest := (&unstructured.Unstructured{Object: o.Author}).DeepCopy()

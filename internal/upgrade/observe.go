@@ -164,7 +164,7 @@ func probes(objects []*object, from, to *release) []probe {
 	for _, o := range objects {
 		var versions []string
 		for _, r := range []*release{from, to} {
-			if d := r.crd(o.CRD); d != nil {
+			if d := r.CRD(o.CRD); d != nil {
 				versions = append(versions, served(d)...)
 			}
 		}

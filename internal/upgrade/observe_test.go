@@ -41,9 +41,9 @@ func TestAttribute(t *testing.T) {
 		{"olm-operator repaired it", event{Kind: kindCRD, Name: "c", At: at.Add(3100 * time.Millisecond)}, "OLM's olm-operator"},
 		{"who asked for the end of a pod", event{Kind: kindPod, Name: "p", State: stateGone, At: at.Add(5100 * time.Millisecond)}, "Kubernetes' replicaset-controller"},
 		{"nobody is known", event{Kind: kindCRD, Name: "other", At: at.Add(time.Minute)}, ""},
-		{"of other kinds nobody asks", event{Kind: kindCSV, Name: "c", At: at.Add(time.Minute)}, ""},
+		{"of other kinds nobody asks", event{Kind: "ClusterServiceVersion", Name: "c", At: at.Add(time.Minute)}, ""},
 	} {
-		if got := attribute([]event{test.e}, log)[0].By; got != test.want {
+		if got := attribute(v0, []event{test.e}, log)[0].By; got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
@@ -141,7 +141,7 @@ func TestServiceOfSeveralSlices(t *testing.T) {
 			Endpoints:  []discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
 		}
 	}
-	w := &watcher{crds: map[string]*definition{}, served: map[string]map[string]bool{}, changed: make(chan struct{})}
+	w := newWatcher(nil, v0, "n")
 	for _, step := range []struct {
 		before, now *discoveryv1.EndpointSlice
 		gone        bool

@@ -145,7 +145,7 @@ func (w *walk) servedServices(ctx context.Context) (map[string]bool, error) {
 // completePods adds what only pods have to those among found.
 func (w *walk) completePods(ctx context.Context, found map[string]operand) error {
 	var pods corev1.PodList
-	if err := w.olm.List(ctx, &pods); err != nil {
+	if err := w.client.List(ctx, &pods); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	for _, p := range pods.Items {
@@ -231,7 +231,7 @@ func workloadOf(of, subject string, operands map[string]operand) *operand {
 func judgeDropped(from, to *release, there map[string]*definition) []finding.Finding {
 	var findings []finding.Finding
 	for _, d := range from.CRDs {
-		if to.crd(d.Name) == nil && there[d.Name] != nil {
+		if to.CRD(d.Name) == nil && there[d.Name] != nil {
 			findings = append(findings, find(codeDefinitionDropped, "CustomResourceDefinition/"+d.Name,
 				"%s owned it and %s does not: OLM leaves it, with its objects, to nobody", from.Name, to.Name))
 		}

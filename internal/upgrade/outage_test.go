@@ -253,14 +253,14 @@ func TestOutageFix(t *testing.T) {
 
 func TestMilestones(t *testing.T) {
 	csv := func(s float64, name, phase string) event {
-		return event{At: at(s), Kind: kindCSV, Name: name, State: phase}
+		return event{At: at(s), Kind: "ClusterServiceVersion", Name: name, State: phase}
 	}
 	timeline := []event{
 		csv(-5, "a.v2", "Succeeded"), // of an earlier hop
-		{At: at(0.2), Kind: kindCatalog, State: "connecting"},
-		{At: at(0.4), Kind: kindCatalog, State: stateReady},
-		{At: at(1), Kind: kindPlan, For: "a.v2"},
-		{At: at(1.2), Kind: kindPlan, For: "a.v2", State: "Installing"},
+		{At: at(0.2), Kind: "CatalogSource", State: "connecting"},
+		{At: at(0.4), Kind: "CatalogSource", State: stateReady},
+		{At: at(1), Kind: "InstallPlan", For: "a.v2"},
+		{At: at(1.2), Kind: "InstallPlan", For: "a.v2", State: "Installing"},
 		csv(1.5, "a.v2", ""),
 		{At: at(1.8), Kind: kindCRD, Name: "c", CRD: &definition{}},
 		csv(2, "a.v1", "Replacing"),
@@ -271,11 +271,11 @@ func TestMilestones(t *testing.T) {
 		csv(6, "a.v2", "Failed"),
 		csv(7, "a.v2", "Succeeded"),
 		csv(8, "a.v1", stateGone),
-		{At: at(9), Kind: kindPlan, For: "a.v2", State: "Complete"},
+		{At: at(9), Kind: "InstallPlan", For: "a.v2", State: "Complete"},
 		{At: at(11), Kind: kindWalk, State: stateStable},
 	}
 	var got []string
-	for _, p := range phases(milestones(timeline, zero, "a.v1", "a.v2"), zero) {
+	for _, p := range phases(milestones(v0.Milestones("a.v1", "a.v2"), timeline, zero), zero) {
 		got = append(got, strings.TrimRight(strings.TrimRight(at(p.Seconds).Format("5.000 "), " 0"), ".")+" "+p.Name)
 	}
 	want := []string{

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,7 +81,7 @@ func eventOf(targets map[resource]string, r *auditv1.ObjectReference) string {
 // actorsOf returns whose requests are those of r's operator now.
 func (w *walk) actorsOf(ctx context.Context, r *release) (actors, error) {
 	pods, err := w.podsOf(ctx, r)
-	return actors{Accounts: r.accounts(w.namespace), Pods: pods}, err
+	return actors{Accounts: r.Accounts(w.place.Namespace), Pods: pods}, err
 }
 
 // targets returns the walk's objects and their operands as an audit log names them, each with the object that it is of.
@@ -214,7 +213,7 @@ func (w *walk) current(ctx context.Context, o *object) (*unstructured.Unstructur
 
 // operatorRuns reports whether a program of r's own runs at all: not all of its images are simulated.
 func (w *walk) operatorRuns(r *release) bool {
-	return slices.ContainsFunc(r.images(), func(image string) bool { return !slices.Contains(w.simulated, image) })
+	return slices.ContainsFunc(r.Images(), func(image string) bool { return !slices.Contains(w.simulated, image) })
 }
 
 // awaitReconcile waits until a pod of r leads and gives it a moment to look at every object by itself. It returns what it
@@ -259,7 +258,7 @@ func (w *walk) verifyReconciled(ctx context.Context, from string, r *release, sh
 	}
 	var ask []*object
 	for _, o := range w.untouched() {
-		if r.crd(o.CRD) != nil && w.simulatedWebhook(r, v1alpha1.ConversionWebhook, o.CRD) == "" {
+		if r.CRD(o.CRD) != nil && w.simulatedConverter(r, o.CRD) == "" {
 			ask = append(ask, o)
 		}
 	}
@@ -446,7 +445,7 @@ func (w *walk) change(ctx context.Context, r *release, o *object) (string, func(
 	if err != nil {
 		return "", nil, err
 	}
-	for _, c := range harmless(schemaOf(r.crd(o.CRD), version), now.Object) {
+	for _, c := range harmless(schemaOf(r.CRD(o.CRD), version), now.Object) {
 		if patch(ctx, c.There, metav1.DryRunAll) != nil {
 			continue
 		}

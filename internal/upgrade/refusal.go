@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 // access is what a ServiceAccount asks of the API server.
@@ -367,19 +367,6 @@ func missingRules(group []refusal, local func(namespace string) bool) string {
 	return strings.Join(rules, "; ")
 }
 
-// permitted returns the ServiceAccounts that r's pods run as or that it asks permissions for, each namespace/name.
-func (r *release) permitted(namespace string) []string {
-	names := r.runsAs(namespace)
-	strategy := r.CSV.Spec.InstallStrategy.StrategySpec
-	for _, list := range [][]v1alpha1.StrategyDeploymentPermissions{strategy.Permissions, strategy.ClusterPermissions} {
-		for _, p := range list {
-			names = append(names, namespace+"/"+p.ServiceAccountName)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 // operatorPod is a pod in the operator's namespace.
 type operatorPod struct {
 	Release string // whose manager it runs, "" if that cannot be told
@@ -387,17 +374,13 @@ type operatorPod struct {
 }
 
 // operatorPodOf reads it off p.
-func operatorPodOf(p *corev1.Pod) operatorPod {
+func operatorPodOf(m lifecycle.Watched, p *corev1.Pod) operatorPod {
 	of := operatorPod{}
 	if !p.Spec.HostNetwork {
 		of.IP = p.Status.PodIP
 	}
-	for _, c := range p.Spec.Containers {
-		for _, e := range c.Env {
-			if e.Name == conditionVariable {
-				of.Release = e.Value
-			}
-		}
+	for i := range p.Spec.Containers {
+		of.Release = cmp.Or(m.BundleOf(&p.Spec.Containers[i]), of.Release)
 	}
 	return of
 }
@@ -408,7 +391,7 @@ const podNameExtra = "authentication.kubernetes.io/pod-name"
 // asker returns whose request an event is, if it came from r's pods, or from a pod that nothing is known of, and between
 // since and until (the zero time is for ever). The API server does not know who sent a token that it refuses, but from where.
 func asker(r *release, namespace string, pods map[string]operatorPod, since, until time.Time) func(auditv1.Event) string {
-	accounts := r.permitted(namespace)
+	accounts := r.Permitted(namespace)
 	return func(e auditv1.Event) string {
 		at := e.RequestReceivedTimestamp.Time
 		if at.Before(since) || !until.IsZero() && !at.Before(until) {

@@ -259,12 +259,12 @@ func TestChangedFields(t *testing.T) {
 func TestOperatorPodOf(t *testing.T) {
 	t.Parallel()
 	p := &corev1.Pod{Status: corev1.PodStatus{PodIP: "10.1.0.7"}}
-	p.Spec.Containers = []corev1.Container{{Name: "proxy"}, {Name: "manager", Env: []corev1.EnvVar{{Name: conditionVariable, Value: "v2"}}}}
-	if got, want := operatorPodOf(p), (operatorPod{Release: "v2", IP: "10.1.0.7"}); got != want {
+	p.Spec.Containers = []corev1.Container{{Name: "proxy"}, {Name: "manager", Env: []corev1.EnvVar{{Name: "OPERATOR_CONDITION_NAME", Value: "v2"}}}}
+	if got, want := operatorPodOf(v0, p), (operatorPod{Release: "v2", IP: "10.1.0.7"}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	p.Spec.HostNetwork = true // its address is its node's
-	if got := operatorPodOf(p); got.IP != "" {
+	if got := operatorPodOf(v0, p); got.IP != "" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -9,18 +9,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
-// rollback does what an administrator can do after an upgrade from from failed: it takes the Subscription and the
-// ClusterServiceVersions away and subscribes to from again, with approval by hand, so that OLM does not upgrade at once.
-// Definitions and objects stay. Then it asks whether from acts on the objects again and whether they say what they said
+// rollback does what an administrator can do after an upgrade from from failed: it removes what is installed and requests from
+// again, and nothing after it. Definitions and objects stay. Then it asks whether from acts on the objects again and whether they say what they said
 // before the hop.
 func (w *walk) rollback(ctx context.Context, from *release, subject finding.Subject) (*report.Rollback, error) {
 	step := w.options.Progress.Start("  back to %s", from.Name)
@@ -43,13 +40,13 @@ func (w *walk) rollback(ctx context.Context, from *release, subject finding.Subj
 
 func (w *walk) tryRollback(ctx context.Context, from *release, started time.Time, back *report.Rollback) ([]finding.Finding, error) {
 	w.release = nil
-	stall, err := w.resubscribe(ctx, from, started.Add(w.options.Timeout))
-	if err == nil && stall == nil {
-		// OLM may make a second InstallPlan for from before it has noticed what the first brought.
-		stall, err = w.settle(ctx, started, "", from, nil, func() error {
-			_, err := w.olm.Approve(ctx, w.namespace, from.Name)
-			return err
-		})
+	var stall *stalled
+	assist, err := w.manager.Rollback(ctx, w.place, from.Name, w.options.Timeout)
+	switch {
+	case errors.Is(err, errTimeout):
+		stall, err = &stalled{Code: codeNotChosen, After: "subscribing again", Late: true}, nil
+	case err == nil:
+		stall, err = w.settle(ctx, started, "", from, nil, assist)
 	}
 	back.Seconds = seconds(time.Since(started))
 	if err != nil {
@@ -66,7 +63,7 @@ func (w *walk) tryRollback(ctx context.Context, from *release, started time.Time
 	}
 	var findings []finding.Finding
 	for _, o := range w.objects {
-		if len(o.Views) == 0 || w.simulatedWebhook(from, v1alpha1.ConversionWebhook, o.CRD) != "" {
+		if len(o.Views) == 0 || w.simulatedConverter(from, o.CRD) != "" {
 			continue
 		}
 		now, found, err := w.reread(ctx, o)
@@ -87,41 +84,6 @@ func (w *walk) tryRollback(ctx context.Context, from *release, started time.Time
 		findings = append(findings, find(codeRolledBack, "", "%s runs again after %.1fs, and %d objects say what they said before", from.Name, back.Seconds, back.Objects))
 	}
 	return findings, err
-}
-
-// resubscribe removes what is installed, subscribes to r and approves the InstallPlan that brings it. It returns a stalled if
-// none comes until deadline.
-//
-// It was seen that OLM takes the new Subscription for the one of its name that was there before: its status then names the
-// release that failed, and OLM waits for that for ever. Then all of it is done again, as whoever sees that does.
-func (w *walk) resubscribe(ctx context.Context, r *release, deadline time.Time) (*stalled, error) {
-	again := w.subscription()
-	again.StartingCSV, again.Approval = r.Name, v1alpha1.ApprovalManual
-	for {
-		if err := w.olm.DeleteSubscription(ctx, w.namespace, w.pkg.Name, w.options.Timeout); err != nil {
-			return nil, err
-		}
-		if err := w.olm.Subscribe(ctx, again); err != nil {
-			return nil, err
-		}
-		approved := false
-		err := w.watcher.until(ctx, time.Until(deadline), func() (_ bool, err error) {
-			if approved, err = w.olm.Approve(ctx, w.namespace, r.Name); approved || err != nil {
-				return true, err
-			}
-			var s v1alpha1.Subscription
-			if err := w.olm.Get(ctx, client.ObjectKey{Namespace: again.Namespace, Name: again.Package}, &s); err != nil {
-				return false, fmt.Errorf("read Subscription %s/%s: %w", again.Namespace, again.Package, err)
-			}
-			return s.Status.CurrentCSV != "" && s.Status.CurrentCSV != r.Name, nil
-		})
-		switch {
-		case errors.Is(err, errTimeout):
-			return &stalled{Code: codeNotChosen, After: "subscribing again", Late: true}, nil
-		case err != nil || approved:
-			return nil, err
-		}
-	}
 }
 
 // reread reads o again in each version in which it was read before the hop.

@@ -9,17 +9,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/blang/semver/v4"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/finding"
-	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/managerlog"
 	"github.com/olmkit/olmkit/internal/report"
 )
@@ -27,22 +25,38 @@ import (
 // stalled says that an installation will not come to its end.
 type stalled struct {
 	Code  string
-	After string                // the last milestone that was reached
-	Late  bool                  // the time was up; else nothing more would have happened
-	Plan  *v1alpha1.InstallPlan // as it was when it said why, or nil: OLM soon writes something else
+	After string                 // the last milestone that was reached
+	Late  bool                   // the time was up; else nothing more would have happened
+	Why   *lifecycle.Explanation // in the moment in which the manager said it, or nil
 }
 
-// settle waits until r is installed and everything is as it should stay: its CSV Succeeded, no other left, the deployments
+// stallCodes are the codes of a manager's reasons.
+var stallCodes = map[lifecycle.Reason]string{
+	lifecycle.NotChosen: codeNotChosen, lifecycle.NotApplied: codePlanFailed, lifecycle.NotSucceeded: codeNotSucceeded, lifecycle.Unmet: codeUnmet,
+	lifecycle.StoredVersionRefused: codeStoredRefused, lifecycle.ObjectsRefused: codeObjectsRefused, lifecycle.ConversionFails: codeConversionBlocks,
+}
+
+// stalledBy is what a manager's reason comes to.
+func stalledBy(s *lifecycle.Stall) *stalled { return &stalled{Code: stallCodes[s.Reason], Why: s.Why} }
+
+// lateCodes are the codes of an installation whose time is up, by how far it came.
+var lateCodes = map[lifecycle.Stage]string{
+	lifecycle.Unresolved: codeNotChosen, lifecycle.Resolved: codePlanFailed, lifecycle.Installing: codeNotSucceeded,
+	lifecycle.Replacing: codeOldVersionStays, lifecycle.Finishing: codeNotStable, lifecycle.Installed: codeNotStable,
+}
+
+// settle waits until r is installed and everything is as it should stay: the manager is done with it, the deployments are
 // rolled out, the definitions established, no change for the time that the options say, and no fault left of s, which may be
 // nil. Meanwhile it calls assist, which may be nil, over and over. It returns a stalled if r will never be installed.
-func (w *walk) settle(ctx context.Context, started time.Time, from string, r *release, s *hopFaults, assist func() error) (*stalled, error) {
+func (w *walk) settle(ctx context.Context, started time.Time, from string, r *release, s *hopFaults, assist func(context.Context) error) (*stalled, error) {
 	var end *stalled
 	var waiting held
+	var state lifecycle.State
 	printed := map[string]bool{}
 	reached := "publishing the catalog"
-	err := w.watcher.until(ctx, w.options.Timeout, func() (bool, error) {
+	err := w.watcher.until(ctx, w.options.Timeout, func() (_ bool, err error) {
 		timeline := w.watcher.since(started)
-		for _, m := range milestones(timeline, started, from, r.Name) {
+		for _, m := range w.milestones(timeline, started, from, r.Name) {
 			if !printed[m.Name] && from != "" {
 				w.options.Progress.Say("   %6.1fs  %s", m.At.Sub(started).Seconds(), m.Name)
 				w.options.Progress.Status("%s → %s, after '%s'", from, r.Name, m.Name)
@@ -51,13 +65,15 @@ func (w *walk) settle(ctx context.Context, started time.Time, from string, r *re
 			reached = m.Name
 		}
 		if assist != nil {
-			if err := assist(); err != nil {
+			if err := assist(ctx); err != nil {
 				return false, err
 			}
 		}
+		if state, err = w.manager.State(ctx, w.place, r, lifecycle.View{Reader: w.watcher, Timeline: timeline}); err != nil {
+			return false, err
+		}
 		if !s.inForce() {
-			var err error
-			if end, err = w.terminalFailure(ctx, r, timeline, &waiting); err != nil {
+			if end, err = w.terminalFailure(ctx, r, state, &waiting); err != nil {
 				return false, err
 			}
 			if end != nil {
@@ -65,16 +81,21 @@ func (w *walk) settle(ctx context.Context, started time.Time, from string, r *re
 				return true, nil
 			}
 		}
-		done, err := w.isInstalled(ctx, r)
+		done, err := w.isInstalled(ctx, r, state)
 		if err != nil || !done || !quiet(timeline, w.options.Settle) {
 			return false, err
 		}
 		return s.finished(), nil
 	})
 	if errors.Is(err, errTimeout) {
-		return &stalled{Code: w.lateCode(ctx, r), After: reached, Late: true}, nil
+		return &stalled{Code: lateCodes[state.Stage], After: reached, Late: true}, nil
 	}
 	return end, err
+}
+
+// milestones finds those of the hop between the bundles called from ("" for none) and to.
+func (w *walk) milestones(timeline []event, published time.Time, from, to string) []milestone {
+	return milestones(w.manager.Milestones(from, to), timeline, published)
 }
 
 // quiet reports whether nothing changed in timeline for the last d.
@@ -88,30 +109,13 @@ func quiet(timeline []event, d time.Duration) bool {
 }
 
 // isInstalled reports whether r runs, alone.
-func (w *walk) isInstalled(ctx context.Context, r *release) (bool, error) {
-	var versions v1alpha1.ClusterServiceVersionList
-	if err := w.watcher.List(ctx, &versions, client.InNamespace(w.namespace)); err != nil {
-		return false, err
-	}
-	for i := range versions.Items {
-		v := &versions.Items[i]
-		if !v.IsCopied() && (v.Name != r.Name || v.Status.Phase != v1alpha1.CSVPhaseSucceeded) {
-			return false, nil
-		}
-	}
-	if !slices.ContainsFunc(versions.Items, func(v v1alpha1.ClusterServiceVersion) bool { return v.Name == r.Name }) {
+func (w *walk) isInstalled(ctx context.Context, r *release, state lifecycle.State) (bool, error) {
+	if state.Stage != lifecycle.Installed {
 		return false, nil
 	}
-	var plans v1alpha1.InstallPlanList
-	if err := w.watcher.List(ctx, &plans, client.InNamespace(w.namespace)); err != nil {
-		return false, err
-	}
-	if plan := olmv0.PlanFor(plans.Items, r.Name); plan == nil || plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete {
-		return false, nil
-	}
-	for _, name := range r.deployments() {
+	for _, name := range r.Deployments() {
 		var d appsv1.Deployment
-		if err := w.watcher.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, &d); err != nil {
+		if err := w.watcher.Get(ctx, client.ObjectKey{Namespace: w.place.Namespace, Name: name}, &d); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
 		wanted := int32(1)
@@ -137,91 +141,50 @@ func (w *walk) isInstalled(ctx context.Context, r *release) (bool, error) {
 	return true, nil
 }
 
-// After how many restarts a container that still waits to be started again is given up, and after how many failures in
-// the same words a CSV is. OLM itself goes on for ever, or until the InstallPlan's minute is over.
-const (
-	hopelessRestarts = 3
-	hopelessFailures = 6
-)
+// manyRestarts is after how many restarts a container that still waits to be started again is given up.
+const manyRestarts = 3
 
-// failedAlike counts how often the CSV called name failed in timeline in the words in which it failed last.
-func failedAlike(timeline []event, name string) int {
-	n := 0
-	last := ""
-	for _, e := range slices.Backward(timeline) {
-		if e.Kind != kindCSV || e.Name != name || e.State != string(v1alpha1.CSVPhaseFailed) {
-			continue
-		}
-		if last == "" {
-			last = e.Reason
-		}
-		if e.Reason == last {
-			n++
-		}
-	}
-	return n
+// held remembers since when something has been said.
+type held struct {
+	said  string
+	since time.Time
 }
 
-// terminalFailure returns what keeps r from ever being installed, or nil. In waiting it remembers what OLM waits for.
-func (w *walk) terminalFailure(ctx context.Context, r *release, timeline []event, waiting *held) (*stalled, error) {
-	var plans v1alpha1.InstallPlanList
-	if err := w.watcher.List(ctx, &plans, client.InNamespace(w.namespace)); err != nil {
-		return nil, err
+// lasts returns for how long said has been said without a break. What is empty lasts for no time.
+func (h *held) lasts(said string, now time.Time) time.Duration {
+	if said != h.said || said == "" {
+		h.said, h.since = said, now
 	}
-	var refused *stalled // objects, by the new schema: a crash of the operator is no reason for it, but may follow from it
-	if plan := olmv0.PlanFor(plans.Items, r.Name); plan != nil {
-		code := planCode(plan)
-		said := &stalled{Code: code, Plan: plan}
-		// OLM tries for a minute, but stored versions do not change by themselves.
-		if plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed || code == codeStoredRefused {
-			return said, nil
-		}
-		if code == codeObjectsRefused {
-			refused = said
-		}
+	return now.Sub(h.since)
+}
+
+// terminalFailure returns what keeps r from ever being installed, or nil. In waiting it remembers what the manager waits for.
+func (w *walk) terminalFailure(ctx context.Context, r *release, state lifecycle.State, waiting *held) (*stalled, error) {
+	said := ""
+	if state.Stall != nil {
+		said = state.Stall.Said
 	}
-	lacks, err := w.unmet(ctx, r)
-	if err != nil {
-		return nil, err
+	if lasts := waiting.lasts(said, time.Now()); state.Stall != nil && lasts >= state.Stall.Grace {
+		return stalledBy(state.Stall), nil
 	}
-	if lacks == nil {
-		lacks = &demand{}
-	}
-	if waiting.lasts(lacks.Said, time.Now()) > lacks.Grace {
-		return &stalled{Code: lacks.Code}, nil
-	}
-	var csv v1alpha1.ClusterServiceVersion
-	err = w.watcher.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: r.Name}, &csv)
-	if err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	switch csv.Status.Reason {
-	// OLM does not leave these by itself.
-	case v1alpha1.CSVReasonComponentFailedNoRetry, v1alpha1.CSVReasonInvalidInstallModes, v1alpha1.CSVReasonInvalidStrategy,
-		v1alpha1.CSVReasonInvalidWebhookDescription, v1alpha1.CSVReasonUnsupportedOperatorGroup, v1alpha1.CSVReasonOwnerConflict:
-		if csv.Status.Phase == v1alpha1.CSVPhaseFailed {
-			return &stalled{Code: codeNotSucceeded}, nil
-		}
-	}
-	if csv.Status.Phase == v1alpha1.CSVPhaseSucceeded {
+	if state.Stage != lifecycle.Installing {
 		return nil, nil
 	}
-	if failedAlike(timeline, r.Name) >= hopelessFailures {
-		return &stalled{Code: codeNotSucceeded}, nil
-	}
 	var pods corev1.PodList
-	if err := w.watcher.List(ctx, &pods, client.InNamespace(w.namespace)); err != nil {
+	if err := w.watcher.List(ctx, &pods, client.InNamespace(w.place.Namespace)); err != nil {
 		return nil, err
 	}
 	for _, p := range pods.Items {
 		for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-			if s.State.Waiting != nil && s.State.Waiting.Reason == cluster.PodRefused && runs(r, s.Image) {
-				return &stalled{Code: codeNotSucceeded}, nil
+			if s.State.Waiting == nil || !runs(r, s.Image) {
+				continue
 			}
-			if s.RestartCount >= hopelessRestarts && s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && runs(r, s.Image) {
-				if refused != nil {
-					return refused, nil
-				}
+			switch reason := s.State.Waiting.Reason; {
+			case reason == cluster.PodRefused:
+				return &stalled{Code: codeNotSucceeded}, nil
+			case s.RestartCount >= manyRestarts && reason == "CrashLoopBackOff" && state.Refused != nil:
+				return stalledBy(state.Refused), nil
+			case s.RestartCount >= manyRestarts && reason == "CrashLoopBackOff":
 				return &stalled{Code: codeCrashed}, nil
 			}
 		}
@@ -230,62 +193,18 @@ func (w *walk) terminalFailure(ctx context.Context, r *release, timeline []event
 }
 
 // runs reports whether image is one of r's own.
-func runs(r *release, image string) bool { return slices.Contains(r.images(), image) }
-
-// planCode tells the failures of an InstallPlan apart that have a code of their own. The texts are those of
-// pkg/controller/operators/catalog/step.go and pkg/lib/crd/storage.go of operator-lifecycle-manager v0.46.0.
-func planCode(plan *v1alpha1.InstallPlan) string {
-	said := plan.Status.Message
-	for _, c := range plan.Status.Conditions {
-		said += " " + c.Message
-	}
-	switch {
-	case strings.Contains(said, "risk of data loss"):
-		return codeStoredRefused
-	case strings.Contains(said, "conversion webhook for"):
-		return codeConversionBlocks
-	case strings.Contains(said, "error validating existing CRs"):
-		return codeObjectsRefused
-	}
-	return codePlanFailed
-}
-
-// lateCode returns the code for an installation whose time is up, by how far it came.
-func (w *walk) lateCode(ctx context.Context, r *release) string {
-	var csv v1alpha1.ClusterServiceVersion
-	err := w.watcher.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: r.Name}, &csv)
-	switch {
-	case apierrors.IsNotFound(err):
-		var plans v1alpha1.InstallPlanList
-		if w.watcher.List(ctx, &plans, client.InNamespace(w.namespace)) == nil && olmv0.PlanFor(plans.Items, r.Name) != nil {
-			return codePlanFailed
-		}
-		return codeNotChosen
-	case csv.Status.Phase != v1alpha1.CSVPhaseSucceeded:
-		return codeNotSucceeded
-	}
-	var versions v1alpha1.ClusterServiceVersionList
-	if w.watcher.List(ctx, &versions, client.InNamespace(w.namespace)) == nil {
-		for i := range versions.Items {
-			if !versions.Items[i].IsCopied() && versions.Items[i].Name != r.Name {
-				return codeOldVersionStays
-			}
-		}
-	}
-	return codeNotStable
-}
+func runs(r *release, image string) bool { return slices.Contains(r.Images(), image) }
 
 // explain turns s into a finding that says why: the phase, the object and condition, the event, and the last lines of
 // the process to blame, of which it also returns more lines.
 func (w *walk) explain(ctx context.Context, r *release, started time.Time, s *stalled) (finding.Finding, []report.Log) {
-	var e olmv0.Explanation
-	if s.Plan != nil {
-		e = olmv0.ExplainPlan(s.Plan)
-	} else {
-		var err error
-		if e, err = w.olm.Explain(ctx, w.subscription(), r.Name, started); err != nil {
+	e := s.Why
+	if e == nil {
+		said, err := w.manager.Explain(ctx, w.place, r.Name, started)
+		if err != nil {
 			return find(s.Code, "", "after %s, %s did not come up, and the reason could not be read: %v", s.After, r.Name, err), nil
 		}
+		e = &said
 	}
 	f := find(s.Code, e.Object, "after '%s' the installation of %s did not go on", s.After, r.Name)
 	if s.Late {
@@ -306,7 +225,7 @@ func (w *walk) explain(ctx context.Context, r *release, started time.Time, s *st
 		}
 	}
 	f.Cause = strings.Join(causes, "; ")
-	if fix := versionFix(r.CSV, w.cluster.Describe().Kubernetes); s.Code == codeUnmet && fix != "" {
+	if fix := versionFix(r.CSV.Spec.MinKubeVersion, w.cluster.Describe().Kubernetes); s.Code == codeUnmet && fix != "" {
 		f.Fix = fix
 	}
 	if strings.Contains(f.Message, "field is immutable") {
@@ -332,26 +251,23 @@ func lastLines(s string, n int) string {
 	return strings.Join(lines[start:min(start+n, len(lines))], "\n")
 }
 
-// warnings returns what OLM warned of since start while it carried out the InstallPlan for r.
+// warnings returns what the manager warned of since start while it installed r.
 func (w *walk) warnings(ctx context.Context, r *release, start time.Time) ([]finding.Finding, error) {
-	var events corev1.EventList
-	if err := w.olm.List(ctx, &events, client.InNamespace(w.namespace)); err != nil {
-		return nil, fmt.Errorf("list events in %s: %w", w.namespace, err)
-	}
+	said, err := w.manager.Warnings(ctx, w.place, start)
 	var findings []finding.Finding
-	said := map[string]bool{}
-	for _, e := range events.Items {
-		recent := !e.LastTimestamp.Before(&metav1.Time{Time: start.Truncate(time.Second)})
-		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.Kind == v1alpha1.InstallPlanKind && recent {
-			// OLM repeats a plan's steps, and with them their warnings, in any order.
-			words := strings.FieldsFunc(e.Message, func(c rune) bool { return c == ' ' || c == ',' })
-			slices.Sort(words)
-			if key := e.InvolvedObject.Name + " " + strings.Join(words, " "); !said[key] {
-				said[key] = true
-				findings = append(findings, find(codePlanWarning, "InstallPlan/"+w.namespace+"/"+e.InvolvedObject.Name,
-					"installing %s: %s: %s", r.Name, e.Reason, strings.TrimSpace(e.Message)))
-			}
-		}
+	for _, s := range said {
+		findings = append(findings, find(codePlanWarning, s.Object, "installing %s: %s", r.Name, s.Message))
 	}
-	return findings, nil
+	return findings, err
+}
+
+// versionFix says what to do where the API server is older than the minimum that a bundle asks for, or "".
+func versionFix(minimum, server string) string {
+	asked, err := semver.ParseTolerant(minimum)
+	has, unknown := semver.ParseTolerant(server)
+	if errors.Join(err, unknown) != nil || asked.LTE(has) {
+		return ""
+	}
+	return fmt.Sprintf("lower spec.minKubeVersion of the ClusterServiceVersion to %d.%d.0 or less if the operator runs there; "+
+		"else test it on a cluster of Kubernetes %s or newer: --cluster kind with --node-image, or --cluster existing", has.Major, has.Minor, asked)
 }

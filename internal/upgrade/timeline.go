@@ -7,18 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
-// Kinds of event that a timeline tells apart.
+// Kinds of event that a timeline tells apart, besides those of the lifecycle manager.
 const (
-	kindCatalog    = "CatalogSource"
-	kindPlan       = "InstallPlan"
-	kindCSV        = "ClusterServiceVersion"
-	kindCRD        = "CustomResourceDefinition"
+	kindCRD        = lifecycle.KindCRD
 	kindDeployment = "Deployment"
 	kindRollout    = "ReplicaSet"
 	kindPod        = "Pod"
@@ -30,9 +25,9 @@ const (
 // States that a timeline gives besides those that objects have of their own.
 const (
 	stateCreated   = "created"
-	stateGone      = "gone"
+	stateGone      = lifecycle.StateGone
 	statePublished = "published"
-	stateReady     = "ready"
+	stateReady     = lifecycle.StateReady
 	stateUnready   = "not ready"
 	stateRestarted = "restarted"
 	stateStable    = "stable"
@@ -40,36 +35,14 @@ const (
 	stateLeading   = "leading"
 )
 
-// event is something that changed on the cluster while the walk watched. Times are those of the watching process, which
-// also times the observers, so that both can be laid side by side.
-type event struct {
-	At     time.Time
-	Kind   string
-	Name   string // without namespace
-	State  string // what it is now; of an InstallPlan and a CSV its phase
-	Reason string // why, in the words of the object
-	For    string // of an InstallPlan and a CatalogSource: the bundle it installs, the address it reads; of a lock: its holder
-	By     string // who did it, if that is known
-	CRD    *definition
-}
+// event is something that changed on the cluster while the walk watched.
+type event = lifecycle.Event
 
-// String tells the event in one line.
-func (e event) String() string {
-	s := strings.TrimSpace(e.Kind + " " + e.Name + " " + e.State)
-	if e.For != "" {
-		s += " for " + e.For
-	}
-	if e.Reason != "" {
-		s += " (" + e.Reason + ")"
-	}
-	if e.By != "" {
-		s += ", by " + e.By
-	}
-	if e.CRD != nil {
-		s += fmt.Sprintf(": serves %s, stores %s, conversion %s", strings.Join(e.CRD.Served, ", "), e.CRD.Storage, e.CRD.conversion())
-	}
-	return s
-}
+// definition is what of a CustomResourceDefinition decides how its objects are served.
+type definition = lifecycle.Definition
+
+// conversionNone is the Conversion of a definition whose objects only get another apiVersion.
+const conversionNone = lifecycle.ConversionNone
 
 // reportEvents returns timeline as reports have it.
 func reportEvents(timeline []event, started time.Time) []report.Event {
@@ -81,80 +54,36 @@ func reportEvents(timeline []event, started time.Time) []report.Event {
 	return events
 }
 
-// definition is what of a CustomResourceDefinition decides how its objects are served.
-type definition struct {
-	Generation int64 // of its spec
-	Served     []string
-	Storage    string
-	Stored     []string // status.storedVersions
-	Conversion string   // what converts: None, or the webhook's service and path
-	CA         string   // short fingerprint of the caBundle; "" for none
-}
-
-// same reports whether objects are served alike by n and d.
-func (n *definition) same(d *definition) bool {
-	return d != nil && n.Generation == d.Generation && slices.Equal(n.Stored, d.Stored)
-}
-
-// converts reports whether n can convert objects, as far as can be seen.
-func (n *definition) converts() bool { return n.Conversion == conversionNone || n.CA != "" }
-
-// conversionNone is the Conversion of a definition whose objects only get another apiVersion.
-const conversionNone = string(apiextensionsv1.NoneConverter)
-
-func (n *definition) conversion() string {
-	switch {
-	case n.Conversion == conversionNone:
-		return "None"
-	case n.CA == "":
-		return "webhook " + n.Conversion + " without a CA"
-	}
-	return "webhook " + n.Conversion + " with CA " + n.CA
-}
-
 // milestone is a moment of a hop that ends a phase.
 type milestone struct {
 	Name string
 	At   time.Time
 }
 
-// milestones finds the moments of the hop to the bundle called to, from the bundle called from, in timeline, in the order
-// in which they came about. What happened before published is left out.
-func milestones(timeline []event, published time.Time, from, to string) []milestone {
+// milestones finds the moments of a hop in timeline, in the order in which they came about: those of list, and those of the
+// walk itself. What happened before published is left out.
+func milestones(list []lifecycle.Milestone, timeline []event, published time.Time) []milestone {
 	var found []milestone
-	first := func(name string, is func(event) bool) {
-		if i := slices.IndexFunc(timeline, func(e event) bool { return !e.At.Before(published) && is(e) }); i >= 0 {
-			found = append(found, milestone{name, timeline[i].At})
-		}
-	}
-	last := func(name string, is func(event) bool) {
-		for _, e := range slices.Backward(timeline) {
-			if !e.At.Before(published) && is(e) {
-				found = append(found, milestone{name, e.At})
-				return
+	for _, m := range slices.Concat(list, walkMilestones) {
+		at := time.Time{}
+		for _, e := range timeline {
+			if !e.At.Before(published) && m.Is(e) && (m.Last || at.IsZero()) {
+				at = e.At
 			}
 		}
+		if !at.IsZero() {
+			found = append(found, milestone{m.Name, at})
+		}
 	}
-	csv := func(name string, phase v1alpha1.ClusterServiceVersionPhase) func(event) bool {
-		return func(e event) bool { return e.Kind == kindCSV && e.Name == name && e.State == string(phase) }
-	}
-	first("catalog noticed", func(e event) bool { return e.Kind == kindCatalog && e.State == stateReady })
-	first("install plan created", func(e event) bool { return e.Kind == kindPlan && e.For == to })
-	first("CSV created", func(e event) bool { return e.Kind == kindCSV && e.Name == to && e.State != stateGone })
-	first("CRDs written", func(e event) bool { return e.Kind == kindCRD })
-	first("install plan complete", func(e event) bool {
-		return e.Kind == kindPlan && e.For == to && e.State == string(v1alpha1.InstallPlanPhaseComplete)
-	})
-	first("requirements met", csv(to, v1alpha1.CSVPhaseInstallReady))
-	first("installing", csv(to, v1alpha1.CSVPhaseInstalling))
-	last("succeeded", csv(to, v1alpha1.CSVPhaseSucceeded))
-	if from != "" {
-		first("old CSV gone", func(e event) bool { return e.Kind == kindCSV && e.Name == from && e.State == stateGone })
-	}
-	last(stateLeading, func(e event) bool { return e.Kind == kindWalk && e.State == stateLeading })
-	last("stable", func(e event) bool { return e.Kind == kindWalk && e.State == stateStable })
 	slices.SortStableFunc(found, func(a, b milestone) int { return a.At.Compare(b.At) })
 	return found
+}
+
+// walkMilestones are those that the walk itself marks.
+var walkMilestones = []lifecycle.Milestone{markOf(stateLeading), markOf(stateStable)}
+
+func markOf(state string) lifecycle.Milestone {
+	return lifecycle.Milestone{Name: state, Last: true, Is: func(e event) bool { return e.Kind == kindWalk && e.State == state }}
 }
 
 // phases are the stretches between milestones, each named by the milestone that ends it.
@@ -220,7 +149,7 @@ func causeOf(e event, before *definition, o outage) (harm bool, said string) {
 		return true, "the CRD was deleted"
 	case e.Kind == kindCRD && e.Name == crd && before != nil && e.CRD.Generation == before.Generation:
 		return false, ""
-	case e.Kind == kindCRD && e.Name == crd && !e.CRD.converts():
+	case e.Kind == kindCRD && e.Name == crd && !e.CRD.Converts():
 		return true, cmp.Or(e.By, "OLM's catalog operator") + " wrote the bundle's CRD, " + unfit(e.CRD, o.First)
 	case e.Kind == kindCRD && e.Name == crd && e.CRD.CA != "":
 		return false, fmt.Sprintf("the CRD got its webhook's service (%s) and CA%s", e.CRD.Conversion, by(e))
@@ -285,20 +214,6 @@ const watchSkew = 500 * time.Millisecond
 // lookBack is how long before its first failed attempt a change may lie that an outage is put down to: the API server
 // takes a moment to act on a changed CRD.
 const lookBack = 2 * time.Second
-
-// setbacks lists, each once and in the order of their coming, the reasons for which OLM took the CSV called name back from
-// what it had installed in timeline, to install it again.
-func setbacks(timeline []event, name string) []string {
-	var reasons []string
-	for _, e := range timeline {
-		again := strings.HasPrefix(e.Reason, string(v1alpha1.CSVReasonNeedsReinstall)) || strings.HasPrefix(e.Reason, string(v1alpha1.CSVReasonNeedsCertRotation)) ||
-			strings.HasPrefix(e.Reason, string(v1alpha1.CSVReasonComponentUnhealthy))
-		if e.Kind == kindCSV && e.Name == name && again && !slices.Contains(reasons, e.Reason) {
-			reasons = append(reasons, e.Reason)
-		}
-	}
-	return reasons
-}
 
 // rollouts counts, by deployment, the ReplicaSets that were made in timeline since start.
 func rollouts(timeline []event, since time.Time) map[string]int {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
@@ -58,7 +59,7 @@ func (j *journal) change(t *testing.T, at string, next func() error, parts ...st
 func newTestFaults(t *testing.T, ctx context.Context, injections ...Injection) (*hopFaults, error) {
 	t.Helper()
 	started := time.Now()
-	w := &walk{watcher: &watcher{changed: make(chan struct{}), timeline: wholeHop(started)[:7]}, options: Options{Timeout: time.Minute}}
+	w := &walk{manager: v0, watcher: &watcher{changed: make(chan struct{}), timeline: wholeHop(started)[:7]}, options: Options{Timeout: time.Minute}}
 	s, err := w.newHopFaults(ctx, &release{Name: "a"}, &release{Name: "b"}, injections)
 	if err == nil {
 		s.begin(ctx, started)
@@ -160,8 +161,8 @@ func TestForbidLeavesNoPolicy(t *testing.T) {
 		},
 	}).Build()
 	r := &release{CSV: &v1alpha1.ClusterServiceVersion{}}
-	s := &hopFaults{walk: &walk{olm: &olmv0.Client{WithWatch: c}, namespace: "n", watcher: &watcher{}, options: Options{Timeout: time.Minute}}, from: r, to: r}
-	injections, err := ParseInjections("forbidden")
+	s := &hopFaults{walk: &walk{client: c, place: lifecycle.Place{Namespace: "n"}, watcher: &watcher{}, options: Options{Timeout: time.Minute}}, from: r, to: r}
+	injections, err := ParseInjections(v0, "forbidden")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func TestForbidLeavesNoPolicy(t *testing.T) {
 // Faults that hide the catalog at the same time end with OLM reading it where the walk serves it, in whatever order they end.
 func TestHiddenCatalogComesBack(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(olmv0.Scheme).Build()
-	w := &walk{olm: &olmv0.Client{WithWatch: c}, namespace: "n", options: Options{Timeout: time.Minute}}
+	w := &walk{manager: &olmv0.Client{WithWatch: c}, place: lifecycle.Place{Namespace: "n", Catalog: catalogName}, options: Options{Timeout: time.Minute}}
 	address := func() string {
 		t.Helper()
 		var source v1alpha1.CatalogSource

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -27,7 +26,7 @@ import (
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
 	"github.com/olmkit/olmkit/internal/hint"
-	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/progress"
 	"github.com/olmkit/olmkit/internal/report"
 )
@@ -57,15 +56,20 @@ type Options struct {
 	Fresh bool
 	// Faults are what the plan is walked under, once for each element; an empty element is a walk without faults.
 	Faults [][]Injection
-	// AfterHop is called after each hop that OLM completed; it may be nil.
+	// Connect returns the lifecycle manager to walk under, which must have been installed.
+	Connect lifecycle.Connect
+	// AfterHop is called after each hop that came to its end; it may be nil.
 	AfterHop AfterHop
 }
 
 // AfterHop checks a cluster on which hop.To runs. Its error fails the hop.
 type AfterHop func(ctx context.Context, config *rest.Config, hop report.Hop) error
 
-// catalogName is what the walk's CatalogSource is called.
+// catalogName is what the walk's catalog is called.
 const catalogName = "olmkit"
+
+// release is what the walk needs to know of a bundle.
+type release = lifecycle.Release
 
 // walk is a walk under way.
 type walk struct {
@@ -73,14 +77,14 @@ type walk struct {
 	pkg      *catalog.Package
 	channel  string
 	options  Options
-	olm      *olmv0.Client
+	manager  lifecycle.Manager
+	client   client.WithWatch
 	dynamic  dynamic.Interface
 	releases map[string]*release
 
 	// What stands on the cluster; release is nil when nothing of the package does, or not surely in one piece.
 	release   *release
-	mode      olmv0.Mode
-	namespace string // of the operator
+	place     lifecycle.Place
 	watcher   *watcher
 	unwatch   context.CancelFunc
 	crds      []string // definitions that the walk brought
@@ -201,7 +205,7 @@ func (w *walk) hops(ctx context.Context, plan graph.Plan, r *report.Report) erro
 // end turns what ended the walk into a finding: what stays of an uninstalled package is the package's, and no error of the
 // walk, though nothing can be installed after it.
 func (w *walk) end(err error) ([]finding.Finding, error) {
-	var remains olmv0.DeletionTimeoutError
+	var remains lifecycle.DeletionTimeoutError
 	switch {
 	case err == nil:
 		return nil, nil
@@ -275,7 +279,7 @@ func readReleases(p *catalog.Package, plan graph.Plan) (map[string]*release, err
 			return nil, hint.With(catalog.Flaw{Err: fmt.Errorf("package %s: channel %s names the bundle %s, which the catalog does not have", p.Name, plan.Channel, name)},
 				"add the bundle to the catalog, or cut the plan with --from")
 		}
-		r, err := readRelease(b)
+		r, err := lifecycle.ReadRelease(b)
 		if err != nil {
 			return nil, err
 		}
@@ -286,16 +290,16 @@ func readReleases(p *catalog.Package, plan graph.Plan) (map[string]*release, err
 
 func (w *walk) connect(ctx context.Context, r *report.Report) error {
 	var err error
-	if w.olm, err = olmv0.Connect(w.cluster.Config()); err != nil {
+	if w.manager, err = w.options.Connect(w.cluster.Config(), w.options.ID, w.brings()); err != nil {
 		return err
 	}
-	w.olm.Walk, w.olm.Brings = w.options.ID, w.brings()
+	w.client = w.manager.Client()
 	config := rest.CopyConfig(w.cluster.Config())
 	config.QPS = -1
 	if w.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return fmt.Errorf("connect to the API server: %w", err)
 	}
-	r.Cluster.OLM, err = w.olm.Version(ctx)
+	r.Cluster.OLM, err = w.manager.Version(ctx)
 	return err
 }
 
@@ -325,11 +329,11 @@ func (w *walk) preflight(ctx context.Context) error {
 	slices.Sort(crds)
 	namespaces := []string{w.options.Namespace}
 	for _, r := range w.releases {
-		if !slices.Contains(olmv0.Modes(r.CSV), v1alpha1.InstallModeTypeAllNamespaces) && len(namespaces) == 1 {
+		if !slices.Contains(w.manager.Modes(r), lifecycle.AllNamespaces) && len(namespaces) == 1 {
 			namespaces = append(namespaces, w.pkg.Name)
 		}
 	}
-	there, err := w.olm.Present(ctx, w.pkg.Name, slices.Compact(crds), namespaces...)
+	there, err := w.manager.Present(ctx, w.pkg.Name, slices.Compact(crds), namespaces...)
 	if err != nil {
 		return fmt.Errorf("look for package %s on cluster %s: %w", w.pkg.Name, w.cluster.Name(), err)
 	}
@@ -362,15 +366,15 @@ func (w *walk) hop(ctx context.Context, edge graph.Edge, injections []Injection)
 	subject := finding.Subject{Package: edge.Package, Channel: edge.Channel, From: edge.From, To: edge.To}
 	add := func(found ...finding.Finding) { hop.Findings = append(hop.Findings, w.about(found, subject)...) }
 
-	mode, ok := sharedMode(from, to, w.mode)
-	if w.release != from || mode != w.mode {
+	mode, ok := w.sharedMode(from, to)
+	if w.release != from || mode != w.place.Mode {
 		found, err := w.clean(ctx)
 		add(found...)
 		if err != nil {
 			hop.Result = report.Skipped
 			return hop, fmt.Errorf("clean up before %s → %s: %w", edge.From, edge.To, err)
 		}
-		w.mode = mode
+		w.place.Mode = mode
 		if c := w.pkg.Channel(w.channel); c != nil && c.Entry(from.Name) != nil && c.Entry(from.Name).Replaces != "" {
 			w.fresh = append(w.fresh, from.Name)
 		}
@@ -436,7 +440,7 @@ func (w *walk) about(found []finding.Finding, subject finding.Subject) []finding
 		found[i].Subject.Package = w.pkg.Name
 		found[i].Subject.Channel = w.channel
 		found[i].Subject.Object = object
-		if len(w.simulated) > 0 && restsOnPods(found[i]) {
+		if len(w.simulated) > 0 && w.restsOnPods(found[i]) {
 			found[i].Cause = strings.TrimPrefix(found[i].Cause+"; with the operator's own program it may be otherwise: its pods were simulated", "; ")
 		}
 	}
@@ -444,11 +448,11 @@ func (w *walk) about(found []finding.Finding, subject finding.Subject) []finding
 }
 
 // restsOnPods reports whether f is about what the operator's process did.
-func restsOnPods(f finding.Finding) bool {
+func (w *walk) restsOnPods(f finding.Finding) bool {
 	switch f.Code {
 	case codeNotSucceeded, codeNotStable, codeBaseFailed:
-		// What OLM or the API server refuses they refuse whatever runs.
-		return !strings.HasPrefix(f.Subject.Object, v1alpha1.ClusterServiceVersionKind+"/") && !strings.HasPrefix(f.Subject.Object, v1alpha1.InstallPlanKind+"/")
+		// What the manager or the API server refuses they refuse whatever runs.
+		return !w.manager.Decides(f.Subject.Object)
 	case codeReadOutage, codeWriteOutage, codeOutageStays, codeStatusStale, codeConditionWorse, codeUninstall:
 		return true
 	}
@@ -486,51 +490,57 @@ func notRun(r *report.Report) []string {
 	return []string{fmt.Sprintf("pods were simulated because their images could not be had (%d): no program of theirs started, converted or reconciled anything", len(images))}
 }
 
-// sharedMode returns the install mode to walk from from to to in: now if both support it, else the widest that both
-// support; else, and false, the widest of from.
-func sharedMode(from, to *release, now olmv0.Mode) (olmv0.Mode, bool) {
-	a, b := olmv0.Modes(from.CSV), olmv0.Modes(to.CSV)
-	if slices.Contains(a, now) && slices.Contains(b, now) {
+// sharedMode returns the install mode to walk from from to to in, and whether both support it.
+func (w *walk) sharedMode(from, to *release) (lifecycle.Mode, bool) {
+	return sharedMode(w.manager.Modes(from), w.manager.Modes(to), w.place.Mode)
+}
+
+// sharedMode returns now if both releases support it, else the widest of from that to has, too; else, and false, the widest of
+// from.
+func sharedMode(from, to []lifecycle.Mode, now lifecycle.Mode) (lifecycle.Mode, bool) {
+	if slices.Contains(from, now) && slices.Contains(to, now) {
 		return now, true
 	}
-	for _, m := range a {
-		if slices.Contains(b, m) {
+	for _, m := range from {
+		if slices.Contains(to, m) {
 			return m, true
 		}
 	}
-	if len(a) > 0 {
-		return a[0], false
+	if len(from) > 0 {
+		return from[0], false
 	}
-	return v1alpha1.InstallModeTypeAllNamespaces, false
+	return lifecycle.AllNamespaces, false
 }
 
-// place chooses the operator's namespace for the walk's install mode and watches it.
-func (w *walk) place(ctx context.Context) error {
-	namespace := w.options.Namespace
-	if w.mode != v1alpha1.InstallModeTypeAllNamespaces {
-		namespace = w.pkg.Name
+// placeFor is where the package is installed in mode.
+func (w *walk) placeFor(mode lifecycle.Mode) lifecycle.Place {
+	p := lifecycle.Place{Package: w.pkg.Name, Channel: w.channel, Catalog: catalogName, Namespace: w.pkg.Name, Mode: mode}
+	switch mode {
+	case lifecycle.AllNamespaces:
+		p.Namespace = w.options.Namespace
+	case lifecycle.SingleNamespace, lifecycle.MultiNamespace:
+		p.Target = p.Namespace + "-served"
 	}
-	for _, name := range []string{namespace, w.target(namespace)} {
-		if name == "" {
-			continue
-		}
-		if err := w.ensureNamespace(ctx, name); err != nil {
-			return err
-		}
-	}
-	if err := w.olm.Group(ctx, namespace, w.mode, w.target(namespace)); err != nil {
+	return p
+}
+
+// prepareAt makes the place for the walk's install mode ready and watches it.
+func (w *walk) prepareAt(ctx context.Context) error {
+	there := w.place.Namespace
+	p := w.placeFor(w.place.Mode)
+	if err := w.manager.Prepare(ctx, p); err != nil {
 		return err
 	}
-	if w.watcher != nil && w.namespace == namespace {
+	w.place = p
+	if w.watcher != nil && there == p.Namespace {
 		return nil
 	}
 	if w.unwatch != nil {
 		w.unwatch()
 	}
-	w.namespace = namespace
 	ctx, w.unwatch = context.WithCancel(ctx)
 	var err error
-	if w.watcher, err = watch(ctx, w.cluster.Config(), namespace); err != nil {
+	if w.watcher, err = watch(ctx, w.cluster.Config(), w.manager, p.Namespace); err != nil {
 		return err
 	}
 	if w.options.Verbose {
@@ -540,33 +550,20 @@ func (w *walk) place(ctx context.Context) error {
 	return nil
 }
 
-// target is the namespace that the operator serves besides its own, or "" for none.
-func (w *walk) target(namespace string) string {
-	switch w.mode {
-	case v1alpha1.InstallModeTypeSingleNamespace, v1alpha1.InstallModeTypeMultiNamespace:
-		return namespace + "-served"
-	}
-	return ""
-}
-
 // objectNamespace is where a sample goes that names the namespace wanted, or none.
 func (w *walk) objectNamespace(wanted string) string {
 	switch {
-	case w.mode != v1alpha1.InstallModeTypeAllNamespaces && w.target(w.namespace) != "":
-		return w.target(w.namespace)
-	case w.mode != v1alpha1.InstallModeTypeAllNamespaces:
-		return w.namespace
+	case w.place.Target != "":
+		return w.place.Target
+	case w.place.Mode != lifecycle.AllNamespaces:
+		return w.place.Namespace
 	case wanted != "":
 		return wanted
 	}
 	return "olmkit-samples"
 }
 
-func (w *walk) subscription() olmv0.Subscription {
-	return olmv0.Subscription{Namespace: w.namespace, Package: w.pkg.Name, Channel: w.channel, Catalog: catalogName}
-}
-
-// publication is where OLM is to find the walk's catalog, and which faults hide it. Faults act at the same time: were each to
+// publication is where the manager is to find the walk's catalog, and which faults hide it. Faults act at the same time: were each to
 // put back the address that it found, it might be another's.
 type publication struct {
 	mu     sync.Mutex
@@ -577,7 +574,7 @@ type publication struct {
 // nowhere is an address at which nothing listens.
 var nowhere = cluster.CatalogAddress{Address: "127.0.0.1:9"}
 
-// publish serves a catalog with exactly the bundles names, and then has OLM read it.
+// publish serves a catalog with exactly the bundles names, and then has the manager read it.
 func (w *walk) publish(ctx context.Context, names ...string) error {
 	fbc, err := catalog.Trim(w.pkg, w.channel, names...)
 	if err != nil {
@@ -593,7 +590,7 @@ func (w *walk) publish(ctx context.Context, names ...string) error {
 	return w.point(ctx)
 }
 
-// hideCatalog has OLM look for the catalog where nothing is, on behalf of k, or ends that.
+// hideCatalog has the manager look for the catalog where nothing is, on behalf of k, or ends that.
 func (w *walk) hideCatalog(ctx context.Context, k *activeFault, hide bool) error {
 	w.publication.mu.Lock()
 	defer w.publication.mu.Unlock()
@@ -604,7 +601,7 @@ func (w *walk) hideCatalog(ctx context.Context, k *activeFault, hide bool) error
 	return w.point(ctx)
 }
 
-// point has OLM look for the catalog where it is, or nowhere while a fault hides it.
+// point has the manager look for the catalog where it is, or nowhere while a fault hides it.
 func (w *walk) point(ctx context.Context) error {
 	at := w.publication.at
 	for _, hides := range w.publication.hiding {
@@ -612,7 +609,7 @@ func (w *walk) point(ctx context.Context) error {
 			at = nowhere
 		}
 	}
-	return w.olm.Publish(ctx, w.namespace, catalogName, at)
+	return w.manager.Publish(ctx, w.place, at)
 }
 
 // simulatedOf returns those of r's images that could not be had.
@@ -623,7 +620,7 @@ func (w *walk) simulatedOf(ctx context.Context, releases ...*release) ([]string,
 	}
 	var ours []string
 	for _, r := range releases {
-		for _, image := range r.images() {
+		for _, image := range r.Images() {
 			if slices.Contains(all, image) {
 				ours = append(ours, image)
 			}
@@ -637,21 +634,17 @@ func (w *walk) simulatedOf(ctx context.Context, releases ...*release) ([]string,
 func (w *walk) applyExtraSamples(ctx context.Context, r *release) error {
 	for _, s := range w.options.Samples {
 		kind := s.GroupVersionKind()
-		own := slices.ContainsFunc(r.CSV.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool {
-			_, group, _ := strings.Cut(d.Name, ".")
-			return group == kind.Group && d.Kind == kind.Kind
-		})
-		if own {
+		if r.Owns(kind.Group, kind.Kind) {
 			continue
 		}
 		o := s.DeepCopy()
-		mapping, err := w.olm.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		mapping, err := w.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil {
 			return hint.With(fmt.Errorf("apply the sample %s %s: %w", kind.Kind, s.GetName(), err), "give samples of the package's kinds, or of kinds that Kubernetes has")
 		}
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			o.SetNamespace(w.objectNamespace(o.GetNamespace()))
-			if err := w.ensureNamespace(ctx, o.GetNamespace()); err != nil {
+			if err := w.manager.EnsureNamespace(ctx, o.GetNamespace()); err != nil {
 				return err
 			}
 		}
@@ -668,7 +661,7 @@ func (w *walk) applyExtra(ctx context.Context, o *unstructured.Unstructured) err
 		w.label(o)
 		there := &unstructured.Unstructured{}
 		there.SetGroupVersionKind(o.GroupVersionKind())
-		err := w.olm.Get(ctx, client.ObjectKeyFromObject(o), there)
+		err := w.client.Get(ctx, client.ObjectKeyFromObject(o), there)
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -676,7 +669,7 @@ func (w *walk) applyExtra(ctx context.Context, o *unstructured.Unstructured) err
 			return hint.With(fmt.Errorf("it is on cluster %s already, and the walk did not create it", w.cluster.Name()), "rename the sample, or put it into another namespace")
 		}
 	}
-	return w.olm.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("olmkit"), client.ForceOwnership)
+	return w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("olmkit"), client.ForceOwnership)
 }
 
 // label marks an object that the walk makes of somebody's manifest. Its other labels may mean something to others, so they stay.
@@ -719,10 +712,7 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 		}
 	}
 	slices.Sort(w.crds)
-	if err := w.olm.Uninstall(ctx, w.namespace, w.pkg.Name, slices.Compact(w.crds), w.options.Timeout); err != nil {
-		return findings, err
-	}
-	if err := w.olm.Unpublish(ctx, w.namespace, catalogName); err != nil {
+	if err := w.manager.Uninstall(ctx, w.place, slices.Compact(w.crds), w.options.Timeout); err != nil {
 		return findings, err
 	}
 	orphans, err := w.deleteLeftovers(ctx)
@@ -751,22 +741,11 @@ func (w *walk) finalizersOf(ctx context.Context, o *object) string {
 	return " (" + strings.Join(now.GetFinalizers(), ", ") + ")"
 }
 
-// deleteLeftovers removes what OLM leaves of uninstalled releases, and says what that was.
+// deleteLeftovers removes what the manager leaves of uninstalled releases, and says what that was.
 func (w *walk) deleteLeftovers(ctx context.Context) ([]string, error) {
 	var shipped []string
 	for _, r := range w.releases {
 		shipped = append(shipped, r.Shipped...)
 	}
-	orphans, err := w.olm.Orphans(ctx, w.namespace, shipped)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, o := range orphans {
-		names = append(names, olmv0.Describe(o))
-		if err := w.olm.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
-			return names, fmt.Errorf("remove %s, which OLM left: %w", olmv0.Describe(o), err)
-		}
-	}
-	return names, nil
+	return w.manager.DeleteOrphans(ctx, w.place, shipped)
 }

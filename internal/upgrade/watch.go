@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,14 +24,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
-// watcher follows what OLM and Kubernetes do on a cluster: it keeps their newest objects at hand and writes down what
+// watcher follows what the lifecycle manager and Kubernetes do on a cluster: it keeps their newest objects at hand and writes down what
 // changed and when.
 type watcher struct {
-	cache.Cache
+	client.Reader
 	namespace string // of the operator
+	manager   lifecycle.Watched
 
 	mu       sync.Mutex
 	timeline []event
@@ -43,35 +43,41 @@ type watcher struct {
 	told     func(event)                // called for each event; may be nil
 }
 
+// newWatcher returns a watcher of the manager's objects and of others in namespace, that reads the newest from c.
+func newWatcher(c client.Reader, manager lifecycle.Watched, namespace string) *watcher {
+	return &watcher{
+		Reader: c, namespace: namespace, manager: manager,
+		crds: map[string]*definition{}, served: map[string]map[string]bool{}, pods: map[string]operatorPod{}, changed: make(chan struct{}),
+	}
+}
+
 // watch starts a watcher that runs until ctx is done. Of namespaced objects it sees those in namespace.
-func watch(ctx context.Context, config *rest.Config, namespace string) (*watcher, error) {
+func watch(ctx context.Context, config *rest.Config, manager lifecycle.Manager, namespace string) (*watcher, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	inNamespace := cache.ByObject{Namespaces: map[string]cache.Config{namespace: {}}}
-	c, err := cache.New(config, cache.Options{
-		Scheme: olmv0.Scheme,
-		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.CatalogSource{}:         inNamespace,
-			&v1alpha1.Subscription{}:          inNamespace,
-			&v1alpha1.InstallPlan{}:           inNamespace,
-			&v1alpha1.ClusterServiceVersion{}: inNamespace,
-			&appsv1.Deployment{}:              inNamespace,
-			&appsv1.ReplicaSet{}:              inNamespace,
-			&corev1.Pod{}:                     inNamespace,
-			&coordinationv1.Lease{}:           inNamespace,
-			&corev1.ConfigMap{}:               inNamespace,
-			&corev1.Endpoints{}:               inNamespace, //nolint:staticcheck // old operators lock them
-		},
-	})
+	kinds := append(manager.Kinds(),
+		&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &corev1.Pod{}, &coordinationv1.Lease{}, &corev1.ConfigMap{},
+		&corev1.Endpoints{}, //nolint:staticcheck // old operators lock them
+	)
+	here := map[client.Object]cache.ByObject{}
+	for _, kind := range kinds {
+		namespaced, err := manager.Client().IsObjectNamespaced(kind)
+		if err != nil {
+			return nil, fmt.Errorf("watch %T: %w", kind, err)
+		}
+		if namespaced {
+			here[kind] = cache.ByObject{Namespaces: map[string]cache.Config{namespace: {}}}
+		}
+	}
+	c, err := cache.New(config, cache.Options{Scheme: manager.Client().Scheme(), ByObject: here})
 	if err != nil {
 		return nil, fmt.Errorf("watch the cluster: %w", err)
 	}
-	w := &watcher{Cache: c, namespace: namespace, crds: map[string]*definition{}, served: map[string]map[string]bool{}, pods: map[string]operatorPod{}, changed: make(chan struct{})}
-	for _, kind := range []client.Object{
-		&v1alpha1.CatalogSource{}, &v1alpha1.Subscription{}, &v1alpha1.InstallPlan{}, &v1alpha1.ClusterServiceVersion{},
+	w := newWatcher(c, manager, namespace)
+	for _, kind := range append(manager.Kinds(),
 		&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &corev1.Pod{}, &apiextensionsv1.CustomResourceDefinition{},
 		&discoveryv1.EndpointSlice{}, &coordinationv1.Lease{}, metadataOf("ConfigMap"), metadataOf("Endpoints"),
-	} {
+	) {
 		informer, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("watch %T: %w", kind, err)
@@ -107,16 +113,19 @@ func (w *watcher) see(before, now any, gone bool) {
 		now = t.Obj
 	}
 	events := changes(before, now, gone)
+	if events == nil {
+		events = w.manager.Events(before, now, gone)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if p, ok := now.(*corev1.Pod); ok {
-		w.pods[p.Name] = operatorPodOf(p)
+		w.pods[p.Name] = operatorPodOf(w.manager, p)
 	}
 	at := time.Now()
 	for _, e := range events {
 		if e.Kind == kindCRD {
 			known := w.crds[e.Name]
-			if e.CRD != nil && e.CRD.same(known) {
+			if e.CRD != nil && e.CRD.Same(known) {
 				continue
 			}
 			w.crds[e.Name] = e.CRD
@@ -210,7 +219,7 @@ func (w *watcher) operatorPods() map[string]operatorPod {
 }
 
 // errTimeout is a condition's that did not come about in time.
-var errTimeout = errors.New("timed out waiting for the condition")
+var errTimeout = lifecycle.ErrTimeout
 
 // until waits until done says so, looking again whenever something changed. It returns errTimeout when limit has passed.
 func (w *watcher) until(ctx context.Context, limit time.Duration, done func() (bool, error)) error {
@@ -246,37 +255,9 @@ func (w *watcher) atMost(ctx context.Context, limit time.Duration, done func() (
 	return nil
 }
 
-// changes says what is worth writing down when an object goes from before to now.
+// changes says what is worth writing down when an object of Kubernetes goes from before to now.
 func changes(before, now any, gone bool) []event {
 	switch n := now.(type) {
-	case *v1alpha1.CatalogSource:
-		e := event{Kind: kindCatalog, Name: n.Name, State: "connecting"}
-		if s := n.Status.GRPCConnectionState; s != nil {
-			e.For = s.Address
-			e.Reason = s.LastObservedState
-		}
-		if olmv0.Connected(n) {
-			e.State = stateReady
-		}
-		if b, ok := before.(*v1alpha1.CatalogSource); ok && olmv0.Connected(b) == olmv0.Connected(n) && b.Spec.Address == n.Spec.Address {
-			return nil
-		}
-		return orGone(e, gone)
-	case *v1alpha1.InstallPlan:
-		e := event{Kind: kindPlan, Name: n.Name, State: string(n.Status.Phase), For: strings.Join(n.Spec.ClusterServiceVersionNames, ",")}
-		if b, ok := before.(*v1alpha1.InstallPlan); ok && b.Status.Phase == n.Status.Phase {
-			return nil
-		}
-		return orGone(e, gone)
-	case *v1alpha1.ClusterServiceVersion:
-		if n.IsCopied() {
-			return nil
-		}
-		e := event{Kind: kindCSV, Name: n.Name, State: string(n.Status.Phase), Reason: string(n.Status.Reason) + ": " + n.Status.Message}
-		if b, ok := before.(*v1alpha1.ClusterServiceVersion); ok && b.Status.Phase == n.Status.Phase && b.Status.Reason == n.Status.Reason {
-			return nil
-		}
-		return orGone(e, gone)
 	case *apiextensionsv1.CustomResourceDefinition:
 		if gone {
 			return []event{{Kind: kindCRD, Name: n.Name, State: stateGone}}
@@ -416,4 +397,25 @@ func define(d *apiextensionsv1.CustomResourceDefinition) *definition {
 		n.CA = hex.EncodeToString(sum[:4])
 	}
 	return n
+}
+
+// served returns the versions of d that are served, in d's order.
+func served(d *apiextensionsv1.CustomResourceDefinition) []string {
+	var versions []string
+	for _, v := range d.Spec.Versions {
+		if v.Served {
+			versions = append(versions, v.Name)
+		}
+	}
+	return versions
+}
+
+// storage returns the version in which d's objects are stored.
+func storage(d *apiextensionsv1.CustomResourceDefinition) string {
+	for _, v := range d.Spec.Versions {
+		if v.Storage {
+			return v.Name
+		}
+	}
+	return ""
 }

@@ -41,13 +41,14 @@ var allowed = map[string][]string{
 	"internal/cluster/embedded/node":          {"internal/cluster", "internal/cluster/embedded/sandbox"},
 	"internal/cluster/embedded/sandbox":       {"internal/hint"},
 	"internal/cluster/embedded/internal/pack": {},
-	"internal/diagnosis":                      {"internal/catalog", "internal/catalog/registry", "internal/lifecycle/olmv0"},
-	"internal/installation":                   {"internal/catalog", "internal/cluster", "internal/hint", "internal/lifecycle/olmv0", "internal/progress"},
+	"internal/diagnosis":                      {"internal/catalog", "internal/catalog/registry", "internal/lifecycle", "internal/lifecycle/olmv0"},
+	"internal/installation":                   {"internal/catalog", "internal/cluster", "internal/hint", "internal/lifecycle", "internal/lifecycle/olmv0", "internal/progress"},
 	"internal/leftover":                       {"internal/cluster", "internal/document", "internal/hint", "internal/lifecycle/olmv0"},
 	"internal/managerlog":                     {},
 	"internal/marker":                         {"internal/hint", "internal/bundle", "internal/finding"},
-	"internal/lifecycle/olmv0":                {"internal/hint", "internal/cluster"},
-	"internal/upgrade":                        {"internal/hint", "internal/assert", "internal/finding", "internal/progress", "internal/report", "internal/catalog", "internal/graph", "internal/cluster", "internal/managerlog", "internal/lifecycle/olmv0"},
+	"internal/lifecycle":                      {"internal/catalog", "internal/cluster"},
+	"internal/lifecycle/olmv0":                {"internal/hint", "internal/cluster", "internal/lifecycle"},
+	"internal/upgrade":                        {"internal/hint", "internal/assert", "internal/finding", "internal/progress", "internal/report", "internal/catalog", "internal/graph", "internal/cluster", "internal/managerlog", "internal/lifecycle"},
 }
 
 // imports returns what each package below dir imports, by import path.

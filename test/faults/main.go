@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/internal/upgrade"
 )
@@ -61,8 +62,8 @@ expected one is an error ([U701](checks/U.md#u701), [U702](checks/U.md#u702)):
 func page(hops []report.Hop) string {
 	var b strings.Builder
 	b.WriteString(intro)
-	fmt.Fprintf(&b, "Phases: %s.\n\n| fault | default phase | what happens | expected result |\n|---|---|---|---|\n", strings.Join(upgrade.Phases, ", "))
-	for _, f := range upgrade.Faults {
+	fmt.Fprintf(&b, "Phases: %s.\n\n| fault | default phase | what happens | expected result |\n|---|---|---|---|\n", strings.Join(upgrade.Phases(&olmv0.Client{}), ", "))
+	for _, f := range upgrade.Faults(&olmv0.Client{}) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, f.Phase, f.Doc, f.Expect)
 	}
 	b.WriteString("\n## Results of the memcached operator\n\nThe expected and the actual result of each hop on embedded clusters. An empty cell was not run. `make faults` runs all of them.\n")
@@ -75,7 +76,7 @@ func page(hops []report.Hop) string {
 	slices.Sort(edges)
 	fmt.Fprintf(&b, "\n| fault | expected | %s |\n|---|---|%s\n", strings.Join(edges, " | "), strings.Repeat("---|", len(edges)))
 	walked, wrong := 0, 0
-	for _, f := range upgrade.Faults {
+	for _, f := range upgrade.Faults(&olmv0.Client{}) {
 		cells := make([]string, len(edges))
 		at := f.Phase
 		for _, h := range hops {

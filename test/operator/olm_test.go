@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
@@ -36,14 +37,15 @@ func TestMetricsByOLM(t *testing.T) {
 	at, err := world.Catalog(ctx, name, catalog)
 	must(t, err)
 	ns := namespace(t)
-	must(t, c.Publish(ctx, ns, name, at))
-	must(t, c.Group(ctx, ns, operators.InstallModeTypeAllNamespaces, ""))
+	place := lifecycle.Place{Package: name, Channel: "stable", Catalog: name, Namespace: ns, Mode: lifecycle.AllNamespaces}
+	must(t, c.Publish(ctx, place, at))
+	must(t, c.Prepare(ctx, place))
 	t.Cleanup(func() {
-		if err := c.Uninstall(context.Background(), ns, name, []string{crdName}, waitLimit); err != nil {
+		if err := c.Uninstall(context.Background(), place, []string{crdName}, waitLimit); err != nil {
 			t.Error(err)
 		}
 	})
-	must(t, c.Subscribe(ctx, olmv0.Subscription{Namespace: ns, Package: name, Channel: "stable", Catalog: name}))
+	must(t, c.Request(ctx, place, name+"."+release))
 	eventually(t, "the operator is installed", func() error {
 		csv := &operators.ClusterServiceVersion{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: ns, Name: name + "." + release}, csv); err != nil {

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 // SetApproval has the Subscription's further InstallPlans wait for an approval, or not.
@@ -77,11 +79,11 @@ func (c *Client) SetUpgradeable(ctx context.Context, namespace, name string, upg
 	return nil
 }
 
-// Certificates lists the Secrets with the certificates that OLM made for webhooks in namespace.
-func (c *Client) Certificates(ctx context.Context, namespace string) ([]corev1.Secret, error) {
+// Certificates lists the Secrets with the certificates that OLM made for webhooks.
+func (c *Client) Certificates(ctx context.Context, p lifecycle.Place) ([]corev1.Secret, error) {
 	var secrets corev1.SecretList
-	if err := c.List(ctx, &secrets, client.InNamespace(namespace), client.MatchingLabels{ManagedLabel: "true"}); err != nil {
-		return nil, fmt.Errorf("list Secrets in %s: %w", namespace, err)
+	if err := c.List(ctx, &secrets, client.InNamespace(p.Namespace), client.MatchingLabels{ManagedLabel: "true"}); err != nil {
+		return nil, fmt.Errorf("list Secrets in %s: %w", p.Namespace, err)
 	}
 	return slices.DeleteFunc(secrets.Items, func(s corev1.Secret) bool { return s.Type != corev1.SecretTypeTLS }), nil
 }
@@ -91,18 +93,9 @@ func (c *Client) Certificates(ctx context.Context, namespace string) ([]corev1.S
 const caKey = "olmCAKey"
 
 // SetCertificate puts another certificate into such a Secret.
-func SetCertificate(s *corev1.Secret, ca, certificate, key []byte) {
+func (c *Client) SetCertificate(s *corev1.Secret, ca, certificate, key []byte) {
 	s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey] = certificate, key
 	if _, has := s.Data[caKey]; has {
 		s.Data[caKey] = ca
 	}
-}
-
-// Pods lists the pods of OLM's own operator called name, olm-operator or catalog-operator.
-func (c *Client) Pods(ctx context.Context, name string) ([]corev1.Pod, error) {
-	var pods corev1.PodList
-	if err := c.List(ctx, &pods, client.MatchingLabels{"app": name}); err != nil {
-		return nil, fmt.Errorf("list pods of %s: %w", name, err)
-	}
-	return pods.Items, nil
 }

@@ -13,60 +13,44 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
-// Explanation is why a bundle is not running.
-type Explanation struct {
-	Phase     string // what OLM was doing, in its own words where it has any: "InstallPlan Failed", "CSV Pending"
-	Object    string // Kind/namespace/name of the object that says why
-	Why       string // what it says
-	Event     string // the newest warning event that bears on it
-	Container string // namespace/pod/container whose process is to blame, if one is
-}
-
-// String is the explanation in one line.
-func (e Explanation) String() string {
-	s := fmt.Sprintf("%s: %s says: %s", e.Phase, e.Object, e.Why)
-	if e.Event != "" {
-		s += "; event: " + e.Event
-	}
-	return s
-}
-
-// Explain looks for the reason why the bundle called name does not get installed through the subscription, from the
+// Explain looks for the reason why the bundle called name does not get installed, from the
 // catalog down to the operator's process, and returns what is nearest to the process. Events from before since are
 // ignored.
-func (c *Client) Explain(ctx context.Context, s Subscription, name string, since time.Time) (Explanation, error) {
+func (c *Client) Explain(ctx context.Context, s lifecycle.Place, name string, since time.Time) (lifecycle.Explanation, error) {
 	var source v1alpha1.CatalogSource
 	if err := c.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Catalog}, &source); err != nil {
-		return Explanation{}, fmt.Errorf("read CatalogSource %s: %w", s.Catalog, err)
+		return lifecycle.Explanation{}, fmt.Errorf("read CatalogSource %s: %w", s.Catalog, err)
 	}
 	var subscription v1alpha1.Subscription
 	if err := c.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Package}, &subscription); err != nil {
-		return Explanation{}, fmt.Errorf("read Subscription %s/%s: %w", s.Namespace, s.Package, err)
+		return lifecycle.Explanation{}, fmt.Errorf("read Subscription %s/%s: %w", s.Namespace, s.Package, err)
 	}
 	var plans v1alpha1.InstallPlanList
 	if err := c.List(ctx, &plans, client.InNamespace(s.Namespace)); err != nil {
-		return Explanation{}, fmt.Errorf("list InstallPlans in %s: %w", s.Namespace, err)
+		return lifecycle.Explanation{}, fmt.Errorf("list InstallPlans in %s: %w", s.Namespace, err)
 	}
 	var csv v1alpha1.ClusterServiceVersion
 	err := c.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, &csv)
 	if client.IgnoreNotFound(err) != nil {
-		return Explanation{}, fmt.Errorf("read ClusterServiceVersion %s: %w", name, err)
+		return lifecycle.Explanation{}, fmt.Errorf("read ClusterServiceVersion %s: %w", name, err)
 	}
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, client.InNamespace(s.Namespace)); err != nil {
-		return Explanation{}, fmt.Errorf("list pods in %s: %w", s.Namespace, err)
+		return lifecycle.Explanation{}, fmt.Errorf("list pods in %s: %w", s.Namespace, err)
 	}
 	var deployments appsv1.DeploymentList
 	if err := c.List(ctx, &deployments, client.InNamespace(s.Namespace)); err != nil {
-		return Explanation{}, fmt.Errorf("list deployments in %s: %w", s.Namespace, err)
+		return lifecycle.Explanation{}, fmt.Errorf("list deployments in %s: %w", s.Namespace, err)
 	}
 	var events corev1.EventList
 	if err := c.List(ctx, &events, client.InNamespace(s.Namespace)); err != nil {
-		return Explanation{}, fmt.Errorf("list events in %s: %w", s.Namespace, err)
+		return lifecycle.Explanation{}, fmt.Errorf("list events in %s: %w", s.Namespace, err)
 	}
-	var e Explanation
+	var e lifecycle.Explanation
 	if err == nil {
 		e = ExplainVersion(&csv, deployments.Items, pods.Items)
 	} else if plan := PlanFor(plans.Items, name); plan != nil {
@@ -99,15 +83,15 @@ func PlanFor(plans []v1alpha1.InstallPlan, name string) *v1alpha1.InstallPlan {
 	return newest
 }
 
-func explainResolution(source *v1alpha1.CatalogSource, subscription *v1alpha1.Subscription, name string) Explanation {
+func explainResolution(source *v1alpha1.CatalogSource, subscription *v1alpha1.Subscription, name string) lifecycle.Explanation {
 	if !Connected(source) {
-		return Explanation{
+		return lifecycle.Explanation{
 			Phase:  "reading the catalog",
 			Object: "CatalogSource/" + source.Namespace + "/" + source.Name,
 			Why:    connectionOf(source),
 		}
 	}
-	e := Explanation{Phase: "choosing the upgrade", Object: "Subscription/" + subscription.Namespace + "/" + subscription.Name}
+	e := lifecycle.Explanation{Phase: "choosing the upgrade", Object: "Subscription/" + subscription.Namespace + "/" + subscription.Name}
 	for _, c := range subscription.Status.Conditions {
 		bad := c.Type == v1alpha1.SubscriptionResolutionFailed || c.Type == v1alpha1.SubscriptionBundleUnpackFailed ||
 			c.Type == v1alpha1.SubscriptionCatalogSourcesUnhealthy || c.Type == v1alpha1.SubscriptionInstallPlanFailed
@@ -131,8 +115,8 @@ func connectionOf(source *v1alpha1.CatalogSource) string {
 }
 
 // ExplainPlan returns what plan's status says of why it is not complete.
-func ExplainPlan(plan *v1alpha1.InstallPlan) Explanation {
-	e := Explanation{
+func ExplainPlan(plan *v1alpha1.InstallPlan) lifecycle.Explanation {
+	e := lifecycle.Explanation{
 		Phase:  "InstallPlan " + string(plan.Status.Phase),
 		Object: "InstallPlan/" + plan.Namespace + "/" + plan.Name,
 	}
@@ -168,13 +152,13 @@ func lastFailure(csv *v1alpha1.ClusterServiceVersion) *v1alpha1.ClusterServiceVe
 }
 
 // ExplainVersion returns what csv, the deployments that it wants, or their pods say of why it does not run.
-func ExplainVersion(csv *v1alpha1.ClusterServiceVersion, deployments []appsv1.Deployment, pods []corev1.Pod) Explanation {
+func ExplainVersion(csv *v1alpha1.ClusterServiceVersion, deployments []appsv1.Deployment, pods []corev1.Pod) lifecycle.Explanation {
 	phase, reason, message := csv.Status.Phase, csv.Status.Reason, csv.Status.Message
 	again := phase == v1alpha1.CSVPhasePending || phase == v1alpha1.CSVPhaseInstallReady
 	if failed := lastFailure(csv); failed != nil && again {
 		phase, reason, message = failed.Phase, failed.Reason, failed.Message
 	}
-	e := Explanation{
+	e := lifecycle.Explanation{
 		Phase:  "CSV " + string(phase),
 		Object: "ClusterServiceVersion/" + csv.Namespace + "/" + csv.Name,
 		Why:    strings.TrimSpace(string(reason) + ": " + message),
@@ -242,10 +226,10 @@ func firstOf(list []string, n int) []string {
 }
 
 // newestTrouble says what is wrong with a pod of d, or with d itself.
-func newestTrouble(d *appsv1.Deployment, pods []corev1.Pod) (Explanation, bool) {
+func newestTrouble(d *appsv1.Deployment, pods []corev1.Pod) (lifecycle.Explanation, bool) {
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {
-		return Explanation{}, false
+		return lifecycle.Explanation{}, false
 	}
 	for i := range pods {
 		p := &pods[i]
@@ -258,14 +242,14 @@ func newestTrouble(d *appsv1.Deployment, pods []corev1.Pod) (Explanation, bool) 
 	}
 	for _, c := range d.Status.Conditions {
 		if c.Status == corev1.ConditionFalse || c.Type == appsv1.DeploymentReplicaFailure {
-			return Explanation{Object: "Deployment/" + d.Namespace + "/" + d.Name, Why: c.Reason + ": " + c.Message}, true
+			return lifecycle.Explanation{Object: "Deployment/" + d.Namespace + "/" + d.Name, Why: c.Reason + ": " + c.Message}, true
 		}
 	}
-	return Explanation{}, false
+	return lifecycle.Explanation{}, false
 }
 
 // Trouble says why a container of p does not run, and false if all do.
-func Trouble(p *corev1.Pod) (Explanation, bool) {
+func Trouble(p *corev1.Pod) (lifecycle.Explanation, bool) {
 	object := "Pod/" + p.Namespace + "/" + p.Name
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		ended := s.State.Terminated
@@ -279,30 +263,30 @@ func Trouble(p *corev1.Pod) (Explanation, bool) {
 			if ended != nil {
 				why += fmt.Sprintf(", restarted %d times, last ended with exit code %d", s.RestartCount, ended.ExitCode)
 			}
-			return Explanation{Object: object, Why: strings.TrimSpace(why), Container: container}, true
+			return lifecycle.Explanation{Object: object, Why: strings.TrimSpace(why), Container: container}, true
 		case ended != nil && ended.ExitCode != 0 && !s.Ready:
-			return Explanation{
+			return lifecycle.Explanation{
 				Object:    object,
 				Why:       fmt.Sprintf("container %s ended with exit code %d (%s), restarted %d times", s.Name, ended.ExitCode, ended.Reason, s.RestartCount),
 				Container: container,
 			}, true
 		case s.State.Running != nil && !s.Ready:
-			return Explanation{Object: object, Why: fmt.Sprintf("container %s runs and is not ready", s.Name), Container: container}, true
+			return lifecycle.Explanation{Object: object, Why: fmt.Sprintf("container %s runs and is not ready", s.Name), Container: container}, true
 		}
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return Explanation{Object: object, Why: c.Reason + ": " + c.Message}, true
+			return lifecycle.Explanation{Object: object, Why: c.Reason + ": " + c.Message}, true
 		}
 	}
 	if p.Status.Phase == corev1.PodPending {
-		return Explanation{Object: object, Why: "its containers are not created yet"}, true
+		return lifecycle.Explanation{Object: object, Why: "its containers are not created yet"}, true
 	}
-	return Explanation{}, false
+	return lifecycle.Explanation{}, false
 }
 
 // newestWarning returns the text of the newest warning event about e's object or the bundle called name.
-func newestWarning(events []corev1.Event, e Explanation, name string, since time.Time) string {
+func newestWarning(events []corev1.Event, e lifecycle.Explanation, name string, since time.Time) string {
 	var newest *corev1.Event
 	for i := range events {
 		v := &events[i]

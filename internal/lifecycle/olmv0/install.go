@@ -25,6 +25,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 // manifests is what OLM's chart (deploy/chart of operator-lifecycle-manager v0.46.0) renders for plain Kubernetes,
@@ -213,14 +214,11 @@ func (c *Client) available(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// errLate is poll's when the time is up.
-var errLate = errors.New("timed out waiting for the condition")
-
-// poll calls done every 100 ms until it says so, fails, or the time is up.
+// poll calls done every 100 ms until it says so, fails, or, with lifecycle.ErrTimeout, the time is up.
 func poll(ctx context.Context, limit time.Duration, done wait.ConditionWithContextFunc) error {
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, limit, true, done)
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w (%s)", errLate, limit)
+		return fmt.Errorf("%w (%s)", lifecycle.ErrTimeout, limit)
 	}
 	return err
 }

@@ -67,12 +67,3 @@ func (c *Client) Present(ctx context.Context, pkg string, crds []string, namespa
 	}
 	return there, nil
 }
-
-// Unpublish makes OLM forget the catalog called name.
-func (c *Client) Unpublish(ctx context.Context, namespace, name string) error {
-	source := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	if err := client.IgnoreNotFound(c.Delete(ctx, source)); err != nil {
-		return fmt.Errorf("remove CatalogSource %s/%s: %w", namespace, name, err)
-	}
-	return nil
-}

@@ -5,7 +5,6 @@ package olmv0
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 // Version is the release of OLM that Install installs.
@@ -46,7 +46,7 @@ func newScheme() *runtime.Scheme {
 	return s
 }
 
-// Client speaks to OLM on one cluster.
+// Client speaks to OLM on one cluster. It is a lifecycle.Manager; the zero Client tells what it knows of itself.
 type Client struct {
 	client.WithWatch
 	// Walk is the id of the walk that the client makes things for, or "".
@@ -68,6 +68,22 @@ func (c *Client) annotations() map[string]string {
 	return map[string]string{BringsAnnotation: strings.Join(c.Brings, ",")}
 }
 
+// Manage is a lifecycle.Connect.
+func Manage(config *rest.Config, walk string, brings []string) (lifecycle.Manager, error) {
+	c, err := Connect(config)
+	if err != nil {
+		return nil, err
+	}
+	c.Walk, c.Brings = walk, brings
+	return c, nil
+}
+
+// Client returns what c speaks through.
+func (c *Client) Client() client.WithWatch { return c.WithWatch }
+
+// Modes returns those that r supports.
+func (c *Client) Modes(r *lifecycle.Release) []lifecycle.Mode { return r.Modes() }
+
 // labels are those of what c makes.
 func (c *Client) labels() map[string]string {
 	l := cluster.Labels(c.Walk)
@@ -86,21 +102,4 @@ func Connect(config *rest.Config) (*Client, error) {
 		return nil, fmt.Errorf("connect to the API server at %s: %w", config.Host, err)
 	}
 	return &Client{WithWatch: c}, nil
-}
-
-// Mode says which namespaces an operator serves.
-type Mode = v1alpha1.InstallModeType
-
-// Modes returns the install modes that csv supports, the widest first.
-func Modes(csv *v1alpha1.ClusterServiceVersion) []Mode {
-	var modes []Mode
-	for _, m := range []Mode{
-		v1alpha1.InstallModeTypeAllNamespaces, v1alpha1.InstallModeTypeOwnNamespace,
-		v1alpha1.InstallModeTypeSingleNamespace, v1alpha1.InstallModeTypeMultiNamespace,
-	} {
-		if slices.Contains(csv.Spec.InstallModes, v1alpha1.InstallMode{Type: m, Supported: true}) {
-			modes = append(modes, m)
-		}
-	}
-	return modes
 }

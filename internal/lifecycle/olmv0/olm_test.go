@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 func TestManifestsNameTheImageThatInstallReplaces(t *testing.T) {
@@ -36,19 +38,6 @@ func TestManifestsNameTheImageThatInstallReplaces(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(map[string]string{"olm-operator /bin/olm": Image, "catalog-operator /bin/catalog": Image}, images); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestModes(t *testing.T) {
-	csv := &v1alpha1.ClusterServiceVersion{}
-	csv.Spec.InstallModes = []v1alpha1.InstallMode{
-		{Type: v1alpha1.InstallModeTypeMultiNamespace, Supported: false},
-		{Type: v1alpha1.InstallModeTypeOwnNamespace, Supported: true},
-		{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true},
-	}
-	want := []Mode{v1alpha1.InstallModeTypeAllNamespaces, v1alpha1.InstallModeTypeOwnNamespace}
-	if diff := cmp.Diff(want, Modes(csv)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -208,14 +197,14 @@ func TestNewestWarning(t *testing.T) {
 		event(1, "Pod", "p", "WarningA"), event(3, "Pod", "p", "WarningB"), event(2, "Pod", "p", "WarningC"),
 		event(4, "Pod", "q", "WarningD"), event(5, "Pod", "p", "Normal...."),
 	}
-	e := Explanation{Object: "Pod/n/p"}
+	e := lifecycle.Explanation{Object: "Pod/n/p"}
 	if got := newestWarning(events, e, "op.v2", now); got != "WarningB: m" {
 		t.Errorf("got %q", got)
 	}
 	if got := newestWarning(events, e, "op.v2", now.Add(time.Hour)); got != "" {
 		t.Errorf("an old event counts: %q", got)
 	}
-	if got := newestWarning(events, Explanation{}, "q", now); got != "WarningD: m" {
+	if got := newestWarning(events, lifecycle.Explanation{}, "q", now); got != "WarningD: m" {
 		t.Errorf("got %q", got)
 	}
 }

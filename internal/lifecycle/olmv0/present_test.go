@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 func version(namespace, name string, labels map[string]string) *v1alpha1.ClusterServiceVersion {
@@ -40,10 +41,10 @@ func TestCopiedVersionsAreLeftAlone(t *testing.T) {
 
 // What a walk makes carries its label, and says what it brings.
 func TestWhatAWalkMakesIsLabelled(t *testing.T) {
+	place := lifecycle.Place{Package: "tea", Catalog: "olmkit", Namespace: "n", Mode: lifecycle.OwnNamespace}
 	c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme).Build(), Walk: "w1", Brings: []string{"ClusterRole/a", "PriorityClass/b"}}
 	for _, err := range []error{
-		c.Namespace(t.Context(), "n"), c.Publish(t.Context(), "n", "olmkit", cluster.CatalogAddress{Address: "a:1"}),
-		c.Group(t.Context(), "n", v1alpha1.InstallModeTypeOwnNamespace, ""), c.Subscribe(t.Context(), Subscription{Namespace: "n", Package: "tea"}),
+		c.Prepare(t.Context(), place), c.Publish(t.Context(), place, cluster.CatalogAddress{Address: "a:1"}), c.Request(t.Context(), place, "tea.v1"),
 	} {
 		if err != nil {
 			t.Fatal(err)

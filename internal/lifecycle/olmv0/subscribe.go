@@ -17,6 +17,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 // Subscription is a wish that OLM keeps a package up to date.
@@ -30,9 +31,15 @@ type Subscription struct {
 	Approval    v1alpha1.Approval // of InstallPlans, automatic by default
 }
 
-// Publish makes OLM read the catalog called name, for Subscriptions in namespace, at the given address. OLM opens its connection at once when the address
+// subscription follows p's channel.
+func subscription(p lifecycle.Place) Subscription {
+	return Subscription{Namespace: p.Namespace, Package: p.Package, Channel: p.Channel, Catalog: p.Catalog}
+}
+
+// Publish makes OLM read the place's catalog at the given address. OLM opens its connection at once when the address
 // changes; a server that is not up yet costs it a back-off of 20 s and more, so publish what is being served already.
-func (c *Client) Publish(ctx context.Context, namespace, name string, at cluster.CatalogAddress) error {
+func (c *Client) Publish(ctx context.Context, p lifecycle.Place, at cluster.CatalogAddress) error {
+	namespace, name := p.Namespace, p.Catalog
 	source := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: c.labels(), Annotations: c.annotations()}}
 	err := c.Get(ctx, client.ObjectKeyFromObject(source), source)
 	exists := err == nil
@@ -108,23 +115,23 @@ func Connected(source *v1alpha1.CatalogSource) bool {
 	return state != nil && state.LastObservedState == "READY" && (source.Spec.Address == "" || state.Address == source.Spec.Address)
 }
 
-// WaitConnected waits until OLM reads the catalog called name at its current address.
-func (c *Client) WaitConnected(ctx context.Context, namespace, name string, limit time.Duration) error {
+// WaitPublished waits until OLM reads the catalog at its current address.
+func (c *Client) WaitPublished(ctx context.Context, p lifecycle.Place, limit time.Duration) error {
 	var source v1alpha1.CatalogSource
 	err := poll(ctx, limit, func(ctx context.Context) (bool, error) {
-		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &source); err != nil {
+		if err := c.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Catalog}, &source); err != nil {
 			return false, err
 		}
 		return Connected(&source), nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait until OLM reads catalog %s at %s%s: %w", name, source.Spec.Address, source.Spec.Image, err)
+		return fmt.Errorf("wait until OLM reads catalog %s at %s%s: %w", p.Catalog, source.Spec.Address, source.Spec.Image, err)
 	}
 	return nil
 }
 
-// Namespace makes sure that a namespace exists.
-func (c *Client) Namespace(ctx context.Context, name string) error {
+// EnsureNamespace makes sure that a namespace exists.
+func (c *Client) EnsureNamespace(ctx context.Context, name string) error {
 	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: c.labels(), Annotations: c.annotations()}})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create namespace %s: %w", name, err)
@@ -132,9 +139,22 @@ func (c *Client) Namespace(ctx context.Context, name string) error {
 	return nil
 }
 
+// Prepare makes sure that the place's namespaces exist and hold an OperatorGroup for its mode.
+func (c *Client) Prepare(ctx context.Context, p lifecycle.Place) error {
+	for _, name := range []string{p.Namespace, p.Target} {
+		if name == "" {
+			continue
+		}
+		if err := c.EnsureNamespace(ctx, name); err != nil {
+			return err
+		}
+	}
+	return c.Group(ctx, p.Namespace, p.Mode, p.Target)
+}
+
 // Group makes sure that namespace holds one OperatorGroup, for mode: all namespaces, namespace itself, or target. One that
 // this program made for another mode is changed; it is an error if somebody else's is for others.
-func (c *Client) Group(ctx context.Context, namespace string, mode Mode, target string) error {
+func (c *Client) Group(ctx context.Context, namespace string, mode lifecycle.Mode, target string) error {
 	wanted := groupTargets(mode, namespace, target)
 	var groups operatorsv1.OperatorGroupList
 	if err := c.List(ctx, &groups, client.InNamespace(namespace)); err != nil {
@@ -157,13 +177,13 @@ func (c *Client) Group(ctx context.Context, namespace string, mode Mode, target 
 }
 
 // groupTargets are the namespaces that an OperatorGroup for mode lists; all if there are none.
-func groupTargets(mode Mode, namespace, target string) []string {
+func groupTargets(mode lifecycle.Mode, namespace, target string) []string {
 	switch mode {
-	case v1alpha1.InstallModeTypeOwnNamespace:
+	case lifecycle.OwnNamespace:
 		return []string{namespace}
-	case v1alpha1.InstallModeTypeSingleNamespace:
+	case lifecycle.SingleNamespace:
 		return []string{target}
-	case v1alpha1.InstallModeTypeMultiNamespace:
+	case lifecycle.MultiNamespace:
 		return []string{namespace, target}
 	}
 	return nil
@@ -196,6 +216,15 @@ func describeTargets(selector *metav1.LabelSelector, namespaces []string) string
 		return "all namespaces"
 	}
 	return "the namespaces " + strings.Join(namespaces, ", ")
+}
+
+// Request subscribes to the package, unless somebody did: OLM goes on from there to what the catalog offers.
+func (c *Client) Request(ctx context.Context, p lifecycle.Place, _ string) error {
+	err := c.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Package}, &v1alpha1.Subscription{})
+	if apierrors.IsNotFound(err) {
+		return c.Subscribe(ctx, subscription(p))
+	}
+	return err
 }
 
 // Subscribe creates the Subscription s, or moves an existing one of its name to its channel.

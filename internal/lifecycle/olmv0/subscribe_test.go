@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 func TestGroup(t *testing.T) {
@@ -24,19 +24,19 @@ func TestGroup(t *testing.T) {
 	selecting.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	for name, test := range map[string]struct {
 		has  *operatorsv1.OperatorGroup
-		mode Mode
+		mode lifecycle.Mode
 		want []string
 		says string
 	}{
-		"none":                     {nil, v1alpha1.InstallModeTypeMultiNamespace, []string{"n", "other"}, ""},
-		"none, for all":            {nil, v1alpha1.InstallModeTypeAllNamespaces, nil, ""},
-		"as wanted":                {group(nil, "other", "n"), v1alpha1.InstallModeTypeMultiNamespace, []string{"other", "n"}, ""},
-		"ours of another mode":     {group(cluster.Labels(""), "n"), v1alpha1.InstallModeTypeSingleNamespace, []string{"other"}, ""},
-		"ours, and now for all":    {group(cluster.Labels(""), "n"), v1alpha1.InstallModeTypeAllNamespaces, nil, ""},
-		"a user's for all":         {group(nil), v1alpha1.InstallModeTypeAllNamespaces, nil, ""},
-		"a user's of another mode": {group(nil), v1alpha1.InstallModeTypeOwnNamespace, nil, "OperatorGroup n/g is for all namespaces, and the operator is to serve the namespaces n"},
-		"a user's with a selector": {selecting, v1alpha1.InstallModeTypeAllNamespaces, nil, "is for namespaces with a=b"},
-		"a user's for another one": {group(nil, "n"), v1alpha1.InstallModeTypeAllNamespaces, []string{"n"}, "is for the namespaces n, and the operator is to serve all namespaces"},
+		"none":                     {nil, lifecycle.MultiNamespace, []string{"n", "other"}, ""},
+		"none, for all":            {nil, lifecycle.AllNamespaces, nil, ""},
+		"as wanted":                {group(nil, "other", "n"), lifecycle.MultiNamespace, []string{"other", "n"}, ""},
+		"ours of another mode":     {group(cluster.Labels(""), "n"), lifecycle.SingleNamespace, []string{"other"}, ""},
+		"ours, and now for all":    {group(cluster.Labels(""), "n"), lifecycle.AllNamespaces, nil, ""},
+		"a user's for all":         {group(nil), lifecycle.AllNamespaces, nil, ""},
+		"a user's of another mode": {group(nil), lifecycle.OwnNamespace, nil, "OperatorGroup n/g is for all namespaces, and the operator is to serve the namespaces n"},
+		"a user's with a selector": {selecting, lifecycle.AllNamespaces, nil, "is for namespaces with a=b"},
+		"a user's for another one": {group(nil, "n"), lifecycle.AllNamespaces, []string{"n"}, "is for the namespaces n, and the operator is to serve all namespaces"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			builder := fake.NewClientBuilder().WithScheme(Scheme)

@@ -27,6 +27,8 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 // OwnerLabel names the ClusterServiceVersion that OLM made an object for; with the suffixes .namespace and .kind it says
@@ -36,22 +38,12 @@ const (
 	ManagedLabel = "olm.managed" // whatever OLM made
 )
 
-// DeletionTimeoutError is the error of what was deleted and is still there.
-type DeletionTimeoutError struct {
-	What  []string // Kind/name of each
-	After time.Duration
-}
-
-func (r DeletionTimeoutError) Error() string {
-	return fmt.Sprintf("%s still there %s after being deleted", strings.Join(r.What, ", "), r.After)
-}
-
-// Uninstall removes what subscribing to pkg in namespace brought: the Subscription, its ClusterServiceVersions and
-// InstallPlans, what OLM made for them and the definitions crds, with every object of theirs. It waits until all of it
+// Uninstall removes what subscribing to the package brought: the Subscription, its ClusterServiceVersions and InstallPlans, what
+// OLM made for them, the definitions crds, with every object of theirs, and the catalog. It waits until all of it
 // is gone, and returns DeletionTimeoutError if something stays for longer than limit. Custom resources whose finalizers the operator
 // serves have to be deleted before: finalizers that are left then nobody serves any more, so they are taken away.
-func (c *Client) Uninstall(ctx context.Context, namespace, pkg string, crds []string, limit time.Duration) error {
-	if err := c.DeleteSubscription(ctx, namespace, pkg, limit); err != nil {
+func (c *Client) Uninstall(ctx context.Context, p lifecycle.Place, crds []string, limit time.Duration) error {
+	if err := c.DeleteSubscription(ctx, p.Namespace, p.Package, limit); err != nil {
 		return err
 	}
 	for _, name := range crds {
@@ -59,8 +51,12 @@ func (c *Client) Uninstall(ctx context.Context, namespace, pkg string, crds []st
 			return err
 		}
 	}
-	if err := c.DeleteAllOf(ctx, &operatorsv2.OperatorCondition{}, client.InNamespace(namespace)); err != nil {
-		return fmt.Errorf("delete OperatorConditions in %s: %w", namespace, err)
+	if err := c.DeleteAllOf(ctx, &operatorsv2.OperatorCondition{}, client.InNamespace(p.Namespace)); err != nil {
+		return fmt.Errorf("delete OperatorConditions in %s: %w", p.Namespace, err)
+	}
+	source := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Catalog}}
+	if err := client.IgnoreNotFound(c.Delete(ctx, source)); err != nil {
+		return fmt.Errorf("remove CatalogSource %s/%s: %w", p.Namespace, p.Catalog, err)
 	}
 	return nil
 }
@@ -94,8 +90,8 @@ func (c *Client) DeleteSubscription(ctx context.Context, namespace, pkg string, 
 		}
 		return false, remove(ctx) // an InstallPlan that was at work when it was deleted makes its objects once more
 	})
-	if errors.Is(err, errLate) {
-		return DeletionTimeoutError{left, limit}
+	if errors.Is(err, lifecycle.ErrTimeout) {
+		return lifecycle.DeletionTimeoutError{What: left, After: limit}
 	}
 	return err
 }
@@ -131,8 +127,8 @@ func (c *Client) RemoveDefinition(ctx context.Context, name string, limit time.D
 		return false, c.dropFinalizers(ctx, &d)
 	})
 	switch {
-	case errors.Is(err, errLate):
-		return DeletionTimeoutError{[]string{"CustomResourceDefinition/" + name}, limit}
+	case errors.Is(err, lifecycle.ErrTimeout):
+		return lifecycle.DeletionTimeoutError{What: []string{"CustomResourceDefinition/" + name}, After: limit}
 	case err != nil:
 		return fmt.Errorf("remove CustomResourceDefinition %s: %w", name, err)
 	}
@@ -194,9 +190,10 @@ func (c *Client) installed(ctx context.Context, namespace string) ([]string, err
 	return append(versions, deployments...), err
 }
 
-// Leftovers names, sorted, what OLM made for a ClusterServiceVersion that namespace no longer holds. What names an owner is
+// Leftovers names, sorted, what OLM made for a ClusterServiceVersion that the place's namespace no longer holds. What names an owner is
 // left to Kubernetes' garbage collector, which takes its time.
-func (c *Client) Leftovers(ctx context.Context, namespace string) ([]string, error) {
+func (c *Client) Leftovers(ctx context.Context, p lifecycle.Place) ([]string, error) {
+	namespace := p.Namespace
 	var versions v1alpha1.ClusterServiceVersionList
 	if err := c.List(ctx, &versions, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list ClusterServiceVersions in %s: %w", namespace, err)
@@ -271,6 +268,22 @@ func (c *Client) Orphans(ctx context.Context, namespace string, shipped []string
 		}
 	}
 	return found, nil
+}
+
+// DeleteOrphans removes the Orphans of the place, and names them.
+func (c *Client) DeleteOrphans(ctx context.Context, p lifecycle.Place, shipped []string) ([]string, error) {
+	orphans, err := c.Orphans(ctx, p.Namespace, shipped)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, o := range orphans {
+		names = append(names, Describe(o))
+		if err := c.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
+			return names, fmt.Errorf("remove %s, which OLM left: %w", Describe(o), err)
+		}
+	}
+	return names, nil
 }
 
 // Describe names an object as findings do: Kind/namespace/name.

@@ -1,4 +1,4 @@
-package upgrade
+package lifecycle
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 	"github.com/olmkit/olmkit/internal/catalog"
 )
 
-// release is what a walk needs to know of a bundle.
-type release struct {
+// Release is what a walk needs to know of a bundle.
+type Release struct {
 	Name     string
 	CSV      *v1alpha1.ClusterServiceVersion
 	CRDs     []*apiextensionsv1.CustomResourceDefinition // owned by the CSV and in the bundle, by name
@@ -27,8 +27,8 @@ type release struct {
 	Dependent bool // it requires packages or APIs of others
 }
 
-// readRelease decodes the manifests that a bundle carries inline.
-func readRelease(b *catalog.Bundle) (*release, error) {
+// ReadRelease decodes the manifests that a bundle carries inline.
+func ReadRelease(b *catalog.Bundle) (*Release, error) {
 	csv, err := b.CSV()
 	if err != nil {
 		return nil, err
@@ -37,10 +37,10 @@ func readRelease(b *catalog.Bundle) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &release{Name: b.Name, CSV: csv}
+	r := &Release{Name: b.Name, CSV: csv}
 	for _, d := range definitions {
 		owned := slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Owned, func(o v1alpha1.CRDDescription) bool { return o.Name == d.Name })
-		if owned && r.crd(d.Name) == nil {
+		if owned && r.CRD(d.Name) == nil {
 			r.CRDs = append(r.CRDs, d)
 		}
 	}
@@ -73,8 +73,8 @@ func readRelease(b *catalog.Bundle) (*release, error) {
 	return r, nil
 }
 
-// crd returns the release's definition called name, or nil.
-func (r *release) crd(name string) *apiextensionsv1.CustomResourceDefinition {
+// CRD returns the release's definition called name, or nil.
+func (r *Release) CRD(name string) *apiextensionsv1.CustomResourceDefinition {
 	for _, d := range r.CRDs {
 		if d.Name == name {
 			return d
@@ -83,8 +83,8 @@ func (r *release) crd(name string) *apiextensionsv1.CustomResourceDefinition {
 	return nil
 }
 
-// deployments returns the names of the operator's deployments.
-func (r *release) deployments() []string {
+// Deployments returns the names of the operator's deployments.
+func (r *Release) Deployments() []string {
 	var names []string
 	for _, d := range r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		names = append(names, d.Name)
@@ -92,18 +92,18 @@ func (r *release) deployments() []string {
 	return names
 }
 
-// accounts returns the user names of the service accounts that the operator in namespace runs as, sorted.
-func (r *release) accounts(namespace string) []string {
+// Accounts returns the user names of the service accounts that the operator in namespace runs as, sorted.
+func (r *Release) Accounts(namespace string) []string {
 	var names []string
-	for _, account := range r.runsAs(namespace) {
+	for _, account := range r.RunsAs(namespace) {
 		_, name, _ := strings.Cut(account, "/")
 		names = append(names, serviceaccount.MakeUsername(namespace, name))
 	}
 	return names
 }
 
-// runsAs returns the service accounts that the operator in namespace runs as, each namespace/name, sorted.
-func (r *release) runsAs(namespace string) []string {
+// RunsAs returns the service accounts that the operator in namespace runs as, each namespace/name, sorted.
+func (r *Release) RunsAs(namespace string) []string {
 	var names []string
 	for _, d := range r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		names = append(names, namespace+"/"+cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"))
@@ -112,8 +112,21 @@ func (r *release) runsAs(namespace string) []string {
 	return slices.Compact(names)
 }
 
-// images returns the images of the operator's own containers, sorted.
-func (r *release) images() []string {
+// Permitted returns the service accounts that the operator's pods run as or that it asks permissions for, each namespace/name.
+func (r *Release) Permitted(namespace string) []string {
+	names := r.RunsAs(namespace)
+	strategy := r.CSV.Spec.InstallStrategy.StrategySpec
+	for _, list := range [][]v1alpha1.StrategyDeploymentPermissions{strategy.Permissions, strategy.ClusterPermissions} {
+		for _, p := range list {
+			names = append(names, namespace+"/"+p.ServiceAccountName)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Images returns the images of the operator's own containers, sorted.
+func (r *Release) Images() []string {
 	var images []string
 	for _, d := range r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		images = append(images, podImages(d.Spec)...)
@@ -130,11 +143,44 @@ func podImages(d appsv1.DeploymentSpec) []string {
 	return images
 }
 
-// webhookImages returns the images behind the webhooks of type t; with a conversion webhook, of the one for crd.
-func (r *release) webhookImages(t v1alpha1.WebhookAdmissionType, crd string) []string {
+// Owns reports whether the operator's definitions have kind of group.
+func (r *Release) Owns(group, kind string) bool {
+	return slices.ContainsFunc(r.CSV.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool {
+		_, of, _ := strings.Cut(d.Name, ".")
+		return of == group && d.Kind == kind
+	})
+}
+
+// Modes returns the install modes that the bundle supports, the widest first.
+func (r *Release) Modes() []Mode { return ModesOf(r.CSV) }
+
+// ModesOf returns the install modes that csv supports, the widest first.
+func ModesOf(csv *v1alpha1.ClusterServiceVersion) []Mode {
+	var modes []Mode
+	for _, m := range []Mode{AllNamespaces, OwnNamespace, SingleNamespace, MultiNamespace} {
+		if slices.Contains(csv.Spec.InstallModes, v1alpha1.InstallMode{Type: v1alpha1.InstallModeType(m), Supported: true}) {
+			modes = append(modes, m)
+		}
+	}
+	return modes
+}
+
+// AdmissionImages returns the images behind the admission webhooks.
+func (r *Release) AdmissionImages() []string {
+	return r.webhookImages(func(w v1alpha1.WebhookDescription) bool { return w.Type != v1alpha1.ConversionWebhook })
+}
+
+// ConversionImages returns the images behind the conversion webhook of crd.
+func (r *Release) ConversionImages(crd string) []string {
+	return r.webhookImages(func(w v1alpha1.WebhookDescription) bool {
+		return w.Type == v1alpha1.ConversionWebhook && slices.Contains(w.ConversionCRDs, crd)
+	})
+}
+
+func (r *Release) webhookImages(wanted func(v1alpha1.WebhookDescription) bool) []string {
 	var images []string
 	for _, w := range r.CSV.Spec.WebhookDefinitions {
-		if w.Type != t || t == v1alpha1.ConversionWebhook && !slices.Contains(w.ConversionCRDs, crd) {
+		if !wanted(w) {
 			continue
 		}
 		for _, d := range r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
@@ -144,25 +190,4 @@ func (r *release) webhookImages(t v1alpha1.WebhookAdmissionType, crd string) []s
 		}
 	}
 	return images
-}
-
-// served returns the versions of d that are served, in d's order.
-func served(d *apiextensionsv1.CustomResourceDefinition) []string {
-	var versions []string
-	for _, v := range d.Spec.Versions {
-		if v.Served {
-			versions = append(versions, v.Name)
-		}
-	}
-	return versions
-}
-
-// storage returns the version in which d's objects are stored.
-func storage(d *apiextensionsv1.CustomResourceDefinition) string {
-	for _, v := range d.Spec.Versions {
-		if v.Storage {
-			return v.Name
-		}
-	}
-	return ""
 }

@@ -1,12 +1,13 @@
-package upgrade
+package olmv0
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 func TestUnfulfilled(t *testing.T) {
@@ -35,7 +36,7 @@ func TestUnfulfilled(t *testing.T) {
 		"nothing, since it is installed": {succeeded, true, 0},
 	} {
 		got := unfulfilled(test.csv, test.complete)
-		if (got != nil) != (test.grace > 0) || got != nil && (got.Grace != test.grace || got.Code != codeUnmet) {
+		if (got != nil) != (test.grace > 0) || got != nil && (got.Grace != test.grace || got.Reason != lifecycle.Unmet) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -44,42 +45,37 @@ func TestUnfulfilled(t *testing.T) {
 func TestUnresolved(t *testing.T) {
 	s := &v1alpha1.Subscription{}
 	s.Status.Conditions = []v1alpha1.SubscriptionCondition{{Type: v1alpha1.SubscriptionResolutionFailed, Status: corev1.ConditionTrue, Reason: "ErrorPreventedResolution"}}
-	if got := unresolved(s, &release{}); got != nil {
+	if got := unresolved(s, &lifecycle.Release{}); got != nil {
 		t.Errorf("an error that OLM tries again: %+v", got)
 	}
 	s.Status.Conditions[0].Reason = "ConstraintsNotSatisfiable"
-	if got := unresolved(s, &release{}); got == nil || got.Code != codeNotChosen {
+	if got := unresolved(s, &lifecycle.Release{}); got == nil || got.Reason != lifecycle.NotChosen {
 		t.Errorf("no way: %+v", got)
 	}
-	if got := unresolved(s, &release{Dependent: true}); got == nil || got.Code != codeUnmet {
+	if got := unresolved(s, &lifecycle.Release{Dependent: true}); got == nil || got.Reason != lifecycle.Unmet {
 		t.Errorf("a dependency: %+v", got)
 	}
 }
 
-func TestHeld(t *testing.T) {
-	var h held
-	start := time.Now()
-	for _, step := range []struct {
-		said string
-		at   time.Duration
-		want time.Duration
-	}{{"", 0, 0}, {"a", 1, 0}, {"a", 3, 2}, {"b", 4, 0}, {"b", 9, 5}, {"", 10, 0}, {"", 20, 0}} {
-		if got := h.lasts(step.said, start.Add(step.at)); got != step.want {
-			t.Errorf("%q at %d: %d, want %d", step.said, step.at, got, step.want)
-		}
+func TestFailedAlike(t *testing.T) {
+	failed := func(reason string) lifecycle.Event {
+		return lifecycle.Event{Kind: kindCSV, Name: "a", State: "Failed", Reason: reason}
+	}
+	if got := failedAlike([]lifecycle.Event{failed("x"), failed("y"), failed("x"), {Kind: kindCSV, Name: "a", State: "Pending"}, failed("x")}, "a"); got != 3 {
+		t.Errorf("got %d", got)
 	}
 }
 
-func TestVersionFix(t *testing.T) {
-	csv := &v1alpha1.ClusterServiceVersion{}
-	csv.Spec.MinKubeVersion = "1.99.0"
-	if got := versionFix(csv, "v1.36.3"); !strings.Contains(got, "to 1.36.0 or less") || !strings.Contains(got, "1.99.0 or newer") {
-		t.Error(got)
-	}
-	for _, other := range []string{"", "1.36.3", "nonsense"} {
-		csv.Spec.MinKubeVersion = other
-		if got := versionFix(csv, "v1.36.3"); got != "" {
-			t.Errorf("%q: %s", other, got)
+func TestPlanReason(t *testing.T) {
+	for message, want := range map[string]lifecycle.Reason{
+		`retrying execution due to error: risk of data loss updating "x": new CRD removes version v1 that is listed as a stored version on the existing CRD`:     lifecycle.StoredVersionRefused,
+		`error validating existing CRs against new CRD's schema for "x": error validating example.com/v1, Kind=Thing "a": updated validation is too restrictive`: lifecycle.ObjectsRefused,
+		`error validating existing CRs against new CRD's schema for "x": conversion webhook for example.com/v1, Kind=Thing failed: Post "https://x"`:             lifecycle.ConversionFails,
+		`admission webhook "x" denied the request`: lifecycle.NotApplied,
+	} {
+		plan := &v1alpha1.InstallPlan{Status: v1alpha1.InstallPlanStatus{Message: message}}
+		if got := planReason(plan); got != want {
+			t.Errorf("%s: got %s, want %s", message, got, want)
 		}
 	}
 }
