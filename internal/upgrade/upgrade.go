@@ -80,6 +80,7 @@ type walk struct {
 	manager  lifecycle.Manager
 	client   client.WithWatch
 	dynamic  dynamic.Interface
+	follow   func(ctx context.Context, namespace string) (*watcher, error)
 	releases map[string]*release
 
 	// What stands on the cluster; release is nil when nothing of the package does, or not surely in one piece.
@@ -110,10 +111,21 @@ type walk struct {
 	known map[string]map[string]bool // by hop, the codes of the errors that it has without faults
 }
 
-// Walk walks the hops of plan, in their order, on c, into which OLM must have been installed, and returns what it found.
-// A hop that fails ends only itself. An error means that the walk itself could not go on; the report then holds the hops
-// until there, the others skipped, and the error as a finding, unless nothing was walked at all.
-func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph.Plan, options Options) (_ *report.Report, walked error) {
+// Walk walks the hops of plan, in their order, on c, into which the lifecycle manager must have been installed, and returns what
+// it found. A hop that fails ends only itself. An error means that the walk itself could not go on; the report then holds the
+// hops until there, the others skipped, and the error as a finding, unless nothing was walked at all.
+func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph.Plan, options Options) (*report.Report, error) {
+	w, err := newWalk(c, p, plan, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.connect(); err != nil {
+		return nil, err
+	}
+	return w.run(ctx, plan)
+}
+
+func newWalk(c cluster.Cluster, p *catalog.Package, plan graph.Plan, options Options) (*walk, error) {
 	w := &walk{
 		survived: map[string]bool{}, responds: map[string]bool{}, effects: map[string]map[string]effect{}, reverts: map[string]map[string]bool{}, told: map[string]bool{}, looped: map[string]bool{}, after: map[string]*release{}, known: map[string]map[string]bool{},
 		cluster: c, pkg: p, channel: plan.Channel, options: options,
@@ -122,13 +134,6 @@ func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph
 	if len(w.options.Faults) == 0 {
 		w.options.Faults = [][]Injection{nil}
 	}
-	start := time.Now()
-	r := w.newReport(plan, len(w.options.Faults))
-	defer func() {
-		r.Seconds = seconds(time.Since(start))
-		r.Installations = w.installations
-		r.Cluster.Limitations = append(notRun(r), r.Cluster.Limitations...)
-	}()
 	var err error
 	if w.releases, err = readReleases(p, plan); err != nil {
 		return nil, err
@@ -138,7 +143,20 @@ func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph
 			w.after[hop.From] = w.releases[hop.To]
 		}
 	}
-	if err := w.connect(ctx, r); err != nil {
+	return w, nil
+}
+
+// run walks plan on what connect has connected to.
+func (w *walk) run(ctx context.Context, plan graph.Plan) (_ *report.Report, walked error) {
+	start := time.Now()
+	r := w.newReport(plan, len(w.options.Faults))
+	defer func() {
+		r.Seconds = seconds(time.Since(start))
+		r.Installations = w.installations
+		r.Cluster.Limitations = append(notRun(r), r.Cluster.Limitations...)
+	}()
+	var err error
+	if r.Cluster.OLM, err = w.manager.Version(ctx); err != nil {
 		return nil, err
 	}
 	if err := w.preflight(ctx); err != nil {
@@ -157,13 +175,22 @@ func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph
 	} else if first := w.releases[plan.First()]; first != nil {
 		err = w.installFirst(ctx, first)
 	}
+	found, err := w.finish(ctx, r, err)
+	w.grade(found, nil)
+	r.Findings = append(r.Findings, collapse(w.about(found, finding.Subject{}))...)
+	finding.Sort(r.Findings)
+	return r, err
+}
+
+// finish ends a walk that err ended, or nothing: it judges what is about no hop, and removes the package.
+func (w *walk) finish(ctx context.Context, r *report.Report, err error) ([]finding.Finding, error) {
 	if len(w.fresh) > 0 {
 		slices.Sort(w.fresh)
 		r.Cluster.Limitations = append(slices.Clone(r.Cluster.Limitations), fmt.Sprintf(
 			"%s: installed afresh to upgrade from, so what older releases have stored, and in which versions, was not there", strings.Join(slices.Compact(w.fresh), ", ")))
 	}
 	found := w.judgeImages(r)
-	if n := len(r.Hops); err == nil && options.Fresh && n > 0 && r.Hops[n-1].Result == report.Passed {
+	if n := len(r.Hops); err == nil && w.options.Fresh && n > 0 && r.Hops[n-1].Result == report.Passed {
 		differences, failed := w.compareFresh(ctx)
 		found, err = append(found, differences...), failed
 	}
@@ -171,15 +198,11 @@ func Walk(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph
 		cleaned, failed := w.clean(ctx)
 		found = append(found, cleaned...)
 		if failed != nil {
-			err = fmt.Errorf("uninstall %s at the end: %w", p.Name, failed)
+			err = fmt.Errorf("uninstall %s at the end: %w", w.pkg.Name, failed)
 		}
 	}
 	ends, err := w.end(err)
-	found = append(found, ends...)
-	w.grade(found, nil)
-	r.Findings = append(r.Findings, collapse(w.about(found, finding.Subject{}))...)
-	finding.Sort(r.Findings)
-	return r, err
+	return append(found, ends...), err
 }
 
 // hops walks every round of plan into r, until one keeps the walk from going on.
@@ -288,19 +311,22 @@ func readReleases(p *catalog.Package, plan graph.Plan) (map[string]*release, err
 	return releases, nil
 }
 
-func (w *walk) connect(ctx context.Context, r *report.Report) error {
+// connect connects to the cluster and its lifecycle manager.
+func (w *walk) connect() error {
+	config := rest.CopyConfig(w.cluster.Config())
+	config.QPS = -1
 	var err error
-	if w.manager, err = w.options.Connect(w.cluster.Config(), w.options.ID, w.brings()); err != nil {
+	if w.manager, err = w.options.Connect(config, w.options.ID, w.brings()); err != nil {
 		return err
 	}
 	w.client = w.manager.Client()
-	config := rest.CopyConfig(w.cluster.Config())
-	config.QPS = -1
 	if w.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return fmt.Errorf("connect to the API server: %w", err)
 	}
-	r.Cluster.OLM, err = w.manager.Version(ctx)
-	return err
+	w.follow = func(ctx context.Context, namespace string) (*watcher, error) {
+		return watch(ctx, config, w.manager, namespace)
+	}
+	return nil
 }
 
 // brings names what of the cluster's scope the releases bring, each Kind/name.
@@ -540,7 +566,7 @@ func (w *walk) prepareAt(ctx context.Context) error {
 	}
 	ctx, w.unwatch = context.WithCancel(ctx)
 	var err error
-	if w.watcher, err = watch(ctx, w.cluster.Config(), w.manager, p.Namespace); err != nil {
+	if w.watcher, err = w.follow(ctx, p.Namespace); err != nil {
 		return err
 	}
 	if w.options.Verbose {

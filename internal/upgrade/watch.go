@@ -53,8 +53,6 @@ func newWatcher(c client.Reader, manager lifecycle.Watched, namespace string) *w
 
 // watch starts a watcher that runs until ctx is done. Of namespaced objects it sees those in namespace.
 func watch(ctx context.Context, config *rest.Config, manager lifecycle.Manager, namespace string) (*watcher, error) {
-	config = rest.CopyConfig(config)
-	config.QPS = -1
 	kinds := append(manager.Kinds(),
 		&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &corev1.Pod{}, &coordinationv1.Lease{}, &corev1.ConfigMap{},
 		&corev1.Endpoints{}, //nolint:staticcheck // old operators lock them
