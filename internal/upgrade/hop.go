@@ -21,18 +21,37 @@ import (
 	"github.com/olmkit/olmkit/internal/report"
 )
 
-// runHop takes the cluster from from, which stands, to to, under the given faults, and judges the way and where it led. What
-// it measured goes into hop.
+// hopBefore is what was known of the cluster before a hop.
+type hopBefore struct {
+	known       map[string]bool // errors that the manager logged
+	evidence    evidence
+	operands    map[string]operand
+	definitions map[string]*definition
+}
+
+// course is how a hop went.
+type course struct {
+	from, to       *release
+	started        time.Time
+	stalled        *stalled // or nil, if the hop came to its end
+	faults         []*faultResult
+	shown          map[string]string // what the operator wrote by itself, by object
+	election       leadership
+	attempts, slow []attempt
+	timeline       []event
+}
+
+// runHop takes the cluster from from, which is installed, to to, under the given faults, and judges the way and where it led.
+// What it measured goes into hop.
 func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injection, hop *report.Hop) (findings []finding.Finding, err error) {
+	var before hopBefore
 	if findings, err = w.prepare(ctx, from); err != nil {
 		return findings, err
 	}
-	known, err := w.errorKeys(ctx, from)
-	if err != nil {
+	if before.known, err = w.errorKeys(ctx, from); err != nil {
 		return findings, err
 	}
-	earlier, err := w.gatherEvidence(ctx, from, w.began[from.Name])
-	if err != nil {
+	if before.evidence, err = w.gatherEvidence(ctx, from, w.began[from.Name]); err != nil {
 		return findings, err
 	}
 	injected, err := w.newHopFaults(ctx, from, to, injections)
@@ -40,116 +59,141 @@ func (w *walk) runHop(ctx context.Context, from, to *release, injections []Injec
 	if err != nil {
 		return findings, err
 	}
-	to = injected.goal()
-	operands, err := w.operands(ctx)
-	if err != nil {
+	if before.operands, err = w.operands(ctx); err != nil {
 		return findings, err
 	}
-	before := w.watcher.definitions()
-	observer := observe(ctx, w.dynamic, probes(w.objects, from, to))
-	defer observer.stop()
-
-	for _, d := range to.CRDs {
-		w.crds = append(w.crds, d.Name)
-	}
-	started := w.watcher.mark(statePublished)
-	injected.begin(ctx, started)
-	w.release = nil
-	settled, err := w.arrive(ctx, injected, started)
-	faults, unhinged := injected.finish()
-	if err := errors.Join(err, unhinged); err != nil {
-		return findings, err
-	}
-	for _, k := range faults {
+	before.definitions = w.watcher.definitions()
+	c, err := w.upgradeTo(ctx, injected)
+	hop.Simulated = w.simulated
+	for _, k := range c.faults {
 		for _, lost := range k.Lost {
 			findings = append(findings, find(codeWriteLost, "", "%s", lost))
 		}
 	}
-	simulatedBefore := w.simulated
-	if w.simulated, err = w.simulatedOf(ctx, from, to); err != nil {
-		return findings, err
-	}
-	if settled != nil && len(simulatedBefore) > 0 {
-		// Pods of the new version may not have come so far as to show that their images cannot be had either.
-		w.simulated = append(w.simulated, to.Images()...)
-		slices.Sort(w.simulated)
-		w.simulated = slices.Compact(w.simulated)
-	}
-	hop.Simulated = w.simulated
-	var shown map[string]string
-	var election leadership
-	if settled == nil {
-		w.release = to
-		if shown, election, err = w.awaitReconcile(ctx, to); err != nil {
-			return findings, err
-		}
-		if err := w.awaitSuccess(ctx, observer, retryTimeout); err != nil {
-			return findings, err
-		}
-		w.watcher.mark(stateStable)
-	} else if err := w.awaitSuccess(ctx, observer, restartLimit); err != nil {
-		return findings, err
-	}
-	attempts, slow := dropStalled(observer.stop())
-	timeline, err := w.attributed(ctx, started, len(attempts) > 0)
 	if err != nil {
 		return findings, err
 	}
-	found := w.milestones(timeline, started, from.Name, to.Name)
-	hop.Start, hop.Phases, hop.Events = started.UTC(), phases(found, started), reportEvents(timeline, started)
-	hop.Seconds = seconds(time.Since(started))
-	if len(found) > 0 && settled == nil {
-		hop.Seconds = seconds(found[len(found)-1].At.Sub(started))
+	w.measure(c, hop)
+	return w.judgeHop(ctx, c, before, findings, hop)
+}
+
+// upgradeTo upgrades under injected faults, while observers read and write the objects.
+func (w *walk) upgradeTo(ctx context.Context, injected *hopFaults) (c course, err error) {
+	c.from, c.to = injected.from, injected.goal()
+	observer := observe(ctx, w.dynamic, probes(w.objects, c.from, c.to))
+	defer observer.stop()
+	for _, d := range c.to.CRDs {
+		w.crds = append(w.crds, d.Name)
+	}
+	c.started = w.watcher.mark(statePublished)
+	injected.begin(ctx, c.started)
+	w.release = nil
+	c.stalled, err = w.arrive(ctx, injected, c.started)
+	faults, failed := injected.finish()
+	if err := errors.Join(err, failed); err != nil {
+		return c, err
+	}
+	c.faults = faults
+	if err := w.noteSimulated(ctx, c); err != nil {
+		return c, err
+	}
+	limit := restartLimit
+	if c.stalled == nil {
+		w.release, limit = c.to, retryTimeout
+		if c.shown, c.election, err = w.awaitReconcile(ctx, c.to); err != nil {
+			return c, err
+		}
+	}
+	if err := w.awaitSuccess(ctx, observer, limit); err != nil {
+		return c, err
+	}
+	if c.stalled == nil {
+		w.watcher.mark(stateStable)
+	}
+	c.attempts, c.slow = dropStalled(observer.stop())
+	c.timeline, err = w.attributed(ctx, c.started, len(c.attempts) > 0)
+	return c, err
+}
+
+// noteSimulated notes which images of the hop were simulated.
+func (w *walk) noteSimulated(ctx context.Context, c course) (err error) {
+	before := w.simulated
+	if w.simulated, err = w.simulatedOf(ctx, c.from, c.to); err != nil {
+		return err
+	}
+	if c.stalled != nil && len(before) > 0 {
+		// Pods of the new version may not have come so far as to show that their images cannot be had either.
+		w.simulated = append(w.simulated, c.to.Images()...)
+		slices.Sort(w.simulated)
+		w.simulated = slices.Compact(w.simulated)
+	}
+	return nil
+}
+
+// measure puts into hop what was measured of its course.
+func (w *walk) measure(c course, hop *report.Hop) {
+	found := w.milestones(c.timeline, c.started, c.from.Name, c.to.Name)
+	hop.Start, hop.Phases, hop.Events = c.started.UTC(), phases(found, c.started), reportEvents(c.timeline, c.started)
+	hop.Seconds = seconds(time.Since(c.started))
+	if len(found) > 0 && c.stalled == nil {
+		hop.Seconds = seconds(found[len(found)-1].At.Sub(c.started))
 		w.options.Progress.Say("   %6.1fs  %s", hop.Seconds, stateStable)
 	}
-	if settled != nil {
-		why, logs := w.explain(ctx, to, started, settled)
+}
+
+// judgeHop adds to findings, and to hop, what its course shows and what it has led to.
+func (w *walk) judgeHop(ctx context.Context, c course, before hopBefore, findings []finding.Finding, hop *report.Hop) ([]finding.Finding, error) {
+	if c.stalled != nil {
+		why, logs := w.explain(ctx, c.to, c.started, c.stalled)
 		findings, hop.Logs = append(findings, why), logs
 	}
-	if len(slow) > 0 {
-		findings = append(findings, find(codeSlow, "", "for %.1fs of the upgrade the API server took a second and more for any answer, or the machine stood still", lasting(slow).Seconds()))
+	if len(c.slow) > 0 {
+		findings = append(findings, find(codeSlow, "", "for %.1fs of the upgrade the API server took a second and more for any answer, or the machine stood still", lasting(c.slow).Seconds()))
 	}
-	outages, seen := w.judgeAttempts(attempts, slow, timeline, before, from, to, settled == nil, faults)
+	outages, seen := w.judgeAttempts(c.attempts, c.slow, c.timeline, before.definitions, c.from, c.to, c.stalled == nil, c.faults)
 	hop.Outages = outages
 	findings = append(findings, seen...)
-	findings = append(findings, judgeProcess(w.manager, timeline, started, from, to)...)
-	warned, err := w.warnings(ctx, to, started)
+	findings = append(findings, judgeProcess(w.manager, c.timeline, c.started, c.from, c.to)...)
+	warned, err := w.warnings(ctx, c.to, c.started)
 	findings = append(findings, warned...)
 	if err != nil {
 		return findings, err
 	}
-	var judged []finding.Finding
-	if settled != nil {
-		// Whatever became of the upgrade, what it stored stays.
-		judged, err = w.judgeAllStored(ctx)
-	} else {
-		findings = append(findings, judgeElection(election)...)
-		findings = append(findings, judgeLocks(w.watcher.since(time.Time{}), started, election)...)
-		judged, err = w.judgeAfter(ctx, from, to, operands, started)
-		if err == nil {
-			var unmet []finding.Finding
-			unmet, err = w.judgeAssertions(ctx, to)
-			judged = append(judged, unmet...)
-		}
-		if err == nil {
-			var found []finding.Finding
-			found, hop.NotVerified, err = w.judgeReconciling(ctx, from, to, shown, election)
-			judged = append(judged, found...)
-		}
-	}
+	judged, err := w.judgeOutcome(ctx, c, before.operands, hop)
 	findings = append(findings, judged...)
 	if err == nil {
-		judged, err = w.judgeAccess(ctx, from, to, started, earlier)
-		findings = explainEndpoints(append(findings, judged...), operands)
+		judged, err = w.judgeAccess(ctx, c.from, c.to, c.started, before.evidence)
+		findings = explainEndpoints(append(findings, judged...), before.operands)
 	}
 	if err == nil {
-		findings, err = w.judgeLogs(ctx, to, known, findings, settled == nil)
+		findings, err = w.judgeLogs(ctx, c.to, before.known, findings, c.stalled == nil)
 	}
-	findings = attributeToFaults(withoutConsequences(findings), faults)
+	findings = attributeToFaults(withoutConsequences(findings), c.faults)
 	w.options.Grades.Apply(findings) // a fault breaks nothing by what is no error to the user
 	var broke []finding.Finding
-	hop.Faults, broke = judgeFaults(faults, findings, w.known[hop.From+" "+hop.To], started)
+	hop.Faults, broke = judgeFaults(c.faults, findings, w.known[hop.From+" "+hop.To], c.started)
 	return append(findings, broke...), err
+}
+
+// judgeOutcome judges what the hop has led to.
+func (w *walk) judgeOutcome(ctx context.Context, c course, before map[string]operand, hop *report.Hop) ([]finding.Finding, error) {
+	if c.stalled != nil {
+		return w.judgeAllStored(ctx) // whatever became of the upgrade, what it stored stays
+	}
+	findings := judgeElection(c.election)
+	findings = append(findings, judgeLocks(w.watcher.since(time.Time{}), c.started, c.election)...)
+	found, err := w.judgeAfter(ctx, c.from, c.to, before, c.started)
+	findings = append(findings, found...)
+	if err != nil {
+		return findings, err
+	}
+	unmet, err := w.judgeAssertions(ctx, c.to)
+	findings = append(findings, unmet...)
+	if err != nil {
+		return findings, err
+	}
+	found, hop.NotVerified, err = w.judgeReconciling(ctx, c.from, c.to, c.shown, c.election)
+	return append(findings, found...), err
 }
 
 // restartLimit is how long what cannot be read or written after a hop that failed may take until it can: a manager that goes on
@@ -482,7 +526,7 @@ func judgeProcess(m lifecycle.Manager, timeline []event, started time.Time, from
 	return findings
 }
 
-// judgeAfter judges what the hop has led to.
+// judgeAfter judges objects, definitions and operands after a hop that came to its end.
 func (w *walk) judgeAfter(ctx context.Context, from, to *release, before map[string]operand, started time.Time) ([]finding.Finding, error) {
 	findings, err := w.judgeObjects(ctx, to)
 	if err != nil {
