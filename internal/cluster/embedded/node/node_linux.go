@@ -233,17 +233,25 @@ func (n *Node) CreatePod(_ context.Context, object *corev1.Pod) error {
 	defer n.mu.Unlock()
 	key := object.Namespace + "/" + object.Name
 	if old, ok := n.pods[key]; ok && old.current().UID != object.UID {
-		return fmt.Errorf("the former pod %s is still ending", key)
+		return stillEnding(object)
 	}
 	n.pods[key] = n.newPod(object)
 	return nil
 }
 
-// UpdatePod takes a changed pod.
+// stillEnding is the error for a pod whose predecessor of the same name has not ended yet; virtual-kubelet tries again.
+func stillEnding(object *corev1.Pod) error {
+	return fmt.Errorf("the former pod %s/%s is still ending", object.Namespace, object.Name)
+}
+
+// UpdatePod takes a changed pod. One that a StatefulSet made anew is not the pod that still ends under its name.
 func (n *Node) UpdatePod(_ context.Context, object *corev1.Pod) error {
 	p, err := n.find(object.Namespace, object.Name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case p.current().UID != object.UID:
+		return stillEnding(object)
 	}
 	p.update(object)
 	return nil
@@ -252,8 +260,11 @@ func (n *Node) UpdatePod(_ context.Context, object *corev1.Pod) error {
 // DeletePod ends a pod, without waiting for it.
 func (n *Node) DeletePod(_ context.Context, object *corev1.Pod) error {
 	p, err := n.find(object.Namespace, object.Name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case p.current().UID != object.UID: // its predecessor ends already
+		return errdefs.NotFoundf("pod %s/%s is not on this node yet", object.Namespace, object.Name)
 	}
 	p.update(object)
 	go func() {

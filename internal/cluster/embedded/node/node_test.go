@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -140,6 +141,36 @@ func TestWriteFiles(t *testing.T) {
 		if err := writeFiles(dir, map[string]file{path: {}}); err == nil {
 			t.Errorf("a file at %q was accepted", path)
 		}
+	}
+	t.Chdir(t.TempDir())
+	if err := writeFiles("", map[string]file{"token": {}}); err == nil {
+		t.Error("files were written beside the program that runs the cluster")
+	}
+}
+
+// TestPodMadeAnew keeps a pod that ends from being taken for the one of its name that follows: its volumes are others.
+func TestPodMadeAnew(t *testing.T) {
+	p := testPod(t)
+	n := &Node{pods: map[string]*pod{"n/p": p}}
+	next := p.current().DeepCopy()
+	next.UID = "v"
+	next.Spec.Volumes = []corev1.Volume{{Name: "later", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
+		Items: []corev1.DownwardAPIVolumeFile{{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}}},
+	}}}}
+	next.Spec.Containers = []corev1.Container{{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "later", MountPath: "/later"}}}}
+	if err := n.UpdatePod(t.Context(), next); err == nil || p.current().UID != "u" {
+		t.Errorf("the pod became %s: %v", p.current().UID, err)
+	}
+	if err := n.DeletePod(t.Context(), next); !errdefs.IsNotFound(err) || p.current().UID != "u" {
+		t.Errorf("the pod became %s when the next was deleted: %v", p.current().UID, err)
+	}
+	// Nor is a volume kept fresh that was never mounted.
+	t.Chdir(t.TempDir())
+	p.update(next)
+	p.refreshVolumes(t.Context())
+	entries, err := os.ReadDir(".")
+	if err != nil || len(entries) > 0 {
+		t.Errorf("in the working directory there is %v (%v)", entries, err)
 	}
 }
 

@@ -98,8 +98,9 @@ func (p *pod) mountVolume(ctx context.Context, v *corev1.Volume) error {
 // refreshVolumes brings the volumes made from objects of the API up to date. What can't be had now stays as it was.
 func (p *pod) refreshVolumes(ctx context.Context) {
 	for _, v := range p.usedVolumes() {
-		if v.EmptyDir == nil && v.HostPath == nil && p.claimName(v) == "" {
-			_ = p.refreshVolume(ctx, v, p.volumes[v.Name])
+		dir, mounted := p.volumes[v.Name]
+		if mounted && v.EmptyDir == nil && v.HostPath == nil && p.claimName(v) == "" {
+			_ = p.refreshVolume(ctx, v, dir)
 		}
 	}
 }
@@ -262,6 +263,9 @@ const dataLink = "..data"
 // writeFiles makes dir hold exactly files, changing all of them in one step: each is reached through the link ..data, as
 // programs that watch for changed certificates expect of a volume.
 func writeFiles(dir string, files map[string]file) error {
+	if !filepath.IsAbs(dir) {
+		return fmt.Errorf("%q is no volume's directory", dir)
+	}
 	for path := range files {
 		if !filepath.IsLocal(path) || strings.HasPrefix(path, "..") {
 			return fmt.Errorf("file %q is not inside the volume", path)
