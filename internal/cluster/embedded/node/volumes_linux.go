@@ -309,6 +309,17 @@ func writeFiles(dir string, files map[string]file) error {
 			return err
 		}
 	}
+	if err := removeOthers(dir, top); err != nil {
+		return err
+	}
+	if previous != "" {
+		return os.RemoveAll(filepath.Join(dir, previous))
+	}
+	return nil
+}
+
+// removeOthers removes what of dir is not in top, and not a volume's own.
+func removeOthers(dir string, top map[string]bool) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -317,9 +328,6 @@ func writeFiles(dir string, files map[string]file) error {
 		if name := entry.Name(); !strings.HasPrefix(name, "..") && !top[name] {
 			_ = os.Remove(filepath.Join(dir, name))
 		}
-	}
-	if previous != "" {
-		return os.RemoveAll(filepath.Join(dir, previous))
 	}
 	return nil
 }
