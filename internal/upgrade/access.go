@@ -16,8 +16,9 @@ import (
 )
 
 // judgeAccess judges what the API server refused the operator of to since started, and what it would refuse from now on. What
-// it refused the operator of from before that is told apart. earlier is what could be told of from then.
-func (w *walk) judgeAccess(ctx context.Context, from, to *release, started time.Time, earlier evidence) ([]finding.Finding, error) {
+// it refused the operator of from before that is told apart. earlier is what could be told of from then. done says whether the
+// installation of to came to its end.
+func (w *walk) judgeAccess(ctx context.Context, from, to *release, started time.Time, earlier evidence, done bool) ([]finding.Finding, error) {
 	if from == nil {
 		w.freshSince = started
 	}
@@ -36,6 +37,9 @@ func (w *walk) judgeAccess(ctx context.Context, from, to *release, started time.
 	}
 	pods := w.watcher.operatorPods()
 	mine := asker(to, w.place.Namespace, pods, started, time.Time{})
+	if !done {
+		mine = known(mine)
+	}
 	list, err := w.stillForbidden(ctx, refusals(log, mine))
 	if err != nil {
 		return nil, err

@@ -162,7 +162,7 @@ func (w *walk) judgeHop(ctx context.Context, c course, before hopBefore, finding
 	judged, err := w.judgeOutcome(ctx, c, before.operands, hop)
 	findings = append(findings, judged...)
 	if err == nil {
-		judged, err = w.judgeAccess(ctx, c.from, c.to, c.started, before.evidence)
+		judged, err = w.judgeAccess(ctx, c.from, c.to, c.started, before.evidence, c.stalled == nil)
 		findings = explainEndpoints(append(findings, judged...), before.operands)
 	}
 	if err == nil {

@@ -50,7 +50,7 @@ func (w *walk) installation(ctx context.Context, r *release) (report.Installatio
 	}
 	if err == nil {
 		var judged []finding.Finding
-		judged, err = w.judgeAccess(ctx, nil, r, in.Start, evidence{})
+		judged, err = w.judgeAccess(ctx, nil, r, in.Start, evidence{}, refused == nil)
 		found = append(found, judged...)
 	}
 	found = w.about(found, finding.Subject{From: r.Name})

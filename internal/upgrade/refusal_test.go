@@ -174,6 +174,10 @@ func TestUnauthorized(t *testing.T) {
 	if got := refusals(log, asker(newRelease("v2"), "operators", pods, time.Time{}, time.Time{})); len(got) != 1 || got[0].Account != "operators/manager" || got[0].Code != codeForbidden {
 		t.Errorf("%+v", got)
 	}
+	// Nor does a pod's token outlive its ServiceAccount, which OLM makes anew when it starts over.
+	if got := refusals(log, known(asker(newRelease("v2"), "operators", pods, time.Time{}, time.Time{}))); len(got) > 0 {
+		t.Errorf("of an installation that did not come to its end: %+v", got)
+	}
 	log[0].SourceIPs = []string{"10.1.0.9"}
 	if got := refusals(log, asker(newRelease("v2"), "operators", pods, time.Time{}, time.Time{})); len(got) > 0 {
 		t.Errorf("of another pod: %+v", got)
