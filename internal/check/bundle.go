@@ -40,7 +40,7 @@ type ownedCRD struct {
 
 // bundleChecks are the checks of one bundle for itself.
 func bundleChecks() []Check {
-	return slices.Concat(upstreamChecks, csvChecks, deploymentChecks, schemaChecks, imageChecks, rbacChecks, webhookChecks, labelChecks, registryChecks)
+	return slices.Concat(upstreamChecks, csvChecks, deploymentChecks, schemaChecks, imageChecks, rbacChecks, webhookChecks, labelChecks, registryChecks, olmV1BundleChecks)
 }
 
 // loneChecks are the checks of a bundle that is in no catalog.

@@ -123,6 +123,8 @@ var bundleExamples = []struct {
 	{"API001", "a related image that is none", inCSV("image: registry.example.com/cafe/cup@sha256:3333333333333333333333333333333333333333333333333333333333333333", "image: Registry/cup@sha256:12"), ""},
 	{"API002", "no lowest version of Kubernetes", inCSV("  minKubeVersion: 1.28.0\n", ""), ""},
 	{"API003", "a level of capabilities that is none", inCSV("capabilities: Seamless Upgrades", "capabilities: Perfect"), ""},
+	{"OLM002", "an owned APIService", inCSV("  customresourcedefinitions:\n", "  apiservicedefinitions:\n    owned:\n    - {name: cups, group: cafe.example.com, version: v1, kind: Cup}\n  customresourcedefinitions:\n"), ""},
+	{"OLM003", "no AllNamespaces", inCSV("type: AllNamespaces\n    supported: true", "type: AllNamespaces\n    supported: false"), ""},
 	{"CSV001", "no CSV", change{file: soundCSV}, "."},
 	{"CSV001", "two CSVs", add("manifests/z.yaml", "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: other}\n"), "manifests/z.yaml"},
 	{"CSV002", "a list that is a string", inCSV("  installModes:\n", "  keywords: coffee\n  installModes:\n"), ""},

@@ -43,6 +43,33 @@ var olmV1Checks = []Check{
 		},
 	},
 	{
+		Code: "OLM004", Severity: finding.Info,
+		Title:      "a ClusterExtension of OLM v1 cannot name the channel",
+		Cause:      "its spec.source.catalog.channels must be DNS-1123 subdomains (api/v1/clusterextension_types.go); CAT004 reports names of packages",
+		Fix:        "use small letters, digits, '-' and '.' in the name",
+		References: []string{"https://github.com/operator-framework/operator-controller/blob/v1.10.0/api/v1/clusterextension_types.go"},
+		run: perPackage(func(p *catalog.Package, found func(hit)) {
+			for _, c := range p.Channels {
+				for _, problem := range validation.IsDNS1123Subdomain(c.Name) {
+					found(hit{Subject: finding.Subject{Channel: c.Name}, at: c.At, message: fmt.Sprintf("channel %s: %s", c.Name, problem)})
+				}
+			}
+		}),
+	},
+	{
+		Code: "OLM005", Severity: finding.Info,
+		Title: "OLM v1 refuses an upgrade: the change of a CRD is not safe",
+		Cause: "before an upgrade OLM v1 compares the CRDs: it refuses removed fields, stricter schemas, new CEL rules and changed defaults. Whoever wants the upgrade must set " +
+			"spec.install.preflight.crdUpgradeSafety.enforcement: None",
+		Fix:        "keep the CRD compatible, and put the change into a new version",
+		References: []string{olmV1Reference + "/rukpak/preflights/crdupgradesafety/crdupgradesafety.go", "https://github.com/kubernetes-sigs/crdify"},
+		run:        perEdge(crdUnsafe),
+	},
+}
+
+// olmV1BundleChecks are those of single bundles.
+var olmV1BundleChecks = []Check{
+	{
 		Code: "OLM002", Severity: finding.Info,
 		Title:      "OLM v1 refuses the bundle: it owns APIServices",
 		Cause:      "OLM v1 does not support bundles with owned APIServices (applier/provider.go)",
@@ -67,29 +94,6 @@ var olmV1Checks = []Check{
 				found(s.at([]any{"spec", "installModes"}, "ClusterServiceVersion %s does not support AllNamespaces", s.csv.Name))
 			}
 		}),
-	},
-	{
-		Code: "OLM004", Severity: finding.Info,
-		Title:      "a ClusterExtension of OLM v1 cannot name the channel",
-		Cause:      "its spec.source.catalog.channels must be DNS-1123 subdomains (api/v1/clusterextension_types.go); CAT004 reports names of packages",
-		Fix:        "use small letters, digits, '-' and '.' in the name",
-		References: []string{"https://github.com/operator-framework/operator-controller/blob/v1.10.0/api/v1/clusterextension_types.go"},
-		run: perPackage(func(p *catalog.Package, found func(hit)) {
-			for _, c := range p.Channels {
-				for _, problem := range validation.IsDNS1123Subdomain(c.Name) {
-					found(hit{Subject: finding.Subject{Channel: c.Name}, at: c.At, message: fmt.Sprintf("channel %s: %s", c.Name, problem)})
-				}
-			}
-		}),
-	},
-	{
-		Code: "OLM005", Severity: finding.Info,
-		Title: "OLM v1 refuses an upgrade: the change of a CRD is not safe",
-		Cause: "before an upgrade OLM v1 compares the CRDs: it refuses removed fields, stricter schemas, new CEL rules and changed defaults. Whoever wants the upgrade must set " +
-			"spec.install.preflight.crdUpgradeSafety.enforcement: None",
-		Fix:        "keep the CRD compatible, and put the change into a new version",
-		References: []string{olmV1Reference + "/rukpak/preflights/crdupgradesafety/crdupgradesafety.go", "https://github.com/kubernetes-sigs/crdify"},
-		run:        perEdge(crdUnsafe),
 	},
 }
 
