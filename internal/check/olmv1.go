@@ -131,8 +131,11 @@ func headsWithDependencies(s *subject, found func(hit)) {
 }
 
 // crdUnsafe goes by the comparisons of the CRD family. OLM v1's own preflight (sigs.k8s.io/crdify) also refuses some changes that
-// loosen a schema, and compares the served versions of a CRD with each other: here SCH006 and CRD018 do.
+// loosen a schema, and compares the served versions of a CRD with each other: here SCH006 and CRD018 do. Of published upgrades the CRD family says the same.
 func crdUnsafe(s *subject, u upgrade, found func(hit)) {
+	if u.published {
+		return
+	}
 	perVersion(s, u, func(before, after *crd, version string, c changes) {
 		refused := slices.Concat(c.tighter, c.rules, c.removed, c.defaults)
 		if len(refused) > 0 {

@@ -126,19 +126,18 @@ func sampleViolatesRule(s *subject, u upgrade, found func(hit)) {
 		}
 		old, next := before.served(version), after.served(version)
 		for _, one := range u.from.samples() {
-			if !one.of(before) || one.version != version || !before.valid(before.defaulted(one.raw, old), old) {
+			if !one.of(before) || one.version != version {
 				continue
 			}
 			object := after.defaulted(one.raw, next)
-			if len(after.misfits(object, next)) > 0 {
+			problems := after.violations(object, nil, next)
+			if len(problems) == 0 || len(after.misfits(object, next)) > 0 || !before.valid(before.defaulted(one.raw, old), old) {
 				continue
 			}
-			if problems := after.violations(object, nil, next); len(problems) > 0 {
-				found(hit{
-					Subject: before.object(), path: append(after.versionPath(version), "schema", "openAPIV3Schema"),
-					message: fmt.Sprintf("the sample %s of %s violates CEL rules of %s: %s", one, u.From, u.To, abridge(problems)),
-				})
-			}
+			found(hit{
+				Subject: before.object(), path: append(after.versionPath(version), "schema", "openAPIV3Schema"),
+				message: fmt.Sprintf("the sample %s of %s violates CEL rules of %s: %s", one, u.From, u.To, abridge(problems)),
+			})
 		}
 	})
 }

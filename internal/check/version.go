@@ -21,28 +21,31 @@ var versionChecks = []Check{
 	},
 }
 
+// versionTooLow leaves published upgrades alone: a version is the first thing that nobody can change.
 func versionTooLow(s *subject, u upgrade, found func(hit)) {
 	from, to := u.from.Version, u.to.Version
-	if !to.GT(from) || from.FinalizeVersion() == to.FinalizeVersion() || to.Major > from.Major {
+	if u.published || !to.GT(from) || from.FinalizeVersion() == to.FinalizeVersion() || to.Major > from.Major {
 		return
 	}
 	say := func(version string, why []string) {
 		found(hit{path: []any{"spec", "version"}, message: fmt.Sprintf("the changes from %s to %s ask for version %s: %s", u.From, u.To, version, abridge(why))})
 	}
-	broken, added := changesOf(s, u)
+	patch := from.Major > 0 && to.Minor == from.Minor // others may add what they like
+	broken, added := changesOf(s, u, patch)
 	switch {
 	case len(broken) > 0 && from.Major > 0:
 		say(fmt.Sprintf("%d.0.0", from.Major+1), broken)
 	case to.Minor > from.Minor:
 	case len(broken) > 0:
 		say(fmt.Sprintf("0.%d.0", from.Minor+1), broken)
-	case len(added) > 0 && from.Major > 0:
+	case len(added) > 0 && patch:
 		say(fmt.Sprintf("%d.%d.0", from.Major, from.Minor+1), added)
 	}
 }
 
-// changesOf says what an upgrade breaks, which asks for a new major version, and what it adds, which asks for a new minor one.
-func changesOf(s *subject, u upgrade) (broken, added []string) {
+// changesOf says what an upgrade breaks, which asks for a new major version, and what it adds, which asks for a new minor one;
+// the latter as a whole only where additions matter.
+func changesOf(s *subject, u upgrade, additions bool) (broken, added []string) {
 	for _, change := range []struct {
 		text   string
 		breaks bool
@@ -56,6 +59,9 @@ func changesOf(s *subject, u upgrade) (broken, added []string) {
 		{"drops a webhook", false, webhookGone},
 		{"changes the failurePolicy of a webhook to Fail", false, failurePolicyRaised},
 	} {
+		if !change.breaks && !additions {
+			continue
+		}
 		seen := false
 		change.look(s, u, func(hit) { seen = true })
 		switch {
