@@ -195,7 +195,7 @@ func place(ctx context.Context, c *olmv0.Client, r *Result, create bool) error {
 	if err := c.EnsureNamespace(ctx, r.Namespace); err != nil {
 		return err
 	}
-	return c.Group(ctx, r.Namespace, r.Mode, "")
+	return c.Group(ctx, r.Namespace, r.Mode)
 }
 
 // wait waits until the bundle is installed and what it replaces is gone, and notes in r what OLM does.

@@ -35,7 +35,7 @@ type Place struct {
 	Catalog   string // what the manager's name for the walk's catalog is
 	Namespace string // of the operator
 	Mode      Mode
-	Target    string // the namespace that the operator serves besides its own, or "" for none
+	Targets   []string // the namespaces that the operator serves in place of its own: one with SingleNamespace, more with MultiNamespace
 }
 
 // Connect returns the manager of the cluster at config. What it makes is labelled as made for the walk with the given id, ""

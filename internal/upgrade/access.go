@@ -24,7 +24,7 @@ func (w *walk) judgeAccess(ctx context.Context, from, to *release, started time.
 	}
 	w.began[to.Name] = started
 	local := func(namespace string) bool {
-		return namespace == w.place.Namespace || namespace == w.place.Target
+		return namespace == w.place.Namespace || slices.Contains(w.place.Targets, namespace)
 	}
 	auditor, ok := w.cluster.(Auditor)
 	if !ok {

@@ -29,7 +29,7 @@ func (w *walk) judgeAssertions(ctx context.Context, r *release) ([]finding.Findi
 		return []finding.Finding{find(codeNotProvable, "", "whether %s is as asserted is not proved: its pods were simulated (%s)",
 			r.Name, strings.Join(w.simulated, ", "))}, nil
 	}
-	cluster := &asserted{resources: w.dynamic, mapper: w.client.RESTMapper(), objects: w.objects, namespace: w.assertedNamespace}
+	cluster := &asserted{resources: w.dynamic, mapper: w.client.RESTMapper(), objects: w.objects, namespaces: w.assertedNamespaces}
 	longest := slices.MaxFunc(assertions, func(a, b assert.Assertion) int { return int(a.Timeout - b.Timeout) }).Timeout
 	started := time.Now()
 	var failed []mismatch
@@ -51,21 +51,21 @@ func (w *walk) judgeAssertions(ctx context.Context, r *release) ([]finding.Findi
 	return findings, nil
 }
 
-// assertedNamespace is the namespace that an assertion means by namespace: the operator's own, or else the one in which
+// assertedNamespaces are the namespaces that an assertion means by namespace: the operator's own, or else those in which
 // the walk makes a sample of that namespace.
-func (w *walk) assertedNamespace(namespace string) string {
+func (w *walk) assertedNamespaces(namespace string) []string {
 	if namespace == w.place.Namespace {
-		return namespace
+		return []string{namespace}
 	}
-	return w.objectNamespace(namespace)
+	return w.objectNamespaces(namespace)
 }
 
 // asserted is where assertions are looked up.
 type asserted struct {
-	resources dynamic.Interface
-	mapper    meta.RESTMapper
-	objects   []*object
-	namespace func(string) string // that stands for the one that an assertion names
+	resources  dynamic.Interface
+	mapper     meta.RESTMapper
+	objects    []*object
+	namespaces func(string) []string // that stand for the one that an assertion names
 }
 
 // mismatch is an assertion that does not hold.
@@ -152,7 +152,7 @@ func (c *asserted) compare(ctx context.Context, a assert.Assertion, resource dyn
 func (c *asserted) lookByLabels(ctx context.Context, a assert.Assertion, resource dynamic.NamespaceableResourceInterface, namespaced bool) (object string, differences []string) {
 	selector := labels.SelectorFromSet(a.Labels).String()
 	object = a.Kind.Kind
-	for _, namespace := range c.namespaces(a, namespaced) {
+	for _, namespace := range c.searched(a, namespaced) {
 		list, err := target{namespace: namespace}.in(resource).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: mostListed})
 		if err != nil {
 			return object, []string{err.Error()}
@@ -176,12 +176,12 @@ func (c *asserted) lookByLabels(ctx context.Context, a assert.Assertion, resourc
 // mostListed bounds how many objects an assertion without a name is compared with in one namespace.
 const mostListed = 500
 
-// namespaces are those in which an assertion without a name is looked up: that which it names, or all with samples.
-func (c *asserted) namespaces(a assert.Assertion, namespaced bool) []string {
+// searched are the namespaces in which an assertion without a name is looked up: that which it names, or all with samples.
+func (c *asserted) searched(a assert.Assertion, namespaced bool) []string {
 	if !namespaced {
 		return []string{""}
 	}
-	list := []string{c.namespace(a.Namespace)}
+	list := slices.Clone(c.namespaces(a.Namespace))
 	for _, o := range c.objects {
 		if a.Namespace == "" && o.Namespace != "" && !slices.Contains(list, o.Namespace) {
 			list = append(list, o.Namespace)
@@ -222,7 +222,10 @@ func (c *asserted) targets(a assert.Assertion, namespaced bool) [][]target {
 		if !ok || len(o.Sample) < longest {
 			continue
 		}
-		t := target{c.namespaceOf(a, o.Namespace, namespaced), name}
+		t := target{"", name}
+		if namespaced {
+			t.namespace = c.namespaceOf(a, o.Namespace)
+		}
 		i, known := byCRD[o.CRD]
 		if !known {
 			i = len(groups)
@@ -231,18 +234,24 @@ func (c *asserted) targets(a assert.Assertion, namespaced bool) [][]target {
 		}
 		groups[i] = append(groups[i], t)
 	}
-	return append(groups, []target{{c.namespaceOf(a, "", namespaced), a.Name}})
+	namespaces := []string{""}
+	if namespaced {
+		namespaces = c.namespaces(a.Namespace)
+	}
+	var exact []target
+	for _, namespace := range namespaces {
+		exact = append(exact, target{namespace, a.Name})
+	}
+	return append(groups, exact)
 }
 
 // namespaceOf is the namespace of what belongs to a sample in the namespace beside.
-func (c *asserted) namespaceOf(a assert.Assertion, beside string, namespaced bool) string {
-	switch {
-	case !namespaced:
-		return ""
-	case a.Namespace == "" && beside != "":
+func (c *asserted) namespaceOf(a assert.Assertion, beside string) string {
+	all := c.namespaces(a.Namespace)
+	if beside != "" && (a.Namespace == "" || slices.Contains(all, beside)) {
 		return beside
 	}
-	return c.namespace(a.Namespace)
+	return all[0]
 }
 
 // renamed returns name with that of a made object in place of that of its sample, and false if it does not have it as a

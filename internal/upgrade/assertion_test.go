@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -41,12 +42,7 @@ func TestMismatches(t *testing.T) {
 			&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "node"}}},
 		),
 		mapper: mapper, objects: made,
-		namespace: func(namespace string) string {
-			if namespace == "" {
-				return "samples"
-			}
-			return namespace
-		},
+		namespaces: func(namespace string) []string { return []string{cmp.Or(namespace, "samples")} },
 	}
 	for name, test := range map[string]struct{ assertion, object, want string }{
 		"a sample's name":                   {"metadata: {name: green}\nspec: {replicas: 3}", "", ""},

@@ -179,7 +179,8 @@ func (w *walk) samples(r *release, d *apiextensionsv1.CustomResourceDefinition, 
 	return ofKind(r.Examples)
 }
 
-// make creates the i-th sample of a kind and version, and for the first one its twin that observers write.
+// make creates the i-th sample of a kind and version, and for the first one its twin that observers write, in each namespace that
+// the operator serves.
 func (w *walk) make(ctx context.Context, r *release, d *apiextensionsv1.CustomResourceDefinition, version string, sample *unstructured.Unstructured, i int) ([]finding.Finding, error) {
 	name := sample.GetName()
 	if len(name) > 40 {
@@ -193,54 +194,70 @@ func (w *walk) make(ctx context.Context, r *release, d *apiextensionsv1.CustomRe
 	if i == 0 {
 		names = append(names, name+"-w")
 	}
+	namespaces := []string{""}
+	if d.Spec.Scope == apiextensionsv1.NamespaceScoped {
+		namespaces = w.objectNamespaces(sample.GetNamespace())
+	}
 	var findings []finding.Finding
 	for n, name := range names {
-		o := &object{
-			CRD: d.Name, Resource: schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural},
-			Kind: d.Spec.Names.Kind, Version: version, Name: name, Sample: sample.GetName(), Written: n > 0,
-		}
-		if d.Spec.Scope == apiextensionsv1.NamespaceScoped {
-			o.Namespace = w.objectNamespace(sample.GetNamespace())
-			if err := w.manager.EnsureNamespace(ctx, o.Namespace); err != nil {
+		for _, namespace := range namespaces {
+			o := &object{
+				CRD: d.Name, Resource: schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural},
+				Kind: d.Spec.Names.Kind, Version: version, Namespace: namespace, Name: name, Sample: sample.GetName(), Written: n > 0,
+			}
+			found, err := w.makeObject(ctx, r, d, sample, o)
+			again := n > 0 || namespace != namespaces[0] // what is wrong with a sample is said once
+			findings = append(findings, slices.DeleteFunc(found, func(f finding.Finding) bool {
+				return again && (f.Code == codeSampleUnknown || f.Code == codeLostAtOnce)
+			})...)
+			if err != nil || o.UID == "" {
 				return findings, err
 			}
 		}
-		manifest := &unstructured.Unstructured{Object: content(sample.Object)}
-		manifest.SetAPIVersion(d.Spec.Group + "/" + version)
-		manifest.SetKind(o.Kind)
-		manifest.SetName(o.Name)
-		manifest.SetNamespace(o.Namespace)
-		manifest.SetLabels(sample.GetLabels())
-		manifest.SetAnnotations(sample.GetAnnotations())
-		w.label(manifest)
-		if fields := unknown(d, version, manifest.Object); len(fields) > 0 && n == 0 {
-			findings = append(findings, find(codeSampleUnknown, o.String(), "the sample of version %s has fields that the schema of %s does not have: %s",
-				version, r.Name, strings.Join(fields, ", ")))
-		}
-		o.Author = manifest.DeepCopy().Object
-		made, err := w.create(ctx, o, manifest)
-		if ctx.Err() != nil {
-			return findings, ctx.Err()
-		}
-		if err != nil {
-			return append(findings, w.refusal(r, o, err)), nil
-		}
-		o.UID = made.GetUID()
-		w.objects = append(w.objects, o)
-		known := prune(d, version, o.Author)
-		places := lost(known, content(made.Object))
-		if len(places) > 0 && n == 0 {
-			findings = append(findings, find(codeLostAtOnce, o.String(), "written as %s on %s, it comes back changed: %s", version, r.Name, strings.Join(places, "; ")))
-		}
-		if len(places) > 0 {
-			// Said once; from here on what counts is what came back.
-			known = content(made.Object)
-		}
-		for _, k := range []string{"apiVersion", "kind", "metadata"} {
-			known[k] = o.Author[k]
-		}
-		o.Author = known
 	}
+	return findings, nil
+}
+
+// makeObject creates o of the sample, and returns what is wrong with the sample. It leaves o.UID empty if it is refused.
+func (w *walk) makeObject(ctx context.Context, r *release, d *apiextensionsv1.CustomResourceDefinition, sample *unstructured.Unstructured, o *object) ([]finding.Finding, error) {
+	if o.Namespace != "" {
+		if err := w.manager.EnsureNamespace(ctx, o.Namespace); err != nil {
+			return nil, err
+		}
+	}
+	manifest := &unstructured.Unstructured{Object: content(sample.Object)}
+	manifest.SetAPIVersion(d.Spec.Group + "/" + o.Version)
+	manifest.SetKind(o.Kind)
+	manifest.SetName(o.Name)
+	manifest.SetNamespace(o.Namespace)
+	manifest.SetLabels(sample.GetLabels())
+	manifest.SetAnnotations(sample.GetAnnotations())
+	w.label(manifest)
+	var findings []finding.Finding
+	if fields := unknown(d, o.Version, manifest.Object); len(fields) > 0 {
+		findings = append(findings, find(codeSampleUnknown, o.String(), "the sample of version %s has fields that the schema of %s does not have: %s",
+			o.Version, r.Name, strings.Join(fields, ", ")))
+	}
+	o.Author = manifest.DeepCopy().Object
+	made, err := w.create(ctx, o, manifest)
+	if ctx.Err() != nil {
+		return findings, ctx.Err()
+	}
+	if err != nil {
+		return append(findings, w.refusal(r, o, err)), nil
+	}
+	o.UID = made.GetUID()
+	w.objects = append(w.objects, o)
+	known := prune(d, o.Version, o.Author)
+	if places := lost(known, content(made.Object)); len(places) > 0 {
+		findings = append(findings, find(codeLostAtOnce, o.String(), "written as %s on %s, it comes back changed: %s", o.Version, r.Name, strings.Join(places, "; ")))
+		// Said once; from here on what counts is what came back.
+		known = content(made.Object)
+	}
+	for _, k := range []string{"apiVersion", "kind", "metadata"} {
+		known[k] = o.Author[k]
+	}
+	o.Author = known
 	return findings, nil
 }
 

@@ -6,6 +6,7 @@
 package upgrade
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -544,8 +545,10 @@ func (w *walk) placeFor(mode lifecycle.Mode) lifecycle.Place {
 	switch mode {
 	case lifecycle.AllNamespaces:
 		p.Namespace = w.options.Namespace
-	case lifecycle.SingleNamespace, lifecycle.MultiNamespace:
-		p.Target = p.Namespace + "-served"
+	case lifecycle.SingleNamespace:
+		p.Targets = []string{p.Namespace + "-served"}
+	case lifecycle.MultiNamespace:
+		p.Targets = []string{p.Namespace + "-served", p.Namespace + "-served-2"}
 	}
 	return p
 }
@@ -576,17 +579,16 @@ func (w *walk) prepareAt(ctx context.Context) error {
 	return nil
 }
 
-// objectNamespace is where a sample goes that names the namespace wanted, or none.
-func (w *walk) objectNamespace(wanted string) string {
+// objectNamespaces are where a sample goes that names the namespace wanted, or none: one each into all that the operator serves,
+// or into the one wanted if it serves every namespace.
+func (w *walk) objectNamespaces(wanted string) []string {
 	switch {
-	case w.place.Target != "":
-		return w.place.Target
+	case len(w.place.Targets) > 0:
+		return w.place.Targets
 	case w.place.Mode != lifecycle.AllNamespaces:
-		return w.place.Namespace
-	case wanted != "":
-		return wanted
+		return []string{w.place.Namespace}
 	}
-	return "olmkit-samples"
+	return []string{cmp.Or(wanted, "olmkit-samples")}
 }
 
 // publication is where the manager is to find the walk's catalog, and which faults hide it. Faults act at the same time: were each to
@@ -663,19 +665,25 @@ func (w *walk) applyExtraSamples(ctx context.Context, r *release) error {
 		if r.Owns(kind.Group, kind.Kind) {
 			continue
 		}
-		o := s.DeepCopy()
 		mapping, err := w.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil {
 			return hint.With(fmt.Errorf("apply the sample %s %s: %w", kind.Kind, s.GetName(), err), "give samples of the package's kinds, or of kinds that Kubernetes has")
 		}
+		namespaces := []string{""}
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			o.SetNamespace(w.objectNamespace(o.GetNamespace()))
-			if err := w.manager.EnsureNamespace(ctx, o.GetNamespace()); err != nil {
-				return err
-			}
+			namespaces = w.objectNamespaces(s.GetNamespace())
 		}
-		if err := w.applyExtra(ctx, o); err != nil {
-			return fmt.Errorf("apply the sample %s %s: %w", kind.Kind, s.GetName(), err)
+		for _, namespace := range namespaces {
+			o := s.DeepCopy()
+			o.SetNamespace(namespace)
+			if namespace != "" {
+				if err := w.manager.EnsureNamespace(ctx, namespace); err != nil {
+					return err
+				}
+			}
+			if err := w.applyExtra(ctx, o); err != nil {
+				return fmt.Errorf("apply the sample %s %s: %w", kind.Kind, s.GetName(), err)
+			}
 		}
 	}
 	return nil

@@ -125,6 +125,51 @@ func TestRollbackFails(t *testing.T) {
 	}
 }
 
+// In each install mode samples are where the operator serves, in all of its namespaces; one that serves less fails.
+func TestInstallModes(t *testing.T) {
+	for mode, where := range map[lifecycle.Mode]string{
+		lifecycle.AllNamespaces: "olmkit-samples", lifecycle.OwnNamespace: "things",
+		lifecycle.SingleNamespace: "things-served", lifecycle.MultiNamespace: "things-served things-served-2",
+	} {
+		t.Run(string(mode), func(t *testing.T) {
+			p, plan := thingsIn(t, mode, "v1", "v2", "v3")
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				if mode == lifecycle.MultiNamespace {
+					w.behaviour["v3"] = servesOne
+				}
+				var namespaces []string
+				r, err := w.walk(t.Context(), t, p, plan, Options{AfterHop: func(ctx context.Context, _ *rest.Config, h report.Hop) error {
+					list := &unstructured.UnstructuredList{}
+					list.SetGroupVersionKind(thingKind.GroupVersion().WithKind("ThingList"))
+					err := w.List(ctx, list)
+					for _, o := range list.Items {
+						namespaces = append(namespaces, o.GetNamespace())
+					}
+					if len(list.Items) != 2*len(strings.Fields(where)) {
+						t.Errorf("%s: %d objects", h.To, len(list.Items))
+					}
+					return err
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				slices.Sort(namespaces)
+				if got := strings.Join(slices.Compact(namespaces), " "); got != where {
+					t.Errorf("the samples are in %s, want %s", got, where)
+				}
+				if h := r.Hops[0]; h.Result != report.Passed || codes(h.Findings) != "" || len(h.NotVerified) > 0 {
+					t.Errorf("%s: %s, not verified: %s", h.Result, said(h.Findings), h.NotVerified)
+				}
+				if h := r.Hops[1]; mode == lifecycle.MultiNamespace && codes(h.Findings) != codeNotReconciled {
+					t.Errorf("%s: %s", h.Result, said(h.Findings))
+				}
+				w.isEmpty(t)
+			})
+		})
+	}
+}
+
 // eachCall walks with something done at the first of each call that a walk makes, in turn, and checks what came of it.
 func eachCall(t *testing.T, do func(w *world, cancel func()) error, check func(t *testing.T, w *world, call string, r *report.Report, err error)) {
 	p, plan := things(t, "v1", "v2")

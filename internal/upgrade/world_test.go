@@ -53,6 +53,7 @@ type world struct {
 	state     lifecycle.State
 	wanted    string // bundle that was requested last
 	running   string // bundle whose operator runs
+	place     lifecycle.Place
 	uid       int
 }
 
@@ -66,6 +67,7 @@ const (
 	crashes   = "crashes"
 	crashesBy = "crashes because its objects are refused"
 	isRefused = "its pod is refused"
+	servesOne = "serves the first of its namespaces alone"
 	idles     = "reconciles nothing"
 )
 
@@ -118,12 +120,29 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 		w.watcher.see(nil, o, gone)
 	}
 	w.mu.Lock()
-	operator := w.running
+	operator, serves := w.running, w.serves(o.GetNamespace())
 	w.mu.Unlock()
-	if thing, is := o.(*unstructured.Unstructured); is && !gone && thing.GetKind() == "Thing" && operator != "" && w.behaviour[operator] != idles {
+	if thing, is := o.(*unstructured.Unstructured); is && !gone && thing.GetKind() == "Thing" && operator != "" && serves {
 		w.reconcile(thing.GetNamespace(), thing.GetName())
 	}
 	return nil
+}
+
+// serves reports whether the operator that runs deals with what is in the namespace.
+func (w *world) serves(namespace string) bool {
+	switch w.behaviour[w.running] {
+	case idles:
+		return false
+	case servesOne:
+		return namespace == w.place.Targets[0]
+	}
+	switch w.place.Mode {
+	case lifecycle.AllNamespaces:
+		return true
+	case lifecycle.OwnNamespace:
+		return namespace == w.place.Namespace
+	}
+	return slices.Contains(w.place.Targets, namespace)
 }
 
 // reconcile is what the operator does: a ConfigMap says what the Thing says.
@@ -195,20 +214,26 @@ type fakeManager struct {
 	*world
 }
 
-func (m fakeManager) Client() client.WithWatch                       { return m.world }
-func (m fakeManager) Modes(r *lifecycle.Release) []lifecycle.Mode    { return r.Modes() }
-func (m fakeManager) Version(context.Context) (string, error)        { return "v9", m.call("Version") }
-func (m fakeManager) EnsureNamespace(context.Context, string) error  { return m.call("EnsureNamespace") }
-func (m fakeManager) Prepare(context.Context, lifecycle.Place) error { return m.call("Prepare") }
-func (m fakeManager) Actor(string) string                            { return "" }
-func (m fakeManager) ObjectOf(bundle string) string                  { return "Installation/" + bundle }
-func (m fakeManager) Decides(string) bool                            { return false }
-func (m fakeManager) BundleOf(c *corev1.Container) string            { return c.Name }
-func (m fakeManager) Made(o metav1.Object, bundle string) bool       { return o.GetName() == bundle }
-func (m fakeManager) Bookkeeping(string) bool                        { return false }
-func (m fakeManager) Setbacks([]event, string) (int, []string)       { return 0, nil }
+func (m fakeManager) Client() client.WithWatch                      { return m.world }
+func (m fakeManager) Modes(r *lifecycle.Release) []lifecycle.Mode   { return r.Modes() }
+func (m fakeManager) Version(context.Context) (string, error)       { return "v9", m.call("Version") }
+func (m fakeManager) EnsureNamespace(context.Context, string) error { return m.call("EnsureNamespace") }
+func (m fakeManager) Actor(string) string                           { return "" }
+func (m fakeManager) ObjectOf(bundle string) string                 { return "Installation/" + bundle }
+func (m fakeManager) Decides(string) bool                           { return false }
+func (m fakeManager) BundleOf(c *corev1.Container) string           { return c.Name }
+func (m fakeManager) Made(o metav1.Object, bundle string) bool      { return o.GetName() == bundle }
+func (m fakeManager) Bookkeeping(string) bool                       { return false }
+func (m fakeManager) Setbacks([]event, string) (int, []string)      { return 0, nil }
 func (m fakeManager) Faults() []lifecycle.Fault {
 	return []lifecycle.Fault{{Name: "hold", Phase: beforeHop, Fixed: true, Blocks: true}, {Name: "trip", Phase: "installing"}}
+}
+
+func (m fakeManager) Prepare(_ context.Context, p lifecycle.Place) error {
+	m.mu.Lock()
+	m.place = p
+	m.mu.Unlock()
+	return m.call("Prepare")
 }
 
 func (m fakeManager) Present(context.Context, string, []string, ...string) ([]string, error) {
@@ -468,6 +493,12 @@ func (r resourceOf) Delete(ctx context.Context, name string, _ metav1.DeleteOpti
 // things is a package whose bundles follow each other, and the plan to walk them.
 func things(t *testing.T, bundles ...string) (*catalog.Package, graph.Plan) {
 	t.Helper()
+	return thingsIn(t, lifecycle.AllNamespaces, bundles...)
+}
+
+// thingsIn is things whose bundles support an install mode alone.
+func thingsIn(t *testing.T, mode lifecycle.Mode, bundles ...string) (*catalog.Package, graph.Plan) {
+	t.Helper()
 	var fbc strings.Builder
 	write := func(document any) {
 		data, err := json.Marshal(document)
@@ -492,7 +523,7 @@ func things(t *testing.T, bundles ...string) (*catalog.Package, graph.Plan) {
 		csv := testRelease(name).CSV
 		csv.APIVersion, csv.Kind, csv.Name = v1alpha1.SchemeGroupVersion.String(), v1alpha1.ClusterServiceVersionKind, name
 		csv.Annotations = map[string]string{"alm-examples": `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1}}]`}
-		csv.Spec.InstallModes = []v1alpha1.InstallMode{{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true}}
+		csv.Spec.InstallModes = []v1alpha1.InstallMode{{Type: v1alpha1.InstallModeType(mode), Supported: true}}
 		csv.Spec.InstallStrategy.StrategyName = "deployment"
 		csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "op-" + name
 		d := thingDefinition()

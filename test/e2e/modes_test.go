@@ -19,9 +19,9 @@ import (
 	"github.com/olmkit/olmkit/internal/report"
 )
 
-// TestInstallModes walks two hops of an operator that has permissions in its target namespace alone: its own, or another. The
+// TestInstallModes walks two hops of an operator that has permissions in its target namespaces alone: its own, another, or two others. The
 // first hop is to a sound release. The second is to one that does not support the mode any more, or watches the wrong
-// namespace.
+// namespace, or one of two.
 func TestInstallModes(t *testing.T) {
 	for _, test := range []struct {
 		mode   v1alpha1.InstallModeType
@@ -33,10 +33,11 @@ func TestInstallModes(t *testing.T) {
 			support(csv, v1alpha1.InstallModeTypeAllNamespaces)
 		}, "U101", "no install mode of memcached-operator.v0.1.1 is one of memcached-operator.v0.1.2"},
 		{v1alpha1.InstallModeTypeSingleNamespace, func(csv *v1alpha1.ClusterServiceVersion) {
-			env := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Env
-			i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == "WATCH_NAMESPACE" })
-			env[i].ValueFrom.FieldRef.FieldPath = "metadata.namespace"
+			watched(csv).ValueFrom.FieldRef.FieldPath = "metadata.namespace"
 		}, "U509", ""},
+		{v1alpha1.InstallModeTypeMultiNamespace, func(csv *v1alpha1.ClusterServiceVersion) {
+			*watched(csv) = corev1.EnvVar{Name: "WATCH_NAMESPACE", Value: "memcached-operator-served"}
+		}, "U509", "memcached-operator-served-2/"},
 	} {
 		t.Run(string(test.mode), func(t *testing.T) {
 			t.Parallel()
@@ -54,12 +55,18 @@ func TestInstallModes(t *testing.T) {
 				t.Fatalf("exit code %d\n%s\n%s", r.code, r.errOut, r.out)
 			}
 			if !slices.ContainsFunc(said.Hops[1].All(), func(f finding.Finding) bool {
-				return f.Code == test.code && f.Severity == finding.Error && strings.Contains(f.Message+f.Cause, test.says)
+				return f.Code == test.code && f.Severity == finding.Error && strings.Contains(f.Subject.Object+f.Message+f.Cause, test.says)
 			}) {
 				t.Errorf("no %s that says %q\n%s", test.code, test.says, r.out)
 			}
 		})
 	}
+}
+
+// watched is the variable that tells the release's manager which namespaces to watch.
+func watched(csv *v1alpha1.ClusterServiceVersion) *corev1.EnvVar {
+	env := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Env
+	return &env[slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == "WATCH_NAMESPACE" })]
 }
 
 // support has the release support one install mode only.

@@ -141,21 +141,21 @@ func (c *Client) EnsureNamespace(ctx context.Context, name string) error {
 
 // Prepare makes sure that the place's namespaces exist and hold an OperatorGroup for its mode.
 func (c *Client) Prepare(ctx context.Context, p lifecycle.Place) error {
-	for _, name := range []string{p.Namespace, p.Target} {
-		if name == "" {
-			continue
-		}
+	for _, name := range append([]string{p.Namespace}, p.Targets...) {
 		if err := c.EnsureNamespace(ctx, name); err != nil {
 			return err
 		}
 	}
-	return c.Group(ctx, p.Namespace, p.Mode, p.Target)
+	return c.Group(ctx, p.Namespace, p.Mode, p.Targets...)
 }
 
-// Group makes sure that namespace holds one OperatorGroup, for mode: all namespaces, namespace itself, or target. One that
+// Group makes sure that namespace holds one OperatorGroup, for mode: all namespaces, namespace itself, or targets. One that
 // this program made for another mode is changed; it is an error if somebody else's is for others.
-func (c *Client) Group(ctx context.Context, namespace string, mode lifecycle.Mode, target string) error {
-	wanted := groupTargets(mode, namespace, target)
+func (c *Client) Group(ctx context.Context, namespace string, mode lifecycle.Mode, targets ...string) error {
+	wanted := targets
+	if mode == lifecycle.OwnNamespace {
+		wanted = []string{namespace}
+	}
 	var groups operatorsv1.OperatorGroupList
 	if err := c.List(ctx, &groups, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("list OperatorGroups in %s: %w", namespace, err)
@@ -172,19 +172,6 @@ func (c *Client) Group(ctx context.Context, namespace string, mode lifecycle.Mod
 	group.Spec.TargetNamespaces = wanted
 	if err := c.Create(ctx, group); err != nil {
 		return fmt.Errorf("create OperatorGroup %s/%s: %w", namespace, group.Name, err)
-	}
-	return nil
-}
-
-// groupTargets are the namespaces that an OperatorGroup for mode lists; all if there are none.
-func groupTargets(mode lifecycle.Mode, namespace, target string) []string {
-	switch mode {
-	case lifecycle.OwnNamespace:
-		return []string{namespace}
-	case lifecycle.SingleNamespace:
-		return []string{target}
-	case lifecycle.MultiNamespace:
-		return []string{namespace, target}
 	}
 	return nil
 }

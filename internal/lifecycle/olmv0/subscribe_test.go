@@ -28,10 +28,11 @@ func TestGroup(t *testing.T) {
 		want []string
 		says string
 	}{
-		"none":                     {nil, lifecycle.MultiNamespace, []string{"n", "other"}, ""},
+		"none":                     {nil, lifecycle.MultiNamespace, []string{"other", "third"}, ""},
 		"none, for all":            {nil, lifecycle.AllNamespaces, nil, ""},
-		"as wanted":                {group(nil, "other", "n"), lifecycle.MultiNamespace, []string{"other", "n"}, ""},
+		"as wanted":                {group(nil, "third", "other"), lifecycle.MultiNamespace, []string{"third", "other"}, ""},
 		"ours of another mode":     {group(cluster.Labels(""), "n"), lifecycle.SingleNamespace, []string{"other"}, ""},
+		"ours of its own":          {group(cluster.Labels(""), "n", "other"), lifecycle.MultiNamespace, []string{"other", "third"}, ""},
 		"ours, and now for all":    {group(cluster.Labels(""), "n"), lifecycle.AllNamespaces, nil, ""},
 		"a user's for all":         {group(nil), lifecycle.AllNamespaces, nil, ""},
 		"a user's of another mode": {group(nil), lifecycle.OwnNamespace, nil, "OperatorGroup n/g is for all namespaces, and the operator is to serve the namespaces n"},
@@ -44,7 +45,8 @@ func TestGroup(t *testing.T) {
 				builder = builder.WithObjects(test.has.DeepCopy())
 			}
 			c := &Client{WithWatch: builder.Build()}
-			err := c.Group(t.Context(), "n", test.mode, "other")
+			targets := map[lifecycle.Mode][]string{lifecycle.SingleNamespace: {"other"}, lifecycle.MultiNamespace: {"other", "third"}}[test.mode]
+			err := c.Group(t.Context(), "n", test.mode, targets...)
 			if test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says) || hint.Of(err) == "") || test.says == "" && err != nil {
 				t.Errorf("it says %v", err)
 			}
