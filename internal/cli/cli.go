@@ -3,6 +3,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -199,10 +200,35 @@ func RunWith(ctx context.Context, streams Streams, hooks Hooks, args []string) i
 
 func (s *session) run(ctx context.Context, args []string) int {
 	root := newRoot(s)
+	shown := &firstError{w: s.Out}
+	root.SetOut(shown)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if err == nil && shown.err != nil {
+		err = fmt.Errorf("print to standard output: %w", shown.err)
+	}
 	s.printer.Close()
-	return complain(s.Err, err, ctx.Err() != nil)
+	return complain(s.Err, withRoom(err), ctx.Err() != nil)
+}
+
+// firstError is a writer that keeps the first error of w: cobra prints help and completions, and returns no error of that.
+type firstError struct {
+	w   io.Writer
+	err error
+}
+
+func (f *firstError) Write(p []byte) (int, error) {
+	n, err := f.w.Write(p)
+	f.err = cmp.Or(f.err, err)
+	return n, err
+}
+
+// withRoom adds a fix to an error of a disk that is full, if it has none.
+func withRoom(err error) error {
+	if hint.Of(err) == "" && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) {
+		return hint.With(err, "make room where the output goes, or choose another place")
+	}
+	return err
 }
 
 // say tells w of an error, with its fix if there is one.
@@ -250,7 +276,6 @@ func newRoot(s *session) *cobra.Command {
 	root := group("olmkit", "Package an operator for OLM, and prove every upgrade before a user takes it", commands(s)...)
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetIn(s.In)
-	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{hint.With(err, "see '%s --help'", c.CommandPath())}
@@ -258,7 +283,7 @@ func newRoot(s *session) *cobra.Command {
 	root.PersistentFlags().BoolVarP(&s.quiet, "quiet", "q", false, "print no progress")
 	root.PersistentFlags().BoolVarP(&s.verbose, "verbose", "v", false, "print more detail")
 	root.PersistentFlags().Int64Var(&s.maxFile, "max-file-size", document.MaxText, "refuse catalog files larger than this many `BYTES`")
-	explainable(root)
+	explainable(root, s.Out)
 	markUsage(root)
 	return root
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"testing"
 )
@@ -38,6 +39,30 @@ func TestExitCodeOfCommandLines(t *testing.T) {
 		code := Run(t.Context(), Streams{In: strings.NewReader(""), Out: io.Discard, Err: &complaint}, strings.Fields(args))
 		if code != exitUsage {
 			t.Errorf("olmkit %s: exit code %d: %s", args, code, &complaint)
+		}
+	}
+}
+
+// TestFullOutput: what only prints fails where its output has no room, and says so.
+func TestFullOutput(t *testing.T) {
+	t.Parallel()
+	commands := []string{"", "help", "--help", "help catalog", "catalog", "completion bash", "completion zsh", "completion fish", "completion powershell", "completion",
+		"explain CRD001", "explain --help", "catalog validate --explain CRD001", "version"}
+	for _, command := range runnable(newRoot(&session{})) {
+		commands = append(commands, command+" --help", "help "+command)
+	}
+	for _, args := range commands {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var complaint strings.Builder
+		code := Run(t.Context(), Streams{In: strings.NewReader(""), Out: full, Err: &complaint}, strings.Fields(args))
+		if code != exitFailed || !strings.Contains(complaint.String(), "no space left on device") || !strings.Contains(complaint.String(), "fix: make room") {
+			t.Errorf("olmkit %s: exit code %d: %s", args, code, &complaint)
+		}
+		if err := full.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -98,9 +98,9 @@ func completeCodes(_ *cobra.Command, _ []string, begun string) ([]string, cobra.
 const explainFlag = "explain"
 
 // explainable makes c and the commands below it explain the code that --explain names, whatever else they would need.
-func explainable(c *cobra.Command) {
+func explainable(c *cobra.Command, out io.Writer) {
 	for _, sub := range c.Commands() {
-		explainable(sub)
+		explainable(sub, out)
 	}
 	if c.Flags().Lookup(explainFlag) == nil {
 		return
@@ -121,7 +121,7 @@ func explainable(c *cobra.Command) {
 	}
 	c.RunE = func(c *cobra.Command, given []string) error {
 		if code() != "" {
-			return explain(c.OutOrStdout(), []string{code()}, coloured(c.OutOrStdout()))
+			return explain(out, []string{code()}, coloured(out))
 		}
 		return run(c, given)
 	}
