@@ -12,6 +12,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/safetext"
 )
 
 // nodeOf returns v as a YAML tree, by way of its JSON.
@@ -102,17 +103,11 @@ func plain(s string) bool {
 
 // encode writes the tree as YAML, in the style of the Kubernetes tools.
 func encode(n *yaml.Node) []byte {
-	var b bytes.Buffer
-	encoder := yaml.NewEncoder(&b)
-	encoder.SetIndent(2)
-	encoder.CompactSeqIndent()
-	if err := encoder.Encode(n); err != nil {
+	text, err := safetext.EncodeYAML(n, true)
+	if err != nil {
 		panic(fmt.Sprintf("encode a YAML tree: %v", err))
 	}
-	if err := encoder.Close(); err != nil {
-		panic(fmt.Sprintf("encode a YAML tree: %v", err))
-	}
-	return b.Bytes()
+	return text
 }
 
 // field returns the value at the keys, or nil.

@@ -3,8 +3,10 @@ package catalog
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -12,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/safetext"
 )
 
 const example = `---
@@ -232,11 +235,13 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// FuzzParse: no text makes the loader panic, and what it loads it writes and reads back.
+// FuzzParse: no text makes the loader panic, and what it loads it writes, so that terminals only show it, and reads back the
+// same.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(example))
 	f.Add([]byte(`{"schema":"olm.channel","package":"p","entries":[{"skips":null}]}`))
 	f.Add([]byte("schema: olm.bundle\npackage: p\nproperties: [{type: olm.bundle.object, value: {data: e30=}}]"))
+	f.Add([]byte(`{"schema":"olm.package","name":"p\u202e","description":"a \u200b\u2028\n ::error::x\n##[error]y\ufeff","x":["\u001b[2J","\udb40\udc41"]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := Parse("f", data)
 		for _, p := range c.Packages {
@@ -259,11 +264,32 @@ func FuzzParse(f *testing.F) {
 			if err := Write(&b, format, c.Sorted()); err != nil {
 				t.Fatal(err)
 			}
-			if again := Parse("g", b.Bytes()); len(again.Documents) != len(c.Documents) {
+			checkShown(t, b.String())
+			again := Parse("g", b.Bytes())
+			if len(again.Documents) != len(c.Documents) {
 				t.Fatalf("%d documents written as %s, %d read", len(c.Documents), format, len(again.Documents))
+			}
+			for i, d := range c.Sorted() {
+				var want, got any
+				if json.Unmarshal(d.JSON, &want) != nil || json.Unmarshal(again.Documents[i].JSON, &got) != nil || !reflect.DeepEqual(got, want) {
+					t.Fatalf("%s was written as %s and read as %s:\n%s", d.JSON, format, again.Documents[i].JSON, b.Bytes())
+				}
 			}
 		}
 	})
+}
+
+// checkShown fails the test if a terminal or a CI server would do anything with text but show it.
+func checkShown(t *testing.T, text string) {
+	t.Helper()
+	if strings.ContainsFunc(text, func(r rune) bool { return !safetext.Shown(r) }) || strings.Contains(text, "##[") {
+		t.Errorf("it is not harmless: %q", text)
+	}
+	for line := range strings.Lines(text) {
+		if safetext.Text(strings.TrimSpace(line)) != strings.TrimSpace(line) && strings.HasPrefix(strings.TrimSpace(line), "::") {
+			t.Errorf("a CI server obeys %q", line)
+		}
+	}
 }
 
 // FuzzBuild: no template makes the builder panic, and what it builds is a catalog without errors of form.

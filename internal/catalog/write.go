@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/safetext"
 )
 
 // Formats are the formats that Write knows.
@@ -69,7 +70,8 @@ func compare(a, b heading) int {
 	)
 }
 
-// Write writes the documents in one of Formats, as a stream that opm and Load read back to the same.
+// Write writes the documents in one of Formats, as a stream that opm and Load read back to the same and that a terminal
+// and a CI server only show.
 func Write(w io.Writer, format string, documents []*Document) error {
 	for _, d := range documents {
 		text, err := d.text(format)
@@ -87,7 +89,7 @@ func Write(w io.Writer, format string, documents []*Document) error {
 func (d *Document) text(format string) ([]byte, error) {
 	switch format {
 	case "json":
-		return append(document.Indent(nil, d.JSON), '\n'), nil
+		return append(safetext.JSON(document.Indent(nil, d.JSON)), '\n'), nil
 	case "yaml":
 		text, err := toYAML(d.JSON)
 		if err != nil {
@@ -108,14 +110,8 @@ func toYAML(raw json.RawMessage) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	b.WriteString("---\n")
-	encoder := yaml.NewEncoder(&b)
-	encoder.SetIndent(2)
-	if err := encoder.Encode(node); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), encoder.Close()
+	text, err := safetext.EncodeYAML(node, false)
+	return append([]byte("---\n"), text...), err
 }
 
 func yamlNode(decoder *json.Decoder) (*yaml.Node, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/olmkit/olmkit/internal/leftover"
 	"github.com/olmkit/olmkit/internal/progress"
 	"github.com/olmkit/olmkit/internal/report"
+	"github.com/olmkit/olmkit/internal/safetext"
 )
 
 // What became of a leftover.
@@ -162,6 +163,7 @@ func (r *cleanupReport) whose() string {
 }
 
 func (r *cleanupReport) printText(out io.Writer) error {
+	r = safetext.Clean(r)
 	if len(r.Leftovers) == 0 {
 		text := "nothing is left of walks on cluster " + r.Cluster
 		if r.Package != "" {

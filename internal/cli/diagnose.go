@@ -151,26 +151,27 @@ func (r diagnoseReport) finish(s *session, output, pkg string) error {
 }
 
 func (r diagnoseReport) print(out io.Writer, pkg string) error {
+	r = safetext.Clean(r)
 	var b strings.Builder
 	if len(r.Subscriptions) == 0 {
-		fmt.Fprintf(&b, "cluster %s has no Subscription%s\n", safetext.Line(r.Cluster), strings.TrimSuffix(" to package "+pkg, " to package "))
+		fmt.Fprintf(&b, "cluster %s has no Subscription%s\n", r.Cluster, strings.TrimSuffix(" to package "+pkg, " to package "))
 	}
 	for i, d := range r.Subscriptions {
 		if i > 0 {
 			b.WriteString("\n")
 		}
 		fmt.Fprintf(&b, "%s/%s: %s\n", d.Namespace, d.Subscription, d.State)
-		fmt.Fprintf(&b, "  package    %s, channel %s, from catalog %s\n", safetext.Line(d.Package), safetext.Line(cmp.Or(d.Channel, "of the package")), d.Catalog)
+		fmt.Fprintf(&b, "  package    %s, channel %s, from catalog %s\n", d.Package, cmp.Or(d.Channel, "of the package"), d.Catalog)
 		fmt.Fprintf(&b, "  installed  %s\n  next       %s\n", cmp.Or(d.Installed, "nothing"), cmp.Or(d.Next, "nothing"))
 		if d.Unknown != "" {
-			fmt.Fprintf(&b, "  what OLM would do next is not known: %s; name it with --catalog %s=REF\n", safetext.Line(d.Unknown), d.Catalog)
+			fmt.Fprintf(&b, "  what OLM would do next is not known: %s; name it with --catalog %s=REF\n", d.Unknown, d.Catalog)
 		}
 		for _, c := range d.Causes {
-			fmt.Fprintf(&b, "  %s: %s\n", c.Object, safetext.Line(c.Why))
+			fmt.Fprintf(&b, "  %s: %s\n", c.Object, c.Why)
 			for _, f := range c.Fixes {
 				fmt.Fprintf(&b, "    fix:  %s\n", f.Do)
 				if f.Command != "" {
-					fmt.Fprintf(&b, "          %s\n", safetext.Line(f.Command))
+					fmt.Fprintf(&b, "          %s\n", f.Command)
 				}
 				fmt.Fprintf(&b, "    risk: %s\n", f.Risk)
 			}

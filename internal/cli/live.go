@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/cluster/existing"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/safetext"
 )
 
 // live is what commands have that act on a cluster of the kubeconfig.
@@ -72,7 +72,5 @@ func (l *live) command(words string) string {
 }
 
 func (s *session) printJSON(value any) error {
-	e := json.NewEncoder(s.Out)
-	e.SetIndent("", "  ")
-	return e.Encode(value)
+	return safetext.EncodeJSON(s.Out, value)
 }

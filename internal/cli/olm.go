@@ -195,8 +195,9 @@ exits with 3 if a part is not well, or OLM is not installed. How Subscriptions a
 
 // print prints the parts that are not well, or all.
 func (r olmStatus) print(out io.Writer, all bool) error {
+	r = safetext.Clean(r)
 	if !r.Installed {
-		_, err := fmt.Fprintf(out, "OLM is not installed on cluster %s; 'olmkit olm install' installs it\n", safetext.Line(r.Cluster))
+		_, err := fmt.Fprintf(out, "OLM is not installed on cluster %s; 'olmkit olm install' installs it\n", r.Cluster)
 		return err
 	}
 	version := "of an unknown version"
@@ -204,7 +205,7 @@ func (r olmStatus) print(out io.Writer, all bool) error {
 		version = r.Version
 	}
 	shown := r.Unwell()
-	fmt.Fprintf(out, "OLM %s on cluster %s, namespace %s: %d of %d parts are well\n", safetext.Line(version), safetext.Line(r.Cluster), r.Namespace, len(r.Parts)-len(shown), len(r.Parts))
+	fmt.Fprintf(out, "OLM %s on cluster %s, namespace %s: %d of %d parts are well\n", version, r.Cluster, r.Namespace, len(r.Parts)-len(shown), len(r.Parts))
 	if all {
 		shown = r.Parts
 	}
@@ -214,7 +215,7 @@ func (r olmStatus) print(out io.Writer, all bool) error {
 		if why == "" {
 			why = "well"
 		}
-		fmt.Fprintf(w, "  %s\t%s\n", p.Object, safetext.Line(why))
+		fmt.Fprintf(w, "  %s\t%s\n", p.Object, why)
 	}
 	return w.Flush()
 }

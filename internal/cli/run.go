@@ -174,6 +174,7 @@ func simulatedIn(ctx context.Context, up kept, images []string) ([]string, error
 }
 
 func (r runReport) print(out io.Writer) error {
+	r = safetext.Clean(r)
 	verb := "is installed"
 	switch {
 	case r.Unchanged:
@@ -182,7 +183,7 @@ func (r runReport) print(out io.Writer) error {
 		verb = "has replaced " + r.From
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s on cluster %s\n", r.Bundle, verb, safetext.Line(r.Cluster))
+	fmt.Fprintf(&b, "%s %s on cluster %s\n", r.Bundle, verb, r.Cluster)
 	fmt.Fprintf(&b, "  namespace     %s (%s)\n", r.Namespace, cmp.Or(string(r.Mode), "unknown"))
 	fmt.Fprintf(&b, "  CRDs          %s\n", cmp.Or(strings.Join(r.CRDs, ", "), "none"))
 	for _, p := range r.Phases {

@@ -4,12 +4,12 @@ package diff
 
 import (
 	"cmp"
-	"encoding/json"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/safetext"
 )
 
 // APIVersion and the kinds of documents that WriteJSON writes.
@@ -122,7 +122,7 @@ func compare(a, b Change) int {
 
 // WriteJSON writes the changes between two bundles.
 func (r Release) WriteJSON(w io.Writer) error {
-	return writeJSON(w, struct {
+	return safetext.EncodeJSON(w, struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 		Release
@@ -131,16 +131,9 @@ func (r Release) WriteJSON(w io.Writer) error {
 
 // WriteJSON writes the changes between two catalogs.
 func (c Catalogs) WriteJSON(w io.Writer) error {
-	return writeJSON(w, struct {
+	return safetext.EncodeJSON(w, struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 		Catalogs
 	}{APIVersion, KindCatalog, c})
-}
-
-func writeJSON(w io.Writer, v any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(v)
 }

@@ -1,8 +1,6 @@
 package graph
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -111,20 +109,11 @@ func Draw(w io.Writer, format string, drawings []Drawing) error {
 	case "dot":
 		return drawDot(w, safetext.Clean(drawings))
 	case "json":
-		var b bytes.Buffer
-		encoder := json.NewEncoder(&b)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		err := encoder.Encode(struct {
+		return safetext.EncodeJSON(w, struct {
 			APIVersion string    `json:"apiVersion"`
 			Kind       string    `json:"kind"`
 			Channels   []Drawing `json:"channels"`
 		}{"olmkit/v1", "Graph", drawings})
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(safetext.JSON(b.Bytes()))
-		return err
 	}
 	return fmt.Errorf("graph format %q: there are %s", format, strings.Join(Formats, ", "))
 }

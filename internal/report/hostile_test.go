@@ -41,7 +41,7 @@ func saying(s string) *Report {
 
 func FuzzRenderings(f *testing.F) {
 	for _, s := range []string{
-		"plain", "\x1b[2J\x1b]0;title\a", "a\n::error file=x::y", "::warning::x", strings.Repeat("x", 113) + " ::error::z", "##[error]x", "##vso[task.setvariable]x", "\u202e\u2028\u009b",
+		"plain", "\x1b[2J\x1b]0;title\a", "a\n::error file=x::y", "::warning::x", strings.Repeat("x", 113) + " ::error::z", "##[error]x", "##vso[task.setvariable]x", "\u202e\u2028\u009b", "\u200b\u2060\u00ad\ufeff\u3164\U000e0041",
 		"a|b\r\n| c |", "</details><script>alert(1)</script>", "![x](https://example.com/x.png)", `\[x](javascript:x)`, "@team #12", "```\n`", "]]>", "\xff\x00", "&#64;team",
 	} {
 		f.Add(s)
@@ -100,7 +100,7 @@ func withoutLogs(s string) string {
 func checkHarmless(t *testing.T, format, s, rendered string) {
 	t.Helper()
 	for _, r := range rendered {
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || strings.ContainsRune("\u00ad\u200b\u200d\u2060\ufeff\u3164\U000e0041", r)) {
 			t.Fatalf("%s of %q holds %q", format, s, r)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/safetext"
 )
 
 const (
@@ -107,7 +108,7 @@ func excerpt(line string, column, limit int) (shown, caret string) {
 		switch r := runes[i]; {
 		case r == '\t':
 			out.WriteString(strings.Repeat(" ", tabWidth))
-		case unicode.IsPrint(r) || unicode.Is(unicode.M, r):
+		case safetext.Shown(r) && (unicode.IsPrint(r) || unicode.Is(unicode.M, r)):
 			out.WriteRune(r)
 		case w > 0:
 			out.WriteRune('·') // what would move the cursor or colour the terminal

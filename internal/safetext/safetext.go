@@ -73,20 +73,20 @@ func (l *Lines) Flush() error {
 // broken, and anywhere in it for its older form and that of Azure Pipelines.
 var serverCommand = regexp.MustCompile(`(^|\s)(::[A-Za-z])|(#)(#(?:vso)?\[)`)
 
-// obeyed reports whether r is no character to be shown: a control character, or one that changes the direction or the lines
-// of what stands around it.
+// Shown reports whether a terminal does nothing with r but to show it.
+func Shown(r rune) bool { return !obeyed(r) }
+
+// obeyed reports whether r is no character to be shown: a control character, one that changes the direction or the lines of
+// what stands around it, or one that nobody sees.
 func obeyed(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t', ' ' <= r && r <= '~': // nearly all there is
 		return false
-	case unicode.IsControl(r), r == '\u2028', r == '\u2029', unicode.Is(unicode.Bidi_Control, r), r == '\ufeff':
+	case unicode.IsControl(r), r == '\u2028', r == '\u2029', unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
 		return true
 	}
-	return unicode.Is(tags, r)
+	return unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r) // those marks are seen
 }
-
-// tags are invisible characters that spell ASCII.
-var tags = &unicode.RangeTable{R32: []unicode.Range32{{Lo: 0xe0000, Hi: 0xe007f, Stride: 1}}}
 
 func visible(s string) string {
 	var b strings.Builder
@@ -96,7 +96,7 @@ func visible(s string) string {
 		case r == utf8.RuneError && size == 1, r < utf8.RuneSelf && obeyed(r):
 			fmt.Fprintf(&b, `\x%02x`, s[i])
 		case obeyed(r):
-			fmt.Fprintf(&b, `\u%04x`, r)
+			b.WriteString(escape(r))
 		default:
 			b.WriteString(s[i : i+size])
 		}
@@ -105,26 +105,12 @@ func visible(s string) string {
 	return b.String()
 }
 
-// JSON returns a JSON document with the same meaning and nothing in it that a terminal or a CI server obeys. The characters
-// concerned can only stand in its strings.
-func JSON(document []byte) []byte {
-	s := string(document)
-	if !strings.ContainsFunc(s, obeyed) && !strings.Contains(s, "##") {
-		return document
+// escape returns r as Go and YAML write it in quotes.
+func escape(r rune) string {
+	if r > 0xffff {
+		return fmt.Sprintf(`\U%08x`, r)
 	}
-	var b strings.Builder
-	for i, r := range s {
-		switch {
-		case r > 0xffff && obeyed(r):
-			high, low := (r-0x10000)>>10+0xd800, (r-0x10000)&0x3ff+0xdc00
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		case obeyed(r), r == '#' && strings.HasPrefix(s[i+1:], "#"):
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return []byte(b.String())
+	return fmt.Sprintf(`\u%04x`, r)
 }
 
 // Clean returns a copy of v, to any depth, with the strings in it as Line returns them; those of the fields called severalLines

@@ -8,18 +8,21 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 func TestText(t *testing.T) {
 	for _, test := range []struct{ in, text, line string }{
 		{"plain, über\tall\nlines", "plain, über\tall\nlines", `plain, über` + "\t" + `all\nlines`},
 		{"\x1b[31mred\a\r\x7f\u009b", `\x1b[31mred\x07\x0d\x7f\u009b`, ""},
+		{"pay\u200bload\u2060 so\u00adft \ufeff\u3164\u115f", `pay\u200bload\u2060 so\u00adft \ufeff\u3164\u115f`, ""},
 		{"a\xffb", `a\xffb`, ""},
 		{"\u202egnp.exe\u2066", `\u202egnp.exe\u2066`, ""},
 		{"x\n::error::y", "x\n\\::error::y", `x\n\::error::y`},
 		{"a  ::set-output name=x::y ::1 b::c", `a  \::set-output name=x::y ::1 b::c`, ""},
 		{"a ##[error]b ##vso[task.x] ###[", `a #\#[error]b #\#vso[task.x] ##\#[`, ""},
-		{"\U000e0041", `\ue0041`, ""},
+		{"\U000e0041", `\U000e0041`, ""},
 	} {
 		if got := Text(test.in); got != test.text {
 			t.Errorf("Text(%q) = %q, want %q", test.in, got, test.text)
@@ -57,10 +60,13 @@ func TestClean(t *testing.T) {
 	}
 }
 
+// unseen are characters that nobody sees.
+const unseen = "\u00ad\u180e\u200b\u200c\u200d\u2060\u2061\u2062\u2063\u2064\ufeff\u115f\u3164\uffa0\ufff9\ufffa\ufffb\U000e0001\U000e0041"
+
 // harmful returns what of s a terminal or a CI server would obey.
 func harmful(s string) string {
 	for _, r := range s {
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || strings.ContainsRune(unseen, r)) {
 			return string(r)
 		}
 	}
@@ -73,7 +79,7 @@ func harmful(s string) string {
 }
 
 func FuzzText(f *testing.F) {
-	for _, s := range []string{"", "\x1b]0;x\a", " ::error::x", "\u2028::error::", "##vso[", "\xff\n\r::warning::", "\U000e0001"} {
+	for _, s := range []string{"", "\x1b]0;x\a", " ::error::x", "\u2028::error::", "##vso[", "\xff\n\r::warning::", "\U000e0001", "a\u200b ::error::\U000e0041", "b\n  ::error::c\nd", "\u202e: \\ \" ' # ##[x]", strings.Repeat("long words ", 40) + " ::error::x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -98,7 +104,62 @@ func FuzzText(f *testing.F) {
 		if got := harmful(string(safe)); got != "" {
 			t.Errorf("JSON(%q) holds %q", document, got)
 		}
+		checkYAML(t, s)
 	})
+}
+
+// checkYAML fails the test if a tree with the text s everywhere is written as YAML that says another or is obeyed.
+func checkYAML(t *testing.T, s string) {
+	t.Helper()
+	if !utf8.ValidString(s) {
+		return // nobody reads such text as YAML or JSON
+	}
+	scalar := func(style yaml.Style) *yaml.Node {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: style}
+	}
+	styles := []yaml.Style{0, yaml.LiteralStyle, yaml.FoldedStyle, yaml.SingleQuotedStyle, yaml.DoubleQuotedStyle}
+	for _, style := range styles {
+		if style != yaml.DoubleQuotedStyle && strings.ContainsAny(s, "\t\n ") && Text(s) == s {
+			continue // what stays as its author has it may be what yaml.v3 itself writes wrongly
+		}
+		tree := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{
+			scalar(style), scalar(style), {Kind: yaml.ScalarNode, Value: "list"}, {Kind: yaml.SequenceNode, Content: []*yaml.Node{scalar(style)}},
+		}}
+		if s == "list" {
+			return
+		}
+		for _, compact := range []bool{false, true} {
+			written, err := EncodeYAML(tree, compact)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := harmful(string(written)); got != "" {
+				t.Errorf("YAML of %q holds %q:\n%s", s, got, written)
+			}
+			var got map[string]any
+			if err := yaml.Unmarshal(written, &got); err != nil || !reflect.DeepEqual(got, map[string]any{s: s, "list": []any{s}}) {
+				t.Fatalf("%q became %q, %v:\n%s", s, got, err, written)
+			}
+			again, err := YAML(written)
+			if err != nil || harmful(string(again)) != "" {
+				t.Errorf("%v:\n%s", err, again)
+			}
+		}
+	}
+}
+
+// TestYAMLComments: comments show what they hold.
+func TestYAMLComments(t *testing.T) {
+	t.Parallel()
+	got, err := YAML([]byte("# a \u202eb ##[error]c\nkey: v # \u200bd\n"))
+	if want := "# a \\u202eb #\\x23[error]c\nkey: v # \\u200bd\n"; err != nil || string(got) != want {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+	for _, same := range []string{"key: v # ## d\n", "a: |\n  über\n  ## b\n"} {
+		if got, err := YAML([]byte(same)); err != nil || string(got) != same {
+			t.Errorf("%q became %q, %v", same, got, err)
+		}
+	}
 }
 
 // TestLines: what arrives in pieces is cleaned as whole lines, a last one without an end too, and one that never ends in parts.

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/safetext"
 )
 
 // Source is where the catalog comes from. Exactly one of Image, Address and Existing is set.
@@ -275,6 +276,9 @@ func manifest(object any) ([]byte, error) {
 		}
 	}
 	written, err := yaml.Marshal(fields)
+	if err == nil {
+		written, err = safetext.YAML(written)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("write a %T: %w", object, err)
 	}
