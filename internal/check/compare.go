@@ -13,9 +13,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/diff"
-	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/graph"
 )
 
@@ -389,15 +389,9 @@ func (c *comparer) objects() error {
 		objects, err := b.Objects()
 		all := map[string]string{}
 		for _, o := range objects {
-			var head struct {
-				APIVersion string `json:"apiVersion"`
-				Kind       string `json:"kind"`
-				Metadata   struct {
-					Name string `json:"name"`
-				} `json:"metadata"`
-			}
-			if document.Decode(o, &head) == nil && head.Kind != v1alpha1.ClusterServiceVersionKind && !isCRD(head.APIVersion, head.Kind) {
-				all[head.Kind+" "+head.Metadata.Name] = canonical(o)
+			head := bundle.Manifest{JSON: o}
+			if head.Identify() && head.Kind != v1alpha1.ClusterServiceVersionKind && !isCRD(head.APIVersion, head.Kind) {
+				all[head.Kind+" "+head.Name] = canonical(o)
 			}
 		}
 		return all, err

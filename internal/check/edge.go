@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -136,14 +137,8 @@ func (s *subject) read(b *catalog.Bundle) *release {
 	r := &release{Bundle: b, fixed: map[string]*fixed{}, stands: map[string]func() *document.Document{}}
 	for i, o := range objects {
 		at := func() *document.Document { return s.manifest(b, i) }
-		var head struct {
-			APIVersion string `json:"apiVersion"`
-			Kind       string `json:"kind"`
-			Metadata   struct {
-				Name string `json:"name"`
-			} `json:"metadata"`
-		}
-		if document.Decode(o, &head) != nil {
+		head := bundle.Manifest{JSON: o}
+		if !head.Identify() {
 			continue
 		}
 		switch {
@@ -167,8 +162,8 @@ func (s *subject) read(b *catalog.Bundle) *release {
 			}
 		default:
 			if f := fixedOf(head.APIVersion, head.Kind, o); f != nil {
-				r.fixed[head.Kind+"/"+head.Metadata.Name] = f
-				r.stands[head.Kind+"/"+head.Metadata.Name] = at
+				r.fixed[head.Kind+"/"+head.Name] = f
+				r.stands[head.Kind+"/"+head.Name] = at
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
+	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
@@ -54,18 +55,12 @@ func (r *release) samples() []sample {
 	}
 	var list []sample
 	for _, raw := range written {
-		var head struct {
-			APIVersion string `json:"apiVersion"`
-			Kind       string `json:"kind"`
-			Metadata   struct {
-				Name string `json:"name"`
-			} `json:"metadata"`
-		}
-		if json.Unmarshal(raw, &head) != nil {
+		head := bundle.Manifest{JSON: raw}
+		if !head.Identify() {
 			continue
 		}
 		group, version, _ := strings.Cut(head.APIVersion, "/")
-		list = append(list, sample{raw, group, version, head.Kind, head.Metadata.Name})
+		list = append(list, sample{raw, group, version, head.Kind, head.Name})
 	}
 	return list
 }

@@ -42,17 +42,23 @@ func silenceClients() {
 	log.SetLogger(logr.Discard())
 }
 
+// reach connects to a cluster of a kubeconfig, and to what OLM has there.
+func reach(ctx context.Context, access existing.Options) (*existing.Cluster, *olmv0.Client, error) {
+	at, err := existing.Connect(ctx, access)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := olmv0.Connect(at.Config())
+	return at, client, err
+}
+
 // connect reaches the cluster, and says which one that is before anything is changed there.
 func (l *live) connect(ctx context.Context, s *session) (*existing.Cluster, *olmv0.Client, error) {
 	if err := textOrJSON(l.output); err != nil {
 		return nil, nil, err
 	}
 	silenceClients()
-	at, err := existing.Connect(ctx, l.access)
-	if err != nil {
-		return nil, nil, err
-	}
-	client, err := olmv0.Connect(at.Config())
+	at, client, err := reach(ctx, l.access)
 	if err != nil {
 		return nil, nil, err
 	}

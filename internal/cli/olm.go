@@ -225,11 +225,7 @@ const keptCatalog = "olmkit-catalog"
 
 // equip installs OLM on a cluster that was just started, and has it read a catalog if there is one.
 func (s *session) equip(ctx context.Context, up kept, loaded *catalog.Catalog) error {
-	at, err := existing.Connect(ctx, existing.Options{Kubeconfig: up.Kubeconfig(), Server: serverImage()})
-	if err != nil {
-		return err
-	}
-	client, err := olmv0.Connect(at.Config())
+	at, client, err := reach(ctx, existing.Options{Kubeconfig: up.Kubeconfig(), Server: serverImage()})
 	if err != nil {
 		return err
 	}

@@ -54,29 +54,26 @@ func (w *walk) judgeDrift(ctx context.Context, from string, r *release, answered
 // release called from did says how long that is waited for.
 func (w *walk) measureDrift(ctx context.Context, from string, answered map[string]string) (reverted map[string]bool, err error) {
 	// A look at an object that is still under way would correct what it finds, also without a watch.
-	if err := w.awaitRest(ctx); err != nil {
-		return nil, err
-	}
-	before, err := w.operands(ctx)
+	before, err := w.awaitRest(ctx)
 	if err != nil {
 		return nil, err
 	}
-	maps.DeleteFunc(before, func(_ string, o operand) bool { return answered[o.Of] == "" })
-	changed := map[string]drift{}
-	defer func() {
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), retryTimeout)
-		defer cancel()
-		for name, d := range changed {
-			if !reverted[name] {
-				err = errors.Join(err, d.putBack(late))
+	maps.DeleteFunc(before.operands, func(_ string, o operand) bool { return answered[o.Of] == "" })
+	reverted = map[string]bool{}
+	var undo undoStack
+	defer func() { err = errors.Join(err, undo.run(ctx, retryTimeout)) }()
+	changed, err := w.scaleWorkloads(ctx, before.operands, func(name string, d drift) {
+		undo.push(func(ctx context.Context) error {
+			if reverted[name] {
+				return nil
 			}
-		}
-	}()
-	if err := w.scaleWorkloads(ctx, before, changed); err != nil {
+			return d.putBack(ctx)
+		})
+	})
+	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	reverted = map[string]bool{}
 	err = w.watcher.atMost(ctx, effectLimit, func() (bool, error) {
 		awaited := false
 		for name, d := range changed {
@@ -89,16 +86,15 @@ func (w *walk) measureDrift(ctx context.Context, from string, answered map[strin
 	return reverted, err
 }
 
-// awaitRest waits, though not for ever, until for a second nothing changes of what the operator writes.
-func (w *walk) awaitRest(ctx context.Context) error {
+// awaitRest waits, though not for ever, until for a second nothing changes of what the operator writes, which it returns.
+func (w *walk) awaitRest(ctx context.Context) (now seen, err error) {
 	last, err := w.state(ctx)
 	if err != nil {
-		return err
+		return last, err
 	}
 	since := time.Now()
-	return w.watcher.atMost(ctx, newEffectFor, func() (bool, error) {
-		now, err := w.state(ctx)
-		if err != nil {
+	err = w.watcher.atMost(ctx, newEffectFor, func() (bool, error) {
+		if now, err = w.state(ctx); err != nil {
 			return false, err
 		}
 		if len(now.since(last.snapshot)) > 0 {
@@ -106,29 +102,27 @@ func (w *walk) awaitRest(ctx context.Context) error {
 		}
 		return time.Since(since) > restFor, nil
 	})
+	return now, err
 }
 
-// scaleWorkloads adds a replica to each of operands that was made directly for an object and is ready, and puts those into
-// changed.
-func (w *walk) scaleWorkloads(ctx context.Context, operands map[string]operand, changed map[string]drift) error {
+// scaleWorkloads adds a replica to each of operands that was made directly for an object and is ready, and returns those that
+// let it. begin is called for each before.
+func (w *walk) scaleWorkloads(ctx context.Context, operands map[string]operand, begin func(string, drift)) (map[string]drift, error) {
+	changed := map[string]drift{}
 	for name, o := range operands {
 		replicas, set, _ := unstructured.NestedInt64(o.Content, "spec", "replicas")
-		if !o.Direct || o.Unready != "" || !set || replicas == 0 {
+		if !o.Direct || o.Unready != "" || !set || replicas == 0 || !slices.Contains(workloadKinds, o.Kind) {
 			continue
 		}
-		for _, kind := range operandKinds {
-			if kind.Kind != o.Kind || !slices.Contains(workloadKinds, o.Kind) {
-				continue
-			}
-			d := drift{o, w.dynamic.Resource(kind.GroupVersionResource).Namespace(o.Namespace), replicas}
-			if err := d.scale(ctx, replicas+1); err == nil {
-				changed[name] = d
-			} else if ctx.Err() != nil {
-				return ctx.Err()
-			}
+		d := drift{o, w.dynamic.Resource(operandResource(o.Kind)).Namespace(o.Namespace), replicas}
+		begin(name, d)
+		if err := d.scale(ctx, replicas+1); err == nil {
+			changed[name] = d
+		} else if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 	}
-	return nil
+	return changed, nil
 }
 
 func (d drift) scale(ctx context.Context, replicas int64) error {

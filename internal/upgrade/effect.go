@@ -108,13 +108,9 @@ func (e effect) with(other effect) effect {
 // not for ever, and tells what is not. What no release did yet is given some time to come to rest.
 func (w *walk) compareEffects(ctx context.Context, from string, r *release, n nudged, before seen) ([]finding.Finding, error) {
 	began, effects := time.Now(), map[string]effect{}
-	var operands map[string]operand
+	var now seen
 	err := w.watcher.atMost(ctx, effectLimit, func() (done bool, err error) {
-		now, err := w.state(ctx)
-		if err != nil {
-			return false, err
-		}
-		if operands, err = w.operands(ctx); err != nil {
+		if now, err = w.state(ctx); err != nil {
 			return false, err
 		}
 		done = true
@@ -124,14 +120,14 @@ func (w *walk) compareEffects(ctx context.Context, from string, r *release, n nu
 			}
 			effects[name] = effectOf(name, field, before, now)
 			if e, known := w.effects[from][name]; known && e.Change == field {
-				done = done && e.lacks(effects[name], operands) == nil
+				done = done && e.lacks(effects[name], now.operands) == nil
 			} else if done && time.Since(began) < newEffectFor {
-				done, err = w.rests(ctx, name, operands)
+				done, err = w.rests(ctx, name, now.operands)
 			}
 		}
 		return done, err
 	})
-	return w.judgeEffects(from, r.Name, effects, operands), err
+	return w.judgeEffects(from, r.Name, effects, now.operands), err
 }
 
 // rests reports whether the object called name is well, and what was made for it is ready.

@@ -11,12 +11,12 @@ import (
 func TestEffectOf(t *testing.T) {
 	type m = map[string]any
 	state := func(replicas, ready int64) seen {
-		return seen{snapshot{
+		return seen{snapshot: snapshot{
 			"Pot/n/a":         m{"status": m{"ready": ready}},
 			"StatefulSet/n/a": m{"spec": m{"replicas": replicas}, "metadata": m{"generation": replicas}},
 			"ConfigMap/n/a":   m{"data": m{"size": replicas}},
 			"StatefulSet/n/b": m{"spec": m{"replicas": replicas}},
-		}, map[string]string{"Pot/n/a": "Pot/n/a", "StatefulSet/n/a": "Pot/n/a", "ConfigMap/n/a": "Pot/n/a", "StatefulSet/n/b": "Pot/n/b"}}
+		}, of: map[string]string{"Pot/n/a": "Pot/n/a", "StatefulSet/n/a": "Pot/n/a", "ConfigMap/n/a": "Pot/n/a", "StatefulSet/n/b": "Pot/n/b"}}
 	}
 	e := effectOf("Pot/n/a", "spec.size", state(1, 1), state(2, 2))
 	if !e.Status || len(e.Workloads) != 1 || strings.Join(e.Workloads["StatefulSet/n/a"], " ") != replicasField {

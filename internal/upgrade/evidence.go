@@ -293,11 +293,9 @@ func (w *walk) done(ctx context.Context, r *release) ([]access, error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
-		o := operands[name]
-		for _, kind := range operandKinds {
-			if o.Direct && kind.Kind == o.Kind {
-				add(access{Verb: "create", Group: kind.Group, Resource: kind.Resource, Namespace: o.Namespace})
-			}
+		if o := operands[name]; o.Direct {
+			of := operandResource(o.Kind)
+			add(access{Verb: "create", Group: of.Group, Resource: of.Resource, Namespace: o.Namespace})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b access) int { return strings.Compare(a.Namespace, b.Namespace) })

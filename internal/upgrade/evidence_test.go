@@ -163,7 +163,7 @@ func TestEventsShowActs(t *testing.T) {
 		return corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}, InvolvedObject: corev1.ObjectReference{UID: types.UID(uid)}, Count: count}
 	}
 	state := func(events ...corev1.Event) seen {
-		s := seen{snapshot{}, map[string]string{}}
+		s := seen{snapshot: snapshot{}, of: map[string]string{}}
 		s.addEvents(events, []*object{o})
 		return s
 	}

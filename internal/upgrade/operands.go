@@ -59,6 +59,16 @@ var operandKinds = []struct {
 	{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "Pod"},
 }
 
+// operandResource returns how the API server calls kind, which is one of operandKinds.
+func operandResource(kind string) schema.GroupVersionResource {
+	for _, k := range operandKinds {
+		if k.Kind == kind {
+			return k.GroupVersionResource
+		}
+	}
+	return schema.GroupVersionResource{}
+}
+
 // operands lists what belongs to the walk's objects by owner references, by name.
 func (w *walk) operands(ctx context.Context) (map[string]operand, error) {
 	type owned struct {

@@ -3,6 +3,7 @@ package upgrade
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -95,11 +96,8 @@ func (w *walk) targets(ctx context.Context) (map[resource]string, error) {
 		list[resource{o.Resource.Group, o.Resource.Resource, o.Namespace, o.Name}] = o.String()
 	}
 	for _, o := range operands {
-		for _, kind := range operandKinds {
-			if kind.Kind == o.Kind {
-				list[resource{kind.Group, kind.Resource, o.Namespace, o.Name}] = o.Of
-			}
-		}
+		of := operandResource(o.Kind)
+		list[resource{of.Group, of.Resource, o.Namespace, o.Name}] = o.Of
 	}
 	return list, nil
 }
@@ -142,7 +140,8 @@ func (w *walk) changedSince(ctx context.Context, before snapshot) (map[string]st
 // seen is what an operator writes of and for the walk's objects, and which object each thing is of.
 type seen struct {
 	snapshot
-	of map[string]string
+	of       map[string]string
+	operands map[string]operand // all there are, by name
 }
 
 // since tells, by object, what differs from before.
@@ -161,8 +160,8 @@ func (s seen) since(before snapshot) map[string]string {
 
 // state reads the status of the walk's samples, all operands and, where there is no audit log, the samples' events.
 func (w *walk) state(ctx context.Context) (seen, error) {
-	s := seen{snapshot{}, map[string]string{}}
 	operands, err := w.operands(ctx)
+	s := seen{snapshot{}, map[string]string{}, operands}
 	if err != nil {
 		return s, err
 	}
@@ -344,26 +343,17 @@ func (w *walk) nudge(ctx context.Context, from string, r *release, objects []*ob
 	if err != nil {
 		return n, err
 	}
-	operands, err := w.operands(ctx)
-	if err != nil {
-		return n, err
-	}
 	began := time.Now()
-	undo := map[string]func(context.Context) error{}
-	defer func() {
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), retryTimeout)
-		defer cancel()
-		for _, back := range undo {
-			err = cmp.Or(err, back(late))
-		}
-	}()
+	var undo undoStack
+	defer func() { err = errors.Join(err, undo.run(ctx, retryTimeout)) }()
 	for _, o := range objects {
 		field, back, failed := w.change(ctx, r, o)
 		if ctx.Err() != nil {
 			return n, ctx.Err()
 		}
 		if failed == nil {
-			n.changed[o.String()], undo[o.String()] = field, back
+			n.changed[o.String()] = field
+			undo.push(back)
 		}
 	}
 	if n.answered, err = w.awaitActed(ctx, r, began, before.snapshot, slices.Sorted(maps.Keys(n.changed))); err != nil {
@@ -372,22 +362,19 @@ func (w *walk) nudge(ctx context.Context, from string, r *release, objects []*ob
 	if n.findings, err = w.compareEffects(ctx, from, r, n, before); err != nil {
 		return n, err
 	}
-	return n, w.takeBack(ctx, r, n, undo, operands)
+	return n, w.takeBack(ctx, r, n, &undo, before.operands)
 }
 
-// takeBack takes the changes of a nudge back, of which it empties undo, and waits until r's operator acted on that and the
-// operands are as ready as they were.
-func (w *walk) takeBack(ctx context.Context, r *release, n nudged, undo map[string]func(context.Context) error, operands map[string]operand) error {
+// takeBack takes the changes of a nudge back by undo, and waits until r's operator acted on that and the operands are as
+// ready as they were.
+func (w *walk) takeBack(ctx context.Context, r *release, n nudged, undo *undoStack, operands map[string]operand) error {
 	began := time.Now()
 	before, err := w.state(ctx)
 	if err != nil {
 		return err
 	}
-	for name, back := range undo {
-		if err := back(ctx); err != nil {
-			return err
-		}
-		delete(undo, name)
+	if err := undo.run(ctx, retryTimeout); err != nil {
+		return err
 	}
 	answered := slices.DeleteFunc(slices.Sorted(maps.Keys(n.changed)), func(name string) bool { return n.answered[name] == "" })
 	if _, err = w.awaitActed(ctx, r, began, before.snapshot, answered); err != nil {

@@ -388,6 +388,11 @@ func operatorPodOf(m lifecycle.Watched, p *corev1.Pod) operatorPod {
 // podNameExtra is where the API server tells to which pod a token was given.
 const podNameExtra = "authentication.kubernetes.io/pod-name"
 
+// unauthorized reports whether the API server does not know who asked.
+func unauthorized(e auditv1.Event) bool {
+	return e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusUnauthorized
+}
+
 // asker returns whose request an event is, if it came from r's pods, or from a pod that nothing is known of, and between
 // since and until (the zero time is for ever). The API server does not know who sent a token that it refuses, but from where.
 func asker(r *release, namespace string, pods map[string]operatorPod, since, until time.Time) func(auditv1.Event) string {
@@ -397,7 +402,7 @@ func asker(r *release, namespace string, pods map[string]operatorPod, since, unt
 		if at.Before(since) || !until.IsZero() && !at.Before(until) {
 			return ""
 		}
-		if e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusUnauthorized {
+		if unauthorized(e) {
 			for _, p := range pods {
 				if p.Release == r.Name && p.IP != "" && slices.Contains(e.SourceIPs, p.IP) {
 					return accounts[0]
@@ -423,7 +428,7 @@ func asker(r *release, namespace string, pods map[string]operatorPod, since, unt
 // OLM makes the ServiceAccount anew while pods have tokens of the old one.
 func known(account func(auditv1.Event) string) func(auditv1.Event) string {
 	return func(e auditv1.Event) string {
-		if e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusUnauthorized {
+		if unauthorized(e) {
 			return ""
 		}
 		return account(e)
