@@ -198,7 +198,7 @@ test-scenarios: build managers ## Test that the walk finds what broke public upg
 .PHONY: test-redis
 test-redis: build redis-managers ## Test the Redis operator, walk its upgrades, and test that the walk finds what is broken in broken releases of it
 	$(REDIS) test
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v -parallel 2 -run '^(TestScenarios|TestCounterparts)$$/^redis-' ./test/scenario
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel 2 -run '^(TestScenarios|TestCounterparts)$$/^redis-' ./test/scenario
 
 .PHONY: ends
 ends: build managers ## End walks at random moments (ENDS of each kind): kill -9, Ctrl-C, SIGTERM, closed output, full disk
@@ -230,7 +230,7 @@ KIND_TEST = OLMKIT_NODE_IMAGE=$(NODE_IMAGE) $(WITH_DOCKER) --apart $(GO) test -c
 
 .PHONY: test-nightly
 test-nightly: test-kind-all test-started ## Run every end-to-end test at full length
-	$(MAKE) SHORT= test-e2e test-browser
+	$(MAKE) SHORT= test-e2e test-redis test-browser
 	$(MAKE) ends kills resolver conversion-rounds
 
 .PHONY: test-browser

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -39,6 +40,8 @@ type operator struct {
 	chain   []entry           // what counterparts walk, if it is always the same
 }
 
+var pending = flag.Bool("pending", false, "walk also the scenarios that the walk does not tell all of yet")
+
 var operators = map[string]operator{
 	pkg: {dir: "operator", bundles: "../bundle/" + pkg, newest: "0.5.0"},
 	"redis-operator": {
@@ -67,6 +70,7 @@ type scenario struct {
 	Counterpart *packaged `json:"counterpart"` // the sound ones; by default the same without what releases says
 	Flags       []string  `json:"flags"`       // of 'olmkit upgrade test', besides those that every scenario has
 	Expect      expected  `json:"expect"`      // what olmkit has to say
+	Nightly     string    `json:"nightly"`     // the scenario that shows much the same in every run; this one is walked without -short
 }
 
 // failure is where the public can read of a failure.
@@ -150,6 +154,7 @@ func scenarios(t *testing.T) []scenario {
 		t.Fatalf("testdata holds no scenario: %v", err)
 	}
 	var list []scenario
+	names := map[string]bool{"": true}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -161,8 +166,19 @@ func scenarios(t *testing.T) []scenario {
 		}
 		s.Operator = cmp.Or(s.Operator, pkg)
 		list = append(list, s)
+		names[s.name()] = true
+	}
+	for _, s := range list {
+		if !names[s.Nightly] {
+			t.Fatalf("%s: nightly names no scenario: %s", s.dir, s.Nightly)
+		}
 	}
 	return list
+}
+
+// walked reports whether s is one to be walked now.
+func (s scenario) walked() bool {
+	return len(s.Expect.Hops) > 0 && (s.Expect.Pending == "" || *pending) && (s.Nightly == "" || !testing.Short())
 }
 
 func (s scenario) name() string { return filepath.Base(s.dir) }
