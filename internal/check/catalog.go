@@ -19,6 +19,7 @@ import (
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/nearest"
 )
 
 const formatReference = "https://olm.operatorframework.io/docs/reference/file-based-catalogs/"
@@ -677,7 +678,7 @@ func (s *subject) findStrangeFields() (list []strangeField) {
 			}
 			meant := ""
 			for _, k := range known {
-				if !fields[k] && Distance(strings.ToLower(name), strings.ToLower(k)) <= 2 {
+				if !fields[k] && nearest.Distance(strings.ToLower(name), strings.ToLower(k)) <= 2 {
 					meant = k
 				}
 			}
@@ -757,28 +758,4 @@ func duplicateKeys(s *subject, found func(hit)) {
 			found(hit{Subject: subjectOf(d), at: twice.At, message: fmt.Sprintf("the mapping contains the key %q a second time", twice.Key)})
 		}
 	}
-}
-
-// Distance is the number of insertions, deletions, changes and swaps of neighbours that make b of a.
-func Distance(a, b string) int {
-	before, row := []int(nil), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		next := make([]int, len(b)+1)
-		next[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := row[j-1]
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			next[j] = min(row[j]+1, next[j-1]+1, change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				next[j] = min(next[j], before[j-2]+1)
-			}
-		}
-		before, row = row, next
-	}
-	return row[len(b)]
 }

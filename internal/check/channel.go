@@ -15,6 +15,7 @@ import (
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
+	"github.com/olmkit/olmkit/internal/nearest"
 )
 
 // longWay is how many upgrades in a row GRA017 finds worth telling.
@@ -427,7 +428,7 @@ var misspeltProperties = perBundle(func(_ *catalog.Package, b *catalog.Bundle, f
 		fields, known := knownProperties[property.Type]
 		if !known {
 			for _, t := range slices.Sorted(maps.Keys(knownProperties)) {
-				if strings.HasPrefix(strings.ToLower(property.Type), "olm.") && Distance(strings.ToLower(property.Type), t) <= 2 {
+				if strings.HasPrefix(strings.ToLower(property.Type), "olm.") && nearest.Distance(strings.ToLower(property.Type), t) <= 2 {
 					found(hit{at: b.Document.Place("properties", i, "type"), message: fmt.Sprintf("property %d of bundle %s has the unknown type %q; %q is known", i, b.Name, property.Type, t), fix: "write " + t})
 					break
 				}
@@ -443,7 +444,7 @@ var misspeltProperties = perBundle(func(_ *catalog.Package, b *catalog.Bundle, f
 				continue
 			}
 			for _, f := range fields {
-				if !value[f] && Distance(strings.ToLower(name), strings.ToLower(f)) <= 2 {
+				if !value[f] && nearest.Distance(strings.ToLower(name), strings.ToLower(f)) <= 2 {
 					found(hit{at: b.Document.Place("properties", i, "value", name), message: fmt.Sprintf("field %q of property %d (%s) of bundle %s is unknown; %q is known", name, i, property.Type, b.Name, f), fix: "write " + f})
 					break
 				}

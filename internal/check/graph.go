@@ -13,6 +13,7 @@ import (
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/nearest"
 )
 
 const graphReference = "https://olm.operatorframework.io/docs/concepts/olm-architecture/operator-catalog/creating-an-update-graph/"
@@ -333,7 +334,7 @@ func (n *bundleNames) findSlip(name string) bool {
 
 // near reports whether two names differ by two slips at most.
 func near(a, b string) bool {
-	return len(a)-len(b) <= 2 && len(b)-len(a) <= 2 && Distance(a, b) <= 2
+	return len(a)-len(b) <= 2 && len(b)-len(a) <= 2 && nearest.Distance(a, b) <= 2
 }
 
 var backwards = perGraph(func(g *graph.Channel, p *catalog.Package, c *catalog.Channel, found func(hit)) {

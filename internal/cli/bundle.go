@@ -81,7 +81,7 @@ Running it again changes nothing. A createdAt annotation is written only if SOUR
 	flags.StringVar(&f.SkipRange, "skip-range", "", "versions that are updated to this one at once, for example '>=1.0.0 <1.2.0'")
 	flags.StringVar(&f.MinKubeVersion, "min-kube-version", "", "lowest version of Kubernetes that the operator runs on")
 	flags.StringArrayVar(&f.manifests, "manifests", nil, "kustomize directory, directory, file, or - for standard input (repeatable; default config/manifests)")
-	flags.StringArrayVar(&f.images, "image", nil, "NAME=REF: the image REF in the place of those called NAME, whatever their tag (repeatable)")
+	flags.StringArrayVar(&f.images, "image", nil, "NAME=REF: the image REF in the place of those called NAME, whatever their tag; {version} in REF stands for --version (repeatable)")
 	flags.StringVar(&f.base, "base", "", "file with the CSV to build on (default: the one among the manifests)")
 	flags.StringVar(&f.icon, "icon", "", "icon of the operator: an svg, png, jpg or gif file (default: the base's)")
 	flags.StringArrayVar(&f.api, "api", nil, "directory of the API's Go sources, read with all below it for markers; needs Go (repeatable)")
@@ -124,7 +124,7 @@ func (f *bundleFlags) run(ctx context.Context, s *session) error {
 		if o.Images == nil {
 			o.Images = map[string]string{}
 		}
-		o.Images[name] = reference
+		o.Images[name] = strings.ReplaceAll(reference, versionPattern, f.version)
 	}
 	inputs, err := document.Until(ctx, func() ([]bundle.Input, error) { return f.inputs(s.In) })
 	if err != nil {

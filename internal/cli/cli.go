@@ -25,6 +25,7 @@ import (
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 	"github.com/olmkit/olmkit/internal/progress"
+	"github.com/olmkit/olmkit/internal/project"
 	"github.com/olmkit/olmkit/internal/safetext"
 	"github.com/olmkit/olmkit/internal/upgrade"
 )
@@ -82,6 +83,10 @@ type session struct {
 	printer        *progress.Printer
 	maxFile        int64
 	hooks          Hooks
+
+	projectFile string        // what --project names
+	project     *project.File // the project's settings, nil without any
+	configured  []string      // flags that they set
 }
 
 // progress prints to standard error, live on a terminal.
@@ -283,6 +288,8 @@ func newRoot(s *session) *cobra.Command {
 	root.PersistentFlags().BoolVarP(&s.quiet, "quiet", "q", false, "print no progress")
 	root.PersistentFlags().BoolVarP(&s.verbose, "verbose", "v", false, "print more detail")
 	root.PersistentFlags().Int64Var(&s.maxFile, "max-file-size", document.MaxText, "refuse catalog files larger than this many `BYTES`")
+	root.PersistentFlags().StringVar(&s.projectFile, projectFlag, "", "settings `FILE` of the project, or none (default: the nearest olmkit.yaml, from the working directory upwards)")
+	s.configurable(root)
 	explainable(root, s.Out)
 	markUsage(root)
 	return root
@@ -293,6 +300,9 @@ func markUsage(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
+				if hint.Of(err) != "" && errors.As(err, &usageError{}) {
+					return err
+				}
 				return usageError{hint.With(err, "see '%s --help'", c.CommandPath())}
 			}
 			return nil

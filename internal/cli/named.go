@@ -13,6 +13,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/nearest"
 )
 
 // names are the strings by which manifests can name images, and whether they surely do.
@@ -97,27 +98,5 @@ func (n names) addJSON(text string) {
 // nearest returns the few names of images that are the least edits away from ref.
 func (n names) nearest(ref string) []string {
 	images := slices.DeleteFunc(slices.Sorted(maps.Keys(n)), func(name string) bool { return !n[name] || len(name) > longest })
-	slices.SortStableFunc(images, func(a, b string) int { return cmp.Compare(edits(ref, a), edits(ref, b)) })
-	return images[:min(len(images), 3)]
-}
-
-// edits counts the bytes to insert, delete or replace to turn a into b.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1) // from what of a was seen to each beginning of b
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := before
-			if a[i] != b[j] {
-				replaced++
-			}
-			before = row[j+1]
-			row[j+1] = min(replaced, before+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
+	return nearest.Names(ref, images, 3)
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -49,16 +48,5 @@ func TestCheckNamed(t *testing.T) {
 	}
 	if err := checkNamed([]program{{ref: "a"}}, &catalog.Package{Name: "tea"}, nil); err == nil || !strings.Contains(err.Error(), "nearest: none") {
 		t.Errorf("without any image: %v", err)
-	}
-}
-
-func TestEdits(t *testing.T) {
-	t.Parallel()
-	var got []int
-	for _, pair := range [][2]string{{"", ""}, {"", "tea"}, {"tea", ""}, {"tea", "tea"}, {"tea", "pea"}, {"tea", "eat"}, {"kitten", "sitting"}} {
-		got = append(got, edits(pair[0], pair[1]))
-	}
-	if want := []int{0, 3, 3, 0, 1, 2, 3}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
 	}
 }

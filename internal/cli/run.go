@@ -48,7 +48,7 @@ other images are simulated, which the command says.`,
 	r.flags(c)
 	f := c.Flags()
 	f.StringVar(&r.options.Namespace, "namespace", "", "namespace to install to (default: the package's name)")
-	f.StringArrayVar(&r.images, "image", nil, "run image REF from a local binary, a root file system directory, or a single-binary image (archive, OCI layout or registry reference), as `REF=PROGRAM`, on a kept cluster (repeatable)")
+	f.StringArrayVar(&r.images, "image", nil, "run image REF from a local binary, a root file system directory, or a single-binary image (archive, OCI layout or registry reference), as `REF=PROGRAM`, on a kept cluster; {version} in both stands for the bundle's version (repeatable)")
 	f.DurationVar(&r.options.Timeout, "timeout", 4*time.Minute, "timeout of the installation")
 	f.StringVar(&r.access.Server, "catalog-server", serverImage(), "`IMAGE` of olmkit that serves the catalog on the cluster")
 	return c
@@ -123,13 +123,13 @@ func (s *session) bundlesToRun(ctx context.Context, refs []string) (*catalog.Cat
 
 // load lets the images run on the cluster up, which is nil if it is none of olmkit's.
 func (r *bundleRun) load(ctx context.Context, s *session, up kept, p *catalog.Package) error {
-	if len(r.images) == 0 {
-		return nil
+	if len(r.images) == 0 || up == nil && slices.Contains(s.configured, "image") {
+		return nil // others pull their images, and the project's file is for all clusters
 	}
 	if up == nil {
 		return hint.With(usagef("--image is for a cluster that 'olmkit cluster up' keeps: others pull their images"), "push the image with 'olmkit image push' to where the bundle says, and leave --image out")
 	}
-	images, err := s.programs(ctx, up.Describe().Kind, r.images, &room{parent: filepath.Dir(up.Kubeconfig())})
+	images, err := s.programsOf(ctx, up.Describe().Kind, r.images, p, &room{parent: filepath.Dir(up.Kubeconfig())})
 	if err != nil {
 		return err
 	}

@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/olmkit/olmkit/internal/check"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/nearest"
 )
 
 // nearestCodes is how many codes are offered instead of one that there is not.
@@ -29,7 +29,7 @@ func readGrades(given []string) (finding.Grades, error) {
 		}
 		i := slices.IndexFunc(all, func(e explanation) bool { return e.Code == code })
 		if i < 0 {
-			return nil, hint.With(usagef("--severity %s: no finding has the code %s", g, code), "write one of the nearest codes: %s; docs/checks lists all codes", strings.Join(nearest(code, all), ", "))
+			return nil, hint.With(usagef("--severity %s: no finding has the code %s", g, code), "write one of the nearest codes: %s; docs/checks lists all codes", strings.Join(nearestTo(code, all), ", "))
 		}
 		grades[code] = finding.Grade{Usual: all[i].Severity, Wanted: wanted}
 	}
@@ -59,12 +59,11 @@ func (j *judge) gradeForOLM() error {
 	return nil
 }
 
-// nearest returns those codes of all that are most like code.
-func nearest(code string, all []explanation) []string {
+// nearestTo returns those codes of all that are most like code.
+func nearestTo(code string, all []explanation) []string {
 	var codes []string
 	for _, e := range all {
 		codes = append(codes, e.Code)
 	}
-	slices.SortStableFunc(codes, func(a, b string) int { return cmp.Compare(check.Distance(a, code), check.Distance(b, code)) })
-	return codes[:min(nearestCodes, len(codes))]
+	return nearest.Names(code, codes, nearestCodes)
 }

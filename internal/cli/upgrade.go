@@ -67,7 +67,7 @@ others are simulated, and the report says so. An image's REF is the one that a b
 	accessFlags(c, &t.existing)
 	f.BoolVar(&t.olm, "install-olm", false, "install OLM on the existing cluster before the walk, and remove it afterwards")
 	f.StringVar(&t.existing.Server, "catalog-server", serverImage(), "`IMAGE` of olmkit that serves the catalogs on the existing cluster")
-	f.StringArrayVar(&t.images, "image", nil, "run image REF from a local binary, a root file system directory, or a single-binary image (archive, OCI layout or registry reference), as `REF=PROGRAM` (repeatable)")
+	f.StringArrayVar(&t.images, "image", nil, "run image REF from a local binary, a root file system directory, or a single-binary image (archive, OCI layout or registry reference), as `REF=PROGRAM`; {version} in both stands for each bundle's version (repeatable)")
 	f.StringArrayVar(&t.samples, "sample", nil, "YAML or JSON `FILE` of samples to create instead of the bundles' alm-examples, with the objects that they need (repeatable)")
 	f.StringArrayVar(&t.asserts, "assert", nil, "YAML or JSON `FILE` with partial objects, as in an assert file of kuttl or chainsaw, that must match after installation and after each hop (repeatable)")
 	f.StringVar(&t.shard, "shard", "", "run only shard `I/N` of the plan, I from 0; auto, or auto/N, reads it from the environment of an Indexed Job, GitLab, CircleCI or Buildkite. 'olmkit report merge' merges the shards' reports")
@@ -108,12 +108,6 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 	if err != nil {
 		return nil, err
 	}
-	unpacked := &room{}
-	defer unpacked.remove()
-	images, err := s.programs(ctx, t.cluster, t.images, unpacked)
-	if err != nil {
-		return nil, err
-	}
 	if err := t.readFiles(ctx); err != nil {
 		return nil, err
 	}
@@ -122,6 +116,12 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 		return nil, err
 	}
 	p, plan, findings, err := t.plan.plan(ctx, loaded)
+	if err != nil {
+		return nil, err
+	}
+	unpacked := &room{}
+	defer unpacked.remove()
+	images, err := s.programsOf(ctx, t.cluster, t.images, p, unpacked)
 	if err != nil {
 		return nil, err
 	}
