@@ -252,6 +252,7 @@ type subject struct {
 	strange  memo[*subject, []strangeField]
 	refused  memo[[2][sha256.Size]byte, []string]
 	compared memo[comparison, changes]
+	unsafe   memo[safetyKey, []refusal]
 	differ   memo[*catalog.Bundle, []string]
 
 	publications memo[*catalog.Package, *publication]

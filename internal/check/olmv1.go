@@ -59,8 +59,8 @@ var olmV1Checks = []Check{
 	{
 		Code: "OLM005", Severity: finding.Info,
 		Title: "OLM v1 refuses an upgrade: the change of a CRD is not safe",
-		Cause: "before an upgrade OLM v1 compares the CRDs: it refuses removed fields, stricter schemas, new CEL rules and changed defaults. Whoever wants the upgrade must set " +
-			"spec.install.preflight.crdUpgradeSafety.enforcement: None",
+		Cause: "before an upgrade OLM v1 compares the CRDs (sigs.k8s.io/crdify): it refuses removed fields, stricter schemas, changed defaults, and every change that it cannot judge, such as of CEL " +
+			"rules and formats. Whoever wants the upgrade must set spec.install.preflight.crdUpgradeSafety.enforcement: None",
 		Fix:        "keep the CRD compatible, and put the change into a new version",
 		References: []string{olmV1Reference + "/rukpak/preflights/crdupgradesafety/crdupgradesafety.go", "https://github.com/kubernetes-sigs/crdify"},
 		run:        perEdge(crdUnsafe),
@@ -130,18 +130,16 @@ func headsWithDependencies(s *subject, found func(hit)) {
 	}
 }
 
-// crdUnsafe goes by the comparisons of the CRD family. OLM v1's own preflight (sigs.k8s.io/crdify) also refuses some changes that
-// loosen a schema, and compares the served versions of a CRD with each other: here SCH006 and CRD018 do. Of published upgrades the CRD family says the same.
+// crdUnsafe asks OLM v1's own preflight. Of published upgrades the CRD family says what matters to users of OLM v0.
 func crdUnsafe(s *subject, u upgrade, found func(hit)) {
 	if u.published {
 		return
 	}
-	perVersion(s, u, func(before, after *crd, version string, c changes) {
-		refused := slices.Concat(c.tighter, c.rules, c.removed, c.defaults)
-		if len(refused) > 0 {
+	perPair(u, func(before, after *crd) {
+		for _, r := range s.refusalsOfV1(before, after, after.converted(u.to)) {
 			found(hit{
-				Subject: before.object(), path: after.pathOf(version, c, refused),
-				message: fmt.Sprintf("OLM v1 refuses version %s of CRD %s of %s after that of %s: %s", version, before.Name, u.To, u.From, abridge(refused)),
+				Subject: before.object(), path: r.path,
+				message: fmt.Sprintf("OLM v1 refuses %sCRD %s of %s after that of %s: %s", r.of, before.Name, u.To, u.From, abridge(r.changes)),
 			})
 		}
 	})
