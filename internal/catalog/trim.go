@@ -32,7 +32,24 @@ func Trim(p *Package, channel string, names ...string) ([]byte, error) {
 		kept[name] = true
 	}
 	head := names[len(names)-1]
-	entries := trimEntries(c.Entries, reach(c, head, kept))
+	return trimmed(p, channel, trimEntries(c.Entries, reach(c, head, kept)))
+}
+
+// Excerpt returns a catalog as Trim does, but with every bundle of names, also those that OLM leaves by a skipRange alone.
+func Excerpt(p *Package, channel string, names ...string) ([]byte, error) {
+	c := p.Channel(channel)
+	if c == nil {
+		return nil, fmt.Errorf("excerpt of package %s: it has no channel %s", p.Name, channel)
+	}
+	kept := map[string]bool{}
+	for _, name := range names {
+		kept[name] = true
+	}
+	return trimmed(p, channel, trimEntries(c.Entries, kept))
+}
+
+// trimmed writes the catalog that holds of p the channel with entries, and their bundles.
+func trimmed(p *Package, channel string, entries []trimmedEntry) ([]byte, error) {
 	var out bytes.Buffer
 	pkg := json.RawMessage(fmt.Sprintf(`{"schema":%q}`, SchemaPackage))
 	if p.Document != nil {

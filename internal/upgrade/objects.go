@@ -34,6 +34,8 @@ type object struct {
 	Sample    string         // name of the sample that it was made of
 	Written   bool           // observers write it all the time; the others stay as they were first stored
 	Author    map[string]any // the manifest, as written
+	Restored  bool           // of another cluster: its user has it there
+	compared  bool           // what was restored was compared with what it says on the first release
 	UID       types.UID
 
 	Views map[string]*unstructured.Unstructured // by served version: what it said before the hop
@@ -91,6 +93,17 @@ func (w *walk) populate(ctx context.Context, r *release) ([]finding.Finding, err
 		if by := w.simulatedConverter(r, d.Name); by != "" {
 			findings = append(findings, find(codeNotProvable, "CustomResourceDefinition/"+d.Name,
 				"nothing is proved of the objects of %s: its conversion webhook runs in a simulated pod (%s)", d.Spec.Names.Kind, by))
+			continue
+		}
+		if w.options.Restore != nil {
+			found, err := w.restoreKind(ctx, r, d)
+			findings = append(findings, found...)
+			if err == nil {
+				err = w.choose(ctx, d)
+			}
+			if err != nil {
+				return findings, err
+			}
 			continue
 		}
 		found, err := w.populateKind(ctx, r, d)
@@ -324,7 +337,8 @@ func (w *walk) record(ctx context.Context, r *release) ([]finding.Finding, error
 			o.Views[version] = view
 		}
 	}
-	return findings, nil
+	rest, err := w.recordRest(ctx, r)
+	return append(findings, rest...), err
 }
 
 // RawStore is a cluster that can tell what its API server has stored.
@@ -348,7 +362,11 @@ func (w *walk) judgeObjects(ctx context.Context, r *release) ([]finding.Finding,
 			return findings, err
 		}
 	}
-	return findings, nil
+	if w.options.Restore == nil {
+		return findings, nil
+	}
+	rest, err := w.judgeRest(ctx, r)
+	return summarize(append(findings, rest...)), err
 }
 
 func (w *walk) judgeObject(ctx context.Context, o *object, d *apiextensionsv1.CustomResourceDefinition, r *release) ([]finding.Finding, error) {
@@ -377,8 +395,8 @@ func (w *walk) judgeObject(ctx context.Context, o *object, d *apiextensionsv1.Cu
 		findings = append(findings, writeFindings(o, now)...)
 	}
 	for _, version := range served(d) {
-		if now[version] == nil {
-			continue
+		if now[version] == nil || o.Restored && !w.lastHop {
+			continue // what is stored in an older version has to stay so until the last hop
 		}
 		found, err := w.roundTrip(ctx, o, d, version, now)
 		findings = append(findings, found...)

@@ -46,6 +46,7 @@ const (
 	rate      = 100
 	limit     = 2 * time.Second
 	listLimit = 5 * time.Second
+	listSize  = 20 // objects of each list
 )
 
 // observe starts an observer of probes.
@@ -127,7 +128,7 @@ func (p probe) try(ctx context.Context, client dynamic.Interface, n int64) attem
 	switch {
 	case p.List:
 		a.Object = "list of " + p.Object.Kind
-		_, err = target.List(ctx, metav1.ListOptions{})
+		_, err = target.List(ctx, metav1.ListOptions{Limit: listSize})
 	case p.Operation == read:
 		got, e := target.Get(ctx, p.Object.Name, metav1.GetOptions{})
 		if err = e; err == nil && p.Version == p.Object.Version {

@@ -35,6 +35,9 @@ import (
 // Options of a walk.
 type Options struct {
 	Samples []*unstructured.Unstructured // objects to make instead of the bundles' alm-examples, and what those need
+	// Restore, unless nil, is what the walk restores of another cluster, in place of making samples. It ends with the first hop
+	// after which the release is not there, and with the last it leaves all as it is.
+	Restore *Restored
 	// Assertions are what objects have to say after the installation and after each hop.
 	Assertions []assert.Assertion
 	Namespace  string        // where what serves all namespaces is installed
@@ -85,21 +88,25 @@ type walk struct {
 	releases map[string]*release
 
 	// What stands on the cluster; release is nil when nothing of the package does, or not surely in one piece.
-	release   *release
-	place     lifecycle.Place
-	watcher   *watcher
-	unwatch   context.CancelFunc
-	crds      []string // definitions that the walk brought
-	fresh     []string // releases that were installed without those that users come from
-	objects   []*object
-	simulated []string
-	populated *release                     // whose samples were made last
-	survived  map[string]bool              // what was told to survive uninstalling
-	looped    map[string]bool              // objects that an earlier release kept writing
-	responds  map[string]bool              // objects of which it was seen that an operator acts on a change
-	effects   map[string]map[string]effect // by release and object, what its operator did about a change
-	reverts   map[string]map[string]bool   // by release and workload, whether its operator puts back what others change
-	told      map[string]bool              // findings of installations that were told
+	release                   *release
+	place                     lifecycle.Place
+	watcher                   *watcher
+	unwatch                   context.CancelFunc
+	crds                      []string // definitions that the walk brought
+	fresh                     []string // releases that were installed without those that users come from
+	objects                   []*object
+	simulated                 []string
+	restored                  []*object                    // of another cluster
+	restoredKinds, restoredIn map[string]bool              // definitions whose objects were restored, and namespaces with restored objects
+	lastHop                   bool                         // no hop follows
+	notes                     []string                     // limitations that the walk met
+	populated                 *release                     // whose samples were made last
+	survived                  map[string]bool              // what was told to survive uninstalling
+	looped                    map[string]bool              // objects that an earlier release kept writing
+	responds                  map[string]bool              // objects of which it was seen that an operator acts on a change
+	effects                   map[string]map[string]effect // by release and object, what its operator did about a change
+	reverts                   map[string]map[string]bool   // by release and workload, whether its operator puts back what others change
+	told                      map[string]bool              // findings of installations that were told
 
 	publication publication
 
@@ -135,6 +142,10 @@ func newWalk(c cluster.Cluster, p *catalog.Package, plan graph.Plan, options Opt
 	if len(w.options.Faults) == 0 {
 		w.options.Faults = [][]Injection{nil}
 	}
+	if options.Restore != nil {
+		w.restoredKinds, w.restoredIn = map[string]bool{}, map[string]bool{}
+		w.place.Mode, w.notes = options.Restore.Mode, options.Restore.Notes
+	}
 	var err error
 	if w.releases, err = readReleases(p, plan); err != nil {
 		return nil, err
@@ -154,7 +165,7 @@ func (w *walk) run(ctx context.Context, plan graph.Plan) (_ *report.Report, walk
 	defer func() {
 		r.Seconds = seconds(time.Since(start))
 		r.Installations = w.installations
-		r.Cluster.Limitations = append(notRun(r), r.Cluster.Limitations...)
+		r.Cluster.Limitations = slices.Concat(notRun(r), w.notes, r.Cluster.Limitations)
 	}()
 	var err error
 	if r.Cluster.OLM, err = w.manager.Version(ctx); err != nil {
@@ -185,7 +196,7 @@ func (w *walk) run(ctx context.Context, plan graph.Plan) (_ *report.Report, walk
 
 // finish ends a walk that err ended, or nothing: it judges what is about no hop, and removes the package.
 func (w *walk) finish(ctx context.Context, r *report.Report, err error) ([]finding.Finding, error) {
-	if len(w.fresh) > 0 {
+	if len(w.fresh) > 0 && w.options.Restore == nil {
 		slices.Sort(w.fresh)
 		r.Cluster.Limitations = append(slices.Clone(r.Cluster.Limitations), fmt.Sprintf(
 			"%s: installed afresh to upgrade from, so what older releases have stored, and in which versions, was not there", strings.Join(slices.Compact(w.fresh), ", ")))
@@ -195,7 +206,7 @@ func (w *walk) finish(ctx context.Context, r *report.Report, err error) ([]findi
 		differences, failed := w.compareFresh(ctx)
 		found, err = append(found, differences...), failed
 	}
-	if err == nil {
+	if err == nil && w.options.Restore == nil {
 		cleaned, failed := w.clean(ctx)
 		found = append(found, cleaned...)
 		if failed != nil {
@@ -210,6 +221,10 @@ func (w *walk) finish(ctx context.Context, r *report.Report, err error) ([]findi
 func (w *walk) hops(ctx context.Context, plan graph.Plan, r *report.Report) error {
 	for round, injections := range w.options.Faults {
 		for i, edge := range plan.Hops {
+			if w.options.Restore != nil && i > 0 && w.release == nil {
+				return nil // what follows would not be about the restored objects
+			}
+			w.lastHop = i == len(plan.Hops)-1
 			hop, err := w.hop(ctx, edge, injections)
 			hop.Findings = collapse(hop.Findings)
 			finding.Sort(hop.Findings)
@@ -549,6 +564,9 @@ func (w *walk) placeFor(mode lifecycle.Mode) lifecycle.Place {
 		p.Targets = []string{p.Namespace + "-served"}
 	case lifecycle.MultiNamespace:
 		p.Targets = []string{p.Namespace + "-served", p.Namespace + "-served-2"}
+	}
+	if r := w.options.Restore; r != nil {
+		p.Namespace, p.Targets = w.options.Namespace, r.Targets
 	}
 	return p
 }

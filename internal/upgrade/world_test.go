@@ -481,6 +481,10 @@ func (r resourceOf) Update(ctx context.Context, o *unstructured.Unstructured, op
 	return o, r.client.Update(ctx, o, &client.UpdateOptions{DryRun: options.DryRun})
 }
 
+func (r resourceOf) UpdateStatus(ctx context.Context, o *unstructured.Unstructured, options metav1.UpdateOptions) (*unstructured.Unstructured, error) {
+	return r.Update(ctx, o, options)
+}
+
 func (r resourceOf) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, options metav1.PatchOptions, _ ...string) (*unstructured.Unstructured, error) {
 	o := r.named(name)
 	return o, r.client.Patch(ctx, o, client.RawPatch(kind, data), &client.PatchOptions{DryRun: options.DryRun})
