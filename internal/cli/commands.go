@@ -11,7 +11,7 @@ func commands(s *session) []*cobra.Command {
 		newOLM(s),
 		newCatalog(s),
 		newImage(s),
-		reaching(s, group("upgrade", "Plan upgrades, walk them, and say why they are stuck", newUpgradePlan(s), newUpgradeTest(s), newUpgradeDiagnose(s))),
+		reaching(s, group("upgrade", "Plan upgrades, walk and rehearse them, and say why they are stuck", newUpgradePlan(s), newUpgradeTest(s), newUpgradeRehearse(s), newUpgradeDiagnose(s))),
 		newCleanup(s),
 		newReport(s),
 		newExplain(s),

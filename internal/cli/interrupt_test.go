@@ -191,6 +191,8 @@ func TestInterrupt(t *testing.T) {
 		{"subscription generate --package tea --address 127.0.0.1:1 --config fifo", true},
 		{"upgrade diagnose --kubeconfig kubeconfig", true},
 		{"upgrade plan -", true},
+		{"upgrade rehearse -p tea --kubeconfig kubeconfig", true},
+		{"upgrade rehearse --from fifo", true},
 		{"upgrade test -", true},
 		{"upgrade test chain --sample fifo", true},
 		{"cleanup --kubeconfig kubeconfig", true},

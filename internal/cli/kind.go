@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ func (t *upgradeTest) start(ctx context.Context, options *upgrade.Options) (clus
 	if t.cluster == kindExisting {
 		return t.open(ctx, options)
 	}
-	options.Namespace = olmv0.OperatorsNamespace
+	options.Namespace = cmp.Or(options.Namespace, olmv0.OperatorsNamespace)
 	if t.cluster == kindKind {
 		return kind.Start(ctx, kind.Options{NodeImage: t.nodeImage, Progress: options.Progress, Audit: true})
 	}

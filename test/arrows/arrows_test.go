@@ -45,6 +45,7 @@ var allowed = map[string][]string{
 	"internal/cluster/embedded/internal/pack": {},
 	"internal/diagnosis":                      {"internal/catalog", "internal/catalog/registry", "internal/lifecycle", "internal/lifecycle/olmv0"},
 	"internal/installation":                   {"internal/catalog", "internal/cluster", "internal/hint", "internal/lifecycle", "internal/lifecycle/olmv0", "internal/progress"},
+	"internal/rehearsal":                      {"internal/catalog", "internal/diagnosis", "internal/graph", "internal/hint", "internal/lifecycle", "internal/lifecycle/olmv0", "internal/progress", "internal/upgrade"},
 	"internal/leftover":                       {"internal/cluster", "internal/document", "internal/hint", "internal/lifecycle/olmv0"},
 	"internal/managerlog":                     {},
 	"internal/marker":                         {"internal/hint", "internal/bundle", "internal/finding"},
