@@ -8,8 +8,12 @@ import (
 	"time"
 )
 
-// maxLog bounds the bytes that are kept of the output of one run of a container; the oldest go first.
-const maxLog = 8 << 20
+// maxLog bounds the bytes that are kept of the output of one run of a container; the oldest go first. Each line counts for
+// lineCost more: an empty one takes memory too.
+const (
+	maxLog   = 8 << 20
+	lineCost = 64
+)
 
 // maxLine bounds the bytes of one line; a longer one is broken.
 const maxLine = 64 << 10
@@ -55,9 +59,9 @@ func (l *runLog) Write(p []byte) (int, error) {
 
 func (l *runLog) add(at time.Time, line []byte) {
 	l.lines = append(l.lines, logLine{at, line})
-	l.size += len(line)
+	l.size += len(line) + lineCost
 	for l.size > maxLog {
-		l.size -= len(l.lines[0].text)
+		l.size -= len(l.lines[0].text) + lineCost
 		l.lines = l.lines[1:]
 		l.first++
 	}

@@ -6,7 +6,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -15,6 +18,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -148,6 +152,77 @@ func TestWriteFiles(t *testing.T) {
 	}
 }
 
+// TestHostileVolume: whatever a program has put into a volume, refreshing the volume touches nothing beside it.
+func TestHostileVolume(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(t *testing.T, dir, outside string){
+		"the data elsewhere": func(t *testing.T, dir, outside string) { relink(t, filepath.Join(dir, dataLink), outside) },
+		"the data above": func(t *testing.T, dir, outside string) {
+			relink(t, filepath.Join(dir, dataLink), "../"+filepath.Base(outside))
+		},
+		"a version above": func(t *testing.T, dir, outside string) {
+			relink(t, filepath.Join(dir, dataLink), versionPrefix+"/../../"+filepath.Base(outside))
+		},
+		"a version that is a link": func(t *testing.T, dir, outside string) {
+			relink(t, filepath.Join(dir, versionPrefix+"x"), outside)
+			relink(t, filepath.Join(dir, dataLink), versionPrefix+"x")
+		},
+		"devices": func(t *testing.T, dir, _ string) { relink(t, filepath.Join(dir, dataLink), "/dev") },
+		"a file that is a FIFO": func(t *testing.T, dir, _ string) {
+			version := filepath.Join(dir, versionPrefix+"x")
+			if err := os.Mkdir(version, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Mkfifo(filepath.Join(version, "a"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			relink(t, filepath.Join(dir, dataLink), versionPrefix+"x")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			above := t.TempDir()
+			dir, outside := filepath.Join(above, "volume"), filepath.Join(above, "outside")
+			for _, d := range []string{dir, outside} {
+				if err := os.Mkdir(d, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			kept := filepath.Join(outside, "a")
+			if err := os.WriteFile(kept, []byte("the machine's"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			files := map[string]file{"a": {[]byte("1"), 0o644}}
+			if err := writeFiles(dir, files); err != nil {
+				t.Fatal(err)
+			}
+			change(t, dir, outside)
+			for _, content := range []string{"1", "2"} {
+				if err := writeFiles(dir, map[string]file{"a": {[]byte(content), 0o644}}); err != nil {
+					t.Fatal(err)
+				}
+				if got, err := os.ReadFile(filepath.Join(dir, "a")); err != nil || string(got) != content {
+					t.Errorf("the volume holds %q, %v", got, err)
+				}
+			}
+			if got, err := os.ReadFile(kept); err != nil || string(got) != "the machine's" {
+				t.Errorf("beside the volume there is %q, %v", got, err)
+			}
+		})
+	}
+}
+
+// relink makes a link in the place of what is there.
+func relink(t *testing.T, link, target string) {
+	t.Helper()
+	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestPodMadeAnew keeps a pod that ends from being taken for the one of its name that follows: its volumes are others.
 func TestPodMadeAnew(t *testing.T) {
 	p := testPod(t)
@@ -195,6 +270,38 @@ func TestRunLog(t *testing.T) {
 		if out.String() != c.want {
 			t.Errorf("%+v: %q, want %q", c.options, out.String(), c.want)
 		}
+	}
+}
+
+// TestEmptyLinesAreBounded: lines without text take memory too.
+func TestEmptyLinesAreBounded(t *testing.T) {
+	t.Parallel()
+	l := newRunLog()
+	lines := bytes.Repeat([]byte("\n"), 1<<16)
+	for range maxLog / len(lines) {
+		_, _ = l.Write(lines)
+	}
+	if most := maxLog / lineCost; len(l.lines) > most {
+		t.Errorf("%d lines are kept, more than %d", len(l.lines), most)
+	}
+}
+
+// TestProbeOutputIsBounded: a probe's command that never stops to write fills no memory.
+func TestProbeOutputIsBounded(t *testing.T) {
+	t.Parallel()
+	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"yes"}}}}
+	var kept int
+	err := check(t.Context(), probe, "", nil, func(_ context.Context, _ []string, _ io.Reader, out, _ io.Writer) (int, error) {
+		for range 1000 {
+			if n, err := out.Write(bytes.Repeat([]byte("x"), 1<<10)); n != 1<<10 || err != nil {
+				t.Errorf("%d, %v", n, err)
+			}
+		}
+		kept = out.(*beginning).Len()
+		return 1, nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "exit code 1: xxx") || kept != maxProbeOutput {
+		t.Errorf("%d bytes are kept: %v", kept, err)
 	}
 }
 

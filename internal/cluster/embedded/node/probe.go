@@ -82,8 +82,8 @@ func check(ctx context.Context, probe *corev1.Probe, address string, c *corev1.C
 	case probe.GRPC != nil:
 		return checkGRPC(ctx, probe.GRPC, address)
 	case probe.Exec != nil:
-		var out bytes.Buffer
-		code, err := exec(ctx, probe.Exec.Command, nil, &out, &out)
+		out := &beginning{left: maxProbeOutput}
+		code, err := exec(ctx, probe.Exec.Command, nil, out, out)
 		if err != nil {
 			return err
 		}
@@ -93,6 +93,24 @@ func check(ctx context.Context, probe *corev1.Probe, address string, c *corev1.C
 		return nil
 	}
 	return errors.New("the probe says nothing to do")
+}
+
+// maxProbeOutput is how many bytes of what a probe's command says are kept, as by the kubelet (k8s.io/kubernetes v1.36,
+// pkg/probe/exec/exec.go).
+const maxProbeOutput = 10 << 10
+
+// beginning keeps the first bytes of what it is written.
+type beginning struct {
+	bytes.Buffer
+	left int
+}
+
+// Write is io.Writer's.
+func (b *beginning) Write(p []byte) (int, error) {
+	kept := p[:min(len(p), b.left)]
+	b.left -= len(kept)
+	_, _ = b.Buffer.Write(kept) // never fails
+	return len(p), nil
 }
 
 func checkHTTP(ctx context.Context, get *corev1.HTTPGetAction, address string, c *corev1.Container) error {

@@ -175,15 +175,27 @@ func TestMounts(t *testing.T) {
 	p.current().Spec.Volumes = []corev1.Volume{
 		{Name: "kept", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data", ReadOnly: true}}},
 		{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: "a", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}},
+		{Name: "b", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
+		{Name: "c", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{}}},
+		{Name: "d", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}},
 	}
-	p.volumes = map[string]string{"kept": "/state/pvc-1", "scratch": "/pod/scratch"}
+	p.volumes = map[string]string{"kept": "/state/pvc-1", "scratch": "/pod/scratch", "a": "/pod/a", "b": "/pod/b", "c": "/pod/c", "d": "/pod/d"}
 	got := p.mounts(&corev1.Container{VolumeMounts: []corev1.VolumeMount{
 		{Name: "scratch", MountPath: "/tmp", SubPathExpr: "of-$(POD)"},
 		{Name: "kept", MountPath: "/data", SubPath: "db"},
+		{Name: "a", MountPath: "/x/a"},
+		{Name: "b", MountPath: "/x/b"},
+		{Name: "c", MountPath: "/x/c"},
+		{Name: "d", MountPath: "/x/d"},
 	}}, func(string) (string, bool) { return "p", true })
 	want := []sandbox.Mount{
 		{Source: "/state/pvc-1", SubPath: "db", Target: "/data", ReadOnly: true},
 		{Source: "/pod/scratch", SubPath: "of-p", Target: "/tmp"},
+		{Source: "/pod/a", Target: "/x/a", ReadOnly: true}, // this node changes it
+		{Source: "/pod/b", Target: "/x/b", ReadOnly: true},
+		{Source: "/pod/c", Target: "/x/c", ReadOnly: true},
+		{Source: "/pod/d", Target: "/x/d", ReadOnly: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -99,7 +100,7 @@ func (p *pod) mountVolume(ctx context.Context, v *corev1.Volume) error {
 func (p *pod) refreshVolumes(ctx context.Context) {
 	for _, v := range p.usedVolumes() {
 		dir, mounted := p.volumes[v.Name]
-		if mounted && v.EmptyDir == nil && v.HostPath == nil && p.claimName(v) == "" {
+		if mounted && fromAPI(v) {
 			_ = p.refreshVolume(ctx, v, dir)
 		}
 	}
@@ -260,8 +261,11 @@ func (p *pod) addToken(ctx context.Context, files map[string]file, source *corev
 // dataLink is the link through which all files of a volume change at once.
 const dataLink = "..data"
 
+// versionPrefix is how the names begin of the directories that dataLink leads to, one after the other.
+const versionPrefix = "..version-"
+
 // writeFiles makes dir hold exactly files, changing all of them in one step: each is reached through the link ..data, as
-// programs that watch for changed certificates expect of a volume.
+// programs that watch for changed certificates expect of a volume. Whatever is in dir, it stays below dir.
 func writeFiles(dir string, files map[string]file) error {
 	if !filepath.IsAbs(dir) {
 		return fmt.Errorf("%q is no volume's directory", dir)
@@ -271,84 +275,109 @@ func writeFiles(dir string, files map[string]file) error {
 			return fmt.Errorf("file %q is not inside the volume", path)
 		}
 	}
-	if same(filepath.Join(dir, dataLink), files) {
-		return nil
-	}
-	version, err := os.MkdirTemp(dir, "..version-")
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
-	if err := os.Chmod(version, 0o755); err != nil {
+	defer root.Close()
+	previous, _ := root.Readlink(dataLink)
+	if same(root, previous, files) {
+		return nil
+	}
+	version, top, err := writeVersion(root, files)
+	if err != nil {
 		return err
 	}
-	top := map[string]bool{}
-	for path, f := range files {
-		target := filepath.Join(version, path)
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(target, f.data, f.mode); err != nil {
-			return err
-		}
-		if err := os.Chmod(target, f.mode); err != nil {
-			return err
-		}
-		top[strings.Split(filepath.ToSlash(path), "/")[0]] = true
-	}
-	previous, _ := os.Readlink(filepath.Join(dir, dataLink))
-	fresh := filepath.Join(dir, dataLink+".new")
-	_ = os.Remove(fresh)
-	if err := os.Symlink(filepath.Base(version), fresh); err != nil {
+	fresh := dataLink + ".new"
+	_ = root.Remove(fresh)
+	if err := root.Symlink(version, fresh); err != nil {
 		return err
 	}
-	if err := os.Rename(fresh, filepath.Join(dir, dataLink)); err != nil {
+	if err := root.Rename(fresh, dataLink); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(top)) {
-		if err := os.Symlink(filepath.Join(dataLink, name), filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := root.Symlink(filepath.Join(dataLink, name), name); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
-	if err := removeOthers(dir, top); err != nil {
+	if err := removeOthers(root, top); err != nil {
 		return err
 	}
-	if previous != "" {
-		return os.RemoveAll(filepath.Join(dir, previous))
+	if isVersion(previous) {
+		return root.RemoveAll(previous)
 	}
 	return nil
 }
 
-// removeOthers removes what of dir is not in top, and not a volume's own.
-func removeOthers(dir string, top map[string]bool) error {
-	entries, err := os.ReadDir(dir)
+// isVersion reports whether name is that of a directory that writeVersion has made.
+func isVersion(name string) bool {
+	return strings.HasPrefix(name, versionPrefix) && filepath.Base(name) == name
+}
+
+// writeVersion writes files to a new directory of root, and returns its name and what is at its top.
+func writeVersion(root *os.Root, files map[string]file) (name string, top map[string]bool, err error) {
+	name = versionPrefix + rand.Text()
+	if err := root.Mkdir(name, 0o755); err != nil {
+		return "", nil, err
+	}
+	if err := root.Chmod(name, 0o755); err != nil { // whatever the umask is
+		return "", nil, err
+	}
+	version, err := root.OpenRoot(name)
+	if err != nil {
+		return "", nil, err
+	}
+	defer version.Close()
+	top = map[string]bool{}
+	for path, f := range files {
+		if err := version.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return "", nil, err
+		}
+		if err := version.WriteFile(path, f.data, f.mode); err != nil {
+			return "", nil, err
+		}
+		if err := version.Chmod(path, f.mode); err != nil {
+			return "", nil, err
+		}
+		top[strings.Split(filepath.ToSlash(path), "/")[0]] = true
+	}
+	return name, top, nil
+}
+
+// removeOthers removes what of root is not in top, and not a volume's own.
+func removeOthers(root *os.Root, top map[string]bool) error {
+	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
 		if name := entry.Name(); !strings.HasPrefix(name, "..") && !top[name] {
-			_ = os.Remove(filepath.Join(dir, name))
+			_ = root.Remove(name)
 		}
 	}
 	return nil
 }
 
-// same tells whether dir holds exactly files.
-func same(dir string, files map[string]file) bool {
+// same tells whether version, a directory of root, holds exactly files.
+func same(root *os.Root, version string, files map[string]file) bool {
+	if !isVersion(version) {
+		return false
+	}
 	known := 0
 	differs := errors.New("differs")
-	err := filepath.WalkDir(dir+"/", func(path string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(root.FS(), version, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		relative, err := filepath.Rel(dir, path)
+		if !d.Type().IsRegular() {
+			return differs
+		}
+		data, err := root.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if want, ok := files[relative]; !ok || string(want.data) != string(data) {
+		if want, ok := files[strings.TrimPrefix(path, version+"/")]; !ok || string(want.data) != string(data) {
 			return differs
 		}
 		known++
@@ -357,13 +386,19 @@ func same(dir string, files map[string]file) bool {
 	return err == nil && known == len(files)
 }
 
+// fromAPI reports whether v is made from objects of the API. Containers only read such volumes, as the kubelet has it
+// (k8s.io/kubernetes v1.36, pkg/kubelet/kubelet_pods.go, makeMounts): this node changes them while containers run.
+func fromAPI(v *corev1.Volume) bool {
+	return v.Secret != nil || v.ConfigMap != nil || v.DownwardAPI != nil || v.Projected != nil
+}
+
 // mounts returns the volume mounts of a container.
 func (p *pod) mounts(c *corev1.Container, vars func(string) (string, bool)) []sandbox.Mount {
 	readOnly := map[string]bool{}
 	volumes := p.current().Spec.Volumes
 	for i := range volumes {
 		v := &volumes[i]
-		readOnly[v.Name] = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
+		readOnly[v.Name] = fromAPI(v) || v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
 	}
 	var mounts []sandbox.Mount
 	for _, m := range c.VolumeMounts {
