@@ -8,10 +8,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +50,7 @@ type world struct {
 	dir     string                         // a folder of that user's
 	program string                         // the attacker
 	secret  string                         // a file that only that user may read
+	sockets string                         // of the machine, as attackers are told them
 	users   bool                           // containers may have any user
 	cluster string                         // its name
 }
@@ -131,6 +134,8 @@ func newWorld(t *testing.T, name, folder string, uid int) *world {
 		t.Fatal(err)
 	}
 	w.config.QPS = -1
+	private(t, kubeconfig)
+	w.sockets = w.listen(t, filepath.Dir(kubeconfig))
 	w.Clientset = kubernetes.NewForConfigOrDie(w.config)
 	w.load(t, attackerImage, w.program)
 	eventually(t, "pods may be created", func() error {
@@ -138,6 +143,47 @@ func newWorld(t *testing.T, name, folder string, uid int) *world {
 		return err
 	})
 	return w
+}
+
+// private fails the test if another user may use what is beside the kubeconfig.
+func private(t *testing.T, kubeconfig string) {
+	t.Helper()
+	for path, most := range map[string]os.FileMode{filepath.Dir(kubeconfig): 0o700, kubeconfig: 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm()&^most != 0 {
+			t.Errorf("%s is %v, %v", path, info.Mode(), err)
+		}
+	}
+}
+
+// listen opens sockets of every kind that programs of the machine have, and names them and the cluster's own.
+func (w *world) listen(t *testing.T, clusterDir string) string {
+	t.Helper()
+	server := strings.TrimPrefix(w.config.Host, "https://")
+	sockets := []string{"tcp=" + server, "unix=" + filepath.Join(clusterDir, "control.sock")}
+	for _, at := range []struct{ network, address string }{
+		{"unix", filepath.Join(w.dir, "socket")}, {"unix", "@" + w.dir}, {"tcp", ":0"},
+	} {
+		listener, err := net.Listen(at.network, at.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { listener.Close() })
+		tcp, ok := listener.Addr().(*net.TCPAddr)
+		if !ok {
+			sockets = append(sockets, at.network+"="+at.address)
+			continue
+		}
+		addresses, err := net.InterfaceAddrs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, address := range addresses {
+			if ip, ok := address.(*net.IPNet); ok && !ip.IP.IsLinkLocalUnicast() {
+				sockets = append(sockets, "tcp="+net.JoinHostPort(ip.IP.String(), strconv.Itoa(tcp.Port)))
+			}
+		}
+	}
+	return strings.Join(sockets, ",")
 }
 
 func shell(t *testing.T, words ...string) {
@@ -161,7 +207,7 @@ func (w *world) create(t *testing.T, name string, change func(*corev1.PodSpec)) 
 		TerminationGracePeriodSeconds: ptr.To[int64](5),
 		Containers: []corev1.Container{{
 			Name: "attacker", Image: attackerImage, Args: []string{"serve"},
-			Env: []corev1.EnvVar{{Name: "ATTACK_PATHS", Value: w.secret + ":/etc/shadow"}},
+			Env: []corev1.EnvVar{{Name: "ATTACK_PATHS", Value: w.secret + ":/etc/shadow"}, {Name: "ATTACK_SOCKETS", Value: w.sockets}},
 		}},
 	}
 	change(&spec)
@@ -242,6 +288,7 @@ func testAttacks(t *testing.T, w *world) {
 	}
 	t.Run("root folder", func(t *testing.T) { testRootFolder(t, w) })
 	t.Run("sub-path", func(t *testing.T) { testSubPath(t, w) })
+	t.Run("processes that stay", func(t *testing.T) { testStay(t, w) })
 	t.Run("refused pods", func(t *testing.T) { testRefused(t, w) })
 }
 
@@ -338,6 +385,47 @@ func testSubPath(t *testing.T, w *world) {
 	wait.ForEvent(t, waitLimit, w, "subpath", "Failed", "path escapes from parent")
 }
 
+// testStay deletes a pod whose program has started others that ignore signals, in sessions of their own.
+func testStay(t *testing.T, w *world) {
+	name := "stay-" + w.cluster
+	w.create(t, "stay", func(spec *corev1.PodSpec) { spec.Containers[0].Args = []string{"breed", name} })
+	eventually(t, "the processes are there", func() error {
+		log, err := w.CoreV1().Pods("default").GetLogs("stay", &corev1.PodLogOptions{}).DoRaw(t.Context())
+		if err == nil && !strings.Contains(string(log), "bred") {
+			err = fmt.Errorf("the log is %q", log)
+		}
+		return err
+	})
+	if alive(t, name) == 0 {
+		t.Error("none is seen")
+	}
+	if err := w.CoreV1().Pods("default").Delete(t.Context(), "stay", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the processes have ended", func() error {
+		if n := alive(t, name); n > 0 {
+			return fmt.Errorf("there are %d", n)
+		}
+		return nil
+	})
+}
+
+// alive counts the processes of the machine that call themselves name.
+func alive(t *testing.T, name string) int {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, path := range lines {
+		if line, err := os.ReadFile(path); err == nil && strings.HasPrefix(string(line), "attacker\x00stay\x00"+name) {
+			n++
+		}
+	}
+	return n
+}
+
 // testRefused creates pods that ask for the machine.
 func testRefused(t *testing.T, w *world) {
 	for what, change := range map[string]func(*corev1.PodSpec){
@@ -381,7 +469,13 @@ func testConfinement(t *testing.T, w *world, name string, identity *corev1.PodSe
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	volumes := []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
+	if _, err := w.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"a": "b"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	volumes := []corev1.Volume{
+		{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}},
+		{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}},
+	}
 	write := func(file string) corev1.ProbeHandler {
 		return corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/attacker", "write", "/data/" + file}}}
 	}
@@ -389,7 +483,7 @@ func testConfinement(t *testing.T, w *world, name string, identity *corev1.PodSe
 		spec.Volumes, spec.SecurityContext = volumes, identity
 		c := &spec.Containers[0]
 		c.Command, c.WorkingDir = []string{"/attacker"}, "/data"
-		c.VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
+		c.VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "config", MountPath: "/config"}}
 	}
 	w.create(t, name, func(spec *corev1.PodSpec) {
 		setUp(spec)

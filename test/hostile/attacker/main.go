@@ -5,14 +5,19 @@
 package main
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net"
+	"net/http"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -27,8 +32,12 @@ type report struct {
 	Harm  []string          // the attacks that succeeded
 }
 
-// pathsVariable names files of the machine that no container may reach, separated by colons.
-const pathsVariable = "ATTACK_PATHS"
+// Variables that name what of the machine no container may reach: files, separated by colons, and sockets, as network=address,
+// separated by commas.
+const (
+	pathsVariable   = "ATTACK_PATHS"
+	socketsVariable = "ATTACK_SOCKETS"
+)
 
 func main() {
 	switch {
@@ -54,6 +63,15 @@ func main() {
 		<-end
 	case len(os.Args) == 2 && os.Args[1] == "hunt":
 		hunt()
+	case len(os.Args) == 2 && os.Args[1] == "i386":
+		if unshare386(unix.CLONE_NEWUSER) != 0 {
+			os.Exit(1)
+		}
+	case len(os.Args) == 3 && os.Args[1] == "breed":
+		breed(os.Args[2])
+	case len(os.Args) == 3 && os.Args[1] == "stay":
+		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+		time.Sleep(time.Hour) // nothing else ends it
 	default:
 		check(json.NewEncoder(os.Stdout).Encode(attack()))
 	}
@@ -135,6 +153,26 @@ var attacks = map[string]func() string{
 		}
 		if entries, _ := os.ReadDir("/sys"); len(entries) > 0 {
 			return "/sys has entries"
+		}
+		return ""
+	},
+	"lead the node away":                  leadNodeAway,
+	"reach the machine's sockets":         reachSockets,
+	"use the cluster without credentials": useCluster,
+	"use what was left open":              inherited,
+	"user namespace by the calls of i386": func() string {
+		if exec.Command("/proc/self/exe", "i386").Run() != nil {
+			return ""
+		}
+		return "a process is in one"
+	},
+	"look into other processes": func() string {
+		paths, err := filepath.Glob("/proc/[0-9]*/environ")
+		check(err)
+		for _, path := range paths {
+			if data, err := os.ReadFile(path); err == nil && strings.Contains(string(data), "OLMKIT_CACHE") {
+				return path
+			}
 		}
 		return ""
 	},
@@ -222,6 +260,94 @@ var attacks = map[string]func() string{
 		}
 		return ""
 	},
+}
+
+// tokenDir is where every container has a volume that the node writes while the container runs.
+const tokenDir = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// leadNodeAway reports whether the container may put a link where the node would follow it.
+func leadNodeAway() string {
+	for _, dir := range []string{tokenDir, "/config"} {
+		link := filepath.Join(dir, "..attack")
+		if err := os.Symlink("/", link); err == nil {
+			_ = os.Remove(link)
+			return dir + " can be changed"
+		}
+	}
+	return ""
+}
+
+// reachSockets dials the machine's sockets.
+func reachSockets() string {
+	reached := make(chan string)
+	all := strings.FieldsFunc(os.Getenv(socketsVariable), func(r rune) bool { return r == ',' })
+	for _, socket := range all {
+		go func() {
+			network, address, _ := strings.Cut(socket, "=")
+			conn, err := net.DialTimeout(network, address, time.Second)
+			if err != nil {
+				reached <- ""
+				return
+			}
+			_ = conn.Close()
+			reached <- socket
+		}()
+	}
+	var did []string
+	for range all {
+		if socket := <-reached; socket != "" {
+			did = append(did, socket)
+		}
+	}
+	return strings.Join(did, " ")
+}
+
+// useCluster asks the cluster's components without credentials for what they tell nobody.
+func useCluster() string {
+	host := os.Getenv("KUBERNETES_SERVICE_HOST")
+	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	api := "https://" + net.JoinHostPort(host, os.Getenv("KUBERNETES_SERVICE_PORT"))
+	for _, url := range []string{
+		api + "/api/v1/secrets", api + "/api/v1/namespaces/default/pods", api + "/metrics", api + "/debug/pprof/", api + "/logs/",
+		"https://" + host + ":10250/pods", "https://" + host + ":10250/runningpods/", "http://" + host + ":10255/pods",
+		"http://" + host + ":2379/version", "https://" + host + ":2379/version", "http://" + host + ":2380/members",
+		"https://" + host + ":10257/metrics", "https://" + host + ":10259/metrics",
+	} {
+		answer, err := client.Get(url)
+		if err != nil {
+			continue
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode == http.StatusOK {
+			return url
+		}
+	}
+	return ""
+}
+
+// inherited returns what it was left open to that nobody gave it.
+func inherited() string {
+	entries, err := os.ReadDir("/proc/self/fd")
+	check(err)
+	for _, entry := range entries {
+		target, err := os.Readlink("/proc/self/fd/" + entry.Name())
+		harmless := strings.HasPrefix(target, "anon_inode:") || strings.HasPrefix(target, "/proc/") || target == os.DevNull
+		if number, _ := strconv.Atoi(entry.Name()); err == nil && number > 2 && !harmless {
+			return entry.Name() + " is " + target
+		}
+	}
+	return ""
+}
+
+// breed starts processes that call themselves name and that no signal but SIGKILL ends, in sessions of their own.
+func breed(name string) {
+	for range 20 {
+		check((&exec.Cmd{Path: "/proc/self/exe", Args: []string{"attacker", "stay", name}, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}).Start())
+	}
+	fmt.Println("bred")
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM)
+	<-end
 }
 
 // hunt looks for a process that runs another program than this, a file of the machine, and tries to change that file's mode.
