@@ -118,11 +118,14 @@ func (c Client) transport() (http.RoundTripper, error) {
 	base := usual.Clone()
 	base.DisableCompression = true // what a registry sends is as long as it is kept
 	base.ResponseHeaderTimeout = longestHeader
-	dial := base.DialContext
+	dial, near := base.DialContext, &nearby{}
 	base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err
+		}
+		if err := near.check(address, conn.RemoteAddr()); err != nil {
+			return nil, errors.Join(err, conn.Close())
 		}
 		return idleTimeoutConn{conn, cmp.Or(c.stall, longestStall)}, nil
 	}

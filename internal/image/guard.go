@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -115,6 +116,35 @@ func clearTextError(host string) error {
 // isLoopback reports whether host is this machine.
 func isLoopback(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+// nearby keeps a registry from having this client reach what only this machine, or its network, reaches: by redirects, by
+// where it says that tokens are given, and by names that have such addresses.
+type nearby struct {
+	mu    sync.Mutex
+	first string // address that was dialled first, the registry's or that of a proxy
+	far   bool   // it is public
+}
+
+// check refuses a connection to address that has come to remote. A link-local address is of no registry, but of machines'
+// metadata services; a public registry leads to public addresses.
+func (n *nearby) check(address string, remote net.Addr) error {
+	tcp, ok := remote.(*net.TCPAddr)
+	if !ok {
+		return nil
+	}
+	ip, public := tcp.IP, !tcp.IP.IsLoopback() && !tcp.IP.IsPrivate() && !tcp.IP.IsUnspecified()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.first == "" {
+		n.first, n.far = address, public
+	}
+	switch {
+	case ip.IsLinkLocalUnicast(), ip.IsLinkLocalMulticast(), ip.IsInterfaceLocalMulticast():
+	case public, !n.far, address == n.first:
+		return nil
+	}
+	return guardError("name a registry that you trust, or ask its administrator where it leads to", "%s, where %s leads to, is the address %s, of this machine or its network", address, n.first, ip)
 }
 
 // explain tells of an error whether it came of the guard's own deadline.

@@ -74,6 +74,79 @@ func (e elsewhere) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
+// TestNearby: a public registry leads to no address of this machine or its network, and none leads to link-local ones.
+func TestNearby(t *testing.T) {
+	t.Parallel()
+	const metadata = "metadata.example.com:80"
+	for _, test := range []struct {
+		first, then string // addresses of registry.example.com and of metadata
+		refused     bool
+	}{
+		{"93.184.216.34", "93.184.216.35", false},
+		{"93.184.216.34", "127.0.0.1", true},
+		{"93.184.216.34", "10.0.0.1", true},
+		{"93.184.216.34", "192.168.1.1", true},
+		{"93.184.216.34", "169.254.169.254", true},
+		{"93.184.216.34", "::1", true},
+		{"93.184.216.34", "::ffff:127.0.0.1", true},
+		{"93.184.216.34", "fd00:ec2::254", true},
+		{"93.184.216.34", "0.0.0.0", true},
+		{"10.0.0.1", "10.0.0.2", false},
+		{"10.0.0.1", "127.0.0.1", false}, // a registry, or a proxy, of one's own
+		{"127.0.0.1", "169.254.169.254", true},
+		{"127.0.0.1", "fe80::1", true},
+	} {
+		near := &nearby{}
+		if err := near.check("registry.example.com:443", &net.TCPAddr{IP: net.ParseIP(test.first)}); err != nil {
+			t.Errorf("%s: %v", test.first, err)
+		}
+		err := near.check(metadata, &net.TCPAddr{IP: net.ParseIP(test.then)})
+		if (err != nil) != test.refused || test.refused && hint.Of(err) == "" {
+			t.Errorf("%s to %s: %v", test.first, test.then, err)
+		}
+		if err := near.check("registry.example.com:443", &net.TCPAddr{IP: net.ParseIP(test.first)}); err != nil {
+			t.Errorf("%s again: %v", test.first, err)
+		}
+	}
+}
+
+// TestCredentialsStay: a registry that sends requests elsewhere gets its own credentials there from nobody.
+func TestCredentialsStay(t *testing.T) {
+	var asked atomic.Int32
+	other := startServer(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		for name, values := range r.Header {
+			if strings.Contains(strings.Join(values, " "), "c2VjcmV0") || name == "Authorization" {
+				t.Errorf("%s %s: %v", name, values, r.URL)
+			}
+		}
+		w.WriteHeader(http.StatusNotFound)
+	})
+	other = strings.Replace(other, "127.0.0.1", "localhost", 1)
+	var with atomic.Int32
+	host := startServer(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("Authorization") == "":
+			w.Header().Set("WWW-Authenticate", `Basic realm="r"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		case strings.Contains(r.URL.Path, "/manifests/"):
+			with.Add(1)
+			http.Redirect(w, r, "http://"+other+r.URL.Path, http.StatusTemporaryRedirect)
+		}
+	})
+	dir := t.TempDir()
+	t.Setenv("DOCKER_CONFIG", dir)
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"auths":{"`+host+`":{"auth":"dXNlcjpjMlZqY21WMA=="}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := quick.Fetch(t.Context(), host+"/team/bundle:v1"); err == nil {
+		t.Error("no error")
+	}
+	if with.Load() == 0 || asked.Load() == 0 {
+		t.Errorf("asked %d times with credentials, %d times elsewhere", with.Load(), asked.Load())
+	}
+}
+
 // A registry on a private address is not spoken to without TLS, unless it is named; and is told no credentials then.
 func TestClearText(t *testing.T) {
 	for _, test := range []struct {

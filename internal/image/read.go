@@ -338,6 +338,9 @@ func checkManifest(img v1.Image, read int64) (*v1.Manifest, error) {
 		if !slices.Contains(layerTypes, l.MediaType) {
 			return nil, refuse("layer %d is of the media type %q; olmkit reads %s", i+1, l.MediaType, layerTypes)
 		}
+		if len(l.URLs) > 0 {
+			return nil, refuse("the manifest says that layer %d is at %q; olmkit reads layers from the image's registry alone", i+1, l.URLs[0])
+		}
 		if l.Size < 0 || l.Size > read {
 			return nil, refuse("the manifest says that layer %d is %d bytes, and olmkit reads at most %d in all", i+1, l.Size, read)
 		}
