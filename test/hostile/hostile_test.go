@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -114,8 +115,14 @@ func newWorld(t *testing.T, name, folder string, uid int) *world {
 		shell(t, "chown", "-R", fmt.Sprintf("%d:%d", uid, uid), dir)
 		words = []string{"setpriv", "--reuid", fmt.Sprint(uid), "--regid", fmt.Sprint(uid), "--clear-groups", olmkit}
 	}
+	machine, err := os.Open("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { machine.Close() })
 	w.command = func(args ...string) *exec.Cmd {
 		cmd := exec.Command(words[0], append(words[1:], args...)...)
+		cmd.ExtraFiles = slices.Repeat([]*os.File{machine}, 16) // left open, as shells do with locks; olmkit has some of its own
 		cmd.Dir = dir
 		cmd.Env = []string{"HOME=" + dir, "OLMKIT_CACHE=" + folder, "PATH=" + os.Getenv("PATH")}
 		return cmd

@@ -209,8 +209,10 @@ func (p *Process) Wait() int {
 
 func containerMain() error {
 	status := os.NewFile(4, "status")
-	unix.CloseOnExec(4)
 	err := func() error {
+		if err := keepOpen(3); err != nil {
+			return err
+		}
 		if err := hide(); err != nil {
 			return err
 		}
@@ -218,7 +220,6 @@ func containerMain() error {
 		if err := json.NewDecoder(os.NewFile(3, "config")).Decode(&c); err != nil {
 			return fmt.Errorf("read the container's configuration: %w", err)
 		}
-		unix.CloseOnExec(3)
 		if err := c.enter(); err != nil {
 			return err
 		}

@@ -64,11 +64,13 @@ func (p *Process) Exec(ctx context.Context, command, env []string, in io.Reader,
 // execMain joins the container's namespaces. A thread may only change its mount namespace after it has stopped sharing
 // its file system attributes with the others; the process id namespace takes effect for children alone, hence the fork.
 func execMain() error {
+	if err := keepOpen(3); err != nil {
+		return err
+	}
 	var c execConfig
 	if err := json.NewDecoder(os.NewFile(3, "config")).Decode(&c); err != nil {
 		return err
 	}
-	unix.CloseOnExec(3)
 	if err := hide(); err != nil {
 		return err
 	}

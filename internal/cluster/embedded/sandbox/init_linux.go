@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -161,11 +162,14 @@ func namespaceError(err error) error {
 // initMain is the first process of a process id namespace. It does little, so that little can go wrong: when it ends the
 // kernel ends all others.
 func initMain() error {
-	if err := mountOwnProc(); err != nil {
-		return err
-	}
 	count, err := strconv.Atoi(os.Args[1])
 	if err != nil {
+		return err
+	}
+	if err := keepOpen(3 + count); err != nil {
+		return err
+	}
+	if err := mountOwnProc(); err != nil {
 		return err
 	}
 	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
@@ -173,7 +177,6 @@ func initMain() error {
 		files = append(files, os.NewFile(uintptr(fd), "passed on"))
 	}
 	if os.Args[2] == "attached" {
-		unix.CloseOnExec(3 + count)
 		go func() {
 			_, _ = io.Copy(io.Discard, os.NewFile(uintptr(3+count), "lifeline"))
 			os.Exit(137)
@@ -213,6 +216,25 @@ func initMain() error {
 			os.Exit(128 + int(status.Signal()))
 		}
 	}
+}
+
+// keepOpen leaves a program that this process starts the files below the descriptor next, and none that whoever started olmkit
+// left open, as a shell does with a lock: a directory of the machine among them would be a way out of a container's root.
+func keepOpen(next int) error {
+	err := unix.CloseRange(uint(next), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+	if err == nil {
+		return nil
+	}
+	entries, err := os.ReadDir("/proc/self/fd") // before Linux 5.11
+	if err != nil {
+		return fmt.Errorf("list open files: %w", err)
+	}
+	for _, entry := range entries {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd >= next {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
 }
 
 // mountOwnProc mounts /proc for the namespaces that this process is in.
