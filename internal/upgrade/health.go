@@ -121,9 +121,24 @@ func judgeHealth(before, after map[string]operand) []finding.Finding {
 		if was.transient() || was.Unready != "" || is.Unready == "" {
 			continue
 		}
-		findings = append(findings, find(codeOperandWorse, name, "it was ready before the upgrade and is not %s after it: %s", healthLimit, is.Unready))
+		f := find(codeOperandWorse, name, "it was ready before the upgrade and is not %s after it: %s", healthLimit, is.Unready)
+		if pod, why := refusedPod(after, is.Of); why != "" {
+			f.Cause = pod + " is not run: " + why
+			f.Fix = "take out of the pod what the cluster refuses, or test on one that gives it, with --cluster kind"
+		}
+		findings = append(findings, f)
 	}
 	return findings
+}
+
+// refusedPod names a pod made for the object of that the cluster refuses to run, and why.
+func refusedPod(operands map[string]operand, of string) (name, why string) {
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		if o := operands[name]; o.Of == of && o.Refused != "" {
+			return name, o.Refused
+		}
+	}
+	return "", ""
 }
 
 // judgeOperandImages tells images that the new version runs for an object whose pods really ran before, and that cannot be

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
@@ -27,6 +28,7 @@ type operand struct {
 	Direct                bool           // it belongs to that object, not to another operand
 	Images                []string       // of a pod's containers
 	Unready               string         // how it does not do what it is for, "" if it does
+	Refused               string         // why the cluster never runs a pod, "" if it does
 	Restarts              int32          // of a pod's containers
 	Content               map[string]any // all but metadata and status
 	Marks                 map[string]any // what of its metadata tells that somebody wrote it
@@ -166,6 +168,9 @@ func (w *walk) completePods(ctx context.Context, found map[string]operand) error
 			}
 			for _, s := range p.Status.ContainerStatuses {
 				o.Restarts += s.RestartCount
+				if waiting := s.State.Waiting; waiting != nil && waiting.Reason == cluster.PodRefused {
+					o.Refused = waiting.Reason + ": " + waiting.Message
+				}
 			}
 			found[name] = o
 		}

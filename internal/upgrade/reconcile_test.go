@@ -156,6 +156,19 @@ func TestJudgeHealth(t *testing.T) {
 		"error U511 StatefulSet/n/a: it was ready before the upgrade and is not 45s after it: 1 of 2 replicas are ready")
 }
 
+// TestJudgeRefusedOperand: a finding on an operand whose pod the cluster refuses says what the pod asks for, and no other does.
+func TestJudgeRefusedOperand(t *testing.T) {
+	before := map[string]operand{"StatefulSet/n/a": {Of: "A/n/a"}, "StatefulSet/n/b": {Of: "A/n/b"}}
+	after := map[string]operand{
+		"StatefulSet/n/a": {Of: "A/n/a", Unready: "0 of 1 replicas are ready"}, "Pod/n/a-0": {Kind: "Pod", Of: "A/n/a", Refused: "PodRefused: hostPID"},
+		"StatefulSet/n/b": {Of: "A/n/b", Unready: "0 of 1 replicas are ready"},
+	}
+	got := judgeHealth(before, after)
+	if len(got) != 2 || got[0].Cause != "Pod/n/a-0 is not run: PodRefused: hostPID" || !strings.Contains(got[0].Fix, "--cluster kind") || got[1].Cause == got[0].Cause || got[1].Fix == got[0].Fix {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // TestJudgeOperandImages tells an image that cannot be had where others ran, and is silent where nothing ran before.
 func TestJudgeOperandImages(t *testing.T) {
 	pod := func(of, image string) operand { return operand{Kind: "Pod", Of: of, Images: []string{image}} }
