@@ -108,7 +108,7 @@ func Inputs(source string, stdin io.Reader) ([]Input, error) {
 		if entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
 			return nil
 		}
-		data, err := document.ReadFile(path)
+		data, err := document.ReadRegular(path)
 		if err != nil {
 			return err
 		}

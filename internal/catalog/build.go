@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,7 +55,7 @@ func Build(ctx context.Context, file string) (*Catalog, error) { return Loader{}
 
 // Build is the function Build, with bundles' images read by the Loader.
 func (l Loader) Build(ctx context.Context, file string) (*Catalog, error) {
-	data, err := document.Until(ctx, func() ([]byte, error) { return os.ReadFile(file) })
+	data, err := document.Until(ctx, func() ([]byte, error) { return l.MaxFile.ReadFile(file) })
 	if err != nil {
 		return nil, hint.With(fmt.Errorf("read catalog template: %w", err), "name a template file")
 	}
@@ -430,7 +429,7 @@ func (b *builder) icon(file string) (*icon, error) {
 	if !ok {
 		return nil, hint.With(fmt.Errorf("build catalog: %s: icon %s is of no known kind", b.source.Place("icon"), file), "name a file that ends in .svg, .png, .jpg or .gif")
 	}
-	data, err := os.ReadFile(filepath.Join(b.dir, filepath.FromSlash(file)))
+	data, err := document.ReadRegular(filepath.Join(b.dir, filepath.FromSlash(file)))
 	if err != nil {
 		return nil, fmt.Errorf("build catalog: %s: read icon: %w", b.source.Place("icon"), err)
 	}

@@ -220,7 +220,7 @@ func (f *bundleFlags) inputs(stdin io.Reader) ([]bundle.Input, error) {
 
 // projectName returns what kubebuilder's file PROJECT in the working directory calls the project, "" without the file.
 func projectName() (string, error) {
-	data, err := os.ReadFile("PROJECT")
+	data, err := document.ReadRegular("PROJECT")
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

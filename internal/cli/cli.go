@@ -121,7 +121,7 @@ func until(ctx context.Context, work func() error) error {
 
 // readFile returns the content of a file that is named on the command line, and which may be a FIFO that nobody writes to.
 func readFile(ctx context.Context, name string) ([]byte, error) {
-	return document.Until(ctx, func() ([]byte, error) { return os.ReadFile(name) })
+	return document.Until(ctx, func() ([]byte, error) { return document.ReadFile(name) })
 }
 
 type writerFunc func(p []byte) (int, error)

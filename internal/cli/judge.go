@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olmkit/olmkit/internal/check"
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/output"
@@ -200,7 +201,7 @@ func (j *judge) applySuppressions(r *report.Report) error {
 		if ext := filepath.Ext(file); ext != ".yaml" && ext != ".yml" {
 			continue
 		}
-		if data, err := os.ReadFile(file); err == nil { // what was read from an image is not here
+		if data, err := document.ReadRegular(file); err == nil { // what was read from an image is not here
 			rules = append(rules, suppress.Comments(file, data)...)
 		}
 	}
@@ -262,10 +263,8 @@ func lines() func(string, int) (string, bool) {
 	return func(file string, line int) (string, bool) {
 		if file != name {
 			name, data, starts = file, nil, nil
-			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
-				if content, err := os.ReadFile(file); err == nil {
-					data, starts = content, []int{0}
-				}
+			if content, err := document.ReadRegular(file); err == nil {
+				data, starts = content, []int{0}
 			}
 			for i, b := range data {
 				if b == '\n' {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -87,7 +86,7 @@ func (s *session) readReport(ctx context.Context, file string) (*report.Report, 
 		if file == "-" {
 			data, err = document.ReadAll(s.In)
 		} else {
-			data, err = os.ReadFile(file)
+			data, err = document.ReadFile(file)
 		}
 		if err != nil {
 			return nil, usageError{fmt.Errorf("read a report: %w", err)}

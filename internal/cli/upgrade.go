@@ -299,7 +299,7 @@ func installOLM(ctx context.Context, c cluster.Cluster, options upgrade.Options)
 func readSamples(files []string) ([]*unstructured.Unstructured, error) {
 	var samples []*unstructured.Unstructured
 	for _, file := range files {
-		data, err := os.ReadFile(file)
+		data, err := document.ReadFile(file)
 		if err != nil {
 			return nil, usageError{fmt.Errorf("--sample: %w", err)}
 		}

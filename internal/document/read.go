@@ -90,6 +90,19 @@ func (l Limit) ReadFile(name string) ([]byte, error) {
 	return data, nil
 }
 
+// ReadRegular returns what the regular file called name holds, or an error if it is none or larger than MaxText: who opens a
+// pipe may wait for ever.
+func ReadRegular(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := Limit(0).Check(name, info); err != nil {
+		return nil, err
+	}
+	return ReadFile(name)
+}
+
 // ReadFileIn returns what a file of a folder holds, which must be a regular one: who opens a pipe may wait for ever.
 func (l Limit) ReadFileIn(fsys fs.FS, name string) ([]byte, error) {
 	info, err := fs.Stat(fsys, name)

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -142,7 +143,7 @@ func (c Client) transport() (http.RoundTripper, error) {
 			if a.Host != host && a.Host != "" {
 				continue
 			}
-			pem, err := os.ReadFile(a.File)
+			pem, err := readAuthorities(a.File)
 			if err == nil && !pool.AppendCertsFromPEM(pem) {
 				err = fmt.Errorf("%s holds no PEM certificate", a.File)
 			}
@@ -163,6 +164,20 @@ func (c Client) transport() (http.RoundTripper, error) {
 		trusting.hosts[host] = own
 	}
 	return trusting, nil
+}
+
+// readAuthorities returns what a file of certificate authorities holds, which is no device without an end.
+func readAuthorities(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	pem, err := io.ReadAll(io.LimitReader(f, maxDocument+1))
+	if err == nil && len(pem) > maxDocument {
+		err = fmt.Errorf("%s holds more than %d MiB", file, maxDocument>>20)
+	}
+	return pem, err
 }
 
 // longestHeader is how long a registry may take to begin an answer: with a large blob it reads all of it before.
