@@ -68,8 +68,15 @@ type unpacked struct {
 	target         string // within the image
 }
 
+// maxPath is how long a path is that Linux takes. A longer one, of hundreds of thousands of folders, is of no image that was ever
+// a file system.
+const maxPath = 4096
+
 // cleanName returns an entry's name without leading slashes; "" for the root.
 func cleanName(entry string) (string, error) {
+	if len(entry) > maxPath {
+		return "", refuse("the path %.60q… is %d bytes, longer than any path", entry, len(entry))
+	}
 	name := path.Clean(strings.TrimLeft(entry, "/"))
 	if name == "." {
 		return "", nil
@@ -188,7 +195,10 @@ func (u *unpacker) take(archive *tar.Reader, header *tar.Header, name string) er
 			target = path.Join(path.Dir(name), target) //nolint:gosec // cleanName refuses what leads out
 		}
 		clean, err := cleanName(target)
-		if err != nil {
+		switch {
+		case len(target) > maxPath:
+			return err
+		case err != nil:
 			return refuse("the link %q leads out of the archive, to %q", header.Name, header.Linkname)
 		}
 		u.files[name] = unpacked{stream: u.streams, target: clean}

@@ -205,6 +205,12 @@ func TestUnpack(t *testing.T) {
 		"very many files": {
 			catalogLabels, [][]entry{many}, nil, "more files than olmkit reads",
 		},
+		"a path of very many folders": {
+			catalogLabels, [][]entry{{{name: "configs/" + strings.Repeat("a/", 2_500) + "b", body: "1"}}}, nil, "longer than any path",
+		},
+		"a link over very many folders": {
+			catalogLabels, [][]entry{{{name: "configs/a", kind: tar.TypeSymlink, link: "/" + strings.Repeat("a/", 2_500) + "b"}}}, nil, "longer than any path",
+		},
 		"no labels":                {nil, [][]entry{{{name: "configs/a", body: "1"}}}, nil, "neither a bundle nor a catalog"},
 		"a database":               {map[string]string{labelDatabase: "/index.db"}, nil, nil, "SQLite"},
 		"nothing where it says":    {catalogLabels, [][]entry{{{name: "other/a", body: "1"}}}, nil, "no files"},
