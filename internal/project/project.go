@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -47,12 +48,13 @@ type File struct {
 }
 
 // Find returns the path of the olmkit.yaml in dir or the nearest directory above it, up to the root of dir's git
-// repository, or "" if there is none. The path is relative to dir.
+// repository, or "" if there is none. The path is relative to dir. A file that somebody else has put there is an error: it says
+// what olmkit writes and runs.
 func Find(dir string) (string, error) {
 	for at, name := dir, FileName; ; name = filepath.Join("..", name) {
-		_, err := os.Stat(filepath.Join(at, FileName))
+		info, err := os.Stat(filepath.Join(at, FileName))
 		if err == nil {
-			return name, nil
+			return name, check(dir, name, info)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return "", hint.With(fmt.Errorf("look for %s: %w", FileName, err), "name the file with --project, or none with --project none")
@@ -67,6 +69,27 @@ func Find(dir string) (string, error) {
 		at = above
 	}
 }
+
+// check refuses the file called name, found for dir, if it is none to be read unasked.
+func check(dir, name string, found fs.FileInfo) error {
+	if !found.Mode().IsRegular() {
+		return hint.With(fmt.Errorf("%s is no regular file", name), "name the settings with --project, or none with --project none")
+	}
+	above, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	file, ok := found.Sys().(*syscall.Stat_t)
+	own, known := above.Sys().(*syscall.Stat_t)
+	if ok && known && !trusted(int(file.Uid), int(own.Uid), os.Geteuid()) {
+		return hint.With(fmt.Errorf("%s belongs to another user, and not to the one of the working directory", name),
+			"name it with --project %s if you trust what it says, or none with --project none", name)
+	}
+	return nil
+}
+
+// trusted reports whether a file of the user owner is read unasked, in a directory of the user dir, by the user me.
+func trusted(owner, dir, me int) bool { return owner == me || owner == dir || owner == 0 }
 
 // Read reads an olmkit.yaml. Its error joins all that is wrong with the file, each with its line.
 func Read(path string) (*File, error) {

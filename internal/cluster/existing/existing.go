@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -60,6 +62,9 @@ func Open(ctx context.Context, options Options) (*Cluster, error) {
 
 // Connect reaches a cluster.
 func Connect(ctx context.Context, options Options) (*Cluster, error) {
+	if info, err := os.Stat(options.Kubeconfig); err == nil && info.Mode()&fs.ModeDevice != 0 { // client-go reads it to its end
+		return nil, hint.With(fmt.Errorf("read the kubeconfig: %s is a device", options.Kubeconfig), "name a file with --kubeconfig")
+	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = options.Kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: options.Context})
