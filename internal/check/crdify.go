@@ -78,13 +78,29 @@ func (s *subject) refusalsOfV1(before, after *crd, converted bool) []refusal {
 				continue // what crdify has against them is not new
 			}
 			old, next := reduced(before.part(true, pair[:]...), after.part(true, pair[:]...))
-			for _, result := range run.Run(old, next).ServedVersionValidation {
-				of := fmt.Sprintf("version %s beside %s of ", pair[1], pair[0])
-				list = append(list, after.refusal(of, next.Spec.Versions[0], next.Spec.Versions[1], result)...)
+			of := fmt.Sprintf("version %s beside %s of ", pair[1], pair[0])
+			known := after.besides(run, of, old)
+			for _, r := range after.besides(run, of, next) {
+				r.changes = slices.DeleteFunc(r.changes, func(change string) bool {
+					return slices.ContainsFunc(known, func(k refusal) bool { return slices.Contains(k.changes, change) })
+				})
+				if len(r.changes) > 0 {
+					list = append(list, r)
+				}
 			}
 		}
 		return list
 	})
+}
+
+// besides returns what crdify has against the second of two served versions beside the first. What it has against those of
+// the previous CRD is subtracted here: crdify compares messages, in some of which the order of words is random.
+func (c *crd) besides(run *runner.Runner, of string, pair *apiextensionsv1.CustomResourceDefinition) []refusal {
+	var list []refusal
+	for _, result := range run.Run(&apiextensionsv1.CustomResourceDefinition{}, pair).ServedVersionValidation {
+		list = append(list, c.refusal(of, pair.Spec.Versions[0], pair.Spec.Versions[1], result)...)
+	}
+	return list
 }
 
 // complete reports whether all versions have a schema: crdify reads no others.
@@ -290,11 +306,19 @@ func (c *crd) refusal(of string, a, b apiextensionsv1.CustomResourceDefinitionVe
 	return []refusal{r}
 }
 
-// plain returns crdify's messages as the other findings write them.
+// plain returns crdify's messages as the other findings write them, with the words of a list in order.
 func plain(messages []string) []string {
 	var list []string
 	for _, m := range messages {
-		list = append(list, strings.ReplaceAll(m, " : ", ": "))
+		m = strings.ReplaceAll(m, " : ", ": ")
+		if head, rest, found := strings.Cut(m, "["); found {
+			if inner, closed := strings.CutSuffix(rest, "]"); closed {
+				words := strings.Fields(inner)
+				slices.Sort(words)
+				m = head + strings.Join(words, ", ")
+			}
+		}
+		list = append(list, m)
 	}
 	return list
 }

@@ -37,6 +37,12 @@ func TestOLMv1(t *testing.T) {
 		before := strings.Replace(teaRelease, "  webhookdefinitions:\n", "  webhookdefinitions:\n  - {type: ConversionWebhook, generateName: convert.example.com, conversionCRDs: [pots.example.com]}\n", 1)
 		return releasesText(t, before, strings.Replace(before, old, new, 1))
 	}
+	// In both releases v1 requires fields that v1alpha1 does not require.
+	apart := func(old, new string) string {
+		before := strings.Replace(teaRelease, "          spec:\n            type: object\n", "          spec:\n            type: object\n            required: [size, lid]\n", 1)
+		after := strings.Replace(before, "              tags:", "              cups: {type: integer}\n              tags:", 1)
+		return releasesText(t, before, strings.Replace(after, old, new, 1))
+	}
 	const (
 		version  = "value: {packageName: tea, version: 2.0.0}}\n"
 		required = "- {type: olm.package.required, value: {packageName: cup, versionRange: '>1'}}\n"
@@ -58,7 +64,7 @@ func TestOLMv1(t *testing.T) {
 		"a higher maximum":                    {released("maximum: 10", "maximum: 11"), "", ""},
 		"a description":                       {released("{type: string, enum: [fast, slow]}", "{type: string, enum: [fast, slow], description: how}"), "", ""},
 		"one more value":                      {released("enum: [fast, slow]", "enum: [fast, slow, never]"), "", ""},
-		"one value less":                      {released("enum: [fast, slow]", "enum: [slow]"), "OLM005", "spec.mode: allowed enum values removed: [\"fast\"]"},
+		"one value less":                      {released("enum: [fast, slow]", "enum: [slow]"), "OLM005", "spec.mode: allowed enum values removed: \"fast\""},
 		"another default, which v0 takes":     {released("default: 3", "default: 4"), "OLM005", `spec.size: default value changed: "3" -> "4"`},
 		"a new field":                         {released("              tags:", "              cups: {type: integer}\n              tags:"), "", ""},
 		"a new rule":                          {released("{type: string, enum: [fast, slow]}", "{type: string, enum: [fast, slow], x-kubernetes-validations: [{rule: self != 'x'}]}"), "OLM005", "spec.mode: changes of x-kubernetes-validations"},
@@ -68,6 +74,8 @@ func TestOLMv1(t *testing.T) {
 		"a format, which crdify cannot judge": {released("{type: string, enum: [fast, slow]}", "{type: string, enum: [fast, slow], format: date}"), "OLM005", "spec.mode: changes of format"},
 		"versions that drift apart":           {released("{size: {type: integer, maximum: 5}}", "{size: {type: integer, maximum: 11}}"), "OLM005", "version v1 beside v1alpha1 of CRD pots.example.com of tea.v2.0.0 after that of tea.v1.0.0: spec.size: maximum decreased: 11 -> 10"},
 		"a field of one version alone":        {released("{size: {type: integer, maximum: 5}}", "{size: {type: integer, maximum: 5}, lid: {type: object, properties: {knob: {type: string}}}}"), "OLM005", "version v1 beside v1alpha1 of CRD pots.example.com of tea.v2.0.0 after that of tea.v1.0.0: spec.lid: removed field"},
+		"versions that were apart before":     {apart("", ""), "", ""},
+		"one more thing that is apart":        {apart("required: [size, lid]", "required: [size, lid, cup]"), "OLM005", "version v1 beside v1alpha1 of CRD pots.example.com"},
 		"versions that a webhook converts":    {converting("{size: {type: integer, maximum: 5}}", "{size: {type: integer, maximum: 11}}"), "", ""},
 		"a webhook that OLM v1 has installed": {released(webhook, webhook+" sideEffects: None,"), "", ""},
 	} {
