@@ -157,7 +157,7 @@ func (d *differ) field(name, old, new string) {
 
 func (d *differ) packages(old, new *Package) {
 	d.field("defaultChannel", old.DefaultChannel, new.DefaultChannel)
-	d.field("deprecation", deprecationOf(old, SchemaPackage, ""), deprecationOf(new, SchemaPackage, ""))
+	d.field("deprecation", old.Deprecation(SchemaPackage, ""), new.Deprecation(SchemaPackage, ""))
 	were, are := map[string]*Channel{}, map[string]*Channel{}
 	for _, c := range old.Channels {
 		were[c.Name] = c
@@ -168,7 +168,7 @@ func (d *differ) packages(old, new *Package) {
 	for _, name := range union(were, are) {
 		d.Channel = name
 		if d.presence(were[name] != nil, are[name] != nil) {
-			d.field("deprecation", deprecationOf(old, SchemaChannel, name), deprecationOf(new, SchemaChannel, name))
+			d.field("deprecation", old.Deprecation(SchemaChannel, name), new.Deprecation(SchemaChannel, name))
 			d.entries(were[name], are[name])
 		}
 	}
@@ -227,7 +227,7 @@ func (d *differ) bundles(old, new *Package) {
 		if !d.presence(were[name] != nil, are[name] != nil) {
 			continue
 		}
-		d.field("deprecation", deprecationOf(old, SchemaBundle, name), deprecationOf(new, SchemaBundle, name))
+		d.field("deprecation", old.Deprecation(SchemaBundle, name), new.Deprecation(SchemaBundle, name))
 		d.field("version", were[name].Version.String(), are[name].Version.String())
 		d.field("image", were[name].Image, are[name].Image)
 		had, has := properties(were[name]), properties(are[name])
@@ -255,10 +255,11 @@ func properties(b *Bundle) map[string][]string {
 	return all
 }
 
-func deprecationOf(p *Package, schema, name string) string {
+// Deprecation returns the message with which the package deprecates a bundle or channel, "" where it does not.
+func (p *Package) Deprecation(schema, name string) string {
 	for _, d := range p.Deprecations {
 		if d.Schema == schema && d.Name == name {
-			return d.Message
+			return strings.TrimSpace(d.Message)
 		}
 	}
 	return ""

@@ -20,9 +20,9 @@ import (
 )
 
 // CompareBundles returns what users get who go from one bundle to another. Both must carry their manifests; the error names
-// the one that does not, or whose ClusterServiceVersion cannot be read.
-func CompareBundles(from, to *catalog.Bundle) (diff.Release, error) {
-	return (&subject{schemas: &schemaReader{}}).compareBundles(from, to)
+// the one that does not, or whose ClusterServiceVersion cannot be read. The catalog in, which can be nil, says which of them is deprecated.
+func CompareBundles(from, to *catalog.Bundle, in *catalog.Catalog) (diff.Release, error) {
+	return (&subject{schemas: &schemaReader{}, catalog: in}).compareBundles(from, to)
 }
 
 // CompareCatalogs returns what differs between two catalogs, and for each channel whose head is another one what its users
@@ -114,6 +114,7 @@ func (s *subject) compareBundles(from, to *catalog.Bundle) (diff.Release, error)
 		return diff.Release{}, fmt.Errorf("the manifests of bundle %s (%s) cannot be read", side.b.Name, side.b.At)
 	}
 	c.requirements()
+	c.deprecations()
 	c.apis()
 	c.permissions()
 	c.webhooks()
@@ -176,6 +177,22 @@ func (c *comparer) requirements() {
 		change := &c.changes[i]
 		_, known := had[change.What]
 		change.Breaking = change.Breaking || strings.HasPrefix(change.What, dependency) && (!known || change.Kind == diff.Changed)
+	}
+}
+
+// deprecations tells what the catalog, as far as there is one, says of the two bundles.
+func (c *comparer) deprecations() {
+	if c.catalog == nil {
+		return
+	}
+	if p := c.catalog.Find(c.Package); p != nil {
+		of := func(bundle string) map[string]string {
+			if message := p.Deprecation(catalog.SchemaBundle, bundle); message != "" {
+				return map[string]string{"deprecation": message}
+			}
+			return map[string]string{}
+		}
+		c.values(diff.Change{Area: diff.Requirements}, of(c.From), of(c.To), func(name string) string { return name })
 	}
 }
 

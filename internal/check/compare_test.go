@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/diff"
 )
 
@@ -12,7 +13,7 @@ import (
 func compared(t *testing.T, old, next string) (diff.Release, string) {
 	t.Helper()
 	p := releases(t, old, next).Find("tea")
-	r, err := CompareBundles(p.Bundles[0], p.Bundles[1])
+	r, err := CompareBundles(p.Bundles[0], p.Bundles[1], nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,5 +112,26 @@ func TestCompareCatalogs(t *testing.T) {
 	p.Bundles[2].Properties = p.Bundles[2].Properties[:1]
 	if all = CompareCatalogs(before, after); len(all.Releases) != 0 || len(all.Unread) != 1 || !strings.Contains(all.Unread[0], "tea.v3.0.0 (") {
 		t.Errorf("without manifests: got %+v, %q", all.Releases, all.Unread)
+	}
+}
+
+// TestCompareDeprecated: a bundle's deprecation stands in the catalog.
+func TestCompareDeprecated(t *testing.T) {
+	text := releasesText(t, teaRelease, teaRelease)
+	const deprecation = "---\nschema: olm.deprecations\npackage: tea\nentries: [{reference: {schema: olm.bundle, name: tea.v2.0.0}, message: \"use coffee\\n\"}]\n"
+	for added, want := range map[string]string{"": "", deprecation: "  + deprecation (use coffee)\n"} {
+		c := catalog.Parse("f", []byte(text+added))
+		bundles := c.Find("tea").Bundles
+		r, err := CompareBundles(bundles[0], bundles[1], c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if err := r.WriteText(&b); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(b.String(), want) || want == "" && b.String() != "" {
+			t.Errorf("got %q, and it should end with %q", b.String(), want)
+		}
 	}
 }

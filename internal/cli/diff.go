@@ -124,7 +124,7 @@ or versions of bundles in that catalog.`,
 		if err := s.pull(ctx, []*catalog.Bundle{before, after}); err != nil {
 			return nil, err
 		}
-		return document.Until(ctx, func() (diff.Release, error) { return check.CompareBundles(before, after) })
+		return document.Until(ctx, func() (diff.Release, error) { return check.CompareBundles(before, after, known) })
 	})
 	return c
 }
