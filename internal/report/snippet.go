@@ -44,8 +44,10 @@ func (t *text) snippet(f finding.Finding, indent string) {
 	if at := within(f); at != "" {
 		t.paragraph(indent, at)
 		for line := range strings.Lines(f.Location.Excerpt) {
-			shown, _ := excerpt(line, 0, width-len(indent)-2)
-			t.line("%s%s %s", indent, t.paint(dim, "|"), shown)
+			field := strings.TrimLeft(line, " ")
+			deep := line[:len(line)-len(field)] // a line that is cut keeps its place among the others
+			shown, _ := excerpt(field, 0, max(width/2, width-len(indent)-2-len(deep)))
+			t.line("%s%s %s%s", indent, t.paint(dim, "|"), deep, shown)
 		}
 		return
 	}

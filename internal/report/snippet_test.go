@@ -65,7 +65,7 @@ func TestSource(t *testing.T) {
 	r := validation()
 	r.Findings = append(r.Findings, finding.Finding{
 		Code: "AAA001", Severity: finding.Error, Subject: finding.Subject{Package: "p"}, Message: "third",
-		Location: &finding.Location{File: "catalog.yaml", Line: 3, Column: 1, Path: "spec.version", Object: "Tea/green", Excerpt: "version:\n  major: 1"},
+		Location: &finding.Location{File: "catalog.yaml", Line: 3, Column: 1, Path: "spec.version", Object: "Tea/green", Excerpt: "version:\n  major: 1\n  text: " + strings.Repeat("long ", 40)},
 	}, finding.Finding{
 		Code: "AAA001", Severity: finding.Error, Subject: finding.Subject{Package: "p"}, Message: "fourth",
 		Location: &finding.Location{File: "catalog.yaml", Line: 4, Column: 3},
@@ -85,13 +85,13 @@ func TestSource(t *testing.T) {
 		}
 		got := b.String()
 		for text, want := range map[string]bool{
-			"    1 |   key: value\n      |   ^^^\n":                                verbose,
-			"    4 |   key: value\n      |   ^^^\n":                                true,
-			"    at spec.version of Tea/green\n    | version:\n    |   major: 1\n": true,
-			"  AAA003: 5 (note)":                                                   !verbose,
-			"note note note note note":                                             verbose,
-			"suppressed AAA001 catalog.yaml:2:3":                                   verbose,
-			"    suppressed until 2027-01-31: we know\n":                           verbose,
+			"    1 |   key: value\n      |   ^^^\n":                                                  verbose,
+			"    4 |   key: value\n      |   ^^^\n":                                                  true,
+			"    at spec.version of Tea/green\n    | version:\n    |   major: 1\n    |   text: long": true,
+			"  AAA003: 5 (note)":                         !verbose,
+			"note note note note note":                   verbose,
+			"suppressed AAA001 catalog.yaml:2:3":         verbose,
+			"    suppressed until 2027-01-31: we know\n": verbose,
 			"2 errors":                        false,
 			"4 errors, 6 notes, 1 suppressed": true,
 		} {
