@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -281,6 +282,57 @@ func TestExactVersions(t *testing.T) {
 	}
 }
 
+// TestShippedAccountOnce: that the bundle ships a ServiceAccount which OLM creates is one finding of one code.
+func TestShippedAccountOnce(t *testing.T) {
+	account := func(name string) change {
+		return add("manifests/sa.yaml", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: "+name+"}\n")
+	}
+	for name, c := range map[string]struct {
+		change change
+		want   string
+	}{
+		"one that a Deployment uses": {account("cafe-controller-manager"), "API001 error"},
+		"one that permissions name alone": {both(inCSV("          - delete\n        serviceAccountName: cafe-controller-manager", "          - delete\n        serviceAccountName: other"),
+			account("other")), "CSV022 warning"},
+		"one of the operands": {account("other"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := soundFiles(t)
+			c.change.apply(t, files)
+			var got []string
+			for _, f := range judge(t, files) {
+				if f.Severity.AtLeast(finding.Warning) {
+					got = append(got, f.Code+" "+string(f.Severity))
+				}
+			}
+			if strings.Join(got, ", ") != c.want {
+				t.Errorf("%q, and it should be %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestRemovedAPIs: a bundle that is only for clusters which still serve an API can use it.
+func TestRemovedAPIs(t *testing.T) {
+	const manifest = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: p}\n"
+	for newest, want := range map[string]int{"4.11": 0, "4.12": 1, "4.20": 1, "next": 1, "": 1} {
+		files := soundFiles(t)
+		add("manifests/pdb.yaml", manifest).apply(t, files)
+		if newest != "" {
+			add("metadata/properties.yaml", fmt.Sprintf("properties: [{type: olm.maxOpenShiftVersion, value: %q}]\n", newest)).apply(t, files)
+		}
+		got := 0
+		for _, f := range judge(t, files) {
+			if f.Code == "CSV026" {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%q: %d findings, and there should be %d", newest, got, want)
+		}
+	}
+}
+
 // TestClusterScoped: a Role lets its account get the Namespace in which it is, and list, watch or create none.
 func TestClusterScoped(t *testing.T) {
 	for _, test := range []struct{ resource, verbs, want string }{
@@ -335,13 +387,22 @@ const (
 
 // TestConversionOfOneVersion: a CRD with one version is never converted, so that the missing webhook is no error.
 func TestConversionOfOneVersion(t *testing.T) {
+	undefined := inCSV("type: ConversionWebhook", "type: ValidatingAdmissionWebhook")
+	annotated := func(annotation string) change {
+		return inCRD("  annotations:\n", "  annotations:\n    "+annotation+"\n")
+	}
 	for _, test := range []struct {
 		name   string
 		change change
 		want   []string
 	}{
-		{"two versions", inCSV("type: ConversionWebhook", "type: ValidatingAdmissionWebhook"), []string{"WHK006 error"}},
-		{"one version", both(inCSV("type: ConversionWebhook", "type: ValidatingAdmissionWebhook"), inCRD(otherVersions, "")), []string{"WHK018 warning"}},
+		{"two versions", undefined, []string{"WHK006 error"}},
+		{"a CA of cert-manager", both(undefined, annotated("cert-manager.io/inject-ca-from: cafe-system/serving-cert")), nil},
+		{"a CA of OpenShift", both(undefined, annotated("service.beta.openshift.io/inject-cabundle: 'true'")), nil},
+		{"a CA that a template left out", both(undefined, annotated("cert-manager.io/inject-ca-from: $(CERTIFICATE_NAMESPACE)/$(CERTIFICATE_NAME)")), []string{"WHK006 error"}},
+		{"a CA in the CRD", both(undefined, inCRD("      clientConfig:\n", "      clientConfig:\n        caBundle: Y2VydA==\n")), nil},
+		{"an empty CA in the CRD", both(undefined, inCRD("      clientConfig:\n", "      clientConfig:\n        caBundle: Cg==\n")), []string{"WHK006 error"}},
+		{"one version", both(undefined, inCRD(otherVersions, "")), []string{"WHK018 warning"}},
 		{"one version with its webhook", inCRD(otherVersions, ""), nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {

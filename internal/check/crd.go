@@ -15,8 +15,12 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/utils/ptr"
 
 	"github.com/olmkit/olmkit/internal/finding"
 )
@@ -738,7 +742,7 @@ func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchema
 		inner := strings.TrimPrefix(path+"."+name, ".")
 		if next, there := after.Properties[name]; there {
 			c.compare(inner, &old, &next)
-		} else if !keepsUnknown(after) {
+		} else if !keepsUnknown(after) && !(path == "" && !c.branch && slices.Contains(kept, name)) {
 			c.removed = append(c.removed, c.of(inner, inner))
 		}
 	}
@@ -763,9 +767,20 @@ func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchema
 		if before.AdditionalProperties.Schema != nil && after.AdditionalProperties.Schema != nil {
 			c.compare(path+".*", before.AdditionalProperties.Schema, after.AdditionalProperties.Schema)
 		}
-	case before.AdditionalProperties != nil && (after.XPreserveUnknownFields == nil || !*after.XPreserveUnknownFields) && len(after.Properties) > 0:
+	case keepsUnknown(before) && after.AdditionalProperties != nil && after.AdditionalProperties.Schema != nil:
+		c.compare(path+".*", &apiextensionsv1.JSONSchemaProps{}, after.AdditionalProperties.Schema)
+	case before.AdditionalProperties != nil && !keepsUnknown(after) && (after.Type == "object" || len(after.Properties) > 0):
 		c.removed = append(c.removed, c.of(where, where+" (fields of any name)"))
 	}
+}
+
+// kept are the fields of an object that the API server keeps whatever the schema says.
+var kept = []string{"apiVersion", "kind", "metadata"}
+
+// checkedFormat reports whether the API server checks strings of the format: it ignores those that it does not know.
+func checkedFormat(format string) bool {
+	schema := &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"string"}, Format: format}}
+	return len(validation.GetUnrecognizedFormats(schema, version.MajorMinor(1, 36))) == 0
 }
 
 // compareDefault notes a default that came, went or changed.
@@ -803,7 +818,11 @@ func (c *changes) compareType(where string, before, after *apiextensionsv1.JSONS
 		}
 		switch {
 		case len(before.Enum) == 0:
-			c.tight(where, "must be one of the enum's values")
+			values := make([]string, len(after.Enum))
+			for i, v := range after.Enum {
+				values[i] = string(v.Raw)
+			}
+			c.tight(where, "must be one of %s", abridge(values))
 		case len(gone) > 0:
 			c.tight(where, "must not be %s", strings.Join(gone, " or "))
 		}
@@ -841,10 +860,10 @@ func (c *changes) compareMerge(where string, before, after *apiextensionsv1.JSON
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 func (c *changes) compareBounds(where string, before, after *apiextensionsv1.JSONSchemaProps) {
-	if after.Pattern != "" && after.Pattern != before.Pattern {
+	if after.Pattern != "" && after.Pattern != before.Pattern && !patternImplies(before.Pattern, after.Pattern, ptr.Deref(before.MinLength, 0), ptr.Deref(before.MaxLength, -1)) {
 		c.tight(where, "must match %q", after.Pattern)
 	}
-	if after.Format != "" && after.Format != before.Format && after.Type == "string" {
+	if after.Format != "" && after.Format != before.Format && after.Type == "string" && checkedFormat(after.Format) {
 		c.tight(where, "must be of format %s", after.Format)
 	}
 	if after.Maximum != nil && (before.Maximum == nil || *after.Maximum < *before.Maximum) {

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -172,10 +174,10 @@ var deploymentChecks = []Check{
 		judge: checkLargeIntegers,
 	},
 	{
-		Code: "CSV035", Severity: finding.Warning,
+		Code: "CSV035", Severity: finding.Info,
 		Title: "the default channel of the bundle's annotations is not one of its channels",
-		Cause: "tools that build a catalog from the bundle refuse it, or create a package whose default channel does not exist",
-		Fix:   "add the default channel to the channels, or choose one of them",
+		Cause: "a catalog that is built from this bundle alone has a package whose default channel does not exist. If other releases of the package are in that channel, nothing is wrong",
+		Fix:   "nothing to do if another release is in the default channel; else add the default channel to the channels, or choose one of them",
 		judge: func(s *single, found func(hit)) {
 			byDefault := s.bundle.Annotations[bundle.AnnotationDefaultChannel]
 			channels := strings.Split(strings.ReplaceAll(s.bundle.Annotations[bundle.AnnotationChannels], " ", ""), ",")
@@ -260,10 +262,23 @@ var removedAPIs = map[string]string{
 	"autoscaling.k8s.io/v1beta1 VerticalPodAutoscaler":      "1.22",
 }
 
+// checkRemovedAPIs leaves alone bundles that are not installed on clusters without the API: OpenShift 4.N is Kubernetes
+// 1.(N+13).
 func checkRemovedAPIs(s *single, found func(hit)) {
+	newest := math.MaxInt
+	for _, p := range s.bundle.Properties {
+		if p.Type == "olm.maxOpenShiftVersion" {
+			if _, minor, ok := strings.Cut(strings.Trim(string(p.Value), `"`), "."); ok {
+				if n, err := strconv.Atoi(minor); err == nil {
+					newest = n + 13
+				}
+			}
+		}
+	}
 	for i := range s.bundle.Manifests {
 		m := &s.bundle.Manifests[i]
-		if since, ok := removedAPIs[m.APIVersion+" "+m.Kind]; ok {
+		since, ok := removedAPIs[m.APIVersion+" "+m.Kind]
+		if minor, err := strconv.Atoi(strings.TrimPrefix(since, "1.")); ok && err == nil && minor <= newest {
 			found(inManifest(m, []any{"apiVersion"}, "%s %s uses %s, which Kubernetes %s and later do not serve", m.Kind, m.Name, m.APIVersion, since))
 		}
 	}

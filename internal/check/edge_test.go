@@ -192,6 +192,45 @@ func TestEdgeExamples(t *testing.T) {
 	}, edgeChecks, admissionChecks, immutableChecks, versionChecks, sampleChecks, slices.DeleteFunc(slices.Clone(crdChecks), func(c Check) bool { return c.Code == "CRD002" })) // TestStoredEarlier's
 }
 
+// TestNotStricter: schemas that are written otherwise and accept what they accepted, beside those that do not.
+func TestNotStricter(t *testing.T) {
+	const mode, labels = "mode: {type: string, enum: [fast, slow]}", "labels: {type: object, additionalProperties: {type: string}}"
+	root := "        type: object\n        properties:\n          spec:\n"
+	for name, e := range map[string]struct{ field, before, after, want, back string }{
+		"a pattern that accepts more": {mode, `mode: {type: string, pattern: "^([0-9]+(ms|s|m))+$"}`, `mode: {type: string, pattern: "^([0-9]+(ms|s|m|h))+$"}`, "", "CRD006"},
+		"a length in the pattern":     {mode, `mode: {type: string, maxLength: 100, pattern: "^[a-z]+$"}`, `mode: {type: string, pattern: "^[a-z]{1,100}$"}`, "", "CRD006"},
+		"a format without check":      {mode, "mode: {type: string}", "mode: {type: string, format: int64}", "", ""},
+		"a format with a check":       {mode, "mode: {type: string}", "mode: {type: string, format: date-time}", "CRD006", ""},
+		"what every object has":       {root, root[:len(root)-len("          spec:\n")] + "          apiVersion: {type: string}\n          kind: {type: string}\n          metadata: {type: object}\n          spec:\n", root, "", ""},
+		"a mapping without values":    {labels, labels, "labels: {type: object}", "CRD007", ""},
+		"a mapping of all values":     {labels, labels, "labels: {type: object, x-kubernetes-preserve-unknown-fields: true}", "", "CRD006"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			release := func(field string) string {
+				text := strings.Replace(teaRelease, e.field, field, 1)
+				if field != e.field && text == teaRelease {
+					t.Fatalf("there is no %q", e.field)
+				}
+				return text
+			}
+			codes := func(before, after string) string {
+				var list []string
+				findings, _ := Catalog(releases(t, release(before), release(after)), Options{Only: []string{"CRD005", "CRD006", "CRD007"}})
+				for _, f := range findings {
+					list = append(list, f.Code)
+				}
+				return strings.Join(list, " ")
+			}
+			if got := codes(e.before, e.after); got != e.want {
+				t.Errorf("there: %q, and it should be %q", got, e.want)
+			}
+			if got := codes(e.after, e.before); got != e.back {
+				t.Errorf("back: %q, and it should be %q", got, e.back)
+			}
+		})
+	}
+}
+
 // A sample that does not fit in several fields is one finding.
 func TestSampleRefusedOnce(t *testing.T) {
 	after := strings.NewReplacer("enum: [fast, slow]", "enum: [fast]", "maximum: 10", "maximum: 0").Replace(teaRelease)

@@ -26,6 +26,9 @@ var stranded = perGraph(func(g *graph.Channel, p *catalog.Package, c *catalog.Ch
 				names[i] = e.Name
 			}
 			where = "their users' upgrades end at " + abridge(names)
+			if len(names) == b.before+1 {
+				where = "OLM offers their users no upgrade"
+			}
 		}
 		found(hit{
 			Subject: finding.Subject{From: newest.Name, To: head}, at: newest.At,

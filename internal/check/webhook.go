@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,7 +59,7 @@ var webhookChecks = []Check{
 	{
 		Code: "WHK006", Severity: finding.Error,
 		Title: "a CRD has a conversion webhook that the ClusterServiceVersion does not define",
-		Cause: "OLM applies the bundle's CRD unchanged and sets no caBundle, so every conversion fails, also after an upgrade; " +
+		Cause: "OLM applies the bundle's CRD unchanged and sets no caBundle, so every conversion fails, also after an upgrade, unless the operator sets it; " +
 			"without a clientConfig the API server rejects the CRD",
 		Fix:   "add a ConversionWebhook with the CRD in its conversionCRDs to spec.webhookdefinitions",
 		judge: ofCSV(checkConversionDefined),
@@ -140,16 +141,16 @@ var webhookChecks = []Check{
 		Title: "a CRD of the bundle sets the url or caBundle of its conversion webhook",
 		Cause: "OLM replaces them with its own Service and CA. Until then, after every upgrade, the API server calls the url of the bundle or trusts its CA",
 		Fix:   "remove url and caBundle from spec.conversion.webhook.clientConfig",
-		judge: func(s *single, found func(hit)) {
+		judge: ofCSV(func(s *single, found func(hit)) {
 			for _, c := range s.crds {
-				if conversion := c.spec.Spec.Conversion; conversion != nil && conversion.Webhook != nil && conversion.Webhook.ClientConfig != nil {
+				if conversion := c.spec.Spec.Conversion; s.conversionFor(c.Name) >= 0 && conversion != nil && conversion.Webhook != nil && conversion.Webhook.ClientConfig != nil {
 					config := conversion.Webhook.ClientConfig
 					if config.URL != nil || len(config.CABundle) > 0 {
 						found(inManifest(c.Manifest, []any{"spec", "conversion", "webhook", "clientConfig"}, "the clientConfig of CRD %s has a url or a caBundle", c.Name))
 					}
 				}
 			}
-		},
+		}),
 	},
 	{
 		Code: "WHK017", Severity: finding.Warning,
@@ -371,7 +372,7 @@ func (c ownedCRD) convertedByWebhook() bool {
 
 func checkConversionDefined(s *single, found func(hit)) {
 	for _, c := range s.crds {
-		if c.asksForUndefinedWebhook(s) && !c.needsNoConversion() {
+		if c.asksForUndefinedWebhook(s) && !c.needsNoConversion() && !c.trustsOthers() {
 			found(inManifest(c.Manifest, []any{"spec", "conversion"}, "CRD %s has a conversion webhook, but no ConversionWebhook of %s names it", c.Name, s.csv.Name))
 		}
 	}
@@ -395,6 +396,21 @@ func (c ownedCRD) asksForUndefinedWebhook(s *single) bool {
 func (c ownedCRD) needsNoConversion() bool {
 	webhook := c.spec.Spec.Conversion.Webhook
 	return len(c.spec.Spec.Versions) == 1 && webhook != nil && webhook.ClientConfig != nil
+}
+
+// caInjectors are the annotations by which cert-manager and OpenShift set the caBundle of a CRD.
+var caInjectors = []string{"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "service.beta.openshift.io/inject-cabundle"}
+
+// trustsOthers reports whether the API server can call the CRD's conversion webhook without OLM: the CRD says whom to trust,
+// or who sets it. A value that a template left, such as $(CERTIFICATE_NAME), and an empty caBundle say nothing.
+func (c ownedCRD) trustsOthers() bool {
+	for _, name := range caInjectors {
+		if value := c.spec.Annotations[name]; value == "true" || strings.Contains(value, "/") && !strings.Contains(value, "$") {
+			return true
+		}
+	}
+	webhook := c.spec.Spec.Conversion.Webhook
+	return webhook != nil && webhook.ClientConfig != nil && (webhook.ClientConfig.URL != nil || len(bytes.TrimSpace(webhook.ClientConfig.CABundle)) > 0)
 }
 
 func checkConversionKept(s *single, found func(hit)) {
