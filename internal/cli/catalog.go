@@ -60,7 +60,7 @@ catalog alone.`,
 }
 
 func newCatalogBuild(s *session) *cobra.Command {
-	var format, into, level string
+	var format, into, level, reference string
 	c := &cobra.Command{
 		Use:   "build TEMPLATE",
 		Short: "Print the file-based catalog that a template describes",
@@ -85,12 +85,17 @@ directories in place of images, or ours:
   deprecations:
     - bundle: 1.0.0                 # or channel: NAME; neither for the whole package
       message: Use 1.2.0.`,
+		Example: `  olmkit catalog build catalog-template.yaml --output-file catalog/my-operator/catalog.yaml
+  olmkit catalog build catalog-template.yaml --by-reference 'quay.io/team/my-operator-bundle:v{version}' --output-file catalog/my-operator/catalog.yaml`,
 		Args: exactlyOne("TEMPLATE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := errors.Join(outputOneOf(format, catalog.Formats), checkMigration(level)); err != nil {
 				return err
 			}
 			built, err := s.loader().Build(c.Context(), args[0])
+			if err == nil && reference != "" {
+				err = s.refer(c.Context(), built, reference)
+			}
 			if err != nil {
 				return err
 			}
@@ -99,8 +104,20 @@ directories in place of images, or ours:
 	}
 	c.Flags().StringVarP(&format, "output", "o", "yaml", "format: "+strings.Join(catalog.Formats, ", "))
 	c.Flags().StringVar(&into, "output-file", "", "write to this file instead of standard output")
+	c.Flags().StringVar(&reference, "by-reference", "", "name the images of bundle directories, by digest, in the place of their manifests: `REF`, in which {version} stands for each bundle's version, is where 'olmkit bundle push' has put them")
 	addMigration(c, &level)
 	return c
+}
+
+// refer lets c name the image that reference is of each bundle, by the digest that the registry says.
+func (s *session) refer(ctx context.Context, c *catalog.Catalog, reference string) error {
+	if !strings.Contains(reference, versionPattern) && len(bundlesIn(nil, c)) > 1 {
+		return hint.With(usagef("--by-reference %s: all bundles would have the same image", reference), "write for example quay.io/team/my-operator-bundle:v{version}")
+	}
+	step := s.progress().Start("ask for the images of %d bundles", len(bundlesIn(nil, c)))
+	return step.End(s.loader().Refer(ctx, c, func(ctx context.Context, b *catalog.Bundle) (string, error) {
+		return s.images.Pinned(ctx, strings.ReplaceAll(reference, versionPattern, b.Version.String()))
+	}))
 }
 
 func newCatalogValidate(s *session) *cobra.Command {
