@@ -1,13 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -28,6 +24,7 @@ import (
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 	"github.com/olmkit/olmkit/internal/marker"
+	"github.com/olmkit/olmkit/internal/project"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
@@ -220,24 +217,11 @@ func (f *bundleFlags) inputs(stdin io.Reader) ([]bundle.Input, error) {
 
 // projectName returns what kubebuilder's file PROJECT in the working directory calls the project, "" without the file.
 func projectName() (string, error) {
-	data, err := document.ReadRegular("PROJECT")
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+	k, err := project.ReadKubebuilder(".")
+	if k == nil {
+		return "", err
 	}
-	if err != nil {
-		return "", fmt.Errorf("read the project's name: %w", err)
-	}
-	documents, err := document.Parse("PROJECT", data)
-	if err != nil || len(documents) != 1 {
-		return "", hint.With(fmt.Errorf("read the project's name: %w", cmp.Or(err, errors.New("PROJECT does not hold one document"))), "name the package with --package")
-	}
-	var project struct {
-		Name string `json:"projectName"`
-	}
-	if err := json.Unmarshal(documents[0].JSON, &project); err != nil {
-		return "", hint.With(fmt.Errorf("read the project's name: %s: %w", documents[0].At, err), "name the package with --package")
-	}
-	return project.Name, nil
+	return k.Name, nil
 }
 
 // predecessor returns the name of the CSV at the head of the channel, or, when this very release is there already, of the

@@ -13,6 +13,7 @@ func commands(s *session) []*cobra.Command {
 		newImage(s),
 		reaching(s, group("upgrade", "Plan upgrades, walk and rehearse them, and say why they are stuck", newUpgradePlan(s), newUpgradeTest(s), newUpgradeRehearse(s), newUpgradeDiagnose(s))),
 		newCleanup(s),
+		newInit(s),
 		newReport(s),
 		newExplain(s),
 		newVersion(s),

@@ -75,7 +75,7 @@ var pathFlags = map[string]pathForm{
 }
 
 // notOfProject are the commands that do without a project's settings.
-var notOfProject = []string{"olmkit explain", "olmkit version"}
+var notOfProject = []string{"olmkit explain", "olmkit init", "olmkit version"}
 
 // commandName is what follows olmkit on the command line.
 func commandName(c *cobra.Command) string {

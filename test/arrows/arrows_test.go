@@ -22,6 +22,7 @@ var allowed = map[string][]string{
 	"internal/output":                         {"internal/hint"},
 	"internal/document":                       {"internal/hint", "internal/finding"},
 	"internal/report":                         {"internal/finding", "internal/graph", "internal/safetext"},
+	"internal/scaffold":                       {"internal/hint", "internal/output", "internal/project"},
 	"internal/assert":                         {"internal/document", "internal/finding"},
 	"internal/suppress":                       {"internal/document", "internal/finding"},
 	"internal/diff":                           {"internal/catalog", "internal/safetext"},

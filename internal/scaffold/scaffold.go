@@ -1,0 +1,266 @@
+// Package scaffold owns the files that a kubebuilder project needs to be packaged with olmkit: what 'olmkit init' writes.
+package scaffold
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/mail"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"text/template"
+	"unicode"
+
+	"github.com/blang/semver/v4"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/output"
+	"github.com/olmkit/olmkit/internal/project"
+)
+
+// Options are what a user says of the operator; Complete fills in what is empty.
+type Options struct {
+	Package     string
+	DisplayName string
+	Description string
+	Provider    string
+	Maintainers []string // each NAME <EMAIL>
+	ImageBase   string   // of the manager's image, without a tag
+	Channel     string
+	Version     string
+}
+
+// Complete returns o with defaults from what kubebuilder knows of the project.
+func (o Options) Complete(k *project.Kubebuilder) Options {
+	o.Package = cmp.Or(o.Package, k.Name)
+	o.DisplayName = cmp.Or(o.DisplayName, titled(o.Package))
+	if o.Description == "" {
+		o.Description = "Manages " + cmp.Or(strings.Join(k.Kinds(), ", "), o.Package) + "."
+	}
+	host, path, _ := strings.Cut(k.Repo, "/")
+	owner, _, _ := strings.Cut(path, "/")
+	if host == "github.com" && owner != "" {
+		o.ImageBase = cmp.Or(o.ImageBase, "ghcr.io/"+strings.ToLower(owner)+"/"+o.Package)
+	}
+	o.ImageBase = cmp.Or(o.ImageBase, cmp.Or(k.Domain, "example.com")+"/"+o.Package)
+	o.Provider = cmp.Or(o.Provider, owner, k.Domain, o.Package)
+	o.Channel = cmp.Or(o.Channel, "stable")
+	o.Version = cmp.Or(o.Version, "0.1.0")
+	return o
+}
+
+// titled is a name in words: Redis Operator for redis-operator.
+func titled(name string) string {
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' || r == '.' })
+	for i, w := range words {
+		words[i] = string(unicode.ToUpper(rune(w[0]))) + w[1:]
+	}
+	return strings.Join(words, " ")
+}
+
+// imageBase is a reference without tag and digest, with a registry's host.
+var imageBase = regexp.MustCompile(`^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+$`)
+
+// Check returns what is wrong with completed options, each an error that names the flag.
+func (o Options) Check() error {
+	var errs []error
+	if wrong := validation.IsDNS1123Subdomain(o.Package); len(wrong) > 0 {
+		errs = append(errs, fmt.Errorf("--package %q: %s", o.Package, wrong[0]))
+	}
+	if _, err := semver.Parse(o.Version); err != nil {
+		errs = append(errs, hint.With(fmt.Errorf("--version %s: %w", o.Version, err), "write it as 0.1.0, without a v"))
+	}
+	if !imageBase.MatchString(o.ImageBase) {
+		errs = append(errs, hint.With(fmt.Errorf("--image-tag-base %q: it is no image without a tag", o.ImageBase), "write for example ghcr.io/team/my-operator"))
+	}
+	if !regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*$`).MatchString(o.Channel) {
+		errs = append(errs, hint.With(fmt.Errorf("--channel %q: it is no name of a channel", o.Channel), "use letters, digits, dashes and dots"))
+	}
+	for _, m := range o.Maintainers {
+		if a, err := mail.ParseAddress(m); err != nil || a.Name == "" {
+			errs = append(errs, hint.With(fmt.Errorf("--maintainer %q: it is no name with an address", m), "write for example 'Jo Doe <jo@example.com>'"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Result is what became of a file.
+type Result struct {
+	Path   string `json:"path"`
+	Action string `json:"action"` // one of the constants below
+}
+
+// What becomes of a file.
+const (
+	Written = "written"
+	Changed = "changed"    // the Makefile, which includes one more file
+	Same    = "up to date" // it is what would be written
+	Kept    = "kept"       // it is there, and the user's
+)
+
+//go:embed files
+var files embed.FS
+
+// Write writes the files that the kubebuilder project in dir lacks. A file that is there is never overwritten; only the
+// Makefile gets a block of its own at the beginning.
+func Write(ctx context.Context, dir string, k *project.Kubebuilder, o Options) ([]Result, error) {
+	made, err := render(dir, k, o)
+	if err != nil {
+		return nil, err
+	}
+	var results []Result
+	for _, f := range made {
+		action, err := write(ctx, filepath.Join(dir, f.path), f.text)
+		if err != nil {
+			return results, err
+		}
+		results = append(results, Result{f.path, action})
+	}
+	action, err := include(ctx, filepath.Join(dir, makefile))
+	if err != nil {
+		return results, err
+	}
+	return append(results, Result{makefile, action}), nil
+}
+
+type file struct {
+	path string
+	text []byte
+}
+
+// values are what the templates are filled with.
+type values struct {
+	Options
+	Keywords           []string
+	Maintainers        []mail.Address
+	URL, API, Main     string
+	Samples, Scorecard bool
+	Manifests          bool // the Makefile has a target of this name
+}
+
+// render returns the files, but for the Makefile.
+func render(dir string, k *project.Kubebuilder, o Options) ([]file, error) {
+	v := values{Options: o, Samples: isDir(dir, "config/samples"), Scorecard: isDir(dir, "config/scorecard"), Main: "./cmd"}
+	for _, kind := range k.Kinds() {
+		v.Keywords = append(v.Keywords, strings.ToLower(kind))
+	}
+	if len(v.Keywords) == 0 {
+		v.Keywords = []string{o.Package}
+	}
+	for _, m := range o.Maintainers {
+		address, err := mail.ParseAddress(m)
+		if err != nil {
+			return nil, fmt.Errorf("maintainer %q: %w", m, err)
+		}
+		v.Maintainers = append(v.Maintainers, *address)
+	}
+	if strings.HasPrefix(k.Repo, "github.com/") {
+		v.URL = "https://" + strings.Join(strings.SplitN(k.Repo, "/", 4)[:min(3, strings.Count(k.Repo, "/")+1)], "/")
+	}
+	for _, api := range []string{"api", "apis"} { // kubebuilder's layouts 4 and 3, the latter with several groups
+		if v.API == "" && isDir(dir, api) {
+			v.API = api
+		}
+	}
+	if !isDir(dir, "cmd") {
+		v.Main = "."
+	}
+	text, err := os.ReadFile(filepath.Join(dir, makefile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the project's Makefile: %w", err)
+	}
+	v.Manifests = regexp.MustCompile(`(?m)^manifests\s*:([^=]|$)`).Match(text)
+	var made []file
+	for _, f := range []struct{ template, path string }{
+		{"olmkit.yaml", project.FileName},
+		{"csv.yaml", "config/manifests/bases/" + o.Package + ".clusterserviceversion.yaml"},
+		{"kustomization.yaml", "config/manifests/kustomization.yaml"},
+		{"catalog-template.yaml", "catalog-template.yaml"},
+		{"olmkit.mk", "olmkit.mk"},
+		{"workflow.yml", ".github/workflows/olmkit.yml"},
+	} {
+		var b bytes.Buffer
+		parsed, err := template.New(f.template+".tmpl").Funcs(template.FuncMap{"yaml": quoted}).ParseFS(files, "files/"+f.template+".tmpl")
+		if err == nil {
+			err = parsed.Execute(&b, v)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("make %s: %w", f.path, err)
+		}
+		made = append(made, file{f.path, b.Bytes()})
+	}
+	return made, nil
+}
+
+func isDir(dir, name string) bool {
+	info, err := os.Stat(filepath.Join(dir, name))
+	return err == nil && info.IsDir()
+}
+
+// plain is a text that means itself in YAML.
+var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9 ,./()-]*$`)
+
+// quoted is text as a YAML scalar.
+func quoted(text string) (string, error) {
+	switch strings.ToLower(text) {
+	case "y", "n", "yes", "no", "on", "off", "true", "false", "null":
+	default:
+		if plain.MatchString(text) && !strings.HasSuffix(text, " ") {
+			return text, nil
+		}
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(text)
+	return strings.TrimSpace(b.String()), err
+}
+
+// write writes a file that is not there.
+func write(ctx context.Context, path string, text []byte) (string, error) {
+	there, err := os.ReadFile(path)
+	switch {
+	case err == nil && bytes.Equal(there, text):
+		return Same, nil
+	case err == nil:
+		return Kept, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", err
+	}
+	return Written, output.Write(ctx, path, text)
+}
+
+const makefile = "Makefile"
+
+// included is the block of the Makefile. It comes first, so that the project's own 'IMG ?=' follows olmkit.mk's.
+const included = `# olmkit: begin. What is set here comes before the defaults below.
+include olmkit.mk
+# olmkit: end.
+
+`
+
+// includes is a Makefile that includes olmkit.mk.
+var includes = regexp.MustCompile(`(?m)^[ \t]*-?include[ \t]+(\S+[ \t]+)*olmkit\.mk\b`)
+
+// include makes the Makefile at path include olmkit.mk.
+func include(ctx context.Context, path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if includes.Match(text) {
+		return Same, nil
+	}
+	return Changed, output.Write(ctx, path, append([]byte(included), text...))
+}
