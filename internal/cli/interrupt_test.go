@@ -163,7 +163,7 @@ func TestInterrupt(t *testing.T) {
 	made := filepath.Join(dir, "made")
 	covered := map[string]bool{
 		// These neither read much nor wait; test/e2e ends those that have a cluster.
-		"version": true, "explain": true, "cluster build": true, "cluster up": true, "cluster down": true, "cluster load": true, "cluster logs": true, "cluster status": true,
+		"version": true, "explain": true, "init": true, "cluster build": true, "cluster up": true, "cluster down": true, "cluster load": true, "cluster logs": true, "cluster status": true,
 	}
 	for _, test := range []struct {
 		line  string
@@ -180,6 +180,7 @@ func TestInterrupt(t *testing.T) {
 		{"catalog build fifo", true},
 		{"catalog diff chain -", true},
 		{"catalog graph -", true},
+		{"catalog graph chain --project fifo", true},
 		{"catalog push chain REGISTRY/tea:1", true},
 		{"catalog render -", true},
 		{"catalog serve chain --address 127.0.0.1:0", false},

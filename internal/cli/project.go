@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 	"github.com/olmkit/olmkit/internal/project"
@@ -124,7 +125,10 @@ func (s *session) configure(c *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	file, err := project.Read(path)
+	file, err := document.Until(c.Context(), func() (*project.File, error) { return project.Read(path) })
+	if c.Context().Err() != nil {
+		return c.Context().Err()
+	}
 	if err == nil {
 		err = checkFlags(c.Root(), file)
 	}
