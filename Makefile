@@ -13,10 +13,17 @@ OPM := $(BIN)/opm
 KUBECTL_BUILT := $(BIN)/kubectl
 
 PACKAGE := memcached-operator
-IMAGE ?= ghcr.io/olmkit/$(PACKAGE)
-# Releases from the oldest to the newest; RELEASE is the one that operator/main.go is.
-RELEASES := v0.1.0 v0.2.0 v0.3.0 v0.3.1 v0.4.0 v0.5.0 v0.6.0-rc.1
-RELEASE := v0.5.0
+# As operator-sdk's Makefiles have them: the release that operator/main.go is, and its image. Other releases have IMAGE_TAG_BASE
+# with their own tags.
+VERSION ?= 0.5.0
+IMAGE_TAG_BASE ?= $(PUBLISHED_IMAGE)
+IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
+# The image that the manifests name.
+PUBLISHED_IMAGE := ghcr.io/olmkit/$(PACKAGE)
+# Releases from the oldest to the newest.
+RELEASE := v$(VERSION)
+RELEASES := v0.1.0 v0.2.0 v0.3.0 v0.3.1 v0.4.0 $(RELEASE) v0.6.0-rc.1
+image-of = $(if $(filter $(RELEASE),$(1)),$(IMG),$(IMAGE_TAG_BASE):$(1))
 MANAGERS := $(foreach r,$(RELEASES),$(BIN)/$(PACKAGE)/$(r)/manager)
 
 # Programs of the product never need cgo, and are the same wherever they are built. Tests are built with the same flags, so
@@ -41,7 +48,7 @@ demo: build managers $(if $(KIND),kind-node) ## Walk every upgrade of the memcac
 	@echo "olmkit upgrade test catalog --package $(PACKAGE) --channel $(CHANNEL) --edges $(EDGES)"
 	@$(if $(KIND),$(WITH_DOCKER)) $(OLMKIT) upgrade test catalog --package $(PACKAGE) --channel $(CHANNEL) --edges $(EDGES) \
 		--cluster $(CLUSTER) $(if $(KIND),--node-image $(NODE_IMAGE)) $(DEMO_FLAGS) \
-		$(foreach r,$(RELEASES),--image $(IMAGE):$(r)=$(BIN)/$(PACKAGE)/$(r)/manager) \
+		$(foreach r,$(RELEASES),--image $(call image-of,$(r))=$(BIN)/$(PACKAGE)/$(r)/manager) \
 		--report json=$(BIN)/demo/report.json --report junit=$(BIN)/demo/report.xml --report html=$(BIN)/demo/report.html
 EDGES ?= all
 # The channel that has every release, also the one that is only a candidate.
@@ -104,8 +111,8 @@ cross: ## Build olmkit for the other systems that it runs on
 .PHONY: managers
 managers: $(MANAGERS) ## Build the manager of every release of the memcached operator
 
-# The second example operator, a module of its own.
-REDIS := $(MAKE) -C examples/redis-operator BIN=$(abspath $(BIN)/redis-operator) OLMKIT=$(abspath $(OLMKIT))
+# The second example operator, a module of its own, with images of its own.
+REDIS = env $(foreach v,VERSION IMAGE_TAG_BASE IMG BUNDLE_IMG CATALOG_IMG CATALOG_FLAGS,-u $(v)) MAKEFLAGS= $(MAKE) -C examples/redis-operator BIN=$(abspath $(BIN)/redis-operator) OLMKIT=$(abspath $(OLMKIT))
 
 .PHONY: redis-managers
 redis-managers: ## Build the manager of every release of the Redis operator
@@ -241,7 +248,7 @@ test-browser: ## Use the pages of reports in a headless Chromium; needs chromium
 faults: build managers ## Walk the memcached operator's chain under every fault, and write docs/faults.md (FAULTS, FAULTS_FLAGS)
 	@mkdir -p $(BIN)/faults
 	$(OLMKIT) upgrade test catalog --package $(PACKAGE) --edges chain --fault-matrix $(FAULTS) $(FAULTS_FLAGS) \
-		$(foreach r,$(RELEASES),--image $(IMAGE):$(r)=$(BIN)/$(PACKAGE)/$(r)/manager) \
+		$(foreach r,$(RELEASES),--image $(call image-of,$(r))=$(BIN)/$(PACKAGE)/$(r)/manager) \
 		--fail-on never --report json=$(BIN)/faults/report.json
 	$(GO) run ./test/faults $(BIN)/faults/report.json > $(BIN)/faults/faults.md
 	mv $(BIN)/faults/faults.md docs/faults.md
@@ -278,7 +285,7 @@ IMAGE_LABELS = --label org.opencontainers.image.title=$(PACKAGE) \
 	--label org.opencontainers.image.version=$(RELEASE) \
 	--label org.opencontainers.image.source=https://github.com/olmkit/olmkit \
 	--label org.opencontainers.image.licenses=Apache-2.0
-IMAGE_PUSH = $(OLMKIT) image push $(IMAGE_PROGRAMS:%=--program %) $(IMAGE_LABELS) $(IMAGE):$(RELEASE)
+IMAGE_PUSH = $(OLMKIT) image push $(IMAGE_PROGRAMS:%=--program %) $(IMAGE_LABELS) $(IMG)
 
 $(BIN)/image/%/manager: FORCE
 	CGO_ENABLED=0 GOOS=linux GOARCH=$* $(GO) build -buildvcs=false -ldflags '-s -w' -o $@ ./operator
@@ -288,20 +295,20 @@ image: build $(IMAGE_PROGRAMS) ## Make the memcached operator's image, for all p
 	@$(IMAGE_PUSH) --output $(BIN)/image/$(PACKAGE)-$(RELEASE).tar
 
 .PHONY: image-push
-image-push: build $(IMAGE_PROGRAMS) ## Push the memcached operator's image, without Docker (IMAGE, PUSH_FLAGS)
+image-push: build $(IMAGE_PROGRAMS) ## Push the memcached operator's image, without Docker (IMG, PUSH_FLAGS)
 	@$(IMAGE_PUSH) $(PUSH_FLAGS)
 
 .PHONY: docker-build
-docker-build: ## Build the memcached operator's image with Docker
-	docker build -f operator/Dockerfile -t $(IMAGE):$(RELEASE) .
+docker-build: ## Build the memcached operator's image with Docker (IMG)
+	docker build -f operator/Dockerfile -t $(IMG) .
 
 .PHONY: docker-push
-docker-push: ## Push the memcached operator's image with Docker
-	docker push $(IMAGE):$(RELEASE)
+docker-push: ## Push the memcached operator's image with Docker (IMG)
+	docker push $(IMG)
 
 .PHONY: docker-buildx
 docker-buildx: ## Build and push the memcached operator's image for all platforms with Docker
-	docker buildx build -f operator/Dockerfile --platform linux/amd64,linux/arm64 --push -t $(IMAGE):$(RELEASE) .
+	docker buildx build -f operator/Dockerfile --platform linux/amd64,linux/arm64 --push -t $(IMG) .
 
 ##@ Image of olmkit
 
@@ -349,9 +356,18 @@ uninstall: $(KUBECTL) ## Remove all Memcached objects, while the operator runs, 
 run: ## Run the memcached operator on this machine, without webhooks, against the cluster of your kubeconfig (RUN_FLAGS)
 	$(GO) run ./operator --webhooks=false $(RUN_FLAGS)
 
+# The operator's manifests, without OLM, with IMG.
+INSTALLER = $(KUBECTL) kustomize operator/config/default | sed -E 's|image: $(PUBLISHED_IMAGE)[:@].*|image: $(IMG)|'
+
+.PHONY: build-installer
+build-installer: $(KUBECTL) ## Write all that 'make deploy' applies to one file, dist/install.yaml (IMG, DIST)
+	@mkdir -p $(DIST)
+	$(INSTALLER) >$(DIST)/install.yaml
+DIST ?= dist
+
 .PHONY: deploy
-deploy: $(KUBECTL) ## Deploy the memcached operator into the cluster of your kubeconfig, and wait until it is ready
-	$(KUBECTL) apply --server-side -k operator/config/default
+deploy: $(KUBECTL) ## Deploy the memcached operator into the cluster of your kubeconfig, and wait until it is ready (IMG)
+	$(INSTALLER) | $(KUBECTL) apply --server-side -f -
 	$(KUBECTL) rollout status --namespace $(PACKAGE)-system deployment/$(PACKAGE)-controller-manager --timeout=3m
 
 .PHONY: undeploy

@@ -38,7 +38,7 @@ func publish(t *testing.T) (host, reference string) {
 	t.Helper()
 	host = startPlainRegistry(t)
 	bundles := host + "/team/memcached-operator-bundle"
-	cmd := exec.CommandContext(t.Context(), "make", "bundle-push", "catalog-push", "BUNDLE_IMAGE="+bundles, "CATALOG_IMAGE="+host+"/team/own-catalog:latest", "PUSH_FLAGS=--plain-http="+host)
+	cmd := exec.CommandContext(t.Context(), "make", "bundle-push", "catalog-push", "BUNDLE_IMAGE="+bundles, "CATALOG_IMG="+host+"/team/own-catalog:latest", "PUSH_FLAGS=--plain-http="+host)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("make catalog-push: %v\n%s", err, out)

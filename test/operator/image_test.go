@@ -54,7 +54,7 @@ func TestImage(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	repository := strings.TrimPrefix(server.URL, "http://") + "/team/memcached-operator"
-	if pushed := lastLine(runMake(t, root, "image-push", "IMAGE="+repository)); pushed != repository+"@"+digest {
+	if pushed := lastLine(runMake(t, root, "image-push", "IMAGE_TAG_BASE="+repository)); pushed != repository+"@"+digest {
 		t.Errorf("pushed %s, built %s", pushed, digest)
 	}
 	ref, err := name.ParseReference(repository + ":" + release)
