@@ -35,14 +35,14 @@ type setting struct {
 
 // settings are the keys that are flags of commands. The catalog is also the argument of catalogCommands.
 var settings = []setting{
-	{"package", "package", func(p project.Settings) []string { return one(p.Package) }, []string{"upgrade plan", "upgrade test", "bundle generate", "subscription generate"}},
+	{"package", "package", func(p project.Settings) []string { return one(p.Package) }, []string{"upgrade plan", "upgrade test", "upgrade rehearse", "bundle generate", "subscription generate"}},
 	{"catalog", "catalog", func(p project.Settings) []string { return one(p.Catalog) }, []string{"bundle generate", "bundle diff", "subscription generate"}},
 	{"cluster", "cluster", func(p project.Settings) []string { return one(p.Cluster) }, []string{"upgrade test"}},
-	{"images", "image", func(p project.Settings) []string { return p.Images }, []string{"upgrade test", "bundle run"}},
+	{"images", "image", func(p project.Settings) []string { return p.Images }, []string{"upgrade test", "upgrade rehearse", "bundle run"}},
 	{"samples", "sample", func(p project.Settings) []string { return p.Samples }, []string{"upgrade test"}},
 	{"assertions", "assert", func(p project.Settings) []string { return p.Assertions }, []string{"upgrade test"}},
-	{"suppressions", "suppress", func(p project.Settings) []string { return one(p.Suppressions) }, []string{"bundle validate", "catalog validate", "upgrade plan", "upgrade test"}},
-	{"settle", "settle", func(p project.Settings) []string { return one(p.Settle) }, []string{"upgrade test"}},
+	{"suppressions", "suppress", func(p project.Settings) []string { return one(p.Suppressions) }, []string{"bundle validate", "catalog validate", "upgrade plan", "upgrade test", "upgrade rehearse"}},
+	{"settle", "settle", func(p project.Settings) []string { return one(p.Settle) }, []string{"upgrade test", "upgrade rehearse"}},
 }
 
 // catalogCommands take the project's catalog when they are given no argument.
@@ -72,6 +72,7 @@ var pathFlags = map[string]pathForm{
 	"output-file": wholePath, "program": wholePath, "report": afterEqual, "sample": wholePath, "suppress": wholePath, "template": wholePath,
 
 	"bundle push output": wholePath, "catalog push output": wholePath, "image push output": wholePath,
+	"upgrade rehearse from": wholePath, "upgrade rehearse save": wholePath, "upgrade rehearse image": afterEqual,
 	"bundle run image": afterEqual, "upgrade test image": afterEqual, "upgrade diagnose catalog": afterEqual,
 }
 

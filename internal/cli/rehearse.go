@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,11 +59,12 @@ given with --image run; the operator is simulated without, and the report says s
 	f.StringVar(&r.catalog, "catalog", "", "`REF` of the catalog: a directory, file, image or archive (default: what the CatalogSource serves)")
 	f.StringVar(&r.save, "save", "", "write what was read to `FILE`, and do not walk")
 	f.StringVar(&r.from, "from", "", "rehearse what --save wrote to `FILE`, without the cluster")
-	f.StringArrayVar(&r.test.images, "image", nil, "run image REF from a local binary, a root file system directory, or a single-binary image (archive, OCI layout or registry reference), as `REF=PROGRAM` (repeatable)")
+	f.StringArrayVar(&r.test.images, "image", nil, "run image REF from a local binary, a root file system directory, or a single-binary image (archive, OCI layout or registry reference), as `REF=PROGRAM`; {version} in both stands for each bundle's version (repeatable)")
 	f.BoolVar(&r.test.options.RequireImages, "require-images", false, "fail when pods of the operator itself were simulated because its images were not available")
 	f.DurationVar(&r.test.options.Timeout, "timeout", 10*time.Minute, "timeout of the installation, and of one upgrade")
 	f.DurationVar(&r.test.options.Settle, "settle", 2*time.Second, "how long nothing must change before a version counts as stable")
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		r.passOver(s)
 		if err := errors.Join(j.check(c.Context()), r.check()); err != nil {
 			return err
 		}
@@ -81,6 +83,16 @@ given with --image run; the operator is simulated without, and the report says s
 		return err
 	}
 	return c
+}
+
+// passOver clears what the project's file sets and the command line leaves no room for.
+func (r *upgradeRehearse) passOver(s *session) {
+	if r.from != "" && slices.Contains(s.configured, "package") {
+		r.read.Package = ""
+	}
+	if r.save != "" && slices.Contains(s.configured, "image") {
+		r.test.images = nil
+	}
 }
 
 // check refuses wrong flags before any work is done.
@@ -124,7 +136,7 @@ func (r *upgradeRehearse) run(ctx context.Context, s *session) (*report.Report, 
 	unpacked := &room{}
 	defer unpacked.remove()
 	r.test.cluster = kindEmbedded
-	images, err := s.programs(ctx, r.test.cluster, r.test.images, unpacked)
+	images, err := s.programsOf(ctx, r.test.cluster, r.test.images, p, unpacked)
 	if err != nil {
 		return nil, err
 	}
