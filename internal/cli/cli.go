@@ -290,6 +290,7 @@ func newRoot(s *session) *cobra.Command {
 	root.PersistentFlags().Int64Var(&s.maxFile, "max-file-size", document.MaxText, "refuse catalog files larger than this many `BYTES`")
 	root.PersistentFlags().StringVar(&s.projectFile, projectFlag, "", "settings `FILE` of the project, or none (default: the nearest olmkit.yaml, from the working directory upwards)")
 	s.configurable(root)
+	s.completable(root)
 	explainable(root, s.Out)
 	markUsage(root)
 	return root
