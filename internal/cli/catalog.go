@@ -38,6 +38,8 @@ A REF is a bundle directory (manifests/ and metadata/), a directory or a file of
 or an image of a bundle or of a catalog: on a registry, with its host (quay.io/team/my-catalog:latest), in an archive, or in
 an OCI layout. Bundles carry all their manifests inline, so that OLM installs those of directories and archives from the
 catalog alone.`,
+		Example: `  olmkit catalog render bundle/1.2.0
+  olmkit catalog render quay.io/team/my-catalog:latest -o yaml --output-file catalog/catalog.yaml`,
 		Args: atLeastOne("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := errors.Join(outputOneOf(format, catalog.Formats), checkMigration(level)); err != nil {
@@ -141,6 +143,9 @@ Only --pull and --images access registries, and --template does for bundles that
 Suppress a finding with a comment in YAML, or in a file that --suppress names (see docs/suppress.md):
 
   replaces: tee.v0.9.0 # olmkit:suppress GRA007 until=2027-01-31 the first release had another name`,
+		Example: `  olmkit catalog validate catalog --report junit=catalog.xml
+  olmkit catalog validate catalog --against quay.io/team/my-catalog:latest
+  olmkit catalog validate catalog --only CRD,GRA --fail-on warning`,
 		Args: atLeastOne("REF"),
 	}
 	j := judged(s, c)
@@ -226,6 +231,8 @@ func newCatalogGraph(s *session) *cobra.Command {
 As text each entry of a channel is a line, the newest first; the head is marked by a star. It says where OLM takes those who
 have the entry, and by which edge: "→ 1.2.0  replaces". Where else the channel declares that they go, and OLM does not take
 them, follows: "not 1.1.0 (skips)".`,
+		Example: `  olmkit catalog graph catalog --channel stable
+  olmkit catalog graph quay.io/team/my-catalog:latest -o html > graph.html`,
 		Args: atLeastOne("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := outputOneOf(format, drawingFormats); err != nil {

@@ -120,7 +120,8 @@ func newClusterComponents(s *session) *cobra.Command {
 		Long: `Build the components of embedded clusters, unless the cache has them, and print their directory. 'cluster up' and 'upgrade
 test' do so when needed; use this command to fill a cache or an image. Without Go on the machine, as in olmkit's own image,
 clusters run from such a cache.`,
-		Args: cobra.NoArgs,
+		Example: `  olmkit cluster build`,
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			dir, err := embedded.Build(c.Context(), s.progress())
 			if err != nil {
@@ -137,6 +138,8 @@ func newClusterDown(s *session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "down",
 		Short: "Delete a kept cluster",
+		Example: `  olmkit cluster down
+  olmkit cluster down --kind kind --name upgrades`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return s.progress().Start("ending cluster %s", name).End(downKept(c.Context(), kind, name))
 		},
@@ -147,9 +150,10 @@ func newClusterDown(s *session) *cobra.Command {
 
 func newClusterStatus(s *session) *cobra.Command {
 	return &cobra.Command{
-		Use:   "status",
-		Short: "List the running clusters",
-		Args:  cobra.NoArgs,
+		Use:     "status",
+		Short:   "List the running clusters",
+		Example: `  olmkit cluster status`,
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var listed bytes.Buffer
 			w := tabwriter.NewWriter(&listed, 0, 0, 2, ' ', 0)
@@ -286,6 +290,8 @@ func newClusterLogs(s *session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "logs [COMPONENT|NAMESPACE/POD/CONTAINER]",
 		Short: "Print the logs of a cluster's components and containers",
+		Example: `  olmkit cluster logs kube-apiserver
+  olmkit cluster logs olm/catalog-operator-7d4f/catalog-operator`,
 		RunE: func(c *cobra.Command, args []string) error {
 			up, err := openKept(c.Context(), kind, name)
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/olmkit/olmkit/internal/check"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/nearest"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/internal/suppress"
 	"github.com/olmkit/olmkit/internal/upgrade"
@@ -44,11 +45,13 @@ func explanations() []explanation {
 
 func newExplain(s *session) *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain CODE...",
-		Short: "Explain a finding code",
+		Use:   "explain CODE|WORD...",
+		Short: "Explain a finding code, a word of OLM's, or a phase",
 		Long: `Explain what a finding code means, and how to fix the finding. A CODE is a code, as U103 or CRD001, or a family of codes, as
-CRD. Each command that validates prints the same with --explain CODE.`,
-		Example:           `  olmkit explain CRD001`,
+CRD. Each command that validates prints the same with --explain CODE. A WORD is one of docs/glossary.md, as InstallPlan or hot loop,
+or a phase of a hop or of a ClusterServiceVersion, as crds-written or InstallReady.`,
+		Example: `  olmkit explain CRD001
+  olmkit explain skipRange InstallReady`,
 		Args:              atLeastOne("CODE"),
 		ValidArgsFunction: completeCodes,
 		RunE:              func(_ *cobra.Command, codes []string) error { return explain(s.Out, codes, coloured(s.Out)) },
@@ -58,19 +61,29 @@ CRD. Each command that validates prints the same with --explain CODE.`,
 // explain says what codes mean.
 func explain(w io.Writer, codes []string, colour bool) error {
 	var found []explanation
+	var meant []glossaryTerm
 	for _, code := range codes {
-		before := len(found)
+		before := len(found) + len(meant)
 		for _, e := range explanations() {
 			if strings.EqualFold(code, e.Code) || strings.EqualFold(code, check.Family(e.Code)) {
 				found = append(found, e)
 			}
 		}
-		if len(found) == before {
-			return hint.With(usagef("no finding has the code %s", code), "take it from a report, as CRD001; docs/checks lists all codes")
+		meant = append(meant, termsOf(code)...)
+		if len(found)+len(meant) == before {
+			return hint.With(usagef("no finding has the code %s, and it is no word of the glossary", code), "nearest: %s; docs/checks lists all codes, docs/glossary.md all words", strings.Join(nearest.Names(code, explicable(), nearestCodes), ", "))
+		}
+	}
+	for i, t := range meant {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if _, err := fmt.Fprintf(w, "%s (%s)\n  %s\n", t.word, t.section, t.meaning); err != nil {
+			return fmt.Errorf("explain %s: %w", t.word, err)
 		}
 	}
 	for i, e := range found {
-		if i > 0 {
+		if i > 0 || len(meant) > 0 {
 			fmt.Fprintln(w)
 		}
 		f := finding.Finding{Code: e.Code, Severity: e.Severity, Message: e.Title, Cause: e.Cause, Fix: e.Fix, References: e.References}
@@ -90,6 +103,11 @@ func completeCodes(_ *cobra.Command, _ []string, begun string) ([]string, cobra.
 	for _, e := range explanations() {
 		if strings.HasPrefix(e.Code, strings.ToUpper(begun)) {
 			codes = append(codes, e.Code+"\t"+e.Title)
+		}
+	}
+	for _, t := range terms() {
+		if word := strings.ReplaceAll(t.names()[0], " ", "-"); begun != "" && strings.HasPrefix(strings.ToLower(word), strings.ToLower(begun)) {
+			codes = append(codes, word+"\t"+t.meaning)
 		}
 	}
 	return codes, cobra.ShellCompDirectiveNoFileComp

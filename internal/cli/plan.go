@@ -150,7 +150,9 @@ func newUpgradePlan(s *session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan CATALOG...",
 		Short: "Print the hops of a channel, in the order in which 'upgrade test' runs them",
-		Args:  atLeastOne("CATALOG"),
+		Example: `  olmkit upgrade plan catalog --channel stable
+  olmkit upgrade plan catalog --edges all --from 1.0.0 -o json`,
+		Args: atLeastOne("CATALOG"),
 	}
 	j, f := judged(s, c), planned(c)
 	j.suppresses(c)

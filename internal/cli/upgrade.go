@@ -56,6 +56,9 @@ func newUpgradeTest(s *session) *cobra.Command {
 In each hop of the plan, OLM upgrades from one bundle to the next. During the hop, custom resources are read and written in
 every served version; afterwards each is read, converted, written back and compared. Images given with --image run; the
 others are simulated, and the report says so. An image's REF is the one that a bundle or a sample names.`,
+		Example: `  olmkit upgrade test catalog --image 'ghcr.io/team/my-operator:v{version}=bin/v{version}/manager'
+  olmkit upgrade test catalog --edges chain --report junit=upgrade.xml --report html=upgrade.html
+  olmkit upgrade test catalog --fault kill-operator@installing`,
 		Args: atLeastOne("CATALOG"),
 	}
 	j := judged(s, c)

@@ -10,9 +10,10 @@ import (
 
 func newVersion(s *session) *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print olmkit's version",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Short:   "Print olmkit's version",
+		Example: `  olmkit version`,
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(s.Out, "olmkit %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
