@@ -239,6 +239,7 @@ KIND_TEST = OLMKIT_NODE_IMAGE=$(NODE_IMAGE) $(WITH_DOCKER) --apart $(GO) test -c
 test-nightly: test-kind-all test-started ## Run every end-to-end test at full length
 	$(MAKE) SHORT= test-e2e test-redis test-browser
 	$(MAKE) ends kills resolver conversion-rounds
+	$(MAKE) faults FAIL_ON=error
 
 .PHONY: test-browser
 test-browser: ## Use the pages of reports in a headless Chromium; needs chromium and npm (BROWSER_FLAGS)
@@ -249,11 +250,12 @@ faults: build managers ## Walk the memcached operator's chain under every fault,
 	@mkdir -p $(BIN)/faults
 	$(OLMKIT) upgrade test catalog --package $(PACKAGE) --edges chain --fault-matrix $(FAULTS) $(FAULTS_FLAGS) \
 		$(foreach r,$(RELEASES),--image $(call image-of,$(r))=$(BIN)/$(PACKAGE)/$(r)/manager) \
-		--fail-on never --report json=$(BIN)/faults/report.json
+		--fail-on $(FAIL_ON) --report json=$(BIN)/faults/report.json
 	$(GO) run ./test/faults $(BIN)/faults/report.json > $(BIN)/faults/faults.md
 	mv $(BIN)/faults/faults.md docs/faults.md
 FAULTS ?= all
 FAULTS_FLAGS ?=
+FAIL_ON ?= never
 
 .PHONY: bench
 bench: build managers ## Measure side by side with others what users wait for, and print the ratios

@@ -223,17 +223,26 @@ type faultResult struct {
 // and reads what it caches, and a changed certificate gets to where it is read.
 const recovery = 20 * time.Second
 
-// causedBy returns the first of list that explains what is told by code, began at the given moment (the zero time is any)
-// and began with an error of the given text, or nil.
-func causedBy(list []*faultResult, code string, at time.Time, text string) *faultResult {
+// causedBy returns the one of list that explains what is told by code, began between two moments (the zero time is any) and began
+// with an error of the given text, or nil. If more do, it is one that users may notice, and of those the last.
+func causedBy(list []*faultResult, code string, from, to time.Time, text string) *faultResult {
+	var best *faultResult
 	for _, s := range list {
-		during := at.IsZero() || !at.Before(s.Start.Add(-watchSkew)) && !at.After(s.End.Add(recovery))
+		during := from.IsZero() || !to.Before(s.Start.Add(-watchSkew)) && !from.After(s.End.Add(recovery))
 		trusted := s.inTrust || !slices.ContainsFunc(ownTroubles, func(t string) bool { return strings.Contains(text, t) })
-		if s.Why == "" && slices.Contains(s.Harms, code) && during && trusted {
-			return s
+		if s.Why == "" && slices.Contains(s.Harms, code) && during && trusted && (best == nil || s.likelier(best)) {
+			best = s
 		}
 	}
-	return nil
+	return best
+}
+
+// likelier reports whether s is more likely to be what users notice than another fault is.
+func (s *faultResult) likelier(than *faultResult) bool {
+	if (s.Expect == Survived) != (than.Expect == Survived) {
+		return than.Expect == Survived
+	}
+	return s.Start.After(than.Start)
 }
 
 // ownTroubles are parts of errors that come of how releases and the manager's steps fit together, and of no fault but those that
@@ -253,7 +262,7 @@ func attributeToFaults(findings []finding.Finding, list []*faultResult) []findin
 		if timed(f.Code) || f.Severity == finding.Error {
 			continue // these are told apart by their time, or are never excused
 		}
-		if s := causedBy(list, f.Code, time.Time{}, ""); s != nil {
+		if s := causedBy(list, f.Code, time.Time{}, time.Time{}, ""); s != nil {
 			findings[i] = attributeToFault(f, s)
 		}
 	}

@@ -100,20 +100,32 @@ func TestHarmOfAFaultIsNotTheOperators(t *testing.T) {
 	const untrusted = `conversion webhook for x failed: x509: certificate signed by unknown authority`
 	for _, test := range []struct {
 		name, fault, first string
-		start              time.Duration
+		start              time.Duration // of what lasts a second until it fails
 		want               bool
 	}{
 		{"in force", "kill-operator", refused, 11 * time.Second, true},
 		{"while the operator recovers", "kill-operator", refused, 20 * time.Second, true},
 		{"before it", "kill-operator", refused, 5 * time.Second, false},
+		{"under way when it was made", "kill-operator", refused, 9200 * time.Millisecond, true},
 		{"long after it", "kill-operator", refused, 40 * time.Second, false},
 		{"of OLM's own making", "kill-operator", untrusted, 11 * time.Second, false},
 		{"a certificate's fault", "cert-expired", untrusted, 11 * time.Second, true},
 		{"a fault that explains nothing", "catalog-down", refused, 11 * time.Second, false},
 	} {
 		s := in(t, test.fault, at)
-		if got := causedBy([]*faultResult{s}, codeWriteOutage, at.Add(test.start), test.first) == s; got != test.want {
+		if got := causedBy([]*faultResult{s}, codeWriteOutage, at.Add(test.start), at.Add(test.start+time.Second), test.first) == s; got != test.want {
 			t.Errorf("%s: blamed on the fault: %v", test.name, got)
+		}
+	}
+}
+
+// TestLikeliestFault asks which of several faults of a hop brought an outage about.
+func TestLikeliestFault(t *testing.T) {
+	at := time.Unix(100, 0)
+	first, second, survived := in(t, "kill-operator", at), in(t, "kill-etcd", at.Add(5*time.Second)), in(t, "kill-olm-operator", at.Add(6*time.Second))
+	for after, want := range map[time.Duration]*faultResult{12 * time.Second: first, 17 * time.Second: second, 35 * time.Second: second, 39 * time.Second: survived} {
+		if got := causedBy([]*faultResult{first, second, survived}, codeWriteOutage, at.Add(after), at.Add(after), ""); got != want {
+			t.Errorf("after %s: %v, want %v", after, got, want)
 		}
 	}
 }

@@ -334,7 +334,7 @@ func (w *walk) judgeAttempts(attempts, slow []attempt, timeline []event, before 
 	merged := merge(all)
 	var told []report.Outage
 	for i, o := range merged {
-		merged[i].By, merged[i].Slow = causedBy(faults, outageCode(o), o.Start, o.First), slowed(o, slow)
+		merged[i].By, merged[i].Slow = causedBy(faults, outageCode(o), o.Start, o.Failed, o.First), slowed(o, slow)
 		outage := report.Outage{
 			CRD: o.CRD, Version: o.Version, Operation: o.Operation, Seconds: seconds(o.End.Sub(o.Start)), Errors: o.Errors, First: o.First,
 			Start: o.Start.UTC(), Cause: cause(timeline, before[o.CRD], merged[i]),

@@ -35,6 +35,9 @@ type hopFaults struct {
 	settled  chan struct{} // closed when the hop has come to its end, well or not
 	end      func()        // closes settled, once
 	faults   []*activeFault
+
+	changing sync.Mutex // held while a fault is made or undone: one that kills the API server must not meet another that asks it
+	trust    sync.Mutex // held while certificates or converters are not as they should be, which one fault at a time puts back
 }
 
 // activeFault is one fault of a hop.
@@ -68,6 +71,8 @@ func (w *walk) newHopFaults(ctx context.Context, from, to *release, injections [
 
 // injectNow makes the fault of k now. One that cannot be made, or only in part, is undone.
 func (s *hopFaults) injectNow(ctx context.Context, k *activeFault) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	k.Start = time.Now()
 	err := k.inject(s, ctx, k)
 	k.End = time.Now()
@@ -75,11 +80,11 @@ func (s *hopFaults) injectNow(ctx context.Context, k *activeFault) error {
 	switch {
 	case errors.As(err, &not):
 		k.Why = string(not)
-		if err := s.undoFault(ctx, k); err != nil {
+		if err := s.undoNow(ctx, k); err != nil {
 			return err
 		}
 	case err != nil:
-		return errors.Join(fmt.Errorf("make the fault %s: %w", k.Injection, err), s.undoFault(ctx, k))
+		return errors.Join(fmt.Errorf("make the fault %s: %w", k.Injection, err), s.undoNow(ctx, k))
 	default:
 		s.watcher.mark("fault " + k.String())
 		s.options.Progress.Say("            fault %s", k.Injection)
@@ -90,6 +95,13 @@ func (s *hopFaults) injectNow(ctx context.Context, k *activeFault) error {
 
 // undoFault takes back what k changed, also when ctx is done: the cluster may stay.
 func (s *hopFaults) undoFault(ctx context.Context, k *activeFault) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	return s.undoNow(ctx, k)
+}
+
+// undoNow is undoFault for who holds changing.
+func (s *hopFaults) undoNow(ctx context.Context, k *activeFault) error {
 	if k.undo.empty() {
 		return nil
 	}
@@ -132,6 +144,11 @@ func (s *hopFaults) run(ctx, waiting context.Context, k *activeFault, started ti
 			k.Why = "the hop never came to this phase"
 			k.came.Store(true)
 			return nil //nolint:nilerr // which the fault says
+		}
+		k.came.Store(true) // though it may have to wait for others
+		if k.inTrust {
+			s.trust.Lock()
+			defer s.trust.Unlock()
 		}
 		if err := s.injectNow(ctx, k); err != nil {
 			return err

@@ -77,6 +77,7 @@ type outage struct {
 	Start, End              time.Time // of the last success before, or the first failure if there is none; the first success after
 	Errors                  int
 	First                   string       // the first error's text that says more than that the time was up, if there is one
+	Failed                  time.Time    // when it was told
 	Open                    bool         // it had not ended with the last attempt
 	By                      *faultResult // the fault that is to blame, if one is
 	Slow                    bool         // it is but the slowness of the cluster
@@ -106,14 +107,14 @@ func outages(attempts []attempt, served func(time.Time) bool) []outage {
 			}
 			success = time.Time{}
 		case open == nil:
-			open = &outage{CRD: a.CRD, Version: a.Version, Operation: a.Operation, Start: success, End: a.End, Errors: 1, First: a.Err, Open: true}
+			open = &outage{CRD: a.CRD, Version: a.Version, Operation: a.Operation, Start: success, End: a.End, Failed: a.End, Errors: 1, First: a.Err, Open: true}
 			if success.IsZero() {
 				open.Start = a.Start
 			}
 		default:
 			open.Errors++
 			open.End = a.End
-			open.First = telling(open.First, a.Err)
+			open.tells(a.Err, a.End)
 		}
 	}
 	if open != nil {
@@ -122,14 +123,11 @@ func outages(attempts []attempt, served func(time.Time) bool) []outage {
 	return found
 }
 
-// telling returns the first of errors that says more than that the time was up.
-func telling(errors ...string) string {
-	for _, e := range errors {
-		if !outOfTime(e) {
-			return e
-		}
+// tells notes an error that was told at a time, if it says more than what was told first.
+func (o *outage) tells(what string, at time.Time) {
+	if outOfTime(o.First) && !outOfTime(what) {
+		o.First, o.Failed = what, at
 	}
-	return errors[0]
 }
 
 // merge unites outages of one CRD, version and operation that overlap, of whatever objects, and sorts by start.
@@ -143,7 +141,7 @@ next:
 			if m.CRD == o.CRD && m.Version == o.Version && m.Operation == o.Operation && !o.Start.After(m.End) {
 				m.End = latest(m.End, o.End)
 				m.Errors += o.Errors
-				m.First = telling(m.First, o.First)
+				m.tells(o.First, o.Failed)
 				m.Open = m.Open || o.Open
 				continue next
 			}

@@ -57,6 +57,12 @@ func TestOutages(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := outages(tries(test.tries), test.served)
+			for i := range got {
+				if since := got[i].Failed.Sub(got[i].Start); since != 100*time.Millisecond {
+					t.Errorf("the first failure was told %s after the start", since)
+				}
+				got[i].Failed = time.Time{}
+			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}

@@ -45,8 +45,8 @@ const intro = `# Faults
 An upgrade that passes on a quiet cluster can still fail in production, where processes die and certificates expire.
 ` + "`olmkit upgrade test --fault NAME[@PHASE]`" + ` injects a fault while OLM upgrades, undoes it after a limited time, and reports
 findings as usual. Without a phase, a fault starts at its default phase. Faults separated by commas are injected into the same
-hop. Repeat the flag to run each hop once per flag. ` + "`--fault-matrix all`" + ` runs each hop without a fault, and then once under each
-fault that the kind of cluster supports.
+hop; those of certificates and conversion take turns. Repeat the flag to run each hop once per flag. ` + "`--fault-matrix all`" + ` runs
+each hop without a fault, and then once under each fault that the kind of cluster supports.
 
 What the fault itself causes, such as an outage while a killed operator restarts, is a note that names the fault. It fails
 nothing. All other findings count as usual. A hop has one of these results, from best to worst; a result worse than the
