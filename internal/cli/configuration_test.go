@@ -55,7 +55,9 @@ func projectSchema(t *testing.T) *jsonschema.Schema {
 			property.Type, property.Types = "array", nil
 		}
 	}
-	schema.Properties["cluster"].Enum = []any{kindEmbedded, kindKind, kindExisting}
+	for _, k := range clusterKinds {
+		schema.Properties["cluster"].Enum = append(schema.Properties["cluster"].Enum, k.name)
+	}
 	flags := schema.Properties["flags"]
 	flags.Properties, flags.AdditionalProperties, flags.Type, flags.Types = map[string]*jsonschema.Schema{}, &jsonschema.Schema{Not: &jsonschema.Schema{}}, "object", nil
 	for name, c := range leaves(t) {

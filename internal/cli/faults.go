@@ -8,9 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olmkit/olmkit/internal/cluster"
-	"github.com/olmkit/olmkit/internal/cluster/embedded"
-	"github.com/olmkit/olmkit/internal/cluster/existing"
-	"github.com/olmkit/olmkit/internal/cluster/kind"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 	"github.com/olmkit/olmkit/internal/upgrade"
@@ -75,17 +72,4 @@ func possibleFaults(c cluster.Cluster) []string {
 		return nil
 	}
 	return upgrade.PossibleFaults(&olmv0.Client{}, c)
-}
-
-// likeness is a cluster of the kind to walk on that is not up: it tells what such clusters can do.
-func (t *upgradeTest) likeness() cluster.Cluster {
-	switch t.cluster {
-	case kindEmbedded:
-		return &embedded.Cluster{}
-	case kindKind:
-		return &kind.Cluster{}
-	case kindExisting:
-		return &existing.Cluster{}
-	}
-	return nil
 }

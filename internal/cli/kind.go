@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,14 +18,45 @@ import (
 	"github.com/olmkit/olmkit/internal/upgrade"
 )
 
-// Kinds of clusters to walk on.
+// Names of kinds of clusters.
 const (
 	kindEmbedded = "embedded"
 	kindKind     = "kind"
 	kindExisting = "existing"
 )
 
-var clusterKinds = []string{kindEmbedded, kindKind, kindExisting}
+// clusterKind is a kind of cluster to walk on.
+type clusterKind struct {
+	name string
+	like cluster.Cluster // one that is not up: it tells what such clusters can do
+	// start brings such a cluster up, or reaches it, and completes the options with where on it to install.
+	start func(*upgradeTest, context.Context, *upgrade.Options) (cluster.Cluster, error)
+}
+
+var clusterKinds = []clusterKind{
+	{kindEmbedded, &embedded.Cluster{}, (*upgradeTest).startEmbedded},
+	{kindKind, &kind.Cluster{}, (*upgradeTest).startKind},
+	{kindExisting, &existing.Cluster{}, (*upgradeTest).open},
+}
+
+// clusterKindNames lists the kinds, for users.
+func clusterKindNames() string {
+	var names []string
+	for _, k := range clusterKinds {
+		names = append(names, k.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// kind is the kind of cluster to walk on, without a name if there is none such.
+func (t *upgradeTest) kind() clusterKind {
+	for _, k := range clusterKinds {
+		if k.name == t.cluster {
+			return k
+		}
+	}
+	return clusterKind{}
+}
 
 // walkNamespace is where operators that serve all namespaces are installed on a cluster that is not ours.
 const walkNamespace = "olmkit-walk"
@@ -34,8 +64,8 @@ const walkNamespace = "olmkit-walk"
 // checkCluster refuses flags that do not fit the kind of cluster.
 func (t *upgradeTest) checkCluster() error {
 	switch {
-	case !slices.Contains(clusterKinds, t.cluster):
-		return usagef("--cluster %s: it is one of %s", t.cluster, strings.Join(clusterKinds, ", "))
+	case t.kind().name == "":
+		return usagef("--cluster %s: it is one of %s", t.cluster, clusterKindNames())
 	case t.cluster == kindExisting && len(t.images) > 0:
 		return hint.With(usagef("--image has no meaning for an existing cluster: its nodes pull their images themselves"),
 			"push the images to where the bundles say, or load them into the cluster first ('olmkit cluster load', 'kind load')")
@@ -49,16 +79,14 @@ func (t *upgradeTest) checkCluster() error {
 	return nil
 }
 
-// start brings up, or reaches, the cluster to walk on, and completes options with where on it to install.
-func (t *upgradeTest) start(ctx context.Context, options *upgrade.Options) (cluster.Cluster, error) {
-	if t.cluster == kindExisting {
-		return t.open(ctx, options)
-	}
+func (t *upgradeTest) startEmbedded(ctx context.Context, options *upgrade.Options) (cluster.Cluster, error) {
 	options.Namespace = cmp.Or(options.Namespace, olmv0.OperatorsNamespace)
-	if t.cluster == kindKind {
-		return kind.Start(ctx, kind.Options{NodeImage: t.nodeImage, Progress: options.Progress, Audit: true})
-	}
 	return embedded.Start(ctx, embedded.Options{Progress: options.Progress, Audit: true})
+}
+
+func (t *upgradeTest) startKind(ctx context.Context, options *upgrade.Options) (cluster.Cluster, error) {
+	options.Namespace = cmp.Or(options.Namespace, olmv0.OperatorsNamespace)
+	return kind.Start(ctx, kind.Options{NodeImage: t.nodeImage, Progress: options.Progress, Audit: true})
 }
 
 // open reaches the existing cluster, on which no earlier walk may have left anything.

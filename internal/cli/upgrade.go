@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,7 +64,7 @@ others are simulated, and the report says so. An image's REF is the one that a b
 	j.suppresses(c)
 	t.plan, t.faults = planned(c), faulty(c)
 	f := c.Flags()
-	f.StringVar(&t.cluster, "cluster", "embedded", "kind of cluster to walk on: "+strings.Join(clusterKinds, ", "))
+	f.StringVar(&t.cluster, "cluster", "embedded", "kind of cluster to walk on: "+clusterKindNames())
 	f.StringVar(&t.nodeImage, "node-image", "", "node `IMAGE` of the kind cluster (default: that of kind's release)")
 	accessFlags(c, &t.existing)
 	f.BoolVar(&t.olm, "install-olm", false, "install OLM on the existing cluster before the walk, and remove it afterwards")
@@ -194,7 +193,7 @@ func (t *upgradeTest) check() error {
 		return usagef("--parallel %d: it is a number of clusters, 1 or more", t.parallel)
 	}
 	var err error
-	t.options.Faults, err = t.faults.rounds(t.likeness())
+	t.options.Faults, err = t.faults.rounds(t.kind().like)
 	return err
 }
 
@@ -251,7 +250,7 @@ func (t *upgradeTest) walks(ctx context.Context, p *catalog.Package, plan graph.
 
 // walk brings a cluster with OLM up, walks plan on it, and ends the cluster, or leaves it as it was.
 func (t *upgradeTest) walk(ctx context.Context, p *catalog.Package, plan graph.Plan, images []program, options upgrade.Options) (_ *report.Report, err error) {
-	c, err := t.start(ctx, &options)
+	c, err := t.kind().start(t, ctx, &options)
 	if err != nil {
 		return nil, err
 	}

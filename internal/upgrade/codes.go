@@ -107,16 +107,16 @@ const (
 // Codes lists every code of the family U, in order.
 var Codes = []Code{
 	{codeNotChosen, finding.Error, "OLM does not choose the upgrade although the catalog offers it, so users stay on the old version.",
-		"compare the channel entry's replaces, skips and skipRange with the installed version, and read the Subscription's conditions", nil},
-	{codePlanFailed, finding.Error, "The InstallPlan failed. OLM does not retry it: the Subscription is stuck until someone deletes the InstallPlan.",
+		"compare the channel entry's replaces, skips and skipRange with the installed version, and read what OLM says of the installed package", nil},
+	{codePlanFailed, finding.Error, "OLM failed to apply the new version's manifests and does not retry: the upgrade is stuck until someone intervenes.",
 		"change the manifest that the message names, so that OLM and the API server accept it on top of the old version", []string{"CRD005"}},
-	{codeNotSucceeded, finding.Error, "The new version's CSV did not reach Succeeded before the timeout.",
-		"read the condition and the log lines; what the CSV waits for must become ready without help", []string{"EDG001"}},
+	{codeNotSucceeded, finding.Error, "The new version was not installed before the timeout.",
+		"read the condition and the log lines; what the installation waits for must become ready without help", []string{"EDG001"}},
 	{codeCrashed, finding.Error, "The new version's operator crashes: its container exits again and again.",
 		"run the manager with the permissions, arguments and certificates of the bundle, and fix what its last log lines say", nil},
-	{codeNotStable, finding.Error, "The new version's CSV reached Succeeded and left it again.",
+	{codeNotStable, finding.Error, "The new version was installed, and then did not stay so.",
 		"keep the operator's Deployments available, and do not change what OLM creates for them (certificates, webhooks, RBAC)", nil},
-	{codeOldVersionStays, finding.Error, "The old version's CSV was not removed although the new one succeeded.",
+	{codeOldVersionStays, finding.Error, "The old version was not removed although the new one was installed.",
 		"look for finalizers on it, and for a replaces that does not name it", nil},
 	{codeBaseFailed, finding.Error, "The version to upgrade from cannot be installed, so the upgrade from it was not tested.",
 		"find out why OLM cannot install it; users who run it installed it in another way", nil},
@@ -125,9 +125,9 @@ var Codes = []Code{
 	{codeObjectsRefused, finding.Error, "Existing objects are invalid under the new CRD's schema, so OLM refuses to apply the CRD.",
 		"do not tighten the schema of a released version; add a new version with conversion", []string{"CRD006", "CRD008"}},
 	{codePlanWarning, finding.Info, "OLM or the API server warned during the installation.", "", nil},
-	{codeConversionBlocks, finding.Error, "The InstallPlan failed because conversion did not work: OLM lists the existing objects before it writes a CRD. When OLM repeats " +
-		"the InstallPlan's steps, the CRD that it wrote before has a webhook that is not ready yet.",
-		"let the new version become ready within the minute that OLM gives an InstallPlan; find out what delays its CSV", nil},
+	{codeConversionBlocks, finding.Error, "The installation failed because conversion did not work: OLM lists the existing objects before it writes a CRD. When OLM repeats " +
+		"its steps, the CRD that it wrote before has a webhook that is not ready yet.",
+		"let the new version become ready within the minute that OLM gives an installation; find out what delays it", nil},
 	{codeUnmet, finding.Error, "OLM waits for a requirement that cannot be met: a newer Kubernetes, or an API that neither the bundle nor the catalog nor the cluster provides.",
 		"ship the API with the bundle or in the same catalog, or no longer require it", []string{"EDG007", "CSV009", "DEP002"}},
 
@@ -257,7 +257,7 @@ var Codes = []Code{
 	{codeFaultBroke, finding.Error, "The upgrade did not recover from an injected fault: it did not complete, or something was lost.",
 		"let the operator start from any state that it finds, and wait for what it needs instead of giving up", nil},
 	{codeFaultIgnored, finding.Error, "An injected fault that should block the upgrade did not: OLM continued too early.",
-		"check what the installed version's OperatorCondition and the Subscription said at that time", nil},
+		"check what OLM said of the installed version and of the upgrade at that time", nil},
 
 	{codeRollbackFailed, finding.Error, "After a failed upgrade the previous version could not be reinstalled with the objects in place: the only way is " +
 		"to delete the CRDs with all objects and to restore a backup.",
