@@ -28,6 +28,7 @@ type upgradeRehearse struct {
 	catalog string
 	save    string
 	from    string
+	redact  bool
 	test    upgradeTest
 }
 
@@ -44,7 +45,7 @@ The content of the CatalogSource is read from its image, or from the cluster if 
 given with --image run; the operator is simulated without, and the report says so.`,
 		Example: `  olmkit upgrade rehearse -p my-operator --context production
   olmkit upgrade rehearse -p my-operator --catalog catalog --image ghcr.io/team/my-operator:v2=bin/v2/manager
-  olmkit upgrade rehearse -p my-operator --save production.json
+  olmkit upgrade rehearse -p my-operator --save production.json --redact
   olmkit upgrade rehearse --from production.json`,
 		Args: cobra.NoArgs,
 	}
@@ -58,6 +59,7 @@ given with --image run; the operator is simulated without, and the report says s
 	f.StringVar(&r.read.To, "to", "", "version or bundle to end at (default: as far as OLM goes)")
 	f.StringVar(&r.catalog, "catalog", "", "`REF` of the catalog: a directory, file, image or archive (default: what the CatalogSource serves)")
 	f.StringVar(&r.save, "save", "", "write what was read to `FILE`, and do not walk")
+	f.BoolVar(&r.redact, "redact", false, "replace names and string values of the objects by others of the same shape")
 	f.StringVar(&r.from, "from", "", "rehearse what --save wrote to `FILE`, without the cluster")
 	f.StringArrayVar(&r.test.images, "image", nil, "run image REF from a local binary, a root file system directory, or a single-binary image (archive, OCI layout or registry reference), as `REF=PROGRAM`; {version} in both stands for each bundle's version (repeatable)")
 	f.BoolVar(&r.test.options.RequireImages, "require-images", false, "fail when pods of the operator itself were simulated because its images were not available")
@@ -118,6 +120,9 @@ func (r *upgradeRehearse) run(ctx context.Context, s *session) (*report.Report, 
 	snapshot, err := r.snapshot(ctx, s)
 	if err != nil {
 		return nil, err
+	}
+	if r.redact {
+		snapshot.Redact()
 	}
 	if r.save != "" {
 		return nil, r.write(ctx, s, snapshot)

@@ -107,7 +107,7 @@ func (s *Snapshot) Plan(file string) (*catalog.Package, graph.Plan, error) {
 
 // Restore is what the walk restores of s.
 func (s *Snapshot) Restore() *upgrade.Restored {
-	return &upgrade.Restored{Definitions: s.Definitions, Objects: s.Objects, Mode: s.Installed.Mode, Targets: s.Installed.Targets, Notes: s.Notes}
+	return &upgrade.Restored{Definitions: s.Definitions, Objects: s.Objects, Mode: s.Installed.Mode, Targets: s.Installed.Targets, Notes: s.Notes, Redacted: s.Redacted}
 }
 
 func joined(documents []json.RawMessage) []byte {

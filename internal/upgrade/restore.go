@@ -32,6 +32,8 @@ type Restored struct {
 	Mode    lifecycle.Mode // in which the package is installed, in the namespace of the walk's options
 	Targets []string       // the namespaces that it serves in place of its own, or none
 	Notes   []string       // what is otherwise than there, for the report
+	// Redacted says that the objects have other values than there, so that it is no finding if they are refused.
+	Redacted bool
 }
 
 // restoring is how many objects are restored or written at the same time.
@@ -54,7 +56,18 @@ func (w *walk) restoreKind(ctx context.Context, r *release, d *apiextensionsv1.C
 			return findings, fmt.Errorf("restore the objects of CustomResourceDefinition %s: %w", d.Name, err)
 		}
 	}
-	return summarize(findings), w.restoreStored(ctx, d)
+	return w.withoutRedacted(summarize(findings)), w.restoreStored(ctx, d)
+}
+
+// withoutRedacted makes notes of what is found of objects that are refused as they were redacted.
+func (w *walk) withoutRedacted(findings []finding.Finding) []finding.Finding {
+	return slices.DeleteFunc(findings, func(f finding.Finding) bool {
+		if !w.options.Restore.Redacted || f.Code != codeSampleRefused {
+			return false
+		}
+		w.notes = append(w.notes, fmt.Sprintf("%s, redacted, was left out: %s", f.Subject.Object, f.Message))
+		return true
+	})
 }
 
 // toRestore returns the objects of d by the version in which they are stored, and these versions, the present one last.
