@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -232,7 +233,8 @@ func summarize(findings []finding.Finding) []finding.Finding {
 	at, others := map[string]int{}, map[int][]string{}
 	for _, f := range findings {
 		kind, _, _ := strings.Cut(f.Subject.Object, "/")
-		key := strings.Join([]string{f.Code, string(f.Severity), kind, f.Cause, values.ReplaceAllString(f.Message, " was … and is …")}, "\n")
+		said := strings.ReplaceAll(f.Message, `"`+path.Base(f.Subject.Object)+`"`, "…")
+		key := strings.Join([]string{f.Code, string(f.Severity), kind, f.Cause, values.ReplaceAllString(said, " was … and is …")}, "\n")
 		i, known := at[key]
 		switch {
 		case !known:
@@ -243,7 +245,7 @@ func summarize(findings []finding.Finding) []finding.Finding {
 		}
 	}
 	for i, objects := range others {
-		kept[i].Message += fmt.Sprintf("; the same fields of %d more: %s", len(objects), strings.Join(objects[:min(named, len(objects))], ", "))
+		kept[i].Message += fmt.Sprintf("; the same of %d more: %s", len(objects), strings.Join(objects[:min(named, len(objects))], ", "))
 		if len(objects) > named {
 			kept[i].Message += ", …"
 		}

@@ -59,7 +59,7 @@ func TestRestore(t *testing.T) {
 						t.Errorf("the hop %s: %s", hop.Result, said(hop.Findings))
 					}
 				} else if got := strings.Join(said(hop.Findings), "\n"); hop.Result != report.Failed || strings.Count(got, codeFieldLost) != 1 ||
-					!strings.Contains(got, `spec.note was "thing-01's" and is gone`) || !strings.Contains(got, fmt.Sprintf("the same fields of %d more", count/2-1)) {
+					!strings.Contains(got, `spec.note was "thing-01's" and is gone`) || !strings.Contains(got, fmt.Sprintf("the same of %d more", count/2-1)) {
 					t.Errorf("the hop %s: %s", hop.Result, got)
 				}
 				if got := strings.Join(r.Cluster.Limitations, "; "); !strings.Contains(got, "it was read") {
@@ -106,8 +106,10 @@ func TestSummarize(t *testing.T) {
 	b := find(codeFieldLost, "A/n/2", `read as v1: spec.x was "c" and is gone; spec.y was {"z":"\""} and is "4; 5"`)
 	c := find(codeFieldLost, "A/n/3", `read as v1: spec.x was "c" and is gone`)
 	d := find(codeFieldLost, "B/n/1", `read as v1: spec.x was "c" and is gone`)
-	got := summarize([]finding.Finding{a, b, c, d})
-	if len(got) != 3 || got[0].Message != a.Message+"; the same fields of 1 more: A/n/2" {
+	e := find(codeSampleRefused, "A/n/1", `it is refused: A "1" is invalid: size is 0`)
+	f := find(codeSampleRefused, "A/n/2", `it is refused: A "2" is invalid: size is 0`)
+	got := summarize([]finding.Finding{a, b, c, d, e, f})
+	if len(got) != 4 || got[3].Message != e.Message+"; the same of 1 more: A/n/2" || got[0].Message != a.Message+"; the same of 1 more: A/n/2" {
 		t.Errorf("%d findings: %s", len(got), said(got))
 	}
 }
