@@ -52,7 +52,7 @@ func (d daily) load(release string) {
 
 // TestEveryDay is the loop of every day on one kept cluster: bring it up with OLM and a catalog, install from that with kubectl,
 // break OLM, and see that it is told and mended; run a bundle, mend it when it is
-// stuck, upgrade it, and clean up.
+// stuck, rehearse an upgrade, upgrade it, and clean up.
 func TestEveryDay(t *testing.T) {
 	t.Parallel()
 	d := daily{T: t, name: "everyday"}
@@ -119,7 +119,8 @@ func (d daily) runsBundles() {
 	if r := d.olmkit(0, bundle("0.3.1")...); !strings.Contains(r.out, "left as it is") {
 		d.Errorf("running it again says %s", r.out)
 	}
-	d.kubectl(`{"apiVersion": "cache.example.com/v1", "kind": "Memcached", "metadata": {"name": "mine"}, "spec": {"replicas": 1}}`, "apply", "--namespace", "default", "-f", "-")
+	d.kubectl(`{"apiVersion": "cache.example.com/v1", "kind": "Memcached", "metadata": {"name": "mine"}, "spec": {"replicas": 1, "image": {"repository": "docker.io/library/memcached", "tag": "1.6.39", "pullPolicy": "Always"}}}`, "apply", "--namespace", "default", "-f", "-")
+	d.rehearses()
 	var said struct{ From, Bundle, Namespace string }
 	r := d.olmkit(0, append(bundle("0.4.0"), "-o", "json")...)
 	if err := json.Unmarshal([]byte(r.out), &said); err != nil || said.From != "memcached-operator.v0.3.1" || said.Bundle != "memcached-operator.v0.4.0" {
@@ -180,4 +181,95 @@ func (d daily) mendsStuck() {
 			return nil
 		})
 	}
+}
+
+// readers is who may read what 'upgrade rehearse' reads, and nothing else; docs/rehearse.md says what that is.
+const readers = `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: reader, namespace: default}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: rehearse}
+rules:
+- {apiGroups: [operators.coreos.com], resources: [subscriptions, clusterserviceversions, operatorgroups], verbs: [list]}
+- {apiGroups: [operators.coreos.com], resources: [catalogsources], verbs: [get]}
+- {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get]}
+- {apiGroups: [cache.example.com], resources: [memcacheds], verbs: [list]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: rehearse}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: rehearse}
+subjects: [{kind: ServiceAccount, name: reader, namespace: default}]
+`
+
+// rehearses rehearses the upgrade to a release that loses a field which the bundles' samples do not have, and a user's object has:
+// what an account reads that may not read more is enough for it.
+func (d daily) rehearses() {
+	dir := d.TempDir()
+	catalog, saved := d.lossyCatalog(dir), filepath.Join(dir, "saved.json")
+	d.kubectl(readers, "apply", "-f", "-")
+	reader := daily{T: d.T, name: d.name, kubeconfig: filepath.Join(dir, "kubeconfig")}
+	access, err := os.ReadFile(d.kubeconfig)
+	if err != nil {
+		d.Fatal(err)
+	}
+	if err := os.WriteFile(reader.kubeconfig, access, 0o600); err != nil {
+		d.Fatal(err)
+	}
+	reader.kubectl("", "config", "set-credentials", "reader", "--token", strings.TrimSpace(d.kubectl("", "create", "token", "reader", "--namespace", "default")))
+	reader.kubectl("", "config", "set-context", "--current", "--user", "reader")
+	reader.olmkit(0, "upgrade", "rehearse", "-p", "memcached-operator", "--channel", "stable", "--catalog", catalog, "--save", saved)
+	manager := func(release string) string {
+		return "ghcr.io/olmkit/memcached-operator:" + release + "=" + filepath.Join("bin", "memcached-operator", release, "manager")
+	}
+	r := run(d.T, nil, "upgrade", "rehearse", "--from", saved, "--image", manager("v0.3.1"), "--image", manager("v0.4.0"), "-o", "json")
+	var said struct {
+		Hops []struct {
+			Findings []struct {
+				Code, Message string
+				Subject       struct{ Object string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(r.out), &said); err != nil || r.code != 3 || len(said.Hops) != 1 {
+		d.Fatalf("exit code %d, %v\n%s%s", r.code, err, r.out, r.errOut)
+	}
+	for _, f := range said.Hops[0].Findings {
+		if f.Code == "U302" && f.Subject.Object == "Memcached/default/mine" && strings.Contains(f.Message, `spec.image.pullPolicy was "Always" and is gone`) {
+			return
+		}
+	}
+	d.Errorf("the rehearsal does not say what the user's object loses: %s", r.out)
+}
+
+// lossyCatalog writes a catalog below dir in which 0.4.0 has another field in place of one of 0.3.1.
+func (d daily) lossyCatalog(dir string) string {
+	lossy := filepath.Join(dir, "lossy")
+	if err := os.CopyFS(lossy, os.DirFS(filepath.Join(root, "bundle", "memcached-operator", "0.4.0"))); err != nil {
+		d.Fatal(err)
+	}
+	definition := filepath.Join(lossy, "manifests", "cache.example.com_memcacheds.yaml")
+	before, err := os.ReadFile(definition)
+	if err != nil {
+		d.Fatal(err)
+	}
+	after := strings.Replace(string(before), "                  pullPolicy:\n", "                  pulled:\n", 1)
+	if after == string(before) {
+		d.Fatal("the definition has no pullPolicy")
+	}
+	if err := os.WriteFile(definition, []byte(after), 0o600); err != nil {
+		d.Fatal(err)
+	}
+	chain := must(d.T, "catalog", "render", "bundle/memcached-operator/0.3.1", lossy, "-o", "json").out + `
+{"schema": "olm.package", "name": "memcached-operator", "defaultChannel": "stable"}
+{"schema": "olm.channel", "package": "memcached-operator", "name": "stable", "entries": [{"name": "memcached-operator.v0.3.1"}, {"name": "memcached-operator.v0.4.0", "replaces": "memcached-operator.v0.3.1"}]}
+`
+	file := filepath.Join(dir, "catalog.json")
+	if err := os.WriteFile(file, []byte(chain), 0o600); err != nil {
+		d.Fatal(err)
+	}
+	return file
 }
