@@ -81,6 +81,8 @@ const (
 	codeDriftStays       = "U512"
 	codeOperandImage     = "U513"
 	codeDoesLess         = "U514"
+	codeDataLost         = "U515"
+	codeCredentials      = "U516"
 
 	codeStoredVersions    = "U601"
 	codeLeftBehind        = "U602"
@@ -237,6 +239,10 @@ var Codes = []Code{
 	{codeDoesLess, finding.Error, "The new version does less about an object than the old version: after the same small change of the object, a workload or the status that " +
 		"the old version changed stays as it was.",
 		"update what exists, not only what is missing; keep the operands' names, or move the data and delete the old ones; write the status after each change", nil},
+	{codeDataLost, finding.Error, "What a volume of an operand held is gone, or nothing reads it any more.",
+		"keep claims, and the names of workloads and volumeClaimTemplates; where a name has to change, copy the data first", nil},
+	{codeCredentials, finding.Error, "The new version changed a password or key that the old version made: clients that have it are refused.",
+		"make credentials only where there are none yet", nil},
 
 	{codeStoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate: write every object once, then remove the old versions from status.storedVersions", nil},

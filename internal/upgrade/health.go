@@ -34,7 +34,7 @@ func unready(kind string, o *unstructured.Unstructured, served map[string]bool) 
 		if c := conditionOf(o, "Failed"); c.Status == corev1.ConditionTrue {
 			return "it failed: " + c.Reason + ": " + c.Message
 		}
-	case "PersistentVolumeClaim":
+	case kindClaim:
 		phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
 		if phase != string(corev1.ClaimBound) {
 			return "it is " + cmp.Or(phase, "not bound")
@@ -118,6 +118,10 @@ func judgeHealth(before, after map[string]operand) []finding.Finding {
 	var findings []finding.Finding
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		was, is := before[name], after[name]
+		if idle(was, after) {
+			findings = append(findings, find(codeOperandWorse, name, "it was deleted during the upgrade, and nothing runs for %s any more", was.Of))
+			continue
+		}
 		if was.transient() || was.Unready != "" || is.Unready == "" {
 			continue
 		}
@@ -129,6 +133,14 @@ func judgeHealth(before, after map[string]operand) []finding.Finding {
 		findings = append(findings, f)
 	}
 	return findings
+}
+
+// idle reports whether was ran something for its object, and nothing does after.
+func idle(was operand, after map[string]operand) bool {
+	runs := func(o operand) bool {
+		return o.Of == was.Of && o.Kind != "Job" && slices.Contains(workloadKinds, o.Kind)
+	}
+	return runs(was) && !slices.ContainsFunc(slices.Collect(maps.Values(after)), runs)
 }
 
 // refusedPod names a pod made for the object of that the cluster refuses to run, and why.

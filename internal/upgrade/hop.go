@@ -563,6 +563,11 @@ func (w *walk) judgeAfter(ctx context.Context, from, to *release, before map[str
 		findings = append(findings, judgeHealth(before, after)...)
 		findings = append(findings, judgeOperandImages(before, after, simulated)...)
 		findings = append(findings, judgeOperands(before, after)...)
+		lost, err := w.judgeClaims(ctx, before, after)
+		if err != nil {
+			return findings, err
+		}
+		findings = append(findings, lost...)
 		findings = append(findings, judgeEndpoints(w.watcher.since(started), before)...)
 	}
 	findings = append(findings, judgeDropped(from, to, w.watcher.definitions())...)

@@ -30,6 +30,8 @@ type operand struct {
 	Unready               string         // how it does not do what it is for, "" if it does
 	Refused               string         // why the cluster never runs a pod, "" if it does
 	Restarts              int32          // of a pod's containers
+	Claims                []string       // PersistentVolumeClaims that a pod mounts
+	OfPod                 bool           // it belongs to a pod, as the claim of an ephemeral volume
 	Content               map[string]any // all but metadata and status
 	Marks                 map[string]any // what of its metadata tells that somebody wrote it
 }
@@ -38,7 +40,7 @@ type operand struct {
 func (o operand) String() string { return o.Kind + "/" + o.Namespace + "/" + o.Name }
 
 // transient reports whether o comes and goes with another operand, which Kubernetes' own controllers make it from.
-func (o operand) transient() bool { return o.Kind == "Pod" || o.Kind == "ReplicaSet" }
+func (o operand) transient() bool { return o.Kind == "Pod" || o.Kind == "ReplicaSet" || o.OfPod }
 
 // operandKinds are the kinds that operators make for their users.
 var operandKinds = []struct {
@@ -57,7 +59,7 @@ var operandKinds = []struct {
 	{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ConfigMap"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "Secret"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, "ServiceAccount"},
-	{schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, "PersistentVolumeClaim"},
+	{schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, kindClaim},
 	{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "Pod"},
 }
 
@@ -82,6 +84,7 @@ func (w *walk) operands(ctx context.Context) (map[string]operand, error) {
 		return nil, err
 	}
 	var all []owned
+	claims := map[string]operand{}
 	for _, kind := range operandKinds {
 		list, err := w.dynamic.Resource(kind.GroupVersionResource).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -95,6 +98,10 @@ func (w *walk) operands(ctx context.Context) (map[string]operand, error) {
 			hideSecrets(kind.Kind, o.Content)
 			for _, r := range m.GetOwnerReferences() {
 				o.owners = append(o.owners, r.UID)
+				o.OfPod = o.OfPod || r.Kind == "Pod"
+			}
+			if kind.Kind == kindClaim {
+				claims[o.String()] = o.operand
 			}
 			if len(o.owners) > 0 && m.GetDeletionTimestamp() == nil {
 				all = append(all, o)
@@ -119,7 +126,24 @@ func (w *walk) operands(ctx context.Context) (map[string]operand, error) {
 			}
 		}
 	}
-	return found, w.completePods(ctx, found)
+	if err := w.completePods(ctx, found); err != nil {
+		return nil, err
+	}
+	addClaims(found, claims)
+	return found, nil
+}
+
+// addClaims adds to found those of claims that pods among found mount: a StatefulSet's claims have no owner.
+func addClaims(found, claims map[string]operand) {
+	for _, pod := range slices.Sorted(maps.Keys(found)) {
+		for _, name := range found[pod].Claims {
+			claim, there := claims[name]
+			if _, known := found[name]; there && !known {
+				claim.Of = found[pod].Of
+				found[name] = claim
+			}
+		}
+	}
 }
 
 // hideSecrets replaces in place what a Secret holds by digests: reports tell what changed.
@@ -170,6 +194,11 @@ func (w *walk) completePods(ctx context.Context, found map[string]operand) error
 				o.Restarts += s.RestartCount
 				if waiting := s.State.Waiting; waiting != nil && waiting.Reason == cluster.PodRefused {
 					o.Refused = waiting.Reason + ": " + waiting.Message
+				}
+			}
+			for _, v := range p.Spec.Volumes {
+				if v.PersistentVolumeClaim != nil {
+					o.Claims = append(o.Claims, kindClaim+"/"+p.Namespace+"/"+v.PersistentVolumeClaim.ClaimName)
 				}
 			}
 			found[name] = o
@@ -263,6 +292,8 @@ func judgeOperands(before, after map[string]operand) []finding.Finding {
 		was := before[name]
 		is, there := after[name]
 		switch {
+		case was.Kind == kindClaim && !was.transient() && (!there || is.volume() != was.volume()): // judgeClaims tells
+		case idle(was, after): // judgeHealth tells
 		case was.Kind == "Pod" && is.UID != was.UID:
 			rolled = append(rolled, was.Namespace+"/"+was.Name)
 		case was.transient() && is.UID != was.UID:
@@ -276,6 +307,12 @@ func judgeOperands(before, after map[string]operand) []finding.Finding {
 			findings = append(findings, find(codeOperandRestarted, name, "its containers were restarted %d times during the upgrade", is.Restarts-was.Restarts))
 		case !was.transient():
 			places := lost(was.Content, is.Content)
+			if changed := credentialsChanged(was, is); len(changed) > 0 {
+				findings = append(findings, find(codeCredentials, name, "%s changed although nobody changed the object it was made for", strings.Join(changed, ", ")))
+				places = slices.DeleteFunc(places, func(p string) bool {
+					return slices.ContainsFunc(changed, func(c string) bool { return strings.HasPrefix(p, c+" ") })
+				})
+			}
 			if gone := portsGone(was, is); len(gone) > 0 {
 				findings = append(findings, find(codePortGone, name, "clients that the old version served fail: %s", strings.Join(gone, "; ")))
 				places = slices.DeleteFunc(places, func(p string) bool { return strings.HasPrefix(p, "spec.ports") || strings.HasPrefix(p, "spec.type") })
