@@ -74,7 +74,6 @@ var pathFlags = map[string]pathForm{
 	"bundle push output": wholePath, "catalog push output": wholePath, "image push output": wholePath,
 	"upgrade rehearse from": wholePath, "upgrade rehearse save": wholePath, "upgrade rehearse image": afterEqual,
 	"bundle run image": afterEqual, "upgrade test image": afterEqual, "upgrade diagnose catalog": afterEqual,
-	"upgrade rehearse from": wholePath, "upgrade rehearse image": afterEqual, "upgrade rehearse save": wholePath,
 }
 
 // notOfProject are the commands that do without a project's settings.
