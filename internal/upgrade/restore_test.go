@@ -9,6 +9,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clientretry "k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/finding"
@@ -91,9 +92,17 @@ func (w *world) thingsOf(t *testing.T, namespace string) []unstructured.Unstruct
 
 // dropNotes takes the note out of every Thing.
 func (w *world) dropNotes(t *testing.T) error {
+	ctx := context.Background()
 	for _, o := range w.thingsOf(t, "shop") {
-		unstructured.RemoveNestedField(o.Object, "spec", "note")
-		if err := w.Update(context.Background(), &o); err != nil {
+		// The walk's own writes come in between.
+		err := clientretry.RetryOnConflict(clientretry.DefaultBackoff, func() error {
+			if err := w.Get(ctx, client.ObjectKeyFromObject(&o), &o); err != nil {
+				return err
+			}
+			unstructured.RemoveNestedField(o.Object, "spec", "note")
+			return w.Update(ctx, &o)
+		})
+		if err != nil {
 			return err
 		}
 	}
