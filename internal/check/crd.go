@@ -742,7 +742,7 @@ func (c *changes) compare(path string, before, after *apiextensionsv1.JSONSchema
 		inner := strings.TrimPrefix(path+"."+name, ".")
 		if next, there := after.Properties[name]; there {
 			c.compare(inner, &old, &next)
-		} else if !keepsUnknown(after) && !(path == "" && !c.branch && slices.Contains(kept, name)) {
+		} else if !keepsUnknown(after) && (path != "" || c.branch || !slices.Contains(kept, name)) {
 			c.removed = append(c.removed, c.of(inner, inner))
 		}
 	}

@@ -58,7 +58,7 @@ func Read(ctx context.Context, c client.Reader, options Options) (*Snapshot, err
 	told := diagnosis.Diagnose(ctx, state, options.Package, map[diagnosis.Key]*catalog.Catalog{{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}: loaded})[0]
 	csv := versionOf(state, told.Installed)
 	if csv == nil {
-		return nil, hint.With(fmt.Errorf("Subscription %s/%s: no ClusterServiceVersion of it is installed", sub.Namespace, sub.Name),
+		return nil, hint.With(fmt.Errorf("no ClusterServiceVersion of Subscription %s/%s is installed", sub.Namespace, sub.Name),
 			"ask 'olmkit upgrade diagnose -p %s' what is wrong", options.Package)
 	}
 	s.Installed.Bundle = csv.Name

@@ -143,7 +143,7 @@ func (s *hopFaults) run(ctx, waiting context.Context, k *activeFault, started ti
 		case missed != nil:
 			k.Why = "the hop never came to this phase"
 			k.came.Store(true)
-			return nil //nolint:nilerr // which the fault says
+			return nil
 		}
 		k.came.Store(true) // though it may have to wait for others
 		if k.inTrust {

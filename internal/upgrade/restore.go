@@ -110,7 +110,7 @@ func (w *walk) restoreAs(ctx context.Context, r *release, d *apiextensionsv1.Cus
 	if err != nil {
 		return nil, err
 	}
-	made := append(first, others...)
+	made := slices.Concat(first, others)
 	w.restored = append(w.restored, made...)
 	if older && len(made) > 0 {
 		if err := w.awaitQuiet(ctx, made[0]); err != nil {

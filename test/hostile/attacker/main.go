@@ -428,4 +428,4 @@ func number(trap, first uintptr) error {
 	return nil
 }
 
-func address(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) } //nolint:gosec // for a system call
+func address(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
