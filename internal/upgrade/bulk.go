@@ -56,7 +56,7 @@ func (w *walk) compareRestored(r *release) []finding.Finding {
 		}
 		o.compared = true
 		if places := lost(content(o.Author), content(view.Object)); len(places) > 0 {
-			findings = append(findings, find(codeLostAtOnce, o.String(), "restored as %s, on %s it comes back changed: %s", o.Version, r.Name, strings.Join(places, "; ")))
+			findings = append(findings, find(codeLostAtOnce, o.String(), "restored as %s, on %s it comes back changed: %s", o.Version, r.Name, places))
 		}
 		author := content(view.Object)
 		for _, k := range []string{"apiVersion", "kind", "metadata"} {
@@ -199,7 +199,7 @@ func (w *walk) roundTripRest(ctx context.Context, d *apiextensionsv1.CustomResou
 					continue
 				}
 				if places := lost(content(was.Object), content(is.Object)); len(places) > 0 {
-					findings = append(findings, withFields(find(codeRoundTrip, o.String(), "read as %s and written back unchanged, it then says as %s: %s", version, v, strings.Join(places, "; ")), places))
+					findings = append(findings, withFields(find(codeRoundTrip, o.String(), "read as %s and written back unchanged, it then says as %s: %s", version, v, places), places))
 				}
 			}
 		}

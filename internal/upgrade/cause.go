@@ -76,11 +76,8 @@ func united(group []finding.Finding) finding.Finding {
 	return f
 }
 
-// withFields is f about the fields that places, as compare tells them, speak of.
-func withFields(f finding.Finding, places []string) finding.Finding {
-	for _, p := range places {
-		field, _, _ := strings.Cut(p, " was ")
-		f.Fields = append(f.Fields, field)
-	}
+// withFields is f about the fields of d.
+func withFields(f finding.Finding, d diffs) finding.Finding {
+	f.Fields = append(f.Fields, d.fields()...)
 	return f
 }

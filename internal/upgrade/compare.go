@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,13 +24,35 @@ func content(object map[string]any) map[string]any {
 
 // lost lists, sorted, the places where got does not say what want says. Fields that only got has are no matter, nor is an
 // empty value (0, "", false, null, no items) that want states and got leaves out, since typed converters do so.
-func lost(want, got any) []string {
-	var places []string
-	for _, d := range differences(want, got) {
-		places = append(places, d.String())
+func lost(want, got any) diffs {
+	found := differences(want, got)
+	slices.SortFunc(found, func(a, b difference) int { return strings.Compare(a.String(), b.String()) })
+	return found
+}
+
+// diffs are fields that are not what they were.
+type diffs []difference
+
+func (d diffs) String() string {
+	var told []string
+	for _, field := range d {
+		told = append(told, field.String())
 	}
-	slices.Sort(places)
-	return places
+	return strings.Join(told, "; ")
+}
+
+// fields are the paths of the fields.
+func (d diffs) fields() []string {
+	var paths []string
+	for _, field := range d {
+		paths = append(paths, orRoot(field.Path))
+	}
+	return paths
+}
+
+// has reports whether field is one of d.
+func (d diffs) has(field difference) bool {
+	return slices.ContainsFunc(d, func(o difference) bool { return o.String() == field.String() })
 }
 
 // difference is a field that is not what it was.
@@ -47,13 +70,13 @@ func (d difference) String() string {
 }
 
 // differences lists the fields of want that are not the same in got.
-func differences(want, got any) []difference {
-	var found []difference
+func differences(want, got any) diffs {
+	var found diffs
 	compare("", want, got, &found)
 	return found
 }
 
-func compare(at string, want, got any, found *[]difference) {
+func compare(at string, want, got any, found *diffs) {
 	if want == nil {
 		return
 	}

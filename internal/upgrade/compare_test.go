@@ -53,7 +53,10 @@ func TestLost(t *testing.T) {
 		{"status and metadata do not", "metadata: {name: a}\nstatus: {x: 1}", "metadata: {name: b}", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := lost(content(decode(t, head+test.want)), content(decode(t, head+test.got)))
+			var got []string
+			for _, d := range lost(content(decode(t, head+test.want)), content(decode(t, head+test.got))) {
+				got = append(got, d.String())
+			}
 			if diff := cmp.Diff(test.lost, got); diff != "" {
 				t.Error(diff)
 			}

@@ -168,13 +168,7 @@ func (g snapshot) changes(after snapshot) map[string][]string {
 		if !there {
 			continue
 		}
-		var fields []string
-		for _, places := range [][]string{lost(was, is), lost(is, was)} {
-			for _, place := range places {
-				field, _, _ := strings.Cut(place, " was ")
-				fields = append(fields, field)
-			}
-		}
+		fields := append(lost(was, is).fields(), lost(is, was).fields()...)
 		if slices.Sort(fields); len(fields) > 0 {
 			changed[name] = slices.Compact(fields)
 		}

@@ -263,7 +263,7 @@ func (w *walk) makeObject(ctx context.Context, r *release, d *apiextensionsv1.Cu
 	w.objects = append(w.objects, o)
 	known := prune(d, o.Version, o.Author)
 	if places := lost(known, content(made.Object)); len(places) > 0 {
-		findings = append(findings, find(codeLostAtOnce, o.String(), "written as %s on %s, it comes back changed: %s", o.Version, r.Name, strings.Join(places, "; ")))
+		findings = append(findings, find(codeLostAtOnce, o.String(), "written as %s on %s, it comes back changed: %s", o.Version, r.Name, places))
 		// Said once; from here on what counts is what came back.
 		known = content(made.Object)
 	}
@@ -481,29 +481,29 @@ func fieldFindings(o *object, d *apiextensionsv1.CustomResourceDefinition, versi
 	if storedAs != "" {
 		where = fmt.Sprintf(" (stored as %s)", storedAs)
 	}
-	var authored []string
+	var authored diffs
 	if version == o.Version {
 		authored = append(lost(content(o.Author), content(now.Object)), lost(tags(o.Author), tags(now.Object))...)
 		if len(authored) > 0 {
-			findings = append(findings, withFields(find(codeFieldLost, o.String(), "read as %s%s: %s", version, where, strings.Join(authored, "; ")), authored))
+			findings = append(findings, withFields(find(codeFieldLost, o.String(), "read as %s%s: %s", version, where, authored), authored))
 		}
 	}
 	before := o.Views[version]
 	if before == nil {
 		return findings
 	}
-	changed := slices.DeleteFunc(lost(content(before.Object), content(now.Object)), func(p string) bool { return slices.Contains(authored, p) })
+	changed := slices.DeleteFunc(lost(content(before.Object), content(now.Object)), authored.has)
 	if len(changed) == 0 {
 		return findings
 	}
-	f := find(codeDefaultChanged, o.String(), "read as %s%s, compared with before: %s", version, where, strings.Join(changed, "; "))
+	f := find(codeDefaultChanged, o.String(), "read as %s%s, compared with before: %s", version, where, changed)
 	switch {
-	case version != o.Version && slices.ContainsFunc(changed, func(p string) bool { return strings.HasSuffix(p, " is gone") }):
-		f = find(codeFieldLost, o.String(), "written as %s, read as %s%s, compared with before: %s", o.Version, version, where, strings.Join(changed, "; "))
+	case version != o.Version && slices.ContainsFunc(changed, func(d difference) bool { return d.Gone }):
+		f = find(codeFieldLost, o.String(), "written as %s, read as %s%s, compared with before: %s", o.Version, version, where, changed)
 	case (version != o.Version || version != storedAs) && convertsByWebhook(d):
 		// What is not a default of the version is the same where defaults are left out.
 		bare := lost(content(before.Object), undefaulted(d, version, now.Object))
-		if slices.ContainsFunc(changed, func(p string) bool { return slices.Contains(bare, p) }) {
+		if slices.ContainsFunc(changed, bare.has) {
 			f.Cause = "the values are no defaults of " + version + ", so they come of conversion"
 			f.Fix = "convert what was stored before to what it was read as before: what a version cannot say has to survive, for example in an annotation"
 		}
@@ -564,7 +564,7 @@ func (w *walk) roundTrip(ctx context.Context, o *object, d *apiextensionsv1.Cust
 		}
 		places := lost(content(before[v].Object), content(after.Object))
 		if len(places) > 0 {
-			f := find(codeRoundTrip, o.String(), "read as %s and written back unchanged, it then says as %s: %s", version, v, strings.Join(places, "; "))
+			f := find(codeRoundTrip, o.String(), "read as %s and written back unchanged, it then says as %s: %s", version, v, places)
 			return []finding.Finding{withFields(f, places)}, nil
 		}
 	}
@@ -599,7 +599,7 @@ func (w *walk) judgeManifests(ctx context.Context, r *release) ([]finding.Findin
 			continue
 		}
 		if places := lost(content(o.Author), content(made.Object)); len(places) > 0 {
-			f := find(codeManifestRefused, o.String(), "the manifest loses fields when applied as %s on %s: %s", o.Version, r.Name, strings.Join(places, "; "))
+			f := find(codeManifestRefused, o.String(), "the manifest loses fields when applied as %s on %s: %s", o.Version, r.Name, places)
 			findings = append(findings, withFields(f, places))
 		}
 	}

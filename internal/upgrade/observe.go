@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -123,7 +122,7 @@ func (p probe) try(ctx context.Context, client dynamic.Interface, n int64) attem
 	}
 	a := attempt{Start: time.Now(), CRD: p.Object.CRD, Version: p.Version, Operation: p.Operation, Object: p.Object.String()}
 	target := p.Object.at(client, p.Version)
-	var wrong []string
+	var wrong diffs
 	var err error
 	switch {
 	case p.List:
@@ -153,7 +152,7 @@ func (p probe) try(ctx context.Context, client dynamic.Interface, n int64) attem
 	if err != nil {
 		a.Err = err.Error()
 	}
-	a.Wrong = strings.Join(wrong, "; ")
+	a.Wrong = wrong.String()
 	return a
 }
 

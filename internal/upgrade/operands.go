@@ -309,16 +309,14 @@ func judgeOperands(before, after map[string]operand) []finding.Finding {
 			places := lost(was.Content, is.Content)
 			if changed := credentialsChanged(was, is); len(changed) > 0 {
 				findings = append(findings, find(codeCredentials, name, "%s changed although nobody changed the object it was made for", strings.Join(changed, ", ")))
-				places = slices.DeleteFunc(places, func(p string) bool {
-					return slices.ContainsFunc(changed, func(c string) bool { return strings.HasPrefix(p, c+" ") })
-				})
+				places = slices.DeleteFunc(places, func(d difference) bool { return slices.Contains(changed, d.Path) })
 			}
 			if gone := portsGone(was, is); len(gone) > 0 {
 				findings = append(findings, find(codePortGone, name, "clients that the old version served fail: %s", strings.Join(gone, "; ")))
-				places = slices.DeleteFunc(places, func(p string) bool { return strings.HasPrefix(p, "spec.ports") || strings.HasPrefix(p, "spec.type") })
+				places = slices.DeleteFunc(places, func(d difference) bool { return strings.HasPrefix(d.Path, "spec.ports") || d.Path == "spec.type" })
 			}
 			if len(places) > 0 {
-				findings = append(findings, find(codeOperandChanged, name, "the new version changed it although nobody changed the object it was made for: %s", strings.Join(places, "; ")))
+				findings = append(findings, find(codeOperandChanged, name, "the new version changed it although nobody changed the object it was made for: %s", places))
 			}
 		}
 	}

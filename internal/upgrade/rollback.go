@@ -117,7 +117,7 @@ func judgeReturned(o *object, now map[string]*unstructured.Unstructured) []findi
 			return []finding.Finding{find(codeLostInRollback, o.String(), "it was deleted and made anew: its UID is another")}
 		}
 		if places := append(lost(content(was.Object), content(is.Object)), lost(tags(o.Author), tags(is.Object))...); len(places) > 0 {
-			changed = append(changed, "as "+version+" "+strings.Join(places, "; "))
+			changed = append(changed, "as "+version+" "+places.String())
 		}
 	}
 	if len(changed) > 0 {
