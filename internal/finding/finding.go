@@ -41,6 +41,9 @@ type Subject struct {
 	From    string `json:"from,omitempty"`   // bundle name, the edge's tail; the bundle itself when it is about one bundle
 	To      string `json:"to,omitempty"`     // bundle name, the edge's head
 	Object  string `json:"object,omitempty"` // Kind/namespace/name or Kind/name of a Kubernetes object
+	OLM     string `json:"olm,omitempty"`    // v0 or v1, where several walks are compared
+
+	Kubernetes string `json:"kubernetes,omitempty"` // the release, where several are compared
 }
 
 // Location is a place in a file. Line and Column count from 1, Column in characters; 0 means unknown.
@@ -81,9 +84,12 @@ type Finding struct {
 	Fix        string    `json:"fix,omitempty"`   // what to do
 	References []string  `json:"references,omitempty"`
 
-	Fields []string `json:"fields,omitempty"` // paths of the object's fields that it is about
-	Also   []string `json:"also,omitempty"`   // codes of what else the same cause led to
-	Fault  string   `json:"fault,omitempty"`  // the injected fault that caused it, as NAME@PHASE
+	Fields  []string `json:"fields,omitempty"`  // paths of the object's fields that it is about
+	Seed    uint64   `json:"seed,omitempty"`    // of the generated object that shows it
+	Example string   `json:"example,omitempty"` // the least object that shows it, as JSON
+
+	Also  []string `json:"also,omitempty"`  // codes of what else the same cause led to
+	Fault string   `json:"fault,omitempty"` // the injected fault that caused it, as NAME@PHASE
 
 	Suppressed *Suppression `json:"suppressed,omitempty"` // the finding is known, and fails nothing
 
@@ -122,6 +128,8 @@ func Sort(findings []Finding) {
 			cmp.Compare(a.Subject.Channel, b.Subject.Channel),
 			cmp.Compare(a.Subject.From, b.Subject.From),
 			cmp.Compare(a.Subject.To, b.Subject.To),
+			cmp.Compare(a.Subject.OLM, b.Subject.OLM),
+			cmp.Compare(a.Subject.Kubernetes, b.Subject.Kubernetes),
 			cmp.Compare(a.Subject.Object, b.Subject.Object),
 			cmp.Compare(a.Message, b.Message),
 		)

@@ -64,7 +64,7 @@ func TestRefused(t *testing.T) {
 		"the same version, otherwise": {"", []client.Object{olm, subscription("n", pkg, "x", ours), csv("n", "x", "0.4.0")}, "x is installed, which is 0.4.0", "a higher version"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &olmv0.Client{WithWatch: fake.NewClientBuilder().WithScheme(olmv0.Scheme).WithObjects(test.there...).Build()}
+			c := &olmv0.Client{WithWatch: fake.NewClientBuilder().WithScheme(olmv0.Scheme()).WithObjects(test.there...).Build()}
 			_, err := Run(t.Context(), c, offered(t), pkg, Options{Namespace: test.namespace})
 			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(hint.Of(err), test.fix) {
 				t.Errorf("%v; fix: %s", err, hint.Of(err))
@@ -82,7 +82,7 @@ func TestUnchanged(t *testing.T) {
 	const pkg, name = "memcached-operator", "memcached-operator.v0.4.0"
 	olm := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "olm-operator"}}
 	olm.Spec.Template.Spec.Containers = []corev1.Container{{Image: olmv0.Image}}
-	c := &olmv0.Client{WithWatch: fake.NewClientBuilder().WithScheme(olmv0.Scheme).WithObjects(olm,
+	c := &olmv0.Client{WithWatch: fake.NewClientBuilder().WithScheme(olmv0.Scheme()).WithObjects(olm,
 		subscription("n", pkg, name, map[string]string{cluster.RunLabel: pkg}), csv("n", name, "0.4.0")).Build()}
 	r, err := Run(t.Context(), c, offered(t), pkg, Options{})
 	if err != nil || !r.Unchanged || r.Namespace != "n" {
@@ -102,7 +102,7 @@ func TestRun(t *testing.T) {
 	pending := csv(pkg, name, "0.4.0") // OLM makes it before the plan's step that fails
 	pending.Status.Phase = v1alpha1.CSVPhasePending
 	source := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: pkg, Name: olmv0.RunCatalog}}
-	c := &olmv0.Client{WithWatch: fake.NewClientBuilder().WithScheme(olmv0.Scheme).WithObjects(olm, plan, source, pending).Build()}
+	c := &olmv0.Client{WithWatch: fake.NewClientBuilder().WithScheme(olmv0.Scheme()).WithObjects(olm, plan, source, pending).Build()}
 	var fbc string
 	r, err := Run(t.Context(), c, offered(t), pkg, Options{Timeout: time.Minute, Publish: func(_ context.Context, _, _ string, labels map[string]string, content []byte) error {
 		fbc = labels[cluster.RunLabel] + " " + string(content)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,6 +53,8 @@ type Cleaner struct {
 	kinds func() ([]schema.GroupVersionKind, error)
 	// label is what tells whose an object is: cluster.WalkLabel, or cluster.RunLabel.
 	label string
+	// remake is how long an OLM that stays has to make definitions once more of what it was at work on.
+	remake time.Duration
 }
 
 // OfRuns returns a Cleaner of what 'bundle run' installed: what it says of walks and their ids holds for runs and their
@@ -77,7 +80,7 @@ func New(config *rest.Config) (*Cleaner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
-	return &Cleaner{olm: c, label: cluster.WalkLabel, kinds: func() ([]schema.GroupVersionKind, error) { return servedKinds(d) }}, nil
+	return &Cleaner{olm: c, label: cluster.WalkLabel, remake: remakeLimit, kinds: func() ([]schema.GroupVersionKind, error) { return servedKinds(d) }}, nil
 }
 
 // servedKinds lists the kinds whose objects can be listed and deleted, each in the version that the API server prefers.

@@ -58,7 +58,7 @@ func (l *TeaList) DeepCopyObject() runtime.Object {
 }
 
 func init() {
-	olmv0.Scheme.AddKnownTypes(teaKind.GroupVersion(), &Tea{}, &TeaList{})
+	olmv0.Scheme().AddKnownTypes(teaKind.GroupVersion(), &Tea{}, &TeaList{})
 }
 
 // noon is when the walk began.
@@ -97,6 +97,12 @@ func definition(name string, minutes int, labels ...string) *apiextensionsv1.Cus
 	return d
 }
 
+func plan(name string, phase v1alpha1.InstallPlanPhase) *v1alpha1.InstallPlan {
+	p := named(&v1alpha1.InstallPlan{}, name, 3)
+	p.Status.Phase = phase
+	return p
+}
+
 // killed is what a walk that was killed leaves with the OLM that it installed.
 func killed() []client.Object {
 	home := named(&corev1.Namespace{}, "olmkit-walk", 1, ours)
@@ -108,7 +114,7 @@ func killed() []client.Object {
 		named(&v1alpha1.CatalogSource{}, "olmkit-walk/olmkit", 2, ours),
 		named(&operatorsv1.OperatorGroup{}, "olmkit-walk/olmkit-walk", 2, ours),
 		named(&v1alpha1.Subscription{}, "olmkit-walk/tea", 2, ours),
-		named(&v1alpha1.InstallPlan{}, "olmkit-walk/install-1", 3),
+		plan("olmkit-walk/install-1", v1alpha1.InstallPlanPhaseComplete),
 		named(&v1alpha1.ClusterServiceVersion{}, "olmkit-walk/tea.v1", 3),
 		definition("teas.example.com", 4),
 		named(&rbacv1.ClusterRole{}, "tea-editor", 4, "olm.managed=true"),
@@ -158,7 +164,7 @@ func newCleaner(t *testing.T, funcs interceptor.Funcs, objects ...client.Object)
 	kinds := []schema.GroupVersionKind{teaKind}
 	for i, o := range objects {
 		o.SetUID(types.UID(strconv.Itoa(i)))
-		kind, err := apiutil.GVKForObject(o, olmv0.Scheme)
+		kind, err := apiutil.GVKForObject(o, olmv0.Scheme())
 		if err != nil {
 			kind = o.GetObjectKind().GroupVersionKind()
 		}
@@ -166,13 +172,13 @@ func newCleaner(t *testing.T, funcs interceptor.Funcs, objects ...client.Object)
 			kinds = append(kinds, kind)
 		}
 	}
-	c := fake.NewClientBuilder().WithScheme(olmv0.Scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
+	c := fake.NewClientBuilder().WithScheme(olmv0.Scheme()).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
 	return &Cleaner{label: cluster.WalkLabel, olm: &olmv0.Client{WithWatch: c}, kinds: func() ([]schema.GroupVersionKind, error) { return kinds, nil }}, &deleted
 }
 
 func nameOf(t *testing.T, o client.Object) string {
 	t.Helper()
-	kind, err := apiutil.GVKForObject(o, olmv0.Scheme)
+	kind, err := apiutil.GVKForObject(o, olmv0.Scheme())
 	if err != nil {
 		kind = o.GetObjectKind().GroupVersionKind()
 	}
@@ -266,6 +272,84 @@ func TestRemove(t *testing.T) {
 	again, err := c.Remove(t.Context(), "")
 	if err != nil || len(again.Removed)+len(again.Kept) > 0 {
 		t.Errorf("a second time: %v, %+v", err, again)
+	}
+}
+
+// InstallPlans that OLM works on are deleted only when OLM is through with them, also one that it made since the walk's objects
+// were looked for.
+func TestRemoveAwaitsPlans(t *testing.T) {
+	for _, phase := range []v1alpha1.InstallPlanPhase{v1alpha1.InstallPlanPhaseNone, v1alpha1.InstallPlanPhaseInstalling} {
+		lists, early := 0, false
+		c, deleted := newCleaner(t, interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				plans, ok := list.(*v1alpha1.InstallPlanList)
+				if !ok {
+					return c.List(ctx, list, options...)
+				}
+				if lists++; lists < 4 {
+					plans.Items = append(plans.Items, *plan("olmkit-walk/install-2", phase))
+				}
+				return nil
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+				if o.GetName() == "install-1" && lists < 4 {
+					early = true
+				}
+				return c.Delete(ctx, o, options...)
+			},
+		}, killed()...)
+		if _, err := c.Remove(t.Context(), ""); err != nil || early || lists < 4 {
+			t.Errorf("%q: %v: deleted %q after %d lists", phase, err, *deleted, lists)
+		}
+	}
+}
+
+// TestUnderWay leaves alone what nobody approved: OLM does nothing about it.
+func TestUnderWay(t *testing.T) {
+	p := plan("ns/p", v1alpha1.InstallPlanPhaseRequiresApproval)
+	if underWay(*p) {
+		t.Error("nobody approved it")
+	}
+	if p.Spec.Approved = true; !underWay(*p) {
+		t.Error("it is approved")
+	}
+	if underWay(*plan("ns/p", v1alpha1.InstallPlanPhaseFailed)) {
+		t.Error("it failed")
+	}
+}
+
+// A definition that OLM makes once more is removed once more, even if it comes as the last thing that OLM does; one that
+// somebody else makes stays.
+func TestRemoveWhatOLMRemakes(t *testing.T) {
+	for _, test := range []struct {
+		name, when string
+		labels     []string
+	}{
+		{"by OLM", "olmkit-walk", []string{"olm.managed=true"}},
+		{"by OLM, at its end", "olm-operator", []string{"olm.managed=true"}},
+		{"by somebody", "olmkit-walk", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c, _ := newCleaner(t, interceptor.Funcs{
+				Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+					if o.GetName() == test.when && o.GetNamespace() != "olmkit-walk" {
+						d := definition("teas.example.com", 9, test.labels...)
+						d.UID = "another"
+						if err := c.Create(ctx, d); err != nil {
+							return err
+						}
+					}
+					return c.Delete(ctx, o, options...)
+				},
+			}, killed()...)
+			if _, err := c.Remove(t.Context(), ""); err != nil {
+				t.Fatal(err)
+			}
+			err := c.olm.Get(t.Context(), client.ObjectKey{Name: "teas.example.com"}, &apiextensionsv1.CustomResourceDefinition{})
+			if (test.labels == nil) != (err == nil) {
+				t.Errorf("read after the removal: %v", err)
+			}
+		})
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 // Limits of a removal.
@@ -25,6 +27,8 @@ const (
 	goneLimit = 2 * time.Minute
 	// finalizerLimit bounds how long operators have to remove their finalizers from custom resources.
 	finalizerLimit = 30 * time.Second
+	// remakeLimit is how long an OLM that stays has to make definitions once more.
+	remakeLimit = 2 * time.Second
 	// rounds bounds how often it is looked again for what OLM made while the rest was removed.
 	rounds = 3
 )
@@ -171,6 +175,7 @@ func (r *removal) stages(ctx context.Context) error {
 		func() error { return r.delete(ctx, policies, r.limit) },
 		func() error { return r.deleteCustomResources(ctx) },
 		func() error { return r.delete(ctx, ofKinds(subscriptionKind), r.limit) },
+		func() error { return r.awaitPlans(ctx) },
 		func() error { return r.delete(ctx, ofKinds(planKind, versionKind), r.limit) },
 		func() error { return r.removeDefinitions(ctx) },
 		// OLM makes roles for an OperatorGroup as long as that is there.
@@ -183,6 +188,7 @@ func (r *removal) stages(ctx context.Context) error {
 		// OLM makes an Operator again as long as one of its parts is there.
 		func() error { return r.delete(ctx, ofKinds(operatorKind), r.limit) },
 		func() error { return r.removeOLM(ctx) },
+		func() error { return r.removeRemade(ctx) },
 	} {
 		if err := stage(); err != nil {
 			return err
@@ -227,6 +233,35 @@ func (r *removal) delete(ctx context.Context, ours func(Object) bool, limit time
 		}
 	}
 	return nil
+}
+
+// awaitPlans waits until OLM is through with the InstallPlans in the walks' namespaces, also with those that it made since these were
+// looked for, but no longer than for finalizers: of one that is deleted meanwhile it makes the definitions once more.
+func (r *removal) awaitPlans(ctx context.Context) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, r.finalizers, true, func(ctx context.Context) (bool, error) {
+		for name := range r.found.homes {
+			var plans v1alpha1.InstallPlanList
+			if err := r.olm.List(ctx, &plans, client.InNamespace(name)); err == nil && slices.ContainsFunc(plans.Items, underWay) {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return nil // nobody works on them
+	}
+	return err
+}
+
+// underWay reports whether OLM has still to work on p, or is at it.
+func underWay(p v1alpha1.InstallPlan) bool {
+	switch p.Status.Phase {
+	case v1alpha1.InstallPlanPhaseComplete, v1alpha1.InstallPlanPhaseFailed:
+		return false
+	case v1alpha1.InstallPlanPhaseRequiresApproval:
+		return p.Spec.Approved
+	}
+	return true
 }
 
 // deleteCustomResources deletes walks' objects of the kinds that walks brought, and gives the operator, if there is one, time to
@@ -286,29 +321,61 @@ func (r *removal) holdNamespaces(name string, others somebodys) {
 // removeDefinitions removes the definitions that walks brought, but those of which somebody else has made objects since.
 func (r *removal) removeDefinitions(ctx context.Context) error {
 	for _, d := range r.pick(ofKinds(definitionKind)) {
-		err := r.olm.RemoveDefinition(ctx, d.Name, r.limit, func(objects []metav1.PartialObjectMetadata) error {
-			var others somebodys
-			for _, o := range objects {
-				h := r.found.homes[o.Namespace]
-				if o.Labels[r.label] == "" && (r.ofRuns() || h == nil || !h.whole) {
-					others = append(others, o)
-				}
-			}
-			if len(others) == 0 {
-				return nil
-			}
-			return others
-		})
-		var others somebodys
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.As(err, &others):
-			r.reasons[d.key] = Kept{Why: others.Error(), Fix: others.fix(d.Name, r.pick(ofKinds(operatorKind)))}
-			r.holdNamespaces(d.Name, others)
-		case err != nil:
-			r.reasons[d.key] = stays(d, err.Error())
+		if err := r.removeDefinition(ctx, d); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// removeRemade removes the definitions that OLM made once more, by an InstallPlan that it was at work on when that was deleted. With
+// the namespaces gone nothing tells any more whose they are. An OLM that stays has a moment to make them.
+func (r *removal) removeRemade(ctx context.Context) error {
+	definitions := r.pick(ofKinds(definitionKind))
+	if len(definitions) == 0 {
+		return nil
+	}
+	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		olmGone := absent(r.olm.List(ctx, &v1alpha1.CatalogSourceList{}))
+		for _, d := range definitions {
+			now := d.metadata.DeepCopy()
+			err := r.olm.Get(ctx, d.key.ObjectKey, now)
+			if err != nil || now.UID == d.metadata.UID || now.Labels[olmv0.ManagedLabel] != "true" {
+				continue
+			}
+			if err := r.removeDefinition(ctx, d); err != nil {
+				return err
+			}
+		}
+		if ctx.Err() != nil || olmGone || time.Since(began) > r.remake {
+			return ctx.Err()
+		}
+	}
+}
+
+func (r *removal) removeDefinition(ctx context.Context, d Object) error {
+	err := lifecycle.RemoveDefinition(ctx, r.olm.WithWatch, d.Name, r.limit, func(objects []metav1.PartialObjectMetadata) error {
+		var others somebodys
+		for _, o := range objects {
+			h := r.found.homes[o.Namespace]
+			if o.Labels[r.label] == "" && (r.ofRuns() || h == nil || !h.whole) {
+				others = append(others, o)
+			}
+		}
+		if len(others) == 0 {
+			return nil
+		}
+		return others
+	})
+	var others somebodys
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &others):
+		r.reasons[d.key] = Kept{Why: others.Error(), Fix: others.fix(d.Name, r.pick(ofKinds(operatorKind)))}
+		r.holdNamespaces(d.Name, others)
+	case err != nil:
+		r.reasons[d.key] = stays(d, err.Error())
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -155,7 +156,9 @@ func (e *entry) excerpt() string {
 const ownFrameCount = 3
 
 // libraries are the packages whose frames nobody looks for an operator's mistake in.
-var libraries = regexp.MustCompile(`^(runtime|panic|sigs\.k8s\.io|k8s\.io|go\.uber\.org|google\.golang\.org|golang\.org|github\.com/go-logr|created by|goroutine)\b`)
+var libraries = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(runtime|panic|sigs\.k8s\.io|k8s\.io|go\.uber\.org|google\.golang\.org|golang\.org|github\.com/go-logr|created by|goroutine)\b`)
+})
 
 // ownFrames returns the first frames of trace that are in the user's own code, each the function and the place.
 func ownFrames(trace []string) []string {
@@ -176,7 +179,7 @@ func ownFrames(trace []string) []string {
 			f = fmt.Sprintf("%s (%s)", f, place)
 		}
 		first, _, _ := strings.Cut(f, "/")
-		if !libraries.MatchString(f) && (strings.Contains(first, ".") || strings.HasPrefix(f, "main.")) && !standard(first) {
+		if !libraries().MatchString(f) && (strings.Contains(first, ".") || strings.HasPrefix(f, "main.")) && !standard(first) {
 			own = append(own, f)
 		}
 	}

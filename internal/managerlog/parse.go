@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -20,7 +21,7 @@ func parse(line string, now time.Time) *entry {
 		e = parseJSON(trimmed)
 	case strings.HasPrefix(line, "panic: "), strings.HasPrefix(line, "fatal error: "):
 		e = &entry{Message: line, Panic: true, Line: line, crash: true}
-	case klogLine.MatchString(line):
+	case klogLine().MatchString(line):
 		e = parseKlog(line, now)
 	case strings.Contains(line, "\t"):
 		e = parseConsole(line)
@@ -151,10 +152,12 @@ func timeOf(s string) time.Time {
 	return time.Time{}
 }
 
-var klogLine = regexp.MustCompile(`^([IWEF])(\d{4} \d\d:\d\d:\d\d\.\d+)\s+\d+ ([^\]]+)\] (.*)$`)
+var klogLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([IWEF])(\d{4} \d\d:\d\d:\d\d\.\d+)\s+\d+ ([^\]]+)\] (.*)$`)
+})
 
 func parseKlog(line string, now time.Time) *entry {
-	m := klogLine.FindStringSubmatch(line)
+	m := klogLine().FindStringSubmatch(line)
 	if m[1] != "E" && m[1] != "F" {
 		return nil
 	}

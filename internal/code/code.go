@@ -1,0 +1,326 @@
+// Package code holds the codes of the findings that a walk can have: what each means, how bad it is and what the author can do.
+package code
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// Kind is one kind of finding that a walk can end in.
+type Kind struct {
+	Code     string
+	Severity finding.Severity // what it is unless the pods concerned were simulated
+	Doc      string           // what was seen, and why it matters
+	Fix      string           // what the author can do
+	Static   []string         // the checks of a catalog that may have told beforehand
+}
+
+// The codes of the family U: what was seen while upgrading.
+const (
+	NotChosen        = "U101"
+	PlanFailed       = "U102"
+	NotSucceeded     = "U103"
+	Crashed          = "U104"
+	NotStable        = "U105"
+	OldVersionStays  = "U106"
+	BaseFailed       = "U107"
+	StoredRefused    = "U108"
+	ObjectsRefused   = "U109"
+	PlanWarning      = "U110"
+	ConversionBlocks = "U111"
+	Unmet            = "U112"
+	UnsafeDefinition = "U113"
+
+	Restarted  = "U201"
+	Rollouts   = "U202"
+	Reinstalls = "U203"
+	NobodyLed  = "U204"
+	LogErrors  = "U205"
+	Panics     = "U206"
+	TwoLocks   = "U207"
+
+	Forbidden  = "U211"
+	NoResource = "U212"
+	Conflicts  = "U213"
+	Invalid    = "U214"
+	Denied     = "U215"
+
+	Unreadable      = "U301"
+	FieldLost       = "U302"
+	RoundTrip       = "U303"
+	Unconverted     = "U304"
+	WriteLost       = "U305"
+	ObjectGone      = "U306"
+	DefaultChanged  = "U307"
+	ManifestRefused = "U308"
+	ServedWrong     = "U309"
+	VersionGone     = "U310"
+	SampleRefused   = "U311"
+	SampleMissing   = "U312"
+	LostAtOnce      = "U313"
+	SampleUnknown   = "U314"
+	Assertion       = "U315"
+	AfterHop        = "U316"
+	FuzzLost        = "U317"
+	FuzzRefused     = "U318"
+
+	ReadOutage      = "U401"
+	WriteOutage     = "U402"
+	OutageStays     = "U403"
+	AdmissionOutage = "U404"
+
+	OperandReplaced  = "U501"
+	OperandRolled    = "U502"
+	StatusStale      = "U503"
+	ConditionWorse   = "U504"
+	OperandChanged   = "U505"
+	OperandRestarted = "U506"
+	OperandOutage    = "U507"
+	HotLoop          = "U508"
+	NotReconciled    = "U509"
+	PortGone         = "U510"
+	OperandWorse     = "U511"
+	DriftStays       = "U512"
+	OperandImage     = "U513"
+	DoesLess         = "U514"
+	DataLost         = "U515"
+	Credentials      = "U516"
+
+	StoredVersions    = "U601"
+	LeftBehind        = "U602"
+	Uninstall         = "U603"
+	Orphans           = "U604"
+	DefinitionDropped = "U605"
+	Leftovers         = "U606"
+	DiffersFromFresh  = "U607"
+	TakenAlong        = "U608"
+	TakenHalfway      = "U609"
+	DefinitionDeleted = "U610"
+
+	FaultBroke   = "U701"
+	FaultIgnored = "U702"
+
+	RollbackFailed    = "U801"
+	LostInRollback    = "U802"
+	IdleAfterRollback = "U803"
+	RolledBack        = "U804"
+
+	NotProvable = "U901"
+	Slow        = "U902"
+	WalkEnded   = "U903"
+	NotRun      = "U904"
+)
+
+// All lists every code of the family U, in order.
+var All = []Kind{
+	{NotChosen, finding.Error, "OLM does not choose the upgrade although the catalog offers it, so users stay on the old version.",
+		"compare the channel entry's replaces, skips and skipRange with the installed version, and read what OLM says of the installed package", nil},
+	{PlanFailed, finding.Error, "OLM failed to apply the new version's manifests and does not retry: the upgrade is stuck until someone intervenes.",
+		"change the manifest that the message names, so that OLM and the API server accept it on top of the old version", []string{"CRD005"}},
+	{NotSucceeded, finding.Error, "The new version was not installed before the timeout.",
+		"read the condition and the log lines; what the installation waits for must become ready without help", []string{"EDG001"}},
+	{Crashed, finding.Error, "The new version's operator crashes: its container exits again and again.",
+		"run the manager with the permissions, arguments and certificates of the bundle, and fix what its last log lines say", nil},
+	{NotStable, finding.Error, "The new version was installed, and then did not stay so.",
+		"keep the operator's Deployments available, and do not change what OLM creates for them (certificates, webhooks, RBAC)", nil},
+	{OldVersionStays, finding.Error, "The old version was not removed although the new one was installed.",
+		"look for finalizers on it, and for a replaces that does not name it", nil},
+	{BaseFailed, finding.Error, "The version to upgrade from cannot be installed, so the upgrade from it was not tested.",
+		"find out why OLM cannot install it; users who run it installed it in another way", nil},
+	{StoredRefused, finding.Error, "The new CRD drops a version that is in status.storedVersions. OLM refuses it, and the upgrade fails.",
+		"keep the version in the CRD (served: false is allowed) until a release has migrated the stored objects and updated storedVersions", []string{"CRD001", "CRD002"}},
+	{ObjectsRefused, finding.Error, "Existing objects are invalid under the new CRD's schema, so OLM refuses to apply the CRD.",
+		"do not tighten the schema of a released version; add a new version with conversion", []string{"CRD006", "CRD008"}},
+	{PlanWarning, finding.Info, "OLM or the API server warned during the installation.", "", nil},
+	{ConversionBlocks, finding.Error, "The installation failed because conversion did not work: OLM lists the existing objects before it writes a CRD. When OLM repeats " +
+		"its steps, the CRD that it wrote before has a webhook that is not ready yet.",
+		"let the new version become ready within the minute that OLM gives an installation; find out what delays it", nil},
+	{Unmet, finding.Error, "OLM waits for a requirement that cannot be met: a newer Kubernetes, or an API that neither the bundle nor the catalog nor the cluster provides.",
+		"ship the API with the bundle or in the same catalog, or no longer require it", []string{"EDG007", "CSV009", "DEP002"}},
+	{UnsafeDefinition, finding.Error, "OLM v1 refuses the upgrade: its CRD upgrade safety finds that the new CRD may break existing objects.",
+		"keep the CRD compatible, and put the change into a new version; users who want the upgrade as it is set " +
+			"spec.install.preflight.crdUpgradeSafety.enforcement: None of the ClusterExtension", []string{"OLM005"}},
+
+	{Restarted, finding.Warning, "A container of the operator restarted during the upgrade.",
+		"let the manager wait for what it needs (certificates, API versions) instead of exiting", nil},
+	{Rollouts, finding.Warning, "A Deployment of the operator was rolled out more than once in one upgrade.",
+		"keep what OLM adds to the pod template stable: the webhooks' Deployment and its certificates", nil},
+	{Reinstalls, finding.Info, "The old version was installed again before it was replaced.", "", nil},
+	{NobodyLed, finding.Info, "For some seconds no pod of the operator was leader, so nothing was reconciled: the new leader waited until the old lock expired.",
+		"release the lock when the manager stops: set LeaderElectionReleaseOnCancel in controller-runtime's options, and exit as soon as the manager has stopped", nil},
+	{LogErrors, finding.Warning, "The new version's manager logs the same error again and again, also after the upgrade. If the old version logged it as well, this " +
+		"is a note.",
+		"read the error in the log: what the manager tries to do there fails", nil},
+	{Panics, finding.Error, "The new version's manager panics. If its controllers recover, the object is not reconciled; otherwise the process exits. " +
+		"If the old version panicked in the same way, this is a warning.",
+		"run the function that the log names on the object that it names; objects of older releases lack the new fields", nil},
+	{TwoLocks, finding.Warning, "The new version elects its leader with another lock than the old version, so neither waits for the other: both may reconcile " +
+		"at the same time.",
+		"keep the lock's name and kind (LeaderElectionID, LeaderElectionNamespace) in every release", nil},
+
+	{Forbidden, finding.Error, "The API server refuses requests of the operator's ServiceAccount that the operator needs (401 or 403). If it refused the old " +
+		"version the same, this is a warning.",
+		"grant the ServiceAccount what the API server's message names, or do not request it", []string{"EDG008"}},
+	{NoResource, finding.Error, "The operator requests a resource that the API server does not have (404): its CustomResourceDefinition is missing, or does " +
+		"not serve the version. If the old version did the same, this is a warning.",
+		"own or require the CRD in the ClusterServiceVersion, or use the resource only where discovery lists it", nil},
+	{Conflicts, finding.Error, "Every update of an object by the operator ends in a conflict (409), so it is never written. If the old version had the same " +
+		"conflicts, this is a warning.",
+		"read the object again before each update, or use server-side apply with the operator's own field manager and force", nil},
+	{Invalid, finding.Error, "The API server rejects what the operator writes as invalid (422), for example a change of an immutable field, so the object is not " +
+		"changed. If it rejected the old version's writes the same, this is a warning.",
+		"do not change immutable fields; if one has to change, create an object with another name and migrate, or delete and " +
+			"recreate the object in a release whose notes say so", nil},
+	{Denied, finding.Error, "An admission webhook or policy denies the operator's writes. If it denied the old version's writes too, this is a warning.",
+		"write what the webhook accepts, also for objects that are older than the webhook; the operator's own webhooks must allow its writes of " +
+			"status and finalizers", nil},
+
+	{Unreadable, finding.Error, "After the upgrade an object cannot be read in a version that the API server serves.",
+		"convert every stored object to every served version in the conversion webhook", nil},
+	{FieldLost, finding.Error, "A field that the author of an object set is lost after the upgrade.",
+		"convert without loss: keep what a version has no field for, for example in an annotation", []string{"CRD004"}},
+	{RoundTrip, finding.Error, "Reading an object in a version and writing it back unchanged loses or changes fields.",
+		"convert without loss: keep what a version has no field for, for example in an annotation", nil},
+	{Unconverted, finding.Error, "An object is stored with fields that its stored version does not have: it was stored without conversion.",
+		"put spec.conversion with the webhook into the bundle's CRD, so that strategy None never applies while several versions are served", []string{"WHK007"}},
+	{WriteLost, finding.Error, "A write that the API server acknowledged during the upgrade is lost.",
+		"find out when it was lost, and what OLM changed at that moment", nil},
+	{ObjectGone, finding.Error, "An object was deleted, or replaced by another of the same name, during the upgrade.",
+		"never delete and recreate users' objects; do not drop the CRD", nil},
+	{DefaultChanged, finding.Warning, "A field that the author did not set in this version has another value after the upgrade: its default changed, or conversion sets it. The cause says which.",
+		"keep the defaults of a released version", []string{"CRD010"}},
+	{ManifestRefused, finding.Error, "A manifest that the old version accepted is rejected by the new one, or loses fields.",
+		"keep accepting what a served version accepted", []string{"CRD006", "CRD007", "CRD019"}},
+	{ServedWrong, finding.Error, "During the upgrade objects were served with other content than was written. A client that writes back what it reads destroys it.",
+		"put spec.conversion with the webhook into the bundle's CRD, so that strategy None never applies while several versions are served", []string{"WHK007"}},
+	{VersionGone, finding.Warning, "A version is not served any more: clients that use it break with this upgrade.",
+		"announce it with deprecated: true at least one release earlier", []string{"CRD003", "CRD012"}},
+	{SampleRefused, finding.Warning, "The API server rejects a sample, so nothing was verified with it.",
+		"make the sample valid: users copy it from the console", []string{"CSV015"}},
+	{SampleMissing, finding.Info, "A kind has no sample, so nothing was verified for its objects.",
+		"add one to alm-examples, or pass one with --sample", []string{"CSV016"}},
+	{LostAtOnce, finding.Error, "A field of an object is lost when it is written.",
+		"convert without loss: keep what a version has no field for, for example in an annotation", nil},
+	{SampleUnknown, finding.Warning, "A sample has fields that the schema does not have. The API server drops them silently.",
+		"correct the sample, or add the fields to the schema", []string{"CSV015"}},
+	{Assertion, finding.Error, "An object does not match an assertion of --assert. The message names the fields, the expected and the actual values.",
+		"check what the release does to these fields; if it is right, correct the assertion", nil},
+	{AfterHop, finding.Error, "A function that a Go test passed to upgradetest.AfterHop returned an error after the hop.",
+		"read the error; the function has it from the cluster as it is after the hop", nil},
+	{FuzzLost, finding.Error, "An object that --fuzz made of the schema loses or changes fields between versions. The message has the least such object, and the seed that makes it again.",
+		"convert without loss: keep what a version has no field for, for example in an annotation", []string{"CRD004"}},
+	{FuzzRefused, finding.Warning, "The conversion webhook fails for an object that --fuzz made and that the schema accepts. Whoever stores such an object makes every list of " +
+		"this kind fail in the other version, for all users.",
+		"convert whatever the schema accepts, or narrow the schema (pattern, format, enum, a CEL rule), first in a release that warns", nil},
+
+	{ReadOutage, finding.Warning, "Objects could not be read in a served version for some time.",
+		"remove the cause that the finding names", []string{"WHK008"}},
+	{WriteOutage, finding.Warning, "Objects could not be written in a served version for some time.",
+		"remove the cause that the finding names", []string{"WHK008"}},
+	{OutageStays, finding.Error, "Objects still cannot be read or written in a served version after the upgrade.",
+		"let the new version's webhooks answer for every served version", []string{"WHK005", "WHK006"}},
+	{AdmissionOutage, finding.Warning, "Writes were refused for some time because the API server could not call an admission webhook of the operator, or did not trust its certificate. " +
+		"Reads worked: they do not call admission webhooks.",
+		"keep serving webhooks for some seconds after SIGTERM, and become ready only when the webhook server listens; run two replicas", []string{"WHK008"}},
+
+	{OperandReplaced, finding.Warning, "An operand was deleted, or replaced by another of the same name.",
+		"update operands in place; keep their names and selectors", nil},
+	{OperandRolled, finding.Info, "The upgrade replaced pods of operands.", "", nil},
+	{StatusStale, finding.Warning, "The new version does not update an object's status: status.observedGeneration stays behind.",
+		"reconcile every object at start, and write status.observedGeneration", nil},
+	{ConditionWorse, finding.Error, "An object was Available or Ready before the upgrade and is not any more.",
+		"read the condition's reason and message, and the manager's log about the object", nil},
+	{OperandChanged, finding.Warning, "The new version changed an operand of an object that nobody changed. This may be its purpose, or the object means something else " +
+		"in the version that the new release reads.",
+		"check whether each change is meant; if not, check conversion and defaults of the object", nil},
+	{OperandRestarted, finding.Warning, "Containers of operands restarted during the upgrade.",
+		"find out why they exited; an upgrade of the operator should not restart them", nil},
+	{OperandOutage, finding.Warning, "A Service of an operand had no ready endpoint for some time during the upgrade: its clients were not served.",
+		"do not roll operands out when the operator is upgraded, or roll them out with a surge and readiness probes", nil},
+	{HotLoop, finding.Warning, "Reconcile hot loop: every reconcile writes, although there is nothing to do. Each write triggers the next reconcile, without end.",
+		"compare before writing, and leave times and counters out of the comparison", nil},
+	{NotReconciled, finding.Error, "The new version does not reconcile an object that the old version reconciled: it writes nothing for it, even when the object changes.",
+		"check who is leader, what the API server refused, and the manager's log; reconcile every object when the manager starts, also those of older releases", []string{"EDG008"}},
+	{PortGone, finding.Error, "A Service of an operand does not offer a port any more, or offers it in another way: clients that use it fail.",
+		"keep the type, the ports and their names; a new port comes beside the old one", nil},
+	{OperandWorse, finding.Error, "An operand was ready before the upgrade and is not any more: users are not served.",
+		"read the events and conditions of what the message names, and check what the new version changed in it", nil},
+	{DriftStays, finding.Error, "The new version does not correct a workload that somebody else changed or deleted; the old version did.",
+		"watch every kind that the operator creates (Owns in controller-runtime's builder), and compare the spec on each reconcile", nil},
+	{OperandImage, finding.Error, "The new version runs an operand image that is not available, where the old version's image ran: nothing shows that it exists, or that it works.",
+		"use an image that can be pulled, or pass its program with --image REF=PROGRAM", []string{"IMG005"}},
+	{DoesLess, finding.Error, "The new version does less about an object than the old version: after the same small change of the object, a workload or the status that " +
+		"the old version changed stays as it was.",
+		"update what exists, not only what is missing; keep the operands' names, or move the data and delete the old ones; write the status after each change", nil},
+	{DataLost, finding.Error, "What a volume of an operand held is gone, or nothing reads it any more.",
+		"keep claims, and the names of workloads and volumeClaimTemplates; where a name has to change, copy the data first", nil},
+	{Credentials, finding.Error, "The new version changed a password or key that the old version made: clients that have it are refused.",
+		"make credentials only where there are none yet", nil},
+
+	{StoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",
+		"migrate with 'olmkit crd migrate CRD': write every object once, then remove the old versions from status.storedVersions", nil},
+	{LeftBehind, finding.Warning, "An object that was created for the old version still exists, and nothing owns it.",
+		"let the operator or the bundle delete it", nil},
+	{Uninstall, finding.Error, "Deleted objects do not go away: the operator runs and does not remove their finalizers, so uninstalling hangs as well.",
+		"remove every finalizer that a released version ever set, also under its old name", nil},
+	{Orphans, finding.Info, "OLM leaves objects on the cluster when the operator is uninstalled, besides its CRDs and their objects.",
+		"nothing to fix in the bundle; tell administrators to delete them", nil},
+	{DefinitionDropped, finding.Warning, "The new version does not own a CRD any more that the old version owned. The CRD still exists, and nothing reconciles its objects.",
+		"keep owning the CRD until its users have migrated, and tell them to delete it", []string{"CRD009"}},
+
+	{Leftovers, finding.Error, "A deleted object of the package does not go away: uninstalling the operator hangs, and it cannot be installed again.",
+		"look at the finalizers of what the message names, and let something remove them that still runs while the operator is uninstalled", nil},
+	{DiffersFromFresh, finding.Warning, "Upgrades lead to other objects than a fresh install of the same release, so users of one version run two different operators.",
+		"let each release create or delete all that differs; what OLM does not delete by itself, the operator has to", nil},
+	{TakenAlong, finding.Info, "Uninstalling under OLM v1 deletes the CRDs, and with them all of the users' objects and what they own. OLM v0 leaves them.",
+		"tell users to save their objects before they delete the ClusterExtension, and how to uninstall without losing them", nil},
+	{TakenHalfway, finding.Warning, "Uninstalling under OLM v1 hangs: it deletes the operator and the CRDs at the same time, and then nobody removes the objects' finalizers, or " +
+		"converts them. The CRD stays in deletion, so the package cannot be installed again.",
+		"tell users to delete all objects before the ClusterExtension; do without a finalizer where owner references do", nil},
+	{DefinitionDeleted, finding.Error, "The upgrade deleted a CRD that the new version does not own any more, and with it all of the users' objects. OLM v1 deletes what " +
+		"a bundle does not contain any more; OLM v0 leaves CRDs.",
+		"keep the CRD in the bundle until its users have saved or moved their objects", []string{"OLM008"}},
+
+	{FaultBroke, finding.Error, "The upgrade did not recover from an injected fault: it did not complete, or something was lost.",
+		"let the operator start from any state that it finds, and wait for what it needs instead of giving up", nil},
+	{FaultIgnored, finding.Error, "An injected fault that should block the upgrade did not: OLM continued too early.",
+		"check what OLM said of the installed version and of the upgrade at that time", nil},
+
+	{RollbackFailed, finding.Error, "After a failed upgrade the previous version could not be reinstalled with the objects in place: the only way is " +
+		"to delete the CRDs with all objects and to restore a backup.",
+		"add a version in one release and store it in the next, so that the previous release always knows the stored version; keep serving what it serves", []string{"CRD001", "CRD002"}},
+	{LostInRollback, finding.Error, "After a failed upgrade and a rollback, an object has other content than before.",
+		"convert without loss in both directions, and migrate nothing that the previous version cannot read", nil},
+	{IdleAfterRollback, finding.Warning, "After the rollback the previous version runs, but does not reconcile an object as it did before.",
+		"change nothing in the new version that the previous one needs: finalizers, locks, labels and names of operands", nil},
+	{RolledBack, finding.Info, "After a failed upgrade the rollback worked: the previous version was reinstalled, and objects are unchanged.", "", nil},
+
+	{NotProvable, finding.Warning, "Not verified: pods were simulated because their images were not available.",
+		"pass the program with --image REF=PROGRAM", nil},
+	{Slow, finding.Info, "The whole cluster answered slowly, so outages are measured less exactly than to a tenth of a second.",
+		"run the walk on a less loaded machine", nil},
+	{WalkEnded, finding.Error, "The walk could not continue, so the remaining hops were not tested: the cluster or the machine failed, not the package.",
+		"read the message; what was found before stands", nil},
+	{NotRun, finding.Error, "The operator was not run because its images were not available, and --require-images is set: its pods were simulated, so nothing " +
+		"of its program was tested.",
+		"pass the program of each image with --image REF=PROGRAM, or let the cluster reach the registry that has it", nil},
+}
+
+// Finding returns the finding of code about object, with the code's severity and fix.
+func Finding(code, object, format string, args ...any) finding.Finding {
+	for _, c := range All {
+		if c.Code == code {
+			f := finding.Finding{
+				Code: code, Severity: c.Severity, Subject: finding.Subject{Object: object},
+				Message: fmt.Sprintf(format, args...), Fix: c.Fix,
+			}
+			if c.Severity == finding.Error && len(c.Static) > 0 {
+				f.Fix += "; 'olmkit catalog validate' can find it before anything is installed: " + strings.Join(c.Static, ", ")
+			}
+			return f
+		}
+	}
+	panic("code: no such code: " + code)
+}

@@ -1,0 +1,175 @@
+// Package compare tells the fields of objects that are not what they were.
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Content is what the users of an object say in it: all but apiVersion, kind, metadata and status.
+func Content(object map[string]any) map[string]any {
+	c := maps.Clone(object)
+	for _, k := range []string{"apiVersion", "kind", "metadata", "status"} {
+		delete(c, k)
+	}
+	return c
+}
+
+// Lost lists, sorted, the places where got does not say what want says. Fields that only got has are no matter, nor is an
+// empty value (0, "", false, null, no items) that want states and got leaves out, since typed converters do so.
+func Lost(want, got any) Diffs {
+	found := Differences(want, got)
+	slices.SortFunc(found, func(a, b Difference) int { return strings.Compare(a.String(), b.String()) })
+	return found
+}
+
+// Diffs are fields that are not what they were.
+type Diffs []Difference
+
+func (d Diffs) String() string {
+	var told []string
+	for _, field := range d {
+		told = append(told, field.String())
+	}
+	return strings.Join(told, "; ")
+}
+
+// Fields are the paths of the fields.
+func (d Diffs) Fields() []string {
+	var paths []string
+	for _, field := range d {
+		paths = append(paths, OrRoot(field.Path))
+	}
+	return paths
+}
+
+// Has reports whether field is one of d.
+func (d Diffs) Has(field Difference) bool {
+	return slices.ContainsFunc(d, func(o Difference) bool { return o.String() == field.String() })
+}
+
+// Difference is a field that is not what it was.
+type Difference struct {
+	Path    string
+	Was, Is any
+	Gone    bool
+}
+
+func (d Difference) String() string {
+	if d.Gone {
+		return fmt.Sprintf("%s was %s and is gone", d.Path, Show(d.Was))
+	}
+	return fmt.Sprintf("%s was %s and is %s", OrRoot(d.Path), Show(d.Was), Show(d.Is))
+}
+
+// Differences lists the fields of want that are not the same in got.
+func Differences(want, got any) Diffs {
+	var found Diffs
+	compare("", want, got, &found)
+	return found
+}
+
+func compare(at string, want, got any, found *Diffs) {
+	if want == nil {
+		return
+	}
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok && got != nil {
+			*found = append(*found, Difference{Path: at, Was: want, Is: got})
+			return
+		}
+		for _, k := range slices.Sorted(maps.Keys(w)) {
+			value, present := g[k]
+			if !present {
+				if !empty(w[k]) {
+					*found = append(*found, Difference{Path: Join(at, k), Was: w[k], Gone: true})
+				}
+				continue
+			}
+			compare(Join(at, k), w[k], value, found)
+		}
+	case []any:
+		g, ok := got.([]any)
+		if !ok && got != nil || len(g) != len(w) {
+			*found = append(*found, Difference{Path: at, Was: want, Is: got})
+			return
+		}
+		for i := range w {
+			compare(at+"["+strconv.Itoa(i)+"]", w[i], g[i], found)
+		}
+	default:
+		if !sameScalar(want, got) && (!empty(want) || !empty(got)) {
+			*found = append(*found, Difference{Path: at, Was: want, Is: got})
+		}
+	}
+}
+
+func sameScalar(a, b any) bool {
+	// 1 and 1.0 are one number in JSON; decoding tells them apart as int64 and float64.
+	switch x := a.(type) {
+	case int64:
+		if y, ok := b.(float64); ok {
+			return float64(x) == y
+		}
+	case float64:
+		if y, ok := b.(int64); ok {
+			return x == float64(y)
+		}
+	}
+	return a == b
+}
+
+func empty(v any) bool {
+	switch x := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, e := range x {
+			if !empty(e) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(x) == 0
+	case string:
+		return x == ""
+	case bool:
+		return !x
+	}
+	return v == int64(0) || v == float64(0)
+}
+
+// Show is v as JSON, cut short.
+func Show(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	if len(b) > 80 {
+		return string(b[:77]) + "..."
+	}
+	return string(b)
+}
+
+// Join is the path of key below at.
+func Join(at, key string) string {
+	if at == "" {
+		return key
+	}
+	return at + "." + key
+}
+
+// OrRoot is at, or what stands for the whole object.
+func OrRoot(at string) string {
+	if at == "" {
+		return "the object"
+	}
+	return at
+}

@@ -1,0 +1,43 @@
+package compare
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/olmkit/olmkit/test/support/expect"
+)
+
+func TestLost(t *testing.T) {
+	const head = "apiVersion: v1\nkind: T\n"
+	for _, test := range []struct {
+		name, want, got string
+		lost            []string
+	}{
+		{"equal", "spec: {a: 1, b: [x, {c: true}]}", "spec: {a: 1, b: [x, {c: true}]}", nil},
+		{"more is no loss", "spec: {a: 1}", "spec: {a: 1, b: 2}\nstatus: {}", nil},
+		{"gone", "spec: {a: 1, b: {c: x}}", "spec: {b: {}}", []string{"spec.a was 1 and is gone", `spec.b.c was "x" and is gone`}},
+		{"other value", "spec: {a: 1}", "spec: {a: 2}", []string{"spec.a was 1 and is 2"}},
+		{"other type", "spec: {a: '1'}", "spec: {a: 1}", []string{`spec.a was "1" and is 1`}},
+		{"scalar became a map", "spec: {a: x}", "spec: {a: {b: x}}", []string{`spec.a was "x" and is {"b":"x"}`}},
+		{"map became a scalar", "spec: {a: {b: x}}", "spec: {a: x}", []string{`spec.a was {"b":"x"} and is "x"`}},
+		{"empty values may be left out", "spec: {a: 0, b: '', c: false, d: {}, e: [], f: null, g: {h: {i: ''}}}", "spec: {}", nil},
+		{"an empty value is not any value", "spec: {a: 0}", "spec: {a: 1}", []string{"spec.a was 0 and is 1"}},
+		{"a number is a number", "spec: {a: 1}", "spec: {a: 1.0}", nil},
+		{"big numbers are exact", "spec: {a: 9007199254740993}", "spec: {a: 9007199254740992}", []string{"spec.a was 9007199254740993 and is 9007199254740992"}},
+		{"list grew", "spec: {a: [1]}", "spec: {a: [1, 2]}", []string{"spec.a was [1] and is [1,2]"}},
+		{"list in another order", "spec: {a: [1, 2]}", "spec: {a: [2, 1]}", []string{"spec.a[0] was 1 and is 2", "spec.a[1] was 2 and is 1"}},
+		{"data beside spec counts", "data: {k: v}", "spec: {}", []string{`data was {"k":"v"} and is gone`}},
+		{"status and metadata do not", "metadata: {name: a}\nstatus: {x: 1}", "metadata: {name: b}", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var got []string
+			for _, d := range Lost(Content(expect.Object(t, head+test.want)), Content(expect.Object(t, head+test.got))) {
+				got = append(got, d.String())
+			}
+			if diff := cmp.Diff(test.lost, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

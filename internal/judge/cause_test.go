@@ -1,0 +1,69 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/test/support/expect"
+)
+
+// TestOnePerCause makes one finding of what one lost field leads to, and leaves alone what has another cause.
+func TestOnePerCause(t *testing.T) {
+	about := func(of, object, message string, fields ...string) finding.Finding {
+		f := code.Finding(of, object, "%s", message)
+		f.Fields = fields
+		return f
+	}
+	outage := func(of, cause string) finding.Finding {
+		f := code.Finding(of, "CustomResourceDefinition/c", "no answer")
+		f.Cause = cause
+		return f
+	}
+	found := onePerCause([]finding.Finding{
+		about(code.RoundTrip, "A/n/x", "written back", "spec.b"),
+		about(code.FieldLost, "A/n/x", "read as v1", "spec.a"),
+		about(code.FieldLost, "A/n/y", "read as v2", "spec.b"),
+		about(code.ManifestRefused, "A/n/x", "refused"), // by a webhook, perhaps
+		about(code.FieldLost, "B/n/x", "read as v1", "spec.a"),
+		outage(code.ReadOutage, "no CA"), outage(code.WriteOutage, "no CA"), outage(code.WriteOutage, "no pod"),
+	})
+	var got []string
+	for _, f := range found {
+		got = append(got, strings.Join([]string{f.Code, f.Subject.Object, f.Message, strings.Join(f.Fields, ","), strings.Join(f.Also, ",")}, " | "))
+	}
+	want := []string{
+		"U302 | A/n/x | read as v1 | spec.a,spec.b | U303",
+		"U308 | A/n/x | refused |  | ",
+		"U302 | B/n/x | read as v1 | spec.a | ",
+		"U401 | CustomResourceDefinition/c | no answer |  | U402",
+		"U402 | CustomResourceDefinition/c | no answer |  | ",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if want := "the same cause shows as:\nU302 A/n/y: read as v2\nU303 A/n/x: written back"; found[0].Cause != want {
+		t.Errorf("the cause is %q, want %q", found[0].Cause, want)
+	}
+	if found[3].Cause != "no CA\nthe same cause shows as:\nU402 CustomResourceDefinition/c: no answer" {
+		t.Errorf("the outage's cause is %q", found[3].Cause)
+	}
+}
+
+// What objects have lost is told once for the same fields, whatever their values are; other fields and kinds are told apart.
+func TestSummarize(t *testing.T) {
+	a := code.Finding(code.FieldLost, "A/n/1", `read as v1: spec.x was "a; b" and is gone; spec.y was 1 and is 2`)
+	b := code.Finding(code.FieldLost, "A/n/2", `read as v1: spec.x was "c" and is gone; spec.y was {"z":"\""} and is "4; 5"`)
+	c := code.Finding(code.FieldLost, "A/n/3", `read as v1: spec.x was "c" and is gone`)
+	d := code.Finding(code.FieldLost, "B/n/1", `read as v1: spec.x was "c" and is gone`)
+	e := code.Finding(code.SampleRefused, "A/n/1", `it is refused: A "1" is invalid: size is 0`)
+	f := code.Finding(code.SampleRefused, "A/n/2", `it is refused: A "2" is invalid: size is 0`)
+	a.Fields, b.Fields, c.Fields, d.Fields = []string{"spec.x", "spec.y"}, []string{"spec.x", "spec.y"}, []string{"spec.x"}, []string{"spec.x"}
+	got := Summarize([]finding.Finding{a, b, c, d, e, f})
+	if len(got) != 4 || got[3].Message != e.Message+"; the same of 1 more: A/n/2" || got[0].Message != a.Message+"; the same of 1 more: A/n/2" {
+		t.Errorf("%d findings: %s", len(got), expect.Said(got))
+	}
+}

@@ -1,0 +1,100 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// EffectLimit is how long an operator has to show all that it does about a change.
+const EffectLimit = 30 * time.Second
+
+// Effect is what an operator did when the walk changed an object.
+type Effect struct {
+	Change    string              // the path of the field that was changed
+	Status    bool                // the object's status changed
+	Workloads map[string][]string // the fields of workloads that changed, by the workload's name
+}
+
+// WorkloadKinds are the operands that run something.
+var WorkloadKinds = []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job"}
+
+// ReplicasField is the field that operators set by what an object counts.
+const ReplicasField = "spec.replicas"
+
+// EffectOf is what is seen of the object called name between before and now, after its field change was changed.
+func EffectOf(name, change string, before, now observe.Seen) Effect {
+	e := Effect{Change: change, Workloads: map[string][]string{}}
+	e.Status = !reflect.DeepEqual(before.Snapshot[name], now.Snapshot[name])
+	for operand, fields := range before.Changes(now.Snapshot) {
+		kind, _, _ := strings.Cut(operand, "/")
+		if before.Of[operand] != name || !slices.Contains(WorkloadKinds, kind) {
+			continue
+		}
+		fields = slices.DeleteFunc(fields, func(f string) bool { return strings.HasPrefix(f, "metadata.") })
+		if len(fields) > 0 {
+			e.Workloads[operand] = fields
+		}
+	}
+	return e
+}
+
+// Lacks says what of e, which an earlier release did, is not seen of now, in the words of a finding; nil if nothing. there
+// are the operands that there are now. Other fields than the number of replicas are as good as each other: how a release
+// writes a template is its own matter.
+func (e Effect) Lacks(now Effect, there map[string]observe.Operand) []string {
+	if e.Change != now.Change || !OfSpec(e.Change) {
+		return nil
+	}
+	var missing []string
+	for _, name := range slices.Sorted(maps.Keys(e.Workloads)) {
+		counts := slices.Contains(e.Workloads[name], ReplicasField)
+		follows := func(workload string) bool {
+			fields := now.Workloads[workload]
+			return len(fields) > 0 && (!counts || slices.Contains(fields, ReplicasField))
+		}
+		instead := insteadOf(name, follows, e, now)
+		_, stays := there[name]
+		switch {
+		case follows(name), instead != "" && !stays:
+		case instead != "":
+			missing = append(missing, fmt.Sprintf("it does not change %s any more, and leaves it behind: %s changes in its place", name, instead))
+		default:
+			missing = append(missing, fmt.Sprintf("it does not change %s of %s any more", strings.Join(e.Workloads[name], ", "), name))
+		}
+	}
+	if e.Status && !now.Status {
+		missing = append(missing, "it does not change the object's status any more")
+	}
+	return missing
+}
+
+// OfSpec reports whether field is one that users ask for something by.
+func OfSpec(field string) bool { return strings.HasPrefix(field, "spec.") }
+
+// insteadOf names the workload of name's kind that follows now and that e does not know, or "".
+func insteadOf(name string, follows func(string) bool, e, now Effect) string {
+	kind, _, _ := strings.Cut(name, "/")
+	for _, other := range slices.Sorted(maps.Keys(now.Workloads)) {
+		if e.Workloads[other] == nil && strings.HasPrefix(other, kind+"/") && follows(other) {
+			return other
+		}
+	}
+	return ""
+}
+
+// With is e and what other saw besides.
+func (e Effect) With(other Effect) Effect {
+	if e.Change != other.Change {
+		return other
+	}
+	e.Status = e.Status || other.Status
+	e.Workloads = maps.Clone(e.Workloads)
+	maps.Copy(e.Workloads, other.Workloads)
+	return e
+}

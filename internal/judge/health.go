@@ -1,0 +1,77 @@
+package judge
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// HealthLimit is how long objects and operands have to become as ready as they were before a hop: a StatefulSet replaces
+// its pods one after the other.
+const HealthLimit = 45 * time.Second
+
+// Health tells the operands that were ready before and are not any more. Pods and ReplicaSets are told by what makes
+// them.
+func Health(before, after map[string]observe.Operand) []finding.Finding {
+	var findings []finding.Finding
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		was, is := before[name], after[name]
+		if idle(was, after) {
+			findings = append(findings, code.Finding(code.OperandWorse, name, "it was deleted during the upgrade, and nothing runs for %s any more", was.Of))
+			continue
+		}
+		if was.Transient() || was.Unready != "" || is.Unready == "" {
+			continue
+		}
+		f := code.Finding(code.OperandWorse, name, "it was ready before the upgrade and is not %s after it: %s", HealthLimit, is.Unready)
+		if pod, why := refusedPod(after, is.Of); why != "" {
+			f.Cause = pod + " is not run: " + why
+			f.Fix = "take out of the pod what the cluster refuses, or test on one that gives it, with --cluster kind"
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+// idle reports whether was ran something for its object, and nothing does after.
+func idle(was observe.Operand, after map[string]observe.Operand) bool {
+	runs := func(o observe.Operand) bool {
+		return o.Of == was.Of && o.Kind != "Job" && slices.Contains(WorkloadKinds, o.Kind)
+	}
+	return runs(was) && !slices.ContainsFunc(slices.Collect(maps.Values(after)), runs)
+}
+
+// refusedPod names a pod made for the object of that the cluster refuses to run, and why.
+func refusedPod(operands map[string]observe.Operand, of string) (name, why string) {
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		if o := operands[name]; o.Of == of && o.Refused != "" {
+			return name, o.Refused
+		}
+	}
+	return "", ""
+}
+
+// OperandImages tells images that the new version runs for an object whose pods really ran before, and that cannot be
+// had: on a cluster that pulls them they may not be there.
+func OperandImages(before, after map[string]observe.Operand, simulated []string) []finding.Finding {
+	ran, known := map[string]bool{}, map[string]bool{}
+	for _, o := range before {
+		for _, image := range o.Images {
+			known[image] = true
+			ran[o.Of] = ran[o.Of] || !slices.Contains(simulated, image)
+		}
+	}
+	var findings []finding.Finding
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		for _, image := range after[name].Images {
+			if ran[after[name].Of] && !known[image] && slices.Contains(simulated, image) {
+				findings = append(findings, code.Finding(code.OperandImage, name, "its image %s cannot be had, so the pod is simulated; the pods made for %s ran before the upgrade", image, after[name].Of))
+			}
+		}
+	}
+	return findings
+}

@@ -1,0 +1,241 @@
+// Package judge turns what was observed of a hop into findings. Its functions are pure: they ask no cluster, and no clock.
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/fault"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+	"github.com/olmkit/olmkit/internal/report"
+)
+
+// Attempts turns what the observers met into outages and findings.
+//
+// converter names the image behind the conversion webhook of a definition whose pods were simulated, "" for none.
+func Attempts(attempts, slow []observe.Attempt, timeline []lifecycle.Event, before map[string]*lifecycle.Definition, converter func(crd string) string, done bool, faults []*fault.Result) ([]report.Outage, []finding.Finding) {
+	var all []outage
+	var wrong []window
+	unprovable := map[string]string{}
+	for _, list := range series(attempts) {
+		a := list[0]
+		by := converter(a.CRD)
+		var initial []string
+		if d := before[a.CRD]; d != nil {
+			initial = d.Served
+		}
+		found := outages(list, servedAt(timeline, a.CRD, a.Version, initial))
+		if len(found) > 0 && by != "" {
+			unprovable[a.CRD] = by
+			continue
+		}
+		all = append(all, found...)
+		wrong = append(wrong, windows(list)...)
+	}
+	var findings []finding.Finding
+	for _, crd := range slices.Sorted(maps.Keys(unprovable)) {
+		findings = append(findings, code.Finding(code.NotProvable, "CustomResourceDefinition/"+crd,
+			"whether its objects stay readable and writable is not proved: its conversion webhook runs in a simulated pod (%s)", unprovable[crd]))
+	}
+	merged := merge(all)
+	var told []report.Outage
+	for i, o := range merged {
+		merged[i].Slow = slowed(o, slow)
+		merged[i].By = blame(faults, merged[i])
+		outage := report.Outage{
+			CRD: o.CRD, Version: o.Version, Operation: o.Operation, Seconds: observe.Seconds(o.End.Sub(o.Start)), Errors: o.Errors, First: o.First,
+			Start: o.Start.UTC(), Cause: cause(timeline, before[o.CRD], merged[i]),
+		}
+		if by := merged[i].By; by != nil {
+			outage.Fault = by.String()
+		}
+		told = append(told, outage)
+	}
+	findings = append(findings, outageFindings(merged, before, timeline, done)...)
+	for _, x := range wrong {
+		if x.Open && done {
+			continue // what is still wrong after the upgrade is judged object by object
+		}
+		f := code.Finding(code.ServedWrong, "CustomResourceDefinition/"+x.CRD, "for %.1fs a %s through %s answered with what nobody wrote (%d times): %s",
+			x.End.Sub(x.Start).Seconds(), x.Operation, x.Version, x.Count, x.First)
+		f.Cause = cause(timeline, before[x.CRD], outage{CRD: x.CRD, Version: x.Version, Start: x.Start, End: x.End})
+		findings = append(findings, f)
+	}
+	return told, findings
+}
+
+// Collapse makes one finding of those that say the same of several objects, and of those that have one cause.
+func Collapse(findings []finding.Finding) []finding.Finding {
+	var kept []finding.Finding
+	others := map[int][]string{}
+	for _, f := range findings {
+		i := slices.IndexFunc(kept, func(k finding.Finding) bool {
+			return k.Code == f.Code && k.Severity == f.Severity && k.Message == f.Message && k.Cause == f.Cause
+		})
+		if i < 0 {
+			kept = append(kept, f)
+		} else if f.Subject.Object != kept[i].Subject.Object {
+			others[i] = append(others[i], f.Subject.Object)
+		}
+	}
+	for i, objects := range others {
+		kept[i].Message += "; the same of " + strings.Join(objects, ", ")
+	}
+	return onePerCause(kept)
+}
+
+// outageFindings judges outages: what OLM makes and unmakes is a warning with what shortens it, what stays an error. All
+// outages of one kind of object and one operation are one finding, for they have one cause. done says that the upgrade
+// itself came to its end.
+func outageFindings(list []outage, before map[string]*lifecycle.Definition, timeline []lifecycle.Event, done bool) []finding.Finding {
+	type key struct {
+		code, crd   string
+		isNew, slow bool
+		by          *fault.Result
+	}
+	groups := map[key][]outage{}
+	var order []key
+	for _, o := range list {
+		k := key{code: outageCode(o), crd: o.CRD, by: o.By, slow: o.Slow}
+		d := before[o.CRD]
+		k.isNew = d != nil && !slices.Contains(d.Served, o.Version)
+		if o.Open {
+			k.code, k.by = code.OutageStays, nil
+			// After a hop that failed anyway nobody misses a version that only the new release brings.
+			k.isNew = k.isNew && !done
+		}
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], o)
+	}
+	var findings []finding.Finding
+	for _, k := range order {
+		group := groups[k]
+		longest := slices.MaxFunc(group, func(a, b outage) int { return cmp.Compare(a.End.Sub(a.Start), b.End.Sub(b.Start)) })
+		f := code.Finding(k.code, "CustomResourceDefinition/"+k.crd, "%s; the longest began with: %s", lengths(group), longest.First)
+		f.Cause = cause(timeline, before[k.crd], longest)
+		f.Fix = outageFix(longest, before[k.crd], timeline, f.Fix)
+		if k.slow {
+			f.Severity, f.Fix = finding.Info, "give the walk more of the machine"
+		}
+		if k.isNew {
+			f.Severity, f.Fix = finding.Info, ""
+			f.Message += "; the version is new, so nobody used it yet"
+		}
+		if k.by != nil {
+			f = attributeToFault(f, k.by)
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+// outageCode tells what did not work. The API server says of admission webhooks that it was "calling" them
+// (k8s.io/apiserver v0.36.3 pkg/util/webhook/error.go), and of conversion it speaks otherwise.
+func outageCode(o outage) string {
+	switch {
+	case o.Operation == observe.Write && strings.Contains(o.First, "failed calling webhook"):
+		return code.AdmissionOutage
+	case o.Operation == observe.Write:
+		return code.WriteOutage
+	}
+	return code.ReadOutage
+}
+
+// lengths says for how long which operation failed through which versions.
+func lengths(group []outage) string {
+	var parts []string
+	for _, operation := range []string{observe.Read, observe.Write} {
+		byVersion := map[string][]outage{}
+		for _, o := range group {
+			if o.Operation == operation {
+				byVersion[o.Version] = append(byVersion[o.Version], o)
+			}
+		}
+		for _, version := range slices.Sorted(maps.Keys(byVersion)) {
+			var total, longest time.Duration
+			for _, o := range byVersion[version] {
+				total += o.End.Sub(o.Start)
+				longest = max(longest, o.End.Sub(o.Start))
+			}
+			part := fmt.Sprintf("no %s through %s for %.1fs", operation, version, total.Seconds())
+			if n := len(byVersion[version]); n > 1 {
+				part += fmt.Sprintf(" in all, %d times for up to %.1fs", n, longest.Seconds())
+			}
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// outageFix says what an author can do about o, by the API server's own words. before is the definition before timeline.
+func outageFix(o outage, before *lifecycle.Definition, timeline []lifecycle.Event, otherwise string) string {
+	admission := outageCode(o) == code.AdmissionOutage
+	switch {
+	case !admission && introduces(o, before, timeline):
+		return fmt.Sprintf("keep %s the storage version in the release that brings conversion, and change it in the next one: "+
+			"until the new webhook answers nothing converts, and only the version that is stored needs no conversion", before.Storage)
+	case untrusted(o.First) && admission:
+		return "let the manager read its certificate again whenever the mounted Secret changes: OLM renews it, with its CA, when it installs a release"
+	case noService(o.First) && admission:
+		return "keep the name of the Deployment that serves the webhook: OLM names the Service after it"
+	case untrusted(o.First), noService(o.First):
+		return "let the running manager watch its own CRD and put the webhook's service and CA back whenever OLM overwrites them, " +
+			"which OLM does several times in an upgrade; clients that use the storage version are not hit"
+	case strings.Contains(o.First, "is registered for version"):
+		return "add a version in one release and make it the storage version in the next: while OLM upgrades, the old manager still converts, " +
+			"and does not know the new version"
+	case unanswered(o.First):
+		return "let the manager serve on for some seconds after it was asked to end, and be ready only once its webhook server listens; run two replicas"
+	case strings.Contains(o.First, "the server could not find the requested resource"), strings.Contains(o.First, "404"):
+		return "let the version before already serve the webhook's path"
+	}
+	return otherwise
+}
+
+// introduces reports whether o comes of conversion where there was none: the release brings a webhook and stores another
+// version at once.
+func introduces(o outage, before *lifecycle.Definition, timeline []lifecycle.Event) bool {
+	return before != nil && before.Conversion == observe.ConversionNone && strings.Contains(o.First, "conversion webhook") &&
+		slices.ContainsFunc(timeline, func(e lifecycle.Event) bool {
+			return e.Kind == observe.KindCRD && e.Name == o.CRD && e.CRD != nil && e.CRD.Conversion != observe.ConversionNone && e.CRD.Storage != before.Storage
+		})
+}
+
+// Process judges how the operator's own pods went through the hop.
+func Process(m lifecycle.Manager, timeline []lifecycle.Event, started time.Time, from, to *lifecycle.Release) []finding.Finding {
+	var findings []finding.Finding
+	counts := observe.Rollouts(timeline, started)
+	for _, name := range to.Deployments() {
+		if counts[name] > 1 {
+			f := code.Finding(code.Rollouts, "Deployment/"+name, "it was rolled out %d times during the upgrade to %s", counts[name], to.Name)
+			if _, why := m.Setbacks(timeline, to.Name); len(why) > 0 {
+				f.Severity, f.Fix = finding.Info, ""
+				f.Cause = "the lifecycle manager installed the new version again by itself, with new certificates if it has webhooks: " + strings.Join(why, "; ")
+			}
+			findings = append(findings, f)
+		}
+	}
+	if list := observe.Restarts(timeline, started); len(list) > 0 {
+		last := list[len(list)-1]
+		f := code.Finding(code.Restarted, "Pod/"+last.Name, "the operator's containers ended and were started again during the upgrade to %s, the last %s", to.Name, last.Reason)
+		if len(list) > 1 {
+			f.Message += fmt.Sprintf(", and those of %d other pods", len(list)-1)
+		}
+		findings = append(findings, f)
+	}
+	if again, why := m.Setbacks(timeline, from.Name); again > 0 {
+		f := code.Finding(code.Reinstalls, m.ObjectOf(from.Name), "it was installed again before it was replaced (%d)", again)
+		f.Cause = strings.Join(why, "; ")
+		findings = append(findings, f)
+	}
+	return findings
+}

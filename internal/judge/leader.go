@@ -1,0 +1,69 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// noticeableGap is from when on a time without a leader is worth telling.
+const noticeableGap = 3 * time.Second
+
+// Election tells how long nobody led in a hop, if that was long.
+func Election(l observe.Leadership) []finding.Finding {
+	if !l.Leads || l.Gap < noticeableGap {
+		return nil
+	}
+	return []finding.Finding{code.Finding(code.NobodyLed, l.Lock, "no pod of the operator led for %.1fs: the old leader ended without releasing the lock, and the new one waited until it ran out",
+		l.Gap.Seconds())}
+}
+
+// Locks tells whether the new leader took another lock than the leader before started, and for how long both led.
+func Locks(timeline []lifecycle.Event, started time.Time, l observe.Leadership) []finding.Finding {
+	if !l.Leads {
+		return nil
+	}
+	pods, taken := map[string]bool{}, map[string]string{}
+	isNew := true
+	for _, e := range timeline {
+		lock := e.Kind + "/" + e.Name
+		switch {
+		case e.Kind == observe.KindPod:
+			name, _, _ := strings.Cut(e.Name, "/")
+			pods[name] = true
+		case e.State != observe.StateHeld:
+		case e.At.Before(started):
+			taken[lock], isNew = e.For, isNew && lock != l.Lock
+		case e.For != "":
+			delete(taken, lock) // the new release uses it, too
+		}
+	}
+	if !isNew {
+		return nil
+	}
+	for _, lock := range slices.Sorted(maps.Keys(taken)) {
+		for pod := range pods {
+			if observe.IsPod(taken[lock], pod) {
+				return []finding.Finding{lockFinding(timeline, lock, pod, l)}
+			}
+		}
+	}
+	return nil
+}
+
+func lockFinding(timeline []lifecycle.Event, lock, pod string, l observe.Leadership) finding.Finding {
+	f := code.Finding(code.TwoLocks, l.Lock, "the new version elects its leader with %s, the old version with %s: neither waits for the other", l.Lock, lock)
+	for _, e := range timeline {
+		if e.Kind == observe.KindPod && e.Name == pod && e.State == observe.StateGone && e.At.After(l.Since) {
+			f.Message += fmt.Sprintf("; both led for %.1fs", e.At.Sub(l.Since).Seconds())
+		}
+	}
+	return f
+}

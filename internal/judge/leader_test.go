@@ -1,0 +1,88 @@
+package judge
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+	"github.com/olmkit/olmkit/test/support/expect"
+)
+
+// TestLeads follows an election from the old pod to the new one, with and without the lock being released.
+func TestLeads(t *testing.T) {
+	start := time.Unix(100, 0)
+	at := func(seconds int, e lifecycle.Event) lifecycle.Event {
+		e.At = start.Add(time.Duration(seconds) * time.Second)
+		return e
+	}
+	pod := func(seconds int, name, state string) lifecycle.Event {
+		return at(seconds, lifecycle.Event{Kind: observe.KindPod, Name: name, State: state})
+	}
+	held := func(seconds int, holder string) lifecycle.Event {
+		return at(seconds, lifecycle.Event{Kind: observe.KindLease, Name: "l", State: observe.StateHeld, For: holder})
+	}
+	old := []lifecycle.Event{pod(0, "old", observe.StateCreated), held(1, "old_1"), pod(5, "new", observe.StateCreated)}
+	long := "operator-with-a-name-that-is-longer-than-host-names-may-be-767cb44dc5-dlwdn"
+	for _, test := range []struct {
+		name     string
+		timeline []lifecycle.Event
+		pods     []string
+		elects   bool
+		leads    bool
+		gap      time.Duration
+	}{
+		{"nobody elects", []lifecycle.Event{pod(0, "new", observe.StateCreated)}, []string{"new"}, false, false, 0},
+		{"somebody else's lock", []lifecycle.Event{pod(0, "new", observe.StateCreated), held(1, "stranger_1")}, []string{"new"}, false, false, 0},
+		{"the first leader", []lifecycle.Event{pod(0, "new", observe.StateCreated), held(1, "new_1")}, []string{"new"}, true, true, 0},
+		{"the old one still leads", old, []string{"new"}, true, false, 0},
+		{"it ended and did not release", append(old, pod(8, "old", observe.StateGone)), []string{"new"}, true, false, 0},
+		{"taken over when the lease ran out", append(old, pod(8, "old", observe.StateGone), held(23, "new_2")), []string{"new"}, true, true, 15 * time.Second},
+		{"released", append(old, held(8, ""), pod(9, "old", observe.StateGone), held(10, "new_2")), []string{"new"}, true, true, 0},
+		{"leader for life", append(old[:1:1], held(1, "old"), pod(3, "old", observe.StateGone), held(3, ""), held(4, "new")), []string{"new"}, true, true, 0},
+		{"it led and is gone", append(old, held(9, "new_2"), pod(12, "new", observe.StateGone)), []string{"new"}, true, false, 0},
+		{"lost again to another", append(old, held(9, "new_2"), held(12, "third_3")), []string{"new"}, true, false, 0},
+		{"a long name", []lifecycle.Event{pod(0, long, observe.StateCreated), held(1, long[:63]+"_1")}, []string{long}, true, true, 0},
+	} {
+		l := observe.Leads(test.timeline, test.pods)
+		if l.Elects != test.elects || l.Leads != test.leads || l.Gap != test.gap {
+			t.Errorf("%s: %+v", test.name, l)
+		}
+	}
+	expect.Findings(t, Election(observe.Leadership{Leads: true, Lock: "Lease/l", Gap: 15 * time.Second}),
+		"info U204 Lease/l: no pod of the operator led for 15.0s: the old leader ended without releasing the lock, and the new one waited until it ran out")
+	expect.Findings(t, Election(observe.Leadership{Leads: true, Lock: "Lease/l", Gap: 2 * time.Second}))
+}
+
+// TestJudgeLocks tells a new leader that took another lock than the old one held, and is silent about one that waits for it.
+func TestJudgeLocks(t *testing.T) {
+	held := func(second float64, lock, holder string) lifecycle.Event {
+		return lifecycle.Event{At: at(second), Kind: observe.KindLease, Name: lock, State: observe.StateHeld, For: holder}
+	}
+	pod := func(second float64, name, state string) lifecycle.Event {
+		return lifecycle.Event{At: at(second), Kind: observe.KindPod, Name: name, State: state}
+	}
+	old := []lifecycle.Event{pod(0, "old", observe.StateCreated), held(1, "one", "old_1"), held(1, "strange", "somebody")}
+	for _, test := range []struct {
+		name string
+		then []lifecycle.Event
+		lock string
+		want []string
+	}{
+		{"the same lock", []lifecycle.Event{held(6, "one", "new_1")}, "one", nil},
+		{"another lock", []lifecycle.Event{held(6, "two", "new_1"), pod(8, "old", observe.StateGone)}, "two",
+			[]string{"warning U207 Lease/two: the new version elects its leader with Lease/two, the old version with Lease/one: neither waits for the other; both led for 2.0s"}},
+		{"another lock, later", []lifecycle.Event{pod(5.5, "old", observe.StateGone), held(6, "two", "new_1")}, "two",
+			[]string{"warning U207 Lease/two: the new version elects its leader with Lease/two, the old version with Lease/one: neither waits for the other"}},
+		{"one of two that there were", []lifecycle.Event{held(2, "two", "old_1"), held(6, "two", "new_1")}, "two", nil},
+		{"a second lock beside the first", []lifecycle.Event{held(6, "one", "new_1"), held(7, "two", "new_1")}, "two", nil},
+	} {
+		timeline := append(slices.Clone(old), append([]lifecycle.Event{pod(5, "new", observe.StateCreated)}, test.then...)...)
+		l := observe.Leads(timeline, []string{"new"})
+		if l.Lock != "Lease/"+test.lock {
+			t.Fatalf("%s: took %s", test.name, l.Lock)
+		}
+		t.Run(test.name, func(t *testing.T) { expect.Findings(t, Locks(timeline, at(4), l), test.want...) })
+	}
+}

@@ -1,0 +1,155 @@
+package judge
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/compare"
+	"github.com/olmkit/olmkit/internal/definition"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// FieldFindings compares what o says in version of d now with what its author wrote and with what it said before.
+func FieldFindings(o *observe.Object, d *apiextensionsv1.CustomResourceDefinition, version string, now *unstructured.Unstructured, storedAs string) []finding.Finding {
+	var findings []finding.Finding
+	where := ""
+	if storedAs != "" {
+		where = fmt.Sprintf(" (stored as %s)", storedAs)
+	}
+	var authored compare.Diffs
+	if version == o.Version {
+		lost, rewritten := lostTags(o, now)
+		authored = append(compare.Lost(compare.Content(o.Author), compare.Content(now.Object)), lost...)
+		if len(authored) > 0 {
+			findings = append(findings, WithFields(code.Finding(code.FieldLost, o.String(), "read as %s%s: %s", version, where, authored), authored))
+		}
+		if len(rewritten) > 0 {
+			findings = append(findings, WithFields(code.Finding(code.DefaultChanged, o.String(), "read as %s%s, compared with what was restored: %s", version, where, rewritten), rewritten))
+		}
+	}
+	before := o.Views[version]
+	if before == nil {
+		return findings
+	}
+	changed := slices.DeleteFunc(compare.Lost(compare.Content(before.Object), compare.Content(now.Object)), authored.Has)
+	if len(changed) == 0 {
+		return findings
+	}
+	f := code.Finding(code.DefaultChanged, o.String(), "read as %s%s, compared with before: %s", version, where, changed)
+	switch {
+	case version != o.Version && slices.ContainsFunc(changed, func(d compare.Difference) bool { return d.Gone }):
+		f = code.Finding(code.FieldLost, o.String(), "written as %s, read as %s%s, compared with before: %s", o.Version, version, where, changed)
+	case (version != o.Version || version != storedAs) && definition.ConvertsByWebhook(d):
+		// What is not a default of the version is the same where defaults are left out.
+		bare := compare.Lost(compare.Content(before.Object), definition.Undefaulted(d, version, now.Object))
+		if slices.ContainsFunc(changed, bare.Has) {
+			f.Cause = "the values are no defaults of " + version + ", so they come of conversion"
+			f.Fix = "convert what was stored before to what it was read as before: what a version cannot say has to survive, for example in an annotation"
+		}
+	}
+	if o.Restored || f.Code == code.DefaultChanged { // of restored objects there may be many, which are summed up by their fields
+		f = WithFields(f, changed)
+	}
+	return append(findings, f)
+}
+
+// lostTags compares the labels and annotations of o with those that its author gave it. Those of a restored object may be the
+// operator's: which of them have another value now is told apart from which are lost.
+func lostTags(o *observe.Object, now *unstructured.Unstructured) (lost, rewritten compare.Diffs) {
+	lost = compare.Lost(tags(o.Author), tags(now.Object))
+	if !o.Restored {
+		return lost, nil
+	}
+	for _, d := range lost {
+		if !d.Gone {
+			rewritten = append(rewritten, d)
+		}
+	}
+	return slices.DeleteFunc(lost, func(d compare.Difference) bool { return !d.Gone }), rewritten
+}
+
+// tags is the part of an object's metadata that is its author's. Of an object that an annotation holds, as conversions keep what
+// a version has no field for, only what its users say in it counts.
+func tags(object map[string]any) map[string]any {
+	m, _ := object["metadata"].(map[string]any)
+	annotations, _ := m["annotations"].(map[string]any)
+	kept := map[string]any{}
+	for key, value := range annotations {
+		kept[key] = value
+		var held map[string]any
+		if text, ok := value.(string); ok && strings.HasPrefix(text, "{") && json.Unmarshal([]byte(text), &held) == nil {
+			kept[key] = compare.Content(held)
+		}
+	}
+	return map[string]any{"metadata": map[string]any{"labels": m["labels"], "annotations": kept}}
+}
+
+// WriteFindings asks whether the last write of an observer that was acknowledged is still there.
+func WriteFindings(o *observe.Object, now map[string]*unstructured.Unstructured) []finding.Finding {
+	acked := o.Acked.Load()
+	for _, view := range now {
+		counter, err := strconv.ParseInt(view.GetAnnotations()[observe.Writes], 10, 64)
+		if _, late := o.Late.Load(counter); acked > 0 && (err != nil || counter < acked && !late) {
+			return []finding.Finding{code.Finding(code.WriteLost, o.String(),
+				"write number %d through %s was acknowledged, but the object has number %d", acked, o.Version, counter)}
+		}
+	}
+	return nil
+}
+
+// Versions compares what d served before with what it serves now, and says what its objects are stored as.
+func Versions(before, now *apiextensionsv1.CustomResourceDefinition, stored []string) []finding.Finding {
+	var findings []finding.Finding
+	for _, version := range definition.ServedVersions(before) {
+		if !slices.Contains(definition.ServedVersions(now), version) {
+			f := code.Finding(code.VersionGone, "CustomResourceDefinition/"+now.Name, "%s is not served as %s any more", now.Spec.Names.Kind, version)
+			for _, v := range before.Spec.Versions {
+				if v.Name == version && v.Deprecated {
+					f.Severity, f.Cause, f.Fix = finding.Info, "it was deprecated in the release before", ""
+				}
+			}
+			findings = append(findings, f)
+		}
+	}
+	others := slices.DeleteFunc(slices.Clone(stored), func(v string) bool { return v == definition.StorageVersion(now) })
+	if len(others) > 0 {
+		findings = append(findings, code.Finding(code.StoredVersions, "CustomResourceDefinition/"+now.Name,
+			"status.storedVersions is %s, stored now as %s: no later release may drop %s before the objects are migrated",
+			strings.Join(stored, ", "), definition.StorageVersion(now), strings.Join(others, ", ")))
+	}
+	return findings
+}
+
+// Returned compares what o says in each version now with what it said before the hop, and asks whether its last write
+// that was acknowledged is there.
+func Returned(o *observe.Object, now map[string]*unstructured.Unstructured) []finding.Finding {
+	var changed []string
+	for _, version := range slices.Sorted(maps.Keys(now)) {
+		was, is := o.Views[version], now[version]
+		if is.GetUID() != o.UID {
+			return []finding.Finding{code.Finding(code.LostInRollback, o.String(), "it was deleted and made anew: its UID is another")}
+		}
+		if places := append(compare.Lost(compare.Content(was.Object), compare.Content(is.Object)), compare.Lost(tags(o.Author), tags(is.Object))...); len(places) > 0 {
+			changed = append(changed, "as "+version+" "+places.String())
+		}
+	}
+	if len(changed) > 0 {
+		return []finding.Finding{code.Finding(code.LostInRollback, o.String(), "compared with before the upgrade: %s", strings.Join(changed, "; "))}
+	}
+	var findings []finding.Finding
+	if o.Written {
+		for _, f := range WriteFindings(o, now) {
+			findings = append(findings, code.Finding(code.LostInRollback, o.String(), "%s", f.Message))
+		}
+	}
+	return findings
+}

@@ -1,0 +1,85 @@
+package judge
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/olmkit/olmkit/internal/observe"
+	"github.com/olmkit/olmkit/test/support/expect"
+)
+
+func TestJudgeReturned(t *testing.T) {
+	thing := func(uid, version string, spec map[string]any, written string) *unstructured.Unstructured {
+		metadata := map[string]any{"name": "a", "namespace": "n", "uid": uid, "labels": map[string]any{"team": "x"}}
+		if written != "" {
+			metadata["annotations"] = map[string]any{observe.Writes: written}
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/" + version, "kind": "Thing", "metadata": metadata, "spec": spec,
+		}}
+	}
+	type views = map[string]*unstructured.Unstructured
+	before := views{
+		"v1":      thing("1", "v1", map[string]any{"port": int64(80), "size": int64(2)}, ""),
+		"v1beta1": thing("1", "v1beta1", map[string]any{"containerPort": int64(80)}, ""),
+	}
+	of := func(written bool, acked int64) *observe.Object {
+		o := &observe.Object{Kind: "Thing", Namespace: "n", Name: "a", Version: "v1", UID: "1", Written: written, Author: before["v1"].Object, Views: before}
+		o.Acked.Store(acked)
+		return o
+	}
+	expect.Findings(t, Returned(of(false, 0), before))
+	expect.Findings(t, Returned(of(false, 0), views{
+		"v1":      thing("1", "v1", map[string]any{"port": int64(11211)}, ""),
+		"v1beta1": thing("1", "v1beta1", map[string]any{"containerPort": int64(11211)}, ""),
+	}), "error U802 Thing/n/a: compared with before the upgrade: as v1 spec.port was 80 and is 11211; spec.size was 2 and is gone; as v1beta1 spec.containerPort was 80 and is 11211")
+	expect.Findings(t, Returned(of(false, 0), views{"v1": thing("2", "v1", map[string]any{"port": int64(80), "size": int64(2)}, "")}),
+		"error U802 Thing/n/a: it was deleted and made anew: its UID is another")
+
+	read := func(n string) views {
+		return views{"v1": thing("1", "v1", map[string]any{"port": int64(80), "size": int64(2)}, n)}
+	}
+	expect.Findings(t, Returned(of(true, 7), read("7")))
+	expect.Findings(t, Returned(of(true, 7), read("6")), "error U802 Thing/n/a: write number 7 through v1 was acknowledged, but the object has number 6")
+}
+
+// TestTags: what an annotation holds of an object's status is the operator's, as are, of a restored object, annotations with
+// another value; what is gone is lost.
+func TestTags(t *testing.T) {
+	thing := func(annotations map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"annotations": annotations}}}
+	}
+	const held = "conversion"
+	for name, test := range map[string]struct {
+		restored bool
+		was, is  map[string]any
+		want     []string
+	}{
+		"a held status changes": {
+			was: map[string]any{held: `{"spec": {"a": 1}, "status": {"node": "x"}}`}, is: map[string]any{held: `{"status":{"node":"y"},"spec":{"a":1}}`},
+		},
+		"a held status is gone": {was: map[string]any{held: `{"status": {"node": "x"}}`}},
+		"a held field is another": {
+			was: map[string]any{held: `{"spec": {"a": 1}}`}, is: map[string]any{held: `{"spec": {"a": 2}}`},
+			want: []string{"error U302 Thing/n/a: read as v1: metadata.annotations.conversion.spec.a was 1 and is 2"},
+		},
+		"another value": {
+			was: map[string]any{"note": "x"}, is: map[string]any{"note": "y"},
+			want: []string{`error U302 Thing/n/a: read as v1: metadata.annotations.note was "x" and is "y"`},
+		},
+		"another value, restored": {
+			restored: true, was: map[string]any{"at": "noon"}, is: map[string]any{"at": "one"},
+			want: []string{`warning U307 Thing/n/a: read as v1, compared with what was restored: metadata.annotations.at was "noon" and is "one"`},
+		},
+		"gone, restored": {
+			restored: true, was: map[string]any{"note": "x", held: `{"spec": {"a": 1}}`},
+			want: []string{`error U302 Thing/n/a: read as v1: metadata.annotations.conversion was {"spec":{"a":1}} and is gone; metadata.annotations.note was "x" and is gone`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &observe.Object{Kind: "Thing", Namespace: "n", Name: "a", Version: "v1", Author: thing(test.was).Object, Restored: test.restored}
+			expect.Findings(t, FieldFindings(o, nil, "v1", thing(test.is), ""), test.want...)
+		})
+	}
+}

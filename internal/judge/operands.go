@@ -1,0 +1,227 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/compare"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// Endpoints asks whether the Services among operands had an endpoint that takes requests all through timeline.
+func Endpoints(timeline []lifecycle.Event, operands map[string]observe.Operand) []finding.Finding {
+	var findings []finding.Finding
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		o := operands[name]
+		if o.Kind != observe.KindService {
+			continue
+		}
+		var down, total time.Duration
+		var since time.Time
+		for _, e := range timeline {
+			switch {
+			case e.Kind != observe.KindService || e.Name != o.Namespace+"/"+o.Name:
+			case e.State != observe.StateReady && since.IsZero():
+				since = e.At
+			case e.State == observe.StateReady && !since.IsZero():
+				down, since = e.At.Sub(since), time.Time{}
+				total += down
+			}
+		}
+		if since.IsZero() && total > 0 { // one that still has none is judged as an operand's health
+			findings = append(findings, code.Finding(code.OperandOutage, name, "it had no ready endpoint for %.1fs during the upgrade", total.Seconds()))
+		}
+	}
+	return findings
+}
+
+// ExplainEndpoints says of Services that lost their endpoints what else was found of a workload of the same object: one that
+// the API server refused to change, that was made anew or is less ready than before. What mends that mends the Service.
+func ExplainEndpoints(findings []finding.Finding, operands map[string]observe.Operand) []finding.Finding {
+	for i, f := range findings {
+		service, known := operands[f.Subject.Object]
+		if f.Code != code.OperandOutage || !known {
+			continue
+		}
+		for _, g := range findings {
+			refused := slices.Contains(refusals, g.Code)
+			if !refused && g.Code != code.OperandReplaced && g.Code != code.OperandWorse {
+				continue
+			}
+			if o := workloadOf(service.Of, g.Subject.Object, operands); o != nil {
+				findings[i].Cause, findings[i].Fix = fmt.Sprintf("%s, which was made for the same object: %s (%s)", o, g.Message, g.Code), g.Fix
+				break
+			}
+		}
+	}
+	return findings
+}
+
+// refusals are the codes of what the API server refused the operator; their findings name an object by its resource.
+var refusals = []string{code.Forbidden, code.NoResource, code.Conflicts, code.Invalid, code.Denied}
+
+// workloadOf returns the operand with pods that was made for the object called of and that subject names, or nil.
+func workloadOf(of, subject string, operands map[string]observe.Operand) *observe.Operand {
+	for _, o := range operands {
+		name := "/" + o.Namespace + "/" + o.Name
+		runs := slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet", "Pod"}, o.Kind)
+		if runs && o.Of == of && strings.HasSuffix(subject, name) && strings.HasPrefix(strings.ToLower(subject), strings.ToLower(o.Kind)) {
+			return &o
+		}
+	}
+	return nil
+}
+
+// Dropped tells the definitions of from that to does not own any more: those that are still there, and those that are gone, or going,
+// with all of their objects.
+func Dropped(from, to *lifecycle.Release, there map[string]*lifecycle.Definition) []finding.Finding {
+	var findings []finding.Finding
+	for _, d := range from.CRDs {
+		object := "CustomResourceDefinition/" + d.Name
+		switch now := there[d.Name]; {
+		case to.CRD(d.Name) != nil:
+		case now == nil || now.Deleting:
+			findings = append(findings, code.Finding(code.DefinitionDeleted, object,
+				"%s owned it and %s does not: the upgrade deleted it, and with it all of its objects", from.Name, to.Name))
+		default:
+			findings = append(findings, code.Finding(code.DefinitionDropped, object,
+				"%s owned it and %s does not: OLM leaves it, with its objects, to nobody", from.Name, to.Name))
+		}
+	}
+	return findings
+}
+
+// Operands compares the operands before and after a hop. That ReplicaSets and pods come and go follows from what
+// changed in their owners.
+func Operands(before, after map[string]observe.Operand) []finding.Finding {
+	var findings []finding.Finding
+	var rolled []string
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		was := before[name]
+		is, there := after[name]
+		switch {
+		case was.Kind == observe.KindClaim && !was.Transient() && (!there || is.Volume() != was.Volume()): // Claims tells
+		case idle(was, after): // Health tells
+		case was.Kind == "Pod" && is.UID != was.UID:
+			rolled = append(rolled, was.Namespace+"/"+was.Name)
+		case was.Transient() && is.UID != was.UID:
+		case !there && was.Kind == observe.KindService:
+			findings = append(findings, code.Finding(code.PortGone, name, "it was deleted during the upgrade, and its clients find nothing under its name"))
+		case !there:
+			findings = append(findings, code.Finding(code.OperandReplaced, name, "it was deleted during the upgrade"))
+		case is.UID != was.UID:
+			findings = append(findings, code.Finding(code.OperandReplaced, name, "it was deleted and made anew during the upgrade: its UID is another"))
+		case is.Restarts > was.Restarts:
+			findings = append(findings, code.Finding(code.OperandRestarted, name, "its containers were restarted %d times during the upgrade", is.Restarts-was.Restarts))
+		case !was.Transient():
+			places := compare.Lost(was.Content, is.Content)
+			if changed := credentialsChanged(was, is); len(changed) > 0 {
+				findings = append(findings, code.Finding(code.Credentials, name, "%s changed although nobody changed the object it was made for", strings.Join(changed, ", ")))
+				places = slices.DeleteFunc(places, func(d compare.Difference) bool { return slices.Contains(changed, d.Path) })
+			}
+			if gone := portsGone(was, is); len(gone) > 0 {
+				findings = append(findings, code.Finding(code.PortGone, name, "clients that the old version served fail: %s", strings.Join(gone, "; ")))
+				places = slices.DeleteFunc(places, func(d compare.Difference) bool {
+					return strings.HasPrefix(d.Path, "spec.ports") || d.Path == "spec.type"
+				})
+			}
+			if len(places) > 0 {
+				findings = append(findings, code.Finding(code.OperandChanged, name, "the new version changed it although nobody changed the object it was made for: %s", places))
+			}
+		}
+	}
+	if len(rolled) > 0 {
+		findings = append(findings, code.Finding(code.OperandRolled, "", "the upgrade replaced %d pods that were made for objects: %s", len(rolled), strings.Join(rolled, ", ")))
+	}
+	return findings
+}
+
+// portsGone says what of a Service was offered to clients before, and is not any more.
+func portsGone(before, after observe.Operand) []string {
+	var was, is corev1.Service
+	if before.Kind != observe.KindService || runtime.DefaultUnstructuredConverter.FromUnstructured(before.Content, &was) != nil ||
+		runtime.DefaultUnstructuredConverter.FromUnstructured(after.Content, &is) != nil {
+		return nil
+	}
+	var gone []string
+	for _, p := range was.Spec.Ports {
+		if !slices.ContainsFunc(is.Spec.Ports, func(q corev1.ServicePort) bool { return q.Port == p.Port && q.Protocol == p.Protocol }) {
+			gone = append(gone, fmt.Sprintf("port %d/%s is gone", p.Port, p.Protocol))
+		}
+	}
+	outside := []corev1.ServiceType{corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer}
+	if slices.Contains(outside, was.Spec.Type) && !slices.Contains(outside, is.Spec.Type) {
+		gone = append(gone, fmt.Sprintf("type was %s and is %s", was.Spec.Type, is.Spec.Type))
+	}
+	return gone
+}
+
+// Claims tells the claims of before whose data is gone or is not used any more. left are those that are no operands any more
+// and still there.
+func Claims(before, after map[string]observe.Operand, left map[string]bool) []finding.Finding {
+	var findings []finding.Finding
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		was := before[name]
+		is, there := after[name]
+		switch {
+		case was.Kind != observe.KindClaim || was.Transient() || was.Volume() == "":
+		case there && is.Volume() != was.Volume():
+			findings = append(findings, code.Finding(code.DataLost, name, "it was deleted and made anew during the upgrade: it has another volume"))
+		case there || smaller(was.Of, before, after):
+		case left[name]:
+			findings = append(findings, code.Finding(code.DataLost, name, "it is still there, and no pod of %s mounts it any more", was.Of))
+		default:
+			findings = append(findings, code.Finding(code.DataLost, name, "it was deleted during the upgrade"))
+		}
+	}
+	return findings
+}
+
+// smaller reports whether the object called of has fewer pods after than before, of the same workloads: it was scaled down, or
+// its pods do not come, which others tell.
+func smaller(of string, before, after map[string]observe.Operand) bool {
+	pods := func(operands map[string]observe.Operand) (n int) {
+		for _, o := range operands {
+			if o.Of == of && o.Kind == "Pod" {
+				n++
+			}
+		}
+		return n
+	}
+	for name, o := range before {
+		if _, stays := after[name]; o.Of == of && slices.Contains(WorkloadKinds, o.Kind) && !stays {
+			return false
+		}
+	}
+	return pods(after) < pods(before)
+}
+
+// credentialKeys are how the keys of Secrets that hold what clients authenticate with end.
+var credentialKeys = regexp.MustCompile(`(?i)(password|passwd|passphrase|api[-_]?key|access[-_]?key|secret[-_]?key)$`)
+
+// credentialsChanged names the fields of a Secret that hold what clients authenticate with and that are not what they were.
+func credentialsChanged(before, after observe.Operand) []string {
+	if before.Kind != "Secret" {
+		return nil
+	}
+	var changed []string
+	was, _, _ := unstructured.NestedMap(before.Content, "data")
+	is, _, _ := unstructured.NestedMap(after.Content, "data")
+	for _, key := range slices.Sorted(maps.Keys(was)) {
+		if credentialKeys.MatchString(key) && was[key] != is[key] {
+			changed = append(changed, "data."+key)
+		}
+	}
+	return changed
+}

@@ -1,0 +1,192 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/lifecycle"
+)
+
+// holderOf returns the identity that holds the lock o, and false if o is no lock: a Lease, an object with the annotation of
+// client-go before v0.24 (ConfigMap, Endpoints), or a ConfigMap that a pod owns (leader for life).
+func holderOf(o metav1.Object) (string, bool) {
+	if lease, ok := o.(*coordinationv1.Lease); ok {
+		return ptr.Deref(lease.Spec.HolderIdentity, ""), true
+	}
+	if record, ok := o.GetAnnotations()[resourcelock.LeaderElectionRecordAnnotationKey]; ok {
+		var r resourcelock.LeaderElectionRecord
+		return r.HolderIdentity, json.Unmarshal([]byte(record), &r) == nil
+	}
+	for _, owner := range o.GetOwnerReferences() {
+		if owner.Kind == KindPod {
+			return owner.Name, true
+		}
+	}
+	return "", false
+}
+
+// maxHostName is how much of a pod's name is its host name, by which leaders call themselves.
+const maxHostName = 63
+
+// IsPod reports whether identity is that of the pod called name: its host name, and with controller-runtime and client-go
+// "_" and a UUID.
+func IsPod(identity, name string) bool {
+	host, _, _ := strings.Cut(identity, "_")
+	return host != "" && (host == name || host == name[:min(len(name), maxHostName)])
+}
+
+// Leadership is what a timeline tells of the leader election among an operator's pods.
+type Leadership struct {
+	Elects bool          // pods of the operator, also earlier ones, hold or held a lock
+	Lock   string        // the lock that was taken last, Kind/name
+	Holder string        // who holds it now; "" for nobody
+	Leads  bool          // one of the pods asked about holds a lock
+	Since  time.Time     // since when it does
+	Gap    time.Duration // how long the lock was held by a pod that had ended before; 0 where it was released, or nobody knows
+}
+
+// Leads tells from timeline whether one of pods leads now. A pod that held a lock and is gone, or gave it up, leads no more.
+func Leads(timeline []lifecycle.Event, pods []string) Leadership {
+	var l Leadership
+	holders := map[string]string{} // by lock
+	free := map[string]time.Time{} // since when the holder of a lock is gone
+	known := map[string]bool{}     // pods that there are or were
+	for _, name := range pods {
+		known[name] = true
+	}
+	for _, e := range timeline {
+		switch {
+		case e.Kind == KindPod && e.State == StateGone:
+			l.Leads = l.Leads && !IsPod(l.Holder, e.Name)
+			for lock, holder := range holders {
+				if IsPod(holder, e.Name) && free[lock].IsZero() {
+					free[lock] = e.At
+				}
+			}
+		case e.Kind == KindPod:
+			name, _, _ := strings.Cut(e.Name, "/") // of a container
+			known[name] = true
+		case e.State == StateHeld:
+			lock := e.Kind + "/" + e.Name
+			l.hold(lock, e, pods, known, free[lock])
+			holders[lock] = e.For
+			delete(free, lock)
+		}
+	}
+	if l.Leads {
+		return l
+	}
+	l.Holder = holders[l.Lock]
+	return l
+}
+
+// hold takes down that a lock changed hands, of which the holder was gone since the given time, if it was.
+func (l *Leadership) hold(lock string, e lifecycle.Event, pods []string, known map[string]bool, free time.Time) {
+	if slices.ContainsFunc(pods, func(p string) bool { return IsPod(e.For, p) }) {
+		l.Elects, l.Leads, l.Lock, l.Holder, l.Since, l.Gap = true, true, lock, e.For, e.At, 0
+		if !free.IsZero() {
+			l.Gap = e.At.Sub(free)
+		}
+		return
+	}
+	for name := range known {
+		if IsPod(e.For, name) {
+			l.Elects, l.Lock = true, lock
+		}
+	}
+	if l.Lock == lock {
+		l.Leads = false
+	}
+}
+
+// electionSlack is how much longer than a lease lasts a new leader may take: candidates look every few seconds, and the
+// machine may be slow.
+const electionSlack = 15 * time.Second
+
+// leaseDuration is controller-runtime's and client-go's default.
+const leaseDuration = 15 * time.Second
+
+// awaitLeader waits until a pod of r leads, if the operator elects a leader at all, and tells how the election went. It
+// gives up when the lease must have run out long since.
+func (c *Cluster) awaitLeader(ctx context.Context, r *lifecycle.Release) (Leadership, error) {
+	var l Leadership
+	limit := leaseDuration
+	err := c.Watcher.Until(ctx, 10*leaseDuration, func() (bool, error) {
+		pods, err := c.podsOf(ctx, r)
+		if err != nil {
+			return false, err
+		}
+		timeline := c.Watcher.Since(time.Time{})
+		if l = Leads(timeline, pods); l.Leads || !l.Elects {
+			return true, nil
+		}
+		if limit, err = c.leaseOf(ctx, l.Lock); err != nil {
+			return false, err
+		}
+		return time.Since(newestPod(timeline, pods)) > limit+electionSlack, nil
+	})
+	if err != nil && !errors.Is(err, ErrTimeout) {
+		return l, fmt.Errorf("wait for a pod of %s to lead: %w", r.Name, err)
+	}
+	return l, nil
+}
+
+// newestPod is when the first event of the newest of pods was seen.
+func newestPod(timeline []lifecycle.Event, pods []string) time.Time {
+	first := map[string]time.Time{}
+	for _, e := range timeline {
+		if e.Kind == KindPod && slices.Contains(pods, e.Name) && first[e.Name].IsZero() {
+			first[e.Name] = e.At
+		}
+	}
+	var newest time.Time
+	for _, at := range first {
+		newest = Latest(newest, at)
+	}
+	return newest
+}
+
+// leaseOf returns how long the lock called Kind/name lasts when nobody renews it.
+func (c *Cluster) leaseOf(ctx context.Context, lock string) (time.Duration, error) {
+	kind, name, _ := strings.Cut(lock, "/")
+	if kind != KindLease {
+		return leaseDuration, nil
+	}
+	var lease coordinationv1.Lease
+	if err := c.Watcher.Get(ctx, client.ObjectKey{Namespace: c.Place.Namespace, Name: name}, &lease); client.IgnoreNotFound(err) != nil {
+		return 0, err
+	}
+	return time.Duration(cmp.Or(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0), int32(leaseDuration.Seconds()))) * time.Second, nil
+}
+
+// podsOf returns the names of the pods that run r's deployments and are not on their way out, sorted.
+func (c *Cluster) podsOf(ctx context.Context, r *lifecycle.Release) ([]string, error) {
+	var pods corev1.PodList
+	if err := c.Watcher.List(ctx, &pods, client.InNamespace(c.Place.Namespace)); err != nil {
+		return nil, err
+	}
+	images := r.Images()
+	var names []string
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		ours := slices.ContainsFunc(p.Spec.Containers, func(container corev1.Container) bool { return slices.Contains(images, container.Image) })
+		if ours && p.DeletionTimestamp == nil {
+			names = append(names, p.Name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}

@@ -1,0 +1,105 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/olmkit/olmkit/internal/lifecycle"
+)
+
+// Object is a custom resource that the walk made and that must survive it.
+type Object struct {
+	CRD       string
+	Resource  schema.GroupResource
+	Kind      string
+	Version   string // through which it was written
+	Namespace string
+	Name      string
+	Sample    string         // name of the sample that it was made of
+	Written   bool           // observers write it all the time; the others stay as they were first stored
+	Author    map[string]any // the manifest, as written
+	Restored  bool           // of another cluster: its user has it there
+	Compared  bool           // what was restored was compared with what it says on the first release
+	UID       types.UID
+
+	Views map[string]*unstructured.Unstructured // by served version: what it said before the hop
+	Acked atomic.Int64                          // number of the last write that the API server acknowledged
+	Late  sync.Map                              // numbers of writes that nobody knows the end of: the API server may carry them out after others
+}
+
+// Writes is the annotation that counts an observer's writes.
+const Writes = "olmkit.dev/writes"
+
+// String names the object as findings do.
+func (o *Object) String() string {
+	return o.Kind + "/" + strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")
+}
+
+// At returns the client for the object's kind in version.
+func (o *Object) At(resources dynamic.Interface, version string) dynamic.ResourceInterface {
+	r := resources.Resource(o.Resource.WithVersion(version))
+	if o.Namespace == "" {
+		return r
+	}
+	return r.Namespace(o.Namespace)
+}
+
+// RetryTimeout is how long the walk retries what should work at once on a settled cluster before it takes the answer for
+// final: an API server needs a moment to serve a changed CRD, and to dial a new webhook endpoint.
+const RetryTimeout = 10 * time.Second
+
+// Retry calls do every 200 ms until it succeeds, fails with an error that final says will not change, or RetryTimeout is
+// exhausted, and returns its last error.
+func Retry(ctx context.Context, final func(error) bool, do func() error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, RetryTimeout, true, func(context.Context) (bool, error) {
+		if last = do(); last != nil && final(last) {
+			return false, last
+		}
+		return last == nil, nil
+	})
+	if err != nil && last != nil && ctx.Err() == nil {
+		return last
+	}
+	return err
+}
+
+// Refused reports whether err is the API server's verdict on a request, which is the same when it is tried again.
+func Refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+}
+
+// SimulatedConverter returns the image behind r's conversion webhook of crd whose pods were simulated, or "".
+func (c *Cluster) SimulatedConverter(r *lifecycle.Release, crd string) string {
+	return c.SimulatedAmong(r.ConversionImages(crd))
+}
+
+// SimulatedAmong returns the first of images whose pods were simulated, or "".
+func (c *Cluster) SimulatedAmong(images []string) string {
+	for _, image := range images {
+		if slices.Contains(c.Simulated, image) {
+			return image
+		}
+	}
+	return ""
+}
+
+// writePatch is the harmless write with number n.
+func writePatch(n int64) []byte {
+	return fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`, Writes, n)
+}
+
+// Key is how listed objects are found.
+func (o *Object) Key() string { return o.Namespace + "/" + o.Name }

@@ -1,0 +1,229 @@
+package observe
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/compare"
+)
+
+// Operand is something that an operator made for an object of ours, directly or for another operand.
+type Operand struct {
+	Kind, Namespace, Name string
+	UID                   types.UID
+	Of                    string         // the object that it was made for
+	Direct                bool           // it belongs to that object, not to another operand
+	Images                []string       // of a pod's containers
+	Unready               string         // how it does not do what it is for, "" if it does
+	Refused               string         // why the cluster never runs a pod, "" if it does
+	Restarts              int32          // of a pod's containers
+	Claims                []string       // PersistentVolumeClaims that a pod mounts
+	OfPod                 bool           // it belongs to a pod, as the claim of an ephemeral volume
+	Content               map[string]any // all but metadata and status
+	Marks                 map[string]any // what of its metadata tells that somebody wrote it
+}
+
+// String names the operand as findings do.
+func (o Operand) String() string { return o.Kind + "/" + o.Namespace + "/" + o.Name }
+
+// Transient reports whether o comes and goes with another operand, which Kubernetes' own controllers make it from.
+func (o Operand) Transient() bool { return o.Kind == "Pod" || o.Kind == "ReplicaSet" || o.OfPod }
+
+// operandKinds are the kinds that operators make for their users.
+var operandKinds = []struct {
+	schema.GroupVersionResource
+	Kind string
+}{
+	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment"},
+	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, "StatefulSet"},
+	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}, "DaemonSet"},
+	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, "ReplicaSet"},
+	{schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}, "CronJob"},
+	{schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, "Job"},
+	{schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}, "PodDisruptionBudget"},
+	{schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}, "Ingress"},
+	{schema.GroupVersionResource{Version: "v1", Resource: "services"}, "Service"},
+	{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ConfigMap"},
+	{schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "Secret"},
+	{schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, "ServiceAccount"},
+	{schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, KindClaim},
+	{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "Pod"},
+}
+
+// OperandResource returns how the API server calls kind, which is one of operandKinds.
+func OperandResource(kind string) schema.GroupVersionResource {
+	for _, k := range operandKinds {
+		if k.Kind == kind {
+			return k.GroupVersionResource
+		}
+	}
+	return schema.GroupVersionResource{}
+}
+
+// Operands lists what belongs to the walk's objects by owner references, by name.
+func (c *Cluster) Operands(ctx context.Context) (map[string]Operand, error) {
+	type owned struct {
+		Operand
+		owners []types.UID
+	}
+	served, err := c.servedServices(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []owned
+	claims := map[string]Operand{}
+	for _, kind := range operandKinds {
+		list, err := c.Dynamic.Resource(kind.GroupVersionResource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
+		}
+		for _, m := range list.Items {
+			o := owned{Operand: Operand{
+				Kind: kind.Kind, Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(),
+				Unready: unready(kind.Kind, &m, served), Content: compare.Content(m.Object), Marks: marks(&m),
+			}}
+			hideSecrets(kind.Kind, o.Content)
+			if kind.Kind == "Pod" {
+				if err := o.readPod(&m); err != nil {
+					return nil, err
+				}
+			}
+			for _, r := range m.GetOwnerReferences() {
+				o.owners = append(o.owners, r.UID)
+				o.OfPod = o.OfPod || r.Kind == "Pod"
+			}
+			if kind.Kind == KindClaim {
+				claims[o.String()] = o.Operand
+			}
+			if len(o.owners) > 0 && m.GetDeletionTimestamp() == nil {
+				all = append(all, o)
+			}
+		}
+	}
+	ours := map[types.UID]string{}
+	for _, o := range c.Objects {
+		ours[o.UID] = o.String()
+	}
+	objects := maps.Clone(ours)
+	found := map[string]Operand{}
+	for grown := true; grown; {
+		grown = false
+		for _, o := range all {
+			i := slices.IndexFunc(o.owners, func(u types.UID) bool { return ours[u] != "" })
+			if i >= 0 && ours[o.UID] == "" {
+				o.Of = ours[o.owners[i]]
+				o.Direct = slices.ContainsFunc(o.owners, func(u types.UID) bool { return objects[u] != "" })
+				ours[o.UID], grown = o.Of, true
+				found[o.String()] = o.Operand
+			}
+		}
+	}
+	addClaims(found, claims)
+	return found, nil
+}
+
+// addClaims adds to found those of claims that pods among found mount: a StatefulSet's claims have no owner.
+func addClaims(found, claims map[string]Operand) {
+	for _, pod := range slices.Sorted(maps.Keys(found)) {
+		for _, name := range found[pod].Claims {
+			claim, there := claims[name]
+			if _, known := found[name]; there && !known {
+				claim.Of = found[pod].Of
+				found[name] = claim
+			}
+		}
+	}
+}
+
+// hideSecrets replaces in place what a Secret holds by digests: reports tell what changed.
+func hideSecrets(kind string, content map[string]any) {
+	if kind != "Secret" {
+		return
+	}
+	for _, field := range []string{"data", "stringData"} {
+		if data, ok := content[field].(map[string]any); ok {
+			hidden := map[string]any{}
+			for k, v := range data {
+				hidden[k] = fmt.Sprintf("(hidden) sha256:%.8x", sha256.Sum256(fmt.Append(nil, v)))
+			}
+			content[field] = hidden
+		}
+	}
+}
+
+// servedServices names the Services, as namespace/name, that have an endpoint which takes requests.
+func (c *Cluster) servedServices(ctx context.Context) (map[string]bool, error) {
+	var slices discoveryv1.EndpointSliceList
+	if err := c.Watcher.List(ctx, &slices); err != nil {
+		return nil, fmt.Errorf("list EndpointSlices: %w", err)
+	}
+	served := map[string]bool{}
+	for i := range slices.Items {
+		s := &slices.Items[i]
+		if serves(s) {
+			served[s.Namespace+"/"+s.Labels[discoveryv1.LabelServiceName]] = true
+		}
+	}
+	return served, nil
+}
+
+// readPod adds to o what only pods have.
+func (o *Operand) readPod(m *unstructured.Unstructured) error {
+	var p corev1.Pod
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m.Object, &p); err != nil {
+		return fmt.Errorf("read pod %s/%s: %w", o.Namespace, o.Name, err)
+	}
+	for _, c := range p.Spec.Containers {
+		o.Images = append(o.Images, c.Image)
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		o.Restarts += s.RestartCount
+		if waiting := s.State.Waiting; waiting != nil && waiting.Reason == cluster.PodRefused {
+			o.Refused = waiting.Reason + ": " + waiting.Message
+		}
+	}
+	for _, v := range p.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			o.Claims = append(o.Claims, KindClaim+"/"+p.Namespace+"/"+v.PersistentVolumeClaim.ClaimName)
+		}
+	}
+	return nil
+}
+
+// KindClaim is the kind of operand that holds data.
+const KindClaim = "PersistentVolumeClaim"
+
+// Volume names the PersistentVolume that o, a claim, is bound to, "" for none.
+func (o Operand) Volume() string {
+	name, _, _ := unstructured.NestedString(o.Content, "spec", "volumeName")
+	return name
+}
+
+// ClaimsLeft tells which of the claims of before are still there though they are no operands any more: no pod mounts them.
+func (c *Cluster) ClaimsLeft(ctx context.Context, before, after map[string]Operand) (map[string]bool, error) {
+	left := map[string]bool{}
+	for name, was := range before {
+		if _, there := after[name]; there || was.Kind != KindClaim {
+			continue
+		}
+		err := c.Client.Get(ctx, client.ObjectKey{Namespace: was.Namespace, Name: was.Name}, &corev1.PersistentVolumeClaim{})
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		left[name] = err == nil
+	}
+	return left, nil
+}

@@ -1,0 +1,111 @@
+package observe
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+)
+
+// TestSigns takes writes of the new pods to an object, its operands and its events for signs, and nothing else.
+func TestSigns(t *testing.T) {
+	const account = "system:serviceaccount:operators:manager"
+	who := actors{Accounts: []string{account}, Pods: []string{"new"}}
+	targets := map[resource]string{
+		{"cache.example.com", "memcacheds", "n", "a"}: "Memcached/n/a",
+		{"apps", "deployments", "n", "a-server"}:      "Memcached/n/a",
+	}
+	request := func(user, pod, verb, of string, code int32) auditv1.Event {
+		parts := strings.Split(of, "/")
+		e := auditv1.Event{
+			Verb: verb, User: authenticationv1.UserInfo{Username: user}, ResponseStatus: &metav1.Status{Code: code},
+			ObjectRef: &auditv1.ObjectReference{APIGroup: parts[0], Resource: parts[1], Namespace: "n", Name: parts[2], Subresource: parts[3]},
+		}
+		if pod != "" {
+			e.User.Extra = map[string]authenticationv1.ExtraValue{podNameKey: {pod}}
+		}
+		return e
+	}
+	const sample = "cache.example.com/memcacheds/a/"
+	for _, test := range []struct {
+		name string
+		e    auditv1.Event
+		want string
+	}{
+		{"its status", request(account, "new", "patch", sample+"status", 200), "patch of memcacheds/a status"},
+		{"its operand", request(account, "new", "create", "apps/deployments/a-server/", 201), "create of deployments/a-server"},
+		{"an event about it", request(account, "new", "create", "/events/a.18a/", 201), "create of events/a.18a"},
+		{"a token of no pod", request(account, "", "update", sample, 200), "update of memcacheds/a"},
+		{"the old pod", request(account, "old", "update", sample, 200), ""},
+		{"somebody else", request("system:admin", "", "update", sample, 200), ""},
+		{"refused", request(account, "new", "update", sample, 403), ""},
+		{"only read", request(account, "new", "get", sample, 200), ""},
+		{"of something else", request(account, "new", "update", "apps/deployments/b/", 200), ""},
+		{"an event about another", request(account, "new", "create", "/events/ab.18a/", 201), ""},
+	} {
+		if got := signs([]auditv1.Event{test.e, {}}, who, targets)["Memcached/n/a"]; got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+func TestUnready(t *testing.T) {
+	object := func(generation int64, spec, status map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"namespace": "n", "name": "a", "generation": generation}, "spec": spec, "status": status,
+		}}
+	}
+	type m = map[string]any
+	served := map[string]bool{"n/a": true}
+	for _, test := range []struct {
+		name, kind string
+		o          *unstructured.Unstructured
+		served     map[string]bool
+		want       string
+	}{
+		{"all replicas", "StatefulSet", object(1, m{"replicas": int64(2)}, m{"readyReplicas": int64(2), "observedGeneration": int64(1)}), nil, ""},
+		{"one is missing", "StatefulSet", object(1, m{"replicas": int64(2)}, m{"readyReplicas": int64(1), "observedGeneration": int64(1)}), nil, "1 of 2 replicas are ready"},
+		{"one by default", "Deployment", object(1, m{}, m{"observedGeneration": int64(1)}), nil, "0 of 1 replicas are ready"},
+		{"not seen yet", "Deployment", object(2, m{}, m{"readyReplicas": int64(1), "observedGeneration": int64(1)}), nil, "its controller has not seen generation 2"},
+		{"a stuck rollout", "Deployment", object(1, m{}, m{"readyReplicas": int64(1), "updatedReplicas": int64(0), "observedGeneration": int64(1)}), nil, "0 of 1 replicas are of its newest template"},
+		{"scaled to nothing", "Deployment", object(1, m{"replicas": int64(0)}, m{"observedGeneration": int64(1)}), nil, ""},
+		{"a daemon", "DaemonSet", object(0, m{}, m{"desiredNumberScheduled": int64(1)}), nil, "0 of 1 replicas are ready"},
+		{"a failed job", "Job", object(0, m{}, m{"conditions": []any{m{"type": "Failed", "status": "True", "reason": "R", "message": "M"}}}), nil, "it failed: R: M"},
+		{"a claim", "PersistentVolumeClaim", object(0, m{}, m{"phase": "Pending"}), nil, "it is Pending"},
+		{"a bound claim", "PersistentVolumeClaim", object(0, m{}, m{"phase": "Bound"}), nil, ""},
+		{"a Service", "Service", object(0, m{"selector": m{"a": "b"}}, nil), served, ""},
+		{"a Service of nobody", "Service", object(0, m{"selector": m{"a": "b"}}, nil), nil, "it has no ready endpoint"},
+		{"a Service that selects nothing", "Service", object(0, m{}, nil), nil, ""},
+		{"what has no health", "ConfigMap", object(0, nil, nil), nil, ""},
+	} {
+		if got := unready(test.kind, test.o, test.served); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// TestWorse quotes why an object is not Ready or Available any more.
+func TestWorse(t *testing.T) {
+	object := func(conditions map[string]string) *unstructured.Unstructured {
+		var list []any
+		for _, name := range slices.Sorted(maps.Keys(conditions)) {
+			list = append(list, map[string]any{"type": name, "status": conditions[name], "reason": "Broken", "message": "no server"})
+		}
+		return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": append(list, "hostile")}}}
+	}
+	was := object(map[string]string{"Available": "True", "Ready": "False", "Degraded": "True"})
+	for want, now := range map[string]*unstructured.Unstructured{
+		"": object(map[string]string{"Available": "True"}),
+		"condition Available was True and is False: Broken: no server": object(map[string]string{"Available": "False"}),
+		"condition Available was True and is not there any more":       object(nil),
+	} {
+		if got := worseConditions(was, now); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,382 @@
+package walk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/fault"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+	"github.com/olmkit/olmkit/internal/report"
+)
+
+// hopBefore is what was known of the cluster before a hop.
+type hopBefore struct {
+	known       map[string]bool // errors that the manager logged
+	evidence    observe.Evidence
+	operands    map[string]observe.Operand
+	definitions map[string]*lifecycle.Definition
+}
+
+// course is how a hop went.
+type course struct {
+	from, to       *lifecycle.Release
+	started        time.Time
+	stalled        *stalled // or nil, if the hop came to its end
+	faults         []*fault.Result
+	shown          map[string]string // what the operator wrote by itself, by object
+	election       observe.Leadership
+	attempts, slow []observe.Attempt
+	timeline       []lifecycle.Event
+}
+
+// runHop takes the cluster from from, which is installed, to to, under the given faults, and judges the way and where it led.
+// What it measured goes into hop.
+func (w *walk) runHop(ctx context.Context, from, to *lifecycle.Release, injections []fault.Injection, hop *report.Hop) (findings []finding.Finding, err error) {
+	var before hopBefore
+	if findings, err = w.prepare(ctx, from); err != nil {
+		return findings, err
+	}
+	if before.known, err = w.ErrorKeys(ctx, from); err != nil {
+		return findings, err
+	}
+	if before.evidence, err = w.GatherEvidence(ctx, from, w.began[from.Name]); err != nil {
+		return findings, err
+	}
+	injected, err := fault.New(ctx, w.faulty(from, to), injections)
+	defer func() { err = errors.Join(err, injected.UndoAll(ctx)) }()
+	if err != nil {
+		return findings, err
+	}
+	if before.operands, err = w.Operands(ctx); err != nil {
+		return findings, err
+	}
+	before.definitions = w.Watcher.Definitions()
+	c, err := w.upgradeTo(ctx, injected)
+	hop.Simulated = w.Simulated
+	for _, k := range c.faults {
+		for _, lost := range k.Lost {
+			findings = append(findings, code.Finding(code.WriteLost, "", "%s", lost))
+		}
+	}
+	if err != nil {
+		return findings, err
+	}
+	w.measure(c, hop)
+	return w.judgeHop(ctx, c, before, findings, hop)
+}
+
+// faulty is the hop between two releases for the faults that strike it.
+func (w *walk) faulty(from, to *lifecycle.Release) fault.Hop {
+	return fault.Hop{
+		Cluster: w.Cluster, Walk: w, From: from, To: to, After: w.after[to.Name], ID: w.options.ID,
+		Timeout: w.options.Timeout, Settle: w.options.Settle, Progress: w.options.Progress,
+	}
+}
+
+// upgradeTo upgrades under injected faults, while observers read and write the objects.
+func (w *walk) upgradeTo(ctx context.Context, injected *fault.Set) (c course, err error) {
+	c.from, c.to = injected.From, injected.Goal()
+	observer := observe.Start(ctx, w.Dynamic, observe.Probes(w.Objects, c.from, c.to))
+	defer observer.Stop()
+	for _, d := range c.to.CRDs {
+		w.crds = append(w.crds, d.Name)
+	}
+	c.started = w.Watcher.Mark(observe.StatePublished)
+	injected.Begin(ctx, c.started)
+	w.release = nil
+	c.stalled, err = w.arrive(ctx, injected, c.started)
+	faults, failed := injected.Finish()
+	if err := errors.Join(err, failed); err != nil {
+		return c, err
+	}
+	c.faults = faults
+	if err := w.noteSimulated(ctx, c); err != nil {
+		return c, err
+	}
+	limit := restartLimit
+	if c.stalled == nil {
+		w.release, limit = c.to, observe.RetryTimeout
+		if c.shown, c.election, err = w.AwaitReconcile(ctx, c.to); err != nil {
+			return c, err
+		}
+	}
+	if err := w.AwaitSuccess(ctx, observer, limit); err != nil {
+		return c, err
+	}
+	if c.stalled == nil {
+		w.Watcher.Mark(observe.StateStable)
+	}
+	c.attempts, c.slow = judge.DropStalled(observer.Stop())
+	c.timeline, err = w.Attributed(ctx, c.started, len(c.attempts) > 0)
+	return c, err
+}
+
+// noteSimulated notes which images of the hop were simulated.
+func (w *walk) noteSimulated(ctx context.Context, c course) (err error) {
+	before := w.Simulated
+	if w.Simulated, err = w.SimulatedOf(ctx, c.from, c.to); err != nil {
+		return err
+	}
+	if c.stalled != nil && len(before) > 0 {
+		// Pods of the new version may not have come so far as to show that their images cannot be had either.
+		w.Simulated = append(w.Simulated, c.to.Images()...)
+		slices.Sort(w.Simulated)
+		w.Simulated = slices.Compact(w.Simulated)
+	}
+	return nil
+}
+
+// measure puts into hop what was measured of its course.
+func (w *walk) measure(c course, hop *report.Hop) {
+	found := w.Milestones(c.timeline, c.started, c.from.Name, c.to.Name)
+	hop.Start, hop.Phases, hop.Events = c.started.UTC(), observe.Phases(found, c.started), observe.ReportEvents(c.timeline, c.started)
+	hop.Seconds = observe.Seconds(time.Since(c.started))
+	if len(found) > 0 && c.stalled == nil {
+		hop.Seconds = observe.Seconds(found[len(found)-1].At.Sub(c.started))
+		w.options.Progress.Say("   %6.1fs  %s", hop.Seconds, observe.StateStable)
+	}
+}
+
+// judgeHop adds to findings, and to hop, what its course shows and what it has led to.
+func (w *walk) judgeHop(ctx context.Context, c course, before hopBefore, findings []finding.Finding, hop *report.Hop) ([]finding.Finding, error) {
+	if c.stalled != nil {
+		why, logs := w.explain(ctx, c.to, c.started, c.stalled)
+		findings, hop.Logs = append(findings, why), logs
+	}
+	if len(c.slow) > 0 {
+		findings = append(findings, code.Finding(code.Slow, "", "for %.1fs of the upgrade the API server took a second and more for any answer, or the machine stood still", judge.Lasting(c.slow).Seconds()))
+	}
+	converter := func(crd string) string {
+		return cmp.Or(w.SimulatedConverter(c.from, crd), w.SimulatedConverter(c.to, crd))
+	}
+	outages, seen := judge.Attempts(c.attempts, c.slow, c.timeline, before.definitions, converter, c.stalled == nil, c.faults)
+	hop.Outages = outages
+	findings = append(findings, seen...)
+	findings = append(findings, judge.Process(w.Manager, c.timeline, c.started, c.from, c.to)...)
+	warned, err := w.warnings(ctx, c.to, c.started)
+	findings = append(findings, warned...)
+	if err != nil {
+		return findings, err
+	}
+	judged, err := w.judgeOutcome(ctx, c, before.operands, hop)
+	findings = append(findings, judged...)
+	if err == nil {
+		judged, err = w.judgeAccess(ctx, c.from, c.to, c.started, before.evidence, c.stalled == nil)
+		findings = judge.ExplainEndpoints(append(findings, judged...), before.operands)
+	}
+	if err == nil {
+		findings, err = w.judgeLogs(ctx, c.to, before.known, findings, c.stalled == nil)
+	}
+	findings = judge.AttributeToFaults(judge.WithoutConsequences(findings), c.faults)
+	w.options.Grades.Apply(findings) // a fault breaks nothing by what is no error to the user
+	var broke []finding.Finding
+	hop.Faults, broke = judge.Faults(c.faults, findings, w.known[hop.From+" "+hop.To], c.started)
+	return append(findings, broke...), err
+}
+
+// judgeOutcome judges what the hop has led to.
+func (w *walk) judgeOutcome(ctx context.Context, c course, before map[string]observe.Operand, hop *report.Hop) ([]finding.Finding, error) {
+	if c.stalled != nil {
+		return w.judgeAllStored(ctx) // whatever became of the upgrade, what it stored stays
+	}
+	findings := judge.Election(c.election)
+	findings = append(findings, judge.Locks(w.Watcher.Since(time.Time{}), c.started, c.election)...)
+	found, err := w.judgeAfter(ctx, c.from, c.to, before, c.started)
+	findings = append(findings, found...)
+	if err != nil {
+		return findings, err
+	}
+	unmet, err := w.judgeAssertions(ctx, c.to)
+	findings = append(findings, unmet...)
+	if err != nil {
+		return findings, err
+	}
+	found, hop.NotVerified, err = w.judgeReconciling(ctx, c.from, c.to, c.shown, c.election)
+	return append(findings, found...), err
+}
+
+// restartLimit is how long what cannot be read or written after a hop that failed may take until it can: a manager that goes on
+// may be started again just then, by a kubelet that probed it while the machine was busy.
+const restartLimit = 30 * time.Second
+
+// arrive publishes the new catalog and waits until its goal stands, or will not.
+func (w *walk) arrive(ctx context.Context, s *fault.Set, started time.Time) (*stalled, error) {
+	if err := w.Publish(ctx, s.Published()...); err != nil {
+		return nil, err
+	}
+	if err := w.Manager.Request(ctx, w.Place, s.Goal().Name); err != nil {
+		return nil, err
+	}
+	return w.settle(ctx, started, s.From.Name, s.Goal(), s, nil)
+}
+
+// prepare makes the objects that are not there yet and notes what they and their operands are before the hop.
+func (w *walk) prepare(ctx context.Context, from *lifecycle.Release) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	if w.populated != from {
+		var err error
+		if findings, _, err = w.makeSamples(ctx, from); err != nil {
+			return findings, err
+		}
+	}
+	found, err := w.record(ctx, from)
+	return append(findings, found...), err
+}
+
+// reconciled waits, though not for ever, until r's operator has dealt with every object: no more operands come, all are
+// ready, a status that tells its generation tells the newest, and one that tells health tells good. Operators that do
+// nothing of this are not waited for any longer than it takes to see that.
+func (w *walk) reconciled(ctx context.Context, r *lifecycle.Release) error {
+	if !w.OperatorRuns(r) || len(w.Objects) == 0 {
+		return nil
+	}
+	known, since := -1, time.Now()
+	err := w.Watcher.Until(ctx, judge.HealthLimit, func() (bool, error) {
+		operands, err := w.Operands(ctx)
+		if err != nil {
+			return false, err
+		}
+		if len(operands) != known {
+			known, since = len(operands), time.Now()
+		}
+		if time.Since(since) < w.options.Settle || !observe.AllReady(operands) {
+			return false, nil
+		}
+		for _, o := range w.Objects {
+			well, err := w.Well(ctx, o)
+			if err != nil || !well {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	if ctx.Err() != nil || err != nil && !errors.Is(err, observe.ErrTimeout) {
+		return fmt.Errorf("wait for the operator to act on its objects: %w", err)
+	}
+	return nil
+}
+
+// judgeAfter judges objects, definitions and operands after a hop that came to its end.
+func (w *walk) judgeAfter(ctx context.Context, from, to *lifecycle.Release, before map[string]observe.Operand, started time.Time) ([]finding.Finding, error) {
+	findings, err := w.judgeObjects(ctx, to)
+	if err != nil {
+		return findings, err
+	}
+	fuzzed, err := w.fuzz(ctx, to)
+	findings = append(findings, fuzzed...)
+	if err != nil {
+		return findings, err
+	}
+	found, err := w.judgeManifests(ctx, to)
+	findings = append(findings, found...)
+	if err != nil {
+		return findings, err
+	}
+	for _, d := range to.CRDs {
+		var now apiextensionsv1.CustomResourceDefinition
+		if err := w.Client.Get(ctx, client.ObjectKey{Name: d.Name}, &now); err != nil {
+			return findings, fmt.Errorf("read CustomResourceDefinition %s: %w", d.Name, err)
+		}
+		if old := from.CRD(d.Name); old != nil {
+			findings = append(findings, judge.Versions(old, &now, now.Status.StoredVersions)...)
+		}
+	}
+	found, err = w.judgeStatus(ctx, to)
+	findings = append(findings, found...)
+	if err != nil {
+		return findings, err
+	}
+	if w.OperatorRuns(to) {
+		after, err := w.awaitOperands(ctx, before)
+		if err != nil {
+			return findings, err
+		}
+		simulated, err := w.Provider.Simulated(ctx)
+		if err != nil {
+			return findings, fmt.Errorf("ask which images were simulated: %w", err)
+		}
+		findings = append(findings, judge.Health(before, after)...)
+		findings = append(findings, judge.OperandImages(before, after, simulated)...)
+		findings = append(findings, judge.Operands(before, after)...)
+		left, err := w.ClaimsLeft(ctx, before, after)
+		if err != nil {
+			return findings, err
+		}
+		findings = append(findings, judge.Claims(before, after, left)...)
+		findings = append(findings, judge.Endpoints(w.Watcher.Since(started), before)...)
+	}
+	findings = append(findings, judge.Dropped(from, to, w.Watcher.Definitions())...)
+	leftovers, err := w.Manager.Leftovers(ctx, w.Place)
+	if err != nil {
+		return findings, err
+	}
+	for _, name := range leftovers {
+		findings = append(findings, code.Finding(code.LeftBehind, name, "it was made for a version that is not installed any more"))
+	}
+	return findings, nil
+}
+
+// judgeStatus asks whether r's operator reports on the objects, giving it a moment to get round to each.
+func (w *walk) judgeStatus(ctx context.Context, r *lifecycle.Release) ([]finding.Finding, error) {
+	if !w.OperatorRuns(r) {
+		return nil, nil
+	}
+	var findings []finding.Finding
+	err := w.Watcher.Until(ctx, observe.RetryTimeout, func() (bool, error) {
+		findings = nil
+		for _, o := range w.Objects {
+			stale, err := w.Stale(ctx, o)
+			if err != nil {
+				return false, err
+			}
+			if stale != "" {
+				findings = append(findings, code.Finding(code.StatusStale, o.String(), "%s", stale))
+			}
+		}
+		return len(findings) == 0, nil
+	})
+	if ctx.Err() != nil || err != nil && !errors.Is(err, observe.ErrTimeout) {
+		return findings, err
+	}
+	worse, err := w.judgeConditions(ctx)
+	return append(findings, worse...), err
+}
+
+// judgeConditions asks whether the objects are as Available and Ready as before, and gives them time for that.
+func (w *walk) judgeConditions(ctx context.Context) (findings []finding.Finding, err error) {
+	err = w.Watcher.AtMost(ctx, judge.HealthLimit, func() (bool, error) {
+		findings = nil
+		for _, o := range w.Objects {
+			said, err := w.Worse(ctx, o)
+			if err != nil {
+				return false, err
+			}
+			if said != "" {
+				findings = append(findings, code.Finding(code.ConditionWorse, o.String(), "%s", said))
+			}
+		}
+		return len(findings) == 0, nil
+	})
+	return findings, err
+}
+
+// awaitOperands waits until all operands that were ready before are ready again, though not for ever, and returns those
+// that there are then.
+func (w *walk) awaitOperands(ctx context.Context, before map[string]observe.Operand) (after map[string]observe.Operand, err error) {
+	err = w.Watcher.AtMost(ctx, judge.HealthLimit, func() (bool, error) {
+		after, err = w.Operands(ctx)
+		return err == nil && len(judge.Health(before, after)) == 0, err
+	})
+	return after, err
+}

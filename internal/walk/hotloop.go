@@ -1,0 +1,100 @@
+package walk
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// How long an operator has to act on a look at an object that there is nothing to do for, and how often in a row it has to
+// write the same field to be called restless: what was still on its way from the upgrade itself comes to rest.
+const (
+	lookLimit = 1100 * time.Millisecond
+	looks     = 5
+)
+
+// judgeHotLoop has the operator look at objects once more by a write that changes nothing of what they say, and asks whether it
+// then writes in turn. Objects that no observer writes are left as they were first stored.
+func (w *walk) judgeHotLoop(ctx context.Context, r *lifecycle.Release) ([]finding.Finding, error) {
+	if !w.OperatorRuns(r) || !slices.ContainsFunc(w.Objects, func(o *observe.Object) bool { return o.Written }) {
+		return nil, nil
+	}
+	var restless map[string][]string
+	for i := range looks {
+		before, err := w.Snapshot(ctx, observe.Touch)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(lookLimit):
+		}
+		after, err := w.Snapshot(ctx, observe.ReadObject)
+		if err != nil {
+			return nil, err
+		}
+		changed := before.Changes(after)
+		if i > 0 {
+			changed = both(restless, changed)
+		}
+		if restless = changed; len(restless) == 0 {
+			return nil, nil
+		}
+	}
+	return w.hotLoopFindings(ctx, restless)
+}
+
+// loopWindow is how long an operator that does not come to rest is watched without being asked for anything.
+const loopWindow = 2 * time.Second
+
+// hotLoopFindings tells an operator that only answers each write with one from one that keeps writing by itself: a hot loop.
+func (w *walk) hotLoopFindings(ctx context.Context, restless map[string][]string) ([]finding.Finding, error) {
+	before, err := w.Snapshot(ctx, observe.ReadObject)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(loopWindow):
+	}
+	after, err := w.Snapshot(ctx, observe.ReadObject)
+	if err != nil {
+		return nil, err
+	}
+	looping := both(restless, before.Changes(after))
+	var findings []finding.Finding
+	for _, name := range slices.Sorted(maps.Keys(restless)) {
+		f := code.Finding(code.HotLoop, name, "%d times in a row an object was written without a change to what it says, and each time the operator wrote in turn: %s", looks, strings.Join(restless[name], ", "))
+		if len(looping[name]) > 0 {
+			f.Message = fmt.Sprintf("reconcile hot loop: the operator keeps writing %s although nobody touches the object", strings.Join(looping[name], ", "))
+			if !w.looped[name] {
+				f.Severity = finding.Error
+			}
+			w.looped[name] = true
+		}
+		findings = append(findings, f)
+	}
+	return findings, nil
+}
+
+// both is what a and b have in common.
+func both(a, b map[string][]string) map[string][]string {
+	common := map[string][]string{}
+	for name, fields := range a {
+		shared := slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return !slices.Contains(b[name], f) })
+		if len(shared) > 0 {
+			common[name] = shared
+		}
+	}
+	return common
+}

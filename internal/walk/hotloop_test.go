@@ -1,0 +1,32 @@
+package walk
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// A field that changes at every look tells a restless operator; one that comes to rest does not.
+func TestRest(t *testing.T) {
+	at := func(stamp string, ready int64, more bool) observe.Snapshot {
+		status := map[string]any{"ready": ready, "nodes": []any{"a", "b"}}
+		marks := map[string]any{"annotations": map[string]any{"stamp": stamp}}
+		if more {
+			status["note"] = "new"
+		}
+		return observe.Snapshot{"Memcached/a/b": {"spec": map[string]any{"size": int64(3)}, "status": status, "metadata": marks}, "Pod/a/" + stamp: {}}
+	}
+	first := at("1", 1, false).Changes(at("2", 2, true))
+	if diff := cmp.Diff(map[string][]string{"Memcached/a/b": {"metadata.annotations.stamp", "status.note", "status.ready"}}, first); diff != "" {
+		t.Errorf("the first look: %s", diff)
+	}
+	second := at("2", 2, true).Changes(at("3", 2, true))
+	if diff := cmp.Diff(map[string][]string{"Memcached/a/b": {"metadata.annotations.stamp"}}, both(first, second)); diff != "" {
+		t.Errorf("both: %s", diff)
+	}
+	if still := both(first, at("3", 2, true).Changes(at("3", 2, true))); len(still) > 0 {
+		t.Errorf("at rest: %v", still)
+	}
+}

@@ -1,0 +1,546 @@
+package walk
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/compare"
+	"github.com/olmkit/olmkit/internal/definition"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// populate makes objects of every version of every kind that r serves, unless they are there from earlier in the walk:
+// those of the samples as they are, one derived from them for each version without a sample, and for each version a twin
+// for the observers to write.
+func (w *walk) populate(ctx context.Context, r *lifecycle.Release) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	for _, d := range r.CRDs {
+		if by := w.SimulatedConverter(r, d.Name); by != "" {
+			findings = append(findings, code.Finding(code.NotProvable, "CustomResourceDefinition/"+d.Name,
+				"nothing is proved of the objects of %s: its conversion webhook runs in a simulated pod (%s)", d.Spec.Names.Kind, by))
+			continue
+		}
+		if w.options.Restore != nil {
+			found, err := w.restoreKind(ctx, r, d)
+			findings = append(findings, found...)
+			if err == nil {
+				err = w.choose(ctx, d)
+			}
+			if err != nil {
+				return findings, err
+			}
+			continue
+		}
+		found, err := w.populateKind(ctx, r, d)
+		findings = append(findings, found...)
+		if err != nil {
+			return findings, err
+		}
+	}
+	return findings, nil
+}
+
+func (w *walk) populateKind(ctx context.Context, r *lifecycle.Release, d *apiextensionsv1.CustomResourceDefinition) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	var missing []string
+	for _, version := range definition.ServedVersions(d) {
+		if w.has(d.Name, version) {
+			continue
+		}
+		samples := w.samples(r, d, version)
+		if len(samples) == 0 {
+			missing = append(missing, version)
+			continue
+		}
+		for i, sample := range samples {
+			found, err := w.make(ctx, r, d, version, sample, i)
+			findings = append(findings, found...)
+			if err != nil {
+				return findings, err
+			}
+		}
+	}
+	for _, version := range missing {
+		i := slices.IndexFunc(w.Objects, func(o *observe.Object) bool { return o.CRD == d.Name })
+		if i < 0 {
+			if len(missing) == len(definition.ServedVersions(d)) {
+				findings = append(findings, code.Finding(code.SampleMissing, "CustomResourceDefinition/"+d.Name,
+					"%s has no sample in any served version, so nothing is proved of its objects", d.Spec.Names.Kind))
+			}
+			return findings, nil
+		}
+		var view *unstructured.Unstructured
+		err := observe.Retry(ctx, observe.Refused, func() (err error) {
+			view, err = w.Objects[i].At(w.Dynamic, version).Get(ctx, w.Objects[i].Name, metav1.GetOptions{})
+			return err
+		})
+		if err != nil {
+			if ctx.Err() != nil {
+				return findings, ctx.Err()
+			}
+			findings = append(findings, code.Finding(code.Unreadable, w.Objects[i].String(),
+				"before the upgrade, on %s, it cannot be read as %s: %v", r.Name, version, err))
+			continue
+		}
+		derived := &unstructured.Unstructured{Object: compare.Content(view.Object)}
+		derived.SetAPIVersion(d.Spec.Group + "/" + version)
+		derived.SetKind(d.Spec.Names.Kind)
+		derived.SetName(w.Objects[i].Sample)
+		derived.SetNamespace(w.Objects[i].Namespace)
+		found, err := w.make(ctx, r, d, version, derived, 0)
+		findings = append(findings, found...)
+		if err != nil {
+			return findings, err
+		}
+	}
+	return findings, nil
+}
+
+func (w *walk) has(crd, version string) bool {
+	return slices.ContainsFunc(w.Objects, func(o *observe.Object) bool { return o.CRD == crd && o.Version == version })
+}
+
+// samples returns the user's samples of the kind and version, or else the bundle's.
+func (w *walk) samples(r *lifecycle.Release, d *apiextensionsv1.CustomResourceDefinition, version string) []*unstructured.Unstructured {
+	ofKind := func(list []*unstructured.Unstructured) []*unstructured.Unstructured {
+		var found []*unstructured.Unstructured
+		for _, s := range list {
+			if s.GroupVersionKind() == (schema.GroupVersionKind{Group: d.Spec.Group, Version: version, Kind: d.Spec.Names.Kind}) {
+				found = append(found, s)
+			}
+		}
+		return found
+	}
+	if own := ofKind(w.options.Samples); len(own) > 0 {
+		return own
+	}
+	return ofKind(r.Examples)
+}
+
+// make creates the i-th sample of a kind and version, and for the first one its twin that observers write, in each namespace that
+// the operator serves.
+func (w *walk) make(ctx context.Context, r *lifecycle.Release, d *apiextensionsv1.CustomResourceDefinition, version string, sample *unstructured.Unstructured, i int) ([]finding.Finding, error) {
+	name := shortened(sample.GetName()) + "-" + version
+	if i > 0 {
+		name += "-" + strconv.Itoa(i+1)
+	}
+	names := []string{name}
+	if i == 0 {
+		names = append(names, name+"-w")
+	}
+	namespaces := []string{""}
+	if d.Spec.Scope == apiextensionsv1.NamespaceScoped {
+		namespaces = w.ObjectNamespaces(sample.GetNamespace())
+	}
+	var findings []finding.Finding
+	for n, name := range names {
+		for _, namespace := range namespaces {
+			o := &observe.Object{
+				CRD: d.Name, Resource: schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural},
+				Kind: d.Spec.Names.Kind, Version: version, Namespace: namespace, Name: name, Sample: sample.GetName(), Written: n > 0,
+			}
+			found, err := w.makeObject(ctx, r, d, sample, o)
+			again := n > 0 || namespace != namespaces[0] // what is wrong with a sample is said once
+			findings = append(findings, slices.DeleteFunc(found, func(f finding.Finding) bool {
+				return again && (f.Code == code.SampleUnknown || f.Code == code.LostAtOnce)
+			})...)
+			if err != nil || o.UID == "" {
+				return findings, err
+			}
+		}
+	}
+	return findings, nil
+}
+
+// shortened is the start of an object's name, to which something can be added.
+func shortened(name string) string {
+	const longest = 40
+	if len(name) <= longest {
+		return name
+	}
+	return strings.TrimRight(name[:longest], "-.")
+}
+
+// Add makes objects of sample and notes what they say before the hop.
+func (w *walk) Add(ctx context.Context, r *lifecycle.Release, d *apiextensionsv1.CustomResourceDefinition, version string, sample *unstructured.Unstructured) (made []*observe.Object, refused string, err error) {
+	known := len(w.Objects)
+	found, err := w.make(ctx, r, d, version, sample, 0)
+	if made = slices.Clone(w.Objects[known:]); err != nil {
+		return made, "", err
+	}
+	for _, f := range found {
+		if f.Code == code.SampleRefused {
+			refused = f.Message
+		}
+	}
+	if len(made) > 0 {
+		_, err = w.record(ctx, r)
+	}
+	return made, refused, err
+}
+
+// Forget takes objects out of the walk.
+func (w *walk) Forget(objects []*observe.Object) {
+	w.Objects = slices.DeleteFunc(w.Objects, func(o *observe.Object) bool { return slices.Contains(objects, o) })
+}
+
+// makeObject creates o of the sample, and returns what is wrong with the sample. It leaves o.UID empty if it is refused.
+func (w *walk) makeObject(ctx context.Context, r *lifecycle.Release, d *apiextensionsv1.CustomResourceDefinition, sample *unstructured.Unstructured, o *observe.Object) ([]finding.Finding, error) {
+	if o.Namespace != "" {
+		if err := w.Manager.EnsureNamespace(ctx, o.Namespace); err != nil {
+			return nil, err
+		}
+	}
+	manifest := &unstructured.Unstructured{Object: compare.Content(sample.Object)}
+	manifest.SetAPIVersion(d.Spec.Group + "/" + o.Version)
+	manifest.SetKind(o.Kind)
+	manifest.SetName(o.Name)
+	manifest.SetNamespace(o.Namespace)
+	manifest.SetLabels(sample.GetLabels())
+	manifest.SetAnnotations(sample.GetAnnotations())
+	w.label(manifest)
+	var findings []finding.Finding
+	known, unknown := definition.Prune(definition.Structural(d, o.Version), manifest.Object)
+	if len(unknown) > 0 {
+		findings = append(findings, code.Finding(code.SampleUnknown, o.String(), "the sample of version %s has fields that the schema of %s does not have: %s",
+			o.Version, r.Name, strings.Join(unknown, ", ")))
+	}
+	o.Author = manifest.DeepCopy().Object
+	made, err := w.create(ctx, o, manifest)
+	if ctx.Err() != nil {
+		return findings, ctx.Err()
+	}
+	if err != nil {
+		return append(findings, w.refusal(r, o, err)), nil
+	}
+	o.UID = made.GetUID()
+	w.Objects = append(w.Objects, o)
+	if places := compare.Lost(known, compare.Content(made.Object)); len(places) > 0 {
+		findings = append(findings, code.Finding(code.LostAtOnce, o.String(), "written as %s on %s, it comes back changed: %s", o.Version, r.Name, places))
+		// Said once; from here on what counts is what came back.
+		known = compare.Content(made.Object)
+	}
+	for _, k := range []string{"apiVersion", "kind", "metadata"} {
+		known[k] = o.Author[k]
+	}
+	o.Author = known
+	return findings, nil
+}
+
+func (w *walk) create(ctx context.Context, o *observe.Object, manifest *unstructured.Unstructured) (made *unstructured.Unstructured, err error) {
+	err = observe.Retry(ctx, observe.Refused, func() (err error) {
+		made, err = o.At(w.Dynamic, o.Version).Create(ctx, manifest, metav1.CreateOptions{FieldManager: "olmkit"})
+		if apierrors.IsAlreadyExists(err) {
+			// An earlier try timed out and yet got through.
+			made, err = o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
+		}
+		return err
+	})
+	return made, err
+}
+
+// refusal is the finding that o could not be made.
+func (w *walk) refusal(r *lifecycle.Release, o *observe.Object, err error) finding.Finding {
+	if strings.Contains(err.Error(), "failed calling webhook") {
+		if by := w.SimulatedAmong(r.AdmissionImages()); by != "" {
+			return code.Finding(code.NotProvable, o.String(),
+				"it cannot be created, so nothing is proved of it: the admission webhook of %s runs in a simulated pod (%s)", r.Name, by)
+		}
+	}
+	return code.Finding(code.SampleRefused, o.String(), "the sample is refused when written as %s on %s: %v", o.Version, r.Name, err)
+}
+
+// record notes what every object says in each version that r serves, so that the same can be asked after the hop.
+func (w *walk) record(ctx context.Context, r *lifecycle.Release) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	for _, o := range w.Objects {
+		o.Views = map[string]*unstructured.Unstructured{}
+		d := r.CRD(o.CRD)
+		if d == nil {
+			continue
+		}
+		for _, version := range definition.ServedVersions(d) {
+			var view *unstructured.Unstructured
+			err := observe.Retry(ctx, observe.Refused, func() (err error) {
+				view, err = o.At(w.Dynamic, version).Get(ctx, o.Name, metav1.GetOptions{})
+				return err
+			})
+			if ctx.Err() != nil {
+				return findings, ctx.Err()
+			}
+			if err != nil {
+				findings = append(findings, code.Finding(code.Unreadable, o.String(), "before the upgrade, on %s, it cannot be read as %s: %v", r.Name, version, err))
+				continue
+			}
+			o.Views[version] = view
+		}
+	}
+	rest, err := w.recordRest(ctx, r)
+	return append(findings, rest...), err
+}
+
+// RawStore is a cluster that can tell what its API server has stored.
+type RawStore interface {
+	// Stored returns the JSON of the custom resource as etcd holds it.
+	Stored(ctx context.Context, group, plural, namespace, name string) ([]byte, error)
+}
+
+// judgeObjects asks for every object, in each version that r serves now, whether it is still what its author wrote and
+// what it said before the hop; then it writes each back through every version and asks again.
+func (w *walk) judgeObjects(ctx context.Context, r *lifecycle.Release) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	for _, o := range w.Objects {
+		d := r.CRD(o.CRD)
+		if d == nil || w.SimulatedConverter(r, o.CRD) != "" {
+			continue
+		}
+		found, err := w.judgeObject(ctx, o, d, r)
+		findings = append(findings, found...)
+		if err != nil {
+			return findings, err
+		}
+	}
+	if w.options.Restore == nil {
+		return findings, nil
+	}
+	rest, err := w.judgeRest(ctx, r)
+	return judge.Summarize(append(findings, rest...)), err
+}
+
+func (w *walk) judgeObject(ctx context.Context, o *observe.Object, d *apiextensionsv1.CustomResourceDefinition, r *lifecycle.Release) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	raw, found, err := w.judgeStored(ctx, o, schemasOf(d))
+	findings = append(findings, found...)
+	if err != nil {
+		return findings, err
+	}
+	now, found, err := w.views(ctx, o, d, r)
+	findings = append(findings, found...)
+	if err != nil || len(now) == 0 {
+		return findings, err
+	}
+	for _, version := range definition.ServedVersions(d) {
+		view := now[version]
+		if view == nil {
+			continue
+		}
+		if view.GetUID() != o.UID {
+			return append(findings, code.Finding(code.ObjectGone, o.String(), "it was deleted and made anew during the upgrade: its UID is another")), nil
+		}
+		findings = append(findings, judge.FieldFindings(o, d, version, view, raw)...)
+	}
+	if o.Written {
+		findings = append(findings, judge.WriteFindings(o, now)...)
+	}
+	for _, version := range definition.ServedVersions(d) {
+		if now[version] == nil || o.Restored && !w.lastHop {
+			continue // what is stored in an older version has to stay so until the last hop
+		}
+		found, err := w.roundTrip(ctx, o, d, version, now)
+		findings = append(findings, found...)
+		if err != nil || len(found) > 0 {
+			return findings, err
+		}
+	}
+	return findings, nil
+}
+
+// judgeAllStored looks at what etcd holds of each object, by the definitions that are in force now.
+func (w *walk) judgeAllStored(ctx context.Context) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	for _, o := range w.Objects {
+		var d apiextensionsv1.CustomResourceDefinition
+		if err := w.Client.Get(ctx, client.ObjectKey{Name: o.CRD}, &d); err != nil {
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			return findings, fmt.Errorf("read CustomResourceDefinition %s: %w", o.CRD, err)
+		}
+		_, found, err := w.judgeStored(ctx, o, schemasOf(&d))
+		findings = append(findings, found...)
+		if err != nil {
+			return findings, err
+		}
+	}
+	return findings, nil
+}
+
+// schemasOf returns the schemas of d's versions, each read once.
+func schemasOf(d *apiextensionsv1.CustomResourceDefinition) func(version string) *structural.Structural {
+	var mu sync.Mutex
+	read := map[string]*structural.Structural{}
+	return func(version string) *structural.Structural {
+		mu.Lock()
+		defer mu.Unlock()
+		if _, known := read[version]; !known {
+			read[version] = definition.Structural(d, version)
+		}
+		return read[version]
+	}
+}
+
+// judgeStored looks at what etcd holds of o, if the cluster can tell.
+func (w *walk) judgeStored(ctx context.Context, o *observe.Object, schema func(version string) *structural.Structural) (string, []finding.Finding, error) {
+	store, ok := w.Provider.(RawStore)
+	if !ok {
+		return "", nil, nil
+	}
+	data, err := store.Stored(ctx, o.Resource.Group, o.Resource.Resource, o.Namespace, o.Name)
+	if err != nil {
+		return "", nil, fmt.Errorf("read %s from etcd: %w", o, err)
+	}
+	stored := &unstructured.Unstructured{}
+	if err := stored.UnmarshalJSON(data); err != nil {
+		return "", nil, fmt.Errorf("read %s from etcd: %w", o, err)
+	}
+	version := stored.GroupVersionKind().Version
+	_, unknown := definition.Prune(schema(version), stored.Object)
+	if len(unknown) == 0 {
+		return version, nil, nil
+	}
+	return version, []finding.Finding{code.Finding(code.Unconverted, o.String(),
+		"it is stored as %s with fields that %s does not have: %s", version, version, strings.Join(unknown, ", "))}, nil
+}
+
+// views reads o in each version that d serves.
+func (w *walk) views(ctx context.Context, o *observe.Object, d *apiextensionsv1.CustomResourceDefinition, r *lifecycle.Release) (map[string]*unstructured.Unstructured, []finding.Finding, error) {
+	var findings []finding.Finding
+	now := map[string]*unstructured.Unstructured{}
+	for _, version := range definition.ServedVersions(d) {
+		err := observe.Retry(ctx, apierrors.IsNotFound, func() error {
+			view, err := o.At(w.Dynamic, version).Get(ctx, o.Name, metav1.GetOptions{})
+			if err == nil {
+				now[version] = view
+			}
+			return err
+		})
+		switch {
+		case ctx.Err() != nil:
+			return nil, findings, ctx.Err()
+		case apierrors.IsNotFound(err):
+			return nil, append(findings, code.Finding(code.ObjectGone, o.String(), "it is gone after the upgrade to %s: %v", r.Name, err)), nil
+		case err != nil:
+			findings = append(findings, code.Finding(code.Unreadable, o.String(), "after the upgrade to %s it cannot be read as %s: %v", r.Name, version, err))
+		}
+	}
+	return now, findings, nil
+}
+
+// roundTrip writes o back through version as it reads there, and compares what it says in every version before and after.
+func (w *walk) roundTrip(ctx context.Context, o *observe.Object, d *apiextensionsv1.CustomResourceDefinition, version string, before map[string]*unstructured.Unstructured) ([]finding.Finding, error) {
+	err := observe.Retry(ctx, observe.Refused, func() error {
+		view, err := o.At(w.Dynamic, version).Get(ctx, o.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		_, err = o.At(w.Dynamic, version).Update(ctx, view, metav1.UpdateOptions{FieldManager: "olmkit"})
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return []finding.Finding{code.Finding(code.RoundTrip, o.String(), "read as %s and written back unchanged, it is refused: %v", version, err)}, nil
+	}
+	for _, v := range definition.ServedVersions(d) {
+		if before[v] == nil {
+			continue
+		}
+		after, err := o.At(w.Dynamic, v).Get(ctx, o.Name, metav1.GetOptions{})
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			return []finding.Finding{code.Finding(code.Unreadable, o.String(), "after it was written back through %s it cannot be read as %s: %v", version, v, err)}, nil
+		}
+		places := compare.Lost(compare.Content(before[v].Object), compare.Content(after.Object))
+		if len(places) > 0 {
+			f := code.Finding(code.RoundTrip, o.String(), "read as %s and written back unchanged, it then says as %s: %s", version, v, places)
+			return []finding.Finding{judge.WithFields(f, places)}, nil
+		}
+	}
+	return nil, nil
+}
+
+// judgeManifests asks, without storing anything, whether r still takes the manifests that users wrote for its served
+// versions.
+func (w *walk) judgeManifests(ctx context.Context, r *lifecycle.Release) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	for _, o := range w.Objects {
+		d := r.CRD(o.CRD)
+		if o.Written || d == nil || !slices.Contains(definition.ServedVersions(d), o.Version) || w.SimulatedConverter(r, o.CRD) != "" {
+			continue
+		}
+		manifest := (&unstructured.Unstructured{Object: o.Author}).DeepCopy()
+		manifest.SetName(o.Name + "-again")
+		var made *unstructured.Unstructured
+		err := observe.Retry(ctx, observe.Refused, func() (err error) {
+			made, err = o.At(w.Dynamic, o.Version).Create(ctx, manifest, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		})
+		if ctx.Err() != nil {
+			return findings, ctx.Err()
+		}
+		if err != nil {
+			f := w.refusal(r, o, err)
+			if f.Code == code.SampleRefused {
+				f = code.Finding(code.ManifestRefused, o.String(), "the manifest that an older version took is refused by %s as %s: %v", r.Name, o.Version, err)
+			}
+			findings = append(findings, f)
+			continue
+		}
+		if places := compare.Lost(compare.Content(o.Author), compare.Content(made.Object)); len(places) > 0 {
+			f := code.Finding(code.ManifestRefused, o.String(), "the manifest loses fields when applied as %s on %s: %s", o.Version, r.Name, places)
+			findings = append(findings, judge.WithFields(f, places))
+		}
+	}
+	return findings, nil
+}
+
+// remove deletes the walk's objects while the operator can still serve their finalizers, and waits until they are gone.
+// It reports those that stay.
+func (w *walk) remove(ctx context.Context, limit time.Duration) ([]*observe.Object, error) {
+	definitions := w.Watcher.Definitions()
+	left := w.Objects
+	w.Objects = nil
+	deadline := time.Now().Add(limit)
+	for {
+		var stay []*observe.Object
+		for _, o := range left {
+			d := definitions[o.CRD]
+			if d == nil {
+				continue
+			}
+			err := o.At(w.Dynamic, d.Storage).Delete(ctx, o.Name, metav1.DeleteOptions{})
+			if !apierrors.IsNotFound(err) {
+				stay = append(stay, o)
+			}
+		}
+		left = stay
+		if len(left) == 0 || time.Now().After(deadline) {
+			return left, ctx.Err()
+		}
+		select {
+		case <-ctx.Done():
+			return left, ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package walk
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
+)
+
+// TestHarmless prefers one more of what an object counts, and leaves alone what is delicate or bounded.
+func TestHarmless(t *testing.T) {
+	integer := apiextensionsv1.JSONSchemaProps{Type: "integer"}
+	at := func(most float64) apiextensionsv1.JSONSchemaProps {
+		return apiextensionsv1.JSONSchemaProps{Type: "integer", Maximum: ptr.To(most)}
+	}
+	schema := &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"size": at(3), "port": integer, "retention": integer, "only": at(1),
+		"server": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"replicas": integer}},
+		"choice": {Type: "integer", Enum: []apiextensionsv1.JSON{{Raw: []byte("1")}}},
+	}}}}
+	object := map[string]any{"spec": map[string]any{
+		"size": int64(3), "port": int64(80), "retention": int64(7), "only": int64(1), "choice": int64(1), "unknown": int64(1),
+		"server": map[string]any{"replicas": int64(1)}, "list": []any{int64(1)},
+	}}
+	var got []string
+	for _, s := range harmless(schema, object) {
+		got = append(got, fmt.Sprintf("%s back %s", s.There, s.Back))
+	}
+	want := []string{
+		`{"spec":{"server":{"replicas":2}}} back {"spec":{"server":{"replicas":1}}}`,
+		`{"spec":{"size":2}} back {"spec":{"size":3}}`,
+		`{"spec":{"retention":8}} back {"spec":{"retention":7}}`,
+		`{"metadata":{"annotations":{"olmkit.dev/nudge":"1"}}} back {"metadata":{"annotations":{"olmkit.dev/nudge":null}}}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if only := harmless(nil, map[string]any{}); len(only) != 1 {
+		t.Errorf("without a schema and a spec: %d steps", len(only))
+	}
+}

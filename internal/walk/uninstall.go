@@ -1,0 +1,78 @@
+package walk
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// cleanup uninstalls the package from a cluster that stays, however the walk ended, and removes what OLM leaves of it. What the
+// walk itself made it leaves to who finds that by its label.
+func (w *walk) cleanup(ctx context.Context) error {
+	if w.Provider.Disposable() || len(w.crds) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.options.Timeout)
+	defer cancel()
+	_, err := w.tryClean(ctx)
+	return err
+}
+
+// clean removes all that the walk brought, so that the next installation finds a cluster without a trace of the package.
+func (w *walk) clean(ctx context.Context) ([]finding.Finding, error) {
+	if w.Watcher == nil {
+		return nil, nil
+	}
+	step := w.options.Progress.Start("  uninstall")
+	found, err := w.tryClean(ctx)
+	return found, step.End(err)
+}
+
+// deletionLimit is how long the operator has to remove its finalizers from an object that was deleted.
+const deletionLimit = 30 * time.Second
+
+func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
+	var findings []finding.Finding
+	finalizers := deletionLimit
+	if w.release == nil || !w.OperatorRuns(w.release) {
+		finalizers = 0
+	}
+	stay, err := w.remove(ctx, finalizers)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.noteLastCalls(ctx); err != nil {
+		return nil, err
+	}
+	if finalizers > 0 {
+		findings = w.notGone(ctx, stay)
+	}
+	slices.Sort(w.crds)
+	if err := w.Manager.Uninstall(ctx, w.Place, slices.Compact(w.crds), w.options.Timeout); err != nil {
+		return findings, err
+	}
+	orphans, err := w.deleteLeftovers(ctx)
+	for _, name := range orphans {
+		if !w.survived[name] {
+			w.survived[name] = true
+			findings = append(findings, code.Finding(code.Orphans, name, "it is still there after %s was uninstalled", w.pkg.Name))
+		}
+	}
+	if err != nil {
+		return findings, err
+	}
+	w.release, w.populated, w.crds, w.Simulated = nil, nil, nil, nil
+	return findings, nil
+}
+
+// deleteLeftovers removes what the manager leaves of uninstalled releases, and says what that was.
+func (w *walk) deleteLeftovers(ctx context.Context) ([]string, error) {
+	var shipped []string
+	for _, r := range w.releases {
+		shipped = append(shipped, r.Shipped...)
+	}
+	return w.Manager.DeleteOrphans(ctx, w.Place, shipped)
+}

@@ -1,0 +1,652 @@
+package walk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/fault"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/graph"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+	"github.com/olmkit/olmkit/internal/report"
+)
+
+// world is a cluster with a lifecycle manager and an operator, all in memory and in the time of a synctest bubble. It keeps
+// Things, of which the operator makes ConfigMaps.
+type world struct {
+	client.WithWatch
+	watcher *observe.Watcher // of the walk, once it follows
+
+	mu        sync.Mutex
+	calls     []string // of the manager and the cluster, as the walk made them
+	on        func(call string) error
+	behaviour map[string]string // by bundle, what comes of it; it is installed by default
+	state     lifecycle.State
+	wanted    string // bundle that was requested last
+	running   string // bundle whose operator runs
+	place     lifecycle.Place
+	uid       int
+	catalogs  []string // that were published
+	channels  []string // that bundles were requested from
+	gets      int      // of single objects, by the walk
+
+	// takes, unless nil, uninstalls the package with its definitions and objects, on a cluster that goes with the walk.
+	takes func(ctx context.Context) error
+
+	// rival writes an object when the walk is about to write it.
+	rival func(o *unstructured.Unstructured)
+}
+
+// What may come of a bundle.
+const (
+	never     = "never chosen"
+	hangs     = "hangs while it is installed"
+	stays     = "the old one stays"
+	fails     = "fails"
+	waits     = "waits for what is not there"
+	crashes   = "crashes"
+	crashesBy = "crashes because its objects are refused"
+	isRefused = "its pod is refused"
+	servesOne = "serves the first of its namespaces alone"
+	idles     = "reconciles nothing"
+)
+
+var thingKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
+
+func newWorld() *world {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err)
+		}
+	}
+	s.AddKnownTypeWithName(thingKind, &unstructured.Unstructured{})
+	s.AddKnownTypeWithName(thingKind.GroupVersion().WithKind("ThingList"), &unstructured.UnstructuredList{})
+	w := &world{behaviour: map[string]string{}, on: func(string) error { return nil }}
+	w.WithWatch = fake.NewClientBuilder().WithScheme(s).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(s)).
+		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+				if review, is := o.(*authorizationv1.SubjectAccessReview); is {
+					review.Status.Allowed = true
+					return nil
+				}
+				w.mu.Lock()
+				w.uid++
+				o.SetUID(types.UID(fmt.Sprint(w.uid)))
+				w.mu.Unlock()
+				err := c.Create(ctx, o, options...)
+				return w.saw(o, false, err)
+			},
+			Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+				return w.saw(o, false, c.Update(ctx, o, options...))
+			},
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+				return w.saw(o, false, c.Patch(ctx, o, patch, options...))
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+				return w.saw(o, true, c.Delete(ctx, o, options...))
+			},
+		}).Build()
+	return w
+}
+
+// saw tells the walk's watcher and the operator of a write.
+func (w *world) saw(o client.Object, gone bool, err error) error {
+	if err != nil {
+		return err
+	}
+	if w.watcher != nil {
+		w.watcher.See(nil, o, gone)
+	}
+	w.mu.Lock()
+	operator, serves := w.running, w.serves(o.GetNamespace())
+	w.mu.Unlock()
+	if thing, is := o.(*unstructured.Unstructured); is && !gone && thing.GetKind() == "Thing" && operator != "" && serves {
+		w.reconcile(thing.GetNamespace(), thing.GetName())
+	}
+	return nil
+}
+
+// serves reports whether the operator that runs deals with what is in the namespace.
+func (w *world) serves(namespace string) bool {
+	switch w.behaviour[w.running] {
+	case idles:
+		return false
+	case servesOne:
+		return namespace == w.place.Targets[0]
+	}
+	switch w.place.Mode {
+	case lifecycle.AllNamespaces:
+		return true
+	case lifecycle.OwnNamespace:
+		return namespace == w.place.Namespace
+	}
+	return slices.Contains(w.place.Targets, namespace)
+}
+
+// reconcile is what the operator does: a ConfigMap says what the Thing says.
+func (w *world) reconcile(namespace, name string) {
+	ctx := context.Background()
+	thing := &unstructured.Unstructured{}
+	thing.SetGroupVersionKind(thingKind)
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	if w.Get(ctx, key, thing) != nil {
+		return
+	}
+	annotations := maps.Clone(thing.GetAnnotations())
+	delete(annotations, observe.Writes)
+	said := fmt.Sprint(thing.Object["spec"], thing.GetLabels(), annotations)
+	m := &corev1.ConfigMap{}
+	if err := w.Get(ctx, key, m); apierrors.IsNotFound(err) {
+		m.Namespace, m.Name, m.Data = namespace, name, map[string]string{"said": said}
+		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: name, UID: thing.GetUID()}}
+		_ = w.Create(ctx, m)
+	} else if m.Data["said"] != said {
+		m.Data["said"] = said
+		_ = w.Update(ctx, m)
+	}
+}
+
+// call notes a call of the walk's, which may fail.
+func (w *world) call(name string) error {
+	w.mu.Lock()
+	w.calls = append(w.calls, name)
+	w.mu.Unlock()
+	return w.on(name)
+}
+
+func (w *world) called(name string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(slices.DeleteFunc(slices.Clone(w.calls), func(c string) bool { return c != name }))
+}
+
+// fakeCluster is the world's cluster. It stays when the walk has ended.
+type fakeCluster struct {
+	cluster.Cluster
+	*world
+}
+
+func (c fakeCluster) Name() string { return "fake" }
+
+func (c fakeCluster) Disposable() bool { return c.takes != nil }
+
+func (c fakeCluster) Config() *rest.Config { return &rest.Config{} }
+
+func (c fakeCluster) Describe() cluster.Description {
+	return cluster.Description{Kind: "fake", Kubernetes: "v1.36.3"}
+}
+
+func (c fakeCluster) Simulated(context.Context) ([]string, error) {
+	return nil, c.call("Simulated")
+}
+func (c fakeCluster) Catalog(_ context.Context, _ string, fbc []byte) (cluster.CatalogAddress, error) {
+	c.mu.Lock()
+	c.catalogs = append(c.catalogs, string(fbc))
+	c.mu.Unlock()
+	return cluster.CatalogAddress{Address: "there:1"}, c.call("Catalog")
+}
+
+func (c fakeCluster) Logs(_ context.Context, w io.Writer, container string) error {
+	if !strings.HasPrefix(c.behaviour[container[strings.LastIndex(container, "/")+1:]], crashes) {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "%s| panic: boom\n", container)
+	return err
+}
+
+// fakeManager is the world's lifecycle manager. It installs a bundle in some seconds, then removes the one before.
+type fakeManager struct {
+	lifecycle.Manager
+	*world
+}
+
+func (m fakeManager) Client() client.WithWatch { return m.world }
+
+func (m fakeManager) Modes(r *lifecycle.Release) []lifecycle.Mode { return r.Modes() }
+
+func (m fakeManager) Version(context.Context) (string, error) { return "v9", m.call("Version") }
+
+func (m fakeManager) EnsureNamespace(context.Context, string) error { return m.call("EnsureNamespace") }
+
+func (m fakeManager) Actor(string) string { return "" }
+
+func (m fakeManager) ObjectOf(bundle string) string { return "Installation/" + bundle }
+
+func (m fakeManager) Decides(string) bool { return false }
+
+func (m fakeManager) BundleOf(c *corev1.Container) string { return c.Name }
+
+func (m fakeManager) Made(o metav1.Object, bundle string) bool { return o.GetName() == bundle }
+
+func (m fakeManager) Bookkeeping(string) bool { return false }
+
+func (m fakeManager) Setbacks([]lifecycle.Event, string) (int, []string) { return 0, nil }
+
+func (m fakeManager) FaultPhase(_, usual string) string { return usual }
+
+func (m fakeManager) Faults() []lifecycle.Fault {
+	return []lifecycle.Fault{{Name: "hold", Phase: fault.BeforeHop, Fixed: true, Blocks: true}, {Name: "trip", Phase: "installing"}}
+}
+
+func (m fakeManager) Catalog(p *catalog.Package, was, channel string, names ...string) ([]byte, error) {
+	if was != "" {
+		return catalog.TrimSwitch(p, was, channel, names...)
+	}
+	return catalog.Trim(p, channel, names...)
+}
+
+func (m fakeManager) Prepare(_ context.Context, p lifecycle.Place) error {
+	m.mu.Lock()
+	m.place = p
+	m.mu.Unlock()
+	return m.call("Prepare")
+}
+
+func (m fakeManager) Present(context.Context, string, []string, ...string) ([]string, error) {
+	return nil, m.call("Present")
+}
+
+func (m fakeManager) Publish(_ context.Context, _ lifecycle.Place, at cluster.CatalogAddress) error {
+	return m.call("Publish " + at.Address)
+}
+
+func (m fakeManager) WaitPublished(context.Context, lifecycle.Place, time.Duration) error {
+	return m.call("WaitPublished")
+}
+
+func (m fakeManager) Events(_, now any, _ bool) []lifecycle.Event {
+	if e, is := now.(lifecycle.Event); is {
+		return []lifecycle.Event{e}
+	}
+	return nil
+}
+
+func (m fakeManager) Milestones(_, to string) []lifecycle.Milestone {
+	at := func(state string) func(lifecycle.Event) bool {
+		return func(e lifecycle.Event) bool { return e.Kind == "Installation" && e.Name == to && e.State == state }
+	}
+	return []lifecycle.Milestone{{Name: "chosen", Is: at("chosen")}, {Name: "installing", Is: at("installing")}, {Name: "succeeded", Is: at("succeeded"), Last: true}}
+}
+
+func (m fakeManager) State(context.Context, lifecycle.Place, *lifecycle.Release, lifecycle.View) (lifecycle.State, error) {
+	err := m.call("State")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state, err
+}
+
+func (m fakeManager) Explain(_ context.Context, _ lifecycle.Place, bundle string, _ time.Time) (lifecycle.Explanation, error) {
+	return lifecycle.Explanation{Phase: "installing", Object: "Pod/operators/p", Why: "it does not", Event: "Failed: x", Container: "operators/p/" + bundle}, m.call("Explain")
+}
+
+func (m fakeManager) Warnings(context.Context, lifecycle.Place, time.Time) ([]lifecycle.Warning, error) {
+	return []lifecycle.Warning{{Object: "Installation/x", Message: "take care"}}, m.call("Warnings")
+}
+
+func (m fakeManager) Leftovers(context.Context, lifecycle.Place) ([]string, error) {
+	return nil, m.call("Leftovers")
+}
+
+func (m fakeManager) DeleteOrphans(context.Context, lifecycle.Place, []string) ([]string, error) {
+	return []string{"ClusterRole/left"}, m.call("DeleteOrphans")
+}
+
+func (m fakeManager) Rollback(ctx context.Context, p lifecycle.Place, bundle string, _ time.Duration) (func(context.Context) error, error) {
+	if err := m.call("Rollback"); err != nil {
+		return nil, err
+	}
+	if err := m.remove(ctx, p.Namespace); err != nil {
+		return nil, err
+	}
+	return func(context.Context) error { return m.call("again") }, m.Request(ctx, p, bundle)
+}
+
+func (m fakeManager) Uninstall(ctx context.Context, p lifecycle.Place, crds []string, _ time.Duration) error {
+	if err := m.call("Uninstall"); err != nil {
+		return err
+	}
+	if err := m.remove(ctx, p.Namespace); err != nil {
+		return err
+	}
+	for _, name := range crds {
+		if err := m.Delete(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takingManager uninstalls a package with its definitions, and with them their objects.
+type takingManager struct{ fakeManager }
+
+func (m takingManager) Withdraw(ctx context.Context, p lifecycle.Place) error {
+	return errors.Join(m.call("Withdraw"), m.remove(ctx, p.Namespace), m.takes(ctx))
+}
+
+// remove removes all releases.
+func (m fakeManager) remove(ctx context.Context, namespace string) error {
+	m.mu.Lock()
+	m.wanted, m.running, m.state = "", "", lifecycle.State{}
+	m.mu.Unlock()
+	return errors.Join(m.DeleteAllOf(ctx, &appsv1.Deployment{}, client.InNamespace(namespace)), m.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace)))
+}
+
+func (m fakeManager) Certificates(context.Context, lifecycle.Place) ([]corev1.Secret, error) {
+	return nil, m.call("Certificates")
+}
+
+func (m fakeManager) Inject(_ context.Context, name string, hop lifecycle.Hop) (func(context.Context) (bool, error), error) {
+	hop.Undo(func(context.Context) error { return m.call("undo " + name) })
+	if name != "hold" {
+		return nil, m.call(name)
+	}
+	return func(context.Context) (bool, error) { return true, nil }, m.call(name)
+}
+
+// Request begins to install the bundle, unless it did.
+func (m fakeManager) Request(ctx context.Context, p lifecycle.Place, bundle string) error {
+	if err := m.call("Request"); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.channels = append(m.channels, p.Channel)
+	if m.wanted != bundle {
+		m.wanted, m.state = bundle, lifecycle.State{}
+		go m.install(p.Namespace, bundle)
+	}
+	return nil
+}
+
+// step goes on to a stage a second later, and returns false if another bundle is wanted by then.
+func (m fakeManager) step(bundle string, stage lifecycle.Stage, state string) bool {
+	time.Sleep(time.Second)
+	m.mu.Lock()
+	if m.wanted != bundle {
+		m.mu.Unlock()
+		return false
+	}
+	m.state = lifecycle.State{Stage: stage}
+	m.mu.Unlock()
+	m.watcher.See(nil, lifecycle.Event{Kind: "Installation", Name: bundle, State: state}, false)
+	return true
+}
+
+func (m fakeManager) stall(s lifecycle.State) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state = s
+}
+
+func (m fakeManager) install(namespace, bundle string) {
+	ctx := context.Background()
+	behaviour := m.behaviour[bundle]
+	if behaviour == never || !m.step(bundle, lifecycle.Resolved, "chosen") {
+		return
+	}
+	switch behaviour {
+	case fails:
+		m.stall(lifecycle.State{Stage: lifecycle.Resolved, Stall: &lifecycle.Stall{Reason: lifecycle.NotApplied, Why: &lifecycle.Explanation{Phase: "applying", Object: "Installation/" + bundle, Why: "refused"}}})
+		return
+	case waits:
+		m.stall(lifecycle.State{Stage: lifecycle.Resolved, Stall: &lifecycle.Stall{Reason: lifecycle.Unmet, Said: "no Teapot", Grace: 15 * time.Second}})
+		return
+	}
+	d := thingDefinition()
+	d.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
+	_ = m.Create(ctx, d)
+	if !m.step(bundle, lifecycle.Installing, "installing") || behaviour == hangs {
+		return
+	}
+	image := "example.com/op:" + bundle
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: bundle, Labels: map[string]string{"app": bundle}}}
+	pod.Spec.Containers = []corev1.Container{{Name: bundle, Image: image}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: bundle, Image: image, Ready: true}}
+	waiting := func(reason string) corev1.ContainerState {
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+	}
+	switch behaviour {
+	case crashesBy:
+		m.stall(lifecycle.State{Stage: lifecycle.Installing, Refused: &lifecycle.Stall{Reason: lifecycle.ObjectsRefused, Why: &lifecycle.Explanation{Phase: "applying", Why: "invalid"}}})
+		fallthrough
+	case crashes:
+		pod.Status.ContainerStatuses[0].RestartCount, pod.Status.ContainerStatuses[0].State = manyRestarts, waiting("CrashLoopBackOff")
+	case isRefused:
+		pod.Status.ContainerStatuses[0].State = waiting(cluster.PodRefused)
+	}
+	_ = m.Create(ctx, pod)
+	if behaviour == crashes || behaviour == crashesBy || behaviour == isRefused {
+		return
+	}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "op-" + bundle}}
+	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: pod.Labels}
+	deployment.Status = appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
+	_ = m.Create(ctx, deployment)
+	if !m.step(bundle, lifecycle.Replacing, "succeeded") || behaviour == stays {
+		return
+	}
+	m.mu.Lock()
+	before := m.running
+	m.running = bundle
+	m.mu.Unlock()
+	if before != "" {
+		_ = m.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: before}})
+		_ = m.Delete(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "op-" + before}})
+	}
+	m.step(bundle, lifecycle.Installed, "installed")
+}
+
+// dynamicOf is a dynamic client that speaks through another.
+type dynamicOf struct {
+	dynamic.Interface
+	client.WithWatch
+}
+
+func (d dynamicOf) Resource(of schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return resourceOf{client: d.WithWatch, of: of}
+}
+
+type resourceOf struct {
+	dynamic.NamespaceableResourceInterface
+	client    client.WithWatch
+	of        schema.GroupVersionResource
+	namespace string
+}
+
+func (r resourceOf) Namespace(name string) dynamic.ResourceInterface {
+	r.namespace = name
+	return r
+}
+
+func (r resourceOf) named(name string) *unstructured.Unstructured {
+	kind, err := r.client.RESTMapper().KindFor(r.of)
+	if err != nil {
+		panic(err)
+	}
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(kind)
+	o.SetNamespace(r.namespace)
+	o.SetName(name)
+	return o
+}
+
+func (r resourceOf) Get(ctx context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
+	o := r.named(name)
+	if w, is := r.client.(*world); is {
+		w.mu.Lock()
+		w.gets++
+		w.mu.Unlock()
+	}
+	return o, r.client.Get(ctx, client.ObjectKeyFromObject(o), o)
+}
+
+func (r resourceOf) List(ctx context.Context, _ metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	list := &unstructured.UnstructuredList{}
+	kind := r.named("").GroupVersionKind()
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if !slices.Contains([]string{"Thing", "ConfigMap", "Pod", "Deployment"}, kind.Kind) {
+		return list, nil // nobody makes any
+	}
+	return list, r.client.List(ctx, list, client.InNamespace(r.namespace))
+}
+
+func (r resourceOf) Create(ctx context.Context, o *unstructured.Unstructured, options metav1.CreateOptions, _ ...string) (*unstructured.Unstructured, error) {
+	o = o.DeepCopy()
+	delete(o.Object, "status") // which is a subresource
+	return o, r.client.Create(ctx, o, &client.CreateOptions{DryRun: options.DryRun})
+}
+
+func (r resourceOf) Update(ctx context.Context, o *unstructured.Unstructured, options metav1.UpdateOptions, _ ...string) (*unstructured.Unstructured, error) {
+	o = o.DeepCopy()
+	if w, is := r.client.(*world); is && w.rival != nil {
+		w.rival(o)
+	}
+	return o, r.client.Update(ctx, o, &client.UpdateOptions{DryRun: options.DryRun})
+}
+
+func (r resourceOf) UpdateStatus(ctx context.Context, o *unstructured.Unstructured, options metav1.UpdateOptions) (*unstructured.Unstructured, error) {
+	return r.Update(ctx, o, options)
+}
+
+func (r resourceOf) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, options metav1.PatchOptions, _ ...string) (*unstructured.Unstructured, error) {
+	o := r.named(name)
+	return o, r.client.Patch(ctx, o, client.RawPatch(kind, data), &client.PatchOptions{DryRun: options.DryRun})
+}
+
+func (r resourceOf) Delete(ctx context.Context, name string, _ metav1.DeleteOptions, _ ...string) error {
+	return r.client.Delete(ctx, r.named(name))
+}
+
+// things is a package whose bundles follow each other, and the plan to walk them.
+func things(t *testing.T, bundles ...string) (*catalog.Package, graph.Plan) {
+	t.Helper()
+	return thingsIn(t, lifecycle.AllNamespaces, bundles...)
+}
+
+// thingsIn is things whose bundles support an install mode alone.
+func thingsIn(t *testing.T, mode lifecycle.Mode, bundles ...string) (*catalog.Package, graph.Plan) {
+	t.Helper()
+	var fbc strings.Builder
+	write := func(document any) {
+		data, err := json.Marshal(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fbc.Write(append(data, '\n'))
+	}
+	plan := graph.Plan{Package: "things", Channel: "stable", Head: bundles[len(bundles)-1]}
+	var entries []map[string]any
+	for i, name := range bundles {
+		entry := map[string]any{"name": name}
+		if i > 0 {
+			entry["replaces"] = bundles[i-1]
+			plan.Hops = append(plan.Hops, graph.Edge{Package: "things", Channel: "stable", From: bundles[i-1], To: name, Kind: "replaces"})
+		}
+		entries = append(entries, entry)
+	}
+	write(map[string]any{"schema": "olm.package", "name": "things", "defaultChannel": "stable"})
+	write(map[string]any{"schema": "olm.channel", "package": "things", "name": "stable", "entries": entries})
+	for i, name := range bundles {
+		csv := testRelease(name).CSV
+		csv.APIVersion, csv.Kind, csv.Name = v1alpha1.SchemeGroupVersion.String(), v1alpha1.ClusterServiceVersionKind, name
+		csv.Annotations = map[string]string{"alm-examples": `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1}}]`}
+		csv.Spec.InstallModes = []v1alpha1.InstallMode{{Type: v1alpha1.InstallModeType(mode), Supported: true}}
+		csv.Spec.InstallStrategy.StrategyName = "deployment"
+		csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "op-" + name
+		d := thingDefinition()
+		d.APIVersion, d.Kind = "apiextensions.k8s.io/v1", observe.KindCRD
+		csv.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: d.Name, Version: "v1", Kind: "Thing"}}
+		properties := []any{map[string]any{"type": "olm.package", "value": map[string]any{"packageName": "things", "version": fmt.Sprintf("%d.0.0", i+1)}}}
+		for _, o := range []any{csv, d} {
+			data, err := json.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			properties = append(properties, map[string]any{"type": "olm.bundle.object", "value": map[string]any{"data": data}})
+		}
+		write(map[string]any{"schema": "olm.bundle", "package": "things", "name": name, "properties": properties})
+	}
+	c := catalog.Parse("things.json", []byte(fbc.String()))
+	if err := c.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return c.Packages[0], plan
+}
+
+func thingDefinition() *apiextensionsv1.CustomResourceDefinition {
+	d := crd("v1", "v1")
+	d.Spec.Group, d.Spec.Scope = "example.com", apiextensionsv1.NamespaceScoped
+	d.Spec.Names.Plural, d.Spec.Names.ListKind = "things", "ThingList"
+	d.Spec.Versions[0].Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+		Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {
+			Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"size": {Type: "integer"}, "note": {Type: "string"}},
+		}},
+	}}
+	return d
+}
+
+// walk walks plan in the world.
+func (w *world) walk(ctx context.Context, t *testing.T, p *catalog.Package, plan graph.Plan, options Options) (*report.Report, error) {
+	t.Helper()
+	options.Namespace, options.Timeout, options.Settle, options.ID = "operators", 30*time.Second, 2*time.Second, "w1"
+	walk, err := newWalk(fakeCluster{world: w}, p, plan, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := fakeManager{world: w}
+	walk.Manager, walk.Client, walk.Dynamic = m, w, dynamicOf{WithWatch: w}
+	if w.takes != nil {
+		walk.Manager = takingManager{m}
+	}
+	walk.follow = func(_ context.Context, namespace string) (*observe.Watcher, error) {
+		w.watcher = observe.NewWatcher(w, m, namespace)
+		return w.watcher, w.call("follow")
+	}
+	defer time.Sleep(5 * time.Second) // until the manager sees that nothing is wanted any more
+	return walk.run(ctx, plan)
+}
+
+// codes are those of the warnings and errors in findings.
+func codes(findings []finding.Finding) string {
+	var list []string
+	for _, f := range findings {
+		if f.Severity.AtLeast(finding.Warning) {
+			list = append(list, f.Code)
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), " ")
+}
