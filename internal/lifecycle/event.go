@@ -57,6 +57,7 @@ type Definition struct {
 	Stored     []string // status.storedVersions
 	Conversion string   // what converts: None, or the webhook's service and path
 	CA         string   // short fingerprint of the caBundle; "" for none
+	Deleting   bool     // it is being deleted, with its objects
 }
 
 // Same reports whether objects are served alike by n and d.

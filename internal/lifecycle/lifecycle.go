@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster"
 )
 
@@ -67,6 +68,9 @@ type Installer interface {
 	EnsureNamespace(ctx context.Context, name string) error
 	// Prepare makes the place ready to install into.
 	Prepare(ctx context.Context, p Place) error
+	// Catalog returns the catalog from which the manager, asked for the last of the bundles called names, installs it, or upgrades to
+	// it from another of them. That was installed from the channel called was, if that is not "".
+	Catalog(p *catalog.Package, was, channel string, names ...string) ([]byte, error)
 	// Publish has the manager read the place's catalog at an address. What it read before, it may read until then.
 	Publish(ctx context.Context, p Place, at cluster.CatalogAddress) error
 	// WaitPublished waits until the manager reads the catalog where it was published last.
@@ -83,6 +87,12 @@ type Installer interface {
 	// DeleteOrphans removes what the manager leaves of uninstalled bundles, which shipped the objects named Kind/name, and says
 	// what that was.
 	DeleteOrphans(ctx context.Context, p Place, shipped []string) ([]string, error)
+}
+
+// Taker is a Manager that deletes definitions, and with them their objects, when it uninstalls a package.
+type Taker interface {
+	// Withdraw has the manager uninstall the package. It returns at once.
+	Withdraw(ctx context.Context, p Place) error
 }
 
 // Reporter says how far an installation came and why it does not go on.
@@ -125,6 +135,9 @@ type Watched interface {
 type Injector interface {
 	// Faults are those that only the manager knows.
 	Faults() []Fault
+	// FaultPhase says at which of the manager's phases a fault strikes that can be made under any manager, and that by its usual
+	// one strikes at usual: "" where it would change nothing.
+	FaultPhase(name, usual string) string
 	// Inject makes the fault called name. Before each change it passes what takes the change back to the hop's Undo. Of a fault
 	// that Blocks it returns whether the hop is held up now. It returns Inapplicable where it cannot be made.
 	Inject(ctx context.Context, name string, hop Hop) (held func(context.Context) (bool, error), err error)
@@ -172,6 +185,7 @@ const (
 	NotApplied           Reason = "NotApplied"           // it cannot apply the bundle's objects
 	NotSucceeded         Reason = "NotSucceeded"         // the bundle is applied, and does not become ready
 	Unmet                Reason = "Unmet"                // what the bundle requires is not there
+	UnsafeDefinition     Reason = "UnsafeDefinition"     // the change of a definition may break its objects
 	StoredVersionRefused Reason = "StoredVersionRefused" // a definition drops a version that is stored
 	ObjectsRefused       Reason = "ObjectsRefused"       // objects are invalid by the new schema
 	ConversionFails      Reason = "ConversionFails"      // objects cannot be converted
@@ -190,6 +204,8 @@ type Explanation struct {
 	Why       string // what it says
 	Event     string // the newest warning event that bears on it
 	Container string // namespace/pod/container whose process is to blame, if one is
+	Running   bool   // the container runs, and is not ready
+	Ended     bool   // a process of the container ended
 }
 
 // String is the explanation in one line.
@@ -241,8 +257,13 @@ var ErrTimeout = errors.New("timed out waiting for the condition")
 type DeletionTimeoutError struct {
 	What  []string // Kind/name of each
 	After time.Duration
+	Why   string // what is known of what keeps it, or ""
 }
 
 func (r DeletionTimeoutError) Error() string {
-	return fmt.Sprintf("%s still there %s after being deleted", strings.Join(r.What, ", "), r.After)
+	text := fmt.Sprintf("%s still there %s after being deleted", strings.Join(r.What, ", "), r.After)
+	if r.Why != "" {
+		text += ": " + r.Why
+	}
+	return text
 }

@@ -10,8 +10,6 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -66,7 +64,7 @@ func (c *Client) Explain(ctx context.Context, s lifecycle.Place, name string, si
 			e = ExplainPlan(plan)
 		}
 	}
-	e.Event = newestWarning(events.Items, e, name, since)
+	e.Event = lifecycle.NewestWarning(events.Items, e, name, since)
 	return e, nil
 }
 
@@ -174,9 +172,9 @@ func ExplainVersion(csv *v1alpha1.ClusterServiceVersion, deployments []appsv1.De
 		if i < 0 {
 			continue
 		}
-		if t, ok := newestTrouble(&deployments[i], pods); ok {
-			e.Object, e.Why, e.Container = t.Object, t.Why, t.Container
-			return e
+		if t, ok := lifecycle.DeploymentTrouble(&deployments[i], pods); ok {
+			t.Phase = e.Phase
+			return t
 		}
 	}
 	return e
@@ -223,95 +221,6 @@ func firstOf(list []string, n int) []string {
 		return list
 	}
 	return append(slices.Clone(list[:n]), fmt.Sprintf("and %d more", len(list)-n))
-}
-
-// newestTrouble says what is wrong with a pod of d, or with d itself.
-func newestTrouble(d *appsv1.Deployment, pods []corev1.Pod) (lifecycle.Explanation, bool) {
-	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
-	if err != nil {
-		return lifecycle.Explanation{}, false
-	}
-	for i := range pods {
-		p := &pods[i]
-		if p.Namespace != d.Namespace || !selector.Matches(labels.Set(p.Labels)) {
-			continue
-		}
-		if t, ok := Trouble(p); ok {
-			return t, true
-		}
-	}
-	for _, c := range d.Status.Conditions {
-		if c.Status == corev1.ConditionFalse || c.Type == appsv1.DeploymentReplicaFailure {
-			return lifecycle.Explanation{Object: "Deployment/" + d.Namespace + "/" + d.Name, Why: c.Reason + ": " + c.Message}, true
-		}
-	}
-	return lifecycle.Explanation{}, false
-}
-
-// Trouble says why a container of p does not run, and false if all do.
-func Trouble(p *corev1.Pod) (lifecycle.Explanation, bool) {
-	object := "Pod/" + p.Namespace + "/" + p.Name
-	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-		ended := s.State.Terminated
-		if ended == nil {
-			ended = s.LastTerminationState.Terminated
-		}
-		container := p.Namespace + "/" + p.Name + "/" + s.Name
-		switch {
-		case s.State.Waiting != nil && s.State.Waiting.Reason != "" && s.State.Waiting.Reason != "ContainerCreating" && s.State.Waiting.Reason != "PodInitializing":
-			why := fmt.Sprintf("container %s waits: %s %s", s.Name, s.State.Waiting.Reason, s.State.Waiting.Message)
-			if ended != nil {
-				why += fmt.Sprintf(", restarted %d times, last ended with exit code %d", s.RestartCount, ended.ExitCode)
-			}
-			return lifecycle.Explanation{Object: object, Why: strings.TrimSpace(why), Container: container}, true
-		case ended != nil && ended.ExitCode != 0 && !s.Ready:
-			return lifecycle.Explanation{
-				Object:    object,
-				Why:       fmt.Sprintf("container %s ended with exit code %d (%s), restarted %d times", s.Name, ended.ExitCode, ended.Reason, s.RestartCount),
-				Container: container,
-			}, true
-		case s.State.Running != nil && !s.Ready:
-			return lifecycle.Explanation{Object: object, Why: fmt.Sprintf("container %s runs and is not ready", s.Name), Container: container}, true
-		}
-	}
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return lifecycle.Explanation{Object: object, Why: c.Reason + ": " + c.Message}, true
-		}
-	}
-	if p.Status.Phase == corev1.PodPending {
-		return lifecycle.Explanation{Object: object, Why: "its containers are not created yet"}, true
-	}
-	return lifecycle.Explanation{}, false
-}
-
-// newestWarning returns the text of the newest warning event about e's object or the bundle called name.
-func newestWarning(events []corev1.Event, e lifecycle.Explanation, name string, since time.Time) string {
-	var newest *corev1.Event
-	for i := range events {
-		v := &events[i]
-		about := v.InvolvedObject.Kind + "/" + v.InvolvedObject.Namespace + "/" + v.InvolvedObject.Name
-		if v.Type != corev1.EventTypeWarning || about != e.Object && v.InvolvedObject.Name != name || eventTime(v).Before(since) {
-			continue
-		}
-		if newest == nil || eventTime(newest).Before(eventTime(v)) {
-			newest = v
-		}
-	}
-	if newest == nil {
-		return ""
-	}
-	return newest.Reason + ": " + newest.Message
-}
-
-func eventTime(e *corev1.Event) time.Time {
-	if !e.LastTimestamp.IsZero() {
-		return e.LastTimestamp.Time
-	}
-	if !e.EventTime.IsZero() {
-		return e.EventTime.Time
-	}
-	return e.CreationTimestamp.Time
 }
 
 func orNone(s string) string {

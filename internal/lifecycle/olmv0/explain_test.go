@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // OLM starts an installation that failed again and again: what failed is the reason, whichever phase it is in just then.
@@ -59,17 +57,5 @@ func TestMissingRequirements(t *testing.T) {
 	}
 	if many := MissingRequirements(csv); len(many) != manyRequirements+1 || many[manyRequirements] != "and 6 more" {
 		t.Errorf("of many: %q", many)
-	}
-}
-
-// What a cluster refuses a pod of the operator's for is what an installation failed for.
-func TestExplainRefusedPod(t *testing.T) {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "manager-1"}}
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "manager", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
-		Reason: "PodRefused", Message: "hostNetwork, privileged container manager: run them on a cluster of --cluster kind",
-	}}}}
-	e, found := Trouble(p)
-	if !found || e.Object != "Pod/operators/manager-1" || !strings.Contains(e.Why, "PodRefused hostNetwork, privileged container manager") {
-		t.Errorf("%v, %+v", found, e)
 	}
 }

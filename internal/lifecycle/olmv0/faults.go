@@ -2,12 +2,10 @@ package olmv0
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -27,6 +25,14 @@ func (c *Client) Faults() []lifecycle.Fault {
 	}
 }
 
+// FaultPhase is the usual one, except of what OLM has not: images to pull catalogs and bundles from.
+func (c *Client) FaultPhase(name, usual string) string {
+	if name == "registry-slow" {
+		return ""
+	}
+	return usual
+}
+
 // Inject makes one of them.
 func (c *Client) Inject(ctx context.Context, name string, hop lifecycle.Hop) (held func(context.Context) (bool, error), err error) {
 	switch name {
@@ -35,24 +41,8 @@ func (c *Client) Inject(ctx context.Context, name string, hop lifecycle.Hop) (he
 	case "not-upgradeable":
 		return c.refuseUpgrade(ctx, hop)
 	}
-	return nil, c.kill(ctx, strings.TrimPrefix(name, "kill-"))
-}
-
-// kill ends the pods of OLM's own operator called name.
-func (c *Client) kill(ctx context.Context, name string) error {
-	var pods corev1.PodList
-	if err := c.List(ctx, &pods, client.MatchingLabels{"app": name}); err != nil {
-		return fmt.Errorf("list pods of %s: %w", name, err)
-	}
-	if len(pods.Items) == 0 {
-		return fmt.Errorf("no pod is called app=%s", name)
-	}
-	for i := range pods.Items {
-		if err := c.Delete(ctx, &pods.Items[i], client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("kill pod %s: %w", pods.Items[i].Name, err)
-		}
-	}
-	return nil
+	program := strings.TrimPrefix(name, "kill-")
+	return nil, lifecycle.KillProgram(ctx, c.WithWatch, program, client.MatchingLabels{"app": program})
 }
 
 // resolved is how long OLM may need to be through with a resolution that it began before the Subscription was changed, in

@@ -4,23 +4,18 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/operator-framework/api/crds"
-	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/cluster"
@@ -47,7 +42,7 @@ func parts(image string) (definitions []*apiextensionsv1.CustomResourceDefinitio
 		d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 		d.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	}
-	objects, err = decode(bytes.ReplaceAll(manifests, []byte(Image), []byte(image)))
+	objects, err = lifecycle.Decode(bytes.ReplaceAll(manifests, []byte(Image), []byte(image)))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read OLM's manifests: %w", err)
 	}
@@ -67,7 +62,7 @@ func Install(ctx context.Context, c *Client, image string) (made Installation, e
 		}
 	}
 	for _, d := range definitions {
-		if err := c.established(ctx, d.Name); err != nil {
+		if err := lifecycle.WaitEstablished(ctx, c, d.Name); err != nil {
 			return made, err
 		}
 	}
@@ -77,7 +72,7 @@ func Install(ctx context.Context, c *Client, image string) (made Installation, e
 		}
 	}
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
-		if err := c.available(ctx, Namespace, name); err != nil {
+		if err := lifecycle.WaitAvailable(ctx, c, Namespace, name); err != nil {
 			return made, hint.With(err, "look at the logs of the component %s/%s", Namespace, name)
 		}
 	}
@@ -93,22 +88,18 @@ func (c *Client) Remove(ctx context.Context, made Installation, limit time.Durat
 			return fmt.Errorf("remove %T %s: %w", o, client.ObjectKeyFromObject(o), err)
 		}
 	}
-	var left string
-	err := poll(ctx, limit, func(ctx context.Context) (bool, error) {
-		for _, o := range made {
-			err := c.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object))
-			if err == nil {
-				left = fmt.Sprintf("%T %s", o, client.ObjectKeyFromObject(o))
-				return false, nil
-			}
-			if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-				return false, err
-			}
+	var left []client.Object
+	err := lifecycle.Poll(ctx, limit, func(ctx context.Context) (done bool, err error) {
+		if left, err = c.existing(ctx, made); err != nil {
+			return false, err
 		}
-		return true, nil
+		return len(left) == 0, c.dropFinalizers(ctx, left)
 	})
+	if err != nil && len(left) > 0 {
+		return fmt.Errorf("wait until OLM is gone (%T %s): %w", left[0], client.ObjectKeyFromObject(left[0]), err)
+	}
 	if err != nil {
-		return fmt.Errorf("wait until OLM is gone (%s): %w", left, err)
+		return fmt.Errorf("wait until OLM is gone: %w", err)
 	}
 	// The roles of its own OperatorGroups it makes as long as it runs, and nobody owns them.
 	for _, o := range made {
@@ -118,6 +109,41 @@ func (c *Client) Remove(ctx context.Context, made Installation, limit time.Durat
 		of := client.MatchingLabels{OwnerLabel + ".namespace": o.GetName(), OwnerLabel + ".kind": "OperatorGroup"}
 		if err := c.DeleteAllOf(ctx, &rbacv1.ClusterRole{}, of); err != nil {
 			return fmt.Errorf("remove the roles of OperatorGroups in %s: %w", o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// existing are those of objects that are still there, as they are now.
+func (c *Client) existing(ctx context.Context, objects Installation) ([]client.Object, error) {
+	var left []client.Object
+	for _, o := range objects {
+		now := o.DeepCopyObject().(client.Object)
+		err := c.Get(ctx, client.ObjectKeyFromObject(o), now)
+		switch {
+		case err == nil:
+			left = append(left, now)
+		case !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err):
+			return nil, err
+		}
+	}
+	return left, nil
+}
+
+// dropFinalizers lets OLM's own objects go once nothing but their definitions is left: a ClusterServiceVersion that OLM made as the
+// last thing it did would hold its definition for ever.
+func (c *Client) dropFinalizers(ctx context.Context, left []client.Object) error {
+	var definitions []*apiextensionsv1.CustomResourceDefinition
+	for _, o := range left {
+		d, ok := o.(*apiextensionsv1.CustomResourceDefinition)
+		if !ok {
+			return nil
+		}
+		definitions = append(definitions, d)
+	}
+	for _, d := range definitions {
+		if err := lifecycle.DropFinalizers(ctx, c.WithWatch, d); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -166,7 +192,7 @@ func (c *Client) createMissing(ctx context.Context, o client.Object, made *Insta
 	maps.Copy(labels, c.labels())
 	o.SetLabels(labels)
 	// A CRD is served some moments after it is established, so its first object may be refused as of an unknown kind.
-	return poll(ctx, 30*time.Second, func(ctx context.Context) (bool, error) {
+	return lifecycle.Poll(ctx, 30*time.Second, func(ctx context.Context) (bool, error) {
 		err := c.Create(ctx, o)
 		switch {
 		case err == nil:
@@ -179,64 +205,4 @@ func (c *Client) createMissing(ctx context.Context, o client.Object, made *Insta
 		}
 		return false, fmt.Errorf("create %s %s: %w", o.GetObjectKind().GroupVersionKind().Kind, client.ObjectKeyFromObject(o), err)
 	})
-}
-
-func (c *Client) established(ctx context.Context, name string) error {
-	err := poll(ctx, 30*time.Second, func(ctx context.Context) (bool, error) {
-		var d apiextensionsv1.CustomResourceDefinition
-		if err := c.Get(ctx, client.ObjectKey{Name: name}, &d); err != nil {
-			return false, err
-		}
-		for _, condition := range d.Status.Conditions {
-			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-				return true, nil
-			}
-		}
-		return false, nil
-	})
-	if err != nil {
-		return fmt.Errorf("wait until CustomResourceDefinition %s is established: %w", name, err)
-	}
-	return nil
-}
-
-func (c *Client) available(ctx context.Context, namespace, name string) error {
-	var d appsv1.Deployment
-	err := poll(ctx, 2*time.Minute, func(ctx context.Context) (bool, error) {
-		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d); err != nil {
-			return false, err
-		}
-		return d.Status.ObservedGeneration == d.Generation && d.Status.AvailableReplicas > 0, nil
-	})
-	if err != nil {
-		return fmt.Errorf("wait until deployment %s/%s is available: %w", namespace, name, err)
-	}
-	return nil
-}
-
-// poll calls done every 100 ms until it says so, fails, or, with lifecycle.ErrTimeout, the time is up.
-func poll(ctx context.Context, limit time.Duration, done wait.ConditionWithContextFunc) error {
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, limit, true, done)
-	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w (%s)", lifecycle.ErrTimeout, limit)
-	}
-	return err
-}
-
-func decode(documents []byte) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(documents), 4096)
-	for {
-		o := &unstructured.Unstructured{}
-		err := decoder.Decode(&o.Object)
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(o.Object) > 0 {
-			objects = append(objects, o)
-		}
-	}
 }

@@ -6,6 +6,7 @@ package olmv0
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -33,8 +34,9 @@ const (
 	OperatorsNamespace = "operators" // what is installed for all namespaces
 )
 
-// Scheme knows Kubernetes' own kinds, CustomResourceDefinitions and OLM's kinds.
-var Scheme = newScheme()
+// Scheme knows Kubernetes' own kinds, CustomResourceDefinitions and OLM's kinds. It is made when it is first needed: most commands
+// reach no cluster.
+var Scheme = sync.OnceValue(newScheme)
 
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
@@ -97,7 +99,7 @@ func (c *Client) labels() map[string]string {
 func Connect(config *rest.Config) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme()})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server at %s: %w", config.Host, err)
 	}

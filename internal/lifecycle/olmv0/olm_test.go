@@ -15,7 +15,7 @@ import (
 )
 
 func TestManifestsNameTheImageThatInstallReplaces(t *testing.T) {
-	objects, err := decode(manifests)
+	objects, err := lifecycle.Decode(manifests)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,13 +198,13 @@ func TestNewestWarning(t *testing.T) {
 		event(4, "Pod", "q", "WarningD"), event(5, "Pod", "p", "Normal...."),
 	}
 	e := lifecycle.Explanation{Object: "Pod/n/p"}
-	if got := newestWarning(events, e, "op.v2", now); got != "WarningB: m" {
+	if got := lifecycle.NewestWarning(events, e, "op.v2", now); got != "WarningB: m" {
 		t.Errorf("got %q", got)
 	}
-	if got := newestWarning(events, e, "op.v2", now.Add(time.Hour)); got != "" {
+	if got := lifecycle.NewestWarning(events, e, "op.v2", now.Add(time.Hour)); got != "" {
 		t.Errorf("an old event counts: %q", got)
 	}
-	if got := newestWarning(events, lifecycle.Explanation{}, "q", now); got != "WarningD: m" {
+	if got := lifecycle.NewestWarning(events, lifecycle.Explanation{}, "q", now); got != "WarningD: m" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -22,7 +22,7 @@ func version(namespace, name string, labels map[string]string) *v1alpha1.Cluster
 // uninstalled there, and no reason not to install one.
 func TestCopiedVersionsAreLeftAlone(t *testing.T) {
 	copied := version("n", "everywhere.v1", map[string]string{v1alpha1.CopiedLabelKey: "theirs"})
-	c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme).WithObjects(copied, version("n", "tea.v1", nil)).Build()}
+	c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(copied, version("n", "tea.v1", nil)).Build()}
 	there, err := c.Present(t.Context(), "cup", nil, "n")
 	if err != nil || !slices.Equal(there, []string{"ClusterServiceVersion/n/tea.v1"}) {
 		t.Errorf("%v: there are %q", err, there)
@@ -42,7 +42,7 @@ func TestCopiedVersionsAreLeftAlone(t *testing.T) {
 // What a walk makes carries its label, and says what it brings.
 func TestWhatAWalkMakesIsLabelled(t *testing.T) {
 	place := lifecycle.Place{Package: "tea", Catalog: "olmkit", Namespace: "n", Mode: lifecycle.OwnNamespace}
-	c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme).Build(), Walk: "w1", Brings: []string{"ClusterRole/a", "PriorityClass/b"}}
+	c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme()).Build(), Walk: "w1", Brings: []string{"ClusterRole/a", "PriorityClass/b"}}
 	for _, err := range []error{
 		c.Prepare(t.Context(), place), c.Publish(t.Context(), place, cluster.CatalogAddress{Address: "a:1"}), c.Request(t.Context(), place, "tea.v1"),
 	} {
@@ -51,10 +51,10 @@ func TestWhatAWalkMakesIsLabelled(t *testing.T) {
 		}
 	}
 	kinds := map[string]bool{}
-	for kind := range Scheme.AllKnownTypes() {
+	for kind := range Scheme().AllKnownTypes() {
 		var list metav1.PartialObjectMetadataList
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if !Scheme.Recognizes(list.GroupVersionKind()) || c.List(t.Context(), &list) != nil {
+		if !Scheme().Recognizes(list.GroupVersionKind()) || c.List(t.Context(), &list) != nil {
 			continue
 		}
 		for _, o := range list.Items {

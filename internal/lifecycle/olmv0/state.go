@@ -253,7 +253,7 @@ func (c *Client) Rollback(ctx context.Context, p lifecycle.Place, bundle string,
 			return nil, err
 		}
 		approved := false
-		err := poll(ctx, time.Until(deadline), func(ctx context.Context) (_ bool, err error) {
+		err := lifecycle.Poll(ctx, time.Until(deadline), func(ctx context.Context) (_ bool, err error) {
 			if approved, err = c.Approve(ctx, p.Namespace, bundle); approved || err != nil {
 				return true, err
 			}

@@ -10,7 +10,6 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,44 +18,26 @@ import (
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
-
-// Part is a part of OLM on a cluster, or a catalog that it reads.
-type Part struct {
-	Object string `json:"object"`        // Kind/namespace/name
-	Why    string `json:"why,omitempty"` // what is wrong with it; "" if it is well
-}
-
-// Status is how OLM is on a cluster.
-type Status struct {
-	Installed bool   `json:"installed"`
-	Version   string `json:"version,omitempty"`   // as Client.Version has it
-	Namespace string `json:"namespace,omitempty"` // of its operators
-	Parts     []Part `json:"parts"`               // all of them, by Object
-}
-
-// Unwell are the parts that are not well.
-func (s Status) Unwell() []Part {
-	return slices.DeleteFunc(slices.Clone(s.Parts), func(p Part) bool { return p.Why == "" })
-}
 
 // operators are the deployments that OLM consists of.
 var operators = []string{"catalog-operator", "olm-operator"}
 
 // Status looks at OLM's definitions, operators and catalogs, and, if Install made OLM, at all that it made.
-func (c *Client) Status(ctx context.Context) (Status, error) {
-	s := Status{Parts: []Part{}}
+func (c *Client) Status(ctx context.Context) (lifecycle.Status, error) {
+	s := lifecycle.Status{Parts: []lifecycle.Part{}}
 	definitions, objects, err := parts(Image)
 	if err != nil {
 		return s, err
 	}
 	there := 0
 	for _, d := range definitions {
-		p, err := c.definition(ctx, d.Name)
+		p, err := lifecycle.DefinitionPart(ctx, c, d.Name)
 		if err != nil {
 			return s, err
 		}
-		if p.Why != missing {
+		if p.Why != lifecycle.Missing {
 			there++
 		}
 		s.Parts = append(s.Parts, p)
@@ -67,7 +48,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	}
 	at := slices.IndexFunc(deployments.Items, func(d appsv1.Deployment) bool { return slices.Contains(operators, d.Name) })
 	if there == 0 && at < 0 {
-		return Status{Parts: []Part{}}, nil
+		return lifecycle.Status{Parts: []lifecycle.Part{}}, nil
 	}
 	s.Installed, s.Namespace = true, Namespace
 	own := false
@@ -76,15 +57,15 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 		own = installedHere(deployments.Items[at].Labels)
 		s.Version, _ = c.Version(ctx) // without it olm-operator is missing, which is told
 	}
-	for _, add := range []func() ([]Part, error){
-		func() ([]Part, error) { return c.operatorParts(ctx, s.Namespace, deployments.Items) },
-		func() ([]Part, error) {
+	for _, add := range []func() ([]lifecycle.Part, error){
+		func() ([]lifecycle.Part, error) { return c.operatorParts(ctx, s.Namespace, deployments.Items) },
+		func() ([]lifecycle.Part, error) {
 			if !own {
 				return nil, nil
 			}
 			return c.missingOf(ctx, objects)
 		},
-		func() ([]Part, error) { return c.catalogParts(ctx) },
+		func() ([]lifecycle.Part, error) { return c.catalogParts(ctx) },
 	} {
 		more, err := add()
 		if err != nil {
@@ -92,47 +73,22 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 		}
 		s.Parts = append(s.Parts, more...)
 	}
-	slices.SortFunc(s.Parts, func(a, b Part) int { return strings.Compare(a.Object, b.Object) })
+	slices.SortFunc(s.Parts, func(a, b lifecycle.Part) int { return strings.Compare(a.Object, b.Object) })
 	return s, nil
 }
 
-const missing = "it is missing"
-
-// definition says whether the CustomResourceDefinition called name is there and served.
-func (c *Client) definition(ctx context.Context, name string) (Part, error) {
-	p := Part{Object: "CustomResourceDefinition/" + name}
-	var d apiextensionsv1.CustomResourceDefinition
-	err := c.Get(ctx, client.ObjectKey{Name: name}, &d)
-	switch {
-	case apierrors.IsNotFound(err):
-		p.Why = missing
-	case err != nil:
-		return p, fmt.Errorf("look for %s: %w", p.Object, err)
-	case d.DeletionTimestamp != nil:
-		p.Why = "it is being deleted: objects of it with finalizers hold it"
-	default:
-		p.Why = "it is not established"
-		for _, condition := range d.Status.Conditions {
-			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-				p.Why = ""
-			}
-		}
-	}
-	return p, nil
-}
-
 // operatorParts says how OLM's operators in namespace are.
-func (c *Client) operatorParts(ctx context.Context, namespace string, deployments []appsv1.Deployment) ([]Part, error) {
+func (c *Client) operatorParts(ctx context.Context, namespace string, deployments []appsv1.Deployment) ([]lifecycle.Part, error) {
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list pods in %s: %w", namespace, err)
 	}
-	var all []Part
+	var all []lifecycle.Part
 	for _, name := range operators {
-		p := Part{Object: "Deployment/" + namespace + "/" + name, Why: missing}
+		p := lifecycle.Part{Object: "Deployment/" + namespace + "/" + name, Why: lifecycle.Missing}
 		for i, d := range deployments {
 			if d.Name == name && d.Namespace == namespace {
-				p.Why = deploymentTrouble(&deployments[i], pods.Items)
+				p.Why = lifecycle.ProgramTrouble(&deployments[i], pods.Items)
 			}
 		}
 		all = append(all, p)
@@ -140,23 +96,9 @@ func (c *Client) operatorParts(ctx context.Context, namespace string, deployment
 	return all, nil
 }
 
-// deploymentTrouble says why d does not do what it is for, or "".
-func deploymentTrouble(d *appsv1.Deployment, pods []corev1.Pod) string {
-	switch {
-	case d.Spec.Replicas != nil && *d.Spec.Replicas == 0:
-		return "it is scaled to 0"
-	case d.Status.ObservedGeneration == d.Generation && d.Status.AvailableReplicas > 0:
-		return ""
-	}
-	if t, ok := newestTrouble(d, pods); ok {
-		return t.Object + ": " + t.Why
-	}
-	return "no pod of it is available"
-}
-
 // missingOf are those of objects that the cluster does not have; the deployments among them are told by operatorParts.
-func (c *Client) missingOf(ctx context.Context, objects []*unstructured.Unstructured) ([]Part, error) {
-	var all []Part
+func (c *Client) missingOf(ctx context.Context, objects []*unstructured.Unstructured) ([]lifecycle.Part, error) {
+	var all []lifecycle.Part
 	for _, o := range objects {
 		if o.GetObjectKind().GroupVersionKind().Kind == "Deployment" {
 			continue
@@ -164,10 +106,10 @@ func (c *Client) missingOf(ctx context.Context, objects []*unstructured.Unstruct
 		now := &metav1.PartialObjectMetadata{}
 		now.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
 		err := c.Get(ctx, client.ObjectKeyFromObject(o), now)
-		p := Part{Object: Describe(o)}
+		p := lifecycle.Part{Object: Describe(o)}
 		switch {
 		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-			p.Why = missing
+			p.Why = lifecycle.Missing
 		case err != nil:
 			return nil, fmt.Errorf("look for OLM's %s: %w", p.Object, err)
 		case now.DeletionTimestamp != nil:
@@ -179,7 +121,7 @@ func (c *Client) missingOf(ctx context.Context, objects []*unstructured.Unstruct
 }
 
 // catalogParts says which catalogs OLM can't read.
-func (c *Client) catalogParts(ctx context.Context) ([]Part, error) {
+func (c *Client) catalogParts(ctx context.Context) ([]lifecycle.Part, error) {
 	var sources v1alpha1.CatalogSourceList
 	if err := c.List(ctx, &sources); err != nil {
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
@@ -187,10 +129,10 @@ func (c *Client) catalogParts(ctx context.Context) ([]Part, error) {
 		}
 		return nil, fmt.Errorf("list CatalogSources: %w", err)
 	}
-	var all []Part
+	var all []lifecycle.Part
 	for i := range sources.Items {
 		source := &sources.Items[i]
-		p := Part{Object: Describe(source)}
+		p := lifecycle.Part{Object: Describe(source)}
 		if !Connected(source) {
 			p.Why = "OLM does not read it: " + connectionOf(source)
 		}

@@ -87,7 +87,7 @@ func TestStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := slices.DeleteFunc(healthyOLM(t, cluster.Labels("")), func(o client.Object) bool { return test.change != nil && !test.change(o) })
-			c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme).WithObjects(append(objects, test.add...)...).Build()}
+			c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(append(objects, test.add...)...).Build()}
 			s, err := c.Status(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -111,7 +111,7 @@ func except(name string) func(client.Object) bool {
 // TestInstallKeptLeavesOthersAlone: an OLM that something else installed, or a walk, is neither completed nor removed.
 func TestInstallKeptLeavesOthersAlone(t *testing.T) {
 	for name, labels := range map[string]map[string]string{"somebody's": nil, "a walk's": cluster.Labels("w1")} {
-		c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme).WithObjects(healthyOLM(t, labels)...).Build()}
+		c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(healthyOLM(t, labels)...).Build()}
 		made, err := InstallKept(t.Context(), c, Image)
 		if err == nil || !strings.Contains(err.Error(), "OLM "+Version+" is on the cluster already, in namespace olm") || len(made) > 0 {
 			t.Errorf("%s: made %v: %v", name, made, err)
@@ -120,7 +120,7 @@ func TestInstallKeptLeavesOthersAlone(t *testing.T) {
 			t.Errorf("%s: it takes %v for its own: %v", name, own, err)
 		}
 	}
-	c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme).Build()}
+	c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme()).Build()}
 	if s, err := c.Status(t.Context()); err != nil || s.Installed {
 		t.Errorf("nothing is installed: %+v, %v", s, err)
 	}
@@ -129,7 +129,7 @@ func TestInstallKeptLeavesOthersAlone(t *testing.T) {
 // TestUsers: OLM's own OperatorGroups are no use of it, nor are copies of ClusterServiceVersions.
 func TestUsers(t *testing.T) {
 	objects := append(healthyOLM(t, nil), version("n", "tea.v1", map[string]string{v1alpha1.CopiedLabelKey: "theirs"}))
-	c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme).WithObjects(objects...).Build()}
+	c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(objects...).Build()}
 	if users, err := c.Users(t.Context()); err != nil || len(users) > 0 {
 		t.Errorf("%v: %q", err, users)
 	}

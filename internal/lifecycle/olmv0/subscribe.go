@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -36,6 +37,15 @@ func subscription(p lifecycle.Place) Subscription {
 	return Subscription{Namespace: p.Namespace, Package: p.Package, Channel: p.Channel, Catalog: p.Catalog}
 }
 
+// Catalog returns one that holds nothing but the bundles called names, and the edges among them: OLM chooses among all that it is
+// offered.
+func (c *Client) Catalog(p *catalog.Package, was, channel string, names ...string) ([]byte, error) {
+	if was != "" {
+		return catalog.TrimSwitch(p, was, channel, names...)
+	}
+	return catalog.Trim(p, channel, names...)
+}
+
 // Publish makes OLM read the place's catalog at the given address. OLM opens its connection at once when the address
 // changes; a server that is not up yet costs it a back-off of 20 s and more, so publish what is being served already.
 func (c *Client) Publish(ctx context.Context, p lifecycle.Place, at cluster.CatalogAddress) error {
@@ -49,62 +59,13 @@ func (c *Client) Publish(ctx context.Context, p lifecycle.Place, at cluster.Cata
 	before := source.DeepCopy()
 	source.Spec.SourceType = v1alpha1.SourceTypeGrpc
 	source.Spec.Address = at.Address
-	source.Spec.Image = at.Image
-	if at.Image != "" {
-		source.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{
-			SecurityContextConfig: v1alpha1.Restricted, ExtractContent: &v1alpha1.ExtractContentConfig{CatalogDir: cluster.CatalogDir},
-		}
-	}
 	if exists {
 		err = c.Patch(ctx, source, client.MergeFrom(before))
 	} else {
 		err = c.Create(ctx, source)
 	}
 	if err != nil {
-		return fmt.Errorf("publish catalog %s at %s%s: %w", name, at.Address, at.Image, err)
-	}
-	if at.Image == "" {
-		return nil
-	}
-	if err := c.waitServed(ctx, namespace, name, at.Image); err != nil {
-		return fmt.Errorf("wait until the catalog's pod serves %s: %w", at.Image, err)
-	}
-	return nil
-}
-
-// servedLimit bounds how long a catalog's pod may take, with what it has to pull.
-const servedLimit = 3 * time.Minute
-
-// waitServed waits until the catalog's pods all serve image, and one is ready: the CatalogSource itself says that it is read
-// also while OLM still reads the pod before.
-func (c *Client) waitServed(ctx context.Context, namespace, name, image string) error {
-	var state string
-	err := poll(ctx, servedLimit, func(ctx context.Context) (bool, error) {
-		var pods corev1.PodList
-		if err := c.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"olm.catalogSource": name}); err != nil {
-			return false, err
-		}
-		ready := false
-		state = "OLM has made none"
-		for _, p := range pods.Items {
-			of := slices.Concat(p.Spec.InitContainers, p.Spec.Containers)
-			if !slices.ContainsFunc(of, func(c corev1.Container) bool { return c.Image == image }) {
-				return false, nil
-			}
-			state = string(p.Status.Phase)
-			for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-				if w := s.State.Waiting; w != nil {
-					state = strings.TrimSpace(w.Reason + " " + w.Message)
-				}
-			}
-			ready = ready || slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-			})
-		}
-		return ready, nil
-	})
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, state)
+		return fmt.Errorf("publish catalog %s at %s: %w", name, at.Address, err)
 	}
 	return nil
 }
@@ -118,14 +79,14 @@ func Connected(source *v1alpha1.CatalogSource) bool {
 // WaitPublished waits until OLM reads the catalog at its current address.
 func (c *Client) WaitPublished(ctx context.Context, p lifecycle.Place, limit time.Duration) error {
 	var source v1alpha1.CatalogSource
-	err := poll(ctx, limit, func(ctx context.Context) (bool, error) {
+	err := lifecycle.Poll(ctx, limit, func(ctx context.Context) (bool, error) {
 		if err := c.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Catalog}, &source); err != nil {
 			return false, err
 		}
 		return Connected(&source), nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait until OLM reads catalog %s at %s%s: %w", p.Catalog, source.Spec.Address, source.Spec.Image, err)
+		return fmt.Errorf("wait until OLM reads catalog %s at %s: %w", p.Catalog, source.Spec.Address, err)
 	}
 	return nil
 }
@@ -205,10 +166,11 @@ func describeTargets(selector *metav1.LabelSelector, namespaces []string) string
 	return "the namespaces " + strings.Join(namespaces, ", ")
 }
 
-// Request subscribes to the package, unless somebody did: OLM goes on from there to what the catalog offers.
+// Request subscribes to the package's channel, unless somebody did: OLM goes on from there to what the catalog offers.
 func (c *Client) Request(ctx context.Context, p lifecycle.Place, _ string) error {
-	err := c.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Package}, &v1alpha1.Subscription{})
-	if apierrors.IsNotFound(err) {
+	var s v1alpha1.Subscription
+	err := c.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Package}, &s)
+	if apierrors.IsNotFound(err) || err == nil && s.Spec.Channel != p.Channel {
 		return c.Subscribe(ctx, subscription(p))
 	}
 	return err

@@ -40,7 +40,7 @@ func TestGroup(t *testing.T) {
 		"a user's for another one": {group(nil, "n"), lifecycle.AllNamespaces, []string{"n"}, "is for the namespaces n, and the operator is to serve all namespaces"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			builder := fake.NewClientBuilder().WithScheme(Scheme)
+			builder := fake.NewClientBuilder().WithScheme(Scheme())
 			if test.has != nil {
 				builder = builder.WithObjects(test.has.DeepCopy())
 			}

@@ -15,15 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -47,7 +43,7 @@ func (c *Client) Uninstall(ctx context.Context, p lifecycle.Place, crds []string
 		return err
 	}
 	for _, name := range crds {
-		if err := c.RemoveDefinition(ctx, name, limit, nil); err != nil {
+		if err := lifecycle.RemoveDefinition(ctx, c.WithWatch, name, limit, nil); err != nil {
 			return err
 		}
 	}
@@ -80,7 +76,7 @@ func (c *Client) DeleteSubscription(ctx context.Context, namespace, pkg string, 
 		return err
 	}
 	var left []string
-	err := poll(ctx, limit, func(ctx context.Context) (bool, error) {
+	err := lifecycle.Poll(ctx, limit, func(ctx context.Context) (bool, error) {
 		found, err := c.installed(ctx, namespace)
 		if err != nil {
 			return false, err
@@ -94,82 +90,6 @@ func (c *Client) DeleteSubscription(ctx context.Context, namespace, pkg string, 
 		return lifecycle.DeletionTimeoutError{What: left, After: limit}
 	}
 	return err
-}
-
-// RemoveDefinition deletes a CustomResourceDefinition with all its objects, unless mayGo, if it is not nil, returns an error for
-// these. Conversion is switched off first, since the webhook is gone by now and without it the API server could not read what
-// it has to delete. It returns DeletionTimeoutError if the definition stays for longer than limit.
-func (c *Client) RemoveDefinition(ctx context.Context, name string, limit time.Duration, mayGo func([]metav1.PartialObjectMetadata) error) error {
-	var d apiextensionsv1.CustomResourceDefinition
-	err := poll(ctx, limit, func(ctx context.Context) (bool, error) {
-		if err := c.Get(ctx, client.ObjectKey{Name: name}, &d); err != nil {
-			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-		}
-		if d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
-			d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-			if err := c.Update(ctx, &d); err != nil && !apierrors.IsConflict(err) {
-				return false, err
-			}
-			return false, nil
-		}
-		if d.DeletionTimestamp == nil {
-			if mayGo != nil {
-				objects, err := c.objectsOf(ctx, &d)
-				if err != nil {
-					return false, nil //nolint:nilerr // the API server goes on calling the webhook for a moment
-				}
-				if err := mayGo(objects); err != nil {
-					return false, err
-				}
-			}
-			return false, client.IgnoreNotFound(c.Delete(ctx, &d))
-		}
-		return false, c.dropFinalizers(ctx, &d)
-	})
-	switch {
-	case errors.Is(err, lifecycle.ErrTimeout):
-		return lifecycle.DeletionTimeoutError{What: []string{"CustomResourceDefinition/" + name}, After: limit}
-	case err != nil:
-		return fmt.Errorf("remove CustomResourceDefinition %s: %w", name, err)
-	}
-	return nil
-}
-
-// dropFinalizers lets the objects of d go that are deleted and wait for somebody to say goodbye to them. An object that
-// the API server does not let change stays.
-func (c *Client) dropFinalizers(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) error {
-	objects, err := c.objectsOf(ctx, d)
-	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
-		return err
-	}
-	for _, o := range objects {
-		if len(o.Finalizers) == 0 || o.DeletionTimestamp == nil {
-			continue
-		}
-		err := c.Patch(ctx, &o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
-			return fmt.Errorf("take the finalizers from %s %s/%s: %w", d.Spec.Names.Kind, o.Namespace, o.Name, err)
-		}
-	}
-	return nil
-}
-
-// objectsOf lists the metadata of d's objects; none if d is not served.
-func (c *Client) objectsOf(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) ([]metav1.PartialObjectMetadata, error) {
-	i := slices.IndexFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
-	if i < 0 {
-		return nil, nil
-	}
-	version := schema.GroupVersion{Group: d.Spec.Group, Version: d.Spec.Versions[i].Name}
-	objects := &metav1.PartialObjectMetadataList{}
-	objects.SetGroupVersionKind(version.WithKind(d.Spec.Names.ListKind))
-	if err := c.List(ctx, objects); err != nil {
-		return nil, fmt.Errorf("list what is left of %s: %w", d.Name, err)
-	}
-	for i := range objects.Items {
-		objects.Items[i].SetGroupVersionKind(version.WithKind(d.Spec.Names.Kind))
-	}
-	return objects.Items, nil
 }
 
 // notCopied leaves out the ClusterServiceVersions that OLM copies into each namespace that an operator of another one serves.
@@ -220,7 +140,7 @@ func (c *Client) Leftovers(ctx context.Context, p lifecycle.Place) ([]string, er
 
 // names lists into list and returns Kind/namespace/name of the objects that keep wants.
 func (c *Client) names(ctx context.Context, list client.ObjectList, keep func(metav1.Object) bool, options ...client.ListOption) ([]string, error) {
-	kind, err := apiutil.GVKForObject(list, Scheme)
+	kind, err := apiutil.GVKForObject(list, Scheme())
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +209,7 @@ func (c *Client) DeleteOrphans(ctx context.Context, p lifecycle.Place, shipped [
 // Describe names an object as findings do: Kind/namespace/name.
 func Describe(o client.Object) string {
 	kind := "object"
-	if known, err := apiutil.GVKForObject(o, Scheme); err == nil {
+	if known, err := apiutil.GVKForObject(o, Scheme()); err == nil {
 		kind = known.Kind
 	}
 	return kind + "/" + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")

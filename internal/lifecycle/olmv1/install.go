@@ -1,0 +1,175 @@
+package olmv1
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+)
+
+// Host is what a cluster without cert-manager, registry and addresses of Services does in their place.
+type Host interface {
+	// PushImage keeps an image where pods can pull it, and returns its reference by digest.
+	PushImage(ctx context.Context, repository string, image v1.Image) (string, error)
+	// ProvideCertificates issues what cert-manager would.
+	ProvideCertificates(ctx context.Context) error
+	// ExposeService returns an address at which pods reach a port of a Service.
+	ExposeService(ctx context.Context, namespace, name, port string) (string, error)
+}
+
+// manifests are manifests/standard.yaml of operator-controller v1.10.0.
+//
+//go:embed manifests.yaml
+var manifests []byte
+
+//go:embed cert-manager.yaml
+var certManager []byte
+
+// left are the kinds of the manifests that a cluster of one node, that issues certificates itself, does without.
+var left = []string{"NetworkPolicy", "PodDisruptionBudget", "ClusterIssuer", "Issuer"}
+
+// parts are the objects of the manifests, as they are to be applied where catalogd is reached at address.
+func parts(address string) ([]*unstructured.Unstructured, error) {
+	all, err := lifecycle.Decode(manifests)
+	if err != nil {
+		return nil, fmt.Errorf("read the manifests of OLM v1: %w", err)
+	}
+	all = slices.DeleteFunc(all, func(o *unstructured.Unstructured) bool {
+		return slices.Contains(left, o.GetKind()) || o.GetNamespace() == "cert-manager"
+	})
+	host, _, _ := strings.Cut(address, ":")
+	for _, o := range all {
+		switch {
+		case o.GetKind() == "Certificate" && o.GetName() == "catalogd-service-cert":
+			err = unstructured.SetNestedStringSlice(o.Object, []string{host}, "spec", "ipAddresses")
+		case o.GetKind() == "Deployment":
+			err = adapt(o, address)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("adapt %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	return all, nil
+}
+
+// adapt has a Deployment of OLM v1 run the release, without electing a leader, whose lock a killed pod would hold for two
+// minutes, and be probed each second.
+func adapt(o *unstructured.Unstructured, address string) error {
+	var d appsv1.Deployment
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &d); err != nil {
+		return err
+	}
+	d.Spec.MinReadySeconds = 0
+	name := d.Labels["app.kubernetes.io/name"]
+	for i := range d.Spec.Template.Spec.Containers {
+		container := &d.Spec.Template.Spec.Containers[i]
+		container.Image = Images[name]
+		container.Command = []string{"/" + name}
+		container.Args = slices.DeleteFunc(container.Args, func(a string) bool {
+			return a == "--leader-elect" || strings.HasPrefix(a, "--external-address=")
+		})
+		if name == programCatalogd {
+			container.Args = append(container.Args, "--external-address="+address)
+		}
+		for _, probe := range []*corev1.Probe{container.ReadinessProbe, container.LivenessProbe} {
+			probe.HTTPGet.Port = intstr.FromInt32(probe.HTTPGet.Port.IntVal)
+			probe.InitialDelaySeconds, probe.PeriodSeconds = 0, 1
+		}
+		container.LivenessProbe.FailureThreshold = 20 // as long as the released one
+	}
+	var err error
+	o.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(&d)
+	return err
+}
+
+// Install applies OLM v1 on the cluster of h, and waits until both programs are ready.
+func Install(ctx context.Context, c *Client, h Host) error {
+	definitions, err := lifecycle.Decode(certManager)
+	if err != nil {
+		return fmt.Errorf("read the definitions of cert-manager: %w", err)
+	}
+	address, err := h.ExposeService(ctx, Namespace, "catalogd-service", "https")
+	if err != nil {
+		return fmt.Errorf("expose catalogd: %w", err)
+	}
+	objects, err := parts(address)
+	if err != nil {
+		return err
+	}
+	isDefinition := func(o *unstructured.Unstructured) bool { return o.GetKind() == lifecycle.KindCRD }
+	for _, o := range objects {
+		if isDefinition(o) {
+			definitions = append(definitions, o)
+		}
+	}
+	for _, o := range definitions {
+		if err := c.create(ctx, o); err != nil {
+			return err
+		}
+	}
+	for _, o := range definitions {
+		if err := lifecycle.WaitEstablished(ctx, c, o.GetName()); err != nil {
+			return err
+		}
+	}
+	if err := h.ProvideCertificates(ctx); err != nil {
+		return fmt.Errorf("provide certificates: %w", err)
+	}
+	for _, o := range objects {
+		if isDefinition(o) {
+			continue
+		}
+		if err := c.create(ctx, o); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{programCatalogd, programController} {
+		name += "-controller-manager"
+		if err := lifecycle.WaitAvailable(ctx, c, Namespace, name); err != nil {
+			return hint.With(err, "look at the logs of the Deployment %s/%s", Namespace, name)
+		}
+	}
+	return nil
+}
+
+// create creates o, unless it is there.
+func (c *Client) create(ctx context.Context, o *unstructured.Unstructured) error {
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	for key, value := range c.labels() {
+		labels[key] = value
+	}
+	// The name that OLM v1's own manifests give has a meaning there.
+	if own := o.GetLabels()["app.kubernetes.io/managed-by"]; own != "" {
+		labels["app.kubernetes.io/managed-by"] = own
+	}
+	o.SetLabels(labels)
+	// A kind is served some moments after its definition is established.
+	return lifecycle.Poll(ctx, 30*time.Second, func(ctx context.Context) (bool, error) {
+		err := c.Create(ctx, o)
+		switch {
+		case err == nil, apierrors.IsAlreadyExists(err):
+			return true, nil
+		case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+			return false, nil
+		}
+		return false, fmt.Errorf("create %s %s: %w", o.GetKind(), client.ObjectKeyFromObject(o), err)
+	})
+}
