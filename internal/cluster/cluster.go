@@ -36,6 +36,9 @@ type Cluster interface {
 	Close(ctx context.Context) error
 }
 
+// OLMv1Version is of operator-controller and catalogd, as tools/olmv1/go.mod pins it.
+const OLMv1Version = "v1.10.0"
+
 // Labels of what olmkit makes on clusters.
 const (
 	ManagedByLabel = "app.kubernetes.io/managed-by"
@@ -62,11 +65,8 @@ const PodRefused = "PodRefused"
 // CatalogAddress is where OLM finds a catalog; exactly one field is set.
 type CatalogAddress struct {
 	Address string // host:port of a registry gRPC server
-	Image   string // reference of an image that holds the catalog in CatalogDir, and nothing that serves it
+	Image   string // reference of an image of the catalog, as OLM v1 reads it
 }
-
-// CatalogDir is where images of catalogs have them.
-const CatalogDir = "/configs"
 
 // Description says what a pass on a kind of cluster shows.
 type Description struct {

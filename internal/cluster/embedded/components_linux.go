@@ -4,9 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,103 +21,128 @@ import (
 	"github.com/olmkit/olmkit/internal/progress"
 )
 
-//go:generate go run ./internal/pack ../../../tools/cluster components.txtar
-
-// componentsModule is the module in tools/cluster, which pins and builds the components, as an archive: a module can't
-// embed the files of another.
-//
-//go:embed components.txtar
-var componentsModule []byte
-
 const olmModule = "github.com/operator-framework/operator-lifecycle-manager"
 
-// Components are the built programs of the cluster.
-type Components struct {
-	Dir string // holds the program cluster, and olm, the root of OLM's image
+// componentSet is programs that the Go toolchain builds together, once, from one module. Nobody builds a set that is not used.
+type componentSet struct {
+	name     string // its folder in the cache begins with it
+	module   []byte // an archive of its files
+	says     string // what is built
+	takes    string // how long that takes where nothing of it was built before, on two cores
+	programs []componentProgram
 }
 
-// EnsureComponents builds the components unless the cache has them as they were built.
-func EnsureComponents(ctx context.Context, cache string, p *progress.Printer) (Components, error) {
-	content := content(cache)
+type componentProgram struct {
+	file  string // its path in the folder of the set
+	pkg   string
+	flags []string
+}
+
+// kubernetesComponents are etcd and the control plane of release, one of KubernetesReleases.
+func kubernetesComponents(release string) *componentSet {
+	return &componentSet{
+		name:     "kubernetes-" + minorOf(release),
+		module:   kubernetesModule(release),
+		says:     "etcd and Kubernetes " + release,
+		takes:    "4 to 9 min",
+		programs: []componentProgram{{"cluster", ".", []string{"-ldflags", kubernetesStamp(release)}}},
+	}
+}
+
+// olmComponents are the programs of OLM v0, in the folder olm that is the root of their image.
+var olmComponents = &componentSet{
+	name:   "olm-v0",
+	module: componentsModule,
+	says:   "OLM " + OLMVersion,
+	takes:  "1 to 3 min",
+	programs: []componentProgram{
+		{filepath.Join("olm", "bin", "olm"), olmModule + "/cmd/olm", []string{"-ldflags", kubernetesStamp(KubernetesVersion)}},
+		{filepath.Join("olm", "bin", "catalog"), olmModule + "/cmd/catalog", []string{"-ldflags", kubernetesStamp(KubernetesVersion)}},
+	},
+}
+
+// olmImages are the images of OLM v0 and what they run; dirs is the folder of its components, or none.
+func olmImages(dirs ...string) map[string]string {
+	images := map[string]string{}
+	for _, dir := range dirs {
+		images[OLMImage] = filepath.Join(dir, "olm")
+	}
+	return images
+}
+
+// ensureBuilt builds the set unless the cache has it as it was built, and returns the folder that holds it.
+func (s *componentSet) ensureBuilt(ctx context.Context, cache string, p *progress.Printer) (string, error) {
+	content := s.content(cache, runtime.GOARCH)
 	goVersion, err := goCommand(ctx, "", "env", "GOVERSION")
 	if err != nil {
 		// Without Go, as in olmkit's own image, those are good that another version of Go built.
-		built, _ := filepath.Glob(filepath.Join(content+"-*", "cluster"))
+		built, _ := filepath.Glob(filepath.Join(content+"-*", s.programs[0].file))
 		slices.Reverse(built)
 		for _, program := range built {
-			dir := filepath.Dir(program)
-			damaged := checkComponents(dir)
+			dir := strings.TrimSuffix(program, string(filepath.Separator)+s.programs[0].file)
+			damaged := s.check(dir)
 			if damaged == nil {
-				return Components{dir}, nil
+				return dir, nil
 			}
 			err = hint.With(errors.Join(damaged, err), "install Go (https://go.dev/dl) to build them again, or fill %s anew with 'olmkit cluster build'", cache)
 		}
-		return Components{}, err
+		return "", err
 	}
-	dir := content + "-" + string(goVersion)
-	if checkComponents(dir) == nil {
-		return Components{dir}, nil
+	return s.ensureBuiltBy(ctx, cache, string(goVersion), runtime.GOARCH, p)
+}
+
+// ensureBuiltBy is ensureBuilt with this version of Go, for an architecture.
+func (s *componentSet) ensureBuiltBy(ctx context.Context, cache, goVersion, arch string, p *progress.Printer) (string, error) {
+	dir := s.content(cache, arch) + "-" + goVersion
+	if s.check(dir) == nil {
+		return dir, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return Components{}, advise(err, cache)
-	}
-	unlock, err := lockFile(ctx, dir+".lock")
+	unlock, err := s.claim(ctx, cache, dir)
 	if err != nil {
-		return Components{}, advise(err, cache)
+		return "", err
 	}
 	defer unlock()
-	damaged := checkComponents(dir)
+	damaged := s.check(dir)
 	if damaged == nil {
-		return Components{dir}, nil // built by another process meanwhile
+		return dir, nil // built by another process meanwhile
 	}
 	if errors.As(damaged, &damagedError{}) {
 		p.Say("the cluster's components are built again: %v", damaged)
 	}
-	step := p.Start("building etcd, Kubernetes %s and OLM %s (once; 5 to 10 min on two cores)", KubernetesVersion, OLMVersion)
-	return Components{dir}, step.End(advise(build(ctx, dir, step), cache))
+	p.Say("to build once: %s; %s on two cores, less if the Go command's cache has some of it", s.says, s.takes)
+	step := p.Start("building %s", s.says)
+	return dir, step.End(advise(replace(dir, func(work, out string) error { return s.build(ctx, work, out, arch, step) }), cache))
 }
 
-// content is the folder of what the module builds for this machine, whichever version of Go does.
-func content(cache string) string {
-	sum := sha256.New()
-	for _, part := range [][]byte{componentsModule, []byte(runtime.GOARCH)} {
-		fmt.Fprintf(sum, "%d\n%s", len(part), part)
+// claim waits until no other process fills the folder dir of the cache.
+func (s *componentSet) claim(ctx context.Context, cache, dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, advise(err, cache)
 	}
-	return filepath.Join(cache, "components", hex.EncodeToString(sum.Sum(nil))[:16])
+	unlock, err = lockFile(ctx, dir+".lock")
+	return unlock, advise(err, cache)
 }
 
-// build builds the components into dir, all or nothing.
-func build(ctx context.Context, dir string, step *progress.Step) error {
+// content is the folder of what the module builds for an architecture, whichever version of Go does.
+func (s *componentSet) content(cache, arch string) string {
+	return filepath.Join(cache, "components", s.key(arch))
+}
+
+// key tells the set for an architecture from all others.
+func (s *componentSet) key(arch string) string { return s.name + "-" + digestOf(s.module, arch) }
+
+// replace has fill make the folder out, below work, and puts it in the place of dir, all or nothing.
+func replace(dir string, fill func(work, out string) error) error {
 	work := dir + ".new"
-	if err := os.RemoveAll(work); err != nil {
+	if err := os.RemoveAll(work); err != nil { // of a process that was killed
 		return err
 	}
 	defer os.RemoveAll(work)
-	source, temporary, out := filepath.Join(work, "source"), filepath.Join(work, "tmp"), filepath.Join(work, "out")
-	for _, d := range []string{source, temporary, filepath.Join(out, "olm", "bin")} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			return err
-		}
+	if err := os.MkdirAll(work, 0o755); err != nil {
+		return err
 	}
-	for _, f := range txtar.Parse(componentsModule).Files {
-		if err := os.WriteFile(filepath.Join(source, f.Name), f.Data, 0o644); err != nil {
-			return err
-		}
-	}
-	major, rest, _ := strings.Cut(strings.TrimPrefix(KubernetesVersion, "v"), ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	const version = "k8s.io/component-base/version."
-	stamp := fmt.Sprintf("-s -w -X %sgitVersion=%s -X %sgitMajor=%s -X %sgitMinor=%s", version, KubernetesVersion, version, major, version, minor)
-	for _, target := range []struct{ out, pkg string }{
-		{filepath.Join(out, "olm", "bin", "olm"), olmModule + "/cmd/olm"},
-		{filepath.Join(out, "olm", "bin", "catalog"), olmModule + "/cmd/catalog"},
-		{filepath.Join(out, "cluster"), "."},
-	} {
-		if err := goBuild(ctx, source, temporary, step, "build", "-v", "-trimpath", "-ldflags", stamp, "-o", target.out, target.pkg); err != nil {
-			return err
-		}
-	}
-	if err := recordDigests(out); err != nil {
+	out := filepath.Join(work, "out")
+	if err := fill(work, out); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(dir); err != nil { // what is damaged; what runs from there goes on
@@ -129,11 +151,45 @@ func build(ctx context.Context, dir string, step *progress.Step) error {
 	return os.Rename(out, dir)
 }
 
-// goBuild runs the Go command in namespaces of its own, so that its compilers end with this process.
-func goBuild(ctx context.Context, source, temporary string, step *progress.Step, args ...string) error {
+// build builds the set for an architecture into the folder out, with room for what that needs in work.
+func (s *componentSet) build(ctx context.Context, work, out, arch string, step *progress.Step) error {
+	source, temporary := filepath.Join(work, "source"), filepath.Join(work, "tmp")
+	if err := os.MkdirAll(temporary, 0o755); err != nil {
+		return err
+	}
+	for _, f := range txtar.Parse(s.module).Files {
+		file := filepath.Join(source, filepath.FromSlash(f.Name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, f.Data, 0o644)); err != nil {
+			return err
+		}
+	}
+	for _, p := range s.programs {
+		file := filepath.Join(out, p.file)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		args := slices.Concat([]string{"build", "-v", "-trimpath"}, p.flags, []string{"-o", file, p.pkg})
+		if err := goBuild(ctx, source, temporary, arch, step, args...); err != nil {
+			return err
+		}
+	}
+	return s.recordDigests(out)
+}
+
+// kubernetesStamp has Kubernetes' programs say that they are of release. OLM takes no minKubeVersion for met by one that says nothing.
+func kubernetesStamp(release string) string {
+	major, minor, _ := strings.Cut(minorOf(release), ".")
+	const version = "k8s.io/component-base/version."
+	return fmt.Sprintf("-s -w -X %sgitVersion=%s -X %sgitMajor=%s -X %sgitMinor=%s", version, release, version, major, version, minor)
+}
+
+// goBuild runs the Go command in namespaces of its own, so that its compilers end with this process. What it makes depends on the
+// version of Go alone, and not on what this machine could run.
+func goBuild(ctx context.Context, source, temporary, arch string, step *progress.Step, args ...string) error {
 	cmd := contained(ctx, "go", args...)
 	cmd.Dir = source
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOTMPDIR="+temporary, "GOFLAGS=-mod=readonly -buildvcs=false")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOTMPDIR="+temporary,
+		"GOOS=linux", "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly -buildvcs=false")
 	output, err := cmd.StderrPipe()
 	if err != nil {
 		return err
@@ -181,7 +237,7 @@ func advise(err error, cache string) error {
 	case err == nil || hint.Of(err) != "":
 		return err
 	case errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "no space left on device"):
-		return hint.With(err, "free some space (the components take 0.3 GB in %s, building them 4 GB in Go's build cache), or set OLMKIT_CACHE and GOCACHE to folders that have room", cache)
+		return hint.With(err, "free some space (the components take 0.3 GB in %s, 0.15 GB more for each other Kubernetes; building each takes up to 4 GB in Go's build cache), or set OLMKIT_CACHE and GOCACHE to folders that have room", cache)
 	case slices.ContainsFunc([]error{fs.ErrPermission, fs.ErrNotExist, syscall.ENOTDIR, syscall.EROFS}, func(e error) bool { return errors.Is(err, e) }):
 		return hint.With(err, "make %s writable, or set OLMKIT_CACHE to a folder that is", cache)
 	}

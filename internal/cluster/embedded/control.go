@@ -52,7 +52,7 @@ type imageRequest struct {
 	Source string `json:"source"`
 }
 
-type catalogAnswer struct {
+type addressAnswer struct {
 	Address string `json:"address"`
 }
 

@@ -17,8 +17,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// componentFiles are the programs among the components, by their paths in the folder.
-var componentFiles = []string{"cluster", filepath.Join("olm", "bin", "olm"), filepath.Join("olm", "bin", "catalog")}
+// files are the set's programs, by their paths in the folder.
+func (s *componentSet) files() []string {
+	files := make([]string, len(s.programs))
+	for i, p := range s.programs {
+		files[i] = p.file
+	}
+	return files
+}
 
 // digestsFile holds the SHA-256 digests of the components as they were built, by path.
 const digestsFile = "sha256.json"
@@ -28,19 +34,19 @@ type damagedError struct{ error }
 
 func (e damagedError) Unwrap() error { return e.error }
 
-// checkComponents returns an error unless the components in dir are there and are what was built. To digest them takes
+// check returns an error unless the components in dir are there and are what was built. To digest them takes
 // longer than to start them, so what was good is noted beside dir with what stat says of the files: what writes to one of them
 // changes at least its time of change, which nobody sets. That finds damage, and not somebody who may write to the cache and
 // wants to deceive: who can do that can as well put other digests there.
-func checkComponents(dir string) error {
+func (s *componentSet) check(dir string) error {
 	recorded, err := os.ReadFile(filepath.Join(dir, digestsFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return adoptComponents(dir)
+		return s.adopt(dir)
 	}
 	if err != nil {
 		return err
 	}
-	before, err := stateOf(dir, recorded)
+	before, err := s.stateOf(dir, recorded)
 	if err != nil {
 		return err
 	}
@@ -48,26 +54,47 @@ func checkComponents(dir string) error {
 	if known, err := os.ReadFile(noted); err == nil && string(known) == before {
 		return nil
 	}
-	want := map[string]string{}
-	if err := json.Unmarshal(recorded, &want); err != nil {
-		return damagedError{fmt.Errorf("%s: %w", filepath.Join(dir, digestsFile), err)}
-	}
-	got, err := digestComponents(dir)
+	want, err := s.recorded(dir)
 	if err != nil {
 		return err
 	}
-	for _, file := range componentFiles {
-		if got[file] != want[file] {
-			return damagedError{fmt.Errorf("%s is damaged: its SHA-256 digest is %s, and was %q when it was built", filepath.Join(dir, file), got[file], want[file])}
-		}
+	if err := s.compare(dir, want); err != nil {
+		return err
 	}
 	_ = os.WriteFile(noted, []byte(before), 0o644) // in a cache that cannot be written they are digested each time
 	return nil
 }
 
-// adoptComponents records the digests of components that were built before digests were, if they are whole programs.
-func adoptComponents(dir string) error {
-	for _, file := range componentFiles {
+// recorded returns the digests of the components in dir as they were built, by path.
+func (s *componentSet) recorded(dir string) (map[string]string, error) {
+	data, err := os.ReadFile(filepath.Join(dir, digestsFile))
+	if err != nil {
+		return nil, err
+	}
+	want := map[string]string{}
+	if err := json.Unmarshal(data, &want); err != nil {
+		return nil, damagedError{fmt.Errorf("%s: %w", filepath.Join(dir, digestsFile), err)}
+	}
+	return want, nil
+}
+
+// compare returns an error unless the components in dir have these digests.
+func (s *componentSet) compare(dir string, want map[string]string) error {
+	got, err := s.digest(dir)
+	if err != nil {
+		return err
+	}
+	for _, file := range s.files() {
+		if got[file] != want[file] {
+			return damagedError{fmt.Errorf("%s is damaged: its SHA-256 digest is %s, and was %q when it was built", filepath.Join(dir, file), got[file], want[file])}
+		}
+	}
+	return nil
+}
+
+// adopt records the digests of components that were built before digests were, if they are whole programs.
+func (s *componentSet) adopt(dir string) error {
+	for _, file := range s.files() {
 		program, err := elf.Open(filepath.Join(dir, file)) // the last thing in it says where all the rest is
 		if errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -77,15 +104,15 @@ func adoptComponents(dir string) error {
 		}
 		program.Close()
 	}
-	if err := recordDigests(dir); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+	if err := s.recordDigests(dir); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 		return err
 	}
 	return nil
 }
 
 // recordDigests writes the digests of the components in dir.
-func recordDigests(dir string) error {
-	digests, err := digestComponents(dir)
+func (s *componentSet) recordDigests(dir string) error {
+	digests, err := s.digest(dir)
 	if err != nil {
 		return err
 	}
@@ -101,28 +128,29 @@ func recordDigests(dir string) error {
 }
 
 // stateOf says in a text what would change if a component did.
-func stateOf(dir string, recorded []byte) (string, error) {
+func (s *componentSet) stateOf(dir string, recorded []byte) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%x\n", sha256.Sum256(recorded))
-	for _, file := range componentFiles {
+	for _, file := range s.files() {
 		info, err := os.Stat(filepath.Join(dir, file))
 		if err != nil {
 			return "", err
 		}
-		s, ok := info.Sys().(*syscall.Stat_t)
+		st, ok := info.Sys().(*syscall.Stat_t)
 		if !ok {
 			return "", fmt.Errorf("stat %s: no inode", file)
 		}
-		fmt.Fprintf(&b, "%s %d %d %d %d.%d %d.%d\n", file, s.Dev, s.Ino, s.Size, s.Mtim.Sec, s.Mtim.Nsec, s.Ctim.Sec, s.Ctim.Nsec)
+		fmt.Fprintf(&b, "%s %d %d %d %d.%d %d.%d\n", file, st.Dev, st.Ino, st.Size, st.Mtim.Sec, st.Mtim.Nsec, st.Ctim.Sec, st.Ctim.Nsec)
 	}
 	return b.String(), nil
 }
 
-// digestComponents returns the digests of the components in dir, by path.
-func digestComponents(dir string) (map[string]string, error) {
-	sums := make([]string, len(componentFiles))
+// digest returns the digests of the components in dir, by path.
+func (s *componentSet) digest(dir string) (map[string]string, error) {
+	files := s.files()
+	sums := make([]string, len(files))
 	var group errgroup.Group
-	for i, file := range componentFiles {
+	for i, file := range files {
 		group.Go(func() error {
 			f, err := os.Open(filepath.Join(dir, file))
 			if err != nil {
@@ -141,7 +169,7 @@ func digestComponents(dir string) (map[string]string, error) {
 		return nil, err
 	}
 	digests := map[string]string{}
-	for i, file := range componentFiles {
+	for i, file := range files {
 		digests[file] = sums[i]
 	}
 	return digests, nil

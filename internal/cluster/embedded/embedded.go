@@ -3,7 +3,11 @@
 // as processes (package node). Everything below the host process ends with it.
 package embedded
 
-import "github.com/olmkit/olmkit/internal/progress"
+import (
+	"slices"
+
+	"github.com/olmkit/olmkit/internal/progress"
+)
 
 // Options of Start.
 type Options struct {
@@ -13,6 +17,33 @@ type Options struct {
 	Audit    bool   // keep an audit log, see Cluster.Audit
 	Progress *progress.Printer
 
+	Kubernetes string // the release, one of KubernetesReleases; "" for KubernetesVersion
+	OLM        bool   // OLM v0 is to be installed: its image runs
+	Components Source // where its components come from
+
 	// Admission names admission plugins that the API server has besides those that it has by itself.
 	Admission []string
+}
+
+// Parts are what embedded clusters are made of, to be built.
+type Parts struct {
+	Kubernetes   []string // releases
+	OLMv0, OLMv1 bool
+
+	From Source
+}
+
+// Limitations that are about OLM v0.
+const (
+	limitInline        = "bundles reached OLM inline from the catalog: OLM's unpack jobs and catalog pods did not run"
+	limitPackageServer = "OLM's package server is not installed"
+)
+
+// LimitationsUnderOLMv1 are those of limitations that an embedded cluster with OLM v1 has, and what it has besides.
+func LimitationsUnderOLMv1(limitations []string) []string {
+	kept := slices.DeleteFunc(slices.Clone(limitations), func(l string) bool { return l == limitInline || l == limitPackageServer })
+	return append(kept,
+		"olmkit issued certificates and injected their authority in cert-manager's place",
+		"operator-controller was built without the runtime of its alpha feature gate BoxcutterRuntime, which is off by default",
+	)
 }

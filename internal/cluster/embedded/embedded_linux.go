@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,34 +51,60 @@ func clustersDir(cache string) string { return filepath.Join(cache, "clusters") 
 
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
-// Build builds the components unless the cache has them, and returns the folder that they are in.
-func Build(ctx context.Context, p *progress.Printer) (string, error) {
-	if err := checkLimits(unix.Getrlimit); err != nil {
-		return "", err
+// Build pulls or builds those parts unless the cache has them, and returns the folder of each: of each Kubernetes, of OLM v0, of OLM v1.
+func Build(ctx context.Context, parts Parts, p *progress.Printer) ([]string, error) {
+	var dirs []string
+	for _, set := range parts.sets() {
+		dir, err := obtain(ctx, set, parts.From, p)
+		if err != nil {
+			return nil, err
+		}
+		dirs = append(dirs, dir)
 	}
-	cache, err := cache.Folder()
-	if err != nil {
-		return "", err
-	}
-	built, err := EnsureComponents(ctx, cache, p)
-	if err != nil {
-		return "", fmt.Errorf("build the cluster's components: %w", err)
-	}
-	return built.Dir, nil
+	return dirs, nil
 }
 
-// Start builds what is missing, brings a cluster up and waits until it is ready.
-func Start(ctx context.Context, options Options) (*Cluster, error) {
+// sets are what builds the parts.
+func (parts Parts) sets() []*componentSet {
+	var sets []*componentSet
+	for _, release := range parts.Kubernetes {
+		sets = append(sets, kubernetesComponents(release))
+	}
+	if parts.OLMv0 {
+		sets = append(sets, olmComponents)
+	}
+	if parts.OLMv1 {
+		sets = append(sets, olmV1Components)
+	}
+	return sets
+}
+
+// obtain pulls or builds set unless the cache has it, and returns its folder.
+func obtain(ctx context.Context, set *componentSet, from Source, p *progress.Printer) (string, error) {
 	if err := checkLimits(unix.Getrlimit); err != nil {
+		return "", err
+	}
+	cache, err := cache.Folder()
+	if err != nil {
+		return "", err
+	}
+	dir, err := set.ensure(ctx, cache, from, p)
+	if err != nil {
+		return "", fmt.Errorf("get %s: %w", set.says, err)
+	}
+	return dir, nil
+}
+
+// Start pulls or builds what is missing, brings a cluster up and waits until it is ready.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	parts := Parts{Kubernetes: []string{cmp.Or(options.Kubernetes, KubernetesVersion)}, OLMv0: options.OLM, From: options.Components}
+	built, err := Build(ctx, parts, options.Progress)
+	if err != nil {
 		return nil, err
 	}
 	cache, err := cache.Folder()
 	if err != nil {
 		return nil, err
-	}
-	components, err := EnsureComponents(ctx, cache, options.Progress)
-	if err != nil {
-		return nil, fmt.Errorf("build the cluster's components: %w", err)
 	}
 	if options.Name == "" {
 		options.Name = "t-" + newToken()[:10]
@@ -85,11 +112,12 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 		return nil, hint.With(fmt.Errorf("cluster name %q", options.Name), "use up to 40 lower case letters, digits and dashes")
 	}
 	step := options.Progress.Start("embedded cluster: etcd, API server, controllers, node")
-	c, err := launch(ctx, cache, components, options)
+	c, err := launch(ctx, cache, built, options)
 	return c, step.End(advise(err, cache))
 }
 
-func launch(ctx context.Context, cache string, components Components, options Options) (_ *Cluster, err error) {
+// launch starts a cluster of what was built: a control plane, and OLM v0 if it is wanted.
+func launch(ctx context.Context, cache string, built []string, options Options) (_ *Cluster, err error) {
 	dir, lock, err := claim(ctx, cache, options.Name)
 	if err != nil {
 		return nil, err
@@ -124,8 +152,8 @@ func launch(ctx context.Context, cache string, components Components, options Op
 		files = append(files, f)
 	}
 	config, err := json.Marshal(hostConfig{
-		Programs: components.Dir, Dir: dir, Server: api.Addr().String(),
-		Images: map[string]string{OLMImage: filepath.Join(components.Dir, "olm")}, Audit: options.Audit, Admission: options.Admission,
+		Programs: built[0], Dir: dir, Server: api.Addr().String(),
+		Images: olmImages(built[1:]...), Audit: options.Audit, Admission: options.Admission,
 	})
 	if err != nil {
 		return nil, err
@@ -135,15 +163,14 @@ func launch(ctx context.Context, cache string, components Components, options Op
 		return nil, err
 	}
 	defer log.Close()
-	host := sandbox.Command(context.WithoutCancel(ctx), sandbox.Options{Network: true, Detach: options.Keep}, "/proc/self/exe", hostArgument)
-	host.Stdin, host.Stdout, host.Stderr = bytes.NewReader(config), log, log
-	host.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, "GORACE=" + os.Getenv("GORACE")} // the last one for 'make build-race'
-	host.ExtraFiles = append(host.ExtraFiles, append(files, lock)...)
-	if err := host.Start(); err != nil {
+	c.host = sandbox.Command(context.WithoutCancel(ctx), sandbox.Options{Network: true, Detach: options.Keep}, "/proc/self/exe", hostArgument)
+	c.host.Stdin, c.host.Stdout, c.host.Stderr = bytes.NewReader(config), log, log
+	c.host.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, "GORACE=" + os.Getenv("GORACE")} // the last one for 'make build-race'
+	c.host.ExtraFiles = append(c.host.ExtraFiles, append(files, lock)...)
+	if err := c.host.Start(); err != nil {
 		return nil, fmt.Errorf("start the cluster: %w", err)
 	}
-	c.host = host
-	go func() { c.ended <- host.Wait() }()
+	go func() { c.ended <- c.host.Wait() }()
 	if err := c.connect(ctx); err != nil {
 		c.kill()
 		return nil, err
@@ -336,11 +363,11 @@ func (c *Cluster) Config() *rest.Config { return c.config }
 func (c *Cluster) Describe() cluster.Description {
 	proof := cluster.Description{Kind: "embedded", Kubernetes: c.state.Kubernetes, Limitations: []string{
 		"images were not pulled: containers ran the programs given for them, without the rest of the image",
-		"bundles reached OLM inline from the catalog: OLM's unpack jobs and catalog pods did not run",
+		limitInline,
 		"there is no cluster DNS and no Service address: webhooks are reached at their endpoints, pods find the API server by its address",
 		"no limits on CPU and memory, no NetworkPolicy, one node",
 		"persistent volumes were directories in memory: their capacity was not enforced, and there were no block devices, snapshots or expansion",
-		"OLM's package server is not installed",
+		limitPackageServer,
 		"pods that are privileged, share namespaces of their node or mount its files (hostPath) are refused; containers have no capabilities",
 	}}
 	if !c.state.Users {
@@ -361,6 +388,20 @@ func (c *Cluster) LoadImage(ctx context.Context, ref, source string) error {
 	return c.client.callJSON(ctx, http.MethodPut, "/images", imageRequest{ref, source}, nil)
 }
 
+// ProvideOLM makes OLM v0 runnable on a cluster that was started without it.
+func (c *Cluster) ProvideOLM(ctx context.Context, p *progress.Printer) error {
+	dir, err := obtain(ctx, olmComponents, Source{}, p)
+	if err != nil {
+		return err
+	}
+	for ref, root := range olmImages(dir) {
+		if err := c.LoadImage(ctx, ref, root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Simulated returns the images that pods asked for and that can't run here.
 func (c *Cluster) Simulated(ctx context.Context) ([]string, error) {
 	var s state
@@ -372,7 +413,7 @@ func (c *Cluster) Simulated(ctx context.Context) ([]string, error) {
 
 // Catalog serves fbc inside of the cluster's network.
 func (c *Cluster) Catalog(ctx context.Context, name string, fbc []byte) (cluster.CatalogAddress, error) {
-	var answer catalogAnswer
+	var answer addressAnswer
 	err := c.client.call(ctx, http.MethodPut, "/catalogs/"+url.PathEscape(name), nil, bytes.NewReader(fbc), &answer)
 	return cluster.CatalogAddress{Address: answer.Address}, err
 }
@@ -418,6 +459,24 @@ func (c *Cluster) FaultyConverter(ctx context.Context, mode string) (string, []b
 	var answer faultyConverterAnswer
 	err := c.client.call(ctx, http.MethodPost, "/faultyConverters/"+url.PathEscape(mode), nil, nil, &answer)
 	return answer.URL, answer.CA, err
+}
+
+// ProvideCertificates has the cluster issue certificates, and inject its authority, as cert-manager does, whose CustomResourceDefinitions
+// must be established.
+func (c *Cluster) ProvideCertificates(ctx context.Context) error {
+	return c.client.call(ctx, http.MethodPost, "/certificates", nil, nil, nil)
+}
+
+// DelayImages has the cluster's registry answer pods so much later; 0 ends that.
+func (c *Cluster) DelayImages(ctx context.Context, by time.Duration) error {
+	return c.client.call(ctx, http.MethodPost, "/registry/delay/"+by.String(), nil, nil, nil)
+}
+
+// ExposeService returns an address, host:port, at which pods reach a port of a Service: no Service has one of its own.
+func (c *Cluster) ExposeService(ctx context.Context, namespace, name, port string) (string, error) {
+	var answer addressAnswer
+	err := c.client.call(ctx, http.MethodPost, "/services/"+url.PathEscape(namespace)+"/"+url.PathEscape(name)+"/"+url.PathEscape(port), nil, nil, &answer)
+	return answer.Address, err
 }
 
 // Close ends the cluster unless it is to be kept.

@@ -6,6 +6,9 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/hint"
@@ -21,7 +24,7 @@ var errSystem = hint.With(fmt.Errorf("embedded clusters run on Linux, and this i
 func Main() {}
 
 // Build fails.
-func Build(context.Context, *progress.Printer) (string, error) { return "", errSystem }
+func Build(context.Context, Parts, *progress.Printer) ([]string, error) { return nil, errSystem }
 
 // Start fails.
 func Start(context.Context, Options) (*Cluster, error) { return nil, errSystem }
@@ -40,3 +43,25 @@ func (c *Cluster) Disposable() bool { return true }
 
 // Down fails.
 func (c *Cluster) Down(context.Context) error { return errSystem }
+
+// OLMv1Programs fails.
+func OLMv1Programs(context.Context, Source, *progress.Printer) (map[string]string, error) {
+	return nil, errSystem
+}
+
+// ProvideOLM fails.
+func (c *Cluster) ProvideOLM(context.Context, *progress.Printer) error { return errSystem }
+
+// PushImage fails.
+func (c *Cluster) PushImage(context.Context, string, v1.Image) (string, error) { return "", errSystem }
+
+// DelayImages fails.
+func (c *Cluster) DelayImages(context.Context, time.Duration) error { return errSystem }
+
+// ProvideCertificates fails.
+func (c *Cluster) ProvideCertificates(context.Context) error { return errSystem }
+
+// ExposeService fails.
+func (c *Cluster) ExposeService(context.Context, string, string, string) (string, error) {
+	return "", errSystem
+}

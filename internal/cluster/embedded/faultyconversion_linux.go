@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -67,21 +66,13 @@ func (h *host) faultyConverter(mode string) (string, error) {
 	if url := h.faultyConverters[mode]; url != "" {
 		return url, nil
 	}
-	address := h.net.HostAddress()
-	certificate, key, err := h.plane.authority.issue("converter", address.String())
+	listener, err := net.Listen("tcp", netip.AddrPortFrom(h.net.HostAddress(), 0).String())
 	if err != nil {
 		return "", err
 	}
-	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
+	if err := h.serveTLS(listener, "converter", handler); err != nil {
 		return "", err
 	}
-	listener, err := net.Listen("tcp", netip.AddrPortFrom(address, 0).String())
-	if err != nil {
-		return "", err
-	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}}
-	go func() { _ = server.ServeTLS(listener, "", "") }()
 	h.faultyConverters[mode] = "https://" + listener.Addr().String()
 	return h.faultyConverters[mode], nil
 }

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -58,10 +59,15 @@ type host struct {
 	catalogs map[string]context.CancelFunc
 
 	faultyConverters map[string]string // URLs by mode
+
+	registry     func() (http.Handler, error) // starts it when first called
+	certificates func() error                 // likewise
+	imageDelay   atomic.Int64                 // of what the registry answers pods
 }
 
 func runHost() error {
 	h := &host{images: node.NewImages(), ready: make(chan struct{}), catalogs: map[string]context.CancelFunc{}, faultyConverters: map[string]string{}}
+	h.registry = sync.OnceValues(h.startRegistry)
 	if err := json.NewDecoder(os.Stdin).Decode(&h.config); err != nil {
 		return fmt.Errorf("read the cluster's configuration: %w", err)
 	}
@@ -82,6 +88,7 @@ func runHost() error {
 	if err != nil {
 		return err
 	}
+	h.certificates = sync.OnceValue(func() error { return h.startCertificates(ctx) })
 	server := &http.Server{Handler: h.handler(), ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(control) }()
 
@@ -166,7 +173,7 @@ func (h *host) bringUp(ctx context.Context, api net.Listener) error {
 	if err := clientcmd.WriteToFile(h.plane.kubeconfig(h.config.Server, h.plane.adminToken), kubeconfigPath(h.config.Dir)); err != nil {
 		return err
 	}
-	go forward(api, fmt.Sprintf("127.0.0.1:%d", apiPort))
+	go forward(api, func() (string, error) { return fmt.Sprintf("127.0.0.1:%d", apiPort), nil }) //nolint:unparam // others can fail
 	return nil
 }
 
@@ -189,8 +196,8 @@ func mountState(dir string) (string, error) {
 // acceptPause is how long no connection is taken after one that could not be.
 const acceptPause = 50 * time.Millisecond
 
-// forward connects what arrives at listener, which belongs to the network outside, with target inside.
-func forward(listener net.Listener, target string) {
+// forward connects what arrives at listener with target, which is asked for each connection.
+func forward(listener net.Listener, target func() (string, error)) {
 	for {
 		outer, err := listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -202,7 +209,11 @@ func forward(listener net.Listener, target string) {
 		}
 		go func() {
 			defer outer.Close()
-			inner, err := net.Dial("tcp", target)
+			address, err := target()
+			if err != nil {
+				return
+			}
+			inner, err := net.Dial("tcp", address)
 			if err != nil {
 				return
 			}
@@ -243,7 +254,7 @@ func (h *host) handler() http.Handler {
 			return nil, err
 		}
 		address, err := h.serveCatalog(r.PathValue("name"), data)
-		return catalogAnswer{address}, err
+		return addressAnswer{address}, err
 	})
 	handle("GET /stored", func(r *http.Request) (any, error) {
 		value, err := stored(r.Context(), r.FormValue("key"))
@@ -267,9 +278,32 @@ func (h *host) handler() http.Handler {
 		h.down()
 		return nil, nil
 	})
+	h.standIn(mux, handle)
 	mux.HandleFunc("GET /audit", h.writeAudit)
 	mux.HandleFunc("GET /logs", h.writeLogs)
 	return mux
+}
+
+// standIn answers for what OLM v1 needs and the cluster has no programs for: a registry, cert-manager, addresses of Services.
+func (h *host) standIn(mux *http.ServeMux, handle func(pattern string, f func(*http.Request) (any, error))) {
+	handle("POST /registry/delay/{by}", func(r *http.Request) (any, error) {
+		by, err := time.ParseDuration(r.PathValue("by"))
+		h.imageDelay.Store(int64(by))
+		return nil, err
+	})
+	handle("POST /certificates", func(*http.Request) (any, error) { return nil, h.certificates() })
+	handle("POST /services/{namespace}/{name}/{port}", func(r *http.Request) (any, error) {
+		address, err := h.exposeService(r.PathValue("namespace"), r.PathValue("name"), r.PathValue("port"))
+		return addressAnswer{address}, err
+	})
+	mux.HandleFunc("/v2/", func(w http.ResponseWriter, r *http.Request) {
+		handler, err := h.registry()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
 }
 
 // answerState answers with the cluster's state, when it is ready if that is asked for.

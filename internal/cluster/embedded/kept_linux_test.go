@@ -37,7 +37,7 @@ func TestUnreadableClusterEnds(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c, err := launch(t.Context(), cache, Components{}, Options{Name: "unreadable", Port: address.Port})
+	c, err := launch(t.Context(), cache, []string{""}, Options{Name: "unreadable", Port: address.Port})
 	if err == nil || !strings.Contains(err.Error(), "kubeconfig") {
 		t.Errorf("launch: %v, %v", c, err)
 	}

@@ -76,7 +76,7 @@ func TestUnusableCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, cache := range []string{"/proc/x", "/sys", filepath.Join(file, "x"), file} {
-		_, err := EnsureComponents(t.Context(), cache, nil)
+		_, err := olmComponents.ensure(t.Context(), cache, Source{}, nil)
 		if err == nil || !strings.Contains(hint.Of(err), "set OLMKIT_CACHE to a folder") {
 			t.Errorf("components in %s: %v (%s)", cache, err, hint.Of(err))
 		}

@@ -19,5 +19,8 @@ func TestMain(m *testing.M) {
 			return
 		}
 	}
+	if len(os.Args) == 4 && os.Args[1] == pullArgument {
+		pullAlone(os.Args[2], os.Args[3])
+	}
 	os.Exit(m.Run())
 }

@@ -75,6 +75,9 @@ func (c *Cluster) LoadImage(ctx context.Context, ref, source string) error {
 	return nil
 }
 
+// packed is what an image is made from.
+type packed struct{ source, entrypoint string }
+
 // pack makes an image of a program, to be found at entrypoint, or of a folder that is the image's root.
 func pack(source, entrypoint string) (image.Artifact, error) {
 	info, err := os.Stat(source)
@@ -82,7 +85,7 @@ func pack(source, entrypoint string) (image.Artifact, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return image.Programs([]string{source}, image.ProgramOptions{Entrypoint: entrypoint, User: user})
+		return image.Programs([]string{source}, image.ProgramOptions{Entrypoint: entrypoint, User: user, Local: true})
 	}
 	var content bytes.Buffer
 	archive := tar.NewWriter(&content)
@@ -106,8 +109,8 @@ func pack(source, entrypoint string) (image.Artifact, error) {
 	return mutate.ConfigFile(img, config)
 }
 
-// Catalog makes an image of the catalog, in which each bundle is an image of its own, and of all programs that its operators
-// run, and serves them for the nodes to pull.
+// Catalog serves the catalog from this process, and makes images for the nodes to pull: of each bundle, and of all programs that its
+// operators run. What served before goes with the next call.
 func (c *Cluster) Catalog(ctx context.Context, name string, fbc []byte) (cluster.CatalogAddress, error) {
 	m, err := c.serving()
 	if err != nil {
@@ -132,22 +135,16 @@ func (c *Cluster) Catalog(ctx context.Context, name string, fbc []byte) (cluster
 	if err != nil {
 		return cluster.CatalogAddress{}, fmt.Errorf("write catalog %s: %w", name, err)
 	}
-	dir, err := os.MkdirTemp("", "olmkit-catalog-")
+	for len(c.catalogs) > 1 {
+		c.catalogs[0]()
+		c.catalogs = c.catalogs[1:]
+	}
+	address, stop, err := m.serve(catalog.Parse(name, content))
 	if err != nil {
-		return cluster.CatalogAddress{}, hint.With(err, "set TMPDIR to a folder with some room")
+		return cluster.CatalogAddress{}, fmt.Errorf("serve catalog %s: %w", name, err)
 	}
-	defer os.RemoveAll(dir)
-	const file = "catalog.json"
-	if err := os.WriteFile(filepath.Join(dir, file), content, 0o600); err != nil {
-		return cluster.CatalogAddress{}, err
-	}
-	artifact, err := image.Catalog(os.DirFS(dir), []string{file}, nil)
-	if err != nil {
-		return cluster.CatalogAddress{}, err
-	}
-	c.catalogs++
-	pinned, err := m.push(ctx, fmt.Sprintf("%s/catalog/%s:%d", names, name, c.catalogs), artifact)
-	return cluster.CatalogAddress{Image: pinned}, err
+	c.catalogs = append(c.catalogs, stop)
+	return cluster.CatalogAddress{Address: address}, nil
 }
 
 // pushBundle makes an image of what the catalog holds of a bundle, and returns its reference.
@@ -194,16 +191,18 @@ func (c *Cluster) pushPrograms(ctx context.Context, m *mirror, b *catalog.Bundle
 	for _, d := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		for _, container := range append(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers...) {
 			source, ok := c.programs[container.Image]
-			if !ok {
+			program := packed{source, entrypoint(container.Command, source)}
+			if !ok || c.pushed[container.Image] == program {
 				continue
 			}
-			artifact, err := pack(source, entrypoint(container.Command, source))
+			artifact, err := pack(program.source, program.entrypoint)
 			if err != nil {
 				return fmt.Errorf("make %s the image %s: %w", source, container.Image, err)
 			}
 			if _, err := m.push(ctx, container.Image, artifact); err != nil {
 				return fmt.Errorf("serve %s: %w", container.Image, err)
 			}
+			c.pushed[container.Image] = program
 		}
 	}
 	return nil

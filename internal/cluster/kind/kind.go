@@ -55,9 +55,10 @@ type Cluster struct {
 	engine     *engine
 	provider   *kind.Provider
 	node       nodes.Node
-	registry   *mirror // of a cluster that is walked on, once something was to be served
-	programs   map[string]string
-	catalogs   int
+	registry   *mirror           // of a cluster that is walked on, once something was to be served
+	programs   map[string]string // by the image that they are to be
+	pushed     map[string]packed // likewise, those that the nodes can pull
+	catalogs   []func()          // end what serves them: the one that OLM reads, and the one before
 	audit      auditLog
 }
 
@@ -297,7 +298,7 @@ func Open(ctx context.Context, name string) (*Cluster, error) {
 }
 
 func open(engine *engine, provider *kind.Provider, kubeconfig, name string) (*Cluster, error) {
-	c := &Cluster{name: name, kubeconfig: kubeconfig, engine: engine, provider: provider, programs: map[string]string{}}
+	c := &Cluster{name: name, kubeconfig: kubeconfig, engine: engine, provider: provider, programs: map[string]string{}, pushed: map[string]packed{}}
 	var err error
 	if c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig); err != nil {
 		return nil, fmt.Errorf("read the kubeconfig of cluster %s: %w", name, err)
@@ -363,7 +364,8 @@ func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
 // Describe names the cluster, its version and what it does not cover.
 func (c *Cluster) Describe() cluster.Description {
 	return cluster.Description{Kind: "kind", Kubernetes: c.version, Limitations: []string{
-		"images of bundles and catalogs were made from what the catalog holds, and those named with --image from what was given: what registries hold under their names was not pulled",
+		"images of bundles were made from what the catalog holds, and those named with --image from what was given: what registries hold under their names was not pulled",
+		"olmkit served the catalog itself, not opm from a pod",
 		"there was one node",
 		"OLM's package server was not installed",
 		"what is stored of objects was seen through the API server only, not in etcd",
@@ -419,6 +421,9 @@ func (c *Cluster) copyLog(ctx context.Context, w io.Writer, p corev1.Pod, contai
 
 // Close deletes the cluster unless it is kept.
 func (c *Cluster) Close(ctx context.Context) error {
+	for _, stop := range c.catalogs {
+		stop()
+	}
 	if c.registry != nil {
 		c.registry.close()
 	}

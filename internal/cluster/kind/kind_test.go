@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/catalog/registry"
 	"github.com/olmkit/olmkit/internal/hint"
 )
 
@@ -33,14 +34,21 @@ func answer(t *testing.T, m *mirror, host, path string) (int, http.Header) {
 	return response.StatusCode, response.Header
 }
 
-func TestMirrorServesUnderAnyRegistrysName(t *testing.T) {
-	t.Parallel()
+// localMirror serves no node, but this machine.
+func localMirror(t *testing.T) *mirror {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := newMirror(nil, listener)
-	defer m.close()
+	t.Cleanup(m.close)
+	return m
+}
+
+func TestMirrorServesUnderAnyRegistrysName(t *testing.T) {
+	t.Parallel()
+	m := localMirror(t)
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "manager"), []byte("a program"), 0o755); err != nil {
 		t.Fatal(err)
@@ -66,6 +74,31 @@ func TestMirrorServesUnderAnyRegistrysName(t *testing.T) {
 		if code, _ := answer(t, m, host, "team/operator/manifests/v2"); code != http.StatusNotFound {
 			t.Errorf("a tag that was not pushed to %s: %d", host, code)
 		}
+	}
+}
+
+// TestMirrorServesCatalogs reads a catalog at the address that OLM is told, until it is no longer served.
+func TestMirrorServesCatalogs(t *testing.T) {
+	t.Parallel()
+	m := localMirror(t)
+	loaded := catalog.Parse("tea", []byte(`{"schema":"olm.package","name":"tea","defaultChannel":"green"}
+{"schema":"olm.channel","package":"tea","name":"green","entries":[{"name":"tea.v1.0.0"}]}
+{"schema":"olm.bundle","package":"tea","name":"tea.v1.0.0","image":"example.com/tea:v1","properties":[{"type":"olm.package","value":{"packageName":"tea","version":"1.0.0"}}]}`))
+	if err := loaded.Err(); err != nil {
+		t.Fatal(err)
+	}
+	address, stop, err := m.serve(loaded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := registry.Read(t.Context(), address, "tea")
+	if err != nil || len(read.Packages) != 1 || len(read.Packages[0].Bundles) != 1 {
+		t.Errorf("read from %s: %v, %v", address, read, err)
+	}
+	stop()
+	if connection, err := net.Dial("tcp", address); err == nil {
+		connection.Close()
+		t.Errorf("%s answers after it was stopped", address)
 	}
 }
 

@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/kind/pkg/cluster/nodes"
 	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
 
+	"github.com/olmkit/olmkit/internal/catalog"
+	catalogregistry "github.com/olmkit/olmkit/internal/catalog/registry"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
@@ -82,6 +84,25 @@ func newMirror(node nodes.Node, listener net.Listener) *mirror {
 }
 
 func (m *mirror) close() { _ = m.server.Close() }
+
+// serve answers the node's pods with the content of loaded, at the returned address, until stop is called.
+func (m *mirror) serve(loaded *catalog.Catalog) (address string, stop func(), err error) {
+	host, _, err := net.SplitHostPort(m.address)
+	if err != nil {
+		return "", nil, err
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return "", nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = catalogregistry.Serve(ctx, listener, loaded)
+	}()
+	return listener.Addr().String(), func() { cancel(); <-ended }, nil
+}
 
 // push makes reference mean what, and returns it by its digest.
 func (m *mirror) push(ctx context.Context, reference string, what image.Artifact) (string, error) {

@@ -165,7 +165,7 @@ func (c *container) runOnce(ctx context.Context, policy corev1.RestartPolicy) *c
 		return &corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: reason, Message: message, StartedAt: began, FinishedAt: metav1.Now(), ContainerID: c.id}
 	}
 	source, ok := c.pod.node.config.Images.Source(c.spec.Image)
-	if !ok {
+	if !ok || c.pod.idle {
 		c.set(func() {
 			c.id = "simulated://" + string(c.pod.current().UID) + "/" + c.spec.Name
 			c.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: began}}
@@ -205,33 +205,37 @@ func (c *container) runOnce(ctx context.Context, policy corev1.RestartPolicy) *c
 
 	select {
 	case code := <-exited:
-		reason := "Completed"
-		if code != 0 {
-			reason = "Error"
-		}
-		message := ""
-		if code != 0 && c.spec.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError {
-			var tail strings.Builder
-			_ = log.copy(ctx, &tail, logOptions{tail: 80})
-			message = tail.String()[max(0, tail.Len()-2048):]
-		}
-		return finish(code, reason, message)
+		return finish(code, reasonOf(code), c.lastWords(ctx, code))
 	case <-ctx.Done():
 		stopProbing()
 		c.pod.mu.Lock()
 		grace := c.pod.grace
 		c.pod.mu.Unlock()
 		code := c.terminate(process, exited, grace)
-		reason := "Completed"
-		if code != 0 {
-			reason = "Error"
-		}
-		return finish(code, reason, "")
+		return finish(code, reasonOf(code), "")
 	case why := <-unhealthy:
 		c.pod.node.event(c.pod.current(), corev1.EventTypeWarning, "Unhealthy", why)
 		c.pod.node.event(c.pod.current(), corev1.EventTypeNormal, "Killing", "Container "+c.spec.Name+" failed its probe and will be restarted")
 		return finish(c.terminate(process, exited, graceOf(c.pod.current())), "Error", why)
 	}
+}
+
+// reasonOf is how a kubelet calls the end of a container that exited with code.
+func reasonOf(code int) string {
+	if code != 0 {
+		return "Error"
+	}
+	return "Completed"
+}
+
+// lastWords is the end of the log of a container that exited with code, where its termination message is to be that.
+func (c *container) lastWords(ctx context.Context, code int) string {
+	if code == 0 || c.spec.TerminationMessagePolicy != corev1.TerminationMessageFallbackToLogsOnError {
+		return ""
+	}
+	var tail strings.Builder
+	_ = c.log.copy(ctx, &tail, logOptions{tail: 80})
+	return tail.String()[max(0, tail.Len()-2048):]
 }
 
 // terminate asks the program to end, and ends it when grace is over.
@@ -359,36 +363,45 @@ func (c *container) start(ctx context.Context, source string, log io.Writer) (*s
 		return nil, err
 	}
 	config.Mounts = p.mounts(c.spec, vars)
-	if info, err := os.Stat(source); err != nil {
-		return nil, fmt.Errorf("image %s: %w", c.spec.Image, err)
-	} else if info.IsDir() {
-		if len(command) == 0 || len(c.spec.Command) == 0 {
-			return nil, fmt.Errorf("image %s is the directory %s, and the pod names no command to run in it", c.spec.Image, source)
-		}
-		config.Image = source
-	} else {
-		target := "/entrypoint/" + filepath.Base(source)
-		switch {
-		case len(c.spec.Command) == 0:
-			command = append([]string{target}, command...)
-		case path.IsAbs(command[0]):
-			target = command[0]
-		default:
-			target = "/usr/local/bin/" + path.Base(command[0])
-			command[0] = target
-		}
-		mounts, err := sandbox.ProgramMounts(source, target)
-		if err != nil {
-			return nil, fmt.Errorf("image %s: %w", c.spec.Image, err)
-		}
-		config.Mounts = append(mounts, config.Mounts...)
+	if err := c.program(&config, source, command); err != nil {
+		return nil, err
 	}
-	config.Command = command
 	c.identity(&config)
 	p.mu.Lock()
 	c.env = env
 	p.mu.Unlock()
 	return sandbox.Start(config, p.endpoint.handle, log)
+}
+
+// program has config run command by what is at source: a folder that is the container's root, or the image's program alone.
+func (c *container) program(config *sandbox.Container, source string, command []string) error {
+	info, err := os.Stat(source)
+	if err != nil {
+		return fmt.Errorf("image %s: %w", c.spec.Image, err)
+	}
+	if info.IsDir() {
+		if len(command) == 0 || len(c.spec.Command) == 0 {
+			return fmt.Errorf("image %s is the directory %s, and the pod names no command to run in it", c.spec.Image, source)
+		}
+		config.Image, config.Command = source, command
+		return nil
+	}
+	target := "/entrypoint/" + filepath.Base(source)
+	switch {
+	case len(c.spec.Command) == 0:
+		command = append([]string{target}, command...)
+	case path.IsAbs(command[0]):
+		target = command[0]
+	default:
+		target = "/usr/local/bin/" + path.Base(command[0])
+		command[0] = target
+	}
+	mounts, err := sandbox.ProgramMounts(source, target)
+	if err != nil {
+		return fmt.Errorf("image %s: %w", c.spec.Image, err)
+	}
+	config.Mounts, config.Command = append(mounts, config.Mounts...), command
+	return nil
 }
 
 // identity sets the user and groups that the security contexts ask for, where the node can give them.

@@ -19,6 +19,17 @@ type Network struct {
 	mu   sync.Mutex
 	last netip.Addr
 	used map[netip.Addr]bool
+
+	idle   sync.Mutex
+	shared *shared // nil until a pod needs it
+}
+
+// shared is the network namespace of all pods in which nothing runs: who calls one of their addresses is refused, as by a pod
+// in which nobody listens. A bridge of Linux has room for 1,023 interfaces (BR_MAX_PORTS), and these pods can be many.
+type shared struct {
+	endpoint *endpoint
+	inside   *netlink.Handle
+	eth0     netlink.Link
 }
 
 // NewNetwork brings the loopback interface up and makes a bridge that has the first address of prefix.
@@ -32,6 +43,9 @@ func NewNetwork(prefix netip.Prefix) (*Network, error) {
 	}
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name = "pods"
+	// Without an address of its own a bridge takes the lowest of its interfaces': whenever that pod went, the others lost the node, and
+	// with it the API server, until they asked again, for up to 30 s (br_stp_recalculate_bridge_id of Linux).
+	attributes.HardwareAddr = net.HardwareAddr{0x02, 0, 0, 0, 0, 1}
 	n := &Network{bridge: &netlink.Bridge{LinkAttrs: attributes}, prefix: prefix, used: map[netip.Addr]bool{}}
 	if err := netlink.LinkAdd(n.bridge); err != nil {
 		return nil, fmt.Errorf("make the pods' bridge: %w", err)
@@ -59,6 +73,15 @@ type endpoint struct {
 	handle  netns.NsHandle
 	address netip.Addr
 	link    string
+	shared  *shared // if the address is there, and the pod has neither a handle nor a link
+}
+
+// attachPod gives a pod its network; idle is one in which nothing runs.
+func (n *Network) attachPod(idle bool) (*endpoint, error) {
+	if idle {
+		return n.attachIdle()
+	}
+	return n.attach()
 }
 
 // attach makes a network namespace with an address on the bridge.
@@ -77,6 +100,48 @@ func (n *Network) attach() (*endpoint, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// attachIdle gives an address to a pod in which nothing runs.
+func (n *Network) attachIdle() (*endpoint, error) {
+	n.idle.Lock()
+	defer n.idle.Unlock()
+	if err := n.share(); err != nil {
+		return nil, err
+	}
+	address, err := n.allocate()
+	if err != nil {
+		return nil, err
+	}
+	if err := n.shared.inside.AddrAdd(n.shared.eth0, &netlink.Addr{IPNet: ipNet(address, n.prefix.Bits())}); err != nil {
+		n.release(address)
+		return nil, fmt.Errorf("give the pod its address: %w", err)
+	}
+	return &endpoint{network: n, handle: netns.None(), address: address, shared: n.shared}, nil
+}
+
+// share makes the shared namespace, if there is none yet.
+func (n *Network) share() error {
+	if n.shared != nil {
+		return nil
+	}
+	e, err := n.attach()
+	if err != nil {
+		return err
+	}
+	inside, err := netlink.NewHandleAt(e.handle)
+	if err != nil {
+		e.Close()
+		return fmt.Errorf("enter the network namespace of pods in which nothing runs: %w", err)
+	}
+	eth0, err := inside.LinkByName("eth0")
+	if err != nil {
+		inside.Close()
+		e.Close()
+		return err
+	}
+	n.shared = &shared{e, inside, eth0}
+	return nil
 }
 
 func newNamespace() (netns.NsHandle, error) {
@@ -134,6 +199,13 @@ func (e *endpoint) connect() error {
 
 // Close gives the address back and, once no process is left in it, ends the namespace.
 func (e *endpoint) Close() {
+	if e.shared != nil {
+		e.network.idle.Lock()
+		_ = e.shared.inside.AddrDel(e.shared.eth0, &netlink.Addr{IPNet: ipNet(e.address, e.network.prefix.Bits())})
+		e.network.idle.Unlock()
+		e.network.release(e.address)
+		return
+	}
 	if link, err := netlink.LinkByName(e.link); err == nil {
 		_ = netlink.LinkDel(link)
 	}

@@ -46,10 +46,10 @@ const leaseSeconds = 40
 
 // capacity is generous: the node simulates more than it runs, and nothing is to wait for room.
 var capacity = corev1.ResourceList{
-	corev1.ResourceCPU:              resource.MustParse("64"),
-	corev1.ResourceMemory:           resource.MustParse("256Gi"),
-	corev1.ResourceEphemeralStorage: resource.MustParse("256Gi"),
-	corev1.ResourcePods:             resource.MustParse("10000"),
+	corev1.ResourceCPU:              resource.MustParse("10000"),
+	corev1.ResourceMemory:           resource.MustParse("64Ti"),
+	corev1.ResourceEphemeralStorage: resource.MustParse("64Ti"),
+	corev1.ResourcePods:             resource.MustParse("60000"),
 }
 
 // Config is what a node needs.
@@ -72,7 +72,7 @@ type Node struct {
 	config   Config
 	recorder record.EventRecorder
 	notify   func(*corev1.Pod)
-	attach   func() (*endpoint, error) // gives a pod its network
+	attach   func(idle bool) (*endpoint, error) // gives a pod its network
 
 	mu   sync.Mutex
 	pods map[string]*pod // by namespace/name
@@ -80,7 +80,7 @@ type Node struct {
 
 // New returns a node that Run brings to life.
 func New(config Config) *Node {
-	return &Node{config: config, notify: func(*corev1.Pod) {}, attach: config.Network.attach, pods: map[string]*pod{}}
+	return &Node{config: config, notify: func(*corev1.Pod) {}, attach: config.Network.attachPod, pods: map[string]*pod{}}
 }
 
 // Run registers the node, calls ready once it takes pods, and runs them until ctx ends.

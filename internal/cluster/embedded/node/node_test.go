@@ -501,6 +501,7 @@ func TestRefusal(t *testing.T) {
 	} {
 		p := &pod{node: &Node{config: Config{Images: images}}}
 		p.update(&corev1.Pod{Spec: c.spec})
+		p.idle = !p.hasProgram()
 		if got := p.refusal(); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q", c.name, got)
 		}

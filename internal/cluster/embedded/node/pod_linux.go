@@ -20,6 +20,7 @@ import (
 type pod struct {
 	node     *Node
 	dir      string
+	idle     bool // nothing of it runs: all its images are simulated
 	endpoint *endpoint
 
 	stop     context.CancelFunc // asks the containers to end
@@ -64,6 +65,7 @@ func (n *Node) newPod(object *corev1.Pod) *pod {
 	for i := range spec.Containers {
 		p.containers[spec.Containers[i].Name] = newContainer(p, &spec.Containers[i], false)
 	}
+	p.idle = !p.hasProgram()
 	go p.announceChanges()
 	go p.run(ctx)
 	return p
@@ -135,7 +137,7 @@ func (p *pod) run(ctx context.Context) {
 
 // attach gives the pod its network.
 func (p *pod) attach(context.Context) (err error) {
-	p.endpoint, err = p.node.attach()
+	p.endpoint, err = p.node.attach(p.idle)
 	return err
 }
 

@@ -57,7 +57,7 @@ func TestAttachIsTriedAgain(t *testing.T) {
 	events := record.NewFakeRecorder(10)
 	n.recorder = events
 	failures := []error{errors.New("full"), errors.New("full"), errors.New("busy")}
-	n.attach = func() (*endpoint, error) {
+	n.attach = func(bool) (*endpoint, error) {
 		if len(failures) > 0 {
 			err := failures[0]
 			failures = failures[1:]
@@ -99,7 +99,7 @@ func TestPodWithoutNetworkEnds(t *testing.T) {
 	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "n", UID: "u"}}
 	n := New(Config{Network: &Network{prefix: netip.MustParsePrefix("10.244.0.0/16")}, Dir: t.TempDir(), Client: fake.NewClientset(object)})
 	n.recorder = record.NewFakeRecorder(10)
-	n.attach = func() (*endpoint, error) { return nil, errors.New("full") }
+	n.attach = func(bool) (*endpoint, error) { return nil, errors.New("full") }
 	p := n.newPod(object)
 	p.end(0)
 	if pods, err := n.config.Client.CoreV1().Pods("n").List(context.Background(), metav1.ListOptions{}); err != nil || len(pods.Items) > 0 {

@@ -13,13 +13,17 @@ import (
 // refusal says why a pod is not run, "" if it may be. Where nothing of it would run, because its images are simulated, what
 // it asks for does no harm.
 func (p *pod) refusal() string {
-	runs := false
-	p.eachContainer(func(c *corev1.Container) { runs = runs || p.node.config.Images.has(c.Image) })
 	wants := p.demands()
-	if !runs || len(wants) == 0 {
+	if p.idle || len(wants) == 0 {
 		return ""
 	}
 	return strings.Join(wants, ", ") + ": programs on an embedded cluster are given no way to this machine; run them on a cluster of --cluster kind"
+}
+
+// hasProgram reports whether a container of the pod has an image that can be run.
+func (p *pod) hasProgram() (has bool) {
+	p.eachContainer(func(c *corev1.Container) { has = has || p.node.config.Images.has(c.Image) })
+	return has
 }
 
 // demands lists what of the machine the pod asks for.

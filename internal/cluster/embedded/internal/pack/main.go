@@ -1,8 +1,9 @@
-// Command pack writes the files of a directory into an archive in the txtar format: pack DIRECTORY ARCHIVE.
+// Command pack writes the files below a directory into an archive in the txtar format: pack DIRECTORY ARCHIVE.
 package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -17,20 +18,18 @@ func main() {
 }
 
 func pack(dir, archive string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
 	a := &txtar.Archive{Comment: fmt.Appendf(nil, "Made from %s by 'make generate'.\n", filepath.ToSlash(dir))}
-	for _, e := range entries {
-		if !e.Type().IsRegular() {
-			continue
-		}
-		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
+	files := os.DirFS(dir)
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
-		a.Files = append(a.Files, txtar.File{Name: e.Name(), Data: data})
+		data, err := fs.ReadFile(files, name)
+		a.Files = append(a.Files, txtar.File{Name: name, Data: data})
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	return os.WriteFile(archive, txtar.Format(a), 0o644)
 }

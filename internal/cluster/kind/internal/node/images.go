@@ -141,14 +141,44 @@ func assemble(dir string, config v1.Config, fills ...func(*layer)) (v1.Image, er
 
 // guests makes the images that run in the node, in one archive.
 func (m *material) guests(ctx context.Context, dir string) (string, error) {
+	wanted, err := m.kubeadmImages(ctx)
+	if err != nil {
+		return "", err
+	}
+	all := map[name.Reference]v1.Image{}
+	for _, i := range m.images() {
+		img, err := assemble(dir, i.config, i.fill)
+		if err != nil {
+			return "", fmt.Errorf("make the image of %s: %w", i.names[0], err)
+		}
+		for _, called := range i.names {
+			if reference, ok := wanted[called]; ok {
+				called = reference
+			}
+			tag, err := name.NewTag(called)
+			if err != nil {
+				return "", err
+			}
+			all[tag] = img
+		}
+	}
+	archive := filepath.Join(dir, "images.tar")
+	return archive, tarball.MultiRefWriteToFile(archive, all)
+}
+
+// guestImage is an image that the node brings along.
+type guestImage struct {
+	names  []string // last parts of what kubeadm calls it, or whole references
+	config v1.Config
+	fill   func(*layer)
+}
+
+// images lists the images that the node brings along.
+func (m *material) images() []guestImage {
 	kubernetes := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"}
-	images := []struct {
-		names  []string // last parts of what kubeadm calls it, or whole references
-		config v1.Config
-		fill   func(*layer)
-	}{
+	return []guestImage{
 		{kubernetes, v1.Config{}, func(l *layer) {
-			l.file("usr/local/bin/cluster", 0o755, filepath.Join(m.components, "cluster"))
+			l.file("usr/local/bin/cluster", 0o755, filepath.Join(m.kubernetes, "cluster"))
 			for _, component := range kubernetes {
 				l.link("usr/local/bin/"+component, "cluster")
 			}
@@ -171,7 +201,7 @@ func (m *material) guests(ctx context.Context, dir string) (string, error) {
 			l.link("bin", "usr/bin")
 			l.debian(m.debian, "/usr/bin/cp")
 			for _, program := range []string{"olm", "catalog"} {
-				l.file("usr/bin/"+program, 0o755, filepath.Join(m.components, "olm", "bin", program))
+				l.file("usr/bin/"+program, 0o755, filepath.Join(m.olm, "olm", "bin", program))
 			}
 			for _, program := range []string{"cpb", "copy-content"} {
 				l.file("usr/bin/"+program, 0o755, m.program(program))
@@ -183,29 +213,6 @@ func (m *material) guests(ctx context.Context, dir string) (string, error) {
 		}},
 		{[]string{operandImage}, v1.Config{Entrypoint: []string{"memcached"}, User: "11211"}, func(l *layer) { l.debian(m.debian, "/usr/bin/memcached") }},
 	}
-	wanted, err := m.kubeadmImages(ctx)
-	if err != nil {
-		return "", err
-	}
-	all := map[name.Reference]v1.Image{}
-	for _, i := range images {
-		img, err := assemble(dir, i.config, i.fill)
-		if err != nil {
-			return "", fmt.Errorf("make the image of %s: %w", i.names[0], err)
-		}
-		for _, called := range i.names {
-			if reference, ok := wanted[called]; ok {
-				called = reference
-			}
-			tag, err := name.NewTag(called)
-			if err != nil {
-				return "", err
-			}
-			all[tag] = img
-		}
-	}
-	archive := filepath.Join(dir, "images.tar")
-	return archive, tarball.MultiRefWriteToFile(archive, all)
 }
 
 // kubeadmImages returns the references that kubeadm asks for, by their last part: the versions of etcd, CoreDNS and pause

@@ -66,10 +66,11 @@ func run(ctx context.Context, name string, p *progress.Printer) error {
 	group, building := errgroup.WithContext(ctx) // packages come from the network, while compilers take the processor
 	group.Go(func() error { return m.fetchDebian(building, p) })
 	group.Go(func() error {
-		var err error
-		if m.components, err = embedded.Build(building, p); err != nil {
+		built, err := embedded.Build(building, embedded.Parts{Kubernetes: []string{embedded.KubernetesVersion}, OLMv0: true}, p)
+		if err != nil {
 			return err
 		}
+		m.kubernetes, m.olm = built[0], built[1]
 		return m.build(building, p)
 	})
 	if err := group.Wait(); err != nil {
@@ -82,7 +83,8 @@ func run(ctx context.Context, name string, p *progress.Printer) error {
 // material is what the images are made of.
 type material struct {
 	dir        string // the cache: bin/ for built programs
-	components string // built for the embedded cluster
+	kubernetes string // built for the embedded cluster, as is olm
+	olm        string
 	debian     *tree
 }
 
