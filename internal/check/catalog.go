@@ -216,15 +216,11 @@ var catalogChecks = []Check{
 	},
 	{
 		Code: "CAT021", Severity: finding.Warning,
-		Title:      "a bundle has neither its manifests nor " + catalog.PropertyCSVMetadata,
-		Cause:      "without them OLM's package server cannot show the bundle's description, icon and examples",
+		Title:      "the head of a channel has neither its manifests nor " + catalog.PropertyCSVMetadata,
+		Cause:      "OLM's package server shows the heads of channels, and without them has no description, icon and examples; other releases do not need them",
 		Fix:        "render the bundle with a current opm or olmkit, which adds " + catalog.PropertyCSVMetadata,
 		References: []string{formatReference},
-		run: perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
-			if b.Image != "" && !b.Has(catalog.PropertyObject) && !b.Has(catalog.PropertyCSVMetadata) {
-				found(hit{at: b.At, message: fmt.Sprintf("bundle %s has only an image, and no metadata", b.Name)})
-			}
-		}),
+		run:        headWithoutMetadata,
 	},
 	{
 		Code: "CAT022", Severity: finding.Warning,
@@ -423,6 +419,24 @@ func namelessDocuments(s *subject, found func(hit)) {
 	}
 }
 
+// headWithoutMetadata leaves other releases alone: catalogs that were migrated from opm's databases have the metadata of heads only.
+func headWithoutMetadata(s *subject, found func(hit)) {
+	for _, p := range s.packages {
+		told := map[string]bool{}
+		for _, c := range p.Channels {
+			b := p.Bundle(s.graph(p, c).Head())
+			if b == nil || told[b.Name] || b.Image == "" || b.Has(catalog.PropertyObject) || b.Has(catalog.PropertyCSVMetadata) {
+				continue
+			}
+			told[b.Name] = true
+			found(hit{
+				Subject: finding.Subject{Package: p.Name, From: b.Name}, at: b.At,
+				message: fmt.Sprintf("bundle %s, the head of channel %s, has only an image, and no metadata", b.Name, c.Name),
+			})
+		}
+	}
+}
+
 func channelNames(p *catalog.Package) string {
 	names := make([]string, len(p.Channels))
 	for i, c := range p.Channels {
@@ -579,17 +593,20 @@ var unreadableProperties = perBundle(func(_ *catalog.Package, b *catalog.Bundle,
 })
 
 var imageReferences = perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
-	test := func(image, what string, path ...any) {
-		if image == "" {
-			return
-		}
-		if _, err := reference.ParseNormalizedNamed(image); err != nil {
-			found(hit{at: b.Document.Place(path...), message: fmt.Sprintf("%s %q of bundle %s: %v", what, image, b.Name, err)})
+	if _, err := reference.ParseNormalizedNamed(b.Image); err != nil && b.Image != "" {
+		found(hit{at: b.Document.Place("image"), message: fmt.Sprintf("the image %q of bundle %s: %v", b.Image, b.Name, err)})
+	}
+	var wrong []string
+	first := 0
+	for i, related := range b.RelatedImages {
+		if _, err := reference.ParseNormalizedNamed(related.Image); err != nil && related.Image != "" {
+			if wrong = append(wrong, fmt.Sprintf("%q (%v)", related.Image, err)); len(wrong) == 1 {
+				first = i
+			}
 		}
 	}
-	test(b.Image, "the image", "image")
-	for i, related := range b.RelatedImages {
-		test(related.Image, "the related image", "relatedImages", i, "image")
+	if len(wrong) > 0 {
+		found(hit{at: b.Document.Place("relatedImages", first, "image"), message: fmt.Sprintf("bundle %s has invalid related images (%d): %s", b.Name, len(wrong), sentences(wrong))})
 	}
 })
 

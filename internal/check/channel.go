@@ -6,7 +6,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -40,8 +39,8 @@ var channelChecks = []Check{
 	},
 	{
 		Code: "GRA015", Severity: finding.Warning,
-		Title:      "a skipRange covers releases that are newer than its entry",
-		Cause:      "users who have one of them and subscribe to the channel are downgraded",
+		Title:      "a skipRange covers newer releases of its channel, and OLM takes it",
+		Cause:      "OLM does not compare versions: no entry that it prefers upgrades these releases, so their users are downgraded",
 		Fix:        "end the range below the entry's own version",
 		References: []string{graphReference},
 		run:        coversNewer,
@@ -136,19 +135,23 @@ func probes(written string) []semver.Version {
 	return list
 }
 
-var coversNewer = perEntry(func(p *catalog.Package, c *catalog.Channel, e *catalog.Entry, found func(hit)) {
-	own := p.Bundle(e.Name)
-	if own == nil || e.SkipRange == "" {
-		return
-	}
-	from := sort.Search(len(p.Bundles), func(i int) bool { return p.Bundles[i].Version.GT(own.Version) })
-	first, count := graph.Covered(e.SkipRange, p.Bundles[from:], abridged)
-	if count > 0 {
-		newer := make([]string, len(first))
-		for i, b := range first {
-			newer[i] = b.Name
+// coversNewer looks at the one upgrade that OLM takes from each entry; what becomes of users who switch channels is GRA019's matter.
+var coversNewer = perGraph(func(g *graph.Channel, p *catalog.Package, c *catalog.Channel, found func(hit)) {
+	newer := map[string][]string{} // by the entry that users are downgraded to
+	for edge := range g.Main() {
+		if edge.Kind != graph.SkipRange || !edge.Next {
+			continue
 		}
-		found(hit{at: c.Document.Place("entries", e.Index, "skipRange"), message: fmt.Sprintf("the skipRange %q of %s covers newer releases: %s", e.SkipRange, e.Name, abridgeOf(newer, count))})
+		if from, to := p.Bundle(edge.From), p.Bundle(edge.To); from != nil && to != nil && from.Version.GT(to.Version) {
+			newer[edge.To] = append(newer[edge.To], edge.From)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(newer)) {
+		e := c.Entry(name)
+		found(hit{
+			Subject: finding.Subject{To: name}, at: c.Document.Place("entries", e.Index, "skipRange"),
+			message: fmt.Sprintf("the skipRange %q of %s covers newer releases, and OLM downgrades their users: %s", e.SkipRange, name, abridge(newer[name])),
+		})
 	}
 })
 

@@ -22,7 +22,7 @@ import (
 // CompareBundles returns what users get who go from one bundle to another. Both must carry their manifests; the error names
 // the one that does not, or whose ClusterServiceVersion cannot be read. The catalog in, which can be nil, says which of them is deprecated.
 func CompareBundles(from, to *catalog.Bundle, in *catalog.Catalog) (diff.Release, error) {
-	return (&subject{schemas: &schemaReader{}, catalog: in}).compareBundles(from, to)
+	return (&subject{schemas: &schemaReader{described: true}, catalog: in}).compareBundles(from, to)
 }
 
 // CompareCatalogs returns what differs between two catalogs, and for each channel whose head is another one what its users
@@ -30,7 +30,7 @@ func CompareBundles(from, to *catalog.Bundle, in *catalog.Catalog) (diff.Release
 // compared too.
 func CompareCatalogs(before, after *catalog.Catalog) diff.Catalogs {
 	all := diff.Catalogs{Changes: catalog.Diff(before, after), Releases: []diff.Release{}}
-	s := &subject{schemas: &schemaReader{}}
+	s := &subject{schemas: &schemaReader{described: true}}
 	for _, pair := range s.pairs(before, after) {
 		r, err := s.compareBundles(pair.from, pair.to)
 		if err != nil {

@@ -59,6 +59,7 @@ var mistakes = []struct {
 		see("new requirements", "DEP006"),
 		see("an API that two packages provide, or that is removed or moved to another package", "DEP004 DEP007 DEP008"),
 		see("invalid constraints", "DEP003"),
+		see("requirements and constraints that together keep OLM from an upgrade, found by OLM's resolver", "DEP009"),
 	}},
 	{"CRDs, compared with the previous release", []mistake{
 		see("a version that is removed or no longer served", "CRD003 CRD012 CRD001 CRD002"),
@@ -89,7 +90,7 @@ var mistakes = []struct {
 		see("a second document in a file; a document that is not an object", "CSV005 CSV036"),
 		see("invalid name, version, replaces, skips or skipRange", "CSV006 CSV007 CSV008"),
 		see("owned CRDs that are missing; CRDs that are not owned", "CSV009 CSV010"),
-		see("kinds that OLM refuses, removed APIs, APIs that only some clusters have", "CSV011 CSV026 CSV027"),
+		see("kinds that OLM refuses, removed APIs, APIs that only some clusters have", "CSV011 CSV026 CSV027 CSV039"),
 		see("no install mode, or fewer than before", "CSV012 EDG003"),
 		see("an invalid minimum Kubernetes version, or a higher one than before", "CSV013 EDG007"),
 		see("alm-examples that are missing, not JSON, invalid under the schema or its CEL rules, or of a version that is not served", "CSV014 CSV015 CSV016"),
@@ -126,8 +127,11 @@ var mistakes = []struct {
 	}},
 	{"Only under OLM v1", []mistake{
 		see("dependencies, owned APIServices, no install mode AllNamespaces", "OLM001 OLM002 OLM003"),
+		see("webhooks for OLM v1's own API or webhook configurations; two conversion webhooks of a CRD; their names", "OLM009"),
 		see("names of channels that a ClusterExtension cannot have", "OLM004"),
 		see("changes of CRDs that OLM v1 refuses before it touches the cluster", "OLM005"),
+		see("CRDs that OLM v1 deletes, with their objects, as a release does not contain them any more", "OLM008"),
+		see("what a ClusterExtension without a channel gets; where one that is SelfCertified goes without an edge, by a plan under OLM v1", "OLM006 OLM007"),
 	}},
 	{"Suppressions", []mistake{
 		see("suppressions of an unknown code, incomplete, expired, or unused", "ACC001 ACC002 ACC003 ACC004"),

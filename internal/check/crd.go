@@ -466,10 +466,9 @@ func columnsGone(_ *subject, u upgrade, found func(hit)) {
 }
 
 func mergeChanged(s *subject, u upgrade, found func(hit)) {
-	perVersion(s, u, func(before, after *crd, version string, c changes) {
-		if len(c.merges) > 0 {
-			found(hit{Subject: before.object(), path: after.pathOf(version, c, c.merges), message: fmt.Sprintf("%s changes how server-side apply merges in version %s of CRD %s: %s", u.To, version, before.Name, abridge(c.merges))})
-		}
+	merges := func(c changes) []string { return c.merges }
+	perSaid(s, u, merges, func(before *crd, versions, said string, path []any) {
+		found(hit{Subject: before.object(), path: path, message: fmt.Sprintf("%s changes how server-side apply merges in %s of CRD %s: %s", u.To, versions, before.Name, said)})
 	})
 }
 
@@ -561,19 +560,48 @@ type comparison struct {
 	version       string
 }
 
-func tightened(s *subject, u upgrade, found func(hit)) {
+// perSaid calls look for each CRD with what pick chooses of the comparison of its versions, abridged: once for all versions of
+// which it says the same, with the place in the first.
+func perSaid(s *subject, u upgrade, pick func(changes) []string, look func(before *crd, versions, said string, path []any)) {
+	type group struct {
+		before   *crd
+		versions []string
+		said     string
+		path     []any
+	}
+	var groups []*group
 	perVersion(s, u, func(before, after *crd, version string, c changes) {
-		if len(c.tighter) > 0 {
-			found(hit{Subject: before.object(), path: after.pathOf(version, c, c.tighter), message: fmt.Sprintf("%s has a stricter schema than %s for version %s of CRD %s: %s", u.To, u.From, version, before.Name, abridge(c.tighter))})
+		said := pick(c)
+		if len(said) == 0 {
+			return
 		}
+		text := abridge(said)
+		i := slices.IndexFunc(groups, func(g *group) bool { return g.before == before && g.said == text })
+		if i < 0 {
+			i, groups = len(groups), append(groups, &group{before: before, said: text, path: after.pathOf(version, c, said)})
+		}
+		groups[i].versions = append(groups[i].versions, version)
+	})
+	for _, g := range groups {
+		versions := "version " + g.versions[0]
+		if len(g.versions) > 1 {
+			versions = "versions " + strings.Join(g.versions, ", ")
+		}
+		look(g.before, versions, g.said, g.path)
+	}
+}
+
+func tightened(s *subject, u upgrade, found func(hit)) {
+	tighter := func(c changes) []string { return c.tighter }
+	perSaid(s, u, tighter, func(before *crd, versions, said string, path []any) {
+		found(hit{Subject: before.object(), path: path, message: fmt.Sprintf("%s has a stricter schema than %s for %s of CRD %s: %s", u.To, u.From, versions, before.Name, said)})
 	})
 }
 
 func rulesAdded(s *subject, u upgrade, found func(hit)) {
-	perVersion(s, u, func(before, after *crd, version string, c changes) {
-		if len(c.rules) > 0 {
-			found(hit{Subject: before.object(), path: after.pathOf(version, c, c.rules), message: fmt.Sprintf("%s adds CEL rules to version %s of CRD %s that %s does not have: %s", u.To, version, before.Name, u.From, abridge(c.rules))})
-		}
+	rules := func(c changes) []string { return c.rules }
+	perSaid(s, u, rules, func(before *crd, versions, said string, path []any) {
+		found(hit{Subject: before.object(), path: path, message: fmt.Sprintf("%s adds CEL rules to %s of CRD %s that %s does not have: %s", u.To, versions, before.Name, u.From, said)})
 	})
 }
 
@@ -585,19 +613,16 @@ func inStatus(path string) bool {
 
 // fieldsRemoved leaves the status alone, which the operator writes anew.
 func fieldsRemoved(s *subject, u upgrade, found func(hit)) {
-	perVersion(s, u, func(before, after *crd, version string, c changes) {
-		removed := slices.DeleteFunc(slices.Clone(c.removed), inStatus)
-		if len(removed) > 0 {
-			found(hit{Subject: before.object(), path: after.pathOf(version, c, removed), message: fmt.Sprintf("%s removes fields from version %s of CRD %s: %s", u.To, version, before.Name, abridge(removed))})
-		}
+	removed := func(c changes) []string { return slices.DeleteFunc(slices.Clone(c.removed), inStatus) }
+	perSaid(s, u, removed, func(before *crd, versions, said string, path []any) {
+		found(hit{Subject: before.object(), path: path, message: fmt.Sprintf("%s removes fields from %s of CRD %s: %s", u.To, versions, before.Name, said)})
 	})
 }
 
 func defaultsChanged(s *subject, u upgrade, found func(hit)) {
-	perVersion(s, u, func(before, after *crd, version string, c changes) {
-		if len(c.defaults) > 0 {
-			found(hit{Subject: before.object(), path: after.pathOf(version, c, c.defaults), message: fmt.Sprintf("%s changes defaults in version %s of CRD %s: %s", u.To, version, before.Name, abridge(c.defaults))})
-		}
+	defaults := func(c changes) []string { return c.defaults }
+	perSaid(s, u, defaults, func(before *crd, versions, said string, path []any) {
+		found(hit{Subject: before.object(), path: path, message: fmt.Sprintf("%s changes defaults in %s of CRD %s: %s", u.To, versions, before.Name, said)})
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/crdify/pkg/config"
 	"sigs.k8s.io/crdify/pkg/runner"
@@ -64,7 +65,8 @@ func (s *subject) refusalsOfV1(before, after *crd, converted bool) []refusal {
 		list := after.wholeRefusals(run.Run(before.part(false), after.part(false)))
 		for _, v := range before.Spec.Versions {
 			if after.version(v.Name) != nil {
-				old, next := reduced(before.part(false, v.Name), after.part(false, v.Name))
+				old, next := before.part(false, v.Name), after.part(false, v.Name)
+				reduce(old, next)
 				for _, result := range run.Run(old, next).SameVersionValidation {
 					list = append(list, after.refusal("version "+v.Name+" of ", old.Spec.Versions[0], next.Spec.Versions[0], result)...)
 				}
@@ -77,10 +79,9 @@ func (s *subject) refusalsOfV1(before, after *crd, converted bool) []refusal {
 			if before.same(after, pair[0]) && before.same(after, pair[1]) {
 				continue // what crdify has against them is not new
 			}
-			old, next := reduced(before.part(true, pair[:]...), after.part(true, pair[:]...))
 			of := fmt.Sprintf("version %s beside %s of ", pair[1], pair[0])
-			known := after.besides(run, of, old)
-			for _, r := range after.besides(run, of, next) {
+			known := after.besides(run, of, before.part(true, pair[:]...))
+			for _, r := range after.besides(run, of, after.part(true, pair[:]...)) {
 				r.changes = slices.DeleteFunc(r.changes, func(change string) bool {
 					return slices.ContainsFunc(known, func(k refusal) bool { return slices.Contains(k.changes, change) })
 				})
@@ -96,6 +97,7 @@ func (s *subject) refusalsOfV1(before, after *crd, converted bool) []refusal {
 // besides returns what crdify has against the second of two served versions beside the first. What it has against those of
 // the previous CRD is subtracted here: crdify compares messages, in some of which the order of words is random.
 func (c *crd) besides(run *runner.Runner, of string, pair *apiextensionsv1.CustomResourceDefinition) []refusal {
+	reduce(pair)
 	var list []refusal
 	for _, result := range run.Run(&apiextensionsv1.CustomResourceDefinition{}, pair).ServedVersionValidation {
 		list = append(list, c.refusal(of, pair.Spec.Versions[0], pair.Spec.Versions[1], result)...)
@@ -162,23 +164,25 @@ func (c *crd) same(other *crd, name string) bool {
 	return a >= 0 && b >= 0 && reflect.DeepEqual(c.schema(a), other.schema(b))
 }
 
-// reduced leaves out what is the same in all versions of both definitions: crdify copies every schema once for each level
-// above it, which takes seconds for large CRDs, and has nothing against what is the same.
-func reduced(old, next *apiextensionsv1.CustomResourceDefinition) (a, b *apiextensionsv1.CustomResourceDefinition) {
+// reduce leaves out what is the same in all versions of the definitions, and what is within a field that not all have: crdify
+// copies every schema once for each level above it, which takes seconds for large CRDs, and has nothing against what is the same.
+func reduce(definitions ...*apiextensionsv1.CustomResourceDefinition) {
 	var schemas []*apiextensionsv1.JSONSchemaProps
-	for _, c := range []*apiextensionsv1.CustomResourceDefinition{old, next} {
+	for _, c := range definitions {
 		for _, v := range c.Spec.Versions {
 			schemas = append(schemas, v.Schema.OpenAPIV3Schema)
 		}
 	}
+	if len(schemas) == 0 {
+		return
+	}
 	schemas = differing(schemas)
-	for _, c := range []*apiextensionsv1.CustomResourceDefinition{old, next} {
+	for _, c := range definitions {
 		for i := range c.Spec.Versions {
 			c.Spec.Versions[i].Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schemas[0]}
 			schemas = schemas[1:]
 		}
 	}
-	return old, next
 }
 
 // differing returns copies of schemas without those properties and items that are the same in all.
@@ -197,7 +201,12 @@ func differing(schemas []*apiextensionsv1.JSONSchemaProps) []*apiextensionsv1.JS
 			}
 		}
 		switch {
-		case len(inner) < len(schemas): // what one lacks is told field by field
+		case len(inner) < len(schemas):
+			for _, s := range out {
+				if p, there := s.Properties[name]; there {
+					s.Properties[name] = hollow(p)
+				}
+			}
 		case equal(inner):
 			for _, s := range out {
 				delete(s.Properties, name)
@@ -225,6 +234,14 @@ func differing(schemas []*apiextensionsv1.JSONSchemaProps) []*apiextensionsv1.JS
 		out[i].AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: inner}
 	})
 	return out
+}
+
+// hollow leaves out the fields of one that others lack: crdify has something against its type alone.
+func hollow(p apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+	if p.Type != "" {
+		p.Properties, p.Items, p.AdditionalProperties = nil, nil, nil
+	}
+	return p
 }
 
 // reduceEach sets what differs in the inner schemas of all schemas, where all have one.
@@ -261,9 +278,9 @@ func (c *crd) wholeRefusals(results *runner.Results) []refusal {
 
 // refusal returns what crdify has against version b after a, if anything.
 func (c *crd) refusal(of string, a, b apiextensionsv1.CustomResourceDefinitionVersion, result version.VersionedPropertyComparisonResult) []refusal {
-	was, is := validations.FlattenCRDVersion(a), validations.FlattenCRDVersion(b)
+	was, is := flattened(a), flattened(b)
 	said := map[string][]string{} // by crdify's path of the field
-	var gone []string
+	gone := map[string]bool{}
 	for _, p := range result.PropertyComparisons {
 		for _, comparison := range p.ComparisonResults {
 			texts := plain(comparison.Errors)
@@ -271,7 +288,7 @@ func (c *crd) refusal(of string, a, b apiextensionsv1.CustomResourceDefinitionVe
 			case len(texts) == 0:
 				continue
 			case is[p.Property] == nil:
-				gone = append(gone, p.Property)
+				gone[p.Property] = true
 				continue
 			case comparison.Name == crdifyUnhandled:
 				texts = []string{"changes of " + strings.Join(unhandled(was[p.Property], is[p.Property]), ", ")}
@@ -281,11 +298,11 @@ func (c *crd) refusal(of string, a, b apiextensionsv1.CustomResourceDefinitionVe
 	}
 	for field := range was {
 		if a.Name == b.Name && is[field] == nil { // crdify's existingFieldRemoval
-			gone = append(gone, field)
+			gone[field] = true
 		}
 	}
-	for _, field := range gone {
-		if !slices.ContainsFunc(gone, func(outer string) bool { return strings.HasPrefix(field, outer+".") }) {
+	for field := range gone {
+		if !within(gone, field) {
 			said[field] = []string{"removed field"}
 		}
 	}
@@ -304,6 +321,29 @@ func (c *crd) refusal(of string, a, b apiextensionsv1.CustomResourceDefinitionVe
 		return nil
 	}
 	return []refusal{r}
+}
+
+// flattened returns the schemas of a version's fields, by crdify's paths. What is within is not copied, as crdify's own function
+// does: that takes seconds for large CRDs.
+func flattened(v apiextensionsv1.CustomResourceDefinitionVersion) map[string]*apiextensionsv1.JSONSchemaProps {
+	all := map[string]*apiextensionsv1.JSONSchemaProps{}
+	root := field.NewPath("^")
+	validations.SchemaHas(v.Schema.OpenAPIV3Schema, root, root, nil, func(s *apiextensionsv1.JSONSchemaProps, _, at *field.Path, _ []*apiextensionsv1.JSONSchemaProps) bool {
+		schema := *s // s itself is used again
+		all[at.String()] = &schema
+		return false
+	})
+	return all
+}
+
+// within reports whether one of paths is above path.
+func within(paths map[string]bool, path string) bool {
+	for i := range path {
+		if path[i] == '.' && paths[path[:i]] {
+			return true
+		}
+	}
+	return false
 }
 
 // plain returns crdify's messages as the other findings write them, with the words of a list in order.

@@ -371,7 +371,7 @@ func checkInstallModes(s *single, found func(hit)) {
 func checkMinKubeVersion(s *single, found func(hit)) {
 	if v := s.spec.Spec.MinKubeVersion; v != "" {
 		// As operator-lifecycle-manager v0.46.0 reads it, pkg/controller/operators/olm/requirements.go.
-		if _, err := semver.Parse(v); err != nil {
+		if _, err := semver.Parse(strings.TrimPrefix(v, "v")); err != nil {
 			found(s.at([]any{"spec", "minKubeVersion"}, "minKubeVersion %q is no semantic version: %v", v, err))
 		}
 	}
@@ -421,8 +421,8 @@ func checkExamplesFit(s *single, found func(hit)) {
 				found(s.at(examplesPath, "the sample %s %s uses a version that CRD %s does not serve", head.APIVersion, head.Name, c.Name))
 				continue
 			}
-			for _, problem := range c.read.validate(raw, at) {
-				found(s.at(examplesPath, "the sample %s/%s %s: %s", head.Kind, head.Name, head.APIVersion, problem))
+			if problems := c.read.validate(raw, at); len(problems) > 0 {
+				found(s.at(examplesPath, "the sample %s/%s %s is invalid: %s", head.Kind, head.Name, head.APIVersion, sentences(problems)))
 			}
 		}
 	}

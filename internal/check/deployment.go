@@ -74,11 +74,11 @@ var deploymentChecks = []Check{
 		Cause:      "the InstallPlan fails in clusters without the kind, even if the operator does not need it",
 		Fix:        "create the object in the operator where the kind exists, or require the API with olm.gvk.required",
 		References: []string{"https://github.com/jaegertracing/jaeger-operator/issues/1683"},
-		judge:      checkOptionalAPIs,
+		judge:      checkOptionalAPIs(false),
 	},
 	{
 		Code: "CSV028", Severity: finding.Info,
-		Title: "a descriptor of an owned CRD names a field that the schema does not have",
+		Title: "descriptors of an owned CRD name fields that the schema does not have",
 		Cause: "consoles show nothing for the descriptor, or an empty input",
 		Fix:   "correct the path, which starts below spec or status",
 		judge: ofCSV(checkDescriptors),
@@ -206,6 +206,13 @@ var deploymentChecks = []Check{
 		Fix:   "correct the spelling or the place of the field, or remove it",
 		judge: checkObjectFields,
 	},
+	{
+		Code: "CSV039", Severity: finding.Info,
+		Title: "a bundle for OpenShift contains an object of a kind that other clusters may not have",
+		Cause: "OpenShift has the kind. On another cluster without it the InstallPlan fails",
+		Fix:   "nothing to do if the bundle is only for OpenShift; else create the object in the operator where the kind exists",
+		judge: checkOptionalAPIs(true),
+	},
 }
 
 func or[T any](p *T, otherwise T) T {
@@ -287,7 +294,22 @@ func checkRemovedAPIs(s *single, found func(hit)) {
 // optionalGroups are the API groups of kinds that OLM accepts and Kubernetes does not bring along.
 var optionalGroups = []string{"monitoring.coreos.com", "console.openshift.io", "autoscaling.k8s.io"}
 
-func checkOptionalAPIs(s *single, found func(hit)) {
+// forOpenShift reports whether the bundle says that it goes to catalogs of OpenShift, which has the kinds of optionalGroups.
+func (s *single) forOpenShift() bool {
+	return s.bundle.Annotations["com.redhat.openshift.versions"] != "" || s.spec.Annotations["operators.openshift.io/valid-subscription"] != "" ||
+		slices.ContainsFunc(slices.Concat(s.bundle.Dependencies, s.bundle.Properties), func(p bundle.Property) bool { return p.Type == "olm.maxOpenShiftVersion" })
+}
+
+// checkOptionalAPIs looks at bundles for OpenShift or at others.
+func checkOptionalAPIs(openShift bool) func(*single, func(hit)) {
+	return func(s *single, found func(hit)) {
+		if s.forOpenShift() == openShift {
+			tellOptionalAPIs(s, found)
+		}
+	}
+}
+
+func tellOptionalAPIs(s *single, found func(hit)) {
 	required := map[string]bool{}
 	for _, p := range slices.Concat(s.bundle.Dependencies, s.bundle.Properties) {
 		var v apiVersion
@@ -320,9 +342,13 @@ func checkDescriptors(s *single, found func(hit)) {
 		if schema == nil {
 			continue
 		}
+		var missing []string
+		var first []any
 		look := func(field, root, path string, j int) {
 			if !schemaHas(schema, append([]any{root}, pathOf(path)...)) {
-				found(s.at([]any{"spec", "customresourcedefinitions", "owned", i, field, j}, "%s %s has no field %s.%s, which a descriptor names", owned.Kind, owned.Version, root, path))
+				if missing = append(missing, root+"."+path); first == nil {
+					first = []any{"spec", "customresourcedefinitions", "owned", i, field, j}
+				}
 			}
 		}
 		for j, d := range owned.SpecDescriptors {
@@ -330,6 +356,9 @@ func checkDescriptors(s *single, found func(hit)) {
 		}
 		for j, d := range owned.StatusDescriptors {
 			look("statusDescriptors", "status", d.Path, j)
+		}
+		if len(missing) > 0 {
+			found(s.at(first, "descriptors of %s %s name fields that the schema does not have (%d): %s", owned.Kind, owned.Version, len(missing), abridge(missing)))
 		}
 	}
 }

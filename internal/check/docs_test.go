@@ -15,7 +15,7 @@ var families = []struct{ letters, title, intro string }{
 	{"FBC", "Reading a catalog", "Parts of a file-based catalog that cannot be read."},
 	{"CAT", "The catalog's documents", "Documents that opm and OLM refuse, and fields that they silently ignore."},
 	{"GRA", "The upgrade graph", "Upgrades that OLM's resolver makes of the edges of the channels."},
-	{"DEP", "Dependencies", "Packages and APIs that bundles require and provide."},
+	{"DEP", "Dependencies", "Packages and APIs that bundles require and provide. DEP009 is a finding of `olmkit upgrade plan --resolver olm`."},
 	{"EDG", "Upgrades", "Changes of the ClusterServiceVersion in an upgrade. The checks look at every edge that OLM takes and at the replaces chain of each channel."},
 	{"CRD", "Upgrades of CRDs", "Changes of CustomResourceDefinitions in an upgrade. The checks look at every edge that OLM takes and at the replaces chain of each channel."},
 	{"CMP", "Against the previous catalog", "Changes that break users of the previous catalog. These checks run with `--against`."},

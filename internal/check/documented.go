@@ -14,5 +14,20 @@ var loading = []Check{
 	{Code: catalog.CodeType, Severity: finding.Error, Title: "a known field has the wrong type", Cause: "opm and OLM refuse the whole catalog if a field that they know has an unexpected type", Fix: "write the field with the type that the format requires", References: []string{formatReference}},
 }
 
-// Documented are all checks, and what can be wrong before there is anything to check: in reading a catalog.
-func Documented() []Check { return slices.Concat(loading, All()) }
+// unresolved is what only OLM's own resolver says, which 'olmkit upgrade plan --resolver olm' asks.
+var unresolved = Check{
+	Code: "DEP009", Severity: finding.Warning,
+	Title:      "OLM's resolver takes another upgrade than the channel's edges",
+	Cause:      "OLM takes only what satisfies the dependencies and constraints of all that is installed in the namespace. `olmkit upgrade plan --resolver olm` asks OLM's own resolver",
+	Fix:        "make what the bundle requires installable together with it, or let the edges lead to a bundle that can be installed",
+	References: []string{dependencyReference},
+}
+
+// Unresolved is the finding that OLM's resolver does not take the upgrade of s, for a cause that it tells.
+func Unresolved(s finding.Subject, at finding.Location, message, cause string) finding.Finding {
+	return unresolved.finding(hit{Subject: s, at: at, message: message, cause: cause})
+}
+
+// Documented are all checks, and what can be wrong before there is anything to check, in reading a catalog, or only OLM's
+// resolver or a plan under OLM v1 says.
+func Documented() []Check { return slices.Concat(loading, All(), []Check{unresolved}, plannedUnderV1) }

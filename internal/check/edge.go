@@ -90,7 +90,8 @@ var edgeChecks = []Check{
 type release struct {
 	*catalog.Bundle
 	csv    *v1alpha1.ClusterServiceVersion
-	crds   []*crd                               // by name
+	crds   []*crd // by name
+	bound  []boundRule
 	fixed  map[string]*fixed                    // manifests with immutable fields, by Kind/name
 	stands map[string]func() *document.Document // manifests, by Kind/name; the CSV also by ""
 }
@@ -135,11 +136,15 @@ func (s *subject) read(b *catalog.Bundle) *release {
 		return nil
 	}
 	r := &release{Bundle: b, fixed: map[string]*fixed{}, stands: map[string]func() *document.Document{}}
+	var roles []json.RawMessage
 	for i, o := range objects {
 		at := func() *document.Document { return s.manifest(b, i) }
 		head := bundle.Manifest{JSON: o}
 		if !head.Identify() {
 			continue
+		}
+		if binds(head.Kind) {
+			roles = append(roles, o)
 		}
 		switch {
 		case head.Kind == v1alpha1.ClusterServiceVersionKind && r.csv == nil:
@@ -149,13 +154,7 @@ func (s *subject) read(b *catalog.Bundle) *release {
 			}
 			r.csv, r.stands[""] = csv, at
 		case isCRD(head.APIVersion, head.Kind):
-			c := s.crds.get(sha256.Sum256(o), func() *crd {
-				c := s.schemas.crd(head.APIVersion, o)
-				if c != nil {
-					c.spec = specOf(o)
-				}
-				return c
-			})
+			c := s.crds.get(sha256.Sum256(o), func() *crd { return s.schemas.crd(head.APIVersion, o) })
 			if c != nil {
 				r.crds = append(r.crds, c)
 				r.stands["CustomResourceDefinition/"+c.Name] = at
@@ -170,26 +169,9 @@ func (s *subject) read(b *catalog.Bundle) *release {
 	if r.csv == nil {
 		return nil
 	}
+	r.bound = boundRules(roles, r.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs)
 	slices.SortFunc(r.crds, func(a, b *crd) int { return strings.Compare(a.Name, b.Name) })
 	return r
-}
-
-// specOf returns the digest of the spec of a CRD, of its API version, by which the spec has other defaults, and of the
-// annotation by which its group is approved.
-func specOf(manifest []byte) [sha256.Size]byte {
-	var o struct {
-		APIVersion string `json:"apiVersion"`
-		Metadata   struct {
-			Annotations struct {
-				Approved string `json:"api-approved.kubernetes.io"`
-			} `json:"annotations"`
-		} `json:"metadata"`
-		Spec json.RawMessage `json:"spec"`
-	}
-	if document.Decode(manifest, &o) != nil {
-		return sha256.Sum256(manifest)
-	}
-	return sha256.Sum256(append([]byte(o.APIVersion+"\x00"+o.Metadata.Annotations.Approved+"\x00"), o.Spec...))
 }
 
 // upgrade is an edge with what stands at its ends.

@@ -283,3 +283,29 @@ func TestStoredEarlier(t *testing.T) {
 	}
 	t.Errorf("not found: %v", findings)
 }
+
+// TestVersionsAtOnce: what an upgrade changes alike in several versions of a CRD is one finding, and what it changes otherwise is
+// another.
+func TestVersionsAtOnce(t *testing.T) {
+	t.Parallel()
+	equal := strings.Replace(teaRelease, "maximum: 5", "maximum: 10", 1)
+	for _, test := range []struct {
+		name, from, to string
+		want           []string
+	}{
+		{"alike", equal, strings.ReplaceAll(equal, "maximum: 10", "maximum: 9"), []string{"for versions v1alpha1, v1 of CRD pots.example.com: spec.size must be at most 9"}},
+		{"otherwise", teaRelease, strings.NewReplacer("maximum: 5", "maximum: 4", "maximum: 10", "maximum: 9").Replace(teaRelease), []string{
+			"for version v1 of CRD pots.example.com: spec.size must be at most 9", "for version v1alpha1 of CRD pots.example.com: spec.size must be at most 4",
+		}},
+	} {
+		findings, _ := Catalog(releases(t, test.from, test.to), Options{Only: []string{"CRD006"}})
+		var got []string
+		for _, f := range findings {
+			_, said, _ := strings.Cut(f.Message, "tea.v1.0.0 ")
+			got = append(got, said)
+		}
+		if slices.Sort(got); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, not %q", test.name, got, test.want)
+		}
+	}
+}

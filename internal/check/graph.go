@@ -347,8 +347,8 @@ var backwards = perGraph(func(g *graph.Channel, p *catalog.Package, c *catalog.C
 		if edge.Kind == graph.Skips && !edge.Next {
 			continue // skipping a faulty newer release withdraws it; only who is taken there goes back
 		}
-		if edge.Kind == graph.SkipRange && !edge.Next {
-			continue
+		if edge.Kind == graph.SkipRange {
+			continue // GRA015's matter
 		}
 		field := string(edge.Kind)
 		found(hit{
@@ -397,6 +397,14 @@ func abridgeOf(list []string, count int) string {
 		return strings.Join(list, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:abridged], ", "), count-abridged)
+}
+
+// sentences joins the first few of list, which hold commas themselves.
+func sentences(list []string) string {
+	if len(list) <= abridged {
+		return strings.Join(list, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(list[:abridged], "; "), len(list)-abridged)
 }
 
 // headOf returns the bundle at the channel's head, or nil.

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,9 +14,10 @@ import (
 var imageChecks = []Check{
 	{
 		Code: "IMG001", Severity: finding.Warning,
-		Title: "an image that the operator uses is not in spec.relatedImages",
-		Cause: "a registry mirror for clusters without internet access copies only the related images",
-		Fix:   "add the image to spec.relatedImages, for example with 'olmkit bundle generate'",
+		Title: "images that the operator uses are not in spec.relatedImages",
+		Cause: "tools that mirror or pin the images of a bundle read spec.relatedImages. opm and olmkit add the images of containers when they render a catalog, but not those of " +
+			"RELATED_IMAGE_ variables: clusters without internet access cannot pull them",
+		Fix:   "add the images to spec.relatedImages, for example with 'olmkit bundle generate'",
 		judge: ofCSV(checkRelatedImages),
 	},
 	{
@@ -38,10 +40,17 @@ var imageChecks = []Check{
 		Cause: "a registry mirror copies the image that the tag names on that day, and clusters that pull from the mirror by digest do not find it",
 		Fix:   "reference the image by its digest",
 		judge: ofCSV(func(s *single, found func(hit)) {
+			var list []string
+			var path []any
 			for i, r := range s.spec.Spec.RelatedImages {
 				if _, pinned := tagOf(r.Image); !pinned && r.Image != "" {
-					found(s.at([]any{"spec", "relatedImages", i, "image"}, "related image %s (%s) is referenced by a tag", r.Name, r.Image))
+					if list = append(list, fmt.Sprintf("%s (%s)", r.Name, r.Image)); path == nil {
+						path = []any{"spec", "relatedImages", i, "image"}
+					}
 				}
+			}
+			if len(list) > 0 {
+				found(s.at(path, "related images are referenced by a tag (%d): %s", len(list), abridge(list)))
 			}
 		}),
 	},
@@ -49,24 +58,28 @@ var imageChecks = []Check{
 
 // usedImage is an image of the CSV's deployments.
 type usedImage struct {
-	image string
-	by    string
-	path  []any
+	image    string
+	by       string
+	path     []any
+	variable bool // it is the value of one
 }
 
 func (s *single) images() []usedImage {
 	var used []usedImage
 	for i, d := range s.spec.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		pod := append(slices.Clone(deploymentsPath), i, "spec", "template", "spec")
-		for key, containers := range map[string][]corev1.Container{"containers": d.Spec.Template.Spec.Containers, "initContainers": d.Spec.Template.Spec.InitContainers} {
-			for j, c := range containers {
-				path := append(slices.Clone(pod), key, j)
+		for _, list := range []struct {
+			key        string
+			containers []corev1.Container
+		}{{"initContainers", d.Spec.Template.Spec.InitContainers}, {"containers", d.Spec.Template.Spec.Containers}} {
+			for j, c := range list.containers {
+				path := append(slices.Clone(pod), list.key, j)
 				if c.Image != "" {
-					used = append(used, usedImage{c.Image, "container " + c.Name, append(slices.Clone(path), "image")})
+					used = append(used, usedImage{image: c.Image, by: "container " + c.Name, path: append(slices.Clone(path), "image")})
 				}
 				for k, env := range c.Env {
 					if strings.HasPrefix(env.Name, "RELATED_IMAGE_") && env.Value != "" {
-						used = append(used, usedImage{env.Value, "variable " + env.Name, append(slices.Clone(path), "env", k)})
+						used = append(used, usedImage{image: env.Value, by: "variable " + env.Name, path: append(slices.Clone(path), "env", k), variable: true})
 					}
 				}
 			}
@@ -75,17 +88,36 @@ func (s *single) images() []usedImage {
 	return used
 }
 
+// checkRelatedImages leaves the images of containers alone where spec.relatedImages lists nothing: opm adds them to a catalog
+// (operator-registry v1.74.0, alpha/action/render.go, getRelatedImages).
 func checkRelatedImages(s *single, found func(hit)) {
 	listed := map[string]bool{}
 	for _, r := range s.spec.Spec.RelatedImages {
 		listed[r.Image] = true
 	}
-	seen := map[string]bool{}
+	s.tellImages(found, "not in spec.relatedImages", func(u usedImage) bool {
+		return !listed[u.image] && (len(listed) > 0 || u.variable)
+	})
+}
+
+// tellImages finds the images that are wrong, all of a bundle at once.
+func (s *single) tellImages(found func(hit), what string, wrong func(usedImage) bool) {
+	var first *usedImage
+	var list []string
 	for _, u := range s.images() {
-		if !listed[u.image] && !seen[u.image+u.by] {
-			seen[u.image+u.by] = true
-			found(s.at(u.path, "image %s of %s is not in spec.relatedImages", u.image, u.by))
+		one := fmt.Sprintf("%s (%s)", u.image, u.by)
+		if !wrong(u) || slices.Contains(list, one) {
+			continue
 		}
+		if list = append(list, one); first == nil {
+			first = &u
+		}
+	}
+	switch {
+	case len(list) == 1:
+		found(s.at(first.path, "image %s of %s is %s", first.image, first.by, what))
+	case len(list) > 1:
+		found(s.at(first.path, "%d images are %s: %s", len(list), what, abridge(list)))
 	}
 }
 
@@ -100,17 +132,15 @@ func tagOf(image string) (tag string, pinned bool) {
 }
 
 func checkDigests(s *single, found func(hit)) {
-	for _, u := range s.images() {
-		if tag, pinned := tagOf(u.image); !pinned && tag != "" && tag != "latest" {
-			found(s.at(u.path, "image %s of %s is referenced by a tag", u.image, u.by))
-		}
-	}
+	s.tellImages(found, "referenced by a tag", func(u usedImage) bool {
+		tag, pinned := tagOf(u.image)
+		return !pinned && tag != "" && tag != "latest"
+	})
 }
 
 func checkLatest(s *single, found func(hit)) {
-	for _, u := range s.images() {
-		if tag, pinned := tagOf(u.image); !pinned && (tag == "" || tag == "latest") {
-			found(s.at(u.path, "image %s of %s has the tag latest or no tag", u.image, u.by))
-		}
-	}
+	s.tellImages(found, "referenced by the tag latest, or by no tag", func(u usedImage) bool {
+		tag, pinned := tagOf(u.image)
+		return !pinned && (tag == "" || tag == "latest")
+	})
 }

@@ -45,6 +45,14 @@ func (p *patient) at(o object, path ...string) object {
 	return o
 }
 
+// openShift gives the bundle an annotation instead of those by which it says that it is for OpenShift.
+func (p *patient) openShift(annotation string) {
+	delete(p.at(p.csv, "metadata", "annotations"), "operators.openshift.io/valid-subscription")
+	const file = "metadata/annotations.yaml"
+	text := strings.ReplaceAll(p.files[file], "com.redhat.openshift.versions", "was")
+	p.files[file] = strings.Replace(text, "annotations:\n", "annotations:\n  "+annotation+": v4.14\n", 1)
+}
+
 func (p *patient) spec() object { return p.at(p.csv, "spec") }
 
 func (p *patient) deployment() object {
@@ -141,6 +149,9 @@ var faultsOfBundles = map[string]func(p *patient){
 	"OLM003": func(p *patient) {
 		p.spec()["installModes"] = []any{object{"type": "OwnNamespace", "supported": true}}
 	},
+	"OLM009": func(p *patient) {
+		p.webhook("ValidatingAdmissionWebhook")["rules"] = []any{object{"operations": []any{"CREATE"}, "apiGroups": []any{"olm.operatorframework.io"}, "apiVersions": []any{"v1"}, "resources": []any{"clusterextensions"}}}
+	},
 	"CSV001": func(p *patient) { p.manifest("operators.coreos.com/v1alpha1", "ClusterServiceVersion") },
 	"CSV002": func(p *patient) { p.spec()["keywords"] = "one" },
 	"CSV003": func(p *patient) { p.container()["imagePulPolicy"] = "Always" },
@@ -196,7 +207,14 @@ var faultsOfBundles = map[string]func(p *patient){
 		p.at(d, "spec", "template", "spec")["volumes"] = []any{object{"name": "x", "persistentVolumeClaim": object{"claimName": "x"}}}
 	},
 	"CSV026": func(p *patient) { p.manifest("policy/v1beta1", "PodDisruptionBudget") },
-	"CSV027": func(p *patient) { p.manifest("monitoring.coreos.com/v1", "ServiceMonitor") },
+	"CSV027": func(p *patient) {
+		p.manifest("monitoring.coreos.com/v1", "ServiceMonitor")
+		p.openShift("x")
+	},
+	"CSV039": func(p *patient) {
+		p.manifest("monitoring.coreos.com/v1", "ServiceMonitor")
+		p.openShift("com.redhat.openshift.versions")
+	},
 	"CSV028": func(p *patient) { p.owned()["specDescriptors"] = []any{object{"path": "no.such.field"}} },
 	"CSV029": func(p *patient) { delete(p.spec(), "description") },
 	"CSV030": func(p *patient) { delete(p.container(), "resources") },
@@ -245,7 +263,10 @@ var faultsOfBundles = map[string]func(p *patient){
 		delete(s, "x-kubernetes-preserve-unknown-fields")
 		p.at(c, "spec")["versions"] = append(list(p.at(c, "spec")["versions"]), v)
 	},
-	"IMG001": func(p *patient) { p.container()["image"] = "example.com/fault@sha256:" + strings.Repeat("1", 64) },
+	"IMG001": func(p *patient) {
+		p.container()["image"] = "example.com/fault@sha256:" + strings.Repeat("1", 64)
+		p.spec()["relatedImages"] = []any{object{"name": "other", "image": "example.com/other@sha256:" + strings.Repeat("2", 64)}}
+	},
 	"IMG002": func(p *patient) { p.container()["image"] = "example.com/fault:1" },
 	"IMG003": func(p *patient) { p.container()["image"] = "example.com/fault" },
 	"IMG004": func(p *patient) {
@@ -417,6 +438,7 @@ var faultsOfUpgrades = map[string]func(p *patient){
 		delete(p.at(s, "properties"), "spec")
 	},
 	"CRD009": func(p *patient) { p.crds = p.crds[1:] },
+	"OLM008": func(p *patient) { p.crds = p.crds[1:] },
 	"CRD010": func(p *patient) { p.at(p.schema(p.crd()), "properties")["spec"].(object)["default"] = object{} },
 	"CRD011": func(p *patient) { delete(p.at(p.version(p.withStatus()), "subresources"), "status") },
 	"CRD014": func(p *patient) { p.at(p.crd(), "spec", "names")["singular"] = "fault" },

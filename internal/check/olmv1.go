@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmkit/olmkit/internal/catalog"
@@ -65,6 +66,15 @@ var olmV1Checks = []Check{
 		References: []string{olmV1Reference + "/rukpak/preflights/crdupgradesafety/crdupgradesafety.go", "https://github.com/kubernetes-sigs/crdify"},
 		run:        perEdge(crdUnsafe),
 	},
+	{
+		Code: "OLM008", Severity: finding.Info,
+		Title: "OLM v1 deletes a CRD in an upgrade, and with it all of the users' objects",
+		Cause: "OLM v1 applies a bundle as a release of Helm, which deletes what the release before contained and this one does not (applier/helm.go). CRD upgrade safety looks only at " +
+			"CRDs that stay. OLM v0 leaves the CRD and its objects",
+		Fix:        "keep the CRD in the bundle until its users have saved or moved their objects",
+		References: []string{olmV1Reference + "/applier/helm.go"},
+		run:        perEdge(crdDeleted),
+	},
 }
 
 // olmV1BundleChecks are those of single bundles.
@@ -95,6 +105,59 @@ var olmV1BundleChecks = []Check{
 			}
 		}),
 	},
+	{
+		Code: "OLM009", Severity: finding.Info,
+		Title: "OLM v1 refuses the bundle: a webhook is not as it wants it",
+		Cause: "OLM v1 refuses webhooks for its own API group and for webhook configurations, two conversion webhooks of one CRD, and names that are no DNS-1123 subdomain " +
+			"(rukpak/render/registryv1/validators). OLM v0 refuses other rules: WHK009",
+		Fix:        "leave the API group or resource out of the rules, have one conversion webhook for each CRD, and use small letters, digits, '-' and '.' in its name",
+		References: []string{olmV1Reference + "/rukpak/render/registryv1/validators/validator.go"},
+		judge:      ofCSV(webhooksOfV1),
+	},
+}
+
+// olmV1Group is the API group of ClusterExtensions.
+const olmV1Group = "olm.operatorframework.io"
+
+// webhooksOfV1 reports the webhooks that OLM v1 alone refuses.
+func webhooksOfV1(s *single, found func(hit)) {
+	converts := map[string]string{}
+	for i, w := range s.spec.Spec.WebhookDefinitions {
+		if w.Type != v1alpha1.ConversionWebhook {
+			for j, rule := range w.Rules {
+				if what := ruleOfV1(rule.Rule); what != "" {
+					found(s.at(webhookPath(i, "rules", j), "webhook %s has a rule for %s", w.GenerateName, what))
+				}
+			}
+			continue
+		}
+		for _, problem := range validation.IsDNS1123Subdomain(w.GenerateName) {
+			found(s.at(webhookPath(i, "generateName"), "the name of conversion webhook %s: %s", w.GenerateName, problem))
+		}
+		for _, name := range w.ConversionCRDs {
+			if other, known := converts[name]; known {
+				found(s.at(webhookPath(i, "conversionCRDs"), "conversion webhooks %s and %s convert the same CRD %s", other, w.GenerateName, name))
+			}
+			converts[name] = w.GenerateName
+		}
+	}
+}
+
+// ruleOfV1 returns what OLM v1 alone lets no webhook have a rule for; "" if there is nothing.
+func ruleOfV1(rule admissionv1.Rule) string {
+	if slices.Contains(rule.APIGroups, olmV1Group) {
+		return "API group " + olmV1Group
+	}
+	if !slices.Contains(rule.APIGroups, admissionv1.GroupName) {
+		return ""
+	}
+	kinds := []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} // OLM v0 refuses these words alone
+	for _, r := range rule.Resources {
+		if !slices.Contains(kinds, r) && slices.ContainsFunc(kinds, func(k string) bool { return strings.EqualFold(k, r) || strings.EqualFold(k+"s", r) }) {
+			return r
+		}
+	}
+	return ""
 }
 
 // dependencies returns those of types of properties that are dependencies, each once.
@@ -128,6 +191,17 @@ func headsWithDependencies(s *subject, found func(hit)) {
 			}
 		}
 	}
+}
+
+// crdDeleted reports the CRDs that a bundle does not contain any more.
+func crdDeleted(s *subject, u upgrade, found func(hit)) {
+	if u.published {
+		return
+	}
+	crdGone(s, u, func(h hit) {
+		h.message = fmt.Sprintf("OLM v1 deletes %s, with all of its objects, when it upgrades from %s to %s, which does not contain it any more", h.Object, u.From, u.To)
+		found(h)
+	})
 }
 
 // crdUnsafe asks OLM v1's own preflight. Of published upgrades the CRD family says what matters to users of OLM v0.

@@ -77,6 +77,12 @@ func TestOLMv1(t *testing.T) {
 		"versions that were apart before":     {apart("", ""), "", ""},
 		"one more thing that is apart":        {apart("required: [size, lid]", "required: [size, lid, cup]"), "OLM005", "version v1 beside v1alpha1 of CRD pots.example.com"},
 		"versions that a webhook converts":    {converting("{size: {type: integer, maximum: 5}}", "{size: {type: integer, maximum: 11}}"), "", ""},
+		"a CRD less":                          {released(crdText, ""), "OLM008", "OLM v1 deletes CustomResourceDefinition/pots.example.com, with all of its objects, when it upgrades from tea.v1.0.0 to tea.v2.0.0"},
+		"a webhook for ClusterExtensions":     {released(webhook, webhook+" rules: [{operations: [CREATE], apiGroups: [olm.operatorframework.io], apiVersions: [v1], resources: [clusterextensions]}],"), "OLM009", "webhook check.example.com has a rule for API group olm.operatorframework.io"},
+		"a webhook for configurations":        {released(webhook, webhook+" rules: [{operations: [CREATE], apiGroups: [admissionregistration.k8s.io], apiVersions: [v1], resources: [MutatingWebhookConfigurations]}],"), "OLM009", "has a rule for MutatingWebhookConfigurations"},
+		"a webhook that neither takes":        {released(webhook, webhook+" rules: [{operations: [CREATE], apiGroups: [admissionregistration.k8s.io], apiVersions: [v1], resources: [MutatingWebhookConfiguration]}],"), "", ""},
+		"two conversions":                     {converting("  webhookdefinitions:\n", "  webhookdefinitions:\n  - {type: ConversionWebhook, generateName: again.example.com, conversionCRDs: [pots.example.com]}\n"), "OLM009", "conversion webhooks again.example.com and convert.example.com convert the same CRD pots.example.com"},
+		"a conversion with a wrong name":      {converting("generateName: convert.example.com", "generateName: Convert"), "OLM009", "the name of conversion webhook Convert: "},
 		"a webhook that OLM v1 has installed": {released(webhook, webhook+" sideEffects: None,"), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -89,10 +90,10 @@ var rbacChecks = []Check{
 		Cause: "it cannot read or create the objects for which it requires the other operator",
 		Fix:   "grant the verbs that the operator needs, or remove the requirement",
 		judge: ofCSV(func(s *single, found func(hit)) {
-			rules := s.rules()
+			rules := s.allRules()
 			for i, required := range s.spec.Spec.CustomResourceDefinitions.Required {
 				resource, group, _ := strings.Cut(required.Name, ".")
-				if !slices.ContainsFunc(rules, func(r granted) bool { return names(r.APIGroups, group) && names(r.Resources, resource) }) {
+				if !grants(rules, group, resource) {
 					found(s.at([]any{"spec", "customresourcedefinitions", "required", i}, "no rule grants permissions on required CRD %s", required.Name))
 				}
 			}
@@ -100,22 +101,38 @@ var rbacChecks = []Check{
 	},
 	{
 		Code: "RBAC010", Severity: finding.Info,
-		Title: "a rule grants all verbs or all resources",
+		Title: "rules grant all verbs or all resources",
 		Cause: "resources and verbs that a later version of the API adds are granted too, without review",
 		Fix:   "grant only the verbs and resources that the operator needs",
-		judge: ofCSV(func(s *single, found func(hit)) {
-			for _, r := range s.rules() {
-				verbs, resources := slices.Contains(r.Verbs, "*"), slices.Contains(r.Resources, "*")
-				switch {
-				case len(r.Resources) == 0, verbs && resources && slices.Contains(r.APIGroups, "*"): // RBAC004
-				case verbs:
-					found(s.at(append(slices.Clone(r.path), "verbs"), "ServiceAccount %s has all verbs on %s", r.account, abridge(r.Resources)))
-				case resources:
-					found(s.at(append(slices.Clone(r.path), "resources"), "ServiceAccount %s can %s all resources of API group %s", r.account, strings.Join(r.Verbs, ", "), abridge(r.APIGroups)))
-				}
-			}
-		}),
+		judge: ofCSV(checkBroadRules),
 	},
+}
+
+// checkBroadRules tells of the rules of each ServiceAccount at once.
+func checkBroadRules(s *single, found func(hit)) {
+	var order []string
+	first, rules := map[string][]any{}, map[string][]string{} // by account
+	for _, r := range s.rules() {
+		verbs, resources := slices.Contains(r.Verbs, "*"), slices.Contains(r.Resources, "*")
+		var at, text string
+		switch {
+		case len(r.Resources) == 0, verbs && resources && slices.Contains(r.APIGroups, "*"): // RBAC004
+			continue
+		case verbs:
+			at, text = "verbs", "all verbs on "+abridge(r.Resources)
+		case resources:
+			at, text = "resources", strings.Join(r.Verbs, ", ")+" on all resources of API group "+abridge(r.APIGroups)
+		default:
+			continue
+		}
+		if first[r.account] == nil {
+			order, first[r.account] = append(order, r.account), append(slices.Clone(r.path), at)
+		}
+		rules[r.account] = append(rules[r.account], text)
+	}
+	for _, account := range order {
+		found(s.at(first[account], "ServiceAccount %s has %s", account, sentences(rules[account])))
+	}
 }
 
 // granted is a rule of the CSV, with its place.
@@ -139,6 +156,26 @@ func (s *single) rules() []granted {
 	add("permissions", strategy.Permissions, false)
 	add("clusterPermissions", strategy.ClusterPermissions, true)
 	return rules
+}
+
+// allRules returns the rules of the CSV, and those that the bundle binds to the operator, which have no place.
+func (s *single) allRules() []granted {
+	rules := s.rules()
+	var manifests []json.RawMessage
+	for _, m := range s.bundle.Manifests {
+		if binds(m.Kind) {
+			manifests = append(manifests, m.JSON)
+		}
+	}
+	for _, b := range boundRules(manifests, s.spec.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) {
+		rules = append(rules, granted{PolicyRule: b.PolicyRule, account: b.account, cluster: b.cluster})
+	}
+	return rules
+}
+
+// grants reports whether some rule is about a resource.
+func grants(rules []granted, group, resource string) bool {
+	return slices.ContainsFunc(rules, func(r granted) bool { return names(r.APIGroups, group) && names(r.Resources, resource) })
 }
 
 func accountOf(d v1alpha1.StrategyDeploymentSpec) string {
@@ -189,7 +226,7 @@ func checkAccountsUsed(s *single, found func(hit)) {
 }
 
 func checkOwnedGranted(s *single, found func(hit)) {
-	rules := s.rules()
+	rules := s.allRules()
 	seen := map[string]bool{}
 	for i, owned := range s.spec.Spec.CustomResourceDefinitions.Owned {
 		resource, group, _ := strings.Cut(owned.Name, ".")
@@ -197,7 +234,7 @@ func checkOwnedGranted(s *single, found func(hit)) {
 			continue
 		}
 		seen[owned.Name] = true
-		if !slices.ContainsFunc(rules, func(r granted) bool { return names(r.APIGroups, group) && names(r.Resources, resource) }) {
+		if !grants(rules, group, resource) {
 			found(s.at([]any{"spec", "customresourcedefinitions", "owned", i}, "no rule grants permissions on owned CRD %s", owned.Name))
 		}
 	}
@@ -289,7 +326,7 @@ func checkClusterScoped(s *single, found func(hit)) {
 }
 
 func (s *single) grantedClusterWide(account, group, resource string) bool {
-	return slices.ContainsFunc(s.rules(), func(r granted) bool {
+	return slices.ContainsFunc(s.allRules(), func(r granted) bool {
 		return r.cluster && r.account == account && names(r.APIGroups, group) && names(r.Resources, resource)
 	})
 }

@@ -75,7 +75,7 @@ func (s *single) named() []usedImage {
 	used := s.images()
 	for i, r := range s.spec.Spec.RelatedImages {
 		if !slices.ContainsFunc(used, func(u usedImage) bool { return u.image == r.Image }) {
-			used = append(used, usedImage{r.Image, "related image " + r.Name, []any{"spec", "relatedImages", i, "image"}})
+			used = append(used, usedImage{image: r.Image, by: "related image " + r.Name, path: []any{"spec", "relatedImages", i, "image"}})
 		}
 	}
 	return used

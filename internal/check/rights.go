@@ -49,6 +49,13 @@ func (r *release) allRights(global bool) map[right]bool {
 		scope = clusterScope
 	}
 	add(scope, r.csv.Spec.InstallStrategy.StrategySpec.Permissions)
+	for _, b := range r.bound {
+		scope := namespaceScope
+		if b.cluster {
+			scope = clusterScope
+		}
+		addRights(all, scope, b.PolicyRule)
+	}
 	return all
 }
 

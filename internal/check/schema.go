@@ -212,15 +212,35 @@ func checkUnconverted(s *single, found func(hit)) {
 		if at < 0 || c.spec.Spec.Versions[at].Schema == nil {
 			continue
 		}
-		stored := c.spec.Spec.Versions[at]
-		for i, v := range c.spec.Spec.Versions {
-			if i == at || !v.Served || v.Schema == nil {
-				continue
-			}
-			lost := slices.DeleteFunc(compare(v.Schema.OpenAPIV3Schema, stored.Schema.OpenAPIV3Schema).removed, inStatus)
-			if len(lost) > 0 {
-				found(inManifest(c.Manifest, []any{"spec", "versions", i}, "version %s of CRD %s has fields that the storage version %s does not have: %s", v.Name, c.Name, stored.Name, abridge(lost)))
-			}
+		c.tellUnconverted(c.spec.Spec.Versions[at], found)
+	}
+}
+
+// tellUnconverted finds what is lost on the way from a version to the stored one, once for versions that lose the same.
+func (c ownedCRD) tellUnconverted(stored apiextensionsv1.CustomResourceDefinitionVersion, found func(hit)) {
+	var order []string
+	versions := map[string][]int{} // by what they lose
+	for i, v := range c.spec.Spec.Versions {
+		if v.Storage || !v.Served || v.Schema == nil {
+			continue
 		}
+		if lost := slices.DeleteFunc(compare(v.Schema.OpenAPIV3Schema, stored.Schema.OpenAPIV3Schema).removed, inStatus); len(lost) > 0 {
+			text := abridge(lost)
+			if versions[text] == nil {
+				order = append(order, text)
+			}
+			versions[text] = append(versions[text], i)
+		}
+	}
+	for _, lost := range order {
+		var names []string
+		for _, i := range versions[lost] {
+			names = append(names, c.spec.Spec.Versions[i].Name)
+		}
+		text := "version " + names[0] + " of CRD " + c.Name + " has"
+		if len(names) > 1 {
+			text = "versions " + abridge(names) + " of CRD " + c.Name + " have"
+		}
+		found(inManifest(c.Manifest, []any{"spec", "versions", versions[lost][0]}, "%s fields that the storage version %s does not have: %s", text, stored.Name, lost))
 	}
 }

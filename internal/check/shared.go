@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -26,6 +27,10 @@ const maxSchemas = 100_000
 // also deep within others: of what the releases of an operator define, nearly everything. So it is read, compared and
 // validated once, and takes memory once. Nobody may change what it returns. The zero schemaReader is ready.
 type schemaReader struct {
+	// described keeps what schemas say of fields to people. Otherwise those that differ in nothing else are one: between
+	// releases descriptions change all over, and no check asks for them.
+	described bool
+
 	mu     sync.Mutex
 	known  map[string]*sharedSchema
 	count  uint64
@@ -64,16 +69,16 @@ type property struct {
 
 // crd reads a CustomResourceDefinition of an API version that isCRD knows, nil where that fails.
 func (s *schemaReader) crd(apiVersion string, manifest []byte) *crd {
-	if apiVersion != crdV1beta1 {
-		return s.parse(manifest)
+	v1beta1 := apiVersion == crdV1beta1
+	if v1beta1 {
+		if manifest = toV1(manifest); manifest == nil {
+			return nil
+		}
 	}
-	converted := toV1(manifest)
-	if converted == nil {
-		return nil
-	}
-	c := s.parse(converted)
+	c := s.parse(manifest)
 	if c != nil {
-		c.v1beta1 = true
+		c.v1beta1 = v1beta1
+		c.spec = sha256.Sum256(strconv.AppendBool(c.spec[:], v1beta1))
 	}
 	return c
 }
@@ -91,13 +96,38 @@ func (s *schemaReader) parse(manifest []byte) *crd {
 				c.Spec.Versions[i].Schema.OpenAPIV3Schema = &v.JSONSchemaProps
 			}
 		}
-		return &crd{CustomResourceDefinition: c, schemas: versions, reader: s}
+		return &crd{CustomResourceDefinition: c, schemas: versions, reader: s, spec: specOf(rest, versions)}
 	}
 	c = &apiextensionsv1.CustomResourceDefinition{}
 	if json.Unmarshal(manifest, c) != nil {
 		return nil
 	}
-	return &crd{CustomResourceDefinition: c, schemas: make([]*sharedSchema, len(c.Spec.Versions)), reader: s}
+	return &crd{CustomResourceDefinition: c, schemas: make([]*sharedSchema, len(c.Spec.Versions)), reader: s, spec: specOf(manifest, nil)}
+}
+
+// specOf returns the digest of the spec of a CRD, its schemas among those that one reader read, and of the annotation by which
+// its group is approved.
+func specOf(manifest []byte, schemas []*sharedSchema) [sha256.Size]byte {
+	var o struct {
+		Metadata struct {
+			Annotations struct {
+				Approved string `json:"api-approved.kubernetes.io"`
+			} `json:"annotations"`
+		} `json:"metadata"`
+		Spec json.RawMessage `json:"spec"`
+	}
+	if document.Decode(manifest, &o) != nil {
+		return sha256.Sum256(manifest)
+	}
+	text := append([]byte(o.Metadata.Annotations.Approved+"\x00"), o.Spec...)
+	for _, schema := range schemas {
+		id := uint64(0)
+		if schema != nil {
+			id = schema.id
+		}
+		text = binary.BigEndian.AppendUint64(text, id)
+	}
+	return sha256.Sum256(text)
 }
 
 // cut returns the manifest with null for the schema of each version, and the schemas.
@@ -107,7 +137,7 @@ func (s *schemaReader) cut(manifest []byte) (rest []byte, versions []*sharedSche
 		versions = append(versions, nil)
 		return member(manifest, at, "schema", func(at int) int {
 			return member(manifest, at, "openAPIV3Schema", func(at int) int {
-				read, end := s.read(manifest, at, 0)
+				read, end := s.read(manifest, at, 0, s.described)
 				if end >= 0 {
 					versions[len(versions)-1] = read
 					rest = append(append(rest, manifest[from:at]...), "null"...)
@@ -140,14 +170,14 @@ func member(data []byte, i int, name string, value func(at int) int) int {
 }
 
 // read returns the schema at data[i] and its end, or -1 where it is for encoding/json to say what it means.
-func (s *schemaReader) read(data []byte, i, depth int) (*sharedSchema, int) {
+func (s *schemaReader) read(data []byte, i, depth int, described bool) (*sharedSchema, int) {
 	if depth == len(s.frames) {
 		s.frames = append(s.frames, &frame{})
 	}
 	f := s.frames[depth]
 	*f = frame{own: append(f.own[:0], '{'), properties: f.properties[:0]}
 	within := func(into **sharedSchema, at int) (end int) {
-		*into, end = s.read(data, at, depth+1)
+		*into, end = s.read(data, at, depth+1, s.described)
 		return end
 	}
 	end := document.Members(data, i, func(key []byte, at int) int {
@@ -158,12 +188,7 @@ func (s *schemaReader) read(data []byte, i, depth int) (*sharedSchema, int) {
 				return -1
 			}
 			f.named = true
-			return document.Members(data, at, func(key []byte, at int) int {
-				p := property{name: key}
-				end := within(&p.sharedSchema, at)
-				f.properties = append(f.properties, p)
-				return end
-			})
+			return s.readProperties(f, data, at, depth)
 		case `"items"`:
 			if !isObject || f.items != nil {
 				return -1
@@ -176,14 +201,13 @@ func (s *schemaReader) read(data []byte, i, depth int) (*sharedSchema, int) {
 			if isObject {
 				return within(&f.additional, at)
 			}
-		}
-		for _, special := range []string{`"properties"`, `"items"`, `"additionalProperties"`} {
-			if string(key) != special && strings.EqualFold(string(key), special) {
-				return -1
+		case `"description"`:
+			if !described && at < len(data) && data[at] == '"' {
+				return document.Skip(data, at)
 			}
 		}
 		end := document.Skip(data, at)
-		if end < 0 || strings.IndexByte(string(key), '\\') >= 0 {
+		if end < 0 || unusual(string(key)) {
 			return -1
 		}
 		if len(f.own) > 1 {
@@ -201,6 +225,26 @@ func (s *schemaReader) read(data []byte, i, depth int) (*sharedSchema, int) {
 		return nil, -1
 	}
 	return read, end
+}
+
+// unusual reports whether a key is escaped, or is one that schemas are read by but for the case of its letters.
+func unusual(key string) bool {
+	for _, special := range []string{`"properties"`, `"items"`, `"additionalProperties"`} {
+		if key != special && strings.EqualFold(key, special) {
+			return true
+		}
+	}
+	return strings.IndexByte(key, '\\') >= 0
+}
+
+// readProperties reads the properties at data[at] into f, and returns where they end, or -1.
+func (s *schemaReader) readProperties(f *frame, data []byte, at, depth int) int {
+	return document.Members(data, at, func(key []byte, at int) int {
+		// The API server refuses a described metadata.
+		read, end := s.read(data, at, depth+1, s.described || string(key) == `"metadata"`)
+		f.properties = append(f.properties, property{name: key, sharedSchema: read})
+		return end
+	})
 }
 
 // unite returns the schema that f is, or nil if it is none.

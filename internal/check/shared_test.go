@@ -63,7 +63,7 @@ func TestSchemaReader(t *testing.T) {
 		"no object":              potCRD(`{"properties": {"a": [], "b": null}}`),
 		"a list":                 []byte(`[]`),
 	}
-	reader := &schemaReader{}
+	reader := &schemaReader{described: true}
 	for name, text := range cases {
 		want := &apiextensionsv1.CustomResourceDefinition{}
 		if json.Unmarshal(text, want) != nil {
@@ -84,6 +84,35 @@ func TestSchemaReader(t *testing.T) {
 	}
 	if reader.crd(crdV1, cases["one version"]).schema(0) != reader.crd(crdV1, cases["two versions"]).schema(0) {
 		t.Error("equal schemas are not one")
+	}
+}
+
+// TestUndescribed: schemas that differ only in what they say of fields to people are one, but for what the API server asks.
+func TestUndescribed(t *testing.T) {
+	schema := func(spec, size, metadata string) []byte {
+		return potCRD(fmt.Sprintf(`{"type": "object", "properties": {
+			"metadata": {"type": "object", "description": %q},
+			"spec": {"type": "object", "description": %q, "properties": {"size": {"type": "integer", "description": %q},
+				"description": {"type": "string"}, "port": {"anyOf": [{"description": %q}]}}}}}`, metadata, spec, size, metadata))
+	}
+	reader := &schemaReader{}
+	one, same, other := reader.crd(crdV1, schema("a", "b", "c")), reader.crd(crdV1, schema("d", "", "c")), reader.crd(crdV1, schema("a", "b", "d"))
+	if one.spec != same.spec || one.schema(0) != same.schema(0) {
+		t.Error("schemas that differ in descriptions alone are not one")
+	}
+	if one.spec == other.spec {
+		t.Error("a description that the API server refuses is left out")
+	}
+	properties := one.schema(0).Properties["spec"].Properties
+	if properties["size"].Description != "" || properties["description"].Type != "string" || properties["port"].AnyOf[0].Description != "c" {
+		t.Errorf("it reads %+v", properties)
+	}
+	if wrong := potCRD(`{"description": 5}`); reader.crd(crdV1, wrong) != nil {
+		t.Error("a description that is no text is read")
+	}
+	full := &schemaReader{described: true}
+	if full.crd(crdV1, schema("a", "b", "c")).spec == full.crd(crdV1, schema("d", "b", "c")).spec {
+		t.Error("a reader that keeps descriptions takes others for the same")
 	}
 }
 
@@ -139,12 +168,7 @@ func TestRefusedByParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		manifest := potCRD(string(raw))
-		c := s.schemas.crd(crdV1, manifest)
-		if c != nil {
-			c.spec = specOf(manifest)
-		}
-		return c
+		return s.schemas.crd(crdV1, potCRD(string(raw)))
 	}
 	sound, refusedOnes := 0, 0
 	same := func(before, after *crd) (refused bool) {

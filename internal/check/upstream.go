@@ -89,16 +89,38 @@ type upstreamResult struct {
 func checkUpstream(choose func(upstream.ManifestResult) []upstream.Error) func(*single, func(hit)) {
 	return ofCSV(func(s *single, found func(hit)) {
 		seen := map[string]bool{}
+		var images []hit
 		for _, result := range s.upstream() {
 			for _, problem := range choose(result.ManifestResult) {
 				h := s.upstreamHit(s.about(result.about, problem), problem)
-				if key := h.Object + h.message; !s.covered(h.message) && !seen[key] {
+				switch key := h.Object + h.message; {
+				case s.covered(h.message) || seen[key]:
+				case relatedImage.MatchString(h.message):
+					seen[key] = true
+					images = append(images, h)
+				default:
 					seen[key] = true
 					found(h)
 				}
 			}
 		}
+		if len(images) > 0 {
+			found(s.oneOfImages(images))
+		}
 	})
+}
+
+// relatedImage is how the validators name a related image.
+var relatedImage = regexp.MustCompile(`^relatedImages\[(\d+)\]`)
+
+// oneOfImages makes one hit, at the first image, of those on related images.
+func (s *single) oneOfImages(images []hit) hit {
+	list := make([]string, len(images))
+	for i, h := range images {
+		list[i] = "spec." + h.message
+	}
+	first := relatedImage.FindString(images[0].message)
+	return s.at(append([]any{"spec"}, pathOf(first)...), "%s", sentences(list))
 }
 
 // runUpstream runs the validators over each manifest, and over the bundle as a whole.

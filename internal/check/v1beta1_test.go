@@ -125,7 +125,7 @@ func TestOldCRDUpgrades(t *testing.T) {
 			[]string{"CRD006 version v1 of CRD pots.example.com: spec.size must be at most 5", "CRD011 removes the status subresource of version v1 of CRD pots.example.com"}},
 		{"stored version removed", old, change(change(current, "  - name: v1\n", "  - name: v2\n"), "tags:", "note: {type: string}\n              tags:"),
 			[]string{"CRD001 tea.v2.0.0 removes version v1 of CRD pots.example.com"}},
-		{"tightened, with unknown fields", old, change(old, "maximum: 10", "maximum: 9"), []string{"CRD006 version v1 of CRD pots.example.com: spec.size must be at most 9"}},
+		{"tightened, with unknown fields", old, change(old, "maximum: 10", "maximum: 9"), []string{"CRD006 versions v1, v1beta1, v1alpha1 of CRD pots.example.com: spec.size must be at most 9"}},
 		{"a field removed that is kept as unknown", old, change(old, "            note: {}\n", ""), nil},
 		{"a field removed", old, current, []string{"CRD007 removes fields from version v1 of CRD pots.example.com: spec.note"}},
 		{"another scope", old, change(old, "  group:", "  scope: Cluster\n  group:"), []string{"CRD005 spec.scope: Invalid value"}},

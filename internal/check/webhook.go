@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -207,9 +208,10 @@ func checkWebhookReplicas(s *single, found func(hit)) {
 	}
 }
 
-// startsWith are the resources without which no pod of an operator starts, by group.
+// startsWith are the resources that are written before a pod of an operator starts, by group: by OLM, by the controllers of
+// Kubernetes, by the kubelet, or by the operator that elects its leader.
 var startsWith = map[string][]string{
-	"":                    {"pods", "services", "serviceaccounts", "secrets", "configmaps", "namespaces", "nodes"},
+	"":                    {"pods", "services", "serviceaccounts", "secrets", "configmaps"},
 	"apps":                {"deployments", "replicasets"},
 	"coordination.k8s.io": {"leases"},
 }
@@ -220,18 +222,21 @@ func checkDeadlock(s *single, found func(hit)) {
 			continue
 		}
 		for j, rule := range w.Rules {
-			written := slices.ContainsFunc(rule.Operations, func(o admissionv1.OperationType) bool {
-				return o == admissionv1.Create || o == admissionv1.Update || o == admissionv1.OperationAll
-			})
+			asked := func(operations ...admissionv1.OperationType) bool {
+				return slices.ContainsFunc(rule.Operations, func(o admissionv1.OperationType) bool { return slices.Contains(operations, o) })
+			}
 			var needed []string
+			within := slices.Contains(rule.Resources, "*/*") // all resources, and what is within
 			for _, group := range rule.APIGroups {
 				for _, resource := range startsWith[group] {
-					if names(rule.Resources, resource) {
+					// A pod that is there is only updated in its status and binding, which are resources of their own.
+					updated := (resource != "pods" || within) && asked(admissionv1.Update)
+					if (within || names(rule.Resources, resource)) && (updated || asked(admissionv1.Create, admissionv1.OperationAll)) {
 						needed = append(needed, resource)
 					}
 				}
 			}
-			if written && len(needed) > 0 {
+			if len(needed) > 0 {
 				found(s.at(webhookPath(i, "rules", j), "webhook %s has failurePolicy Fail and is called for %s", w.GenerateName, strings.Join(needed, ", ")))
 			}
 		}
@@ -451,6 +456,8 @@ func checkAdmission(s *single, found func(hit)) {
 		}
 		if strings.Count(w.GenerateName, ".") < 2 {
 			found(s.at(webhookPath(i, "generateName"), "the generateName of webhook %q is no domain name with three parts", w.GenerateName))
+		} else if problems := validation.IsDNS1123Subdomain(w.GenerateName); len(problems) > 0 {
+			found(s.at(webhookPath(i, "generateName"), "the generateName of webhook %q is no domain name: %s", w.GenerateName, problems[0]))
 		}
 		if len(w.AdmissionReviewVersions) == 0 {
 			found(s.at(webhookPath(i), "webhook %s has no admissionReviewVersions", w.GenerateName))
