@@ -10,16 +10,6 @@ func (g *Channel) findCircles() map[string]bool {
 		n    *node
 		next int // of its edges
 	}
-	target := func(n *node, i int) *node {
-		name := n.Replaces
-		if i < len(n.Skips) {
-			name = n.Skips[i]
-		}
-		if name == "" {
-			return nil
-		}
-		return g.byName[name]
-	}
 	found := map[string]bool{}
 	number, low, open := make(map[*node]int, len(g.list)), make(map[*node]int, len(g.list)), map[*node]bool{}
 	var path []*node
@@ -36,7 +26,7 @@ func (g *Channel) findCircles() map[string]bool {
 		for stack := []frame{enter(start)}; len(stack) > 0; {
 			f := &stack[len(stack)-1]
 			if f.next <= len(f.n.Skips) {
-				to := target(f.n, f.next)
+				to := g.target(f.n, f.next)
 				f.next++
 				switch {
 				case to == nil:
@@ -69,4 +59,17 @@ func (g *Channel) findCircles() map[string]bool {
 		}
 	}
 	return found
+}
+
+// target is the node at the end of n's i-th edge: those of skips come first, and that of replaces last. It is nil if the channel has
+// no such entry.
+func (g *Channel) target(n *node, i int) *node {
+	name := n.Replaces
+	if i < len(n.Skips) {
+		name = n.Skips[i]
+	}
+	if name == "" {
+		return nil
+	}
+	return g.byName[name]
 }

@@ -24,6 +24,7 @@ type Drawing struct {
 	Entries []Entry `json:"entries"`
 	Edges   []Arrow `json:"edges"`
 	More    int     `json:"more,omitempty"` // edges by skipRange besides, which are too many to draw
+	OLM     string  `json:"olm,omitempty"`  // OLMv1 or OLMBoth: of both, Next, Chosen, Effective and Head are OLM v0's
 }
 
 // Entry is a bundle in a channel, by rising version.
@@ -37,12 +38,13 @@ type Entry struct {
 
 // Arrow is an edge of a drawing.
 type Arrow struct {
-	From      string `json:"from"`
-	To        string `json:"to"`
-	Edge      Kind   `json:"edge"`
-	Declared  bool   `json:"declared"`
-	Effective bool   `json:"effective"`
-	Next      bool   `json:"next"`
+	From      string   `json:"from"`
+	To        string   `json:"to"`
+	Edge      Kind     `json:"edge"`
+	Declared  bool     `json:"declared"`
+	Effective bool     `json:"effective"`
+	Next      bool     `json:"next"`
+	V1        *V1Arrow `json:"v1,omitempty"` // of a drawing of both: nil if OLM v1 does not take it
 }
 
 // mostExtra is how many edges that nobody declared and OLM does not take a drawing has.
@@ -172,6 +174,9 @@ func drawText(w io.Writer, drawings []Drawing) error {
 			}
 			line := fmt.Sprintf(" %s %-*s  ", mark, widest, labels[j])
 			writeWrapped(&b, line, strings.Repeat(" ", widest+7), words)
+			if words := d.wordsOfV1(from[d.Entries[j].Name], len(prefix)); len(words) > 0 {
+				writeWrapped(&b, strings.Repeat(" ", widest+5), strings.Repeat(" ", widest+7), words)
+			}
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -202,6 +207,7 @@ func (d *Drawing) words(e Entry, edges []Arrow, skip int) []string {
 		switch {
 		case a.Next:
 			words = []string{"→ " + a.To[skip:] + "  " + string(a.Edge)}
+		case d.OLM == OLMBoth && !a.Effective && !a.Declared: // only OLM v1's
 		case a.Effective:
 			others = append(others, fmt.Sprintf("%s (%s)", a.To[skip:], a.Edge))
 		default:
@@ -223,7 +229,11 @@ func (d *Drawing) words(e Entry, edges []Arrow, skip int) []string {
 			if n := len(words); n > 0 {
 				words[n-1] += ","
 			}
-			others[0] = "not " + others[0]
+			if d.OLM == OLMv1 {
+				others[0] = "if pinned " + others[0]
+			} else {
+				others[0] = "not " + others[0]
+			}
 		}
 	}
 	return append(words, others...)
@@ -271,10 +281,10 @@ func drawMermaid(w io.Writer, drawings []Drawing) error {
 		}
 		for _, a := range d.Edges {
 			arrow := "-->"
-			if !a.Next {
+			if !a.taken() {
 				arrow = "-.->"
 			}
-			fmt.Fprintf(&b, "    %s %s|%s| %s\n", id[a.From], arrow, a.Edge, id[a.To])
+			fmt.Fprintf(&b, "    %s %s|%s| %s\n", id[a.From], arrow, d.label(a), id[a.To])
 		}
 		if d.More > 0 {
 			fmt.Fprintf(&b, "    %%%% without %s\n", d.more())
@@ -301,10 +311,10 @@ func drawDot(w io.Writer, drawings []Drawing) error {
 		}
 		for _, a := range d.Edges {
 			style := ""
-			if !a.Next {
+			if !a.taken() {
 				style = ", style=dotted"
 			}
-			fmt.Fprintf(&b, "    %s -> %s [label=%q%s];\n", id[a.From], id[a.To], string(a.Edge), style)
+			fmt.Fprintf(&b, "    %s -> %s [label=%q%s];\n", id[a.From], id[a.To], d.label(a), style)
 		}
 		if d.More > 0 {
 			fmt.Fprintf(&b, "    // without %s\n", d.more())

@@ -40,13 +40,13 @@ properties: [{type: olm.package, value: {packageName: p, version: 2.0.0-rc.1+x}}
 		c := catalog.Parse("f", data)
 		for _, p := range c.Packages {
 			for _, channel := range p.Channels {
-				edges := Edges(p, channel)
-				order, err := Order(p, channel)
-				if err == nil && len(channel.Entries) > 0 && len(order) == 0 {
+				g := New(p, channel)
+				edges := slices.Collect(g.All())
+				if g.Err() == nil && len(channel.Entries) > 0 && len(g.Order()) == 0 {
 					t.Errorf("no head, and no error")
 				}
 				for _, b := range p.Bundles {
-					Successor(p, channel, b.Name, b.Version)
+					g.Next(b.Name, b.Version)
 				}
 				for _, mode := range Modes {
 					plan, err := NewPlan(p, Options{Channel: channel.Name, Mode: mode, MaxHops: 3})

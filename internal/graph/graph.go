@@ -30,6 +30,7 @@ const (
 type Edge struct {
 	Package, Channel string
 	From, To         string // bundle names
+	Switch           string // the channel that a Subscription with From has before it is changed to Channel; "" for Channel itself
 	Kind             Kind   // the first that applies, in the order replaces, skips, skipRange
 	Declared         bool   // named by replaces or skips
 	Effective        bool   // OLM would take it, were To the only candidate
@@ -110,6 +111,7 @@ type Channel struct {
 	skipping   map[string][]*node
 	covering   *cover // of the candidates
 	circles    func() map[string]bool
+	elsewhere  map[string]semver.Version // of bundles of other channels, by name
 }
 
 // New returns the graph of channel c of p.
@@ -260,9 +262,6 @@ func (g *Channel) Has(from, to string) bool {
 	return a != nil && b != nil && a != b && b.kind(a) != ""
 }
 
-// Edges returns every edge of the channel, as Channel.All has them.
-func Edges(p *catalog.Package, c *catalog.Channel) []Edge { return slices.Collect(New(p, c).All()) }
-
 // successor returns what OLM upgrades from an installed bundle to: the first of the candidates, which stand in OLM's order,
 // that follows it. It is the bundle itself when its own skipRange covers it and nothing nearer to the head does, and nil when
 // nothing does.
@@ -291,15 +290,6 @@ func (g *Channel) Next(installed string, version semver.Version) string {
 		return n.Name
 	}
 	return ""
-}
-
-// Order returns what Channel.Order does, or the error that Channel.Err is.
-func Order(p *catalog.Package, c *catalog.Channel) ([]string, error) {
-	g := New(p, c)
-	if g.err != nil {
-		return nil, g.err
-	}
-	return g.Order(), nil
 }
 
 // order follows operator-lifecycle-manager v0.46.0, pkg/controller/registry/resolver/resolver.go, sortChannel.

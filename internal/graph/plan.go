@@ -2,7 +2,6 @@ package graph
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -18,19 +17,24 @@ import (
 type Mode string
 
 // The modes: Chain is the longest replaces chain of the channel; Next adds for every entry the hop that OLM takes from
-// it; All is every effective edge.
+// it; All is every effective edge. Switch is something else: the hops of those who come from another channel.
 const (
-	Chain Mode = "chain"
-	Next  Mode = "next"
-	All   Mode = "all"
+	Chain  Mode = "chain"
+	Next   Mode = "next"
+	All    Mode = "all"
+	Switch Mode = "switch"
 )
 
-// Modes are the modes in the order in which each adds to the one before.
+// Modes are the modes within one channel, in the order in which each adds to the one before.
 var Modes = []Mode{Chain, Next, All}
+
+// Choices are all modes.
+var Choices = append(slices.Clip(Modes), Switch)
 
 // Options cut a plan.
 type Options struct {
-	Channel  string // the package's default channel when empty
+	Channel  string // the package's default channel when empty; under OLM v1 all channels
+	OLMv1    bool   // the hops are those of OLM v1
 	Mode     Mode
 	From, To string // bundle name or version; keep only hops at or above From and at or below To
 	MaxHops  int    // keep the newest hops; 0 for no limit
@@ -118,23 +122,26 @@ func (p *Plan) leaveOut(hop Edge) {
 	}
 }
 
-// ErrOption is in the error of NewPlan when an option names what is not there.
-var ErrOption = errors.New("no such")
+// OptionError is in the error of NewPlan when an option names what is not there.
+type OptionError struct{ error }
 
 // unknown is an error that names what there is instead.
 func unknown(noun, name, where string, known []string) error {
-	err := fmt.Errorf("%w %s in %s: %s", ErrOption, noun, where, name)
+	err := error(OptionError{fmt.Errorf("%s has no %s %s", where, noun, name)})
 	if len(known) == 0 {
 		return hint.With(err, "%s has none; look with 'olmkit catalog graph'", where)
 	}
 	return hint.With(err, "choose one of %s", firstOf(known))
 }
 
-// NewPlan lays out the walk over one channel of p. The error says what in the options is not there (ErrOption), or why
+// NewPlan lays out the walk over one channel of p. The error says what in the options is not there (OptionError), or why
 // OLM cannot order the channel.
 func NewPlan(p *catalog.Package, options Options) (Plan, error) {
-	if !slices.Contains(Modes, options.Mode) {
-		return Plan{}, unknown("mode", string(options.Mode), "a plan", []string{string(Chain), string(Next), string(All)})
+	if !slices.Contains(Choices, options.Mode) {
+		return Plan{}, unknown("mode", string(options.Mode), "a plan", []string{string(Chain), string(Next), string(All), string(Switch)})
+	}
+	if options.OLMv1 {
+		return newV1Plan(p, options)
 	}
 	name := cmp.Or(options.Channel, p.DefaultChannel)
 	c := p.Channel(name)
@@ -153,15 +160,18 @@ func NewPlan(p *catalog.Package, options Options) (Plan, error) {
 	if g.err != nil {
 		return Plan{}, g.err
 	}
+	plan := Plan{Package: p.Name, Channel: c.Name, every: g.hops(options.Mode)}
+	if options.Mode == Switch {
+		plan.every = slices.Values(g.switches(p))
+	}
 	within, err := g.bounds(options)
 	if err != nil {
 		return Plan{}, err
 	}
-	plan := Plan{Package: p.Name, Channel: c.Name, every: g.hops(options.Mode)}
-	if i := slices.IndexFunc(g.candidates, func(n *node) bool { return !n.forbidden }); i >= 0 {
+	if i := slices.IndexFunc(g.candidates, func(n *node) bool { return !n.forbidden }); i >= 0 && options.Mode != Switch {
 		plan.Head = g.candidates[i].Name
 	}
-	plan = plan.Keep(func(_ int, e Edge) bool { return within(g.byName[e.From].version, g.byName[e.To].version) })
+	plan = plan.Keep(func(_ int, e Edge) bool { return within(g.versionOf(e.From), g.versionOf(e.To)) })
 	if options.MaxHops > 0 && plan.Count() > options.MaxHops {
 		newest := g.newest(plan.All(), options.MaxHops)
 		plan = plan.Keep(func(_ int, e Edge) bool { return newest[e] })
@@ -215,6 +225,11 @@ func (g *Channel) bounds(options Options) (func(from, to semver.Version) bool, e
 				return n.version, nil
 			}
 		}
+		for name, version := range g.elsewhere {
+			if name == text || err == nil && version.EQ(wanted) {
+				return version, nil
+			}
+		}
 		known := make([]string, len(g.list))
 		for i, n := range g.list {
 			known[i] = n.Name
@@ -245,7 +260,7 @@ func (g *Channel) bounds(options Options) (func(from, to semver.Version) bool, e
 // twice as many.
 func (g *Channel) newest(hops iter.Seq[Edge], most int) map[Edge]bool {
 	older := func(a, b Edge) int {
-		return cmp.Or(g.byName[b.To].version.Compare(g.byName[a.To].version), g.byName[b.From].version.Compare(g.byName[a.From].version))
+		return cmp.Or(g.versionOf(b.To).Compare(g.versionOf(a.To)), g.versionOf(b.From).Compare(g.versionOf(a.From)))
 	}
 	var list []Edge
 	cut := func() {

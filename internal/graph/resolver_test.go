@@ -79,17 +79,18 @@ func resolved(t *testing.T, p *catalog.Package, c *catalog.Channel, installed st
 	return "", fmt.Errorf("%d operators for one package", len(entries))
 }
 
-// compare holds Order and Edges against OLM's resolver, for every entry of every channel of p.
+// compare holds what a Channel says against OLM's resolver, for every entry of every channel of p.
 func compare(t *testing.T, p *catalog.Package) (hops int) {
 	t.Helper()
 	for _, c := range p.Channels {
 		next := map[string]string{}
-		for _, e := range graph.Edges(p, c) {
+		g := graph.New(p, c)
+		for e := range g.All() {
 			if e.Next {
 				next[e.From] = e.To
 			}
 		}
-		_, orderErr := graph.Order(p, c)
+		orderErr := g.Err()
 		for _, e := range c.Entries {
 			got, err := resolved(t, p, c, e.Name)
 			switch {
@@ -114,20 +115,28 @@ func dump(c *catalog.Channel) string {
 	return b.String()
 }
 
+// resolverCases is how many packages are generated.
+func resolverCases(t *testing.T) int {
+	t.Helper()
+	s := os.Getenv("OLMKIT_RESOLVER_CASES")
+	if s == "" {
+		return 3000
+	}
+	cases, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cases
+}
+
 // TestResolver holds our successor rule against OLM's resolver over generated channels. OLMKIT_RESOLVER_CASES sets how
 // many.
 func TestResolver(t *testing.T) {
-	cases := 3000
-	if s := os.Getenv("OLMKIT_RESOLVER_CASES"); s != "" {
-		var err error
-		if cases, err = strconv.Atoi(s); err != nil {
-			t.Fatal(err)
-		}
-	}
+	cases := resolverCases(t)
 	orderable, hops := 0, 0
 	for seed := range cases {
 		p := generate(rand.New(rand.NewPCG(uint64(seed), 7)))
-		if _, err := graph.Order(p, p.Channels[0]); err == nil {
+		if graph.New(p, p.Channels[0]).Err() == nil {
 			orderable++
 		}
 		hops += compare(t, p)

@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"github.com/blang/semver/v4"
-
-	"github.com/olmkit/olmkit/internal/catalog"
 )
 
 // Head returns the name of the channel's head, "" for a channel without entries and one that OLM cannot order.
@@ -105,9 +103,4 @@ func (g *Channel) chain() iter.Seq[*node] {
 		for n := g.candidates[0]; n != nil && yield(n) && n.Replaces != ""; n = g.byName[n.Replaces] {
 		}
 	}
-}
-
-// Successor returns what Channel.Next does.
-func Successor(p *catalog.Package, c *catalog.Channel, installed string, version semver.Version) string {
-	return New(p, c).Next(installed, version)
 }

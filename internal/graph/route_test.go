@@ -40,8 +40,8 @@ func TestRoute(t *testing.T) {
 		if way != test.way {
 			t.Errorf("from %s: %s, want %s", test.installed, way, test.way)
 		}
-		if next := route.Next(test.installed, version); next != Successor(p, p.Channel("c"), test.installed, version) {
-			t.Errorf("from %s: %s is not what Successor says", test.installed, next)
+		if next := route.Next(test.installed, version); next != New(p, p.Channel("c")).Next(test.installed, version) {
+			t.Errorf("from %s: %s is not what the channel says", test.installed, next)
 		}
 	}
 }

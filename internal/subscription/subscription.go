@@ -94,6 +94,11 @@ func Generate(o Options) ([]byte, error) {
 			Package: o.Package, Channel: o.Channel, StartingCSV: o.StartingCSV, InstallPlanApproval: o.Approval, Config: o.Config,
 		},
 	})
+	return Write(objects...)
+}
+
+// Write writes objects as YAML documents, without what nobody said of them.
+func Write(objects ...any) ([]byte, error) {
 	var out bytes.Buffer
 	for i, object := range objects {
 		if i > 0 {
@@ -120,25 +125,25 @@ func (o Options) check() error {
 		"package": o.Package, "channel": o.Channel, "starting CSV": o.StartingCSV, "image": o.Source.Image, "address": o.Source.Address,
 	} {
 		if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
-			problems = append(problems, hint.With(fmt.Errorf("%s %q is no name", what, text), "write it with letters, digits and punctuation"))
+			problems = append(problems, hint.With(fmt.Errorf("%s %q holds a control character, or is not UTF-8", what, text), "write it with letters, digits and punctuation"))
 		}
 	}
 	if o.Package == "" {
 		problems = append(problems, hint.With(errors.New("no package is named"), "name it with --package"))
 	}
 	if o.Approval != v1alpha1.ApprovalAutomatic && o.Approval != v1alpha1.ApprovalManual {
-		problems = append(problems, fmt.Errorf("approval %q: it is Automatic or Manual", o.Approval))
+		problems = append(problems, hint.With(fmt.Errorf("there is no approval %q", o.Approval), "choose Automatic or Manual"))
 	}
 	if o.Source.Poll < 0 {
-		problems = append(problems, hint.With(fmt.Errorf("poll interval %s", o.Source.Poll), "write it as 10m, or 0 for never"))
+		problems = append(problems, hint.With(fmt.Errorf("the poll interval %s is negative", o.Source.Poll), "write it as 10m, or 0 for never"))
 	}
 	for _, secret := range o.Source.PullSecrets {
-		if wrong := validation.IsDNS1123Subdomain(secret); len(wrong) > 0 {
-			problems = append(problems, fmt.Errorf("pull secret %q: %s", secret, wrong[0]))
+		if len(validation.IsDNS1123Subdomain(secret)) > 0 {
+			problems = append(problems, wrongName("pull secret", secret))
 		}
 	}
 	if len(o.Source.PullSecrets) > 0 && o.Source.Image == "" {
-		problems = append(problems, hint.With(errors.New("pull secrets without an image"), "they are for --image"))
+		problems = append(problems, hint.With(errors.New("a pull secret is for a catalog image, and no image is named"), "name it with --image, or leave out --pull-secret"))
 	}
 	given := 0
 	for _, set := range []bool{o.Source.Image != "", o.Source.Address != "", o.Source.Existing} {
@@ -147,18 +152,22 @@ func (o Options) check() error {
 		}
 	}
 	if given != 1 {
-		problems = append(problems, hint.With(errors.New("it must be known where the catalog comes from, once"),
-			"give one of --image, --address and --catalog-source"))
+		problems = append(problems, hint.With(fmt.Errorf("a catalog has one source, and %d are named", given),
+			"name one with --image, --address or --catalog-source"))
 	}
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	return errors.Join(problems...)
 }
 
 func checkName(what, name string) error {
-	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return fmt.Errorf("%s %q: %s", what, name, problems[0])
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		return wrongName(what, name)
 	}
 	return nil
+}
+
+func wrongName(what, name string) error {
+	return hint.With(fmt.Errorf("%s %q: it is no name of an object", what, name), "use at most 63 lower case letters, digits and dashes")
 }
 
 // DefaultMode returns the install mode that a user most likely wants of those that a CSV supports: AllNamespaces, else
@@ -185,7 +194,7 @@ func (o Options) operatorGroup() (*operatorsv1.OperatorGroup, error) {
 	case v1alpha1.InstallModeTypeSingleNamespace, v1alpha1.InstallModeTypeMultiNamespace:
 		targets = slices.Compact(slices.Sorted(slices.Values(o.Targets)))
 		if single := o.Mode == v1alpha1.InstallModeTypeSingleNamespace; single && len(targets) != 1 || !single && len(targets) < 2 {
-			return nil, hint.With(fmt.Errorf("install mode %s with %d namespaces to watch", o.Mode, len(targets)),
+			return nil, hint.With(fmt.Errorf("install mode %s does not fit %d namespaces to watch", o.Mode, len(targets)),
 				"name them: --install-mode SingleNamespace=one or MultiNamespace=one,two")
 		}
 	default:

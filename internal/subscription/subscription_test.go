@@ -99,17 +99,17 @@ func TestGenerateRefuses(t *testing.T) {
 		"its own namespace among several, where that is not supported": {func(o *Options) {
 			o.Mode, o.Targets, o.Supported = v1alpha1.InstallModeTypeMultiNamespace, []string{"cafe", "b"}, supported(v1alpha1.InstallModeTypeMultiNamespace)
 		}, "OwnNamespace InstallModeType not supported"},
-		"one namespace for several":     {func(o *Options) { o.Mode, o.Targets = v1alpha1.InstallModeTypeMultiNamespace, []string{"a", "a"} }, "MultiNamespace with 1 namespaces"},
-		"no namespace for one":          {func(o *Options) { o.Mode = v1alpha1.InstallModeTypeSingleNamespace }, "SingleNamespace with 0 namespaces"},
+		"one namespace for several":     {func(o *Options) { o.Mode, o.Targets = v1alpha1.InstallModeTypeMultiNamespace, []string{"a", "a"} }, "MultiNamespace does not fit 1 namespaces"},
+		"no namespace for one":          {func(o *Options) { o.Mode = v1alpha1.InstallModeTypeSingleNamespace }, "SingleNamespace does not fit 0 namespaces"},
 		"namespaces for all":            {func(o *Options) { o.Targets = []string{"a"} }, "takes no namespaces"},
 		"an install mode there is not":  {func(o *Options) { o.Mode = "Everywhere" }, `no install mode "Everywhere"`},
-		"no catalog":                    {func(o *Options) { o.Source.Image = "" }, "where the catalog comes from"},
-		"two catalogs":                  {func(o *Options) { o.Source.Address = "a:1" }, "where the catalog comes from"},
+		"no catalog":                    {func(o *Options) { o.Source.Image = "" }, "a catalog has one source"},
+		"two catalogs":                  {func(o *Options) { o.Source.Address = "a:1" }, "a catalog has one source"},
 		"an approval there is not":      {func(o *Options) { o.Approval = "Never" }, `approval "Never"`},
 		"a namespace that is no name":   {func(o *Options) { o.Namespace = "Café" }, `namespace "Café"`},
 		"an interval below nothing":     {func(o *Options) { o.Source.Poll = -1 }, "poll interval -1ns"},
 		"a pull secret, no name":        {func(o *Options) { o.Source.PullSecrets = []string{"A b"} }, `pull secret "A b"`},
-		"a pull secret for no image":    {func(o *Options) { o.Source = Source{Name: "c", Address: "a:1", PullSecrets: []string{"a"}} }, "pull secrets without an image"},
+		"a pull secret for no image":    {func(o *Options) { o.Source = Source{Name: "c", Address: "a:1", PullSecrets: []string{"a"}} }, "a pull secret is for a catalog image"},
 		"a package without a name":      {func(o *Options) { o.Package, o.Name = "", "x" }, "no package is named"},
 		"a namespace to watch, no name": {func(o *Options) { o.Targets = []string{""} }, `namespace to watch ""`},
 	} {
