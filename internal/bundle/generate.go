@@ -15,6 +15,7 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"go.yaml.in/yaml/v3"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -58,6 +59,10 @@ type Options struct {
 
 	// Pin returns an image by its digest; nil to leave images as they are.
 	Pin func(image string) (string, error)
+
+	// Reduce returns the rules of clusterPermissions and of permissions that an account gets of those that the manifests give it,
+	// and notes on what it does not get; nil to leave them as they are.
+	Reduce func(account string, cluster, namespaced []rbacv1.PolicyRule) (leastCluster, leastNamespaced []rbacv1.PolicyRule, notes []string)
 
 	// Describe returns what the Go sources of the API say of a kind, nil when they do not declare it. A nil Describe is
 	// for an operator whose sources are not at hand.
@@ -261,6 +266,24 @@ func (g *generator) takeCSV(input Input, base *Input) {
 	}
 }
 
+// checkVersions refuses ranges and versions that OLM cannot read.
+func (g *generator) checkVersions() {
+	if g.MinKubeVersion != "" {
+		if _, err := semver.Parse(strings.TrimPrefix(g.MinKubeVersion, "v")); err != nil {
+			g.fail(hint.With(fmt.Errorf("minKubeVersion %q: %w", g.MinKubeVersion, err), "write it as 1.30.0"))
+		}
+	}
+	if g.SkipRange != "" {
+		contains, err := semver.ParseRange(g.SkipRange)
+		switch {
+		case err != nil:
+			g.fail(hint.With(fmt.Errorf("skipRange %q: %w", g.SkipRange, err), "write a range such as '>=1.0.0 <1.2.0'"))
+		case contains(g.Version):
+			g.fail(hint.With(fmt.Errorf("skipRange %q covers the bundle's own version %s", g.SkipRange, g.Version), "end the range below it: '<%s'", g.Version))
+		}
+	}
+}
+
 // identity fills in the names of package and channels, the CSV's name and its place in the upgrade graph.
 func (g *generator) identity() {
 	g.Package = cmp.Or(g.Package, stemOf(g.at.Name))
@@ -278,16 +301,7 @@ func (g *generator) identity() {
 	if g.Replaces == g.name() || slices.Contains(g.Skips, g.name()) {
 		g.fail(hint.With(fmt.Errorf("%s cannot replace or skip itself", g.name()), "name the release before it"))
 	}
-	if g.SkipRange != "" {
-		contains, err := semver.ParseRange(g.SkipRange)
-		switch {
-		case err != nil:
-			g.fail(hint.With(fmt.Errorf("skipRange %q: %w", g.SkipRange, err), "write a range such as '>=1.0.0 <1.2.0'"))
-		case contains(g.Version):
-			g.fail(hint.With(fmt.Errorf("skipRange %q covers the bundle's own version %s", g.SkipRange, g.Version), "end the range below it: '<%s'", g.Version))
-		}
-	}
-
+	g.checkVersions()
 	set(g.csv, text(v1alpha1.SchemeGroupVersion.String()), "apiVersion")
 	set(g.csv, text(KindCSV), "kind")
 	set(g.csv, text(g.name()), "metadata", "name")
@@ -487,7 +501,7 @@ func (g *generator) almExamples() {
 	if present := textAt(g.csv, key...); present != "" {
 		var list []json.RawMessage
 		if err := json.Unmarshal([]byte(present), &list); err != nil {
-			g.fail(hint.With(g.at.errorf([]any{"metadata", "annotations", "alm-examples"}, "not a JSON list: %w", err), "mend the base CSV, or take the annotation out"))
+			g.fail(hint.With(g.at.errorf([]any{"metadata", "annotations", "alm-examples"}, "not a JSON list: %w", err), "correct the base CSV, or remove the annotation"))
 			return
 		}
 		for _, raw := range list {

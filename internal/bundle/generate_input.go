@@ -162,7 +162,7 @@ func parseInputs(file string, data []byte) ([]Input, error) {
 	var problems []error
 	for _, d := range documents {
 		for _, twice := range d.Duplicates() {
-			problems = append(problems, fmt.Errorf("%s: the key %q stands twice in one mapping", twice.At, twice.Key))
+			problems = append(problems, hint.With(fmt.Errorf("%s: the key %q stands twice in one mapping", twice.At, twice.Key), "delete one of them"))
 		}
 		var list struct {
 			APIVersion string            `json:"apiVersion"`

@@ -1,7 +1,10 @@
 package bundle
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -43,22 +46,24 @@ type binding struct {
 	Subjects []rbacv1.Subject `json:"subjects"`
 }
 
+// operatorAccounts returns the names of the operator's service accounts, and the namespaces that they are in.
+func (g *generator) operatorAccounts() (names, namespaces map[string]bool) {
+	names, namespaces = map[string]bool{}, map[string]bool{}
+	for _, d := range g.deployments {
+		names[d.account()], namespaces[d.Namespace] = true, true
+	}
+	for _, account := range g.accounts {
+		names[account.Name], namespaces[account.Namespace] = true, true
+	}
+	return names, namespaces
+}
+
 // permissions turns what the bindings give the operator's service accounts into the CSV's permissions (RoleBindings,
 // also those of a ClusterRole) and clusterPermissions (ClusterRoleBindings). OLM makes accounts, roles and bindings from
 // them, in the namespace it installs to; a ClusterRoleBinding in the bundle could not name that namespace. Roles that no
 // such binding uses, such as editor and viewer roles for users, are shipped.
 func (g *generator) permissions() {
-	operator := map[string]bool{}   // names of service accounts
-	namespaces := map[string]bool{} // where they are
-	for _, d := range g.deployments {
-		operator[d.account()] = true
-		namespaces[d.Namespace] = true
-	}
-	for _, account := range g.accounts {
-		operator[account.Name] = true
-		namespaces[account.Namespace] = true
-	}
-
+	operator, namespaces := g.operatorAccounts()
 	namespaced, clusterWide := grants{}, grants{}
 	granted := map[string]bool{} // roles that became permissions
 	bound := map[string]bool{}   // roles that a shipped binding needs
@@ -87,7 +92,7 @@ func (g *generator) permissions() {
 			g.shipForeign(b, len(others) > 0)
 			continue
 		}
-		if b.Kind == "RoleBinding" && len(g.deployments) > 0 && b.Namespace != "" && !namespaces[b.Namespace] && !namespaces[""] {
+		if elsewhere := b.Namespace != "" && !namespaces[b.Namespace] && !namespaces[""]; b.Kind == "RoleBinding" && len(g.deployments) > 0 && elsewhere {
 			g.fail(hint.With(b.errorf([]any{"metadata", "namespace"}, "it grants rights in namespace %s, and a CSV can only grant them where the operator is installed", b.Namespace),
 				"grant them with a ClusterRoleBinding, or leave it out with --skip-kind RoleBinding"))
 			continue
@@ -110,6 +115,9 @@ func (g *generator) permissions() {
 		if !granted[role.ID()] || bound[role.ID()] {
 			g.shipPlain(role)
 		}
+	}
+	if g.Reduce != nil {
+		g.reduce(namespaced, clusterWide)
 	}
 	g.shipAccounts(namespaced, clusterWide)
 	g.setPermissions(namespaced, clusterWide)
@@ -205,7 +213,7 @@ func rulesOf(role Input) ([]json.RawMessage, error) {
 	}
 	if len(content.AggregationRule) > 0 && string(content.AggregationRule) != "null" {
 		return nil, hint.With(role.errorf([]any{"aggregationRule"}, "the rules of an aggregated role are known to a cluster only, and can't be stated in the CSV"),
-			"write the rules out")
+			"list the rules in the ClusterRole, and delete its aggregationRule")
 	}
 	return content.Rules, nil
 }
@@ -229,4 +237,51 @@ func (g *generator) accountExtras(account Input) string {
 		return "its annotations"
 	}
 	return ""
+}
+
+// reduce has accounts get only what they need.
+func (g *generator) reduce(namespaced, clusterWide grants) {
+	if len(namespaced)+len(clusterWide) == 0 {
+		g.fail(hint.With(errors.New("the manifests give the operator's service accounts no rights that could be reduced"),
+			"pass the manifests with the operator's roles and bindings"))
+	}
+	accounts := slices.Concat(slices.Collect(maps.Keys(namespaced)), slices.Collect(maps.Keys(clusterWide)))
+	slices.Sort(accounts)
+	for _, account := range slices.Compact(accounts) {
+		cluster, err := clusterWide.rules(account)
+		local, failed := namespaced.rules(account)
+		if err := cmp.Or(err, failed); err != nil {
+			g.fail(fmt.Errorf("the rules of service account %s: %w", account, err))
+			continue
+		}
+		cluster, local, notes := g.Reduce(account, cluster, local)
+		g.notes = append(g.notes, notes...)
+		clusterWide.set(account, cluster)
+		namespaced.set(account, local)
+	}
+}
+
+// rules decodes the rules of an account.
+func (g grants) rules(account string) ([]rbacv1.PolicyRule, error) {
+	var rules []rbacv1.PolicyRule
+	for _, raw := range g[account] {
+		var rule rbacv1.PolicyRule
+		if err := json.Unmarshal(raw, &rule); err != nil {
+			return nil, err
+		}
+		rules = append(rules, rule)
+	}
+	return rules, nil
+}
+
+// set gives an account other rules.
+func (g grants) set(account string, rules []rbacv1.PolicyRule) {
+	delete(g, account)
+	for _, rule := range rules {
+		raw, err := json.Marshal(rule)
+		if err != nil {
+			panic(err) // strings alone
+		}
+		g[account] = append(g[account], raw)
+	}
 }

@@ -240,7 +240,7 @@ func TestGenerateRefuses(t *testing.T) {
 			want:   "OLM does not accept monitoring.coreos.com/v1 PodMonitor in a bundle",
 		},
 		"a webhook whose Service is missing":                                   {inputs: read("name: cafe-webhook-service\n  namespace", "name: other\n  namespace"), want: "there is no Service cafe-webhook-service among the manifests"},
-		"a Service that selects no deployment":                                 {inputs: read("    targetPort: 9443\n  selector:\n    control-plane: controller-manager", "    targetPort: 9443\n  selector:\n    control-plane: nobody"), want: "selects 0 of the deployments"},
+		"a Service that selects no deployment":                                 {inputs: read("    targetPort: 9443\n  selector:\n    control-plane: controller-manager", "    targetPort: 9443\n  selector:\n    control-plane: nobody"), want: "selects the pods of none of the deployments"},
 		"a Service whose target nobody calls so":                               {inputs: read("targetPort: 9443", "targetPort: https"), want: `has a port called "https"`},
 		"a webhook without a Service":                                          {inputs: read("- name: coffee.kb.io\n  admissionReviewVersions:\n  - v1\n  clientConfig:\n    service:", "- name: coffee.kb.io\n  admissionReviewVersions:\n  - v1\n  clientConfig:\n    url: https://example.com\n    was:"), want: "is not called through a Service"},
 		"a webhook for all groups":                                             {inputs: read("rules:\n  - apiGroups:\n    - cafe.example.com", "rules:\n  - apiGroups:\n    - '*'"), want: "asks for all API groups"},
@@ -255,6 +255,7 @@ func TestGenerateRefuses(t *testing.T) {
 			return slices.DeleteFunc(same(t), func(i Input) bool { return i.Kind == KindCSV })
 		}, want: "the package has no name"},
 		"a bundle that replaces itself":           {inputs: same, options: func(o *Options) { o.Replaces = "cafe-operator.v1.2.0" }, want: "cannot replace or skip itself"},
+		"a version of Kubernetes without a patch": {inputs: same, options: func(o *Options) { o.MinKubeVersion = "1.30" }, want: `minKubeVersion "1.30"`},
 		"a skipRange that is none":                {inputs: same, options: func(o *Options) { o.SkipRange = "until tomorrow" }, want: `skipRange "until tomorrow"`},
 		"a skipRange over the own version":        {inputs: same, options: func(o *Options) { o.SkipRange = ">=1.0.0" }, want: "covers the bundle's own version 1.2.0"},
 		"alm-examples that are no JSON":           {inputs: read("capabilities: Seamless Upgrades", "alm-examples: nothing"), want: "not a JSON list"},

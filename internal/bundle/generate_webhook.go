@@ -188,7 +188,7 @@ func (g *generator) endpoint(namespace, name string, port *int32) (endpoint, err
 		}
 	}
 	if len(names) != 1 {
-		return e, hint.With(fmt.Errorf("the Service %s selects %d of the deployments (%s), not one", name, len(names), strings.Join(names, ", ")),
+		return e, hint.With(fmt.Errorf("the Service %s selects the pods of %s, not of one deployment", name, cmp.Or(strings.Join(names, " and "), "none of the deployments")),
 			"make the Service's selector match the pod labels of the one deployment that serves the webhook")
 	}
 	if len(names[0]) > maxWebhookHost {
@@ -203,7 +203,7 @@ func (g *generator) endpoint(namespace, name string, port *int32) (endpoint, err
 		e.target = intstr.FromInt32(e.port)
 	}
 	if e.target.Type == intstr.String && !e.deployment.hasPort(e.target.StrVal) {
-		return e, hint.With(fmt.Errorf("no container of deployment %s has a port called %q, which is the Service's target", names[0], e.target.StrVal), "name a port of the container so")
+		return e, hint.With(fmt.Errorf("no container of deployment %s has a port called %q, which is the Service's target", names[0], e.target.StrVal), "name one of the container's ports %s", e.target.StrVal)
 	}
 	e.deployment.served = append(e.deployment.served, servedPort{service: name, port: e.port, target: e.target})
 	return e, nil

@@ -11,7 +11,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/olmkit/olmkit/internal/document"
-	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/safetext"
 )
 
@@ -210,16 +209,4 @@ func removeEmpty(n *yaml.Node, keys ...string) {
 		}
 		remove(n, keys[:i]...)
 	}
-}
-
-// jsonOf returns the tree as exact JSON.
-func jsonOf(n *yaml.Node, at finding.Location) (json.RawMessage, error) {
-	documents, err := document.Parse(at.File, encode(n))
-	if err != nil {
-		return nil, err
-	}
-	if len(documents) != 1 {
-		return nil, fmt.Errorf("%s: no content", at)
-	}
-	return documents[0].JSON, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/olmkit/olmkit/internal/document"
@@ -638,4 +639,16 @@ func takeApart(t *testing.T, b *Bundle, csv v1alpha1.ClusterServiceVersion) []In
 		}
 	}
 	return inputs
+}
+
+// jsonOf returns the tree as exact JSON.
+func jsonOf(n *yaml.Node, at finding.Location) (json.RawMessage, error) {
+	documents, err := document.Parse(at.File, encode(n))
+	if err != nil {
+		return nil, err
+	}
+	if len(documents) != 1 {
+		return nil, fmt.Errorf("%s: no content", at)
+	}
+	return documents[0].JSON, nil
 }

@@ -174,7 +174,7 @@ func Parse(name string, files []File, read func(file string, data []byte) ([]*do
 		}
 		documents, err := read(path.Join(b.Dir, file.Path), file.Data)
 		if err != nil && structured(file.Path) {
-			return nil, hint.With(fmt.Errorf("read bundle: %w", err), "mend the YAML there")
+			return nil, hint.With(fmt.Errorf("read bundle: %w", err), "correct the YAML there")
 		}
 		if err := add(file.Path, documents); err != nil {
 			return nil, err
@@ -234,7 +234,8 @@ func (b *Bundle) addMetadata(_ string, documents []*document.Document) error {
 		Properties   []Property                 `json:"properties"`
 	}
 	if err := json.Unmarshal(d.JSON, &content); err != nil {
-		return hint.With(fmt.Errorf("read bundle metadata: %s: %w", d.At, err),
+		at, text := d.Mismatch(err)
+		return hint.With(fmt.Errorf("read bundle metadata: %s: %s", at, text),
 			"annotations is a mapping, dependencies and properties are lists of type and value")
 	}
 	if b.AnnotationsAt.File == "" && len(content.Annotations) > 0 {

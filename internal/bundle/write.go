@@ -40,7 +40,7 @@ func (g *Generated) Write(ctx context.Context, dir string) (changed bool, err er
 	const annotations = "metadata/annotations.yaml"
 	if old := present[annotations]; old != nil {
 		if wanted[annotations], err = mergeAnnotations(old, g.Files[annotations]); err != nil {
-			return false, hint.With(fmt.Errorf("write the bundle: read %s: %w", filepath.Join(dir, annotations), err), "mend or delete the file")
+			return false, hint.With(fmt.Errorf("write the bundle: read %s: %w", filepath.Join(dir, annotations), err), "correct or delete the file")
 		}
 	}
 	if maps.EqualFunc(present, wanted, bytes.Equal) {

@@ -136,9 +136,12 @@ func (c *Cache) Get(key Key) *Entry {
 		return nil
 	}
 	at := int64(len(head))
-	for i := range e.parts {
+	for i, p := range e.parts {
+		if p.Size < 0 || p.Size > info.Size()-at {
+			return nil
+		}
 		e.parts[i].start = at
-		at += e.parts[i].Size
+		at += p.Size
 	}
 	if at != info.Size() {
 		return nil

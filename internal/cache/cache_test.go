@@ -3,6 +3,8 @@ package cache
 import (
 	"bytes"
 	"fmt"
+	"hash/crc32"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -90,6 +92,23 @@ func TestDamaged(t *testing.T) {
 	}
 	if !holds(c.Put(key, texts(1)...), 1) || !holds(c.Get(key), 1) {
 		t.Error("a damaged entry is not written anew")
+	}
+}
+
+// What others wrote there, with a sum that fits, is no entry either where its parts cannot be.
+func TestImpossibleSizes(t *testing.T) {
+	key := KeyOf("v1", []byte("content"))
+	c := New(t.TempDir())
+	c.Put(key, texts(1)...)
+	for _, sizes := range [][]int64{{-1, 5}, {5, -1}, {math.MaxInt64, math.MinInt64 + 5}, {5, 0}} {
+		head := fmt.Appendf(nil, "[{\"size\": %d}, {\"size\": %d}]\n", sizes[0], sizes[1])
+		content := fmt.Appendf(nil, "%08x %sfour", crc32.Checksum(head, table), head)
+		if err := os.WriteFile(c.file(key), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c.Get(key) != nil {
+			t.Errorf("parts of %d bytes are taken for sound", sizes)
+		}
 	}
 }
 

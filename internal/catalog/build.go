@@ -272,7 +272,7 @@ func (b *builder) releases(ctx context.Context, t template) (*releases, error) {
 			}
 			if d.Package != t.Package {
 				return nil, hint.With(fmt.Errorf("build catalog: %s: bundle %s is of package %s, not of %s", b.source.Place("bundles", i), dir, d.Package, t.Package),
-					"take it out of bundles, or mend the package in its metadata/annotations.yaml")
+					"remove it from bundles, or correct the package in its metadata/annotations.yaml")
 			}
 			r.list = append(r.list, release{d.Name, bundleVersion(d)})
 		}

@@ -1,8 +1,6 @@
 package catalog
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -20,7 +18,7 @@ import (
 	"sync"
 
 	"github.com/blang/semver/v4"
-	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+	"github.com/joelanford/ignore"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/olmkit/olmkit/internal/bundle"
@@ -38,8 +36,8 @@ const (
 	CodeType   = "FBC003" // a known field of the wrong type
 )
 
-// ignoreFile names what is no part of the catalog, in the format of .gitignore. opm reads it the same way
-// (operator-registry v1.74.0, alpha/declcfg/load.go).
+// ignoreFile names what is no part of the catalog, in the format of .gitignore. The library is the one
+// by which opm reads it (operator-registry v1.74.0, alpha/declcfg/load.go).
 const ignoreFile = ".indexignore"
 
 // Loader reads catalogs and bundles. The zero Loader has no standard input and knows no registry but the usual ones.
@@ -87,18 +85,6 @@ func (l Loader) Load(ctx context.Context, refs ...string) (*Catalog, error) {
 	})
 }
 
-// LoadFS reads the file-based catalog at the root of fsys; locations begin with name.
-func LoadFS(ctx context.Context, fsys fs.FS, name string) (*Catalog, error) {
-	content, err := Loader{}.loadFS(ctx, fsys, name)
-	if err != nil {
-		return nil, err
-	}
-	c := &Catalog{}
-	c.add(content)
-	c.index()
-	return c, nil
-}
-
 // Parse reads a catalog from data; locations name file.
 func Parse(file string, data []byte) *Catalog {
 	c := &Catalog{}
@@ -110,20 +96,12 @@ func Parse(file string, data []byte) *Catalog {
 // Err returns the problems of severity error as one error, or nil: for those who need the whole catalog.
 func (c *Catalog) Err() error {
 	var errs []error
-	fix := ""
 	for _, p := range c.Problems {
-		if p.Severity != finding.Error {
-			continue
-		}
-		errs = append(errs, fmt.Errorf("%s: %s", p.Location, p.Message))
-		if fix == "" {
-			fix = p.Fix
+		if p.Severity == finding.Error {
+			errs = append(errs, hint.With(fmt.Errorf("%s: %s", p.Location, p.Message), "%s", p.Fix))
 		}
 	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return hint.With(errors.Join(errs...), "%s", fix)
+	return errors.Join(errs...)
 }
 
 func (l Loader) load(ctx context.Context, ref string, memo *document.Memo) (parsed, error) {
@@ -285,45 +263,29 @@ func eachFile[T any](ctx context.Context, limit document.Limit, fsys fs.FS, name
 // Files returns the files of the catalog at the root of fsys, which are all but those that .indexignore files name, in
 // lexical order of their paths.
 func Files(fsys fs.FS) ([]string, error) {
-	var patterns []gitignore.Pattern
 	var files []string
 	err := fs.WalkDir(fsys, ".", func(file string, entry fs.DirEntry, err error) error {
 		switch {
-		case err != nil:
+		case err != nil || entry.IsDir():
 			return err
-		case entry.IsDir():
-			return nil
 		case entry.Name() != ignoreFile:
 			files = append(files, file)
 			return nil
 		}
-		lines, err := readPatterns(fsys, file)
-		patterns = append(patterns, lines...)
-		return err
+		info, err := fs.Stat(fsys, file)
+		if err != nil {
+			return err
+		}
+		return document.Limit(0).Check(file, info)
 	})
 	if err != nil {
 		return nil, err
 	}
-	matcher := gitignore.NewMatcher(patterns)
-	return slices.DeleteFunc(files, func(file string) bool { return matcher.Match(strings.Split(file, "/"), false) }), nil
-}
-
-func readPatterns(fsys fs.FS, file string) ([]gitignore.Pattern, error) {
-	data, err := document.Limit(0).ReadFileIn(fsys, file)
+	matcher, err := ignore.NewMatcher(fsys, ignoreFile)
 	if err != nil {
 		return nil, err
 	}
-	var domain []string
-	if dir := path.Dir(file); dir != "." {
-		domain = strings.Split(dir, "/")
-	}
-	var patterns []gitignore.Pattern
-	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		if line := strings.TrimSpace(lines.Text()); line != "" && line[0] != '#' {
-			patterns = append(patterns, gitignore.ParsePattern(line, domain))
-		}
-	}
-	return patterns, nil
+	return slices.DeleteFunc(files, func(file string) bool { return matcher.Match(file, false) }), nil
 }
 
 func parseFile(file string, data []byte) parsed {
@@ -340,7 +302,7 @@ func parseFile(file string, data []byte) parsed {
 			Code: CodeSyntax, Severity: finding.Error, Location: &at,
 			Message: "the file is neither YAML nor JSON: " + message,
 			Cause:   "opm and OLM refuse the whole catalog when one of its files cannot be parsed",
-			Fix:     "mend the syntax there, or add the file to " + ignoreFile + " if it is no part of the catalog",
+			Fix:     "correct the syntax there, or add the file to " + ignoreFile + " if it is not part of the catalog",
 		})
 		return p
 	}
@@ -393,39 +355,12 @@ func newDocument(source *document.Document) (*Document, *finding.Finding) {
 
 // typeProblem says which field is of the wrong type.
 func typeProblem(source *document.Document, err error, subject finding.Subject, prefix ...any) *finding.Finding {
-	var mismatch *json.UnmarshalTypeError
-	path := slices.Clone(prefix)
-	message := err.Error()
-	if errors.As(err, &mismatch) {
-		for _, step := range strings.Split(mismatch.Field, ".") {
-			if step != "" {
-				path = append(path, step)
-			}
-		}
-		name := mismatch.Field
-		if name == "" {
-			name = "the document"
-		}
-		message = fmt.Sprintf("%s is a %s where a %s belongs", name, mismatch.Value, typeName(mismatch.Type.Kind().String()))
-	}
-	at := source.Place(path...)
+	at, message := source.Mismatch(err, prefix...)
 	return &finding.Finding{
 		Code: CodeType, Severity: finding.Error, Subject: subject, Location: &at,
 		Message: message,
 		Cause:   "opm and OLM refuse the whole catalog if a field that they know has an unexpected type",
 		Fix:     "write the field as https://olm.operatorframework.io/docs/reference/file-based-catalogs/ says",
-	}
-}
-
-// typeName is a Go kind in the words of JSON.
-func typeName(kind string) string {
-	switch kind {
-	case "slice":
-		return "list"
-	case "struct", "map":
-		return "mapping"
-	default:
-		return kind
 	}
 }
 

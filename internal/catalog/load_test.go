@@ -141,7 +141,7 @@ func TestSorted(t *testing.T) {
 	}
 }
 
-func TestLoadFS(t *testing.T) {
+func TestLoadDirectory(t *testing.T) {
 	file := func(name string) *fstest.MapFile {
 		return &fstest.MapFile{Data: []byte("schema: x.y\nname: " + name + "\n")}
 	}
@@ -163,7 +163,11 @@ func TestLoadFS(t *testing.T) {
 		"comment.yaml":          &fstest.MapFile{Data: []byte("# nothing\n---\n")},
 		"nested/deep/down.yaml": file("down"),
 	}
-	c, err := LoadFS(t.Context(), fsys, "cat")
+	t.Chdir(t.TempDir())
+	if err := os.CopyFS("cat", fsys); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(t.Context(), nil, "cat")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,12 +216,12 @@ func TestProblems(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"syntax", "schema: x\n a: b\n", "FBC001 f:2 the file is neither YAML nor JSON: mapping values are not allowed in this context"},
 		{"no schema", "---\nname: x\n", "FBC002 f:2:1 the document has no schema"},
-		{"not a mapping", "- a\n", "FBC003 f:1:1 the document is a array where a mapping belongs"},
+		{"not a mapping", "- a\n", "FBC003 f:1:1 the document is a list where a mapping belongs"},
 		{"schema is a number", "name: x\nschema: 1\n", "FBC003 f:2:1 schema is a number where a string belongs"},
 		{"entry's field", "schema: olm.channel\npackage: p\nname: c\nentries:\n- name: a\n- name: b\n  skips: a\n", "FBC003 f:7:3 skips is a string where a list belongs"},
 		{"entries", "schema: olm.channel\npackage: p\nname: c\nentries: x\n", "FBC003 f:4:1 entries is a string where a list belongs"},
 		{"version is a number", "schema: olm.bundle\npackage: p\nname: b\nimage: 1\n", "FBC003 f:4:1 image is a number where a string belongs"},
-		{"deprecation", "schema: olm.deprecations\npackage: p\nentries:\n- message: [a]\n", "FBC003 f:3:1 entries.message is a array where a string belongs"},
+		{"deprecation", "schema: olm.deprecations\npackage: p\nentries:\n- message: [a]\n", "FBC003 f:3:1 entries.message is a list where a string belongs"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := Parse("f", []byte(test.text))

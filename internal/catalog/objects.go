@@ -9,6 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/hint"
 )
 
@@ -30,17 +31,17 @@ func (b *Bundle) Objects() ([]json.RawMessage, error) {
 		var value struct {
 			Data []byte `json:"data"`
 		}
-		at := b.Document.Place("properties", i)
+		at := func() finding.Location { return b.Document.Place("properties", i) } // which reads the document from its start
 		if err := document.Decode(p.Value, &value); err != nil {
-			return nil, fmt.Errorf("read manifest of bundle %s at %s: %w", b.Name, at, err)
+			return nil, fmt.Errorf("read manifest of bundle %s at %s: %w", b.Name, at(), err)
 		}
 		if data := bytes.TrimSpace(value.Data); len(data) > 0 && data[0] == '{' && document.Valid(data) {
 			objects = append(objects, data)
 			continue
 		}
-		documents, err := document.Parse(at.String(), value.Data)
+		documents, err := document.Parse(at().String(), value.Data)
 		if err != nil {
-			return nil, fmt.Errorf("read manifest of bundle %s at %s: %w", b.Name, at, err)
+			return nil, fmt.Errorf("read manifest of bundle %s at %s: %w", b.Name, at(), err)
 		}
 		for _, d := range documents {
 			objects = append(objects, d.JSON)

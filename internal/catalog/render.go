@@ -215,7 +215,7 @@ func renderProperties(b *bundle.Bundle, manifest *bundle.Manifest, c *csv, name 
 	if text := c.Metadata.Annotations[annotationProperties]; text != "" {
 		if err := json.Unmarshal([]byte(text), &annotated); err != nil {
 			at := manifest.Document.Place("metadata", "annotations", annotationProperties)
-			return nil, hint.With(fmt.Errorf("render bundle: %s: %w", at, err), "write the annotation as a JSON list of type and value")
+			return nil, hint.With(fmt.Errorf("render bundle: %s: the annotation %s: %s", at, annotationProperties, document.Plain(err)), "write the annotation as a JSON list of type and value")
 		}
 	}
 	for _, p := range slices.Concat(b.Properties, annotated) {

@@ -17,22 +17,40 @@ import (
 // channel (operator-lifecycle-manager v0.46.0, resolver.go, sortChannel), and is left out: what is installed need not be
 // in the catalog to be left by a skipRange.
 func Trim(p *Package, channel string, names ...string) ([]byte, error) {
+	entries, err := headed(p, channel, names, names)
+	if err != nil {
+		return nil, err
+	}
+	return trimmed(p, trimmedChannel{channel, entries})
+}
+
+// TrimSwitch returns a catalog as Trim does for who changes the channel of a Subscription: the first of names is installed from
+// the channel called was, which has no other entry, and need not be in the new channel.
+func TrimSwitch(p *Package, was, channel string, names ...string) ([]byte, error) {
+	entries, err := headed(p, channel, names, names[1:])
+	if err != nil {
+		return nil, err
+	}
+	return trimmed(p, trimmedChannel{channel, entries}, trimmedChannel{was, []trimmedEntry{{Name: names[0]}}})
+}
+
+// headed returns the entries of a channel called names, as Trim does; those called needed must be there.
+func headed(p *Package, channel string, names, needed []string) ([]trimmedEntry, error) {
 	c := p.Channel(channel)
 	if c == nil {
 		return nil, fmt.Errorf("trim package %s: it has no channel %s", p.Name, channel)
 	}
-	if len(names) == 0 {
+	if len(needed) == 0 {
 		return nil, fmt.Errorf("trim channel %s of package %s: no bundles named", channel, p.Name)
 	}
 	kept := map[string]bool{}
 	for _, name := range names {
-		if c.Entry(name) == nil {
+		if c.Entry(name) == nil && slices.Contains(needed, name) {
 			return nil, fmt.Errorf("trim package %s: channel %s has no entry %s", p.Name, channel, name)
 		}
 		kept[name] = true
 	}
-	head := names[len(names)-1]
-	return trimmed(p, channel, trimEntries(c.Entries, reach(c, head, kept)))
+	return trimEntries(c.Entries, reach(c, names[len(names)-1], kept)), nil
 }
 
 // Excerpt returns a catalog as Trim does, but with every bundle of names, also those that OLM leaves by a skipRange alone.
@@ -45,11 +63,11 @@ func Excerpt(p *Package, channel string, names ...string) ([]byte, error) {
 	for _, name := range names {
 		kept[name] = true
 	}
-	return trimmed(p, channel, trimEntries(c.Entries, kept))
+	return trimmed(p, trimmedChannel{channel, trimEntries(c.Entries, kept)})
 }
 
-// trimmed writes the catalog that holds of p the channel with entries, and their bundles.
-func trimmed(p *Package, channel string, entries []trimmedEntry) ([]byte, error) {
+// trimmed writes the catalog that holds of p the channels, and their bundles. The first channel is the default one.
+func trimmed(p *Package, channels ...trimmedChannel) ([]byte, error) {
 	var out bytes.Buffer
 	pkg := json.RawMessage(fmt.Sprintf(`{"schema":%q}`, SchemaPackage))
 	if p.Document != nil {
@@ -57,35 +75,46 @@ func trimmed(p *Package, channel string, entries []trimmedEntry) ([]byte, error)
 	}
 	pkg, err := withField(pkg, "name", p.Name)
 	if err == nil {
-		pkg, err = withField(pkg, "defaultChannel", channel)
+		pkg, err = withField(pkg, "defaultChannel", channels[0].name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("trim package %s: %w", p.Name, err)
 	}
 	out.Write(append(pkg, '\n'))
-	trimmed, err := encode(struct {
-		Schema  string         `json:"schema"`
-		Name    string         `json:"name"`
-		Package string         `json:"package"`
-		Entries []trimmedEntry `json:"entries"`
-	}{SchemaChannel, channel, p.Name, entries})
-	if err != nil {
-		return nil, fmt.Errorf("trim channel %s of package %s: %w", channel, p.Name, err)
-	}
-	out.Write(append(trimmed, '\n'))
-	for _, e := range entries {
-		b := p.Bundle(e.Name)
-		if b == nil {
-			return nil, hint.With(fmt.Errorf("trim channel %s of package %s: the catalog has no bundle %s", channel, p.Name, e.Name),
-				"add the bundle to the catalog, or take the entry out of the channel")
-		}
-		raw, err := inline(b)
+	written := map[string]bool{}
+	for _, c := range channels {
+		trimmed, err := encode(struct {
+			Schema  string         `json:"schema"`
+			Name    string         `json:"name"`
+			Package string         `json:"package"`
+			Entries []trimmedEntry `json:"entries"`
+		}{SchemaChannel, c.name, p.Name, c.entries})
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("trim channel %s of package %s: %w", c.name, p.Name, err)
 		}
-		out.Write(append(raw, '\n'))
+		out.Write(append(trimmed, '\n'))
+		for _, e := range c.entries {
+			if written[e.Name] {
+				continue
+			}
+			written[e.Name] = true
+			raw, err := trimmedBundle(p, c.name, e.Name)
+			if err != nil {
+				return nil, err
+			}
+			out.Write(append(raw, '\n'))
+		}
 	}
 	return out.Bytes(), nil
+}
+
+func trimmedBundle(p *Package, channel, name string) (json.RawMessage, error) {
+	b := p.Bundle(name)
+	if b == nil {
+		return nil, hint.With(fmt.Errorf("trim channel %s of package %s: the catalog has no bundle %s", channel, p.Name, name),
+			"add the bundle to the catalog, or take the entry out of the channel")
+	}
+	return inline(b)
 }
 
 // trimEntries returns those of entries that are reached, once each, without edges to others.
@@ -109,6 +138,11 @@ func trimEntries(all []Entry, reached map[string]bool) []trimmedEntry {
 		entries = append(entries, t)
 	}
 	return entries
+}
+
+type trimmedChannel struct {
+	name    string
+	entries []trimmedEntry
 }
 
 type trimmedEntry struct {
@@ -218,4 +252,30 @@ func writeObject(object []objectField) (json.RawMessage, error) {
 		return nil, err
 	}
 	return compact.Bytes(), nil
+}
+
+// Whole returns a catalog, as a stream of JSON documents, that holds all of p: as Trim does, with the manifests of those bundles
+// inline that carry them.
+func Whole(p *Package) ([]byte, error) {
+	var out bytes.Buffer
+	documents := []*Document{p.Document}
+	for _, c := range p.Channels {
+		documents = append(documents, c.Document)
+	}
+	for _, d := range documents {
+		if d != nil {
+			out.Write(append(slices.Clip(d.JSON), '\n'))
+		}
+	}
+	for _, b := range p.Bundles {
+		raw := b.Document.JSON
+		if b.Has(PropertyObject) {
+			var err error
+			if raw, err = inline(b); err != nil {
+				return nil, err
+			}
+		}
+		out.Write(append(slices.Clip(raw), '\n'))
+	}
+	return out.Bytes(), nil
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
+
+	"github.com/olmkit/olmkit/internal/finding"
 )
 
 func chainCatalog(t *testing.T) *Package {
@@ -109,5 +111,42 @@ func TestTrimErrors(t *testing.T) {
 	p.Bundles = p.Bundles[1:]
 	if _, err := Trim(p, "c", "p.v1"); err == nil || !strings.Contains(err.Error(), "the catalog has no bundle p.v1") {
 		t.Errorf("absent bundle: %v", err)
+	}
+}
+
+// TestTrimSwitch: the new channel leads from what the other one has, also where it has that not itself.
+func TestTrimSwitch(t *testing.T) {
+	p := chainCatalog(t)
+	p.Channels = append(p.Channels, &Channel{Name: "new", Entries: []Entry{{Name: "p.v3", Replaces: "p.v1", Skips: []string{"p.v2"}}, {Name: "p.v4", Replaces: "p.v3"}}})
+	for name, test := range map[string]struct {
+		names []string
+		want  []Entry
+	}{
+		"what the new channel has, too": {[]string{"p.v3", "p.v4"}, []Entry{{Name: "p.v3"}, {Name: "p.v4", Replaces: "p.v3"}}},
+		"what it only replaces":         {[]string{"p.v1", "p.v3"}, []Entry{{Name: "p.v3", Replaces: "p.v1"}}},
+		"what it only skips":            {[]string{"p.v2", "p.v3"}, []Entry{{Name: "p.v3", Skips: []string{"p.v2"}}}},
+	} {
+		out, err := TrimSwitch(p, "c", "new", test.names...)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		c := Parse("trimmed", out)
+		if err := c.Err(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		trimmed := c.Find("p")
+		got := trimmed.Channel("new").Entries
+		for i := range got {
+			got[i].At, got[i].Index = finding.Location{}, 0
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if was := trimmed.Channel("c").Entries; len(was) != 1 || was[0].Name != test.names[0] || trimmed.DefaultChannel != "new" || len(trimmed.Bundles) != 2 {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+	if _, err := TrimSwitch(p, "c", "new", "p.v1", "p.v2"); err == nil || !strings.Contains(err.Error(), "channel new has no entry p.v2") {
+		t.Errorf("to what the channel does not have: %v", err)
 	}
 }

@@ -2,13 +2,19 @@ package document
 
 import (
 	"bytes"
+	"cmp"
 	"encoding"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/olmkit/olmkit/internal/finding"
 )
 
 // Decode is json.Unmarshal for those who want little of a large document: fields that v lacks are passed over quickly,
@@ -22,6 +28,47 @@ func Decode(raw json.RawMessage, v any) error {
 	}
 	into.Set(before)
 	return json.Unmarshal(raw, v)
+}
+
+// Mismatch says in plain words what is wrong with the content of d by an error of Decode, and where. prefix leads to what was
+// decoded.
+func (d *Document) Mismatch(err error, prefix ...any) (finding.Location, string) {
+	path := slices.Clone(prefix)
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		for step := range strings.SplitSeq(wrong.Field, ".") {
+			if step != "" {
+				path = append(path, step)
+			}
+		}
+	}
+	return d.Place(path...), Plain(err)
+}
+
+// Plain is an error of Decode in plain words.
+func Plain(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return strings.TrimPrefix(err.Error(), "json: ")
+	}
+	what := cmp.Or(wrong.Field, "the document")
+	return fmt.Sprintf("%s is %s where %s belongs", what, article(wrong.Value), article(wrong.Type.Kind().String()))
+}
+
+// article is a Go kind, or a type of JSON, in the words of YAML, with its article.
+func article(kind string) string {
+	switch kind {
+	case "slice", "array":
+		return "a list"
+	case "struct", "map", "object":
+		return "a mapping"
+	case "null":
+		return kind
+	}
+	if strings.HasPrefix(kind, "int") {
+		return "an integer"
+	}
+	return "a " + kind
 }
 
 // Fields returns the names of an object's fields; nil for what is no object.

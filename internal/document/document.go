@@ -197,7 +197,7 @@ func parseYAML(file string, data []byte) ([]*Document, error) {
 				break
 			}
 			if err != nil {
-				return nil, yamlError(file, part.line, err)
+				return nil, yamlError(file, part.line, part.text, err)
 			}
 			if blank(&node) {
 				continue
@@ -228,7 +228,18 @@ func blank(n *yaml.Node) bool {
 // yamlLine is how yaml.v3 says where: counting from 1 in what it was given.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-func yamlError(file string, line int, err error) error {
+// yamlAlias is how yaml.v3 says, without a line, that an alias has no anchor.
+var yamlAlias = regexp.MustCompile(`^yaml: unknown anchor '(.+)' referenced$`)
+
+// yamlError is err, which yaml.v3 returns of text, that begins at a line of file.
+func yamlError(file string, line int, data []byte, err error) error {
+	lines := lineCounter{data: data, position: position{line: line}}
+	if at := invalid(data); at >= 0 {
+		return &SyntaxError{At: place(file, lines.at(at)), Err: errors.New("it is not UTF-8")}
+	}
+	if m := yamlAlias.FindStringSubmatch(err.Error()); m != nil {
+		return &SyntaxError{At: place(file, lines.at(max(bytes.Index(data, []byte("*"+m[1])), 0))), Err: fmt.Errorf("the alias *%s has no anchor", m[1])}
+	}
 	at := position{line: line, column: -1}
 	text := err.Error()
 	if m := yamlLine.FindStringSubmatch(text); m != nil {

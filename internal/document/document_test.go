@@ -69,9 +69,9 @@ func TestParseErrors(t *testing.T) {
 		{"aliases that repeat a long text", "a: &a " + strings.Repeat("x", 1<<16) + "\nb: [" + strings.Repeat("*a,", 4096) + "]\n", "aliases repeat more than 67108864 bytes"},
 		{"merges that explode", "a: &a {x: [" + strings.Repeat("xxxxxxxxxxxxxxxx,", 4096) + "]}\nb:\n" + strings.Repeat("- {<<: *a}\n", 4096), "aliases repeat more than 67108864 bytes"},
 		{"many documents that explode", strings.Repeat("a: &a "+strings.Repeat("x", 1<<14)+"\nb: ["+strings.Repeat("*a,", 1024)+"]\n---\n", 32), "aliases repeat more than 67108864 bytes"},
-		{"unknown alias", "a: *b", "f:1: unknown anchor 'b' referenced"},
+		{"unknown alias", "a: *b", "f:1:4: the alias *b has no anchor"},
 		{"JSON that is not UTF-8", "{\"a\":\n \"é\xff\"}", "f:2:4: it is not UTF-8"},
-		{"YAML that is not UTF-8", "a: 1\nb: \xff\n", "invalid leading UTF-8 octet"},
+		{"YAML that is not UTF-8", "a: 1\nb: \xff\n", "f:2:4: it is not UTF-8"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Parse("f", []byte(test.text))

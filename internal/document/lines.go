@@ -13,8 +13,8 @@ import (
 const linesWithin = 6
 
 // lines returns the first lines of the field at path of a JSON text, as YAML: "name: value", and below it what is within,
-// indented by two spaces. Where the path leads further than the text does, they are those of the last step that exists. Of
-// longer ones the last line is "…".
+// indented by two spaces. Where the path leads further than the text does, they are those of the last step that exists. Of a
+// mapping that is longer they are what says most of it: an outline. Of other longer ones the last line is "…".
 func lines(raw json.RawMessage, path []any) []string {
 	start, key := space(raw, 0), ""
 	for _, step := range path {
@@ -29,7 +29,72 @@ func lines(raw json.RawMessage, path []any) []string {
 	}
 	w := lineWriter{data: raw}
 	w.value(start, key, "")
+	if n := len(w.lines); n == linesWithin && w.lines[n-1] == more && byteAt(raw, start) == '{' {
+		return outline(raw, start, key)
+	}
 	return w.lines
+}
+
+// more is the last line where there are more.
+const more = "…"
+
+// outline returns lines of the mapping at data[i]: first its members that take a line, but for a description, then the names of
+// the others.
+func outline(data []byte, i int, head string) []string {
+	var list, short, long []string
+	indent := ""
+	if head != "" {
+		list, indent = append(list, head), "  "
+	}
+	described := false
+	Members(data, i, func(key []byte, at int) int {
+		end := Skip(data, at)
+		if end < 0 {
+			return -1
+		}
+		name := unquote(key)
+		text, fits := inline(data, at, end)
+		switch {
+		case name == "description":
+			described = true
+		case fits:
+			short = append(short, indent+keyText(name)+" "+text)
+		default:
+			long = append(long, indent+keyText(name)+" "+more)
+		}
+		return end
+	})
+	all := slices.Concat(short, long)
+	if room := linesWithin - len(list); len(all) > room || described && len(all) == room {
+		return append(append(list, all[:room-1]...), more)
+	}
+	if list = append(list, all...); described {
+		list = append(list, more)
+	}
+	return list
+}
+
+// inline returns a scalar or a list of scalars in one line, if it fits.
+func inline(data []byte, at, end int) (text string, fits bool) {
+	switch {
+	case data[at] == '{':
+		return "{}", byteAt(data, space(data, at+1)) == '}'
+	case data[at] != '[':
+		return scalarText(data[at:end]), !strings.Contains(unquoteText(data[at:end]), "\n")
+	}
+	var items []string
+	fits = true
+	Items(data, at, func(begin int) int {
+		next := Skip(data, begin)
+		if next < 0 || data[begin] == '{' || data[begin] == '[' {
+			fits = false
+			return -1
+		}
+		items = append(items, scalarText(data[begin:next]))
+		return next
+	})
+	text = "[" + strings.Join(items, ", ") + "]"
+	return text, fits && len(text) <= longestLine
 }
 
 // memberAt returns where the value at one step into the value at data[i] begins, and its key, which is "" for an item; or -1.
@@ -188,7 +253,7 @@ func isUnquoted(s string) bool {
 // add adds a line, or says that there are enough.
 func (w *lineWriter) add(line string) bool {
 	if len(w.lines) == linesWithin {
-		w.lines[linesWithin-1] = "…"
+		w.lines[linesWithin-1] = more
 		return false
 	}
 	w.lines = append(w.lines, line)

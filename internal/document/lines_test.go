@@ -27,11 +27,20 @@ func TestLines(t *testing.T) {
 		{[]any{"spec", "text"}, "text: \x7c|  one|  two"},
 		{[]any{"spec", "a key"}, "a key: 1.10"},
 		{[]any{"metadata"}, "metadata:|  name: green"},
-		{[]any{"nothing"}, "kind: Tea|metadata:|  name: green|spec:|  empty: {}|…"},
-		{nil, "kind: Tea|metadata:|  name: green|spec:|  empty: {}|…"},
+		{[]any{"nothing"}, "kind: Tea|metadata: …|spec: …"},
+		{nil, "kind: Tea|metadata: …|spec: …"},
 	} {
 		if got := strings.Join(lines(json.RawMessage(raw), test.path), "|"); got != test.want {
 			t.Errorf("%v:\n%s, not\n%s", test.path, got, test.want)
+		}
+	}
+	schema := `{"spec": {"description": "long", "properties": {"a": {"type": "string"}, "b": {}}, "type": "object", "required": ["a", "b"], "enum": [[1]], "max": 3}, "list": {"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1}, "d": {"x": 1}, "e": {"x": 1}, "f": {"x": 1}}}`
+	for field, want := range map[string]string{
+		"spec": "spec:|  type: object|  required: [a, b]|  max: 3|  properties: …|…",
+		"list": "list:|  a: …|  b: …|  c: …|  d: …|…",
+	} {
+		if got := strings.Join(lines(json.RawMessage(schema), []any{field}), "|"); got != want {
+			t.Errorf("%s:\n%s, not\n%s", field, got, want)
 		}
 	}
 	if got := strings.Join(lines(json.RawMessage(`{"a":"`+strings.Repeat("x", 1000)+`"}`), []any{"a"}), "|"); len(got) > 200 {

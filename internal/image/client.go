@@ -322,13 +322,13 @@ func explain(err error, doing string, ref name.Reference) error {
 	var stopped refusedRequest
 	switch {
 	case errors.As(err, &credentials):
-		return hint.With(wrapped, "log in anew with 'docker login %s', or mend the credential helper that Docker's configuration names", host)
+		return hint.With(wrapped, "log in again with 'docker login %s', or fix the credential helper that Docker's configuration names", host)
 	case errors.As(err, &busy):
 		return hint.With(wrapped, "try again later: what was sent stays at the registry")
 	case errors.As(err, &refused):
 		switch code := refused.StatusCode; {
 		case code == http.StatusNotFound:
-			return hint.With(wrapped, "see whether the repository and the tag are there: push the image first, or mend its name")
+			return hint.With(wrapped, "check that the repository and the tag exist: push the image first, or correct its name")
 		case code == http.StatusUnauthorized, code == http.StatusForbidden:
 			return hint.With(wrapped, "log in with 'docker login %s' as a user who may do this", host)
 		case code == http.StatusTooManyRequests:

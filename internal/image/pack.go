@@ -224,7 +224,7 @@ func (l *layer) Compressed() (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(l.compressed)), nil
 }
 func (l *layer) Uncompressed() (io.ReadCloser, error) {
-	return gzip.NewReader(bytes.NewReader(l.compressed))
+	return inflate(io.NopCloser(bytes.NewReader(l.compressed)))
 }
 
 // pack returns files of fsys as a layer below at.
@@ -233,15 +233,15 @@ func pack(fsys fs.FS, files []string, at string) (*layer, error) {
 	for _, file := range files {
 		sources[path.Join(at, file)[1:]] = file
 	}
-	return packAs(fsys, sources, 0o644)
+	return packAs(fsys, sources, 0o644, gzip.BestCompression)
 }
 
 // asBuilt is the mode of files that are programs where their owner may run them.
 const asBuilt = 0
 
-// packAs returns files of fsys as a layer, under the names and with the mode that are given. Nothing in it depends on the
+// packAs returns files of fsys as a layer, under the names and with the mode that are given, compressed as level says. Nothing in it depends on the
 // machine: entries are sorted, belong to root, have no times and fixed modes.
-func packAs(fsys fs.FS, files map[string]string, mode int64) (*layer, error) {
+func packAs(fsys fs.FS, files map[string]string, mode int64, level int) (*layer, error) {
 	sources := maps.Clone(files) // by name in the layer; "" for a directory
 	for target := range files {
 		for dir := path.Dir(target); dir != "."; dir = path.Dir(dir) {
@@ -251,7 +251,7 @@ func packAs(fsys fs.FS, files map[string]string, mode int64) (*layer, error) {
 	names := slices.Sorted(maps.Keys(sources))
 
 	var compressed bytes.Buffer
-	squeezed, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
+	squeezed, err := gzip.NewWriterLevel(&compressed, level)
 	if err != nil {
 		return nil, err
 	}

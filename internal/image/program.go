@@ -1,6 +1,7 @@
 package image
 
 import (
+	"compress/gzip"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type ProgramOptions struct {
 	Labels     map[string]string // labels of each image, and annotations of the index
 	Files      map[string]string // further files and folders for each image, by their absolute path in it
 	Env        []string          // variables that it runs with, as KEY=VALUE
+	Local      bool              // it does not leave this machine: time is saved, and not room
 }
 
 // machines is what GOARCH calls the machines that an ELF file can be for.
@@ -181,7 +183,11 @@ func insteadOf(file string) string {
 
 func programImage(program, architecture string, o ProgramOptions, further []*layer) (v1.Image, error) {
 	dir, name := filepath.Split(program)
-	l, err := packAs(os.DirFS(filepath.Clean(dir)), map[string]string{strings.TrimPrefix(o.Entrypoint, "/"): name}, 0o755)
+	level := gzip.BestCompression
+	if o.Local {
+		level = gzip.NoCompression
+	}
+	l, err := packAs(os.DirFS(filepath.Clean(dir)), map[string]string{strings.TrimPrefix(o.Entrypoint, "/"): name}, 0o755, level)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +243,7 @@ func furtherFiles(o ProgramOptions) ([]*layer, error) {
 		}
 	}
 	delete(files, o.Entrypoint[1:])
-	l, err := packAs(os.DirFS("/"), files, asBuilt)
+	l, err := packAs(os.DirFS("/"), files, asBuilt, gzip.BestCompression)
 	if err != nil {
 		return nil, err
 	}

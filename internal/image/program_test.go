@@ -158,6 +158,38 @@ func TestFurtherFiles(t *testing.T) {
 	}
 }
 
+// TestLocalProgram holds an image that stays on this machine to what others are pushed: the same files, without the work of making
+// them small.
+func TestLocalProgram(t *testing.T) {
+	program := programFor(t, elf.EM_X86_64, elf.ET_EXEC)
+	layer := func(o ProgramOptions) (content v1.Hash, size int64) {
+		made, err := Programs([]string{program}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers, err := made.(v1.Image).Layers()
+		if err != nil || len(layers) != 1 {
+			t.Fatalf("%d layers, %v", len(layers), err)
+		}
+		content, err = layers[0].DiffID()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size, err = layers[0].Size()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return content, size
+	}
+	local := plain
+	local.Local = true
+	content, small := layer(plain)
+	same, large := layer(local)
+	if content != same || large <= small {
+		t.Errorf("%s of %d bytes, and %s of %d where it is local", content, small, same, large)
+	}
+}
+
 func TestProgramsRefuses(t *testing.T) {
 	amd64 := programFor(t, elf.EM_X86_64, elf.ET_EXEC)
 	script := filepath.Join(t.TempDir(), "script")

@@ -326,7 +326,12 @@ func roomy(err error) error {
 
 // newUnpacker returns an unpacker with a temporary folder of its own, which its user removes.
 func newUnpacker(left limits, layered bool, wants func(string) bool) (*unpacker, error) {
-	dir, err := os.MkdirTemp("", "olmkit-image-")
+	return newUnpackerIn("", left, layered, wants)
+}
+
+// newUnpackerIn is newUnpacker with the temporary folder below room; "" is the system's.
+func newUnpackerIn(room string, left limits, layered bool, wants func(string) bool) (*unpacker, error) {
+	dir, err := os.MkdirTemp(room, "olmkit-image-")
 	if err != nil {
 		return nil, hint.With(fmt.Errorf("unpack: %w", err), roomFix)
 	}
