@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmkit/olmkit/internal/catalog"
-	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -62,7 +62,7 @@ func atV1() *State {
 	c := v1alpha1.CatalogSource{ObjectMeta: at("c")}
 	c.Status.GRPCConnectionState = &v1alpha1.GRPCConnectionState{LastObservedState: "READY"}
 	return &State{
-		Now: noon, OLM: olmv0.Status{Installed: true, Namespace: "olm"}, Catalogs: []v1alpha1.CatalogSource{c},
+		Now: noon, OLM: lifecycle.Status{Installed: true, Namespace: "olm"}, Catalogs: []v1alpha1.CatalogSource{c},
 		Subscriptions: []v1alpha1.Subscription{subscription("tea", "tea", "old", "tea.v1", "tea.v1")},
 		CSVs:          []v1alpha1.ClusterServiceVersion{csv("tea.v1", "1.0.0", "", v1alpha1.CSVPhaseSucceeded, "InstallSucceeded")},
 		Groups:        []operatorsv1.OperatorGroup{{ObjectMeta: at("g")}},
@@ -79,17 +79,27 @@ func toV2(s *State, phase v1alpha1.ClusterServiceVersionPhase, reason v1alpha1.C
 	s.CSVs = append(s.CSVs, csv("tea.v2", "2.0.0", "tea.v1", phase, reason))
 }
 
-// deployed gives tea.v2 a deployment with a pod whose container waits.
-func deployed(s *State, reason string) {
+// deployed gives tea.v2 a deployment with a pod, whose container is in a status.
+func deployed(s *State, status corev1.ContainerStatus) {
 	app := map[string]string{"app": "tea"}
 	s.CSVs[1].Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{{Name: "tea"}}
 	d := appsv1.Deployment{ObjectMeta: at("tea")}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: app}
 	p := corev1.Pod{ObjectMeta: at("tea-1")}
 	p.Labels = app
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "manager", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}}
+	status.Name = "manager"
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{status}
 	s.Deployments, s.Pods = []appsv1.Deployment{d}, []corev1.Pod{p}
 }
+
+var (
+	unpulled = corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}
+	crashing = corev1.ContainerStatus{
+		State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}},
+	}
+	unready = corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+)
 
 // TestDiagnose: each state is told from the others, with the command that mends it.
 func TestDiagnose(t *testing.T) {
@@ -114,7 +124,7 @@ func TestDiagnose(t *testing.T) {
 			s.Plans = append(s.Plans, plan("install-2", "tea.v2", v1alpha1.InstallPlanPhaseRequiresApproval))
 		}, Waiting, "tea.v1", "tea.v2", "waits for an approval, and installs tea.v2", `kubectl patch installplans.operators.coreos.com install-2 --namespace n --type merge -p '{"spec": {"approved": true}}'`},
 		"OLM is broken": {func(s *State) {
-			s.OLM.Parts = []olmv0.Part{{Object: "Deployment/olm/catalog-operator", Why: "it is scaled to 0"}}
+			s.OLM.Parts = []lifecycle.Part{{Object: "Deployment/olm/catalog-operator", Why: "it is scaled to 0"}}
 		}, Stuck, "tea.v1", "", "a part of OLM is not well: it is scaled to 0", "kubectl scale deployment catalog-operator --namespace olm --replicas 1"},
 		"the namespace ends": {func(s *State) { s.Namespaces[0].DeletionTimestamp = &metav1.Time{Time: noon} }, Stuck, "tea.v1", "", "it is being deleted", "kubectl get namespace n"},
 		"no OperatorGroup":   {func(s *State) { s.Groups = nil }, Stuck, "tea.v1", "", "no OperatorGroup", "kubectl create --namespace n"},
@@ -125,7 +135,7 @@ func TestDiagnose(t *testing.T) {
 		"no such catalog": {func(s *State) { s.Subscriptions[0].Spec.CatalogSource = "d" }, Stuck, "tea.v1", "", "it does not exist", "kubectl patch subscriptions.operators.coreos.com tea --namespace n"},
 		"the catalog's pod is gone": {func(s *State) {
 			s.Catalogs[0].Status.GRPCConnectionState.LastObservedState = "TRANSIENT_FAILURE"
-			s.OLM.Parts = []olmv0.Part{{Object: "CatalogSource/n/c", Why: "OLM does not read it: connection TRANSIENT_FAILURE"}}
+			s.OLM.Parts = []lifecycle.Part{{Object: "CatalogSource/n/c", Why: "OLM does not read it: connection TRANSIENT_FAILURE"}}
 		}, Stuck, "tea.v1", "", "connection TRANSIENT_FAILURE", "kubectl describe pods --namespace n --selector olm.catalogSource=c"},
 		"the catalog's server is gone": {func(s *State) {
 			s.Catalogs[0].Spec.Address, s.Catalogs[0].Status.GRPCConnectionState = "10.0.0.1:50051", nil
@@ -154,12 +164,22 @@ func TestDiagnose(t *testing.T) {
 		}, Stuck, "tea.v1", "tea.v2", "must not be replaced now: Brewing: two more minutes", "kubectl patch operatorconditions.operators.coreos.com tea.v1"},
 		"the image can't be pulled": {func(s *State) {
 			toV2(s, v1alpha1.CSVPhaseInstalling, "InstallWaiting")
-			deployed(s, "ImagePullBackOff")
-		}, Stuck, "tea.v1", "tea.v2", "container manager waits: ImagePullBackOff", "kubectl logs tea-1 --namespace n --container manager --previous"},
+			deployed(s, unpulled)
+		}, Stuck, "tea.v1", "tea.v2", "container manager waits: ImagePullBackOff", "kubectl describe pod tea-1 --namespace n"},
 		"the operator crashes": {func(s *State) {
 			toV2(s, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonInstallCheckFailed)
-			deployed(s, "CrashLoopBackOff")
-		}, Stuck, "tea.v1", "tea.v2", "container manager waits: CrashLoopBackOff", "kubectl logs tea-1"},
+			deployed(s, crashing)
+		}, Stuck, "tea.v1", "tea.v2", "container manager waits: CrashLoopBackOff", "kubectl logs tea-1 --namespace n --container manager --previous"},
+		"the operator starts": {func(s *State) {
+			toV2(s, v1alpha1.CSVPhaseInstalling, "InstallWaiting")
+			s.CSVs[1].Status.LastTransitionTime = &metav1.Time{Time: noon}
+			deployed(s, unready)
+		}, Upgrading, "tea.v1", "tea.v2", "", ""},
+		"the operator is never ready": {func(s *State) {
+			toV2(s, v1alpha1.CSVPhaseInstalling, "InstallWaiting")
+			s.CSVs[1].Status.LastTransitionTime = &metav1.Time{Time: noon.Add(-2 * patience)}
+			deployed(s, unready)
+		}, Stuck, "tea.v1", "tea.v2", "container manager runs and is not ready", "kubectl logs tea-1 --namespace n --container manager"},
 		"the OperatorGroup selects too much": {func(s *State) { toV2(s, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonUnsupportedOperatorGroup) }, Stuck, "tea.v1", "tea.v2", "UnsupportedOperatorGroup: it says why", "kubectl edit operatorgroups"},
 		"a channel that is not there":        {func(s *State) { s.Subscriptions[0].Spec.Channel = "fast" }, Stuck, "tea.v1", "", "no operators found in channel fast of package tea", "kubectl edit subscriptions.operators.coreos.com tea"},
 		"a dependency that nobody has": {func(s *State) {

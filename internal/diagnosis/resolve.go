@@ -3,30 +3,25 @@ package diagnosis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 
-	"github.com/operator-framework/operator-lifecycle-manager/pkg/api/client/clientset/versioned/fake"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/operator-lifecycle-manager/pkg/api/client/clientset/versioned"
+	clientv1alpha1 "github.com/operator-framework/operator-lifecycle-manager/pkg/api/client/clientset/versioned/typed/operators/v1alpha1"
 	operatorsv1listers "github.com/operator-framework/operator-lifecycle-manager/pkg/api/client/listers/operators/v1"
 	v1alpha1listers "github.com/operator-framework/operator-lifecycle-manager/pkg/api/client/listers/operators/v1alpha1"
-	controllerregistry "github.com/operator-framework/operator-lifecycle-manager/pkg/controller/registry"
-	"github.com/operator-framework/operator-lifecycle-manager/pkg/controller/registry/resolver"
+	olmresolver "github.com/operator-framework/operator-lifecycle-manager/pkg/controller/registry/resolver"
 	"github.com/operator-framework/operator-lifecycle-manager/pkg/lib/operatorlister"
-	registryclient "github.com/operator-framework/operator-registry/pkg/client"
 	"github.com/sirupsen/logrus"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
-	"k8s.io/apimachinery/pkg/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/olmkit/olmkit/internal/catalog"
-	"github.com/olmkit/olmkit/internal/catalog/registry"
+	"github.com/olmkit/olmkit/internal/resolver"
 )
 
 // Key names a CatalogSource.
-type Key = controllerregistry.CatalogKey
+type Key = resolver.Key
 
 // next is what OLM's resolver makes of one namespace.
 type next struct {
@@ -46,17 +41,17 @@ func (s *State) resolve(ctx context.Context, namespace string, catalogs map[Key]
 			return next{err: errUnread}
 		}
 	}
-	clients, stop, err := serve(ctx, catalogs)
+	clients, stop, err := resolver.Serve(ctx, catalogs)
 	defer stop()
 	if err != nil {
 		return next{err: err}
 	}
 	logger := logrus.New()
 	logger.SetOutput(io.Discard)
-	lister, objects := s.listers(namespace)
-	sources := resolver.SourceProviderFromRegistryClientProvider(clients, lister.OperatorsV1alpha1().CatalogSourceLister(), logger)
-	api := fake.NewSimpleClientset(objects...)
-	r := resolver.NewOperatorStepResolver(lister, api, s.OLM.Namespace, resolver.NewOperatorCacheProvider(lister, api, sources, logger), logger)
+	lister, subscriptions := s.listers(namespace)
+	sources := olmresolver.SourceProviderFromRegistryClientProvider(clients, lister.OperatorsV1alpha1().CatalogSourceLister(), logger)
+	api := readAPI{subscriptions: subscriptions}
+	r := olmresolver.NewOperatorStepResolver(lister, api, s.OLM.Namespace, olmresolver.NewOperatorCacheProvider(lister, api, sources, logger), logger)
 	_, _, changed, err := r.ResolveSteps(namespace)
 	n := next{to: map[string]string{}, err: err}
 	for _, sub := range changed {
@@ -66,17 +61,17 @@ func (s *State) resolve(ctx context.Context, namespace string, catalogs map[Key]
 }
 
 // listers hold what the resolver reads of the cluster, and the Subscriptions of namespace.
-func (s *State) listers(namespace string) (operatorlister.OperatorLister, []runtime.Object) {
+func (s *State) listers(namespace string) (operatorlister.OperatorLister, []v1alpha1.Subscription) {
 	index := func() cache.Indexer {
 		return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	}
 	subscriptions, versions, sources, groups := index(), index(), index(), index()
-	var objects []runtime.Object
+	var copies []v1alpha1.Subscription
 	for i := range s.Subscriptions {
 		if s.Subscriptions[i].Namespace == namespace {
 			o := s.Subscriptions[i].DeepCopy()
 			_ = subscriptions.Add(o) // an object with a name always has a key
-			objects = append(objects, o.DeepCopy())
+			copies = append(copies, *o.DeepCopy())
 		}
 	}
 	for i := range s.CSVs {
@@ -95,45 +90,25 @@ func (s *State) listers(namespace string) (operatorlister.OperatorLister, []runt
 	for _, ns := range []string{namespace, s.OLM.Namespace} {
 		lister.OperatorsV1alpha1().RegisterCatalogSourceLister(ns, v1alpha1listers.NewCatalogSourceLister(sources))
 	}
-	return lister, objects
+	return lister, copies
 }
 
-// served are connections to catalogs.
-type served map[Key]registryclient.Interface
-
-// ClientsForNamespaces returns those to the catalogs of namespaces.
-func (s served) ClientsForNamespaces(namespaces ...string) map[Key]registryclient.Interface {
-	of := map[Key]registryclient.Interface{}
-	for key, c := range s {
-		for _, n := range namespaces {
-			if key.Namespace == n {
-				of[key] = c
-			}
-		}
-	}
-	return of
+// readAPI is the API of a cluster as the resolver uses it: it lists the Subscriptions of one namespace, past the listers. OLM's fake
+// clientset could as well, and brings all of Kubernetes' fakes with it.
+type readAPI struct {
+	versioned.Interface
+	clientv1alpha1.OperatorsV1alpha1Interface
+	clientv1alpha1.SubscriptionInterface
+	subscriptions []v1alpha1.Subscription
 }
 
-// serve serves catalogs inside of this process, until stop is called.
-func serve(ctx context.Context, catalogs map[Key]*catalog.Catalog) (_ served, stop func(), err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	clients := served{}
-	stop = func() {
-		cancel()
-		for _, c := range clients {
-			_ = c.Close()
-		}
-	}
-	for key, c := range catalogs {
-		listener := bufconn.Listen(1 << 20)
-		go func() { _ = registry.Serve(ctx, listener, c) }()
-		conn, err := grpc.NewClient("passthrough:///"+key.Name, grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
-			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
-		if err != nil {
-			return clients, stop, fmt.Errorf("read catalog %s/%s: %w", key.Namespace, key.Name, err)
-		}
-		clients[key] = registryclient.NewClientFromConn(conn)
-	}
-	return clients, stop, nil
+// OperatorsV1alpha1 is versioned.Interface's.
+func (a readAPI) OperatorsV1alpha1() clientv1alpha1.OperatorsV1alpha1Interface { return a }
+
+// Subscriptions is OperatorsV1alpha1Interface's.
+func (a readAPI) Subscriptions(string) clientv1alpha1.SubscriptionInterface { return a }
+
+// List is SubscriptionInterface's.
+func (a readAPI) List(context.Context, metav1.ListOptions) (*v1alpha1.SubscriptionList, error) {
+	return &v1alpha1.SubscriptionList{Items: a.subscriptions}, nil
 }

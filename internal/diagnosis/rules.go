@@ -19,15 +19,24 @@ const noRisk = "none: operators and their objects are not touched"
 
 // olmUnwell: OLM itself does not work. Its catalogs are told by catalogUnread.
 func olmUnwell(s *State, _ *v1alpha1.Subscription) []Cause {
+	return unwell(s.OLM, v1alpha1.CatalogSourceKind, "app", Fix{
+		Do: "Install what is missing of OLM again, if olmkit installed it", Command: "olmkit olm install", Risk: noRisk,
+	})
+}
+
+// unwell are the parts of an OLM that are not well, but for its catalogs, of the given kind. Its pods have their Deployment's name
+// in a label; install mends what is missing.
+func unwell(olm lifecycle.Status, catalogs, label string, install Fix) []Cause {
 	var causes []Cause
-	for _, p := range s.OLM.Unwell() {
-		if strings.HasPrefix(p.Object, "CatalogSource/") {
+	for _, p := range olm.Unwell() {
+		kind, name, _ := strings.Cut(p.Object, "/")
+		if kind == catalogs {
 			continue
 		}
-		fix := Fix{Do: "Install what is missing of OLM again, if olmkit installed it", Command: "olmkit olm install", Risk: noRisk}
-		if kind, name, _ := strings.Cut(p.Object, "/"); kind == "Deployment" {
+		fix := install
+		if kind == "Deployment" && p.Why != lifecycle.Missing {
 			namespace, name, _ := strings.Cut(name, "/")
-			fix = Fix{Do: "Look at why its pods do not run", Command: fmt.Sprintf("kubectl describe pods --namespace %s --selector app=%s", namespace, name), Risk: noRisk}
+			fix = Fix{Do: "Look at why its pods do not run", Command: fmt.Sprintf("kubectl describe pods --namespace %s --selector %s=%s", namespace, label, name), Risk: noRisk}
 			if strings.Contains(p.Why, "scaled to 0") {
 				fix = Fix{Do: "Start it again", Command: fmt.Sprintf("kubectl scale deployment %s --namespace %s --replicas 1", name, namespace), Risk: "OLM goes on with all upgrades that are due, on the whole cluster"}
 			}
@@ -221,7 +230,7 @@ func failedPlan(s *State, sub *v1alpha1.Subscription) []Cause {
 	return []Cause{{
 		Object: e.Object, Why: "it failed, and OLM does not try it again: " + e.Why,
 		Fixes: []Fix{{
-			Do: "Mend what the message says, and have OLM begin anew", Command: strings.Join(commands, " && "),
+			Do: "Fix what the message says, and have OLM start again", Command: strings.Join(commands, " && "),
 			Risk: "deletes the ClusterServiceVersion of the version that failed, with the Deployments that OLM has given it; CRDs and their objects stay",
 		}},
 	}}
@@ -241,7 +250,7 @@ func installedGone(s *State, sub *v1alpha1.Subscription) []Cause {
 	return []Cause{{
 		Object: "ClusterServiceVersion/" + sub.Namespace + "/" + name, Why: "OLM installed it, it is not there any more, and OLM does not make it again",
 		Fixes: []Fix{{
-			Do:      "Have OLM install the package anew",
+			Do:      "Have OLM install the package again",
 			Command: fmt.Sprintf("kubectl delete installplans.operators.coreos.com %s --namespace %s && ", p.Name, p.Namespace) + tryAgain(sub, installed),
 			Risk:    "OLM installs the newest version of the channel, which need not be one that the deleted version upgrades to",
 		}},
@@ -261,7 +270,8 @@ func versions(s *State, sub *v1alpha1.Subscription) []Cause {
 		return []Cause{notUpgradeable(s, old, csv)}
 	}
 	e := olmv0.ExplainVersion(csv, s.Deployments, s.Pods)
-	if e.Container == "" && !s.lasts(csv) {
+	starts := e.Running && !e.Ended
+	if (e.Container == "" || starts) && !s.lasts(csv) {
 		return nil
 	}
 	return []Cause{{Object: e.Object, Why: e.Phase + ": " + e.Why, Fixes: fixesOf(csv, e)}}
@@ -309,11 +319,7 @@ func fixesOf(csv *v1alpha1.ClusterServiceVersion, e lifecycle.Explanation) []Fix
 	}
 	switch {
 	case e.Container != "":
-		parts := strings.SplitN(e.Container, "/", 3)
-		return []Fix{
-			{Do: "Read what the container wrote before it ended", Risk: noRisk, Command: fmt.Sprintf("kubectl logs %s --namespace %s --container %s --previous", parts[1], parts[0], parts[2])},
-			{Do: "See whether its image can be pulled, and where it can run", Risk: noRisk, Command: fmt.Sprintf("kubectl describe pod %s --namespace %s", parts[1], parts[0])},
-		}
+		return containerFixes(e)
 	case csv.Status.Reason == v1alpha1.CSVReasonUnsupportedOperatorGroup:
 		return []Fix{{
 			Do: "Select with the OperatorGroup namespaces that the operator's install modes allow", Risk: "all operators of the namespace then serve what it selects",
@@ -321,4 +327,18 @@ func fixesOf(csv *v1alpha1.ClusterServiceVersion, e lifecycle.Explanation) []Fix
 		}}
 	}
 	return []Fix{look}
+}
+
+// containerFixes are the commands that show why the container that e names does not run.
+func containerFixes(e lifecycle.Explanation) []Fix {
+	parts := strings.SplitN(e.Container, "/", 3)
+	logs := fmt.Sprintf("kubectl logs %s --namespace %s --container %s", parts[1], parts[0], parts[2])
+	describe := Fix{Do: "See whether its image can be pulled, and where it can run", Risk: noRisk, Command: fmt.Sprintf("kubectl describe pod %s --namespace %s", parts[1], parts[0])}
+	switch {
+	case e.Ended:
+		return []Fix{{Do: "Read what the container wrote before it ended", Risk: noRisk, Command: logs + " --previous"}, describe}
+	case e.Running:
+		return []Fix{{Do: "Read what the container writes", Risk: noRisk, Command: logs}, describe}
+	}
+	return []Fix{describe}
 }

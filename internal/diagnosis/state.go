@@ -15,13 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 // State is what of a cluster bears on its Subscriptions.
 type State struct {
 	Now           time.Time
-	OLM           olmv0.Status
+	OLM           lifecycle.Status
 	Subscriptions []v1alpha1.Subscription
 	CSVs          []v1alpha1.ClusterServiceVersion // without copies
 	Plans         []v1alpha1.InstallPlan

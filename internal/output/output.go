@@ -26,10 +26,15 @@ func Write(ctx context.Context, file string, data []byte) error {
 	return File(ctx, file, func(w io.Writer) error { _, err := w.Write(data); return err })
 }
 
+// WritePrivate puts data into file, which only its owner may read.
+func WritePrivate(ctx context.Context, file string, data []byte) error {
+	return withFix(writeFile(ctx, file, 0o600, func(w io.Writer) error { _, err := w.Write(data); return err }))
+}
+
 // File puts what fill writes into file. A regular file, or the one that a symbolic link leads to, is replaced when fill has
 // succeeded; a device, a FIFO or an open file as /dev/stdout is written into until ctx ends. Errors have a fix.
 func File(ctx context.Context, file string, fill func(io.Writer) error) error {
-	return withFix(writeFile(ctx, file, fill))
+	return withFix(writeFile(ctx, file, 0o644, fill))
 }
 
 // Check asks whether Write could put something into file, and leaves everything as it is. Errors have a fix.
@@ -210,7 +215,7 @@ func buffered(f io.Writer, fill func(io.Writer) error) error {
 	return w.Flush()
 }
 
-func writeFile(ctx context.Context, file string, fill func(io.Writer) error) error {
+func writeFile(ctx context.Context, file string, mode fs.FileMode, fill func(io.Writer) error) error {
 	target, stream, err := resolve(file)
 	if err != nil {
 		return err
@@ -227,7 +232,7 @@ func writeFile(ctx context.Context, file string, fill func(io.Writer) error) err
 	}
 	err = buffered(until(ctx, f), fill)
 	if err == nil {
-		err = f.Chmod(0o644)
+		err = f.Chmod(mode)
 	}
 	if err == nil && !named {
 		err = name(f, fmt.Sprintf("%s%d-%d", filepath.Join(filepath.Dir(target), temporary(target)), os.Getpid(), f.Fd()), target)

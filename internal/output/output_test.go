@@ -54,6 +54,20 @@ func TestFile(t *testing.T) {
 	}
 }
 
+func TestWritePrivate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.txt")
+	if err := Write(t.Context(), file, []byte("for all")); err != nil {
+		t.Fatal(err)
+	}
+	if err := WritePrivate(t.Context(), file, []byte("mine")); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode() != 0o600 {
+		t.Errorf("its mode is %v (%v)", info.Mode(), err)
+	}
+}
+
 func TestDir(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "out")

@@ -62,11 +62,12 @@ func ReadKubebuilder(dir string) (*Kubebuilder, error) {
 	k := &Kubebuilder{}
 	if err == nil {
 		if err = document.Decode(documents[0].JSON, k); err != nil {
-			err = fmt.Errorf("%s: %w", documents[0].At, err)
+			at, text := documents[0].Mismatch(err)
+			err = fmt.Errorf("%s: %s", at, text)
 		}
 	}
 	if err != nil {
-		return nil, hint.With(fmt.Errorf("read kubebuilder's file: %w", err), "name the package with --package, or mend PROJECT as kubebuilder writes it")
+		return nil, hint.With(fmt.Errorf("read kubebuilder's file: %w", err), "name the package with --package, or correct PROJECT: kubebuilder writes it")
 	}
 	return k, nil
 }

@@ -170,7 +170,11 @@ func inOrder[V any](f *File, mapping map[string]V, path ...any) []string {
 
 // Unknown returns the error of a name of what, at path, that is none of known.
 func (f *File) Unknown(what, name string, known []string, path ...any) error {
-	return hint.With(fmt.Errorf("%s: there is no %s %q", f.At(path...), what, name), "did you mean %s?", strings.Join(nearest.Names(name, known, 1), ""))
+	err := fmt.Errorf("%s: there is no %s %q", f.At(path...), what, name)
+	if near := nearest.Names(name, known, 1); len(near) > 0 && nearest.Distance(name, near[0]) <= (len(name)+1)/2 {
+		return hint.With(err, "did you mean %s?", near[0])
+	}
+	return hint.With(err, "choose one of %s", strings.Join(known, ", "))
 }
 
 // fits returns what is wrong with the value raw at path, which is to be of the type t.

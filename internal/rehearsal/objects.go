@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/progress"
 )
@@ -44,49 +46,79 @@ func (s *Snapshot) readObjects(ctx context.Context, c client.Reader, csv *v1alph
 	return nil
 }
 
-// objectsOf reads the objects of d, each in the version in which it is stored. Those that nobody has written since then may be
-// stored in another version than d stores now.
+// objectsOf reads the objects of d, each in the version in which it is restored as stored.
 func (s *Snapshot) objectsOf(ctx context.Context, c client.Reader, d *apiextensionsv1.CustomResourceDefinition, since time.Time, step *progress.Step) ([]*unstructured.Unstructured, error) {
-	now, old := storage(d), s.olderVersion(d)
+	now, older := definition.StorageVersion(d), s.olderVersions(d)
 	version := now
-	if !slices.Contains(served(d), now) && len(served(d)) > 0 {
-		version = served(d)[0]
+	if !slices.Contains(definition.ServedVersions(d), now) && len(definition.ServedVersions(d)) > 0 {
+		version = definition.ServedVersions(d)[0]
 		s.note("%s objects are read and restored as %s: %s, in which they are stored, is not served", d.Spec.Names.Kind, version, now)
 	}
 	listed, err := list(ctx, c, d, version, step)
-	if err != nil || old == "" {
-		return s.clean(d, listed), err
-	}
-	before := map[types.UID]bool{}
-	for _, o := range listed {
-		before[o.GetUID()] = lastWritten(o).Before(since)
-	}
-	older, err := list(ctx, c, d, old, step)
 	if err != nil {
 		return nil, err
 	}
-	older = slices.DeleteFunc(older, func(o *unstructured.Unstructured) bool { return !before[o.GetUID()] })
-	count := len(older)
-	if count > 0 {
-		s.note("%d %s objects are restored as stored in %s: status.storedVersions names it, and nobody has written them since %s was installed", count, d.Spec.Names.Kind, old, s.Installed.Bundle)
+	in := spread(listed, older, since)
+	var all []*unstructured.Unstructured
+	var counts []string
+	for _, old := range older {
+		read, err := list(ctx, c, d, old, step)
+		if err != nil {
+			return nil, err
+		}
+		read = slices.DeleteFunc(read, func(o *unstructured.Unstructured) bool { return in[o.GetUID()] != old })
+		all, counts = append(all, read...), append(counts, fmt.Sprintf("%d %s objects are restored as stored in %s", len(read), d.Spec.Names.Kind, old))
 	}
-	listed = slices.DeleteFunc(listed, func(o *unstructured.Unstructured) bool { return before[o.GetUID()] })
-	return s.clean(d, append(older, listed...)), nil
+	if len(in) > 0 {
+		listed = slices.DeleteFunc(listed, func(o *unstructured.Unstructured) bool { return in[o.GetUID()] != "" })
+		s.note("%s, and %d in %s: status.storedVersions names these versions, but not which object is stored in which; those that were written longest ago are restored in the older ones",
+			strings.Join(counts, ", "), len(listed), version)
+	}
+	return s.clean(d, append(all, listed...)), nil
 }
 
-// olderVersion returns the version besides the present one in which objects of d may be stored, and which can be read; or "".
-func (s *Snapshot) olderVersion(d *apiextensionsv1.CustomResourceDefinition) string {
-	old := ""
-	for _, v := range d.Status.StoredVersions {
-		switch {
-		case v == storage(d):
-		case !slices.Contains(served(d), v):
-			s.note("objects of %s may be stored in %s, which is not served, so they are restored in %s", d.Name, v, storage(d))
-		default:
-			old = v
+// spread says which of objects are restored as stored in one of the older versions, in the order in which these came: those that
+// nobody has written since then, as who writes an object stores it in the present version. Each version gets at least one, the
+// present one included, if there are enough. The longer ago an object was written, the older its version.
+func spread(objects []*unstructured.Unstructured, older []string, since time.Time) map[types.UID]string {
+	in := map[types.UID]string{}
+	if len(older) == 0 {
+		return in
+	}
+	written := map[*unstructured.Unstructured]time.Time{}
+	count := 0
+	for _, o := range objects {
+		if written[o] = lastWritten(o); written[o].Before(since) {
+			count++
 		}
 	}
-	return old
+	byAge := slices.Clone(objects)
+	slices.SortStableFunc(byAge, func(a, b *unstructured.Unstructured) int { return written[a].Compare(written[b]) })
+	switch {
+	case count == len(objects) && count > len(older):
+		count--
+	case count < len(older):
+		count = min(len(older), max(count, len(objects)-1))
+	}
+	for i := range count {
+		in[byAge[i].GetUID()] = older[i*len(older)/count]
+	}
+	return in
+}
+
+// olderVersions are those besides the present one in which objects of d may be stored, and which can be read.
+func (s *Snapshot) olderVersions(d *apiextensionsv1.CustomResourceDefinition) []string {
+	var older []string
+	for _, v := range d.Status.StoredVersions {
+		switch {
+		case v == definition.StorageVersion(d):
+		case !slices.Contains(definition.ServedVersions(d), v):
+			s.note("objects of %s may be stored in %s, which is not served, so they are restored in %s", d.Name, v, definition.StorageVersion(d))
+		default:
+			older = append(older, v)
+		}
+	}
+	return older
 }
 
 // list reads the objects of d in a version, page by page.
@@ -162,23 +194,4 @@ func definitionOf(d *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.
 	}
 	bare.Status.StoredVersions = d.Status.StoredVersions
 	return bare
-}
-
-func storage(d *apiextensionsv1.CustomResourceDefinition) string {
-	for _, v := range d.Spec.Versions {
-		if v.Storage {
-			return v.Name
-		}
-	}
-	return ""
-}
-
-func served(d *apiextensionsv1.CustomResourceDefinition) []string {
-	var names []string
-	for _, v := range d.Spec.Versions {
-		if v.Served {
-			names = append(names, v.Name)
-		}
-	}
-	return names
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/olmkit/olmkit/internal/graph"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/lifecycle"
-	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 	"github.com/olmkit/olmkit/internal/progress"
 )
 
@@ -87,7 +86,7 @@ func readState(ctx context.Context, c client.Reader, options Options) (*diagnosi
 	}
 	sub := &found[0]
 	sub.Spec.Channel = cmp.Or(options.Channel, sub.Spec.Channel)
-	s := &diagnosis.State{Now: time.Now(), Subscriptions: found, OLM: olmv0.Status{Installed: true, Namespace: sub.Spec.CatalogSourceNamespace}}
+	s := &diagnosis.State{Now: time.Now(), Subscriptions: found, OLM: lifecycle.Status{Installed: true, Namespace: sub.Spec.CatalogSourceNamespace}}
 	s.Namespaces = []corev1.Namespace{{}}
 	s.Namespaces[0].Name = sub.Namespace
 	var versions v1alpha1.ClusterServiceVersionList

@@ -38,6 +38,7 @@ type live struct {
 	t      *testing.T
 	served []string // namespaces, by the OperatorGroup
 	pots   []*unstructured.Unstructured
+	stored []string // versions of Pots; v1alpha1 and v1 unless it says others
 	asked  []string
 }
 
@@ -52,6 +53,13 @@ func (l *live) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 		o.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha1", Served: true}, {Name: "v1", Served: true, Storage: true}}
 		o.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: []byte("ca")}}}
 		o.Status.StoredVersions = []string{"v1alpha1", "v1"}
+		if len(l.stored) > 0 {
+			o.Status.StoredVersions = l.stored
+			o.Spec.Versions = nil
+			for _, v := range l.stored {
+				o.Spec.Versions = append(o.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: v, Served: v != "v0", Storage: v == "v1"})
+			}
+		}
 	default:
 		l.t.Errorf("it gets a %T", into)
 		return errors.New("forbidden")
@@ -175,6 +183,53 @@ func TestRead(t *testing.T) {
 	p, plan, err := again.Plan("file")
 	if err != nil || len(plan.Hops) != 2 || plan.First() != "tea.v1" || len(p.Bundles) != 3 || len(again.Restore().Objects) != 2 {
 		t.Errorf("of the file: %v, %+v", err, plan)
+	}
+}
+
+// TestReadStored: objects are restored in all versions that status.storedVersions names and that are served; those that were written
+// longest ago in the oldest.
+func TestReadStored(t *testing.T) {
+	for name, test := range map[string]struct {
+		stored string
+		ages   []int // in hours before the operator came; less than 0 is after
+		want   string
+		note   string
+	}{
+		"one version":                 {"v1", []int{3, 2}, "v1 [3 2]", ""},
+		"two":                         {"v1alpha1 v1", []int{-1, 5, 4}, "v1alpha1 [5 4] v1 [-1]", "2 Pot objects are restored as stored in v1alpha1, and 1 in v1: "},
+		"none was written since":      {"v1alpha1 v1", []int{3, 4, 5}, "v1alpha1 [4 5] v1 [3]", "and 1 in v1: "},
+		"all were written since":      {"v1alpha1 v1", []int{-1, -3, -2}, "v1alpha1 [-1] v1 [-3 -2]", "1 Pot objects are restored as stored in v1alpha1, and 2 in v1: "},
+		"three":                       {"v1alpha1 v1beta1 v1", []int{2, -1, 4, 3, 5}, "v1alpha1 [4 5] v1beta1 [2 3] v1 [-1]", "2 Pot objects are restored as stored in v1alpha1, 2 Pot objects are restored as stored in v1beta1, and 1 in v1: "},
+		"three, one in the oldest":    {"v1alpha1 v1beta1 v1", []int{-2, -1, 4}, "v1alpha1 [4] v1beta1 [-1] v1 [-2]", ""},
+		"three, with too few objects": {"v1alpha1 v1beta1 v1", []int{4, 3}, "v1alpha1 [4] v1beta1 [3]", ""},
+		"one object, written since":   {"v1alpha1 v1", []int{-1}, "v1 [-1]", ""},
+		"one object, not written":     {"v1alpha1 v1", []int{1}, "v1alpha1 [1]", ""},
+		"one that is not served":      {"v0 v1alpha1 v1", []int{2, 1, -1}, "v1alpha1 [2 1] v1 [-1]", "may be stored in v0, which is not served"},
+	} {
+		l := &live{t: t, served: []string{""}, stored: strings.Fields(test.stored)}
+		for _, age := range test.ages {
+			l.pots = append(l.pots, pot(fmt.Sprint(age), noon.Add(-time.Duration(age)*time.Hour)))
+		}
+		for range 2 {
+			s, err := read(t, l, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := map[string][]string{}
+			for _, o := range s.Objects {
+				version := o.GroupVersionKind().Version
+				in[version] = append(in[version], o.GetName())
+			}
+			var got []string
+			for _, version := range l.stored {
+				if len(in[version]) > 0 {
+					got = append(got, version, fmt.Sprint(in[version]))
+				}
+			}
+			if strings.Join(got, " ") != test.want || len(s.Objects) != len(test.ages) || !strings.Contains(strings.Join(s.Notes, "\n"), test.note) {
+				t.Errorf("%s: %s, want %s; notes: %s", name, got, test.want, s.Notes)
+			}
+		}
 	}
 }
 

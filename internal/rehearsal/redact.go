@@ -16,6 +16,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/olmkit/olmkit/internal/definition"
 )
 
 // Redact replaces the names of objects and namespaces, but for the operator's own, and all strings that objects say: each word by
@@ -294,13 +296,8 @@ func (r *redactor) shaped(word string, try int) string {
 func schemaOf(definitions []*apiextensionsv1.CustomResourceDefinition, o *unstructured.Unstructured) *apiextensionsv1.JSONSchemaProps {
 	kind := o.GroupVersionKind()
 	for _, d := range definitions {
-		if d.Spec.Group != kind.Group || d.Spec.Names.Kind != kind.Kind {
-			continue
-		}
-		for _, v := range d.Spec.Versions {
-			if v.Name == kind.Version && v.Schema != nil {
-				return v.Schema.OpenAPIV3Schema
-			}
+		if d.Spec.Group == kind.Group && d.Spec.Names.Kind == kind.Kind {
+			return definition.Schema(d, kind.Version)
 		}
 	}
 	return nil

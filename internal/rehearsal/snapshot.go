@@ -17,7 +17,7 @@ import (
 	"github.com/olmkit/olmkit/internal/graph"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/lifecycle"
-	"github.com/olmkit/olmkit/internal/upgrade"
+	"github.com/olmkit/olmkit/internal/walk"
 )
 
 // What a file with a Snapshot says that it is.
@@ -106,8 +106,8 @@ func (s *Snapshot) Plan(file string) (*catalog.Package, graph.Plan, error) {
 }
 
 // Restore is what the walk restores of s.
-func (s *Snapshot) Restore() *upgrade.Restored {
-	return &upgrade.Restored{Definitions: s.Definitions, Objects: s.Objects, Mode: s.Installed.Mode, Targets: s.Installed.Targets, Notes: s.Notes, Redacted: s.Redacted}
+func (s *Snapshot) Restore() *walk.Restored {
+	return &walk.Restored{Definitions: s.Definitions, Objects: s.Objects, Mode: s.Installed.Mode, Targets: s.Installed.Targets, Notes: s.Notes, Redacted: s.Redacted}
 }
 
 func joined(documents []json.RawMessage) []byte {

@@ -25,15 +25,15 @@ func groupEqual(findings []finding.Finding) []group {
 // is the finding of one of list. Where the words name the bundle or the upgrade itself, its name makes no difference.
 func equal[T any](list []T, of func(T) finding.Finding) [][]T {
 	type sameness struct {
-		pkg, channel, code, object, message, cause, fix, suppressed string
-		severity                                                    finding.Severity
-		one                                                         int // of findings that are about no bundle, each for itself
+		pkg, channel, olm, kubernetes, code, object, message, cause, fix, suppressed string
+		severity                                                                     finding.Severity
+		one                                                                          int // of findings that are about no bundle, each for itself
 	}
 	at := map[sameness]int{}
 	var groups [][]T
 	for i, one := range list {
 		f := of(one)
-		key := sameness{pkg: f.Subject.Package, channel: f.Subject.Channel, code: f.Code, severity: f.Severity, one: i + 1}
+		key := sameness{pkg: f.Subject.Package, channel: f.Subject.Channel, olm: f.Subject.OLM, kubernetes: f.Subject.Kubernetes, code: f.Code, severity: f.Severity, one: i + 1}
 		if names := bundleNames(f.Subject); names != nil {
 			key.one = 0
 			key.object, key.message, key.cause, key.fix = names.Replace(f.Subject.Object), names.Replace(f.Message), names.Replace(f.Cause), names.Replace(f.Fix)

@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -25,7 +26,7 @@ func saying(s string) *Report {
 	suppressed.Suppressed = &finding.Suppression{Reason: s, Until: s}
 	all := []finding.Finding{f, encoded, suppressed}
 	hop := Hop{
-		Package: s, Channel: s, From: s, To: s, Edge: "replaces", Effective: true, Result: Failed, Seconds: 1, Findings: all,
+		Package: s, Channel: s, From: s, To: s, FromChannel: s, Edge: "replaces", Effective: true, Result: Failed, Seconds: 1, Findings: all,
 		Phases: []Phase{{s, 1}}, Outages: []Outage{{CRD: s, Version: s, Operation: s, First: s, Cause: s, Fault: s}}, Events: []Event{{Kind: s, Name: s, State: s, Detail: s}},
 		Logs: []Log{{s, s + "\n" + s}}, Faults: []Fault{{Name: s, Phase: s, Outcome: s, Expected: s, Why: s}}, Simulated: []string{s}, NotVerified: []string{s},
 		Rollback: &Rollback{To: s, Result: Failed, Findings: all},
@@ -33,6 +34,8 @@ func saying(s string) *Report {
 	return &Report{
 		APIVersion: APIVersion, Kind: KindUpgrade, Result: Failed, Findings: all, Hops: []Hop{hop}, LeftOut: []Hop{hop},
 		Installations: []Installation{{Package: s, Channel: s, Name: s, Result: Failed, Findings: all, Logs: hop.Logs}},
+		Resolved:      []Resolution{{From: s, To: s, Along: []Change{{Package: s, From: s, To: s}}, Planned: s, Differs: true, Why: s, Missing: s}},
+		Access:        []Access{{Release: s, Account: s, Unused: []Right{{Scope: ScopeCluster, Group: s, Resource: s, Names: []string{s}, Verbs: []string{s}}}}},
 		Cluster:       &Cluster{Kind: s, Kubernetes: s, OLM: s, Limitations: []string{s}},
 		Graph:         []graph.Drawing{{Package: s, Channel: s, Head: s, Problem: s, Entries: []graph.Entry{{Name: s, Version: s}}}},
 		Page:          s, Source: func(string, int) (string, bool) { return s, true },
@@ -78,6 +81,20 @@ func FuzzRenderings(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The hops of a plan that are too many to hold are as harmless.
+func TestRestIsHarmless(t *testing.T) {
+	const s = "\x1b[2J\x1b]0;title\a"
+	for _, format := range []string{"text", "json"} {
+		var b bytes.Buffer
+		hops := []Hop{{Package: s, Channel: s, From: s, To: s, FromChannel: s, Edge: "skips"}}
+		r := &Report{APIVersion: APIVersion, Kind: KindPlan, Hops: hops, Rest: slices.Values(hops)}
+		if err := Write(&b, format, r, false); err != nil {
+			t.Fatal(err)
+		}
+		checkHarmless(t, format, s, b.String())
+	}
 }
 
 // withoutLogs leaves out of a comment what is no Markdown: the lines of logs, the places of findings, and summaries.

@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
@@ -26,16 +27,18 @@ var (
 	pageScript string
 )
 
-var pageParsed = template.Must(template.New("page").Funcs(template.FuncMap{
-	"seconds": tellSeconds,
-	"count":   count,
-	"web":     func(s string) bool { return strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") },
-	"percent": func(x float64) string { return fmt.Sprintf("%.2f%%", x) },
-}).Parse(pageTemplate))
+var pageParsed = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"seconds": tellSeconds,
+		"count":   count,
+		"web":     func(s string) bool { return strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") },
+		"percent": func(x float64) string { return fmt.Sprintf("%.2f%%", x) },
+	}).Parse(pageTemplate))
+})
 
 // HTML renders r as a page of its own, for people: the graph, each hop on a timeline, the findings by code.
 func HTML(w io.Writer, r *Report) error {
-	if err := pageParsed.Execute(w, newPage(shown(r))); err != nil {
+	if err := pageParsed().Execute(w, newPage(shown(r))); err != nil {
 		return fmt.Errorf("render the page: %w", err)
 	}
 	return nil
@@ -58,7 +61,11 @@ type page struct {
 	History         []historyLine
 	HistoryCount    int
 	Severities      []severityCount
-	Cluster         *Cluster
+	Clusters        []*Cluster
+	Versions        []string // of OLM, or Kubernetes, where several are compared
+	Compared        []comparedView
+	Differences     []string
+	Access          []accessView
 	Style           template.CSS
 	Script          template.JS
 	Policy          string
@@ -81,6 +88,7 @@ type nodeView struct {
 	Mark          string // what is to say of the entry besides its name
 	Takes         *edgeView
 	Others        []edgeView
+	UnderV1       []edgeView // those that OLM v1 takes, of a graph of both
 	Head, Nowhere bool
 }
 
@@ -89,6 +97,18 @@ type edgeView struct {
 	Verdict string // of the hop that walked it, "" if none did
 	Hop     string // its anchor, or that of the finding that says the verdict
 	Says    string // all of it in a sentence
+	By      string // in a graph of both versions of OLM the one that alone takes it, "v0" or "v1"; else ""
+}
+
+// comparedView is an upgrade under each version of OLM.
+type comparedView struct {
+	Title string
+	Sides []sideView
+}
+
+type sideView struct {
+	Verdict, Says string
+	Hop           *hopView // nil if it is not planned
 }
 
 type hopView struct {
@@ -164,7 +184,7 @@ type failure struct {
 
 func newPage(r *Report) page {
 	p := page{
-		Kind: r.Kind, Result: r.Result, Verdict: verdict(r), LeftOut: r.LeftOut, LeftOutCount: r.leftOut(), MoreHops: r.MoreHops, Cluster: r.Cluster,
+		Kind: r.Kind, Result: r.Result, Verdict: verdict(r), LeftOut: r.LeftOut, LeftOutCount: r.leftOut(), MoreHops: r.MoreHops, Access: accessViews(r),
 		Style: template.CSS(pageStyle), Script: template.JS(pageScript), // #nosec G203 -- ours, embedded
 		Policy: policy(), Severities: countSeverities(r.All()), History: historyLines(r), HistoryCount: len(finding.Open(r.History)),
 	}
@@ -178,6 +198,12 @@ func newPage(r *Report) page {
 	p.Verdicts = slices.ContainsFunc(p.Channels, func(c channelView) bool {
 		return slices.ContainsFunc(c.Edges, func(e edgeView) bool { return badness(e.Verdict) > badness(string(Skipped)) })
 	})
+	for _, w := range r.grounds() {
+		p.Clusters = append(p.Clusters, w.Cluster)
+	}
+	if len(r.Walks) > 0 {
+		p.Versions, p.Compared, p.Differences = r.versions(), comparedViews(r, p.Hops), differences(r)
+	}
 	p.Codes = codeViews(r, p.Hops)
 	p.First = firstOnPage(r, p.Hops)
 	p.Title = title(r)
@@ -259,6 +285,11 @@ func hopViews(r *Report) []hopView {
 		id := []string{"hop", h.From, h.To}
 		if h.From == "" {
 			id = []string{"install", h.To}
+		}
+		for _, version := range []string{h.OLM, h.Kubernetes} {
+			if version != "" {
+				id = append(id, version)
+			}
 		}
 		v := hopView{Hop: h, Number: i + 1, ID: used.of(id...), Verdict: verdictOf(h), Counts: countSeverities(h.All())}
 		for _, o := range h.Outages {
@@ -444,12 +475,14 @@ func drawings(r *Report) []graph.Drawing {
 	return list
 }
 
+// drawnEdge is an edge of a channel.
+type drawnEdge struct{ pkg, channel, from, to string }
+
 func channelViews(r *Report, hops []hopView) []channelView {
-	type edge struct{ pkg, channel, from, to string }
-	walked := map[edge]*hopView{}
+	walked := map[drawnEdge]*hopView{}
 	for i := range hops {
 		h := &hops[i]
-		e := edge{h.Package, h.Channel, h.From, h.To} // of an installation one that the graph has not
+		e := drawnEdge{h.Package, h.Channel, h.From, h.To} // of an installation one that the graph has not
 		if known := walked[e]; known == nil || badness(h.Verdict) > badness(known.Verdict) {
 			walked[e] = h
 		}
@@ -457,64 +490,126 @@ func channelViews(r *Report, hops []hopView) []channelView {
 	used := anchors{}
 	var views []channelView
 	for i, d := range drawings(r) {
-		drawn := map[edge]bool{}
-		for _, a := range d.Edges {
-			drawn[edge{d.Package, d.Channel, a.From, a.To}] = true
-		}
-		d.Edges = slices.Clone(d.Edges)
-		for _, h := range slices.Concat(r.Hops, r.LeftOut) {
-			e := edge{h.Package, h.Channel, h.From, h.To}
-			if e.pkg == d.Package && e.channel == d.Channel && !drawn[e] {
-				drawn[e] = true
-				d.Edges = append(d.Edges, graph.Arrow{From: h.From, To: h.To, Edge: graph.Kind(h.Edge), Declared: h.Edge != string(graph.SkipRange), Effective: h.Effective, Next: len(r.Graph) == 0 && h.Effective})
-			}
-		}
+		d.Edges = withHops(r, d)
 		l := d.Lay()
 		v := channelView{ID: used.of("graph", d.Package, d.Channel), Drawing: d, Width: l.Width, Height: l.Height, Shown: i == 0}
 		for _, c := range l.Curves {
-			e := edgeView{Curve: c, Says: says(c.Arrow)}
-			if h := walked[edge{d.Package, d.Channel, c.From, c.To}]; h != nil {
-				e.Verdict, e.Hop = cmp.Or(h.Verdict, "planned"), h.ID
-				if h.Result != "" {
-					e.Says += ": " + string(h.Result)
-				}
-			} else if f, ok := worstOf(r.Findings, d, c.Arrow); ok {
-				e.Verdict, e.Hop = map[finding.Severity]string{finding.Error: "failed", finding.Warning: "warned"}[f.Severity], f.Code
-				e.Says += ": " + f.Code
-			}
-			v.Edges = append(v.Edges, e)
+			v.Edges = append(v.Edges, edgeViewOf(r, d, c, walked))
 		}
 		// What is walked, and what OLM takes, is drawn over the rest.
 		slices.SortStableFunc(v.Edges, func(a, b edgeView) int { return weight(a) - weight(b) })
 		for _, b := range l.Boxes {
-			n := nodeView{
-				Box: b, ID: used.of("entry", d.Package, d.Channel, b.Name), Left: b.X - b.Width/2, Top: b.Y - b.Height/2,
-				Head: b.Name == d.Head, Nowhere: d.Head != "" && b.Name != d.Head && b.Next == "",
-			}
-			for i, e := range v.Edges {
-				switch {
-				case e.From != b.Name:
-				case e.Next:
-					n.Takes = &v.Edges[i]
-				default:
-					n.Others = append(n.Others, e)
-				}
-			}
-			var marks []string
-			for _, m := range []struct {
-				is   bool
-				says string
-			}{{n.Head, "head"}, {n.Deprecated, "deprecated"}, {n.Nowhere, "goes nowhere"}, {d.Head != "" && !n.Chosen, "passed over"}} {
-				if m.is {
-					marks = append(marks, m.says)
-				}
-			}
-			n.Mark = strings.Join(marks, ", ")
+			n := nodeViewOf(d, b, v.Edges)
+			n.ID = used.of("entry", d.Package, d.Channel, b.Name)
 			v.Nodes = append(v.Nodes, n)
 		}
 		views = append(views, v)
 	}
 	return views
+}
+
+// withHops returns d's edges, and the hops of r that are none of them.
+func withHops(r *Report, d graph.Drawing) []graph.Arrow {
+	drawn := map[drawnEdge]bool{}
+	for _, a := range d.Edges {
+		drawn[drawnEdge{d.Package, d.Channel, a.From, a.To}] = true
+	}
+	edges := slices.Clone(d.Edges)
+	for _, h := range slices.Concat(r.Hops, r.LeftOut) {
+		e := drawnEdge{h.Package, h.Channel, h.From, h.To}
+		if e.pkg == d.Package && e.channel == d.Channel && !drawn[e] {
+			drawn[e] = true
+			edges = append(edges, graph.Arrow{From: h.From, To: h.To, Edge: graph.Kind(h.Edge), Declared: h.Edge != string(graph.SkipRange), Effective: h.Effective, Next: len(r.Graph) == 0 && h.Effective})
+		}
+	}
+	return edges
+}
+
+// edgeViewOf is the curve c of d, with what became of the hop along it, or what was found of it.
+func edgeViewOf(r *Report, d graph.Drawing, c graph.Curve, walked map[drawnEdge]*hopView) edgeView {
+	e := edgeView{Curve: c, Says: says(d, c.Arrow), By: takenBy(d, c.Arrow)}
+	if h := walked[drawnEdge{d.Package, d.Channel, c.From, c.To}]; h != nil {
+		e.Verdict, e.Hop = cmp.Or(h.Verdict, "planned"), h.ID
+		if h.Result != "" {
+			e.Says += ": " + string(h.Result)
+		}
+	} else if f, ok := worstOf(r.Findings, d, c.Arrow); ok {
+		e.Verdict, e.Hop = map[finding.Severity]string{finding.Error: "failed", finding.Warning: "warned"}[f.Severity], f.Code
+		e.Says += ": " + f.Code
+	}
+	return e
+}
+
+// takenBy names the version of OLM that alone takes a in a drawing of both, at least if the version is pinned.
+func takenBy(d graph.Drawing, a graph.Arrow) string {
+	v0, v1 := a.Taken()
+	switch {
+	case d.OLM != graph.OLMBoth || (v0 == graph.Always) == (v1 != graph.Never):
+		return ""
+	case v0 == graph.Always:
+		return "v0"
+	}
+	return graph.OLMv1
+}
+
+// comparedViews are the upgrades of r under each version of OLM.
+func comparedViews(r *Report, hops []hopView) []comparedView {
+	byStep := map[drawnEdge]map[string]*hopView{}
+	for i := range hops {
+		h := &hops[i]
+		e := drawnEdge{h.Package, h.Channel, h.From, h.To}
+		if byStep[e] == nil {
+			byStep[e] = map[string]*hopView{}
+		}
+		on := label(h.OLM, h.Kubernetes)
+		if known := byStep[e][on]; known == nil || badness(h.Verdict) > badness(known.Verdict) {
+			byStep[e][on] = h
+		}
+	}
+	var views []comparedView
+	for _, row := range r.compared() {
+		v := comparedView{Title: Hop{From: row.From, To: row.To}.Title()}
+		for _, s := range row.Sides {
+			side := sideView{Says: s.says(), Hop: byStep[drawnEdge{row.Package, row.Channel, row.From, row.To}][label(s.OLM, s.Kubernetes)]}
+			if side.Hop != nil && side.Hop.Result != "" {
+				side.Verdict, side.Says = side.Hop.Verdict, cmp.Or(strings.Join(s.details(), ", "), "details")
+			}
+			v.Sides = append(v.Sides, side)
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+// nodeViewOf is the box b of d, with its edges among all of them.
+func nodeViewOf(d graph.Drawing, b graph.Box, edges []edgeView) nodeView {
+	n := nodeView{
+		Box: b, Left: b.X - b.Width/2, Top: b.Y - b.Height/2,
+		Head: b.Name == d.Head, Nowhere: d.Head != "" && b.Name != d.Head && b.Next == "",
+	}
+	for i, e := range edges {
+		if e.From == b.Name && e.V1 != nil {
+			n.UnderV1 = append(n.UnderV1, e)
+		}
+		switch {
+		case e.From != b.Name, d.OLM == graph.OLMBoth && !e.Effective && !e.Declared:
+		case e.Next:
+			n.Takes = &edges[i]
+		default:
+			n.Others = append(n.Others, e)
+		}
+	}
+	var marks []string
+	for _, m := range []struct {
+		is   bool
+		says string
+	}{{n.Head, "head"}, {n.Deprecated, "deprecated"}, {n.Nowhere, "goes nowhere"}, {d.Head != "" && !n.Chosen, "passed over"}} {
+		if m.is {
+			marks = append(marks, m.says)
+		}
+	}
+	n.Mark = strings.Join(marks, ", ")
+	return n
 }
 
 // worstOf is the worst finding about an edge that nothing walked, notes apart.
@@ -530,15 +625,21 @@ func worstOf(findings []finding.Finding, d graph.Drawing, a graph.Arrow) (worst 
 }
 
 func weight(e edgeView) int {
-	return one(e.Next) + 2*one(e.Verdict != "") + 4*one(e.Verdict == string(Failed))
+	return one(e.Next || e.V1 != nil && e.V1.Next) + 2*one(e.Verdict != "") + 4*one(e.Verdict == string(Failed))
 }
 
-// says tells an edge in a sentence.
-func says(a graph.Arrow) string {
+// says tells an edge of d in a sentence.
+func says(d graph.Drawing, a graph.Arrow) string {
 	s := fmt.Sprintf("%s → %s, %s", a.From, a.To, a.Edge)
+	if d.OLM == graph.OLMBoth {
+		v0, v1 := a.Taken()
+		return s + "; OLM v0: " + Side{OLM: "v0", Takes: v0}.takes() + "; OLM v1: " + Side{OLM: graph.OLMv1, Takes: v1}.takes()
+	}
 	switch {
 	case a.Next:
 		return s + ", taken by OLM"
+	case a.Effective && d.OLM == graph.OLMv1:
+		return s + ", taken by OLM v1 if its version is pinned"
 	case a.Effective:
 		return s + ", not taken while there is something newer"
 	}

@@ -56,10 +56,15 @@ type (
 func JUnit(w io.Writer, r *Report) error {
 	r = shown(r)
 	var suites []junitSuite
-	if cases := hopCases(r); len(cases) > 0 {
-		suite := suiteOf("hops", cases)
+	for _, version := range r.versions() {
+		steps := slices.DeleteFunc(r.Steps(), func(h Hop) bool { return label(h.OLM, h.Kubernetes) != version })
+		cases := hopCases(r, steps)
+		if len(cases) == 0 {
+			continue
+		}
+		suite := suiteOf("hops"+after(version), cases)
 		var spent float64
-		for _, h := range r.Steps() {
+		for _, h := range steps {
 			spent += h.Seconds
 		}
 		suite.Time = seconds(spent)
@@ -101,11 +106,12 @@ func suiteOf(name string, cases []junitCase) junitSuite {
 	return s
 }
 
-func hopCases(r *Report) []junitCase {
+// hopCases are the cases of steps, and one for the hops of r that are too many to hold.
+func hopCases(r *Report, steps []Hop) []junitCase {
 	var cases []junitCase
-	for _, h := range r.Steps() {
+	for _, h := range steps {
 		c := caseOf(h.All(), nil, h.Result == Failed)
-		c.Class, c.Name, c.Time = h.Package+"/"+h.Channel, strings.ReplaceAll(h.Title(), "→", "->"), seconds(h.Seconds)
+		c.Class, c.Name, c.Time = h.Package+"/"+h.Channel+of(h.OLM, h.Kubernetes), strings.ReplaceAll(h.Title(), "→", "->"), seconds(h.Seconds)
 		for _, o := range h.Outages {
 			c.Out += fmt.Sprintf("outage: no %s through %s for %.1fs, %d errors, the first: %s\n", o.Operation, o.Of(), o.Seconds, o.Errors, o.First)
 		}

@@ -61,16 +61,18 @@ func (m *markdown) report(r *Report) {
 			}
 		}
 	}
+	m.sideBySide(r)
 	m.hops(r)
 	m.findings(r)
 	m.history(r)
 	m.logs(r)
-	if r.Cluster != nil {
+	m.access(r)
+	for _, w := range r.grounds() {
 		var lines []string
-		for _, s := range r.Cluster.Limitations {
+		for _, s := range w.Cluster.Limitations {
 			lines = append(lines, "- "+cell(s))
 		}
-		m.folded(fmt.Sprintf("ran on a cluster of kind %s, Kubernetes %s, OLM %s: what that does not prove", r.Cluster.Kind, r.Cluster.Kubernetes, r.Cluster.OLM), false, "", lines)
+		m.folded(fmt.Sprintf("ran on a cluster of kind %s, Kubernetes %s, OLM %s: what that does not prove", w.Cluster.Kind, w.Cluster.Kubernetes, w.Cluster.OLM), false, "", lines)
 	}
 }
 
@@ -134,7 +136,7 @@ func (m *markdown) hops(r *Report) {
 		for _, o := range totals(h.Outages) {
 			outages = append(outages, fmt.Sprintf("%s %s %.1fs", o.operation, o.version, o.seconds))
 		}
-		sign, result := map[Result]string{Passed: "✅ ", Failed: "❌ ", Skipped: "⏭️ "}[h.Result], string(h.Result)
+		sign, result := signs[h.Result], string(h.Result)
 		if result == "" {
 			result = "planned"
 		}
@@ -150,7 +152,7 @@ func (m *markdown) hops(r *Report) {
 		if h.Rollback != nil {
 			result += ", rollback " + string(h.Rollback.Result)
 		}
-		line := fmt.Sprintf("| %s | %s | %s%s | %.1f | %s |", cell(h.Title()), cell(h.Edge), sign, cell(result), h.Seconds, cell(strings.Join(outages, ", ")))
+		line := fmt.Sprintf("| %s | %s | %s%s | %.1f | %s |", cell(h.Title()), cell(strings.TrimPrefix(h.Edge+of(h.OLM, h.Kubernetes), ", ")), sign, cell(result), h.Seconds, cell(strings.Join(outages, ", ")))
 		all = append(all, line)
 		if h.Result == Failed {
 			failed = append(failed, line)
@@ -166,6 +168,9 @@ func (m *markdown) hops(r *Report) {
 	}
 	m.folded(hopCount(r), true, head, all)
 }
+
+// signs stand before results.
+var signs = map[Result]string{Passed: "✅ ", Failed: "❌ ", Skipped: "⏭️ "}
 
 // manyHops is from how many hops on those that did not fail are folded away.
 const manyHops = 12

@@ -27,6 +27,7 @@ func Merge(reports []*Report) (*Report, error) {
 		}
 		merged.Installations = append(merged.Installations, r.Installations...)
 		merged.Hops = append(merged.Hops, r.Hops...)
+		merged.Access = append(merged.Access, r.Access...)
 		merged.Seconds += r.Seconds
 		merged.Findings = append(merged.Findings, r.Findings...)
 		for _, h := range r.Hops {

@@ -54,6 +54,7 @@ func Write(w io.Writer, format string, r *Report, colour bool) error {
 func JSON(w io.Writer, r *Report) error {
 	shaped := *r
 	shaped.Verdict = verdict(r)
+	shaped.Compared = r.compared()
 	if shaped.Findings == nil {
 		shaped.Findings = []finding.Finding{}
 	}

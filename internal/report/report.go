@@ -47,10 +47,14 @@ type Report struct {
 	Hops          []Hop           `json:"hops,omitempty"`
 	LeftOut       []Hop           `json:"leftOut,omitempty"`      // the first hops that a cut of the plan (--from, --to, --max-hops, --shard) left out
 	LeftOutCount  int             `json:"leftOutCount,omitempty"` // how many it left out in all
+	Resolved      []Resolution    `json:"resolved,omitempty"`     // what OLM's own resolver takes, where it was asked
 	Cluster       *Cluster        `json:"cluster,omitempty"`
-	Shard         *Shard          `json:"shard,omitempty"` // which part of the plan was walked, if it was one of several
+	Walks         []Walk          `json:"walks,omitempty"`    // one under each version of OLM and of Kubernetes, where several are compared; Cluster is none then
+	Compared      []Compared      `json:"compared,omitempty"` // upgrades under each of them; JSON sets it
+	Shard         *Shard          `json:"shard,omitempty"`    // which part of the plan was walked, if it was one of several
 	Seconds       float64         `json:"seconds,omitempty"`
-	Graph         []graph.Drawing `json:"graph,omitempty"` // of the channels that it is about
+	Access        []Access        `json:"access,omitempty"` // of each release's ServiceAccounts, in the order in which they were walked
+	Graph         []graph.Drawing `json:"graph,omitempty"`  // of the channels that it is about
 
 	// Of a plan with too many hops to hold: how many there are besides Hops, and all of these, which text and JSON list.
 	MoreHops int           `json:"-"`
@@ -74,10 +78,15 @@ type Shard struct {
 
 // Hop is one upgrade of one package, from one bundle to another.
 type Hop struct {
-	Package   string            `json:"package"`
-	Channel   string            `json:"channel"`
-	From      string            `json:"from"`
-	To        string            `json:"to"`
+	Package string `json:"package"`
+	Channel string `json:"channel"`
+	From    string `json:"from"`
+	To      string `json:"to"`
+
+	FromChannel string `json:"fromChannel,omitempty"` // of the Subscription before it is changed to Channel
+	OLM         string `json:"olm,omitempty"`         // v0 or v1, where several walks are compared
+	Kubernetes  string `json:"kubernetes,omitempty"`  // the release, where several are compared
+
 	Edge      string            `json:"edge"` // replaces, skips or skipRange
 	Effective bool              `json:"effective"`
 	Result    Result            `json:"result,omitempty"`
@@ -95,6 +104,24 @@ type Hop struct {
 	Rollback    *Rollback `json:"rollback,omitempty"`    // what came of going back after the hop failed, where that was asked for
 }
 
+// Resolution is what OLM's resolver takes for a Subscription to the channel of a plan.
+type Resolution struct {
+	From    string   `json:"from,omitempty"`    // the installed bundle; of a new Subscription none
+	To      string   `json:"to,omitempty"`      // the bundle that OLM takes; "" for none
+	Along   []Change `json:"along,omitempty"`   // bundles of other packages that OLM takes with it
+	Planned string   `json:"planned,omitempty"` // the bundle that the channel's edges lead to; "" for none
+	Differs bool     `json:"differs"`           // To is not Planned
+	Why     string   `json:"why,omitempty"`     // OLM does not take Planned
+	Missing string   `json:"missing,omitempty"` // why OLM does not install From today: without its dependencies, To is what OLM takes
+}
+
+// Change is a bundle that OLM installs, or upgrades to, together with another.
+type Change struct {
+	Package string `json:"package"`
+	From    string `json:"from,omitempty"` // of what is not installed before, none
+	To      string `json:"to"`
+}
+
 // Title names the hop for people. One without From is an installation.
 func (h Hop) Title() string {
 	if h.From == "" {
@@ -107,7 +134,9 @@ func (h Hop) Title() string {
 type Installation struct {
 	Package     string            `json:"package"`
 	Channel     string            `json:"channel"`
-	Name        string            `json:"name"` // of the bundle
+	Name        string            `json:"name"`                 // of the bundle
+	OLM         string            `json:"olm,omitempty"`        // v0 or v1, where several walks are compared
+	Kubernetes  string            `json:"kubernetes,omitempty"` // the release, where several are compared
 	Result      Result            `json:"result,omitempty"`
 	Start       time.Time         `json:"start,omitzero"` // when the Subscription was made; phases and events count from it
 	Seconds     float64           `json:"seconds,omitempty"`
@@ -121,7 +150,7 @@ type Installation struct {
 
 // subject is what a finding about object, or about all of the hop, is about.
 func (h Hop) subject(object string) finding.Subject {
-	s := finding.Subject{Package: h.Package, Channel: h.Channel, From: h.From, To: h.To, Object: object}
+	s := finding.Subject{Package: h.Package, Channel: h.Channel, From: h.From, To: h.To, Object: object, OLM: h.OLM, Kubernetes: h.Kubernetes}
 	if h.From == "" {
 		s.From, s.To = h.To, ""
 	}
@@ -131,7 +160,7 @@ func (h Hop) subject(object string) finding.Subject {
 // hop is the installation as a hop from nothing, so that both are rendered alike.
 func (i Installation) hop() Hop {
 	return Hop{
-		Package: i.Package, Channel: i.Channel, To: i.Name, Effective: true, Result: i.Result, Start: i.Start, Seconds: i.Seconds,
+		Package: i.Package, Channel: i.Channel, OLM: i.OLM, Kubernetes: i.Kubernetes, To: i.Name, Effective: true, Result: i.Result, Start: i.Start, Seconds: i.Seconds,
 		Phases: i.Phases, Findings: i.Findings, Events: i.Events, Logs: i.Logs, Simulated: i.Simulated, NotVerified: i.NotVerified,
 	}
 }

@@ -176,7 +176,7 @@ func sarifLevel(s finding.Severity) string {
 // logicalName is the subject's path, from the package inwards.
 func logicalName(s finding.Subject) string {
 	var parts []string
-	for _, p := range []string{s.Package, s.Channel, s.From, s.To, s.Object} {
+	for _, p := range []string{label(s.OLM, s.Kubernetes), s.Package, s.Channel, s.From, s.To, s.Object} {
 		if p != "" {
 			parts = append(parts, p)
 		}

@@ -63,9 +63,12 @@ func Text(w io.Writer, r *Report, colour bool) error {
 		t.result(r)
 	}
 	steps := r.Steps()
+	if len(r.Walks) > 0 { // what was installed under each version belongs to the hops under it
+		slices.SortStableFunc(steps, func(a, b Hop) int { return r.walkOf(a) - r.walkOf(b) })
+	}
 	for i, h := range steps {
-		if i == 0 || h.Package != steps[i-1].Package || h.Channel != steps[i-1].Channel {
-			t.line("%s", t.paint(bold, fmt.Sprintf("package %s, channel %s", h.Package, h.Channel)))
+		if i == 0 || h.place() != steps[i-1].place() {
+			t.line("%s", t.paint(bold, h.place()))
 		}
 		t.hop(h, r.Verbose)
 	}
@@ -73,17 +76,20 @@ func Text(w io.Writer, r *Report, colour bool) error {
 	if len(r.LeftOut) > 0 {
 		t.line("%s", t.paint(bold, fmt.Sprintf("left out: %s", count(r.leftOut(), "hop"))))
 		for _, h := range r.LeftOut {
-			t.line("  - %s → %s (%s)", h.From, h.To, h.Edge)
+			t.line("  - %s → %s (%s)%s", h.From, h.To, h.Edge, of(h.OLM, h.Kubernetes))
 		}
 		if n := r.leftOut() - len(r.LeftOut); n > 0 {
 			t.line("  … and %d more", n)
 		}
 	}
+	t.resolved(r)
+	t.sideBySide(r)
 	t.findings(r)
-	if r.Cluster != nil {
+	t.access(r)
+	for _, w := range r.grounds() {
 		t.line("")
-		t.line("ran on a cluster of kind %s, Kubernetes %s, OLM %s", r.Cluster.Kind, r.Cluster.Kubernetes, r.Cluster.OLM)
-		for i, s := range r.Cluster.Limitations {
+		t.line("ran on a cluster of kind %s, Kubernetes %s, OLM %s", w.Cluster.Kind, w.Cluster.Kubernetes, w.Cluster.OLM)
+		for i, s := range w.Cluster.Limitations {
 			if i == 0 {
 				t.line("not covered by this cluster:")
 			}
@@ -107,10 +113,52 @@ func (t *text) rest(r *Report) {
 		if t.err != nil {
 			return
 		}
-		h.From, h.To = safetext.Line(h.From), safetext.Line(h.To)
+		h.From, h.To, h.FromChannel = safetext.Line(h.From), safetext.Line(h.To), safetext.Line(h.FromChannel)
 		t.hop(h, false)
 		r.MoreHops++
 	}
+}
+
+// resolved prints what OLM's resolver takes.
+func (t *text) resolved(r *Report) {
+	if len(r.Resolved) > 0 {
+		t.line("%s", t.paint(bold, "OLM's resolver, with dependencies and constraints"))
+	}
+	for _, s := range r.Resolved {
+		mark := t.paint(green, "✓")
+		if s.Differs {
+			mark = t.paint(red, "✗")
+		}
+		line := cmp.Or(s.From, "new Subscription") + " → " + cmp.Or(s.To, "nothing")
+		if s.Differs {
+			line += ", and by the channel's edges " + cmp.Or(s.Planned, "nothing")
+		}
+		t.line("  %s %s", mark, line)
+		for _, c := range s.Along {
+			t.line("      with it: %s", Hop{From: c.From, To: c.To}.Title())
+		}
+		if s.Missing != "" {
+			t.paragraph("      ", "without the dependencies of "+s.From+", which OLM would not install today: "+s.Missing)
+		}
+	}
+}
+
+// place says which package, channel and, where several are compared, versions h is of.
+func (h Hop) place() string {
+	return fmt.Sprintf("package %s, channel %s%s", h.Package, h.Channel, of(h.OLM, h.Kubernetes))
+}
+
+// Of names the walk that h is of, "" where only one is told of.
+func (h Hop) Of() string { return label(h.OLM, h.Kubernetes) }
+
+// of names the walk that something is of, after what else is said of it; "" where only one is told of.
+func of(olm, kubernetes string) string { return after(label(olm, kubernetes)) }
+
+func after(label string) string {
+	if label == "" {
+		return ""
+	}
+	return ", " + label
 }
 
 func (t *text) hop(h Hop, verbose bool) {
@@ -129,6 +177,9 @@ func (t *text) hop(h Hop, verbose bool) {
 	kind := h.Edge
 	if !h.Effective {
 		kind += ", not taken by OLM"
+	}
+	if h.FromChannel != "" {
+		kind += ", from channel " + h.FromChannel
 	}
 	if kind != "" {
 		kind = "  " + t.paint(dim, kind)
@@ -286,6 +337,9 @@ func wrap(s string, limit int) []string {
 // subject says what a finding is about, without the package, under whose heading it stands.
 func subject(s finding.Subject) string {
 	var parts []string
+	if on := label(s.OLM, s.Kubernetes); on != "" {
+		parts = append(parts, on)
+	}
 	if s.Channel != "" {
 		parts = append(parts, "channel "+s.Channel)
 	}
@@ -304,6 +358,9 @@ func subject(s finding.Subject) string {
 // summary says in a line how many hops and findings there are, and how long it took.
 func summary(r *Report) string {
 	var parts []string
+	if len(r.Walks) > 0 {
+		parts = append(parts, strings.Join(r.versions(), " and "))
+	}
 	if nothingRan(r) {
 		parts = append(parts, nothingBecause(r))
 	}
@@ -389,7 +446,7 @@ const screen = 40
 // end prints the verdict and the first failure, unless both are in sight, and where the page is.
 func (t *text) end(r *Report) {
 	if r.Kind != KindValidate || t.lines > screen {
-		if len(r.Installations)+len(r.Hops)+len(r.Findings)+len(r.History) > 0 || r.Cluster != nil {
+		if len(r.Installations)+len(r.Hops)+len(r.Findings)+len(r.History) > 0 || len(r.grounds()) > 0 {
 			t.gap()
 		}
 		t.result(r)

@@ -72,13 +72,14 @@ var imageBase = regexp.MustCompile(`^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+$`)
 // Check returns what is wrong with completed options, each an error that names the flag.
 func (o Options) Check() error {
 	var errs []error
-	if wrong := validation.IsDNS1123Subdomain(o.Package); len(wrong) > 0 {
-		errs = append(errs, fmt.Errorf("--package %q: %s", o.Package, wrong[0]))
+	named := len(validation.IsDNS1123Subdomain(o.Package)) == 0
+	if !named {
+		errs = append(errs, hint.With(fmt.Errorf("--package %q: it is no name of a package", o.Package), "use lower case letters, digits, dashes and dots"))
 	}
 	if _, err := semver.Parse(o.Version); err != nil {
 		errs = append(errs, hint.With(fmt.Errorf("--version %s: %w", o.Version, err), "write it as 0.1.0, without a v"))
 	}
-	if !imageBase.MatchString(o.ImageBase) {
+	if named && !imageBase.MatchString(o.ImageBase) { // the package's name is in the default
 		errs = append(errs, hint.With(fmt.Errorf("--image-tag-base %q: it is no image without a tag", o.ImageBase), "write for example ghcr.io/team/my-operator"))
 	}
 	if !regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*$`).MatchString(o.Channel) {
