@@ -29,15 +29,15 @@ import (
 )
 
 func newBundle(s *session) *cobra.Command {
-	return reaching(s, group("bundle", "Make, check, publish and run bundles", newBundleGenerate(s), newBundleValidate(s), newBundleDiff(s), newBundlePush(s), newBundleRun(s)))
+	return reaching(s, group("bundle", "Generate, validate, compare, publish and run bundles", newBundleGenerate(s), newBundleValidate(s), newBundleDiff(s), newBundlePush(s), newBundleRun(s)))
 }
 
 // bundleFlags are the flags of 'bundle generate'.
 type bundleFlags struct {
 	bundle.Options
-	version, base, icon, catalog, conversion, into string
-	manifests, api, images                         []string
-	digests                                        bool
+	version, base, icon, catalog, conversion, into, rights string
+	manifests, api, images                                 []string
+	digests                                                bool
 }
 
 func newBundleGenerate(s *session) *cobra.Command {
@@ -48,21 +48,20 @@ func newBundleGenerate(s *session) *cobra.Command {
 		Long: `Generate a bundle from an operator's manifests: the CSV, the CRDs, other objects that OLM installs, and the metadata.
 
 The manifests are kustomize directories (built here, no kustomize needed), directories of YAML files, files, or - for
-standard input. A ClusterServiceVersion among them, or named with --base, is what the CSV grows from: its hand-written
-parts and comments stay. Samples, that is objects of the operator's own kinds, become alm-examples. Without --manifests
-they are config/manifests, or, in a project of kubebuilder's that has none, config/default with config/samples and
-config/scorecard.
+standard input. The CSV is based on a ClusterServiceVersion among them, or on the one that --base names: its hand-written
+parts and comments stay. Samples (objects of the operator's own kinds) become alm-examples. The default of --manifests is
+config/manifests, or, in a kubebuilder project without it, config/default with config/samples and config/scorecard.
 
-With --api, what the API's Go sources say goes into the CSV's list of owned CRDs: the markers
+--api adds what the API's Go sources say to the CSV's list of owned CRDs: the markers
 +operator-sdk:csv:customresourcedefinitions (displayName, resources, order; on fields type=spec or type=status, displayName,
-xDescriptors, order) and the comments of types and fields. A marker wins over the base, as with operator-sdk; what no marker
-says stays as the base has it, and comments only fill what the base leaves open.
+xDescriptors, order) and the comments of types and fields. A marker replaces what the base says, as with operator-sdk; a
+comment is used only where marker and base say nothing.
 
-OLM makes some things itself, which are left out and stated in the CSV instead: the namespace, service accounts, roles and
-bindings of the operator, webhook configurations, their Services and certificates, and the CA in CRDs. A kind that OLM does
+OLM creates some objects itself. They are left out of the bundle, and described in the CSV: the operator's namespace, service
+accounts, roles and bindings, webhook configurations with their Services and certificates, and the CA in CRDs. A kind that OLM does
 not accept in a bundle is an error, unless --skip-kind names it.
 
-Running it again changes nothing. A createdAt annotation is written only if SOURCE_DATE_EPOCH is set.`,
+Generating again changes nothing. A createdAt annotation is written only if SOURCE_DATE_EPOCH is set.`,
 		Example: `  olmkit bundle generate --version 1.2.0 --replaces my-operator.v1.1.0 --channels stable --output-dir bundle/1.2.0
   kustomize build config/manifests | olmkit bundle generate --manifests - --version 1.2.0 --output-dir bundle/1.2.0`,
 		Args: cobra.NoArgs,
@@ -75,92 +74,38 @@ Running it again changes nothing. A createdAt annotation is written only if SOUR
 	flags.StringVar(&f.DefaultChannel, "default-channel", "", "default channel of the package (default: the first of --channels)")
 	flags.StringVar(&f.Replaces, "replaces", "", "name of the CSV that this one replaces; auto: the head of the channel in --catalog")
 	flags.StringArrayVar(&f.Skips, "skips", nil, "name of a CSV that this one skips (repeatable)")
-	flags.StringVar(&f.SkipRange, "skip-range", "", "versions that are updated to this one at once, for example '>=1.0.0 <1.2.0'")
+	flags.StringVar(&f.SkipRange, "skip-range", "", "versions that upgrade directly to this one, for example '>=1.0.0 <1.2.0'")
 	flags.StringVar(&f.MinKubeVersion, "min-kube-version", "", "lowest version of Kubernetes that the operator runs on")
 	flags.StringArrayVar(&f.manifests, "manifests", nil, "kustomize directory, directory, file, or - for standard input (repeatable; default config/manifests)")
-	flags.StringArrayVar(&f.images, "image", nil, "NAME=REF: the image REF in the place of those called NAME, whatever their tag; {version} in REF stands for --version (repeatable)")
+	flags.StringArrayVar(&f.images, "image", nil, "NAME=REF: replace the image NAME, with any tag, by REF; {version} in REF stands for --version (repeatable)")
 	flags.StringVar(&f.base, "base", "", "file with the CSV to build on (default: the one among the manifests)")
 	flags.StringVar(&f.icon, "icon", "", "icon of the operator: an svg, png, jpg or gif file (default: the base's)")
 	flags.StringArrayVar(&f.api, "api", nil, "directory of the API's Go sources, read with all below it for markers; needs Go (repeatable)")
-	flags.StringVar(&f.catalog, "catalog", "", "file-based catalog that --replaces auto looks into")
+	flags.StringVar(&f.catalog, "catalog", "", "file-based catalog in which --replaces auto finds the head")
+	flags.StringVar(&f.rights, "rbac-from", "", "JSON report of 'olmkit upgrade test', or - for standard input: leave out the rights that the newest release in it had and no release in it used, and name them")
 	flags.StringArrayVar(&f.SkipKinds, "skip-kind", nil, "kind to leave out of the bundle (repeatable)")
-	flags.StringVar(&f.conversion, "crd-conversion", string(bundle.ConversionKeep), "what becomes of spec.conversion in CRDs: keep (until OLM has put its CA in, requests that need conversion are refused) or strip (until then, objects are stored unconverted)")
-	flags.BoolVar(&f.digests, "use-image-digests", false, "name images by their digests, which the registries are asked for")
+	flags.StringVar(&f.conversion, "crd-conversion", string(bundle.ConversionKeep), "spec.conversion in CRDs: keep (until OLM adds its CA, requests that need conversion are refused) or strip (until then, objects are stored unconverted)")
+	flags.BoolVar(&f.digests, "use-image-digests", false, "name images by digest; asks the registries")
 	flags.StringVar(&f.into, "output-dir", "", "directory to write to")
 	require(c, "version", "output-dir")
 	return c
 }
 
 func (f *bundleFlags) run(ctx context.Context, s *session) error {
-	o := f.Options
-	var err error
-	if o.Version, err = semver.Parse(f.version); err != nil {
-		return hint.With(usagef("--version %s: %w", f.version, err), "write it as 1.2.3 or 1.2.3-rc.1, without a v")
-	}
-	o.Conversion = bundle.Conversion(f.conversion)
-	if o.Conversion != bundle.ConversionKeep && o.Conversion != bundle.ConversionStrip {
-		return usagef("--crd-conversion %s: it is keep or strip", f.conversion)
-	}
-	if o.Created, err = sourceDate(); err != nil {
+	o, err := f.read()
+	if err != nil {
 		return err
-	}
-	if f.icon != "" {
-		types := map[string]string{".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
-		if o.IconType = types[strings.ToLower(filepath.Ext(f.icon))]; o.IconType == "" {
-			return usagef("--icon %s: it is an svg, png, jpg or gif file", f.icon)
-		}
-		if o.Icon, err = document.ReadFile(f.icon); err != nil {
-			return fmt.Errorf("read the icon: %w", err)
-		}
-	}
-	for _, pair := range f.images {
-		name, reference, found := strings.Cut(pair, "=")
-		if !found || name == "" || reference == "" {
-			return usagef("--image %s: it is NAME=REF", pair)
-		}
-		if o.Images == nil {
-			o.Images = map[string]string{}
-		}
-		o.Images[name] = strings.ReplaceAll(reference, versionPattern, f.version)
 	}
 	inputs, err := document.Until(ctx, func() ([]bundle.Input, error) { return f.inputs(s.In) })
 	if err != nil {
 		return err
 	}
-	var base *bundle.Input
-	if f.base != "" {
-		found, err := document.Until(ctx, func() ([]bundle.Input, error) { return bundle.Inputs(f.base, s.In) })
-		if err != nil {
-			return err
-		}
-		if len(found) != 1 || found[0].Kind != bundle.KindCSV {
-			return hint.With(fmt.Errorf("%s does not hold one ClusterServiceVersion", f.base), "name a file with nothing but the base CSV")
-		}
-		base = &found[0]
+	base, err := f.baseCSV(ctx, s)
+	if err != nil {
+		return err
 	}
-	if pkg, _ := bundle.Names(o, inputs, base); pkg == "" {
-		if o.Package, err = projectName(); err != nil {
-			return err
-		}
-	}
-	_, csv := bundle.Names(o, inputs, base)
-	if wrong := validation.IsDNS1123Subdomain(csv); len(wrong) > 0 && f.Package != "" {
-		return hint.With(usagef("--package %s: the CSV's name would be %q: %s", f.Package, csv, wrong[0]), "use lower case letters, digits, dashes and dots")
-	}
-	if o.Replaces == "auto" {
-		if o.Replaces, err = f.predecessor(ctx, s, o, inputs, base); err != nil {
-			return err
-		}
-	}
-	if f.digests {
-		o.Pin = func(reference string) (string, error) { return s.images.Pinned(ctx, reference) }
-	}
-	if len(f.api) > 0 {
-		sources, err := marker.Load(ctx, f.api)
-		if err != nil {
-			return err
-		}
-		o.Describe = sources.Describe
+	if err := f.complete(ctx, s, &o, inputs, base); err != nil {
+		return err
 	}
 	made, err := document.Until(ctx, func() (*bundle.Generated, error) { return bundle.Generate(inputs, base, o) })
 	if err != nil {
@@ -179,6 +124,92 @@ func (f *bundleFlags) run(ctx context.Context, s *session) error {
 		return nil
 	}
 	p.Say("%s holds %s", f.into, made.Name)
+	return nil
+}
+
+// read returns the options that the flags say by themselves.
+func (f *bundleFlags) read() (bundle.Options, error) {
+	o := f.Options
+	var err error
+	if o.Version, err = semver.Parse(f.version); err != nil {
+		return o, hint.With(usagef("--version %s: %w", f.version, err), "write it as 1.2.3 or 1.2.3-rc.1, without a v")
+	}
+	o.Conversion = bundle.Conversion(f.conversion)
+	if o.Conversion != bundle.ConversionKeep && o.Conversion != bundle.ConversionStrip {
+		return o, usagef("--crd-conversion %s: it is keep or strip", f.conversion)
+	}
+	if o.Created, err = sourceDate(); err != nil {
+		return o, err
+	}
+	if f.icon != "" {
+		types := map[string]string{".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
+		if o.IconType = types[strings.ToLower(filepath.Ext(f.icon))]; o.IconType == "" {
+			return o, usagef("--icon %s: it is an svg, png, jpg or gif file", f.icon)
+		}
+		if o.Icon, err = document.ReadFile(f.icon); err != nil {
+			return o, fmt.Errorf("read the icon: %w", err)
+		}
+	}
+	for _, pair := range f.images {
+		name, reference, found := strings.Cut(pair, "=")
+		if !found || name == "" || reference == "" {
+			return o, usagef("--image %s: it is NAME=REF", pair)
+		}
+		if o.Images == nil {
+			o.Images = map[string]string{}
+		}
+		o.Images[name] = strings.ReplaceAll(reference, versionPattern, f.version)
+	}
+	return o, nil
+}
+
+// baseCSV reads the base CSV, nil if none is named.
+func (f *bundleFlags) baseCSV(ctx context.Context, s *session) (*bundle.Input, error) {
+	if f.base == "" {
+		return nil, nil
+	}
+	found, err := document.Until(ctx, func() ([]bundle.Input, error) { return bundle.Inputs(f.base, s.In) })
+	if err != nil {
+		return nil, err
+	}
+	if len(found) != 1 || found[0].Kind != bundle.KindCSV {
+		return nil, hint.With(fmt.Errorf("%s does not hold one ClusterServiceVersion", f.base), "name a file with nothing but the base CSV")
+	}
+	return &found[0], nil
+}
+
+// complete adds to o what follows from the inputs, the project, a report and registries.
+func (f *bundleFlags) complete(ctx context.Context, s *session, o *bundle.Options, inputs []bundle.Input, base *bundle.Input) (err error) {
+	if pkg, _ := bundle.Names(*o, inputs, base); pkg == "" {
+		if o.Package, err = projectName(); err != nil {
+			return err
+		}
+	}
+	_, csv := bundle.Names(*o, inputs, base)
+	if wrong := validation.IsDNS1123Subdomain(csv); len(wrong) > 0 && f.Package != "" {
+		return hint.With(usagef("--package %s: the CSV's name would be %q: %s", f.Package, csv, wrong[0]), "use lower case letters, digits, dashes and dots")
+	}
+	if o.Replaces == "auto" {
+		if o.Replaces, err = f.predecessor(ctx, s, *o, inputs, base); err != nil {
+			return err
+		}
+	}
+	if f.rights != "" {
+		if o.Reduce, err = s.reducer(ctx, f.rights); err != nil {
+			return err
+		}
+	}
+	if f.digests {
+		o.Pin = func(reference string) (string, error) { return s.images.Pinned(ctx, reference) }
+	}
+	if len(f.api) == 0 {
+		return nil
+	}
+	sources, err := marker.Load(ctx, f.api)
+	if err != nil {
+		return err
+	}
+	o.Describe = sources.Describe
 	return nil
 }
 
@@ -277,9 +308,9 @@ func newBundleValidate(s *session) *cobra.Command {
 operator-framework/api.
 
 A REF is a bundle directory, a folder with bundle directories in it, or a bundle's image: on a registry, in an archive, or in
-an OCI layout. The labels of an image are judged, too. With --images registries are asked for the images that bundles name.
+an OCI layout. The labels of an image are validated, too. With --images, registries are asked for the images that bundles name.
 
-The codes that begin with OLM are about what OLM v1 refuses and OLM v0 accepts: notes, and errors with --olm v1.`,
+Codes that begin with OLM are about what OLM v0 accepts and OLM v1 refuses. They are notes, and errors with --olm v1.`,
 		Example: "  olmkit bundle validate bundle/1.2.0 --report junit=bundle.xml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -306,28 +337,9 @@ The codes that begin with OLM are about what OLM v1 refuses and OLM v0 accepts: 
 		work, ctx := errgroup.WithContext(c.Context())
 		work.SetLimit(runtime.GOMAXPROCS(0))
 		for i, ref := range args {
-			work.Go(func() error {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				b, err := s.readBundle(ctx, ref)
-				if err != nil {
-					return err
-				}
-				var known check.Registry
-				if images {
-					if known, err = s.registry(ctx, check.Images(b)); err != nil {
-						return err
-					}
-				}
-				if found[i], err = document.Until(ctx, func() ([]finding.Finding, error) { return check.Bundle(b, known), nil }); err != nil {
-					return err
-				}
-				files[i] = append(files[i], b.AnnotationsAt.File)
-				for _, m := range b.Manifests {
-					files[i] = append(files[i], m.At.File)
-				}
-				return nil
+			work.Go(func() (err error) {
+				found[i], files[i], err = s.validateBundle(ctx, ref, images)
+				return err
 			})
 		}
 		if err := work.Wait(); err != nil {
@@ -339,6 +351,30 @@ The codes that begin with OLM are about what OLM v1 refuses and OLM v0 accepts: 
 		return j.finish(c.Context(), r)
 	}
 	return c
+}
+
+// validateBundle returns what is found of the bundle at ref, with images by asking the registries of its images too, and the
+// bundle's files.
+func (s *session) validateBundle(ctx context.Context, ref string, images bool) ([]finding.Finding, []string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	b, err := s.readBundle(ctx, ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	var known check.Registry
+	if images {
+		if known, err = s.registry(ctx, check.Images(b)); err != nil {
+			return nil, nil, err
+		}
+	}
+	files := []string{b.AnnotationsAt.File}
+	for _, m := range b.Manifests {
+		files = append(files, m.At.File)
+	}
+	found, err := document.Until(ctx, func() ([]finding.Finding, error) { return check.Bundle(b, known), nil })
+	return found, files, err
 }
 
 // bundlesNamed returns refs, with the bundle directories in a folder instead of the folder.

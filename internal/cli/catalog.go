@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -23,7 +25,7 @@ import (
 )
 
 func newCatalog(s *session) *cobra.Command {
-	return reaching(s, group("catalog", "Make, judge, draw, serve and publish file-based catalogs",
+	return reaching(s, group("catalog", "Build, validate, draw, serve and publish file-based catalogs",
 		newCatalogRender(s), newCatalogBuild(s), newCatalogValidate(s), newCatalogGraph(s), newCatalogDiff(s), newCatalogServe(s), newCatalogPush(s)))
 }
 
@@ -36,7 +38,7 @@ func newCatalogRender(s *session) *cobra.Command {
 
 A REF is a bundle directory (manifests/ and metadata/), a directory or a file of a file-based catalog, - for standard input,
 or an image of a bundle or of a catalog: on a registry, with its host (quay.io/team/my-catalog:latest), in an archive, or in
-an OCI layout. Bundles carry all their manifests inline, so that OLM installs those of directories and archives from the
+an OCI layout. Bundles have their manifests inline, so OLM can install those of directories and archives from the
 catalog alone.`,
 		Example: `  olmkit catalog render bundle/1.2.0
   olmkit catalog render quay.io/team/my-catalog:latest -o yaml --output-file catalog/catalog.yaml`,
@@ -67,7 +69,7 @@ func newCatalogBuild(s *session) *cobra.Command {
 		Use:   "build TEMPLATE",
 		Short: "Print the file-based catalog that a template describes",
 		Long: `Print the file-based catalog that a template describes. The template is opm's semver or basic one, with bundle
-directories in place of images, or ours:
+directories in place of images, or olmkit's own:
 
   schema: olmkit.template
   package: example-operator
@@ -83,7 +85,7 @@ directories in place of images, or ours:
         skips: [1.1.0]
       - version: 1.2.0
         skipRange: ">=1.0.0 <1.2.0"
-        replaces: 1.0.0             # said otherwise; "" for nothing
+        replaces: 1.0.0             # instead of the one before; "" for nothing
   deprecations:
     - bundle: 1.0.0                 # or channel: NAME; neither for the whole package
       message: Use 1.2.0.`,
@@ -113,10 +115,11 @@ directories in place of images, or ours:
 
 // refer lets c name the image that reference is of each bundle, by the digest that the registry says.
 func (s *session) refer(ctx context.Context, c *catalog.Catalog, reference string) error {
-	if !strings.Contains(reference, versionPattern) && len(bundlesIn(nil, c)) > 1 {
+	bundles := len(bundlesIn(nil, c))
+	if !strings.Contains(reference, versionPattern) && bundles > 1 {
 		return hint.With(usagef("--by-reference %s: all bundles would have the same image", reference), "write for example quay.io/team/my-operator-bundle:v{version}")
 	}
-	step := s.progress().Start("ask for the images of %d bundles", len(bundlesIn(nil, c)))
+	step := s.progress().Start("ask for the images of %d bundles", bundles)
 	return step.End(s.loader().Refer(ctx, c, func(ctx context.Context, b *catalog.Bundle) (string, error) {
 		return s.images.Pinned(ctx, strings.ReplaceAll(reference, versionPattern, b.Version.String()))
 	}))
@@ -133,12 +136,12 @@ func newCatalogValidate(s *session) *cobra.Command {
 inline (--pull gets those of the others from their images). docs/checks lists all checks.
 
 The verdict is about what can still be changed: the catalog, the graph, the heads of channels and the upgrades to them.
-Findings on older bundles, and on upgrades to those, are published: they do not fail, and are a line for each code and
-package; --all shows and counts them. With --against, exactly what the published catalog already has is published.
+Older bundles, and upgrades to them, count as published: findings on them do not fail the command, and the report has a line
+for each code and package. --all shows and counts them. With --against, exactly what that catalog has counts as published.
 
-The codes that begin with OLM are about what OLM v1 refuses and OLM v0 accepts: notes, and errors with --olm v1.
+Codes that begin with OLM are about what OLM v0 accepts and OLM v1 refuses. They are notes, and errors with --olm v1.
 
-Only --pull and --images access registries, and --template does for bundles that the template names by image.
+Registries are accessed only with --pull and --images, and with --template for bundles that the template names by image.
 
 Suppress a finding with a comment in YAML, or in a file that --suppress names (see docs/suppress.md):
 
@@ -163,79 +166,132 @@ Suppress a finding with a comment in YAML, or in a file that --suppress names (s
 		if err := j.check(c.Context()); err != nil {
 			return err
 		}
-		for _, name := range slices.Concat(options.Only, options.Skip) {
-			if !check.Known(name) {
-				return hint.With(usagef("no check is called %s", name), "see docs/checks for their codes")
-			}
+		if err := s.readOptions(c.Context(), &options, template); err != nil {
+			return err
 		}
-		if against != "" {
-			var err error
-			if options.Previous, err = s.loadCatalog(c.Context(), against); err != nil {
-				return err
-			}
-		}
-		if template != "" {
-			var err error
-			if options.Template, err = s.loader().Build(c.Context(), template); err != nil {
-				return err
-			}
-		}
-		loaded, err := s.loader().Load(c.Context(), args...)
+		j.partial = len(options.Packages) > 0
+		drawn := j.wants("html") || j.wants("json")
+		v, err := s.verdict(c.Context(), options, loading{against, pull, images, drawn}, args)
 		if err != nil {
 			return err
 		}
-		for _, name := range options.Packages {
-			if _, err := findPackage(loaded, name); err != nil && len(loaded.Problems) == 0 {
-				return err
-			}
-		}
-		if pull {
-			if err := s.pull(c.Context(), bundlesIn(options.Packages, options.Previous, loaded)); err != nil {
-				return err
-			}
-		}
-		if images {
-			if options.Registry, err = s.registry(c.Context(), check.ImagesIn(loaded, options)); err != nil {
-				return err
-			}
-		}
-		j.partial = len(options.Packages) > 0
-		r := &report.Report{APIVersion: report.APIVersion, Kind: report.KindValidate, Files: filesOf(loaded)}
-		if r.Findings, r.Checks, err = checked(c.Context(), loaded, options); err != nil {
-			return err
-		}
+		r := &report.Report{APIVersion: report.APIVersion, Kind: report.KindValidate, Findings: v.Findings, Checks: v.Checks, Files: v.Files, Graph: v.Graph}
 		if !all {
 			r.Split()
-		}
-		if j.wants("html") || j.wants("json") {
-			packages := slices.DeleteFunc(slices.Clone(loaded.Packages), func(p *catalog.Package) bool {
-				return j.partial && !slices.Contains(options.Packages, p.Name)
-			})
-			if r.Graph, err = document.Until(c.Context(), func() ([]graph.Drawing, error) { return drawingsOf(packages, "", false), nil }); err != nil {
-				return err
-			}
 		}
 		return j.finish(c.Context(), r)
 	}
 	return c
 }
 
+// readOptions refuses checks that there are not, and reads the template, if one is named.
+func (s *session) readOptions(ctx context.Context, o *check.Options, template string) (err error) {
+	for _, name := range slices.Concat(o.Only, o.Skip) {
+		if !check.Known(name) {
+			return hint.With(usagef("no check is called %s", name), "see docs/checks for their codes")
+		}
+	}
+	if template != "" {
+		o.Template, err = s.loader().Build(ctx, template)
+	}
+	return err
+}
+
+// verdict is the one that is kept for the same catalogs and options, or else a new one.
+func (s *session) verdict(ctx context.Context, o check.Options, l loading, args []string) (*verdict, error) {
+	var kept *verdicts
+	if !l.pull && !l.images {
+		kept = s.verdicts(ctx, programDigest(), o, l.drawn, l.against, args)
+	}
+	if v := kept.get(); v != nil {
+		return v, nil
+	}
+	v, err := s.validate(ctx, o, l, args)
+	if err != nil {
+		return nil, err
+	}
+	kept.put(v)
+	return v, nil
+}
+
+// loading is what a verdict on a catalog needs beside the options of the checks.
+type loading struct {
+	against             string // the published catalog
+	pull, images, drawn bool
+}
+
+// collectOften has garbage collected when there is a third of what is used, not as much, until the returned function is called: most
+// of a catalog is text, which costs the collector nothing. GOGC sets another share.
+func collectOften() (end func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	before := debug.SetGCPercent(33)
+	return func() { debug.SetGCPercent(before) }
+}
+
+// validate loads the catalogs that refs name, and has them judged.
+func (s *session) validate(ctx context.Context, options check.Options, by loading, refs []string) (*verdict, error) {
+	defer collectOften()()
+	var err error
+	if by.against != "" {
+		if options.Previous, err = s.loadCatalog(ctx, by.against); err != nil {
+			return nil, err
+		}
+	}
+	loaded, err := s.loader().Load(ctx, refs...)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range options.Packages {
+		if _, err := findPackage(loaded, name); err != nil && len(loaded.Problems) == 0 {
+			return nil, err
+		}
+	}
+	if by.pull {
+		if err := s.pull(ctx, bundlesIn(options.Packages, options.Previous, loaded)); err != nil {
+			return nil, err
+		}
+	}
+	if by.images {
+		if options.Registry, err = s.registry(ctx, check.ImagesIn(loaded, options)); err != nil {
+			return nil, err
+		}
+	}
+	v := &verdict{Files: filesOf(loaded)}
+	if v.Findings, v.Checks, err = checked(ctx, loaded, options); err != nil {
+		return nil, err
+	}
+	if by.drawn {
+		packages := slices.DeleteFunc(slices.Clone(loaded.Packages), func(p *catalog.Package) bool {
+			return len(options.Packages) > 0 && !slices.Contains(options.Packages, p.Name)
+		})
+		if v.Graph, err = document.Until(ctx, func() ([]graph.Drawing, error) { return drawingsOf(packages, "", olmV0, false), nil }); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
 func newCatalogGraph(s *session) *cobra.Command {
-	var format, pkg, channel string
+	var format, pkg, channel, olm string
 	var every bool
 	c := &cobra.Command{
 		Use:   "graph REF...",
 		Short: "Draw the upgrade graph: what the channels declare, and what OLM will do",
 		Long: `Draw the upgrade graph: what the channels declare, and what OLM will do.
 
-As text each entry of a channel is a line, the newest first; the head is marked by a star. It says where OLM takes those who
-have the entry, and by which edge: "→ 1.2.0  replaces". Where else the channel declares that they go, and OLM does not take
-them, follows: "not 1.1.0 (skips)".`,
+As text, each entry of a channel is a line, the newest first; a star marks the head. The line names the entry to which OLM
+upgrades, and the edge: "→ 1.2.0  replaces". Edges that the channel declares and OLM does not take follow: "not 1.1.0 (skips)".
+
+With --olm v0,v1 a second line says where OLM v1 differs, with upgradeConstraintPolicy CatalogProvided. A ClusterExtension that
+pins a version also goes to one that OLM v0 passes over: "if pinned 1.1.0 (skips)".`,
 		Example: `  olmkit catalog graph catalog --channel stable
+  olmkit catalog graph catalog --olm v0,v1
   olmkit catalog graph quay.io/team/my-catalog:latest -o html > graph.html`,
 		Args: atLeastOne("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := outputOneOf(format, drawingFormats); err != nil {
+			if err := errors.Join(outputOneOf(format, drawingFormats), checkOLMs(olm)); err != nil {
 				return err
 			}
 			loaded, err := s.loadCatalog(c.Context(), args...)
@@ -251,7 +307,7 @@ them, follows: "not 1.1.0 (skips)".`,
 				packages = []*catalog.Package{p}
 			}
 			return until(c.Context(), func() error {
-				drawings := drawingsOf(packages, channel, every)
+				drawings := drawingsOf(packages, channel, olm, every)
 				if len(drawings) == 0 && channel != "" {
 					return hint.With(usagef("no channel is called %s", channel), "list the channels with 'olmkit catalog graph %s'", strings.Join(args, " "))
 				}
@@ -266,19 +322,23 @@ them, follows: "not 1.1.0 (skips)".`,
 	c.Flags().StringVarP(&pkg, "package", "p", "", "draw only this package")
 	c.Flags().StringVar(&channel, "channel", "", "draw only channels of this name")
 	c.Flags().BoolVar(&every, "all", false, "also draw the edges that a skipRange allows and OLM does not take")
+	c.Flags().StringVar(&olm, "olm", olmV0, "version of OLM whose upgrades are drawn: v0, v1, or v0,v1 for both in one graph")
 	return c
 }
 
 // drawingFormats are the formats that a graph is drawn in; html is a page of its own, see report.HTML.
 var drawingFormats = append(slices.Clone(graph.Formats), "html")
 
-// drawingsOf draws the channels called channel, or all when it is "", of packages.
-func drawingsOf(packages []*catalog.Package, channel string, every bool) []graph.Drawing {
+// drawingsOf draws the channels called channel, or all when it is "", of packages, as olm takes them.
+func drawingsOf(packages []*catalog.Package, channel, olm string, every bool) []graph.Drawing {
+	draw := map[string]func(*catalog.Package, *catalog.Channel, bool) graph.Drawing{
+		olmV0: graph.NewDrawing, olmV1: graph.NewV1Drawing, olmBoth: graph.NewDrawingOfBoth,
+	}[olm]
 	drawings := []graph.Drawing{}
 	for _, p := range packages {
 		for _, c := range p.Channels {
 			if channel == "" || channel == c.Name {
-				drawings = append(drawings, graph.NewDrawing(p, c, every))
+				drawings = append(drawings, draw(p, c, every))
 			}
 		}
 	}

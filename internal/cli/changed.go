@@ -36,7 +36,12 @@ func (f *planFlags) changedHops(before *catalog.Catalog, old, p *catalog.Package
 	known := func(graph.Edge) bool { return false }
 	if c := old.Channel(plan.Channel); c != nil {
 		were := graph.New(old, c)
-		known = func(e graph.Edge) bool { return were.Planned(f.options.Mode, e.From, e.To) }
+		known = func(e graph.Edge) bool {
+			if b := old.Bundle(e.From); e.Switch != "" {
+				return b != nil && were.Next(b.Name, b.Version) == e.To
+			}
+			return were.Planned(f.options.Mode, e.From, e.To)
+		}
 	}
 	touched := map[string]bool{}
 	for _, c := range catalog.Diff(before, &catalog.Catalog{Packages: []*catalog.Package{p}}) {

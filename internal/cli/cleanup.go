@@ -54,17 +54,17 @@ func newCleanup(s *session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cleanup [PACKAGE]",
 		Short: "Remove what 'bundle run' installed, or what walks left on an existing cluster",
-		Long: `With PACKAGE, remove what 'bundle run' installed of it: the operator, its CRDs, roles and webhooks, its catalog, and the namespace
-if 'bundle run' made that, with all that is in it. A CRD that has objects stays, with the namespaces that they are in; the command
-says how to remove them, and exits with 1. Delete objects with finalizers before, while the operator runs.
+		Long: `With PACKAGE, remove what 'bundle run' installed: the operator, its CRDs, roles and webhooks, its catalog, and the namespace with
+all its objects if 'bundle run' created it. A CRD that has objects stays, with the namespaces that they are in; the command
+says how to remove them, and exits with 1. Delete objects with finalizers first, while the operator runs.
 
-Without PACKAGE, remove what walks left on an existing cluster.
+Without PACKAGE, remove what a killed walk left on an existing cluster.
 
-A walk with --cluster existing removes all that it made when it ends. One that was killed cannot. Its objects carry the label
-` + cluster.WalkLabel + `; this command finds them, and what OLM made for them: the operator, its CRDs, roles and webhooks. It
+A walk with --cluster existing removes its objects when it ends, unless it is killed. They have the label
+` + cluster.WalkLabel + `. This command finds them, and what OLM created for them: the operator, its CRDs, roles and webhooks. It
 deletes custom resources first, while the operator can remove its finalizers, and OLM last, if --install-olm installed it.
 
-Objects that no walk made stay: a CRD of which you have created objects since, an OLM that you use. The command names them, says
+Objects that no walk created stay: a CRD of which you created objects, an OLM that you use. The command names them, says
 how to remove them, and exits with 1. Do not run it while a walk is under way on the cluster.`,
 		Example: `  olmkit cleanup my-operator
   olmkit cleanup --context staging --dry-run

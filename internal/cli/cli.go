@@ -20,6 +20,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/cluster/embedded"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/hint"
@@ -27,7 +28,7 @@ import (
 	"github.com/olmkit/olmkit/internal/progress"
 	"github.com/olmkit/olmkit/internal/project"
 	"github.com/olmkit/olmkit/internal/safetext"
-	"github.com/olmkit/olmkit/internal/upgrade"
+	"github.com/olmkit/olmkit/internal/walk"
 )
 
 // Exit codes of every command.
@@ -79,6 +80,7 @@ type session struct {
 	Streams
 	quiet, verbose bool
 	images         image.Client
+	components     embedded.Source
 	printing       sync.Mutex
 	printer        *progress.Printer
 	maxFile        int64
@@ -195,7 +197,7 @@ func Run(ctx context.Context, streams Streams, args []string) int {
 
 // Hooks are functions that commands call while they run.
 type Hooks struct {
-	AfterHop upgrade.AfterHop // of 'upgrade test'
+	AfterHop walk.AfterHop // of 'upgrade test'
 }
 
 // RunWith is Run with hooks.
@@ -278,7 +280,7 @@ func complain(w io.Writer, err error, interrupted bool) int {
 }
 
 func newRoot(s *session) *cobra.Command {
-	root := group("olmkit", "Package an operator for OLM, and prove every upgrade before a user takes it", commands(s)...)
+	root := group("olmkit", "Package an operator for OLM, and test every upgrade before users get it", commands(s)...)
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetIn(s.In)
 	root.SetErr(s.Err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -27,7 +28,8 @@ const defaultCluster = "olmkit"
 
 func newCluster(s *session) *cobra.Command {
 	return group("cluster", "Keep a cluster to work in",
-		newClusterUp(s), newClusterDown(s), newClusterStatus(s), newClusterLoad(s), newClusterLogs(s), newClusterComponents(s))
+		reachingOne(s, newClusterUp(s)), newClusterDown(s), newClusterStatus(s), reachingOne(s, newClusterLoad(s)), newClusterLogs(s),
+		reachingOne(s, newClusterComponents(s)))
 }
 
 // addClusterFlags adds the flags that choose a cluster.
@@ -47,6 +49,7 @@ var validClusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`
 
 func newClusterUp(s *session) *cobra.Command {
 	var name, kind, nodeImage, ref string
+	var kubernetes []string
 	var port int
 	var withOLM bool
 	c := &cobra.Command{
@@ -54,7 +57,7 @@ func newClusterUp(s *session) *cobra.Command {
 		Short: "Create a cluster and keep it",
 		Long: `Create a cluster and keep it until 'cluster down'.
 
-With --olm, OLM ` + olmv0.Version + ` is installed. With --catalog, too, a pod serves that catalog for all namespaces, as the CatalogSource
+With --olm, OLM ` + olmv0.Version + ` is installed. With --catalog as well, a pod serves that catalog for all namespaces, as the CatalogSource
 ` + olmv0.Namespace + `/` + keptCatalog + `, and OLM installs its bundles from their manifests in the catalog: 'subscription generate --catalog-source
 ` + olmv0.Namespace + `/` + keptCatalog + `' writes what to apply.`,
 		Example: `  olmkit cluster up --olm --catalog catalog
@@ -71,7 +74,7 @@ With --olm, OLM ` + olmv0.Version + ` is installed. With --catalog, too, a pod s
 			if err != nil {
 				return err
 			}
-			up, err := startKept(c.Context(), kind, keptOptions{name, nodeImage, port, s.progress()})
+			up, err := s.startKept(c.Context(), kind, keptOptions{name: name, nodeImage: nodeImage, kubernetes: kubernetes, olm: withOLM, port: port})
 			if err != nil {
 				return err
 			}
@@ -95,8 +98,10 @@ With --olm, OLM ` + olmv0.Version + ` is installed. With --catalog, too, a pod s
 	}
 	addClusterFlags(c, &name, &kind)
 	c.Flags().StringVar(&nodeImage, "node-image", "", "node `IMAGE` of a kind cluster (default: that of kind's release)")
+	kubernetesFlag(c, &kubernetes, "`VERSION` of Kubernetes of an embedded cluster")
 	c.Flags().BoolVar(&withOLM, "olm", false, "install OLM")
 	c.Flags().StringVar(&ref, "catalog", "", "file-based catalog for OLM to read: a directory, file, image or archive `REF`")
+	componentFlags(s, c)
 	c.Flags().IntVar(&port, "port", 0, "the API server's `PORT` on the loopback interface (0: any free one)")
 	return c
 }
@@ -114,23 +119,83 @@ func (s *session) wholeCatalog(ctx context.Context, ref string) (*catalog.Catalo
 }
 
 func newClusterComponents(s *session) *cobra.Command {
-	return &cobra.Command{
+	var kubernetes, olm []string
+	c := &cobra.Command{
 		Use:   "build",
-		Short: "Build the embedded cluster's components, and print their directory",
-		Long: `Build the components of embedded clusters, unless the cache has them, and print their directory. 'cluster up' and 'upgrade
-test' do so when needed; use this command to fill a cache or an image. Without Go on the machine, as in olmkit's own image,
-clusters run from such a cache.`,
-		Example: `  olmkit cluster build`,
-		Args:    cobra.NoArgs,
+		Short: "Pull or build the embedded cluster's components, and print their directories",
+		Long: `Pull the components of embedded clusters, or build them from source, unless the cache has them, and print a directory for each:
+Kubernetes, and OLM. Commands that start such clusters get what they need, and nothing else; use this command to fill a cache or an
+image, where clusters then run without Go and without a network.
+
+A release of olmkit pulls the components by the digest that it was built with ('olmkit version'). What cannot be pulled, and with
+--from-source everything, the Go toolchain builds, in 5 to 10 minutes on two cores. $` + embedded.ComponentsVariable + ` is what --components is,
+for all commands that start an embedded cluster.`,
+		Example: `  olmkit cluster build
+  olmkit cluster build --kubernetes 1.33,1.36 --olm v0,v1
+  olmkit cluster build --components registry.example.com/mirror/olmkit-components
+  olmkit cluster build --from-source`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			dir, err := embedded.Build(c.Context(), s.progress())
+			from, err := s.componentSource(kindEmbedded)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(s.Out, dir)
+			parts, err := partsOf(kubernetes, olm)
+			if err != nil {
+				return err
+			}
+			parts.From = from
+			dirs, err := embedded.Build(c.Context(), parts, s.progress())
+			for _, dir := range dirs {
+				fmt.Fprintln(s.Out, dir)
+			}
 			return err
 		},
 	}
+	kubernetesFlag(c, &kubernetes, "`VERSIONS` of Kubernetes, separated by commas")
+	c.Flags().StringSliceVar(&olm, "olm", []string{olmV0}, "`VERSIONS` of OLM, separated by commas: v0, v1, or none")
+	componentFlags(s, c)
+	return c
+}
+
+// partsOf are the parts of embedded clusters that the flags of 'cluster build' name.
+func partsOf(kubernetes, olm []string) (parts embedded.Parts, err error) {
+	if parts.Kubernetes, err = releases(kubernetes); err != nil {
+		return parts, err
+	}
+	for _, version := range olm {
+		switch {
+		case version == olmV0:
+			parts.OLMv0 = true
+		case version == olmV1:
+			parts.OLMv1 = true
+		case version != "none" || len(olm) > 1:
+			return parts, usagef("--olm %s: it is v0, v1, both, or none", strings.Join(olm, ","))
+		}
+	}
+	return parts, nil
+}
+
+// componentFlags adds the flags that say where an embedded cluster's components come from.
+func componentFlags(s *session, c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&s.components.Reference, "components", "", "pull the embedded cluster's components from `REF`: a mirror's repository, an image by digest or tag, an archive or an OCI layout (default: $"+embedded.ComponentsVariable+", or the release's)")
+	f.BoolVar(&s.components.Build, "from-source", false, "build the embedded cluster's components from source instead of pulling them; needs Go")
+}
+
+// componentSource is what the flags of componentFlags say, for a cluster of that kind.
+func (s *session) componentSource(kind string) (embedded.Source, error) {
+	from := s.components
+	from.Images = s.images
+	switch {
+	case from.Reference != "" && from.Build:
+		return from, hint.With(usagef("--components %s and --from-source exclude each other", from.Reference), "leave one of them out")
+	case kind != kindEmbedded && from.Build:
+		return from, hint.With(usagef("--from-source is for an embedded cluster"), "leave it out")
+	case kind != kindEmbedded && from.Reference != "" && !slices.Contains(s.configured, "components"):
+		return from, hint.With(usagef("--components is for an embedded cluster"), "leave it out")
+	}
+	return from, nil
 }
 
 func newClusterDown(s *session) *cobra.Command {
@@ -190,15 +255,22 @@ func newClusterStatus(s *session) *cobra.Command {
 }
 
 func newClusterLoad(s *session) *cobra.Command {
-	var name, kind string
+	var name, kind, ref string
 	c := &cobra.Command{
-		Use:   "load REF=PROGRAM...",
-		Short: "Load images into a cluster",
-		Long: `Let images run in a cluster: containers of the image REF run PROGRAM from then on. It is a program, a folder that is the
-image's root, or an image that holds a program alone: an archive, an OCI layout or a registry's reference. Containers that
-run already go on with what they are.`,
-		Example: `  olmkit cluster load ghcr.io/team/my-operator:v1.2.0=bin/manager`,
+		Use:   "load [REF=PROGRAM...] [--catalog REF]",
+		Short: "Load images, or a catalog, into a cluster",
+		Long: `Load images into a cluster: new containers of the image REF run PROGRAM, which is a binary, a directory that becomes the image's
+root, or a single-binary image (archive, OCI layout or registry reference). Running containers are not affected.
+
+With --catalog, the CatalogSource ` + olmv0.Namespace + `/` + keptCatalog + ` serves that catalog, instead of the one of 'cluster up --olm --catalog'.
+OLM upgrades the Subscriptions to it.`,
+		Example: `  olmkit cluster load ghcr.io/team/my-operator:v1.2.0=bin/manager
+  olmkit cluster load --catalog ghcr.io/team/my-operator-catalog:latest`,
 		RunE: func(c *cobra.Command, args []string) error {
+			loaded, err := s.wholeCatalog(c.Context(), ref)
+			if err != nil {
+				return err
+			}
 			up, err := openKept(c.Context(), kind, name)
 			if err != nil {
 				return err
@@ -213,11 +285,21 @@ run already go on with what they are.`,
 					return err
 				}
 			}
-			return nil
+			if loaded == nil {
+				return nil
+			}
+			silenceClients()
+			return s.loadKept(c.Context(), up, loaded)
 		},
 	}
 	addClusterFlags(c, &name, &kind)
-	c.Args = atLeastOne("REF=PROGRAM")
+	c.Flags().StringVar(&ref, "catalog", "", "file-based catalog for OLM to read: a directory, file, image or archive `REF`")
+	c.Args = func(c *cobra.Command, args []string) error {
+		if ref != "" {
+			return nil
+		}
+		return atLeastOne("REF=PROGRAM")(c, args)
+	}
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/olmkit/olmkit/internal/cluster/existing"
 	"github.com/olmkit/olmkit/internal/diagnosis"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv1"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/internal/safetext"
 )
@@ -26,6 +28,9 @@ type diagnoseReport struct {
 	Kind          string                `json:"kind"`
 	Cluster       string                `json:"cluster"`
 	Subscriptions []diagnosis.Diagnosis `json:"subscriptions"`
+	Extensions    []diagnosis.Extension `json:"extensions,omitempty"` // of OLM v1
+
+	v1 bool // OLM v1 is there
 }
 
 func newUpgradeDiagnose(s *session) *cobra.Command {
@@ -34,15 +39,16 @@ func newUpgradeDiagnose(s *session) *cobra.Command {
 	var refs []string
 	c := &cobra.Command{
 		Use:   "diagnose",
-		Short: "Say why OLM does not upgrade on a live cluster, and how to mend it",
-		Long: `Say of each Subscription of a cluster of the kubeconfig where it stands, what OLM goes on to, why it does not, the commands that mend
-that, and what they risk. The command only reads; Secrets and custom resources it does not read.
+		Short: "Show why OLM does not upgrade on a live cluster, and how to fix it",
+		Long: `Show the state of each Subscription and ClusterExtension on a cluster of the kubeconfig: what OLM installs next, why it does
+not, the commands that fix that, and their risks. The command only reads, and reads neither Secrets nor custom resources.
 
-What comes next, OLM's own resolver says, from what the catalogs hold. Those that 'olmkit bundle run' and 'olmkit cluster up --catalog'
-serve are read on the cluster, images are pulled from here, and --catalog names the content of others. Where that is not known the
-command says so, and tells what OLM has noted on the cluster.
+OLM's own resolver computes what comes next from the content of the catalogs. Catalogs that 'olmkit bundle run' and 'olmkit cluster
+up --catalog' serve are read from the cluster, and images are pulled by this machine. --catalog names the content of others. Without
+it, the command prints what OLM has recorded on the cluster. OLM v1 installs what comes next by itself as soon as it can: of a
+ClusterExtension, the command prints what OLM v1 says against it, whether its ClusterCatalogs are served and its Deployments ready.
 
-It exits with 3 if a Subscription is stuck, or waits for an approval.`,
+It exits with 3 if a Subscription or ClusterExtension is stuck, or a Subscription waits for an approval.`,
 		Example: `  olmkit upgrade diagnose --context production
   olmkit upgrade diagnose -p my-operator --catalog olm/operatorhubio-catalog=catalog`,
 		Args: cobra.NoArgs,
@@ -63,14 +69,30 @@ It exits with 3 if a Subscription is stuck, or waits for an approval.`,
 			if err != nil {
 				return err
 			}
-			r := diagnoseReport{APIVersion: report.APIVersion, Kind: "UpgradeDiagnosis", Cluster: at.Name(), Subscriptions: diagnosis.Diagnose(c.Context(), state, pkg, catalogs)}
+			extensions, err := stateV1(c.Context(), at)
+			if err != nil {
+				return err
+			}
+			r := diagnoseReport{
+				APIVersion: report.APIVersion, Kind: "UpgradeDiagnosis", Cluster: at.Name(), v1: extensions != nil,
+				Subscriptions: diagnosis.Diagnose(c.Context(), state, pkg, catalogs), Extensions: diagnosis.DiagnoseV1(extensions, pkg),
+			}
 			return r.finish(s, l.output, pkg)
 		},
 	}
 	l.flags(c)
-	c.Flags().StringVarP(&pkg, "package", "p", "", "only Subscriptions to this package")
+	c.Flags().StringVarP(&pkg, "package", "p", "", "only Subscriptions and ClusterExtensions to this package")
 	c.Flags().StringArrayVar(&refs, "catalog", nil, "content of a CatalogSource, as `NAMESPACE/NAME=REF`: a directory, file, image or archive (repeatable)")
 	return c
+}
+
+// stateV1 reads what OLM v1 has on the cluster, or nil if that has none.
+func stateV1(ctx context.Context, at *existing.Cluster) (*diagnosis.StateV1, error) {
+	client, err := olmv1.Connect(at.Config())
+	if err != nil {
+		return nil, err
+	}
+	return diagnosis.ReadV1(ctx, client)
 }
 
 // givenCatalogs reads what users write as NAMESPACE/NAME=REF.
@@ -142,41 +164,83 @@ func (r diagnoseReport) finish(s *session, output, pkg string) error {
 	} else {
 		err = r.print(s.Out, pkg)
 	}
-	for _, d := range r.Subscriptions {
-		if err == nil && (d.State == diagnosis.Stuck || d.State == diagnosis.Waiting) {
-			err = errFindings
-		}
+	if err == nil && r.needsSomebody() {
+		err = errFindings
 	}
 	return err
 }
 
+// needsSomebody tells whether something does not go on by itself.
+func (r diagnoseReport) needsSomebody() bool {
+	return slices.ContainsFunc(r.Subscriptions, func(d diagnosis.Diagnosis) bool {
+		return d.State == diagnosis.Stuck || d.State == diagnosis.Waiting
+	}) || slices.ContainsFunc(r.Extensions, func(e diagnosis.Extension) bool { return e.State == diagnosis.Stuck })
+}
+
 func (r diagnoseReport) print(out io.Writer, pkg string) error {
 	r = safetext.Clean(r)
-	var b strings.Builder
-	if len(r.Subscriptions) == 0 {
-		fmt.Fprintf(&b, "cluster %s has no Subscription%s\n", r.Cluster, strings.TrimSuffix(" to package "+pkg, " to package "))
+	var told []string
+	for _, d := range r.Subscriptions {
+		told = append(told, subscriptionText(d))
 	}
-	for i, d := range r.Subscriptions {
-		if i > 0 {
-			b.WriteString("\n")
-		}
-		fmt.Fprintf(&b, "%s/%s: %s\n", d.Namespace, d.Subscription, d.State)
-		fmt.Fprintf(&b, "  package    %s, channel %s, from catalog %s\n", d.Package, cmp.Or(d.Channel, "of the package"), d.Catalog)
-		fmt.Fprintf(&b, "  installed  %s\n  next       %s\n", cmp.Or(d.Installed, "nothing"), cmp.Or(d.Next, "nothing"))
-		if d.Unknown != "" {
-			fmt.Fprintf(&b, "  what OLM would do next is not known: %s; name it with --catalog %s=REF\n", d.Unknown, d.Catalog)
-		}
-		for _, c := range d.Causes {
-			fmt.Fprintf(&b, "  %s: %s\n", c.Object, c.Why)
-			for _, f := range c.Fixes {
-				fmt.Fprintf(&b, "    fix:  %s\n", f.Do)
-				if f.Command != "" {
-					fmt.Fprintf(&b, "          %s\n", f.Command)
-				}
-				fmt.Fprintf(&b, "    risk: %s\n", f.Risk)
-			}
-		}
+	for _, e := range r.Extensions {
+		told = append(told, extensionText(e))
 	}
-	_, err := io.WriteString(out, b.String())
+	if len(told) == 0 {
+		kinds := "Subscription"
+		if r.v1 {
+			kinds = "Subscription or ClusterExtension"
+		}
+		told = append(told, fmt.Sprintf("cluster %s has no %s%s\n", r.Cluster, kinds, strings.TrimSuffix(" to package "+pkg, " to package ")))
+	}
+	_, err := io.WriteString(out, strings.Join(told, "\n"))
 	return err
+}
+
+func subscriptionText(d diagnosis.Diagnosis) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s/%s: %s\n", d.Namespace, d.Subscription, d.State)
+	fmt.Fprintf(&b, "  package    %s, channel %s, from catalog %s\n", d.Package, cmp.Or(d.Channel, "of the package"), d.Catalog)
+	fmt.Fprintf(&b, "  installed  %s\n  next       %s\n", cmp.Or(d.Installed, "nothing"), cmp.Or(d.Next, "nothing"))
+	if d.Unknown != "" {
+		fmt.Fprintf(&b, "  what OLM would do next is not known: %s; name it with --catalog %s=REF\n", d.Unknown, d.Catalog)
+	}
+	writeCauses(&b, d.Causes)
+	return b.String()
+}
+
+func extensionText(e diagnosis.Extension) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "ClusterExtension %s: %s\n", e.Extension, e.State)
+	fmt.Fprintf(&b, "  package    %s, version %s, channels %s, from catalogs %s\n", e.Package, cmp.Or(e.Version, "any"),
+		cmp.Or(strings.Join(e.Channels, " "), "all"), cmp.Or(strings.Join(e.Catalogs, " "), "none"))
+	fmt.Fprintf(&b, "  installed  %s\n", cmp.Or(e.Installed, "nothing"))
+	if e.Next != "" {
+		fmt.Fprintf(&b, "  next       %s\n", e.Next)
+	}
+	var conditions []string
+	for _, c := range e.Conditions {
+		if c.Type == "Installed" || c.Type == "Progressing" {
+			conditions = append(conditions, fmt.Sprintf("%s %s (%s)", c.Type, c.Status, c.Reason))
+		}
+	}
+	fmt.Fprintf(&b, "  conditions %s\n", cmp.Or(strings.Join(conditions, ", "), "none yet"))
+	if e.Deprecated != "" {
+		fmt.Fprintf(&b, "  deprecated %s\n", e.Deprecated)
+	}
+	writeCauses(&b, e.Causes)
+	return b.String()
+}
+
+func writeCauses(b *strings.Builder, causes []diagnosis.Cause) {
+	for _, c := range causes {
+		fmt.Fprintf(b, "  %s: %s\n", c.Object, c.Why)
+		for _, f := range c.Fixes {
+			fmt.Fprintf(b, "    fix:  %s\n", f.Do)
+			if f.Command != "" {
+				fmt.Fprintf(b, "          %s\n", f.Command)
+			}
+			fmt.Fprintf(b, "    risk: %s\n", f.Risk)
+		}
+	}
 }

@@ -93,11 +93,11 @@ func newBundleDiff(s *session) *cobra.Command {
 	var from string
 	c := &cobra.Command{
 		Use:   "diff OLD NEW",
-		Short: "Print what users of one bundle get with another",
-		Long: `Print what users of one bundle get with another: the Kubernetes, install modes and dependencies that it requires; CRDs, their
+		Short: "Print what changes for users from one bundle to another",
+		Long: `Print what changes for users from one bundle to another: required Kubernetes version, install modes and dependencies; CRDs, their
 versions, fields, restrictions and defaults; permissions gained and lost; webhooks, Deployments, images, other objects. A !
-is before what can fail after the upgrade and worked before. JSON has all; text and markdown tell what changes alike in
-fields of one name once.
+marks what worked before and can fail after the upgrade. JSON has every change; text and markdown print equal changes of
+fields with the same name once.
 
 OLD and NEW are bundle directories, bundles' images on a registry, in an archive or an OCI layout, or, with --catalog, names
 or versions of bundles in that catalog.`,

@@ -3,7 +3,9 @@ package cli
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-var update = flag.Bool("update", false, "write the documentation anew")
+var update = flag.Bool("update", false, "write the documentation again")
 
 const commandsPage = "../../docs/commands.md"
 
@@ -33,7 +35,15 @@ func TestDocs(t *testing.T) {
 	} {
 		fmt.Fprintf(&b, "| %d | %s |\n", row.code, row.meaning)
 	}
-	describe(&b, newRoot(&session{}))
+	root := newRoot(&session{})
+	b.WriteString("\n## Flags of every command\n" + flagTable)
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { b.WriteString(flagRow(f)) })
+	shared := sharedFlags(root)
+	b.WriteString("\n## Shared flags\n\nSeveral commands have these flags, and name them below their own.\n" + flagTable)
+	for _, row := range slices.Sorted(maps.Keys(shared)) {
+		b.WriteString(row)
+	}
+	describe(&b, root, shared)
 	want := b.String()
 	if *update {
 		if err := os.WriteFile(commandsPage, []byte(want), 0o644); err != nil {
@@ -49,8 +59,58 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// describe writes a section for each command that can be run.
-func describe(b *strings.Builder, c *cobra.Command) {
+const flagTable = "\n| flag | default | |\n|---|---|---|\n"
+
+// flagRow is the line of a table that describes f.
+func flagRow(f *pflag.Flag) string {
+	value, usage := pflag.UnquoteUsage(f)
+	name := "--" + f.Name
+	if f.Shorthand != "" {
+		name = "-" + f.Shorthand + ", " + name
+	}
+	if value != "" {
+		name += " " + value
+	}
+	def := f.DefValue
+	if def == "[]" || def == "false" {
+		def = ""
+	}
+	return fmt.Sprintf("| `%s` | %s | %s |\n", name, quoted(def), strings.ReplaceAll(usage, "|", `\|`))
+}
+
+// sharedFlags are the flags, by their lines, that at least five of the commands below root have, and none with another meaning.
+func sharedFlags(root *cobra.Command) map[string]bool {
+	have, variants := map[string]int{}, map[string]map[string]bool{}
+	var count func(c *cobra.Command)
+	count = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			count(sub)
+		}
+		if !c.HasSubCommands() && !c.Hidden && c.Name() != "help" {
+			c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+				row := flagRow(f)
+				have[row]++
+				if variants[f.Name] == nil {
+					variants[f.Name] = map[string]bool{}
+				}
+				variants[f.Name][row] = true
+			})
+		}
+	}
+	count(root)
+	shared := map[string]bool{}
+	for name, rows := range variants {
+		for row := range rows {
+			if len(rows) == 1 && have[row] >= 5 && name != "help" {
+				shared[row] = true
+			}
+		}
+	}
+	return shared
+}
+
+// describe writes a section for each command that can be run. It names the shared flags alone.
+func describe(b *strings.Builder, c *cobra.Command, shared map[string]bool) {
 	if !c.HasSubCommands() && !c.Hidden {
 		text := c.Long
 		if text == "" {
@@ -60,38 +120,31 @@ func describe(b *strings.Builder, c *cobra.Command) {
 		if c.Example != "" {
 			fmt.Fprintf(b, "\n```console\n%s\n```\n", strings.TrimRight(c.Example, "\n"))
 		}
-		flags := false
+		own, others := "", []string(nil)
 		c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Hidden {
-				return
+			switch row := flagRow(f); {
+			case f.Hidden:
+			case shared[row]:
+				others = append(others, "`--"+f.Name+"`")
+			default:
+				own += row
 			}
-			if !flags {
-				b.WriteString("\n| flag | default | |\n|---|---|---|\n")
-				flags = true
-			}
-			value, usage := pflag.UnquoteUsage(f)
-			name := "--" + f.Name
-			if f.Shorthand != "" {
-				name = "-" + f.Shorthand + ", " + name
-			}
-			if value != "" {
-				name += " " + value
-			}
-			def := f.DefValue
-			if def == "[]" || def == "false" {
-				def = ""
-			}
-			fmt.Fprintf(b, "| `%s` | %s | %s |\n", name, code(def), strings.ReplaceAll(usage, "|", `\|`))
 		})
+		if own != "" {
+			b.WriteString(flagTable + own)
+		}
+		if others != nil {
+			fmt.Fprintf(b, "\n[Shared flags](#shared-flags): %s\n", strings.Join(others, ", "))
+		}
 	}
 	for _, sub := range c.Commands() {
 		if sub.Name() != "help" && sub.Name() != "completion" {
-			describe(b, sub)
+			describe(b, sub, shared)
 		}
 	}
 }
 
-func code(s string) string {
+func quoted(s string) string {
 	if s == "" {
 		return ""
 	}

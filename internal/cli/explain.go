@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olmkit/olmkit/internal/check"
+	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/nearest"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/internal/suppress"
-	"github.com/olmkit/olmkit/internal/upgrade"
 )
 
 // explanation is what is to be said of a code; docs/checks are written from the same.
@@ -36,7 +36,7 @@ func explanations() []explanation {
 	for _, c := range suppress.Checks {
 		all = append(all, explanation{Code: c.Code, Severity: c.Severity, Title: c.Title, Cause: c.Cause, Fix: c.Fix})
 	}
-	for _, c := range upgrade.Codes {
+	for _, c := range code.All {
 		all = append(all, explanation{Code: c.Code, Severity: c.Severity, Title: strings.TrimSuffix(c.Doc, "."), Fix: c.Fix, Static: c.Static})
 	}
 	slices.SortStableFunc(all, func(a, b explanation) int { return strings.Compare(a.Code, b.Code) })
@@ -46,10 +46,10 @@ func explanations() []explanation {
 func newExplain(s *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain CODE|WORD...",
-		Short: "Explain a finding code, a word of OLM's, or a phase",
-		Long: `Explain what a finding code means, and how to fix the finding. A CODE is a code, as U103 or CRD001, or a family of codes, as
-CRD. Each command that validates prints the same with --explain CODE. A WORD is one of docs/glossary.md, as InstallPlan or hot loop,
-or a phase of a hop or of a ClusterServiceVersion, as crds-written or InstallReady.`,
+		Short: "Explain a finding code, a word of OLM, or a phase",
+		Long: `Explain what a finding code means, and how to fix the finding. A CODE is a code such as U103 or CRD001, or a family of codes such
+as CRD. Each command that validates prints the same with --explain CODE. A WORD is a word of docs/glossary.md such as InstallPlan or
+hot loop, or a phase of a hop or of a ClusterServiceVersion such as crds-written or InstallReady.`,
 		Example: `  olmkit explain CRD001
   olmkit explain skipRange InstallReady`,
 		Args:              atLeastOne("CODE"),

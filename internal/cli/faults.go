@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/fault"
 	"github.com/olmkit/olmkit/internal/hint"
-	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
-	"github.com/olmkit/olmkit/internal/upgrade"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 // faultFlags are the troubles that 'olmkit upgrade test' is to make.
@@ -30,16 +30,16 @@ func faulty(c *cobra.Command) *faultFlags {
 // allFaults is the value of --fault-matrix for every fault that the cluster can make.
 const allFaults = "all"
 
-// rounds are what each hop is walked under, on a cluster like c, of which only the kind matters: nil if c is unknown.
-func (f *faultFlags) rounds(c cluster.Cluster) ([][]upgrade.Injection, error) {
-	var rounds [][]upgrade.Injection
+// rounds are what each hop is walked under, by m, on a cluster like c, of which only the kind matters: nil if c is unknown.
+func (f *faultFlags) rounds(m lifecycle.Manager, c cluster.Cluster) ([][]fault.Injection, error) {
+	var rounds [][]fault.Injection
 	add := func(flag, s string) error {
-		injections, err := upgrade.ParseInjections(&olmv0.Client{}, s)
+		injections, err := fault.ParseInjections(m, s)
 		if err != nil {
 			return usageError{fmt.Errorf("--%s %s: %w", flag, s, err)}
 		}
 		for _, i := range injections {
-			if possible := possibleFaults(c); !slices.Contains(possible, i.Name) {
+			if possible := possibleFaults(m, c); !slices.Contains(possible, i.Name) {
 				return hint.With(usagef("--%s %s: this kind of cluster cannot make the fault %s; it can make %s", flag, s, i.Name, strings.Join(possible, ", ")),
 					"walk on --cluster embedded")
 			}
@@ -50,7 +50,7 @@ func (f *faultFlags) rounds(c cluster.Cluster) ([][]upgrade.Injection, error) {
 	if f.matrix != "" {
 		names := strings.Split(f.matrix, ",")
 		if f.matrix == allFaults {
-			names = possibleFaults(c)
+			names = possibleFaults(m, c)
 		}
 		rounds = append(rounds, nil)
 		for _, name := range names {
@@ -67,9 +67,9 @@ func (f *faultFlags) rounds(c cluster.Cluster) ([][]upgrade.Injection, error) {
 	return rounds, nil
 }
 
-func possibleFaults(c cluster.Cluster) []string {
+func possibleFaults(m lifecycle.Manager, c cluster.Cluster) []string {
 	if c == nil {
 		return nil
 	}
-	return upgrade.PossibleFaults(&olmv0.Client{}, c)
+	return fault.PossibleFaults(m, c)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func newImage(s *session) *cobra.Command {
-	return reaching(s, group("image", "Make and publish an operator's image", newImagePush(s)))
+	return reaching(s, group("image", "Build and publish an operator's image", newImagePush(s)))
 }
 
 func newImagePush(s *session) *cobra.Command {
@@ -52,28 +52,8 @@ platforms, which olmkit reads from the programs themselves, the image is one for
 		return f.whereTo(c, args)
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		o.Labels, o.Files = map[string]string{}, map[string]string{}
-		for _, file := range files {
-			source, at, ok := strings.Cut(file, "=")
-			if !ok || source == "" {
-				return hint.With(usagef("--add %s: it is SOURCE=PATH", file), "write for example charts=/charts")
-			}
-			if other, twice := o.Files[at]; twice {
-				return usagef("--add: both %s and %s are to be at %s", other, source, at)
-			}
-			o.Files[at] = source
-		}
-		for _, label := range labels {
-			key, value, ok := strings.Cut(label, "=")
-			if !ok || key == "" {
-				return hint.With(usagef("--label %s: it is KEY=VALUE", label), "write for example org.opencontainers.image.version=v1.2.0")
-			}
-			o.Labels[key] = value
-		}
-		for _, variable := range o.Env {
-			if key, _, ok := strings.Cut(variable, "="); !ok || key == "" {
-				return hint.With(usagef("--env %s: it is KEY=VALUE", variable), "write for example WATCH_NAMESPACE=")
-			}
+		if err := readPairs(&o, files, labels); err != nil {
+			return err
 		}
 		if err := f.ask(c.Context(), s, args); err != nil {
 			return err
@@ -86,4 +66,32 @@ platforms, which olmkit reads from the programs themselves, the image is one for
 		return f.send(c.Context(), s, args, what)
 	}
 	return c
+}
+
+// readPairs reads into o what the flags --add, --label and --env say.
+func readPairs(o *image.ProgramOptions, files, labels []string) error {
+	o.Labels, o.Files = map[string]string{}, map[string]string{}
+	for _, file := range files {
+		source, at, ok := strings.Cut(file, "=")
+		if !ok || source == "" {
+			return hint.With(usagef("--add %s: it is SOURCE=PATH", file), "write for example charts=/charts")
+		}
+		if other, twice := o.Files[at]; twice {
+			return usagef("--add: both %s and %s are to be at %s", other, source, at)
+		}
+		o.Files[at] = source
+	}
+	for _, label := range labels {
+		key, value, ok := strings.Cut(label, "=")
+		if !ok || key == "" {
+			return hint.With(usagef("--label %s: it is KEY=VALUE", label), "write for example org.opencontainers.image.version=v1.2.0")
+		}
+		o.Labels[key] = value
+	}
+	for _, variable := range o.Env {
+		if key, _, ok := strings.Cut(variable, "="); !ok || key == "" {
+			return hint.With(usagef("--env %s: it is KEY=VALUE", variable), "write for example WATCH_NAMESPACE=")
+		}
+	}
+	return nil
 }

@@ -23,17 +23,17 @@ func newInit(s *session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "Make a kubebuilder project ready to be packaged and tested",
-		Long: `Make the kubebuilder project in the working directory ready to be packaged and tested. It writes, where they are not there yet:
+		Long: `Make the kubebuilder project in the working directory ready to be packaged and tested. It writes these, if they do not exist:
 
-  olmkit.yaml                     what olmkit's commands would repeat
-  config/manifests                the CSV that each release starts from, and what a bundle is made of
+  olmkit.yaml                     settings for olmkit's commands
+  config/manifests                the CSV that each release starts from, and the bundle's kustomization
   catalog-template.yaml           the channels and their releases
   olmkit.mk                       make targets, which the Makefile includes: bundle, bundle-build, bundle-push, catalog,
                                   catalog-push, manager, image-push, test-upgrade
-  .github/workflows/olmkit.yml    a workflow that checks them and tests the upgrades
+  .github/workflows/olmkit.yml    a workflow that validates these and tests the upgrades
 
-A file that is there is left as it is; the Makefile gets a marked block at its beginning. On a terminal it asks what no flag says;
-elsewhere the defaults are taken, from what kubebuilder knows.`,
+Existing files stay as they are, but the Makefile gets a marked block at its beginning. On a terminal the command asks for what no
+flag says; elsewhere it uses defaults from the kubebuilder project.`,
 		Example: `  olmkit init
   olmkit init --display-name 'My Operator' --provider 'My Team' --maintainer 'Jo Doe <jo@example.com>' --image-tag-base ghcr.io/team/my-operator
   make bundle catalog-push`,

@@ -122,6 +122,18 @@ func (j *judge) wants(format string) bool {
 	return j.output == format || slices.ContainsFunc(j.reports, func(r string) bool { return strings.HasPrefix(r, format+"=") })
 }
 
+// conclude is finish for a walk that err ended, or nothing; r is nil if nothing was walked.
+func (j *judge) conclude(ctx context.Context, r *report.Report, err error) error {
+	if r == nil || ctx.Err() != nil {
+		return err
+	}
+	j.failed = err != nil
+	if told := j.finish(ctx, r); err == nil || !errors.Is(told, errFindings) {
+		err = errors.Join(err, told)
+	}
+	return err
+}
+
 // finish sets the verdict, unless the report brings a failure along, renders r to every --report file and to standard
 // output, and returns errFindings when the findings, or a hop that did not pass, fail the command.
 func (j *judge) finish(ctx context.Context, r *report.Report) error {

@@ -27,12 +27,23 @@ func unknownKind(name string) error {
 // keptOptions are those of 'olmkit cluster up'.
 type keptOptions struct {
 	name, nodeImage string
+	kubernetes      []string
+	olm             bool // OLM is to be installed
 	port            int
+	components      embedded.Source
 	progress        *progress.Printer
 }
 
-func startKept(ctx context.Context, of string, o keptOptions) (kept, error) {
+// startKept starts a cluster of the kind of, with the components that the flags of componentFlags choose.
+func (s *session) startKept(ctx context.Context, of string, o keptOptions) (kept, error) {
+	var err error
+	if o.components, err = s.componentSource(of); err != nil {
+		return nil, err
+	}
+	o.progress = s.progress()
 	switch {
+	case of != kindEmbedded && len(o.kubernetes) > 0:
+		return nil, noKubernetes(of)
 	case of == kindKind:
 		return kind.Start(ctx, kind.Options{Name: o.name, Keep: true, NodeImage: o.nodeImage, Port: o.port, Progress: o.progress})
 	case of != kindEmbedded:
@@ -40,7 +51,11 @@ func startKept(ctx context.Context, of string, o keptOptions) (kept, error) {
 	case o.nodeImage != "":
 		return nil, usagef("--node-image is for a kind cluster: add --kind kind")
 	}
-	return embedded.Start(ctx, embedded.Options{Name: o.name, Keep: true, Port: o.port, Progress: o.progress})
+	release, err := oneRelease(o.kubernetes)
+	if err != nil {
+		return nil, err
+	}
+	return embedded.Start(ctx, embedded.Options{Name: o.name, Kubernetes: release, OLM: o.olm, Keep: true, Port: o.port, Components: o.components, Progress: o.progress})
 }
 
 func openKept(ctx context.Context, of, name string) (kept, error) {

@@ -14,8 +14,10 @@ import (
 	"github.com/olmkit/olmkit/internal/cluster/existing"
 	"github.com/olmkit/olmkit/internal/cluster/kind"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
-	"github.com/olmkit/olmkit/internal/upgrade"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv1"
+	"github.com/olmkit/olmkit/internal/walk"
 )
 
 // Names of kinds of clusters.
@@ -30,7 +32,7 @@ type clusterKind struct {
 	name string
 	like cluster.Cluster // one that is not up: it tells what such clusters can do
 	// start brings such a cluster up, or reaches it, and completes the options with where on it to install.
-	start func(*upgradeTest, context.Context, *upgrade.Options) (cluster.Cluster, error)
+	start func(*upgradeTest, context.Context, *walk.Options) (cluster.Cluster, error)
 }
 
 var clusterKinds = []clusterKind{
@@ -58,14 +60,28 @@ func (t *upgradeTest) kind() clusterKind {
 	return clusterKind{}
 }
 
+// under are the lifecycle manager and the kind of cluster for a version of OLM, both not connected: they tell what they can do.
+func (k clusterKind) under(version string) (lifecycle.Manager, cluster.Cluster) {
+	if version == olmV1 {
+		return &olmv1.Client{}, &olmV1Cluster{Cluster: &embedded.Cluster{}}
+	}
+	return &olmv0.Client{}, k.like
+}
+
 // walkNamespace is where operators that serve all namespaces are installed on a cluster that is not ours.
 const walkNamespace = "olmkit-walk"
 
-// checkCluster refuses flags that do not fit the kind of cluster.
-func (t *upgradeTest) checkCluster() error {
+// checkCluster refuses flags that do not fit the kind of cluster, or a version of OLM that is to run there.
+func (t *upgradeTest) checkCluster(version string) error {
 	switch {
 	case t.kind().name == "":
 		return usagef("--cluster %s: it is one of %s", t.cluster, clusterKindNames())
+	case t.plan.olm == olmBoth && t.shard != "":
+		return hint.With(usagef("--shard is of the plan for one version of OLM"), "walk the shards under each, with --olm v0 and --olm v1, or both in one with --parallel")
+	case version == olmV1 && t.cluster != kindEmbedded:
+		return hint.With(usagef("OLM v1 runs on the embedded cluster only"), "drop --cluster %s", t.cluster)
+	case version == olmV1 && t.options.Rollback:
+		return hint.With(usagef("--rollback is for OLM v0"), "leave it out, or --olm %s", t.plan.olm)
 	case t.cluster == kindExisting && len(t.images) > 0:
 		return hint.With(usagef("--image has no meaning for an existing cluster: its nodes pull their images themselves"),
 			"push the images to where the bundles say, or load them into the cluster first ('olmkit cluster load', 'kind load')")
@@ -73,24 +89,29 @@ func (t *upgradeTest) checkCluster() error {
 		return hint.With(usagef("--parallel %d: an existing cluster takes one walk at a time", t.parallel), "walk shards of the plan on several clusters with --shard")
 	case t.cluster != kindExisting && (t.existing.Kubeconfig != "" || t.existing.Context != "" || t.olm):
 		return hint.With(usagef("--kubeconfig, --context and --install-olm are for an existing cluster"), "add --cluster existing")
+	case t.cluster != kindEmbedded && len(t.kubernetes) > 0:
+		return noKubernetes(t.cluster)
 	case t.cluster != kindKind && t.nodeImage != "":
 		return hint.With(usagef("--node-image is for a kind cluster"), "add --cluster kind")
 	}
 	return nil
 }
 
-func (t *upgradeTest) startEmbedded(ctx context.Context, options *upgrade.Options) (cluster.Cluster, error) {
+func (t *upgradeTest) startEmbedded(ctx context.Context, options *walk.Options) (cluster.Cluster, error) {
 	options.Namespace = cmp.Or(options.Namespace, olmv0.OperatorsNamespace)
-	return embedded.Start(ctx, embedded.Options{Progress: options.Progress, Audit: true})
+	if t.plan.olm == olmV1 {
+		return startOLMv1(ctx, t.release, t.components, options)
+	}
+	return embedded.Start(ctx, embedded.Options{Kubernetes: t.release, OLM: true, Components: t.components, Progress: options.Progress, Audit: true})
 }
 
-func (t *upgradeTest) startKind(ctx context.Context, options *upgrade.Options) (cluster.Cluster, error) {
+func (t *upgradeTest) startKind(ctx context.Context, options *walk.Options) (cluster.Cluster, error) {
 	options.Namespace = cmp.Or(options.Namespace, olmv0.OperatorsNamespace)
 	return kind.Start(ctx, kind.Options{NodeImage: t.nodeImage, Progress: options.Progress, Audit: true})
 }
 
 // open reaches the existing cluster, on which no earlier walk may have left anything.
-func (t *upgradeTest) open(ctx context.Context, options *upgrade.Options) (cluster.Cluster, error) {
+func (t *upgradeTest) open(ctx context.Context, options *walk.Options) (cluster.Cluster, error) {
 	id, err := newWalkID(time.Now())
 	if err != nil {
 		return nil, err

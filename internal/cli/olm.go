@@ -17,6 +17,7 @@ import (
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv1"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/internal/safetext"
 )
@@ -25,7 +26,7 @@ import (
 const removalLimit = 2 * time.Minute
 
 func newOLM(s *session) *cobra.Command {
-	return group("olm", "Install OLM on a cluster, look at it, and uninstall it", newOLMInstall(s), newOLMStatus(s), newOLMUninstall(s))
+	return group("olm", "Install OLM on a cluster, check it, and uninstall it", newOLMInstall(s), newOLMStatus(s), newOLMUninstall(s))
 }
 
 // olmReport is what these commands print with -o json.
@@ -44,13 +45,16 @@ func newOLMInstall(s *session) *cobra.Command {
 		Use:   "install",
 		Short: "Install OLM on a cluster",
 		Long: `Install OLM ` + olmv0.Version + ` on a cluster of the kubeconfig, and wait until it runs: its CRDs, and its operators in the namespace
-` + olmv0.Namespace + `. Where this command installed it before, what is missing of it is made again. A cluster that has another OLM is left
-alone. The package server and the community's catalog are not installed.`,
+` + olmv0.Namespace + `. If this command installed it before, it creates what is missing. It does not change an OLM that something else installed.
+The package server and the community's catalog are not installed.`,
 		Example: `  olmkit olm install --context kind-dev`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			at, client, err := l.connect(c.Context(), s)
 			if err != nil {
+				return err
+			}
+			if err := provideOLM(c.Context(), at, at.Config(), s.progress()); err != nil {
 				return err
 			}
 			made, err := s.keepOLM(c.Context(), client)
@@ -103,7 +107,7 @@ func newOLMUninstall(s *session) *cobra.Command {
 		Use:   "uninstall",
 		Short: "Uninstall an OLM that 'olm install' installed",
 		Long: `Remove an OLM that 'olmkit olm install' or 'olmkit cluster up --olm' installed: its CRDs, and the namespaces ` + olmv0.Namespace + ` and ` + olmv0.OperatorsNamespace + `
-with all that is in them. While somebody uses OLM nothing is removed, and the command names what uses it.`,
+with all their objects. While somebody uses OLM, nothing is removed, and the command names what uses it.`,
 		Example: `  olmkit olm uninstall --context kind-dev`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -154,17 +158,37 @@ type olmStatus struct {
 	Kind       string `json:"kind"`
 	Cluster    string `json:"cluster"`
 	Well       bool   `json:"well"`
-	olmv0.Status
+	lifecycle.Status
+	V1 *lifecycle.Status `json:"v1,omitempty"` // OLM v1, if it is there
+}
+
+// judge says whether all is well: each OLM that is there, and there is one.
+func (r *olmStatus) judge() {
+	r.Well = (r.Installed || r.V1 != nil) && len(r.Unwell()) == 0 && (r.V1 == nil || len(r.V1.Unwell()) == 0)
+}
+
+// statusV1 is how OLM v1 is on the cluster, or nil if that has none.
+func statusV1(ctx context.Context, at *existing.Cluster) (*lifecycle.Status, error) {
+	client, err := olmv1.Connect(at.Config())
+	if err != nil {
+		return nil, err
+	}
+	status, err := client.Status(ctx)
+	if err != nil || !status.Installed {
+		return nil, err
+	}
+	return &status, nil
 }
 
 func newOLMStatus(s *session) *cobra.Command {
 	l := &live{}
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Tell whether OLM is well on a cluster, and name each part that is not",
-		Long: `Tell whether OLM is well on a cluster of the kubeconfig: its CRDs, its operators, and the catalogs that it reads; all that
-'olm install' made, if that installed it. Each part that is not well is named, with the reason. The command changes nothing. It
-exits with 3 if a part is not well, or OLM is not installed. How Subscriptions are, 'upgrade diagnose' tells.`,
+		Short: "Check whether OLM is healthy on a cluster, and name each part that is not",
+		Long: `Check whether OLM is healthy on a cluster of the kubeconfig: its CRDs, its operators, and the catalogs that it reads; if
+'olm install' installed it, everything that it created. The command names each part that is not healthy, with the reason, and
+changes nothing. Where the cluster has the CRDs of OLM v1, it checks these, OLM v1's Deployments and its ClusterCatalogs, too.
+It exits with 3 if a part is not healthy, or OLM is not installed. For Subscriptions and ClusterExtensions, use 'upgrade diagnose'.`,
 		Example: `  olmkit olm status
   olmkit olm status --context kind-dev -o json`,
 		Args: cobra.NoArgs,
@@ -177,7 +201,12 @@ exits with 3 if a part is not well, or OLM is not installed. How Subscriptions a
 			if err != nil {
 				return err
 			}
-			r := olmStatus{APIVersion: report.APIVersion, Kind: "OLMStatus", Cluster: at.Name(), Well: status.Installed && len(status.Unwell()) == 0, Status: status}
+			v1, err := statusV1(c.Context(), at)
+			if err != nil {
+				return err
+			}
+			r := olmStatus{APIVersion: report.APIVersion, Kind: "OLMStatus", Cluster: at.Name(), Status: status, V1: v1}
+			r.judge()
 			if l.output == "json" {
 				err = s.printJSON(r)
 			} else {
@@ -196,20 +225,32 @@ exits with 3 if a part is not well, or OLM is not installed. How Subscriptions a
 // print prints the parts that are not well, or all.
 func (r olmStatus) print(out io.Writer, all bool) error {
 	r = safetext.Clean(r)
-	if !r.Installed {
-		_, err := fmt.Fprintf(out, "OLM is not installed on cluster %s; 'olmkit olm install' installs it\n", r.Cluster)
-		return err
+	var b strings.Builder
+	switch {
+	case r.Installed:
+		writeParts(&b, "OLM", r.Cluster, r.Status, all)
+	case r.V1 == nil:
+		fmt.Fprintf(&b, "OLM is not installed on cluster %s; 'olmkit olm install' installs it\n", r.Cluster)
 	}
-	version := "of an unknown version"
-	if r.Version != "" {
-		version = r.Version
+	if r.V1 != nil {
+		writeParts(&b, "OLM v1", r.Cluster, *r.V1, all)
 	}
-	shown := r.Unwell()
-	fmt.Fprintf(out, "OLM %s on cluster %s, namespace %s: %d of %d parts are well\n", version, r.Cluster, r.Namespace, len(r.Parts)-len(shown), len(r.Parts))
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// writeParts writes the parts that are not well, or all, of an OLM called name.
+func writeParts(b *strings.Builder, name, cluster string, s lifecycle.Status, all bool) {
+	version := name + " of an unknown version"
+	if s.Version != "" {
+		version = "OLM " + s.Version
+	}
+	shown := s.Unwell()
+	fmt.Fprintf(b, "%s on cluster %s, namespace %s: %d of %d parts are well\n", version, cluster, s.Namespace, len(s.Parts)-len(shown), len(s.Parts))
 	if all {
-		shown = r.Parts
+		shown = s.Parts
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, p := range shown {
 		why := p.Why
 		if why == "" {
@@ -217,7 +258,7 @@ func (r olmStatus) print(out io.Writer, all bool) error {
 		}
 		fmt.Fprintf(w, "  %s\t%s\n", p.Object, why)
 	}
-	return w.Flush()
+	_ = w.Flush() // to memory
 }
 
 // keptCatalog is what the CatalogSource of 'cluster up --catalog' is called; all namespaces see it.
@@ -232,6 +273,27 @@ func (s *session) equip(ctx context.Context, up kept, loaded *catalog.Catalog) e
 	if _, err := s.keepOLM(ctx, client); err != nil || loaded == nil {
 		return err
 	}
+	return s.serveKept(ctx, at, client, loaded)
+}
+
+// loadKept has the OLM of a kept cluster read a catalog.
+func (s *session) loadKept(ctx context.Context, up kept, loaded *catalog.Catalog) error {
+	at, client, err := reach(ctx, existing.Options{Kubeconfig: up.Kubeconfig(), Server: serverImage()})
+	if err != nil {
+		return err
+	}
+	status, err := client.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if !status.Installed {
+		return hint.With(fmt.Errorf("cluster %s has no OLM that could read a catalog", up.Name()), "install it with '%s'", "olmkit olm install --kubeconfig "+up.Kubeconfig())
+	}
+	return s.serveKept(ctx, at, client, loaded)
+}
+
+// serveKept serves a catalog for all namespaces.
+func (s *session) serveKept(ctx context.Context, at *existing.Cluster, client *olmv0.Client, loaded *catalog.Catalog) error {
 	fbc, err := catalog.Inline(loaded)
 	if err != nil {
 		return err

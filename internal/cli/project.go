@@ -67,9 +67,9 @@ const (
 
 // pathFlags are the flags whose values hold a path, or what may be one; a command's own entry wins.
 var pathFlags = map[string]pathForm{
-	"add": beforeLast, "against": wholePath, "api": wholePath, "assert": wholePath, "base": wholePath, "ca-file": afterEqual, "catalog": wholePath,
+	"add": beforeLast, "against": wholePath, "api": wholePath, "assert": wholePath, "base": wholePath, "ca-file": afterEqual, "catalog": wholePath, "components": wholePath,
 	"config": wholePath, "icon": wholePath, "kubeconfig": wholePath, "manifests": wholePath, "oci-layout": wholePath, "output-dir": wholePath,
-	"output-file": wholePath, "program": wholePath, "report": afterEqual, "sample": wholePath, "suppress": wholePath, "template": wholePath,
+	"output-file": wholePath, "program": wholePath, "rbac-from": wholePath, "report": afterEqual, "sample": wholePath, "suppress": wholePath, "template": wholePath,
 
 	"bundle push output": wholePath, "catalog push output": wholePath, "image push output": wholePath,
 	"upgrade rehearse from": wholePath, "upgrade rehearse save": wholePath, "upgrade rehearse image": afterEqual,

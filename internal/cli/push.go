@@ -16,11 +16,10 @@ import (
 
 // pushHelp is what both commands that push say of it.
 const pushHelp = `No container engine is needed. The same files make the same image, whatever the machine. Only what the registry does not
-have is sent, and the tag is set when everything is there: a push that fails changes no tag, and trying again goes on where
-it ended. Credentials are those of 'docker login' or 'podman login'; credential helpers work too.
+have is sent, and the tag is set last: a push that fails changes no tag, and a repeated push continues where the last one ended. Credentials are those of 'docker login' or 'podman login'; credential helpers work too.
 
-With --output or --oci-layout the image is written there instead, under the name REF if one is given. Printed is the
-image's reference by digest, or its digest alone when nothing was pushed.`
+With --output or --oci-layout the image is written there instead, with the name REF if given. The command prints the
+image's reference by digest, or the digest alone when nothing was pushed.`
 
 // pushFlags say where an image goes.
 type pushFlags struct {

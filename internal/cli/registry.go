@@ -11,13 +11,19 @@ import (
 // reaching adds to every command of a group the flags that say how registries are reached.
 func reaching(s *session, g *cobra.Command) *cobra.Command {
 	for _, c := range g.Commands() {
-		f := c.Flags()
-		f.StringSliceVar(&s.images.PlainHTTP, "plain-http", nil, "reach registries without TLS where they have none: all, or only `HOST` with --plain-http=HOST (repeatable)")
-		f.Lookup("plain-http").NoOptDefVal = image.AnyHost
-		f.DurationVar(&s.images.Timeout, "registry-timeout", image.DefaultTimeout, "timeout of one image's push or pull")
-		f.Var((*authorities)(&s.images.Authorities), "ca-file", "PEM `FILE` with certificate authorities to trust beside the system's; HOST=FILE for that registry alone (repeatable)")
+		reachingOne(s, c)
 	}
 	return g
+}
+
+// reachingOne is reaching for one command.
+func reachingOne(s *session, c *cobra.Command) *cobra.Command {
+	f := c.Flags()
+	f.StringSliceVar(&s.images.PlainHTTP, "plain-http", nil, "reach registries without TLS where they have none: all, or only `HOST` with --plain-http=HOST (repeatable)")
+	f.Lookup("plain-http").NoOptDefVal = image.AnyHost
+	f.DurationVar(&s.images.Timeout, "registry-timeout", image.DefaultTimeout, "timeout of one image's push or pull")
+	f.Var((*authorities)(&s.images.Authorities), "ca-file", "PEM `FILE` with certificate authorities to trust beside the system's; HOST=FILE for that registry alone (repeatable)")
+	return c
 }
 
 // authorities is the value of --ca-file.

@@ -18,7 +18,7 @@ import (
 	"github.com/olmkit/olmkit/internal/output"
 	"github.com/olmkit/olmkit/internal/rehearsal"
 	"github.com/olmkit/olmkit/internal/report"
-	"github.com/olmkit/olmkit/internal/upgrade"
+	"github.com/olmkit/olmkit/internal/walk"
 )
 
 // upgradeRehearse is what the command line of 'olmkit upgrade rehearse' says.
@@ -36,13 +36,13 @@ func newUpgradeRehearse(s *session) *cobra.Command {
 	r := &upgradeRehearse{}
 	c := &cobra.Command{
 		Use:   "rehearse",
-		Short: "Walk the upgrade that is due on a live cluster, with its objects, on an embedded one",
-		Long: `Read from a cluster of the kubeconfig what is installed of a package, its definitions, and all objects of its kinds; restore them on
-an embedded cluster; and walk there the upgrades that OLM would make, to the head of the channel or to --to. What is found is about
-these objects. The command only reads from the cluster, and no Secrets: see docs/rehearse.md for the rights that it needs.
+		Short: "Test the next upgrade of a live cluster, with its objects, on an embedded cluster",
+		Long: `Read a package's installed release, its CRDs and all objects of its kinds from a cluster of the kubeconfig; restore them on
+an embedded cluster; and run the upgrades there that OLM would make, to the head of the channel or to --to. The findings are about
+these objects. The command changes nothing on the cluster, and reads no Secrets: see docs/rehearse.md for the rights that it needs.
 
-The content of the CatalogSource is read from its image, or from the cluster if olmkit serves it; --catalog names it otherwise. Images
-given with --image run; the operator is simulated without, and the report says so.`,
+The content of the CatalogSource is read from its image, or from what serves it on the cluster; --catalog names another. Images given
+with --image run; others are simulated, and the report says so.`,
 		Example: `  olmkit upgrade rehearse -p my-operator --context production
   olmkit upgrade rehearse -p my-operator --catalog catalog --image ghcr.io/team/my-operator:v2=bin/v2/manager
   olmkit upgrade rehearse -p my-operator --save production.json --redact
@@ -55,7 +55,7 @@ given with --image run; the operator is simulated without, and the report says s
 	accessFlags(c, &r.access)
 	f.StringVarP(&r.read.Package, "package", "p", "", "package to rehearse")
 	f.StringVar(&r.read.Namespace, "namespace", "", "namespace of its Subscription (default: where the only one is)")
-	f.StringVar(&r.read.Channel, "channel", "", "channel to go on in (default: the Subscription's)")
+	f.StringVar(&r.read.Channel, "channel", "", "channel to upgrade in (default: the Subscription's)")
 	f.StringVar(&r.read.To, "to", "", "version or bundle to end at (default: as far as OLM goes)")
 	f.StringVar(&r.catalog, "catalog", "", "`REF` of the catalog: a directory, file, image or archive (default: what the CatalogSource serves)")
 	f.StringVar(&r.save, "save", "", "write what was read to `FILE`, and do not walk")
@@ -63,8 +63,10 @@ given with --image run; the operator is simulated without, and the report says s
 	f.StringVar(&r.from, "from", "", "rehearse what --save wrote to `FILE`, without the cluster")
 	f.StringArrayVar(&r.test.images, "image", nil, "run image REF from a local binary, a root file system directory, or a single-binary image (archive, OCI layout or registry reference), as `REF=PROGRAM`; {version} in both stands for each bundle's version (repeatable)")
 	f.BoolVar(&r.test.options.RequireImages, "require-images", false, "fail when pods of the operator itself were simulated because its images were not available")
+	kubernetesFlag(c, &r.test.kubernetes, "`VERSION` of Kubernetes of the embedded cluster")
 	f.DurationVar(&r.test.options.Timeout, "timeout", 10*time.Minute, "timeout of the installation, and of one upgrade")
 	f.DurationVar(&r.test.options.Settle, "settle", 2*time.Second, "how long nothing must change before a version counts as stable")
+	componentFlags(s, c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		r.passOver(s)
 		if err := errors.Join(j.check(c.Context()), r.check()); err != nil {
@@ -75,14 +77,7 @@ given with --image run; the operator is simulated without, and the report says s
 		}
 		r.test.options.Grades = j.grades
 		told, err := r.run(c.Context(), s)
-		if told == nil || c.Context().Err() != nil {
-			return err
-		}
-		j.failed = err != nil
-		if finished := j.finish(c.Context(), told); err == nil || !errors.Is(finished, errFindings) {
-			err = errors.Join(err, finished)
-		}
-		return err
+		return j.conclude(c.Context(), told, err)
 	}
 	return c
 }
@@ -107,6 +102,10 @@ func (r *upgradeRehearse) check() error {
 	case r.save != "" && len(r.test.images) > 0:
 		return usagef("--save does not walk: give --image with --from")
 	}
+	var err error
+	if r.test.release, err = oneRelease(r.test.kubernetes); err != nil {
+		return err
+	}
 	if r.save != "" {
 		if err := output.Check(r.save); err != nil {
 			return usageError{fmt.Errorf("--save %s: %w", r.save, err)}
@@ -117,6 +116,11 @@ func (r *upgradeRehearse) check() error {
 
 // run reads the snapshot, and saves or walks it. It returns no report if there is nothing to report.
 func (r *upgradeRehearse) run(ctx context.Context, s *session) (*report.Report, error) {
+	from, err := s.componentSource(kindEmbedded)
+	if err != nil {
+		return nil, err
+	}
+	r.test.components = from
 	snapshot, err := r.snapshot(ctx, s)
 	if err != nil {
 		return nil, err
@@ -135,12 +139,12 @@ func (r *upgradeRehearse) run(ctx context.Context, s *session) (*report.Report, 
 		s.progress().Say("%s is installed, and OLM has nothing to upgrade to in channel %s", snapshot.Installed.Bundle, snapshot.Installed.Channel)
 		return &report.Report{APIVersion: report.APIVersion, Kind: report.KindUpgrade}, nil
 	}
-	if err := upgrade.Check(p, plan); err != nil {
+	if err := walk.Check(p, plan); err != nil {
 		return nil, err
 	}
 	unpacked := &room{}
 	defer unpacked.remove()
-	r.test.cluster = kindEmbedded
+	r.test.cluster, r.test.plan = kindEmbedded, &planFlags{olm: olmV0}
 	images, err := s.programsOf(ctx, r.test.cluster, r.test.images, p, unpacked)
 	if err != nil {
 		return nil, err
@@ -176,22 +180,25 @@ func (r *upgradeRehearse) snapshot(ctx context.Context, s *session) (*rehearsal.
 	return rehearsal.Read(ctx, client, r.read)
 }
 
-// catalogIn loads what source holds.
+// catalogIn loads what source holds: from its image if that can be pulled, else from the cluster.
 func (r *upgradeRehearse) catalogIn(ctx context.Context, s *session, at *existing.Cluster, source *v1alpha1.CatalogSource) (*catalog.Catalog, error) {
+	var pulled error
 	if ref := cmp.Or(r.catalog, source.Spec.Image); ref != "" {
 		step := s.progress().Start("read catalog %s/%s from %s", source.Namespace, source.Name, ref)
 		loaded, err := s.loadCatalog(ctx, ref)
-		return loaded, step.End(err)
-	}
-	archives, err := at.KeptCatalog(ctx, source.Namespace, source.Name)
-	if err == nil && len(archives) > 0 {
+		if step.End(err) == nil || r.catalog != "" || ctx.Err() != nil {
+			return loaded, err
+		}
+		pulled = err
+	} else if archives, err := at.KeptCatalog(ctx, source.Namespace, source.Name); err == nil && len(archives) > 0 {
 		return s.loadArchives(ctx, archives)
 	}
-	why := "it has no image, and is none that olmkit serves"
-	if err != nil {
-		why = err.Error()
+	step := s.progress().Start("read package %s of catalog %s/%s from the cluster", r.read.Package, source.Namespace, source.Name)
+	served, err := at.ServedCatalog(ctx, source, r.read.Package)
+	if step.End(err) == nil || pulled == nil {
+		return served, err
 	}
-	return nil, hint.With(fmt.Errorf("the content of CatalogSource %s/%s cannot be read from here: %s", source.Namespace, source.Name, why), "name it with --catalog")
+	return nil, errors.Join(pulled, err)
 }
 
 // write saves the snapshot, and says what is in it.
@@ -200,7 +207,7 @@ func (r *upgradeRehearse) write(ctx context.Context, s *session, snapshot *rehea
 	if err != nil {
 		return err
 	}
-	if err := output.Write(ctx, r.save, data); err != nil {
+	if err := output.WritePrivate(ctx, r.save, data); err != nil {
 		return err
 	}
 	for _, n := range snapshot.Notes {

@@ -24,7 +24,7 @@ func newReportMerge(s *session) *cobra.Command {
 		Long: `Merge the reports of all shards of a walk.
 
 Each FILE is what 'olmkit upgrade test --shard I/N --report json=FILE' wrote. The merged report and the exit code are those
-of the whole walk. A shard that is missing, duplicate or of another walk is an error.`,
+of the whole walk. A shard that is missing, given twice, or of another walk is an error.`,
 		Example: `  olmkit report merge shard-*/report.json --report junit=report.xml -o markdown`,
 		Args:    atLeastOne("FILE"),
 	}
@@ -53,11 +53,11 @@ of the whole walk. A shard that is missing, duplicate or of another walk is an e
 func newReportShow(s *session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show FILE",
-		Short: "Show a kept report, also in another format",
-		Long: `Show a kept report, also in another format.
+		Short: "Show a stored report, also in another format",
+		Long: `Show a stored report, also in another format.
 
-FILE is what a command wrote with --report json=FILE, or - for standard input. The verdict is the one that the report was
-kept with, and the exit code is by that. The lines that findings stand in are shown where their files are at hand.`,
+FILE is what a command wrote with --report json=FILE, or - for standard input. The verdict and the exit code are those of the
+report. The lines of findings are shown if their files exist.`,
 		Example: `  olmkit report show report.json --report html=report.html --report sarif=report.sarif`,
 		Args:    exactlyOne("FILE"),
 	}

@@ -31,13 +31,13 @@ func newBundleRun(s *session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run REF...",
 		Short: "Install a bundle with OLM, or upgrade to it, and leave it running",
-		Long: `Have OLM install a bundle on a cluster of the kubeconfig, and leave it running. A REF is a bundle's directory, an image, an archive
-or an OCI layout; further ones are bundles of other packages, which the first one depends on. Run it again with a bundle of a higher
-version, and OLM upgrades to that. 'olmkit cleanup PACKAGE' removes all of it.
+		Long: `Have OLM install a bundle on a cluster of the kubeconfig, and leave it running. A REF is a bundle's directory, image, archive or OCI
+layout; further REFs are bundles of other packages that the first one depends on. Run the command again with a bundle of a higher
+version, and OLM upgrades to it. 'olmkit cleanup PACKAGE' removes all of it.
 
 A pod in the operator's namespace serves the catalog, from ConfigMaps, for as long as the operator is installed. The nodes pull the
 operator's images. On a cluster that 'olmkit cluster up' keeps, --image REF=PROGRAM loads them; on an embedded cluster, pods with
-other images are simulated, which the command says.`,
+other images are simulated, and the command says so.`,
 		Example: `  olmkit bundle run bundle/0.1.0 --image ghcr.io/team/my-operator:v0.1.0=bin/v0.1.0/manager
   olmkit bundle run bundle/0.2.0 --image ghcr.io/team/my-operator:v0.2.0=bin/v0.2.0/manager
   olmkit bundle run quay.io/team/my-operator-bundle:v0.2.0 --context staging

@@ -31,11 +31,11 @@ func newCatalogServe(s *session) *cobra.Command {
 		Use:   "serve REF...",
 		Short: "Serve a catalog over the gRPC API by which OLM reads catalogs",
 		Long: `Serve a catalog over the gRPC API by which OLM reads catalogs, with the gRPC health and reflection services, until it is
-interrupted. The address is printed once it answers; a CatalogSource names it as spec.address. Unless --address says otherwise
-only this machine reaches it: there is no TLS, and nobody is asked who they are.
+interrupted. The address is printed once it answers; a CatalogSource names it as spec.address. Unless --address says otherwise,
+only this machine reaches it: there is no TLS and no authentication.
 
-When files of the catalog change they are read again and served on the connections that there are. A change that cannot be
-read is reported, and what was served before is served on.`,
+When files of the catalog change, they are read again, and open connections get the new content. If a changed file is invalid,
+the command reports that and serves the content from before.`,
 		Example: `  olmkit catalog serve catalog
   grpcurl -plaintext localhost:50051 api.Registry/ListPackages`,
 		Args: atLeastOne("REF"),

@@ -36,17 +36,32 @@ func readGrades(given []string) (finding.Grades, error) {
 	return grades, nil
 }
 
-// The versions of OLM that --olm knows.
-const olmV0, olmV1 = "v0", "v1"
+// The versions of OLM that --olm knows, and what compares them.
+const olmV0, olmV1, olmBoth = "v0", "v1", "v0,v1"
+
+// checkOLM refuses what is no version of OLM.
+func checkOLM(version string) error {
+	if version == olmV0 || version == olmV1 {
+		return nil
+	}
+	return hint.With(usagef("--olm %s: it is %s or %s", version, olmV0, olmV1), "write --olm v1 for OLM v1")
+}
+
+// checkOLMs refuses what is neither a version of OLM nor both.
+func checkOLMs(versions string) error {
+	if versions == olmV0 || versions == olmV1 || versions == olmBoth {
+		return nil
+	}
+	return hint.With(usagef("--olm %s: it is %s, %s, or %s for both", versions, olmV0, olmV1, olmBoth), "write --olm %s to compare OLM v1 with v0", olmBoth)
+}
 
 // gradeForOLM makes errors of the findings on what OLM v1 refuses, for those who use it, unless --severity says otherwise.
 func (j *judge) gradeForOLM() error {
-	switch j.olm {
-	case "", olmV0:
+	if j.olm == "" || j.olm == olmV0 {
 		return nil
-	case olmV1:
-	default:
-		return hint.With(usagef("--olm %s: it is %s or %s", j.olm, olmV0, olmV1), "write --olm v1 to validate for OLM v1")
+	}
+	if err := checkOLM(j.olm); err != nil {
+		return err
 	}
 	if j.grades == nil {
 		j.grades = finding.Grades{}

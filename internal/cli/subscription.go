@@ -10,6 +10,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmkit/olmkit/internal/catalog"
@@ -26,8 +27,8 @@ func newSubscription(s *session) *cobra.Command {
 // subscriptionFlags are the flags of 'subscription generate'.
 type subscriptionFlags struct {
 	subscription.Options
-	approval, catalog, catalogSource, sourceName, mode, group, config, into string
-	env                                                                     []string
+	approval, catalog, catalogSource, sourceName, mode, group, config, into, olm string
+	env                                                                          []string
 }
 
 func newSubscriptionGenerate(s *session) *cobra.Command {
@@ -37,13 +38,27 @@ func newSubscriptionGenerate(s *session) *cobra.Command {
 		Short: "Write Namespace, OperatorGroup, CatalogSource and Subscription, ready for kubectl apply",
 		Long: `Write Namespace, OperatorGroup, CatalogSource and Subscription, ready for kubectl apply.
 
-With --catalog the package's channels, bundles and install modes are known: names are checked, the default channel is
-filled in, and what OLM would refuse to install is an error.`,
+With --catalog, the command knows the package's channels, bundles and install modes: it checks names, fills in the default
+channel, and refuses what OLM would not install.
+
+With --olm v1 it writes Namespace, ServiceAccount, ClusterCatalog and ClusterExtension, and the least RBAC that installs the
+newest bundle of the channel, or with --starting-csv that bundle, to which the ClusterExtension is then pinned. It has no rights
+for later versions: generate again to upgrade. It takes --catalog, with --image or --catalog-source NAME.`,
 		Example: `  olmkit subscription generate --package memcached-operator --catalog catalog/memcached-operator --image localhost:5000/catalog:latest | kubectl apply -f -
+  olmkit subscription generate --olm v1 --package memcached-operator --catalog catalog/memcached-operator --image localhost:5000/catalog:latest
   olmkit subscription generate --package etcd --channel stable --catalog-source olm/operatorhubio-catalog --approval Manual`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			written, err := f.generate(c.Context(), s)
+			if err := checkOLM(f.olm); err != nil {
+				return err
+			}
+			generate := f.generate
+			if f.olm == olmV1 {
+				generate = func(ctx context.Context, s *session) ([]byte, error) {
+					return f.generateV1(ctx, s, c.LocalNonPersistentFlags())
+				}
+			}
+			written, err := generate(c.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -54,17 +69,24 @@ filled in, and what OLM would refuse to install is an error.`,
 			return err
 		},
 	}
-	flags := c.Flags()
+	f.register(c.Flags())
+	require(c, "package")
+	return c
+}
+
+// register adds the flags.
+func (f *subscriptionFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.olm, "olm", olmV0, "version of OLM that installs: v0 or v1")
 	flags.StringVar(&f.Package, "package", "", "package to install")
-	flags.StringVar(&f.Channel, "channel", "", "channel to follow (default: the package's default channel)")
+	flags.StringVar(&f.Channel, "channel", "", "channel to follow (default: the package's default channel; with --olm v1 all channels)")
 	flags.StringVar(&f.StartingCSV, "starting-csv", "", "name of the first CSV to install (default: the channel's head)")
 	flags.StringVar(&f.approval, "approval", "Automatic", "how updates are approved: Automatic or Manual")
 	flags.StringVar(&f.Namespace, "namespace", "", "namespace to install to (default: the package's name)")
 	flags.StringVar(&f.Name, "name", "", "name of Subscription and OperatorGroup (default: the package's name)")
 	flags.StringVar(&f.catalog, "catalog", "", "file-based catalog to check against: directory, file or -")
 	flags.StringVar(&f.Source.Image, "image", "", "catalog image")
-	flags.StringVar(&f.Source.CatalogDir, "image-catalog-dir", "/configs", "where the image holds the catalog")
-	flags.StringVar(&f.Source.CacheDir, "image-cache-dir", "", "where the image holds a cache made beforehand")
+	flags.StringVar(&f.Source.CatalogDir, "image-catalog-dir", "/configs", "where the catalog is in the image")
+	flags.StringVar(&f.Source.CacheDir, "image-cache-dir", "", "where a pre-built cache is in the image")
 	flags.DurationVar(&f.Source.Poll, "poll-interval", 10*time.Minute, "how often OLM looks for a new catalog behind the image's tag; 0 for never. An image by digest is never polled")
 	flags.StringArrayVar(&f.Source.PullSecrets, "pull-secret", nil, "Secret in the CatalogSource's namespace by which the image is pulled (repeatable)")
 	flags.StringVar(&f.Source.Address, "address", "", "host:port of a registry gRPC server to use instead of an image")
@@ -75,8 +97,6 @@ filled in, and what OLM would refuse to install is an error.`,
 	flags.StringVar(&f.config, "config", "", "file with the Subscription's spec.config")
 	flags.StringArrayVar(&f.env, "env", nil, "NAME=VALUE, an environment variable of the operator (repeatable)")
 	flags.StringVar(&f.into, "output-file", "", "file to write to (default: standard output)")
-	require(c, "package")
-	return c
 }
 
 func (f *subscriptionFlags) generate(ctx context.Context, s *session) ([]byte, error) {
@@ -204,7 +224,7 @@ func (f *subscriptionFlags) configure(ctx context.Context, o *subscription.Optio
 	if f.config != "" {
 		data, err := readFile(ctx, f.config)
 		if err != nil {
-			return fmt.Errorf("read --config: %w", err)
+			return hint.With(fmt.Errorf("read --config: %w", err), "name a file with the Subscription's spec.config")
 		}
 		documents, err := document.Parse(f.config, data)
 		if err != nil {
@@ -217,7 +237,8 @@ func (f *subscriptionFlags) configure(ctx context.Context, o *subscription.Optio
 		decoder.DisallowUnknownFields()
 		o.Config = &v1alpha1.SubscriptionConfig{}
 		if err := decoder.Decode(o.Config); err != nil {
-			return hint.With(fmt.Errorf("%s: %w", documents[0].At, err), "write the content of the Subscription's spec.config there")
+			at, text := documents[0].Mismatch(err)
+			return hint.With(fmt.Errorf("%s: %s", at, text), "write the content of the Subscription's spec.config there")
 		}
 	}
 	for _, variable := range f.env {

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/olmkit/olmkit/internal/fault"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
-	"github.com/olmkit/olmkit/internal/upgrade"
 )
 
 // TestExplainWords: each word of the glossary, and each phase, is explained by every spelling of its.
@@ -22,7 +22,7 @@ func TestExplainWords(t *testing.T) {
 			}
 		}
 	}
-	for _, phase := range upgrade.Phases(&olmv0.Client{}) {
+	for _, phase := range fault.Phases(&olmv0.Client{}) {
 		if len(termsOf(phase)) == 0 {
 			t.Errorf("phase %s is not in docs/glossary.md", phase)
 		}

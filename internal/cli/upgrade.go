@@ -18,14 +18,15 @@ import (
 	"github.com/olmkit/olmkit/internal/assert"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/cluster/embedded"
 	"github.com/olmkit/olmkit/internal/cluster/existing"
 	"github.com/olmkit/olmkit/internal/document"
-	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 	"github.com/olmkit/olmkit/internal/progress"
 	"github.com/olmkit/olmkit/internal/report"
-	"github.com/olmkit/olmkit/internal/upgrade"
+	"github.com/olmkit/olmkit/internal/walk"
 )
 
 // upgradeTest is what the command line of 'olmkit upgrade test' says.
@@ -40,9 +41,13 @@ type upgradeTest struct {
 	parallel int
 	existing existing.Options
 	olm      bool
-	options  upgrade.Options
+	options  walk.Options
 
-	nodeImage string
+	nodeImage  string
+	kubernetes []string
+	release    string // of Kubernetes, one of those; "" for the default
+	several    bool   // there are others
+	components embedded.Source
 }
 
 func newUpgradeTest(s *session) *cobra.Command {
@@ -54,10 +59,15 @@ func newUpgradeTest(s *session) *cobra.Command {
 
 In each hop of the plan, OLM upgrades from one bundle to the next. During the hop, custom resources are read and written in
 every served version; afterwards each is read, converted, written back and compared. Images given with --image run; the
-others are simulated, and the report says so. An image's REF is the one that a bundle or a sample names.`,
+others are simulated, and the report says so. An image's REF is the one that a bundle or a sample names.
+
+With --olm v0,v1 the plan is walked under OLM v0 and OLM v1, each on its own cluster, and the report lays both side by side. It
+fails if either walk fails. With --parallel 2 or more both are walked at the same time, with half of the clusters each.
+--kubernetes 1.33,1.36 compares versions of Kubernetes in the same way.`,
 		Example: `  olmkit upgrade test catalog --image 'ghcr.io/team/my-operator:v{version}=bin/v{version}/manager'
   olmkit upgrade test catalog --edges chain --report junit=upgrade.xml --report html=upgrade.html
-  olmkit upgrade test catalog --fault kill-operator@installing`,
+  olmkit upgrade test catalog --fault kill-operator@installing
+  olmkit upgrade test catalog --olm v0,v1 --report html=upgrade.html`,
 		Args: atLeastOne("CATALOG"),
 	}
 	j := judged(s, c)
@@ -66,6 +76,8 @@ others are simulated, and the report says so. An image's REF is the one that a b
 	f := c.Flags()
 	f.StringVar(&t.cluster, "cluster", "embedded", "kind of cluster to walk on: "+clusterKindNames())
 	f.StringVar(&t.nodeImage, "node-image", "", "node `IMAGE` of the kind cluster (default: that of kind's release)")
+	kubernetesFlag(c, &t.kubernetes, "`VERSION` of Kubernetes of the embedded cluster; several, separated by commas, are compared")
+	componentFlags(s, c)
 	accessFlags(c, &t.existing)
 	f.BoolVar(&t.olm, "install-olm", false, "install OLM on the existing cluster before the walk, and remove it afterwards")
 	f.StringVar(&t.existing.Server, "catalog-server", serverImage(), "`IMAGE` of olmkit that serves the catalogs on the existing cluster")
@@ -76,6 +88,8 @@ others are simulated, and the report says so. An image's REF is the one that a b
 	f.IntVar(&t.parallel, "parallel", 1, "run N shards concurrently, each on its own cluster; one takes up to 2 cores and 1 GiB")
 	f.DurationVar(&t.options.Timeout, "timeout", 4*time.Minute, "timeout of one installation, and of one hop")
 	f.BoolVar(&t.options.Strict, "strict", false, "treat the walk's warnings as errors, except refused samples and outages of up to 1s")
+	f.IntVar(&t.options.Fuzz, "fuzz", 0, "send `N` objects, made of the schema of each served version, through the conversion webhook and back, and fail if any loses a field; nothing is stored")
+	f.Uint64Var(&t.options.FuzzSeed, "fuzz-seed", 1, "seed of the first object of --fuzz; the others have the next ones")
 	f.BoolVar(&t.options.RequireImages, "require-images", false, "fail when pods of the operator itself were simulated because its images were not available")
 	f.BoolVar(&t.options.Fresh, "compare-fresh", false, "at the end, compare with a fresh install of the last release")
 	f.BoolVar(&t.options.Rollback, "rollback", false, "after a failed hop, reinstall the previous version and verify that it runs and that custom resources are unchanged")
@@ -89,35 +103,22 @@ others are simulated, and the report says so. An image's REF is the one that a b
 		}
 		t.options.Grades = j.grades
 		r, err := t.run(c.Context(), s, args)
-		if r == nil || c.Context().Err() != nil {
-			return err
-		}
-		j.failed = err != nil
-		if told := j.finish(c.Context(), r); err == nil || !errors.Is(told, errFindings) {
-			err = errors.Join(err, told)
-		}
-		return err
+		return j.conclude(c.Context(), r, err)
 	}
 	return c
 }
 
 // run walks the plan. With an error it returns the report of what was walked until then, if anything was.
 func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*report.Report, error) {
-	if err := t.check(); err != nil {
-		return nil, err
-	}
-	shard, err := t.parseShard()
+	shard, err := t.settle(ctx, s)
 	if err != nil {
-		return nil, err
-	}
-	if err := t.readFiles(ctx); err != nil {
 		return nil, err
 	}
 	loaded, err := s.loadCatalog(ctx, refs...)
 	if err != nil {
 		return nil, err
 	}
-	p, plan, findings, err := t.plan.plan(ctx, loaded)
+	p, err := findPackage(loaded, t.plan.pkg)
 	if err != nil {
 		return nil, err
 	}
@@ -127,39 +128,39 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 	if err != nil {
 		return nil, err
 	}
-	if plan, err = t.plan.onlyChanged(ctx, s, refs, p, plan); err != nil {
+	var journeys []*journey
+	each, err := t.each(loaded)
+	if err != nil {
 		return nil, err
 	}
-	if plan.Count() < graph.MostCounted {
-		plan = shard.Take(plan)
+	for _, one := range each {
+		j, err := one.prepare(ctx, s, refs, loaded, shard, images)
+		if err != nil {
+			return nil, err
+		}
+		j.test.options.Progress, j.test.options.Verbose, j.test.options.AfterHop = s.progress(), s.verbose, s.hooks.AfterHop
+		journeys = append(journeys, j)
 	}
-	if err := t.plan.walkable(plan); err != nil {
-		return nil, err
-	}
-	var part *report.Shard
-	if shard.Of > 0 {
-		part = &report.Shard{Index: shard.Index, Of: shard.Of}
-	}
-	if plan.First() == "" {
-		return &report.Report{
-			APIVersion: report.APIVersion, Kind: report.KindUpgrade, Findings: findings, Shard: part, Graph: t.plan.drawing(p),
-			LeftOut: hops(plan.LeftOut), LeftOutCount: len(plan.LeftOut) + plan.MoreLeftOut,
-		}, nil
-	}
-	if err := t.ready(ctx, s, p, plan, images); err != nil {
-		return nil, err
-	}
-	t.options.Progress, t.options.Verbose, t.options.AfterHop = s.progress(), s.verbose, s.hooks.AfterHop
 	// The client libraries log what they retry; the walk tells what matters of it.
 	silenceClients()
-	r, err := t.walks(ctx, p, plan, images)
-	if r == nil {
-		return nil, err
+	if len(journeys) == 1 {
+		return journeys[0].run(ctx)
 	}
-	r.Shard, r.Graph = part, t.plan.drawing(p)
-	r.Findings = append(findings, r.Findings...)
-	finding.Sort(r.Findings)
-	return r, err
+	return t.beside(ctx, journeys)
+}
+
+// settle refuses wrong flags, and reads what they name.
+func (t *upgradeTest) settle(ctx context.Context, s *session) (shard walk.Shard, err error) {
+	if err := t.check(); err != nil {
+		return shard, err
+	}
+	if t.components, err = s.componentSource(t.cluster); err != nil {
+		return shard, err
+	}
+	if shard, err = t.parseShard(); err != nil {
+		return shard, err
+	}
+	return shard, t.readFiles(ctx)
 }
 
 // ready pulls the bundles that plan walks, and refuses what a walk could not do.
@@ -167,18 +168,18 @@ func (t *upgradeTest) ready(ctx context.Context, s *session, p *catalog.Package,
 	if err := s.pull(ctx, walked(p, plan)); err != nil {
 		return err
 	}
-	if err := upgrade.Check(p, plan); err != nil {
+	if err := walk.Check(p, plan); err != nil {
 		return err
 	}
 	return checkNamed(images, p, t.options.Samples)
 }
 
 // parseShard reads --shard, which chooses no shard when it is not set.
-func (t *upgradeTest) parseShard() (shard upgrade.Shard, err error) {
+func (t *upgradeTest) parseShard() (shard walk.Shard, err error) {
 	if t.shard == "" {
 		return shard, nil
 	}
-	if shard, err = upgrade.ParseShard(t.shard, os.Getenv); err != nil {
+	if shard, err = walk.ParseShard(t.shard, os.Getenv); err != nil {
 		return shard, usageError{err}
 	}
 	return shard, nil
@@ -186,15 +187,30 @@ func (t *upgradeTest) parseShard() (shard upgrade.Shard, err error) {
 
 // check refuses wrong flags before any work is done.
 func (t *upgradeTest) check() error {
-	if err := t.checkCluster(); err != nil {
-		return err
+	for _, version := range t.plan.versions() {
+		if err := t.checkCluster(version); err != nil {
+			return err
+		}
 	}
 	if t.parallel < 1 {
 		return usagef("--parallel %d: it is a number of clusters, 1 or more", t.parallel)
 	}
-	var err error
-	t.options.Faults, err = t.faults.rounds(t.kind().like)
-	return err
+	if t.options.Fuzz < 0 {
+		return usagef("--fuzz %d: it is a number of objects, 0 or more", t.options.Fuzz)
+	}
+	on, err := releases(t.kubernetes)
+	if err != nil {
+		return err
+	}
+	if len(on) > 1 && t.shard != "" {
+		return hint.With(usagef("--shard is of the plan on one version of Kubernetes"), "walk the shards on each, or all in one with --parallel")
+	}
+	for _, version := range t.plan.versions() {
+		if _, err := t.faults.rounds(t.kind().under(version)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readFiles reads the samples and the assertions.
@@ -229,7 +245,7 @@ func (t *upgradeTest) walks(ctx context.Context, p *catalog.Package, plan graph.
 		options := t.options
 		options.Progress = t.options.Progress.Part(fmt.Sprintf("%d/%d", i+1, n))
 		group.Go(func() error {
-			r, err := t.walk(ctx, p, upgrade.Shard{Index: i, Of: n}.Take(plan), images, options)
+			r, err := t.walk(ctx, p, walk.Shard{Index: i, Of: n}.Take(plan), images, options)
 			if err != nil {
 				err = fmt.Errorf("part %d of %d: %w", i+1, n, err)
 			}
@@ -249,7 +265,7 @@ func (t *upgradeTest) walks(ctx context.Context, p *catalog.Package, plan graph.
 }
 
 // walk brings a cluster with OLM up, walks plan on it, and ends the cluster, or leaves it as it was.
-func (t *upgradeTest) walk(ctx context.Context, p *catalog.Package, plan graph.Plan, images []program, options upgrade.Options) (_ *report.Report, err error) {
+func (t *upgradeTest) walk(ctx context.Context, p *catalog.Package, plan graph.Plan, images []program, options walk.Options) (_ *report.Report, err error) {
 	c, err := t.kind().start(t, ctx, &options)
 	if err != nil {
 		return nil, err
@@ -276,22 +292,29 @@ func (t *upgradeTest) walk(ctx context.Context, p *catalog.Package, plan graph.P
 			}
 		}()
 	}
-	if c.Disposable() || t.olm {
-		if err := installOLM(ctx, c, options); err != nil {
-			return nil, err
-		}
-	}
 	options.Connect = olmv0.Manage
-	return upgrade.Walk(ctx, c, p, plan, options)
+	switch v1, ok := c.(*olmV1Cluster); {
+	case ok:
+		err = v1.install(ctx, p, &options)
+	case c.Disposable() || t.olm:
+		err = installOLM(ctx, c, options)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return walk.Run(ctx, c, p, plan, options)
 }
 
 // installOLM installs OLM for the walk with options.
-func installOLM(ctx context.Context, c cluster.Cluster, options upgrade.Options) error {
+func installOLM(ctx context.Context, c cluster.Cluster, options walk.Options) error {
 	client, err := olmv0.Connect(c.Config())
 	if err != nil {
 		return err
 	}
 	client.Walk = options.ID
+	if err := provideOLM(ctx, c, c.Config(), options.Progress); err != nil {
+		return err
+	}
 	step := options.Progress.Start("OLM %s", olmv0.Version)
 	_, err = olmv0.Install(ctx, client, olmv0.Image)
 	return step.End(err)

@@ -1,30 +1,111 @@
 package cli
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/olmkit/olmkit/internal/cluster/embedded"
 )
 
+// versionReport says what this program was built from, and what its embedded clusters are.
+type versionReport struct {
+	Version    string `json:"version"`
+	Commit     string `json:"commit,omitempty"`     // none where Go knew of no repository
+	Modified   bool   `json:"modified,omitempty"`   // the tree differed from the commit
+	CommitTime string `json:"commitTime,omitempty"` // RFC 3339
+	Go         string `json:"go"`
+	Platform   string `json:"platform"`
+	Components string `json:"components"` // digest of the module that they are built from
+	Kubernetes string `json:"kubernetes"`
+	OLM        string `json:"olm"`
+
+	Releases []string `json:"kubernetesReleases"` // that --kubernetes can choose
+	Artifact string   `json:"artifact,omitempty"` // what the components are pulled from; none for a program built from source
+}
+
 func newVersion(s *session) *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print olmkit's version",
-		Example: `  olmkit version`,
-		Args:    cobra.NoArgs,
+	var output string
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Print olmkit's version, and the versions in its embedded clusters",
+		Long: `Print olmkit's version and commit, and what embedded clusters run: the digest of the components' module, which names their
+folder in the cache, the versions of Kubernetes and OLM, and the other releases of Kubernetes that --kubernetes can choose.`,
+		Example: `  olmkit version
+  olmkit version -o json`,
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(s.Out, "olmkit %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			if err := textOrJSON(output); err != nil {
+				return err
+			}
+			info, _ := debug.ReadBuildInfo()
+			r := versionOf(info)
+			if output == "json" {
+				encoder := json.NewEncoder(s.Out)
+				encoder.SetIndent("", "  ")
+				return encoder.Encode(r)
+			}
+			_, err := fmt.Fprint(s.Out, r.text())
 			return err
 		},
 	}
+	outputFlag(c, &output)
+	return c
+}
+
+// versionOf reports on a program with this build information, which can be nil.
+func versionOf(info *debug.BuildInfo) versionReport {
+	r := versionReport{
+		Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Components: embedded.ComponentsDigest(runtime.GOARCH), Kubernetes: embedded.KubernetesVersion, OLM: embedded.OLMVersion,
+		Releases: embedded.KubernetesReleases(),
+		Artifact: embedded.Artifact(),
+	}
+	if info == nil {
+		return r
+	}
+	r.Version = cmp.Or(info.Main.Version, r.Version)
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			r.Commit = s.Value
+		case "vcs.time":
+			r.CommitTime = s.Value
+		case "vcs.modified":
+			r.Modified = s.Value == "true"
+		}
+	}
+	return r
+}
+
+func (r versionReport) text() string {
+	commit := cmp.Or(r.Commit, "unknown")
+	if r.CommitTime != "" {
+		commit += " of " + r.CommitTime
+	}
+	if r.Modified {
+		commit += ", modified"
+	}
+	others := strings.Join(slices.DeleteFunc(slices.Clone(r.Releases), func(release string) bool { return release == r.Kubernetes }), " ")
+	var text strings.Builder
+	fmt.Fprintf(&text, "olmkit %s %s %s\n", r.Version, r.Go, r.Platform)
+	for _, line := range [][2]string{{"commit", commit}, {"components", r.Components}, {"Kubernetes", r.Kubernetes}, {"others", others}, {"OLM", r.OLM}} {
+		fmt.Fprintf(&text, "%-12s%s\n", line[0]+":", line[1])
+	}
+	if r.Artifact != "" {
+		fmt.Fprintf(&text, "%-12s%s\n", "pulled from:", r.Artifact)
+	}
+	return text.String()
 }
 
 // version is that of the module that this program was built of.
 func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "unknown"
+	info, _ := debug.ReadBuildInfo()
+	return versionOf(info).Version
 }
