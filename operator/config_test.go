@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -192,6 +193,52 @@ func TestDeploymentWithoutOLM(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The operator for one namespace may do there what the operator for all may do everywhere, and elsewhere nothing with objects in
+// namespaces.
+func TestNamespaceScope(t *testing.T) {
+	t.Parallel()
+	resources := build(t, "config/namespaced")
+	role := one(t, resources, "Role", "memcached-operator-watched")
+	cluster := one(t, resources, "ClusterRole", "memcached-operator-manager-role")
+	both := slices.Concat(rights(role), rights(cluster))
+	all := rights(one(t, build(t, "config/default"), "ClusterRole", "memcached-operator-manager-role"))
+	// The storage migration is about the whole cluster.
+	all = slices.DeleteFunc(all, func(right string) bool {
+		return right == "patch customresourcedefinitions/status.apiextensions.k8s.io [memcacheds.cache.example.com]"
+	})
+	slices.Sort(both)
+	slices.Sort(all)
+	if diff := cmp.Diff(all, both); diff != "" {
+		t.Error(diff)
+	}
+	for _, right := range rights(cluster) {
+		for _, namespaced := range []string{"memcacheds.cache.example.com []", "pods", "services", "deployments", "events", "policies", "budgets"} {
+			if strings.Contains(right, namespaced) {
+				t.Errorf("the ClusterRole grants %s", right)
+			}
+		}
+	}
+	args := slice(slice(one(t, resources, "Deployment", "memcached-operator-controller-manager"), "spec", "template", "spec", "containers")[0], "args")
+	if want := "--watch-namespace=" + value(role, "metadata", "namespace").(string); !slices.Contains(args, any(want)) {
+		t.Errorf("arguments %v lack %s", args, want)
+	}
+}
+
+// rights is what a role grants, one verb on one resource each.
+func rights(role map[string]any) []string {
+	var out []string
+	for _, rule := range slice(role, "rules") {
+		for _, group := range slice(rule, "apiGroups") {
+			for _, resource := range slice(rule, "resources") {
+				for _, verb := range slice(rule, "verbs") {
+					out = append(out, fmt.Sprintf("%s %s.%s %v", verb, resource, group, slice(rule, "resourceNames")))
+				}
+			}
+		}
+	}
+	return out
 }
 
 // The current release's version is said in its code and in its configuration.

@@ -57,5 +57,8 @@ func setup(mgr ctrl.Manager, settings manager.Settings) error {
 	if err := monitoring.Add(mgr, settings); err != nil {
 		return err
 	}
+	if !settings.Migrate {
+		return nil
+	}
 	return mgr.Add(&migration.Migration{Client: mgr.GetClient(), API: mgr.GetAPIReader(), Log: mgr.GetLogger().WithName("migration")})
 }

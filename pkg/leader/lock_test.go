@@ -19,6 +19,7 @@ import (
 
 	"github.com/go-logr/logr"
 	gocmp "github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,8 +48,11 @@ type server struct {
 func newServer() *server { return &server{objects: map[string]runtime.Object{}} }
 
 func pathOf(kind, name string) string {
-	if kind == "nodes" {
+	switch kind {
+	case "nodes":
 		return "/api/v1/nodes/" + name
+	case "leases":
+		return "/apis/coordination.k8s.io/v1/namespaces/system/leases/" + name
 	}
 	return "/api/v1/namespaces/system/" + kind + "/" + name
 }
@@ -98,7 +102,8 @@ func (s *server) serve(method, path string, body []byte) (int, any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fail := func(err *apierrors.StatusError) (int, any) { return int(err.ErrStatus.Code), err.ErrStatus }
-	resource := schema.GroupResource{Resource: strings.Split(strings.TrimPrefix(path, "/api/v1/namespaces/system/"), "/")[0]}
+	_, rest, _ := strings.Cut(path, "/namespaces/system/")
+	resource := schema.GroupResource{Resource: strings.Split(rest, "/")[0]}
 	if method == http.MethodGet {
 		object, ok := s.objects[path]
 		if !ok {
@@ -106,23 +111,28 @@ func (s *server) serve(method, path string, body []byte) (int, any) {
 		}
 		return http.StatusOK, object
 	}
-	lock := &corev1.ConfigMap{}
+	var lock interface {
+		runtime.Object
+		metav1.Object
+	} = &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
+	if resource.Resource == "leases" {
+		lock = &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}}
+	}
 	if err := json.Unmarshal(body, lock); err != nil {
 		return fail(apierrors.NewBadRequest(err.Error()))
 	}
-	lock.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
-	path = pathOf("configmaps", lock.Name)
-	old, ok := s.objects[path].(*corev1.ConfigMap)
+	path = pathOf(resource.Resource, lock.GetName())
+	old, ok := s.objects[path].(metav1.Object)
 	switch {
 	case method == http.MethodPost && ok:
 		return fail(apierrors.NewAlreadyExists(resource, path))
 	case method == http.MethodPut && !ok:
 		return fail(apierrors.NewNotFound(resource, path))
-	case method == http.MethodPut && lock.ResourceVersion != old.ResourceVersion:
+	case method == http.MethodPut && lock.GetResourceVersion() != old.GetResourceVersion():
 		return fail(apierrors.NewConflict(resource, path, fmt.Errorf("it has changed")))
 	}
 	s.version++
-	lock.ResourceVersion = strconv.Itoa(s.version)
+	lock.SetResourceVersion(strconv.Itoa(s.version))
 	s.objects[path] = lock
 	return http.StatusOK, lock
 }
@@ -292,7 +302,15 @@ type candidate struct {
 	killed context.CancelFunc // ends it at once
 	asked  context.CancelFunc // asks it to end
 	ended  chan struct{}
+	runs   int
 }
+
+// How candidates elect.
+const (
+	electsByLease = "lease"
+	electsForLife = "life"
+	callsBecome   = "become"
+)
 
 // world is candidates in virtual time.
 type world struct {
@@ -303,7 +321,7 @@ type world struct {
 	terms   int
 	history []string
 	next    int
-	becomes bool // candidates call Become
+	kind    string
 }
 
 func (w *world) note(format string, args ...any) {
@@ -361,10 +379,13 @@ func (w *world) newPod(node string) *candidate {
 // start starts the pod's process: after it was told to stop, or has lost the lock, it takes up to a second until all that it
 // does has ended.
 func (w *world) start(c *candidate) {
-	if w.becomes {
+	switch w.kind {
+	case callsBecome:
 		w.startBecome(c)
-	} else {
+	case electsForLife:
 		w.startElector(c)
+	case electsByLease:
+		w.startLeaseElector(c)
 	}
 }
 
@@ -442,18 +463,18 @@ func (w *world) startElector(c *candidate) {
 // Become.
 func TestNeverTwo(t *testing.T) {
 	t.Parallel()
-	for _, becomes := range []bool{false, true} {
+	for _, kind := range []string{electsForLife, callsBecome} {
 		for seed := range uint64(8) {
-			t.Run(fmt.Sprintf("%d/%t", seed, becomes), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%d/%s", seed, kind), func(t *testing.T) {
 				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { chaos(t, becomes, rand.New(rand.NewPCG(seed, 1))) })
+				synctest.Test(t, func(t *testing.T) { chaos(t, kind, rand.New(rand.NewPCG(seed, 1))) })
 			})
 		}
 	}
 }
 
-func chaos(t *testing.T, becomes bool, random *rand.Rand) {
-	w := &world{t: t, server: newServer(), leaders: map[string]bool{}, becomes: becomes}
+func chaos(t *testing.T, kind string, random *rand.Rand) {
+	w := &world{t: t, server: newServer(), leaders: map[string]bool{}, kind: kind}
 	nodes := []string{"node0", "node1", "node2"}
 	pods := make([]*candidate, 3)
 	for i, node := range nodes {
@@ -520,7 +541,7 @@ func chaos(t *testing.T, becomes bool, random *rand.Rand) {
 		case 6: // somebody takes the owner out of the lock
 			if lock := w.lock(); lock.Name != "" && lock.Data[stateKey] != free {
 				lock.OwnerReferences = nil
-				w.serve(http.MethodPut, "", encode(t, lock))
+				w.serve(http.MethodPut, pathOf("configmaps", "lock"), encode(t, lock))
 			}
 		case 7:
 			w.collectGarbage()

@@ -20,6 +20,8 @@
 // pinned modules, for 5 to 10 minutes on two cores; 'olmkit cluster build' does so beforehand. A hop takes some 10 seconds:
 // give 'go test' a -timeout that fits.
 //
+// [Kubernetes] and [OLM] choose other versions than the default ones.
+//
 // # Own checks
 //
 // [AfterHop] calls a function after each hop, with a client of the cluster. [Assert] checks objects against files.

@@ -70,6 +70,12 @@ func From(version string) Option { return flag("from", version) }
 // To skips hops to above this version or bundle.
 func To(version string) Option { return flag("to", version) }
 
+// Kubernetes tests on this minor of Kubernetes, such as "1.33", instead of olmkit's own. Its components are built the first time.
+func Kubernetes(minor string) Option { return flag("kubernetes", minor) }
+
+// OLM tests under OLM "v0" (the default) or "v1".
+func OLM(version string) Option { return flag("olm", version) }
+
 // Image runs the image with this reference from program: a statically linked binary, the directory of a root file system,
 // or a single-binary image. Images without a program are simulated.
 func Image(reference, program string) Option { return flag("image", reference+"="+program) }

@@ -108,6 +108,19 @@ type Cache struct {
 	// +listType=atomic
 	// +optional
 	ExtraArgs []string `json:"extraArgs,omitempty"`
+
+	// A ConfigMap in the Memcached's namespace, whose key args has arguments, one a line, that follow extraArgs. When it changes, so do
+	// the servers.
+	// +optional
+	ExtraArgsFrom *ConfigMapReference `json:"extraArgsFrom,omitempty"`
+}
+
+// ConfigMapReference names a ConfigMap.
+type ConfigMapReference struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
 }
 
 // Resources is written as a container's resources are, for the two kinds that memcached uses.
@@ -148,6 +161,10 @@ type MemcachedStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=1,displayName="Ready"
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
+	// The labels of the pods, for the scale subresource.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
 	// The generation of the spec that this status answers.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"
@@ -173,6 +190,7 @@ type Node struct {
 // +kubebuilder:object:root=true
 // +operator-sdk:csv:customresourcedefinitions:displayName="Memcached",resources={{Deployment,v1,""},{NetworkPolicy,v1,""},{Pod,v1,""},{PodDisruptionBudget,v1,""},{Service,v1,""}}
 // +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.readyReplicas,selectorpath=.status.selector
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=memcacheds,shortName=mc,categories=cache
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`

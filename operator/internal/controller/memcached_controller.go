@@ -56,6 +56,10 @@ type MemcachedReconciler struct {
 	Mismatched func(namespace, name string)
 	// Basic leaves out what releases before 0.5.0 did not have: the finalizer, PodDisruptionBudgets and NetworkPolicies.
 	Basic bool
+	// Scalable writes the pods' labels into the status, where the scale subresource finds them; since 0.6.0.
+	Scalable bool
+	// ConfigMaps adds the arguments of the ConfigMap that a Memcached names; since 0.6.0.
+	ConfigMaps bool
 
 	// written is the newest write of each Memcached by the reconciler itself.
 	written sync.Map
@@ -84,15 +88,20 @@ func NewBasic(mgr ctrl.Manager, image string) *MemcachedReconciler {
 
 // SetupWithManager adds the controller to a manager, with watches of all that it writes.
 func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		For(&v1.Memcached{}, builder.WithPredicates(predicate.Or(memcachedChanged(), r.statusOverwritten()))).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
 		Owns(&policyv1.PodDisruptionBudget{}, builder.WithPredicates(changedBesidesStatus())).
 		Owns(&networkingv1.NetworkPolicy{}).
 		Watches(&corev1.Pod{}, OwnerOfPod(), builder.WithPredicates(PodChanged())).
-		WithOptions(controller.Options{RateLimiter: r.RateLimiter}).
-		Complete(r)
+		WithOptions(controller.Options{RateLimiter: r.RateLimiter})
+	if r.ConfigMaps {
+		if err := r.watchConfigMaps(mgr, b); err != nil {
+			return err
+		}
+	}
+	return b.Complete(r)
 }
 
 // Reconcile applies the operand of a Memcached and updates its status, or, once it is deleted, deletes the operand. An error
@@ -144,7 +153,10 @@ func (r *MemcachedReconciler) reconcileOperand(ctx context.Context, m *v1.Memcac
 			return 0, err
 		}
 	}
-	// What admission would have refused, had its webhook been asked.
+	if m, err = r.withConfigMap(ctx, m); err != nil {
+		return 0, err
+	}
+	// What admission would have refused, had its webhook been asked, or known the ConfigMap.
 	if err := admission.Check(m); err != nil {
 		return 0, err
 	}
@@ -229,6 +241,9 @@ func (r *MemcachedReconciler) updateStatus(ctx context.Context, m *v1.Memcached,
 		m.Status.Nodes[name] = v1.Node{Ready: ready}
 	}
 	m.Status.ReadyReplicas = seen.Ready
+	if r.Scalable {
+		m.Status.Selector = operand.Selector(m.Name).String()
+	}
 	m.Status.ObservedGeneration = m.Generation
 	for _, condition := range operand.Conditions(m.Generation, replicas(m), seen, reconcileErr) {
 		if condition.Type == v1.ConditionProgressing && !m.DeletionTimestamp.IsZero() {

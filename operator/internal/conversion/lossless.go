@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -69,20 +70,19 @@ func convert[S, D any](from version[S], to version[D], src *S, dst *D, forward f
 // lostFields is the JSON merge patch (RFC 7386) that leads from what survives a translation to what was said, or the
 // empty string if nothing is lost.
 func lostFields(survives, said contents) (string, error) {
-	a, err := document(survives)
+	a, err := json.Marshal(survives)
 	if err != nil {
 		return "", err
 	}
-	b, err := document(said)
+	b, err := json.Marshal(said)
 	if err != nil {
 		return "", err
 	}
-	patch := difference(a, b)
-	if len(patch) == 0 {
-		return "", nil
+	patch, err := jsonpatch.CreateMergePatch(a, b)
+	if err != nil || string(patch) == "{}" {
+		return "", err
 	}
-	out, err := json.Marshal(patch)
-	return string(out), err
+	return string(patch), nil
 }
 
 // restore applies to object, translated from source, the fields in an annotation, as far as the object looks the same
@@ -90,30 +90,30 @@ func lostFields(survives, said contents) (string, error) {
 // since. An annotation that cannot be read is ignored, because an error here would make every list that holds the object
 // fail.
 func restore[T, O any](of version[T], other version[O], object *T, source *O, annotation string, backward func(*T, *O)) error {
-	patch, err := parse([]byte(annotation))
-	if err != nil {
-		return nil //nolint:nilerr // see above
+	patch := json.RawMessage(annotation)
+	if json.Unmarshal(patch, &map[string]any{}) != nil {
+		return nil //nolint:nilerr // as said above
 	}
-	shown := func(t *T) (map[string]any, error) {
+	shown := func(t *T) ([]byte, error) {
 		var o O
 		backward(t, &o)
-		return document(other.contents(&o))
+		return json.Marshal(other.contents(&o))
 	}
 	view, err := shown(object)
 	if err != nil {
 		return err
 	}
-	said, err := document(other.contents(source))
+	said, err := json.Marshal(other.contents(source))
 	if err != nil {
 		return err
 	}
 	// accept applies a patch to the object and reports whether it did.
-	accept := func(patch map[string]any) (bool, error) {
-		current, err := document(of.contents(object))
+	accept := func(patch json.RawMessage) (bool, error) {
+		current, err := json.Marshal(of.contents(object))
 		if err != nil {
 			return false, err
 		}
-		patched, err := json.Marshal(apply(current, patch))
+		patched, err := jsonpatch.MergePatch(current, patch)
 		if err != nil {
 			return false, err
 		}
@@ -123,7 +123,7 @@ func restore[T, O any](of version[T], other version[O], object *T, source *O, an
 			return false, nil //nolint:nilerr // such a patch is none of ours either
 		}
 		seen, err := shown(&candidate)
-		if err != nil || !reflect.DeepEqual(seen, view) && !reflect.DeepEqual(seen, said) {
+		if err != nil || !bytes.Equal(seen, view) && !bytes.Equal(seen, said) {
 			return false, err
 		}
 		*of.meta(&candidate) = *of.meta(object)
@@ -133,10 +133,8 @@ func restore[T, O any](of version[T], other version[O], object *T, source *O, an
 	if all, err := accept(patch); all || err != nil {
 		return err
 	}
-	for i, piece := range pieces(patch) {
-		if i == maxPieces {
-			break
-		}
+	all := pieces(patch)
+	for _, piece := range all[:min(len(all), maxPieces)] {
 		if _, err := accept(piece); err != nil {
 			return err
 		}
@@ -151,80 +149,17 @@ func setContents[T any](v version[T], object, other *T) {
 	reflect.ValueOf(to.Status).Elem().Set(reflect.ValueOf(from.Status).Elem())
 }
 
-// document is the JSON form of an object's contents.
-func document(c contents) (map[string]any, error) {
-	out, err := json.Marshal(c)
-	if err != nil {
-		return nil, err
-	}
-	return parse(out)
-}
-
-// parse decodes a JSON object and leaves its numbers as they are written.
-func parse(in []byte) (map[string]any, error) {
-	var out map[string]any
-	decoder := json.NewDecoder(bytes.NewReader(in))
-	decoder.UseNumber()
-	if err := decoder.Decode(&out); err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// difference is the merge patch from a to b.
-func difference(a, b map[string]any) map[string]any {
-	patch := map[string]any{}
-	for key := range a {
-		if _, ok := b[key]; !ok {
-			patch[key] = nil
-		}
-	}
-	for key, now := range b {
-		before, ok := a[key]
-		if ok && reflect.DeepEqual(before, now) {
-			continue
-		}
-		from, isObject := before.(map[string]any)
-		to, staysObject := now.(map[string]any)
-		if isObject && staysObject {
-			patch[key] = difference(from, to)
-			continue
-		}
-		patch[key] = now
-	}
-	return patch
-}
-
-// apply is a merge patch applied to a document; the document may be changed.
-func apply(document, patch map[string]any) map[string]any {
-	if document == nil {
-		document = map[string]any{}
-	}
-	for key, value := range patch {
-		switch value := value.(type) {
-		case nil:
-			delete(document, key)
-		case map[string]any:
-			inner, _ := document[key].(map[string]any)
-			document[key] = apply(inner, value)
-		default:
-			document[key] = value
-		}
-	}
-	return document
-}
-
 // pieces takes a merge patch apart into patches of one value each, in the order of their paths.
-func pieces(patch map[string]any) []map[string]any {
-	var out []map[string]any
-	for _, key := range slices.Sorted(maps.Keys(patch)) {
-		inner, ok := patch[key].(map[string]any)
-		if !ok || len(inner) == 0 {
-			out = append(out, map[string]any{key: patch[key]})
-			continue
-		}
-		for _, piece := range pieces(inner) {
-			out = append(out, map[string]any{key: piece})
+func pieces(patch json.RawMessage) []json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(patch, &fields) != nil || len(fields) == 0 {
+		return []json.RawMessage{patch}
+	}
+	var out []json.RawMessage
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		name, _ := json.Marshal(key) // a string always encodes
+		for _, piece := range pieces(fields[key]) {
+			out = append(out, fmt.Appendf(nil, "{%s:%s}", name, piece))
 		}
 	}
 	return out

@@ -12,14 +12,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,11 +23,10 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -41,7 +35,6 @@ import (
 
 	"github.com/olmkit/olmkit/operator/internal/certs"
 	"github.com/olmkit/olmkit/operator/internal/crdconversion"
-	"github.com/olmkit/olmkit/operator/internal/operand"
 	"github.com/olmkit/olmkit/pkg/leader"
 )
 
@@ -71,6 +64,8 @@ type Release struct {
 	AddToScheme []func(*runtime.Scheme) error
 	// Webhooks says that the release serves webhooks; its readiness then waits for their server.
 	Webhooks bool
+	// ManagedFields says that the release reads who wrote Memcacheds; the cache then keeps that.
+	ManagedFields bool
 	// Setup adds the release's controllers and webhooks to its manager.
 	Setup func(mgr ctrl.Manager, settings Settings) error
 }
@@ -85,6 +80,10 @@ type Settings struct {
 	Selector labels.Selector
 	// Certificate is what webhooks and metrics are served with; zero where nobody could verify it.
 	Certificate Certificate
+	// Migrate says that the release may migrate all stored objects of the cluster.
+	Migrate bool
+	// ObjectMetrics says that each Memcached has metrics of its own.
+	ObjectMetrics bool
 	// Retries makes the rate limiter of a controller's queue: each controller has its own.
 	Retries func() workqueue.TypedRateLimiter[reconcile.Request]
 }
@@ -107,16 +106,16 @@ func Main(release Release) {
 	}
 }
 
-// Run runs a release until ctx ends. It reads these variables of the environment: WATCH_NAMESPACE (one namespace, a
-// list with commas, or nothing for all), RELATED_IMAGE_MEMCACHED and MEMCACHED_IMAGE (the operand's default image, the
+// Run runs a release until ctx ends. It reads these variables of the environment: WATCH_NAMESPACE (the default of
+// --watch-namespace), RELATED_IMAGE_MEMCACHED and MEMCACHED_IMAGE (the operand's default image, the
 // first that is set). OPERATOR_CONDITION_NAME, which OLM sets, says that the certificate is OLM's, POD_NAMESPACE where it is.
 // POD_NAMESPACE, POD_NAME and POD_UID say which pod leads for life.
 func Run(ctx context.Context, release Release, args []string, getenv func(string) string, stderr io.Writer) error {
-	o, err := parseFlags(args, stderr)
+	o, err := parseFlags(args, getenv, stderr)
 	if err != nil {
 		return err
 	}
-	log := logTo(stderr, o.level)
+	log := logTo(stderr, &o.zap)
 	release.Webhooks = release.Webhooks && o.webhooks
 	r := &runner{
 		Release: release, flags: o, getenv: getenv, log: log,
@@ -153,10 +152,9 @@ type runner struct {
 }
 
 // logTo has everything in the process log to w.
-func logTo(w io.Writer, level slog.Level) logr.Logger {
-	handler := slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})
-	slog.SetDefault(slog.New(handler)) // also for what net/http has to say
-	log := logr.FromSlogHandler(handler)
+func logTo(w io.Writer, options *zap.Options) logr.Logger {
+	log := zap.New(zap.UseFlagOptions(options), zap.WriteTo(w))
+	slog.SetDefault(slog.New(logr.ToSlogHandler(log))) // also for what net/http has to say
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	return log
@@ -214,16 +212,16 @@ func (r *runner) options() ctrl.Options {
 	r.hooks = newWebhooks(r.Webhooks, webhook.NewServer(webhook.Options{Port: o.port, CertDir: o.certDir, TLSOpts: tlsOptions}))
 	return ctrl.Options{
 		Logger:                 r.log,
-		Cache:                  caching(r.getenv("WATCH_NAMESPACE")),
+		Cache:                  caching(o.namespaces, r.ManagedFields),
 		Metrics:                metrics.Options{BindAddress: o.metrics, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization, CertDir: o.certDir, TLSOpts: tlsOptions},
 		WebhookServer:          r.hooks,
 		HealthProbeBindAddress: o.probes,
 		PprofBindAddress:       o.pprof,
 		Controller:             ctrlconfig.Controller{MaxConcurrentReconciles: o.workers, ReconciliationTimeout: working},
 		LeaderElection:         o.elect,
-		// One name through all releases: during an upgrade the old and the new manager exclude each other.
-		LeaderElectionID:              "memcached-operator.cache.example.com",
-		LeaderElectionNamespace:       r.getenv("POD_NAMESPACE"),
+		// The default is one name through all releases: during an upgrade the old and the new manager exclude each other.
+		LeaderElectionID:              o.lockName,
+		LeaderElectionNamespace:       o.lockNamespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 new(leader.Duration),
 		RenewDeadline:                 new(leader.Deadline),
@@ -248,11 +246,11 @@ func (r *runner) setUp() error {
 	}
 	image := cmp.Or(r.getenv("RELATED_IMAGE_MEMCACHED"), r.getenv("MEMCACHED_IMAGE"), DefaultImage)
 	if err := r.Setup(r.mgr, Settings{
-		Image: image, Namespace: r.getenv("POD_NAMESPACE"), Selector: r.flags.selector, Certificate: r.shown, Retries: r.flags.rateLimiter,
+		Image: image, Namespace: r.getenv("POD_NAMESPACE"), Selector: r.flags.selector, Certificate: r.shown, Retries: r.flags.rateLimiter, Migrate: r.flags.migrate, ObjectMetrics: r.flags.objectMetrics,
 	}); err != nil {
 		return fmt.Errorf("setting up release %s: %w", r.Version, err)
 	}
-	r.log.Info("starting", "release", r.Version, "image", image, "namespaces", r.getenv("WATCH_NAMESPACE"))
+	r.log.Info("starting", "release", r.Version, "image", image, "namespaces", r.flags.namespaces)
 	return nil
 }
 
@@ -311,26 +309,6 @@ func try(ctx context.Context, f func(context.Context) error) error {
 		return cmp.Or(last, err)
 	}
 	return nil
-}
-
-// caching keeps of the cluster only what the operator manages, in the namespaces that it watches.
-func caching(namespaces string) cache.Options {
-	managed := cache.ByObject{Label: operand.Managed.AsSelector()}
-	pods := managed
-	pods.Transform = cache.TransformStripManagedFields()
-	options := cache.Options{ByObject: map[client.Object]cache.ByObject{
-		&appsv1.Deployment{}: managed, &corev1.Service{}: managed, &corev1.Pod{}: pods,
-		&policyv1.PodDisruptionBudget{}: managed, &networkingv1.NetworkPolicy{}: managed,
-	}}
-	for namespace := range strings.SplitSeq(namespaces, ",") {
-		if namespace = strings.TrimSpace(namespace); namespace != "" {
-			if options.DefaultNamespaces == nil {
-				options.DefaultNamespaces = map[string]cache.Config{}
-			}
-			options.DefaultNamespaces[namespace] = cache.Config{}
-		}
-	}
-	return options
 }
 
 // onlyHTTP1 turns HTTP/2 off, whose stream resets let a client make a server work for nothing (CVE-2023-44487).

@@ -159,7 +159,7 @@ func registered(t *testing.T) []*dto.MetricFamily {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	census := &Census{Memcacheds: fake.NewClientBuilder().WithScheme(scheme(t)).Build(), Log: logr.Discard()}
+	census := &Census{Memcacheds: fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(memcached("a")).Build(), Objects: true, Log: logr.Discard()}
 	metrics.Registry.MustRegister(census)
 	defer metrics.Registry.Unregister(census)
 	families, err := metrics.Registry.Gather()

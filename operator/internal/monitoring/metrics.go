@@ -33,14 +33,24 @@ var memcacheds = prometheus.NewDesc("memcached_operator_memcacheds",
 	"Memcacheds by condition and its status, Unknown if it is not set yet. Only the leader reports it.",
 	[]string{"condition", "status"}, nil)
 
+// Metrics of each Memcached.
+var (
+	ofEach         = []string{"namespace", "name"}
+	replicas       = prometheus.NewDesc("memcached_operator_memcached_replicas", "Servers that a Memcached asks for. With --object-metrics.", ofEach, nil)
+	readyReplicas  = prometheus.NewDesc("memcached_operator_memcached_ready_replicas", "Servers of a Memcached that are ready. With --object-metrics.", ofEach, nil)
+	conditionIsSet = prometheus.NewDesc("memcached_operator_memcached_condition", "1 if a condition of a Memcached is True, else 0. With --object-metrics.", append(ofEach, "condition"), nil)
+)
+
 // Census counts Memcacheds by condition each time that Prometheus asks, from the manager's cache: what is gone is not
-// counted, and no object has a series of its own.
+// counted. An object has series of its own only with Objects.
 type Census struct {
 	// Memcacheds is the manager's cache.
 	Memcacheds client.Reader
 	// Selector says by their labels which Memcacheds count; nil for all.
 	Selector labels.Selector
-	Log      logr.Logger
+	// Objects says that each Memcached has series of its own, too.
+	Objects bool
+	Log     logr.Logger
 }
 
 // NeedLeaderElection says that the manager that works tells: others would count the same objects once more.
@@ -57,7 +67,14 @@ func (c *Census) Start(ctx context.Context) error {
 }
 
 // Describe says what Collect collects.
-func (c *Census) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- memcacheds }
+func (c *Census) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- memcacheds
+	if c.Objects {
+		descriptions <- replicas
+		descriptions <- readyReplicas
+		descriptions <- conditionIsSet
+	}
+}
 
 // Collect counts. While the cache is not filled yet it says nothing, rather than that there are none.
 func (c *Census) Collect(found chan<- prometheus.Metric) {
@@ -76,6 +93,9 @@ func (c *Census) Collect(found chan<- prometheus.Metric) {
 	}
 	count := map[[2]string]int{}
 	for i := range list.Items {
+		if c.Objects {
+			each(&list.Items[i], found)
+		}
 		for _, kind := range conditions {
 			status := metav1.ConditionUnknown
 			if condition := meta.FindStatusCondition(list.Items[i].Status.Conditions, kind); condition != nil {
@@ -88,6 +108,22 @@ func (c *Census) Collect(found chan<- prometheus.Metric) {
 		for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
 			found <- prometheus.MustNewConstMetric(memcacheds, prometheus.GaugeValue, float64(count[[2]string{kind, string(status)}]), kind, string(status))
 		}
+	}
+}
+
+// each collects the metrics of one Memcached.
+func each(m *v1.Memcached, found chan<- prometheus.Metric) {
+	gauge := func(what *prometheus.Desc, value float64, more ...string) {
+		found <- prometheus.MustNewConstMetric(what, prometheus.GaugeValue, value, append([]string{m.Namespace, m.Name}, more...)...)
+	}
+	gauge(replicas, float64(m.Spec.Replicas))
+	gauge(readyReplicas, float64(m.Status.ReadyReplicas))
+	for _, kind := range conditions {
+		value := 0.0
+		if meta.IsStatusConditionTrue(m.Status.Conditions, kind) {
+			value = 1
+		}
+		gauge(conditionIsSet, value, kind)
 	}
 }
 

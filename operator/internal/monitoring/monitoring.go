@@ -89,7 +89,7 @@ type Reconciler struct {
 // Add gives a manager the census of its Memcacheds and, where Prometheus could verify whom it asks, a controller of its
 // own for the ServiceMonitor and the PrometheusRule: other queue, other retries, so that it stands in nobody's way.
 func Add(mgr ctrl.Manager, settings manager.Settings) error {
-	if err := mgr.Add(&Census{Memcacheds: mgr.GetCache(), Selector: settings.Selector, Log: mgr.GetLogger().WithName("census")}); err != nil {
+	if err := mgr.Add(&Census{Memcacheds: mgr.GetCache(), Selector: settings.Selector, Objects: settings.ObjectMetrics, Log: mgr.GetLogger().WithName("census")}); err != nil {
 		return err
 	}
 	if settings.Namespace == "" || settings.Certificate == (manager.Certificate{}) {

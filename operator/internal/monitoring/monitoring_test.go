@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,10 +91,42 @@ func TestCensus(t *testing.T) {
 	}
 }
 
+// Each Memcached has five series, if that is asked for; one that is gone has none.
+func TestObjectMetrics(t *testing.T) {
+	t.Parallel()
+	m := memcached("a", metav1.Condition{Type: v1.ConditionAvailable, Status: metav1.ConditionTrue}, metav1.Condition{Type: v1.ConditionDegraded, Status: metav1.ConditionFalse})
+	m.Spec.Replicas, m.Status.ReadyReplicas = 3, 2
+	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(m).Build()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(&Census{Memcacheds: c, Objects: true, Log: logr.Discard()})
+	names := []string{"memcached_operator_memcached_condition", "memcached_operator_memcached_ready_replicas", "memcached_operator_memcached_replicas"}
+	want := `# HELP memcached_operator_memcached_condition 1 if a condition of a Memcached is True, else 0. With --object-metrics.
+# TYPE memcached_operator_memcached_condition gauge
+memcached_operator_memcached_condition{condition="Available",name="a",namespace="ns"} 1
+memcached_operator_memcached_condition{condition="Degraded",name="a",namespace="ns"} 0
+memcached_operator_memcached_condition{condition="Progressing",name="a",namespace="ns"} 0
+# HELP memcached_operator_memcached_ready_replicas Servers of a Memcached that are ready. With --object-metrics.
+# TYPE memcached_operator_memcached_ready_replicas gauge
+memcached_operator_memcached_ready_replicas{name="a",namespace="ns"} 2
+# HELP memcached_operator_memcached_replicas Servers that a Memcached asks for. With --object-metrics.
+# TYPE memcached_operator_memcached_replicas gauge
+memcached_operator_memcached_replicas{name="a",namespace="ns"} 3
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), names...); err != nil {
+		t.Error(err)
+	}
+	if err := c.Delete(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(""), names...); err != nil {
+		t.Error(err)
+	}
+}
+
 // Names and help of our own metrics are as Prometheus would have them.
 func TestMetricsLint(t *testing.T) {
 	own := slices.DeleteFunc(registered(t), func(f *dto.MetricFamily) bool { return !strings.HasPrefix(f.GetName(), "memcached_") })
-	if len(own) != 4 {
+	if len(own) != 7 {
 		t.Errorf("%d metrics of our own", len(own))
 	}
 	problems, err := promlint.NewWithMetricFamilies(own).Lint()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -69,15 +70,20 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	nodes := slices.Sorted(maps.Keys(seen.Nodes))
+	var result ctrl.Result
+	if len(nodes) != int(w.Replicas) {
+		// Nothing tells when the cache has the pods that the Deployment already counts.
+		result.RequeueAfter = time.Second
+	}
 	if slices.Equal(nodes, m.Status.Nodes) {
-		return ctrl.Result{}, nil
+		return result, nil
 	}
 	before := m.DeepCopy()
 	m.Status.Nodes = nodes
 	if err := r.client.Status().Patch(ctx, &m, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("writing the status of memcached %s: %w", request, err)
 	}
-	return ctrl.Result{}, nil
+	return result, nil
 }
 
 func desired(m *v1alpha1.Memcached, image string) operand.Desired {

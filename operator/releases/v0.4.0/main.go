@@ -32,10 +32,11 @@ import (
 
 func main() {
 	manager.Main(manager.Release{
-		Version:     "0.4.0",
-		AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1beta1.AddToScheme, v1.AddToScheme},
-		Webhooks:    true,
-		Setup:       setup,
+		Version:       "0.4.0",
+		AddToScheme:   []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1beta1.AddToScheme, v1.AddToScheme},
+		Webhooks:      true,
+		ManagedFields: true,
+		Setup:         setup,
 	})
 }
 

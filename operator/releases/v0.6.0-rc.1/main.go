@@ -22,6 +22,7 @@ import (
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
@@ -45,7 +46,9 @@ func setup(mgr ctrl.Manager, settings manager.Settings) error {
 	if err := admission.Serve(mgr, settings.Image); err != nil {
 		return err
 	}
-	if err := controller.New(mgr, settings).SetupWithManager(mgr); err != nil {
+	memcacheds := controller.New(mgr, settings)
+	memcacheds.Scalable, memcacheds.ConfigMaps = true, true
+	if err := memcacheds.SetupWithManager(mgr); err != nil {
 		return err
 	}
 	return monitoring.Add(mgr, settings)

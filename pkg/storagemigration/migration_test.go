@@ -1,4 +1,4 @@
-package migration
+package storagemigration
 
 import (
 	"context"
@@ -9,21 +9,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
-	v1 "github.com/olmkit/olmkit/operator/api/v1"
 )
 
-// server has three pages of one Memcached each, which are called as the tokens that lead there: "", "2", "3".
+// server has three pages of one object each, which are called as the tokens that lead there: "", "2", "3".
 type server struct {
 	client.WithWatch
 	list    func(ctx context.Context, token string) error // what becomes of a list, instead of a page; may be nil
@@ -32,17 +28,17 @@ type server struct {
 	written []string                                      // objects that were written back
 }
 
+const crdName = "teas.example.com"
+
 func newServer(t *testing.T) *server {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, apiextensions.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+	if err := apiextensions.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
 	}
 	crd := &apiextensions.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: crdName, Generation: 1},
-		Spec:       apiextensions.CustomResourceDefinitionSpec{Versions: []apiextensions.CustomResourceDefinitionVersion{{Name: "v1beta1"}, {Name: "v1", Storage: true}}},
+		Spec:       apiextensions.CustomResourceDefinitionSpec{Group: "example.com", Names: apiextensions.CustomResourceDefinitionNames{Kind: "Tea"}, Versions: []apiextensions.CustomResourceDefinitionVersion{{Name: "v1beta1"}, {Name: "v1", Storage: true}}},
 		Status:     apiextensions.CustomResourceDefinitionStatus{StoredVersions: []string{"v1beta1", "v1"}},
 	}
 	s := &server{}
@@ -60,9 +56,9 @@ func newServer(t *testing.T) *server {
 			if !known {
 				return apierrors.NewBadRequest("continue key is not valid")
 			}
-			*list.(*v1.MemcachedList) = v1.MemcachedList{
+			*list.(*metav1.PartialObjectMetadataList) = metav1.PartialObjectMetadataList{
 				ListMeta: metav1.ListMeta{Continue: following},
-				Items:    []v1.Memcached{{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m" + token}}},
+				Items:    []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m" + token}}},
 			}
 			return nil
 		},
@@ -82,7 +78,13 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-func (s *server) migration() *Migration { return &Migration{Client: s, API: s, Log: logr.Discard()} }
+func (s *server) migration() *Migration { return &Migration{Client: s, API: s, CRD: crdName} }
+
+func once(t *testing.T, m *Migration) error {
+	t.Helper()
+	_, err := m.Run(t.Context())
+	return err
+}
 
 // storedVersions returns what the CRD says.
 func (s *server) storedVersions(t *testing.T) []string {
@@ -94,14 +96,30 @@ func (s *server) storedVersions(t *testing.T) []string {
 	return crd.Status.StoredVersions
 }
 
-// touch makes a new generation of the CRD.
-func (s *server) touch() error {
+// write changes the CRD, as somebody else.
+func (s *server) write(change func(*apiextensions.CustomResourceDefinition)) error {
 	var crd apiextensions.CustomResourceDefinition
 	if err := s.Get(context.Background(), client.ObjectKey{Name: crdName}, &crd); err != nil {
 		return err
 	}
-	crd.Generation++
+	change(&crd)
 	return s.Update(context.Background(), &crd)
+}
+
+// touch makes a new generation of the CRD.
+func (s *server) touch() error {
+	return s.write(func(crd *apiextensions.CustomResourceDefinition) { crd.Generation++ })
+}
+
+func (s *server) label() error {
+	return s.write(func(crd *apiextensions.CustomResourceDefinition) { crd.Labels = map[string]string{"team": "tea"} })
+}
+
+// saveOther writes the progress of another migration.
+func (s *server) saveOther() error {
+	return s.write(func(crd *apiextensions.CustomResourceDefinition) {
+		crd.Annotations = map[string]string{Annotation: `{"next":"2"}`}
+	})
 }
 
 // expired is the answer to a list whose token is too old; a server may have a token that leads on from there.
@@ -129,7 +147,9 @@ func TestMigrationGoesOn(t *testing.T) {
 			err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
 			return err
 		}, nil, []string{"", "2", "3", "", "2", "3"}, 2},
-		"the crd's status changed":    {nil, func(*server) error { return apierrors.NewConflict(schema.GroupResource{}, crdName, out) }, []string{"", "2", "3"}, 2},
+		"the crd was written":         {nil, (*server).label, []string{"", "2", "3"}, 1},
+		"another migration runs":      {nil, (*server).saveOther, []string{"", "2", "3"}, 2},
+		"the crd has another spec":    {nil, (*server).touch, []string{"", "2", "3", "", "2", "3"}, 2},
 		"the crd's spec changed":      {nil, func(s *server) error { return errors.Join(out, s.touch()) }, []string{"", "2", "3", "", "2", "3"}, 2},
 		"the spec changed on the way": {func(s *server) error { return errors.Join(out, s.touch()) }, nil, []string{"", "2", "3", "", "2", "3"}, 2},
 	} {
@@ -152,7 +172,7 @@ func TestMigrationGoesOn(t *testing.T) {
 			}
 			m := s.migration()
 			attempts := 1
-			for err := m.Once(t.Context()); err != nil; err = m.Once(t.Context()) {
+			for err := once(t, m); err != nil; err = once(t, m) {
 				if attempts++; attempts > 5 {
 					t.Fatal(err)
 				}
@@ -184,7 +204,7 @@ func TestMigrationEndsOnATokenThatAlwaysExpires(t *testing.T) {
 		}
 		return expired("expired, too")
 	}
-	if err := s.migration().Once(t.Context()); !apierrors.IsResourceExpired(err) {
+	if err := once(t, s.migration()); !apierrors.IsResourceExpired(err) {
 		t.Errorf("got %v", err)
 	}
 	if got := s.storedVersions(t); len(got) != 2 {
@@ -203,7 +223,7 @@ func TestMigrationOfManyObjects(t *testing.T) {
 			}
 			return nil
 		}
-		if err := s.migration().Once(t.Context()); err != nil {
+		if err := once(t, s.migration()); err != nil {
 			t.Error(err)
 		}
 		s = newServer(t)
@@ -211,7 +231,7 @@ func TestMigrationOfManyObjects(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		if err := s.migration().Once(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+		if err := once(t, s.migration()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a server that never answers: %v", err)
 		}
 	})
