@@ -45,6 +45,7 @@ func TestAction(t *testing.T) {
 	temp, reports, summary := t.TempDir(), filepath.Join(t.TempDir(), "reports"), filepath.Join(t.TempDir(), "summary.md")
 	given := map[string]string{
 		"inputs.package": "memcached-operator", "inputs.shard": "0/5", "inputs.changed-since": "none", "inputs.report": reports,
+		"inputs.kubernetes":  "1.36",
 		"inputs.images":      "ghcr.io/olmkit/memcached-operator:v0.1.0=bin/memcached-operator/v0.1.0/manager\nghcr.io/olmkit/memcached-operator:v0.2.0=bin/memcached-operator/v0.2.0/manager\n",
 		"github.action_path": root, "github.event.pull_request.base.sha": "0000000000000000000000000000000000000000",
 	}
@@ -89,7 +90,7 @@ func TestAction(t *testing.T) {
 		t.Errorf("%s, %d steps of shell", a.Runs.Using, ran)
 	}
 	report := readReport(t, filepath.Join(reports, "report.json"))
-	if len(report.Hops) != 1 || report.Hops[0].Result != "passed" || report.Hops[0].To != "memcached-operator.v0.2.0" {
+	if len(report.Hops) != 1 || report.Hops[0].Result != "passed" || report.Hops[0].To != "memcached-operator.v0.2.0" || !strings.HasPrefix(report.Cluster.Kubernetes, "v1.36.") {
 		t.Errorf("the walk: %+v", report.Hops)
 	}
 	for _, file := range []string{"report.sarif", "report.xml"} {

@@ -31,6 +31,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/olmkit/olmkit/test/support/trace"
+	"github.com/olmkit/olmkit/test/support/wait"
 )
 
 const boxImage = "example.com/box:v1"
@@ -251,7 +252,37 @@ func TestPodsRunAsProcesses(t *testing.T) {
 		if id := p.Status.ContainerStatuses[0].ContainerID; !strings.HasPrefix(id, "simulated://") {
 			t.Errorf("its container is %q", id)
 		}
+		said, err := c.CoreV1().RESTClient().Get().Namespace("default").Resource("pods").Name(p.Name + ":8080").SubResource("proxy").DoRaw(t.Context())
+		if err == nil || !strings.Contains(string(said), "connection refused") {
+			t.Errorf("who calls it gets %s: %v", said, err)
+		}
 	})
+}
+
+// TestManySimulatedPods has, in its long form, more pods than a bridge of Linux has interfaces.
+func TestManySimulatedPods(t *testing.T) {
+	t.Parallel()
+	replicas := int32(1500)
+	if testing.Short() {
+		replicas = 100
+	}
+	_, config := up(t, "e2e-many")
+	c := client(t, config)
+	many := boxDeployment("")
+	many.Spec.Replicas = &replicas
+	many.Spec.Template.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: "box", Image: "example.com/nowhere:v1"}}}
+	if _, err := c.AppsV1().Deployments("default").Create(t.Context(), many, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	wait.For(t, 10*time.Minute, "many pods", func() error {
+		d, err := c.AppsV1().Deployments("default").Get(t.Context(), many.Name, metav1.GetOptions{})
+		if err == nil && d.Status.ReadyReplicas < replicas {
+			err = fmt.Errorf("%d of %d are ready", d.Status.ReadyReplicas, replicas)
+		}
+		return err
+	})
+	t.Logf("%d pods were ready after %.1f s", replicas, time.Since(began).Seconds())
 }
 
 func TestTwoClustersAtOnce(t *testing.T) {

@@ -24,7 +24,6 @@ import (
 
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/check"
-	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 var (
@@ -345,16 +344,9 @@ func TestCRDJudgement(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, config := up(t, "crd-judgement")
+	_, config := up(t, "crd-judgement", "--olm")
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 200, 400
-	connected, err := olmv0.Connect(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := olmv0.Install(t.Context(), connected, olmv0.Image); err != nil {
-		t.Fatal(err)
-	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)

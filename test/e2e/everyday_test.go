@@ -22,6 +22,17 @@ type daily struct {
 	config           *rest.Config
 }
 
+// tellsOnFailure has the test say, if it fails, how what it installs is then.
+func (d daily) tellsOnFailure() {
+	d.Cleanup(func() {
+		if d.Failed() {
+			d.Log(d.kubectl("", "get", "pods,catalogsources,subscriptions.operators.coreos.com,installplans,clusterserviceversions", "--all-namespaces", "--output", "wide"))
+			d.Log(d.kubectl("", "get", "clusterserviceversions", "--namespace", "memcached-operator", "-o", "jsonpath={.items[*].status}"))
+			d.Log(d.kubectl("", "get", "events", "--all-namespaces", "--field-selector", "type=Warning"))
+		}
+	})
+}
+
 // olmkit runs a command on the cluster, and fails unless it ends with code.
 func (d daily) olmkit(code int, args ...string) result {
 	d.Helper()
@@ -57,6 +68,7 @@ func TestEveryDay(t *testing.T) {
 	t.Parallel()
 	d := daily{T: t, name: "everyday"}
 	d.kubeconfig, d.config = up(t, d.name, "--olm", "--catalog", "catalog")
+	d.tellsOnFailure()
 	d.appliesInstall()
 	d.tellsBrokenOLM()
 	d.runsBundles()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -113,9 +114,15 @@ func TestKilledWalk(t *testing.T) {
 	if err := json.Unmarshal([]byte(must(t, append(clean, "--dry-run", "-o", "json")...).out), &said); err != nil || len(said.Leftovers) < len(left) || said.Leftovers[0].Result != "found" {
 		t.Errorf("a dry run says %+v: %v", said, err)
 	}
-	if r := must(t, clean...); !strings.Contains(r.out, "removed  Namespace/olmkit-walk ") || strings.Contains(r.out, "stays") {
+	r = must(t, clean...)
+	if !strings.Contains(r.out, "removed  Namespace/olmkit-walk ") || strings.Contains(r.out, "stays") {
 		t.Errorf("cleanup says %s", r.out)
 	}
+	defer func() {
+		if t.Failed() {
+			t.Logf("cleanup said %s", r.out)
+		}
+	}()
 	unchanged(t, "a killed walk", before, config)
 	if r := must(t, clean...); !strings.Contains(r.out, "nothing is left of walks") {
 		t.Errorf("a second cleanup says %s", r.out)
@@ -265,8 +272,29 @@ func unchanged(t *testing.T, what string, before map[string]any, config *rest.Co
 			return err
 		}
 		if diff := cmp.Diff(before, now); diff != "" {
-			return fmt.Errorf("it is not (-before +after):\n%s", diff)
+			return fmt.Errorf("it is not (-before +after):\n%s\n%s", diff, differing(before, now))
 		}
 		return nil
 	})
+}
+
+// differing names the objects in which two states of a cluster differ, and tells them from others of the same name.
+func differing(before, after map[string]any) string {
+	var lines []string
+	for name := range before {
+		if after[name] == nil {
+			lines = append(lines, "gone: "+name)
+		}
+	}
+	for name, o := range after {
+		if reflect.DeepEqual(before[name], o) {
+			continue
+		}
+		said := map[bool]string{true: "new: ", false: "changed: "}[before[name] == nil]
+		m := unstructured.Unstructured{Object: o.(map[string]any)}
+		lines = append(lines, fmt.Sprintf("%s%s, made at %s, uid %s, finalizers %q, deleted at %s, owners %v",
+			said, name, m.GetCreationTimestamp(), m.GetUID(), m.GetFinalizers(), m.GetDeletionTimestamp(), m.GetOwnerReferences()))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/olmkit/olmkit/internal/fault"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 	"github.com/olmkit/olmkit/internal/report"
-	"github.com/olmkit/olmkit/internal/upgrade"
 	"github.com/olmkit/olmkit/test/support/trace"
 )
 
@@ -23,7 +23,7 @@ func TestEachFault(t *testing.T) {
 	before := trace.New(t)
 	asJSON := filepath.Join(t.TempDir(), "report.json")
 	var names []string
-	for _, f := range upgrade.Faults(&olmv0.Client{}) {
+	for _, f := range fault.Faults(&olmv0.Client{}) {
 		if f.Name != "two-hops" {
 			names = append(names, f.Name)
 		}
@@ -40,7 +40,7 @@ func TestEachFault(t *testing.T) {
 	h := said.Hops[0]
 	for _, f := range h.Faults {
 		wanted := []string{"survived", "degraded"}
-		if f.Expected == string(upgrade.Blocked) {
+		if f.Expected == string(fault.Blocked) {
 			wanted = []string{f.Expected}
 		}
 		if !slices.Contains(wanted, f.Outcome) || f.Result != report.Passed {

@@ -38,7 +38,7 @@ func publish(t *testing.T) (host, reference string) {
 	t.Helper()
 	host = startPlainRegistry(t)
 	bundles := host + "/team/memcached-operator-bundle"
-	cmd := exec.CommandContext(t.Context(), "make", "bundle-push", "catalog-push", "BUNDLE_IMAGE="+bundles, "CATALOG_IMG="+host+"/team/own-catalog:latest", "PUSH_FLAGS=--plain-http="+host)
+	cmd := exec.CommandContext(t.Context(), "make", "bundle-build", "bundle-push", "catalog-push", "BUNDLE_IMAGE="+bundles, "CATALOG_IMG="+host+"/team/own-catalog:latest", "PUSH_FLAGS=--plain-http="+host)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("make catalog-push: %v\n%s", err, out)
@@ -220,10 +220,15 @@ func TestPublishedIsServedAndInstalled(t *testing.T) {
 		}
 	})
 
-	// What catalogs are published as: without the manifests, which the bundles' images have.
+	// What catalogs are published as: without the manifests, which the bundles' images have; from images, or by reference to them.
 	migrated := filepath.Join(t.TempDir(), "catalog")
 	must(t, "catalog", "render", reference, "-o", "yaml", "--migrate-level", "bundle-object-to-csv-metadata", "--output-file", filepath.Join(migrated, "catalog.yaml"))
 	must(t, "catalog", "push", migrated, host+"/team/migrated:latest")
+	referring := filepath.Join(t.TempDir(), "catalog.yaml")
+	must(t, "catalog", "build", "catalog/template.yaml", "--by-reference", host+"/team/memcached-operator-bundle:v{version}", "--output-file", referring)
+	if text := read(t, referring); strings.Count(text, "image: "+host+"/team/memcached-operator-bundle@sha256:") < 2 || strings.Contains(text, "olm.bundle.object") {
+		t.Errorf("by reference the catalog is\n%.2000s", text)
+	}
 
 	t.Run("it is judged alike without manifests", func(t *testing.T) {
 		codes := func(args ...string) []string {
@@ -251,7 +256,7 @@ func TestPublishedIsServedAndInstalled(t *testing.T) {
 	t.Run("OLM installs and upgrades from it", func(t *testing.T) {
 		before := trace.New(t)
 		args := hopArgs()
-		args[2] = host + "/team/migrated:latest"
+		args[2] = referring
 		said := run(t, []string{before.Env()}, append(args, "--plain-http="+host)...)
 		if said.code != 0 || !strings.Contains(said.out, "memcached-operator.v0.3.1 → memcached-operator.v0.4.0  replaces passed") {
 			t.Errorf("exit code %d\n%s%s", said.code, said.out, said.errOut)

@@ -105,7 +105,8 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-func writeCertificates(t *testing.T, caFile, certFile, keyFile string) {
+// writeCertificates writes the certificate of a registry on the loopback interface and at addresses.
+func writeCertificates(t *testing.T, caFile, certFile, keyFile string, addresses ...net.IP) {
 	t.Helper()
 	issue := func(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) ([]byte, *ecdsa.PrivateKey) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -129,7 +130,7 @@ func writeCertificates(t *testing.T, caFile, certFile, keyFile string) {
 	caDER, caKey := issue(ca, ca, nil)
 	certDER, key := issue(&x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "registry"}, NotBefore: from, NotAfter: to,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses: append([]net.IP{net.IPv4(127, 0, 0, 1)}, addresses...), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, ca, caKey)
 	keyDER, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
@@ -160,11 +161,11 @@ func loggedIn(t *testing.T, hosts ...string) []string {
 type faulty struct {
 	host  string
 	bytes atomic.Int64 // of blobs and manifests
-	fault atomic.Pointer[fault]
+	fault atomic.Pointer[spoiling]
 }
 
-// fault spoils the first times requests of method on a path that contains path.
-type fault struct {
+// spoiling spoils the first times requests of method on a path that contains path.
+type spoiling struct {
 	method, path string
 	times        atomic.Int64
 	spoil        func(http.ResponseWriter, *http.Request) (passOn bool)
@@ -297,7 +298,7 @@ func TestPushThroughFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			// A repository of its own, so that everything must be sent.
 			reference := fmt.Sprintf("%s/team/bundle%d:v1", f.host, i)
-			now := &fault{method: c.method, path: c.path, spoil: c.spoil}
+			now := &spoiling{method: c.method, path: c.path, spoil: c.spoil}
 			now.times.Store(c.times)
 			f.fault.Store(now)
 			r := run(t, env, "bundle", "push", somePushed, reference)

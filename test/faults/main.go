@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/olmkit/olmkit/internal/fault"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv1"
 	"github.com/olmkit/olmkit/internal/report"
-	"github.com/olmkit/olmkit/internal/upgrade"
 )
 
 func main() {
@@ -62,10 +64,8 @@ expected one is an error ([U701](checks/U.md#u701), [U702](checks/U.md#u702)):
 func page(hops []report.Hop) string {
 	var b strings.Builder
 	b.WriteString(intro)
-	fmt.Fprintf(&b, "Phases: %s.\n\n| fault | default phase | what happens | expected result |\n|---|---|---|---|\n", strings.Join(upgrade.Phases(&olmv0.Client{}), ", "))
-	for _, f := range upgrade.Faults(&olmv0.Client{}) {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, f.Phase, f.Doc, f.Expect)
-	}
+	b.WriteString(table(&olmv0.Client{}))
+	b.WriteString("\n## Under OLM v1\n\n`--olm v1` knows these; what waits for parts of OLM v0 is left out. Results are not kept here.\n\n" + table(&olmv1.Client{}))
 	b.WriteString("\n## Results of the memcached operator\n\nThe expected and the actual result of each hop on embedded clusters. An empty cell was not run. `make faults` runs all of them.\n")
 	var edges []string
 	for _, h := range hops {
@@ -76,7 +76,7 @@ func page(hops []report.Hop) string {
 	slices.Sort(edges)
 	fmt.Fprintf(&b, "\n| fault | expected | %s |\n|---|---|%s\n", strings.Join(edges, " | "), strings.Repeat("---|", len(edges)))
 	walked, wrong := 0, 0
-	for _, f := range upgrade.Faults(&olmv0.Client{}) {
+	for _, f := range fault.Faults(&olmv0.Client{}) {
 		cells := make([]string, len(edges))
 		at := f.Phase
 		for _, h := range hops {
@@ -84,7 +84,7 @@ func page(hops []report.Hop) string {
 				if came.Name != f.Name {
 					continue
 				}
-				if came.Outcome != string(upgrade.Skipped) {
+				if came.Outcome != string(fault.Skipped) {
 					walked++
 				}
 				at = came.Phase
@@ -101,6 +101,16 @@ func page(hops []report.Hop) string {
 		}
 	}
 	fmt.Fprintf(&b, "\n%d hops under faults, %d of them worse than expected.\n", walked, wrong)
+	return b.String()
+}
+
+// table lists the phases of m and the faults that can be made under it.
+func table(m lifecycle.Manager) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Phases: %s.\n\n| fault | default phase | what happens | expected result |\n|---|---|---|---|\n", strings.Join(fault.Phases(m), ", "))
+	for _, f := range fault.Faults(m) {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, f.Phase, f.Doc, f.Expect)
+	}
 	return b.String()
 }
 

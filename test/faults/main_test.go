@@ -17,6 +17,7 @@ func TestPage(t *testing.T) {
 	for _, want := range []string{
 		"| fault | expected | v1 → v2 | v2 → v3 |\n|---|---|---|---|\n",
 		"| `kill-operator@installing` | degraded | degraded | **broken** (U302) |\n",
+		"\n## Under OLM v1\n", "| `kill-catalogd` | before |", "| `kill-operator` | applied |",
 		"\n2 hops under faults, 1 of them worse than expected.\n",
 	} {
 		if !strings.Contains(text, want) {

@@ -494,6 +494,7 @@ func testConfinement(t *testing.T, w *world, name string, identity *corev1.PodSe
 	}
 	w.create(t, name, func(spec *corev1.PodSpec) {
 		setUp(spec)
+		spec.TerminationGracePeriodSeconds = ptr.To[int64](60) // an attack takes its time on a busy machine, and the hook has no longer
 		c := &spec.Containers[0]
 		c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 10, ProbeHandler: write("probe")}
 		c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: write("hook").Exec}}

@@ -87,7 +87,7 @@ func write(t *testing.T, path, text string) {
 // run runs a command line in the project, and returns what it prints.
 func (p project) run(args ...string) (stdout, stderr string, err error) {
 	cmd := exec.CommandContext(p.t.Context(), args[0], args[1:]...)
-	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=", "GOWORK=off", "GOFLAGS=")
+	cmd.Dir, cmd.Env = p.dir, apart("GOWORK=off", "GOFLAGS=")
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err = cmd.Run()

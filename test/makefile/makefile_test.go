@@ -39,7 +39,7 @@ func TestRaceDetector(t *testing.T) {
 			}
 			cmd := exec.CommandContext(t.Context(), "make", "--no-print-directory", "test", "GO="+stub, "TEST_FLAGS=")
 			cmd.Dir = filepath.Join("..", "..")
-			cmd.Env = append(os.Environ(), "MAKEFLAGS=", "STUB_RACE="+test.missing, "STUB_NOTES="+notes)
+			cmd.Env = apart("STUB_RACE="+test.missing, "STUB_NOTES="+notes)
 			var errOut bytes.Buffer
 			cmd.Stderr = &errOut
 			if err := cmd.Run(); err != nil {
@@ -75,7 +75,7 @@ var (
 func TestRedisWalkRunsWhatIsBuilt(t *testing.T) {
 	dir := filepath.Join("..", "..", "examples", "redis-operator")
 	cmd := exec.CommandContext(t.Context(), "make", "--no-print-directory", "--dry-run", "test-upgrade")
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "MAKEFLAGS=")
+	cmd.Dir, cmd.Env = dir, apart()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("make --dry-run test-upgrade: %v\n%s", err, out)

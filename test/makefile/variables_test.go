@@ -16,11 +16,16 @@ var (
 	redis = filepath.Join(root, "examples", "redis-operator")
 )
 
+// apart is the environment for a make that knows nothing of the one that runs the tests, with more.
+func apart(more ...string) []string {
+	return append(append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL="), more...)
+}
+
 // makeIn runs make in dir.
 func makeIn(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory"}, args...)...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "MAKEFLAGS=", "GOWORK=off", "GOFLAGS=")
+	cmd.Dir, cmd.Env = dir, apart("GOWORK=off", "GOFLAGS=")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("make %s: %v\n%s", strings.Join(args, " "), err, out)
@@ -29,6 +34,28 @@ func makeIn(t *testing.T, dir string, args ...string) string {
 }
 
 // TestVariables: IMG, IMAGE_TAG_BASE and VERSION mean to each target what they mean in operator-sdk's Makefiles.
+// 'make debug' runs the operator in delve, built so that delve finds its sources.
+func TestDebug(t *testing.T) {
+	dir := t.TempDir()
+	stub, notes := filepath.Join(dir, "dlv"), filepath.Join(dir, "notes")
+	if err := os.WriteFile(stub, []byte("#!/bin/sh\necho \"GOFLAGS=$GOFLAGS dlv $*\" >"+notes+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "make", "--no-print-directory", "--old-file="+stub, "debug", "DELVE="+stub, "RUN_FLAGS=--watch-namespace=a", "DEBUG_FLAGS=--headless")
+	cmd.Dir = filepath.Join("..", "..")
+	cmd.Env = apart()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("make debug: %v\n%s", err, out)
+	}
+	got, err := os.ReadFile(notes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "GOFLAGS= dlv debug ./operator --output bin/manager-debug --headless -- --webhooks=false --watch-namespace=a\n"; string(got) != want {
+		t.Errorf("it runs %q, want %q", got, want)
+	}
+}
+
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -28,6 +28,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -102,7 +103,7 @@ func runTests(m *testing.M) (code int, err error) {
 		return 0, fmt.Errorf("%w: build it with 'make managers'", err)
 	}
 	// The plugin, which OpenShift turns on, asks for rights that other clusters never ask for.
-	world, err = embedded.Start(ctx, embedded.Options{Audit: true, Admission: []string{"OwnerReferencesPermissionEnforcement"}})
+	world, err = embedded.Start(ctx, embedded.Options{Audit: true, OLM: true, Admission: []string{"OwnerReferencesPermissionEnforcement"}})
 	if err != nil {
 		return 0, err
 	}
@@ -223,12 +224,10 @@ func established(ctx context.Context) func() error {
 		if err := admin.Get(ctx, client.ObjectKey{Name: crdName}, &crd); err != nil {
 			return err
 		}
-		for _, condition := range crd.Status.Conditions {
-			if condition.Type == apiextensions.Established && condition.Status == apiextensions.ConditionTrue {
-				return admin.List(ctx, &v1.MemcachedList{})
-			}
+		if !apihelpers.IsCRDConditionTrue(&crd, apiextensions.Established) {
+			return fmt.Errorf("its conditions are %v", crd.Status.Conditions)
 		}
-		return fmt.Errorf("its conditions are %v", crd.Status.Conditions)
+		return admin.List(ctx, &v1.MemcachedList{})
 	}
 }
 

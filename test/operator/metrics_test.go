@@ -85,8 +85,8 @@ func TestLog(t *testing.T) {
 	p.stop(t)
 	about := 0
 	for line := range strings.Lines(p.log()) {
-		var entry struct{ Time, Level, Msg string }
-		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Time == "" || entry.Msg == "" || entry.Level != "INFO" {
+		var entry struct{ TS, Level, Msg string }
+		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.TS == "" || entry.Msg == "" || entry.Level != "info" {
 			t.Errorf("%v: %s", err, line)
 		}
 		if strings.Contains(line, m.Name) {
@@ -680,7 +680,7 @@ func TestPrometheusOperator(t *testing.T) {
 	apply(t, crds...)
 	there("installed again")
 	for _, entry := range entries(operatorLog(t)) {
-		if entry["level"] == "ERROR" {
+		if entry["level"] == "error" {
 			t.Errorf("logged %v", entry)
 		}
 	}

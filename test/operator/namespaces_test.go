@@ -17,6 +17,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,6 +71,46 @@ func TestWatchedNamespaces(t *testing.T) {
 	}
 }
 
+// TestNamespaceScope runs a manager with what operator/config/namespaced grants, in one namespace.
+func TestNamespaceScope(t *testing.T) {
+	share(t)
+	ns, other := namespace(t), namespace(t)
+	outside := create(t, other, "m", v1.MemcachedSpec{Replicas: 1})
+	env := as(t, ns, ruled(t, config("namespaced"), func(*rbacv1.PolicyRule) {})...)
+	for _, object := range manifests(t, config("namespaced/watched")) {
+		object.SetNamespace(ns)
+		if object.GetKind() == "RoleBinding" {
+			object.Object["subjects"] = []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": rbacv1.UserKind, "name": ns}}
+		}
+		apply(t, object)
+	}
+	manager := start(t, []string{"--watch-namespace=" + ns, "--storage-migration=false"}, env)
+	m := create(t, ns, "m", v1.MemcachedSpec{Replicas: 1})
+	available(t, ns, m.Name)
+	must(t, admin.Delete(t.Context(), m))
+	eventually(t, "the Memcached is deleted", func() error {
+		if err := admin.Get(t.Context(), client.ObjectKeyFromObject(m), m); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %w", err)
+		}
+		return nil
+	})
+	untouched(t, outside)
+	if strings.Contains(manager.log(), "forbidden") {
+		t.Errorf("it lacks a right:\n%s", manager.log())
+	}
+}
+
+// TestLock elects by a lock of another name in another namespace, with the access of --kubeconfig, as on a developer's machine.
+func TestLock(t *testing.T) {
+	share(t)
+	ns, locks := namespace(t), namespace(t)
+	start(t, []string{"--kubeconfig=" + world.Kubeconfig(), "--leader-elect", "--leader-election-id=mine", "--leader-election-namespace=" + locks}, "KUBECONFIG=", "WATCH_NAMESPACE="+ns)
+	create(t, ns, "m", v1.MemcachedSpec{Replicas: 1})
+	available(t, ns, "m")
+	var lease coordinationv1.Lease
+	must(t, admin.Get(t.Context(), client.ObjectKey{Namespace: locks, Name: "mine"}, &lease))
+}
+
 func TestWatchSelector(t *testing.T) {
 	install(t)
 	ns := namespace(t)
@@ -107,7 +148,8 @@ func TestBadFlags(t *testing.T) {
 		"no retries":                 {[]string{"--retries-per-second=0"}, "--retries-per-second 0"},
 		"retries that are no number": {[]string{"--retries-per-second=many"}, "invalid value"},
 		"a selector that is none":    {[]string{"--watch-selector=a in"}, `--watch-selector "a in"`},
-		"a level that is none":       {[]string{"--log-level=loud"}, `invalid value "loud" for flag -log-level`},
+		"a level that is none":       {[]string{"--zap-log-level=loud"}, `invalid value "loud" for flag -zap-log-level`},
+		"life in another namespace":  {[]string{"--leader-election-kind=life", "--leader-election-namespace=other"}, `--leader-election-namespace "other": with --leader-election-kind life`},
 		"an address that is none":    {[]string{"--health-probe-bind-address=nowhere"}, "nowhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +223,7 @@ func TestConcurrency(t *testing.T) {
 	ns := namespace(t)
 	token := reader(t, ns)
 	const address = "127.0.0.1:18443"
-	for flag, want := range map[string]string{"--max-concurrent-reconciles=7": "7", "--log-level=info": "4"} {
+	for flag, want := range map[string]string{"--max-concurrent-reconciles=7": "7", "--zap-log-level=info": "4"} {
 		manager := start(t, []string{flag, "--metrics-bind-address=" + address}, "WATCH_NAMESPACE="+ns)
 		measured(t, token, address, `controller_runtime_max_concurrent_reconciles{controller="memcached"}`, want)
 		manager.stop(t)
@@ -194,7 +236,7 @@ func TestRetriesAreSpaced(t *testing.T) {
 	share(t)
 	patient, eager := namespace(t), namespace(t)
 	rights := as(t, "no-service", ruled(t, config("rbac"), no("create", "services"))...)
-	waits := start(t, []string{"--retry-base-delay=1h", "--retry-max-delay=2h", "--log-level=debug-8"}, rights, "WATCH_NAMESPACE="+patient)
+	waits := start(t, []string{"--retry-base-delay=1h", "--retry-max-delay=2h", "--zap-log-level=5"}, rights, "WATCH_NAMESPACE="+patient)
 	hurries := start(t, []string{"--retry-base-delay=1ms", "--retry-max-delay=2ms", "--retries-per-second=1000"}, rights, "WATCH_NAMESPACE="+eager)
 	failures := func(p *process) int {
 		n := 0

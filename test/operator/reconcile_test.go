@@ -770,7 +770,7 @@ func settledIn(t *testing.T, ns string) map[string]string {
 	return before
 }
 
-// reconciled counts the reconciliations of a Memcached in the log of a manager that was started with --log-level=debug-8.
+// reconciled counts the reconciliations of a Memcached in the log of a manager that was started with --zap-log-level=5.
 func reconciled(p *process, ns, name string) int {
 	n := 0
 	for _, e := range p.entries() {
@@ -784,7 +784,7 @@ func reconciled(p *process, ns, name string) int {
 func TestNoOpWritesNothing(t *testing.T) {
 	share(t)
 	ns := namespace(t)
-	manager := start(t, []string{"--log-level=debug-8"}, "WATCH_NAMESPACE="+ns)
+	manager := start(t, []string{"--zap-log-level=5"}, "WATCH_NAMESPACE="+ns)
 	names := []string{"m", "everything", "dots.in.it"}
 	for _, name := range names {
 		spec := v1.MemcachedSpec{Replicas: 1}
@@ -819,7 +819,7 @@ func TestNoOpWritesNothing(t *testing.T) {
 
 	t.Run("after a restart", func(t *testing.T) {
 		manager.stop(t)
-		again := start(t, []string{"--log-level=debug-8"}, "WATCH_NAMESPACE="+ns)
+		again := start(t, []string{"--zap-log-level=5"}, "WATCH_NAMESPACE="+ns)
 		for _, name := range names {
 			eventually(t, name+" is reconciled", func() error {
 				if reconciled(again, ns, name) == 0 {

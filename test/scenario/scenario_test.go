@@ -28,8 +28,12 @@ import (
 	"github.com/olmkit/olmkit/internal/report"
 )
 
-// pkg is the package of scenarios that name no operator.
-const pkg = "memcached-operator"
+// pkg is the package of scenarios that name no operator, and tea that of the differences between OLM v0 and v1: its bundle is
+// small, and nothing runs.
+const (
+	pkg = "memcached-operator"
+	tea = "tea-operator"
+)
 
 // operator is what scenarios are made of: an operator of this repository, with its releases.
 type operator struct {
@@ -38,6 +42,7 @@ type operator struct {
 	newest  string            // version that stands in dir; earlier ones stand in dir/releases
 	images  map[string]string // programs below bin/ of the images that it runs for its objects
 	chain   []entry           // what counterparts walk, if it is always the same
+	pattern string            // below dir, the bundle of every release, in which VERSION stands for its version; then there are no others
 }
 
 var pending = flag.Bool("pending", false, "walk also the scenarios that the walk does not tell all of yet")
@@ -49,6 +54,7 @@ var operators = map[string]operator{
 		images: map[string]string{"docker.io/library/redis:8.2.1": "redis-server"},
 		chain:  []entry{{Version: "0.1.0"}, {Version: "0.2.0"}, {Version: "0.3.0"}},
 	},
+	tea: {dir: "test/scenario", pattern: "tea"},
 }
 
 // root is the repository's root.
@@ -86,6 +92,8 @@ type packaged struct {
 	Channels map[string][]entry  `json:"channels"` // from the oldest; the default channel is stable
 	Before   map[string][]entry  `json:"before"`   // the channels of the catalog that users have, for what --against finds
 	Releases map[string][]change `json:"releases"` // by version, what is another in its bundle than in the product's
+
+	Documents []json.RawMessage `json:"documents"` // more of the catalog
 }
 
 // entry is a channel's entry. Versions stand for the names of bundles; what begins with no digit is a name as it stands.
@@ -107,11 +115,12 @@ func (e *entry) UnmarshalJSON(data []byte) error {
 	return decoder.Decode((*plain)(e))
 }
 
-// change alters the manifests of a kind by a JSON patch, adds one, or alters a source of the manager.
+// change alters the manifests of a kind by a JSON patch, adds a file, or alters a source of the manager.
 type change struct {
 	In    string          `json:"in"` // kind
 	Patch json.RawMessage `json:"patch"`
 	Add   json.RawMessage `json:"add"`
+	As    string          `json:"as"` // where in the bundle; by default among the manifests
 
 	Source  string `json:"source"`  // file below the operator's folder
 	Replace string `json:"replace"` // what is there once
@@ -270,6 +279,9 @@ func (p packaged) catalog(t *testing.T, channels map[string][]entry) []byte {
 		}
 		out.WriteString("---\n" + string(document.JSON) + "\n")
 	}
+	for _, d := range p.Documents {
+		write(d)
+	}
 	return out.Bytes()
 }
 
@@ -297,6 +309,9 @@ func (p packaged) bundle(t *testing.T, version string) string {
 	t.Helper()
 	of := operators[p.Operator]
 	product := filepath.Join(root, of.dir, of.bundles, version)
+	if of.pattern != "" {
+		product = of.filled(t, version)
+	}
 	changes := slices.DeleteFunc(slices.Clone(p.Releases[version]), func(c change) bool { return c.Source != "" })
 	if len(changes) == 0 {
 		return product
@@ -307,7 +322,8 @@ func (p packaged) bundle(t *testing.T, version string) string {
 	}
 	for i, c := range changes {
 		if c.Add != nil {
-			if err := os.WriteFile(filepath.Join(made, "manifests", fmt.Sprintf("added-%d.yaml", i)), c.Add, 0o600); err != nil {
+			file := cmp.Or(c.As, fmt.Sprintf("manifests/added-%d.yaml", i))
+			if err := os.WriteFile(filepath.Join(made, file), c.Add, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			continue
@@ -315,6 +331,24 @@ func (p packaged) bundle(t *testing.T, version string) string {
 		if err := c.apply(filepath.Join(made, "manifests")); err != nil {
 			t.Fatalf("%s: %v", version, err)
 		}
+	}
+	return made
+}
+
+// filled returns the folder of the bundle that o's pattern makes for a version.
+func (o operator) filled(t *testing.T, version string) string {
+	t.Helper()
+	made, pattern := t.TempDir(), os.DirFS(filepath.Join(root, o.dir, o.pattern))
+	err := fs.WalkDir(pattern, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(pattern, name)
+		text = bytes.ReplaceAll(text, []byte("VERSION"), []byte(version))
+		return errors.Join(err, os.MkdirAll(filepath.Join(made, filepath.Dir(name)), 0o755), os.WriteFile(filepath.Join(made, name), text, 0o600))
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return made
 }

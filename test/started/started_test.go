@@ -13,12 +13,29 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/olmkit/olmkit/internal/cache"
 )
 
 // blocks are what the page tells its reader to type; those marked 'fails' end with the exit code for findings.
 var blocks = regexp.MustCompile("(?ms)^```sh( fails)?\n(.*?)^```$")
 
-func TestGettingStarted(t *testing.T) {
+func TestGettingStarted(t *testing.T) { follow(t, "") }
+
+// TestGettingStartedOnKind follows the page with --kind kind wherever it keeps a cluster.
+func TestGettingStartedOnKind(t *testing.T) {
+	node := os.Getenv("OLMKIT_NODE_IMAGE")
+	if node == "" {
+		t.Fatal("OLMKIT_NODE_IMAGE names no node image: 'make test-started' brings one, with Docker")
+	}
+	follow(t, node)
+}
+
+// kept are the commands that keep a cluster, or do something with it.
+var kept = regexp.MustCompile(`olmkit cluster (up|load|down)`)
+
+// follow runs what the page says, with a kept cluster of kind if node is a node image.
+func follow(t *testing.T, node string) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +45,7 @@ func TestGettingStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	registry := startRegistry(t, filepath.Join(root, "bin/registry"))
-	script := "set -eux\n"
+	script := "set -eux\ntrap 'olmkit cluster down || true' EXIT\n"
 	for _, block := range blocks.FindAllStringSubmatch(string(page), -1) {
 		if block[1] == "" {
 			script += block[2]
@@ -41,22 +58,43 @@ func TestGettingStarted(t *testing.T) {
 		t.Fatalf("the page does not say %q once", published)
 	}
 	script = strings.Replace(script, published, "export REGISTRY="+registry+"\n", 1)
+	if node != "" {
+		script = strings.ReplaceAll(kept.ReplaceAllString(script, "$0 --kind kind"), "cluster up --kind kind", "cluster up --kind kind --node-image "+node)
+	}
 	script += `
 # What was published is what was made, and running it again changes nothing.
 test -z "$(olmkit catalog diff catalog $REGISTRY/guestbook-catalog:latest)"
-olmkit bundle generate --version 0.2.0 --channels stable --api api --image controller=$REGISTRY/guestbook:v0.2.0 --output-dir bundle/0.2.0 2>&1 | grep 'is up to date'
+make bundle 2>&1 | grep 'is up to date'
 grep 'kind: Subscription' install.yaml
+grep 'interval: 10m0s' install.yaml
 test -s bin/upgrade.xml
 `
 	dir := t.TempDir()
 	c := exec.CommandContext(t.Context(), "bash", "-c", script)
 	c.Dir = dir
-	c.Env = append(os.Environ(), "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"), "GOWORK=off", "GOFLAGS=")
+	c.Env = append(os.Environ(), "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"), "GOWORK=off", "GOFLAGS=", "OLMKIT_CACHE="+ownCache(t))
 	said, err := c.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v", err)
 	}
 	t.Logf("%s", said)
+}
+
+// ownCache is a cache for kept clusters of this test alone, with the components of the user's.
+func ownCache(t *testing.T) string {
+	t.Helper()
+	folder, err := cache.Folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, components := t.TempDir(), filepath.Join(folder, "components")
+	if err := os.MkdirAll(components, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(components, filepath.Join(dir, "components")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // startRegistry starts distribution's registry and returns its host.
@@ -70,7 +108,7 @@ func startRegistry(t *testing.T, program string) string {
 	free.Close()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config.yml")
-	text := fmt.Sprintf("version: 0.1\nstorage: {filesystem: {rootdirectory: %q}}\nhttp: {addr: %q}\nlog: {level: fatal}\n", filepath.Join(dir, "data"), address)
+	text := fmt.Sprintf("version: 0.1\nstorage: {filesystem: {rootdirectory: %q}}\nhttp: {addr: %q}\nlog: {level: error}\n", filepath.Join(dir, "data"), address)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

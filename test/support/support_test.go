@@ -152,7 +152,7 @@ func paths(p *catalog.Package, releases []release) string {
 	type path struct{ from, to string }
 	taken, kinds := map[path][]string{}, map[path]string{}
 	for _, channel := range p.Channels {
-		for _, e := range graph.Edges(p, channel) {
+		for e := range graph.New(p, channel).All() {
 			at := path{version(e.From), version(e.To)}
 			kinds[at] = string(e.Kind)
 			if e.Next {
@@ -216,7 +216,7 @@ func TestEveryUpgradeIsExplained(t *testing.T) {
 	p, _ := load(t)
 	want := map[string]bool{}
 	for _, channel := range p.Channels {
-		for _, e := range graph.Edges(p, channel) {
+		for e := range graph.New(p, channel).All() {
 			if e.Next {
 				want[p.Bundle(e.To).Version.String()] = true
 			}
@@ -237,7 +237,7 @@ func TestEveryUpgradeIsExplained(t *testing.T) {
 	}
 }
 
-// The changelog has every release, from the newest to the oldest.
+// The changelog has every release with its date, from the newest to the oldest.
 func TestChangelog(t *testing.T) {
 	_, releases := load(t)
 	raw, err := os.ReadFile(changelog)
@@ -245,7 +245,7 @@ func TestChangelog(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, found := range regexp.MustCompile(`(?m)^## \[(\S+)\]`).FindAllStringSubmatch(string(raw), -1) {
+	for _, found := range regexp.MustCompile(`(?m)^## \[(\S+)\] - \d{4}-\d{2}-\d{2}$`).FindAllStringSubmatch(string(raw), -1) {
 		got = append(got, found[1])
 	}
 	var want []string
@@ -254,5 +254,31 @@ func TestChangelog(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%s has %v, and released are %v", changelog, got, want)
+	}
+}
+
+// What the catalog deprecates, docs/policy.md says, with the same date.
+func TestDeprecations(t *testing.T) {
+	p, releases := load(t)
+	raw, err := os.ReadFile("../../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deprecated := 0
+	for _, r := range releases {
+		message := p.Deprecation("olm.bundle", name+".v"+r.version)
+		if message == "" {
+			continue
+		}
+		deprecated++
+		if !regexp.MustCompile(`(?m)^\| releases? .*` + regexp.QuoteMeta(r.version)).Match(raw) {
+			t.Errorf("docs/policy.md does not list %s as deprecated", r.version)
+		}
+		if date := regexp.MustCompile(`\d{4}-\d{2}-\d{2}`).FindString(message); date == "" && !strings.Contains(message, "withdrawn") || !strings.Contains(string(raw), date) {
+			t.Errorf("%s is deprecated without a date that docs/policy.md has: %s", r.version, message)
+		}
+	}
+	if deprecated != 3 {
+		t.Errorf("%d releases are deprecated", deprecated)
 	}
 }

@@ -1,7 +1,7 @@
 //go:build linux
 
 // Package operator_test measures the memcached operator with many objects, side by side with one written as tutorials
-// write it (package plain), on one embedded cluster: 'make bench'.
+// write it (package plain), on one embedded cluster: 'make bench-operator'.
 package operator_test
 
 import (
@@ -82,7 +82,7 @@ func TestMain(m *testing.M) {
 func runBenchmarks(m *testing.M) (int, error) {
 	ctx := context.Background()
 	var err error
-	if world, err = embedded.Start(ctx, embedded.Options{Audit: true}); err != nil {
+	if world, err = embedded.Start(ctx, embedded.Options{Audit: true, OLM: true}); err != nil {
 		return 0, err
 	}
 	defer func() { _ = world.Down(ctx) }()
@@ -172,12 +172,12 @@ func BenchmarkObjects(b *testing.B) {
 	ours := filepath.Join(root, "bin", "memcached-operator", "v0.5.0", "manager")
 	for _, program := range []string{plain, ours} {
 		if _, err := os.Stat(program); err != nil {
-			b.Fatalf("%v: run 'make bench', which builds it", err)
+			b.Fatalf("%v: run 'make bench-operator', which builds it", err)
 		}
 	}
 	for b.Loop() {
 		peer := measure(b, plain, "http")
-		own := measure(b, ours, "https", "--webhooks=false", "--health-probe-bind-address=0", "--log-level=error")
+		own := measure(b, ours, "https", "--webhooks=false", "--health-probe-bind-address=0", "--zap-log-level=error")
 		n := float64(*objects)
 		fmt.Printf("\n%d Memcacheds                plain       olmkit's    plain / olmkit's\n", *objects)
 		for _, row := range []struct {

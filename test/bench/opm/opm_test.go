@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,23 +138,63 @@ func BenchmarkValidate(b *testing.B) {
 	report(b, fmt.Sprintf("validate %d bundles", count), theirs, ours)
 }
 
-// BenchmarkGrowth judges and renders catalogs made by renaming, to see how both grow with the number of bundles.
+// BenchmarkGrowth gives catalogs made by renaming to commands, and prints how their costs grow with the number of bundles: the slopes
+// of cost over size, both as logarithms, from the second size to the last. 1 is in proportion.
 func BenchmarkGrowth(b *testing.B) {
 	dir := b.TempDir()
-	all := releases(b)
-	sizes := []int{50, 200, 800, 2000}
-	for _, size := range sizes {
-		root := filepath.Join(dir, "catalog")
+	root, out, all := filepath.Join(dir, "catalog"), filepath.Join(dir, "out"), releases(b)
+	with := func(args ...string) func(count int) cost {
+		return func(int) cost { return run(b, "off", out, olmkit, append(args, root)...) }
+	}
+	work := []struct {
+		name string
+		do   func(count int) cost
+	}{
+		{"validate", with("catalog", "validate", "--fail-on", "never", "-o", "json")},
+		{"render", with("catalog", "render")},
+		{"plan", func(int) cost {
+			return run(b, "off", out, olmkit, "upgrade", "plan", root, "--package", anyPackage(b, root), "--edges", "all")
+		}},
+		{"serve", func(count int) cost {
+			return serve(b, func(address string) *exec.Cmd {
+				command := exec.Command(olmkit, "catalog", "serve", root, "--address", address)
+				command.Env = append(os.Environ(), "OLMKIT_CACHE=off")
+				return command
+			}, count).listed
+		}},
+	}
+	costs := make([][]cost, len(work))
+	var counts []int
+	for _, size := range []int{50, 200, 800, 2000} {
 		count := write(b, root, all, size)
-		judged := run(b, "off", filepath.Join(dir, "out"), olmkit, "catalog", "validate", "--fail-on", "never", "-o", "json", root)
-		rendered := run(b, "off", filepath.Join(dir, "out"), olmkit, "catalog", "render", root)
+		counts = append(counts, count)
+		fmt.Printf("%5d bundles:\n", count)
+		for i, w := range work {
+			c := w.do(count)
+			costs[i] = append(costs[i], c)
+			fmt.Printf("  %-8s %s, %.1f ms CPU each\n", w.name, c, c.cpu.Seconds()*1000/float64(count))
+		}
 		if err := os.RemoveAll(root); err != nil {
 			b.Fatal(err)
 		}
-		each := func(c cost) float64 { return c.cpu.Seconds() * 1000 / float64(count) }
-		fmt.Printf("%5d bundles: validate %s, %.1f ms CPU each; render %s, %.1f ms CPU each\n", count, judged, each(judged), rendered, each(rendered))
+	}
+	for i, w := range work {
+		first, last := costs[i][1], costs[i][len(counts)-1]
+		grown := math.Log(float64(counts[len(counts)-1]) / float64(counts[1]))
+		fmt.Printf("%-8s slope of CPU time %.2f, of memory %.2f\n", w.name,
+			math.Log(last.cpu.Seconds()/first.cpu.Seconds())/grown, math.Log(float64(last.memory)/float64(first.memory))/grown)
 	}
 	b.ReportMetric(0, "ns/op")
+}
+
+// anyPackage is the first package of the catalog in root.
+func anyPackage(b *testing.B, root string) string {
+	b.Helper()
+	packages, err := os.ReadDir(root)
+	if err != nil || len(packages) == 0 {
+		b.Fatalf("no package in %s: %v", root, err)
+	}
+	return packages[0].Name()
 }
 
 // object is a JSON object.
