@@ -10,7 +10,9 @@ LINT := $(BIN)/golangci-lint
 REGISTRY := $(BIN)/registry
 KUBEBUILDER := $(BIN)/kubebuilder
 OPM := $(BIN)/opm
+DELVE := $(BIN)/dlv
 KUBECTL_BUILT := $(BIN)/kubectl
+ACTIONLINT := $(BIN)/actionlint
 
 PACKAGE := memcached-operator
 # As operator-sdk's Makefiles have them: the release that operator/main.go is, and its image. Other releases have IMAGE_TAG_BASE
@@ -50,6 +52,14 @@ demo: build managers $(if $(KIND),kind-node) ## Walk every upgrade of the memcac
 		--cluster $(CLUSTER) $(if $(KIND),--node-image $(NODE_IMAGE)) $(DEMO_FLAGS) \
 		$(foreach r,$(RELEASES),--image $(call image-of,$(r))=$(BIN)/$(PACKAGE)/$(r)/manager) \
 		--report json=$(BIN)/demo/report.json --report junit=$(BIN)/demo/report.xml --report html=$(BIN)/demo/report.html
+
+.PHONY: demo-v1
+demo-v1: build managers ## Walk every upgrade of the memcached operator under the real OLM v1, on the embedded cluster (EDGES=all|next|chain)
+	@mkdir -p $(BIN)/demo
+	@echo "olmkit upgrade test catalog --package $(PACKAGE) --channel $(CHANNEL) --edges $(EDGES) --olm v1"
+	@$(OLMKIT) upgrade test catalog --package $(PACKAGE) --channel $(CHANNEL) --edges $(EDGES) --olm v1 $(DEMO_FLAGS) \
+		$(foreach r,$(RELEASES),--image $(call image-of,$(r))=$(BIN)/$(PACKAGE)/$(r)/manager) \
+		--report json=$(BIN)/demo/v1.json --report junit=$(BIN)/demo/v1.xml --report html=$(BIN)/demo/v1.html
 EDGES ?= all
 # The channel that has every release, also the one that is only a candidate.
 CHANNEL ?= candidate
@@ -63,13 +73,13 @@ test: ## Run the unit tests and the command line's scripts, with the race detect
 		race=; cgo=0; \
 		printf '%s\nThe tests run without the race detector: it needs a C compiler. Install one (on Debian: apt-get install gcc libc6-dev) to have races found.\n' "$$why" >&2; \
 	fi; \
-	CGO_ENABLED=$$cgo $(GO) test $$race $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /test/e2e -e /test/hostile -e /test/operator -e /test/scenario -e /test/started -e /test/bench -e /test/browser -e /test/upgrades)
+	CGO_ENABLED=$$cgo $(GO) test $$race $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /test/e2e -e /test/hostile -e /test/olmv1 -e /test/operator -e /test/scenario -e /test/started -e /test/bench -e /test/browser -e /test/upgrades)
 	$(GO) test $(TEST_FLAGS) ./test/scenario -run 'Static|Commands|Docs'
 TEST_FLAGS ?=
 
 .PHONY: resolver
-resolver: ## Hold the upgrade graph against OLM's own resolver over generated channels (CASES)
-	OLMKIT_RESOLVER_CASES=$(CASES) $(GO) test -count=1 -timeout 2h -v -run '^TestResolver$$' ./internal/graph
+resolver: ## Hold the upgrade graphs against the resolvers of OLM and OLM v1 over generated channels (CASES)
+	OLMKIT_RESOLVER_CASES=$(CASES) $(GO) test -count=1 -timeout 2h -v -run '^Test(V1)?Resolver$$' ./internal/graph
 CASES ?= 100000
 
 .PHONY: conversion-rounds
@@ -131,7 +141,14 @@ generate: ## Write what is generated from code: deep copies, CRDs, roles, webhoo
 	./operator/generate.sh
 	$(REDIS) generate CONTROLLER_GEN="$$($(GO) -C tools/codegen tool -n controller-gen)"
 	$(GO) generate ./internal/cluster/embedded
-	$(GO) test ./internal/cli ./internal/check ./internal/upgrade ./operator/internal/monitoring ./test/scenario -run 'Docs' -count=1 -update
+	$(GO) test ./internal/cli ./internal/check ./internal/judge ./operator/internal/monitoring ./test/scenario -run 'Docs' -count=1 -update
+	$(GO) run ./tools/upgrading <CHANGELOG.md >UPGRADING.md
+
+# One of each minor. Their modules are a part of olmkit, as tools/cluster is.
+.PHONY: kubernetes-modules
+kubernetes-modules: ## Write the modules that build embedded clusters of other Kubernetes minors (needs the network); see versions.go
+	$(GO) run ./internal/cluster/embedded/internal/pins tools/cluster internal/cluster/embedded/kubernetes.txtar \
+		$$(sed -n 's/^var otherReleases = \[\]string{\(.*\)}/\1/p' internal/cluster/embedded/versions.go | tr -d '",')
 
 .PHONY: manifests
 manifests: generate
@@ -154,8 +171,16 @@ $(LINT): tools/lint/go.sum
 # The linter's cache speaks of files by where they were; one for each clone, so that it never speaks of another.
 export GOLANGCI_LINT_CACHE := $(abspath $(BIN))/lint-cache
 
+$(ACTIONLINT): tools/actionlint/go.sum
+	$(GO) -C tools/actionlint build -o $(abspath $@) github.com/rhysd/actionlint/cmd/actionlint
+
+.PHONY: lint-release
+lint-release: $(ACTIONLINT) ## Check the workflows and the release's configuration
+	$(ACTIONLINT) .github/workflows/*.yml examples/github-workflow.yml
+	$(GO) -C tools/goreleaser run . $(abspath .goreleaser.yaml)
+
 .PHONY: verify
-verify: lint ## Check that generated files are up to date, the code is clean and dependencies point the right way
+verify: lint lint-release ## Check that generated files are up to date, the code is clean and dependencies point the right way
 	./test/verify.sh
 	$(GO) test -count=1 ./test/arrows ./test/api ./test/style
 
@@ -200,12 +225,20 @@ test-operator: build managers $(KUBECTL_BUILT) ## Test the memcached operator on
 
 .PHONY: test-scenarios
 test-scenarios: build managers ## Test that the walk finds what broke public upgrades
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel 2 -skip '^TestKind|/^redis-' ./test/scenario/...
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel 2 -skip '^TestKind|^TestWalkedDifferences$$|/^redis-' ./test/scenario/...
 
 .PHONY: test-redis
 test-redis: build redis-managers ## Test the Redis operator, walk its upgrades, and test that the walk finds what is broken in broken releases of it
 	$(REDIS) test
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel 2 -run '^(TestScenarios|TestCounterparts)$$/^redis-' ./test/scenario
+
+# The components of each minor take minutes to build, once.
+.PHONY: matrix
+matrix: build managers ## Walk two hops of the memcached operator on every Kubernetes minor under every OLM, and print a table (MINORS, OLMS)
+	@test/matrix.sh "$(MINORS)" "$(OLMS)" --package $(PACKAGE) --edges chain --max-hops 2 \
+		$(foreach r,$(RELEASES),--image $(call image-of,$(r))=$(BIN)/$(PACKAGE)/$(r)/manager)
+MINORS ?= all
+OLMS ?= v0 v1
 
 .PHONY: ends
 ends: build managers ## End walks at random moments (ENDS of each kind): kill -9, Ctrl-C, SIGTERM, closed output, full disk
@@ -217,6 +250,12 @@ kills: ## Kill pushes at random moments (KILLS), and look for what they leave
 	OLMKIT_KILLS=$(KILLS) $(GO) test -count=1 -timeout 1h -v -run '^TestKilledPushes$$' ./internal/cli
 KILLS ?= 100
 
+.PHONY: leader-kills
+leader-kills: build managers $(KUBECTL_BUILT) ## Kill leaders at random moments (LEADER_KILLS) with both kinds of leader election, in virtual time and on a cluster
+	OLMKIT_LEADER_KILLS=$(LEADER_KILLS) $(GO) test -count=1 -timeout 12h -v -run '^TestKills$$' ./pkg/leader
+	OLMKIT_LEADER_KILLS=$(LEADER_KILLS) CGO_ENABLED=0 $(GO) test -count=1 -timeout 12h -v -run '^TestLeaderKills$$' ./test/operator
+LEADER_KILLS ?= 1000
+
 # Made from Debian's packages and Go modules, so that no registry is needed.
 NODE_IMAGE ?= olmkit/node:v1.36.3
 # Starts Docker where it does not run, and ends it again.
@@ -227,16 +266,21 @@ kind-node: ## Build a node image for kind without any registry, and load it into
 	$(WITH_DOCKER) $(GO) run ./internal/cluster/kind/internal/node $(NODE_IMAGE)
 
 .PHONY: test-kind
-test-kind: build managers kind-node ## Test on kind clusters what differs there: a walk of two hops, a scenario, Ctrl-C, what is missing
+test-kind: build managers kind-node $(KUBECTL_BUILT) ## Test on kind clusters what differs there: a walk of two hops, a scenario, the loop of every day, Ctrl-C, what is missing
 	$(KIND_TEST) -short -skip '^TestKindKept$$'
 
 .PHONY: test-kind-all
-test-kind-all: build managers kind-node ## Run all tests on kind clusters, the longest chain and a kept cluster among them
+test-kind-all: build managers kind-node $(OPM) $(REGISTRY) $(KUBECTL_BUILT) ## Run all tests on kind clusters, the longest chain and a kept cluster among them
 	$(KIND_TEST)
 KIND_TEST = OLMKIT_NODE_IMAGE=$(NODE_IMAGE) $(WITH_DOCKER) --apart $(GO) test -count=1 -timeout 60m -p 1 -v -run '^TestKind' ./test/e2e ./test/scenario
 
+.PHONY: test-olmv1
+test-olmv1: build managers ## Test OLM v1 on embedded clusters: every upgrade and every refused one, what 'subscription generate --olm v1' writes, 'upgrade diagnose', and how it differs from OLM v0
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -v ./test/olmv1
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -v -run '^TestWalkedDifferences$$' ./test/scenario
+
 .PHONY: test-nightly
-test-nightly: test-kind-all test-started ## Run every end-to-end test at full length
+test-nightly: test-kind-all test-started test-olmv1 ## Run every end-to-end test at full length
 	$(MAKE) SHORT= test-e2e test-redis test-browser
 	$(MAKE) ends kills resolver conversion-rounds
 	$(MAKE) faults FAIL_ON=error
@@ -258,7 +302,16 @@ FAULTS_FLAGS ?=
 FAIL_ON ?= never
 
 .PHONY: bench
-bench: build managers ## Measure side by side with others what users wait for, and print the ratios
+bench: build ## Measure what users wait for without a cluster, keep the results in BENCH_HISTORY, and compare them with the last release's
+	@mkdir -p $(BENCH_HISTORY)
+	$(GO) test ./test/bench/speed -run '^$$' -bench . -benchtime 3x -count $(BENCH_COUNT) -timeout 60m >$(BIN)/bench.txt || { cat $(BIN)/bench.txt; exit 1; }
+	$(GO) run ./tools/history -dir $(BENCH_HISTORY) -commit "$$(git describe --always --dirty --exclude '*')" \
+		-release "$$(git describe --exact-match --tags 2>/dev/null)" <$(BIN)/bench.txt
+BENCH_HISTORY ?= $(BIN)/benchmarks
+BENCH_COUNT ?= 6
+
+.PHONY: bench-operator
+bench-operator: build managers ## Measure the memcached operator with many objects, side by side with a plain one
 	$(GO) build -o $(BIN)/bench/plain ./test/bench/operator/plain
 	$(GO) test ./test/bench/operator/... -run '^$$' -bench . -benchtime 1x -timeout 60m
 
@@ -270,8 +323,8 @@ $(KUBEBUILDER): tools/kubebuilder/go.sum
 	$(GO) -C tools/kubebuilder build -o $(abspath $@) sigs.k8s.io/kubebuilder/v4
 
 .PHONY: test-started
-test-started: build $(REGISTRY) $(KUBEBUILDER) ## Follow docs/getting-started.md by the letter, on a project that kubebuilder makes
-	$(GO) test -count=1 -timeout 60m -v ./test/started
+test-started: build kind-node $(REGISTRY) $(KUBEBUILDER) $(KUBECTL_BUILT) ## Follow docs/getting-started.md by the letter, on a project that kubebuilder makes, with an embedded cluster and with kind
+	OLMKIT_NODE_IMAGE=$(NODE_IMAGE) $(WITH_DOCKER) $(GO) test -count=1 -timeout 60m -v ./test/started
 
 ##@ Package the memcached operator
 
@@ -318,18 +371,49 @@ OLMKIT_IMAGE ?= ghcr.io/olmkit/olmkit
 OLMKIT_VERSION ?= latest
 CERTIFICATES ?= /etc/ssl/certs/ca-certificates.crt
 
+OLMKIT_PUSH_FLAGS ?=
+
 .PHONY: olmkit-image
-olmkit-image: build ## Make olmkit's own image, with what embedded clusters are made of, as an OCI archive in bin/image/
+olmkit-image: ## Make olmkit's own image, with what embedded clusters are made of, as an OCI archive in bin/image/
 	@mkdir -p $(BIN)/image
+	@$(MAKE) --no-print-directory olmkit-image-push OLMKIT_PUSH_FLAGS='--output $(BIN)/image/olmkit.tar'
+
+.PHONY: olmkit-image-push
+olmkit-image-push: build ## Push olmkit's own image, without Docker (OLMKIT_IMAGE, OLMKIT_VERSION, OLMKIT_PUSH_FLAGS)
 	@components=$$($(OLMKIT) cluster build) && \
 	$(OLMKIT) image push --program $(OLMKIT) --entrypoint /olmkit --user 0:0 \
 		--env OLMKIT_CACHE=/var/cache/olmkit --env PATH=/ \
-		--add $$components=/var/cache/olmkit/components/$$(basename $$components) \
+		$$(for c in $$components; do echo --add $$c=/var/cache/olmkit/components/$${c##*/}; done) \
 		--add $(CERTIFICATES)=/etc/ssl/certs/ca-certificates.crt \
 		--label org.opencontainers.image.title=olmkit \
 		--label org.opencontainers.image.source=https://github.com/olmkit/olmkit \
 		--label org.opencontainers.image.licenses=Apache-2.0 \
-		--output $(BIN)/image/olmkit.tar $(OLMKIT_IMAGE):$(OLMKIT_VERSION)
+		$(OLMKIT_PUSH_FLAGS) $(OLMKIT_IMAGE):$(OLMKIT_VERSION)
+
+##@ Release
+
+COMPONENTS_IMAGE ?= ghcr.io/olmkit/components
+COMPONENTS_FLAGS ?=
+COMPONENTS = $(GO) run ./internal/cluster/embedded/internal/artifact $(COMPONENTS_FLAGS)
+
+# For the same version of Go the same bytes, on every machine: what it prints is the digest, which another machine must print, too.
+# GOTOOLCHAIN=go1.26.3 chooses the version, which the index says of each image (io.olmkit.go).
+.PHONY: components-artifact
+components-artifact: ## Make what releases pull the components of embedded clusters from, for all platforms, as an OCI archive in bin/image/
+	@mkdir -p $(BIN)/image
+	@$(COMPONENTS) -output $(BIN)/image/components.tar
+
+.PHONY: components-artifact-push
+components-artifact-push: ## Push it, and print its reference by digest (COMPONENTS_IMAGE, OLMKIT_VERSION)
+	@$(COMPONENTS) -push $(COMPONENTS_IMAGE):$(OLMKIT_VERSION)
+
+# What .goreleaser.yaml puts into the archives.
+.PHONY: completions
+completions: build ## Write the shells' completions into bin/completions/
+	@mkdir -p $(BIN)/completions
+	$(OLMKIT) completion bash >$(BIN)/completions/olmkit.bash
+	$(OLMKIT) completion zsh >$(BIN)/completions/_olmkit
+	$(OLMKIT) completion fish >$(BIN)/completions/olmkit.fish
 
 ##@ Run the memcached operator
 
@@ -357,6 +441,14 @@ uninstall: $(KUBECTL) ## Remove all Memcached objects, while the operator runs, 
 .PHONY: run
 run: ## Run the memcached operator on this machine, without webhooks, against the cluster of your kubeconfig (RUN_FLAGS)
 	$(GO) run ./operator --webhooks=false $(RUN_FLAGS)
+
+$(DELVE): tools/delve/go.sum
+	CGO_ENABLED=0 $(GO) -C tools/delve build -o $(abspath $@) github.com/go-delve/delve/cmd/dlv
+
+# Delve builds without optimizations; it finds the sources by paths that -trimpath would take away.
+.PHONY: debug
+debug: $(DELVE) ## Run the memcached operator as 'make run' does, in the debugger delve (RUN_FLAGS, DEBUG_FLAGS)
+	GOFLAGS= $(DELVE) debug ./operator --output $(BIN)/manager-debug $(DEBUG_FLAGS) -- --webhooks=false $(RUN_FLAGS)
 
 # The operator's manifests, without OLM, with IMG.
 INSTALLER = $(KUBECTL) kustomize operator/config/default | sed -E 's|image: $(PUBLISHED_IMAGE)[:@].*|image: $(IMG)|'

@@ -12,10 +12,11 @@ judged=0
 "$olmkit" catalog validate "${catalog[@]}" --fail-on "$FAIL_ON" \
 	--report sarif="$REPORT/report.sarif" --report markdown="$REPORT/judged.md" || judged=$?
 
-walk=("${catalog[@]}" --edges "$EDGES" --fail-on "$FAIL_ON"
+walk=("${catalog[@]}" --edges "$EDGES" --olm "$OLM" --fail-on "$FAIL_ON"
 	--report json="$REPORT/report.json" --report junit="$REPORT/report.xml" --report markdown="$REPORT/walked.md")
 [ -z "$PACKAGE" ] || walk+=(--package "$PACKAGE")
 [ -z "$CHANNEL" ] || walk+=(--channel "$CHANNEL")
+[ -z "$KUBERNETES" ] || walk+=(--kubernetes "$KUBERNETES")
 [ -z "$SHARD" ] || walk+=(--shard "$SHARD")
 since=${CHANGED_SINCE:-${BASE:-none}}
 [ "$since" = none ] || walk+=(--changed-since "$since")
