@@ -111,6 +111,7 @@ const (
 	Slow        = "U902"
 	WalkEnded   = "U903"
 	NotRun      = "U904"
+	Woken       = "U905"
 )
 
 // All lists every code of the family U, in order.
@@ -306,6 +307,8 @@ var All = []Kind{
 	{NotRun, finding.Error, "The operator was not run because its images were not available, and --require-images is set: its pods were simulated, so nothing " +
 		"of its program was tested.",
 		"pass the program of each image with --image REF=PROGRAM, or let the cluster reach the registry that has it", nil},
+	{Woken, finding.Warning, "OLM put the upgrade off, or missed a change: it went on only when its objects were touched. Without that it goes on by itself, up to 17 minutes later.",
+		"nothing to fix in the bundle; whoever meets it can annotate the ClusterServiceVersion, so that OLM looks again", nil},
 }
 
 // Finding returns the finding of code about object, with the code's severity and fix.

@@ -210,6 +210,29 @@ func introduces(o outage, before *lifecycle.Definition, timeline []lifecycle.Eve
 		})
 }
 
+// answerLimit is how soon after it was woken a manager does something, if it had put that off.
+const answerLimit = 5 * time.Second
+
+// Woken judges whether the installation of to, on which nothing happened for long, went on because the walk woke the manager. What
+// happens later comes of itself: a process that is ready at last, for example.
+func Woken(m lifecycle.Manager, timeline []lifecycle.Event, to *lifecycle.Release) []finding.Finding {
+	for i, e := range timeline {
+		if e.Kind != observe.KindWalk || e.State != observe.StateWoken || i == len(timeline)-1 {
+			continue
+		}
+		if next := timeline[i+1]; next.Kind != observe.KindWalk && next.At.Sub(e.At) <= answerLimit {
+			before := "the upgrade began"
+			if i > 0 {
+				before = "'" + timeline[i-1].String() + "'"
+			}
+			f := code.Finding(code.Woken, m.ObjectOf(to.Name), "for %.0fs after %s nothing happened", e.At.Sub(timeline[max(i-1, 0)].At).Seconds(), before)
+			f.Cause = fmt.Sprintf("the walk touched the installation's objects, and %.1fs later came '%s'", next.At.Sub(e.At).Seconds(), next)
+			return []finding.Finding{f}
+		}
+	}
+	return nil
+}
+
 // Process judges how the operator's own pods went through the hop.
 func Process(m lifecycle.Manager, timeline []lifecycle.Event, started time.Time, from, to *lifecycle.Release) []finding.Finding {
 	var findings []finding.Finding

@@ -95,6 +95,12 @@ type Taker interface {
 	Withdraw(ctx context.Context, p Place) error
 }
 
+// Waker is a Manager that can be made to look at once at what it puts off.
+type Waker interface {
+	// Wake touches what the manager has of the place's installation. It changes nothing else.
+	Wake(ctx context.Context, p Place) error
+}
+
 // Reporter says how far an installation came and why it does not go on.
 type Reporter interface {
 	// State says how far the installation of r came, by what was seen.
@@ -204,6 +210,7 @@ type Explanation struct {
 	Why       string // what it says
 	Event     string // the newest warning event that bears on it
 	Container string // namespace/pod/container whose process is to blame, if one is
+	Decider   string // namespace/pod/container of the manager's own program that decides, if no process is to blame
 	Running   bool   // the container runs, and is not ready
 	Ended     bool   // a process of the container ended
 }

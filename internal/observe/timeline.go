@@ -29,7 +29,8 @@ const (
 	StateUnready   = "not ready"
 	StateRestarted = "restarted"
 	StateStable    = "stable"
-	StateHeld      = "held" // a lock, by the identity in For, or by nobody
+	StateWoken     = "woken" // the manager, see lifecycle.Waker
+	StateHeld      = "held"  // a lock, by the identity in For, or by nobody
 	stateLeading   = "leading"
 )
 

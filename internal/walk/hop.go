@@ -164,6 +164,7 @@ func (w *walk) judgeHop(ctx context.Context, c course, before hopBefore, finding
 	hop.Outages = outages
 	findings = append(findings, seen...)
 	findings = append(findings, judge.Process(w.Manager, c.timeline, c.started, c.from, c.to)...)
+	findings = append(findings, judge.Woken(w.Manager, c.timeline, c.to)...)
 	warned, err := w.warnings(ctx, c.to, c.started)
 	findings = append(findings, warned...)
 	if err != nil {

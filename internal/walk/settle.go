@@ -54,6 +54,7 @@ func (w *walk) settle(ctx context.Context, started time.Time, from string, r *li
 	var waiting held
 	var state lifecycle.State
 	printed := map[string]bool{}
+	woken := started
 	reached := "publishing the catalog"
 	err := w.Watcher.Until(ctx, w.options.Timeout, func() (_ bool, err error) {
 		timeline := w.Watcher.Since(started)
@@ -81,6 +82,9 @@ func (w *walk) settle(ctx context.Context, started time.Time, from string, r *li
 				end.After = reached
 				return true, nil
 			}
+			if err := w.wake(ctx, timeline, &woken); err != nil {
+				return false, err
+			}
 		}
 		done, err := w.IsInstalled(ctx, r, state)
 		if err != nil || !done || !quiet(timeline, w.options.Settle) {
@@ -92,6 +96,23 @@ func (w *walk) settle(ctx context.Context, started time.Time, from string, r *li
 		return &stalled{Code: lateCodes[state.Stage], After: reached, Late: true}, nil
 	}
 	return end, err
+}
+
+// wake has a manager that can be woken look again once nothing has happened for a quarter of the timeout, and again after each
+// quarter: so what it merely puts off is told from what it cannot do. woken is when that was done last.
+func (w *walk) wake(ctx context.Context, timeline []lifecycle.Event, woken *time.Time) error {
+	waker, can := w.Manager.(lifecycle.Waker)
+	patience := w.options.Timeout / 4
+	if !can || time.Since(*woken) < patience || !quiet(timeline, patience) {
+		return nil
+	}
+	*woken = w.Watcher.Mark(observe.StateWoken)
+	if err := waker.Wake(ctx, w.Place); ctx.Err() != nil {
+		return err
+	} else if err != nil {
+		w.options.Progress.Say("            waking the lifecycle manager: %v", err) // what it does by itself decides
+	}
+	return nil
 }
 
 // quiet reports whether nothing changed in timeline for the last d.
@@ -179,13 +200,13 @@ func (w *walk) explain(ctx context.Context, r *lifecycle.Release, started time.T
 		causes = append(causes, "event "+e.Event)
 	}
 	var logs []report.Log
-	if e.Container != "" {
-		var written bytes.Buffer
-		if err := w.Provider.Logs(ctx, &written, e.Container); err == nil && written.Len() > 0 {
-			text := strings.ReplaceAll("\n"+managerlog.Clean(written.Bytes()), "\n"+e.Container+"| ", "\n")
-			causes = append(causes, "last lines of "+e.Container+":\n"+lastLines(text, 5))
-			logs = []report.Log{{Source: e.Container, Text: lastLines(text, logLines)}}
-		}
+	if text := w.logged(ctx, e.Container); text != "" {
+		causes = append(causes, "last lines of "+e.Container+":\n"+lastLines(text, 5))
+		logs = []report.Log{{Source: e.Container, Text: lastLines(text, logLines)}}
+	}
+	if text := linesWith(w.logged(ctx, e.Decider), r.Name); s.Late && text != "" {
+		causes = append(causes, "last lines of "+e.Decider+" about it:\n"+lastLines(text, 3))
+		logs = []report.Log{{Source: e.Decider, Text: lastLines(text, logLines)}}
 	}
 	f.Cause = strings.Join(causes, "; ")
 	if fix := versionFix(r.CSV.Spec.MinKubeVersion, w.Provider.Describe().Kubernetes); s.Code == code.Unmet && fix != "" {
@@ -195,6 +216,26 @@ func (w *walk) explain(ctx context.Context, r *lifecycle.Release, started time.T
 		f.Fix = "keep the field as it was, or give the object another name; 'olmkit catalog validate' tells of such changes before anything is installed"
 	}
 	return f, logs
+}
+
+// logged returns what container logged, without its name before each line; "" for none, or where that cannot be read.
+func (w *walk) logged(ctx context.Context, container string) string {
+	var written bytes.Buffer
+	if container == "" || w.Provider.Logs(ctx, &written, container) != nil {
+		return ""
+	}
+	return strings.ReplaceAll("\n"+managerlog.Clean(written.Bytes()), "\n"+container+"| ", "\n")
+}
+
+// linesWith returns those lines of s in which word occurs.
+func linesWith(s, word string) string {
+	var found strings.Builder
+	for line := range strings.Lines(s) {
+		if strings.Contains(line, word) {
+			found.WriteString(line)
+		}
+	}
+	return found.String()
 }
 
 // logLines is how much of the log of the process to blame a report carries.

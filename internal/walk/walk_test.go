@@ -106,6 +106,47 @@ func TestHopEnds(t *testing.T) {
 	}
 }
 
+// What the manager puts off is told from what takes long, and from what never comes: a walk wakes the manager in all of these, and
+// a hop that it takes up only then passes with a warning.
+func TestWakesTheManager(t *testing.T) {
+	p, plan := things(t, "v1", "v2")
+	for _, step := range []struct {
+		behaviour string
+		result    report.Result
+		woken     bool
+	}{{sleeps, report.Passed, true}, {lingers, report.Passed, false}, {hangs, report.Failed, false}} {
+		t.Run(step.behaviour, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.behaviour["v2"] = step.behaviour
+				r, err := w.walk(t.Context(), t, p, plan, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				h := r.Hops[0]
+				if told := strings.Contains(codes(h.Findings), code.Woken); h.Result != step.result || told != step.woken || w.called("Wake") == 0 {
+					t.Errorf("%s, woken %d times: %s", h.Result, w.called("Wake"), expect.Said(h.Findings))
+				}
+			})
+		})
+	}
+	t.Run("in vain", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.behaviour["v2"] = lingers
+			w.on = func(call string) error {
+				if call == "Wake" {
+					return errors.New("forbidden")
+				}
+				return nil
+			}
+			if r, err := w.walk(t.Context(), t, p, plan, Options{}); err != nil || r.Hops[0].Result != report.Passed {
+				t.Errorf("%v: %+v", err, r.Hops)
+			}
+		})
+	})
+}
+
 // A rollback that the manager does not take up, or whose release does not come up again, is a finding.
 func TestRollbackFails(t *testing.T) {
 	p, plan := things(t, "v1", "v2")

@@ -72,6 +72,8 @@ type world struct {
 const (
 	never     = "never chosen"
 	hangs     = "hangs while it is installed"
+	sleeps    = "goes on only when it is woken"
+	lingers   = "takes long by itself"
 	stays     = "the old one stays"
 	fails     = "fails"
 	waits     = "waits for what is not there"
@@ -349,6 +351,8 @@ func (m fakeManager) Uninstall(ctx context.Context, p lifecycle.Place, crds []st
 	return nil
 }
 
+func (m fakeManager) Wake(context.Context, lifecycle.Place) error { return m.call("Wake") }
+
 // takingManager uninstalls a package with its definitions, and with them their objects.
 type takingManager struct{ fakeManager }
 
@@ -430,6 +434,14 @@ func (m fakeManager) install(namespace, bundle string) {
 	_ = m.Create(ctx, d)
 	if !m.step(bundle, lifecycle.Installing, "installing") || behaviour == hangs {
 		return
+	}
+	switch behaviour {
+	case sleeps:
+		for m.called("Wake") == 0 {
+			time.Sleep(time.Second)
+		}
+	case lingers:
+		time.Sleep(14 * time.Second)
 	}
 	image := "example.com/op:" + bundle
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: bundle, Labels: map[string]string{"app": bundle}}}

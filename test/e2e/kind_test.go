@@ -187,6 +187,7 @@ func TestKindWalk(t *testing.T) {
 
 	if kind.report.Result != embedded.report.Result || len(kind.report.Hops) != len(embedded.report.Hops) {
 		t.Errorf("on kind: %s, %d hops; embedded: %s, %d hops", kind.report.Result, len(kind.report.Hops), embedded.report.Result, len(embedded.report.Hops))
+		t.Logf("embedded:\n%s\non kind:\n%s", embedded.account, kind.account)
 	}
 	for i, hop := range kind.report.Hops {
 		if len(hop.Simulated) > 0 {

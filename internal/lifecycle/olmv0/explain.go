@@ -65,7 +65,24 @@ func (c *Client) Explain(ctx context.Context, s lifecycle.Place, name string, si
 		}
 	}
 	e.Event = lifecycle.NewestWarning(events.Items, e, name, since)
+	if e.Container == "" {
+		e.Decider = c.decider(ctx, e.Object)
+	}
 	return e, nil
+}
+
+// decider names the container of OLM that decides about object: olm-operator about ClusterServiceVersions, catalog-operator about
+// what leads to one. It is "" where that does not run, or may not be seen.
+func (c *Client) decider(ctx context.Context, object string) string {
+	program := "catalog-operator"
+	if strings.HasPrefix(object, kindCSV+"/") {
+		program = "olm-operator"
+	}
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, client.MatchingLabels{"app": program}); err != nil || len(pods.Items) == 0 {
+		return ""
+	}
+	return pods.Items[0].Namespace + "/" + pods.Items[0].Name + "/" + program
 }
 
 // PlanFor returns the newest of plans that installs the bundle called name, or nil.

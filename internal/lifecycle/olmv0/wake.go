@@ -1,0 +1,44 @@
+package olmv0
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/lifecycle"
+)
+
+// wokenAnnotation is what Wake writes: the time.
+const wokenAnnotation = "olmkit.dev/woken"
+
+// Wake annotates the Subscriptions, InstallPlans and ClusterServiceVersions in p's namespace. OLM looks at once at what changes;
+// what failed it puts off for up to 1,000 s (client-go's DefaultTypedControllerRateLimiter), and what it missed it sees when it
+// lists all again.
+func (c *Client) Wake(ctx context.Context, p lifecycle.Place) error {
+	note := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, wokenAnnotation, time.Now().UTC().Format(time.RFC3339)))
+	for _, list := range []client.ObjectList{&v1alpha1.SubscriptionList{}, &v1alpha1.InstallPlanList{}, &v1alpha1.ClusterServiceVersionList{}} {
+		if err := c.List(ctx, list, client.InNamespace(p.Namespace)); err != nil {
+			return fmt.Errorf("list %T in %s: %w", list, p.Namespace, err)
+		}
+		err := meta.EachListItem(list, func(o runtime.Object) error {
+			object := o.(client.Object)
+			if csv, ok := object.(*v1alpha1.ClusterServiceVersion); ok && csv.IsCopied() {
+				return nil
+			}
+			if err := client.IgnoreNotFound(c.Patch(ctx, object, note)); err != nil {
+				return fmt.Errorf("annotate %s: %w", Describe(object), err)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
