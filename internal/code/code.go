@@ -308,7 +308,7 @@ var All = []Kind{
 		"of its program was tested.",
 		"pass the program of each image with --image REF=PROGRAM, or let the cluster reach the registry that has it", nil},
 	{Woken, finding.Warning, "OLM put the upgrade off, or missed a change: it went on only when its objects were touched. Without that it goes on by itself, up to 17 minutes later.",
-		"nothing to fix in the bundle; whoever meets it can annotate the ClusterServiceVersion, so that OLM looks again", nil},
+		"nothing to fix in the bundle; whoever meets it can put a label on the ClusterServiceVersion, so that OLM looks again (an annotation would restart the operator)", nil},
 }
 
 // Finding returns the finding of code about object, with the code's severity and fix.

@@ -213,6 +213,9 @@ func introduces(o outage, before *lifecycle.Definition, timeline []lifecycle.Eve
 // answerLimit is how soon after it was woken a manager does something, if it had put that off.
 const answerLimit = 5 * time.Second
 
+// byThemselves are the kinds of event that a manager does not make.
+var byThemselves = []string{observe.KindWalk, observe.KindPod, observe.KindService, observe.KindLease}
+
 // Woken judges whether the installation of to, on which nothing happened for long, went on because the walk woke the manager. What
 // happens later comes of itself: a process that is ready at last, for example.
 func Woken(m lifecycle.Manager, timeline []lifecycle.Event, to *lifecycle.Release) []finding.Finding {
@@ -220,7 +223,7 @@ func Woken(m lifecycle.Manager, timeline []lifecycle.Event, to *lifecycle.Releas
 		if e.Kind != observe.KindWalk || e.State != observe.StateWoken || i == len(timeline)-1 {
 			continue
 		}
-		if next := timeline[i+1]; next.Kind != observe.KindWalk && next.At.Sub(e.At) <= answerLimit {
+		if next := timeline[i+1]; !slices.Contains(byThemselves, next.Kind) && next.At.Sub(e.At) <= answerLimit {
 			before := "the upgrade began"
 			if i > 0 {
 				before = "'" + timeline[i-1].String() + "'"

@@ -432,16 +432,16 @@ func (m fakeManager) install(namespace, bundle string) {
 	d := thingDefinition()
 	d.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
 	_ = m.Create(ctx, d)
-	if !m.step(bundle, lifecycle.Installing, "installing") || behaviour == hangs {
-		return
-	}
 	switch behaviour {
 	case sleeps:
 		for m.called("Wake") == 0 {
 			time.Sleep(time.Second)
 		}
 	case lingers:
-		time.Sleep(14 * time.Second)
+		time.Sleep(12 * time.Second)
+	}
+	if !m.step(bundle, lifecycle.Installing, "installing") || behaviour == hangs {
+		return
 	}
 	image := "example.com/op:" + bundle
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: bundle, Labels: map[string]string{"app": bundle}}}

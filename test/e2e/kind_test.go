@@ -84,7 +84,7 @@ type measured struct {
 // measureWalk walks the memcached operator's chain; in short its two hops that bring conversion, and another stored version.
 func measureWalk(t *testing.T, flags ...string) measured {
 	t.Helper()
-	args := append([]string{"upgrade", "test", "catalog", "--package", "memcached-operator", "--channel", "candidate", "--edges", "chain", "-o", "json"}, flags...)
+	args := append([]string{"upgrade", "test", "catalog", "--package", "memcached-operator", "--channel", "candidate", "--edges", "chain", "--timeout", "6m", "-o", "json"}, flags...)
 	if testing.Short() {
 		args = append(args, "--from", "0.3.1", "--to", "0.5.0")
 	}

@@ -14,14 +14,14 @@ import (
 	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
-// wokenAnnotation is what Wake writes: the time.
-const wokenAnnotation = "olmkit.dev/woken"
+// wokenLabel is what Wake writes: the time, in seconds.
+const wokenLabel = "olmkit.dev/woken"
 
-// Wake annotates the Subscriptions, InstallPlans and ClusterServiceVersions in p's namespace. OLM looks at once at what changes;
-// what failed it puts off for up to 1,000 s (client-go's DefaultTypedControllerRateLimiter), and what it missed it sees when it
-// lists all again.
+// Wake labels the Subscriptions, InstallPlans and ClusterServiceVersions in p's namespace. OLM looks at once at what changes; what
+// failed it puts off for up to 1,000 s (client-go's DefaultTypedControllerRateLimiter), and what it missed it sees when it lists
+// all again. An annotation would roll the operator out: OLM copies those of a ClusterServiceVersion to its pods.
 func (c *Client) Wake(ctx context.Context, p lifecycle.Place) error {
-	note := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, wokenAnnotation, time.Now().UTC().Format(time.RFC3339)))
+	note := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"%d"}}}`, wokenLabel, time.Now().Unix()))
 	for _, list := range []client.ObjectList{&v1alpha1.SubscriptionList{}, &v1alpha1.InstallPlanList{}, &v1alpha1.ClusterServiceVersionList{}} {
 		if err := c.List(ctx, list, client.InNamespace(p.Namespace)); err != nil {
 			return fmt.Errorf("list %T in %s: %w", list, p.Namespace, err)
@@ -32,7 +32,7 @@ func (c *Client) Wake(ctx context.Context, p lifecycle.Place) error {
 				return nil
 			}
 			if err := client.IgnoreNotFound(c.Patch(ctx, object, note)); err != nil {
-				return fmt.Errorf("annotate %s: %w", Describe(object), err)
+				return fmt.Errorf("label %s: %w", Describe(object), err)
 			}
 			return nil
 		})

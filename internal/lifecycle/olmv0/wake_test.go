@@ -15,7 +15,7 @@ import (
 	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
-// Wake changes nothing but an annotation, and nothing of other namespaces, nor what OLM copied from them.
+// Wake changes nothing but a label, and nothing of other namespaces, nor what OLM copied from them.
 func TestWake(t *testing.T) {
 	at := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
@@ -43,13 +43,13 @@ func TestWake(t *testing.T) {
 		}
 	}
 	for _, o := range touched {
-		if o.GetAnnotations()[wokenAnnotation] == "" || len(o.GetAnnotations()) != 1 {
-			t.Errorf("%s has the annotations %v", Describe(o), o.GetAnnotations())
+		if o.GetLabels()[wokenLabel] == "" || len(o.GetLabels()) != 1 || len(o.GetAnnotations()) > 0 {
+			t.Errorf("%s has the labels %v and the annotations %v", Describe(o), o.GetLabels(), o.GetAnnotations())
 		}
 	}
 	for _, o := range left {
-		if len(o.GetAnnotations()) > 0 {
-			t.Errorf("%s has the annotations %v", Describe(o), o.GetAnnotations())
+		if o.GetLabels()[wokenLabel] != "" {
+			t.Errorf("%s has the labels %v", Describe(o), o.GetLabels())
 		}
 	}
 	if mine.Status.Phase != v1alpha1.CSVPhasePending {
