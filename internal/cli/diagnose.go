@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster/existing"
@@ -29,6 +30,7 @@ type diagnoseReport struct {
 	Cluster       string                `json:"cluster"`
 	Subscriptions []diagnosis.Diagnosis `json:"subscriptions"`
 	Extensions    []diagnosis.Extension `json:"extensions,omitempty"` // of OLM v1
+	NotRead       string                `json:"notRead,omitempty"`    // why OLM v1 is left out
 
 	v1 bool // OLM v1 is there
 }
@@ -70,11 +72,12 @@ It exits with 3 if a Subscription or ClusterExtension is stuck, or a Subscriptio
 				return err
 			}
 			extensions, err := stateV1(c.Context(), at)
+			notRead, err := notAllowed(err)
 			if err != nil {
 				return err
 			}
 			r := diagnoseReport{
-				APIVersion: report.APIVersion, Kind: "UpgradeDiagnosis", Cluster: at.Name(), v1: extensions != nil,
+				APIVersion: report.APIVersion, Kind: "UpgradeDiagnosis", Cluster: at.Name(), v1: extensions != nil, NotRead: notRead,
 				Subscriptions: diagnosis.Diagnose(c.Context(), state, pkg, catalogs), Extensions: diagnosis.DiagnoseV1(extensions, pkg),
 			}
 			return r.finish(s, l.output, pkg)
@@ -93,6 +96,15 @@ func stateV1(ctx context.Context, at *existing.Cluster) (*diagnosis.StateV1, err
 		return nil, err
 	}
 	return diagnosis.ReadV1(ctx, client)
+}
+
+// notAllowed returns what err says if the account has no right to read OLM v1: then the answer is about OLM v0 alone. Any other
+// err is returned as it is.
+func notAllowed(err error) (string, error) {
+	if apierrors.IsForbidden(err) {
+		return err.Error(), nil
+	}
+	return "", err
 }
 
 // givenCatalogs reads what users write as NAMESPACE/NAME=REF.
@@ -193,6 +205,9 @@ func (r diagnoseReport) print(out io.Writer, pkg string) error {
 		}
 		told = append(told, fmt.Sprintf("cluster %s has no %s%s\n", r.Cluster, kinds, strings.TrimSuffix(" to package "+pkg, " to package ")))
 	}
+	if r.NotRead != "" {
+		told = append(told, fmt.Sprintf("OLM v1 is left out: %s\n  fix: use an account that may read ClusterExtensions, ClusterCatalogs and what they install\n", r.NotRead))
+	}
 	_, err := io.WriteString(out, strings.Join(told, "\n"))
 	return err
 }
@@ -204,6 +219,9 @@ func subscriptionText(d diagnosis.Diagnosis) string {
 	fmt.Fprintf(&b, "  installed  %s\n  next       %s\n", cmp.Or(d.Installed, "nothing"), cmp.Or(d.Next, "nothing"))
 	if d.Unknown != "" {
 		fmt.Fprintf(&b, "  what OLM would do next is not known: %s; name it with --catalog %s=REF\n", d.Unknown, d.Catalog)
+	}
+	if d.WaitsFor != "" {
+		fmt.Fprintf(&b, "  waits for  %s\n", d.WaitsFor)
 	}
 	writeCauses(&b, d.Causes)
 	return b.String()

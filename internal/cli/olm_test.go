@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmkit/olmkit/internal/diagnosis"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -81,15 +85,22 @@ func TestDiagnoseText(t *testing.T) {
 		Deprecated: "drink coffee", Causes: []diagnosis.Cause{{Object: "ClusterExtension/tea", Why: "no", Fixes: []diagnosis.Fix{{Do: "do", Command: "run", Risk: "none"}}}},
 	}
 	subscription := diagnosis.Diagnosis{Namespace: "n", Subscription: "tea", Package: "tea", Catalog: "n/c", State: diagnosis.UpToDate}
+	underWay := diagnosis.Diagnosis{Namespace: "n", Subscription: "tea", Package: "tea", Catalog: "n/c", State: diagnosis.Upgrading, Next: "tea.v2", WaitsFor: "CSV Installing"}
 	v0 := "n/tea: up to date\n  package    tea, channel of the package, from catalog n/c\n  installed  nothing\n  next       nothing\n"
 	v1 := "ClusterExtension tea: stuck\n  package    tea, version any, channels stable fast, from catalogs c\n  installed  tea.v1\n  next       tea.v2\n" +
 		"  conditions Installed True (Succeeded), Progressing True (Retrying)\n  deprecated drink coffee\n  ClusterExtension/tea: no\n    fix:  do\n          run\n    risk: none\n"
 	for want, r := range map[string]diagnoseReport{
 		"cluster c has no Subscription to package tea\n":                     {Cluster: "c"},
 		"cluster c has no Subscription or ClusterExtension to package tea\n": {Cluster: "c", v1: true},
+		"n/tea: under way\n  package    tea, channel of the package, from catalog n/c\n  installed  nothing\n  next       tea.v2\n  waits for  CSV Installing\n": {
+			Subscriptions: []diagnosis.Diagnosis{underWay},
+		},
 		v0:             {Subscriptions: []diagnosis.Diagnosis{subscription}},
 		v1:             {Extensions: []diagnosis.Extension{extension}, v1: true},
 		v0 + "\n" + v1: {Subscriptions: []diagnosis.Diagnosis{subscription}, Extensions: []diagnosis.Extension{extension}, v1: true},
+		v0 + "\nOLM v1 is left out: no right\n  fix: use an account that may read ClusterExtensions, ClusterCatalogs and what they install\n": {
+			Subscriptions: []diagnosis.Diagnosis{subscription}, NotRead: "no right",
+		},
 	} {
 		var out strings.Builder
 		if err := r.print(&out, "tea"); err != nil || out.String() != want {
@@ -97,6 +108,19 @@ func TestDiagnoseText(t *testing.T) {
 		}
 		if stuck := len(r.Extensions) > 0; r.needsSomebody() != stuck {
 			t.Errorf("somebody has to do something: %t", !stuck)
+		}
+	}
+}
+
+// TestNotAllowed: who may not read OLM v1 is told of OLM v0; any other trouble with OLM v1 is an error.
+func TestNotAllowed(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "olm.operatorframework.io", Resource: "clusterextensions"}, "", errors.New("no right"))
+	if why, err := notAllowed(fmt.Errorf("list: %w", forbidden)); err != nil || !strings.Contains(why, "clusterextensions") {
+		t.Errorf("%q, %v", why, err)
+	}
+	for _, other := range []error{nil, errors.New("connection refused")} {
+		if why, err := notAllowed(other); why != "" || !errors.Is(err, other) {
+			t.Errorf("%q, %v", why, err)
 		}
 	}
 }

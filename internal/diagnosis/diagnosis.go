@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 )
 
 // Where a Subscription stands.
@@ -31,7 +33,8 @@ type Diagnosis struct {
 	Installed    string  `json:"installed,omitempty"`
 	Next         string  `json:"next,omitempty"` // what OLM goes on to
 	State        string  `json:"state"`
-	Causes       []Cause `json:"causes,omitempty"` // why it does not go on, what to mend first at the beginning
+	WaitsFor     string  `json:"waitsFor,omitempty"` // what OLM says while it is under way
+	Causes       []Cause `json:"causes,omitempty"`   // why it does not go on, what to mend first at the beginning
 	// Unknown says why it is not known what OLM would do next.
 	Unknown string `json:"unknown,omitempty"`
 }
@@ -104,8 +107,26 @@ func (s *State) diagnose(sub *v1alpha1.Subscription, n next) Diagnosis {
 	case n.err != nil && len(d.Causes) == 0:
 		d.Causes = append(d.Causes, unresolved(sub, n.err.Error()))
 	}
-	d.State = stateOf(s, sub, d)
+	if d.State = stateOf(s, sub, d); d.State == Upgrading {
+		d.WaitsFor = waitsFor(s, sub)
+	}
 	return d
+}
+
+// waitsFor is what OLM says of what it is about to install.
+func waitsFor(s *State, sub *v1alpha1.Subscription) string {
+	csv := s.csv(sub.Namespace, sub.Status.CurrentCSV)
+	plan := planOf(s, sub)
+	var e lifecycle.Explanation
+	switch {
+	case csv != nil && csv.Status.Phase != v1alpha1.CSVPhaseSucceeded:
+		e = olmv0.ExplainVersion(csv, s.Deployments, s.Pods)
+	case csv == nil && plan != nil:
+		e = olmv0.ExplainPlan(plan)
+	default:
+		return ""
+	}
+	return strings.TrimSuffix(e.Object+": "+e.Phase+": "+e.Why, ": ")
 }
 
 // stateOf says where sub stands, by what was found.

@@ -229,3 +229,40 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// TestWaitsFor: of what is under way, the newest is told that OLM says; of what has put off its work, how to have OLM look again.
+func TestWaitsFor(t *testing.T) {
+	for want, change := range map[string]func(s *State){
+		"": func(s *State) { s.Subscriptions[0].Spec.Channel = "stable" },
+		"ClusterServiceVersion/n/tea.v2: CSV Installing: InstallWaiting: it says why": func(s *State) {
+			toV2(s, v1alpha1.CSVPhaseInstalling, "InstallWaiting")
+			s.CSVs[1].Status.LastTransitionTime = &metav1.Time{Time: noon}
+		},
+		"Pod/n/tea-1: CSV Installing: container manager runs and is not ready": func(s *State) {
+			toV2(s, v1alpha1.CSVPhaseInstalling, "InstallWaiting")
+			s.CSVs[1].Status.LastTransitionTime = &metav1.Time{Time: noon}
+			deployed(s, unready)
+		},
+		"InstallPlan/n/install-2: InstallPlan Installing": func(s *State) {
+			s.Subscriptions[0].Spec.Channel, s.Subscriptions[0].Status.CurrentCSV = "stable", "tea.v2"
+			elsewhere := plan("install-3", "tea.v2", v1alpha1.InstallPlanPhaseInstalling)
+			elsewhere.Namespace, elsewhere.Spec.Generation = "elsewhere", 9
+			p := plan("install-2", "tea.v2", v1alpha1.InstallPlanPhaseInstalling)
+			p.Status.Message, p.Status.Conditions = "", nil
+			s.Plans = append(s.Plans, p, elsewhere)
+		},
+	} {
+		s := atV1()
+		change(s)
+		d := Diagnose(t.Context(), s, "tea", map[Key]*catalog.Catalog{{Name: "c", Namespace: "n"}: catalog.Parse("c", []byte(tea))})[0]
+		if d.State != Upgrading || d.WaitsFor != want {
+			t.Errorf("%s, waits for %q, want %q: %+v", d.State, d.WaitsFor, want, d.Causes)
+		}
+	}
+	s := atV1()
+	toV2(s, v1alpha1.CSVPhaseInstalling, "InstallWaiting")
+	s.CSVs[1].Status.LastTransitionTime = &metav1.Time{Time: noon.Add(-2 * patience)}
+	if d := Diagnose(t.Context(), s, "tea", nil)[0]; d.WaitsFor != "" || len(d.Causes) != 1 || len(d.Causes[0].Fixes) != 2 || !strings.Contains(d.Causes[0].Fixes[1].Command, "kubectl label clusterserviceversions.operators.coreos.com tea.v2 --namespace n") {
+		t.Errorf("%+v", d)
+	}
+}

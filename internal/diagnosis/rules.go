@@ -326,7 +326,13 @@ func fixesOf(csv *v1alpha1.ClusterServiceVersion, e lifecycle.Explanation) []Fix
 			Command: fmt.Sprintf("kubectl edit operatorgroups.operators.coreos.com --namespace %s", csv.Namespace),
 		}}
 	}
-	return []Fix{look}
+	if csv.Status.Phase == v1alpha1.CSVPhaseFailed {
+		return []Fix{look}
+	}
+	return []Fix{look, {
+		Do: "Have OLM look at it again, if all that it waits for is there: it puts off what failed for up to 17 minutes", Risk: noRisk,
+		Command: fmt.Sprintf("kubectl label clusterserviceversions.operators.coreos.com %s --namespace %s --overwrite olmkit.dev/woken=$(date +%%s)", csv.Name, csv.Namespace),
+	}}
 }
 
 // containerFixes are the commands that show why the container that e names does not run.
