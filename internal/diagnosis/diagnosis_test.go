@@ -156,6 +156,12 @@ func TestDiagnose(t *testing.T) {
 			toV2(s, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet)
 			s.CSVs[1].Status.RequirementStatus = []v1alpha1.RequirementStatus{{Kind: "CustomResourceDefinition", Name: "cups.example.com", Status: v1alpha1.RequirementStatusReasonNotPresent}}
 		}, Stuck, "tea.v1", "tea.v2", "CustomResourceDefinition cups.example.com is NotPresent", "kubectl describe clusterserviceversions.operators.coreos.com tea.v2"},
+		"two versions wait for each other": {func(s *State) {
+			toV2(s, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsMet)
+			s.CSVs[0].Status.Phase, s.CSVs[0].Status.Reason = v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet
+			s.CSVs[0].Status.LastTransitionTime = &metav1.Time{Time: noon.Add(-2 * patience)}
+			s.CSVs[0].Status.RequirementStatus = []v1alpha1.RequirementStatus{{Kind: "CustomResourceDefinition", Name: "teas.example.com", Status: v1alpha1.RequirementStatusReasonNotPresent, Message: "CRD version not served"}}
+		}, Stuck, "tea.v1", "tea.v2", "tea.v1 and tea.v2 wait for each other: the old one misses CustomResourceDefinition teas.example.com", `kubectl patch clusterserviceversions.operators.coreos.com tea.v1 --namespace n --subresource status --type merge -p '{"status": {"phase": "Succeeded"}}'`},
 		"the operator forbids it": {func(s *State) {
 			toV2(s, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonOperatorConditionNotUpgradeable)
 			o := operatorsv2.OperatorCondition{ObjectMeta: at("tea.v1")}

@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -253,6 +254,25 @@ func installedGone(s *State, sub *v1alpha1.Subscription) []Cause {
 			Do:      "Have OLM install the package again",
 			Command: fmt.Sprintf("kubectl delete installplans.operators.coreos.com %s --namespace %s && ", p.Name, p.Namespace) + tryAgain(sub, installed),
 			Risk:    "OLM installs the newest version of the channel, which need not be one that the deleted version upgrades to",
+		}},
+	}}
+}
+
+// deadlockPatience is how long two versions may wait for each other: a requirement may be met a moment later.
+const deadlockPatience = 15 * time.Second
+
+// deadlock: what is installed waits for what the new version took away, and the new version waits for it to be replaced.
+func deadlock(s *State, sub *v1alpha1.Subscription) []Cause {
+	here := slices.DeleteFunc(slices.Clone(s.CSVs), func(csv v1alpha1.ClusterServiceVersion) bool { return csv.Namespace != sub.Namespace })
+	old, next := olmv0.Deadlock(here)
+	if old == nil || next.Name != sub.Status.CurrentCSV || old.Status.LastTransitionTime == nil || s.Now.Sub(old.Status.LastTransitionTime.Time) < deadlockPatience {
+		return nil
+	}
+	return []Cause{{
+		Object: "ClusterServiceVersion/" + old.Namespace + "/" + old.Name, Why: old.Name + " and " + next.Name + " wait for each other: " + olmv0.DeadlockOf(old),
+		Fixes: []Fix{{
+			Do: "Have OLM replace the old version", Risk: noRisk,
+			Command: fmt.Sprintf("kubectl patch clusterserviceversions.operators.coreos.com %s --namespace %s --subresource status --type merge -p '%s'", old.Name, old.Namespace, olmv0.DeadlockPatch),
 		}},
 	}}
 }

@@ -219,16 +219,22 @@ var byThemselves = []string{observe.KindWalk, observe.KindPod, observe.KindServi
 // Woken judges whether the installation of to, on which nothing happened for long, went on because the walk woke the manager. What
 // happens later comes of itself: a process that is ready at last, for example.
 func Woken(m lifecycle.Manager, timeline []lifecycle.Event, to *lifecycle.Release) []finding.Finding {
+	woken := func(e lifecycle.Event) bool { return e.Kind == observe.KindWalk && e.State == observe.StateWoken }
+	for _, e := range timeline {
+		if woken(e) && e.Reason != "" {
+			f := code.Finding(code.Woken, m.ObjectOf(to.Name), "%s", e.Reason)
+			f.Cause = "the lifecycle manager looked at the old version after the new one's CRDs were written, and before it had noticed the new one; a slow cluster makes that likely"
+			f.Fix = "in an earlier release, stop naming in spec.customresourcedefinitions.owned the version that this one stops serving; 'olmkit upgrade diagnose' prints the command that ends it"
+			return []finding.Finding{f}
+		}
+	}
 	for i, e := range timeline {
-		if e.Kind != observe.KindWalk || e.State != observe.StateWoken || i == len(timeline)-1 {
+		if !woken(e) || i == 0 || i == len(timeline)-1 {
 			continue
 		}
 		if next := timeline[i+1]; !slices.Contains(byThemselves, next.Kind) && next.At.Sub(e.At) <= answerLimit {
-			before := "the upgrade began"
-			if i > 0 {
-				before = "'" + timeline[i-1].String() + "'"
-			}
-			f := code.Finding(code.Woken, m.ObjectOf(to.Name), "for %.0fs after %s nothing happened", e.At.Sub(timeline[max(i-1, 0)].At).Seconds(), before)
+			last := timeline[i-1]
+			f := code.Finding(code.Woken, m.ObjectOf(to.Name), "for %.0fs after '%s' nothing happened", e.At.Sub(last.At).Seconds(), last)
 			f.Cause = fmt.Sprintf("the walk touched the installation's objects, and %.1fs later came '%s'", next.At.Sub(e.At).Seconds(), next)
 			return []finding.Finding{f}
 		}

@@ -97,8 +97,9 @@ type Taker interface {
 
 // Waker is a Manager that can be made to look at once at what it puts off.
 type Waker interface {
-	// Wake touches what the manager has of the place's installation. It changes nothing else.
-	Wake(ctx context.Context, p Place) error
+	// Wake touches what the manager has of the place's installation. Where two of its objects wait for each other it ends that, and
+	// says what it found and did.
+	Wake(ctx context.Context, p Place) (mended string, err error)
 }
 
 // Reporter says how far an installation came and why it does not go on.

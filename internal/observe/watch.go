@@ -173,10 +173,13 @@ func (w *Watcher) add(e lifecycle.Event) {
 }
 
 // Mark writes down what the walk itself did.
-func (w *Watcher) Mark(state string) time.Time {
+func (w *Watcher) Mark(state string) time.Time { return w.MarkWhy(state, "") }
+
+// MarkWhy writes down what the walk itself did, and why.
+func (w *Watcher) MarkWhy(state, why string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	e := lifecycle.Event{At: time.Now(), Kind: KindWalk, State: state}
+	e := lifecycle.Event{At: time.Now(), Kind: KindWalk, State: state, Reason: why}
 	w.add(e)
 	return e.At
 }

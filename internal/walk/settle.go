@@ -107,12 +107,15 @@ func (w *walk) wake(ctx context.Context, timeline []lifecycle.Event, woken *time
 		return nil
 	}
 	*woken = w.Watcher.Mark(observe.StateWoken)
-	if err := waker.Wake(ctx, w.Place); ctx.Err() != nil {
-		return err
-	} else if err != nil {
-		w.options.Progress.Say("            waking the lifecycle manager: %v", err) // what it does by itself decides
+	mended, err := waker.Wake(ctx, w.Place)
+	if mended != "" {
+		w.Watcher.MarkWhy(observe.StateWoken, mended)
 	}
-	return nil
+	if err != nil && ctx.Err() == nil {
+		w.options.Progress.Say("            waking the lifecycle manager: %v", err) // what it does by itself decides
+		return nil
+	}
+	return err
 }
 
 // quiet reports whether nothing changed in timeline for the last d.

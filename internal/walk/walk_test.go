@@ -114,7 +114,7 @@ func TestWakesTheManager(t *testing.T) {
 		behaviour string
 		result    report.Result
 		woken     bool
-	}{{sleeps, report.Passed, true}, {lingers, report.Passed, false}, {hangs, report.Failed, false}} {
+	}{{sleeps, report.Passed, true}, {locked, report.Passed, true}, {lingers, report.Passed, false}, {hangs, report.Failed, false}} {
 		t.Run(step.behaviour, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
@@ -126,6 +126,9 @@ func TestWakesTheManager(t *testing.T) {
 				h := r.Hops[0]
 				if told := strings.Contains(codes(h.Findings), code.Woken); h.Result != step.result || told != step.woken || w.called("Wake") == 0 {
 					t.Errorf("%s, woken %d times: %s", h.Result, w.called("Wake"), expect.Said(h.Findings))
+				}
+				if told := strings.Contains(fmt.Sprint(expect.Said(h.Findings)), "waited for each other"); told != (step.behaviour == locked) {
+					t.Errorf("a deadlock is told: %t", told)
 				}
 			})
 		})

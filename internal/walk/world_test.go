@@ -73,6 +73,7 @@ const (
 	never     = "never chosen"
 	hangs     = "hangs while it is installed"
 	sleeps    = "goes on only when it is woken"
+	locked    = "waits for the old one, which waits for it"
 	lingers   = "takes long by itself"
 	stays     = "the old one stays"
 	fails     = "fails"
@@ -351,7 +352,12 @@ func (m fakeManager) Uninstall(ctx context.Context, p lifecycle.Place, crds []st
 	return nil
 }
 
-func (m fakeManager) Wake(context.Context, lifecycle.Place) error { return m.call("Wake") }
+func (m fakeManager) Wake(context.Context, lifecycle.Place) (string, error) {
+	if m.behaviour[m.wanted] == locked {
+		return "v1 and v2 waited for each other", m.call("Wake")
+	}
+	return "", m.call("Wake")
+}
 
 // takingManager uninstalls a package with its definitions, and with them their objects.
 type takingManager struct{ fakeManager }
@@ -433,7 +439,7 @@ func (m fakeManager) install(namespace, bundle string) {
 	d.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
 	_ = m.Create(ctx, d)
 	switch behaviour {
-	case sleeps:
+	case sleeps, locked:
 		for m.called("Wake") == 0 {
 			time.Sleep(time.Second)
 		}

@@ -159,10 +159,10 @@ func failedAlike(timeline []lifecycle.Event, name string) int {
 }
 
 // How long what OLM waits for must stay the same before it counts as what never comes true. The server's version does not
-// change; CRDs are established, and catalogs read, within seconds.
+// change; CRDs are established, and catalogs read, within seconds, but a slow machine's OLM was seen to look again after 15.
 const (
 	versionGrace     = 3 * time.Second
-	requirementGrace = 15 * time.Second
+	requirementGrace = 45 * time.Second
 )
 
 // unmet returns what OLM waits for before it installs r and what cannot come true here, or nil.

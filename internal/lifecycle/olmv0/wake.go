@@ -3,6 +3,7 @@ package olmv0
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -20,11 +21,12 @@ const wokenLabel = "olmkit.dev/woken"
 // Wake labels the Subscriptions, InstallPlans and ClusterServiceVersions in p's namespace. OLM looks at once at what changes; what
 // failed it puts off for up to 1,000 s (client-go's DefaultTypedControllerRateLimiter), and what it missed it sees when it lists
 // all again. An annotation would roll the operator out: OLM copies those of a ClusterServiceVersion to its pods.
-func (c *Client) Wake(ctx context.Context, p lifecycle.Place) error {
+func (c *Client) Wake(ctx context.Context, p lifecycle.Place) (mended string, err error) {
 	note := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"%d"}}}`, wokenLabel, time.Now().Unix()))
-	for _, list := range []client.ObjectList{&v1alpha1.SubscriptionList{}, &v1alpha1.InstallPlanList{}, &v1alpha1.ClusterServiceVersionList{}} {
+	var versions v1alpha1.ClusterServiceVersionList
+	for _, list := range []client.ObjectList{&v1alpha1.SubscriptionList{}, &v1alpha1.InstallPlanList{}, &versions} {
 		if err := c.List(ctx, list, client.InNamespace(p.Namespace)); err != nil {
-			return fmt.Errorf("list %T in %s: %w", list, p.Namespace, err)
+			return "", fmt.Errorf("list %T in %s: %w", list, p.Namespace, err)
 		}
 		err := meta.EachListItem(list, func(o runtime.Object) error {
 			object := o.(client.Object)
@@ -37,8 +39,47 @@ func (c *Client) Wake(ctx context.Context, p lifecycle.Place) error {
 			return nil
 		})
 		if err != nil {
-			return err
+			return "", err
 		}
 	}
-	return nil
+	old, next := Deadlock(versions.Items)
+	if old == nil {
+		return "", nil
+	}
+	phase := client.RawPatch(types.MergePatchType, []byte(DeadlockPatch))
+	if err := c.WithWatch.Status().Patch(ctx, old, phase); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("set the phase of %s: %w", Describe(old), err)
+	}
+	return fmt.Sprintf("%s and %s waited for each other for ever: %s. The walk set the phase of the old one to Succeeded, by which OLM replaces it",
+		old.Name, next.Name, DeadlockOf(old)), nil
+}
+
+// DeadlockPatch is the patch of the old version's status that ends a deadlock: OLM looks for what replaces a version that
+// succeeded, before anything else.
+const DeadlockPatch = `{"status": {"phase": "Succeeded"}}`
+
+// Deadlock returns two of versions of which OLM installs neither: it replaces a version only once it is in the phase Replacing,
+// into which none comes from Pending, and next has taken away what old requires, for example a served version of a CRD
+// (transitionCSVState in pkg/controller/operators/olm/operator.go of operator-lifecycle-manager v0.46.0). OLM gets there when it
+// looks at the old version after the new CRDs were written, and before it has noticed the new version.
+func Deadlock(versions []v1alpha1.ClusterServiceVersion) (old, next *v1alpha1.ClusterServiceVersion) {
+	for i := range versions {
+		next := &versions[i]
+		if next.IsCopied() || next.Spec.Replaces == "" || next.Status.Phase != v1alpha1.CSVPhasePending {
+			continue
+		}
+		for j := range versions {
+			old := &versions[j]
+			if old.Name == next.Spec.Replaces && old.Namespace == next.Namespace && old.Status.Phase == v1alpha1.CSVPhasePending &&
+				old.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet {
+				return old, next
+			}
+		}
+	}
+	return nil, nil
+}
+
+// DeadlockOf says what old misses that the version that replaces it has taken away.
+func DeadlockOf(old *v1alpha1.ClusterServiceVersion) string {
+	return "the old one misses " + strings.Join(MissingRequirements(old), ", ") + ", and OLM replaces no version that waits"
 }

@@ -34,8 +34,8 @@ func TestWake(t *testing.T) {
 			return c.Patch(ctx, o, patch, options...)
 		},
 	}).Build()}
-	if err := c.Wake(t.Context(), lifecycle.Place{Namespace: "operators"}); err != nil {
-		t.Fatal(err)
+	if mended, err := c.Wake(t.Context(), lifecycle.Place{Namespace: "operators"}); err != nil || mended != "" {
+		t.Fatal(mended, err)
 	}
 	for _, o := range append(touched, left...) {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
@@ -56,7 +56,43 @@ func TestWake(t *testing.T) {
 		t.Errorf("%+v", mine.Status)
 	}
 	refuse = errors.New("no right to patch")
-	if err := c.Wake(t.Context(), lifecycle.Place{Namespace: "operators"}); !errors.Is(err, refuse) || !strings.Contains(err.Error(), "Subscription/operators/tea") {
+	if _, err := c.Wake(t.Context(), lifecycle.Place{Namespace: "operators"}); !errors.Is(err, refuse) || !strings.Contains(err.Error(), "Subscription/operators/tea") {
 		t.Error(err)
+	}
+}
+
+// Wake ends what OLM v0.46.0 cannot: the old version waits for the API that the new one took away, and the new one for the old.
+func TestWakeEndsADeadlock(t *testing.T) {
+	for name, test := range map[string]struct {
+		old, next v1alpha1.ClusterServiceVersionPhase
+		reason    v1alpha1.ConditionReason
+		replaces  string
+		want      v1alpha1.ClusterServiceVersionPhase
+	}{
+		"both wait":                  {"Pending", "Pending", v1alpha1.CSVReasonRequirementsNotMet, "tea.v1", "Succeeded"},
+		"the old one is replaced":    {"Replacing", "Pending", v1alpha1.CSVReasonBeingReplaced, "tea.v1", "Replacing"},
+		"the old one goes on":        {"Pending", "Pending", v1alpha1.CSVReasonNeedsReinstall, "tea.v1", "Pending"},
+		"the new one goes on":        {"Pending", "InstallReady", v1alpha1.CSVReasonRequirementsNotMet, "tea.v1", "Pending"},
+		"it does not replace it":     {"Pending", "Pending", v1alpha1.CSVReasonRequirementsNotMet, "", "Pending"},
+		"another, which is not here": {"Pending", "Pending", v1alpha1.CSVReasonRequirementsNotMet, "tea.v0", "Pending"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "tea.v1"}}
+			old.Status.Phase, old.Status.Reason = test.old, test.reason
+			old.Status.RequirementStatus = []v1alpha1.RequirementStatus{{Kind: "CustomResourceDefinition", Name: "teas.example.com", Status: v1alpha1.RequirementStatusReasonNotPresent, Message: "CRD version not served"}}
+			next := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "tea.v2"}}
+			next.Spec.Replaces, next.Status.Phase = test.replaces, test.next
+			c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(old, next).WithStatusSubresource(old).Build()}
+			mended, err := c.Wake(t.Context(), lifecycle.Place{Namespace: "n"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(old), old); err != nil {
+				t.Fatal(err)
+			}
+			if did := strings.Contains(mended, "teas.example.com is NotPresent: CRD version not served"); old.Status.Phase != test.want || did != (test.want == "Succeeded") {
+				t.Errorf("%s, %q", old.Status.Phase, mended)
+			}
+		})
 	}
 }
