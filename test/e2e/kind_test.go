@@ -221,7 +221,7 @@ func mean(r report.Report) float64 {
 // told returns what r found, less what only a cluster's speed decides: how often OLM set to it again, how long it took, what
 // could not be read or written meanwhile. Names that OLM makes up are left out.
 func told(r report.Report) []string {
-	timing := []string{"U202", "U203", "U204", "U401", "U402", "U404", "U507", "U902"}
+	timing := []string{"U202", "U203", "U204", "U401", "U402", "U404", "U507", "U902", "U905"}
 	var list []string
 	add := func(findings []finding.Finding) {
 		for _, f := range findings {
