@@ -351,7 +351,7 @@ func fixesOf(csv *v1alpha1.ClusterServiceVersion, e lifecycle.Explanation) []Fix
 	}
 	return []Fix{look, {
 		Do: "Have OLM look at it again, if all that it waits for is there: it puts off what failed for up to 17 minutes", Risk: noRisk,
-		Command: fmt.Sprintf("kubectl label clusterserviceversions.operators.coreos.com %s --namespace %s --overwrite olmkit.dev/woken=$(date +%%s)", csv.Name, csv.Namespace),
+		Command: fmt.Sprintf("kubectl label clusterserviceversions.operators.coreos.com %s --namespace %s --overwrite %s=$(date +%%s)", csv.Name, csv.Namespace, olmv0.WokenLabel),
 	}}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,6 +44,18 @@ type Place struct {
 // on a cluster that goes with the walk. brings names what the manager makes of the cluster's scope for the walk's bundles,
 // each Kind/name; it is noted on the cluster, for who removes what a killed walk left.
 type Connect func(config *rest.Config, walk string, brings []string) (Manager, error)
+
+// Unthrottled returns a client that knows scheme's kinds and uses config without client-side throttling: the API server's priority
+// and fairness limits it.
+func Unthrottled(config *rest.Config, scheme *runtime.Scheme) (client.WithWatch, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server at %s: %w", config.Host, err)
+	}
+	return c, nil
+}
 
 // Manager drives one lifecycle manager on one cluster. Its errors name the object that they are about. What needs no context
 // can be asked of one that is not connected.

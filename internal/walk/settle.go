@@ -207,9 +207,11 @@ func (w *walk) explain(ctx context.Context, r *lifecycle.Release, started time.T
 		causes = append(causes, "last lines of "+e.Container+":\n"+lastLines(text, 5))
 		logs = []report.Log{{Source: e.Container, Text: lastLines(text, logLines)}}
 	}
-	if text := linesWith(w.logged(ctx, e.Decider), r.Name); s.Late && text != "" {
-		causes = append(causes, "last lines of "+e.Decider+" about it:\n"+lastLines(text, 3))
-		logs = []report.Log{{Source: e.Decider, Text: lastLines(text, logLines)}}
+	if s.Late {
+		if text := linesWith(w.logged(ctx, e.Decider), r.Name); text != "" {
+			causes = append(causes, "last lines of "+e.Decider+" about it:\n"+lastLines(text, 3))
+			logs = []report.Log{{Source: e.Decider, Text: lastLines(text, logLines)}}
+		}
 	}
 	f.Cause = strings.Join(causes, "; ")
 	if fix := versionFix(r.CSV.Spec.MinKubeVersion, w.Provider.Describe().Kubernetes); s.Code == code.Unmet && fix != "" {

@@ -57,7 +57,7 @@ var allowed = map[string][]string{
 	"internal/marker":                             {"internal/hint", "internal/bundle", "internal/finding"},
 	"internal/lifecycle":                          {"internal/catalog", "internal/cluster"},
 	"internal/lifecycle/olmv0":                    {"internal/hint", "internal/catalog", "internal/cluster", "internal/lifecycle"},
-	"internal/lifecycle/olmv1":                    {"internal/hint", "internal/bundle", "internal/catalog", "internal/cluster", "internal/image", "internal/lifecycle"},
+	"internal/lifecycle/olmv1":                    {"internal/hint", "internal/catalog", "internal/cluster", "internal/image", "internal/lifecycle"},
 	"internal/code":                               {"internal/finding"},
 	"internal/compare":                            {},
 	"internal/definition":                         {"internal/compare"},

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -24,9 +23,7 @@ import (
 func TestDeadlock(t *testing.T) {
 	t.Parallel()
 	kubeconfig, config := up(t, "deadlock", "--olm")
-	for _, v := range []string{"v0.4.0", "v0.5.0"} {
-		must(t, "cluster", "load", "--name", "deadlock", "ghcr.io/olmkit/memcached-operator:"+v+"="+filepath.Join(root, "bin", "memcached-operator", v, "manager"))
-	}
+	loadManagers(t, "embedded", "deadlock", "v0.4.0", "v0.5.0")
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)

@@ -137,10 +137,13 @@ func onExisting(kubeconfig string) []string {
 	}
 }
 
-// loadManagers loads the two releases of that walk into a kept cluster.
-func loadManagers(t *testing.T, kind, name string) {
+// loadManagers loads releases into a kept cluster: those of that walk, unless others are named.
+func loadManagers(t *testing.T, kind, name string, versions ...string) {
 	t.Helper()
-	for _, v := range []string{"v0.3.1", "v0.4.0"} {
+	if len(versions) == 0 {
+		versions = []string{"v0.3.1", "v0.4.0"}
+	}
+	for _, v := range versions {
 		must(t, "cluster", "load", "--kind", kind, "--name", name, "ghcr.io/olmkit/memcached-operator:"+v+"="+filepath.Join(root, "bin", "memcached-operator", v, "manager"))
 	}
 }

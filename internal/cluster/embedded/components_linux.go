@@ -97,30 +97,33 @@ func (s *componentSet) ensureBuiltBy(ctx context.Context, cache, goVersion, arch
 	if s.check(dir) == nil {
 		return dir, nil
 	}
-	unlock, err := s.claim(ctx, cache, dir)
+	unlock, there, err := s.claim(ctx, cache, dir, "built", p)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	damaged := s.check(dir)
-	if damaged == nil {
-		return dir, nil // built by another process meanwhile
-	}
-	if errors.As(damaged, &damagedError{}) {
-		p.Say("the cluster's components are built again: %v", damaged)
+	if there {
+		return dir, nil
 	}
 	p.Say("to build once: %s; %s on two cores, less if the Go command's cache has some of it", s.says, s.takes)
 	step := p.Start("building %s", s.says)
 	return dir, step.End(advise(replace(dir, func(work, out string) error { return s.build(ctx, work, out, arch, step) }), cache))
 }
 
-// claim waits until no other process fills the folder dir of the cache.
-func (s *componentSet) claim(ctx context.Context, cache, dir string) (unlock func(), err error) {
+// claim waits until no other process fills the folder dir of the cache, and reports whether one has filled it meanwhile. That what is
+// there is damaged is said: it is made again, which is built or pulled.
+func (s *componentSet) claim(ctx context.Context, cache, dir, made string, p *progress.Printer) (unlock func(), there bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return nil, advise(err, cache)
+		return nil, false, advise(err, cache)
 	}
-	unlock, err = lockFile(ctx, dir+".lock")
-	return unlock, advise(err, cache)
+	if unlock, err = lockFile(ctx, dir+".lock"); err != nil {
+		return nil, false, advise(err, cache)
+	}
+	damaged := s.check(dir)
+	if errors.As(damaged, &damagedError{}) {
+		p.Say("the cluster's components are %s again: %v", made, damaged)
+	}
+	return unlock, damaged == nil, nil
 }
 
 // content is the folder of what the module builds for an architecture, whichever version of Go does.

@@ -33,17 +33,13 @@ func (s *componentSet) ensure(ctx context.Context, cache string, from Source, p 
 			return built, nil
 		}
 	}
-	unlock, err := s.claim(ctx, cache, dir)
+	unlock, there, err := s.claim(ctx, cache, dir, "pulled", p)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	damaged := s.check(dir)
-	if damaged == nil {
-		return dir, nil // pulled by another process meanwhile
-	}
-	if errors.As(damaged, &damagedError{}) {
-		p.Say("the cluster's components are pulled again: %v", damaged)
+	if there {
+		return dir, nil
 	}
 	step := p.Start("pulling %s from %s", s.says, ref)
 	err = replace(dir, func(_, out string) error { return s.pull(ctx, ref, from.Images, out) })

@@ -149,33 +149,12 @@ func (c *Cluster) Catalog(ctx context.Context, name string, fbc []byte) (cluster
 
 // pushBundle makes an image of what the catalog holds of a bundle, and returns its reference.
 func (c *Cluster) pushBundle(ctx context.Context, m *mirror, p *catalog.Package, b *catalog.Bundle) (string, error) {
-	objects, err := b.Objects()
-	if err != nil {
-		return "", err
-	}
 	dir, err := os.MkdirTemp("", "olmkit-bundle-")
 	if err != nil {
 		return "", hint.With(err, "set TMPDIR to a folder with some room")
 	}
 	defer os.RemoveAll(dir)
-	annotations, err := json.Marshal(map[string]map[string]string{"annotations": {
-		bundle.AnnotationMediaType: "registry+v1", bundle.AnnotationManifests: "manifests/", bundle.AnnotationMetadata: "metadata/",
-		bundle.AnnotationPackage: p.Name, bundle.AnnotationChannels: p.DefaultChannel, bundle.AnnotationDefaultChannel: p.DefaultChannel,
-	}})
-	if err != nil {
-		return "", err
-	}
-	files := map[string][]byte{"metadata/annotations.yaml": annotations}
-	for i, o := range objects {
-		files[fmt.Sprintf("manifests/%03d.json", i)] = o
-	}
-	for file, data := range files {
-		file = filepath.Join(dir, file)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, data, 0o600)); err != nil {
-			return "", err
-		}
-	}
-	artifact, err := image.Bundle(dir)
+	artifact, err := b.Pack(dir, p.Name, map[string]string{bundle.AnnotationChannels: p.DefaultChannel, bundle.AnnotationDefaultChannel: p.DefaultChannel})
 	if err != nil {
 		return "", err
 	}
@@ -222,27 +201,14 @@ func entrypoint(command []string, source string) string {
 
 // withImages returns the documents of fbc, in which bundles have the given images.
 func withImages(fbc []byte, images map[string]string) ([]byte, error) {
-	var out bytes.Buffer
-	for decoder := json.NewDecoder(bytes.NewReader(fbc)); ; {
-		var document map[string]json.RawMessage
-		err := decoder.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			return out.Bytes(), nil
-		}
-		if err != nil {
-			return nil, err
-		}
+	return catalog.Rewrite(fbc, func(document map[string]json.RawMessage) (err error) {
 		var schema, name, pkg string
 		for field, value := range map[string]*string{"schema": &schema, "name": &name, "package": &pkg} {
 			_ = json.Unmarshal(document[field], value) // what has no such field is no bundle
 		}
 		if made := images[pkg+"/"+name]; schema == catalog.SchemaBundle && made != "" {
-			if document["image"], err = json.Marshal(made); err != nil {
-				return nil, err
-			}
+			document["image"], err = json.Marshal(made)
 		}
-		if err := json.NewEncoder(&out).Encode(document); err != nil {
-			return nil, err
-		}
-	}
+		return err
+	})
 }

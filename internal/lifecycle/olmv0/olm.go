@@ -4,7 +4,6 @@
 package olmv0
 
 import (
-	"fmt"
 	"strings"
 	"sync"
 
@@ -97,11 +96,9 @@ func (c *Client) labels() map[string]string {
 
 // Connect returns a Client that uses config without client-side throttling.
 func Connect(config *rest.Config) (*Client, error) {
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme()})
+	c, err := lifecycle.Unthrottled(config, Scheme())
 	if err != nil {
-		return nil, fmt.Errorf("connect to the API server at %s: %w", config.Host, err)
+		return nil, err
 	}
 	return &Client{WithWatch: c}, nil
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
-// wokenLabel is what Wake writes: the time, in seconds.
-const wokenLabel = "olmkit.dev/woken"
+// WokenLabel is what Wake writes: the time, in seconds.
+const WokenLabel = "olmkit.dev/woken"
 
 // Wake labels the Subscriptions, InstallPlans and ClusterServiceVersions in p's namespace. OLM looks at once at what changes; what
 // failed it puts off for up to 1,000 s (client-go's DefaultTypedControllerRateLimiter), and what it missed it sees when it lists
 // all again. An annotation would roll the operator out: OLM copies those of a ClusterServiceVersion to its pods.
 func (c *Client) Wake(ctx context.Context, p lifecycle.Place) (mended string, err error) {
-	note := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"%d"}}}`, wokenLabel, time.Now().Unix()))
+	note := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"%d"}}}`, WokenLabel, time.Now().Unix()))
 	var versions v1alpha1.ClusterServiceVersionList
 	for _, list := range []client.ObjectList{&v1alpha1.SubscriptionList{}, &v1alpha1.InstallPlanList{}, &versions} {
 		if err := c.List(ctx, list, client.InNamespace(p.Namespace)); err != nil {

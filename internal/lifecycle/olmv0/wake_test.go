@@ -43,12 +43,12 @@ func TestWake(t *testing.T) {
 		}
 	}
 	for _, o := range touched {
-		if o.GetLabels()[wokenLabel] == "" || len(o.GetLabels()) != 1 || len(o.GetAnnotations()) > 0 {
+		if o.GetLabels()[WokenLabel] == "" || len(o.GetLabels()) != 1 || len(o.GetAnnotations()) > 0 {
 			t.Errorf("%s has the labels %v and the annotations %v", Describe(o), o.GetLabels(), o.GetAnnotations())
 		}
 	}
 	for _, o := range left {
-		if o.GetLabels()[wokenLabel] != "" {
+		if o.GetLabels()[WokenLabel] != "" {
 			t.Errorf("%s has the labels %v", Describe(o), o.GetLabels())
 		}
 	}

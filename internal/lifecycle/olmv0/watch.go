@@ -146,5 +146,5 @@ func (c *Client) Made(o metav1.Object, bundle string) bool {
 
 // Bookkeeping tells the labels and annotations in which OLM keeps account of its own.
 func (c *Client) Bookkeeping(key string) bool {
-	return strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, "operatorframework.io/") || strings.HasPrefix(key, "operators.coreos.com/") || key == "olmcahash" || key == wokenLabel
+	return strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, "operatorframework.io/") || strings.HasPrefix(key, "operators.coreos.com/") || key == "olmcahash" || key == WokenLabel
 }

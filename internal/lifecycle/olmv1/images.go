@@ -1,20 +1,17 @@
 package olmv1
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/image"
@@ -118,62 +115,27 @@ func (s *Store) pack(ctx context.Context, repository string, make func(dir strin
 
 // pushBundle pushes the image of a bundle of p.
 func (s *Store) pushBundle(ctx context.Context, p *catalog.Package, b *catalog.Bundle) (string, error) {
-	objects, err := b.Objects()
-	if err != nil {
-		return "", err
-	}
-	return s.pack(ctx, p.Name, func(dir string) (image.Artifact, error) {
-		files := map[string][]byte{}
-		for i, o := range objects {
-			files[filepath.Join("manifests", fmt.Sprintf("%04d.json", i))] = o
-		}
-		annotations, err := json.Marshal(map[string]any{"annotations": map[string]string{
-			bundle.AnnotationMediaType: "registry+v1", bundle.AnnotationManifests: "manifests/", bundle.AnnotationMetadata: "metadata/",
-			bundle.AnnotationPackage: p.Name,
-		}})
-		if err != nil {
-			return nil, err
-		}
-		files[filepath.Join("metadata", "annotations.yaml")] = annotations
-		for name, data := range files {
-			file := filepath.Join(dir, name)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, data, 0o600)); err != nil {
-				return nil, err
-			}
-		}
-		return image.Bundle(dir)
-	})
+	return s.pack(ctx, p.Name, func(dir string) (image.Artifact, error) { return b.Pack(dir, p.Name, nil) })
 }
 
 // withImages returns fbc with the images refs, by the names of bundles, and without the manifests: OLM v1 reads those from the images.
 func withImages(fbc []byte, refs map[string]string) ([]byte, error) {
-	var out bytes.Buffer
-	decoder := json.NewDecoder(bytes.NewReader(fbc))
-	for {
-		var document map[string]json.RawMessage
-		err := decoder.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			return out.Bytes(), nil
-		}
-		if err != nil {
-			return nil, err
-		}
+	return catalog.Rewrite(fbc, func(document map[string]json.RawMessage) error {
 		var of struct{ Schema, Name string }
 		if err := errors.Join(json.Unmarshal(document["schema"], &of.Schema), unmarshalName(document["name"], &of.Name)); err != nil {
-			return nil, err
+			return err
 		}
-		if ref, pushed := refs[of.Name]; pushed && of.Schema == catalog.SchemaBundle {
-			if document["image"], err = json.Marshal(ref); err != nil {
-				return nil, err
-			}
-			if document["properties"], err = withoutObjects(document["properties"]); err != nil {
-				return nil, err
-			}
+		ref, pushed := refs[of.Name]
+		if !pushed || of.Schema != catalog.SchemaBundle {
+			return nil
 		}
-		if err := json.NewEncoder(&out).Encode(document); err != nil {
-			return nil, err
+		var err error
+		if document["image"], err = json.Marshal(ref); err != nil {
+			return err
 		}
-	}
+		document["properties"], err = withoutObjects(document["properties"])
+		return err
+	})
 }
 
 func unmarshalName(raw json.RawMessage, name *string) error {
