@@ -204,16 +204,17 @@ $(KUBECTL_BUILT): tools/kubectl/go.sum
 .PHONY: tools
 tools: $(LINT) $(REGISTRY) $(OPM) $(KUBECTL_BUILT) ## Build what the linters and the end-to-end tests need, from modules
 
-# What takes minutes and repeats what a shorter test shows is left to test-nightly.
+# What takes minutes and repeats what a shorter test shows is left to test-nightly: -short shortens tests, and these are left out.
 SHORT ?= -short
+LONG_WALKS = $(if $(SHORT),|^(TestIndexedJob|TestRaces)$$)
 
 .PHONY: test-e2e
 test-e2e: test-walks test-operator test-scenarios test-hostile ## Run the end-to-end tests on embedded clusters
 
 # Walks wait for OLM most of the time, so more of them go at once than there are processors.
 .PHONY: test-walks
-test-walks: build build-race managers $(REGISTRY) $(OPM) $(KUBECTL_BUILT) ## Test olmkit on embedded clusters: walks, published operators, registries, bad input
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel 2 -skip '^TestKind' ./test/e2e ./test/upgrades
+test-walks: build $(if $(SHORT),,build-race) managers $(REGISTRY) $(OPM) $(KUBECTL_BUILT) ## Test olmkit on embedded clusters: walks, published operators, registries, bad input
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel 2 -skip '^TestKind$(LONG_WALKS)' ./test/e2e ./test/upgrades
 
 .PHONY: test-hostile
 test-hostile: build ## Test that programs and images which try to leave their containers stay inside, as root and as an ordinary user
@@ -266,8 +267,8 @@ kind-node: ## Build a node image for kind without any registry, and load it into
 	$(WITH_DOCKER) $(GO) run ./internal/cluster/kind/internal/node $(NODE_IMAGE)
 
 .PHONY: test-kind
-test-kind: build managers kind-node $(KUBECTL_BUILT) ## Test on kind clusters what differs there: a walk of two hops, a scenario, the loop of every day, Ctrl-C, what is missing
-	$(KIND_TEST) -short -skip '^TestKindKept$$'
+test-kind: build managers kind-node $(KUBECTL_BUILT) ## Test on kind clusters what differs there: a walk of two hops, the loop of every day, Ctrl-C, what is missing
+	$(KIND_TEST) -short -skip '^(TestKindKept|TestKindScenarios)$$'
 
 .PHONY: test-kind-all
 test-kind-all: build managers kind-node $(OPM) $(REGISTRY) $(KUBECTL_BUILT) ## Run all tests on kind clusters, the longest chain and a kept cluster among them

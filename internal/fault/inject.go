@@ -217,7 +217,7 @@ func (s *Set) wait(ctx context.Context, k *Active) error {
 			return k.Held || s.isSettled(), nil
 		})
 		if errors.Is(err, observe.ErrTimeout) {
-			return nil
+			return inapplicable(fmt.Sprintf("the upgrade did not come to where it would stop within %s; give it more time with --timeout", s.Timeout/2))
 		}
 		return err
 	case k.throughout:

@@ -334,7 +334,8 @@ func fresh(t *testing.T, o fields) *unstructured.Unstructured {
 }
 
 // TestCRDJudgement holds what the static checks say of CRDs, alone and from one release to the next, against what the real
-// API server and OLM's own catalog operator do with them. OLMKIT_CRD_CASES sets how many.
+// API server and OLM's own catalog operator do with them. OLMKIT_CRD_CASES sets how many. In short it is
+// every second one.
 func TestCRDJudgement(t *testing.T) {
 	t.Parallel()
 	cases := len(mutations)
@@ -356,8 +357,12 @@ func TestCRDJudgement(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	step := 1
+	if testing.Short() {
+		step = 2
+	}
 	var tally struct{ created, refused, updated, unupdatable, installed, held int }
-	for number := range cases {
+	for number := 0; number < cases; number += step {
 		r := rand.New(rand.NewPCG(uint64(number), 11))
 		c := makeCase(number, r, names)
 		said := c.codes(t)
@@ -425,8 +430,8 @@ func TestCRDJudgement(t *testing.T) {
 		}
 	}
 	t.Logf("%d CRDs: %d created and %d refused alone; %d updated and %d refused after the old one; of those OLM installed %d and held %d back for objects",
-		cases, tally.created, tally.refused, tally.updated, tally.unupdatable, tally.installed, tally.held)
-	if tally.refused < cases/10 || tally.unupdatable < cases/10 || tally.held < cases/20 {
+		cases/step, tally.created, tally.refused, tally.updated, tally.unupdatable, tally.installed, tally.held)
+	if tally.refused < cases/10/step || tally.unupdatable < cases/10/step || tally.held < cases/20/step {
 		t.Errorf("that tests too little: %+v", tally)
 	}
 }

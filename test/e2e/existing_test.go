@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -120,7 +121,7 @@ func TestKilledWalk(t *testing.T) {
 	}
 	defer func() {
 		if t.Failed() {
-			t.Logf("cleanup said %s", r.out)
+			t.Logf("cleanup said %s", regexp.MustCompile(`(?m)^removed .*\n`).ReplaceAllString(r.out, ""))
 		}
 	}()
 	unchanged(t, "a killed walk", before, config)
@@ -275,7 +276,7 @@ func unchanged(t *testing.T, what string, before map[string]any, config *rest.Co
 			return err
 		}
 		if diff := cmp.Diff(before, now); diff != "" {
-			return fmt.Errorf("it is not (-before +after):\n%s\n%s", diff, differing(before, now))
+			return fmt.Errorf("it is not:\n%s\n(-before +after)\n%.4000s", differing(before, now), diff)
 		}
 		return nil
 	})

@@ -17,7 +17,8 @@ import (
 )
 
 // TestEachFault makes every fault in one hop, two-hops aside, which needs two: some one after another, some at the same time. The
-// operator gets over all of them, each is undone, and the machine is left without a trace. 'make faults' makes each by itself.
+// operator gets over all of them, each is undone, and the machine is left without a trace. One after another they may take
+// longer than a hop usually does. 'make faults' makes each by itself.
 func TestEachFault(t *testing.T) {
 	t.Parallel()
 	before := trace.New(t)
@@ -28,7 +29,7 @@ func TestEachFault(t *testing.T) {
 			names = append(names, f.Name)
 		}
 	}
-	r := run(t, []string{before.Env()}, append(hopArgs(), "--fault", strings.Join(names, ","), "--report", "json="+asJSON)...)
+	r := run(t, []string{before.Env()}, append(hopArgs(), "--fault", strings.Join(names, ","), "--timeout", "10m", "--report", "json="+asJSON)...)
 	before.Check(t)
 	var said report.Report
 	if err := json.Unmarshal([]byte(read(t, asJSON)), &said); err != nil {

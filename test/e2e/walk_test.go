@@ -23,7 +23,7 @@ import (
 
 // hopArgs walks one hop of the memcached operator, between two releases that serve three versions by conversion.
 func hopArgs() []string {
-	args := []string{"upgrade", "test", "catalog", "--package", "memcached-operator", "--edges", "chain", "--from", "0.3.1", "--to", "0.4.0"}
+	args := []string{"upgrade", "test", "catalog", "--package", "memcached-operator", "--edges", "chain", "--from", "0.3.1", "--to", "0.4.0", "--timeout", "8m"}
 	for _, v := range []string{"v0.3.1", "v0.4.0"} {
 		args = append(args, "--image", "ghcr.io/olmkit/memcached-operator:"+v+"="+filepath.Join(root, "bin", "memcached-operator", v, "manager"))
 	}

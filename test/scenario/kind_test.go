@@ -12,13 +12,10 @@ import (
 
 var stored = regexp.MustCompile(` \(stored as \w+\)`)
 
-// TestKindScenarios walks chains that break in four ways on kind clusters, in short only the one of which the audit log tells. The
-// causes are the ones named on embedded clusters. 'make test-kind' brings what it needs.
+// TestKindScenarios walks chains that break in four ways on kind clusters. The causes are the ones named on embedded clusters.
+// 'make test-kind-all' brings what it needs.
 func TestKindScenarios(t *testing.T) {
 	broken := []string{"rights-status-lost", "crash-at-start", "dropped-version", "lost-field"}
-	if testing.Short() {
-		broken = broken[:1]
-	}
 	walked := 0
 	for _, s := range scenarios(t) {
 		if !slices.Contains(broken, s.name()) {

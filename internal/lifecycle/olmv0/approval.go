@@ -70,11 +70,11 @@ func (c *Client) SetUpgradeable(ctx context.Context, namespace, name string, upg
 		}
 		return c.Update(ctx, &o)
 	})
-	// The version that was held up may have replaced this one already.
-	if err = client.IgnoreNotFound(err); err != nil || !upgradeable {
-		if err != nil {
-			return fmt.Errorf("say whether %s may be upgraded: %w", name, err)
-		}
+	if upgradeable {
+		err = client.IgnoreNotFound(err) // the version that was held up may have replaced this one already
+	}
+	if err != nil {
+		return fmt.Errorf("say whether %s may be upgraded: %w", name, err)
 	}
 	return nil
 }
