@@ -204,16 +204,16 @@ $(KUBECTL_BUILT): tools/kubectl/go.sum
 .PHONY: tools
 tools: $(LINT) $(REGISTRY) $(OPM) $(KUBECTL_BUILT) ## Build what the linters and the end-to-end tests need, from modules
 
-# What takes minutes and repeats what a shorter test shows is left to test-nightly: -short shortens tests, and these are left out.
+# What takes minutes and repeats what a shorter test shows is left to test-nightly: -short shortens tests, and this one is left out.
 SHORT ?= -short
-LONG_WALKS = $(if $(SHORT),|^(TestIndexedJob|TestRaces)$$)
+LONG_WALKS = $(if $(SHORT),|^TestIndexedJob$$)
 
 .PHONY: test-e2e
 test-e2e: test-walks test-operator test-scenarios test-hostile ## Run the end-to-end tests on embedded clusters
 
 # Walks wait for OLM most of the time, so more of them go at once than there are processors.
 .PHONY: test-walks
-test-walks: build $(if $(SHORT),,build-race) managers $(REGISTRY) $(OPM) $(KUBECTL_BUILT) ## Test olmkit on embedded clusters: walks, published operators, registries, bad input
+test-walks: build build-race managers $(REGISTRY) $(OPM) $(KUBECTL_BUILT) ## Test olmkit on embedded clusters: walks, published operators, registries, bad input
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel 2 -skip '^TestKind$(LONG_WALKS)' ./test/e2e ./test/upgrades
 
 .PHONY: test-hostile

@@ -63,6 +63,7 @@ var mistakes = []struct {
 	}},
 	{"CRDs, compared with the previous release", []mistake{
 		see("a version that is removed or no longer served", "CRD003 CRD012 CRD001 CRD002"),
+		see("a version that is no longer served, and that the previous ClusterServiceVersion owns", "CRD022"),
 		see("another storage version without conversion", "CRD004 CRD013"),
 		see("a new version in which existing objects are invalid", "CRD018"),
 		see("a stricter schema; samples of the previous release that are invalid", "CRD006 CRD008"),

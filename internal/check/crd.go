@@ -180,6 +180,18 @@ var crdChecks = []Check{
 		},
 		run: perEdge(rulesAdded),
 	},
+	{
+		Code: "CRD022", Severity: finding.Info,
+		Title: "an upgrade stops serving a version that the previous release's ClusterServiceVersion owns",
+		Cause: "OLM takes the previous release for broken as soon as the CRD is replaced. If it notices this before it notices the new ClusterServiceVersion, as a busy cluster does now and then, " +
+			"the two wait for each other for ever: the old one is Pending, and OLM replaces it only from other phases (OLM v0.46.0)",
+		Fix: "publish a release first that still serves the version and owns another version of the CRD; 'olmkit upgrade diagnose' prints the command that ends such a wait",
+		References: []string{
+			versioningReference,
+			"https://github.com/operator-framework/operator-lifecycle-manager/blob/v0.46.0/pkg/controller/operators/olm/operator.go",
+		},
+		run: perEdge(ownedGone),
+	},
 }
 
 // perPair calls look for each CRD that stands at both ends of u with different specs.
@@ -317,6 +329,23 @@ func servedGone(deprecated bool) func(*subject, upgrade, func(hit)) {
 			}
 		})
 	}
+}
+
+func ownedGone(_ *subject, u upgrade, found func(hit)) {
+	if u.from.csv == nil {
+		return
+	}
+	perPair(u, func(before, after *crd) {
+		for _, owned := range u.from.csv.Spec.CustomResourceDefinitions.Owned {
+			old, next := before.version(owned.Version), after.version(owned.Version)
+			if owned.Name == before.Name && old != nil && old.Served && (next == nil || !next.Served) {
+				found(hit{
+					Subject: before.object(), path: after.versionPath(owned.Version),
+					message: fmt.Sprintf("%s owns version %s of CRD %s, which %s does not serve", u.From, owned.Version, before.Name, u.To),
+				})
+			}
+		}
+	})
 }
 
 func silentLoss(_ *subject, u upgrade, found func(hit)) {

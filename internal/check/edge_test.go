@@ -161,6 +161,7 @@ var edgeExamples = []example{
 	{"CRD016", "type: array, items: {type: string}", "type: array, items: {type: string}, x-kubernetes-list-type: set", "", "spec.tags (list type set, was atomic)"},
 	{"CRD017", "    additionalPrinterColumns: [{name: Size, type: integer, jsonPath: .spec.size}]\n", "", "", "tea.v2.0.0 removes printer columns from version v1 of CRD pots.example.com: Size"},
 	{"CRD018", "  - name: v1\n    served: true", "  - name: v2alpha1\n    served: true\n    storage: false\n    schema: {openAPIV3Schema: {type: object, required: [spec]}}\n  - name: v1\n    served: true", "", "tea.v2.0.0 starts to serve version v2alpha1 of CRD pots.example.com without conversion, and objects written in version v1 can be invalid in it: the object requires the field spec"},
+	{"CRD022", "  - name: v1\n    served: true", "  - name: v1\n    served: false", "", "tea.v1.0.0 owns version v1 of CRD pots.example.com, which tea.v2.0.0 does not serve"},
 	{"EDG008", "resources: [leases]", "resources: [secrets]", "", "tea.v2.0.0 drops permissions that tea.v1.0.0 had: get leases.coordination.k8s.io (cluster-wide)"},
 	{"EDG009", "generateName: check.example.com", "generateName: check.example.com, rules: [{apiGroups: [example.com], apiVersions: [v1], resources: [pots], operations: [UPDATE]}]", "", "tea.v2.0.0 adds validating webhook check.example.com for updates of CRD pots.example.com, for which tea.v1.0.0 has none"},
 	{"EDG010", "value: 5", "value: 6", "", "tea.v2.0.0 changes value of PriorityClass tea, which is immutable"},

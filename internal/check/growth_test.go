@@ -109,7 +109,9 @@ var raceDetector bool
 // TestGrowth: what it takes to validate a catalog grows with its length. Memory and the processor's time for a long one are
 // compared with those for a short one, never with a limit in bytes or seconds.
 func TestGrowth(t *testing.T) {
-	const short, steepest = 1_000, 1.2
+	// On a busy machine a short run has the caches to itself and a long one has not, so time is given more; what is not linear
+	// has twice the slope.
+	const short, steepest, steepestTime = 1_000, 1.2, 1.5
 	long := 100_000
 	if testing.Short() || raceDetector {
 		long = 10_000
@@ -144,8 +146,8 @@ func TestGrowth(t *testing.T) {
 		slope := func(few, many float64) float64 { return math.Log(many/few) / math.Log(float64(long)/short) }
 		inBytes, inSeconds := slope(few.bytes, many.bytes), slope(few.seconds, many.seconds)
 		t.Logf("%s: memory grows with the length to the power of %.2f, time of %.2f", test.name, inBytes, inSeconds)
-		if inBytes > steepest || inSeconds > steepest {
-			t.Errorf("%s: memory grows with the length of a chain to the power of %.2f, the processor's time of %.2f; %v is linear enough", test.name, inBytes, inSeconds, steepest)
+		if inBytes > steepest || inSeconds > steepestTime {
+			t.Errorf("%s: memory grows with the length of a chain to the power of %.2f, the processor's time of %.2f; %v and %v are linear enough", test.name, inBytes, inSeconds, steepest, steepestTime)
 		}
 	}
 }

@@ -309,7 +309,7 @@ var All = []Kind{
 		"pass the program of each image with --image REF=PROGRAM, or let the cluster reach the registry that has it", nil},
 	{Woken, finding.Warning, "OLM put the upgrade off, or its old and new version wait for each other: it went on only when its objects were touched. What OLM put off, it does by itself up to 17 minutes later; " +
 		"versions that wait for each other, never.",
-		"nothing to fix in the bundle; whoever meets it can put a label on the ClusterServiceVersion, so that OLM looks again (an annotation would restart the operator)", nil},
+		"nothing to fix in the bundle; whoever meets it can put a label on the ClusterServiceVersion, so that OLM looks again (an annotation would restart the operator)", []string{"CRD022"}},
 }
 
 // Finding returns the finding of code about object, with the code's severity and fix.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -116,6 +117,30 @@ func TestFaultsAreUndone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An upgrade that takes too long to come to where a fault would stop it says nothing of the fault.
+func TestHeldTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &journal{}
+		held := j.change(t, BeforeHop, func() error { return nil }, "approval")
+		inject := held.inject
+		held.inject = func(s *Set, ctx context.Context, k *Active) error {
+			k.held = func(context.Context) (bool, error) { return false, nil }
+			return inject(s, ctx, k)
+		}
+		s, err := newTestFaults(t, t.Context(), held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-s.faults[0].ended
+		if results, err := s.Finish(); err != nil || len(results) != 1 || results[0].Held || !strings.Contains(results[0].Why, "within 30s; give it more time with --timeout") {
+			t.Errorf("%+v: %v", results, err)
+		}
+		if got := j.read(); got != "+approval, -approval" {
+			t.Error(got)
+		}
+	})
 }
 
 // A fault that holds the hop up is undone when the walk is interrupted while it waits for that.

@@ -66,17 +66,34 @@ func TestImage(t *testing.T) {
 	}
 	ref, err := name.ParseReference(repository + ":" + release)
 	must(t, err)
-	index, err := remote.Index(ref)
-	must(t, err)
-	manifest, err := index.IndexManifest()
-	must(t, err)
-	var platforms []string
-	for _, m := range manifest.Manifests {
-		platforms = append(platforms, strings.TrimPrefix(m.Platform.String(), "linux/"))
+	platforms, annotations := pushedImage(t, ref)
+	if got := strings.Join(platforms, " "); got != archs || annotations["org.opencontainers.image.version"] != release {
+		t.Errorf("platforms %s, annotations %v", got, annotations)
 	}
-	if got := strings.Join(platforms, " "); got != archs || manifest.Annotations["org.opencontainers.image.version"] != release {
-		t.Errorf("platforms %s, annotations %v", got, manifest.Annotations)
+}
+
+// pushedImage returns the architectures and the annotations of an index, or of the one image that ref names.
+func pushedImage(t *testing.T, ref name.Reference) (archs []string, annotations map[string]string) {
+	t.Helper()
+	pushed, err := remote.Get(ref)
+	must(t, err)
+	if pushed.MediaType.IsIndex() {
+		index, err := pushed.ImageIndex()
+		must(t, err)
+		manifest, err := index.IndexManifest()
+		must(t, err)
+		for _, m := range manifest.Manifests {
+			archs = append(archs, m.Platform.Architecture)
+		}
+		return archs, manifest.Annotations
 	}
+	one, err := pushed.Image()
+	must(t, err)
+	config, err := one.ConfigFile()
+	must(t, err)
+	manifest, err := one.Manifest()
+	must(t, err)
+	return []string{config.Architecture}, manifest.Annotations
 }
 
 // copyTree copies the repository to dir, without what is made in it.

@@ -2,6 +2,7 @@ package olmv0
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,5 +86,16 @@ func TestWhatAWalkMakesIsLabelled(t *testing.T) {
 		if made, err := c.Installed(t.Context(), walk); err != nil || len(made) != want || want > 0 && !slices.ContainsFunc(made, func(o client.Object) bool { return o.GetName() == definitions[0].Name }) {
 			t.Errorf("%v: walk %q installed %v", err, walk, made)
 		}
+	}
+}
+
+// Nothing holds an upgrade up by an OperatorCondition that is not there; one that is gone needs no change back.
+func TestSetUpgradeableWithoutCondition(t *testing.T) {
+	c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme()).Build()}
+	if err := c.SetUpgradeable(t.Context(), "n", "tea.v1", false); err == nil || !strings.Contains(err.Error(), "say whether tea.v1 may be upgraded") {
+		t.Error(err)
+	}
+	if err := c.SetUpgradeable(t.Context(), "n", "tea.v1", true); err != nil {
+		t.Error(err)
 	}
 }
