@@ -236,5 +236,5 @@ func (r *Result) wait(ctx context.Context, c *olmv0.Client, s olmv0.Subscription
 	}
 	waited := time.Since(start).Round(time.Second)
 	return hint.With(fmt.Errorf("%s is not installed after %s: %s", r.Bundle, waited, why),
-		"fix the bundle, run 'olmkit cleanup %s', and run it again; what was created stays for you to look at", r.Package)
+		"see what it waits for with 'olmkit upgrade diagnose -p %[1]s'; if the bundle is to be changed, run 'olmkit cleanup %[1]s', and run it again. What was created stays for you to look at", r.Package)
 }
