@@ -113,10 +113,12 @@ build-race: ## Build olmkit with the race detector into bin/olmkit-race; needs a
 		exit 1; \
 	}
 
+# GOOS-GOARCH of each.
+CROSS ?= linux-arm64 darwin-arm64
 .PHONY: cross
-cross: ## Build olmkit for the other systems that it runs on
-	GOOS=linux GOARCH=arm64 $(GO) build -o $(BIN)/cross/linux-arm64/olmkit ./cmd/olmkit
-	GOOS=darwin GOARCH=arm64 $(GO) build -o $(BIN)/cross/darwin-arm64/olmkit ./cmd/olmkit
+cross: $(CROSS:%=$(BIN)/cross/%/olmkit) ## Build olmkit for the other systems that it runs on (CROSS)
+$(BIN)/cross/%/olmkit: FORCE
+	GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) $(GO) build -o $@ ./cmd/olmkit
 
 .PHONY: managers
 managers: $(MANAGERS) ## Build the manager of every release of the memcached operator

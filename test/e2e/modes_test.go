@@ -21,7 +21,7 @@ import (
 
 // TestInstallModes walks two hops of an operator that has permissions in its target namespaces alone: its own, another, or two others. The
 // first hop is to a sound release. The second is to one that does not support the mode any more, or watches the wrong
-// namespace, or one of two.
+// namespace, or one of two. In short it is the mode with two.
 func TestInstallModes(t *testing.T) {
 	for _, test := range []struct {
 		mode   v1alpha1.InstallModeType
@@ -39,13 +39,16 @@ func TestInstallModes(t *testing.T) {
 			*watched(csv) = corev1.EnvVar{Name: "WATCH_NAMESPACE", Value: "memcached-operator-served"}
 		}, "U509", "memcached-operator-served-2/"},
 	} {
+		if testing.Short() && test.mode != v1alpha1.InstallModeTypeMultiNamespace {
+			continue
+		}
 		t.Run(string(test.mode), func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			scoped(t, dir, test.mode, test.defect)
 			asJSON := filepath.Join(dir, "report.json")
 			manager := filepath.Join(root, "bin", "memcached-operator", "v0.1.0", "manager")
-			r := run(t, nil, "upgrade", "test", filepath.Join(dir, "catalog.yaml"), "--timeout", "40s",
+			r := run(t, nil, "upgrade", "test", filepath.Join(dir, "catalog.yaml"), "--timeout", "2m",
 				"--image", "ghcr.io/olmkit/memcached-operator:v0.1.0="+manager, "--report", "json="+asJSON)
 			var said report.Report
 			if err := json.Unmarshal([]byte(read(t, asJSON)), &said); err != nil {
