@@ -66,14 +66,14 @@ func TestImage(t *testing.T) {
 	}
 	ref, err := name.ParseReference(repository + ":" + release)
 	must(t, err)
-	platforms, annotations := pushedImage(t, ref)
-	if got := strings.Join(platforms, " "); got != archs || annotations["org.opencontainers.image.version"] != release {
-		t.Errorf("platforms %s, annotations %v", got, annotations)
+	platforms, labels := pushedImage(t, ref)
+	if got := strings.Join(platforms, " "); got != archs || labels["org.opencontainers.image.version"] != release {
+		t.Errorf("platforms %s, labels %v", got, labels)
 	}
 }
 
-// pushedImage returns the architectures and the annotations of an index, or of the one image that ref names.
-func pushedImage(t *testing.T, ref name.Reference) (archs []string, annotations map[string]string) {
+// pushedImage returns the architectures and what is said of an index, or of the one image that ref names.
+func pushedImage(t *testing.T, ref name.Reference) (archs []string, labels map[string]string) {
 	t.Helper()
 	pushed, err := remote.Get(ref)
 	must(t, err)
@@ -91,9 +91,7 @@ func pushedImage(t *testing.T, ref name.Reference) (archs []string, annotations 
 	must(t, err)
 	config, err := one.ConfigFile()
 	must(t, err)
-	manifest, err := one.Manifest()
-	must(t, err)
-	return []string{config.Architecture}, manifest.Annotations
+	return []string{config.Architecture}, config.Config.Labels
 }
 
 // copyTree copies the repository to dir, without what is made in it.
