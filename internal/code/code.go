@@ -87,6 +87,8 @@ const (
 	DoesLess         = "U514"
 	DataLost         = "U515"
 	Credentials      = "U516"
+	NewIgnored       = "U517"
+	NewUnowned       = "U518"
 
 	StoredVersions    = "U601"
 	LeftBehind        = "U602"
@@ -259,6 +261,10 @@ var All = []Kind{
 		"keep claims, and the names of workloads and volumeClaimTemplates; where a name has to change, copy the data first", nil},
 	{Credentials, finding.Error, "The new version changed a password or key that the old version made: clients that have it are refused.",
 		"make credentials only where there are none yet", nil},
+	{NewIgnored, finding.Error, "The new version does less for an object that is created after the upgrade than for one that was there before; the old version did the same for both.",
+		"test the operator with a new object, not only with what the old version made: what is created may need another right, a field that only old objects have, or a watch that starts too late", nil},
+	{NewUnowned, finding.Error, "What the new version makes for a new object stays when the object is deleted: it has no owner reference, and the operator does not delete it. What the old version made was deleted.",
+		"set the owner reference on whatever the operator creates (controllerutil.SetControllerReference), or delete it by a finalizer", nil},
 
 	{StoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate with 'olmkit crd migrate CRD': write every object once, then remove the old versions from status.storedVersions", nil},

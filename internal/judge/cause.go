@@ -116,11 +116,11 @@ func Summarize(findings []finding.Finding) []finding.Finding {
 	return kept
 }
 
-// WithoutConsequences is findings without those that an operator does less, or corrects nothing, where something else that was
-// found keeps it from writing. One that does less corrects nothing for the same reason.
+// WithoutConsequences is findings without those that an operator does less, for an old object or a new one, or corrects nothing,
+// where something else that was found keeps it from writing. One that does less corrects nothing for the same reason.
 func WithoutConsequences(findings []finding.Finding) []finding.Finding {
 	causes := append([]string{code.NotReconciled, code.Panics}, refusals...)
-	for _, consequence := range []string{code.DoesLess, code.DriftStays} {
+	for _, consequence := range []string{code.NewIgnored, code.DoesLess, code.DriftStays} {
 		if slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Severity == finding.Error && slices.Contains(causes, f.Code) }) {
 			findings = slices.DeleteFunc(findings, func(f finding.Finding) bool { return f.Code == consequence })
 		}

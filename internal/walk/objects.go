@@ -517,9 +517,14 @@ func (w *walk) judgeManifests(ctx context.Context, r *lifecycle.Release) ([]find
 // remove deletes the walk's objects while the operator can still serve their finalizers, and waits until they are gone.
 // It reports those that stay.
 func (w *walk) remove(ctx context.Context, limit time.Duration) ([]*observe.Object, error) {
+	all := append(w.Objects, w.lingering...)
+	w.Objects, w.lingering = nil, nil
+	return w.removeThese(ctx, all, limit)
+}
+
+// removeThese deletes objects, waits until they are gone, and returns those that stay.
+func (w *walk) removeThese(ctx context.Context, left []*observe.Object, limit time.Duration) ([]*observe.Object, error) {
 	definitions := w.Watcher.Definitions()
-	left := w.Objects
-	w.Objects = nil
 	deadline := time.Now().Add(limit)
 	for {
 		var stay []*observe.Object

@@ -73,6 +73,9 @@ func (w *walk) judgeInstalled(ctx context.Context, r *lifecycle.Release) ([]find
 	if err != nil {
 		return findings, unverified, err
 	}
+	if _, err := w.judgeNew(ctx, r.Name, r); err != nil {
+		return findings, unverified, err
+	}
 	unmet, err := w.judgeAssertions(ctx, r)
 	return append(findings, unmet...), unverified, err
 }
@@ -84,7 +87,12 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 	if err != nil {
 		return findings, unverified, err
 	}
-	found, err := w.judgeHotLoop(ctx, r)
+	found, err := w.judgeNew(ctx, from.Name, r)
+	findings = append(findings, found...)
+	if err != nil {
+		return findings, unverified, err
+	}
+	found, err = w.judgeHotLoop(ctx, r)
 	return append(findings, found...), unverified, err
 }
 

@@ -101,6 +101,7 @@ type walk struct {
 type standing struct {
 	release    *lifecycle.Release // nil when nothing of the package stands, or not surely in one piece
 	populated  *lifecycle.Release // whose samples were made last
+	lingering  []*observe.Object  // that were deleted, and were not gone in time
 	crds       []string           // definitions that the walk brought
 	unwatch    context.CancelFunc
 	freshSince time.Time            // when the package was last installed where nothing of it stood
@@ -121,6 +122,7 @@ type memory struct {
 	responds map[string]bool                    // objects of which it was seen that an operator acts on a change
 	effects  map[string]map[string]judge.Effect // by release and object, what its operator did about a change
 	reverts  map[string]map[string]bool         // by release and workload, whether its operator puts back what others change
+	created  map[string]map[string]judge.New    // by release and definition, what its operator did for an object that was created while it ran
 	told     map[string]bool                    // findings of installations that were told
 	known    map[string]map[string]bool         // by hop, the codes of the errors that it has without faults
 	fuzzed   map[string]bool                    // releases whose conversion was fuzzed
@@ -131,7 +133,7 @@ type memory struct {
 func newMemory() memory {
 	return memory{
 		survived: map[string]bool{}, looped: map[string]bool{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{},
-		reverts: map[string]map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]bool{}, calls: map[string]calls{},
+		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]bool{}, calls: map[string]calls{},
 	}
 }
 

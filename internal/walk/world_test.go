@@ -83,6 +83,9 @@ const (
 	isRefused = "its pod is refused"
 	servesOne = "serves the first of its namespaces alone"
 	idles     = "reconciles nothing"
+	mends     = "updates what is there, and creates nothing"
+	disowns   = "creates what belongs to nobody"
+	deletes   = "creates what belongs to nobody, and deletes it with its object"
 )
 
 var thingKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
@@ -136,8 +139,13 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 	w.mu.Lock()
 	operator, serves := w.running, w.serves(o.GetNamespace())
 	w.mu.Unlock()
-	if thing, is := o.(*unstructured.Unstructured); is && !gone && thing.GetKind() == "Thing" && operator != "" && serves {
+	thing, is := o.(*unstructured.Unstructured)
+	switch {
+	case !is || thing.GetKind() != "Thing" || operator == "" || !serves:
+	case !gone:
 		w.reconcile(thing.GetNamespace(), thing.GetName())
+	case w.behaviour[operator] == deletes:
+		return client.IgnoreNotFound(w.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName()}}))
 	}
 	return nil
 }
@@ -172,8 +180,16 @@ func (w *world) reconcile(namespace, name string) {
 	delete(annotations, observe.Writes)
 	said := fmt.Sprint(thing.Object["spec"], thing.GetLabels(), annotations)
 	m := &corev1.ConfigMap{}
+	behaviour := w.behaviour[w.running]
 	if err := w.Get(ctx, key, m); apierrors.IsNotFound(err) {
+		if behaviour == mends {
+			return
+		}
 		m.Namespace, m.Name, m.Data = namespace, name, map[string]string{"said": said}
+		if behaviour == disowns || behaviour == deletes {
+			_ = w.Create(ctx, m)
+			return
+		}
 		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: name, UID: thing.GetUID()}}
 		_ = w.Create(ctx, m)
 	} else if m.Data["said"] != said {

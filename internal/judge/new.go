@@ -1,0 +1,73 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// Dealt is what an operator did for an object.
+type Dealt struct {
+	Made bool // something belongs to the object
+	Runs bool // a workload that was made for it is ready
+	Well bool // its status tells its generation, and no bad health
+}
+
+// DealtWith is what is seen of the object called name among operands; well is what its status tells.
+func DealtWith(name string, operands map[string]observe.Operand, well bool) Dealt {
+	d := Dealt{Well: well}
+	for _, o := range operands {
+		if o.Of != name {
+			continue
+		}
+		d.Made = d.Made || o.Direct
+		d.Runs = d.Runs || o.Unready == "" && o.Kind != "Job" && slices.Contains(WorkloadKinds, o.Kind)
+	}
+	return d
+}
+
+// New is what an operator did for an object that was created while it ran, and for the sample that it is a copy of.
+type New struct {
+	Sample         string // as findings name it
+	Copy, Original Dealt
+	// Unowned are what was made for the copy, belongs to nobody and stayed when the copy was deleted; named as what was made for
+	// the sample.
+	Unowned []string
+}
+
+// Lacks says what was not done for the copy and was done for the sample, in the words of a finding.
+func (n New) Lacks() []string {
+	var missing []string
+	for _, aspect := range []struct {
+		sample, copied bool
+		words          string
+	}{
+		{n.Original.Made, n.Copy.Made, "nothing is made that belongs to it"},
+		{n.Original.Runs, n.Copy.Runs, "nothing runs for it"},
+		{n.Original.Well, n.Copy.Well, "its status does not say that it is well"},
+	} {
+		if aspect.sample && !aspect.copied {
+			missing = append(missing, aspect.words)
+		}
+	}
+	return missing
+}
+
+// NewObjects tells what the operator of the release called to did not do for a new object, and that of from did.
+func NewObjects(from, to string, was, is New) []finding.Finding {
+	var findings []finding.Finding
+	for _, name := range is.Unowned {
+		if !slices.Contains(was.Unowned, name) {
+			findings = append(findings, code.Finding(code.NewUnowned, is.Sample, "of a new object like it, what %s makes as %s has no owner reference, and stayed when the object was deleted; with %s it did not", to, name, from))
+		}
+	}
+	missing := slices.DeleteFunc(is.Lacks(), func(words string) bool { return slices.Contains(was.Lacks(), words) })
+	if len(findings) == 0 && len(missing) > 0 {
+		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for a new object like it: within %s %s; with %s it was as for this one",
+			to, HealthLimit, strings.Join(missing, ", "), from))
+	}
+	return findings
+}

@@ -1,0 +1,238 @@
+package walk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/olmkit/olmkit/internal/definition"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+const (
+	// newLimit is how long an operator of which it is not known has to deal with a new object.
+	newLimit = 15 * time.Second
+	// unownedLimit is how long what was made for a new object may stay after that is gone.
+	unownedLimit = 5 * time.Second
+)
+
+// newObject is an object that was created while a release ran, and the sample that it is a copy of.
+type newObject struct {
+	*observe.Object
+	like    *observe.Object
+	unowned []observe.Operand // named as what was made for the copy
+}
+
+// judgeNew tells what r's operator does less for objects that are created now than for those that are there, although that of the
+// release called from did the same for both.
+func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) ([]finding.Finding, error) {
+	if w.options.Restore != nil || !w.OperatorRuns(r) {
+		return nil, nil
+	}
+	if w.created[r.Name] == nil {
+		created, err := w.measureNew(ctx, from, r)
+		if err != nil {
+			return nil, err
+		}
+		w.created[r.Name] = created
+	}
+	var findings []finding.Finding
+	for _, name := range slices.Sorted(maps.Keys(w.created[r.Name])) {
+		if was, known := w.created[from][name]; known {
+			findings = append(findings, judge.NewObjects(from, r.Name, was, w.created[r.Name][name])...)
+		}
+	}
+	return findings, nil
+}
+
+// measureNew creates a copy of a sample of each of r's kinds, sees what r's operator does for it, and deletes it again. The
+// release called from says how long that is waited for.
+func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release) (created map[string]judge.New, err error) {
+	created = map[string]judge.New{}
+	var copies []*newObject
+	defer func() { err = errors.Join(err, w.deleteNew(ctx, copies, created)) }()
+	for _, like := range w.toCopy(r) {
+		o, err := w.copyOf(ctx, r, like)
+		if err != nil {
+			return nil, err
+		}
+		if o != nil {
+			copies = append(copies, o)
+		}
+	}
+	began := time.Now()
+	err = w.Watcher.AtMost(ctx, judge.HealthLimit, func() (bool, error) {
+		if err := w.seeNew(ctx, copies, created); err != nil {
+			return false, err
+		}
+		return !slices.ContainsFunc(copies, func(o *newObject) bool {
+			was, known := w.created[from][o.CRD]
+			expected := known && len(was.Lacks()) == 0
+			return len(created[o.CRD].Lacks()) > 0 && (expected || time.Since(began) < newLimit)
+		}), nil
+	})
+	return created, err
+}
+
+// toCopy is one sample of each of r's kinds, if there is one: of the version that is stored, or else of another that is served.
+func (w *walk) toCopy(r *lifecycle.Release) []*observe.Object {
+	var chosen []*observe.Object
+	for _, d := range r.CRDs {
+		if w.SimulatedConverter(r, d.Name) != "" {
+			continue
+		}
+		var like *observe.Object
+		for _, o := range w.Untouched() {
+			if o.CRD == d.Name && slices.Contains(definition.ServedVersions(d), o.Version) && (like == nil || o.Version == definition.StorageVersion(d)) {
+				like = o
+			}
+		}
+		if like != nil {
+			chosen = append(chosen, like)
+		}
+	}
+	return chosen
+}
+
+// copyOf creates a copy of like, or returns nil where the API server refuses it. Its name is another one under each release, so
+// that it does not find what is left of an earlier one, as the claims of a StatefulSet.
+func (w *walk) copyOf(ctx context.Context, r *lifecycle.Release, like *observe.Object) (*newObject, error) {
+	o := &observe.Object{
+		CRD: like.CRD, Resource: like.Resource, Kind: like.Kind, Version: like.Version, Namespace: like.Namespace, Sample: like.Sample,
+		Name: fmt.Sprintf("%s-new%d", like.Name, len(w.created)+1),
+	}
+	sample := (&unstructured.Unstructured{Object: like.Author}).DeepCopy()
+	if _, err := w.makeObject(ctx, r, r.CRD(like.CRD), sample, o); err != nil || o.UID == "" {
+		return nil, err
+	}
+	w.Forget([]*observe.Object{o})
+	return &newObject{Object: o, like: like}, nil
+}
+
+// seeNew notes in created what was done for copies until now, and in these what was made for them that belongs to nobody.
+func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[string]judge.New) error {
+	if len(copies) == 0 {
+		return nil
+	}
+	view := *w.Cluster
+	view.Objects = nil
+	for _, o := range copies {
+		view.Objects = append(view.Objects, o.Object, o.like)
+	}
+	operands, err := view.Operands(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range copies {
+		is := judge.New{Sample: o.like.String()}
+		for _, side := range []struct {
+			object *observe.Object
+			dealt  *judge.Dealt
+		}{{o.Object, &is.Copy}, {o.like, &is.Original}} {
+			well, err := view.Well(ctx, side.object)
+			if err != nil {
+				return err
+			}
+			*side.dealt = judge.DealtWith(side.object.String(), operands, well)
+		}
+		if o.unowned, err = w.unownedOf(ctx, o, operands); err != nil {
+			return err
+		}
+		if len(o.unowned) > 0 { // something is made, and who it belongs to is the operator's matter if it deletes it
+			is.Copy.Made, is.Copy.Runs = true, is.Original.Runs
+		}
+		created[o.CRD] = is
+	}
+	return nil
+}
+
+// unownedOf returns what has the name of something that would belong to o, as its like belongs to the sample, and belongs to nobody.
+func (w *walk) unownedOf(ctx context.Context, o *newObject, operands map[string]observe.Operand) ([]observe.Operand, error) {
+	var unowned []observe.Operand
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		made := operands[name]
+		if made.Of != o.like.String() || !made.Direct || !strings.Contains(made.Name, o.like.Name) {
+			continue
+		}
+		made.Name = strings.ReplaceAll(made.Name, o.like.Name, o.Name)
+		now, err := w.operandNow(ctx, made)
+		if err != nil {
+			return nil, err
+		}
+		if now != nil && len(now.GetOwnerReferences()) == 0 {
+			unowned = append(unowned, made)
+		}
+	}
+	return unowned, nil
+}
+
+// operandNow reads an operand, or returns nil where there is none.
+func (w *walk) operandNow(ctx context.Context, o observe.Operand) (*unstructured.Unstructured, error) {
+	now, err := w.Dynamic.Resource(observe.OperandResource(o.Kind)).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", o, err)
+	}
+	return now, nil
+}
+
+// deleteNew deletes copies, notes in created what stays of what was made for them, and deletes that, too.
+func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[string]judge.New) error {
+	objects := make([]*observe.Object, 0, len(copies))
+	for _, o := range copies {
+		objects = append(objects, o.Object)
+	}
+	stay, err := w.removeThese(ctx, objects, deletionLimit)
+	w.lingering = append(w.lingering, stay...)
+	if err != nil {
+		return err
+	}
+	for _, o := range copies {
+		if slices.Contains(stay, o.Object) {
+			continue // its operator may be about to delete what is left
+		}
+		is := created[o.CRD]
+		for _, made := range o.unowned {
+			left, err := w.leftOf(ctx, made)
+			if err != nil {
+				return err
+			}
+			if left {
+				is.Unowned = append(is.Unowned, made.Kind+" "+strings.ReplaceAll(made.Name, o.Name, o.like.Name))
+			}
+		}
+		created[o.CRD] = is
+	}
+	return nil
+}
+
+// leftOf waits until an operand that belongs to nobody is gone, and deletes it if it stays.
+func (w *walk) leftOf(ctx context.Context, made observe.Operand) (bool, error) {
+	var now *unstructured.Unstructured
+	err := w.Watcher.AtMost(ctx, unownedLimit, func() (_ bool, err error) {
+		now, err = w.operandNow(ctx, made)
+		return now == nil, err
+	})
+	if err != nil || now == nil {
+		return false, err
+	}
+	background := metav1.DeletePropagationBackground
+	err = w.Dynamic.Resource(observe.OperandResource(made.Kind)).Namespace(made.Namespace).Delete(ctx, made.Name, metav1.DeleteOptions{PropagationPolicy: &background})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return true, fmt.Errorf("delete %s: %w", made, err)
+	}
+	return true, nil
+}

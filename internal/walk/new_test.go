@@ -1,0 +1,66 @@
+package walk
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/test/support/expect"
+)
+
+// An object that is created after an upgrade gets what the old version made for one, and it goes with the object.
+func TestNewObjects(t *testing.T) {
+	p, plan := things(t, "v1", "v2")
+	for behaviour, c := range map[string]struct{ code, says string }{
+		"":      {},
+		mends:   {code.NewIgnored, "v2 does less for a new object like it: within 45s nothing is made that belongs to it; with v1 it was as for this one"},
+		disowns: {code.NewUnowned, "what v2 makes as ConfigMap a-v1 has no owner reference, and stayed when the object was deleted; with v1 it did not"},
+		deletes: {},
+	} {
+		t.Run(behaviour, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.behaviour["v2"] = behaviour
+				r, err := w.walk(t.Context(), t, p, plan, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				found := r.Hops[0].Findings
+				if got := codes(found); got != c.code || c.code != "" && !strings.Contains(strings.Join(expect.Said(found), "\n"), c.says) {
+					t.Errorf("%q, want %q: %s", got, c.code, expect.Said(found))
+				}
+				var left corev1.ConfigMapList
+				if err := w.List(t.Context(), &left, client.InNamespace(metav1.NamespaceAll)); err != nil {
+					t.Fatal(err)
+				}
+				for _, m := range left.Items {
+					if strings.Contains(m.Name, "-new") && len(m.OwnerReferences) == 0 {
+						t.Errorf("%s is left", m.Name)
+					}
+				}
+			})
+		})
+	}
+}
+
+// What the old version did not do for a new object either is nothing that the upgrade breaks: the names of kinds of which there
+// may be one are fixed in many operators.
+func TestNewObjectsAsBefore(t *testing.T) {
+	p, plan := things(t, "v1", "v2", "v3")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.behaviour["v2"], w.behaviour["v3"] = mends, mends
+		r, err := w.walk(t.Context(), t, p, plan, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := codes(r.Hops[0].Findings) + ", " + codes(r.Hops[1].Findings); got != code.NewIgnored+", " {
+			t.Errorf("%s: %s", got, expect.Said(r.Hops[1].Findings))
+		}
+	})
+}
