@@ -46,6 +46,11 @@ func (g *Generated) Write(ctx context.Context, dir string) (changed bool, err er
 	if maps.EqualFunc(present, wanted, bytes.Equal) {
 		return false, nil
 	}
+	for _, name := range slices.Sorted(maps.Keys(present)) {
+		if _, stays := wanted[name]; !stays {
+			g.Notes = append(g.Notes, name+" is removed: it is not made of the inputs")
+		}
+	}
 	if err := output.Dir(ctx, dir, func(fresh string) error { return writeFiles(fresh, wanted) }); err != nil {
 		return false, fmt.Errorf("write the bundle: %w", err)
 	}

@@ -363,6 +363,9 @@ func (b *builder) entries(raws []json.RawMessage, r *releases, path ...any) ([]t
 		if !r.has(name) {
 			return nil, r.unknown(cmp.Or(w.Name, w.Version, "(none)"), b, at...)
 		}
+		if slices.ContainsFunc(entries[:i], func(e trimmedEntry) bool { return e.Name == name }) {
+			return nil, hint.With(fmt.Errorf("build catalog: %s: %s stands in the channel twice", b.source.Place(at...), name), "leave one of them out")
+		}
 		entries[i] = trimmedEntry{Name: name, SkipRange: w.SkipRange}
 		if _, err := semver.ParseRange(w.SkipRange); w.SkipRange != "" && err != nil {
 			return nil, hint.With(fmt.Errorf("build catalog: %s: skipRange %q: %w", b.source.Place(append(at, "skipRange")...), w.SkipRange, err),

@@ -7,6 +7,7 @@ package catalog
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/blang/semver/v4"
 
@@ -213,6 +214,20 @@ func (p *Package) Bundle(name string) *Bundle {
 		return p.Bundles[i]
 	}
 	return nil
+}
+
+// NameOf returns the name of the bundle that text means, which is a name or a version; text itself if there is none.
+func (p *Package) NameOf(text string) string {
+	version, err := semver.Parse(strings.TrimPrefix(text, "v"))
+	if err != nil || p.Bundle(text) != nil {
+		return text
+	}
+	for _, b := range p.Bundles {
+		if b.Version.Equals(version) {
+			return b.Name
+		}
+	}
+	return text
 }
 
 // Entry returns the channel's entry called name, or nil.

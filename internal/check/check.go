@@ -196,6 +196,11 @@ func (c Check) named(names []string) bool {
 // possible reports whether the options bring what c needs.
 func (c Check) possible(options Options) bool { return c.asked == nil || c.asked(options) }
 
+// None reports whether Only and Skip leave no check.
+func (o Options) None() bool {
+	return !slices.ContainsFunc(All(), func(c Check) bool { return (len(o.Only) == 0 || c.named(o.Only)) && !c.named(o.Skip) })
+}
+
 // Known reports whether name is the code or the family of a check.
 func Known(name string) bool {
 	return slices.ContainsFunc(All(), func(c Check) bool { return c.named([]string{name}) })

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/blang/semver/v4"
 	"github.com/spf13/cobra"
@@ -150,6 +151,11 @@ func (f *bundleFlags) read() (bundle.Options, error) {
 			return o, fmt.Errorf("read the icon: %w", err)
 		}
 	}
+	for _, channel := range o.Channels {
+		if channel == "" || strings.ContainsFunc(channel, unicode.IsSpace) {
+			return o, hint.With(usagef("--channels: %q is no name of a channel", channel), "separate the names by commas, without spaces")
+		}
+	}
 	for _, pair := range f.images {
 		name, reference, found := strings.Cut(pair, "=")
 		if !found || name == "" || reference == "" {
@@ -184,6 +190,9 @@ func (f *bundleFlags) complete(ctx context.Context, s *session, o *bundle.Option
 		if o.Package, err = projectName(); err != nil {
 			return err
 		}
+	}
+	if f.Package != "" && len(validation.IsDNS1123Subdomain(f.Package)) > 0 {
+		return hint.With(usagef("--package %s: it is no name of a package", f.Package), "use lower case letters, digits, dashes and dots")
 	}
 	_, csv := bundle.Names(*o, inputs, base)
 	if wrong := validation.IsDNS1123Subdomain(csv); len(wrong) > 0 && f.Package != "" {

@@ -191,6 +191,9 @@ func (s *session) readOptions(ctx context.Context, o *check.Options, template st
 			return hint.With(usagef("no check is called %s", name), "see docs/checks for their codes")
 		}
 	}
+	if len(o.Only) > 0 && o.None() {
+		return hint.With(usagef("--only and --skip leave no check to run"), "leave one of them out")
+	}
 	if template != "" {
 		o.Template, err = s.loader().Build(ctx, template)
 	}

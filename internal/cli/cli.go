@@ -209,6 +209,7 @@ func (s *session) run(ctx context.Context, args []string) int {
 	root := newRoot(s)
 	shown := &firstError{w: s.Out}
 	root.SetOut(shown)
+	refuseUnknown(root) // cobra's completion keeps the output that there is now
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil && shown.err != nil {
@@ -334,15 +335,42 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 		Use:   use,
 		Short: short,
 		Args:  cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return hint.With(usagef("%s has no command %q", c.CommandPath(), args[0]), "see '%s --help'", c.CommandPath())
-			}
-			return c.Help()
-		},
+		RunE:  helpAlone,
 	}
 	c.AddCommand(commands...)
 	return c
+}
+
+// helpAlone prints the help of a command that is there for those below it, and refuses the name of one that there is not.
+func helpAlone(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return hint.With(usagef("%s has no command %q", c.CommandPath(), args[0]), "see '%s --help'", c.CommandPath())
+	}
+	return c.Help()
+}
+
+// refuseUnknown has the commands that cobra adds refuse names that they do not know, of shells and of commands.
+func refuseUnknown(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "completion":
+			c.Args, c.RunE = cobra.ArbitraryArgs, helpAlone
+		case "help":
+			c.RunE = func(c *cobra.Command, args []string) error {
+				of, rest, err := c.Root().Find(args)
+				if err != nil {
+					return usageError{hint.With(err, "see '%s --help'", c.Root().Name())}
+				}
+				of.InitDefaultHelpFlag()
+				if !of.HasSubCommands() {
+					rest = nil
+				}
+				return helpAlone(of, rest)
+			}
+		}
+	}
 }
 
 // failOn is the value of --fail-on.

@@ -49,7 +49,7 @@ server refuses stops the migration; --dry-run names all of them, and stores noth
 		Example: `  olmkit crd migrate memcacheds.cache.example.com --dry-run
   olmkit crd migrate memcacheds.cache.example.com
   olmkit crd migrate memcacheds.cache.example.com --context prod -o json`,
-		Args: cobra.ExactArgs(1),
+		Args: exactlyOne("CRD"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if workers < 1 {
 				return usagef("--workers %d: it is 1 or more", workers)

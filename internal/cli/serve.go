@@ -79,7 +79,7 @@ func (s *session) serveCatalog(ctx context.Context, address string, refs []strin
 		listener.Close()
 		return err
 	}
-	p.Say("serving %d packages at %s", len(loaded.Packages), listener.Addr())
+	p.Say("serving at %s, packages: %d", listener.Addr(), len(loaded.Packages))
 	server := registry.New(loaded)
 	go server.Follow(ctx, lookPeriod, func() (string, error) { return stamp(refs) }, load, func(err error) {
 		if err == nil {

@@ -169,14 +169,14 @@ func (f *subscriptionFlags) consult(ctx context.Context, s *session, o *subscrip
 		}
 		return hint.With(usagef("package %s has no channel %q", p.Name, o.Channel), "its channels: %s", strings.Join(names, ", "))
 	}
+	if o.StartingCSV = p.NameOf(o.StartingCSV); o.StartingCSV != "" && channel.Entry(o.StartingCSV) == nil {
+		return hint.With(usagef("channel %s of package %s has no entry %q", channel.Name, p.Name, o.StartingCSV), "see 'olmkit catalog graph %s'", f.catalog)
+	}
 	first := o.StartingCSV
 	if first == "" {
 		if first, err = head(channel); err != nil {
 			return err
 		}
-	}
-	if channel.Entry(first) == nil {
-		return hint.With(usagef("channel %s of package %s has no entry %q", channel.Name, p.Name, first), "see 'olmkit catalog graph %s'", f.catalog)
 	}
 	b := p.Bundle(first)
 	if b == nil {

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -81,10 +80,10 @@ func (f *subscriptionFlags) bundleV1(ctx context.Context, s *session) (*catalog.
 		}
 		return nil, nil, hint.With(usagef("package %s has no channel %q", p.Name, f.Channel), "its channels: %s", strings.Join(names, ", "))
 	}
-	first := cmp.Or(f.StartingCSV, graph.NewV1(p, f.Channel).Next("", semver.Version{}, false))
+	first := cmp.Or(p.NameOf(f.StartingCSV), graph.NewV1(p, f.Channel).Next("", semver.Version{}, false))
 	b := p.Bundle(first)
 	if b == nil {
-		return nil, nil, hint.With(fmt.Errorf("package %s has no bundle %q to begin with", p.Name, first), "see 'olmkit catalog graph %s'", f.catalog)
+		return nil, nil, hint.With(usagef("package %s has no bundle %q to begin with", p.Name, first), "see 'olmkit catalog graph %s'", f.catalog)
 	}
 	return p, b, nil
 }

@@ -250,7 +250,7 @@ var All = []Kind{
 		"keep the type, the ports and their names; a new port comes beside the old one", nil},
 	{OperandWorse, finding.Error, "An operand was ready before the upgrade and is not any more: users are not served.",
 		"read the events and conditions of what the message names, and check what the new version changed in it", nil},
-	{DriftStays, finding.Error, "The new version does not correct a workload that somebody else changed or deleted; the old version did.",
+	{DriftStays, finding.Error, "The new version does not correct what somebody else changed or deleted of what it made; the old version did.",
 		"watch every kind that the operator creates (Owns in controller-runtime's builder), and compare the spec on each reconcile", nil},
 	{OperandImage, finding.Error, "The new version runs an operand image that is not available, where the old version's image ran: nothing shows that it exists, or that it works.",
 		"use an image that can be pulled, or pass its program with --image REF=PROGRAM", []string{"IMG005"}},

@@ -150,6 +150,10 @@ func NewPlan(p *catalog.Package, options Options) (Plan, error) {
 		for _, c := range p.Channels {
 			known = append(known, c.Name)
 		}
+		if len(known) == 0 {
+			return Plan{}, hint.With(fmt.Errorf("package %s (%s) has no channel, and so no upgrades", p.Name, p.At),
+				"name a catalog, as 'olmkit catalog build' makes it of bundles")
+		}
 		if options.Channel == "" {
 			return Plan{}, hint.With(fmt.Errorf("package %s (%s) has no default channel", p.Name, p.At),
 				"set defaultChannel of the package, or choose a channel: %s", strings.Join(known, ", "))
@@ -250,6 +254,9 @@ func (g *Channel) bounds(options Options) (func(from, to semver.Version) bool, e
 			return nil, err
 		}
 		highest = &v
+	}
+	if lowest != nil && highest != nil && lowest.GT(*highest) {
+		return nil, hint.With(OptionError{fmt.Errorf("no upgrade leads from %s to %s, which is older", options.From, options.To)}, "name the older release first")
 	}
 	return func(from, to semver.Version) bool {
 		return (lowest == nil || from.GTE(*lowest)) && (highest == nil || to.LTE(*highest))

@@ -1,6 +1,8 @@
 package judge
 
 import (
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -33,6 +35,10 @@ func DealtWith(name string, operands map[string]observe.Operand, well bool) Deal
 type New struct {
 	Sample         string // as findings name it
 	Copy, Original Dealt
+	// Follows tells, by field of the copy, whether anything that was made for it followed a change.
+	Follows map[string]bool
+	// Remakes tells, by kind, whether the operator made again what somebody deleted of what it had made for the copy.
+	Remakes map[string]bool
 	// Unowned are what was made for the copy, belongs to nobody and stayed when the copy was deleted; named as what was made for
 	// the sample.
 	Unowned []string
@@ -59,15 +65,48 @@ func (n New) Lacks() []string {
 // NewObjects tells what the operator of the release called to did not do for a new object, and that of from did.
 func NewObjects(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
-	for _, name := range is.Unowned {
-		if !slices.Contains(was.Unowned, name) {
-			findings = append(findings, code.Finding(code.NewUnowned, is.Sample, "of a new object like it, what %s makes as %s has no owner reference, and stayed when the object was deleted; with %s it did not", to, name, from))
-		}
+	unowned := slices.DeleteFunc(slices.Clone(is.Unowned), func(name string) bool { return slices.Contains(was.Unowned, name) })
+	if len(unowned) > 0 {
+		findings = append(findings, code.Finding(code.NewUnowned, is.Sample, "%s makes %s for a new object like it without an owner reference, and it stayed when the object was deleted; with %s it did not",
+			to, strings.Join(unowned, ", "), from))
 	}
 	missing := slices.DeleteFunc(is.Lacks(), func(words string) bool { return slices.Contains(was.Lacks(), words) })
 	if len(findings) == 0 && len(missing) > 0 {
 		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for a new object like it: within %s %s; with %s it was as for this one",
 			to, HealthLimit, strings.Join(missing, ", "), from))
 	}
+	if ignored := lost(was.Follows, is.Follows); len(ignored) > 0 {
+		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s",
+			to, from, EffectLimit, strings.Join(ignored, ", ")))
+	}
+	if gone := lost(was.Remakes, is.Remakes); len(gone) > 0 {
+		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s makes no %s again that somebody deletes of a new object like it, not within %s; %s did",
+			to, strings.Join(gone, " and no "), EffectLimit, from))
+	}
 	return findings
+}
+
+// lost are the keys that were true, and are false.
+func lost(was, is map[string]bool) []string {
+	var keys []string
+	for _, key := range slices.Sorted(maps.Keys(is)) {
+		if was[key] && !is[key] {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// Follow reports whether what somebody makes directly for an object is another after than before.
+func Follow(before, after map[string]observe.Operand) bool {
+	made := func(operands map[string]observe.Operand) map[string]any {
+		contents := map[string]any{}
+		for name, o := range operands {
+			if o.Direct && !o.Transient() {
+				contents[name] = o.Content
+			}
+		}
+		return contents
+	}
+	return !reflect.DeepEqual(made(before), made(after))
 }

@@ -9,6 +9,12 @@ import (
 
 func TestNewObjects(t *testing.T) {
 	sound, alone := Dealt{Made: true, Runs: true, Well: true}, Dealt{}
+	follows := func(field string, does bool) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Follows: map[string]bool{field: does}}
+	}
+	remakes := func(does bool) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Remakes: map[string]bool{"Service": does}}
+	}
 	both := New{Sample: "Pot/n/a", Copy: sound, Original: sound}
 	for name, c := range map[string]struct {
 		was, is New
@@ -20,11 +26,40 @@ func TestNewObjects(t *testing.T) {
 		"nor the sample":       {both, New{Sample: "Pot/n/a", Copy: alone, Original: alone}, nil},
 		"nor before":           {New{Copy: alone, Original: sound}, New{Copy: alone, Original: sound}, nil},
 		"half of it before":    {New{Copy: Dealt{Made: true}, Original: sound}, New{Sample: "Pot/n/a", Copy: alone, Original: sound}, []string{"error U517 Pot/n/a: v2 does less for a new object like it: within 45s nothing is made that belongs to it; with v1 it was as for this one"}},
-		"belongs to nobody":    {both, New{Sample: "Pot/n/a", Copy: alone, Original: sound, Unowned: []string{"Deployment a"}}, []string{"error U518 Pot/n/a: of a new object like it, what v2 makes as Deployment a has no owner reference, and stayed when the object was deleted; with v1 it did not"}},
+		"belongs to nobody":    {both, New{Sample: "Pot/n/a", Copy: alone, Original: sound, Unowned: []string{"Deployment a", "Service a"}}, []string{"error U518 Pot/n/a: v2 makes Deployment a, Service a for a new object like it without an owner reference, and it stayed when the object was deleted; with v1 it did not"}},
 		"belonged to nobody":   {New{Copy: sound, Original: sound, Unowned: []string{"Secret a"}}, New{Copy: sound, Original: sound, Unowned: []string{"Secret a"}}, nil},
+		"follows a change":     {follows("spec.a", true), follows("spec.a", true), nil},
+		"ignores a change":     {follows("spec.a", true), follows("spec.a", false), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a"}},
+		"ignored it before":    {follows("spec.a", false), follows("spec.a", false), nil},
+		"another field":        {follows("spec.a", true), follows("spec.b", false), nil},
+		"makes it again":       {remakes(true), remakes(true), nil},
+		"does not any more":    {remakes(true), remakes(false), []string{"error U512 Pot/n/a: v2 makes no Service again that somebody deletes of a new object like it, not within 30s; v1 did"}},
+		"never did":            {remakes(false), remakes(false), nil},
 		"more than the sample": {both, New{Sample: "Pot/n/a", Copy: sound, Original: alone}, nil},
 	} {
 		t.Run(name, func(t *testing.T) { expect.Findings(t, NewObjects("v1", "v2", c.was, c.is), c.want...) })
+	}
+}
+
+// Neither pods nor what another operand made are the operator's own writing.
+func TestFollow(t *testing.T) {
+	is := func(kind, size string, direct bool) map[string]observe.Operand {
+		return map[string]observe.Operand{kind + "/n/a": {Kind: kind, Direct: direct, Content: map[string]any{"size": size}}}
+	}
+	for name, c := range map[string]struct {
+		before, after map[string]observe.Operand
+		want          bool
+	}{
+		"same":    {is("ConfigMap", "1", true), is("ConfigMap", "1", true), false},
+		"another": {is("ConfigMap", "1", true), is("ConfigMap", "2", true), true},
+		"gone":    {is("ConfigMap", "1", true), nil, true},
+		"new":     {nil, is("ConfigMap", "1", true), true},
+		"a pod":   {is("Pod", "1", true), is("Pod", "2", true), false},
+		"of one":  {is("ConfigMap", "1", false), is("ConfigMap", "2", false), false},
+	} {
+		if got := Follow(c.before, c.after); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
 

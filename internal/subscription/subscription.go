@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -127,6 +128,12 @@ func (o Options) check() error {
 		if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 			problems = append(problems, hint.With(fmt.Errorf("%s %q holds a control character, or is not UTF-8", what, text), "write it with letters, digits and punctuation"))
 		}
+	}
+	if strings.ContainsFunc(o.Source.Image, unicode.IsSpace) {
+		problems = append(problems, hint.With(fmt.Errorf("the image %q holds a space", o.Source.Image), "write it as registry/repository:tag"))
+	}
+	if _, port, err := net.SplitHostPort(o.Source.Address); o.Source.Address != "" && (err != nil || port == "") {
+		problems = append(problems, hint.With(fmt.Errorf("the address %q has no port", o.Source.Address), "write it as host:port, for example catalog.operators.svc:50051"))
 	}
 	if o.Package == "" {
 		problems = append(problems, hint.With(errors.New("no package is named"), "name it with --package"))

@@ -32,9 +32,13 @@ var (
 func harmless(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step {
 	var first, others []step
 	spec, _ := object["spec"].(map[string]any)
-	visitNumbers(schema, []string{"spec"}, spec, func(path []string, value int64, s apiextensionsv1.JSONSchemaProps) {
+	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
+		number, ok := value.(int64)
+		if !ok || s.Type != "integer" || len(s.Enum) > 0 {
+			return
+		}
 		name := path[len(path)-1]
-		next, ok := neighbour(value, s)
+		next, ok := neighbour(number, s)
 		c := stepOf(path, next, value)
 		switch {
 		case !ok:
@@ -51,12 +55,52 @@ func harmless(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []
 // nudgeNote is the annotation of the last resort.
 const nudgeNote = "olmkit.dev/nudge"
 
-// maxDepth is how deep below spec a number is looked for.
+// bold lists changes of an object that nobody uses: another number, one entry less of a map, the other of two choices. Each that
+// is taken back before the next is tried shows by itself what an operator makes of it.
+func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step {
+	var steps []step
+	spec, _ := object["spec"].(map[string]any)
+	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
+		switch value := value.(type) {
+		case int64:
+			if next, ok := neighbour(value, s); ok && len(s.Enum) == 0 && !delicate.MatchString(path[len(path)-1]) {
+				steps = append(steps, stepOf(path, next, value))
+			}
+		case bool:
+			steps = append(steps, stepOf(path, !value, value))
+		case string:
+			if other, ok := choice(value, s); ok {
+				steps = append(steps, stepOf(path, other, value))
+			}
+		case map[string]any:
+			for _, k := range slices.Sorted(maps.Keys(value))[:min(1, len(value))] {
+				steps = append(steps, step{strings.Join(path, "."), patchOf(append(slices.Clone(path), k), nil), patchOf(append(slices.Clone(path), k), value[k])})
+			}
+		}
+	})
+	return steps[:min(mostBold, len(steps))]
+}
+
+// mostBold bounds how many changes of an object are tried.
+const mostBold = 8
+
+// choice returns another value than value of those that s allows.
+func choice(value string, s apiextensionsv1.JSONSchemaProps) (string, bool) {
+	for _, raw := range s.Enum {
+		var other string
+		if json.Unmarshal(raw.Raw, &other) == nil && other != value && other != "" {
+			return other, true
+		}
+	}
+	return "", false
+}
+
+// maxDepth is how deep below spec a field is looked for.
 const maxDepth = 4
 
-// visitNumbers calls found for each integer below value that schema knows, in order; not within lists, which merge patches
-// replace as a whole.
-func visitNumbers(schema *apiextensionsv1.JSONSchemaProps, path []string, value map[string]any, found func([]string, int64, apiextensionsv1.JSONSchemaProps)) {
+// visitFields calls found for each number, choice, string and map of strings below value that schema knows, in order; not within
+// lists, which merge patches replace as a whole.
+func visitFields(schema *apiextensionsv1.JSONSchemaProps, path []string, value map[string]any, found func([]string, any, apiextensionsv1.JSONSchemaProps)) {
 	if schema == nil || len(path) > maxDepth {
 		return
 	}
@@ -70,13 +114,12 @@ func visitNumbers(schema *apiextensionsv1.JSONSchemaProps, path []string, value 
 			continue
 		}
 		at := append(slices.Clone(path), k)
-		switch v := value[k].(type) {
-		case int64:
-			if p.Type == "integer" && len(p.Enum) == 0 {
-				found(at, v, p)
-			}
-		case map[string]any:
-			visitNumbers(&p, at, v, found)
+		inner, isMap := value[k].(map[string]any)
+		switch {
+		case isMap && (p.AdditionalProperties == nil || len(p.Properties) > 0):
+			visitFields(&p, at, inner, found)
+		default:
+			found(at, value[k], p)
 		}
 	}
 }

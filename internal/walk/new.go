@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -23,6 +24,8 @@ import (
 const (
 	// newLimit is how long an operator of which it is not known has to deal with a new object.
 	newLimit = 15 * time.Second
+	// boldLimit is how long an operator of which it is not known has to follow a change of one, or to make again what is deleted of it.
+	boldLimit = 2 * time.Second
 	// unownedLimit is how long what was made for a new object may stay after that is gone.
 	unownedLimit = 5 * time.Second
 )
@@ -82,7 +85,113 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 			return len(created[o.CRD].Lacks()) > 0 && (expected || time.Since(began) < newLimit)
 		}), nil
 	})
+	for _, o := range copies {
+		if err == nil && len(created[o.CRD].Lacks()) == 0 && len(o.unowned) == 0 { // what belongs to nobody is not seen to follow
+			err = errors.Join(w.changeNew(ctx, from, r, o, created), w.takeFromNew(ctx, from, o, created))
+		}
+	}
 	return created, err
+}
+
+// changeNew changes the fields of a copy, one after the other, and notes in created which of them anything that was made for it
+// follows.
+func (w *walk) changeNew(ctx context.Context, from string, r *lifecycle.Release, o *newObject, created map[string]judge.New) error {
+	resource := o.At(w.Dynamic, o.Version)
+	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", o, err)
+	}
+	is := created[o.CRD]
+	is.Follows = map[string]bool{}
+	for _, change := range bold(definition.Schema(r.CRD(o.CRD), o.Version), now.Object) {
+		patch := func(data []byte, dryRun ...string) error {
+			_, err := resource.Patch(ctx, o.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "olmkit", DryRun: dryRun})
+			return err
+		}
+		if patch(change.There, metav1.DryRunAll) != nil {
+			continue
+		}
+		limit := boldLimit
+		if w.created[from][o.CRD].Follows[change.Path] {
+			limit = judge.EffectLimit
+		}
+		for _, data := range [][]byte{change.There, change.Back} {
+			follows, err := w.followed(ctx, o, limit, func() error { return patch(data) })
+			if err != nil {
+				return err
+			}
+			if limit = boldLimit; !follows {
+				break
+			}
+			is.Follows[change.Path] = true
+		}
+		if _, known := is.Follows[change.Path]; !known {
+			is.Follows[change.Path] = false
+			_ = patch(change.Back) // the object is about to be deleted
+		}
+	}
+	created[o.CRD] = is
+	return nil
+}
+
+// remade are the kinds that operators make again without a loss to anybody.
+var remade = []string{"Service", "ConfigMap", "ServiceAccount", "PodDisruptionBudget", "Ingress"}
+
+// takeFromNew deletes one thing of each kind that was made for a copy, one after the other, and notes in created which of them
+// the operator made again.
+func (w *walk) takeFromNew(ctx context.Context, from string, o *newObject, created map[string]judge.New) error {
+	view := *w.Cluster
+	view.Objects = []*observe.Object{o.Object}
+	operands, err := view.Operands(ctx)
+	if err != nil {
+		return err
+	}
+	is := created[o.CRD]
+	is.Remakes = map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		made := operands[name]
+		if _, known := is.Remakes[made.Kind]; known || !made.Direct || !slices.Contains(remade, made.Kind) {
+			continue
+		}
+		err := w.Dynamic.Resource(observe.OperandResource(made.Kind)).Namespace(made.Namespace).Delete(ctx, made.Name, metav1.DeleteOptions{})
+		if err != nil {
+			continue // who may not delete it tells nothing of the operator
+		}
+		limit := boldLimit
+		if w.created[from][o.CRD].Remakes[made.Kind] {
+			limit = judge.EffectLimit
+		}
+		if err := w.Watcher.AtMost(ctx, limit, func() (bool, error) {
+			now, err := w.operandNow(ctx, made)
+			is.Remakes[made.Kind] = now != nil && now.GetUID() != made.UID
+			return is.Remakes[made.Kind], err
+		}); err != nil {
+			return err
+		}
+	}
+	created[o.CRD] = is
+	return nil
+}
+
+// followed reports whether anything that was made for o is another after change than before, at last when limit is over. A change
+// that the API server refuses is followed by nothing.
+func (w *walk) followed(ctx context.Context, o *newObject, limit time.Duration, change func() error) (bool, error) {
+	view := *w.Cluster
+	view.Objects = []*observe.Object{o.Object}
+	before, err := view.Operands(ctx)
+	if err != nil {
+		return false, err
+	}
+	if change() != nil {
+		return false, ctx.Err()
+	}
+	follows := false
+	err = w.Watcher.AtMost(ctx, limit, func() (bool, error) {
+		after, err := view.Operands(ctx)
+		follows = err == nil && judge.Follow(before, after)
+		return follows, err
+	})
+	return follows, err
 }
 
 // toCopy is one sample of each of r's kinds, if there is one: of the version that is stored, or else of another that is served.

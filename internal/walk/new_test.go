@@ -19,7 +19,7 @@ func TestNewObjects(t *testing.T) {
 	for behaviour, c := range map[string]struct{ code, says string }{
 		"":      {},
 		mends:   {code.NewIgnored, "v2 does less for a new object like it: within 45s nothing is made that belongs to it; with v1 it was as for this one"},
-		disowns: {code.NewUnowned, "what v2 makes as ConfigMap a-v1 has no owner reference, and stayed when the object was deleted; with v1 it did not"},
+		disowns: {code.NewUnowned, "v2 makes ConfigMap a-v1 for a new object like it without an owner reference, and it stayed when the object was deleted; with v1 it did not"},
 		deletes: {},
 	} {
 		t.Run(behaviour, func(t *testing.T) {

@@ -41,3 +41,36 @@ func TestHarmless(t *testing.T) {
 		t.Errorf("without a schema and a spec: %d steps", len(only))
 	}
 }
+
+// TestBold changes all that has a small number of values, one field at a time, and nothing that would be made up.
+func TestBold(t *testing.T) {
+	text := &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}
+	schema := &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"size": {Type: "integer"}, "port": {Type: "integer"}, "paused": {Type: "boolean"}, "image": {Type: "string"},
+		"config": {Type: "object", AdditionalProperties: text}, "empty": {Type: "object", AdditionalProperties: text},
+		"policy": {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"Keep"`)}, {Raw: []byte(`"Delete"`)}}},
+		"only":   {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"One"`)}}},
+		"server": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"replicas": {Type: "integer"}}},
+	}}}}
+	object := map[string]any{"spec": map[string]any{
+		"size": int64(3), "port": int64(80), "paused": false, "image": "a:b", "config": map[string]any{"a": "1", "b": "2"}, "empty": map[string]any{},
+		"policy": "Keep", "only": "One", "server": map[string]any{"replicas": int64(1)}, "unknown": true, "list": []any{int64(1)},
+	}}
+	var got []string
+	for _, s := range bold(schema, object) {
+		got = append(got, fmt.Sprintf("%s: %s back %s", s.Path, s.There, s.Back))
+	}
+	want := []string{
+		`spec.config: {"spec":{"config":{"a":null}}} back {"spec":{"config":{"a":"1"}}}`,
+		`spec.paused: {"spec":{"paused":true}} back {"spec":{"paused":false}}`,
+		`spec.policy: {"spec":{"policy":"Delete"}} back {"spec":{"policy":"Keep"}}`,
+		`spec.server.replicas: {"spec":{"server":{"replicas":2}}} back {"spec":{"server":{"replicas":1}}}`,
+		`spec.size: {"spec":{"size":4}} back {"spec":{"size":3}}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if none := bold(nil, object); len(none) > 0 {
+		t.Errorf("without a schema: %d steps", len(none))
+	}
+}
