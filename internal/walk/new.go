@@ -26,6 +26,8 @@ const (
 	newLimit = 15 * time.Second
 	// boldLimit is how long an operator of which it is not known has to follow a change of one, or to make again what is deleted of it.
 	boldLimit = 2 * time.Second
+	// quietFor is how long nobody writes what is at rest.
+	quietFor = 1200 * time.Millisecond
 	// unownedLimit is how long what was made for a new object may stay after that is gone.
 	unownedLimit = 5 * time.Second
 )
@@ -153,6 +155,9 @@ func (w *walk) takeFromNew(ctx context.Context, from string, o *newObject, creat
 		if _, known := is.Remakes[made.Kind]; known || !made.Direct || !slices.Contains(remade, made.Kind) {
 			continue
 		}
+		if err := w.awaitIdle(ctx, o, operands); err != nil {
+			return err
+		}
 		err := w.Dynamic.Resource(observe.OperandResource(made.Kind)).Namespace(made.Namespace).Delete(ctx, made.Name, metav1.DeleteOptions{})
 		if err != nil {
 			continue // who may not delete it tells nothing of the operator
@@ -171,6 +176,36 @@ func (w *walk) takeFromNew(ctx context.Context, from string, o *newObject, creat
 	}
 	created[o.CRD] = is
 	return nil
+}
+
+// awaitIdle waits, though not for ever, until for a second nobody writes a copy or what was made for it: a reconcile that is under
+// way for another reason would make again what it finds missing.
+func (w *walk) awaitIdle(ctx context.Context, o *newObject, operands map[string]observe.Operand) error {
+	var last string
+	since := time.Now()
+	return w.Watcher.AtMost(ctx, newLimit, func() (bool, error) {
+		now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
+		if err != nil {
+			return false, fmt.Errorf("read %s: %w", o, err)
+		}
+		versions := now.GetResourceVersion()
+		for _, name := range slices.Sorted(maps.Keys(operands)) {
+			if !operands[name].Direct {
+				continue
+			}
+			now, err := w.operandNow(ctx, operands[name])
+			if err != nil {
+				return false, err
+			}
+			if now != nil {
+				versions += " " + now.GetResourceVersion()
+			}
+		}
+		if versions != last {
+			last, since = versions, time.Now()
+		}
+		return time.Since(since) > quietFor, nil
+	})
 }
 
 // followed reports whether anything that was made for o is another after change than before, at last when limit is over. A change

@@ -517,7 +517,7 @@ func (w *walk) judgeManifests(ctx context.Context, r *lifecycle.Release) ([]find
 // remove deletes the walk's objects while the operator can still serve their finalizers, and waits until they are gone.
 // It reports those that stay.
 func (w *walk) remove(ctx context.Context, limit time.Duration) ([]*observe.Object, error) {
-	all := append(w.Objects, w.lingering...)
+	all := slices.Concat(w.Objects, w.lingering)
 	w.Objects, w.lingering = nil, nil
 	return w.removeThese(ctx, all, limit)
 }
