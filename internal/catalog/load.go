@@ -156,9 +156,35 @@ func manifestsIn(dir string) []bundle.Manifest {
 	return b.Manifests
 }
 
+// NotParsedIn is the problem that a file of a bundle could not be parsed, nil if err is none of that kind.
+func NotParsedIn(err error) *finding.Finding {
+	var syntax *document.SyntaxError
+	if !errors.As(err, &syntax) {
+		return nil
+	}
+	return new(notParsed(syntax.At, err, "correct the YAML there"))
+}
+
+// notParsed is the problem that the file at could not be parsed.
+func notParsed(at finding.Location, err error, fix string) finding.Finding {
+	var syntax *document.SyntaxError
+	message := err.Error()
+	if errors.As(err, &syntax) {
+		at, message = syntax.At, syntax.Err.Error()
+	}
+	return finding.Finding{
+		Code: CodeSyntax, Severity: finding.Error, Location: &at, Fix: fix,
+		Message: "the file is neither YAML nor JSON: " + message,
+		Cause:   "opm and OLM refuse the whole catalog when one of its files cannot be parsed",
+	}
+}
+
 // parseBundle returns the document of the bundle directory that is called name.
 func parseBundle(name string, files []bundle.File, memo *document.Memo) (parsed, error) {
 	b, err := bundle.Parse(name, files, memo.Parse)
+	if problem := NotParsedIn(err); problem != nil {
+		return parsed{problems: []finding.Finding{*problem}}, nil
+	}
 	if err != nil {
 		return parsed{}, err
 	}
@@ -292,19 +318,8 @@ func parseFile(file string, data []byte) parsed {
 	var p parsed
 	sources, err := document.Parse(file, data)
 	if err != nil {
-		at := finding.Location{File: file}
-		var syntax *document.SyntaxError
-		message := err.Error()
-		if errors.As(err, &syntax) {
-			at, message = syntax.At, syntax.Err.Error()
-		}
-		p.problems = append(p.problems, finding.Finding{
-			Code: CodeSyntax, Severity: finding.Error, Location: &at,
-			Message: "the file is neither YAML nor JSON: " + message,
-			Cause:   "opm and OLM refuse the whole catalog when one of its files cannot be parsed",
-			Fix:     "correct the syntax there, or add the file to " + ignoreFile + " if it is not part of the catalog",
-		})
-		return p
+		return parsed{problems: []finding.Finding{notParsed(finding.Location{File: file}, err,
+			"correct the syntax there, or add the file to "+ignoreFile+" if it is not part of the catalog")}}
 	}
 	for _, source := range sources {
 		d, problem := newDocument(source)

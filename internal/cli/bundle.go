@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/check"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -355,7 +356,7 @@ Codes that begin with OLM are about what OLM v0 accepts and OLM v1 refuses. They
 			return err
 		}
 		r.Findings, r.Files = append(r.Findings, slices.Concat(found...)...), slices.Concat(files...)
-		r.Checks = check.BundleCodes(images)
+		r.Checks = append([]string{catalog.CodeSyntax}, check.BundleCodes(images)...)
 		finding.Sort(r.Findings)
 		return j.finish(c.Context(), r)
 	}
@@ -369,6 +370,9 @@ func (s *session) validateBundle(ctx context.Context, ref string, images bool) (
 		return nil, nil, err
 	}
 	b, err := s.readBundle(ctx, ref)
+	if problem := catalog.NotParsedIn(err); problem != nil {
+		return []finding.Finding{*problem}, []string{problem.Location.File}, nil
+	}
 	if err != nil {
 		return nil, nil, err
 	}
