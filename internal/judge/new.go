@@ -35,8 +35,9 @@ func DealtWith(name string, operands map[string]observe.Operand, well bool) Deal
 type New struct {
 	Sample         string // as findings name it
 	Copy, Original Dealt
-	// Follows tells, by field of the copy, whether anything that was made for it followed a change.
-	Follows map[string]bool
+	// Follows tells, by field of the copy, how often anything that was made for it followed: when the field was changed, and when
+	// it was changed back.
+	Follows map[string]int
 	// Remakes tells, by kind, whether the operator made again what somebody deleted of what it had made for the copy.
 	Remakes map[string]bool
 	// Unowned are what was made for the copy, belongs to nobody and stayed when the copy was deleted; named as what was made for
@@ -75,27 +76,31 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for a new object like it: within %s %s; with %s it was as for this one",
 			to, HealthLimit, strings.Join(missing, ", "), from))
 	}
-	if ignored := lost(was.Follows, is.Follows); len(ignored) > 0 {
+	var ignored []string
+	for _, field := range slices.Sorted(maps.Keys(is.Follows)) {
+		if was.Follows[field] == Surely && is.Follows[field] == 0 {
+			ignored = append(ignored, field)
+		}
+	}
+	if len(ignored) > 0 {
 		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s",
 			to, from, EffectLimit, strings.Join(ignored, ", ")))
 	}
-	if gone := lost(was.Remakes, is.Remakes); len(gone) > 0 {
+	var gone []string
+	for _, kind := range slices.Sorted(maps.Keys(is.Remakes)) {
+		if was.Remakes[kind] && !is.Remakes[kind] {
+			gone = append(gone, kind)
+		}
+	}
+	if len(gone) > 0 {
 		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s makes no %s again that somebody deletes of a new object like it, not within %s; %s did",
 			to, strings.Join(gone, " and no "), EffectLimit, from))
 	}
 	return findings
 }
 
-// lost are the keys that were true, and are false.
-func lost(was, is map[string]bool) []string {
-	var keys []string
-	for _, key := range slices.Sorted(maps.Keys(is)) {
-		if was[key] && !is[key] {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
+// Surely is how often an operator follows a field that it knows: there and back. Once may be by chance.
+const Surely = 2
 
 // Follow reports whether what somebody makes directly for an object is another after than before.
 func Follow(before, after map[string]observe.Operand) bool {

@@ -9,8 +9,8 @@ import (
 
 func TestNewObjects(t *testing.T) {
 	sound, alone := Dealt{Made: true, Runs: true, Well: true}, Dealt{}
-	follows := func(field string, does bool) New {
-		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Follows: map[string]bool{field: does}}
+	follows := func(field string, times int) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Follows: map[string]int{field: times}}
 	}
 	remakes := func(does bool) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Remakes: map[string]bool{"Service": does}}
@@ -28,10 +28,12 @@ func TestNewObjects(t *testing.T) {
 		"half of it before":    {New{Copy: Dealt{Made: true}, Original: sound}, New{Sample: "Pot/n/a", Copy: alone, Original: sound}, []string{"error U517 Pot/n/a: v2 does less for a new object like it: within 45s nothing is made that belongs to it; with v1 it was as for this one"}},
 		"belongs to nobody":    {both, New{Sample: "Pot/n/a", Copy: alone, Original: sound, Unowned: []string{"Deployment a", "Service a"}}, []string{"error U518 Pot/n/a: v2 makes Deployment a, Service a for a new object like it without an owner reference, and it stayed when the object was deleted; with v1 it did not"}},
 		"belonged to nobody":   {New{Copy: sound, Original: sound, Unowned: []string{"Secret a"}}, New{Copy: sound, Original: sound, Unowned: []string{"Secret a"}}, nil},
-		"follows a change":     {follows("spec.a", true), follows("spec.a", true), nil},
-		"ignores a change":     {follows("spec.a", true), follows("spec.a", false), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a"}},
-		"ignored it before":    {follows("spec.a", false), follows("spec.a", false), nil},
-		"another field":        {follows("spec.a", true), follows("spec.b", false), nil},
+		"follows a change":     {follows("spec.a", Surely), follows("spec.a", Surely), nil},
+		"ignores a change":     {follows("spec.a", Surely), follows("spec.a", 0), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a"}},
+		"ignored it before":    {follows("spec.a", 0), follows("spec.a", 0), nil},
+		"followed by chance":   {follows("spec.a", 1), follows("spec.a", 0), nil},
+		"follows once":         {follows("spec.a", Surely), follows("spec.a", 1), nil},
+		"another field":        {follows("spec.a", Surely), follows("spec.b", 0), nil},
 		"makes it again":       {remakes(true), remakes(true), nil},
 		"does not any more":    {remakes(true), remakes(false), []string{"error U512 Pot/n/a: v2 makes no Service again that somebody deletes of a new object like it, not within 30s; v1 did"}},
 		"never did":            {remakes(false), remakes(false), nil},

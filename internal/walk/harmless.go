@@ -82,7 +82,7 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 }
 
 // mostBold bounds how many changes of an object are tried.
-const mostBold = 8
+const mostBold = 5
 
 // choice returns another value than value of those that s allows.
 func choice(value string, s apiextensionsv1.JSONSchemaProps) (string, bool) {

@@ -26,8 +26,8 @@ const (
 	newLimit = 15 * time.Second
 	// boldLimit is how long an operator of which it is not known has to follow a change of one, or to make again what is deleted of it.
 	boldLimit = 2 * time.Second
-	// quietFor is how long nobody writes what is at rest.
-	quietFor = 1200 * time.Millisecond
+	// idleFor is how long nobody writes what is at rest.
+	idleFor = 800 * time.Millisecond
 	// unownedLimit is how long what was made for a new object may stay after that is gone.
 	unownedLimit = 5 * time.Second
 )
@@ -103,8 +103,14 @@ func (w *walk) changeNew(ctx context.Context, from string, r *lifecycle.Release,
 	if err != nil {
 		return fmt.Errorf("read %s: %w", o, err)
 	}
+	view := *w.Cluster
+	view.Objects = []*observe.Object{o.Object}
+	operands, err := view.Operands(ctx)
+	if err != nil {
+		return err
+	}
 	is := created[o.CRD]
-	is.Follows = map[string]bool{}
+	is.Follows = map[string]int{}
 	for _, change := range bold(definition.Schema(r.CRD(o.CRD), o.Version), now.Object) {
 		patch := func(data []byte, dryRun ...string) error {
 			_, err := resource.Patch(ctx, o.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "olmkit", DryRun: dryRun})
@@ -114,22 +120,25 @@ func (w *walk) changeNew(ctx context.Context, from string, r *lifecycle.Release,
 			continue
 		}
 		limit := boldLimit
-		if w.created[from][o.CRD].Follows[change.Path] {
+		if w.created[from][o.CRD].Follows[change.Path] == judge.Surely {
 			limit = judge.EffectLimit
 		}
+		// What still follows an earlier change must not be taken for what follows this one.
+		if err := w.awaitIdle(ctx, o, operands); err != nil {
+			return err
+		}
+		is.Follows[change.Path] = 0
 		for _, data := range [][]byte{change.There, change.Back} {
-			follows, err := w.followed(ctx, o, limit, func() error { return patch(data) })
+			follows, err := w.followed(ctx, view, limit, func() error { return patch(data) })
 			if err != nil {
 				return err
 			}
-			if limit = boldLimit; !follows {
+			if !follows {
+				_ = patch(change.Back) // the object is about to be deleted
 				break
 			}
-			is.Follows[change.Path] = true
-		}
-		if _, known := is.Follows[change.Path]; !known {
-			is.Follows[change.Path] = false
-			_ = patch(change.Back) // the object is about to be deleted
+			limit = boldLimit
+			is.Follows[change.Path]++
 		}
 	}
 	created[o.CRD] = is
@@ -178,7 +187,7 @@ func (w *walk) takeFromNew(ctx context.Context, from string, o *newObject, creat
 	return nil
 }
 
-// awaitIdle waits, though not for ever, until for a second nobody writes a copy or what was made for it: a reconcile that is under
+// awaitIdle waits, though not for ever, until for a moment nobody writes a copy or what was made for it: a reconcile that is under
 // way for another reason would make again what it finds missing.
 func (w *walk) awaitIdle(ctx context.Context, o *newObject, operands map[string]observe.Operand) error {
 	var last string
@@ -204,15 +213,13 @@ func (w *walk) awaitIdle(ctx context.Context, o *newObject, operands map[string]
 		if versions != last {
 			last, since = versions, time.Now()
 		}
-		return time.Since(since) > quietFor, nil
+		return time.Since(since) > idleFor, nil
 	})
 }
 
-// followed reports whether anything that was made for o is another after change than before, at last when limit is over. A change
-// that the API server refuses is followed by nothing.
-func (w *walk) followed(ctx context.Context, o *newObject, limit time.Duration, change func() error) (bool, error) {
-	view := *w.Cluster
-	view.Objects = []*observe.Object{o.Object}
+// followed reports whether anything that was made for the object in view is another after change than before, at last when limit is
+// over. A change that the API server refuses is followed by nothing.
+func (w *walk) followed(ctx context.Context, view observe.Cluster, limit time.Duration, change func() error) (bool, error) {
 	before, err := view.Operands(ctx)
 	if err != nil {
 		return false, err
