@@ -101,7 +101,7 @@ func (w *walk) changeNew(ctx context.Context, from string, r *lifecycle.Release,
 	resource := o.At(w.Dynamic, o.Version)
 	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("read %s: %w", o, err)
+		return ctx.Err() // its operator may delete what it does not want
 	}
 	view := *w.Cluster
 	view.Objects = []*observe.Object{o.Object}
@@ -195,7 +195,7 @@ func (w *walk) awaitIdle(ctx context.Context, o *newObject, operands map[string]
 	return w.Watcher.AtMost(ctx, newLimit, func() (bool, error) {
 		now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
-			return false, fmt.Errorf("read %s: %w", o, err)
+			return false, ctx.Err()
 		}
 		versions := now.GetResourceVersion()
 		for _, name := range slices.Sorted(maps.Keys(operands)) {

@@ -54,6 +54,17 @@ func TestNewObjectsAsBefore(t *testing.T) {
 	p, plan := things(t, "v1", "v2", "v3")
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
+		w.behaviour["v1"], w.behaviour["v2"], w.behaviour["v3"] = evicts, evicts, evicts
+		r, err := w.walk(t.Context(), t, p, plan, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := codes(r.Hops[0].Findings) + codes(r.Hops[1].Findings); got != "" {
+			t.Errorf("of what an operator deletes at once: %s", got)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
 		w.behaviour["v2"], w.behaviour["v3"] = mends, mends
 		r, err := w.walk(t.Context(), t, p, plan, Options{})
 		if err != nil {

@@ -85,6 +85,7 @@ const (
 	idles     = "reconciles nothing"
 	mends     = "updates what is there, and creates nothing"
 	disowns   = "creates what belongs to nobody"
+	evicts    = "deletes all but the first objects"
 	deletes   = "creates what belongs to nobody, and deletes it with its object"
 )
 
@@ -142,6 +143,8 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 	thing, is := o.(*unstructured.Unstructured)
 	switch {
 	case !is || thing.GetKind() != "Thing" || operator == "" || !serves:
+	case w.behaviour[operator] == evicts && !gone && strings.Contains(thing.GetName(), "-new"):
+		return w.Delete(context.Background(), thing)
 	case !gone:
 		w.reconcile(thing.GetNamespace(), thing.GetName())
 	case w.behaviour[operator] == deletes:
