@@ -22,6 +22,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -79,6 +80,16 @@ func TestLog(t *testing.T) {
 	eventually(t, "it is gone", func() error {
 		if err := admin.Get(ctx, client.ObjectKeyFromObject(m), m); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
+		}
+		return nil
+	})
+	eventually(t, "its last event is written", func() error { // which client-go drops with an error when the manager stops
+		var events corev1.EventList
+		if err := admin.List(ctx, &events, client.InNamespace(ns)); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "Dissolved" }) {
+			return fmt.Errorf("there are %d others", len(events.Items))
 		}
 		return nil
 	})
