@@ -55,7 +55,7 @@ func harmless(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []
 // nudgeNote is the annotation of the last resort.
 const nudgeNote = "olmkit.dev/nudge"
 
-// bold lists changes of an object that nobody uses: another number, one entry less of a map, the other of two choices. Each that
+// bold lists changes of an object that nobody uses: another number that counts nothing, one entry less of a map, the other of two choices. Each that
 // is taken back before the next is tried shows by itself what an operator makes of it.
 func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step {
 	var steps []step
@@ -63,7 +63,8 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
 		switch value := value.(type) {
 		case int64:
-			if next, ok := neighbour(value, s); ok && len(s.Enum) == 0 && !delicate.MatchString(path[len(path)-1]) {
+			name := path[len(path)-1]
+			if next, ok := neighbour(value, s); ok && len(s.Enum) == 0 && !counts.MatchString(name) && !delicate.MatchString(name) {
 				steps = append(steps, stepOf(path, next, value))
 			}
 		case bool:
@@ -82,7 +83,7 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 }
 
 // mostBold bounds how many changes of an object are tried.
-const mostBold = 5
+const mostBold = 3
 
 // choice returns another value than value of those that s allows.
 func choice(value string, s apiextensionsv1.JSONSchemaProps) (string, bool) {

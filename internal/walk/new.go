@@ -27,7 +27,9 @@ const (
 	// boldLimit is how long an operator of which it is not known has to follow a change of one, or to make again what is deleted of it.
 	boldLimit = 2 * time.Second
 	// idleFor is how long nobody writes what is at rest.
-	idleFor = 800 * time.Millisecond
+	idleFor = 700 * time.Millisecond
+	// lookPause is the time between two looks.
+	lookPause = 400 * time.Millisecond
 	// unownedLimit is how long what was made for a new object may stay after that is gone.
 	unownedLimit = 5 * time.Second
 )
@@ -77,7 +79,7 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 		}
 	}
 	began := time.Now()
-	err = w.Watcher.AtMost(ctx, judge.HealthLimit, func() (bool, error) {
+	err = lookUntil(ctx, judge.HealthLimit, func() (bool, error) {
 		if err := w.seeNew(ctx, copies, created); err != nil {
 			return false, err
 		}
@@ -175,7 +177,7 @@ func (w *walk) takeFromNew(ctx context.Context, from string, o *newObject, creat
 		if w.created[from][o.CRD].Remakes[made.Kind] {
 			limit = judge.EffectLimit
 		}
-		if err := w.Watcher.AtMost(ctx, limit, func() (bool, error) {
+		if err := lookUntil(ctx, limit, func() (bool, error) {
 			now, err := w.operandNow(ctx, made)
 			is.Remakes[made.Kind] = now != nil && now.GetUID() != made.UID
 			return is.Remakes[made.Kind], err
@@ -192,7 +194,7 @@ func (w *walk) takeFromNew(ctx context.Context, from string, o *newObject, creat
 func (w *walk) awaitIdle(ctx context.Context, o *newObject, operands map[string]observe.Operand) error {
 	var last string
 	since := time.Now()
-	return w.Watcher.AtMost(ctx, newLimit, func() (bool, error) {
+	return lookUntil(ctx, newLimit, func() (bool, error) {
 		now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, ctx.Err()
@@ -228,7 +230,7 @@ func (w *walk) followed(ctx context.Context, view observe.Cluster, limit time.Du
 		return false, ctx.Err()
 	}
 	follows := false
-	err = w.Watcher.AtMost(ctx, limit, func() (bool, error) {
+	err = lookUntil(ctx, limit, func() (bool, error) {
 		after, err := view.Operands(ctx)
 		follows = err == nil && judge.Follow(before, after)
 		return follows, err
@@ -328,6 +330,24 @@ func (w *walk) unownedOf(ctx context.Context, o *newObject, operands map[string]
 	return unowned, nil
 }
 
+// lookUntil calls done until it says so, or limit has passed. What it looks at is not watched, and is too much to be looked at with
+// every change of the cluster.
+func lookUntil(ctx context.Context, limit time.Duration, done func() (bool, error)) error {
+	for deadline := time.Now().Add(limit); ; {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		if !time.Now().Before(deadline) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lookPause):
+		}
+	}
+}
+
 // operandNow reads an operand, or returns nil where there is none.
 func (w *walk) operandNow(ctx context.Context, o observe.Operand) (*unstructured.Unstructured, error) {
 	now, err := w.Dynamic.Resource(observe.OperandResource(o.Kind)).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
@@ -373,7 +393,7 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[s
 // leftOf waits until an operand that belongs to nobody is gone, and deletes it if it stays.
 func (w *walk) leftOf(ctx context.Context, made observe.Operand) (bool, error) {
 	var now *unstructured.Unstructured
-	err := w.Watcher.AtMost(ctx, unownedLimit, func() (_ bool, err error) {
+	err := lookUntil(ctx, unownedLimit, func() (_ bool, err error) {
 		now, err = w.operandNow(ctx, made)
 		return now == nil, err
 	})

@@ -64,8 +64,6 @@ func TestBold(t *testing.T) {
 		`spec.config: {"spec":{"config":{"a":null}}} back {"spec":{"config":{"a":"1"}}}`,
 		`spec.paused: {"spec":{"paused":true}} back {"spec":{"paused":false}}`,
 		`spec.policy: {"spec":{"policy":"Delete"}} back {"spec":{"policy":"Keep"}}`,
-		`spec.server.replicas: {"spec":{"server":{"replicas":2}}} back {"spec":{"server":{"replicas":1}}}`,
-		`spec.size: {"spec":{"size":4}} back {"spec":{"size":3}}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
