@@ -115,3 +115,10 @@ func Follow(before, after map[string]observe.Operand) bool {
 	}
 	return !reflect.DeepEqual(made(before), made(after))
 }
+
+// Untold is what of found about a new object no finding about an old one tells already: who ignores changes ignores all of them.
+func Untold(findings, found []finding.Finding) []finding.Finding {
+	return slices.DeleteFunc(slices.Clone(found), func(f finding.Finding) bool {
+		return slices.ContainsFunc(findings, func(told finding.Finding) bool { return told.Code == f.Code })
+	})
+}

@@ -3,6 +3,8 @@ package judge
 import (
 	"testing"
 
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/test/support/expect"
 )
@@ -79,5 +81,17 @@ func TestDealtWith(t *testing.T) {
 		if got := DealtWith(name, operands, false); got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
+	}
+}
+
+func TestUntold(t *testing.T) {
+	old := code.Finding(code.DoesLess, "Pot/n/a", "it does less")
+	again, more := code.Finding(code.DoesLess, "Pot/n/a", "it does less for a new one"), code.Finding(code.NewIgnored, "Pot/n/a", "it ignores a new one")
+	got := Untold([]finding.Finding{old}, []finding.Finding{again, more})
+	if len(got) != 1 || got[0].Code != code.NewIgnored {
+		t.Error(got)
+	}
+	if got = Untold(nil, []finding.Finding{again, more}); len(got) != 2 {
+		t.Error(got)
 	}
 }

@@ -88,7 +88,7 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 		return findings, unverified, err
 	}
 	found, err := w.judgeNew(ctx, from.Name, r)
-	findings = append(findings, found...)
+	findings = append(findings, judge.Untold(findings, found)...)
 	if err != nil {
 		return findings, unverified, err
 	}
