@@ -146,7 +146,7 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 	case w.behaviour[operator] == evicts && !gone && strings.Contains(thing.GetName(), "-new"):
 		return w.Delete(context.Background(), thing)
 	case !gone:
-		w.reconcile(thing.GetNamespace(), thing.GetName())
+		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
 	case w.behaviour[operator] == deletes:
 		return client.IgnoreNotFound(w.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName()}}))
 	}
@@ -170,8 +170,8 @@ func (w *world) serves(namespace string) bool {
 	return slices.Contains(w.place.Targets, namespace)
 }
 
-// reconcile is what the operator does: a ConfigMap says what the Thing says.
-func (w *world) reconcile(namespace, name string) {
+// reconcile is what an operator that behaves so does: a ConfigMap says what the Thing says.
+func (w *world) reconcile(behaviour, namespace, name string) {
 	ctx := context.Background()
 	thing := &unstructured.Unstructured{}
 	thing.SetGroupVersionKind(thingKind)
@@ -183,7 +183,6 @@ func (w *world) reconcile(namespace, name string) {
 	delete(annotations, observe.Writes)
 	said := fmt.Sprint(thing.Object["spec"], thing.GetLabels(), annotations)
 	m := &corev1.ConfigMap{}
-	behaviour := w.behaviour[w.running]
 	if err := w.Get(ctx, key, m); apierrors.IsNotFound(err) {
 		if behaviour == mends {
 			return
