@@ -233,7 +233,7 @@ var All = []Kind{
 	{OperandRolled, finding.Info, "The upgrade replaced pods of operands.", "", nil},
 	{StatusStale, finding.Warning, "The new version does not update an object's status: status.observedGeneration stays behind.",
 		"reconcile every object at start, and write status.observedGeneration", nil},
-	{ConditionWorse, finding.Error, "An object was Available or Ready before the upgrade and is not any more.",
+	{ConditionWorse, finding.Error, "An object said in its status that it serves, and does not any more: Available or Ready is not True, Degraded, Failed or Stalled is, or its phase is Failed, Error or Degraded.",
 		"read the condition's reason and message, and the manager's log about the object", nil},
 	{OperandChanged, finding.Warning, "The new version changed an operand of an object that nobody changed. This may be its purpose, or the object means something else " +
 		"in the version that the new release reads.",

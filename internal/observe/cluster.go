@@ -12,7 +12,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +33,7 @@ type Cluster struct {
 
 	Place     lifecycle.Place // where the package is installed
 	Objects   []*Object       // that were made of its kinds
+	CRDs      []string        // that its releases brought, names of them more than once
 	Simulated []string        // images of its releases whose pods were simulated
 }
 
@@ -160,10 +160,7 @@ func (c *Cluster) Well(ctx context.Context, o *Object) (bool, error) {
 	if err != nil {
 		return false, ctx.Err()
 	}
-	return !slices.ContainsFunc(healthConditions, func(t string) bool {
-		said := conditionOf(now, t)
-		return said.Status != "" && said.Status != corev1.ConditionTrue
-	}), nil
+	return unwell(now) == "", nil
 }
 
 // Stale says how o's status stays behind its generation, or "".
@@ -183,7 +180,7 @@ func (c *Cluster) Stale(ctx context.Context, o *Object) (string, error) {
 	return "", nil
 }
 
-// Worse says which of o's health conditions was True before the hop and is not any more, or "".
+// Worse says what o's status told of its health before the hop and does not tell any more, or "".
 func (c *Cluster) Worse(ctx context.Context, o *Object) (string, error) {
 	before := o.Views[o.Version]
 	if before == nil || !c.IsServed(o.CRD, o.Version) {
@@ -193,7 +190,7 @@ func (c *Cluster) Worse(ctx context.Context, o *Object) (string, error) {
 	if err != nil {
 		return "", ctx.Err()
 	}
-	return worseConditions(before, now), nil
+	return worse(before, now), nil
 }
 
 // AssertedNamespaces are the namespaces that an assertion means by namespace: the operator's own, or else those in which

@@ -3,6 +3,8 @@ package observe
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,6 +72,8 @@ type condition struct {
 	Reason, Message string
 }
 
+func (c condition) String() string { return fmt.Sprintf("%s: %s: %s", c.Status, c.Reason, c.Message) }
+
 // conditionOf returns o's condition of type t, the zero one if there is none.
 func conditionOf(o *unstructured.Unstructured, t string) condition {
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
@@ -84,21 +88,75 @@ func conditionOf(o *unstructured.Unstructured, t string) condition {
 	return condition{}
 }
 
-// healthConditions are the conditions by which objects commonly say that they serve.
-var healthConditions = []string{"Available", "Ready"}
+// How objects commonly say that they serve, or do not: in conditions that are True then, and in fields of their status. (Available and
+// Degraded: OpenShift's conventions for operators; Ready and Stalled: kstatus; phases: what Pods and claims have.)
+var (
+	healthConditions  = []string{"Available", "Ready"}
+	troubleConditions = []string{"Degraded", "Failed", "Stalled"}
+	phaseFields       = []string{"phase", "state"}
+	troublePhases     = []string{"failed", "error", "degraded"} // in lower case
+)
 
-// worseConditions says which of an object's health conditions was True before and is not any more, with the reason that it gives, or "".
-func worseConditions(before, now *unstructured.Unstructured) string {
+// unwell says how o's status tells that o does not serve, or "".
+func unwell(o *unstructured.Unstructured) string {
 	for _, t := range healthConditions {
-		if conditionOf(before, t).Status != corev1.ConditionTrue {
-			continue
+		if c := conditionOf(o, t); c.Status != "" && c.Status != corev1.ConditionTrue {
+			return fmt.Sprintf("condition %s is %s", t, c)
 		}
-		switch c := conditionOf(now, t); {
-		case c.Status == "":
-			return fmt.Sprintf("condition %s was True and is not there any more", t)
-		case c.Status != corev1.ConditionTrue:
-			return fmt.Sprintf("condition %s was True and is %s: %s: %s", t, c.Status, c.Reason, c.Message)
+	}
+	for _, t := range troubleConditions {
+		if c := conditionOf(o, t); c.Status == corev1.ConditionTrue {
+			return fmt.Sprintf("condition %s is %s", t, c)
+		}
+	}
+	for _, field := range phaseFields {
+		if phase := phaseOf(o, field); inTrouble(phase) {
+			return fmt.Sprintf("status.%s is %s", field, phase)
 		}
 	}
 	return ""
 }
+
+// worse says what an object's status told of its health before and does not tell any more, with the reason that it gives, or "".
+func worse(before, now *unstructured.Unstructured) string {
+	said := false // that it serves
+	for _, t := range healthConditions {
+		if conditionOf(before, t).Status != corev1.ConditionTrue {
+			continue
+		}
+		said = true
+		switch c := conditionOf(now, t); {
+		case c.Status == "":
+			return fmt.Sprintf("condition %s was True and is not there any more", t)
+		case c.Status != corev1.ConditionTrue:
+			return fmt.Sprintf("condition %s was True and is %s", t, c)
+		}
+	}
+	for _, field := range phaseFields {
+		was, is := phaseOf(before, field), phaseOf(now, field)
+		if was == "" || inTrouble(was) {
+			continue
+		}
+		said = true
+		if inTrouble(is) {
+			return fmt.Sprintf("status.%s was %s and is %s", field, was, is)
+		}
+	}
+	for _, t := range troubleConditions {
+		was, is := conditionOf(before, t), conditionOf(now, t)
+		// Of an object that told nothing before, the new version may be the first to say what it always was.
+		known := said || was.Status != ""
+		if known && was.Status != corev1.ConditionTrue && is.Status == corev1.ConditionTrue {
+			return fmt.Sprintf("condition %s was not True and is %s", t, is)
+		}
+	}
+	return ""
+}
+
+// phaseOf returns what the field of o's status says, "" if it is no text.
+func phaseOf(o *unstructured.Unstructured, field string) string {
+	phase, _, _ := unstructured.NestedString(o.Object, "status", field)
+	return phase
+}
+
+func inTrouble(phase string) bool { return slices.Contains(troublePhases, strings.ToLower(phase)) }

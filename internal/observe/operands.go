@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -25,7 +26,7 @@ type Operand struct {
 	Kind, Namespace, Name string
 	UID                   types.UID
 	Of                    string         // the object that it was made for
-	Direct                bool           // it belongs to that object, not to another operand
+	Direct                bool           // it belongs to that object or to a custom resource below, not to another operand
 	Images                []string       // of a pod's containers
 	Unready               string         // how it does not do what it is for, "" if it does
 	Refused               string         // why the cluster never runs a pod, "" if it does
@@ -55,6 +56,10 @@ var operandKinds = []struct {
 	{schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, "Job"},
 	{schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}, "PodDisruptionBudget"},
 	{schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}, "Ingress"},
+	{schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}, "NetworkPolicy"},
+	{schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}, "HorizontalPodAutoscaler"},
+	{schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}, "Role"},
+	{schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}, "RoleBinding"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "services"}, "Service"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ConfigMap"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "Secret"},
@@ -73,17 +78,19 @@ func OperandResource(kind string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{}
 }
 
-// Operands lists what belongs to the walk's objects by owner references, by name.
+// owned is an object that belongs to others by owner references. One without a kind is no operand, but a custom resource.
+type owned struct {
+	Operand
+	owners []types.UID
+}
+
+// Operands lists what belongs to the walk's objects by owner references, by name: directly, or to what belongs to them.
 func (c *Cluster) Operands(ctx context.Context) (map[string]Operand, error) {
-	type owned struct {
-		Operand
-		owners []types.UID
-	}
 	served, err := c.servedServices(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var all []owned
+	all := c.between(ctx)
 	claims := map[string]Operand{}
 	for _, kind := range operandKinds {
 		list, err := c.Dynamic.Resource(kind.GroupVersionResource).List(ctx, metav1.ListOptions{})
@@ -113,26 +120,74 @@ func (c *Cluster) Operands(ctx context.Context) (map[string]Operand, error) {
 			}
 		}
 	}
-	ours := map[types.UID]string{}
-	for _, o := range c.Objects {
-		ours[o.UID] = o.String()
+	found := belonging(c.Objects, all)
+	addClaims(found, claims)
+	return found, nil
+}
+
+// belonging returns those of all that belong to objects, directly or to what belongs to them, by name.
+func belonging(objects []*Object, all []owned) map[string]Operand {
+	ours, custom := map[types.UID]string{}, map[types.UID]bool{}
+	for _, o := range objects {
+		ours[o.UID], custom[o.UID] = o.String(), true
 	}
-	objects := maps.Clone(ours)
 	found := map[string]Operand{}
 	for grown := true; grown; {
 		grown = false
 		for _, o := range all {
 			i := slices.IndexFunc(o.owners, func(u types.UID) bool { return ours[u] != "" })
-			if i >= 0 && ours[o.UID] == "" {
-				o.Of = ours[o.owners[i]]
-				o.Direct = slices.ContainsFunc(o.owners, func(u types.UID) bool { return objects[u] != "" })
-				ours[o.UID], grown = o.Of, true
-				found[o.String()] = o.Operand
+			if i < 0 || ours[o.UID] != "" {
+				continue
 			}
+			ours[o.UID], grown = ours[o.owners[i]], true
+			if o.Kind == "" {
+				custom[o.UID] = true
+				continue
+			}
+			o.Of, o.Direct = ours[o.UID], slices.ContainsFunc(o.owners, func(u types.UID) bool { return custom[u] })
+			found[o.String()] = o.Operand
 		}
 	}
-	addClaims(found, claims)
-	return found, nil
+	return found
+}
+
+// between are custom resources of the package that belong to others, as operators make them to divide their work: what hangs below
+// them belongs to the object above. While a kind cannot be read, as without its conversion webhook, those that were read last count.
+func (c *Cluster) between(ctx context.Context) []owned {
+	kinds := slices.Compact(slices.Sorted(slices.Values(c.CRDs)))
+	if len(kinds) < 2 { // there is nothing to divide it among
+		return nil
+	}
+	definitions := c.Watcher.Definitions()
+	var all []owned
+	for _, name := range kinds {
+		resource, group, _ := strings.Cut(name, ".")
+		if d := definitions[name]; d != nil {
+			list, err := c.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: d.Storage, Resource: resource}).List(ctx, metav1.ListOptions{})
+			if err == nil {
+				c.Watcher.between.Store(name, ownedAmong(list.Items))
+			}
+		}
+		if known, read := c.Watcher.between.Load(name); read {
+			all = append(all, known.([]owned)...)
+		}
+	}
+	return all
+}
+
+// ownedAmong returns which of the objects belong to others.
+func ownedAmong(objects []unstructured.Unstructured) []owned {
+	var all []owned
+	for _, o := range objects {
+		found := owned{Operand: Operand{UID: o.GetUID()}}
+		for _, r := range o.GetOwnerReferences() {
+			found.owners = append(found.owners, r.UID)
+		}
+		if len(found.owners) > 0 {
+			all = append(all, found)
+		}
+	}
+	return all
 }
 
 // addClaims adds to found those of claims that pods among found mount: a StatefulSet's claims have no owner.

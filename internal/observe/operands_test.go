@@ -1,9 +1,21 @@
 package observe
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 // byName puts operands of one object under their names.
@@ -27,6 +39,54 @@ func TestAddClaims(t *testing.T) {
 	if len(found) != 2 || found[KindClaim+"/n/data"].Of != "Pot/n/a" {
 		t.Errorf("found %v", found)
 	}
+}
+
+// TestBelonging follows owners, also over custom resources that are no operands, and in any order.
+func TestBelonging(t *testing.T) {
+	made := func(kind, name string, owners ...types.UID) owned {
+		return owned{Operand{Kind: kind, Namespace: "n", Name: name, UID: types.UID(kind + name)}, owners}
+	}
+	found := belonging([]*Object{{Kind: "Pot", Namespace: "n", Name: "a", UID: "a"}}, []owned{
+		made("Pod", "a", "ReplicaSeta"), made("ReplicaSet", "a", "Deploymenta"), made("Deployment", "a", "a"),
+		made("StatefulSet", "lid", "lid"), {Operand{UID: "lid"}, []types.UID{"handle"}}, {Operand{UID: "handle"}, []types.UID{"a"}},
+		made("Deployment", "other", "other"), {Operand{UID: "other"}, []types.UID{"nobody"}},
+	})
+	var got []string
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		got = append(got, fmt.Sprint(name, " of ", found[name].Of, " ", found[name].Direct))
+	}
+	want := []string{
+		"Deployment/n/a of Pot/n/a true", "Pod/n/a of Pot/n/a false", "ReplicaSet/n/a of Pot/n/a false", "StatefulSet/n/lid of Pot/n/a true",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestBetween reads the kinds of a package that has more than one, and keeps what it read while they cannot be read.
+func TestBetween(t *testing.T) {
+	lid := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v2", "kind": "Lid", "metadata": map[string]any{
+		"namespace": "n", "name": "a", "uid": "lid", "ownerReferences": []any{map[string]any{"apiVersion": "example.com/v2", "kind": "Pot", "name": "a", "uid": "pot"}},
+	}}}
+	resources := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		{Group: "example.com", Version: "v2", Resource: "lids"}: "LidList", {Group: "example.com", Version: "v2", Resource: "pots"}: "PotList",
+	}, lid)
+	c := &Cluster{Dynamic: resources, Watcher: NewWatcher(nil, nil, "n"), CRDs: []string{"pots.example.com", "lids.example.com", "pots.example.com"}}
+	for _, name := range c.CRDs {
+		c.Watcher.crds[name] = &lifecycle.Definition{Storage: "v2"}
+	}
+	read := func(want int) {
+		t.Helper()
+		got := c.between(t.Context())
+		if len(got) != want || want > 0 && (got[0].UID != "lid" || got[0].owners[0] != "pot" || got[0].Kind != "") {
+			t.Errorf("%+v", got)
+		}
+	}
+	read(1)
+	resources.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no webhook") })
+	read(1)
+	c.CRDs = c.CRDs[:1]
+	read(0)
 }
 
 func TestHideSecrets(t *testing.T) {

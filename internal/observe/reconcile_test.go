@@ -1,8 +1,6 @@
 package observe
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -89,23 +87,43 @@ func TestUnready(t *testing.T) {
 	}
 }
 
-// TestWorse quotes why an object is not Ready or Available any more.
+// TestWorse quotes why an object does not serve any more by its own words, and believes what it never said otherwise.
 func TestWorse(t *testing.T) {
-	object := func(conditions map[string]string) *unstructured.Unstructured {
+	object := func(phase string, conditions ...string) *unstructured.Unstructured {
 		var list []any
-		for _, name := range slices.Sorted(maps.Keys(conditions)) {
-			list = append(list, map[string]any{"type": name, "status": conditions[name], "reason": "Broken", "message": "no server"})
+		for _, c := range conditions {
+			name, status, _ := strings.Cut(c, "=")
+			list = append(list, map[string]any{"type": name, "status": status, "reason": "Broken", "message": "no server"})
 		}
-		return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": append(list, "hostile")}}}
+		status := map[string]any{"conditions": append(list, "hostile")}
+		if phase != "" {
+			status["phase"] = phase
+		}
+		return &unstructured.Unstructured{Object: map[string]any{"status": status}}
 	}
-	was := object(map[string]string{"Available": "True", "Ready": "False", "Degraded": "True"})
-	for want, now := range map[string]*unstructured.Unstructured{
-		"": object(map[string]string{"Available": "True"}),
-		"condition Available was True and is False: Broken: no server": object(map[string]string{"Available": "False"}),
-		"condition Available was True and is not there any more":       object(nil),
+	for _, test := range []struct {
+		was, now     *unstructured.Unstructured
+		want, unwell string
+	}{
+		{object("", "Available=True", "Ready=False"), object("", "Available=True"), "", ""},
+		{object("", "Available=True"), object("", "Available=False"), "condition Available was True and is False: Broken: no server", "condition Available is False: Broken: no server"},
+		{object("", "Available=True"), object(""), "condition Available was True and is not there any more", ""},
+		{object("", "Degraded=False"), object("", "Degraded=True"), "condition Degraded was not True and is True: Broken: no server", "condition Degraded is True: Broken: no server"},
+		{object("", "Ready=True"), object("", "Ready=True", "Stalled=True"), "condition Stalled was not True and is True: Broken: no server", "condition Stalled is True: Broken: no server"},
+		{object("", "Degraded=True"), object("", "Degraded=True"), "", "condition Degraded is True: Broken: no server"},
+		{object(""), object("", "Degraded=True"), "", "condition Degraded is True: Broken: no server"},
+		{object("Running"), object("Failed"), "status.phase was Running and is Failed", "status.phase is Failed"},
+		{object("Running"), object(""), "", ""},
+		{object("Running"), object("Updating"), "", ""},
+		{object("Running"), object("Updating", "Degraded=True"), "condition Degraded was not True and is True: Broken: no server", "condition Degraded is True: Broken: no server"},
+		{object("Error"), object("ERROR"), "", "status.phase is ERROR"},
+		{object(""), object("Failed"), "", "status.phase is Failed"},
 	} {
-		if got := worseConditions(was, now); got != want {
-			t.Errorf("%q, want %q", got, want)
+		if got := worse(test.was, test.now); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+		if got := unwell(test.now); got != test.unwell {
+			t.Errorf("unwell: %q, want %q", got, test.unwell)
 		}
 	}
 }

@@ -42,6 +42,8 @@ type Watcher struct {
 	pods     map[string]OperatorPod     // of the operator's namespace, by name, also those that are gone
 	changed  chan struct{}              // closed and replaced at each change
 	told     func(lifecycle.Event)      // called for each event; may be nil
+
+	between sync.Map // by CRD: its objects that belong to others ([]owned), as they were read last
 }
 
 // NewWatcher returns a watcher of the manager's objects and of others in namespace, that reads the newest from c.

@@ -90,7 +90,7 @@ func (w *walk) upgradeTo(ctx context.Context, injected *fault.Set) (c course, er
 	observer := observe.Start(ctx, w.Dynamic, observe.Probes(w.Objects, c.from, c.to))
 	defer observer.Stop()
 	for _, d := range c.to.CRDs {
-		w.crds = append(w.crds, d.Name)
+		w.CRDs = append(w.CRDs, d.Name)
 	}
 	c.started = w.Watcher.Mark(observe.StatePublished)
 	injected.Begin(ctx, c.started)
@@ -354,7 +354,7 @@ func (w *walk) judgeStatus(ctx context.Context, r *lifecycle.Release) ([]finding
 	return append(findings, worse...), err
 }
 
-// judgeConditions asks whether the objects are as Available and Ready as before, and gives them time for that.
+// judgeConditions asks whether the objects are by their own words as well as before, and gives them time for that.
 func (w *walk) judgeConditions(ctx context.Context) (findings []finding.Finding, err error) {
 	err = w.Watcher.AtMost(ctx, judge.HealthLimit, func() (bool, error) {
 		findings = nil

@@ -115,7 +115,7 @@ func (w *walk) tryInstall(ctx context.Context, r *lifecycle.Release, in *report.
 		return nil, err
 	}
 	for _, d := range r.CRDs {
-		w.crds = append(w.crds, d.Name)
+		w.CRDs = append(w.CRDs, d.Name)
 	}
 	started := w.Watcher.Mark(observe.StatePublished)
 	if err := w.Manager.Request(ctx, w.Place, r.Name); err != nil {

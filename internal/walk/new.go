@@ -148,7 +148,9 @@ func (w *walk) changeNew(ctx context.Context, from string, r *lifecycle.Release,
 }
 
 // remade are the kinds that operators make again without a loss to anybody.
-var remade = []string{"Service", "ConfigMap", "ServiceAccount", "PodDisruptionBudget", "Ingress"}
+var remade = []string{
+	"Service", "ConfigMap", "ServiceAccount", "PodDisruptionBudget", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler", "Role", "RoleBinding",
+}
 
 // takeFromNew deletes one thing of each kind that was made for a copy, one after the other, and notes in created which of them
 // the operator made again.

@@ -64,7 +64,7 @@ func (w *walk) takeAlong(ctx context.Context, taker lifecycle.Taker) ([]finding.
 		return findings, err
 	}
 	by := w.Manager.ObjectOf(w.release.Name)
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(w.crds))) {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(w.CRDs))) {
 		object := observe.KindCRD + "/" + name
 		d, stays := left[name]
 		switch {
@@ -83,7 +83,7 @@ func (w *walk) takeAlong(ctx context.Context, taker lifecycle.Taker) ([]finding.
 func (w *walk) definitionsLeft(ctx context.Context) (map[string]*apiextensionsv1.CustomResourceDefinition, error) {
 	for deadline := time.Now().Add(takenLimit); ; {
 		left := map[string]*apiextensionsv1.CustomResourceDefinition{}
-		for _, name := range w.crds {
+		for _, name := range w.CRDs {
 			var d apiextensionsv1.CustomResourceDefinition
 			err := w.Client.Get(ctx, client.ObjectKey{Name: name}, &d)
 			switch {

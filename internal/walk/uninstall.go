@@ -12,7 +12,7 @@ import (
 // cleanup uninstalls the package from a cluster that stays, however the walk ended, and removes what OLM leaves of it. What the
 // walk itself made it leaves to who finds that by its label.
 func (w *walk) cleanup(ctx context.Context) error {
-	if w.Provider.Disposable() || len(w.crds) == 0 {
+	if w.Provider.Disposable() || len(w.CRDs) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.options.Timeout)
@@ -50,8 +50,8 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 	if finalizers > 0 {
 		findings = w.notGone(ctx, stay)
 	}
-	slices.Sort(w.crds)
-	if err := w.Manager.Uninstall(ctx, w.Place, slices.Compact(w.crds), w.options.Timeout); err != nil {
+	slices.Sort(w.CRDs)
+	if err := w.Manager.Uninstall(ctx, w.Place, slices.Compact(w.CRDs), w.options.Timeout); err != nil {
 		return findings, err
 	}
 	orphans, err := w.deleteLeftovers(ctx)
@@ -64,7 +64,7 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 	if err != nil {
 		return findings, err
 	}
-	w.release, w.populated, w.crds, w.Simulated = nil, nil, nil, nil
+	w.release, w.populated, w.CRDs, w.Simulated = nil, nil, nil, nil
 	return findings, nil
 }
 
