@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -150,6 +152,13 @@ func (f *bundleFlags) read() (bundle.Options, error) {
 		}
 		if o.Icon, err = document.ReadFile(f.icon); err != nil {
 			return o, fmt.Errorf("read the icon: %w", err)
+		}
+		is := http.DetectContentType(o.Icon)
+		if o.IconType == types[".svg"] && bytes.Contains(o.Icon, []byte("<svg")) {
+			is = o.IconType
+		}
+		if is != o.IconType {
+			return o, hint.With(usagef("--icon %s: what it holds is no %s", f.icon, o.IconType), "name a picture, with the ending of its kind")
 		}
 	}
 	for _, channel := range o.Channels {

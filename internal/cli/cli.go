@@ -282,6 +282,10 @@ func complain(w io.Writer, err error, interrupted bool) int {
 
 func newRoot(s *session) *cobra.Command {
 	root := group("olmkit", "Package an operator for OLM, and test every upgrade before users get it", commands(s)...)
+	root.Long = root.Short + `.
+
+Exit codes: 0 passed, 1 the tool or its environment failed, 2 wrong command line, 3 what was tested has findings at or above
+--fail-on, 130 interrupted.`
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetIn(s.In)
 	root.SetErr(s.Err)

@@ -117,10 +117,11 @@ func Summarize(findings []finding.Finding) []finding.Finding {
 }
 
 // WithoutConsequences is findings without those that an operator does less, for an old object or a new one, or corrects nothing,
-// where something else that was found keeps it from writing. One that does less corrects nothing for the same reason.
+// where something else that was found keeps it from writing. One that does less corrects nothing for the same reason, and one that
+// corrects nothing does not see when what it made for a new object is ready.
 func WithoutConsequences(findings []finding.Finding) []finding.Finding {
 	causes := append([]string{code.NotReconciled, code.Panics}, refusals...)
-	for _, consequence := range []string{code.NewIgnored, code.DoesLess, code.DriftStays} {
+	for _, consequence := range []string{code.DoesLess, code.DriftStays, code.NewIgnored} {
 		if slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Severity == finding.Error && slices.Contains(causes, f.Code) }) {
 			findings = slices.DeleteFunc(findings, func(f finding.Finding) bool { return f.Code == consequence })
 		}

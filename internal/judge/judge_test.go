@@ -195,7 +195,7 @@ func TestJudgeOperands(t *testing.T) {
 	}
 	made := func(kind, uid string, port int64, restarts int32) observe.Operand {
 		return observe.Operand{
-			Kind: kind, Namespace: "n", Name: "a", UID: types.UID(uid), Restarts: restarts,
+			Kind: kind, Namespace: "n", Name: "a", UID: types.UID(uid), Restarts: restarts, Of: "Pot/n/a",
 			Content: map[string]any{"spec": map[string]any{"port": port}},
 		}
 	}
@@ -232,6 +232,9 @@ func TestJudgeOperands(t *testing.T) {
 			[]string{"warning U506 Pod/n/a: its containers were restarted 2 times during the upgrade"}},
 		{"rolled", operands(made("Pod", "1", 1, 0), made("ReplicaSet", "2", 1, 0)), nil,
 			[]string{"info U502 : the upgrade replaced 1 pods that were made for objects: n/a"}},
+		{"disowned", operands(made("Secret", "1", 1, 0)), operands(observe.Operand{
+			Kind: "Secret", Namespace: "n", Name: "a", UID: "1", Disowned: true, Content: map[string]any{"spec": map[string]any{"port": int64(1)}},
+		}), []string{"warning U505 Secret/n/a: the new version took its owner reference to Pot/n/a away: when that is deleted, Kubernetes leaves it, and only the operator can delete it"}},
 		{"new ones do not matter", nil, operands(made("Service", "1", 1, 0)), nil},
 	} {
 		t.Run(test.name, func(t *testing.T) { expect.Findings(t, Operands(test.before, test.after), test.want...) })

@@ -76,27 +76,22 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for a new object like it: within %s %s; with %s it was as for this one",
 			to, HealthLimit, strings.Join(missing, ", "), from))
 	}
-	var ignored []string
-	for _, field := range slices.Sorted(maps.Keys(is.Follows)) {
-		if was.Follows[field] == Surely && is.Follows[field] == 0 {
-			ignored = append(ignored, field)
-		}
-	}
+	ignored := namesOf(is.Follows, func(field string) bool { return was.Follows[field] == Surely && is.Follows[field] == 0 })
 	if len(ignored) > 0 {
 		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s",
 			to, from, EffectLimit, strings.Join(ignored, ", ")))
 	}
-	var gone []string
-	for _, kind := range slices.Sorted(maps.Keys(is.Remakes)) {
-		if was.Remakes[kind] && !is.Remakes[kind] {
-			gone = append(gone, kind)
-		}
-	}
+	gone := namesOf(is.Remakes, func(kind string) bool { return was.Remakes[kind] && !is.Remakes[kind] })
 	if len(gone) > 0 {
 		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s makes no %s again that somebody deletes of a new object like it, not within %s; %s did",
 			to, strings.Join(gone, " and no "), EffectLimit, from))
 	}
 	return findings
+}
+
+// namesOf are the keys of m that are wanted, sorted.
+func namesOf[V any](m map[string]V, wanted func(string) bool) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(m)), func(name string) bool { return !wanted(name) })
 }
 
 // Surely is how often an operator follows a field that it knows: there and back. Once may be by chance.

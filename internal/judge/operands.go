@@ -125,6 +125,10 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 		case is.Restarts > was.Restarts:
 			findings = append(findings, code.Finding(code.OperandRestarted, name, "its containers were restarted %d times during the upgrade", is.Restarts-was.Restarts))
 		case !was.Transient():
+			if is.Disowned && !was.Disowned {
+				findings = append(findings, code.Finding(code.OperandChanged, name, "the new version took its owner reference to %s away: "+
+					"when that is deleted, Kubernetes leaves it, and only the operator can delete it", was.Of))
+			}
 			places := compare.Lost(was.Content, is.Content)
 			if changed := credentialsChanged(was, is); len(changed) > 0 {
 				findings = append(findings, code.Finding(code.Credentials, name, "%s changed although nobody changed the object it was made for", strings.Join(changed, ", ")))

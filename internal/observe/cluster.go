@@ -35,6 +35,8 @@ type Cluster struct {
 	Objects   []*Object       // that were made of its kinds
 	CRDs      []string        // that its releases brought, names of them more than once
 	Simulated []string        // images of its releases whose pods were simulated
+
+	Made map[string]Operand // the operands before the upgrade that is under way, or was the last
 }
 
 // ObjectNamespaces are where a sample goes that names the namespace wanted, or none: one each into all that the operator serves,

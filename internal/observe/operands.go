@@ -27,6 +27,7 @@ type Operand struct {
 	UID                   types.UID
 	Of                    string         // the object that it was made for
 	Direct                bool           // it belongs to that object or to a custom resource below, not to another operand
+	Disowned              bool           // it did, and nobody took its place
 	Images                []string       // of a pod's containers
 	Unready               string         // how it does not do what it is for, "" if it does
 	Refused               string         // why the cluster never runs a pod, "" if it does
@@ -84,7 +85,8 @@ type owned struct {
 	owners []types.UID
 }
 
-// Operands lists what belongs to the walk's objects by owner references, by name: directly, or to what belongs to them.
+// Operands lists what belongs to the walk's objects by owner references, by name: directly, or to what belongs to them, and what did
+// and belongs to nobody any more.
 func (c *Cluster) Operands(ctx context.Context) (map[string]Operand, error) {
 	served, err := c.servedServices(ctx)
 	if err != nil {
@@ -115,39 +117,50 @@ func (c *Cluster) Operands(ctx context.Context) (map[string]Operand, error) {
 			if kind.Kind == KindClaim {
 				claims[o.String()] = o.Operand
 			}
-			if len(o.owners) > 0 && m.GetDeletionTimestamp() == nil {
+			if _, known := c.Made[o.String()]; (known || len(o.owners) > 0) && m.GetDeletionTimestamp() == nil {
 				all = append(all, o)
 			}
 		}
 	}
-	found := belonging(c.Objects, all)
+	found := belonging(c.Objects, c.Made, all)
 	addClaims(found, claims)
 	return found, nil
 }
 
-// belonging returns those of all that belong to objects, directly or to what belongs to them, by name.
-func belonging(objects []*Object, all []owned) map[string]Operand {
-	ours, custom := map[types.UID]string{}, map[types.UID]bool{}
+// belonging returns those of all that belong to objects, directly or to what belongs to them, by name, and those that did before and
+// belong to nobody now.
+func belonging(objects []*Object, before map[string]Operand, all []owned) map[string]Operand {
+	ours, custom, names := map[types.UID]string{}, map[types.UID]bool{}, map[string]bool{}
 	for _, o := range objects {
-		ours[o.UID], custom[o.UID] = o.String(), true
+		ours[o.UID], custom[o.UID], names[o.String()] = o.String(), true, true
 	}
 	found := map[string]Operand{}
-	for grown := true; grown; {
-		grown = false
-		for _, o := range all {
-			i := slices.IndexFunc(o.owners, func(u types.UID) bool { return ours[u] != "" })
-			if i < 0 || ours[o.UID] != "" {
-				continue
+	grow := func() {
+		for grown := true; grown; {
+			grown = false
+			for _, o := range all {
+				i := slices.IndexFunc(o.owners, func(u types.UID) bool { return ours[u] != "" })
+				if i < 0 || ours[o.UID] != "" {
+					continue
+				}
+				ours[o.UID], grown = ours[o.owners[i]], true
+				if o.Kind == "" {
+					custom[o.UID] = true
+					continue
+				}
+				o.Of, o.Direct = ours[o.UID], slices.ContainsFunc(o.owners, func(u types.UID) bool { return custom[u] })
+				found[o.String()] = o.Operand
 			}
-			ours[o.UID], grown = ours[o.owners[i]], true
-			if o.Kind == "" {
-				custom[o.UID] = true
-				continue
-			}
-			o.Of, o.Direct = ours[o.UID], slices.ContainsFunc(o.owners, func(u types.UID) bool { return custom[u] })
-			found[o.String()] = o.Operand
 		}
 	}
+	grow()
+	for _, o := range all {
+		if was := before[o.String()]; names[was.Of] && was.Direct && was.UID == o.UID && ours[o.UID] == "" && len(o.owners) == 0 {
+			o.Of, o.Direct, o.Disowned = was.Of, true, true
+			ours[o.UID], found[o.String()] = was.Of, o.Operand
+		}
+	}
+	grow()
 	return found
 }
 

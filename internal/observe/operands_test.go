@@ -46,17 +46,25 @@ func TestBelonging(t *testing.T) {
 	made := func(kind, name string, owners ...types.UID) owned {
 		return owned{Operand{Kind: kind, Namespace: "n", Name: name, UID: types.UID(kind + name)}, owners}
 	}
-	found := belonging([]*Object{{Kind: "Pot", Namespace: "n", Name: "a", UID: "a"}}, []owned{
+	before := byName(
+		Operand{Kind: "StatefulSet", Name: "left", UID: "StatefulSetleft", Direct: true}, // it has no owner any more
+		Operand{Kind: "StatefulSet", Name: "anew", UID: "another", Direct: true},
+		Operand{Kind: "StatefulSet", Name: "gone", UID: "StatefulSetgone", Direct: true},
+		Operand{Kind: "StatefulSet", Name: "given", UID: "StatefulSetgiven", Direct: true}, // it belongs to somebody else
+	)
+	found := belonging([]*Object{{Kind: "Pot", Namespace: "n", Name: "a", UID: "a"}}, before, []owned{
+		made("StatefulSet", "left"), made("Pod", "left", "StatefulSetleft"), made("StatefulSet", "anew"), made("StatefulSet", "given", "nobody"),
 		made("Pod", "a", "ReplicaSeta"), made("ReplicaSet", "a", "Deploymenta"), made("Deployment", "a", "a"),
 		made("StatefulSet", "lid", "lid"), {Operand{UID: "lid"}, []types.UID{"handle"}}, {Operand{UID: "handle"}, []types.UID{"a"}},
 		made("Deployment", "other", "other"), {Operand{UID: "other"}, []types.UID{"nobody"}},
 	})
 	var got []string
 	for _, name := range slices.Sorted(maps.Keys(found)) {
-		got = append(got, fmt.Sprint(name, " of ", found[name].Of, " ", found[name].Direct))
+		got = append(got, fmt.Sprint(name, " of ", found[name].Of, " ", found[name].Direct, " ", found[name].Disowned))
 	}
 	want := []string{
-		"Deployment/n/a of Pot/n/a true", "Pod/n/a of Pot/n/a false", "ReplicaSet/n/a of Pot/n/a false", "StatefulSet/n/lid of Pot/n/a true",
+		"Deployment/n/a of Pot/n/a true false", "Pod/n/a of Pot/n/a false false", "Pod/n/left of Pot/n/a false false",
+		"ReplicaSet/n/a of Pot/n/a false false", "StatefulSet/n/left of Pot/n/a true true", "StatefulSet/n/lid of Pot/n/a true false",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

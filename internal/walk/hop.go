@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -61,6 +62,7 @@ func (w *walk) runHop(ctx context.Context, from, to *lifecycle.Release, injectio
 	if before.operands, err = w.Operands(ctx); err != nil {
 		return findings, err
 	}
+	w.Made = before.operands
 	before.definitions = w.Watcher.Definitions()
 	c, err := w.upgradeTo(ctx, injected)
 	hop.Simulated = w.Simulated
@@ -242,16 +244,13 @@ func (w *walk) reconciled(ctx context.Context, r *lifecycle.Release) error {
 	if !w.OperatorRuns(r) || len(w.Objects) == 0 {
 		return nil
 	}
-	known, since := -1, time.Now()
+	same := sameFor(w.options.Settle)
 	err := w.Watcher.Until(ctx, judge.HealthLimit, func() (bool, error) {
 		operands, err := w.Operands(ctx)
 		if err != nil {
 			return false, err
 		}
-		if len(operands) != known {
-			known, since = len(operands), time.Now()
-		}
-		if time.Since(since) < w.options.Settle || !observe.AllReady(operands) {
+		if !same(strconv.Itoa(len(operands))) || !observe.AllReady(operands) {
 			return false, nil
 		}
 		for _, o := range w.Objects {

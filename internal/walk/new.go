@@ -91,28 +91,45 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 	})
 	for _, o := range copies {
 		if err == nil && len(created[o.CRD].Lacks()) == 0 && len(o.unowned) == 0 { // what belongs to nobody is not seen to follow
-			err = errors.Join(w.changeNew(ctx, from, r, o, created), w.takeFromNew(ctx, from, o, created))
+			err = w.tryNew(ctx, from, r, o, created)
 		}
 	}
 	return created, err
 }
 
-// changeNew changes the fields of a copy, one after the other, and notes in created which of them anything that was made for it
-// follows.
-func (w *walk) changeNew(ctx context.Context, from string, r *lifecycle.Release, o *newObject, created map[string]judge.New) error {
-	resource := o.At(w.Dynamic, o.Version)
-	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
-	if err != nil {
-		return ctx.Err() // its operator may delete what it does not want
+// tryNew changes a copy and takes from it what was made for it, and notes in created what r's operator does then. The release called
+// from says how long that is waited for.
+func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o *newObject, created map[string]judge.New) error {
+	was, is := w.created[from][o.CRD], created[o.CRD]
+	var err error
+	if is.Follows, err = w.changeNew(ctx, r, o, was); err == nil {
+		is.Remakes, err = w.takeFromNew(ctx, o, was)
 	}
+	created[o.CRD] = is
+	return err
+}
+
+// viewOf is the walk's cluster with only some of its objects.
+func (w *walk) viewOf(objects ...*observe.Object) observe.Cluster {
 	view := *w.Cluster
-	view.Objects = []*observe.Object{o.Object}
+	view.Objects = objects
+	return view
+}
+
+// changeNew changes the fields of a copy, one after the other, and tells how often anything that was made for it follows each. What
+// did under the release before is waited for longer.
+func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New) (map[string]int, error) {
+	view := w.viewOf(o.Object)
 	operands, err := view.Operands(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	is := created[o.CRD]
-	is.Follows = map[string]int{}
+	resource := o.At(w.Dynamic, o.Version)
+	follows := map[string]int{}
+	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return follows, ctx.Err() // its operator may delete what it does not want
+	}
 	for _, change := range bold(definition.Schema(r.CRD(o.CRD), o.Version), now.Object) {
 		patch := func(data []byte, dryRun ...string) error {
 			_, err := resource.Patch(ctx, o.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "olmkit", DryRun: dryRun})
@@ -122,29 +139,28 @@ func (w *walk) changeNew(ctx context.Context, from string, r *lifecycle.Release,
 			continue
 		}
 		limit := boldLimit
-		if w.created[from][o.CRD].Follows[change.Path] == judge.Surely {
+		if was.Follows[change.Path] == judge.Surely {
 			limit = judge.EffectLimit
 		}
 		// What still follows an earlier change must not be taken for what follows this one.
 		if err := w.awaitIdle(ctx, o, operands); err != nil {
-			return err
+			return nil, err
 		}
-		is.Follows[change.Path] = 0
+		follows[change.Path] = 0
 		for _, data := range [][]byte{change.There, change.Back} {
-			follows, err := w.followed(ctx, view, limit, func() error { return patch(data) })
+			follow, err := w.followed(ctx, view, limit, func() error { return patch(data) })
 			if err != nil {
-				return err
+				return nil, err
 			}
-			if !follows {
+			if !follow {
 				_ = patch(change.Back) // the object is about to be deleted
 				break
 			}
 			limit = boldLimit
-			is.Follows[change.Path]++
+			follows[change.Path]++
 		}
 	}
-	created[o.CRD] = is
-	return nil
+	return follows, nil
 }
 
 // remade are the kinds that operators make again without a loss to anybody.
@@ -152,50 +168,46 @@ var remade = []string{
 	"Service", "ConfigMap", "ServiceAccount", "PodDisruptionBudget", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler", "Role", "RoleBinding",
 }
 
-// takeFromNew deletes one thing of each kind that was made for a copy, one after the other, and notes in created which of them
-// the operator made again.
-func (w *walk) takeFromNew(ctx context.Context, from string, o *newObject, created map[string]judge.New) error {
-	view := *w.Cluster
-	view.Objects = []*observe.Object{o.Object}
+// takeFromNew deletes one thing of each kind that was made for a copy, one after the other, and tells which of them the operator
+// made again. What was made again under the release before is waited for longer.
+func (w *walk) takeFromNew(ctx context.Context, o *newObject, was judge.New) (map[string]bool, error) {
+	view := w.viewOf(o.Object)
 	operands, err := view.Operands(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	is := created[o.CRD]
-	is.Remakes = map[string]bool{}
+	remakes := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
 		made := operands[name]
-		if _, known := is.Remakes[made.Kind]; known || !made.Direct || !slices.Contains(remade, made.Kind) {
+		if _, known := remakes[made.Kind]; known || !made.Direct || !slices.Contains(remade, made.Kind) {
 			continue
 		}
 		if err := w.awaitIdle(ctx, o, operands); err != nil {
-			return err
+			return nil, err
 		}
 		err := w.Dynamic.Resource(observe.OperandResource(made.Kind)).Namespace(made.Namespace).Delete(ctx, made.Name, metav1.DeleteOptions{})
 		if err != nil {
 			continue // who may not delete it tells nothing of the operator
 		}
 		limit := boldLimit
-		if w.created[from][o.CRD].Remakes[made.Kind] {
+		if was.Remakes[made.Kind] {
 			limit = judge.EffectLimit
 		}
 		if err := lookUntil(ctx, limit, func() (bool, error) {
 			now, err := w.operandNow(ctx, made)
-			is.Remakes[made.Kind] = now != nil && now.GetUID() != made.UID
-			return is.Remakes[made.Kind], err
+			remakes[made.Kind] = now != nil && now.GetUID() != made.UID
+			return remakes[made.Kind], err
 		}); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	created[o.CRD] = is
-	return nil
+	return remakes, nil
 }
 
 // awaitIdle waits, though not for ever, until for a moment nobody writes a copy or what was made for it: a reconcile that is under
 // way for another reason would make again what it finds missing.
 func (w *walk) awaitIdle(ctx context.Context, o *newObject, operands map[string]observe.Operand) error {
-	var last string
-	since := time.Now()
+	same := sameFor(idleFor)
 	return lookUntil(ctx, newLimit, func() (bool, error) {
 		now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
@@ -214,10 +226,7 @@ func (w *walk) awaitIdle(ctx context.Context, o *newObject, operands map[string]
 				versions += " " + now.GetResourceVersion()
 			}
 		}
-		if versions != last {
-			last, since = versions, time.Now()
-		}
-		return time.Since(since) > idleFor, nil
+		return same(versions), nil
 	})
 }
 
@@ -280,8 +289,7 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 	if len(copies) == 0 {
 		return nil
 	}
-	view := *w.Cluster
-	view.Objects = nil
+	view := w.viewOf()
 	for _, o := range copies {
 		view.Objects = append(view.Objects, o.Object, o.like)
 	}
@@ -312,7 +320,8 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 	return nil
 }
 
-// unownedOf returns what has the name of something that would belong to o, as its like belongs to the sample, and belongs to nobody.
+// unownedOf returns what has the name of something that would belong to o, as its like belongs to the sample or did, and belongs to
+// nobody.
 func (w *walk) unownedOf(ctx context.Context, o *newObject, operands map[string]observe.Operand) ([]observe.Operand, error) {
 	var unowned []observe.Operand
 	for _, name := range slices.Sorted(maps.Keys(operands)) {

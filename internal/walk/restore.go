@@ -270,7 +270,7 @@ func (w *walk) restoreStatus(ctx context.Context, o *observe.Object, made *unstr
 
 // awaitQuiet waits, though not for ever, until nobody writes the objects of o's kind any more.
 func (w *walk) awaitQuiet(ctx context.Context, o *observe.Object) error {
-	seen, since := "", time.Now()
+	same := sameFor(w.options.Settle)
 	return w.Watcher.AtMost(ctx, judge.HealthLimit, func() (bool, error) {
 		all, err := w.ListAll(ctx, o, o.Version)
 		if err != nil {
@@ -280,11 +280,19 @@ func (w *walk) awaitQuiet(ctx context.Context, o *observe.Object) error {
 		for _, key := range slices.Sorted(maps.Keys(all)) {
 			now.WriteString(key + " " + all[key].GetResourceVersion() + "\n")
 		}
-		if now.String() != seen {
-			seen, since = now.String(), time.Now()
-		}
-		return time.Since(since) >= w.options.Settle, nil
+		return same(now.String()), nil
 	})
+}
+
+// sameFor returns a function that reports whether it was told the same for a while.
+func sameFor(while time.Duration) func(said string) bool {
+	last, since := "", time.Now()
+	return func(said string) bool {
+		if said != last {
+			last, since = said, time.Now()
+		}
+		return time.Since(since) >= while
+	}
 }
 
 // mostOfShape and mostOfKind bound how many restored objects are looked at as closely as samples are.
