@@ -73,7 +73,7 @@ test: ## Run the unit tests and the command line's scripts, with the race detect
 		race=; cgo=0; \
 		printf '%s\nThe tests run without the race detector: it needs a C compiler. Install one (on Debian: apt-get install gcc libc6-dev) to have races found.\n' "$$why" >&2; \
 	fi; \
-	CGO_ENABLED=$$cgo $(GO) test $$race -timeout 20m $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /test/e2e -e /test/hostile -e /test/olmv1 -e /test/operator -e /test/scenario -e /test/started -e /test/bench -e /test/browser -e /test/upgrades)
+	CGO_ENABLED=$$cgo $(GO) test $$race $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /test/e2e -e /test/hostile -e /test/olmv1 -e /test/operator -e /test/scenario -e /test/started -e /test/bench -e /test/browser -e /test/upgrades)
 	$(GO) test $(TEST_FLAGS) ./test/scenario -run 'Static|Commands|Docs'
 TEST_FLAGS ?=
 
