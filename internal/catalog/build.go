@@ -421,14 +421,11 @@ func (b *builder) entry(raw json.RawMessage, at ...any) (w writtenEntry, err err
 	return w, b.decode(raw, &w, at...)
 }
 
-// mediaTypes are those that olm.package's icon may have, by the file's extension.
-var mediaTypes = map[string]string{".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
-
 func (b *builder) icon(file string) (*icon, error) {
 	if file == "" {
 		return nil, nil
 	}
-	media, ok := mediaTypes[strings.ToLower(filepath.Ext(file))]
+	media, ok := bundle.IconTypes[strings.ToLower(filepath.Ext(file))]
 	if !ok {
 		return nil, hint.With(fmt.Errorf("build catalog: %s: icon %s is of no known kind", b.source.Place("icon"), file), "name a file that ends in .svg, .png, .jpg or .gif")
 	}

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -146,18 +144,13 @@ func (f *bundleFlags) read() (bundle.Options, error) {
 		return o, err
 	}
 	if f.icon != "" {
-		types := map[string]string{".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
-		if o.IconType = types[strings.ToLower(filepath.Ext(f.icon))]; o.IconType == "" {
+		if o.IconType = bundle.IconTypes[strings.ToLower(filepath.Ext(f.icon))]; o.IconType == "" {
 			return o, usagef("--icon %s: it is an svg, png, jpg or gif file", f.icon)
 		}
 		if o.Icon, err = document.ReadFile(f.icon); err != nil {
 			return o, fmt.Errorf("read the icon: %w", err)
 		}
-		is := http.DetectContentType(o.Icon)
-		if o.IconType == types[".svg"] && bytes.Contains(o.Icon, []byte("<svg")) {
-			is = o.IconType
-		}
-		if is != o.IconType {
+		if !bundle.IsIcon(o.Icon, o.IconType) {
 			return o, hint.With(usagef("--icon %s: what it holds is no %s", f.icon, o.IconType), "name a picture, with the ending of its kind")
 		}
 	}

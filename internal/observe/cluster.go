@@ -33,10 +33,19 @@ type Cluster struct {
 
 	Place     lifecycle.Place // where the package is installed
 	Objects   []*Object       // that were made of its kinds
-	CRDs      []string        // that its releases brought, names of them more than once
+	CRDs      []string        // that its releases brought, sorted
 	Simulated []string        // images of its releases whose pods were simulated
 
 	Made map[string]Operand // the operands before the upgrade that is under way, or was the last
+}
+
+// Brings notes that r's CRDs come to the cluster.
+func (c *Cluster) Brings(r *lifecycle.Release) {
+	for _, d := range r.CRDs {
+		c.CRDs = append(c.CRDs, d.Name)
+	}
+	slices.Sort(c.CRDs)
+	c.CRDs = slices.Compact(c.CRDs)
 }
 
 // ObjectNamespaces are where a sample goes that names the namespace wanted, or none: one each into all that the operator serves,

@@ -110,10 +110,8 @@ func (c *Cluster) Operands(ctx context.Context) (map[string]Operand, error) {
 					return nil, err
 				}
 			}
-			for _, r := range m.GetOwnerReferences() {
-				o.owners = append(o.owners, r.UID)
-				o.OfPod = o.OfPod || r.Kind == "Pod"
-			}
+			o.owners = ownersOf(&m)
+			o.OfPod = slices.ContainsFunc(m.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.Kind == "Pod" })
 			if kind.Kind == KindClaim {
 				claims[o.String()] = o.Operand
 			}
@@ -167,13 +165,12 @@ func belonging(objects []*Object, before map[string]Operand, all []owned) map[st
 // between are custom resources of the package that belong to others, as operators make them to divide their work: what hangs below
 // them belongs to the object above. While a kind cannot be read, as without its conversion webhook, those that were read last count.
 func (c *Cluster) between(ctx context.Context) []owned {
-	kinds := slices.Compact(slices.Sorted(slices.Values(c.CRDs)))
-	if len(kinds) < 2 { // there is nothing to divide it among
+	if len(c.CRDs) < 2 { // there is nothing to divide it among
 		return nil
 	}
 	definitions := c.Watcher.Definitions()
 	var all []owned
-	for _, name := range kinds {
+	for _, name := range c.CRDs {
 		resource, group, _ := strings.Cut(name, ".")
 		if d := definitions[name]; d != nil {
 			list, err := c.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: d.Storage, Resource: resource}).List(ctx, metav1.ListOptions{})
@@ -192,15 +189,19 @@ func (c *Cluster) between(ctx context.Context) []owned {
 func ownedAmong(objects []unstructured.Unstructured) []owned {
 	var all []owned
 	for _, o := range objects {
-		found := owned{Operand: Operand{UID: o.GetUID()}}
-		for _, r := range o.GetOwnerReferences() {
-			found.owners = append(found.owners, r.UID)
-		}
-		if len(found.owners) > 0 {
-			all = append(all, found)
+		if owners := ownersOf(&o); len(owners) > 0 {
+			all = append(all, owned{Operand{UID: o.GetUID()}, owners})
 		}
 	}
 	return all
+}
+
+func ownersOf(o *unstructured.Unstructured) []types.UID {
+	var owners []types.UID
+	for _, r := range o.GetOwnerReferences() {
+		owners = append(owners, r.UID)
+	}
+	return owners
 }
 
 // addClaims adds to found those of claims that pods among found mount: a StatefulSet's claims have no owner.

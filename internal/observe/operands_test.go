@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,7 +81,10 @@ func TestBetween(t *testing.T) {
 	resources := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		{Group: "example.com", Version: "v2", Resource: "lids"}: "LidList", {Group: "example.com", Version: "v2", Resource: "pots"}: "PotList",
 	}, lid)
-	c := &Cluster{Dynamic: resources, Watcher: NewWatcher(nil, nil, "n"), CRDs: []string{"pots.example.com", "lids.example.com", "pots.example.com"}}
+	c := &Cluster{Dynamic: resources, Watcher: NewWatcher(nil, nil, "n")}
+	for _, name := range []string{"pots.example.com", "lids.example.com", "pots.example.com"} {
+		c.Brings(&lifecycle.Release{CRDs: []*apiextensionsv1.CustomResourceDefinition{{ObjectMeta: metav1.ObjectMeta{Name: name}}}})
+	}
 	for _, name := range c.CRDs {
 		c.Watcher.crds[name] = &lifecycle.Definition{Storage: "v2"}
 	}

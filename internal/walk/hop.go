@@ -91,9 +91,7 @@ func (w *walk) upgradeTo(ctx context.Context, injected *fault.Set) (c course, er
 	c.from, c.to = injected.From, injected.Goal()
 	observer := observe.Start(ctx, w.Dynamic, observe.Probes(w.Objects, c.from, c.to))
 	defer observer.Stop()
-	for _, d := range c.to.CRDs {
-		w.CRDs = append(w.CRDs, d.Name)
-	}
+	w.Brings(c.to)
 	c.started = w.Watcher.Mark(observe.StatePublished)
 	injected.Begin(ctx, c.started)
 	w.release = nil

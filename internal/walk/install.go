@@ -114,9 +114,7 @@ func (w *walk) tryInstall(ctx context.Context, r *lifecycle.Release, in *report.
 	if err := w.Manager.WaitPublished(ctx, w.Place, w.options.Timeout); err != nil {
 		return nil, err
 	}
-	for _, d := range r.CRDs {
-		w.CRDs = append(w.CRDs, d.Name)
-	}
+	w.Brings(r)
 	started := w.Watcher.Mark(observe.StatePublished)
 	if err := w.Manager.Request(ctx, w.Place, r.Name); err != nil {
 		return nil, err

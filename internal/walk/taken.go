@@ -3,7 +3,6 @@ package walk
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -64,7 +63,7 @@ func (w *walk) takeAlong(ctx context.Context, taker lifecycle.Taker) ([]finding.
 		return findings, err
 	}
 	by := w.Manager.ObjectOf(w.release.Name)
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(w.CRDs))) {
+	for _, name := range w.CRDs {
 		object := observe.KindCRD + "/" + name
 		d, stays := left[name]
 		switch {

@@ -2,7 +2,6 @@ package walk
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/olmkit/olmkit/internal/code"
@@ -50,8 +49,7 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 	if finalizers > 0 {
 		findings = w.notGone(ctx, stay)
 	}
-	slices.Sort(w.CRDs)
-	if err := w.Manager.Uninstall(ctx, w.Place, slices.Compact(w.CRDs), w.options.Timeout); err != nil {
+	if err := w.Manager.Uninstall(ctx, w.Place, w.CRDs, w.options.Timeout); err != nil {
 		return findings, err
 	}
 	orphans, err := w.deleteLeftovers(ctx)
