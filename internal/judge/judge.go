@@ -122,6 +122,10 @@ func outageFindings(list []outage, before map[string]*lifecycle.Definition, time
 		longest := slices.MaxFunc(group, func(a, b outage) int { return cmp.Compare(a.End.Sub(a.Start), b.End.Sub(b.Start)) })
 		f := code.Finding(k.code, "CustomResourceDefinition/"+k.crd, "%s; the longest began with: %s", lengths(group), longest.First)
 		f.Cause = cause(timeline, before[k.crd], longest)
+		if longest.Open && longest.Last != longest.First {
+			f.Message += fmt.Sprintf("; the last, of %s: %s", longest.Object, longest.Last)
+			longest.First = longest.Last // what began it may be over
+		}
 		f.Fix = outageFix(longest, before[k.crd], timeline, f.Fix)
 		if k.slow {
 			f.Severity, f.Fix = finding.Info, "give the walk more of the machine"

@@ -243,8 +243,10 @@ func TestJudgeOperands(t *testing.T) {
 
 func TestJudgeOutages(t *testing.T) {
 	o := func(version, operation string, start, end float64, open bool) outage {
-		return outage{CRD: "c", Version: version, Operation: operation, Start: at(start), End: at(end), Errors: 3, First: "no endpoints available", Open: open}
+		return outage{CRD: "c", Version: version, Operation: operation, Start: at(start), End: at(end), Errors: 3, First: "no endpoints available", Last: "no endpoints available", Open: open}
 	}
+	other := o("v1", observe.Write, 1, 2, true)
+	other.Last, other.Object = "x509: certificate has expired", "Thing/n/a"
 	before := map[string]*lifecycle.Definition{"c": {Served: []string{"v1", "v2"}}}
 	for _, test := range []struct {
 		name string
@@ -263,6 +265,8 @@ func TestJudgeOutages(t *testing.T) {
 			"error U403 CustomResourceDefinition/c: no read through v1 for 1.0s, no write through v1 for 1.0s; the longest began with: no endpoints available"}},
 		{"a new version that never works is an error", []outage{o("v3", observe.Read, 1, 2, true)}, true, []string{
 			"error U403 CustomResourceDefinition/c: no read through v3 for 1.0s; the longest began with: no endpoints available"}},
+		{"its last error may be another than its first", []outage{other}, true, []string{
+			"error U403 CustomResourceDefinition/c: no write through v1 for 1.0s; the longest began with: no endpoints available; the last, of Thing/n/a: x509: certificate has expired"}},
 		{"unless the upgrade failed anyway", []outage{o("v3", observe.Read, 1, 2, true)}, false, []string{
 			"info U403 CustomResourceDefinition/c: no read through v3 for 1.0s; the longest began with: no endpoints available; the version is new, so nobody used it yet"}},
 	} {

@@ -69,6 +69,7 @@ type outage struct {
 	Errors                  int
 	First                   string        // the first error's text that says more than that the time was up, if there is one
 	Failed                  time.Time     // when it was told
+	Last, Object            string        // the last error's text, and what was read or written then
 	Open                    bool          // it had not ended with the last attempt
 	By                      *fault.Result // the fault that is to blame, if one is
 	Slow                    bool          // it is but the slowness of the cluster
@@ -98,13 +99,13 @@ func outages(attempts []observe.Attempt, served func(time.Time) bool) []outage {
 			}
 			success = time.Time{}
 		case open == nil:
-			open = &outage{CRD: a.CRD, Version: a.Version, Operation: a.Operation, Start: success, End: a.End, Failed: a.End, Errors: 1, First: a.Err, Open: true}
+			open = &outage{CRD: a.CRD, Version: a.Version, Operation: a.Operation, Start: success, End: a.End, Failed: a.End, Errors: 1, First: a.Err, Last: a.Err, Object: a.Object, Open: true}
 			if success.IsZero() {
 				open.Start = a.Start
 			}
 		default:
 			open.Errors++
-			open.End = a.End
+			open.End, open.Last, open.Object = a.End, a.Err, a.Object
 			open.tells(a.Err, a.End)
 		}
 	}
@@ -130,6 +131,9 @@ next:
 		for i := range merged {
 			m := &merged[i]
 			if m.CRD == o.CRD && m.Version == o.Version && m.Operation == o.Operation && !o.Start.After(m.End) {
+				if o.Open && (!m.Open || o.End.After(m.End)) {
+					m.Last, m.Object = o.Last, o.Object
+				}
 				m.End = observe.Latest(m.End, o.End)
 				m.Errors += o.Errors
 				m.tells(o.First, o.Failed)

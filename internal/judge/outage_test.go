@@ -39,7 +39,7 @@ func TestOutages(t *testing.T) {
 	until := func(s float64) func(time.Time) bool { return func(t time.Time) bool { return t.Before(at(s)) } }
 	from := func(s float64) func(time.Time) bool { return func(t time.Time) bool { return !t.Before(at(s)) } }
 	o := func(start, end float64, errors int, open bool) outage {
-		return outage{CRD: "things.example.com", Version: "v1", Operation: observe.Read, Start: at(start), End: at(end), Errors: errors, First: "refused", Open: open}
+		return outage{CRD: "things.example.com", Version: "v1", Operation: observe.Read, Start: at(start), End: at(end), Errors: errors, First: "refused", Last: "refused", Object: "Thing/a", Open: open}
 	}
 	for _, test := range []struct {
 		name   string

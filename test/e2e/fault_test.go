@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/fault"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
@@ -36,7 +37,7 @@ func TestEachFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.code != 0 || len(said.Hops) != 1 || len(said.Hops[0].Faults) != len(names) {
-		t.Fatalf("exit code %d\n%s\n%s", r.code, r.errOut, r.out)
+		t.Fatalf("exit code %d\n%s\n%s\n%s", r.code, r.errOut, r.out, errorsOf(said))
 	}
 	h := said.Hops[0]
 	for _, f := range h.Faults {
@@ -53,6 +54,19 @@ func TestEachFault(t *testing.T) {
 			t.Errorf("the fault's doing is held against the operator: %+v", f)
 		}
 	}
+}
+
+// errorsOf lists the errors of r's hops, without those that say of each fault that there are others.
+func errorsOf(r report.Report) string {
+	var list []string
+	for _, h := range r.Hops {
+		for _, f := range h.Findings {
+			if f.Severity == finding.Error && f.Code != code.FaultBroke {
+				list = append(list, f.Code+" "+f.Subject.Object+": "+f.Message)
+			}
+		}
+	}
+	return strings.Join(list, "\n")
 }
 
 // TestWrongFaults asks for faults and phases that there are not.
