@@ -40,9 +40,37 @@ func DropStalled(attempts []observe.Attempt) (kept, slow []observe.Attempt) {
 		}) {
 			continue
 		}
+		if others := unhurried(a, attempts); others > 0 {
+			a.Err = fmt.Sprintf("it took %.1fs, and a read that needs no webhook %s", a.End.Sub(a.Start).Seconds(), others.Round(time.Millisecond))
+		}
 		kept = append(kept, a)
 	}
 	return kept, slow
+}
+
+// starved is how many times as long as the control an attempt takes at most whose only trouble is a machine with much to do.
+const starved = 100
+
+// unhurried returns how long the control took on average while a, which came late, was under way, if that shows that the machine
+// is not to blame; else 0.
+func unhurried(a observe.Attempt, attempts []observe.Attempt) time.Duration {
+	if !a.Late {
+		return 0
+	}
+	var meanwhile []observe.Attempt
+	for _, c := range attempts {
+		if c.Operation == observe.Control && !c.End.Before(a.Start) && !a.End.Before(c.Start) {
+			meanwhile = append(meanwhile, c)
+		}
+	}
+	if len(meanwhile) == 0 {
+		return 0
+	}
+	mean := Lasting(meanwhile) / time.Duration(len(meanwhile))
+	if a.End.Sub(a.Start) < starved*mean {
+		return 0
+	}
+	return mean
 }
 
 // Lasting returns how long attempts took in all.
@@ -57,7 +85,7 @@ func Lasting(attempts []observe.Attempt) time.Duration {
 // slowed reports whether o is but the slowness of the cluster: all its errors say that the time was up, and the control was
 // slow then, too, or shortly before or after.
 func slowed(o outage, slow []observe.Attempt) bool {
-	return !o.Open && outOfTime(o.First) && slices.ContainsFunc(slow, func(s observe.Attempt) bool {
+	return !o.Open && observe.OutOfTime(o.First) && slices.ContainsFunc(slow, func(s observe.Attempt) bool {
 		return !s.End.Before(o.Start.Add(-lookBack)) && !s.Start.After(o.End.Add(lookBack))
 	})
 }
@@ -117,7 +145,7 @@ func outages(attempts []observe.Attempt, served func(time.Time) bool) []outage {
 
 // tells notes an error that was told at a time, if it says more than what was told first.
 func (o *outage) tells(what string, at time.Time) {
-	if outOfTime(o.First) && !outOfTime(what) {
+	if observe.OutOfTime(o.First) && !observe.OutOfTime(what) {
 		o.First, o.Failed = what, at
 	}
 }
@@ -313,7 +341,7 @@ func unfit(d *lifecycle.Definition, first string) string {
 		return fmt.Sprintf("whose conversion webhook (%s) has no CA", d.Conversion)
 	case noService(first):
 		return fmt.Sprintf("whose conversion webhook (%s) is at a Service that does not exist", d.Conversion)
-	case outOfTime(first) && !strings.Contains(first, "webhook"):
+	case observe.OutOfTime(first) && !strings.Contains(first, "webhook"):
 		return servedAnew
 	}
 	return fmt.Sprintf("with the conversion webhook %s", d.Conversion)
@@ -335,9 +363,6 @@ func unanswered(said string) bool {
 		return strings.Contains(said, words)
 	})
 }
-
-// outOfTime reports whether all that is known is that the time was up.
-func outOfTime(said string) bool { return strings.Contains(said, "context deadline exceeded") }
 
 // by names who did e, where that is known.
 func by(e lifecycle.Event) string {

@@ -178,6 +178,29 @@ func TestFairDropsWhatTheMachineIsToBlameFor(t *testing.T) {
 	}
 }
 
+// What answers at last, but late, is the machine's doing only if a plain read was slow then, too.
+func TestLateAnswers(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		control float64
+		want    string
+	}{
+		{"the machine is quick", 0.01, "it took 5.0s, and a read that needs no webhook 10ms"},
+		{"the machine is slow", 0.3, ""},
+	} {
+		late := observe.Attempt{Operation: observe.Write, Start: at(0), End: at(5), Late: true}
+		attempts := []observe.Attempt{late}
+		for i := range 20 {
+			start := float64(i) * 0.4
+			attempts = append(attempts, observe.Attempt{Operation: observe.Control, Start: at(start), End: at(start + test.control)})
+		}
+		got, _ := DropStalled(attempts)
+		if len(got) != 1 || got[0].Err != test.want {
+			t.Errorf("%s: %+v", test.name, got)
+		}
+	}
+}
+
 // What began with a deadline while the whole cluster was slow is put down to nothing else.
 func TestSlowedOutage(t *testing.T) {
 	slow := []observe.Attempt{{Operation: observe.Control, Start: at(3), End: at(4.5)}}

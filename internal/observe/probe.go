@@ -2,9 +2,10 @@ package observe
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,8 +34,9 @@ var controlResource = schema.GroupVersionResource{Version: "v1", Resource: "name
 
 // Probing reads and writes objects all the time and notes how each attempt went.
 type Probing struct {
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+	patient atomic.Bool // an attempt may take as long as patience
 
 	mu       sync.Mutex
 	attempts []Attempt
@@ -49,6 +51,7 @@ const (
 	rate       = 100
 	ProbeLimit = 2 * time.Second
 	listLimit  = 5 * time.Second
+	patience   = 30 * time.Second // as long as the API server waits for a webhook
 	listSize   = 20 // objects of each list
 )
 
@@ -71,18 +74,17 @@ func (o *Probing) Stop() []Attempt {
 	return o.attempts
 }
 
-// failing names the probes whose last attempt failed although the version is served.
-func (o *Probing) failing(isServed func(crd, version string) bool) []string {
+// failing returns the last attempts that failed although the version is served.
+func (o *Probing) failing(isServed func(crd, version string) bool) []Attempt {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var names []string
+	var list []Attempt
 	for p, a := range o.last {
 		if a.Err != "" && p.Object != nil && isServed(a.CRD, a.Version) {
-			names = append(names, fmt.Sprintf("%s of %s as %s: %s", p.Operation, a.Object, p.Version, a.Err))
+			list = append(list, a)
 		}
 	}
-	slices.Sort(names)
-	return names
+	return list
 }
 
 func (o *Probing) run(ctx context.Context, client dynamic.Interface, p probe, every time.Duration) {
@@ -94,7 +96,7 @@ func (o *Probing) run(ctx context.Context, client dynamic.Interface, p probe, ev
 	}
 	for ctx.Err() == nil {
 		n++
-		a := p.try(ctx, client, n)
+		a := p.try(ctx, client, n, o.patient.Load())
 		if ctx.Err() == nil {
 			o.mu.Lock()
 			o.attempts = append(o.attempts, a)
@@ -108,11 +110,15 @@ func (o *Probing) run(ctx context.Context, client dynamic.Interface, p probe, ev
 	}
 }
 
-// try makes one attempt; n numbers a write.
-func (p probe) try(ctx context.Context, client dynamic.Interface, n int64) Attempt {
-	longest := ProbeLimit
+// try makes one attempt; n numbers a write. A patient one may take longer.
+func (p probe) try(ctx context.Context, client dynamic.Interface, n int64, patient bool) Attempt {
+	limit := ProbeLimit
 	if p.List {
-		longest = listLimit
+		limit = listLimit
+	}
+	longest := limit
+	if patient {
+		longest = patience
 	}
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -156,7 +162,7 @@ func (p probe) try(ctx context.Context, client dynamic.Interface, n int64) Attem
 	if err != nil {
 		a.Err = err.Error()
 	}
-	a.Wrong = wrong.String()
+	a.Wrong, a.Late = wrong.String(), err == nil && a.End.Sub(a.Start) > limit
 	return a
 }
 
@@ -200,7 +206,11 @@ type Attempt struct {
 	Object     string
 	Err        string // the error's text; "" for success
 	Wrong      string // it succeeded, and this was not as written
+	Late       bool   // it succeeded, but took longer than attempts usually may
 }
+
+// OutOfTime reports whether all that an error's text says is that the time was up.
+func OutOfTime(said string) bool { return strings.Contains(said, context.DeadlineExceeded.Error()) }
 
 // The operations of observers.
 const (
