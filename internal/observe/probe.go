@@ -52,7 +52,7 @@ const (
 	ProbeLimit = 2 * time.Second
 	listLimit  = 5 * time.Second
 	patience   = 30 * time.Second // as long as the API server waits for a webhook
-	listSize   = 20 // objects of each list
+	listSize   = 20               // objects of each list
 )
 
 // Start starts an observer of probes.

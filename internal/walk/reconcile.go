@@ -9,9 +9,11 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/compare"
@@ -116,16 +118,27 @@ func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, obj
 	}
 	began := time.Now()
 	var undo undo.Stack
-	defer func() { err = errors.Join(err, undo.Run(ctx, observe.RetryTimeout)) }()
+	defer func() { err = errors.Join(err, undo.Run(ctx, w.undoLimit(ctx))) }()
 	for _, o := range objects {
 		field, back, failed := w.change(ctx, r, o)
 		if ctx.Err() != nil {
 			return n, ctx.Err()
 		}
-		if failed == nil {
-			n.changed[o.String()] = field
-			undo.Push(back)
+		if failed != nil {
+			continue
 		}
+		n.changed[o.String()] = field
+		undo.Push(func(undoing context.Context) error {
+			err := back(undoing)
+			switch {
+			case err == nil:
+				return nil
+			case ctx.Err() != nil || !w.answers(ctx):
+				return fmt.Errorf("take the walk's change of %s back: %w", o, err)
+			}
+			n.findings = append(n.findings, code.Finding(code.OutageStays, o.String(), "the walk's change of %s cannot be taken back: %v", field, err))
+			return nil
+		})
 	}
 	if n.answered, err = w.AwaitActed(ctx, r, began, before.Snapshot, slices.Sorted(maps.Keys(n.changed))); err != nil {
 		return n, err
@@ -133,7 +146,24 @@ func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, obj
 	if n.findings, err = w.compareEffects(ctx, from, r, n, before); err != nil {
 		return n, err
 	}
-	return n, w.takeBack(ctx, r, n, &undo, before.Operands)
+	err = w.takeBack(ctx, r, n, &undo, before.Operands)
+	return n, err
+}
+
+// undoLimit is how long it may take in all until the walk's changes are taken back: each is tried for observe.RetryTimeout, and
+// nobody waits longer who interrupted the walk.
+func (w *walk) undoLimit(ctx context.Context) time.Duration {
+	if ctx.Err() != nil {
+		return observe.RetryTimeout
+	}
+	return w.options.Timeout
+}
+
+// answers reports whether the API server answers a request in which the operator has no part.
+func (w *walk) answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, observe.RetryTimeout)
+	defer cancel()
+	return w.Client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &corev1.Namespace{}) == nil
 }
 
 // takeBack takes the changes of a nudge back by undo, and waits until r's operator acted on that and the operands are as
@@ -144,7 +174,7 @@ func (w *walk) takeBack(ctx context.Context, r *lifecycle.Release, n nudged, und
 	if err != nil {
 		return err
 	}
-	if err := undo.Run(ctx, observe.RetryTimeout); err != nil {
+	if err := undo.Run(ctx, w.undoLimit(ctx)); err != nil {
 		return err
 	}
 	answered := slices.DeleteFunc(slices.Sorted(maps.Keys(n.changed)), func(name string) bool { return n.answered[name] == "" })
@@ -205,7 +235,7 @@ func (w *walk) change(ctx context.Context, r *lifecycle.Release, o *observe.Obje
 				case observe.Refused(err):
 					return w.adopt(ctx, o)
 				}
-				return fmt.Errorf("take the walk's change of %s back: %w", o, err)
+				return err
 			}, nil
 		}
 	}

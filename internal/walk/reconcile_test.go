@@ -2,11 +2,17 @@ package walk
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/olmkit/olmkit/internal/report"
+	"github.com/olmkit/olmkit/test/support/expect"
 )
 
 // TestHarmless prefers one more of what an object counts, and leaves alone what is delicate or bounded.
@@ -71,4 +77,21 @@ func TestBold(t *testing.T) {
 	if none := bold(nil, object); len(none) > 0 {
 		t.Errorf("without a schema: %d steps", len(none))
 	}
+}
+
+// A change that cannot be taken back is the operator's doing as long as the cluster answers: nobody can write the object any more.
+func TestNotTakenBack(t *testing.T) {
+	p, plan := things(t, "v1", "v2")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.behaviour["v2"] = chokes
+		r, err := w.walk(t.Context(), t, p, plan, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const want = "error U403 Thing/olmkit-samples/a-v1: the walk's change of spec.size cannot be taken back: failed calling webhook: connection refused"
+		if found := expect.Said(r.Hops[0].Findings); r.Hops[0].Result != report.Failed || !slices.Contains(found, want) {
+			t.Errorf("%s: %s", r.Hops[0].Result, strings.Join(found, "\n"))
+		}
+	})
 }

@@ -62,6 +62,7 @@ type world struct {
 	catalogs  []string // that were published
 	channels  []string // that bundles were requested from
 	gets      int      // of single objects, by the walk
+	choked    bool     // the operator that chokes did
 
 	// takes, unless nil, uninstalls the package with its definitions and objects, on a cluster that goes with the walk.
 	takes func(ctx context.Context) error
@@ -89,6 +90,7 @@ const (
 	disowns   = "creates what belongs to nobody"
 	evicts    = "deletes all but the first objects"
 	deletes   = "creates what belongs to nobody, and deletes it with its object"
+	chokes    = "lets nobody write once a spec was changed"
 )
 
 var thingKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
@@ -124,6 +126,9 @@ func newWorld() *world {
 				return w.saw(o, false, c.Update(ctx, o, options...))
 			},
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+				if err := w.chokesOn(o, patch, options); err != nil {
+					return err
+				}
 				return w.saw(o, false, c.Patch(ctx, o, patch, options...))
 			},
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
@@ -131,6 +136,21 @@ func newWorld() *world {
 			},
 		}).Build()
 	return w
+}
+
+// chokesOn refuses a write of o if the operator that runs chokes and did so before, and notes whether it does now.
+func (w *world) chokesOn(o client.Object, patch client.Patch, options []client.PatchOption) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if o.GetObjectKind().GroupVersionKind().Kind != "Thing" || w.behaviour[w.running] != chokes {
+		return nil
+	}
+	if w.choked {
+		return errors.New("failed calling webhook: connection refused")
+	}
+	data, err := patch.Data(o)
+	w.choked = strings.Contains(string(data), `"spec"`) && len((&client.PatchOptions{}).ApplyOptions(options).DryRun) == 0
+	return err
 }
 
 // saw tells the walk's watcher and the operator of a write.
