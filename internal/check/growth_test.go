@@ -113,7 +113,10 @@ func TestGrowth(t *testing.T) {
 	// has twice the slope.
 	const short, steepest, steepestTime = 1_000, 1.2, 1.5
 	long := 100_000
-	if testing.Short() || raceDetector {
+	switch {
+	case raceDetector:
+		long = 4_000
+	case testing.Short():
 		long = 10_000
 	}
 	for _, test := range []struct {
