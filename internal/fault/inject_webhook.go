@@ -64,6 +64,10 @@ func (s *Set) rotateCertificates(ctx context.Context, k *Active) error {
 	return s.replaceCertificates(ctx, k, time.Now().Add(2*365*24*time.Hour))
 }
 
+// quiet is how long nothing may have come to trust a fault's certificates again before they count as gone: who installs the
+// operator reads the Secret long before it writes what trusts it.
+const quiet = 2 * time.Second
+
 // replaceCertificates puts other certificates, which end at until, into the webhooks' Secrets, and their authority into
 // what the API server trusts. What it wrote and nobody else has changed since is put back afterwards.
 func (s *Set) replaceCertificates(ctx context.Context, k *Active, until time.Time) error {
@@ -82,47 +86,90 @@ func (s *Set) replaceCertificates(ctx context.Context, k *Active, until time.Tim
 	if err != nil {
 		return err
 	}
+	was := map[string][][]byte{} // what each object trusted, by its kind and name
+	k.Undo.Push(func(ctx context.Context) error { return s.trustAgain(ctx, pair, was) })
 	for _, secret := range secrets {
-		was := secret.DeepCopy()
+		before := secret.DeepCopy()
 		k.Undo.Push(func(ctx context.Context) error {
-			return s.change(ctx, &corev1.Secret{}, was.Name, func(o client.Object) bool {
+			return s.change(ctx, &corev1.Secret{}, before.Name, func(o client.Object) bool {
 				now, ok := o.(*corev1.Secret)
 				ours := ok && bytes.Equal(now.Data[corev1.TLSCertKey], pair.certificate)
 				if ours {
-					now.Data = was.Data
+					now.Data = before.Data
 				}
 				return ours
 			})
 		})
-		if err := s.change(ctx, &secret, was.Name, func(client.Object) bool {
-			s.Manager.SetCertificate(&secret, pair.authority, pair.certificate, pair.key)
+		if err := s.change(ctx, &secret, before.Name, func(client.Object) bool {
+			secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey] = pair.certificate, pair.key
+			secret.Data[s.Manager.AuthorityKey()] = pair.authority
 			return true
 		}); err != nil {
 			return err
 		}
 	}
 	return s.eachTrust(ctx, func(o client.Object) error {
-		var was [][]byte
-		k.Undo.Push(func(ctx context.Context) error {
+		return s.change(ctx, o, o.GetName(), func(o client.Object) bool {
+			var before [][]byte
+			for _, t := range trusts(o, s.Place.Namespace) {
+				before, *t.ca = append(before, *t.ca), pair.authority
+			}
+			was[trustName(o)] = before
+			return len(before) > 0
+		})
+	})
+}
+
+// trustAgain takes away the trust in pair wherever it is by now: also where the one who installs the operator, who found pair in
+// the Secret, put it. A webhook whose certificate is in a Secret trusts that one's authority, another what it did before.
+func (s *Set) trustAgain(ctx context.Context, pair pair, was map[string][][]byte) error {
+	for since := time.Now(); time.Since(since) < quiet; {
+		secrets, err := s.Manager.Certificates(ctx, s.Place)
+		if err != nil {
+			return err
+		}
+		err = s.eachTrust(ctx, func(o client.Object) error {
 			return s.change(ctx, o, o.GetName(), func(o client.Object) bool {
 				ours := false
-				for i, b := range trusts(o, s.Place.Namespace) {
-					if i < len(was) && bytes.Equal(*b, pair.authority) {
-						*b, ours = was[i], true
+				for i, t := range trusts(o, s.Place.Namespace) {
+					if !bytes.Equal(*t.ca, pair.authority) {
+						continue
+					}
+					authority := s.authorityOf(secrets, t.service)
+					if before := was[trustName(o)]; authority == nil && i < len(before) {
+						authority = before[i]
+					}
+					if !bytes.Equal(authority, pair.authority) {
+						*t.ca, ours, since = authority, true, time.Now()
 					}
 				}
 				return ours
 			})
 		})
-		return s.change(ctx, o, o.GetName(), func(o client.Object) bool {
-			was = was[:0]
-			for _, b := range trusts(o, s.Place.Namespace) {
-				was, *b = append(was, *b), pair.authority
-			}
-			return len(was) > 0
-		})
-	})
+		if err != nil {
+			return err
+		}
+		select {
+		case <-time.After(quiet / 4):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
+
+// authorityOf is the certificate of the authority of the one of secrets that has a certificate for host, nil if none has.
+func (s *Set) authorityOf(secrets []corev1.Secret, host string) []byte {
+	for _, secret := range secrets {
+		if slices.Contains(hostsOf(secret.Data[corev1.TLSCertKey]), host) {
+			return secret.Data[s.Manager.AuthorityKey()]
+		}
+	}
+	return nil
+}
+
+// trustName tells o from whatever else says whom the API server trusts.
+func trustName(o client.Object) string { return fmt.Sprintf("%T %s", o, o.GetName()) }
 
 // change reads the object called name anew, changes it, and writes it if there was something to change.
 func (s *Set) change(ctx context.Context, o client.Object, name string, change func(client.Object) bool) error {
@@ -183,29 +230,40 @@ func (s *Set) definitionNames() []string {
 	return slices.Compact(names)
 }
 
-// trusts returns the CA bundles in o for webhooks in namespace.
-func trusts(o client.Object, namespace string) []*[]byte {
-	var bundles []*[]byte
-	add := func(c *admissionregistrationv1.WebhookClientConfig) {
-		if c.Service != nil && c.Service.Namespace == namespace {
-			bundles = append(bundles, &c.CABundle)
+// trust is whom the API server trusts when it calls a webhook at a Service.
+type trust struct {
+	service string // its host
+	ca      *[]byte
+}
+
+// trusts returns those in o for webhooks in namespace.
+func trusts(o client.Object, namespace string) []trust {
+	var list []trust
+	add := func(in, name string, ca *[]byte) {
+		if in == namespace {
+			list = append(list, trust{name + "." + in + ".svc", ca})
+		}
+	}
+	hook := func(c *admissionregistrationv1.WebhookClientConfig) {
+		if c.Service != nil {
+			add(c.Service.Namespace, c.Service.Name, &c.CABundle)
 		}
 	}
 	switch o := o.(type) {
 	case *admissionregistrationv1.ValidatingWebhookConfiguration:
 		for i := range o.Webhooks {
-			add(&o.Webhooks[i].ClientConfig)
+			hook(&o.Webhooks[i].ClientConfig)
 		}
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
 		for i := range o.Webhooks {
-			add(&o.Webhooks[i].ClientConfig)
+			hook(&o.Webhooks[i].ClientConfig)
 		}
 	case *apiextensionsv1.CustomResourceDefinition:
-		if c := converter(o); c != nil && c.Service != nil && c.Service.Namespace == namespace {
-			bundles = append(bundles, &c.CABundle)
+		if c := converter(o); c != nil && c.Service != nil {
+			add(c.Service.Namespace, c.Service.Name, &c.CABundle)
 		}
 	}
-	return bundles
+	return list
 }
 
 // converter returns how d's conversion webhook is reached, or nil.

@@ -1,12 +1,15 @@
 package fault
 
 import (
+	"bytes"
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -66,4 +69,61 @@ func TestReplaceCertificatesWhileOLMWrites(t *testing.T) {
 	if certificate, bundles := read(); certificate != "mine" || bundles[0] != "one" || bundles[1] != "two" {
 		t.Errorf("put back: %q, trusted by %q", certificate, bundles)
 	}
+}
+
+// OLM installs the release again while the fault's certificate is in the Secret, and has the API server trust its authority at a
+// CRD that did not call a webhook of the namespace when the fault was made, and once more after the fault was undone. In the end
+// it has to be the authority of the certificate that the operator serves with.
+func TestReplaceCertificatesThatOLMTakesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		own, err := newCertificate([]string{"hooks.n.svc"}, time.Now().Add(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "cert", Labels: map[string]string{"olm.managed": "true"}},
+			Type:       corev1.SecretTypeTLS, Data: map[string][]byte{corev1.TLSCertKey: own.certificate, corev1.TLSPrivateKeyKey: own.key, "olmCAKey": own.authority},
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "gadgets.example.com"}}
+		convert := func(namespace string, ca []byte) {
+			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+				ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: namespace, Name: "hooks"}, CABundle: ca}}}
+		}
+		convert("system", nil)
+		c := fake.NewClientBuilder().WithScheme(olmv0.Scheme()).WithObjects(secret, crd).Build()
+		to := &lifecycle.Release{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd.DeepCopy()}}
+		s := &Set{Hop: Hop{Cluster: &observe.Cluster{Manager: &olmv0.Client{WithWatch: c}, Client: c, Place: lifecycle.Place{Namespace: "n"}}, From: &lifecycle.Release{}, To: to}}
+		k := &Active{}
+		if err := s.replaceCertificates(t.Context(), k, time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		read := func(o client.Object) {
+			t.Helper()
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read(secret)
+		theirs := secret.Data["olmCAKey"]
+		if bytes.Equal(theirs, own.authority) {
+			t.Fatal("the certificate is not replaced")
+		}
+		install := func() {
+			read(crd)
+			convert("n", theirs)
+			if err := c.Update(t.Context(), crd); err != nil {
+				t.Error(err)
+			}
+		}
+		install()
+		time.AfterFunc(time.Second, install)
+		if err := k.Undo.Run(t.Context(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		read(secret)
+		read(crd)
+		if ca := converter(crd).CABundle; !bytes.Equal(secret.Data[corev1.TLSCertKey], own.certificate) || !bytes.Equal(ca, own.authority) {
+			t.Errorf("the Secret has authority\n%s, the CRD trusts\n%s", secret.Data["olmCAKey"], ca)
+		}
+	})
 }

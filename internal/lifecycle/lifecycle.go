@@ -163,8 +163,8 @@ type Injector interface {
 	Inject(ctx context.Context, name string, hop Hop) (held func(context.Context) (bool, error), err error)
 	// Certificates returns the Secrets with the certificates of the webhooks that the manager installed.
 	Certificates(ctx context.Context, p Place) ([]corev1.Secret, error)
-	// SetCertificate puts another certificate, PEM encoded, into such a Secret.
-	SetCertificate(s *corev1.Secret, ca, certificate, key []byte)
+	// AuthorityKey is the key of such a Secret that holds the certificate of the authority, PEM encoded.
+	AuthorityKey() string
 }
 
 // Stage is how far an installation came.

@@ -88,14 +88,5 @@ func (c *Client) Certificates(ctx context.Context, p lifecycle.Place) ([]corev1.
 	return slices.DeleteFunc(secrets.Items, func(s corev1.Secret) bool { return s.Type != corev1.SecretTypeTLS }), nil
 }
 
-// caKey is where such a Secret holds the authority's certificate besides (pkg/controller/install/certresources.go of
-// operator-lifecycle-manager v0.46.0).
-const caKey = "olmCAKey"
-
-// SetCertificate puts another certificate into such a Secret.
-func (c *Client) SetCertificate(s *corev1.Secret, ca, certificate, key []byte) {
-	s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey] = certificate, key
-	if _, has := s.Data[caKey]; has {
-		s.Data[caKey] = ca
-	}
-}
+// AuthorityKey is OLM's own name for it (pkg/controller/install/certresources.go of operator-lifecycle-manager v0.46.0).
+func (c *Client) AuthorityKey() string { return "olmCAKey" }

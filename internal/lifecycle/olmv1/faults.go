@@ -51,7 +51,5 @@ func (c *Client) Certificates(ctx context.Context, p lifecycle.Place) ([]corev1.
 	}), nil
 }
 
-// SetCertificate puts another certificate into such a Secret.
-func (c *Client) SetCertificate(s *corev1.Secret, ca, certificate, key []byte) {
-	s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey], s.Data["ca.crt"] = certificate, key, ca
-}
+// AuthorityKey is cert-manager's name for it.
+func (c *Client) AuthorityKey() string { return "ca.crt" }
