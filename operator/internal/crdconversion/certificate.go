@@ -2,11 +2,13 @@ package crdconversion
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -40,17 +42,23 @@ func KeepCertificate(ctx context.Context, api client.Reader, c client.Client, na
 	if err := api.Get(ctx, key, &s); err != nil {
 		return fmt.Errorf("reading service %s, whose owner is to own its certificate: %w", key, err)
 	}
-	secret := corev1ac.Secret(Secret, namespace)
+	var owners []metav1.OwnerReference
 	for _, owner := range s.OwnerReferences {
 		if owner.Kind == "ClusterServiceVersion" {
-			secret.WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).
-				WithName(owner.Name).WithUID(owner.UID).WithController(false).WithBlockOwnerDeletion(false))
+			owner.Controller, owner.BlockOwnerDeletion = ptr.To(false), ptr.To(false)
+			owners = append(owners, owner)
 		}
 	}
-	if len(secret.OwnerReferences) == 0 {
+	if len(owners) == 0 {
 		return fmt.Errorf("service %s belongs to no CSV", key)
 	}
-	if err := c.Apply(ctx, secret, client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
+	// Owners are merged by their UID. Server-side apply would create a Secret that is not there, which nobody but OLM can.
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": owners}})
+	if err != nil {
+		return err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Secret}}
+	if err := c.Patch(ctx, secret, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(fieldOwner)); err != nil {
 		return fmt.Errorf("becoming an owner of secret %s/%s: %w", namespace, Secret, err)
 	}
 	return nil
