@@ -14,25 +14,51 @@ import (
 
 // DeploymentTrouble says what is wrong with a pod of d, or with d itself.
 func DeploymentTrouble(d *appsv1.Deployment, pods []corev1.Pod) (Explanation, bool) {
-	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
-	if err != nil {
-		return Explanation{}, false
-	}
-	for i := range pods {
-		p := &pods[i]
-		if p.Namespace != d.Namespace || !selector.Matches(labels.Set(p.Labels)) {
-			continue
-		}
+	for _, p := range podsOf(d, pods) {
 		if t, ok := Trouble(p); ok {
 			return t, true
 		}
 	}
 	for _, c := range d.Status.Conditions {
 		if c.Status == corev1.ConditionFalse || c.Type == appsv1.DeploymentReplicaFailure {
+			if t, ok := Restarted(d, pods); ok {
+				return t, true
+			}
 			return Explanation{Object: "Deployment/" + d.Namespace + "/" + d.Name, Why: c.Reason + ": " + c.Message}, true
 		}
 	}
 	return Explanation{}, false
+}
+
+// Restarted says which container of a pod of d ended and runs again: one that soon ends each time is well for moments.
+func Restarted(d *appsv1.Deployment, pods []corev1.Pod) (Explanation, bool) {
+	for _, p := range podsOf(d, pods) {
+		for _, s := range p.Status.ContainerStatuses {
+			if ended := s.LastTerminationState.Terminated; ended != nil && s.RestartCount > 0 {
+				return Explanation{
+					Object:    "Pod/" + p.Namespace + "/" + p.Name,
+					Why:       fmt.Sprintf("container %s was restarted %d times, last ended with exit code %d", s.Name, s.RestartCount, ended.ExitCode),
+					Container: p.Namespace + "/" + p.Name + "/" + s.Name, Ended: true, Running: s.State.Running != nil,
+				}, true
+			}
+		}
+	}
+	return Explanation{}, false
+}
+
+// podsOf returns those of pods that d's selector matches; none if it has no valid one.
+func podsOf(d *appsv1.Deployment, pods []corev1.Pod) []*corev1.Pod {
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return nil
+	}
+	var own []*corev1.Pod
+	for i := range pods {
+		if p := &pods[i]; p.Namespace == d.Namespace && selector.Matches(labels.Set(p.Labels)) {
+			own = append(own, p)
+		}
+	}
+	return own
 }
 
 // Trouble says why a container of p does not run, and false if all do.
@@ -51,7 +77,7 @@ func Trouble(p *corev1.Pod) (Explanation, bool) {
 				why += fmt.Sprintf(", restarted %d times, last ended with exit code %d", s.RestartCount, ended.ExitCode)
 			}
 			return Explanation{Object: object, Why: strings.TrimSpace(why), Container: container, Ended: ended != nil}, true
-		case ended != nil && ended.ExitCode != 0 && !s.Ready:
+		case ended != nil && !s.Ready && (ended.ExitCode != 0 || s.State.Terminated != nil && p.Spec.RestartPolicy == corev1.RestartPolicyAlways):
 			return Explanation{
 				Object:    object,
 				Why:       fmt.Sprintf("container %s ended with exit code %d (%s), restarted %d times", s.Name, ended.ExitCode, ended.Reason, s.RestartCount),

@@ -127,8 +127,10 @@ func (c *Client) trouble(ctx context.Context, p lifecycle.Place, name string) (l
 		if err := c.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: wanted.Name}, &d); err != nil {
 			return lifecycle.Explanation{Object: "Deployment/" + p.Namespace + "/" + wanted.Name, Why: err.Error()}, true, client.IgnoreNotFound(err)
 		}
-		if t, found := lifecycle.DeploymentTrouble(&d, pods.Items); found {
-			return t, true, nil
+		for _, look := range []func(*appsv1.Deployment, []corev1.Pod) (lifecycle.Explanation, bool){lifecycle.DeploymentTrouble, lifecycle.Restarted} {
+			if t, found := look(&d, pods.Items); found {
+				return t, true, nil
+			}
 		}
 	}
 	return lifecycle.Explanation{}, false, nil
