@@ -80,8 +80,6 @@ func (t *upgradeTest) checkCluster(version string) error {
 		return hint.With(usagef("--shard is of the plan for one version of OLM"), "walk the shards under each, with --olm v0 and --olm v1, or both in one with --parallel")
 	case version == olmV1 && t.cluster != kindEmbedded:
 		return hint.With(usagef("OLM v1 runs on the embedded cluster only"), "drop --cluster %s", t.cluster)
-	case version == olmV1 && t.options.Rollback:
-		return hint.With(usagef("--rollback is for OLM v0"), "leave it out, or --olm %s", t.plan.olm)
 	case t.cluster == kindExisting && len(t.images) > 0:
 		return hint.With(usagef("--image has no meaning for an existing cluster: its nodes pull their images themselves"),
 			"push the images to where the bundles say, or load them into the cluster first ('olmkit cluster load', 'kind load')")

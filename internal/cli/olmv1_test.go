@@ -33,7 +33,6 @@ func TestOLMv1(t *testing.T) {
 		{[]string{"upgrade", "test", catalog, "--package", "memcached-operator", "--olm", "v1", "--cluster", "kind"}, exitUsage, []string{"the embedded cluster only"}, nil},
 		{[]string{"upgrade", "test", catalog, "--package", "memcached-operator", "--olm", "v1", "--fault", "two-hops"}, exitUsage, []string{"--fault two-hops"}, nil},
 		{[]string{"upgrade", "test", catalog, "--package", "memcached-operator", "--olm", "v0,v1", "--fault", "kill-catalogd"}, exitUsage, []string{"--fault kill-catalogd"}, nil},
-		{[]string{"upgrade", "test", catalog, "--package", "memcached-operator", "--olm", "v1", "--rollback"}, exitUsage, []string{"--rollback is for OLM v0"}, nil},
 		{append(generate, "--catalog", catalog, "--channel", "stable"), exitPassed,
 			[]string{"kind: ClusterExtension", "kind: ClusterCatalog", "pollIntervalMinutes: 10", "serviceAccount:\n    name: memcached-operator-installer", "- stable"},
 			[]string{"version: 0", "kind: Subscription", "status:", "cluster-admin"}},

@@ -56,6 +56,8 @@ type Side struct {
 	Read    float64  `json:"readOutage,omitempty"`
 	Write   float64  `json:"writeOutage,omitempty"`
 	Codes   []string `json:"codes,omitempty"` // of its errors and warnings
+	// Rollback is what came of going back after it failed, where that was asked for.
+	Rollback Result `json:"rollback,omitempty"`
 
 	hop *Hop // the worst; nil if it is not planned
 }
@@ -222,6 +224,9 @@ func (s *Side) add(h *Hop) {
 	if s.hop == nil || badness(verdictOf(*h)) > badness(verdictOf(*s.hop)) {
 		s.hop, s.Result = h, h.Result
 	}
+	if h.Rollback != nil && s.Rollback != Failed {
+		s.Rollback = h.Rollback.Result
+	}
 	for _, f := range finding.Open(h.All()) {
 		if f.Severity.AtLeast(finding.Warning) && !slices.Contains(s.Codes, f.Code) {
 			s.Codes = append(s.Codes, f.Code)
@@ -258,6 +263,9 @@ func (s Side) details() []string {
 	}
 	if s.Write > 0 {
 		parts = append(parts, fmt.Sprintf("no write for %.1fs", s.Write))
+	}
+	if s.Rollback != "" {
+		parts = append(parts, "rollback "+string(s.Rollback))
 	}
 	return append(parts, s.Codes...)
 }

@@ -32,6 +32,7 @@ func twoVersions() []*Report {
 		Hops:          []Hop{hop("p.v1", "p.v2", Passed), hop("p.v2", "p.v3", Failed), hop("p.v1", "p.v3", Passed)},
 	}
 	v1.Hops[1].Findings = []finding.Finding{{Code: "U102", Severity: finding.Error, Message: "maximum decreased"}}
+	v1.Hops[1].Rollback = &Rollback{To: "p.v2", Result: Passed}
 	return []*Report{v0, v1}
 }
 
@@ -62,7 +63,7 @@ func TestBeside(t *testing.T) {
 			{OLM: "v0", Takes: graph.Always, Edge: "replaces", Result: Passed, Seconds: 2.5}, {OLM: "v1", Takes: graph.Always, Edge: "replaces", Result: Passed, Seconds: 2.5}}},
 		{Package: "p", Channel: "c", From: "p.v2", To: "p.v3", Sides: []Side{
 			{OLM: "v0", Takes: graph.Always, Edge: "replaces", Result: Passed, Seconds: 2.5, Write: 1.25},
-			{OLM: "v1", Takes: graph.Always, Edge: "replaces", Result: Failed, Seconds: 2.5, Codes: []string{"U102"}}}},
+			{OLM: "v1", Takes: graph.Always, Edge: "replaces", Result: Failed, Seconds: 2.5, Rollback: Passed, Codes: []string{"U102"}}}},
 		{Package: "p", Channel: "c", From: "p.v1", To: "p.v3", Sides: []Side{
 			{OLM: "v0", Takes: graph.Possible}, {OLM: "v1", Takes: graph.Possible, Edge: "replaces", Result: Passed, Seconds: 2.5}}},
 	}
@@ -88,13 +89,13 @@ func TestBesideRendered(t *testing.T) {
 	}
 	for format, words := range map[string][]string{
 		"text": {"package p, channel c, OLM v0\n  ✓ install p.v1 passed\n  ✓ p.v1 → p.v2", "package p, channel c, OLM v1\n", "p.v1 → p.v2: both passed, 2.5s",
-			"OLM v0: passed, 2.5s, no write for 1.2s", "OLM v1: failed, 2.5s, U102", "OLM v0: not taken while there is something newer, not planned",
+			"OLM v0: passed, 2.5s, no write for 1.2s", "OLM v1: failed, 2.5s, rollback passed, U102", "OLM v0: not taken while there is something newer, not planned",
 			"Kubernetes v1.36.3, OLM 0.46.0", "Kubernetes v1.36.3, OLM v1.10.0", "failed: OLM v0 and OLM v1, 2 installations, 5 hops", "first failure: OLM v1, channel c, p.v2 → p.v3"},
 		"json":     {`"olm": "v1"`, `"compared": [`, `"takes": "possible"`, `"writeOutage": 1.25`},
 		"junit":    {`name="hops, OLM v0"`, `name="hops, OLM v1"`, `classname="p/c, OLM v1"`},
 		"sarif":    {"OLM v1/p/c/p.v2/p.v3"},
-		"markdown": {"| upgrade | OLM v0 | OLM v1 |", "❌ failed, 2.5s, U102", "replaces, OLM v1", "1 upgrade failed only under OLM v1"},
-		"html":     {"OLM v0</th><th scope=\"col\">OLM v1", `href="#hop-p.v2-p.v3-v1">2.5s, U102`, "OLM v1 takes them to", `id="hop-p.v2-p.v3-v0"`, "if pinned"},
+		"markdown": {"| upgrade | OLM v0 | OLM v1 |", "❌ failed, 2.5s, rollback passed, U102", "replaces, OLM v1", "1 upgrade failed only under OLM v1"},
+		"html":     {"OLM v0</th><th scope=\"col\">OLM v1", `href="#hop-p.v2-p.v3-v1">2.5s, rollback passed, U102`, "OLM v1 takes them to", `id="hop-p.v2-p.v3-v0"`, "if pinned"},
 	} {
 		for name, r := range map[string]*Report{"made": besideEachOther(), "kept": again} {
 			var b bytes.Buffer

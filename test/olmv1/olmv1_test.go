@@ -28,7 +28,9 @@ import (
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/cluster/embedded"
+	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/diagnosis"
+	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
 	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv1"
@@ -74,14 +76,7 @@ func TestEveryUpgrade(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r report.Report
-	if err := json.Unmarshal(data, &r); err != nil {
-		t.Fatal(err)
-	}
+	r := read(t, file)
 	if len(r.Hops) != 8 || r.Cluster.OLM != olmv1.Version {
 		t.Errorf("%d hops under OLM %s, want 8 under %s", len(r.Hops), r.Cluster.OLM, olmv1.Version)
 	}
@@ -90,6 +85,54 @@ func TestEveryUpgrade(t *testing.T) {
 			t.Errorf("%s → %s %s: %v", h.From, h.To, h.Result, h.Findings)
 		}
 		t.Logf("%s → %s: %.1fs", h.From, h.To, h.Seconds)
+	}
+}
+
+// read reads a report.
+func read(t *testing.T, file string) (r report.Report) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// An upgrade whose manager does not start can be taken back, unless the release before does not know the version that is stored now.
+func TestRollback(t *testing.T) {
+	for _, hop := range []struct {
+		from, to string
+		back     report.Result
+		code     string
+		says     string
+	}{
+		{"0.3.1", "0.4.0", report.Passed, code.RolledBack, "6 objects say what they said before"},
+		{"0.2.0", "0.3.1", report.Failed, code.RollbackFailed, "storedVersionRemoval"},
+	} {
+		t.Run(hop.from, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "report.json")
+			ref := "ghcr.io/olmkit/" + pkg + ":v"
+			olmkit := filepath.Join(root, "bin", "olmkit")
+			said, err := exec.CommandContext(t.Context(), olmkit, "upgrade", "test", filepath.Join(root, "catalog"), "--package", pkg, "--edges", "chain",
+				"--from", hop.from, "--to", hop.to, "--olm", "v1", "--rollback", "--timeout", "2m", "--report", "json="+file,
+				"--image", ref+hop.from+"="+filepath.Join(root, "bin", pkg, "v"+hop.from, "manager"),
+				"--image", ref+hop.to+"="+olmkit, // which says what flags it has, and ends
+			).CombinedOutput()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != 3 {
+				t.Fatalf("%v\n%s", err, said)
+			}
+			r := read(t, file)
+			if len(r.Hops) != 1 || r.Hops[0].Rollback == nil || r.Hops[0].Rollback.Result != hop.back {
+				t.Fatalf("%+v", r.Hops)
+			}
+			if !slices.ContainsFunc(r.Hops[0].Rollback.Findings, func(f finding.Finding) bool { return f.Code == hop.code && strings.Contains(f.Message, hop.says) }) {
+				t.Errorf("%+v", r.Hops[0].Rollback.Findings)
+			}
+		})
 	}
 }
 
