@@ -194,6 +194,11 @@ func (g *generator) name() string {
 
 // sortOut tells the inputs apart by kind.
 func (g *generator) sortOut(inputs []Input, base *Input) {
+	for _, kind := range g.SkipKinds {
+		if !slices.ContainsFunc(inputs, func(i Input) bool { return i.Kind == kind }) {
+			g.note("--skip-kind %s: the manifests hold no object of this kind", kind)
+		}
+	}
 	seen := map[string]Input{}
 	for _, input := range inputs {
 		id := input.APIVersion + " " + input.ID() // samples of two versions may share a name

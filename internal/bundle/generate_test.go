@@ -458,10 +458,12 @@ func TestGenerateSkipKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := cafe()
-	o.SkipKinds = []string{"DaemonSet"}
+	o.SkipKinds = []string{"DaemonSet", "Deamonset"}
 	made := generate(t, append(inputs, load(t, "testdata/cafe/config/manifests")...), o)
-	if !slices.Contains(made.Notes, "DaemonSet/agent: left out, as --skip-kind says") {
-		t.Errorf("no note says so: %q", made.Notes)
+	for _, note := range []string{"DaemonSet/agent: left out, as --skip-kind says", "--skip-kind Deamonset: the manifests hold no object of this kind"} {
+		if !slices.Contains(made.Notes, note) {
+			t.Errorf("%q is not among the notes: %q", note, made.Notes)
+		}
 	}
 }
 

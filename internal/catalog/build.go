@@ -433,6 +433,9 @@ func (b *builder) icon(file string) (*icon, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build catalog: %s: read icon: %w", b.source.Place("icon"), err)
 	}
+	if !bundle.IsIcon(data, media) {
+		return nil, hint.With(fmt.Errorf("build catalog: %s: icon %s is no picture of type %s", b.source.Place("icon"), file, media), "name the file by its kind: .svg, .png, .jpg or .gif")
+	}
 	return &icon{Data: data, MediaType: media}, nil
 }
 

@@ -143,8 +143,22 @@ func (l Loader) load(ctx context.Context, ref string, memo *document.Memo) (pars
 			return p, err
 		})
 	default:
-		return l.loadFS(ctx, os.DirFS(ref), filepath.ToSlash(filepath.Clean(ref)))
+		p, err := l.loadFS(ctx, os.DirFS(ref), filepath.ToSlash(filepath.Clean(ref)))
+		return p, cmp.Or(err, noCatalog(ref, p.problems))
 	}
+}
+
+// noCatalog is the error that the directory ref, which has problems, is a folder of bundle directories; nil if it is none.
+func noCatalog(ref string, problems []finding.Finding) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	inside, err := bundle.In(ref)
+	if err != nil || len(inside) == 0 {
+		return nil // the problems say what is wrong
+	}
+	return hint.With(fmt.Errorf("read catalog: %s is no catalog: it has bundle directories in it, such as %s", ref, inside[0]),
+		"name one bundle directory, or make a catalog of them with 'olmkit catalog build'")
 }
 
 // manifestsIn returns those of a bundle directory, none if it cannot be read any more.

@@ -131,7 +131,7 @@ func (r renderer) read(ctx context.Context, ref string) (rendered, error) {
 	if len(all.entries)+len(all.problems) == 0 {
 		return rendered{}, noDocuments(name)
 	}
-	return all, nil
+	return all, noCatalog(ref, all.problems)
 }
 
 // source returns what the cache has of the files that read returns, or else what parse makes of them.

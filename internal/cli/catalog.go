@@ -314,6 +314,9 @@ pins a version also goes to one that OLM v0 passes over: "if pinned 1.1.0 (skips
 				if len(drawings) == 0 && channel != "" {
 					return hint.With(usagef("no channel is called %s", channel), "list the channels with 'olmkit catalog graph %s'", strings.Join(args, " "))
 				}
+				if len(drawings) == 0 {
+					s.progress().Say("%s holds no channel", strings.Join(args, " "))
+				}
 				if format == "html" {
 					return report.HTML(s.Out, &report.Report{Kind: report.KindGraph, Graph: drawings})
 				}

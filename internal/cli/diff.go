@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -45,7 +46,17 @@ func addDiff(s *session, c *cobra.Command, noun string, compare func(ctx context
 			return err
 		}
 		write := map[string]func(io.Writer) error{"text": found.WriteText, "markdown": found.WriteMarkdown, "json": found.WriteJSON}[format]
-		return until(c.Context(), func() error { return write(s.Out) })
+		var made bytes.Buffer
+		if err := until(c.Context(), func() error { return write(&made) }); err != nil {
+			return err
+		}
+		if made.Len() == 0 {
+			s.progress().Say("%s and %s do not differ", args[0], args[1])
+		}
+		return until(c.Context(), func() error {
+			_, err := made.WriteTo(s.Out)
+			return err
+		})
 	}
 }
 

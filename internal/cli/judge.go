@@ -81,6 +81,7 @@ func (j *judge) check(ctx context.Context) error {
 	if !slices.Contains(report.Formats, j.output) {
 		return usagef("--output %s: it is one of %s", j.output, strings.Join(report.Formats, ", "))
 	}
+	files := map[string]string{}
 	for _, r := range j.reports {
 		format, file, ok := strings.Cut(r, "=")
 		if !ok || file == "" || !slices.Contains(report.Formats, format) {
@@ -91,6 +92,10 @@ func (j *judge) check(ctx context.Context) error {
 		if err := output.Check(file); err != nil {
 			return usageError{fmt.Errorf("--report %s: %w", r, err)}
 		}
+		if other := files[filepath.Clean(file)]; other != "" {
+			return hint.With(usagef("--report %s: --report %s writes to the same file", r, other), "give each report a file of its own")
+		}
+		files[filepath.Clean(file)] = r
 	}
 	var err error
 	if j.grades, err = readGrades(j.severities); err != nil {

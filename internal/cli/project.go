@@ -95,8 +95,14 @@ func (s *session) configurable(c *cobra.Command) {
 	}
 	check, run := c.Args, c.RunE
 	c.Args = func(c *cobra.Command, args []string) error {
-		if err := s.configure(c, args); err != nil || check == nil {
+		if err := s.configure(c, args); err != nil {
 			return err
+		}
+		if s.maxFile < 1 {
+			return usagef("--max-file-size %d: it is a number of bytes from 1", s.maxFile)
+		}
+		if check == nil {
+			return nil
 		}
 		return check(c, s.arguments(c, args))
 	}

@@ -112,7 +112,7 @@ func Load(ctx context.Context, dirs []string) (*Sources, error) {
 		files += len(root.CompiledGoFiles)
 		problems = append(problems, s.read(root))
 	}
-	if files == 0 {
+	if files == 0 && errors.Join(problems...) == nil {
 		problems = append(problems, hint.With(fmt.Errorf("read the Go sources in %s: there are none", strings.Join(dirs, ", ")), "name the directory that holds the API's Go packages, for example api"))
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -137,6 +137,10 @@ func (s *Sources) read(p *loader.Package) error {
 	var problems []error
 	for _, e := range p.Errors {
 		at := e.Pos
+		if at == "" || at == "-" { // it is about no file
+			problems = append(problems, hint.With(fmt.Errorf("read the Go sources: %s", strings.TrimSpace(e.Msg)), "run olmkit in the Go module that holds the directory (go.mod), or leave out --api"))
+			continue
+		}
 		if file, rest, found := strings.Cut(at, ":"); found && filepath.IsAbs(file) {
 			at = s.file(file) + ":" + rest
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -223,6 +224,18 @@ func TestDescribeErrors(t *testing.T) {
 				t.Errorf("no fix for: %v", err)
 			}
 		})
+	}
+}
+
+// Without a go.mod, the go command cannot say what belongs to a package.
+func TestLoadOutsideOfModules(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.CopyFS(".", fstest.MapFS{"api/a.go": {Data: []byte("package v1\n\ntype Coffee struct{}\n")}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(t.Context(), []string{"api"})
+	if err == nil || !strings.HasPrefix(err.Error(), "read the Go sources: ") || strings.Contains(err.Error(), "there are none") || !strings.Contains(hint.Of(err), "go.mod") {
+		t.Errorf("%v; fix: %s", err, hint.Of(err))
 	}
 }
 
