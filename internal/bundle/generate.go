@@ -141,6 +141,7 @@ func (g *generator) note(format string, args ...any) {
 // and the address and CA in a CRD's conversion. They are turned into the CSV's statements about them.
 func Generate(inputs []Input, base *Input, o Options) (*Generated, error) {
 	g := &generator{Options: o, files: map[string][]byte{}, ranks: map[*yaml.Node]int{}}
+	g.unskipped(inputs)
 	g.sortOut(inputs, base)
 	g.identity()
 	g.customResourceDefinitions()
@@ -192,13 +193,17 @@ func (g *generator) name() string {
 	return cmp.Or(stemOf(g.at.Name), g.Package) + ".v" + g.Version.String()
 }
 
-// sortOut tells the inputs apart by kind.
-func (g *generator) sortOut(inputs []Input, base *Input) {
+// unskipped notes which of the kinds that are to be left out no input has.
+func (g *generator) unskipped(inputs []Input) {
 	for _, kind := range g.SkipKinds {
 		if !slices.ContainsFunc(inputs, func(i Input) bool { return i.Kind == kind }) {
 			g.note("--skip-kind %s: the manifests hold no object of this kind", kind)
 		}
 	}
+}
+
+// sortOut tells the inputs apart by kind.
+func (g *generator) sortOut(inputs []Input, base *Input) {
 	seen := map[string]Input{}
 	for _, input := range inputs {
 		id := input.APIVersion + " " + input.ID() // samples of two versions may share a name

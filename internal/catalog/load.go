@@ -153,9 +153,9 @@ func noCatalog(ref string, problems []finding.Finding) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	inside, err := bundle.In(ref)
-	if err != nil || len(inside) == 0 {
-		return nil // the problems say what is wrong
+	inside, _ := bundle.In(ref) // who cannot tell is told the problems
+	if len(inside) == 0 {
+		return nil
 	}
 	return hint.With(fmt.Errorf("read catalog: %s is no catalog: it has bundle directories in it, such as %s", ref, inside[0]),
 		"name one bundle directory, or make a catalog of them with 'olmkit catalog build'")
