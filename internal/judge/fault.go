@@ -132,7 +132,7 @@ var noticed = []string{code.ReadOutage, code.WriteOutage, code.AdmissionOutage, 
 
 // wrongOutcome is the finding that the hop came to something worse than it should.
 func wrongOutcome(s *fault.Result, outcome fault.Outcome, codes []string) finding.Finding {
-	if s.Expect == fault.Blocked {
+	if s.Expect == fault.Blocked && !s.Held {
 		return code.Finding(code.FaultIgnored, "", "the fault %s should have held the upgrade up as long as it was in force, and did not: the upgrade %s", s, outcome)
 	}
 	f := code.Finding(code.FaultBroke, "", "under the fault %s the upgrade was %s (%s); at worst it should have been %s", s, outcome, strings.Join(codes, ", "), s.Expect)

@@ -99,6 +99,7 @@ func TestJudgeFaults(t *testing.T) {
 		{name: "what is lost without it too", fault: "kill-operator", known: code.FieldLost, findings: []finding.Finding{lost}, want: "survived", result: report.Passed},
 		{name: "held up", fault: "not-upgradeable", held: true, want: "blocked", result: report.Passed},
 		{name: "not held up", fault: "not-upgradeable", want: "survived", result: report.Failed, codes: []string{code.FaultIgnored}},
+		{name: "held up, and something was lost", fault: "not-upgradeable", held: true, findings: []finding.Finding{lost}, want: "broken", result: report.Failed, codes: []string{code.FaultBroke}},
 		{name: "not made", fault: "cert-expired", why: "no webhook", want: "skipped", result: report.Passed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
