@@ -144,16 +144,16 @@ func (l Loader) load(ctx context.Context, ref string, memo *document.Memo) (pars
 		})
 	default:
 		p, err := l.loadFS(ctx, os.DirFS(ref), filepath.ToSlash(filepath.Clean(ref)))
-		return p, cmp.Or(err, noCatalog(ref, p.problems))
+		if err == nil && len(p.documents) == 0 {
+			err = noCatalog(ref)
+		}
+		return p, err
 	}
 }
 
-// noCatalog is the error that the directory ref, which has problems, is a folder of bundle directories; nil if it is none.
-func noCatalog(ref string, problems []finding.Finding) error {
-	if len(problems) == 0 {
-		return nil
-	}
-	inside, _ := bundle.In(ref) // who cannot tell is told the problems
+// noCatalog is the error that the directory ref, which has no document, is a folder of bundle directories; nil if it is none.
+func noCatalog(ref string) error {
+	inside, _ := bundle.In(ref) // who cannot tell is told what is wrong with each file
 	if len(inside) == 0 {
 		return nil
 	}

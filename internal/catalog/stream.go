@@ -131,7 +131,10 @@ func (r renderer) read(ctx context.Context, ref string) (rendered, error) {
 	if len(all.entries)+len(all.problems) == 0 {
 		return rendered{}, noDocuments(name)
 	}
-	return all, noCatalog(ref, all.problems)
+	if len(all.entries) == 0 {
+		err = noCatalog(ref)
+	}
+	return all, err
 }
 
 // source returns what the cache has of the files that read returns, or else what parse makes of them.
