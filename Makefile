@@ -144,7 +144,7 @@ generate: ## Write what is generated from code: deep copies, CRDs, roles, webhoo
 	$(REDIS) generate CONTROLLER_GEN="$$($(GO) -C tools/codegen tool -n controller-gen)"
 	$(GO) generate ./internal/cluster/embedded
 	$(GO) test ./internal/cli ./internal/check ./internal/judge ./operator/internal/monitoring ./test/scenario -run 'Docs' -count=1 -update
-	$(GO) run ./tools/upgrading <CHANGELOG.md >$(BIN)/UPGRADING.md && mv $(BIN)/UPGRADING.md UPGRADING.md
+	made=$$($(GO) run ./tools/upgrading <CHANGELOG.md) && printf '%s\n' "$$made" >UPGRADING.md
 
 # One of each minor. Their modules are a part of olmkit, as tools/cluster is.
 .PHONY: kubernetes-modules
