@@ -88,20 +88,27 @@ func WithFields(f finding.Finding, d compare.Diffs) finding.Finding {
 // Summarize makes one finding of those that are about the same fields of several objects, whatever their values are, or that say the
 // same of several objects.
 func Summarize(findings []finding.Finding) []finding.Finding {
-	const named = 5
-	var kept []finding.Finding
-	at, others := map[string]int{}, map[int][]string{}
-	for _, f := range findings {
+	return gather(findings, func(f finding.Finding) string {
 		kind, _, _ := strings.Cut(f.Subject.Object, "/")
 		same := strings.Join(f.Fields, "\n")
 		if len(f.Fields) == 0 {
 			same = strings.ReplaceAll(f.Message, `"`+path.Base(f.Subject.Object)+`"`, "…")
 		}
-		key := strings.Join([]string{f.Code, string(f.Severity), kind, f.Cause, same}, "\n")
-		i, known := at[key]
+		return strings.Join([]string{f.Code, string(f.Severity), kind, f.Cause, same}, "\n")
+	})
+}
+
+// gather keeps the first of the findings that have one key, which says of how many other objects the same is true, and names some.
+func gather(findings []finding.Finding, key func(finding.Finding) string) []finding.Finding {
+	const named = 5
+	var kept []finding.Finding
+	at, others := map[string]int{}, map[int][]string{}
+	for _, f := range findings {
+		k := key(f)
+		i, known := at[k]
 		switch {
 		case !known:
-			at[key] = len(kept)
+			at[k] = len(kept)
 			kept = append(kept, f)
 		case f.Subject.Object != kept[i].Subject.Object:
 			others[i] = append(others[i], f.Subject.Object)

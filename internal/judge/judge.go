@@ -73,22 +73,9 @@ func Attempts(attempts, slow []observe.Attempt, timeline []lifecycle.Event, befo
 
 // Collapse makes one finding of those that say the same of several objects, and of those that have one cause.
 func Collapse(findings []finding.Finding) []finding.Finding {
-	var kept []finding.Finding
-	others := map[int][]string{}
-	for _, f := range findings {
-		i := slices.IndexFunc(kept, func(k finding.Finding) bool {
-			return k.Code == f.Code && k.Severity == f.Severity && k.Message == f.Message && k.Cause == f.Cause
-		})
-		if i < 0 {
-			kept = append(kept, f)
-		} else if f.Subject.Object != kept[i].Subject.Object {
-			others[i] = append(others[i], f.Subject.Object)
-		}
-	}
-	for i, objects := range others {
-		kept[i].Message += "; the same of " + strings.Join(objects, ", ")
-	}
-	return onePerCause(kept)
+	return onePerCause(gather(findings, func(f finding.Finding) string {
+		return strings.Join([]string{f.Code, string(f.Severity), f.Message, f.Cause}, "\n")
+	}))
 }
 
 // outageFindings judges outages: what OLM makes and unmakes is a warning with what shortens it, what stays an error. All

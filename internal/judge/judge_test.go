@@ -281,7 +281,14 @@ func TestCollapse(t *testing.T) {
 		code.Finding(code.FieldLost, "Thing/a", "spec.size is gone"), code.Finding(code.FieldLost, "Thing/b", "spec.size is gone"),
 		code.Finding(code.FieldLost, "Thing/c", "spec.port is gone"), code.Finding(code.FieldLost, "Thing/a", "spec.size is gone"),
 	})
-	expect.Findings(t, got, "error U302 Thing/a: spec.size is gone; the same of Thing/b", "error U302 Thing/c: spec.port is gone")
+	expect.Findings(t, got, "error U302 Thing/a: spec.size is gone; the same of 1 more: Thing/b", "error U302 Thing/c: spec.port is gone")
+
+	// Of many objects some are named.
+	var many []finding.Finding
+	for i := range 10_000 {
+		many = append(many, code.Finding(code.FieldLost, fmt.Sprintf("Thing/%d", i), "spec.size is gone"))
+	}
+	expect.Findings(t, Collapse(many), "error U302 Thing/0: spec.size is gone; the same of 9999 more: Thing/1, Thing/2, Thing/3, Thing/4, Thing/5, …")
 }
 
 // v0 is OLM v0, not connected: it tells what it knows of itself.
