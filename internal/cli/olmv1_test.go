@@ -75,6 +75,8 @@ func TestOLMv1(t *testing.T) {
 		{[]string{"catalog", "graph", catalog, "--channel", "candidate", "--olm", "v1", "-o", "html"}, exitPassed, []string{"taken by OLM v1 if its version is pinned"}, nil},
 		{[]string{"catalog", "graph", catalog, "--olm", "v3"}, exitUsage, []string{"--olm v3: it is v0, v1"}, nil},
 		{[]string{"upgrade", "test", catalog, "--package", "memcached-operator", "--olm", "v1", "--cluster", "existing"}, exitUsage, []string{"leaves an existing one alone"}, nil},
+		{[]string{"upgrade", "test", catalog, "--package", "memcached-operator", "--olm", "v1", "--cluster", "kind", "--fault", "registry-slow"}, exitUsage,
+			[]string{"this kind of cluster cannot make the fault registry-slow", "kill-catalogd"}, []string{"kill-node"}},
 		{[]string{"upgrade", "test", catalog, "--package", "memcached-operator", "--olm", "v1", "--fault", "two-hops"}, exitUsage, []string{"--fault two-hops"}, nil},
 		{[]string{"upgrade", "test", catalog, "--package", "memcached-operator", "--olm", "v0,v1", "--fault", "kill-catalogd"}, exitUsage, []string{"--fault kill-catalogd"}, nil},
 		{append(generate, "--catalog", catalog, "--channel", "stable"), exitPassed,

@@ -331,6 +331,7 @@ func TestKindSaysWhatIsMissing(t *testing.T) {
 		want      []string
 	}{
 		"no container engine": {[]string{"PATH=" + t.TempDir()}, nil, []string{"neither docker nor podman", "apt-get install docker.io"}},
+		"none for OLM v1":     {[]string{"PATH=" + t.TempDir()}, []string{"--olm", "v1"}, []string{"neither docker nor podman", "apt-get install docker.io"}},
 		"no daemon":           {[]string{"DOCKER_HOST=unix:///nowhere.sock"}, nil, []string{"ask docker for its state", "start its daemon"}},
 		"no node image":       {nil, []string{"--node-image", "localhost:1/none:v1"}, []string{"localhost:1/none:v1", "make kind-node"}},
 	} {
