@@ -272,7 +272,7 @@ kind-node: ## Build a node image for kind without any registry, and load it into
 
 .PHONY: test-kind
 test-kind: build managers kind-node $(KUBECTL_BUILT) ## Test on kind clusters what differs there: a walk of two hops, the loop of every day, Ctrl-C, what is missing
-	$(KIND_TEST) -short -skip '^(TestKindKept|TestKindScenarios)$$'
+	$(KIND_TEST) -short -skip '^(TestKindKept|TestKindScenarios|TestKindWalkOLMv1)$$'
 
 .PHONY: test-kind-all
 test-kind-all: build managers kind-node $(OPM) $(REGISTRY) $(KUBECTL_BUILT) ## Run all tests on kind clusters, the longest chain and a kept cluster among them

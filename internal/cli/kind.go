@@ -63,7 +63,7 @@ func (t *upgradeTest) kind() clusterKind {
 // under are the lifecycle manager and the kind of cluster for a version of OLM, both not connected: they tell what they can do.
 func (k clusterKind) under(version string) (lifecycle.Manager, cluster.Cluster) {
 	if version == olmV1 {
-		return &olmv1.Client{}, &olmV1Cluster{Cluster: &embedded.Cluster{}}
+		return &olmv1.Client{}, k.like
 	}
 	return &olmv0.Client{}, k.like
 }
@@ -78,8 +78,8 @@ func (t *upgradeTest) checkCluster(version string) error {
 		return usagef("--cluster %s: it is one of %s", t.cluster, clusterKindNames())
 	case t.plan.olm == olmBoth && t.shard != "":
 		return hint.With(usagef("--shard is of the plan for one version of OLM"), "walk the shards under each, with --olm v0 and --olm v1, or both in one with --parallel")
-	case version == olmV1 && t.cluster != kindEmbedded:
-		return hint.With(usagef("OLM v1 runs on the embedded cluster only"), "drop --cluster %s", t.cluster)
+	case version == olmV1 && t.cluster == kindExisting:
+		return hint.With(usagef("--olm %s: a walk under OLM v1 brings its own cluster, and leaves an existing one alone", t.plan.olm), "walk on --cluster embedded or --cluster kind")
 	case t.cluster == kindExisting && len(t.images) > 0:
 		return hint.With(usagef("--image has no meaning for an existing cluster: its nodes pull their images themselves"),
 			"push the images to where the bundles say, or load them into the cluster first ('olmkit cluster load', 'kind load')")
@@ -98,14 +98,18 @@ func (t *upgradeTest) checkCluster(version string) error {
 func (t *upgradeTest) startEmbedded(ctx context.Context, options *walk.Options) (cluster.Cluster, error) {
 	options.Namespace = cmp.Or(options.Namespace, olmv0.OperatorsNamespace)
 	if t.plan.olm == olmV1 {
-		return startOLMv1(ctx, t.release, t.components, options)
+		return startOLMv1(ctx, t.release, t.components, options.Progress)
 	}
 	return embedded.Start(ctx, embedded.Options{Kubernetes: t.release, OLM: true, Components: t.components, Progress: options.Progress, Audit: true})
 }
 
 func (t *upgradeTest) startKind(ctx context.Context, options *walk.Options) (cluster.Cluster, error) {
 	options.Namespace = cmp.Or(options.Namespace, olmv0.OperatorsNamespace)
-	return kind.Start(ctx, kind.Options{NodeImage: t.nodeImage, Progress: options.Progress, Audit: true})
+	start := kind.Options{NodeImage: t.nodeImage, Progress: options.Progress, Audit: true}
+	if t.plan.olm == olmV1 {
+		return startOLMv1OnKind(ctx, start, t.components)
+	}
+	return kind.Start(ctx, start)
 }
 
 // open reaches the existing cluster, on which no earlier walk may have left anything.

@@ -293,9 +293,9 @@ func (t *upgradeTest) walk(ctx context.Context, p *catalog.Package, plan graph.P
 		}()
 	}
 	options.Connect = olmv0.Manage
-	switch v1, ok := c.(*olmV1Cluster); {
-	case ok:
-		err = v1.install(ctx, p, &options)
+	switch {
+	case t.plan.olm == olmV1:
+		err = installOLMv1(ctx, c, p, &options)
 	case c.Disposable() || t.olm:
 		err = installOLM(ctx, c, options)
 	}

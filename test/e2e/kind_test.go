@@ -85,7 +85,7 @@ type measured struct {
 func measureWalk(t *testing.T, flags ...string) measured {
 	t.Helper()
 	args := append([]string{"upgrade", "test", "catalog", "--package", "memcached-operator", "--channel", "candidate", "--edges", "chain", "--timeout", "6m", "-o", "json"}, flags...)
-	if testing.Short() {
+	if testing.Short() && !slices.Contains(flags, "--from") {
 		args = append(args, "--from", "0.4.0", "--to", "0.5.0")
 	}
 	managers, err := filepath.Glob(filepath.Join(root, "bin/memcached-operator/*/manager"))
@@ -179,15 +179,35 @@ func (m measured) took(t *testing.T, step string) float64 {
 
 // TestKindWalk walks the same chain on an embedded and on a kind cluster, one after the other, and compares.
 func TestKindWalk(t *testing.T) {
+	compareKind(t)
+}
+
+// TestKindWalkOLMv1 walks under OLM v1 the hop with the conversion webhook on both clusters, and compares. On kind it runs as released.
+func TestKindWalkOLMv1(t *testing.T) {
+	kind := compareKind(t, "--olm", "v1", "--from", "0.4.0", "--to", "0.5.0")
+	if kind.report.Result != report.Passed || len(kind.report.Hops) != 1 {
+		t.Errorf("%s, %d hops\n%s", kind.report.Result, len(kind.report.Hops), kind.account)
+	}
+	limits := strings.Join(kind.report.Cluster.Limitations, "\n")
+	for _, want := range []string{"in cert-manager's place", "OLM v1 ran"} {
+		if !strings.Contains(limits, want) {
+			t.Errorf("the limitations do not say %q:\n%s", want, limits)
+		}
+	}
+}
+
+// compareKind walks with flags on an embedded and on a kind cluster, compares, and returns the walk on kind.
+func compareKind(t *testing.T, flags ...string) measured {
+	t.Helper()
 	image := needKind(t)
 	check := nothingLeft(t)
-	embedded := measureWalk(t)
-	kind := measureWalk(t, "--cluster", "kind", "--node-image", image)
+	embedded := measureWalk(t, flags...)
+	kind := measureWalk(t, append(flags, "--cluster", "kind", "--node-image", image)...)
 	check()
 
 	if kind.report.Result != embedded.report.Result || len(kind.report.Hops) != len(embedded.report.Hops) {
-		t.Errorf("on kind: %s, %d hops; embedded: %s, %d hops", kind.report.Result, len(kind.report.Hops), embedded.report.Result, len(embedded.report.Hops))
-		t.Logf("embedded:\n%s\non kind:\n%s", embedded.account, kind.account)
+		t.Fatalf("on kind: %s, %d hops; embedded: %s, %d hops\nembedded:\n%s\non kind:\n%s", kind.report.Result, len(kind.report.Hops),
+			embedded.report.Result, len(embedded.report.Hops), embedded.account, kind.account)
 	}
 	for i, hop := range kind.report.Hops {
 		if len(hop.Simulated) > 0 {
@@ -208,6 +228,7 @@ func TestKindWalk(t *testing.T) {
 	row("one hop", mean(embedded.report), mean(kind.report), "s")
 	row("whole chain", embedded.seconds, kind.seconds, "s")
 	row("peak memory", float64(embedded.memory>>20), float64(kind.memory>>20), "MiB")
+	return kind
 }
 
 func mean(r report.Report) float64 {
@@ -310,6 +331,7 @@ func TestKindSaysWhatIsMissing(t *testing.T) {
 		want      []string
 	}{
 		"no container engine": {[]string{"PATH=" + t.TempDir()}, nil, []string{"neither docker nor podman", "apt-get install docker.io"}},
+		"none for OLM v1":     {[]string{"PATH=" + t.TempDir()}, []string{"--olm", "v1"}, []string{"neither docker nor podman", "apt-get install docker.io"}},
 		"no daemon":           {[]string{"DOCKER_HOST=unix:///nowhere.sock"}, nil, []string{"ask docker for its state", "start its daemon"}},
 		"no node image":       {nil, []string{"--node-image", "localhost:1/none:v1"}, []string{"localhost:1/none:v1", "make kind-node"}},
 	} {

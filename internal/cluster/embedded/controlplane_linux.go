@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/olmkit/olmkit/internal/cluster/certificates"
 )
 
 // Fixed places inside of the cluster's own network namespace, where nothing else is.
@@ -34,7 +36,7 @@ type plane struct {
 	programs   string // directory of the components
 	dir        string // for data, keys and tokens, on tmpfs
 	address    netip.Addr
-	authority  *authority
+	authority  *certificates.Authority
 	adminToken string
 
 	components []*component // in the order of start
@@ -43,13 +45,13 @@ type plane struct {
 // startPlane starts etcd, the API server, the controller manager and the scheduler, and waits until the API server is
 // ready. hosts are further names under which clients reach the API server.
 func startPlane(ctx context.Context, config hostConfig, dir string, address netip.Addr, hosts []string) (*plane, error) {
-	authority, err := newAuthority()
+	authority, err := certificates.NewAuthority("olmkit embedded cluster")
 	if err != nil {
 		return nil, fmt.Errorf("make the cluster's certificate authority: %w", err)
 	}
 	p := &plane{programs: config.Programs, dir: dir, address: address, authority: authority, adminToken: newToken()}
 	hosts = append(hosts, "localhost", "127.0.0.1", address.String(), "10.96.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
-	if err := authority.write(dir, hosts); err != nil {
+	if err := writeIdentities(authority, dir, hosts); err != nil {
 		return nil, err
 	}
 	var tokens strings.Builder
@@ -135,7 +137,7 @@ func (p *plane) component(name string) *component {
 // kubeconfig returns credentials for the API server at host:port.
 func (p *plane) kubeconfig(server, token string) clientcmdapi.Config {
 	config := clientcmdapi.NewConfig()
-	config.Clusters["olmkit"] = &clientcmdapi.Cluster{Server: "https://" + server, CertificateAuthorityData: p.authority.pem}
+	config.Clusters["olmkit"] = &clientcmdapi.Cluster{Server: "https://" + server, CertificateAuthorityData: p.authority.PEM}
 	config.AuthInfos["olmkit"] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts["olmkit"] = &clientcmdapi.Context{Cluster: "olmkit", AuthInfo: "olmkit"}
 	config.CurrentContext = "olmkit"
@@ -146,7 +148,7 @@ func (p *plane) kubeconfig(server, token string) clientcmdapi.Config {
 func (p *plane) config() *rest.Config {
 	return &rest.Config{
 		Host: "https://127.0.0.1:" + strconv.Itoa(apiPort), BearerToken: p.adminToken, QPS: -1,
-		TLSClientConfig: rest.TLSClientConfig{CAData: p.authority.pem},
+		TLSClientConfig: rest.TLSClientConfig{CAData: p.authority.PEM},
 	}
 }
 

@@ -6,6 +6,7 @@ package embedded
 import (
 	"slices"
 
+	"github.com/olmkit/olmkit/internal/cluster/certificates"
 	"github.com/olmkit/olmkit/internal/progress"
 )
 
@@ -39,11 +40,14 @@ const (
 	limitPackageServer = "OLM's package server is not installed"
 )
 
+// LimitBoxcutter is a limitation of the programs that OLMv1Programs returns.
+const LimitBoxcutter = "operator-controller was built without the runtime of its alpha feature gate BoxcutterRuntime, which is off by default"
+
 // LimitationsUnderOLMv1 are those of limitations that an embedded cluster with OLM v1 has, and what it has besides.
 func LimitationsUnderOLMv1(limitations []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(limitations), func(l string) bool { return l == limitInline || l == limitPackageServer })
 	return append(kept,
-		"olmkit issued certificates and injected their authority in cert-manager's place",
-		"operator-controller was built without the runtime of its alpha feature gate BoxcutterRuntime, which is off by default",
+		certificates.Limitation,
+		LimitBoxcutter,
 	)
 }

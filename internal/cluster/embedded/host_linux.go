@@ -23,6 +23,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/catalog/registry"
+	"github.com/olmkit/olmkit/internal/cluster/certificates"
 	"github.com/olmkit/olmkit/internal/cluster/embedded/node"
 	"github.com/olmkit/olmkit/internal/cluster/embedded/sandbox"
 )
@@ -88,7 +89,7 @@ func runHost() error {
 	if err != nil {
 		return err
 	}
-	h.certificates = sync.OnceValue(func() error { return h.startCertificates(ctx) })
+	h.certificates = sync.OnceValue(func() error { return certificates.Provide(ctx, h.plane.config(), h.plane.authority) })
 	server := &http.Server{Handler: h.handler(), ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(control) }()
 
@@ -153,13 +154,13 @@ func (h *host) bringUp(ctx context.Context, api net.Listener) error {
 	h.mu.Lock()
 	h.state.Kubernetes, h.state.Users = version.GitVersion, node.Users()
 	h.mu.Unlock()
-	kubeletTLS, err := h.plane.authority.kubeletTLS(h.net.HostAddress().String())
+	serving, err := kubeletTLS(h.plane.authority, h.net.HostAddress().String())
 	if err != nil {
 		return err
 	}
 	h.node = node.New(node.Config{
 		Name: "embedded", Version: version.GitVersion, Client: client, Network: h.net, Images: h.images, Dir: dir, Volumes: volumes,
-		APIHost: h.net.HostAddress().String(), APIPort: apiPort, Users: node.Users(), KubeletTLS: kubeletTLS,
+		APIHost: h.net.HostAddress().String(), APIPort: apiPort, Users: node.Users(), KubeletTLS: serving,
 	})
 	up, failed := make(chan struct{}), make(chan error, 1)
 	go func() { failed <- h.node.Run(ctx, func() { close(up) }) }()
@@ -262,7 +263,7 @@ func (h *host) handler() http.Handler {
 	})
 	handle("POST /faultyConverters/{mode}", func(r *http.Request) (any, error) {
 		url, err := h.faultyConverter(r.PathValue("mode"))
-		return faultyConverterAnswer{url, h.plane.authority.pem}, err
+		return faultyConverterAnswer{url, h.plane.authority.PEM}, err
 	})
 	handle("POST /components/{name}/kill", func(r *http.Request) (any, error) {
 		if r.PathValue("name") == nodeComponent {

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
@@ -60,15 +59,11 @@ func (h *host) startRegistry() (http.Handler, error) {
 
 // serveTLS serves handler at listener with a certificate for the host's address.
 func (h *host) serveTLS(listener net.Listener, name string, handler http.Handler) error {
-	certificate, key, err := h.plane.authority.issue(name, h.net.HostAddress().String())
+	config, err := h.plane.authority.ServerTLS(name, h.net.HostAddress().String())
 	if err != nil {
 		return err
 	}
-	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, TLSConfig: config}
 	go func() { _ = server.ServeTLS(listener, "", "") }()
 	return nil
 }

@@ -30,6 +30,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/cache"
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/cluster/certificates"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/progress"
 )
@@ -60,7 +61,16 @@ type Cluster struct {
 	pushed     map[string]packed // likewise, those that the nodes can pull
 	catalogs   []func()          // end what serves them: the one that OLM reads, and the one before
 	audit      auditLog
+
+	authority       *certificates.Authority // of what olmkit issues there, once something was to be
+	endCertificates func()                  // ends what issues certificates; nil if nothing does
 }
+
+// Limitations that are about OLM v0.
+const (
+	limitCatalog       = "olmkit served the catalog itself, not opm from a pod"
+	limitPackageServer = "OLM's package server was not installed"
+)
 
 var _ cluster.Cluster = (*Cluster)(nil)
 
@@ -190,6 +200,12 @@ type engine struct {
 	program  string // docker or podman
 	provider kind.ProviderOption
 	cgroupV1 bool
+}
+
+// Check returns why there can be no kind cluster on this machine, if none can: a container engine is missing.
+func Check(ctx context.Context) error {
+	_, err := findEngine(ctx)
+	return err
 }
 
 // findEngine returns Docker, or else Podman.
@@ -365,9 +381,9 @@ func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
 func (c *Cluster) Describe() cluster.Description {
 	return cluster.Description{Kind: "kind", Kubernetes: c.version, Limitations: []string{
 		"images of bundles were made from what the catalog holds, and those named with --image from what was given: what registries hold under their names was not pulled",
-		"olmkit served the catalog itself, not opm from a pod",
+		limitCatalog,
 		"there was one node",
-		"OLM's package server was not installed",
+		limitPackageServer,
 		"what is stored of objects was seen through the API server only, not in etcd",
 		"PersistentVolumeClaims were bound only where the node image has a provisioner",
 	}}
@@ -423,6 +439,9 @@ func (c *Cluster) copyLog(ctx context.Context, w io.Writer, p corev1.Pod, contai
 func (c *Cluster) Close(ctx context.Context) error {
 	for _, stop := range c.catalogs {
 		stop()
+	}
+	if c.endCertificates != nil {
+		c.endCertificates()
 	}
 	if c.registry != nil {
 		c.registry.close()

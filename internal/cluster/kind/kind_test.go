@@ -2,6 +2,8 @@ package kind
 
 import (
 	"archive/tar"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,11 +16,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
 
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/catalog/registry"
+	"github.com/olmkit/olmkit/internal/cluster/certificates"
 	"github.com/olmkit/olmkit/internal/hint"
 )
 
@@ -73,6 +78,49 @@ func TestMirrorServesUnderAnyRegistrysName(t *testing.T) {
 		}
 		if code, _ := answer(t, m, host, "team/operator/manifests/v2"); code != http.StatusNotFound {
 			t.Errorf("a tag that was not pushed to %s: %d", host, code)
+		}
+	}
+}
+
+// TestMirrorServesPods pulls by address, with TLS and the authority's trust, what was pushed for pods.
+func TestMirrorServesPods(t *testing.T) {
+	t.Parallel()
+	m := localMirror(t)
+	authority, err := certificates.NewAuthority("tea")
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := random.Image(64, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := img.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AddCert(authority.Certificate)
+	pods := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}}
+	for range 2 { // the second time from the registry that is there
+		pinned, err := m.pushForPods(t.Context(), authority, "tea", img)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ref, err := name.NewDigest(pinned)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ref.DigestStr() != digest.String() {
+			t.Errorf("%s is not %s", pinned, digest)
+		}
+		url := "https://" + ref.RegistryStr() + "/v2/" + ref.RepositoryStr() + "/manifests/" + ref.DigestStr()
+		response, err := (&http.Client{Transport: pods}).Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", url, response.Status)
 		}
 	}
 }

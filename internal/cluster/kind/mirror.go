@@ -35,6 +35,7 @@ const mirrorFile = "/etc/containerd/certs.d/_default/hosts.toml"
 type mirror struct {
 	address string // host:port
 	server  *http.Server
+	secure  *http.Server // what pods pull from by its address; nil until something was pushed for them
 	node    nodes.Node
 	held    http.Handler
 
@@ -83,7 +84,12 @@ func newMirror(node nodes.Node, listener net.Listener) *mirror {
 	return m
 }
 
-func (m *mirror) close() { _ = m.server.Close() }
+func (m *mirror) close() {
+	_ = m.server.Close()
+	if m.secure != nil {
+		_ = m.secure.Close()
+	}
+}
 
 // serve answers the node's pods with the content of loaded, at the returned address, until stop is called.
 func (m *mirror) serve(loaded *catalog.Catalog) (address string, stop func(), err error) {

@@ -22,12 +22,16 @@ import (
 	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
-// Host is what a cluster without cert-manager, registry and addresses of Services does in their place.
+// Host is what a cluster without cert-manager and without a registry that pods reach does in their place.
 type Host interface {
 	// PushImage keeps an image where pods can pull it, and returns its reference by digest.
 	PushImage(ctx context.Context, repository string, image v1.Image) (string, error)
 	// ProvideCertificates issues what cert-manager would.
 	ProvideCertificates(ctx context.Context) error
+}
+
+// Exposer is a Host whose Services have no addresses.
+type Exposer interface {
 	// ExposeService returns an address at which pods reach a port of a Service.
 	ExposeService(ctx context.Context, namespace, name, port string) (string, error)
 }
@@ -40,22 +44,26 @@ var manifests []byte
 //go:embed cert-manager.yaml
 var certManager []byte
 
-// left are the kinds of the manifests that a cluster of one node, that issues certificates itself, does without.
-var left = []string{"NetworkPolicy", "PodDisruptionBudget", "ClusterIssuer", "Issuer"}
+// Kinds of the manifests that are left out: where olmkit issues certificates, and besides where Services have no addresses.
+var (
+	left        = []string{"ClusterIssuer", "Issuer"}
+	leftExposed = []string{"NetworkPolicy", "PodDisruptionBudget"}
+)
 
-// parts are the objects of the manifests, as they are to be applied where catalogd is reached at address.
+// parts are the objects of the manifests, as they are to be applied where catalogd is reached at address, or by the name of its Service
+// if that is "".
 func parts(address string) ([]*unstructured.Unstructured, error) {
 	all, err := lifecycle.Decode(manifests)
 	if err != nil {
 		return nil, fmt.Errorf("read the manifests of OLM v1: %w", err)
 	}
 	all = slices.DeleteFunc(all, func(o *unstructured.Unstructured) bool {
-		return slices.Contains(left, o.GetKind()) || o.GetNamespace() == "cert-manager"
+		return slices.Contains(left, o.GetKind()) || o.GetNamespace() == "cert-manager" || address != "" && slices.Contains(leftExposed, o.GetKind())
 	})
 	host, _, _ := strings.Cut(address, ":")
 	for _, o := range all {
 		switch {
-		case o.GetKind() == "Certificate" && o.GetName() == "catalogd-service-cert":
+		case address != "" && o.GetKind() == "Certificate" && o.GetName() == "catalogd-service-cert":
 			err = unstructured.SetNestedStringSlice(o.Object, []string{host}, "spec", "ipAddresses")
 		case o.GetKind() == "Deployment":
 			err = adapt(o, address)
@@ -67,18 +75,30 @@ func parts(address string) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// adapt has a Deployment of OLM v1 run the release, without electing a leader, whose lock a killed pod would hold for two
-// minutes, and be probed each second.
+// adapt has a Deployment of OLM v1 run the release, and where there are no addresses of Services in the way that such a cluster can.
 func adapt(o *unstructured.Unstructured, address string) error {
 	var d appsv1.Deployment
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &d); err != nil {
 		return err
 	}
-	d.Spec.MinReadySeconds = 0
 	name := d.Labels["app.kubernetes.io/name"]
 	for i := range d.Spec.Template.Spec.Containers {
-		container := &d.Spec.Template.Spec.Containers[i]
-		container.Image = Images[name]
+		d.Spec.Template.Spec.Containers[i].Image = Images[name]
+	}
+	if address != "" {
+		hasten(&d.Spec, name, address)
+	}
+	var err error
+	o.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(&d)
+	return err
+}
+
+// hasten has the program called name be reached at address, elect no leader, whose lock a killed pod would hold for two minutes, and
+// be probed each second.
+func hasten(d *appsv1.DeploymentSpec, name, address string) {
+	d.MinReadySeconds = 0
+	for i := range d.Template.Spec.Containers {
+		container := &d.Template.Spec.Containers[i]
 		container.Command = []string{"/" + name}
 		container.Args = slices.DeleteFunc(container.Args, func(a string) bool {
 			return a == "--leader-elect" || strings.HasPrefix(a, "--external-address=")
@@ -92,9 +112,6 @@ func adapt(o *unstructured.Unstructured, address string) error {
 		}
 		container.LivenessProbe.FailureThreshold = 20 // as long as the released one
 	}
-	var err error
-	o.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(&d)
-	return err
 }
 
 // Install applies OLM v1 on the cluster of h, and waits until both programs are ready.
@@ -103,9 +120,11 @@ func Install(ctx context.Context, c *Client, h Host) error {
 	if err != nil {
 		return fmt.Errorf("read the definitions of cert-manager: %w", err)
 	}
-	address, err := h.ExposeService(ctx, Namespace, "catalogd-service", "https")
-	if err != nil {
-		return fmt.Errorf("expose catalogd: %w", err)
+	var address string
+	if exposer, ok := h.(Exposer); ok {
+		if address, err = exposer.ExposeService(ctx, Namespace, "catalogd-service", "https"); err != nil {
+			return fmt.Errorf("expose catalogd: %w", err)
+		}
 	}
 	objects, err := parts(address)
 	if err != nil {

@@ -1,7 +1,9 @@
 package olmv1
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -14,8 +16,10 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -80,6 +84,42 @@ func TestParts(t *testing.T) {
 		if kinds[kind] != want {
 			t.Errorf("%d of %s, want %d", kinds[kind], kind, want)
 		}
+	}
+}
+
+// Where Services have addresses the manifests are upstream's, but for what olmkit does in cert-manager's place and the images' tags.
+func TestPartsAsReleased(t *testing.T) {
+	objects, err := parts("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	released, err := lifecycle.Decode(bytes.ReplaceAll(manifests, []byte(":devel"), []byte(":"+Version)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var leftOut []string
+	for _, r := range released {
+		i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool {
+			return o.GetKind() == r.GetKind() && o.GetNamespace() == r.GetNamespace() && o.GetName() == r.GetName()
+		})
+		switch {
+		case i < 0:
+			leftOut = append(leftOut, r.GetKind()+"/"+r.GetName())
+		case r.GetKind() == "Deployment":
+			var want, got appsv1.Deployment
+			if err := errors.Join(runtime.DefaultUnstructuredConverter.FromUnstructured(r.Object, &want), runtime.DefaultUnstructuredConverter.FromUnstructured(objects[i].Object, &got)); err != nil {
+				t.Fatal(err)
+			}
+			if !equality.Semantic.DeepEqual(got, want) {
+				t.Errorf("Deployment %s is\n%+v\nreleased as\n%+v", r.GetName(), got, want)
+			}
+		case !equality.Semantic.DeepEqual(objects[i].Object, r.Object):
+			t.Errorf("%s %s is\n%v\nreleased as\n%v", r.GetKind(), r.GetName(), objects[i].Object, r.Object)
+		}
+	}
+	slices.Sort(leftOut)
+	if want := []string{"Certificate/olmv1-ca", "ClusterIssuer/olmv1-ca", "Issuer/self-sign-issuer"}; !slices.Equal(leftOut, want) {
+		t.Errorf("left out: %v, want %v", leftOut, want)
 	}
 }
 

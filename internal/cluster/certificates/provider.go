@@ -1,4 +1,4 @@
-package embedded
+package certificates
 
 import (
 	"context"
@@ -15,11 +15,15 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Kinds that the certificate provider looks after.
+// Limitation is what a walk on a cluster with Provide does not cover.
+const Limitation = "olmkit issued certificates and injected their authority in cert-manager's place"
+
+// Kinds that the provider looks after.
 var (
 	certificateResource = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}
 	injected            = map[schema.GroupVersionResource]func(o *unstructured.Unstructured, ca string) bool{
@@ -29,11 +33,10 @@ var (
 	}
 )
 
-// certificateProvider does the little of cert-manager that OLM v1 relies on: it puts a certificate of the cluster's authority
-// into the Secret of each Certificate, whichever its issuer, and the authority into what has an annotation that asks for one.
-// Certificates are not renewed: they outlive the cluster.
-type certificateProvider struct {
-	authority *authority
+// provider puts a certificate of the cluster's authority into the Secret of each Certificate, whichever its issuer, and the authority
+// into what has an annotation that asks for one. Certificates are not renewed: they outlive the cluster.
+type provider struct {
+	authority *Authority
 	client    kubernetes.Interface
 	dynamic   dynamic.Interface
 	queue     workqueue.TypedRateLimitingInterface[certificateKey]
@@ -44,9 +47,9 @@ type certificateKey struct {
 	namespace, name string
 }
 
-// startCertificates runs a certificateProvider until ctx ends. Its kinds must be served.
-func (h *host) startCertificates(ctx context.Context) error {
-	config := h.plane.config()
+// Provide issues certificates of authority on the cluster of config, and injects it, as cert-manager does, until ctx ends. Its kinds
+// must be served.
+func Provide(ctx context.Context, config *rest.Config, authority *Authority) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
@@ -55,8 +58,12 @@ func (h *host) startCertificates(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := &certificateProvider{
-		authority: h.plane.authority, client: client, dynamic: dynamicClient,
+	return start(ctx, client, dynamicClient, authority)
+}
+
+func start(ctx context.Context, client kubernetes.Interface, dynamicClient dynamic.Interface, authority *Authority) error {
+	p := &provider{
+		authority: authority, client: client, dynamic: dynamicClient,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[certificateKey](50*time.Millisecond, 5*time.Second)),
 	}
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient, 0)
@@ -85,7 +92,7 @@ func (h *host) startCertificates(ctx context.Context) error {
 	return nil
 }
 
-func (p *certificateProvider) work(ctx context.Context) {
+func (p *provider) work(ctx context.Context) {
 	for {
 		key, end := p.queue.Get()
 		if end {
@@ -100,7 +107,7 @@ func (p *certificateProvider) work(ctx context.Context) {
 	}
 }
 
-func (p *certificateProvider) reconcile(ctx context.Context, key certificateKey) error {
+func (p *provider) reconcile(ctx context.Context, key certificateKey) error {
 	at := p.dynamic.Resource(key.GroupVersionResource).Namespace(key.namespace)
 	o, err := at.Get(ctx, key.name, metav1.GetOptions{})
 	if err != nil || o.GetDeletionTimestamp() != nil {
@@ -112,7 +119,7 @@ func (p *certificateProvider) reconcile(ctx context.Context, key certificateKey)
 	asks := slices.ContainsFunc([]string{"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret"}, func(annotation string) bool {
 		return o.GetAnnotations()[annotation] != ""
 	})
-	if asks && injected[key.GroupVersionResource](o, base64.StdEncoding.EncodeToString(p.authority.pem)) {
+	if asks && injected[key.GroupVersionResource](o, base64.StdEncoding.EncodeToString(p.authority.PEM)) {
 		_, err = at.Update(ctx, o, metav1.UpdateOptions{FieldManager: "certificate-provider"})
 	}
 	return err
@@ -122,7 +129,7 @@ func (p *certificateProvider) reconcile(ctx context.Context, key certificateKey)
 const namesAnnotation = "cert-manager.io/alt-names"
 
 // issue fills the Secret of certificate, unless it holds a certificate for these names already.
-func (p *certificateProvider) issue(ctx context.Context, certificate *unstructured.Unstructured) error {
+func (p *provider) issue(ctx context.Context, certificate *unstructured.Unstructured) error {
 	names, _, err := unstructured.NestedStringSlice(certificate.Object, "spec", "dnsNames")
 	if err != nil {
 		return err
@@ -146,7 +153,7 @@ func (p *certificateProvider) issue(ctx context.Context, certificate *unstructur
 	if err != nil && !missing {
 		return err
 	}
-	leaf, key, err := p.authority.issue(certificate.GetName(), names...)
+	leaf, key, err := p.authority.Issue(certificate.GetName(), names...)
 	if err != nil {
 		return err
 	}
@@ -158,7 +165,7 @@ func (p *certificateProvider) issue(ctx context.Context, certificate *unstructur
 			}},
 		},
 		Type: corev1.SecretTypeTLS,
-		Data: map[string][]byte{"ca.crt": p.authority.pem, corev1.TLSCertKey: leaf, corev1.TLSPrivateKeyKey: key},
+		Data: map[string][]byte{"ca.crt": p.authority.PEM, corev1.TLSCertKey: leaf, corev1.TLSPrivateKeyKey: key},
 	}
 	if missing {
 		_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
