@@ -82,16 +82,7 @@ ClusterCatalog ` + keptCatalog + `: 'subscription generate --olm v1 --catalog-so
 			if err != nil {
 				return err
 			}
-			// 'upgrade test --cluster existing' serves its catalogs from a pod.
-			program, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			err = up.LoadImage(c.Context(), serverImage(), program)
-			if err == nil {
-				err = s.equip(c.Context(), up, olm, loaded)
-			}
-			if err != nil {
+			if err := s.equip(c.Context(), up, olm, loaded); err != nil {
 				return errors.Join(err, up.Down(context.WithoutCancel(c.Context())))
 			}
 			_, err = fmt.Fprintf(s.Out, "export KUBECONFIG=%s\n", up.Kubeconfig())
@@ -102,7 +93,7 @@ ClusterCatalog ` + keptCatalog + `: 'subscription generate --olm v1 --catalog-so
 	addClusterFlags(c, &name, &kind)
 	c.Flags().StringVar(&nodeImage, "node-image", "", "node `IMAGE` of a kind cluster (default: that of kind's release)")
 	kubernetesFlag(c, &kubernetes, "`VERSION` of Kubernetes of an embedded cluster")
-	c.Flags().StringVar(&olm, "olm", "", "install OLM: `VERSION` v0, or v1 with --olm=v1")
+	c.Flags().StringVar(&olm, "olm", "", "install OLM; its `VERSION` is v0, or v1 with --olm=v1")
 	c.Flags().Lookup("olm").NoOptDefVal = olmV0
 	c.Args = noOLMArgument
 	c.Flags().StringVar(&ref, "catalog", "", "file-based catalog for OLM to read: a directory, file, image or archive `REF`")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -174,7 +175,7 @@ func (l *live) removable(ctx context.Context, client *olmv0.Client) (olmv0.Insta
 	}
 	if len(made) == 0 {
 		return nil, hint.With(errors.New("the cluster has no OLM that 'olmkit olm install' installed"),
-			"remove an OLM by the tool that installed it; 'olmkit cleanup' removes one that a killed walk left")
+			"remove an OLM by the tool that installed it; 'olmkit cleanup' removes one that a killed walk left; --olm v1 is for OLM v1")
 	}
 	users, err := client.Users(ctx)
 	if err != nil {
@@ -304,10 +305,16 @@ func writeParts(b *strings.Builder, name, cluster string, s lifecycle.Status, al
 // keptCatalog is what the CatalogSource of 'cluster up --catalog' is called; all namespaces see it.
 const keptCatalog = "olmkit-catalog"
 
-// equip installs a version of OLM, none if that is "", on a cluster that was just started, and has it read a catalog if there is one.
+// equip lets a cluster that was just started serve catalogs, installs a version of OLM, none if that is "", and has it read a catalog if
+// there is one.
 func (s *session) equip(ctx context.Context, up kept, version string, loaded *catalog.Catalog) error {
-	if version == "" {
-		return nil
+	// 'upgrade test --cluster existing' serves its catalogs from a pod.
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := up.LoadImage(ctx, serverImage(), program); err != nil || version == "" {
+		return err
 	}
 	silenceClients()
 	if version == olmV1 {
