@@ -56,7 +56,8 @@ func newCleanup(s *session) *cobra.Command {
 		Short: "Remove what 'bundle run' installed, or what walks left on an existing cluster",
 		Long: `With PACKAGE, remove what 'bundle run' installed: the operator, its CRDs, roles and webhooks, its catalog, and the namespace with
 all its objects if 'bundle run' created it. A CRD that has objects stays, with the namespaces that they are in; the command
-says how to remove them, and exits with 1. Delete objects with finalizers first, while the operator runs.
+says how to remove them, and exits with 1. Delete objects with finalizers first, while the operator runs. OLM v1 deletes CRDs
+with their objects: under it, nothing is removed while there are objects.
 
 Without PACKAGE, remove what a killed walk left on an existing cluster.
 

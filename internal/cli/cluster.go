@@ -21,6 +21,7 @@ import (
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv1"
 	"github.com/olmkit/olmkit/internal/safetext"
 )
 
@@ -48,10 +49,9 @@ func addClusterFlags(c *cobra.Command, name, kind *string) {
 var validClusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 func newClusterUp(s *session) *cobra.Command {
-	var name, kind, nodeImage, ref string
+	var name, kind, nodeImage, ref, olm string
 	var kubernetes []string
 	var port int
-	var withOLM bool
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Create a cluster and keep it",
@@ -59,36 +59,30 @@ func newClusterUp(s *session) *cobra.Command {
 
 With --olm, OLM ` + olmv0.Version + ` is installed. With --catalog as well, a pod serves that catalog for all namespaces, as the CatalogSource
 ` + olmv0.Namespace + `/` + keptCatalog + `, and OLM installs its bundles from their manifests in the catalog: 'subscription generate --catalog-source
-` + olmv0.Namespace + `/` + keptCatalog + `' writes what to apply.`,
+` + olmv0.Namespace + `/` + keptCatalog + `' writes what to apply.
+
+With --olm=v1, OLM ` + olmv1.Version + ` is installed on an embedded cluster. With --catalog as well, catalogd serves that catalog, as the
+ClusterCatalog ` + keptCatalog + `: 'subscription generate --olm v1 --catalog-source ` + keptCatalog + `' writes what to apply.`,
 		Example: `  olmkit cluster up --olm --catalog catalog
+  olmkit cluster up --olm=v1 --catalog catalog
   olmkit cluster load ghcr.io/team/my-operator:v1.2.0=bin/manager
   olmkit subscription generate --package my-operator --catalog catalog --catalog-source ` + olmv0.Namespace + `/` + keptCatalog + ` | kubectl apply -f -`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if port < 0 || port > math.MaxUint16 {
 				return hint.With(usagef("--port %d: it is no port", port), "choose one from 1 to 65535, or 0 for any free one")
 			}
-			if ref != "" && !withOLM {
-				return hint.With(usagef("--catalog is for OLM to read"), "add --olm")
+			if err := checkKeptOLM(olm, kind, ref); err != nil {
+				return err
 			}
 			loaded, err := s.wholeCatalog(c.Context(), ref)
 			if err != nil {
 				return err
 			}
-			up, err := s.startKept(c.Context(), kind, keptOptions{name: name, nodeImage: nodeImage, kubernetes: kubernetes, olm: withOLM, port: port})
+			up, err := s.startKept(c.Context(), kind, keptOptions{name: name, nodeImage: nodeImage, kubernetes: kubernetes, olm: olm, port: port})
 			if err != nil {
 				return err
 			}
-			// 'upgrade test --cluster existing' serves its catalogs from a pod.
-			program, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			err = up.LoadImage(c.Context(), serverImage(), program)
-			if err == nil && withOLM {
-				silenceClients()
-				err = s.equip(c.Context(), up, loaded)
-			}
-			if err != nil {
+			if err := s.equip(c.Context(), up, olm, loaded); err != nil {
 				return errors.Join(err, up.Down(context.WithoutCancel(c.Context())))
 			}
 			_, err = fmt.Fprintf(s.Out, "export KUBECONFIG=%s\n", up.Kubeconfig())
@@ -99,7 +93,9 @@ With --olm, OLM ` + olmv0.Version + ` is installed. With --catalog as well, a po
 	addClusterFlags(c, &name, &kind)
 	c.Flags().StringVar(&nodeImage, "node-image", "", "node `IMAGE` of a kind cluster (default: that of kind's release)")
 	kubernetesFlag(c, &kubernetes, "`VERSION` of Kubernetes of an embedded cluster")
-	c.Flags().BoolVar(&withOLM, "olm", false, "install OLM")
+	c.Flags().StringVar(&olm, "olm", "", "install OLM; its `VERSION` is v0, or v1 with --olm=v1")
+	c.Flags().Lookup("olm").NoOptDefVal = olmV0
+	c.Args = noOLMArgument
 	c.Flags().StringVar(&ref, "catalog", "", "file-based catalog for OLM to read: a directory, file, image or archive `REF`")
 	componentFlags(s, c)
 	c.Flags().IntVar(&port, "port", 0, "the API server's `PORT` on the loopback interface (0: any free one)")
@@ -263,7 +259,7 @@ func newClusterLoad(s *session) *cobra.Command {
 root, or a single-binary image (archive, OCI layout or registry reference). Running containers are not affected.
 
 With --catalog, the CatalogSource ` + olmv0.Namespace + `/` + keptCatalog + ` serves that catalog, instead of the one of 'cluster up --olm --catalog'.
-OLM upgrades the Subscriptions to it.`,
+OLM upgrades the Subscriptions to it. With OLM v1, the ClusterCatalog ` + keptCatalog + ` does.`,
 		Example: `  olmkit cluster load ghcr.io/team/my-operator:v1.2.0=bin/manager
   olmkit cluster load --catalog ghcr.io/team/my-operator-catalog:latest`,
 		RunE: func(c *cobra.Command, args []string) error {

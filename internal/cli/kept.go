@@ -28,7 +28,7 @@ func unknownKind(name string) error {
 type keptOptions struct {
 	name, nodeImage string
 	kubernetes      []string
-	olm             bool // OLM is to be installed
+	olm             string // version of OLM that is to be installed, or ""
 	port            int
 	components      embedded.Source
 	progress        *progress.Printer
@@ -55,7 +55,12 @@ func (s *session) startKept(ctx context.Context, of string, o keptOptions) (kept
 	if err != nil {
 		return nil, err
 	}
-	return embedded.Start(ctx, embedded.Options{Name: o.name, Kubernetes: release, OLM: o.olm, Keep: true, Port: o.port, Components: o.components, Progress: o.progress})
+	if o.olm == olmV1 { // what cannot be built is said before there is a cluster
+		if _, err := embedded.OLMv1Programs(ctx, o.components, o.progress); err != nil {
+			return nil, err
+		}
+	}
+	return embedded.Start(ctx, embedded.Options{Name: o.name, Kubernetes: release, OLM: o.olm == olmV0, Keep: true, Port: o.port, Components: o.components, Progress: o.progress})
 }
 
 func openKept(ctx context.Context, of, name string) (kept, error) {

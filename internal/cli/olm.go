@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/cluster/embedded"
 	"github.com/olmkit/olmkit/internal/cluster/existing"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -41,18 +43,29 @@ type olmReport struct {
 
 func newOLMInstall(s *session) *cobra.Command {
 	l := &live{}
+	var version string
 	c := &cobra.Command{
 		Use:   "install",
 		Short: "Install OLM on a cluster",
 		Long: `Install OLM ` + olmv0.Version + ` on a cluster of the kubeconfig, and wait until it runs: its CRDs, and its operators in the namespace
 ` + olmv0.Namespace + `. If this command installed it before, it creates what is missing. It does not change an OLM that something else installed.
-The package server and the community's catalog are not installed.`,
-		Example: `  olmkit olm install --context kind-dev`,
-		Args:    cobra.NoArgs,
+The package server and the community's catalog are not installed.
+
+With --olm v1, install OLM ` + olmv1.Version + ` in the namespace ` + olmv1.Namespace + ` of an embedded cluster that 'cluster up' keeps; olmkit issues certificates
+there in cert-manager's place.`,
+		Example: `  olmkit olm install --context kind-dev
+  olmkit olm install --olm v1`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := checkOLM(version); err != nil {
+				return err
+			}
 			at, client, err := l.connect(c.Context(), s)
 			if err != nil {
 				return err
+			}
+			if version == olmV1 {
+				return s.installV1(c.Context(), l, at)
 			}
 			if err := provideOLM(c.Context(), at, at.Config(), s.progress()); err != nil {
 				return err
@@ -62,12 +75,24 @@ The package server and the community's catalog are not installed.`,
 				return err
 			}
 			return s.printOLM(l.output, olmReport{Kind: "OLMInstallation", Cluster: at.Name(), Version: olmv0.Version, Objects: namesOf(made)},
-				"OLM %s is installed on cluster %s; %d objects were created\n")
+				olmInstalled)
 		},
 	}
 	l.flags(c)
+	versionFlag(c, &version)
 	return c
 }
+
+// versionFlag adds the flag that says which version of OLM a command is about.
+func versionFlag(c *cobra.Command, version *string) {
+	c.Flags().StringVar(version, "olm", olmV0, "version of OLM: v0 or v1")
+}
+
+// What is printed of an OLM that was installed or removed, for its version, cluster and number of objects.
+const (
+	olmInstalled = "OLM %s is installed on cluster %s; %d objects were created\n"
+	olmRemoved   = "OLM %s is removed from cluster %s; %d objects were deleted\n"
+)
 
 // keepOLM installs OLM to stay. Interrupted, it removes what it made.
 func (s *session) keepOLM(ctx context.Context, client *olmv0.Client) (olmv0.Installation, error) {
@@ -103,17 +128,27 @@ func (s *session) printOLM(output string, r olmReport, text string) error {
 
 func newOLMUninstall(s *session) *cobra.Command {
 	l := &live{}
+	var version string
 	c := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Uninstall an OLM that 'olm install' installed",
 		Long: `Remove an OLM that 'olmkit olm install' or 'olmkit cluster up --olm' installed: its CRDs, and the namespaces ` + olmv0.Namespace + ` and ` + olmv0.OperatorsNamespace + `
-with all their objects. While somebody uses OLM, nothing is removed, and the command names what uses it.`,
-		Example: `  olmkit olm uninstall --context kind-dev`,
-		Args:    cobra.NoArgs,
+with all their objects. While somebody uses OLM, nothing is removed, and the command names what uses it.
+
+With --olm v1, remove OLM v1: its CRDs, roles and the namespace ` + olmv1.Namespace + `, and what stands in for cert-manager.`,
+		Example: `  olmkit olm uninstall --context kind-dev
+  olmkit olm uninstall --olm v1`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := checkOLM(version); err != nil {
+				return err
+			}
 			at, client, err := l.connect(c.Context(), s)
 			if err != nil {
 				return err
+			}
+			if version == olmV1 {
+				return s.uninstallV1(c.Context(), l, at)
 			}
 			made, err := l.removable(c.Context(), client)
 			if err != nil {
@@ -124,10 +159,11 @@ with all their objects. While somebody uses OLM, nothing is removed, and the com
 				return leftError{hint.With(err, "run '%s' again", l.command("olmkit olm uninstall"))}
 			}
 			return s.printOLM(l.output, olmReport{Kind: "OLMRemoval", Cluster: at.Name(), Version: olmv0.Version, Objects: namesOf(made)},
-				"OLM %s is removed from cluster %s; %d objects were deleted\n")
+				olmRemoved)
 		},
 	}
 	l.flags(c)
+	versionFlag(c, &version)
 	return c
 }
 
@@ -139,17 +175,22 @@ func (l *live) removable(ctx context.Context, client *olmv0.Client) (olmv0.Insta
 	}
 	if len(made) == 0 {
 		return nil, hint.With(errors.New("the cluster has no OLM that 'olmkit olm install' installed"),
-			"remove an OLM by the tool that installed it; 'olmkit cleanup' removes one that a killed walk left")
+			"remove an OLM by the tool that installed it; 'olmkit cleanup' removes one that a killed walk left; --olm v1 is for OLM v1")
 	}
 	users, err := client.Users(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if len(users) > 0 {
-		return nil, hint.With(fmt.Errorf("OLM is in use: %s", strings.Join(users, ", ")),
-			"delete these first; what 'olmkit bundle run' installed, '%s' removes", l.command("olmkit cleanup PACKAGE"))
+	return made, l.unused("OLM", users)
+}
+
+// unused is an error if users have something to do for the OLM called name.
+func (l *live) unused(name string, users []string) error {
+	if len(users) == 0 {
+		return nil
 	}
-	return made, nil
+	return hint.With(fmt.Errorf("%s is in use: %s", name, strings.Join(users, ", ")),
+		"delete these first; what 'olmkit bundle run' installed, '%s' removes", l.command("olmkit cleanup PACKAGE"))
 }
 
 // olmStatus is what 'olmkit olm status -o json' prints.
@@ -264,8 +305,21 @@ func writeParts(b *strings.Builder, name, cluster string, s lifecycle.Status, al
 // keptCatalog is what the CatalogSource of 'cluster up --catalog' is called; all namespaces see it.
 const keptCatalog = "olmkit-catalog"
 
-// equip installs OLM on a cluster that was just started, and has it read a catalog if there is one.
-func (s *session) equip(ctx context.Context, up kept, loaded *catalog.Catalog) error {
+// equip lets a cluster that was just started serve catalogs, installs a version of OLM, none if that is "", and has it read a catalog if
+// there is one.
+func (s *session) equip(ctx context.Context, up kept, version string, loaded *catalog.Catalog) error {
+	// 'upgrade test --cluster existing' serves its catalogs from a pod.
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := up.LoadImage(ctx, serverImage(), program); err != nil || version == "" {
+		return err
+	}
+	silenceClients()
+	if version == olmV1 {
+		return s.equipV1(ctx, up.(*embedded.Cluster), loaded)
+	}
 	at, client, err := reach(ctx, existing.Options{Kubeconfig: up.Kubeconfig(), Server: serverImage()})
 	if err != nil {
 		return err
@@ -276,7 +330,7 @@ func (s *session) equip(ctx context.Context, up kept, loaded *catalog.Catalog) e
 	return s.serveKept(ctx, at, client, loaded)
 }
 
-// loadKept has the OLM of a kept cluster read a catalog.
+// loadKept has each OLM of a kept cluster read a catalog.
 func (s *session) loadKept(ctx context.Context, up kept, loaded *catalog.Catalog) error {
 	at, client, err := reach(ctx, existing.Options{Kubeconfig: up.Kubeconfig(), Server: serverImage()})
 	if err != nil {
@@ -285,6 +339,15 @@ func (s *session) loadKept(ctx context.Context, up kept, loaded *catalog.Catalog
 	status, err := client.Status(ctx)
 	if err != nil {
 		return err
+	}
+	v1, err := statusV1(ctx, at)
+	if err != nil {
+		return err
+	}
+	if own, isEmbedded := up.(*embedded.Cluster); isEmbedded && v1 != nil {
+		if err := s.serveKeptV1(ctx, own, loaded); err != nil || !status.Installed {
+			return err
+		}
 	}
 	if !status.Installed {
 		return hint.With(fmt.Errorf("cluster %s has no OLM that could read a catalog", up.Name()), "install it with '%s'", "olmkit olm install --kubeconfig "+up.Kubeconfig())

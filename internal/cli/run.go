@@ -13,8 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/cluster/existing"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/installation"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv1"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/internal/safetext"
 )
@@ -22,8 +25,10 @@ import (
 // bundleRun is what the command line of 'olmkit bundle run' says.
 type bundleRun struct {
 	live
-	options installation.Options
-	images  []string
+	options  installation.Options
+	images   []string
+	olm      string // version of OLM, or "" for the one that the cluster has
+	registry string // repository that the cluster pulls from
 }
 
 func newBundleRun(s *session) *cobra.Command {
@@ -37,10 +42,16 @@ version, and OLM upgrades to it. 'olmkit cleanup PACKAGE' removes all of it.
 
 A pod in the operator's namespace serves the catalog, from ConfigMaps, for as long as the operator is installed. The nodes pull the
 operator's images. On a cluster that 'olmkit cluster up' keeps, --image REF=PROGRAM loads them; on an embedded cluster, pods with
-other images are simulated, and the command says so.`,
+other images are simulated, and the command says so.
+
+Without --olm, the OLM that the cluster has installs the bundle; OLM v0 where it has both. OLM v1 reads the bundle and its catalog as
+images: the command pushes them to the cluster's own registry on an embedded cluster, and else to the repository --registry. It creates a
+ClusterCatalog, a ClusterExtension, and a ServiceAccount with the permissions that the bundle needs, and waits until the operator's
+Deployments are rolled out.`,
 		Example: `  olmkit bundle run bundle/0.1.0 --image ghcr.io/team/my-operator:v0.1.0=bin/v0.1.0/manager
   olmkit bundle run bundle/0.2.0 --image ghcr.io/team/my-operator:v0.2.0=bin/v0.2.0/manager
   olmkit bundle run quay.io/team/my-operator-bundle:v0.2.0 --context staging
+  olmkit bundle run bundle/0.2.0 --olm v1 --registry ghcr.io/team/scratch --context staging
   olmkit cleanup my-operator`,
 		Args: atLeastOne("REF"),
 		RunE: func(c *cobra.Command, args []string) error { return r.run(c.Context(), s, args) },
@@ -50,7 +61,9 @@ other images are simulated, and the command says so.`,
 	f.StringVar(&r.options.Namespace, "namespace", "", "namespace to install to (default: the package's name)")
 	f.StringArrayVar(&r.images, "image", nil, "run image REF from a local binary, a root file system directory, or a single-binary image (archive, OCI layout or registry reference), as `REF=PROGRAM`, on a kept cluster; {version} in both stands for the bundle's version (repeatable)")
 	f.DurationVar(&r.options.Timeout, "timeout", 4*time.Minute, "timeout of the installation")
-	f.StringVar(&r.access.Server, "catalog-server", serverImage(), "`IMAGE` of olmkit that serves the catalog on the cluster")
+	f.StringVar(&r.access.Server, "catalog-server", serverImage(), "`IMAGE` of olmkit that serves the catalog to OLM v0 on the cluster")
+	f.StringVar(&r.olm, "olm", "", "version of OLM that installs: v0 or v1 (default: the one that the cluster has)")
+	f.StringVar(&r.registry, "registry", "", "`REPOSITORY` to push the bundle and its catalog to, from which the cluster pulls them for OLM v1; embedded clusters have a registry of their own")
 	return c
 }
 
@@ -68,6 +81,11 @@ func (r *bundleRun) run(ctx context.Context, s *session, refs []string) error {
 	if err := textOrJSON(r.output); err != nil {
 		return err
 	}
+	if r.olm != "" {
+		if err := checkOLM(r.olm); err != nil {
+			return err
+		}
+	}
 	offered, pkg, err := s.bundlesToRun(ctx, refs)
 	if err != nil {
 		return err
@@ -80,16 +98,21 @@ func (r *bundleRun) run(ctx context.Context, s *session, refs []string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.load(ctx, s, up, offered.Find(pkg)); err != nil {
+	version, err := r.chooseOLM(ctx, client, func() (*olmv1.Client, error) { return olmv1.Connect(at.Config()) })
+	if err != nil {
 		return err
 	}
-	r.options.Progress = s.progress()
-	r.options.Publish = func(ctx context.Context, namespace, name string, labels map[string]string, fbc []byte) error {
-		return s.publishKept(ctx, at, client, namespace, name, labels, fbc)
+	if version == olmV0 && r.registry != "" && !slices.Contains(s.configured, "registry") {
+		return hint.With(usagef("--registry is for OLM v1, and OLM v0 installs the bundle"), "leave it out, or add --olm v1")
 	}
-	result, err := installation.Run(ctx, client, offered, pkg, r.options)
+	r.options.Progress = s.progress()
+	install := r.installV0
+	if version == olmV1 {
+		install = r.installV1
+	}
+	result, begun, err := install(ctx, s, target{at, client, up}, offered, pkg)
 	if err != nil {
-		if ctx.Err() != nil && client.Run != "" {
+		if ctx.Err() != nil && begun {
 			return leftError{fmt.Errorf("package %s is installed in part; run the command again, or '%s'", pkg, r.command("olmkit cleanup "+pkg))}
 		}
 		return err
@@ -102,6 +125,25 @@ func (r *bundleRun) run(ctx context.Context, s *session, refs []string) error {
 		return s.printJSON(told)
 	}
 	return told.print(s.Out)
+}
+
+// target is where a bundle is run.
+type target struct {
+	at     *existing.Cluster
+	client *olmv0.Client
+	up     kept // the same cluster if 'olmkit cluster up' keeps it, or nil
+}
+
+// installV0 has OLM v0 install the bundle of pkg, and says whether it began to.
+func (r *bundleRun) installV0(ctx context.Context, s *session, t target, offered *catalog.Catalog, pkg string) (*installation.Result, bool, error) {
+	if err := r.load(ctx, s, t.up, offered.Find(pkg)); err != nil {
+		return nil, false, err
+	}
+	r.options.Publish = func(ctx context.Context, namespace, name string, labels map[string]string, fbc []byte) error {
+		return s.publishKept(ctx, t.at, t.client, namespace, name, labels, fbc)
+	}
+	result, err := installation.Run(ctx, t.client, offered, pkg, r.options)
+	return result, t.client.Run != "", err
 }
 
 // bundlesToRun loads bundles, and names the package of the first.
@@ -195,7 +237,11 @@ func (r runReport) print(out io.Writer) error {
 	if r.Unchanged {
 		fmt.Fprintf(&b, "OLM never replaces a bundle by another of the same name: raise the version, or clean up first.\n")
 	}
-	fmt.Fprintf(&b, "To look at it: kubectl get csv,pods --namespace %s\nTo upgrade it: olmkit bundle run NEWER\nTo remove it:  %s\n", r.Namespace, r.remove)
+	kinds := "csv,pods"
+	if r.OLM == olmV1 {
+		kinds = "clusterextensions,pods"
+	}
+	fmt.Fprintf(&b, "To look at it: kubectl get %s --namespace %s\nTo upgrade it: olmkit bundle run NEWER\nTo remove it:  %s\n", kinds, r.Namespace, r.remove)
 	_, err := io.WriteString(out, b.String())
 	return err
 }

@@ -32,13 +32,15 @@ type Options struct {
 	Namespace string        // "" for where the package is, or else one called as the package
 	Timeout   time.Duration // until the operator runs
 	Progress  *progress.Printer
-	// Publish serves a catalog on the cluster, as the CatalogSource called name in namespace, until long after this process.
+	// Publish serves a catalog on the cluster until long after this process: as the CatalogSource called name in namespace, or, where
+	// that is "", as the ClusterCatalog called name.
 	Publish func(ctx context.Context, namespace, name string, labels map[string]string, fbc []byte) error
 }
 
 // Result is what became of a Run.
 type Result struct {
 	Package   string         `json:"package"`
+	OLM       string         `json:"olm"` // v0 or v1
 	Namespace string         `json:"namespace"`
 	Bundle    string         `json:"bundle"`
 	From      string         `json:"from,omitempty"` // what it replaced
@@ -47,7 +49,6 @@ type Result struct {
 	CRDs      []string       `json:"crds"`
 	Images    []string       `json:"images"` // of the operator's pods
 	Phases    []Phase        `json:"phases"`
-	csv       *v1alpha1.ClusterServiceVersion
 }
 
 // Phase is something that OLM did.
@@ -86,12 +87,16 @@ func Run(ctx context.Context, c *olmv0.Client, offered *catalog.Catalog, pkg str
 	if err := c.Subscribe(ctx, s); err != nil {
 		return r, err
 	}
-	verb := "install " + r.Bundle
-	if r.From != "" {
-		verb = r.From + " → " + r.Bundle
-	}
-	step = options.Progress.Start("%s", verb)
+	step = options.Progress.Start("%s", r.verb())
 	return r, step.End(r.wait(ctx, c, s, options))
+}
+
+// verb says what OLM is asked to do.
+func (r *Result) verb() string {
+	if r.From != "" {
+		return r.From + " → " + r.Bundle
+	}
+	return "install " + r.Bundle
 }
 
 // read returns what is known of b before anything is installed.
@@ -107,7 +112,12 @@ func read(b *catalog.Bundle, pkg string) (*Result, error) {
 	if !slices.Contains([]lifecycle.Mode{lifecycle.AllNamespaces, lifecycle.OwnNamespace}, modes[0]) {
 		return nil, hint.With(fmt.Errorf("bundle %s (%s) supports neither AllNamespaces nor OwnNamespace", b.Name, b.At), "write a Subscription for it with 'olmkit subscription generate --install-mode'")
 	}
-	r := &Result{Package: pkg, Bundle: b.Name, Mode: modes[0], csv: csv, CRDs: []string{}, Images: []string{}, Phases: []Phase{}}
+	return newResult(b, pkg, "v0", modes[0], csv), nil
+}
+
+// newResult returns what is known before the bundle b of pkg is installed.
+func newResult(b *catalog.Bundle, pkg, olm string, mode lifecycle.Mode, csv *v1alpha1.ClusterServiceVersion) *Result {
+	r := &Result{Package: pkg, OLM: olm, Bundle: b.Name, Mode: mode, CRDs: []string{}, Images: []string{}, Phases: []Phase{}}
 	for _, d := range csv.Spec.CustomResourceDefinitions.Owned {
 		if !slices.Contains(r.CRDs, d.Name) {
 			r.CRDs = append(r.CRDs, d.Name)
@@ -118,7 +128,7 @@ func read(b *catalog.Bundle, pkg string) (*Result, error) {
 			r.Images = append(r.Images, container.Image)
 		}
 	}
-	return r, nil
+	return r
 }
 
 // preflight finds where the package is, and notes it in r. It is an error if it is not an earlier Run's, or nothing that b can
@@ -150,28 +160,36 @@ func preflight(ctx context.Context, c *olmv0.Client, b *catalog.Bundle, r *Resul
 		}
 		return nil, err
 	}
-	if namespace != "" && namespace != ours.Namespace {
-		return nil, hint.With(fmt.Errorf("package %s runs in namespace %s", r.Package, ours.Namespace), "leave --namespace %s out, or run 'olmkit cleanup %s' first", namespace, r.Package)
+	if err := r.stay(namespace, ours.Namespace); err != nil {
+		return nil, err
 	}
-	r.Namespace = ours.Namespace
 	before, err := c.ClusterServiceVersion(ctx, r.Namespace, ours.Status.InstalledCSV)
-	if err != nil || before == nil {
+	switch {
+	case err != nil || before == nil:
 		return ours, err
+	case before.Name == r.Bundle:
+		r.Unchanged = before.Status.Phase == v1alpha1.CSVPhaseSucceeded
+		return ours, nil
 	}
-	return ours, r.compare(b.Version, before)
+	return ours, r.replaces(b.Version, before.Name, before.Spec.Version.Version)
 }
 
-// compare notes in r what the bundle of the version replaces, which must be lower.
-func (r *Result) compare(version semver.Version, before *v1alpha1.ClusterServiceVersion) error {
-	if before.Name == r.Bundle {
-		r.Unchanged = before.Status.Phase == v1alpha1.CSVPhaseSucceeded
-		return nil
+// stay notes in r the namespace where the package is, which must be the wanted one unless that is "".
+func (r *Result) stay(wanted, namespace string) error {
+	if wanted != "" && wanted != namespace {
+		return hint.With(fmt.Errorf("package %s runs in namespace %s", r.Package, namespace), "leave --namespace %s out, or run 'olmkit cleanup %s' first", wanted, r.Package)
 	}
-	if old := before.Spec.Version.Version; version.LTE(old) {
-		return hint.With(fmt.Errorf("%s is %s, and %s is installed, which is %s", r.Bundle, version, before.Name, old),
+	r.Namespace = namespace
+	return nil
+}
+
+// replaces notes in r that the bundle, of the version, replaces the one called name, whose version must be lower.
+func (r *Result) replaces(version semver.Version, name string, old semver.Version) error {
+	if version.LTE(old) {
+		return hint.With(fmt.Errorf("%s is %s, and %s is installed, which is %s", r.Bundle, version, name, old),
 			"run a bundle of a higher version, or 'olmkit cleanup %s' first", r.Package)
 	}
-	r.From = before.Name
+	r.From = name
 	return nil
 }
 
@@ -201,12 +219,7 @@ func place(ctx context.Context, c *olmv0.Client, r *Result, create bool) error {
 // wait waits until the bundle is installed and what it replaces is gone, and notes in r what OLM does.
 func (r *Result) wait(ctx context.Context, c *olmv0.Client, s olmv0.Subscription, options Options) error {
 	start, unresolved := time.Now(), time.Time{}
-	note := func(name string) {
-		if n := len(r.Phases); n == 0 || !slices.ContainsFunc(r.Phases, func(p Phase) bool { return p.Name == name }) {
-			r.Phases = append(r.Phases, Phase{Seconds: time.Since(start).Round(100 * time.Millisecond).Seconds(), Name: name})
-			options.Progress.Status("%s: %s", r.Bundle, name)
-		}
-	}
+	note := r.noter(start, options.Progress)
 	defer options.Progress.Status("")
 	var stop error
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, options.Timeout, true, func(ctx context.Context) (bool, error) {
@@ -230,7 +243,29 @@ func (r *Result) wait(ctx context.Context, c *olmv0.Client, s olmv0.Subscription
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	why, failed := c.Explain(ctx, lifecycle.Place{Namespace: s.Namespace, Package: s.Package, Catalog: s.Catalog}, r.Bundle, start)
+	place := lifecycle.Place{Namespace: s.Namespace, Package: s.Package, Catalog: s.Catalog}
+	return r.notInstalled(ctx, c, place, start, err)
+}
+
+// noter returns what notes in r, once, that OLM began something that has a name.
+func (r *Result) noter(start time.Time, p *progress.Printer) func(name string) {
+	return func(name string) {
+		if slices.ContainsFunc(r.Phases, func(p Phase) bool { return p.Name == name }) {
+			return
+		}
+		r.Phases = append(r.Phases, Phase{Seconds: time.Since(start).Round(100 * time.Millisecond).Seconds(), Name: name})
+		p.Status("%s: %s", r.Bundle, name)
+	}
+}
+
+// explainer says why a bundle does not get installed.
+type explainer interface {
+	Explain(ctx context.Context, p lifecycle.Place, bundle string, since time.Time) (lifecycle.Explanation, error)
+}
+
+// notInstalled is the error of a bundle that was requested at start, and is not installed because of err.
+func (r *Result) notInstalled(ctx context.Context, c explainer, p lifecycle.Place, start time.Time, err error) error {
+	why, failed := c.Explain(ctx, p, r.Bundle, start)
 	if failed != nil {
 		return errors.Join(err, failed)
 	}

@@ -181,6 +181,9 @@ func (c *Cleaner) Find(ctx context.Context, walk string) (Found, error) {
 	if err := c.findMade(ctx, &f); err != nil {
 		return f, err
 	}
+	if err := c.findOwned(ctx, &f); err != nil {
+		return f, err
+	}
 	slices.SortFunc(f.Objects, func(a, b Object) int { return strings.Compare(a.String(), b.String()) })
 	return f, nil
 }

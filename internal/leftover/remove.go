@@ -173,6 +173,7 @@ func (r *removal) stages(ctx context.Context) error {
 	for _, stage := range []func() error{
 		// A fault's policy forbids the operator to remove its finalizers.
 		func() error { return r.delete(ctx, policies, r.limit) },
+		func() error { return r.removeExtensions(ctx) },
 		func() error { return r.deleteCustomResources(ctx) },
 		func() error { return r.delete(ctx, ofKinds(subscriptionKind), r.limit) },
 		func() error { return r.awaitPlans(ctx) },

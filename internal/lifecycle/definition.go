@@ -90,7 +90,7 @@ func (r *definitionRemoval) step(ctx context.Context) (gone bool, err error) {
 		return false, r.urge(ctx)
 	}
 	if deleted || r.mayGo != nil {
-		if r.left, err = objectsOf(ctx, r.Client, d); apierrors.IsForbidden(err) {
+		if r.left, err = ObjectsOf(ctx, r.Client, d); apierrors.IsForbidden(err) {
 			return false, err
 		} else if err != nil {
 			return false, unreadError{err}
@@ -165,7 +165,7 @@ func passing(err error) bool {
 // DropFinalizers lets the objects of d go that are deleted and wait for somebody to say goodbye to them. An object that
 // the API server does not let change stays.
 func DropFinalizers(ctx context.Context, c client.Client, d *apiextensionsv1.CustomResourceDefinition) error {
-	objects, err := objectsOf(ctx, c, d)
+	objects, err := ObjectsOf(ctx, c, d)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil // it is gone, or the API server cannot read its objects for now
 	}
@@ -188,8 +188,8 @@ func dropFinalizers(ctx context.Context, c client.Client, objects []metav1.Parti
 	return nil
 }
 
-// objectsOf lists the metadata of d's objects; none if d is not served.
-func objectsOf(ctx context.Context, c client.Client, d *apiextensionsv1.CustomResourceDefinition) ([]metav1.PartialObjectMetadata, error) {
+// ObjectsOf lists the metadata of d's objects; none if d is not served.
+func ObjectsOf(ctx context.Context, c client.Client, d *apiextensionsv1.CustomResourceDefinition) ([]metav1.PartialObjectMetadata, error) {
 	i := slices.IndexFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
 	if i < 0 {
 		return nil, nil

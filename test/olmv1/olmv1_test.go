@@ -240,6 +240,13 @@ func TestSubscription(t *testing.T) {
 // ask runs olmkit, wants it to end with an exit code, and returns what it says.
 func ask(t *testing.T, code int, args ...string) string {
 	t.Helper()
+	out, _ := askBoth(t, code, args...)
+	return out
+}
+
+// askBoth is ask, and returns standard error, too.
+func askBoth(t *testing.T, code int, args ...string) (said, errors string) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "olmkit"), args...)
 	var out, errOut strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errOut
@@ -248,7 +255,7 @@ func ask(t *testing.T, code int, args ...string) string {
 	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
 		t.Fatalf("%v, want exit code %d\n%s", err, code, errOut.String())
 	}
-	return out.String()
+	return out.String(), errOut.String()
 }
 
 // asked is what 'upgrade diagnose -o json' says.

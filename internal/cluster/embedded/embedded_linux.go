@@ -467,6 +467,11 @@ func (c *Cluster) ProvideCertificates(ctx context.Context) error {
 	return c.client.call(ctx, http.MethodPost, "/certificates", nil, nil, nil)
 }
 
+// EndCertificates ends what ProvideCertificates began. What was issued stays as it is.
+func (c *Cluster) EndCertificates(ctx context.Context) error {
+	return c.client.call(ctx, http.MethodDelete, "/certificates", nil, nil, nil)
+}
+
 // DelayImages has the cluster's registry answer pods so much later; 0 ends that.
 func (c *Cluster) DelayImages(ctx context.Context, by time.Duration) error {
 	return c.client.call(ctx, http.MethodPost, "/registry/delay/"+by.String(), nil, nil, nil)

@@ -62,12 +62,13 @@ type host struct {
 	faultyConverters map[string]string // URLs by mode
 
 	registry     func() (http.Handler, error) // starts it when first called
-	certificates func() error                 // likewise
-	imageDelay   atomic.Int64                 // of what the registry answers pods
+	certificates issuing
+	exposed      map[string]string // addresses by namespace/name/port of a Service
+	imageDelay   atomic.Int64      // of what the registry answers pods
 }
 
 func runHost() error {
-	h := &host{images: node.NewImages(), ready: make(chan struct{}), catalogs: map[string]context.CancelFunc{}, faultyConverters: map[string]string{}}
+	h := &host{images: node.NewImages(), ready: make(chan struct{}), catalogs: map[string]context.CancelFunc{}, faultyConverters: map[string]string{}, exposed: map[string]string{}}
 	h.registry = sync.OnceValues(h.startRegistry)
 	if err := json.NewDecoder(os.Stdin).Decode(&h.config); err != nil {
 		return fmt.Errorf("read the cluster's configuration: %w", err)
@@ -89,7 +90,10 @@ func runHost() error {
 	if err != nil {
 		return err
 	}
-	h.certificates = sync.OnceValue(func() error { return certificates.Provide(ctx, h.plane.config(), h.plane.authority) })
+	h.certificates.start = func() (stop context.CancelFunc, err error) {
+		ctx, stop := context.WithCancel(ctx)
+		return stop, certificates.Provide(ctx, h.plane.config(), h.plane.authority)
+	}
 	server := &http.Server{Handler: h.handler(), ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(control) }()
 
@@ -292,7 +296,11 @@ func (h *host) standIn(mux *http.ServeMux, handle func(pattern string, f func(*h
 		h.imageDelay.Store(int64(by))
 		return nil, err
 	})
-	handle("POST /certificates", func(*http.Request) (any, error) { return nil, h.certificates() })
+	handle("POST /certificates", func(*http.Request) (any, error) { return nil, h.certificates.provide() })
+	handle("DELETE /certificates", func(*http.Request) (any, error) {
+		h.certificates.end()
+		return nil, nil
+	})
 	handle("POST /services/{namespace}/{name}/{port}", func(r *http.Request) (any, error) {
 		address, err := h.exposeService(r.PathValue("namespace"), r.PathValue("name"), r.PathValue("port"))
 		return addressAnswer{address}, err
@@ -305,6 +313,40 @@ func (h *host) standIn(mux *http.ServeMux, handle func(pattern string, f func(*h
 		}
 		handler.ServeHTTP(w, r)
 	})
+}
+
+// issuing issues certificates between provide and end.
+type issuing struct {
+	start func() (stop context.CancelFunc, err error)
+
+	mu   sync.Mutex
+	stop context.CancelFunc // nil while none are issued
+}
+
+// provide begins, unless it has.
+func (c *issuing) provide() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stop != nil {
+		return nil
+	}
+	stop, err := c.start()
+	if err != nil {
+		stop()
+		return err
+	}
+	c.stop = stop
+	return nil
+}
+
+// end ends what provide began.
+func (c *issuing) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stop != nil {
+		c.stop()
+		c.stop = nil
+	}
 }
 
 // answerState answers with the cluster's state, when it is ready if that is asked for.

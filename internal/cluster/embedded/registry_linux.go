@@ -69,8 +69,14 @@ func (h *host) serveTLS(listener net.Listener, name string, handler http.Handler
 }
 
 // exposeService passes what reaches the host's address at the returned port on to a pod of a Service, since there are no
-// addresses of Services.
+// addresses of Services. The address stays the same for as long as the cluster is.
 func (h *host) exposeService(namespace, service, port string) (string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := namespace + "/" + service + "/" + port
+	if address := h.exposed[key]; address != "" {
+		return address, nil
+	}
 	client, err := kubernetes.NewForConfig(h.plane.config())
 	if err != nil {
 		return "", err
@@ -80,7 +86,8 @@ func (h *host) exposeService(namespace, service, port string) (string, error) {
 		return "", err
 	}
 	go forward(listener, func() (string, error) { return endpointOf(client, namespace, service, port) })
-	return listener.Addr().String(), nil
+	h.exposed[key] = listener.Addr().String()
+	return h.exposed[key], nil
 }
 
 // endpointOf returns the address of a ready pod of a Service.

@@ -19,7 +19,7 @@ import (
 
 // Store makes images of catalogs whose bundles carry their manifests inline, and of these bundles.
 type Store struct {
-	Host Host
+	Host Registry
 
 	mu     sync.Mutex
 	pushed map[string]string // references by the name of the bundle's image and its digest

@@ -22,10 +22,15 @@ import (
 	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
-// Host is what a cluster without cert-manager and without a registry that pods reach does in their place.
-type Host interface {
+// Registry has images for a cluster.
+type Registry interface {
 	// PushImage keeps an image where pods can pull it, and returns its reference by digest.
 	PushImage(ctx context.Context, repository string, image v1.Image) (string, error)
+}
+
+// Host is what a cluster without cert-manager and without a registry that pods reach does in their place.
+type Host interface {
+	Registry
 	// ProvideCertificates issues what cert-manager would.
 	ProvideCertificates(ctx context.Context) error
 }
@@ -114,60 +119,94 @@ func hasten(d *appsv1.DeploymentSpec, name, address string) {
 	}
 }
 
+// Installation is what of OLM v1 is made, in that order.
+type Installation []*unstructured.Unstructured
+
+// Names name the objects, each Kind/namespace/name.
+func (i Installation) Names() []string {
+	names := make([]string, len(i))
+	for n, o := range i {
+		names[n] = describe(o)
+	}
+	return names
+}
+
 // Install applies OLM v1 on the cluster of h, and waits until both programs are ready.
 func Install(ctx context.Context, c *Client, h Host) error {
-	definitions, err := lifecycle.Decode(certManager)
-	if err != nil {
-		return fmt.Errorf("read the definitions of cert-manager: %w", err)
-	}
+	_, err := install(ctx, c, h)
+	return err
+}
+
+// install is Install. It returns what it made also when it fails.
+func install(ctx context.Context, c *Client, h Host) (made Installation, err error) {
 	var address string
 	if exposer, ok := h.(Exposer); ok {
 		if address, err = exposer.ExposeService(ctx, Namespace, "catalogd-service", "https"); err != nil {
-			return fmt.Errorf("expose catalogd: %w", err)
+			return nil, fmt.Errorf("expose catalogd: %w", err)
 		}
 	}
-	objects, err := parts(address)
+	definitions, others, err := objects(address)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	isDefinition := func(o *unstructured.Unstructured) bool { return o.GetKind() == lifecycle.KindCRD }
-	for _, o := range objects {
-		if isDefinition(o) {
-			definitions = append(definitions, o)
-		}
-	}
-	for _, o := range definitions {
-		if err := c.create(ctx, o); err != nil {
-			return err
-		}
+	if err := c.createAll(ctx, definitions, &made); err != nil {
+		return made, err
 	}
 	for _, o := range definitions {
 		if err := lifecycle.WaitEstablished(ctx, c, o.GetName()); err != nil {
-			return err
+			return made, err
 		}
 	}
 	if err := h.ProvideCertificates(ctx); err != nil {
-		return fmt.Errorf("provide certificates: %w", err)
+		return made, fmt.Errorf("provide certificates: %w", err)
 	}
-	for _, o := range objects {
-		if isDefinition(o) {
-			continue
-		}
-		if err := c.create(ctx, o); err != nil {
-			return err
-		}
+	if err := c.createAll(ctx, others, &made); err != nil {
+		return made, err
 	}
-	for _, name := range []string{programCatalogd, programController} {
-		name += "-controller-manager"
+	for _, name := range operators {
 		if err := lifecycle.WaitAvailable(ctx, c, Namespace, name); err != nil {
-			return hint.With(err, "look at the logs of the Deployment %s/%s", Namespace, name)
+			return made, hint.With(err, "look at the logs of the Deployment %s/%s", Namespace, name)
+		}
+	}
+	return made, nil
+}
+
+// objects are the definitions that OLM v1 needs, its own and cert-manager's, and its other objects, where catalogd is reached at
+// address.
+func objects(address string) (definitions, others Installation, err error) {
+	if definitions, err = lifecycle.Decode(certManager); err != nil {
+		return nil, nil, fmt.Errorf("read the definitions of cert-manager: %w", err)
+	}
+	all, err := parts(address)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, o := range all {
+		if o.GetKind() == lifecycle.KindCRD {
+			definitions = append(definitions, o)
+		} else {
+			others = append(others, o)
+		}
+	}
+	return definitions, others, nil
+}
+
+// createAll creates those of objects that are not there, and adds them to made.
+func (c *Client) createAll(ctx context.Context, objects Installation, made *Installation) error {
+	for _, o := range objects {
+		created, err := c.create(ctx, o)
+		if created {
+			*made = append(*made, o)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// create creates o, unless it is there.
-func (c *Client) create(ctx context.Context, o *unstructured.Unstructured) error {
+// create creates o, unless it is there, and says whether it did.
+func (c *Client) create(ctx context.Context, o *unstructured.Unstructured) (created bool, err error) {
 	labels := o.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -181,14 +220,16 @@ func (c *Client) create(ctx context.Context, o *unstructured.Unstructured) error
 	}
 	o.SetLabels(labels)
 	// A kind is served some moments after its definition is established.
-	return lifecycle.Poll(ctx, 30*time.Second, func(ctx context.Context) (bool, error) {
+	err = lifecycle.Poll(ctx, 30*time.Second, func(ctx context.Context) (bool, error) {
 		err := c.Create(ctx, o)
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err):
+			created = err == nil
 			return true, nil
 		case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
 			return false, nil
 		}
 		return false, fmt.Errorf("create %s %s: %w", o.GetKind(), client.ObjectKeyFromObject(o), err)
 	})
+	return created, err
 }

@@ -32,7 +32,7 @@ type Wanted struct {
 // Manifests are the objects that have OLM v1 install what is wanted, with no more rights than that takes, in the order in which
 // they are applied.
 func (w Wanted) Manifests() ([]client.Object, error) {
-	if err := w.check(); err != nil {
+	if err := w.Check(); err != nil {
 		return nil, err
 	}
 	rights, err := RightsOf(w.Name, w.Bundle)
@@ -74,8 +74,8 @@ func (w Wanted) Manifests() ([]client.Object, error) {
 	}), nil
 }
 
-// check refuses what OLM v1, or the API server, would refuse.
-func (w Wanted) check() error {
+// Check refuses what OLM v1, or the API server, would refuse.
+func (w Wanted) Check() error {
 	var problems []error
 	for _, n := range []struct{ what, name string }{
 		{"namespace", w.Namespace}, {"ClusterExtension's name", w.Name}, {"ClusterCatalog's name", w.Catalog},

@@ -59,6 +59,8 @@ type Client struct {
 	client.WithWatch
 	// Walk is the id of the walk that the client makes things for, or "".
 	Walk string
+	// Run is the package that the client makes things for in 'bundle run', or "".
+	Run string
 	// Package is what is to be installed.
 	Package *catalog.Package
 
@@ -112,7 +114,13 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 }
 
 // labels are those of what c makes.
-func (c *Client) labels() map[string]string { return cluster.Labels(c.Walk) }
+func (c *Client) labels() map[string]string {
+	labels := cluster.Labels(c.Walk)
+	if c.Run != "" {
+		labels[cluster.RunLabel] = c.Run
+	}
+	return labels
+}
 
 // versionOf is the version of the bundle called name.
 func (c *Client) versionOf(name string) (string, error) {

@@ -3,6 +3,7 @@ package olmv1
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,14 +26,12 @@ const catalogNameLabel = "olm.operatorframework.io/metadata.name"
 // Present names the ClusterExtension of pkg, and those of crds that are on the cluster.
 func (c *Client) Present(ctx context.Context, pkg string, crds []string, _ ...string) ([]string, error) {
 	var there []string
-	var extensions ClusterExtensionList
-	if err := c.List(ctx, &extensions); ignoreMissing(err) != nil {
-		return nil, fmt.Errorf("list ClusterExtensions: %w", err)
+	extensions, err := c.Extensions(ctx, pkg)
+	if err != nil {
+		return nil, err
 	}
-	for i, e := range extensions.Items {
-		if e.Name == pkg || e.Spec.Source.Catalog != nil && e.Spec.Source.Catalog.PackageName == pkg {
-			there = append(there, describe(&extensions.Items[i]))
-		}
+	for i := range extensions {
+		there = append(there, describe(&extensions[i]))
 	}
 	for _, name := range crds {
 		err := c.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
@@ -44,6 +43,17 @@ func (c *Client) Present(ctx context.Context, pkg string, crds []string, _ ...st
 		}
 	}
 	return there, nil
+}
+
+// Extensions lists the ClusterExtensions that install pkg.
+func (c *Client) Extensions(ctx context.Context, pkg string) ([]ClusterExtension, error) {
+	var list ClusterExtensionList
+	if err := c.List(ctx, &list); ignoreMissing(err) != nil {
+		return nil, fmt.Errorf("list ClusterExtensions: %w", err)
+	}
+	return slices.DeleteFunc(list.Items, func(e ClusterExtension) bool {
+		return e.Name != pkg && (e.Spec.Source.Catalog == nil || e.Spec.Source.Catalog.PackageName != pkg)
+	}), nil
 }
 
 // EnsureNamespace makes sure that a namespace exists.
@@ -160,13 +170,21 @@ func (c *Client) Rollback(ctx context.Context, p lifecycle.Place, bundle string,
 	return func(context.Context) error { return nil }, c.request(ctx, p, bundle, selfCertified)
 }
 
-// grant gives the ServiceAccount of the place the rights to install bundles, and no others.
+// Restrict leaves the ServiceAccount of the place only the rights to install the bundle, which is installed.
+func (c *Client) Restrict(ctx context.Context, p lifecycle.Place, bundle string) error {
+	return c.grant(ctx, p, bundle)
+}
+
+// grant gives the ServiceAccount of the place the rights to install bundles, and no others. Of a bundle that the package does not
+// have, the ServiceAccount has the rights already, and keeps them.
 func (c *Client) grant(ctx context.Context, p lifecycle.Place, bundles ...string) error {
 	var all Rights
+	var had bool
 	for _, name := range bundles {
 		b := c.Package.Bundle(name)
 		if b == nil {
-			continue // installed from another catalog
+			had = true // installed from another catalog
+			continue
 		}
 		rights, err := RightsOf(p.Package, b)
 		if err != nil {
@@ -180,9 +198,9 @@ func (c *Client) grant(ctx context.Context, p lifecycle.Place, bundles ...string
 			c.label(o)
 			switch now := o.(type) {
 			case *rbacv1.ClusterRole:
-				now.Rules = wanted.(*rbacv1.ClusterRole).Rules
+				now.Rules = rulesWith(now.Rules, had, wanted.(*rbacv1.ClusterRole).Rules)
 			case *rbacv1.Role:
-				now.Rules = wanted.(*rbacv1.Role).Rules
+				now.Rules = rulesWith(now.Rules, had, wanted.(*rbacv1.Role).Rules)
 			}
 			return nil
 		})
@@ -191,6 +209,14 @@ func (c *Client) grant(ctx context.Context, p lifecycle.Place, bundles ...string
 		}
 	}
 	return nil
+}
+
+// rulesWith are the wanted rules, and those of now if they are to be kept.
+func rulesWith(now []rbacv1.PolicyRule, keep bool, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	if !keep {
+		return wanted
+	}
+	return unique(slices.Concat(now, wanted))
 }
 
 // label labels o as what c makes.

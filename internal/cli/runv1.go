@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"slices"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/cluster/embedded"
+	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/image"
+	"github.com/olmkit/olmkit/internal/installation"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv1"
+)
+
+// chooseOLM returns the version of OLM that is to install: the one that is asked for, or the only one on the cluster, v0 where
+// there are both or none.
+func (r *bundleRun) chooseOLM(ctx context.Context, v0 *olmv0.Client, connect func() (*olmv1.Client, error)) (string, error) {
+	if r.olm != "" {
+		return r.olm, nil
+	}
+	if _, err := v0.Version(ctx); err == nil {
+		return olmV0, nil
+	}
+	v1, err := connect()
+	if err != nil {
+		return "", err
+	}
+	// Who may not look for OLM v1 gets what OLM v0 says.
+	if status, err := v1.Status(ctx); err == nil && status.Installed {
+		return olmV1, nil
+	}
+	return olmV0, ctx.Err()
+}
+
+// installV1 has OLM v1 install the bundle of pkg, and says whether it began to.
+func (r *bundleRun) installV1(ctx context.Context, s *session, t target, offered *catalog.Catalog, pkg string) (*installation.Result, bool, error) {
+	client, err := olmv1.Connect(t.at.Config())
+	if err != nil {
+		return nil, false, err
+	}
+	store, err := r.store(ctx, s, t.up)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := r.load(ctx, s, t.up, offered.Find(pkg)); err != nil {
+		return nil, false, err
+	}
+	r.options.Publish = func(ctx context.Context, _, name string, _ map[string]string, fbc []byte) error {
+		return publishV1(ctx, client, store, name, fbc)
+	}
+	result, err := installation.RunV1(ctx, client, offered, pkg, r.options)
+	return result, client.Run != "", err
+}
+
+// store is where the images are kept that OLM v1 reads on the cluster, which is up, or nil if it is none of olmkit's.
+func (r *bundleRun) store(ctx context.Context, s *session, up kept) (*olmv1.Store, error) {
+	own, hasRegistry := up.(*embedded.Cluster)
+	switch {
+	case hasRegistry && r.registry != "" && !slices.Contains(s.configured, "registry"):
+		return nil, hint.With(usagef("--registry is for a cluster that pulls images, and an embedded one has a registry of its own"), "leave it out")
+	case hasRegistry:
+		return &olmv1.Store{Host: own}, nil
+	case r.registry == "":
+		return nil, hint.With(usagef("OLM v1 reads the bundle and its catalog as images, and --registry does not say where the cluster can pull them"),
+			"name a repository, for example --registry ghcr.io/team/scratch")
+	}
+	to := repository{s.images, r.registry}
+	return &olmv1.Store{Host: to}, s.images.CheckPush(ctx, to.tag("check"))
+}
+
+// repository is one of a registry, to which images are pushed under names that tell what they are.
+type repository struct {
+	images image.Client
+	name   string
+}
+
+func (r repository) tag(name string) string { return r.name + ":" + name }
+
+// digestLength is how many digits of a digest tell an image apart in a tag.
+const digestLength = 12
+
+// PushImage pushes an image, and returns its reference by digest.
+func (r repository) PushImage(ctx context.Context, what string, made v1.Image) (string, error) {
+	digest, err := made.Digest()
+	if err != nil {
+		return "", err
+	}
+	return r.images.Push(ctx, r.tag(what+"-"+digest.Hex[:digestLength]), made)
+}

@@ -1,0 +1,139 @@
+package installation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/blang/semver/v4"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv1"
+)
+
+// RunV1 is Run under OLM v1. That installs nothing that a bundle depends on: offered has one bundle.
+func RunV1(ctx context.Context, c *olmv1.Client, offered *catalog.Catalog, pkg string, options Options) (*Result, error) {
+	if len(offered.Packages) > 1 {
+		return nil, hint.With(fmt.Errorf("%d packages are to be run, and OLM v1 installs nothing that a bundle depends on", len(offered.Packages)), "run one bundle after the other")
+	}
+	fbc, err := catalog.Offer(offered, channel)
+	if err != nil {
+		return nil, err
+	}
+	p := offered.Find(pkg)
+	release, err := lifecycle.ReadRelease(p.Bundles[0])
+	if err != nil {
+		return nil, err
+	}
+	r := newResult(p.Bundles[0], pkg, "v1", lifecycle.AllNamespaces, release.CSV)
+	r.Namespace = cmp.Or(options.Namespace, pkg)
+	place := lifecycle.Place{Package: pkg, Channel: channel, Catalog: olmv1.RunCatalog(pkg), Mode: lifecycle.AllNamespaces}
+	wanted := olmv1.Wanted{Package: p, Bundle: p.Bundles[0], Namespace: r.Namespace, Name: pkg, Catalog: place.Catalog}
+	if err := wanted.Check(); err != nil {
+		return nil, err
+	}
+	c.Package = p
+	if err := r.preflightV1(ctx, c, p.Bundles[0].Version, release, options.Namespace); err != nil || r.Unchanged {
+		return r, err
+	}
+	c.Run, place.Namespace = pkg, r.Namespace
+	if err := c.Prepare(ctx, place); err != nil {
+		return r, err
+	}
+	step := options.Progress.Start("ClusterCatalog %s", place.Catalog)
+	if err := step.End(options.Publish(ctx, "", place.Catalog, nil, fbc)); err != nil {
+		return r, err
+	}
+	if err := c.Request(ctx, place, r.Bundle); err != nil {
+		return r, err
+	}
+	step = options.Progress.Start("%s", r.verb())
+	if err := step.End(r.waitV1(ctx, c, place, release, options)); err != nil {
+		return r, err
+	}
+	return r, c.Restrict(ctx, place, r.Bundle)
+}
+
+// preflightV1 is preflight under OLM v1.
+func (r *Result) preflightV1(ctx context.Context, c *olmv1.Client, version semver.Version, release *lifecycle.Release, namespace string) error {
+	s, err := c.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if !s.Installed {
+		return hint.With(errors.New("OLM v1 is not on the cluster"), "install it with 'olmkit olm install --olm v1'")
+	}
+	extensions, err := c.Extensions(ctx, r.Package)
+	if err != nil {
+		return err
+	}
+	for _, e := range extensions {
+		if e.Labels[cluster.RunLabel] != r.Package {
+			return hint.With(fmt.Errorf("package %s is on the cluster already: ClusterExtension/%s, which 'olmkit bundle run' did not make", r.Package, e.Name),
+				"use another cluster, or delete that installation first")
+		}
+	}
+	if len(extensions) == 0 {
+		return nil
+	}
+	ours := extensions[0]
+	if err := r.stay(namespace, ours.Spec.Namespace); err != nil || ours.Status.Install == nil {
+		return err
+	}
+	before := ours.Status.Install.Bundle
+	if before.Name == r.Bundle {
+		state, err := c.State(ctx, lifecycle.Place{Package: r.Package, Namespace: r.Namespace}, release, lifecycle.View{Reader: c})
+		r.Unchanged = err == nil && state.Stage == lifecycle.Installed
+		return err
+	}
+	old, err := semver.Parse(before.Version)
+	if err != nil {
+		return fmt.Errorf("read the version of %s, which ClusterExtension/%s has installed: %w", before.Name, ours.Name, err)
+	}
+	return r.replaces(version, before.Name, old)
+}
+
+// waitV1 is wait under OLM v1, which is done before the Deployments are rolled out.
+func (r *Result) waitV1(ctx context.Context, c *olmv1.Client, p lifecycle.Place, release *lifecycle.Release, options Options) error {
+	start, refused := time.Now(), time.Time{}
+	note := r.noter(start, options.Progress)
+	defer options.Progress.Status("")
+	var stop error
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, options.Timeout, true, func(ctx context.Context) (bool, error) {
+		state, err := c.State(ctx, p, release, lifecycle.View{Reader: c})
+		if err != nil {
+			return false, err
+		}
+		switch {
+		case state.Stall == nil:
+			refused = time.Time{}
+		case refused.IsZero():
+			refused = time.Now()
+		}
+		if stalled(state.Stall, refused) {
+			stop = errors.New("it will not be")
+		}
+		if state.Stage >= lifecycle.Installing {
+			note("objects applied")
+		}
+		if state.Stage == lifecycle.Installed {
+			note("Deployments rolled out")
+		}
+		return state.Stage == lifecycle.Installed, stop
+	})
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return r.notInstalled(ctx, c, p, start, err)
+}
+
+// stalled reports whether OLM v1 has refused a bundle, since then, for so long that it counts.
+func stalled(s *lifecycle.Stall, since time.Time) bool {
+	return s != nil && (s.Grace == 0 || time.Since(since) > unresolvedLimit)
+}
