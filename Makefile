@@ -151,8 +151,13 @@ generate: ## Write what is generated from code: deep copies, CRDs, roles, webhoo
 # One of each minor. Their modules are a part of olmkit, as tools/cluster is.
 .PHONY: kubernetes-modules
 kubernetes-modules: ## Write the modules that build embedded clusters of other Kubernetes minors (needs the network); see versions.go
-	$(GO) run ./internal/cluster/embedded/internal/pins tools/cluster internal/cluster/embedded/kubernetes.txtar \
+	$(GO) run ./internal/cluster/embedded/internal/pins kubernetes internal/cluster/embedded/kubernetes.txtar tools/cluster \
 		$$(sed -n 's/^var otherReleases = \[\]string{\(.*\)}/\1/p' internal/cluster/embedded/versions.go | tr -d '",')
+
+.PHONY: olm-modules
+olm-modules: ## Write the modules that build other releases of OLM v0 (needs the network); see versions.go
+	$(GO) run ./internal/cluster/embedded/internal/pins olm internal/cluster/embedded/olm.txtar \
+		$$(sed -n 's/^var otherOLMReleases = \[\]string{\(.*\)}/\1/p' internal/cluster/embedded/versions.go | tr -d '",')
 
 .PHONY: manifests
 manifests: generate
@@ -237,13 +242,15 @@ test-redis: build redis-managers ## Test the Redis operator, walk its upgrades, 
 	$(REDIS) test
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel 2 -run '^(TestScenarios|TestCounterparts)$$/^redis-' ./test/scenario
 
-# The components of each minor take minutes to build, once.
+# The components of each minor, and of each release of OLM, take minutes to build, once.
 .PHONY: matrix
-matrix: build managers ## Walk two hops of the memcached operator on every Kubernetes minor under every OLM, and print a table (MINORS, OLMS)
-	@test/matrix.sh "$(MINORS)" "$(OLMS)" --package $(PACKAGE) --edges chain --max-hops 2 \
+matrix: build managers ## Walk two hops of the memcached operator on every Kubernetes minor under every OLM, and print a table (MINORS, OLMS, OLM_VERSIONS)
+	@test/matrix.sh "$(MINORS)" "$(OLMS)" "$(OLM_VERSIONS)" --package $(PACKAGE) --edges chain --max-hops 2 \
 		$(foreach r,$(RELEASES),--image $(call image-of,$(r))=$(BIN)/$(PACKAGE)/$(r)/manager)
 MINORS ?= all
 OLMS ?= v0 v1
+# Other releases of OLM v0 are walked under on the oldest and the newest of MINORS.
+OLM_VERSIONS ?= all
 
 .PHONY: ends
 ends: build managers ## End walks at random moments (ENDS of each kind): kill -9, Ctrl-C, SIGTERM, closed output, full disk

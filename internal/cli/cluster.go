@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -50,14 +49,14 @@ var validClusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`
 
 func newClusterUp(s *session) *cobra.Command {
 	var name, kind, nodeImage, ref, olm string
-	var kubernetes []string
+	var kubernetes, olmVersions []string
 	var port int
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Create a cluster and keep it",
 		Long: `Create a cluster and keep it until 'cluster down'.
 
-With --olm, OLM ` + olmv0.Version + ` is installed. With --catalog as well, a pod serves that catalog for all namespaces, as the CatalogSource
+With --olm, OLM ` + olmv0.Version + ` is installed, or the release that --olm-version names. With --catalog as well, a pod serves that catalog for all namespaces, as the CatalogSource
 ` + olmv0.Namespace + `/` + keptCatalog + `, and OLM installs its bundles from their manifests in the catalog: 'subscription generate --catalog-source
 ` + olmv0.Namespace + `/` + keptCatalog + `' writes what to apply.
 
@@ -68,21 +67,19 @@ ClusterCatalog ` + keptCatalog + `: 'subscription generate --olm v1 --catalog-so
   olmkit cluster load ghcr.io/team/my-operator:v1.2.0=bin/manager
   olmkit subscription generate --package my-operator --catalog catalog --catalog-source ` + olmv0.Namespace + `/` + keptCatalog + ` | kubectl apply -f -`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if port < 0 || port > math.MaxUint16 {
-				return hint.With(usagef("--port %d: it is no port", port), "choose one from 1 to 65535, or 0 for any free one")
-			}
-			if err := checkKeptOLM(olm, kind, ref); err != nil {
+			options := keptOptions{name: name, nodeImage: nodeImage, kubernetes: kubernetes, olm: olm, olmVersions: olmVersions, port: port}
+			if err := options.check(kind, ref); err != nil {
 				return err
 			}
 			loaded, err := s.wholeCatalog(c.Context(), ref)
 			if err != nil {
 				return err
 			}
-			up, err := s.startKept(c.Context(), kind, keptOptions{name: name, nodeImage: nodeImage, kubernetes: kubernetes, olm: olm, port: port})
+			up, err := s.startKept(c.Context(), kind, options)
 			if err != nil {
 				return err
 			}
-			if err := s.equip(c.Context(), up, olm, loaded); err != nil {
+			if err := s.equip(c.Context(), up, options, loaded); err != nil {
 				return errors.Join(err, up.Down(context.WithoutCancel(c.Context())))
 			}
 			_, err = fmt.Fprintf(s.Out, "export KUBECONFIG=%s\n", up.Kubeconfig())
@@ -92,7 +89,8 @@ ClusterCatalog ` + keptCatalog + `: 'subscription generate --olm v1 --catalog-so
 	}
 	addClusterFlags(c, &name, &kind)
 	c.Flags().StringVar(&nodeImage, "node-image", "", "node `IMAGE` of a kind cluster (default: that of kind's release)")
-	kubernetesFlag(c, &kubernetes, "`VERSION` of Kubernetes of an embedded cluster")
+	kubernetesFlag.add(c, &kubernetes, "`VERSION` of Kubernetes of an embedded cluster")
+	olmFlag.add(c, &olmVersions, "`VERSION` of the OLM v0 of an embedded cluster")
 	c.Flags().StringVar(&olm, "olm", "", "install OLM; its `VERSION` is v0, or v1 with --olm=v1")
 	c.Flags().Lookup("olm").NoOptDefVal = olmV0
 	c.Args = noOLMArgument
@@ -115,7 +113,7 @@ func (s *session) wholeCatalog(ctx context.Context, ref string) (*catalog.Catalo
 }
 
 func newClusterComponents(s *session) *cobra.Command {
-	var kubernetes, olm []string
+	var kubernetes, olm, olmVersions []string
 	c := &cobra.Command{
 		Use:   "build",
 		Short: "Pull or build the embedded cluster's components, and print their directories",
@@ -128,6 +126,7 @@ A release of olmkit pulls the components by the digest that it was built with ('
 for all commands that start an embedded cluster.`,
 		Example: `  olmkit cluster build
   olmkit cluster build --kubernetes 1.33,1.36 --olm v0,v1
+  olmkit cluster build --olm-version 0.38
   olmkit cluster build --components registry.example.com/mirror/olmkit-components
   olmkit cluster build --from-source`,
 		Args: cobra.NoArgs,
@@ -136,7 +135,7 @@ for all commands that start an embedded cluster.`,
 			if err != nil {
 				return err
 			}
-			parts, err := partsOf(kubernetes, olm)
+			parts, err := partsOf(kubernetes, olm, olmVersions)
 			if err != nil {
 				return err
 			}
@@ -148,21 +147,27 @@ for all commands that start an embedded cluster.`,
 			return err
 		},
 	}
-	kubernetesFlag(c, &kubernetes, "`VERSIONS` of Kubernetes, separated by commas")
+	kubernetesFlag.add(c, &kubernetes, "`VERSIONS` of Kubernetes, separated by commas")
+	olmFlag.add(c, &olmVersions, "`VERSIONS` of OLM v0, separated by commas")
 	c.Flags().StringSliceVar(&olm, "olm", []string{olmV0}, "`VERSIONS` of OLM, separated by commas: v0, v1, or none")
 	componentFlags(s, c)
 	return c
 }
 
 // partsOf are the parts of embedded clusters that the flags of 'cluster build' name.
-func partsOf(kubernetes, olm []string) (parts embedded.Parts, err error) {
-	if parts.Kubernetes, err = releases(kubernetes); err != nil {
+func partsOf(kubernetes, olm, olmVersions []string) (parts embedded.Parts, err error) {
+	if parts.Kubernetes, err = kubernetesFlag.all(kubernetes); err != nil {
 		return parts, err
+	}
+	if len(olmVersions) > 0 && !slices.Contains(olm, olmV0) {
+		return parts, hint.With(usagef("--olm-version is of OLM v0"), "leave it out, or add v0 to --olm %s", strings.Join(olm, ","))
 	}
 	for _, version := range olm {
 		switch {
 		case version == olmV0:
-			parts.OLMv0 = true
+			if parts.OLMv0, err = olmFlag.all(olmVersions); err != nil {
+				return parts, err
+			}
 		case version == olmV1:
 			parts.OLMv1 = true
 		case version != "none" || len(olm) > 1:

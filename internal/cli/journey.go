@@ -26,7 +26,11 @@ type journey struct {
 
 // each is t for each of its versions of OLM on each of its versions of Kubernetes.
 func (t *upgradeTest) each(c *catalog.Catalog) ([]*upgradeTest, error) {
-	on, err := releases(t.kubernetes)
+	on, err := kubernetesFlag.all(t.kubernetes)
+	if err != nil {
+		return nil, err
+	}
+	under, err := olmFlag.all(t.olmVersions)
 	if err != nil {
 		return nil, err
 	}
@@ -40,10 +44,14 @@ func (t *upgradeTest) each(c *catalog.Catalog) ([]*upgradeTest, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, release := range on {
-			one := *t
-			one.plan, one.release, one.several, one.options.Faults = plan, release, len(on) > 1, faults
-			all = append(all, &one)
+		for _, olm := range under {
+			for _, release := range on {
+				one := *t
+				one.plan, one.options.Faults = plan, faults
+				one.olmRelease, one.severalOLM = olm, len(under) > 1
+				one.release, one.several = release, len(on) > 1
+				all = append(all, &one)
+			}
 		}
 	}
 	return all, nil
@@ -52,6 +60,9 @@ func (t *upgradeTest) each(c *catalog.Catalog) ([]*upgradeTest, error) {
 // label names the walk of t beside others.
 func (t *upgradeTest) label() report.Walk {
 	w := report.Walk{OLM: t.plan.olm}
+	if t.severalOLM {
+		w.OLM = t.olmRelease
+	}
 	if t.several {
 		w.Kubernetes = t.release
 	}

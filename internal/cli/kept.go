@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"math"
 	"strings"
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/cluster/embedded"
 	"github.com/olmkit/olmkit/internal/cluster/kind"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/progress"
 )
 
@@ -28,10 +30,22 @@ func unknownKind(name string) error {
 type keptOptions struct {
 	name, nodeImage string
 	kubernetes      []string
-	olm             string // version of OLM that is to be installed, or ""
+	olm             string   // version of OLM that is to be installed: v0, v1, or "" for none
+	olmVersions     []string // which release of OLM v0
 	port            int
 	components      embedded.Source
 	progress        *progress.Printer
+}
+
+// check refuses what a cluster of the kind cannot be, which is to have the catalog ref, or "".
+func (o keptOptions) check(kind, ref string) error {
+	switch {
+	case o.port < 0 || o.port > math.MaxUint16:
+		return hint.With(usagef("--port %d: it is no port", o.port), "choose one from 1 to 65535, or 0 for any free one")
+	case len(o.olmVersions) > 0 && o.olm != olmV0:
+		return hint.With(usagef("--olm-version is of the OLM v0 that --olm installs"), "add --olm")
+	}
+	return checkKeptOLM(o.olm, kind, ref)
 }
 
 // startKept starts a cluster of the kind of, with the components that the flags of componentFlags choose.
@@ -44,6 +58,8 @@ func (s *session) startKept(ctx context.Context, of string, o keptOptions) (kept
 	switch {
 	case of != kindEmbedded && len(o.kubernetes) > 0:
 		return nil, noKubernetes(of)
+	case of != kindEmbedded && len(o.olmVersions) > 0:
+		return nil, noOLMVersion(of)
 	case of == kindKind:
 		return kind.Start(ctx, kind.Options{Name: o.name, Keep: true, NodeImage: o.nodeImage, Port: o.port, Progress: o.progress})
 	case of != kindEmbedded:
@@ -51,7 +67,7 @@ func (s *session) startKept(ctx context.Context, of string, o keptOptions) (kept
 	case o.nodeImage != "":
 		return nil, usagef("--node-image is for a kind cluster: add --kind kind")
 	}
-	release, err := oneRelease(o.kubernetes)
+	release, err := kubernetesFlag.one(o.kubernetes)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +76,13 @@ func (s *session) startKept(ctx context.Context, of string, o keptOptions) (kept
 			return nil, err
 		}
 	}
-	return embedded.Start(ctx, embedded.Options{Name: o.name, Kubernetes: release, OLM: o.olm == olmV0, Keep: true, Port: o.port, Components: o.components, Progress: o.progress})
+	options := embedded.Options{Name: o.name, Kubernetes: release, Keep: true, Port: o.port, Components: o.components, Progress: o.progress}
+	if o.olm == olmV0 {
+		if options.OLM, err = olmFlag.one(o.olmVersions); err != nil {
+			return nil, err
+		}
+	}
+	return embedded.Start(ctx, options)
 }
 
 func openKept(ctx context.Context, of, name string) (kept, error) {

@@ -89,6 +89,10 @@ func (t *upgradeTest) checkCluster(version string) error {
 		return hint.With(usagef("--kubeconfig, --context and --install-olm are for an existing cluster"), "add --cluster existing")
 	case t.cluster != kindEmbedded && len(t.kubernetes) > 0:
 		return noKubernetes(t.cluster)
+	case t.cluster != kindEmbedded && len(t.olmVersions) > 0:
+		return noOLMVersion(t.cluster)
+	case version == olmV1 && len(t.olmVersions) > 0:
+		return hint.With(usagef("--olm-version is of OLM v0"), "leave it out, or walk under OLM v0 alone, without --olm %s", t.plan.olm)
 	case t.cluster != kindKind && t.nodeImage != "":
 		return hint.With(usagef("--node-image is for a kind cluster"), "add --cluster kind")
 	}
@@ -100,7 +104,7 @@ func (t *upgradeTest) startEmbedded(ctx context.Context, options *walk.Options) 
 	if t.plan.olm == olmV1 {
 		return startOLMv1(ctx, t.release, t.components, options.Progress)
 	}
-	return embedded.Start(ctx, embedded.Options{Kubernetes: t.release, OLM: true, Components: t.components, Progress: options.Progress, Audit: true})
+	return embedded.Start(ctx, embedded.Options{Kubernetes: t.release, OLM: cmp.Or(t.olmRelease, embedded.OLMVersion), Components: t.components, Progress: options.Progress, Audit: true})
 }
 
 func (t *upgradeTest) startKind(ctx context.Context, options *walk.Options) (cluster.Cluster, error) {

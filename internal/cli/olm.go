@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ there in cert-manager's place.`,
 			if err := provideOLM(c.Context(), at, at.Config(), s.progress()); err != nil {
 				return err
 			}
-			made, err := s.keepOLM(c.Context(), client)
+			made, err := s.keepOLM(c.Context(), client, olmv0.Release{})
 			if err != nil {
 				return err
 			}
@@ -94,10 +95,10 @@ const (
 	olmRemoved   = "OLM %s is removed from cluster %s; %d objects were deleted\n"
 )
 
-// keepOLM installs OLM to stay. Interrupted, it removes what it made.
-func (s *session) keepOLM(ctx context.Context, client *olmv0.Client) (olmv0.Installation, error) {
-	step := s.progress().Start("OLM %s", olmv0.Version)
-	made, err := olmv0.InstallKept(ctx, client, olmv0.Image)
+// keepOLM installs a release of OLM to stay. Interrupted, it removes what it made.
+func (s *session) keepOLM(ctx context.Context, client *olmv0.Client, release olmv0.Release) (olmv0.Installation, error) {
+	step := s.progress().Start("OLM %s", release.Name())
+	made, err := olmv0.InstallKept(ctx, client, release)
 	if ctx.Err() != nil && len(made) > 0 {
 		if left := client.Remove(context.WithoutCancel(ctx), made, removalLimit); left != nil {
 			err = errors.Join(err, leftError{hint.With(left, "run 'olmkit olm uninstall'")})
@@ -154,11 +155,12 @@ With --olm v1, remove OLM v1: its CRDs, roles and the namespace ` + olmv1.Namesp
 			if err != nil {
 				return err
 			}
+			version, _ := client.Version(c.Context()) // without it its deployment is gone, and the rest is to be removed
 			step := s.progress().Start("removing OLM from cluster %s", at.Name())
 			if err := step.End(client.Remove(c.Context(), made, removalLimit)); err != nil {
 				return leftError{hint.With(err, "run '%s' again", l.command("olmkit olm uninstall"))}
 			}
-			return s.printOLM(l.output, olmReport{Kind: "OLMRemoval", Cluster: at.Name(), Version: olmv0.Version, Objects: namesOf(made)},
+			return s.printOLM(l.output, olmReport{Kind: "OLMRemoval", Cluster: at.Name(), Version: cmp.Or(version, olmv0.Version), Objects: namesOf(made)},
 				olmRemoved)
 		},
 	}
@@ -305,26 +307,43 @@ func writeParts(b *strings.Builder, name, cluster string, s lifecycle.Status, al
 // keptCatalog is what the CatalogSource of 'cluster up --catalog' is called; all namespaces see it.
 const keptCatalog = "olmkit-catalog"
 
-// equip lets a cluster that was just started serve catalogs, installs a version of OLM, none if that is "", and has it read a catalog if
-// there is one.
-func (s *session) equip(ctx context.Context, up kept, version string, loaded *catalog.Catalog) error {
+// equip lets a cluster that was just started serve catalogs, installs the OLM that o names, if it names one, and has it read a catalog
+// if there is one.
+func (s *session) equip(ctx context.Context, up kept, o keptOptions, loaded *catalog.Catalog) error {
 	// 'upgrade test --cluster existing' serves its catalogs from a pod.
 	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	if err := up.LoadImage(ctx, serverImage(), program); err != nil || version == "" {
+	if err := up.LoadImage(ctx, serverImage(), program); err != nil || o.olm == "" {
 		return err
 	}
 	silenceClients()
-	if version == olmV1 {
+	if o.olm == olmV1 {
 		return s.equipV1(ctx, up.(*embedded.Cluster), loaded)
+	}
+	return s.equipV0(ctx, up, o.olmVersions, loaded)
+}
+
+// equipV0 installs the OLM v0 that --olm-version names, and has it read a catalog if there is one.
+func (s *session) equipV0(ctx context.Context, up kept, versions []string, loaded *catalog.Catalog) error {
+	name, err := olmFlag.one(versions)
+	if err != nil {
+		return err
+	}
+	from, err := s.componentSource(kindEmbedded)
+	if err != nil {
+		return err
+	}
+	release, err := olmRelease(ctx, name, from, s.progress())
+	if err != nil {
+		return err
 	}
 	at, client, err := reach(ctx, existing.Options{Kubeconfig: up.Kubeconfig(), Server: serverImage()})
 	if err != nil {
 		return err
 	}
-	if _, err := s.keepOLM(ctx, client); err != nil || loaded == nil {
+	if _, err := s.keepOLM(ctx, client, release); err != nil || loaded == nil {
 		return err
 	}
 	return s.serveKept(ctx, at, client, loaded)

@@ -63,7 +63,8 @@ with --image run; others are simulated, and the report says so.`,
 	f.StringVar(&r.from, "from", "", "rehearse what --save wrote to `FILE`, without the cluster")
 	f.StringArrayVar(&r.test.images, "image", nil, "run image REF from a local binary, a root file system directory, or a single-binary image (archive, OCI layout or registry reference), as `REF=PROGRAM`; {version} in both stands for each bundle's version (repeatable)")
 	f.BoolVar(&r.test.options.RequireImages, "require-images", false, "fail when pods of the operator itself were simulated because its images were not available")
-	kubernetesFlag(c, &r.test.kubernetes, "`VERSION` of Kubernetes of the embedded cluster")
+	kubernetesFlag.add(c, &r.test.kubernetes, "`VERSION` of Kubernetes of the embedded cluster")
+	olmFlag.add(c, &r.test.olmVersions, "`VERSION` of OLM on the embedded cluster")
 	f.DurationVar(&r.test.options.Timeout, "timeout", 10*time.Minute, "timeout of the installation, and of one upgrade")
 	f.DurationVar(&r.test.options.Settle, "settle", 2*time.Second, "how long nothing must change before a version counts as stable")
 	componentFlags(s, c)
@@ -103,7 +104,10 @@ func (r *upgradeRehearse) check() error {
 		return usagef("--save does not walk: give --image with --from")
 	}
 	var err error
-	if r.test.release, err = oneRelease(r.test.kubernetes); err != nil {
+	if r.test.release, err = kubernetesFlag.one(r.test.kubernetes); err != nil {
+		return err
+	}
+	if r.test.olmRelease, err = olmFlag.one(r.test.olmVersions); err != nil {
 		return err
 	}
 	if r.save != "" {

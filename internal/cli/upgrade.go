@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,11 +44,14 @@ type upgradeTest struct {
 	olm      bool
 	options  walk.Options
 
-	nodeImage  string
-	kubernetes []string
-	release    string // of Kubernetes, one of those; "" for the default
-	several    bool   // there are others
-	components embedded.Source
+	nodeImage   string
+	kubernetes  []string
+	release     string // of Kubernetes, one of those; "" for the default
+	several     bool   // there are others
+	olmVersions []string
+	olmRelease  string // one of those
+	severalOLM  bool   // there are others
+	components  embedded.Source
 }
 
 func newUpgradeTest(s *session) *cobra.Command {
@@ -63,7 +67,7 @@ others are simulated, and the report says so. An image's REF is the one that a b
 
 With --olm v0,v1 the plan is walked under OLM v0 and OLM v1, each on its own cluster, and the report lays both side by side. It
 fails if either walk fails. With --parallel 2 or more both are walked at the same time, with half of the clusters each.
---kubernetes 1.33,1.36 compares versions of Kubernetes in the same way.`,
+--kubernetes 1.33,1.36 compares versions of Kubernetes in the same way, and --olm-version 0.38,0.46 versions of OLM v0.`,
 		Example: `  olmkit upgrade test catalog --image 'ghcr.io/team/my-operator:v{version}=bin/v{version}/manager'
   olmkit upgrade test catalog --edges chain --report junit=upgrade.xml --report html=upgrade.html
   olmkit upgrade test catalog --fault kill-operator@installing
@@ -76,7 +80,8 @@ fails if either walk fails. With --parallel 2 or more both are walked at the sam
 	f := c.Flags()
 	f.StringVar(&t.cluster, "cluster", "embedded", "kind of cluster to walk on: "+clusterKindNames())
 	f.StringVar(&t.nodeImage, "node-image", "", "node `IMAGE` of the kind cluster (default: that of kind's release)")
-	kubernetesFlag(c, &t.kubernetes, "`VERSION` of Kubernetes of the embedded cluster; several, separated by commas, are compared")
+	kubernetesFlag.add(c, &t.kubernetes, "`VERSION` of Kubernetes of the embedded cluster; several, separated by commas, are compared")
+	olmFlag.add(c, &t.olmVersions, "`VERSION` of OLM v0 on the embedded cluster; several, separated by commas, are compared")
 	componentFlags(s, c)
 	accessFlags(c, &t.existing)
 	f.BoolVar(&t.olm, "install-olm", false, "install OLM on the existing cluster before the walk, and remove it afterwards")
@@ -198,12 +203,13 @@ func (t *upgradeTest) check() error {
 	if t.options.Fuzz < 0 {
 		return usagef("--fuzz %d: it is a number of objects, 0 or more", t.options.Fuzz)
 	}
-	on, err := releases(t.kubernetes)
-	if err != nil {
+	on, err := kubernetesFlag.all(t.kubernetes)
+	under, errOLM := olmFlag.all(t.olmVersions)
+	if err := errors.Join(err, errOLM); err != nil {
 		return err
 	}
-	if len(on) > 1 && t.shard != "" {
-		return hint.With(usagef("--shard is of the plan on one version of Kubernetes"), "walk the shards on each, or all in one with --parallel")
+	if len(on)*len(under) > 1 && t.shard != "" {
+		return hint.With(usagef("--shard is of the plan on one version of Kubernetes, under one of OLM"), "walk the shards on each, or all in one with --parallel")
 	}
 	for _, version := range t.plan.versions() {
 		if _, err := t.faults.rounds(t.kind().under(version)); err != nil {
@@ -297,7 +303,7 @@ func (t *upgradeTest) walk(ctx context.Context, p *catalog.Package, plan graph.P
 	case t.plan.olm == olmV1:
 		err = installOLMv1(ctx, c, p, &options)
 	case c.Disposable() || t.olm:
-		err = installOLM(ctx, c, options)
+		err = t.installOLM(ctx, c, options)
 	}
 	if err != nil {
 		return nil, err
@@ -306,7 +312,7 @@ func (t *upgradeTest) walk(ctx context.Context, p *catalog.Package, plan graph.P
 }
 
 // installOLM installs OLM for the walk with options.
-func installOLM(ctx context.Context, c cluster.Cluster, options walk.Options) error {
+func (t *upgradeTest) installOLM(ctx context.Context, c cluster.Cluster, options walk.Options) error {
 	client, err := olmv0.Connect(c.Config())
 	if err != nil {
 		return err
@@ -315,8 +321,12 @@ func installOLM(ctx context.Context, c cluster.Cluster, options walk.Options) er
 	if err := provideOLM(ctx, c, c.Config(), options.Progress); err != nil {
 		return err
 	}
-	step := options.Progress.Start("OLM %s", olmv0.Version)
-	_, err = olmv0.Install(ctx, client, olmv0.Image)
+	release, err := olmRelease(ctx, cmp.Or(t.olmRelease, embedded.OLMVersion), t.components, options.Progress)
+	if err != nil {
+		return err
+	}
+	step := options.Progress.Start("OLM %s", release.Name())
+	_, err = olmv0.Install(ctx, client, release)
 	return step.End(err)
 }
 

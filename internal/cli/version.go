@@ -26,8 +26,9 @@ type versionReport struct {
 	Kubernetes string `json:"kubernetes"`
 	OLM        string `json:"olm"`
 
-	Releases []string `json:"kubernetesReleases"` // that --kubernetes can choose
-	Artifact string   `json:"artifact,omitempty"` // what the components are pulled from; none for a program built from source
+	Releases    []string `json:"kubernetesReleases"` // that --kubernetes can choose
+	OLMReleases []string `json:"olmReleases"`        // that --olm-version can choose
+	Artifact    string   `json:"artifact,omitempty"` // what the components are pulled from; none for a program built from source
 }
 
 func newVersion(s *session) *cobra.Command {
@@ -36,7 +37,7 @@ func newVersion(s *session) *cobra.Command {
 		Use:   "version",
 		Short: "Print olmkit's version, and the versions in its embedded clusters",
 		Long: `Print olmkit's version and commit, and what embedded clusters run: the digest of the components' module, which names their
-folder in the cache, the versions of Kubernetes and OLM, and the other releases of Kubernetes that --kubernetes can choose.`,
+folder in the cache, the versions of Kubernetes and OLM, and the other releases that --kubernetes and --olm-version can choose.`,
 		Example: `  olmkit version
   olmkit version -o json`,
 		Args: cobra.NoArgs,
@@ -64,7 +65,7 @@ func versionOf(info *debug.BuildInfo) versionReport {
 	r := versionReport{
 		Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Components: embedded.ComponentsDigest(runtime.GOARCH), Kubernetes: embedded.KubernetesVersion, OLM: embedded.OLMVersion,
-		Releases: embedded.KubernetesReleases(),
+		Releases: embedded.KubernetesReleases(), OLMReleases: embedded.OLMReleases(),
 		Artifact: embedded.Artifact(),
 	}
 	if info == nil {
@@ -92,10 +93,16 @@ func (r versionReport) text() string {
 	if r.Modified {
 		commit += ", modified"
 	}
-	others := strings.Join(slices.DeleteFunc(slices.Clone(r.Releases), func(release string) bool { return release == r.Kubernetes }), " ")
+	others := func(releases []string, own string) string {
+		return strings.Join(slices.DeleteFunc(slices.Clone(releases), func(release string) bool { return release == own }), " ")
+	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "olmkit %s %s %s\n", r.Version, r.Go, r.Platform)
-	for _, line := range [][2]string{{"commit", commit}, {"components", r.Components}, {"Kubernetes", r.Kubernetes}, {"others", others}, {"OLM", r.OLM}} {
+	for _, line := range [][2]string{
+		{"commit", commit}, {"components", r.Components},
+		{"Kubernetes", r.Kubernetes}, {"others", others(r.Releases, r.Kubernetes)},
+		{"OLM", r.OLM}, {"others", others(r.OLMReleases, r.OLM)},
+	} {
 		fmt.Fprintf(&text, "%-12s%s\n", line[0]+":", line[1])
 	}
 	if r.Artifact != "" {

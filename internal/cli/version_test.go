@@ -17,7 +17,7 @@ func TestVersion(t *testing.T) {
 	text := versionOf(built).text()
 	for _, want := range []string{
 		"olmkit v1.2.3 go", "commit:     41d4813ab90e of 2026-11-21T22:00:00Z, modified\n",
-		"Kubernetes: " + embedded.KubernetesVersion + "\n", "OLM:        " + embedded.OLMVersion + "\n",
+		"Kubernetes: " + embedded.KubernetesVersion + "\n", "OLM:        " + embedded.OLMVersion + "\n", " v0.38.0 ",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)

@@ -103,7 +103,7 @@ func runTests(m *testing.M) (code int, err error) {
 		return 0, fmt.Errorf("%w: build it with 'make managers'", err)
 	}
 	// The plugin, which OpenShift turns on, asks for rights that other clusters never ask for.
-	world, err = embedded.Start(ctx, embedded.Options{Audit: true, OLM: true, Admission: []string{"OwnerReferencesPermissionEnforcement"}})
+	world, err = embedded.Start(ctx, embedded.Options{Audit: true, OLM: embedded.OLMVersion, Admission: []string{"OwnerReferencesPermissionEnforcement"}})
 	if err != nil {
 		return 0, err
 	}

@@ -24,7 +24,7 @@ func TestMetricsByOLM(t *testing.T) {
 	ctx := t.Context()
 	c, err := olmv0.Connect(world.Config())
 	must(t, err)
-	made, err := olmv0.Install(ctx, c, olmv0.Image)
+	made, err := olmv0.Install(ctx, c, olmv0.Release{})
 	t.Cleanup(func() {
 		if err := c.Remove(context.Background(), made, waitLimit); err != nil {
 			t.Error(err)

@@ -30,15 +30,21 @@ func kubernetesModule(release string) []byte {
 	if release == KubernetesVersion {
 		return componentsModule
 	}
-	archive := &txtar.Archive{}
-	for _, f := range txtar.Parse(otherModules).Files {
-		if name, ok := strings.CutPrefix(f.Name, minorOf(release)+"/"); ok {
-			archive.Files = append(archive.Files, txtar.File{Name: name, Data: f.Data})
-		}
-	}
+	archive := &txtar.Archive{Files: filesBelow(minorOf(release), otherModules)}
 	program := slices.DeleteFunc(txtar.Parse(componentsModule).Files, func(f txtar.File) bool { return !strings.HasSuffix(f.Name, ".go") })
 	archive.Files = append(archive.Files, program...)
 	return txtar.Format(archive)
+}
+
+// filesBelow are those of the archive below a folder, by their names in it.
+func filesBelow(folder string, archive []byte) []txtar.File {
+	var files []txtar.File
+	for _, f := range txtar.Parse(archive).Files {
+		if name, ok := strings.CutPrefix(f.Name, folder+"/"); ok {
+			files = append(files, txtar.File{Name: name, Data: f.Data})
+		}
+	}
+	return files
 }
 
 // ComponentsDigest returns what tells the components for a Linux machine of the architecture arch from all others: the start of

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,8 +22,6 @@ import (
 	"github.com/olmkit/olmkit/internal/progress"
 )
 
-const olmModule = "github.com/operator-framework/operator-lifecycle-manager"
-
 // componentSet is programs that the Go toolchain builds together, once, from one module. Nobody builds a set that is not used.
 type componentSet struct {
 	name     string // its folder in the cache begins with it
@@ -30,6 +29,12 @@ type componentSet struct {
 	says     string // what is built
 	takes    string // how long that takes where nothing of it was built before, on two cores
 	programs []componentProgram
+
+	// within is a module that module requires, to build the programs in the folder of: by its own go.mod and go.sum, with the libraries
+	// that it was released with. "" builds them in the folder of module.
+	within string
+	// documents are files that the set has besides programs, each of all YAML files of a folder of within, by their paths.
+	documents map[string]string
 }
 
 type componentProgram struct {
@@ -47,27 +52,6 @@ func kubernetesComponents(release string) *componentSet {
 		takes:    "4 to 9 min",
 		programs: []componentProgram{{"cluster", ".", []string{"-ldflags", kubernetesStamp(release)}}},
 	}
-}
-
-// olmComponents are the programs of OLM v0, in the folder olm that is the root of their image.
-var olmComponents = &componentSet{
-	name:   "olm-v0",
-	module: componentsModule,
-	says:   "OLM " + OLMVersion,
-	takes:  "1 to 3 min",
-	programs: []componentProgram{
-		{filepath.Join("olm", "bin", "olm"), olmModule + "/cmd/olm", []string{"-ldflags", kubernetesStamp(KubernetesVersion)}},
-		{filepath.Join("olm", "bin", "catalog"), olmModule + "/cmd/catalog", []string{"-ldflags", kubernetesStamp(KubernetesVersion)}},
-	},
-}
-
-// olmImages are the images of OLM v0 and what they run; dirs is the folder of its components, or none.
-func olmImages(dirs ...string) map[string]string {
-	images := map[string]string{}
-	for _, dir := range dirs {
-		images[OLMImage] = filepath.Join(dir, "olm")
-	}
-	return images
 }
 
 // ensureBuilt builds the set unless the cache has it as it was built, and returns the folder that holds it.
@@ -166,6 +150,10 @@ func (s *componentSet) build(ctx context.Context, work, out, arch string, step *
 			return err
 		}
 	}
+	source, err := s.enter(ctx, source, out)
+	if err != nil {
+		return err
+	}
 	for _, p := range s.programs {
 		file := filepath.Join(out, p.file)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -177,6 +165,47 @@ func (s *componentSet) build(ctx context.Context, work, out, arch string, step *
 		}
 	}
 	return s.recordDigests(out)
+}
+
+// enter returns the folder to build the set in, whose module's files are in source, and writes the set's documents below out.
+func (s *componentSet) enter(ctx context.Context, source, out string) (string, error) {
+	if s.within == "" {
+		return source, nil
+	}
+	said, err := goCommand(ctx, source, "mod", "download", "-json") // what the module requires: that one
+	if err != nil {
+		return "", err
+	}
+	var downloaded struct{ Path, Dir, Error string }
+	if err := json.Unmarshal(said, &downloaded); err != nil || downloaded.Path != s.within || downloaded.Dir == "" {
+		return "", errors.Join(fmt.Errorf("download %s: %s", s.within, said), err)
+	}
+	for name, folder := range s.documents {
+		files, err := filepath.Glob(filepath.Join(downloaded.Dir, folder, "*.yaml"))
+		if err != nil {
+			return "", err
+		}
+		if err := join(files, filepath.Join(out, name)); err != nil {
+			return "", err
+		}
+	}
+	return downloaded.Dir, nil
+}
+
+// join writes the YAML documents of files, of which there is at least one, to the file at path.
+func join(files []string, path string) error {
+	if len(files) == 0 {
+		return fmt.Errorf("%s: there are no files to make it of", path)
+	}
+	var all []byte
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		all = append(append(all, "---\n"...), data...)
+	}
+	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, all, 0o644))
 }
 
 // kubernetesStamp has Kubernetes' programs say that they are of release. OLM takes no minKubeVersion for met by one that says nothing.
@@ -221,7 +250,7 @@ func goBuild(ctx context.Context, source, temporary, arch string, step *progress
 // goCommand returns what the Go command prints.
 func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=")
 	var errOut bytes.Buffer
 	cmd.Stderr = &errOut
 	out, err := cmd.Output()
@@ -240,7 +269,7 @@ func advise(err error, cache string) error {
 	case err == nil || hint.Of(err) != "":
 		return err
 	case errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "no space left on device"):
-		return hint.With(err, "free some space (the components take 0.3 GB in %s, 0.15 GB more for each other Kubernetes; building each takes up to 4 GB in Go's build cache), or set OLMKIT_CACHE and GOCACHE to folders that have room", cache)
+		return hint.With(err, "free some space (the components take 0.3 GB in %s, 0.15 GB more for each other Kubernetes, and as much for each other OLM; building each takes up to 4 GB in Go's build cache), or set OLMKIT_CACHE and GOCACHE to folders that have room", cache)
 	case slices.ContainsFunc([]error{fs.ErrPermission, fs.ErrNotExist, syscall.ENOTDIR, syscall.EROFS}, func(e error) bool { return errors.Is(err, e) }):
 		return hint.With(err, "make %s writable, or set OLMKIT_CACHE to a folder that is", cache)
 	}

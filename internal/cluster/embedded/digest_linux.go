@@ -9,21 +9,23 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// files are the set's programs, by their paths in the folder.
+// files are the set's programs and documents, by their paths in the folder.
 func (s *componentSet) files() []string {
 	files := make([]string, len(s.programs))
 	for i, p := range s.programs {
 		files[i] = p.file
 	}
-	return files
+	return append(files, slices.Sorted(maps.Keys(s.documents))...)
 }
 
 // digestsFile holds the SHA-256 digests of the components as they were built, by path.

@@ -19,7 +19,7 @@ type Options struct {
 	Progress *progress.Printer
 
 	Kubernetes string // the release, one of KubernetesReleases; "" for KubernetesVersion
-	OLM        bool   // OLM v0 is to be installed: its image runs
+	OLM        string // the release of OLM v0 that is to be installed, one of OLMReleases: its image runs; "" for none
 	Components Source // where its components come from
 
 	// Admission names admission plugins that the API server has besides those that it has by itself.
@@ -28,8 +28,8 @@ type Options struct {
 
 // Parts are what embedded clusters are made of, to be built.
 type Parts struct {
-	Kubernetes   []string // releases
-	OLMv0, OLMv1 bool
+	Kubernetes, OLMv0 []string // releases
+	OLMv1             bool
 
 	From Source
 }

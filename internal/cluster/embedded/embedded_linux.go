@@ -51,7 +51,7 @@ func clustersDir(cache string) string { return filepath.Join(cache, "clusters") 
 
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
-// Build pulls or builds those parts unless the cache has them, and returns the folder of each: of each Kubernetes, of OLM v0, of OLM v1.
+// Build pulls or builds those parts unless the cache has them, and returns the folder of each: of each Kubernetes, of each OLM v0, of OLM v1.
 func Build(ctx context.Context, parts Parts, p *progress.Printer) ([]string, error) {
 	var dirs []string
 	for _, set := range parts.sets() {
@@ -70,8 +70,8 @@ func (parts Parts) sets() []*componentSet {
 	for _, release := range parts.Kubernetes {
 		sets = append(sets, kubernetesComponents(release))
 	}
-	if parts.OLMv0 {
-		sets = append(sets, olmComponents)
+	for _, release := range parts.OLMv0 {
+		sets = append(sets, olmComponentsOf(release))
 	}
 	if parts.OLMv1 {
 		sets = append(sets, olmV1Components)
@@ -97,7 +97,10 @@ func obtain(ctx context.Context, set *componentSet, from Source, p *progress.Pri
 
 // Start pulls or builds what is missing, brings a cluster up and waits until it is ready.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
-	parts := Parts{Kubernetes: []string{cmp.Or(options.Kubernetes, KubernetesVersion)}, OLMv0: options.OLM, From: options.Components}
+	parts := Parts{Kubernetes: []string{cmp.Or(options.Kubernetes, KubernetesVersion)}, From: options.Components}
+	if options.OLM != "" {
+		parts.OLMv0 = []string{options.OLM}
+	}
 	built, err := Build(ctx, parts, options.Progress)
 	if err != nil {
 		return nil, err
@@ -153,7 +156,7 @@ func launch(ctx context.Context, cache string, built []string, options Options) 
 	}
 	config, err := json.Marshal(hostConfig{
 		Programs: built[0], Dir: dir, Server: api.Addr().String(),
-		Images: olmImages(built[1:]...), Audit: options.Audit, Admission: options.Admission,
+		Images: olmImages(options.OLM, built[1:]...), Audit: options.Audit, Admission: options.Admission,
 	})
 	if err != nil {
 		return nil, err
@@ -394,7 +397,7 @@ func (c *Cluster) ProvideOLM(ctx context.Context, p *progress.Printer) error {
 	if err != nil {
 		return err
 	}
-	for ref, root := range olmImages(dir) {
+	for ref, root := range olmImages(OLMVersion, dir) {
 		if err := c.LoadImage(ctx, ref, root); err != nil {
 			return err
 		}

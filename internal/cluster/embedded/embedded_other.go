@@ -49,6 +49,11 @@ func OLMv1Programs(context.Context, Source, *progress.Printer) (map[string]strin
 	return nil, errSystem
 }
 
+// OLMDefinitions fails.
+func OLMDefinitions(context.Context, string, Source, *progress.Printer) ([]byte, error) {
+	return nil, errSystem
+}
+
 // ProvideOLM fails.
 func (c *Cluster) ProvideOLM(context.Context, *progress.Printer) error { return errSystem }
 

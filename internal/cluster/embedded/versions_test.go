@@ -29,6 +29,23 @@ func TestKubernetesRelease(t *testing.T) {
 	}
 }
 
+func TestOLMRelease(t *testing.T) {
+	for name, want := range map[string]string{
+		"": OLMVersion, "0.38": "v0.38.0", "v0.38": "v0.38.0", "0.38.0": "v0.38.0", "v0.38.0": "v0.38.0", OLMVersion: OLMVersion,
+	} {
+		if got, err := OLMRelease(name); got != want || err != nil {
+			t.Errorf("%q: %q, %v; want %q", name, got, err, want)
+		}
+	}
+	for name, want := range map[string]string{
+		"0.1": "choose one of 0.", "0.38.1": "of OLM 0.38 there is v0.38.0: write 0.38", "v1": "choose one of", "newest": "choose one of",
+	} {
+		if got, err := OLMRelease(name); err == nil || !strings.Contains(hint.Of(err), want) {
+			t.Errorf("%q: %q, %v (%s)", name, got, err, hint.Of(err))
+		}
+	}
+}
+
 // TestKubernetesModules holds the module of each release to what it is called, and to tools/cluster: the same program, with the same
 // etcd.
 func TestKubernetesModules(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/cluster"
@@ -24,7 +26,8 @@ import (
 )
 
 // manifests is what OLM's chart (deploy/chart of operator-lifecycle-manager v0.46.0) renders for plain Kubernetes,
-// without packageserver, metrics and the sample catalog, which an upgrade does not need.
+// without packageserver, metrics and the sample catalog, which an upgrade does not need. The charts since v0.28.0 render the same but for
+// rights that were added, and the file system of the operators, which became read-only.
 //
 //go:embed manifests.yaml
 var manifests []byte
@@ -32,27 +35,51 @@ var manifests []byte
 // Installation is what an Install made on a cluster.
 type Installation []client.Object
 
-// parts are OLM's definitions, and its other objects with its operators running image.
-func parts(image string) (definitions []*apiextensionsv1.CustomResourceDefinition, objects []*unstructured.Unstructured, err error) {
-	definitions = []*apiextensionsv1.CustomResourceDefinition{
-		crds.CatalogSource(), crds.ClusterServiceVersion(), crds.InstallPlan(), crds.OLMConfig(),
-		crds.OperatorCondition(), crds.OperatorGroup(), crds.Operator(), crds.Subscription(),
+// parts are the release's definitions, and its other objects.
+func (r Release) parts() (definitions []*apiextensionsv1.CustomResourceDefinition, objects []*unstructured.Unstructured, err error) {
+	if definitions, err = r.definitions(); err != nil {
+		return nil, nil, fmt.Errorf("read the CustomResourceDefinitions of OLM %s: %w", r.Name(), err)
 	}
 	for _, d := range definitions {
 		d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 		d.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	}
-	objects, err = lifecycle.Decode(bytes.ReplaceAll(manifests, []byte(Image), []byte(image)))
+	objects, err = lifecycle.Decode(bytes.ReplaceAll(manifests, []byte(Image), []byte(r.image())))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read OLM's manifests: %w", err)
 	}
 	return definitions, objects, nil
 }
 
-// Install applies OLM's definitions and its two operators, running image, and waits until both are ready. Applied to a
+// definitions are the release's CustomResourceDefinitions.
+func (r Release) definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	if r.Name() == Version {
+		return []*apiextensionsv1.CustomResourceDefinition{
+			crds.CatalogSource(), crds.ClusterServiceVersion(), crds.InstallPlan(), crds.OLMConfig(),
+			crds.OperatorCondition(), crds.OperatorGroup(), crds.Operator(), crds.Subscription(),
+		}, nil
+	}
+	objects, err := lifecycle.Decode(r.CRDs)
+	if err != nil {
+		return nil, err
+	}
+	if len(objects) == 0 {
+		return nil, errors.New("there are none")
+	}
+	definitions := make([]*apiextensionsv1.CustomResourceDefinition, len(objects))
+	for i, o := range objects {
+		definitions[i] = &apiextensionsv1.CustomResourceDefinition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, definitions[i]); err != nil {
+			return nil, err
+		}
+	}
+	return definitions, nil
+}
+
+// Install applies the definitions of a release of OLM and its two operators, and waits until both are ready. Applied to a
 // cluster that has them already it changes nothing. What it made is returned also when it fails.
-func Install(ctx context.Context, c *Client, image string) (made Installation, err error) {
-	definitions, objects, err := parts(image)
+func Install(ctx context.Context, c *Client, release Release) (made Installation, err error) {
+	definitions, objects, err := release.parts()
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +186,7 @@ func (c *Client) Installed(ctx context.Context, walk string) (Installation, erro
 
 // installedWith returns, in the order of Install, those of OLM's parts on the cluster whose labels are ours.
 func (c *Client) installedWith(ctx context.Context, ours func(labels map[string]string) bool) (Installation, error) {
-	definitions, objects, err := parts(Image)
+	definitions, objects, err := Release{}.parts()
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@
 package olmv0
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 
@@ -21,11 +22,25 @@ import (
 	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
-// Version is the release of OLM that Install installs.
+// Version is the release of OLM that olmkit installs unless another one is asked for.
 const Version = "v0.46.0"
 
-// Image is the reference that OLM's own pods run.
-const Image = "quay.io/operator-framework/olm:" + Version
+// Image is the reference that the pods of Version run.
+const Image = repository + ":" + Version
+
+const repository = "quay.io/operator-framework/olm"
+
+// Release is an OLM that Install installs. The zero Release is Version.
+type Release struct {
+	Version string
+	CRDs    []byte // its definitions, as YAML; Version needs none
+}
+
+// Name is the release's version.
+func (r Release) Name() string { return cmp.Or(r.Version, Version) }
+
+// image is the reference that the release's own pods run.
+func (r Release) image() string { return repository + ":" + r.Name() }
 
 // Where OLM's parts live, as in its released manifests (deploy/upstream/quickstart/olm.yaml).
 const (

@@ -74,7 +74,7 @@ func TestWhatAWalkMakesIsLabelled(t *testing.T) {
 	if made, err := c.Installed(t.Context(), ""); err != nil || len(made) > 0 {
 		t.Errorf("%v: OLM is there: %v", err, made)
 	}
-	definitions, _, err := parts(Image)
+	definitions, _, err := Release{}.parts()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 // not before.
 func TestRemoveWithoutOLM(t *testing.T) {
 	const cleanup = "operators.coreos.com/csv-cleanup"
-	definitions, _, err := parts(Image)
+	definitions, _, err := Release{}.parts()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ var operators = []string{"catalog-operator", "olm-operator"}
 // Status looks at OLM's definitions, operators and catalogs, and, if Install made OLM, at all that it made.
 func (c *Client) Status(ctx context.Context) (lifecycle.Status, error) {
 	s := lifecycle.Status{Parts: []lifecycle.Part{}}
-	definitions, objects, err := parts(Image)
+	definitions, objects, err := Release{}.parts()
 	if err != nil {
 		return s, err
 	}
@@ -148,7 +148,7 @@ func installedHere(labels map[string]string) bool {
 
 // InstallKept installs OLM to stay, or what is missing of it where an earlier call installed it. A cluster that has another
 // OLM it refuses. What it made is returned also when it fails.
-func InstallKept(ctx context.Context, c *Client, image string) (Installation, error) {
+func InstallKept(ctx context.Context, c *Client, release Release) (Installation, error) {
 	s, err := c.Status(ctx)
 	if err != nil {
 		return nil, err
@@ -162,11 +162,11 @@ func InstallKept(ctx context.Context, c *Client, image string) (Installation, er
 			return nil, hint.With(fmt.Errorf("OLM %s is on the cluster already, in namespace %s, and olmkit did not install it", orNone(s.Version), s.Namespace),
 				"use it as it is; 'olmkit olm status' tells how it is")
 		}
-		if s.Version != "" && s.Version != Version {
-			return nil, hint.With(fmt.Errorf("OLM %s is on the cluster, and this olmkit installs %s", s.Version, Version), "run 'olmkit olm uninstall' first")
+		if s.Version != "" && s.Version != release.Name() {
+			return nil, hint.With(fmt.Errorf("OLM %s is on the cluster, and this olmkit installs %s", s.Version, release.Name()), "run 'olmkit olm uninstall' first")
 		}
 	}
-	return Install(ctx, c, image)
+	return Install(ctx, c, release)
 }
 
 // InstalledKept returns, in the order of Install, those of OLM's parts on the cluster that InstallKept made.

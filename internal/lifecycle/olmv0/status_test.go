@@ -20,7 +20,7 @@ import (
 // healthyOLM are OLM's parts as Install leaves them, with the given labels.
 func healthyOLM(t *testing.T, labels map[string]string) []client.Object {
 	t.Helper()
-	definitions, objects, err := parts(Image)
+	definitions, objects, err := Release{}.parts()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func except(name string) func(client.Object) bool {
 func TestInstallKeptLeavesOthersAlone(t *testing.T) {
 	for name, labels := range map[string]map[string]string{"somebody's": nil, "a walk's": cluster.Labels("w1")} {
 		c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(healthyOLM(t, labels)...).Build()}
-		made, err := InstallKept(t.Context(), c, Image)
+		made, err := InstallKept(t.Context(), c, Release{})
 		if err == nil || !strings.Contains(err.Error(), "OLM "+Version+" is on the cluster already, in namespace olm") || len(made) > 0 {
 			t.Errorf("%s: made %v: %v", name, made, err)
 		}

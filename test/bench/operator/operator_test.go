@@ -82,7 +82,7 @@ func TestMain(m *testing.M) {
 func runBenchmarks(m *testing.M) (int, error) {
 	ctx := context.Background()
 	var err error
-	if world, err = embedded.Start(ctx, embedded.Options{Audit: true, OLM: true}); err != nil {
+	if world, err = embedded.Start(ctx, embedded.Options{Audit: true, OLM: embedded.OLMVersion}); err != nil {
 		return 0, err
 	}
 	defer func() { _ = world.Down(ctx) }()

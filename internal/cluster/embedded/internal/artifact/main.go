@@ -29,7 +29,7 @@ func main() {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	made, err := publish(ctx, *file, *ref, embedded.ArtifactOptions{
 		Architectures: strings.Split(*archs, ","),
-		Parts:         embedded.Parts{Kubernetes: []string{embedded.KubernetesVersion}, OLMv0: true, OLMv1: true},
+		Parts:         embedded.Parts{Kubernetes: []string{embedded.KubernetesVersion}, OLMv0: []string{embedded.OLMVersion}, OLMv1: true},
 		Progress:      progress.New(os.Stderr),
 	})
 	if err != nil {

@@ -1,6 +1,10 @@
-// Command pins writes the archive of the modules that build embedded clusters of other Kubernetes minors: pins MODULE ARCHIVE
-// RELEASE…. MODULE is the folder of the module that builds the default one; its program is built of each. What go.mod of
-// k8s.io/kubernetes replaces by folders of its own repository is required as it was released with it.
+// Command pins writes the archives of the modules that build other versions of what embedded clusters consist of.
+//
+// pins kubernetes ARCHIVE MODULE RELEASE… is for other Kubernetes minors. MODULE is the folder of the module that builds the default
+// one; its program is built of each. What go.mod of k8s.io/kubernetes replaces by folders of its own repository is required as it was
+// released with it.
+//
+// pins olm ARCHIVE RELEASE… is for other releases of OLM v0.
 package main
 
 import (
@@ -23,17 +27,24 @@ import (
 const kubernetes = "k8s.io/kubernetes"
 
 func main() {
-	if len(os.Args) < 4 {
-		fmt.Fprintln(os.Stderr, "usage: pins MODULE ARCHIVE RELEASE…")
+	var err error
+	switch args := os.Args[1:]; {
+	case len(args) > 3 && args[0] == "kubernetes":
+		err = writeKubernetes(args[2], args[1], args[3:])
+	case len(args) > 2 && args[0] == "olm":
+		err = writeOLM(args[1], args[2:])
+	default:
+		fmt.Fprintln(os.Stderr, "usage: pins kubernetes ARCHIVE MODULE RELEASE…, or pins olm ARCHIVE RELEASE…")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2], os.Args[3:]); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(module, archive string, releases []string) error {
+// writeKubernetes writes the modules of releases of Kubernetes that build the program of module to archive.
+func writeKubernetes(module, archive string, releases []string) error {
 	all := &txtar.Archive{Comment: []byte("Made by 'make kubernetes-modules'.\n")}
 	for _, release := range releases {
 		files, err := pin(module, release)
@@ -81,7 +92,7 @@ func pin(module, release string) ([]txtar.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, txtar.File{Name: strings.TrimPrefix(semver.MajorMinor(release), "v") + "/" + name, Data: data})
+		files = append(files, txtar.File{Name: minorOf(release) + "/" + name, Data: data})
 	}
 	return files, nil
 }
@@ -122,15 +133,11 @@ func requirements(module, release string) ([]byte, error) {
 
 // staging are the modules that release has in its own repository.
 func staging(release string) ([]string, error) {
-	said, err := output("", "mod", "download", "-json", kubernetes+"@"+release)
+	d, err := download(kubernetes, release)
 	if err != nil {
 		return nil, err
 	}
-	var downloaded struct{ GoMod string }
-	if err := json.Unmarshal(said, &downloaded); err != nil {
-		return nil, err
-	}
-	m, err := read(downloaded.GoMod)
+	m, err := read(d.GoMod)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +154,20 @@ func staging(release string) ([]string, error) {
 	}
 	return slices.Sorted(maps.Keys(paths)), nil
 }
+
+// downloaded is what the Go command says of a module.
+type downloaded struct{ Dir, GoMod, Sum, GoModSum string }
+
+func download(module, release string) (d downloaded, err error) {
+	said, err := output("", "mod", "download", "-json", module+"@"+release)
+	if err != nil {
+		return d, err
+	}
+	return d, json.Unmarshal(said, &d)
+}
+
+// minorOf is the minor of a release, without the v.
+func minorOf(release string) string { return strings.TrimPrefix(semver.MajorMinor(release), "v") }
 
 func read(file string) (*modfile.File, error) {
 	data, err := os.ReadFile(file)

@@ -66,7 +66,7 @@ func run(ctx context.Context, name string, p *progress.Printer) error {
 	group, building := errgroup.WithContext(ctx) // packages come from the network, while compilers take the processor
 	group.Go(func() error { return m.fetchDebian(building, p) })
 	group.Go(func() error {
-		built, err := embedded.Build(building, embedded.Parts{Kubernetes: []string{embedded.KubernetesVersion}, OLMv0: true}, p)
+		built, err := embedded.Build(building, embedded.Parts{Kubernetes: []string{embedded.KubernetesVersion}, OLMv0: []string{embedded.OLMVersion}}, p)
 		if err != nil {
 			return err
 		}
