@@ -55,7 +55,7 @@ func TestServerTLS(t *testing.T) {
 	dial := func(trusted *x509.CertPool) error {
 		connection, err := tls.DialWithDialer(&net.Dialer{Timeout: 10 * time.Second}, "tcp", listener.Addr().String(), &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12})
 		if err == nil {
-			connection.Close()
+			_ = connection.Close()
 		}
 		return err
 	}
