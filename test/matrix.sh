@@ -39,6 +39,12 @@ read -ra all <<<"${minors//$'\n'/ }"
 ends=("${all[0]}")
 if ((${#all[@]} > 1)); then ends+=("${all[-1]}"); fi
 for minor in "${ends[@]}"; do
-	for release in $releases; do pair "$minor" "$release" --olm-version "$release" "$@"; done
+	for release in $releases; do
+		until=()
+		case $release in
+		0.28) until=(--to 0.4.0) ;; # it installs no NetworkPolicies, which the bundle of 0.5.0 has
+		esac
+		pair "$minor" "$release" --olm-version "$release" "$@" "${until[@]}"
+	done
 done
 exit $failed

@@ -17,6 +17,7 @@ import (
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
@@ -189,8 +190,8 @@ func newUpgradePlan(s *session) *cobra.Command {
 		Short: "Print the hops of a channel, in the order in which 'upgrade test' runs them",
 		Long: `Print the hops of a channel, in the order in which 'upgrade test' runs them.
 
-The hops follow the channel's edges. OLM also considers the dependencies of bundles: --resolver olm asks OLM's own resolver what a new
-Subscription gets, and what OLM upgrades to from each bundle that a hop starts from, with that bundle's dependencies installed as OLM
+The hops follow the channel's edges. OLM also considers the dependencies of bundles: --resolver olm asks the resolver of OLM
+` + olmv0.Version + ` what a new Subscription gets, and what OLM upgrades to from each bundle that a hop starts from, with that bundle's dependencies installed as OLM
 resolves them from CATALOG today. If OLM takes another bundle than the edges say, that is a finding, DEP009.
 
 --olm v0,v1 lays the hops under OLM v0 and OLM v1 side by side: which only one of them takes, and which only if its version is

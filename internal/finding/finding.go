@@ -41,7 +41,7 @@ type Subject struct {
 	From    string `json:"from,omitempty"`   // bundle name, the edge's tail; the bundle itself when it is about one bundle
 	To      string `json:"to,omitempty"`     // bundle name, the edge's head
 	Object  string `json:"object,omitempty"` // Kind/namespace/name or Kind/name of a Kubernetes object
-	OLM     string `json:"olm,omitempty"`    // v0 or v1, where several walks are compared
+	OLM     string `json:"olm,omitempty"`    // v0 or v1, or the release of OLM v0, where several walks are compared
 
 	Kubernetes string `json:"kubernetes,omitempty"` // the release, where several are compared
 }

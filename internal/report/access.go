@@ -12,7 +12,7 @@ type Access struct {
 	Package string `json:"package"`
 	Release string `json:"release"`        // name of the bundle
 	Account string `json:"serviceAccount"` // its name
-	OLM     string `json:"olm,omitempty"`  // v0 or v1, where several walks are compared
+	OLM     string `json:"olm,omitempty"`  // v0 or v1, or the release of OLM v0, where several walks are compared
 
 	Kubernetes string  `json:"kubernetes,omitempty"` // the release, where several are compared
 	Used       []Right `json:"used,omitempty"`

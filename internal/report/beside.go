@@ -12,7 +12,7 @@ import (
 
 // Walk is one of several walks of a plan, under a version of OLM, on one of Kubernetes.
 type Walk struct {
-	OLM        string   `json:"olm"`                  // v0 or v1
+	OLM        string   `json:"olm"`                  // v0 or v1; the release of OLM v0 where several are compared
 	Kubernetes string   `json:"kubernetes,omitempty"` // the release, where several are compared
 	Seconds    float64  `json:"seconds,omitempty"`
 	Cluster    *Cluster `json:"cluster,omitempty"`

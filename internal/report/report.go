@@ -84,7 +84,7 @@ type Hop struct {
 	To      string `json:"to"`
 
 	FromChannel string `json:"fromChannel,omitempty"` // of the Subscription before it is changed to Channel
-	OLM         string `json:"olm,omitempty"`         // v0 or v1, where several walks are compared
+	OLM         string `json:"olm,omitempty"`         // v0 or v1, or the release of OLM v0, where several walks are compared
 	Kubernetes  string `json:"kubernetes,omitempty"`  // the release, where several are compared
 
 	Edge      string            `json:"edge"` // replaces, skips or skipRange
@@ -135,7 +135,7 @@ type Installation struct {
 	Package     string            `json:"package"`
 	Channel     string            `json:"channel"`
 	Name        string            `json:"name"`                 // of the bundle
-	OLM         string            `json:"olm,omitempty"`        // v0 or v1, where several walks are compared
+	OLM         string            `json:"olm,omitempty"`        // v0 or v1, or the release of OLM v0, where several walks are compared
 	Kubernetes  string            `json:"kubernetes,omitempty"` // the release, where several are compared
 	Result      Result            `json:"result,omitempty"`
 	Start       time.Time         `json:"start,omitzero"` // when the Subscription was made; phases and events count from it

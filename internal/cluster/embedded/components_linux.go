@@ -172,11 +172,14 @@ func (s *componentSet) enter(ctx context.Context, source, out string) (string, e
 	if s.within == "" {
 		return source, nil
 	}
-	said, err := goCommand(ctx, source, "mod", "download", "-json") // what the module requires: that one
+	if _, err := goCommand(ctx, source, "mod", "download"); err != nil { // what the module requires: that one
+		return "", err
+	}
+	said, err := goCommand(ctx, source, "mod", "download", "-json") // where it is now
 	if err != nil {
 		return "", err
 	}
-	var downloaded struct{ Path, Dir, Error string }
+	var downloaded struct{ Path, Dir string }
 	if err := json.Unmarshal(said, &downloaded); err != nil || downloaded.Path != s.within || downloaded.Dir == "" {
 		return "", errors.Join(fmt.Errorf("download %s: %s", s.within, said), err)
 	}
