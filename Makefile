@@ -287,7 +287,7 @@ test-kind-all: build managers kind-node $(OPM) $(REGISTRY) $(KUBECTL_BUILT) ## R
 KIND_TEST = OLMKIT_NODE_IMAGE=$(NODE_IMAGE) $(WITH_DOCKER) --apart $(GO) test -count=1 -timeout 60m -p 1 -v -run '^TestKind' ./test/e2e ./test/scenario
 
 .PHONY: test-olmv1
-test-olmv1: build managers ## Test OLM v1 on embedded clusters: every upgrade and every refused one, what 'subscription generate --olm v1' writes, 'upgrade diagnose', and how it differs from OLM v0
+test-olmv1: build managers ## Test OLM v1 on embedded clusters: every upgrade and every refused one, what 'subscription generate --olm v1' writes, 'upgrade diagnose', a kept cluster, and how it differs from OLM v0
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -v ./test/olmv1
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -v -run '^TestWalkedDifferences$$' ./test/scenario
 

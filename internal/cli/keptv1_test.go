@@ -3,7 +3,13 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -42,7 +48,7 @@ func TestUsageV1(t *testing.T) {
 	}
 }
 
-// TestChooseOLM: without --olm the OLM that the cluster has installs, v0 where it has both or none.
+// TestChooseOLM: without --olm the OLM that the cluster has installs; where it has both, v0 what v1 does not have.
 func TestChooseOLM(t *testing.T) {
 	v0 := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "olm-operator"}}
 	v0.Spec.Template.Spec.Containers = []corev1.Container{{Image: olmv0.Image}}
@@ -52,17 +58,19 @@ func TestChooseOLM(t *testing.T) {
 		there []client.Object
 		want  string
 	}{
-		"none":             {"", nil, olmV0},
-		"v0":               {"", []client.Object{v0}, olmV0},
-		"v1":               {"", []client.Object{v1}, olmV1},
-		"both":             {"", []client.Object{v0, v1}, olmV0},
-		"both, asked":      {olmV1, []client.Object{v0, v1}, olmV1},
-		"v1, asked for v0": {olmV0, []client.Object{v1}, olmV0},
+		"none":                {"", nil, olmV0},
+		"v0":                  {"", []client.Object{v0}, olmV0},
+		"v1":                  {"", []client.Object{v1}, olmV1},
+		"both":                {"", []client.Object{v0, v1}, olmV0},
+		"both, v1 has it":     {"", []client.Object{v0, v1, &olmv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: "tea"}}}, olmV1},
+		"both, v1 has coffee": {"", []client.Object{v0, v1, &olmv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: "coffee"}}}, olmV0},
+		"both, asked":         {olmV1, []client.Object{v0, v1}, olmV1},
+		"v1, asked for v0":    {olmV0, []client.Object{v1}, olmV0},
 	} {
 		r := &bundleRun{olm: test.asked}
-		client0 := &olmv0.Client{WithWatch: fake.NewClientBuilder().WithScheme(olmv0.Scheme()).WithObjects(test.there...).Build()}
-		client1 := &olmv1.Client{WithWatch: fake.NewClientBuilder().WithScheme(olmv1.Scheme()).WithObjects(test.there...).Build()}
-		if got, err := r.chooseOLM(t.Context(), client0, func() (*olmv1.Client, error) { return client1, nil }); err != nil || got != test.want {
+		there := fake.NewClientBuilder().WithScheme(olmv1.Scheme()).WithObjects(test.there...).Build()
+		client0, client1 := &olmv0.Client{WithWatch: there}, &olmv1.Client{WithWatch: there}
+		if got, err := r.chooseOLM(t.Context(), "tea", client0, client1); err != nil || got != test.want {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
 	}
@@ -75,7 +83,7 @@ func TestRegistry(t *testing.T) {
 	if _, err := (&bundleRun{}).store(t.Context(), s, nil); !errors.As(err, &usageError{}) || !strings.Contains(hint.Of(err), "--registry ghcr.io/team/scratch") {
 		t.Errorf("without --registry: %v; fix: %s", err, hint.Of(err))
 	}
-	server := httptest.NewServer(registry.New())
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	repository := strings.TrimPrefix(server.URL, "http://") + "/team/scratch"
 	store, err := (&bundleRun{registry: repository}).store(t.Context(), s, nil)
@@ -112,5 +120,44 @@ func TestRegistry(t *testing.T) {
 	}
 	if content, err := s.readBundle(t.Context(), bundle.Image); err != nil || content == nil {
 		t.Errorf("the bundle: %v", err)
+	}
+}
+
+// TestElsewhere: on a cluster that is none of olmkit's OLM v1 is not installed in part, and a bundle needs a registry.
+func TestElsewhere(t *testing.T) {
+	var writes []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			writes = append(writes, r.Method+" "+r.URL.Path)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"gitVersion": "v1.36.0"}`)
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("OLMKIT_CACHE", t.TempDir()) // without kept clusters
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Config", "current-context": "far",
+		"contexts": [{"name": "far", "context": {"cluster": "far"}}], "clusters": [{"name": "far", "cluster": {"server": %q}}]}`, server.URL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]struct {
+		code int
+		says []string
+	}{
+		"olm install --olm v1": {exitFailed, []string{"cluster far is no embedded cluster", "with cert-manager, by upstream's script: curl", "olmkit cluster up --olm=v1"}},
+		"bundle run ../../bundle/memcached-operator/0.5.0 --olm v1": {exitUsage, []string{"--registry does not say where the cluster can pull them", "--registry ghcr.io/team/scratch"}},
+	} {
+		var said bytes.Buffer
+		if code := Run(t.Context(), Streams{In: strings.NewReader(""), Out: &said, Err: &said}, append(strings.Fields(args), "--kubeconfig", kubeconfig)); code != want.code {
+			t.Errorf("%s: exit code %d\n%s", args, code, said.String())
+		}
+		for _, w := range want.says {
+			if !strings.Contains(said.String(), w) {
+				t.Errorf("%s does not say %q\n%s", args, w, said.String())
+			}
+		}
+	}
+	if len(writes) > 0 {
+		t.Errorf("it wrote: %q", writes)
 	}
 }

@@ -44,7 +44,7 @@ A pod in the operator's namespace serves the catalog, from ConfigMaps, for as lo
 operator's images. On a cluster that 'olmkit cluster up' keeps, --image REF=PROGRAM loads them; on an embedded cluster, pods with
 other images are simulated, and the command says so.
 
-Without --olm, the OLM that the cluster has installs the bundle; OLM v0 where it has both. OLM v1 reads the bundle and its catalog as
+Without --olm, the OLM that the cluster has installs the bundle; where it has both, OLM v0, unless OLM v1 installed the package. OLM v1 reads the bundle and its catalog as
 images: the command pushes them to the cluster's own registry on an embedded cluster, and else to the repository --registry. It creates a
 ClusterCatalog, a ClusterExtension, and a ServiceAccount with the permissions that the bundle needs, and waits until the operator's
 Deployments are rolled out.`,
@@ -98,7 +98,11 @@ func (r *bundleRun) run(ctx context.Context, s *session, refs []string) error {
 	if err != nil {
 		return err
 	}
-	version, err := r.chooseOLM(ctx, client, func() (*olmv1.Client, error) { return olmv1.Connect(at.Config()) })
+	v1, err := olmv1.Connect(at.Config())
+	if err != nil {
+		return err
+	}
+	version, err := r.chooseOLM(ctx, pkg, client, v1)
 	if err != nil {
 		return err
 	}
@@ -110,7 +114,7 @@ func (r *bundleRun) run(ctx context.Context, s *session, refs []string) error {
 	if version == olmV1 {
 		install = r.installV1
 	}
-	result, begun, err := install(ctx, s, target{at, client, up}, offered, pkg)
+	result, begun, err := install(ctx, s, target{at, client, v1, up}, offered, pkg)
 	if err != nil {
 		if ctx.Err() != nil && begun {
 			return leftError{fmt.Errorf("package %s is installed in part; run the command again, or '%s'", pkg, r.command("olmkit cleanup "+pkg))}
@@ -129,9 +133,10 @@ func (r *bundleRun) run(ctx context.Context, s *session, refs []string) error {
 
 // target is where a bundle is run.
 type target struct {
-	at     *existing.Cluster
-	client *olmv0.Client
-	up     kept // the same cluster if 'olmkit cluster up' keeps it, or nil
+	at *existing.Cluster
+	v0 *olmv0.Client
+	v1 *olmv1.Client
+	up kept // the same cluster if 'olmkit cluster up' keeps it, or nil
 }
 
 // installV0 has OLM v0 install the bundle of pkg, and says whether it began to.
@@ -140,10 +145,10 @@ func (r *bundleRun) installV0(ctx context.Context, s *session, t target, offered
 		return nil, false, err
 	}
 	r.options.Publish = func(ctx context.Context, namespace, name string, labels map[string]string, fbc []byte) error {
-		return s.publishKept(ctx, t.at, t.client, namespace, name, labels, fbc)
+		return s.publishKept(ctx, t.at, t.v0, namespace, name, labels, fbc)
 	}
-	result, err := installation.Run(ctx, t.client, offered, pkg, r.options)
-	return result, t.client.Run != "", err
+	result, err := installation.Run(ctx, t.v0, offered, pkg, r.options)
+	return result, t.v0.Run != "", err
 }
 
 // bundlesToRun loads bundles, and names the package of the first.

@@ -15,20 +15,19 @@ import (
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv1"
 )
 
-// chooseOLM returns the version of OLM that is to install: the one that is asked for, or the only one on the cluster, v0 where
-// there are both or none.
-func (r *bundleRun) chooseOLM(ctx context.Context, v0 *olmv0.Client, connect func() (*olmv1.Client, error)) (string, error) {
+// chooseOLM returns the version of OLM that is to install pkg: the one that is asked for, or the only one on the cluster. Where there
+// are both, v1 goes on with what it has installed, and v0 installs the rest; where there is none, v0 says so.
+func (r *bundleRun) chooseOLM(ctx context.Context, pkg string, v0 *olmv0.Client, v1 *olmv1.Client) (string, error) {
 	if r.olm != "" {
 		return r.olm, nil
 	}
-	if _, err := v0.Version(ctx); err == nil {
-		return olmV0, nil
-	}
-	v1, err := connect()
-	if err != nil {
-		return "", err
-	}
 	// Who may not look for OLM v1 gets what OLM v0 says.
+	if _, err := v0.Version(ctx); err == nil {
+		if extensions, err := v1.Extensions(ctx, pkg); err == nil && len(extensions) > 0 {
+			return olmV1, nil
+		}
+		return olmV0, ctx.Err()
+	}
 	if status, err := v1.Status(ctx); err == nil && status.Installed {
 		return olmV1, nil
 	}
@@ -37,10 +36,7 @@ func (r *bundleRun) chooseOLM(ctx context.Context, v0 *olmv0.Client, connect fun
 
 // installV1 has OLM v1 install the bundle of pkg, and says whether it began to.
 func (r *bundleRun) installV1(ctx context.Context, s *session, t target, offered *catalog.Catalog, pkg string) (*installation.Result, bool, error) {
-	client, err := olmv1.Connect(t.at.Config())
-	if err != nil {
-		return nil, false, err
-	}
+	client := t.v1
 	store, err := r.store(ctx, s, t.up)
 	if err != nil {
 		return nil, false, err

@@ -100,6 +100,6 @@ func (r *removal) objectsHold(ctx context.Context, e, d Object) (Kept, bool) {
 	}
 	return Kept{
 		Why: fmt.Sprintf("OLM v1 deletes %s with it, and %v", d, objects),
-		Fix: fmt.Sprintf("if nobody needs them, delete them while the operator runs, 'kubectl delete %s --all --all-namespaces', and run this again", d.Name),
+		Fix: fmt.Sprintf("if nobody needs the objects, delete them while the operator runs, 'kubectl delete %s --all --all-namespaces', and run this again", d.Name),
 	}, true
 }

@@ -76,15 +76,13 @@ func (c *Client) Users(ctx context.Context) ([]string, error) {
 	for _, kind := range []schema.GroupVersionKind{
 		GroupVersion.WithKind(KindExtension), GroupVersion.WithKind(KindCatalog), {Group: "cert-manager.io", Version: "v1", Kind: "Certificate"},
 	} {
-		var list metav1.PartialObjectMetadataList
+		var list unstructured.UnstructuredList
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if err := c.List(ctx, &list); ignoreMissing(err) != nil {
 			return nil, fmt.Errorf("list objects of kind %s: %w", kind.Kind, err)
 		}
 		for i := range list.Items {
-			o := &list.Items[i]
-			o.SetGroupVersionKind(kind)
-			if o.Namespace != Namespace && len(o.OwnerReferences) == 0 {
+			if o := &list.Items[i]; o.GetNamespace() != Namespace && len(o.GetOwnerReferences()) == 0 {
 				users = append(users, describe(o))
 			}
 		}
