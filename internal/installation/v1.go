@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/blang/semver/v4"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/olmkit/olmkit/internal/catalog"
@@ -96,7 +99,34 @@ func (r *Result) preflightV1(ctx context.Context, c *olmv1.Client, version semve
 	if err != nil {
 		return fmt.Errorf("read the version of %s, which ClusterExtension/%s has installed: %w", before.Name, ours.Name, err)
 	}
-	return r.replaces(version, before.Name, old)
+	if err := r.replaces(version, before.Name, old); err != nil {
+		return err
+	}
+	return keepsObjects(ctx, c, &ours, release)
+}
+
+// keepsObjects is an error if the release lacks a definition of e that has objects: OLM v1 deletes it with them.
+func keepsObjects(ctx context.Context, c *olmv1.Client, e *olmv1.ClusterExtension, release *lifecycle.Release) error {
+	var definitions apiextensionsv1.CustomResourceDefinitionList
+	if err := c.List(ctx, &definitions); err != nil {
+		return fmt.Errorf("list CustomResourceDefinitions: %w", err)
+	}
+	for i := range definitions.Items {
+		d := &definitions.Items[i]
+		owned := slices.ContainsFunc(d.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == e.UID })
+		if !owned || slices.Contains(release.Shipped, lifecycle.KindCRD+"/"+d.Name) {
+			continue
+		}
+		objects, err := lifecycle.ObjectsOf(ctx, c.WithWatch, d)
+		if err != nil {
+			return fmt.Errorf("look for objects that OLM v1 would delete: %w", err)
+		}
+		if len(objects) > 0 {
+			return hint.With(fmt.Errorf("%s has no CustomResourceDefinition %s, and OLM v1 would delete that with its %d objects", release.Name, d.Name, len(objects)),
+				"if nobody needs them, delete them while the operator runs: 'kubectl delete %s --all --all-namespaces'", d.Name)
+		}
+	}
+	return nil
 }
 
 // waitV1 is wait under OLM v1, which is done before the Deployments are rolled out.

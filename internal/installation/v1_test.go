@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -145,6 +146,36 @@ func TestStalled(t *testing.T) {
 	} {
 		if got := stalled(test.stall, time.Now().Add(-test.since)); got != test.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestObjectsOfDroppedDefinitions: a bundle without a CRD of the one before is refused while that has objects, which OLM v1 would
+// delete. Another's CRDs, and those that the bundle has, are of no concern.
+func TestObjectsOfDroppedDefinitions(t *testing.T) {
+	object := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mine"}} // of a kind that the client knows
+	definition := func(name, owner string) client.Object {
+		d := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{{UID: types.UID(owner)}}}}
+		d.Spec.Group, d.Spec.Names = "apps", apiextensionsv1.CustomResourceDefinitionNames{Kind: "Deployment", ListKind: "DeploymentList"}
+		d.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true}}
+		return d
+	}
+	before := extension("n", "0.3.1", map[string]string{cluster.RunLabel: memcached})
+	before.UID = "1"
+	published := errors.New("it is published")
+	for name, test := range map[string]struct {
+		there []client.Object
+		want  string
+	}{
+		"objects":       {[]client.Object{definition("cups.example.com", "1"), object}, "would delete that with its 1 objects"},
+		"no objects":    {[]client.Object{definition("cups.example.com", "1")}, published.Error()},
+		"another's":     {[]client.Object{definition("cups.example.com", "2"), object}, published.Error()},
+		"it is shipped": {[]client.Object{definition("memcacheds.cache.example.com", "1"), object}, published.Error()},
+	} {
+		c := clusterV1(append(test.there, before.DeepCopyObject().(client.Object))...)
+		_, err := RunV1(t.Context(), c, offered(t), memcached, Options{Publish: func(context.Context, string, string, map[string]string, []byte) error { return published }})
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
