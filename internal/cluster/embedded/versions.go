@@ -35,7 +35,7 @@ func olmImage(release string) string { return olmRepository + ":" + release }
 
 // otherOLMReleases are the releases of OLM v0 that olm.txtar pins, one of each minor, from the oldest on. Not all could be had with what they
 // are built of when they were pinned; upgrades of the memcached operator were walked under each.
-var otherOLMReleases = []string{"v0.28.0", "v0.38.0", "v0.45.0"}
+var otherOLMReleases = []string{"v0.28.0", "v0.33.0", "v0.38.0", "v0.45.0"}
 
 // OLMReleases are the releases of OLM v0 that embedded clusters can run, one of each minor, from the oldest on.
 func OLMReleases() []string { return append(slices.Clone(otherOLMReleases), OLMVersion) }
