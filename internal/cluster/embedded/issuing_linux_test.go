@@ -10,7 +10,7 @@ import (
 func TestCertificatesBeginAgain(t *testing.T) {
 	begun, running := 0, 0
 	refusal := errors.New("no API server")
-	c := certificates{start: func() (context.CancelFunc, error) {
+	c := issuing{start: func() (context.CancelFunc, error) {
 		begun++
 		if begun == 1 {
 			return func() {}, refusal
