@@ -78,8 +78,12 @@ func (t *upgradeTest) checkCluster(version string) error {
 		return usagef("--cluster %s: it is one of %s", t.cluster, clusterKindNames())
 	case t.plan.olm == olmBoth && t.shard != "":
 		return hint.With(usagef("--shard is of the plan for one version of OLM"), "walk the shards under each, with --olm v0 and --olm v1, or both in one with --parallel")
-	case version == olmV1 && t.cluster == kindExisting:
-		return hint.With(usagef("--olm %s: a walk under OLM v1 brings its own cluster, and leaves an existing one alone", t.plan.olm), "walk on --cluster embedded or --cluster kind")
+	case t.plan.olm == olmBoth && t.cluster == kindExisting:
+		return hint.With(usagef("--olm %s: an existing cluster takes one walk at a time", olmBoth), "walk under OLM v0 first, and then under OLM v1")
+	case version == olmV1 && t.olm:
+		return hint.With(usagef("--install-olm installs OLM v0"), "install OLM v1 by upstream's script, and leave --install-olm out")
+	case t.registry != "" && !t.pullable.configured && (version != olmV1 || t.cluster != kindExisting):
+		return hint.With(usagef("--registry is for an existing cluster with OLM v1"), "leave it out, or add --cluster existing --olm v1")
 	case t.cluster == kindExisting && len(t.images) > 0:
 		return hint.With(usagef("--image has no meaning for an existing cluster: its nodes pull their images themselves"),
 			"push the images to where the bundles say, or load them into the cluster first ('olmkit cluster load', 'kind load')")
@@ -124,15 +128,15 @@ func (t *upgradeTest) open(ctx context.Context, options *walk.Options) (cluster.
 	}
 	options.Namespace, options.ID = walkNamespace, id
 	access := t.existing
-	access.Walk = id
+	access.Walk, access.OLMv1 = id, t.plan.olm == olmV1
 	c, err := existing.Open(ctx, access)
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseLeftovers(ctx, c, access); err != nil {
-		return nil, err
+	if err := refuseLeftovers(ctx, c, access); err != nil || !access.OLMv1 {
+		return c, err
 	}
-	return c, nil
+	return t.withOLMv1(ctx, c)
 }
 
 // serverImage is the image of this release of olmkit, or of the last one if this is none.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/cluster/embedded"
+	"github.com/olmkit/olmkit/internal/cluster/existing"
 	"github.com/olmkit/olmkit/internal/cluster/kind"
 	"github.com/olmkit/olmkit/internal/image"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv1"
@@ -23,8 +23,8 @@ type olmV1Host interface {
 	olmv1.Host
 }
 
-// installOLMv1 installs OLM v1 on c, and returns how a walk of p drives it.
-func installOLMv1(ctx context.Context, c cluster.Cluster, p *catalog.Package, options *walk.Options) error {
+// installOLMv1 installs OLM v1 on c.
+func installOLMv1(ctx context.Context, c cluster.Cluster, options walk.Options) error {
 	host, ok := c.(olmV1Host)
 	if !ok {
 		return fmt.Errorf("OLM v1 cannot be installed on cluster %s", c.Name())
@@ -33,7 +33,6 @@ func installOLMv1(ctx context.Context, c cluster.Cluster, p *catalog.Package, op
 	if err != nil {
 		return err
 	}
-	options.Connect = olmv1.Manage(p)
 	return options.Progress.Start("OLM %s", olmv1.Version).End(olmv1.Install(ctx, client, host))
 }
 
@@ -140,5 +139,36 @@ func (c *olmV1OnKind) Describe() cluster.Description {
 	} else {
 		d.Limitations = append(d.Limitations, "OLM v1 ran from its released images, "+olmv1.Version)
 	}
+	return d
+}
+
+// existingWithOLMv1 is an existing cluster whose catalogs are images, as OLM v1 reads them.
+type existingWithOLMv1 struct {
+	*existing.Cluster
+	store *olmv1.Store
+}
+
+// withOLMv1 is c, which pulls what a walk pushes: an embedded cluster from its own registry, others from --registry.
+func (t *upgradeTest) withOLMv1(ctx context.Context, c *existing.Cluster) (cluster.Cluster, error) {
+	up, err := keptAt(ctx, c.Server())
+	if err != nil {
+		return nil, err
+	}
+	store, err := t.pullable.store(ctx, up)
+	if err != nil {
+		return nil, err
+	}
+	return &existingWithOLMv1{Cluster: c, store: store}, nil
+}
+
+// Catalog pushes the catalog, and its bundles, to where the cluster pulls them.
+func (c *existingWithOLMv1) Catalog(ctx context.Context, name string, fbc []byte) (cluster.CatalogAddress, error) {
+	return c.store.Catalog(ctx, name, fbc)
+}
+
+// Describe names what such a cluster does not cover.
+func (c *existingWithOLMv1) Describe() cluster.Description {
+	d := c.Cluster.Describe()
+	d.Limitations = slices.DeleteFunc(d.Limitations, func(l string) bool { return l == existing.LimitInline })
 	return d
 }

@@ -53,18 +53,32 @@ func (r *bundleRun) installV1(ctx context.Context, s *session, t target, offered
 
 // store is where the images are kept that OLM v1 reads on the cluster, which is up, or nil if it is none of olmkit's.
 func (r *bundleRun) store(ctx context.Context, s *session, up kept) (*olmv1.Store, error) {
+	return s.pullable(r.registry).store(ctx, up)
+}
+
+// pullable is what --registry says of where a cluster that is not olmkit's pulls images.
+type pullable struct {
+	repository
+	configured bool // by the project's file, which is for all clusters
+}
+
+func (s *session) pullable(registry string) pullable {
+	return pullable{repository{s.images, registry}, slices.Contains(s.configured, "registry")}
+}
+
+// store is where the images are kept that OLM v1 reads on the cluster, which is up, or nil if it is none of olmkit's.
+func (p pullable) store(ctx context.Context, up kept) (*olmv1.Store, error) {
 	own, hasRegistry := up.(*embedded.Cluster)
 	switch {
-	case hasRegistry && r.registry != "" && !slices.Contains(s.configured, "registry"):
+	case hasRegistry && p.name != "" && !p.configured:
 		return nil, hint.With(usagef("--registry is for a cluster that pulls images, and an embedded one has a registry of its own"), "leave it out")
 	case hasRegistry:
 		return &olmv1.Store{Host: own}, nil
-	case r.registry == "":
-		return nil, hint.With(usagef("OLM v1 reads the bundle and its catalog as images, and --registry does not say where the cluster can pull them"),
+	case p.name == "":
+		return nil, hint.With(usagef("OLM v1 reads bundles and catalogs as images, and --registry does not say where the cluster can pull them"),
 			"name a repository, for example --registry ghcr.io/team/scratch")
 	}
-	to := repository{s.images, r.registry}
-	return &olmv1.Store{Host: to}, s.images.CheckPush(ctx, to.tag("check"))
+	return &olmv1.Store{Host: p.repository}, p.images.CheckPush(ctx, p.tag("check"))
 }
 
 // repository is one of a registry, to which images are pushed under names that tell what they are.

@@ -25,6 +25,7 @@ import (
 	"github.com/olmkit/olmkit/internal/graph"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
+	"github.com/olmkit/olmkit/internal/lifecycle/olmv1"
 	"github.com/olmkit/olmkit/internal/progress"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/internal/walk"
@@ -42,6 +43,8 @@ type upgradeTest struct {
 	parallel int
 	existing existing.Options
 	olm      bool
+	registry string
+	pullable pullable
 	options  walk.Options
 
 	nodeImage   string
@@ -85,7 +88,8 @@ fails if either walk fails. With --parallel 2 or more both are walked at the sam
 	componentFlags(s, c)
 	accessFlags(c, &t.existing)
 	f.BoolVar(&t.olm, "install-olm", false, "install OLM on the existing cluster before the walk, and remove it afterwards")
-	f.StringVar(&t.existing.Server, "catalog-server", serverImage(), "`IMAGE` of olmkit that serves the catalogs on the existing cluster")
+	f.StringVar(&t.existing.Server, "catalog-server", serverImage(), "`IMAGE` of olmkit that serves the catalogs to OLM v0 on the existing cluster")
+	f.StringVar(&t.registry, "registry", "", "`REPOSITORY` to push bundles and catalogs to, from which the existing cluster pulls them for OLM v1")
 	f.StringArrayVar(&t.images, "image", nil, "run image REF from a local binary, a root file system directory, or a single-binary image (archive, OCI layout or registry reference), as `REF=PROGRAM`; {version} in both stands for each bundle's version (repeatable)")
 	f.StringArrayVar(&t.samples, "sample", nil, "YAML or JSON `FILE` of samples to create instead of the bundles' alm-examples, with the objects that they need (repeatable)")
 	f.StringArrayVar(&t.asserts, "assert", nil, "YAML or JSON `FILE` with partial objects, as in an assert file of kuttl or chainsaw, that must match after installation and after each hop (repeatable)")
@@ -156,6 +160,7 @@ func (t *upgradeTest) run(ctx context.Context, s *session, refs []string) (*repo
 
 // settle refuses wrong flags, and reads what they name.
 func (t *upgradeTest) settle(ctx context.Context, s *session) (shard walk.Shard, err error) {
+	t.pullable = s.pullable(t.registry)
 	if err := t.check(); err != nil {
 		return shard, err
 	}
@@ -301,7 +306,10 @@ func (t *upgradeTest) walk(ctx context.Context, p *catalog.Package, plan graph.P
 	options.Connect = olmv0.Manage
 	switch {
 	case t.plan.olm == olmV1:
-		err = installOLMv1(ctx, c, p, &options)
+		options.Connect = olmv1.Manage(p)
+		if c.Disposable() {
+			err = installOLMv1(ctx, c, options)
+		}
 	case c.Disposable() || t.olm:
 		err = t.installOLM(ctx, c, options)
 	}

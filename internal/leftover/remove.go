@@ -173,8 +173,8 @@ func (r *removal) stages(ctx context.Context) error {
 	for _, stage := range []func() error{
 		// A fault's policy forbids the operator to remove its finalizers.
 		func() error { return r.delete(ctx, policies, r.limit) },
-		func() error { return r.removeExtensions(ctx) },
 		func() error { return r.deleteCustomResources(ctx) },
+		func() error { return r.removeExtensions(ctx) },
 		func() error { return r.delete(ctx, ofKinds(subscriptionKind), r.limit) },
 		func() error { return r.awaitPlans(ctx) },
 		func() error { return r.delete(ctx, ofKinds(planKind, versionKind), r.limit) },
@@ -268,7 +268,7 @@ func underWay(p v1alpha1.InstallPlan) bool {
 // deleteCustomResources deletes walks' objects of the kinds that walks brought, and gives the operator, if there is one, time to
 // remove its finalizers. What is left then goes with its definition.
 func (r *removal) deleteCustomResources(ctx context.Context) error {
-	if len(r.pick(ofKinds(versionKind))) == 0 {
+	if len(r.pick(ofKinds(versionKind, extensionKind))) == 0 {
 		return nil
 	}
 	custom := func(o Object) bool {
@@ -285,6 +285,14 @@ func (r *removal) deleteCustomResources(ctx context.Context) error {
 		delete(r.reasons, o.key)
 	}
 	return nil
+}
+
+// others are those of objects that olmkit did not make.
+func (r *removal) others(objects []metav1.PartialObjectMetadata) somebodys {
+	return slices.DeleteFunc(slices.Clone(objects), func(o metav1.PartialObjectMetadata) bool {
+		h := r.found.homes[o.Namespace]
+		return o.Labels[r.label] != "" || !r.ofRuns() && h != nil && h.whole
+	})
 }
 
 // somebodys is the error that objects of a definition are no walk's.
@@ -356,17 +364,10 @@ func (r *removal) removeRemade(ctx context.Context) error {
 
 func (r *removal) removeDefinition(ctx context.Context, d Object) error {
 	err := lifecycle.RemoveDefinition(ctx, r.olm.WithWatch, d.Name, r.limit, func(objects []metav1.PartialObjectMetadata) error {
-		var others somebodys
-		for _, o := range objects {
-			h := r.found.homes[o.Namespace]
-			if o.Labels[r.label] == "" && (r.ofRuns() || h == nil || !h.whole) {
-				others = append(others, o)
-			}
+		if others := r.others(objects); len(others) > 0 {
+			return others
 		}
-		if len(others) == 0 {
-			return nil
-		}
-		return others
+		return nil
 	})
 	var others somebodys
 	switch {

@@ -48,7 +48,7 @@ func ownerOf(m *metav1.PartialObjectMetadata, extensions map[types.UID]Object) (
 }
 
 // removeExtensions removes the ClusterExtensions, with which OLM v1 deletes their definitions, and with these all objects. One whose
-// definitions have objects stays, and so does all that was made for it.
+// definitions have objects that olmkit did not make stays, and so does all that was made for it.
 func (r *removal) removeExtensions(ctx context.Context) error {
 	extensions := r.pick(ofKinds(extensionKind))
 	for _, e := range extensions {
@@ -79,13 +79,17 @@ func (r *removal) removeExtensions(ctx context.Context) error {
 	return nil
 }
 
-// objectsHold says why e must stay if there are objects of d, or if that is not known.
+// objectsHold says why e must stay if there are objects of d that olmkit did not make, or if that is not known.
 func (r *removal) objectsHold(ctx context.Context, e, d Object) (Kept, bool) {
 	var definition apiextensionsv1.CustomResourceDefinition
 	err := r.olm.Get(ctx, d.key.ObjectKey, &definition)
-	var objects somebodys
+	var objects []metav1.PartialObjectMetadata
 	if err == nil {
 		objects, err = lifecycle.ObjectsOf(ctx, r.olm.WithWatch, &definition)
+	}
+	others := r.others(objects)
+	if err == nil && len(others) == 0 { // what an operator that is gone would have to say goodbye to holds the definition
+		err = lifecycle.DropFinalizers(ctx, r.olm.WithWatch, &definition)
 	}
 	switch {
 	case absent(err):
@@ -95,11 +99,11 @@ func (r *removal) objectsHold(ctx context.Context, e, d Object) (Kept, bool) {
 			Why: fmt.Sprintf("OLM v1 deletes %s with it, and whether that has objects is not known: %v", d, err),
 			Fix: fmt.Sprintf("make the operator run, and run this again; if nobody needs the objects, delete all of it: 'kubectl delete clusterextensions.%s %s', and run this again", extensionKind.Group, e.Name),
 		}, true
-	case len(objects) == 0:
+	case len(others) == 0:
 		return Kept{}, false
 	}
 	return Kept{
-		Why: fmt.Sprintf("OLM v1 deletes %s with it, and %v", d, objects),
+		Why: fmt.Sprintf("OLM v1 deletes %s with it, and %v", d, others),
 		Fix: fmt.Sprintf("if nobody needs the objects, delete them while the operator runs, 'kubectl delete %s --all --all-namespaces', and run this again", d.Name),
 	}, true
 }

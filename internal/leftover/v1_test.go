@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -79,6 +80,41 @@ func TestRunsUnderOLMv1(t *testing.T) {
 				t.Errorf("kept %q", kept)
 			}
 			if len(*deleted) != test.deletions || test.deletions > 0 && (*deleted)[0] != "ClusterExtension/tea" {
+				t.Errorf("deleted %q", *deleted)
+			}
+		})
+	}
+}
+
+// TestWalksUnderOLMv1: a walk's own objects go before its ClusterExtension, also where nobody takes their finalizers away; one that
+// somebody made holds it.
+func TestWalksUnderOLMv1(t *testing.T) {
+	for name, test := range map[string]struct {
+		add     []client.Object
+		kept    int
+		deleted []string
+	}{
+		"an operator that is gone": {nil, 0, []string{"Tea/olmkit-samples/green", "ClusterExtension/tea"}},
+		"somebody's object":        {[]client.Object{tea("default/mine")}, 4, []string{"Tea/olmkit-samples/green", "Namespace/olmkit-samples"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			green := tea("olmkit-samples/green", ours)
+			green.Finalizers = []string{"tea.example.com/goodbye"}
+			owned := definition("teas.example.com", 4)
+			owned.OwnerReferences = []metav1.OwnerReference{{Kind: olmv1.KindExtension, Name: "tea", UID: "0"}} // newCleaner numbers them
+			c, deleted := newCleaner(t, interceptor.Funcs{}, append([]client.Object{
+				named(&olmv1.ClusterExtension{}, "tea", 2, ours), named(&corev1.ServiceAccount{}, "olmkit-walk/tea-installer", 2, ours), owned, green,
+				named(&corev1.Namespace{}, "olmkit-samples", 1, other),
+			}, test.add...)...)
+			r := removal{Cleaner: c, reasons: map[key]Kept{}, limit: time.Second, finalizers: time.Second}
+			var err error
+			if r.found, err = c.Find(t.Context(), ""); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.stages(t.Context()); err != nil || len(r.reasons) != test.kept {
+				t.Errorf("%v: kept %+v", err, r.reasons)
+			}
+			if len(*deleted) < len(test.deleted) || !slices.Equal((*deleted)[:len(test.deleted)], test.deleted) {
 				t.Errorf("deleted %q", *deleted)
 			}
 		})

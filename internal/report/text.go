@@ -145,7 +145,11 @@ func (t *text) resolved(r *Report) {
 
 // place says which package, channel and, where several are compared, versions h is of.
 func (h Hop) place() string {
-	return fmt.Sprintf("package %s, channel %s%s", h.Package, h.Channel, of(h.OLM, h.Kubernetes))
+	channel := "channel " + h.Channel
+	if h.Channel == "" { // of a ClusterExtension that names none
+		channel = "all channels"
+	}
+	return fmt.Sprintf("package %s, %s%s", h.Package, channel, of(h.OLM, h.Kubernetes))
 }
 
 // Of names the walk that h is of, "" where only one is told of.

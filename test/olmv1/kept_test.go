@@ -56,11 +56,10 @@ func (k kept) there(o client.Object) bool {
 	return err == nil
 }
 
-// TestKept is the loop of every day under OLM v1 on one kept cluster: bring it up with OLM v1 and a catalog, run a bundle and a newer
-// one, clean up, and uninstall OLM v1.
-func TestKept(t *testing.T) {
-	const name = "olmv1-kept"
-	said, _ := askBoth(t, 0, "cluster", "up", "--name", name, "--olm=v1", "--catalog", filepath.Join(root, "catalog"))
+// keptWithOLMv1 brings a kept cluster up until the test's end.
+func keptWithOLMv1(t *testing.T, name string, flags ...string) kept {
+	t.Helper()
+	said, _ := askBoth(t, 0, append([]string{"cluster", "up", "--name", name, "--olm=v1"}, flags...)...)
 	t.Cleanup(func() {
 		if out, err := exec.Command(filepath.Join(root, "bin", "olmkit"), "cluster", "down", "--name", name).CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
@@ -74,6 +73,14 @@ func TestKept(t *testing.T) {
 	if k.olm, err = olmv1.Connect(config); err != nil {
 		t.Fatal(err)
 	}
+	return k
+}
+
+// TestKept is the loop of every day under OLM v1 on one kept cluster: bring it up with OLM v1 and a catalog, run a bundle and a newer
+// one, clean up, and uninstall OLM v1.
+func TestKept(t *testing.T) {
+	const name = "olmv1-kept"
+	k := keptWithOLMv1(t, name, "--catalog", filepath.Join(root, "catalog"))
 	k.replacesCatalog(name)
 	k.runsBundles()
 	k.cleansUp()

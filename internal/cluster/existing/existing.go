@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -35,6 +36,8 @@ type Options struct {
 	Server string
 	// Walk is the id by which what is made on the cluster is found again.
 	Walk string
+	// OLMv1 says that OLM v1 installs what is walked, and not OLM v0.
+	OLMv1 bool
 }
 
 // Cluster is a cluster that was there before.
@@ -57,7 +60,10 @@ func Open(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, c.permitted(ctx)
+	if options.OLMv1 {
+		return c, c.permitted(ctx, slices.Concat(needs, needsV1))
+	}
+	return c, c.permitted(ctx, slices.Concat(needs, needsV0))
 }
 
 // Connect reaches a cluster.
@@ -95,7 +101,7 @@ func Connect(ctx context.Context, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// needs are the rights that a walk cannot do without, whatever it walks.
+// needs are the rights that a walk cannot do without, whatever it walks, under both versions of OLM.
 var needs = []authorizationv1.ResourceAttributes{
 	{Verb: "create", Resource: "namespaces"},
 	{Verb: "delete", Resource: "namespaces"},
@@ -115,6 +121,10 @@ var needs = []authorizationv1.ResourceAttributes{
 	{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews"},
 	{Verb: "list", Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"},
 	{Verb: "list", Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations"},
+}
+
+// needsV0 are those under OLM v0.
+var needsV0 = []authorizationv1.ResourceAttributes{
 	{Verb: "create", Group: "operators.coreos.com", Resource: "catalogsources"},
 	{Verb: "create", Group: "operators.coreos.com", Resource: "operatorgroups"},
 	{Verb: "create", Group: "operators.coreos.com", Resource: "subscriptions"},
@@ -123,8 +133,22 @@ var needs = []authorizationv1.ResourceAttributes{
 	{Verb: "deletecollection", Group: "operators.coreos.com", Resource: "installplans"},
 }
 
-// permitted asks for all rights at once, so that who lacks several learns of all.
-func (c *Cluster) permitted(ctx context.Context) error {
+// needsV1 are those under OLM v1.
+var needsV1 = []authorizationv1.ResourceAttributes{
+	{Verb: "create", Resource: "serviceaccounts"},
+	{Verb: "delete", Resource: "serviceaccounts"},
+	{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
+	{Verb: "delete", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
+	{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"},
+	{Verb: "delete", Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"},
+	{Verb: "create", Group: "olm.operatorframework.io", Resource: "clustercatalogs"},
+	{Verb: "delete", Group: "olm.operatorframework.io", Resource: "clustercatalogs"},
+	{Verb: "create", Group: "olm.operatorframework.io", Resource: "clusterextensions"},
+	{Verb: "delete", Group: "olm.operatorframework.io", Resource: "clusterextensions"},
+}
+
+// permitted asks for all needs at once, so that who lacks several learns of all.
+func (c *Cluster) permitted(ctx context.Context, needs []authorizationv1.ResourceAttributes) error {
 	var denied []string
 	for _, need := range needs {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: need.DeepCopy()}}
@@ -161,10 +185,13 @@ func (c *Cluster) Server() string { return c.config.Host }
 // Config returns the kubeconfig's credentials.
 func (c *Cluster) Config() *rest.Config { return c.config }
 
+// LimitInline is the limitation that is about OLM v0.
+const LimitInline = "bundles reached OLM inline from the catalog: OLM's unpack jobs and catalog pods did not run"
+
 // Describe names the cluster, its version and what it does not cover.
 func (c *Cluster) Describe() cluster.Description {
 	return cluster.Description{Kind: "existing", Kubernetes: c.version, Limitations: []string{
-		"bundles reached OLM inline from the catalog: OLM's unpack jobs and catalog pods did not run",
+		LimitInline,
 		"what is stored of objects was seen through the API server only, not in etcd",
 		"there was no audit log: what the API server refuses the operator is known as far as its log, events and conditions quote it and reviews of its access tell, " +
 			"not what the API server does not know (404), conflicts, what admission denies, nor the values of a refused change",

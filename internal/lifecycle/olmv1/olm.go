@@ -21,6 +21,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
@@ -110,7 +111,8 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("OLM v1 is not on the cluster: there is no Deployment of %s", programController)
+	return "", hint.With(fmt.Errorf("OLM v1 is not on the cluster: there is no Deployment of %s", programController),
+		"install it by upstream's script, or walk on a cluster of olmkit's own, without --cluster existing")
 }
 
 // labels are those of what c makes.
