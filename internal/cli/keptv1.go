@@ -73,10 +73,8 @@ func (s *session) keepOLMv1(ctx context.Context, up *embedded.Cluster) (olmv1.In
 	if err != nil {
 		return nil, err
 	}
-	for name, ref := range olmv1.Images {
-		if err := up.LoadImage(ctx, ref, programs[name]); err != nil {
-			return nil, err
-		}
+	if err := loadOLMv1(ctx, up, programs); err != nil {
+		return nil, err
 	}
 	client, err := olmv1.Connect(up.Config())
 	if err != nil {

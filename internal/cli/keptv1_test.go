@@ -80,13 +80,13 @@ func TestChooseOLM(t *testing.T) {
 // names them does so by digest.
 func TestRegistry(t *testing.T) {
 	s := &session{}
-	if _, err := (&bundleRun{}).store(t.Context(), s, nil); !errors.As(err, &usageError{}) || !strings.Contains(hint.Of(err), "--registry ghcr.io/team/scratch") {
+	if _, err := s.pullable("").store(t.Context(), nil); !errors.As(err, &usageError{}) || !strings.Contains(hint.Of(err), "--registry ghcr.io/team/scratch") {
 		t.Errorf("without --registry: %v; fix: %s", err, hint.Of(err))
 	}
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	repository := strings.TrimPrefix(server.URL, "http://") + "/team/scratch"
-	store, err := (&bundleRun{registry: repository}).store(t.Context(), s, nil)
+	store, err := s.pullable(repository).store(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func (t *upgradeTest) checkCluster(version string) error {
 		return hint.With(usagef("--olm %s: an existing cluster takes one walk at a time", olmBoth), "walk under OLM v0 first, and then under OLM v1")
 	case version == olmV1 && t.olm:
 		return hint.With(usagef("--install-olm installs OLM v0"), "install OLM v1 by upstream's script, and leave --install-olm out")
-	case t.registry != "" && !t.pullable.configured && (version != olmV1 || t.cluster != kindExisting):
+	case t.pullable.given() && (version != olmV1 || t.cluster != kindExisting):
 		return hint.With(usagef("--registry is for an existing cluster with OLM v1"), "leave it out, or add --cluster existing --olm v1")
 	case t.cluster == kindExisting && len(t.images) > 0:
 		return hint.With(usagef("--image has no meaning for an existing cluster: its nodes pull their images themselves"),

@@ -52,13 +52,21 @@ func startOLMv1(ctx context.Context, release string, from embedded.Source, told 
 	if err != nil {
 		return nil, err
 	}
-	for name, ref := range olmv1.Images {
-		if err := c.LoadImage(ctx, ref, programs[name]); err != nil {
-			_ = c.Close(context.WithoutCancel(ctx))
-			return nil, err
-		}
+	if err := loadOLMv1(ctx, c, programs); err != nil {
+		_ = c.Close(context.WithoutCancel(ctx))
+		return nil, err
 	}
 	return &olmV1Cluster{Cluster: c, store: &olmv1.Store{Host: c}}, nil
+}
+
+// loadOLMv1 lets c run OLM v1's programs, which are given by their names.
+func loadOLMv1(ctx context.Context, c cluster.Cluster, programs map[string]string) error {
+	for name, ref := range olmv1.Images {
+		if err := c.LoadImage(ctx, ref, programs[name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Catalog pushes the catalog, and its bundles, to the cluster's registry.

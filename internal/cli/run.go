@@ -106,7 +106,7 @@ func (r *bundleRun) run(ctx context.Context, s *session, refs []string) error {
 	if err != nil {
 		return err
 	}
-	if version == olmV0 && r.registry != "" && !slices.Contains(s.configured, "registry") {
+	if version == olmV0 && s.pullable(r.registry).given() {
 		return hint.With(usagef("--registry is for OLM v1, and OLM v0 installs the bundle"), "leave it out, or add --olm v1")
 	}
 	r.options.Progress = s.progress()

@@ -37,7 +37,7 @@ func (r *bundleRun) chooseOLM(ctx context.Context, pkg string, v0 *olmv0.Client,
 // installV1 has OLM v1 install the bundle of pkg, and says whether it began to.
 func (r *bundleRun) installV1(ctx context.Context, s *session, t target, offered *catalog.Catalog, pkg string) (*installation.Result, bool, error) {
 	client := t.v1
-	store, err := r.store(ctx, s, t.up)
+	store, err := s.pullable(r.registry).store(ctx, t.up)
 	if err != nil {
 		return nil, false, err
 	}
@@ -51,11 +51,6 @@ func (r *bundleRun) installV1(ctx context.Context, s *session, t target, offered
 	return result, client.Run != "", err
 }
 
-// store is where the images are kept that OLM v1 reads on the cluster, which is up, or nil if it is none of olmkit's.
-func (r *bundleRun) store(ctx context.Context, s *session, up kept) (*olmv1.Store, error) {
-	return s.pullable(r.registry).store(ctx, up)
-}
-
 // pullable is what --registry says of where a cluster that is not olmkit's pulls images.
 type pullable struct {
 	repository
@@ -66,11 +61,14 @@ func (s *session) pullable(registry string) pullable {
 	return pullable{repository{s.images, registry}, slices.Contains(s.configured, "registry")}
 }
 
+// given reports whether the command line says so: it is a mistake where nothing is pulled.
+func (p pullable) given() bool { return p.name != "" && !p.configured }
+
 // store is where the images are kept that OLM v1 reads on the cluster, which is up, or nil if it is none of olmkit's.
 func (p pullable) store(ctx context.Context, up kept) (*olmv1.Store, error) {
 	own, hasRegistry := up.(*embedded.Cluster)
 	switch {
-	case hasRegistry && p.name != "" && !p.configured:
+	case hasRegistry && p.given():
 		return nil, hint.With(usagef("--registry is for a cluster that pulls images, and an embedded one has a registry of its own"), "leave it out")
 	case hasRegistry:
 		return &olmv1.Store{Host: own}, nil

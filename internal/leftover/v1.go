@@ -89,7 +89,7 @@ func (r *removal) objectsHold(ctx context.Context, e, d Object) (Kept, bool) {
 	}
 	others := r.others(objects)
 	if err == nil && len(others) == 0 { // what an operator that is gone would have to say goodbye to holds the definition
-		err = lifecycle.DropFinalizers(ctx, r.olm.WithWatch, &definition)
+		err = lifecycle.DropFinalizersOf(ctx, r.olm.WithWatch, objects)
 	}
 	switch {
 	case absent(err):

@@ -97,7 +97,7 @@ func (r *definitionRemoval) step(ctx context.Context) (gone bool, err error) {
 		}
 	}
 	if deleted {
-		return false, dropFinalizers(ctx, r.Client, r.left)
+		return false, DropFinalizersOf(ctx, r.Client, r.left)
 	}
 	if r.mayGo != nil {
 		if err := r.mayGo(r.left); err != nil {
@@ -172,10 +172,11 @@ func DropFinalizers(ctx context.Context, c client.Client, d *apiextensionsv1.Cus
 	if err != nil {
 		return err
 	}
-	return dropFinalizers(ctx, c, objects)
+	return DropFinalizersOf(ctx, c, objects)
 }
 
-func dropFinalizers(ctx context.Context, c client.Client, objects []metav1.PartialObjectMetadata) error {
+// DropFinalizersOf is DropFinalizers of objects that were listed.
+func DropFinalizersOf(ctx context.Context, c client.Client, objects []metav1.PartialObjectMetadata) error {
 	for _, o := range objects {
 		if len(o.Finalizers) == 0 || o.DeletionTimestamp == nil {
 			continue

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/lifecycle"
 )
@@ -207,18 +208,13 @@ func (c *Client) createAll(ctx context.Context, objects Installation, made *Inst
 
 // create creates o, unless it is there, and says whether it did.
 func (c *Client) create(ctx context.Context, o *unstructured.Unstructured) (created bool, err error) {
-	labels := o.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
+	own := o.GetLabels()[cluster.ManagedByLabel]
+	c.label(o)
+	if own != "" { // the name that OLM v1's own manifests give has a meaning there
+		labels := o.GetLabels()
+		labels[cluster.ManagedByLabel] = own
+		o.SetLabels(labels)
 	}
-	for key, value := range c.labels() {
-		labels[key] = value
-	}
-	// The name that OLM v1's own manifests give has a meaning there.
-	if own := o.GetLabels()["app.kubernetes.io/managed-by"]; own != "" {
-		labels["app.kubernetes.io/managed-by"] = own
-	}
-	o.SetLabels(labels)
 	// A kind is served some moments after its definition is established.
 	err = lifecycle.Poll(ctx, 30*time.Second, func(ctx context.Context) (bool, error) {
 		err := c.Create(ctx, o)
