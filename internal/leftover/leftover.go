@@ -134,7 +134,12 @@ const concurrentLists = 8
 
 // Find finds what walk left, any walk if that is "". An error means that this is not known at all.
 func (c *Cleaner) Find(ctx context.Context, walk string) (Found, error) {
-	f := Found{homes: map[string]*home{}}
+	return c.find(ctx, walk, map[string]*home{})
+}
+
+// find finds what walk left, also in homes that are gone by now, and adds to homes those that it finds.
+func (c *Cleaner) find(ctx context.Context, walk string, homes map[string]*home) (Found, error) {
+	f := Found{homes: homes}
 	kinds, err := document.Until(ctx, c.kinds)
 	if ctx.Err() != nil {
 		return f, ctx.Err()

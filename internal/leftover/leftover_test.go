@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -350,6 +351,29 @@ func TestRemoveWhatOLMRemakes(t *testing.T) {
 				t.Errorf("read after the removal: %v", err)
 			}
 		})
+	}
+}
+
+// A role that OLM makes once more, as it was at work on the OperatorGroup when that was deleted, is found by the namespace that is
+// gone by then.
+func TestRemoveRoleThatOLMRemakes(t *testing.T) {
+	role := named(&rbacv1.ClusterRole{}, "olm.og.olmkit-walk.edit-abc", 9, "olm.managed=true", "olm.owner.namespace=olmkit-walk")
+	c, _ := newCleaner(t, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			if nameOf(t, o) == "Namespace/olmkit-walk" {
+				if err := c.Create(ctx, role); err != nil {
+					return err
+				}
+			}
+			return c.Delete(ctx, o, options...)
+		},
+	}, killed()...)
+	r, err := c.Remove(t.Context(), "")
+	if err != nil || !slices.Contains(sortedNames(r.Removed), nameOf(t, role)) {
+		t.Errorf("%v: removed %q", err, sortedNames(r.Removed))
+	}
+	if err := c.olm.Get(t.Context(), client.ObjectKeyFromObject(role), role); !apierrors.IsNotFound(err) {
+		t.Errorf("read after the removal: %v", err)
 	}
 }
 

@@ -51,10 +51,14 @@ type home struct {
 	since  metav1.Time     // when the walk made the first object there: what is older is not of its doing
 	whole  bool            // the walk made the namespace, so all in it is of its doing
 	brings map[string]bool // what the walk brings of the cluster's scope, each Kind/name
+	gone   bool            // nothing is left there of what the walk made
 }
 
 // findHomes finds the namespaces of walks by what walks made: namespaces, CatalogSources and Subscriptions.
 func (f *Found) findHomes() {
+	for _, h := range f.homes {
+		h.gone = true
+	}
 	for _, o := range f.Objects {
 		var name string
 		switch {
@@ -75,6 +79,7 @@ func (f *Found) findHomes() {
 		if o.metadata.CreationTimestamp.Before(&h.since) {
 			h.since = o.metadata.CreationTimestamp
 		}
+		h.gone = false
 		h.whole = h.whole || o.key.GroupKind == namespaceKind.GroupKind()
 		for brings := range strings.SplitSeq(o.metadata.Annotations[olmv0.BringsAnnotation], ",") {
 			h.brings[brings] = true
@@ -116,15 +121,13 @@ func (c *Cleaner) findMade(ctx context.Context, f *Found) error {
 			return h
 		}},
 		{shipped, func(m *metav1.PartialObjectMetadata) *home {
-			if m.Kind == definitionKind.Kind {
-				if h := f.componentOf(m); h != nil {
-					return h
-				}
-			} else if m.Labels[olmv0.ManagedLabel] != "true" {
-				return nil
+			isDefinition := m.Kind == definitionKind.Kind
+			if h := f.componentOf(m); isDefinition && h != nil {
+				return h
 			}
+			managed := m.Labels[olmv0.ManagedLabel] == "true"
 			for _, h := range f.homes {
-				if h.brings[m.Kind+"/"+m.Name] {
+				if h.brings[m.Kind+"/"+m.Name] && (managed || isDefinition && !h.gone) {
 					return h
 				}
 			}

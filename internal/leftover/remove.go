@@ -51,9 +51,11 @@ type Removal struct {
 // that not all was tried.
 func (c *Cleaner) Remove(ctx context.Context, walk string) (Removal, error) {
 	seen := Found{}
+	// OLM may make something for a namespace until that is gone, and nothing else tells then whose it is.
+	homes := map[string]*home{}
 	r := removal{Cleaner: c, walk: walk, reasons: map[key]Kept{}, limit: goneLimit, finalizers: finalizerLimit}
 	for range rounds {
-		left, err := c.Find(ctx, walk)
+		left, err := c.find(ctx, walk, homes)
 		if err != nil {
 			return Removal{}, err
 		}
@@ -70,7 +72,7 @@ func (c *Cleaner) Remove(ctx context.Context, walk string) (Removal, error) {
 			return Removal{}, err
 		}
 	}
-	left, err := c.Find(ctx, walk)
+	left, err := c.find(ctx, walk, homes)
 	if err != nil {
 		return Removal{}, err
 	}
