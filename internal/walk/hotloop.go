@@ -14,12 +14,19 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// How long an operator has to act on a look at an object that there is nothing to do for, and how often in a row it has to
-// write the same field to be called restless: what was still on its way from the upgrade itself comes to rest.
+// How long an operator has at least to act on a look at an object that there is nothing to do for, and at most if it was slow to act
+// on a change, and how often in a row it has to write the same field to be called restless: what was still on its way from the
+// upgrade itself comes to rest.
 const (
-	lookLimit = 1100 * time.Millisecond
-	looks     = 5
+	lookLimit     = 1100 * time.Millisecond
+	slowLookLimit = 6 * time.Second
+	looks         = 5
 )
+
+// lookFor is how long to wait for what an operator does about a look if acted is how long it took to act on a change.
+func lookFor(acted time.Duration) time.Duration {
+	return min(max(lookLimit, 2*acted), slowLookLimit)
+}
 
 // judgeHotLoop has the operator look at objects once more by a write that changes nothing of what they say, and asks whether it
 // then writes in turn. Objects that no observer writes are left as they were first stored.
@@ -36,7 +43,7 @@ func (w *walk) judgeHotLoop(ctx context.Context, r *lifecycle.Release) ([]findin
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(lookLimit):
+		case <-time.After(lookFor(w.acted)):
 		}
 		after, err := w.Snapshot(ctx, observe.ReadObject)
 		if err != nil {

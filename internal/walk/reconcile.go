@@ -105,6 +105,11 @@ type nudged struct {
 	findings []finding.Finding // about what the release before did and this one does not
 }
 
+// unanswered are the names of the changed objects for which the operator wrote nothing.
+func (n nudged) unanswered() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(n.changed)), func(name string) bool { return n.answered[name] != "" })
+}
+
 // nudge changes each of objects a little, waits until r's operator acts on it as that of the release called from did, and
 // changes it back.
 func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, objects []*observe.Object) (n nudged, err error) {
@@ -142,6 +147,9 @@ func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, obj
 	}
 	if n.answered, err = w.AwaitActed(ctx, r, began, before.Snapshot, slices.Sorted(maps.Keys(n.changed))); err != nil {
 		return n, err
+	}
+	if len(n.unanswered()) == 0 {
+		w.acted = time.Since(began)
 	}
 	if n.findings, err = w.compareEffects(ctx, from, r, n, before); err != nil {
 		return n, err

@@ -118,6 +118,7 @@ type restoration struct {
 type memory struct {
 	survived map[string]bool                    // what was told to survive uninstalling
 	looped   map[string]bool                    // objects that an earlier release kept writing
+	acted    time.Duration                      // how long an operator took last to act on a change
 	responds map[string]bool                    // objects of which it was seen that an operator acts on a change
 	effects  map[string]map[string]judge.Effect // by release and object, what its operator did about a change
 	reverts  map[string]map[string]bool         // by release and workload, whether its operator puts back what others change

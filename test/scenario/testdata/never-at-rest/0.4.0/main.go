@@ -49,7 +49,7 @@ func setup(mgr ctrl.Manager, settings manager.Settings) error {
 		}
 		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"cache.example.com/seen":%q}}}`, time.Now().Format(time.RFC3339))
 		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: request.Namespace, Name: operand.Name(request.Name)}}
-		return result, mgr.GetClient().Patch(ctx, deployment, client.RawPatch(types.MergePatchType, patch))
+		return result, client.IgnoreNotFound(mgr.GetClient().Patch(ctx, deployment, client.RawPatch(types.MergePatchType, patch)))
 	})
 	return ctrl.NewControllerManagedBy(mgr).For(&v1.Memcached{}).Owns(&appsv1.Deployment{}).Owns(&corev1.Service{}).Complete(stamping)
 }
