@@ -10,8 +10,10 @@ import (
 
 	"github.com/blang/semver/v4"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster"
@@ -43,6 +45,9 @@ func RunV1(ctx context.Context, c *olmv1.Client, offered *catalog.Catalog, pkg s
 	}
 	c.Package = p
 	if err := r.preflightV1(ctx, c, p.Bundles[0].Version, release, options.Namespace); err != nil || r.Unchanged {
+		return r, err
+	}
+	if err := noneOfOthers(ctx, c, pkg, release); err != nil {
 		return r, err
 	}
 	c.Run, place.Namespace = pkg, r.Namespace
@@ -105,6 +110,43 @@ func (r *Result) preflightV1(ctx context.Context, c *olmv1.Client, version semve
 	return keepsObjects(ctx, c, &ours, release)
 }
 
+// noneOfOthers is an error if what is to be made is there, and somebody else made it: a ClusterCatalog would be overwritten, and OLM v1
+// takes over no definitions.
+func noneOfOthers(ctx context.Context, c *olmv1.Client, pkg string, release *lifecycle.Release) error {
+	offering := &olmv1.ClusterCatalog{}
+	switch err := c.Get(ctx, client.ObjectKey{Name: olmv1.RunCatalog(pkg)}, offering); {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("look for ClusterCatalog/%s: %w", olmv1.RunCatalog(pkg), err)
+	case err == nil && offering.Labels[cluster.RunLabel] != pkg:
+		return hint.With(fmt.Errorf("there is a ClusterCatalog/%s, which 'olmkit bundle run' did not make", offering.Name), "delete it, or give it another name")
+	}
+	extensions, err := c.Extensions(ctx, pkg)
+	if err != nil {
+		return err
+	}
+	for _, d := range release.CRDs {
+		there := &metav1.PartialObjectMetadata{}
+		there.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+		err := c.Get(ctx, client.ObjectKey{Name: d.Name}, there)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look for CustomResourceDefinition/%s: %w", d.Name, err)
+		}
+		if !slices.ContainsFunc(extensions, func(e olmv1.ClusterExtension) bool { return ownedBy(there, &e) }) {
+			return hint.With(fmt.Errorf("CustomResourceDefinition/%s is there already, and OLM v1 takes over nothing that it did not make", d.Name),
+				"if OLM v0 runs %s there, run the bundle with --olm v0, or on another cluster", pkg)
+		}
+	}
+	return nil
+}
+
+// ownedBy reports whether OLM v1 made o for e.
+func ownedBy(o client.Object, e *olmv1.ClusterExtension) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == e.UID })
+}
+
 // keepsObjects is an error if the release lacks a definition of e that has objects: OLM v1 deletes it with them.
 func keepsObjects(ctx context.Context, c *olmv1.Client, e *olmv1.ClusterExtension, release *lifecycle.Release) error {
 	var definitions apiextensionsv1.CustomResourceDefinitionList
@@ -113,8 +155,7 @@ func keepsObjects(ctx context.Context, c *olmv1.Client, e *olmv1.ClusterExtensio
 	}
 	for i := range definitions.Items {
 		d := &definitions.Items[i]
-		owned := slices.ContainsFunc(d.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == e.UID })
-		if !owned || slices.Contains(release.Shipped, lifecycle.KindCRD+"/"+d.Name) {
+		if !ownedBy(d, e) || slices.Contains(release.Shipped, lifecycle.KindCRD+"/"+d.Name) {
 			continue
 		}
 		objects, err := lifecycle.ObjectsOf(ctx, c.WithWatch, d)

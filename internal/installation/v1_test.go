@@ -45,6 +45,8 @@ func clusterV1(objects ...client.Object) *olmv1.Client {
 // TestRefusedV1: nothing is made on a cluster where a bundle can't be run, and the error says what to do.
 func TestRefusedV1(t *testing.T) {
 	ours := map[string]string{cluster.RunLabel: memcached}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "memcacheds.cache.example.com", OwnerReferences: []metav1.OwnerReference{{UID: "another"}}}}
+	theirs := &olmv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: "olmkit-run-" + memcached}}
 	none := &olmv1.Client{WithWatch: fake.NewClientBuilder().WithScheme(olmv1.Scheme()).Build()}
 	for name, test := range map[string]struct {
 		namespace string
@@ -55,6 +57,8 @@ func TestRefusedV1(t *testing.T) {
 		"somebody installed it":       {"", clusterV1(extension("n", "", nil)), "ClusterExtension/memcached-operator, which 'olmkit bundle run' did not make", "another cluster"},
 		"it runs in another one":      {"m", clusterV1(extension("n", "", ours)), "runs in namespace n", "leave --namespace m out"},
 		"a higher version is there":   {"", clusterV1(extension("n", "0.5.0", ours)), "memcached-operator.v0.5.0 is installed, which is 0.5.0", "olmkit cleanup memcached-operator"},
+		"another made its kind":       {"", clusterV1(crd), "CustomResourceDefinition/memcacheds.cache.example.com is there already", "--olm v0"},
+		"its catalog is another's":    {"", clusterV1(theirs), "ClusterCatalog/olmkit-run-memcached-operator, which", "another name"},
 		"no name of a namespace":      {"Not_A_Name", clusterV1(), `namespace "Not_A_Name"`, ""},
 		"a version that can't be one": {"", clusterV1(extension("n", "x", ours)), "read the version of memcached-operator.vx", ""},
 	} {
@@ -100,7 +104,7 @@ func TestUnchangedV1(t *testing.T) {
 func TestRunV1(t *testing.T) {
 	refused := extension(memcached, "", map[string]string{cluster.RunLabel: memcached})
 	refused.Status.Conditions = []metav1.Condition{{Type: "Progressing", Status: metav1.ConditionFalse, Reason: "Blocked", Message: "no right"}}
-	catalogs := &olmv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: "olmkit-run-" + memcached}}
+	catalogs := &olmv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: "olmkit-run-" + memcached, Labels: refused.Labels}}
 	catalogs.Status.Conditions = []metav1.Condition{{Type: "Serving", Status: metav1.ConditionTrue}}
 	image := &olmv1.ImageSource{Ref: "example.com/c@sha256:1"}
 	catalogs.Spec.Source.Image, catalogs.Status.ResolvedSource = image, &olmv1.CatalogSource{Image: image}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -163,7 +164,8 @@ func (k kept) cleansUp() {
 	}
 }
 
-// tellsRefusal runs a bundle that OLM v1 refuses, since its CRD is somebody else's, and cleans up.
+// tellsRefusal runs a bundle of which somebody else made the CRD, which is refused at once, and one that OLM v1 refuses, since its
+// Deployment is somebody else's, and cleans up.
 func (k kept) tellsRefusal() {
 	file := filepath.Join(root, "bundle", pkg, "0.1.0", "manifests", "cache.example.com_memcacheds.yaml")
 	manifest, err := os.ReadFile(file)
@@ -171,13 +173,30 @@ func (k kept) tellsRefusal() {
 		k.Fatal(err)
 	}
 	apply(k.T, k.olm, manifest)
+	k.olmkit(1, k.bundle("0.1.0"), "CustomResourceDefinition/memcacheds.cache.example.com is there already", "--olm v0")
+	k.olmkit(0, "cleanup "+pkg, "nothing that 'olmkit bundle run' installed")
+	theirs := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "memcacheds.cache.example.com"}}
+	if err := k.olm.Delete(k.Context(), theirs); err != nil {
+		k.Fatal(err)
+	}
+
+	labels := map[string]string{"app": "theirs"}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pkg}}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: pkg, Name: pkg + "-controller-manager"}}
+	deployment.Spec.Replicas, deployment.Spec.Selector = new(int32), &metav1.LabelSelector{MatchLabels: labels}
+	deployment.Spec.Template.Labels = labels
+	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "theirs", Image: "example.com/theirs"}}
+	for _, o := range []client.Object{namespace, deployment} {
+		if err := k.olm.Create(k.Context(), o); err != nil {
+			k.Fatal(err)
+		}
+	}
 	k.olmkit(1, k.bundle("0.1.0"), "is not installed after", "ClusterExtension/memcached-operator says: Retrying", "olmkit cleanup memcached-operator")
 	k.olmkit(0, "cleanup "+pkg)
-	theirs := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "memcacheds.cache.example.com"}}
-	if !k.there(theirs) {
-		k.Error("somebody else's CRD is gone")
+	if !k.there(deployment) {
+		k.Error("somebody else's Deployment is gone")
 	}
-	if err := k.olm.Delete(k.Context(), theirs); err != nil {
+	if err := k.olm.Delete(k.Context(), namespace); err != nil {
 		k.Fatal(err)
 	}
 }
