@@ -17,6 +17,7 @@ walk=("${catalog[@]}" --edges "$EDGES" --olm "$OLM" --fail-on "$FAIL_ON"
 [ -z "$PACKAGE" ] || walk+=(--package "$PACKAGE")
 [ -z "$CHANNEL" ] || walk+=(--channel "$CHANNEL")
 [ -z "$KUBERNETES" ] || walk+=(--kubernetes "$KUBERNETES")
+[ -z "$OLM_VERSION" ] || walk+=(--olm-version "$OLM_VERSION")
 [ -z "$SHARD" ] || walk+=(--shard "$SHARD")
 since=${CHANGED_SINCE:-${BASE:-none}}
 [ "$since" = none ] || walk+=(--changed-since "$since")

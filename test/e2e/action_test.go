@@ -45,7 +45,7 @@ func TestAction(t *testing.T) {
 	temp, reports, summary := t.TempDir(), filepath.Join(t.TempDir(), "reports"), filepath.Join(t.TempDir(), "summary.md")
 	given := map[string]string{
 		"inputs.package": "memcached-operator", "inputs.shard": "0/5", "inputs.changed-since": "none", "inputs.report": reports,
-		"inputs.kubernetes":  "1.36",
+		"inputs.kubernetes": "1.36", "inputs.olm-version": "0.46",
 		"inputs.images":      "ghcr.io/olmkit/memcached-operator:v0.1.0=bin/memcached-operator/v0.1.0/manager\nghcr.io/olmkit/memcached-operator:v0.2.0=bin/memcached-operator/v0.2.0/manager\n",
 		"github.action_path": root, "github.event.pull_request.base.sha": "0000000000000000000000000000000000000000",
 	}
