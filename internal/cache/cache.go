@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/olmkit/olmkit/internal/hint"
@@ -46,7 +47,11 @@ func Folder() (string, error) {
 }
 
 // Cache is a folder of entries. A nil Cache is always empty.
-type Cache struct{ dir string }
+type Cache struct {
+	dir     string
+	putting sync.RWMutex // held for reading while something is put, and for writing while all is removed
+	removed bool
+}
 
 // Open returns the user's cache of that name below Folder; nil where there is none, or the variable says off.
 func Open(name string) *Cache {
@@ -58,7 +63,23 @@ func Open(name string) *Cache {
 }
 
 // New returns the cache in dir, which need not exist.
-func New(dir string) *Cache { return &Cache{dir} }
+func New(dir string) *Cache { return &Cache{dir: dir} }
+
+// NewTemporary returns a cache in a new folder, and what removes that: what is put there afterwards, by something that nobody waits
+// for any more, is not kept.
+func NewTemporary() (*Cache, func(), error) {
+	dir, err := os.MkdirTemp("", "olmkit-cache-")
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a temporary folder: %w", err)
+	}
+	c := New(dir)
+	return c, func() {
+		c.putting.Lock()
+		defer c.putting.Unlock()
+		c.removed = true
+		_ = os.RemoveAll(dir)
+	}, nil
+}
 
 // Key is the digest of what an entry was made from.
 type Key [sha256.Size]byte
@@ -155,6 +176,11 @@ func (c *Cache) Get(key Key) *Entry {
 // Put keeps parts under key and returns their entry, or nil where they could not be kept.
 func (c *Cache) Put(key Key, parts ...Part) *Entry {
 	if c == nil {
+		return nil
+	}
+	c.putting.RLock()
+	defer c.putting.RUnlock()
+	if c.removed {
 		return nil
 	}
 	e := &Entry{file: c.file(key)}

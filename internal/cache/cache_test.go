@@ -201,3 +201,32 @@ func TestOpen(t *testing.T) {
 		t.Error("OLMKIT_CACHE=off does not switch it off")
 	}
 }
+
+// TestTemporary: a temporary cache holds what is put there until it is removed, and is gone then for good, whoever is still about to
+// put something there.
+func TestTemporary(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	c, remove, err := NewTemporary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := c.Put(KeyOf("test"), Part{Data: []byte("kept")}); e == nil || c.Get(KeyOf("test")) == nil {
+		t.Error("it does not keep what is put there")
+	}
+	var began, done sync.WaitGroup
+	for i := range 4 {
+		began.Add(1)
+		done.Go(func() {
+			began.Done()
+			for n := range 200 {
+				c.Put(KeyOf("test", []byte{byte(i), byte(n)}), Part{Data: []byte("late")})
+			}
+		})
+	}
+	began.Wait()
+	remove()
+	done.Wait()
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

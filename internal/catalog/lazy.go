@@ -27,9 +27,9 @@ const lazyFormat = "lazy 1"
 // of the cache. Without a cache they are in files that nobody else sees. One file is in memory at a time.
 func (l Loader) OpenLazy(ctx context.Context, refs ...string) (*Catalog, error) {
 	if l.Cache == nil {
-		if dir, err := os.MkdirTemp("", "olmkit-serve-"); err == nil {
-			defer os.RemoveAll(dir)
-			l.Cache = cache.New(dir)
+		if temporary, remove, err := cache.NewTemporary(); err == nil {
+			defer remove()
+			l.Cache = temporary
 		}
 	}
 	s := &lazyReader{Loader: l, memo: &document.Memo{}}
