@@ -2,6 +2,7 @@ package walk
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -28,5 +29,14 @@ func TestRest(t *testing.T) {
 	}
 	if still := both(first, at("3", 2, true).Changes(at("3", 2, true))); len(still) > 0 {
 		t.Errorf("at rest: %v", still)
+	}
+}
+
+// An operator that was slow to act on a change gets longer for what it does about a look, though not for ever.
+func TestLookFor(t *testing.T) {
+	for acted, want := range map[time.Duration]time.Duration{0: lookLimit, 300 * time.Millisecond: lookLimit, 2 * time.Second: 4 * time.Second, time.Minute: slowLookLimit} {
+		if got := lookFor(acted); got != want {
+			t.Errorf("it acted after %s: %s", acted, got)
+		}
 	}
 }
