@@ -41,7 +41,7 @@ const (
 //	bundles: [../bundle/*]               # directories, or patterns that match directories
 //	channels:
 //	  stable:
-//	    - 1.0.0                          # a bundle's version or name; it replaces the one before it that nothing skips
+//	    - 1.0.0                          # a bundle's version or name, the oldest first; it replaces the one before it that nothing skips
 //	    - 1.1.0
 //	    - version: 1.1.1
 //	      skips: [1.1.0]
@@ -340,6 +340,11 @@ func (r *releases) has(name string) bool {
 	return slices.ContainsFunc(r.list, func(known release) bool { return known.name == name })
 }
 
+// version is that of the bundle called name, which is among them.
+func (r *releases) version(name string) semver.Version {
+	return r.list[slices.IndexFunc(r.list, func(known release) bool { return known.name == name })].version
+}
+
 func (r *releases) unknown(text string, b *builder, path ...any) error {
 	names := make([]string, len(r.list))
 	for i, known := range r.list {
@@ -392,10 +397,15 @@ func (b *builder) entries(raws []json.RawMessage, r *releases, path ...any) ([]t
 	}
 	for i := range entries {
 		for j := i - 1; j >= 0 && !said[i]; j-- {
-			if !skipped[entries[j].Name] {
-				entries[i].Replaces = entries[j].Name
-				break
+			if skipped[entries[j].Name] {
+				continue
 			}
+			if older, newer := r.version(entries[i].Name), r.version(entries[j].Name); older.LT(newer) {
+				return nil, hint.With(fmt.Errorf("build catalog: %s: %s stands after %s, and would replace it", b.source.Place(append(slices.Clone(path), i)...), older, newer),
+					"list the versions of a channel from the oldest on, or write at %s what it replaces, as in {version: %s, replaces: %s}", older, older, newer)
+			}
+			entries[i].Replaces = entries[j].Name
+			break
 		}
 	}
 	return entries, nil

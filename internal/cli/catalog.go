@@ -79,7 +79,7 @@ directories in place of images, or olmkit's own:
   bundles: [../bundle/*]            # directories relative to the template, or patterns that match some
   channels:
     stable:
-      - 1.0.0                       # a bundle's version or name; it replaces the one before it that nothing skips
+      - 1.0.0                       # a bundle's version or name, the oldest first; it replaces the one before it that nothing skips
       - 1.1.0
       - version: 1.1.1
         skips: [1.1.0]
