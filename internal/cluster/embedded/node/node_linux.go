@@ -36,6 +36,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 )
 
 // KubeletPort is where the API server asks the node for logs and commands.
@@ -148,7 +149,17 @@ func (n *Node) podController(pods corev1informers.PodInformer) (*vknode.PodContr
 		SecretInformer:            unread.Secrets(),
 		ServiceInformer:           unread.Services(),
 		SkipDownwardAPIResolution: true,
+
+		SyncPodsFromKubernetesRateLimiter:    retries(),
+		DeletePodsFromKubernetesRateLimiter:  retries(),
+		SyncPodStatusFromProviderRateLimiter: retries(),
 	})
+}
+
+// retries has a pod that failed wait longer each time. Pods do not wait for each other: the default would let 10 a second start,
+// and as many say how they are.
+func retries() workqueue.TypedRateLimiter[any] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[any](5*time.Millisecond, 10*time.Second)
 }
 
 // serveKubelet serves logs and commands until ctx ends.

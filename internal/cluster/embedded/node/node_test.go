@@ -510,3 +510,23 @@ func TestRefusal(t *testing.T) {
 		t.Errorf("images count as asked for: %q", simulated)
 	}
 }
+
+// However many pods there are, none waits for the others; one that failed waits longer each time.
+func TestRetries(t *testing.T) {
+	limiter := retries()
+	for i := range 10_000 {
+		if wait := limiter.When(i); wait > 10*time.Millisecond {
+			t.Fatalf("pod %d waits %s", i, wait)
+		}
+	}
+	first, second := limiter.When("failed"), limiter.When("failed")
+	if second <= first {
+		t.Errorf("waits %s, then %s", first, second)
+	}
+	for range 50 {
+		second = limiter.When("failed")
+	}
+	if second != 10*time.Second {
+		t.Errorf("waits %s in the end", second)
+	}
+}
