@@ -1,12 +1,11 @@
 package controller
 
 import (
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	v1 "github.com/olmkit/olmkit/operator/api/v1"
 )
 
 // The cache is given cacheTimeout to learn of the operator's own write. It is checked after cacheRetry, then after twice as
@@ -16,36 +15,28 @@ const (
 	cacheTimeout = time.Minute
 )
 
-// write is a write of a Memcached.
+// write is a write of an object.
 type write struct {
 	version string // the resourceVersion that it led to
 	at      time.Time
 }
 
-// behind returns how long to wait for the cache if it does not know yet what was written to m, else 0: whoever judged by such
-// a state would record events again, or take a status for written that is not.
-func (r *MemcachedReconciler) behind(m *v1.Memcached) time.Duration {
-	written, ok := r.lastWrite(m)
+// behind returns how long to wait for the cache if it does not know yet what was written to an object, else 0: whoever judged by
+// such a state would record events again, or take a status for written that is not.
+func behind(writes *sync.Map, object client.Object) time.Duration {
+	written, ok := writes.Load(client.ObjectKeyFromObject(object))
 	if !ok {
 		return 0
 	}
-	order, err := resourceversion.CompareResourceVersion(m.ResourceVersion, written.version)
-	age := time.Since(written.at)
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), written.(write).version)
+	age := time.Since(written.(write).at)
 	if err != nil || order >= 0 || age > cacheTimeout {
 		return 0
 	}
 	return max(cacheRetry, age)
 }
 
-// wrote remembers what the API server answered to a write of m.
-func (r *MemcachedReconciler) wrote(m *v1.Memcached) {
-	r.written.Store(client.ObjectKeyFromObject(m), write{m.ResourceVersion, time.Now()})
-}
-
-func (r *MemcachedReconciler) lastWrite(m *v1.Memcached) (write, bool) {
-	written, ok := r.written.Load(client.ObjectKeyFromObject(m))
-	if !ok {
-		return write{}, false
-	}
-	return written.(write), true
+// wrote remembers the version that the API server answered to a write of an object.
+func wrote(writes *sync.Map, key client.ObjectKey, version string) {
+	writes.Store(key, write{version, time.Now()})
 }

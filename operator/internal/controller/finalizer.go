@@ -42,21 +42,21 @@ func (r *MemcachedReconciler) reconcileDelete(ctx context.Context, m *v1.Memcach
 	if slices.Contains(m.Finalizers, metav1.FinalizerOrphanDependents) {
 		return resultFor(r.removeFinalizer(ctx, m, corev1.EventTypeNormal, "Orphaned", "the servers stay, as the deletion asked"))
 	}
-	remaining, err := r.applier().Delete(ctx, m.Namespace, m.Name, m.UID)
+	remaining, err := r.applier().Delete(ctx, m.Namespace, m.Name, r.deletion(m))
 	if err == nil && len(remaining.Objects) == 0 {
 		return resultFor(r.removeFinalizer(ctx, m, corev1.EventTypeNormal, "Dissolved", "all servers are gone"))
 	}
 	since := m.DeletionTimestamp.Time
+	if remaining.Since.After(since) {
+		since = remaining.Since
+	}
 	deleting := deletingCondition(m)
 	if deleting != nil && deleting.LastTransitionTime.After(since) {
 		since = deleting.LastTransitionTime.Time // the operator was not there at once
 	}
-	if remaining.Since.After(since) {
-		since = remaining.Since
-	}
 	timeLeft := time.Until(since.Add(deletionTimeout))
 	// What it may not do now it will not do later; the garbage collector will.
-	if timeLeft <= 0 && (err == nil || apierrors.IsForbidden(err)) {
+	if deleting != nil && timeLeft <= 0 && (err == nil || apierrors.IsForbidden(err)) {
 		why := strings.Join(remaining.Objects, ", ")
 		if err != nil {
 			why = operand.Bounded(err.Error())
@@ -66,17 +66,28 @@ func (r *MemcachedReconciler) reconcileDelete(ctx context.Context, m *v1.Memcach
 	if apierrors.IsConflict(err) {
 		return resultFor(err)
 	}
-	// Most are gone before a second check: the steps on the way there are not worth a write each.
-	if err == nil && deleting != nil && time.Since(deleting.LastTransitionTime.Time) < deletionRetry {
-		return ctrl.Result{RequeueAfter: min(deletionRetry, timeLeft)}, nil
+	// Most are gone before a second check: that it waits is not worth a write before, nor are the steps on the way.
+	if err == nil && time.Since(since) < deletionRetry {
+		return ctrl.Result{RequeueAfter: deletionRetry}, nil
 	}
-	if statusErr := r.updateStatus(ctx, m, 0, err); statusErr != nil {
+	if _, statusErr := r.updateStatus(ctx, m, 0, err); statusErr != nil {
 		return resultFor(errors.Join(err, statusErr))
 	}
 	if err != nil {
 		return resultFor(err)
 	}
-	return ctrl.Result{RequeueAfter: min(deletionRetry, timeLeft)}, nil
+	return ctrl.Result{RequeueAfter: deletionRetry}, nil
+}
+
+// deletion is what is known of the deletion of m's operand.
+func (r *MemcachedReconciler) deletion(m *v1.Memcached) operand.Deletion {
+	key := client.ObjectKeyFromObject(m)
+	if known, ok := r.deletions.Load(key); ok && known.(operand.Deletion).Owner == m.UID {
+		return known.(operand.Deletion)
+	}
+	begun := operand.Deletion{Owner: m.UID, Known: map[string]bool{}}
+	r.deletions.Store(key, begun)
+	return begun
 }
 
 // setDeleting sets the condition Progressing of a deleted Memcached. Its last transition is when the operator began, also if
@@ -108,7 +119,7 @@ func (r *MemcachedReconciler) addFinalizer(ctx context.Context, m *v1.Memcached)
 	if err := r.Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("adding the finalizer to memcached %s/%s: %w", m.Namespace, m.Name, err)
 	}
-	r.wrote(m)
+	wrote(&r.written, client.ObjectKeyFromObject(m), m.ResourceVersion)
 	return nil
 }
 

@@ -37,6 +37,9 @@ import (
 // not own.
 const takenRetry = time.Minute
 
+// rolloutStep is how long the status may keep a step of a rollout to itself.
+const rolloutStep = time.Second
+
 // conflictRetry is how long the cache is given to learn of a write that was faster than the operator's.
 const conflictRetry = 200 * time.Millisecond
 
@@ -63,6 +66,12 @@ type MemcachedReconciler struct {
 
 	// written is the newest write of each Memcached by the reconciler itself.
 	written sync.Map
+	// applied is the newest write of each Deployment.
+	applied sync.Map
+	// postponed is since when there has been something to write into the status of each Memcached that can wait.
+	postponed sync.Map
+	// deletions is what is known of the deletion of each Memcached's operand.
+	deletions sync.Map
 }
 
 // New returns the reconciler of a manager.
@@ -117,10 +126,10 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 func (r *MemcachedReconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var m v1.Memcached
 	if err := r.Get(ctx, req.NamespacedName, &m); err != nil {
-		r.written.Delete(req.NamespacedName)
+		r.forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if wait := r.behind(&m); wait > 0 {
+	if wait := behind(&r.written, &m); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if r.Selector != nil && !r.Selector.Matches(labels.Set(m.Labels)) {
@@ -139,10 +148,22 @@ func (r *MemcachedReconciler) reconcile(ctx context.Context, req ctrl.Request) (
 	if apierrors.IsConflict(err) {
 		return resultFor(err) // nothing is wrong with the object
 	}
-	if statusErr := r.updateStatus(ctx, &m, generation, err); statusErr != nil {
+	wait, statusErr := r.updateStatus(ctx, &m, generation, err)
+	if statusErr != nil {
 		return ctrl.Result{}, errors.Join(err, statusErr)
 	}
+	if wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	return resultFor(err)
+}
+
+// forget drops what is remembered of a Memcached that is gone.
+func (r *MemcachedReconciler) forget(m client.ObjectKey) {
+	for _, of := range []*sync.Map{&r.written, &r.postponed, &r.deletions} {
+		of.Delete(m)
+	}
+	r.applied.Delete(client.ObjectKey{Namespace: m.Namespace, Name: operand.Name(m.Name)})
 }
 
 // reconcileOperand brings the operand about, and returns the generation of the Deployment that it made, 0 if it made none.
@@ -177,14 +198,19 @@ func (r *MemcachedReconciler) reconcileOperand(ctx context.Context, m *v1.Memcac
 
 func (r *MemcachedReconciler) reconcileDeployment(ctx context.Context, m *v1.Memcached) (generation int64, err error) {
 	desired := Desired(m, r.Image)
+	key := client.ObjectKey{Namespace: m.Namespace, Name: operand.Name(m.Name)}
 	if r.Mismatched != nil {
 		var live appsv1.Deployment
-		err := r.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: operand.Name(m.Name)}, &live)
-		if err == nil && live.Spec.Replicas != nil && *live.Spec.Replicas != desired.Replicas {
+		err := r.Get(ctx, key, &live)
+		if err == nil && live.Spec.Replicas != nil && *live.Spec.Replicas != desired.Replicas && behind(&r.applied, &live) == 0 {
 			r.Mismatched(m.Namespace, m.Name)
 		}
 	}
-	return r.applier().Deployment(ctx, desired)
+	generation, version, err := r.applier().Deployment(ctx, desired)
+	if version != "" {
+		wrote(&r.applied, key, version)
+	}
+	return generation, err
 }
 
 func (r *MemcachedReconciler) reconcileService(ctx context.Context, m *v1.Memcached) error {
@@ -225,11 +251,12 @@ func resultFor(err error) (ctrl.Result, error) {
 }
 
 // updateStatus writes what is observed, and reconcileErr, into the status, if it says anything new. A Deployment that the
-// cache has in an older generation than this is not rolled out, whatever it looks like there.
-func (r *MemcachedReconciler) updateStatus(ctx context.Context, m *v1.Memcached, generation int64, reconcileErr error) error {
+// cache has in an older generation than this is not rolled out, whatever it looks like there. It returns how long what is
+// new can wait, with what comes next, 0 if nothing waits.
+func (r *MemcachedReconciler) updateStatus(ctx context.Context, m *v1.Memcached, generation int64, reconcileErr error) (time.Duration, error) {
 	seen, err := operand.Observe(ctx, r.Client, m.Namespace, m.Name)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	seen.Settled = seen.Settled && seen.Generation >= generation
 	before := m.DeepCopy()
@@ -252,15 +279,38 @@ func (r *MemcachedReconciler) updateStatus(ctx context.Context, m *v1.Memcached,
 		}
 		meta.SetStatusCondition(&m.Status.Conditions, condition)
 	}
+	key := client.ObjectKeyFromObject(m)
 	if equality.Semantic.DeepEqual(before.Status, m.Status) {
-		return nil
+		r.postponed.Delete(key)
+		return 0, nil
 	}
+	if reconcileErr == nil && rollsOut(before, m) {
+		since, _ := r.postponed.LoadOrStore(key, time.Now())
+		if wait := rolloutStep - time.Since(since.(time.Time)); wait > 0 {
+			return wait, nil
+		}
+	}
+	r.postponed.Delete(key)
 	if err := r.Status().Patch(ctx, m, client.MergeFrom(before)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("writing the status of memcached %s/%s: %w", m.Namespace, m.Name, err))
+		return 0, client.IgnoreNotFound(fmt.Errorf("writing the status of memcached %s/%s: %w", m.Namespace, m.Name, err))
 	}
-	r.wrote(m)
+	wrote(&r.written, key, m.ResourceVersion)
 	r.recordEvents(before, m)
-	return nil
+	return 0, nil
+}
+
+// rollsOut says that a rollout goes on without anything that went wrong: its steps are not worth a write each, and most rollouts
+// are over soon.
+func rollsOut(before, after *v1.Memcached) bool {
+	if !after.DeletionTimestamp.IsZero() || !meta.IsStatusConditionTrue(after.Status.Conditions, v1.ConditionProgressing) {
+		return false
+	}
+	for _, conditions := range [][]metav1.Condition{before.Status.Conditions, after.Status.Conditions} {
+		if meta.IsStatusConditionTrue(conditions, v1.ConditionDegraded) {
+			return false
+		}
+	}
+	return !meta.IsStatusConditionTrue(before.Status.Conditions, v1.ConditionAvailable) || meta.IsStatusConditionTrue(after.Status.Conditions, v1.ConditionAvailable)
 }
 
 // recordEvents records an event for each condition that changed its status. Each is about a new revision of the object, so

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -119,7 +121,7 @@ func TestStatusOverwritten(t *testing.T) {
 			Spec: v1.MemcachedSpec{Replicas: replicas}, Status: v1.MemcachedStatus{ReadyReplicas: ready}}
 	}
 	r := &MemcachedReconciler{}
-	r.wrote(at("2", 1, 1))
+	wrote(&r.written, client.ObjectKey{Namespace: "ns", Name: "m"}, "2")
 	for name, test := range map[string]struct {
 		before, after *v1.Memcached
 		want          bool
@@ -215,7 +217,7 @@ func TestCacheBehind(t *testing.T) {
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}
 		later := m.DeepCopy()
 		later.ResourceVersion = "100"
-		r.wrote(later)
+		wrote(&r.written, client.ObjectKeyFromObject(later), later.ResourceVersion)
 		looks := 0
 		for ; runs == 0 && looks < 20; looks++ {
 			result, err := r.Reconcile(t.Context(), request)
@@ -265,5 +267,117 @@ func TestSetDeleting(t *testing.T) {
 	setDeleting(m)
 	if got := deletingCondition(m); got == nil || !got.LastTransitionTime.Equal(&long) || len(m.Status.Conditions) != 1 {
 		t.Errorf("set again: %+v", m.Status.Conditions)
+	}
+}
+
+// A step of a rollout waits for what comes next, for a second; its end, and what goes wrong, do not.
+func TestRolloutSteps(t *testing.T) {
+	t.Parallel()
+	const (
+		available, degraded, progressing = 1, 2, 4
+		none                             = -1
+	)
+	status := func(is int) v1.MemcachedStatus {
+		if is == none {
+			return v1.MemcachedStatus{}
+		}
+		var s v1.MemcachedStatus
+		for kind, bit := range map[string]int{v1.ConditionAvailable: available, v1.ConditionDegraded: degraded, v1.ConditionProgressing: progressing} {
+			condition := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "R"}
+			if is&bit != 0 {
+				condition.Status = metav1.ConditionTrue
+			}
+			meta.SetStatusCondition(&s.Conditions, condition)
+		}
+		return s
+	}
+	now := metav1.Now()
+	for name, test := range map[string]struct {
+		before, after int
+		deleted, want bool
+	}{
+		"it begins":                   {none, progressing, false, true},
+		"it begins again":             {available, available | progressing, false, true},
+		"the first servers are ready": {progressing, progressing | available, false, true},
+		"it ends":                     {progressing | available, available, false, false},
+		"it ends at once":             {none, available, false, false},
+		"no server is ready any more": {available, progressing, false, false},
+		"it fails":                    {progressing, progressing | degraded, false, false},
+		"it fails at once":            {none, progressing | degraded, false, false},
+		"it does not fail any more":   {progressing | degraded, progressing, false, false},
+		"it is being deleted":         {available, available | progressing, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, after := &v1.Memcached{Status: status(test.before)}, &v1.Memcached{Status: status(test.after)}
+			if test.deleted {
+				after.DeletionTimestamp = &now
+			}
+			if got := rollsOut(before, after); got != test.want {
+				t.Errorf("waits: %v", got)
+			}
+		})
+	}
+
+	m := &v1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "u"}, Spec: v1.MemcachedSpec{Replicas: 1}}
+	r := newReconciler(t, m, func(context.Context) error { return nil })
+	look := func() (time.Duration, int) {
+		t.Helper()
+		var read v1.Memcached
+		key := client.ObjectKeyFromObject(m)
+		if err := r.Get(t.Context(), key, &read); err != nil {
+			t.Fatal(err)
+		}
+		wait, err := r.updateStatus(t.Context(), &read, 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Get(t.Context(), key, &read); err != nil {
+			t.Fatal(err)
+		}
+		return wait, len(read.Status.Conditions)
+	}
+	for range 2 {
+		if wait, told := look(); wait <= 0 || wait > rolloutStep || told != 0 {
+			t.Errorf("waits %s, and tells %d conditions", wait, told)
+		}
+	}
+	r.postponed.Store(client.ObjectKeyFromObject(m), time.Now().Add(-rolloutStep))
+	for range 2 { // there is nothing new the second time
+		if wait, told := look(); wait != 0 || told != 3 {
+			t.Errorf("after a second it waits %s, and tells %d conditions", wait, told)
+		}
+	}
+}
+
+// A Deployment of another size is told of once: not again while the cache does not know that it was mended.
+func TestMismatched(t *testing.T) {
+	t.Parallel()
+	m := &v1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "u"}, Spec: v1.MemcachedSpec{Replicas: 2}}
+	r := newReconciler(t, m, func(context.Context) error { return nil })
+	told := 0
+	r.Mismatched = func(string, string) { told++ }
+	live := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: operand.Name("m"), OwnerReferences: []metav1.OwnerReference{{UID: "u", Controller: new(true)}}}}
+	live.Spec.Replicas = new(int32(5))
+	if err := r.Create(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	for i, test := range []struct {
+		mended string // the version that the operator's write led to
+		told   int
+	}{{"", 1}, {"1000", 1}, {live.ResourceVersion, 2}} {
+		if test.mended != "" {
+			wrote(&r.applied, client.ObjectKeyFromObject(live), test.mended)
+		}
+		if _, err := r.reconcileDeployment(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		if told != test.told {
+			t.Errorf("look %d: told %d times", i, told)
+		}
+	}
+	r.forget(client.ObjectKeyFromObject(m))
+	if _, there := r.applied.Load(client.ObjectKeyFromObject(live)); there {
+		t.Error("what is gone is remembered")
 	}
 }

@@ -46,16 +46,18 @@ func (r *MemcachedReconciler) statusOverwritten() predicate.Predicate {
 		if !ok || !isV1 || equality.Semantic.DeepEqual(before.Status, after.Status) {
 			return false
 		}
-		written, _ := r.lastWrite(after)
-		return written.version != after.ResourceVersion
+		written, ok := r.written.Load(client.ObjectKeyFromObject(after))
+		return !ok || written.(write).version != after.ResourceVersion
 	}}
 }
 
-// changedBesidesStatus passes the updates of an object that say more than its status: what its controller counts is no concern of ours.
+// changedBesidesStatus passes the updates of an object that say more than its status: what its controller counts is no concern
+// of ours. Of its fields the cache has a digest of those that the operator manages.
 func changedBesidesStatus() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{},
+	return predicate.Or(predicate.GenerationChangedPredicate{},
 		predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-			return !equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences()) ||
+			return !equality.Semantic.DeepEqual(e.ObjectOld.GetManagedFields(), e.ObjectNew.GetManagedFields()) ||
+				!equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences()) ||
 				e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 		}})
 }

@@ -1,8 +1,6 @@
 package manager
 
 import (
-	"slices"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -16,7 +14,7 @@ import (
 
 // caching keeps of the cluster only what the operator manages, in the namespaces that it watches, and of that only what it reads.
 func caching(namespaces []string, managedFields bool) cache.Options {
-	managed := cache.ByObject{Label: operand.Managed.AsSelector(), Transform: ownFieldsAlone}
+	managed := cache.ByObject{Label: operand.Managed.AsSelector(), Transform: operand.Compact}
 	pods := cache.ByObject{Label: operand.Managed.AsSelector(), Transform: readinessAlone}
 	options := cache.Options{
 		ByObject: map[client.Object]cache.ByObject{
@@ -35,21 +33,6 @@ func caching(namespaces []string, managedFields bool) cache.Options {
 		options.DefaultNamespaces[namespace] = cache.Config{}
 	}
 	return options
-}
-
-// ownFieldsAlone leaves of who manages the fields of an object what the operator itself applied: by that it finds drift.
-func ownFieldsAlone(in any) (any, error) {
-	object, ok := in.(client.Object)
-	if !ok {
-		return in, nil
-	}
-	object.SetManagedFields(slices.DeleteFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager != operand.FieldOwner || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != ""
-	}))
-	if budget, ok := in.(*policyv1.PodDisruptionBudget); ok {
-		budget.Status = policyv1.PodDisruptionBudgetStatus{}
-	}
-	return in, nil
 }
 
 // readinessAlone leaves of a pod which one it is, whose, whether it is ready and whether it goes.

@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -41,6 +42,10 @@ import (
 // DefaultImage is the operand's image where neither the object nor the environment names one. It is the same in all
 // releases: a release with another would restart every cache that relies on it.
 const DefaultImage = "docker.io/library/memcached:1.6.39"
+
+// collectAt is by how many percent memory in use may grow before garbage is collected, unless GOGC says so. What a manager computes is
+// little beside what it has the API server do, so less memory is worth a little more of it.
+const collectAt = 50
 
 // The pod's terminationGracePeriodSeconds must be more than the first two together, and the 3 s that giving up a leader's lock
 // may take.
@@ -96,6 +101,9 @@ type Certificate struct {
 
 // Main runs a release until it is told to stop, and ends the process.
 func Main(release Release) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+	}
 	err := Run(ctrl.SetupSignalHandler(), release, os.Args[1:], os.Getenv, os.Stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

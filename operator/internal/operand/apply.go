@@ -10,16 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
-	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -50,30 +45,30 @@ func (a Applier) read(ctx context.Context, key client.ObjectKey, live client.Obj
 	return err
 }
 
-// Deployment applies the desired Deployment, and returns the generation that this made, 0 if it wrote
-// nothing because the operator's fields are so already. The error is a *TakenError if the name belongs to somebody else.
-func (a Applier) Deployment(ctx context.Context, d Desired) (generation int64, err error) {
+// Deployment applies the desired Deployment, and returns the generation and the resourceVersion that this made, zero values if it
+// wrote nothing because the operator's fields are so already. The error is a *TakenError if the name belongs to somebody else.
+func (a Applier) Deployment(ctx context.Context, d Desired) (generation int64, version string, err error) {
 	wanted := Deployment(d)
-	err = apply(ctx, a, d, "Deployment", &appsv1.Deployment{}, wanted, appsv1ac.ExtractDeployment, containerPorts(d))
-	if err == nil && wanted.Generation != nil {
-		generation = *wanted.Generation
+	err = apply(ctx, a, d, "Deployment", &appsv1.Deployment{}, wanted, containerPorts(d))
+	if err == nil && wanted.Generation != nil && wanted.ResourceVersion != nil {
+		generation, version = *wanted.Generation, *wanted.ResourceVersion
 	}
-	return generation, err
+	return generation, version, err
 }
 
 // Service applies the desired Service.
 func (a Applier) Service(ctx context.Context, d Desired) error {
-	return apply(ctx, a, d, "Service", &corev1.Service{}, Service(d), corev1ac.ExtractService, servicePorts(d))
+	return apply(ctx, a, d, "Service", &corev1.Service{}, Service(d), servicePorts(d))
 }
 
 // DisruptionBudget applies the desired PodDisruptionBudget.
 func (a Applier) DisruptionBudget(ctx context.Context, d Desired) error {
-	return apply(ctx, a, d, "PodDisruptionBudget", &policyv1.PodDisruptionBudget{}, DisruptionBudget(d), policyv1ac.ExtractPodDisruptionBudget, nil)
+	return apply(ctx, a, d, "PodDisruptionBudget", &policyv1.PodDisruptionBudget{}, DisruptionBudget(d), nil)
 }
 
 // NetworkPolicy applies the desired NetworkPolicy.
 func (a Applier) NetworkPolicy(ctx context.Context, d Desired) error {
-	return apply(ctx, a, d, "NetworkPolicy", &networkingv1.NetworkPolicy{}, NetworkPolicy(d), networkingv1ac.ExtractNetworkPolicy, nil)
+	return apply(ctx, a, d, "NetworkPolicy", &networkingv1.NetworkPolicy{}, NetworkPolicy(d), nil)
 }
 
 // apply compares what is wanted with the fields that the live object's managedFields give to the operator. Whoever
@@ -82,7 +77,7 @@ func (a Applier) NetworkPolicy(ctx context.Context, d Desired) error {
 //
 // ports, if any, is a strategic merge patch that makes the operator's ports the only ones. An item of a list whose key
 // somebody changed is theirs, and stays beside the operator's own; if its name is in the way of that, it has to go.
-func apply[O client.Object, C runtime.ApplyConfiguration](ctx context.Context, a Applier, d Desired, kind string, live O, wanted C, extract func(O, string) (C, error), ports []byte) error {
+func apply(ctx context.Context, a Applier, d Desired, kind string, live client.Object, wanted runtime.ApplyConfiguration, ports []byte) error {
 	there := true
 	key := client.ObjectKey{Namespace: d.Namespace, Name: Name(d.Name)}
 	err := a.read(ctx, key, live)
@@ -95,11 +90,7 @@ func apply[O client.Object, C runtime.ApplyConfiguration](ctx context.Context, a
 		controller := metav1.GetControllerOf(live)
 		switch {
 		case controller != nil && controller.UID == d.UID:
-			owned, err := extract(live, FieldOwner)
-			if err != nil {
-				return fmt.Errorf("reading the fields of %s %s that the operator owns: %w", kind, key, err)
-			}
-			if equality.Semantic.DeepEqual(owned, wanted) {
+			if asApplied(compact(live), wanted) {
 				return nil
 			}
 		case controller == nil && applied(live):

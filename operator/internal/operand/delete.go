@@ -24,23 +24,26 @@ type Remaining struct {
 	Since time.Time
 }
 
-// Delete deletes the operand of the Memcached with this UID: the Service and its endpoints, and once clients can't
+// Deletion is what is known of the deletion of a Memcached's operand.
+type Deletion struct {
+	// Owner is the Memcached's UID.
+	Owner types.UID
+	// Known is the kinds of which the owner's object was deleted, or of which the API server said that there is none: of these,
+	// what the cache has not is gone.
+	Known map[string]bool
+}
+
+// Delete deletes the operand of a Memcached: the Service and its endpoints, and once clients can't
 // find the servers any more, the Deployment and its pods, and at last what guarded these. It does not wait, and is to be
 // called again until nothing remains. What another owner has under the same names is left alone.
-func (a Applier) Delete(ctx context.Context, namespace, memcached string, owner types.UID) (Remaining, error) {
+func (a Applier) Delete(ctx context.Context, namespace, memcached string, deletion Deletion) (Remaining, error) {
 	var remaining Remaining
 	key := client.ObjectKey{Namespace: namespace, Name: Name(memcached)}
 	pods, err := a.pods(ctx, namespace, memcached)
 	if err != nil {
 		return remaining, err
 	}
-	last := a
-	if begun, err := a.deletionBegun(ctx, key, pods); err != nil {
-		return remaining, err
-	} else if begun {
-		last.API = a.Client // the API server was asked before they were deleted, and is again when they are gone
-	}
-	if _, err := last.deleteOwned(ctx, "Service", key, &corev1.Service{}, owner, metav1.DeletePropagationForeground, &remaining); err != nil || len(remaining.Objects) > 0 {
+	if _, err := a.deleteOwned(ctx, "Service", key, &corev1.Service{}, deletion, metav1.DeletePropagationForeground, &remaining); err != nil || len(remaining.Objects) > 0 {
 		return remaining, err
 	}
 	// Pods are told to go after what would replace them is gone, so those that run vouch for it. Where none does, it has to be
@@ -49,7 +52,7 @@ func (a Applier) Delete(ctx context.Context, namespace, memcached string, owner 
 	if slices.ContainsFunc(pods, counted) {
 		propagation = metav1.DeletePropagationBackground
 	}
-	foreign, err := last.deleteOwned(ctx, "Deployment", key, &appsv1.Deployment{}, owner, propagation, &remaining)
+	foreign, err := a.deleteOwned(ctx, "Deployment", key, &appsv1.Deployment{}, deletion, propagation, &remaining)
 	if err != nil {
 		return remaining, err
 	}
@@ -58,7 +61,7 @@ func (a Applier) Delete(ctx context.Context, namespace, memcached string, owner 
 	// depends on it, so the garbage collector has no part in its end.
 	//
 	// The budget goes with the Deployment: for pods that nothing controls Kubernetes can't reckon it, and keeps saying so.
-	if _, err := last.deleteOwned(ctx, "PodDisruptionBudget", key, &policyv1.PodDisruptionBudget{}, owner, metav1.DeletePropagationBackground, &remaining); err != nil {
+	if _, err := a.deleteOwned(ctx, "PodDisruptionBudget", key, &policyv1.PodDisruptionBudget{}, deletion, metav1.DeletePropagationBackground, &remaining); err != nil {
 		return remaining, err
 	}
 	if !foreign { // its pods are not ours either
@@ -67,25 +70,29 @@ func (a Applier) Delete(ctx context.Context, namespace, memcached string, owner 
 	if len(remaining.Objects) > 0 {
 		return remaining, nil
 	}
-	_, err = a.deleteOwned(ctx, "NetworkPolicy", key, &networkingv1.NetworkPolicy{}, owner, metav1.DeletePropagationBackground, &remaining)
+	_, err = a.deleteOwned(ctx, "NetworkPolicy", key, &networkingv1.NetworkPolicy{}, deletion, metav1.DeletePropagationBackground, &remaining)
 	return remaining, err
 }
 
 // deleteOwned deletes an object of the owner's, and adds it to what remains unless it is gone. An object of somebody else's
 // is foreign.
-func (a Applier) deleteOwned(ctx context.Context, kind string, key client.ObjectKey, live client.Object, owner types.UID, propagation metav1.DeletionPropagation, remaining *Remaining) (foreign bool, err error) {
-	err = a.read(ctx, key, live)
+func (a Applier) deleteOwned(ctx context.Context, kind string, key client.ObjectKey, live client.Object, deletion Deletion, propagation metav1.DeletionPropagation, remaining *Remaining) (foreign bool, err error) {
+	if err = a.Client.Get(ctx, key, live); apierrors.IsNotFound(err) && !deletion.Known[kind] {
+		err = a.API.Get(ctx, key, live)
+	}
 	if apierrors.IsNotFound(err) {
+		deletion.Known[kind] = true
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading %s %s: %w", kind, key, err)
 	}
-	if controller := metav1.GetControllerOf(live); controller == nil || controller.UID != owner {
+	if controller := metav1.GetControllerOf(live); controller == nil || controller.UID != deletion.Owner {
 		return true, nil
 	}
 	what := kind + " " + key.Name
 	if deleted := live.GetDeletionTimestamp(); deleted != nil {
+		deletion.Known[kind] = true
 		remaining.Objects = append(remaining.Objects, what)
 		if deleted.After(remaining.Since) {
 			remaining.Since = deleted.Time
@@ -98,6 +105,7 @@ func (a Applier) deleteOwned(ctx context.Context, kind string, key client.Object
 		remaining.Objects = append(remaining.Objects, what)
 		return false, fmt.Errorf("deleting %s %s: %w", kind, key, err)
 	}
+	deletion.Known[kind] = true
 	remaining.Since = time.Now()
 	if propagation == metav1.DeletePropagationForeground || len(live.GetFinalizers()) > 0 {
 		remaining.Objects = append(remaining.Objects, what)
@@ -112,18 +120,6 @@ func (a Applier) pods(ctx context.Context, namespace, memcached string) ([]corev
 		return nil, fmt.Errorf("listing the pods of memcached %s/%s: %w", namespace, memcached, err)
 	}
 	return pods.Items, nil
-}
-
-// deletionBegun says whether the Deployment, or what is left of it, is being deleted.
-func (a Applier) deletionBegun(ctx context.Context, key client.ObjectKey, pods []corev1.Pod) (bool, error) {
-	var deployment appsv1.Deployment
-	switch err := a.Client.Get(ctx, key, &deployment); {
-	case apierrors.IsNotFound(err):
-		return len(pods) > 0 && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp.IsZero() }), nil
-	case err != nil:
-		return false, fmt.Errorf("reading Deployment %s: %w", key, err)
-	}
-	return !deployment.DeletionTimestamp.IsZero(), nil
 }
 
 // counted says that a pod is one that its ReplicaSet counts.

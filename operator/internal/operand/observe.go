@@ -58,12 +58,17 @@ func Observe(ctx context.Context, reader client.Reader, namespace, memcached str
 	seen.Settled = status.ObservedGeneration >= deployment.Generation &&
 		status.UpdatedReplicas == wanted && status.Replicas == wanted && status.AvailableReplicas == wanted
 	for _, condition := range status.Conditions {
-		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue ||
-			condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse {
+		if failing(condition) {
 			seen.Failure = condition.Reason + ": " + condition.Message
 		}
 	}
 	return seen, nil
+}
+
+// failing says that a Deployment cannot make progress, by a condition of its.
+func failing(condition appsv1.DeploymentCondition) bool {
+	return condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue ||
+		condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse
 }
 
 // PodReady reports whether a pod takes requests.

@@ -59,7 +59,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	applier, w := operand.Applier{Client: r.client, API: r.api}, desired(&m, r.image)
-	if _, err := applier.Deployment(ctx, w); err != nil {
+	if _, _, err := applier.Deployment(ctx, w); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := applier.Service(ctx, w); err != nil {

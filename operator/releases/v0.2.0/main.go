@@ -78,7 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	applier, w := operand.Applier{Client: r.client, API: r.api}, desired(&m, r.image)
-	_, applyErr := applier.Deployment(ctx, w)
+	_, _, applyErr := applier.Deployment(ctx, w)
 	if applyErr == nil {
 		applyErr = applier.Service(ctx, w)
 	}

@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -52,13 +53,13 @@ const (
 	namespace = "bench"
 	// quiet is how long nothing may have been reconciled for a manager to be at rest.
 	quiet = 3 * time.Second
-	// limit bounds each wait.
-	limit = 10 * time.Minute
 )
 
 var (
 	root    = filepath.Join("..", "..", "..")
-	objects = flag.Int("objects", 1000, "how many Memcacheds")
+	objects = flag.Int("objects", 1000, "how many Memcacheds; for the growth a tenth of them, them, and ten times as many")
+	plain   = filepath.Join(root, "bin", "bench", "plain")
+	ours    = filepath.Join(root, "bin", "memcached-operator", "v0.5.0", "manager")
 	world   *embedded.Cluster
 	admin   client.Client
 	token   string
@@ -168,16 +169,14 @@ type figures struct {
 // BenchmarkObjects creates many Memcacheds under each manager, waits until all are well and nothing moves, restarts the
 // manager, and deletes them all.
 func BenchmarkObjects(b *testing.B) {
-	plain := filepath.Join(root, "bin", "bench", "plain")
-	ours := filepath.Join(root, "bin", "memcached-operator", "v0.5.0", "manager")
 	for _, program := range []string{plain, ours} {
 		if _, err := os.Stat(program); err != nil {
 			b.Fatalf("%v: run 'make bench-operator', which builds it", err)
 		}
 	}
 	for b.Loop() {
-		peer := measure(b, plain, "http")
-		own := measure(b, ours, "https", "--webhooks=false", "--health-probe-bind-address=0", "--zap-log-level=error")
+		peer := measure(b, *objects, plain, "http")
+		own := measureOurs(b, *objects)
 		n := float64(*objects)
 		fmt.Printf("\n%d Memcacheds                plain       olmkit's    plain / olmkit's\n", *objects)
 		for _, row := range []struct {
@@ -211,7 +210,31 @@ func BenchmarkObjects(b *testing.B) {
 	}
 }
 
-func measure(b *testing.B, program, scheme string, args ...string) figures {
+// BenchmarkGrowth measures the operator alone with three numbers of Memcacheds, and prints how its costs grow: the slopes of cost over
+// number, both as logarithms, from the second number to the last. 1 is in proportion.
+func BenchmarkGrowth(b *testing.B) {
+	var all []figures
+	for _, n := range []int{*objects / 10, *objects, *objects * 10} {
+		f := measureOurs(b, n)
+		all = append(all, f)
+		fmt.Printf("%6d Memcacheds: steady after %.1f s, with %.1f s of processor time and %.1f MiB; restart %.1f s; all deleted after %.1f s, with %.1f s of processor time\n",
+			n, f.steady.Seconds(), f.steadyCPU, f.memory, f.restart.Seconds(), f.deletion.Seconds(), f.deletionCPU)
+	}
+	slope := func(of func(figures) float64) float64 { return math.Log10(of(all[2]) / of(all[1])) }
+	fmt.Printf("slopes: steady %.2f, its processor time %.2f, memory %.2f, restart %.2f, deletion %.2f, its processor time %.2f\n",
+		slope(func(f figures) float64 { return f.steady.Seconds() }), slope(func(f figures) float64 { return f.steadyCPU }),
+		slope(func(f figures) float64 { return f.memory }), slope(func(f figures) float64 { return f.restart.Seconds() }),
+		slope(func(f figures) float64 { return f.deletion.Seconds() }), slope(func(f figures) float64 { return f.deletionCPU }))
+	b.ReportMetric(0, "ns/op")
+}
+
+func measureOurs(b *testing.B, n int) figures {
+	b.Helper()
+	return measure(b, n, ours, "https", "--webhooks=false", "--health-probe-bind-address=0", "--zap-log-level=error")
+}
+
+// measure has a manager work on n Memcacheds.
+func measure(b *testing.B, n int, program, scheme string, args ...string) figures {
 	b.Helper()
 	ctx := b.Context()
 	var f figures
@@ -219,7 +242,7 @@ func measure(b *testing.B, program, scheme string, args ...string) figures {
 	began, used := time.Now(), processors(b)
 	var group errgroup.Group
 	group.SetLimit(8)
-	for i := range *objects {
+	for i := range n {
 		group.Go(func() error {
 			return admin.Create(ctx, &v1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "m" + strconv.Itoa(i), Namespace: namespace}, Spec: v1.MemcachedSpec{Replicas: 1}})
 		})
@@ -236,7 +259,7 @@ func measure(b *testing.B, program, scheme string, args ...string) figures {
 				well++
 			}
 		}
-		if well < *objects {
+		if well < n {
 			return fmt.Errorf("%d are", well)
 		}
 		return nil
@@ -403,7 +426,7 @@ func (m *manager) rest(b *testing.B) (time.Time, counts) {
 		last  counts
 		since time.Time
 	)
-	for deadline := time.Now().Add(limit); ; time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(limit()); ; time.Sleep(200 * time.Millisecond) {
 		now, err := m.counts()
 		must(b, err)
 		switch {
@@ -469,8 +492,11 @@ func processors(b *testing.B) float64 {
 	return total
 }
 
+// limit bounds each wait.
+func limit() time.Duration { return 10*time.Minute + time.Duration(*objects)*time.Second }
+
 func await(what string, f func() error) error {
-	for deadline := time.Now().Add(limit); ; time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(limit()); ; time.Sleep(200 * time.Millisecond) {
 		err := f()
 		if err == nil {
 			return nil

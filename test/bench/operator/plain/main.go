@@ -135,7 +135,7 @@ func (r *reconciler) parts(m *v1.Memcached) []part {
 				Selector: selector,
 				Template: corev1.PodTemplateSpec{
 					ObjectMeta: metav1.ObjectMeta{Labels: labels(m)},
-					Spec: corev1.PodSpec{Containers: []corev1.Container{{
+					Spec: corev1.PodSpec{AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{
 						Name: "memcached", Image: "docker.io/library/memcached:1.6.39", Command: []string{"memcached"},
 						Ports: []corev1.ContainerPort{{Name: "memcached", ContainerPort: m.Spec.Service.Port}},
 					}}},
