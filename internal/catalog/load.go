@@ -47,6 +47,8 @@ type Loader struct {
 	Cache  *cache.Cache // of what was rendered; nil for none
 
 	MaxFile document.Limit // of each file, and of standard input
+
+	sparse *sparse // where large files are read again rather than held
 }
 
 // Load reads refs as the zero Loader does, with stdin.
@@ -124,6 +126,9 @@ func (l Loader) load(ctx context.Context, ref string, memo *document.Memo) (pars
 	switch {
 	case !info.IsDir():
 		return document.Until(ctx, func() (parsed, error) {
+			if p, ok := l.sparse.file(l.MaxFile, os.DirFS(filepath.Dir(ref)), filepath.Base(ref), filepath.ToSlash(ref)); ok {
+				return p, nil
+			}
 			data, err := l.MaxFile.ReadFile(ref)
 			if err != nil {
 				return parsed{}, fmt.Errorf("read catalog: %w", err)
@@ -215,6 +220,7 @@ func (l Loader) loadImage(ctx context.Context, ref string) (_ parsed, err error)
 		return parsed{}, err
 	}
 	defer func() { err = errors.Join(err, content.Close()) }()
+	l.sparse = nil // what was unpacked does not stay
 	if !content.Bundle {
 		return l.loadFS(ctx, content.FS, content.Name)
 	}
@@ -248,7 +254,13 @@ func (c *Catalog) add(p parsed) {
 }
 
 func (l Loader) loadFS(ctx context.Context, fsys fs.FS, name string) (parsed, error) {
-	results, err := eachFile(ctx, l.MaxFile, fsys, name, func(file string, data []byte) (parsed, error) { return parseFile(file, data), nil })
+	results, err := eachFile(ctx, fsys, name, func(file string) (parsed, error) {
+		if p, ok := l.sparse.file(l.MaxFile, fsys, file, path.Join(name, file)); ok {
+			return p, nil
+		}
+		data, err := l.MaxFile.ReadFileIn(fsys, file)
+		return parseFile(path.Join(name, file), data), err
+	})
 	if err != nil {
 		return parsed{}, err
 	}
@@ -272,7 +284,7 @@ func noDocuments(name string) error {
 }
 
 // eachFile returns what read makes of each file of the catalog at the root of fsys, which is called name.
-func eachFile[T any](ctx context.Context, limit document.Limit, fsys fs.FS, name string, read func(file string, data []byte) (T, error)) ([]T, error) {
+func eachFile[T any](ctx context.Context, fsys fs.FS, name string, read func(file string) (T, error)) ([]T, error) {
 	files, err := document.Until(ctx, func() ([]string, error) { return Files(fsys) })
 	if err != nil {
 		return nil, hint.With(fmt.Errorf("read catalog %s: %w", name, err), "check that the directory can be read")
@@ -287,12 +299,11 @@ func eachFile[T any](ctx context.Context, limit document.Limit, fsys fs.FS, name
 			}
 			var err error
 			results[i], err = document.Until(ctx, func() (T, error) {
-				data, err := limit.ReadFileIn(fsys, file)
+				result, err := read(file)
 				if err != nil {
-					var none T
-					return none, fmt.Errorf("read catalog %s: %w", name, err)
+					return result, fmt.Errorf("read catalog %s: %w", name, err)
 				}
-				return read(path.Join(name, file), data)
+				return result, nil
 			})
 			return err
 		})

@@ -31,6 +31,7 @@ type Catalog struct {
 	Problems  []finding.Finding // what could not be read: see Err
 
 	packages names
+	sparse   *sparse // how it was read, if it is
 }
 
 // Document is one document of the catalog as it was written, with unknown fields and exact numbers.
@@ -41,7 +42,9 @@ type Document struct {
 	Source                *document.Document // for the places of fields
 
 	files     func() []bundle.Manifest   // of the bundle directory that it was made of, read again; nil if it was not
-	manifests func() ([]Property, error) // the olm.bundle.object properties of a lazy catalog
+	manifests func() ([]Property, error) // the olm.bundle.object properties of a lazy catalog, all properties of a sparse one
+	size      int                        // of the text whose data JSON lacks in a sparse catalog
+	held      []Text                     // what is told of the properties that lack it
 }
 
 // Files returns the manifests of the bundle directory that the document was made of, with their places; nil where it was

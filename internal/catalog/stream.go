@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -109,8 +110,13 @@ func (r renderer) read(ctx context.Context, ref string) (rendered, error) {
 			return r.source(files, func(files []bundle.File) (parsed, error) { return parseBundle(name, files, r.memo) })
 		})
 	}
-	results, err := eachFile(ctx, r.MaxFile, os.DirFS(ref), name, func(file string, data []byte) (rendered, error) {
-		first := data
+	fsys := os.DirFS(ref)
+	results, err := eachFile(ctx, fsys, name, func(inside string) (rendered, error) {
+		first, err := r.MaxFile.ReadFileIn(fsys, inside)
+		if err != nil {
+			return rendered{}, err
+		}
+		file := path.Join(name, inside)
 		files := func() ([]bundle.File, error) {
 			if first != nil {
 				defer func() { first = nil }()

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -328,29 +327,21 @@ func perRelease(look func(*release, func(hit))) func(*subject, func(hit)) {
 func size(s *subject, found func(hit)) {
 	total, waste := 0, 0
 	by := map[string]int{}
-	type text struct {
-		hash uint64
-		size int
-	}
-	seen, seed := map[text]bool{}, maphash.MakeSeed()
+	seen := map[catalog.Text]bool{}
 	for _, d := range s.catalog.Documents {
-		total += len(d.JSON)
-		by[d.Package] += len(d.JSON)
+		total += d.Size()
+		by[d.Package] += d.Size()
 	}
 	if total < largeCatalog || len(s.catalog.Packages) == 0 {
 		return
 	}
 	for _, p := range s.catalog.Packages {
 		for _, b := range p.Bundles {
-			for _, property := range b.Properties {
-				if property.Type != catalog.PropertyObject {
-					continue
+			for _, text := range b.Texts() {
+				if seen[text] {
+					waste += text.Size
 				}
-				if t := (text{maphash.Bytes(seed, property.Value), len(property.Value)}); seen[t] {
-					waste += len(property.Value)
-				} else {
-					seen[t] = true
-				}
+				seen[text] = true
 			}
 		}
 	}

@@ -223,26 +223,33 @@ type loading struct {
 	pull, images, drawn bool
 }
 
-// collectOften has garbage collected when there is a third of what is used, not as much, until the returned function is called: most
+// collectOften has garbage collected when there is three fifths of what is used, not as much, until the returned function is called: much
 // of a catalog is text, which costs the collector nothing. GOGC sets another share.
 func collectOften() (end func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
-	before := debug.SetGCPercent(33)
+	before := debug.SetGCPercent(60)
 	return func() { debug.SetGCPercent(before) }
 }
 
 // validate loads the catalogs that refs name, and has them judged.
 func (s *session) validate(ctx context.Context, options check.Options, by loading, refs []string) (*verdict, error) {
 	defer collectOften()()
+	load := s.loader().LoadSparse
+	if by.pull {
+		load = s.loader().Load // what is pulled is held, too
+	}
 	var err error
 	if by.against != "" {
-		if options.Previous, err = s.loadCatalog(ctx, by.against); err != nil {
+		if options.Previous, err = load(ctx, by.against); err == nil {
+			err = options.Previous.Err()
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
-	loaded, err := s.loader().Load(ctx, refs...)
+	loaded, err := load(ctx, refs...)
 	if err != nil {
 		return nil, err
 	}
@@ -263,6 +270,9 @@ func (s *session) validate(ctx context.Context, options check.Options, by loadin
 	}
 	v := &verdict{Files: filesOf(loaded)}
 	if v.Findings, v.Checks, err = checked(ctx, loaded, options); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(loaded.Changed(), options.Previous.Changed()); err != nil {
 		return nil, err
 	}
 	if by.drawn {

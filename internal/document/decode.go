@@ -92,6 +92,32 @@ func Fields(raw json.RawMessage) map[string]bool {
 	return names
 }
 
+// Values calls visit with the values in raw down to a depth, each after what is in it: the keys that lead there, "" for each list, and
+// where in raw it begins and ends. keys is overwritten after that.
+func Values(raw json.RawMessage, depth int, visit func(keys []string, begin, end int)) {
+	keys := make([]string, 0, depth)
+	var value func(i int) int
+	inside := func(key string, i int) int {
+		keys = append(keys, key)
+		end := value(i)
+		if end >= 0 {
+			visit(keys, i, end)
+		}
+		keys = keys[:len(keys)-1]
+		return end
+	}
+	value = func(i int) int {
+		switch c := byteAt(raw, i); {
+		case c == '{' && len(keys) < depth:
+			return pairs(raw, i, func(start, end, at int) int { return inside(unquote(raw[start:end]), at) })
+		case c == '[' && len(keys) < depth:
+			return items(raw, i, func(at int) int { return inside("", at) })
+		}
+		return skip(raw, i, len(keys))
+	}
+	value(space(raw, 0))
+}
+
 // decode reads the value at data[i] and returns its end, or -1 where json.Unmarshal is to be asked.
 func decode(data []byte, i int, into reflect.Value, depth int) int {
 	if depth > deepest {

@@ -30,7 +30,8 @@ type Document struct {
 	JSON json.RawMessage
 	At   finding.Location // of its first character
 
-	text   []byte // what it was parsed from; nil for a document that was made, not read
+	text   []byte        // what it was parsed from; nil for a document that was made, not read
+	again  func() []byte // reads that again where it is not held
 	yaml   bool
 	origin position                // of text in its file
 	within func() finding.Location // where the encoded document stands, nil for one that is not encoded
@@ -326,8 +327,8 @@ func (d *Document) Place(path ...any) finding.Location {
 		return at
 	}
 	// To read the text anew for each place is quicker than to find all places, until there are many.
-	if d.text != nil && !d.yaml && d.asked.Add(1) <= fewPlaces {
-		return d.find(path)
+	if !d.yaml && (d.text != nil || d.again != nil) && d.asked.Add(1) <= fewPlaces {
+		return d.find(d.source(), path)
 	}
 	d.locate()
 	at := d.At
@@ -352,28 +353,28 @@ func (d *Document) Place(path ...any) finding.Location {
 const fewPlaces = 4
 
 // find is Place for a JSON text, of which it reads what is on the way.
-func (d *Document) find(path []any) finding.Location {
+func (d *Document) find(text []byte, path []any) finding.Location {
 	at, begin := -1, 0 // the place, and the value there
 	for _, step := range path {
 		next, value := -1, -1
 		switch step := step.(type) {
 		case string:
-			if byteAt(d.text, begin) == '{' {
-				pairs(d.text, begin, func(start, end, at int) int {
-					if unquote(d.text[start:end]) == step {
+			if byteAt(text, begin) == '{' {
+				pairs(text, begin, func(start, end, at int) int {
+					if unquote(text[start:end]) == step {
 						next, value = start, at
 					}
-					return skip(d.text, at, 0)
+					return skip(text, at, 0)
 				})
 			}
 		case int:
-			if n := 0; byteAt(d.text, begin) == '[' {
-				items(d.text, begin, func(at int) int {
+			if n := 0; byteAt(text, begin) == '[' {
+				items(text, begin, func(at int) int {
 					if n == step {
 						next, value = at, at
 					}
 					n++
-					return skip(d.text, at, 0)
+					return skip(text, at, 0)
 				})
 			}
 		}
@@ -385,7 +386,7 @@ func (d *Document) find(path []any) finding.Location {
 	if at < 0 {
 		return d.At
 	}
-	return place(d.At.File, (&lineCounter{data: d.text, position: d.origin}).at(at))
+	return place(d.At.File, (&lineCounter{data: text, position: d.origin}).at(at))
 }
 
 // Items returns where the items of the list in a field of the document stand, each as Place would say it, and nil where that
@@ -463,8 +464,8 @@ func (d *Document) Duplicates() []Duplicate {
 // locate finds the places, which few documents are ever asked for, by reading the text again.
 func (d *Document) locate() {
 	d.once.Do(func() {
-		switch {
-		case d.text == nil:
+		switch text := d.source(); {
+		case text == nil:
 		case d.yaml:
 			if d.spots = d.blockSpots(); d.spots != nil {
 				return
@@ -480,7 +481,7 @@ func (d *Document) locate() {
 				node = yaml.Node{}
 			}
 		default:
-			j := newJSONSpots(d, d.text)
+			j := newJSONSpots(d, text)
 			spots, _ := j.value(0, 0)
 			d.spots = &spots
 		}

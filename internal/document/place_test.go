@@ -69,7 +69,7 @@ func TestFind(t *testing.T) {
 	d := documents[0]
 	d.asked.Store(fewPlaces)
 	for _, path := range [][]any{{}, {"a"}, {"a", 0}, {"a", 1, "b", "é"}, {"a", 1, "c", "none"}, {"a", 2}, {"a", 3}, {"d", "e"}, {"none"}, {"a", "b"}, {"d", 0}, {0}} {
-		if found, want := d.find(path), d.Place(path...); found != want {
+		if found, want := d.find(d.text, path), d.Place(path...); found != want {
 			t.Errorf("%v: found at %s, stands at %s", path, found, want)
 		}
 	}
