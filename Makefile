@@ -331,6 +331,10 @@ bench-operator: build managers ## Measure the memcached operator with many objec
 bench-operator-growth: build managers ## Measure how the memcached operator's costs grow, from 100 to 10,000 objects
 	$(GO) test ./test/bench/operator/... -run '^$$' -bench Growth -benchtime 1x -timeout 6h
 
+.PHONY: bench-walk
+bench-walk: build ## Measure how a walk's costs grow with the samples that it watches, from 10 to 10,000
+	$(GO) test ./test/bench/walk -run '^$$' -bench Samples -benchtime 1x -timeout 6h
+
 .PHONY: bench-opm
 bench-opm: build $(OPM) ## Measure rendering and judging side by side with opm, on the published bundles in OLMKIT_DATA
 	$(GO) test ./test/bench/opm -run '^$$' -bench . -benchtime 1x -timeout 120m

@@ -245,7 +245,14 @@ func fits(ctx context.Context, m *v1.Memcached) error {
 		network networkingv1.NetworkPolicy
 	)
 	for _, object := range []client.Object{&service, &budget, &network} {
-		if err := admin.Get(ctx, key, object); err != nil {
+		err := admin.Get(ctx, key, object)
+		if object == &budget && m.Spec.Replicas == 1 {
+			if !apierrors.IsNotFound(err) {
+				return fmt.Errorf("it has one server, and a PodDisruptionBudget (%v)", err)
+			}
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		if !metav1.IsControlledBy(object, m) {
@@ -255,7 +262,7 @@ func fits(ctx context.Context, m *v1.Memcached) error {
 	if len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Port != m.Spec.Service.Port || !maps.Equal(service.Spec.Selector, d.Spec.Selector.MatchLabels) {
 		return fmt.Errorf("its Service is %+v", service.Spec)
 	}
-	if n := budget.Spec.MaxUnavailable; n == nil || n.IntValue() != 1 {
+	if n := budget.Spec.MaxUnavailable; m.Spec.Replicas > 1 && (n == nil || n.IntValue() != 1) {
 		return fmt.Errorf("its PodDisruptionBudget is %+v", budget.Spec)
 	}
 	if in := network.Spec.Ingress; len(in) != 1 || len(in[0].Ports) != 1 || in[0].Ports[0].Port.String() != "memcached" {

@@ -23,6 +23,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -411,11 +412,18 @@ func reconciles(t *testing.T, ns string) {
 	t.Log("changed")
 	must(t, admin.Patch(ctx, m, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":2,"image":{"repository":"example.com/memcached","tag":"2"}}}`))))
 	available(t, ns, "m")
+	key := client.ObjectKey{Namespace: ns, Name: "memcached-m"}
 	must(t, admin.Patch(ctx, m, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":1}}`))))
+	eventually(t, "one server has no PodDisruptionBudget", func() error {
+		if err := admin.Get(ctx, key, &policyv1.PodDisruptionBudget{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it has one, or: %w", err)
+		}
+		return nil
+	})
+	must(t, admin.Patch(ctx, m, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":2}}`))))
 	available(t, ns, "m")
 
 	t.Log("drifted")
-	key := client.ObjectKey{Namespace: ns, Name: "memcached-m"}
 	for _, owned := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{}} {
 		must(t, admin.Get(ctx, key, owned))
 		must(t, admin.Patch(ctx, owned, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app.kubernetes.io/name":"drifted"}}}`)), client.FieldOwner("drift")))

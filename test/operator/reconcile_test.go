@@ -119,8 +119,8 @@ func operandOf(t *testing.T, m *v1.Memcached) map[string]client.Object {
 			}); err != nil {
 				return err
 			}
-			if parts[kind] == nil {
-				return fmt.Errorf("no %s", kind)
+			if wanted := kind != "PodDisruptionBudget" || m.Spec.Replicas > 1; wanted != (parts[kind] != nil) {
+				return fmt.Errorf("a %s should be there: %t", kind, wanted)
 			}
 		}
 		return nil
@@ -401,7 +401,7 @@ func TestDeletedObjectsComeBack(t *testing.T) {
 	share(t)
 	ns := namespace(t)
 	start(t, nil, "WATCH_NAMESPACE="+ns)
-	m := create(t, ns, "m", v1.MemcachedSpec{Replicas: 1})
+	m := create(t, ns, "m", v1.MemcachedSpec{Replicas: 2})
 	available(t, ns, m.Name)
 	for kind, part := range operandOf(t, m) {
 		must(t, admin.Delete(t.Context(), part))
@@ -417,7 +417,7 @@ func TestDeletedObjectsComeBack(t *testing.T) {
 	d := operandOf(t, m)["Deployment"]
 	must(t, admin.SubResource("scale").Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":4}}`)), client.FieldOwner("kubectl")))
 	eventually(t, "the size is as the spec asks", func() error {
-		if n := *operandOf(t, m)["Deployment"].(*appsv1.Deployment).Spec.Replicas; n != 1 {
+		if n := *operandOf(t, m)["Deployment"].(*appsv1.Deployment).Spec.Replicas; n != 2 {
 			return fmt.Errorf("it is %d", n)
 		}
 		return nil
@@ -435,12 +435,12 @@ func TestNamesDoNotCollide(t *testing.T) {
 	}
 	var all []*v1.Memcached
 	for _, name := range names {
-		all = append(all, create(t, ns, name, v1.MemcachedSpec{Replicas: 1}))
+		all = append(all, create(t, ns, name, v1.MemcachedSpec{Replicas: 2}))
 	}
 	// What is made for a name that does not fit is itself a name that fits.
 	for _, m := range slices.Clone(all) {
 		if derived := strings.TrimPrefix(operandOf(t, m)["Service"].GetName(), "memcached-"); derived != m.Name {
-			all = append(all, create(t, ns, derived, v1.MemcachedSpec{Replicas: 1}))
+			all = append(all, create(t, ns, derived, v1.MemcachedSpec{Replicas: 2}))
 		}
 	}
 	if len(all) < 20 {
@@ -464,7 +464,7 @@ func TestNamesDoNotCollide(t *testing.T) {
 		} {
 			var pods corev1.PodList
 			must(t, admin.List(t.Context(), &pods, client.InNamespace(ns), client.MatchingLabelsSelector{Selector: selector}))
-			if len(pods.Items) != 1 || pods.Items[0].Annotations[ownerAnnotation] != m.Name {
+			if len(pods.Items) != 2 || pods.Items[0].Annotations[ownerAnnotation] != m.Name {
 				t.Errorf("the %s of %s selects %d pods, the first of %s", kind, m.Name, len(pods.Items), pods.Items[0].Annotations[ownerAnnotation])
 			}
 		}
@@ -838,7 +838,7 @@ func TestOwnedObjectsAreCollected(t *testing.T) {
 	share(t)
 	ns := namespace(t)
 	manager := start(t, nil, "WATCH_NAMESPACE="+ns)
-	m := create(t, ns, "m", v1.MemcachedSpec{Replicas: 1})
+	m := create(t, ns, "m", v1.MemcachedSpec{Replicas: 2})
 	m = available(t, ns, m.Name)
 	for kind, part := range operandOf(t, m) {
 		owners := part.GetOwnerReferences()

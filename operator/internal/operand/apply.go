@@ -61,9 +61,17 @@ func (a Applier) Service(ctx context.Context, d Desired) error {
 	return apply(ctx, a, d, "Service", &corev1.Service{}, Service(d), servicePorts(d))
 }
 
-// DisruptionBudget applies the desired PodDisruptionBudget.
+// DisruptionBudget applies the desired PodDisruptionBudget. One server has none, since the budget would allow any eviction, and cost
+// Kubernetes an account of each change of the pod; one that is there from more servers is deleted.
 func (a Applier) DisruptionBudget(ctx context.Context, d Desired) error {
-	return apply(ctx, a, d, "PodDisruptionBudget", &policyv1.PodDisruptionBudget{}, DisruptionBudget(d), nil)
+	const kind = "PodDisruptionBudget"
+	if d.Replicas > 1 {
+		return apply(ctx, a, d, kind, &policyv1.PodDisruptionBudget{}, DisruptionBudget(d), nil)
+	}
+	key := client.ObjectKey{Namespace: d.Namespace, Name: Name(d.Name)}
+	cached := Deletion{Owner: d.UID, Known: map[string]bool{kind: true}} // what the cache learns of later brings the reconciler back
+	_, err := a.deleteOwned(ctx, kind, key, &policyv1.PodDisruptionBudget{}, cached, metav1.DeletePropagationBackground, &Remaining{})
+	return err
 }
 
 // NetworkPolicy applies the desired NetworkPolicy.

@@ -11,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -73,6 +74,44 @@ func TestDeleteReads(t *testing.T) {
 				if err := server.Get(t.Context(), client.ObjectKeyFromObject(live), live); client.IgnoreNotFound(err) != nil || err == nil {
 					t.Errorf("%T is there: %v", live, err)
 				}
+			}
+		})
+	}
+}
+
+// One server has no budget, what another owner has under its name is left alone, and the API server is not asked.
+func TestDisruptionBudgetOfOneServer(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		owner types.UID
+		left  bool
+	}{
+		"its own":    {owner: "uid"},
+		"another's":  {owner: "another", left: true},
+		"nothing":    {},
+		"no owner's": {owner: "none", left: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: Name("m"), UID: "x"}}
+			server := fake.NewClientBuilder()
+			if test.owner != "none" {
+				budget.OwnerReferences = []metav1.OwnerReference{{UID: test.owner, Controller: new(true)}}
+			}
+			if test.owner != "" {
+				server.WithObjects(budget)
+			}
+			cached := server.Build()
+			d := DesiredFor(&metav1.ObjectMeta{Name: "m", Namespace: "ns", UID: "uid"}, "cache.example.com/v1")
+			d.Replicas = 1
+			for range 2 {
+				if err := (Applier{Client: cached}).DisruptionBudget(t.Context(), d); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := cached.Get(t.Context(), client.ObjectKeyFromObject(budget), budget)
+			if left := err == nil; left != test.left || client.IgnoreNotFound(err) != nil {
+				t.Errorf("it is left: %t (%v)", left, err)
 			}
 		})
 	}

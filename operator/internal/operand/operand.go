@@ -1,5 +1,5 @@
-// Package operand is what the operator runs for a Memcached: a Deployment, a headless Service, a PodDisruptionBudget and a
-// NetworkPolicy; how they are brought about, what is seen of them, and how they are taken down.
+// Package operand is what the operator runs for a Memcached: a Deployment, a headless Service, a NetworkPolicy and, where there is
+// more than one server, a PodDisruptionBudget; how they are brought about, what is seen of them, and how they are taken down.
 //
 // Every release of the operator makes its operands here, whichever version of the API it reads, so that an upgrade of
 // the operator restarts no cache: the same Desired gives the same pod template, byte for byte.
