@@ -67,12 +67,11 @@ func (s *stream) more() error {
 	lines := lineCounter{data: s.buffer, offset: s.counted, position: s.position}
 	s.position, s.counted = lines.at(s.start), 0
 	s.before += int64(s.start)
-	rest := s.buffer[s.start:]
-	room := s.buffer[:0]
-	if len(rest) > cap(s.buffer)/2 {
-		room = make([]byte, 0, 2*cap(s.buffer))
+	rest, room := s.buffer[s.start:], s.buffer[:cap(s.buffer)]
+	if len(rest) > len(room)/2 {
+		room = make([]byte, 2*len(room))
 	}
-	s.buffer, s.start = append(room, rest...), 0
+	s.buffer, s.start = room[:copy(room, rest)], 0
 	n, err := io.ReadFull(s.r, s.buffer[len(s.buffer):cap(s.buffer)])
 	s.buffer = s.buffer[:len(s.buffer)+n]
 	if err == io.EOF || err == io.ErrUnexpectedEOF {

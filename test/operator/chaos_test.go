@@ -246,14 +246,14 @@ func fits(ctx context.Context, m *v1.Memcached) error {
 	)
 	for _, object := range []client.Object{&service, &budget, &network} {
 		err := admin.Get(ctx, key, object)
-		if object == &budget && m.Spec.Replicas == 1 {
-			if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("it has one server, and a PodDisruptionBudget (%v)", err)
-			}
+		if object == &budget && m.Spec.Replicas == 1 && apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
 			return err
+		}
+		if object == &budget && m.Spec.Replicas == 1 {
+			return errors.New("it has one server, and a PodDisruptionBudget")
 		}
 		if !metav1.IsControlledBy(object, m) {
 			return fmt.Errorf("%T %s is not its own", object, key)

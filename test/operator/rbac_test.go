@@ -23,7 +23,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -415,10 +414,11 @@ func reconciles(t *testing.T, ns string) {
 	key := client.ObjectKey{Namespace: ns, Name: "memcached-m"}
 	must(t, admin.Patch(ctx, m, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":1}}`))))
 	eventually(t, "one server has no PodDisruptionBudget", func() error {
-		if err := admin.Get(ctx, key, &policyv1.PodDisruptionBudget{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it has one, or: %w", err)
+		err := admin.Get(ctx, key, &policyv1.PodDisruptionBudget{})
+		if err == nil {
+			return errors.New("it has one")
 		}
-		return nil
+		return client.IgnoreNotFound(err)
 	})
 	must(t, admin.Patch(ctx, m, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":2}}`))))
 	available(t, ns, "m")
