@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -223,19 +221,8 @@ type loading struct {
 	pull, images, drawn bool
 }
 
-// collectOften has garbage collected when there is three fifths of what is used, not as much, until the returned function is called: much
-// of a catalog is text, which costs the collector nothing. GOGC sets another share.
-func collectOften() (end func()) {
-	if os.Getenv("GOGC") != "" {
-		return func() {}
-	}
-	before := debug.SetGCPercent(60)
-	return func() { debug.SetGCPercent(before) }
-}
-
 // validate loads the catalogs that refs name, and has them judged.
 func (s *session) validate(ctx context.Context, options check.Options, by loading, refs []string) (*verdict, error) {
-	defer collectOften()()
 	load := s.loader().LoadSparse
 	if by.pull {
 		load = s.loader().Load // what is pulled is held, too

@@ -1,6 +1,8 @@
 package embedded
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -97,4 +99,57 @@ func parseModule(t *testing.T, release string) (files, required map[string]strin
 		}
 	}
 	return files, required
+}
+
+// ownVersions are the modules that OLM's own programs have in the versions of OLM's release, and modules of which olmkit compiles little
+// or nothing.
+var ownVersions = []string{
+	"github.com/containers/ocicrypt", "github.com/docker/cli", "github.com/docker/docker-credential-helpers", "github.com/docker/go-connections",
+	"github.com/klauspost/compress", "github.com/moby/moby/client", "github.com/moby/sys/user", "github.com/operator-framework/operator-registry",
+	"github.com/stretchr/testify", "go.podman.io/common", "go.podman.io/image/v5", "go.podman.io/storage", "google.golang.org/genproto",
+	"k8s.io/kube-aggregator", "k8s.io/kubelet",
+}
+
+// TestSharedVersions holds the modules that build what a walk and its tests need to the versions of olmkit's own: what they have in
+// common is compiled once then, half of a first build.
+func TestSharedVersions(t *testing.T) {
+	const root = "../../.."
+	own := versionsIn(t, filepath.Join(root, "go.mod"))
+	for _, module := range []string{"cluster", "kind/kubernetes", "kubectl"} {
+		shared := 0
+		for path, version := range versionsIn(t, filepath.Join(root, "tools", module, "go.mod")) {
+			if own[path] == "" || slices.Contains(ownVersions, path) {
+				continue
+			}
+			if shared++; version != own[path] {
+				t.Errorf("tools/%s has %s %s, and olmkit %s: run 'go get %[2]s@%[4]s' in tools/%[1]s, and 'make generate'", module, path, version, own[path])
+			}
+		}
+		if shared < 30 {
+			t.Errorf("tools/%s shares only %d modules", module, shared)
+		}
+	}
+}
+
+// versionsIn are the modules that a go.mod requires or replaces, with their versions.
+func versionsIn(t *testing.T, file string) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := modfile.Parse(file, data, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for _, r := range m.Require {
+		versions[r.Mod.Path] = r.Mod.Version
+	}
+	for _, r := range m.Replace {
+		if versions[r.Old.Path] != "" {
+			versions[r.Old.Path] = r.New.Version
+		}
+	}
+	return versions
 }
