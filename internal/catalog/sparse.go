@@ -8,7 +8,6 @@ import (
 	"hash/maphash"
 	"io"
 	"io/fs"
-	"path"
 	"sync/atomic"
 
 	"github.com/olmkit/olmkit/internal/document"
@@ -43,8 +42,8 @@ func (c *Catalog) Changed() error {
 	return hint.With(fmt.Errorf("read catalog: %s changed while it was read", *c.sparse.changed.Load()), "run the command again once nobody writes the file")
 }
 
-// file reads a file of fsys. It is not ok with what is small, cannot be read, or is no stream of JSON objects, and is itself nil where
-// no catalog is to be sparse.
+// file reads a file of fsys, which stays open: who puts another in its place, or a pipe, changes nothing. It is not ok with what is
+// small, cannot be read, or is no stream of JSON objects, and is itself nil where no catalog is to be sparse.
 func (s *sparse) file(limit document.Limit, fsys fs.FS, file, name string) (p parsed, ok bool) {
 	if s == nil {
 		return parsed{}, false
@@ -57,10 +56,18 @@ func (s *sparse) file(limit document.Limit, fsys fs.FS, file, name string) (p pa
 	if err != nil {
 		return parsed{}, false
 	}
-	defer func() { _ = f.Close() }()
+	defer func() {
+		if !ok {
+			_ = f.Close()
+		}
+	}()
+	at, can := f.(io.ReaderAt)
+	if !can {
+		return parsed{}, false
+	}
 	ok, err = document.Stream(name, f, func(source *document.Document, offset int64) {
 		d, problem := newDocument(source)
-		if problem != nil || d.Schema != SchemaBundle || !s.detach(d, region{fsys, file, offset, int64(len(d.JSON)), digestOf(d.JSON)}) {
+		if problem != nil || d.Schema != SchemaBundle || !s.detach(d, region{at, name, offset, int64(len(d.JSON)), digestOf(d.JSON)}) {
 			d, problem = newDocument(source.Clone())
 		}
 		if problem != nil {
@@ -78,7 +85,7 @@ func (s *sparse) detach(d *Document, at region) bool {
 	again := func() []byte {
 		text, err := at.read()
 		if err != nil {
-			s.changed.Store(new(path.Base(at.file)))
+			s.changed.Store(&at.name)
 		}
 		return text
 	}
@@ -103,25 +110,16 @@ func (s *sparse) detach(d *Document, at region) bool {
 
 // region is a part of a file, as it was.
 type region struct {
-	fsys           fs.FS
-	file           string
+	file           io.ReaderAt
+	name           string
 	offset, length int64
 	digest         uint64
 }
 
 // read reads the region again. That it has changed is an error.
 func (r region) read() ([]byte, error) {
-	f, err := r.fsys.Open(r.file)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	file, can := f.(io.ReaderAt)
 	text := make([]byte, r.length)
-	if !can {
-		return nil, fs.ErrInvalid
-	}
-	if _, err := file.ReadAt(text, r.offset); err != nil {
+	if _, err := r.file.ReadAt(text, r.offset); err != nil {
 		return nil, err
 	}
 	if digestOf(text) != r.digest {

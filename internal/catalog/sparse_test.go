@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -124,8 +126,7 @@ func TestSparseChanged(t *testing.T) {
 		"written anew": func(file string) error {
 			return os.WriteFile(file, []byte(strings.Replace(text, "1.0.1", "1.0.9", 1)), 0o600)
 		},
-		"cut":        func(file string) error { return os.Truncate(file, 1000) },
-		"taken away": os.Remove,
+		"cut": func(file string) error { return os.Truncate(file, 1000) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -157,7 +158,38 @@ func TestSparseChanged(t *testing.T) {
 	}
 }
 
-// What is not on disk for long is held, and so is what stdin says.
+// What another file replaces is read as it was.
+func TestSparseReplaced(t *testing.T) {
+	t.Parallel()
+	text := inlineBundle(1, inlineObject("big", 800_000))
+	for name, replace := range map[string]func(file string) error{
+		"by another file": func(file string) error {
+			return errors.Join(os.WriteFile(file+".new", []byte("{}"), 0o600), os.Rename(file+".new", file))
+		},
+		"by a pipe":  func(file string) error { return errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o600)) },
+		"by nothing": os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "catalog.json")
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c, err := Loader{}.LoadSparse(t.Context(), file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := replace(file); err != nil {
+				t.Fatal(err)
+			}
+			if objects, err := c.Packages[0].Bundles[0].Objects(); err != nil || len(objects) != 1 || c.Changed() != nil {
+				t.Errorf("%d objects (%v, %v)", len(objects), err, c.Changed())
+			}
+		})
+	}
+}
+
+// What stdin says is held.
 func TestSparseElsewhere(t *testing.T) {
 	t.Parallel()
 	text := inlineBundle(1, inlineObject("big", 800_000))

@@ -261,6 +261,7 @@ type subject struct {
 	differ   memo[*catalog.Bundle, []string]
 
 	publications memo[*catalog.Package, *publication]
+	told         recent
 }
 
 // memo holds what was made for each key, once, for checks that run side by side. The zero memo is ready.

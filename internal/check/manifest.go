@@ -2,6 +2,8 @@ package check
 
 import (
 	"encoding/json"
+	"slices"
+	"sync"
 
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
@@ -32,11 +34,45 @@ func (s *subject) unpacked(b *catalog.Bundle) *bundle.Bundle {
 
 // manifest returns the manifest of b that is number i of its objects.
 func (s *subject) manifest(b *catalog.Bundle, i int) *document.Document {
-	objects, err := b.Objects()
+	objects, err := s.told.objects(b)
 	if err != nil || i >= len(objects) {
 		return document.New(nil, b.At)
 	}
 	return s.source(b, len(objects))(i, objects[i])
+}
+
+// recent holds the manifests of the bundles that were asked for last: a check that finds something in one often finds more there, and so
+// does the next check. To hold all would be to hold the catalog.
+type recent struct {
+	mu   sync.Mutex
+	held []inlined // the newest last
+}
+
+// inlined is the manifests of a bundle.
+type inlined struct {
+	of      *catalog.Bundle
+	objects []json.RawMessage
+}
+
+// mostRecent is of how many bundles the manifests are held.
+const mostRecent = 4
+
+// objects returns the manifests of b.
+func (r *recent) objects(b *catalog.Bundle) ([]json.RawMessage, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := slices.IndexFunc(r.held, func(m inlined) bool { return m.of == b }); i >= 0 {
+		found := r.held[i]
+		r.held = append(slices.Delete(r.held, i, i+1), found)
+		return found.objects, nil
+	}
+	objects, err := b.Objects()
+	if err != nil {
+		return nil, err
+	}
+	r.held = append(r.held, inlined{b, objects})
+	r.held = slices.Delete(r.held, 0, max(0, len(r.held)-mostRecent))
+	return objects, nil
 }
 
 // source returns the function that returns the document of manifest i of b, which has so many: where the bundle's directory
