@@ -22,7 +22,7 @@ type sparse struct {
 	changed atomic.Pointer[string] // a file that is not as it was read
 }
 
-// LoadSparse reads refs as Load does, for who looks at one bundle after the other: manifests that stand in large JSON files are not
+// LoadSparse reads refs as Load does, for who looks at one bundle after the other: manifests that stand in large files are not
 // held, Objects reads them there each time. Changed tells whether it could.
 func (l Loader) LoadSparse(ctx context.Context, refs ...string) (*Catalog, error) {
 	l.sparse = &sparse{}
@@ -43,7 +43,7 @@ func (c *Catalog) Changed() error {
 }
 
 // file reads a file of fsys, which stays open: who puts another in its place, or a pipe, changes nothing. It is not ok with what is
-// small, cannot be read, or is no stream of JSON objects, and is itself nil where no catalog is to be sparse.
+// small, cannot be read, or is no stream of JSON or YAML, and is itself nil where no catalog is to be sparse.
 func (s *sparse) file(limit document.Limit, fsys fs.FS, file, name string) (p parsed, ok bool) {
 	if s == nil {
 		return parsed{}, false
@@ -65,9 +65,9 @@ func (s *sparse) file(limit document.Limit, fsys fs.FS, file, name string) (p pa
 	if !can {
 		return parsed{}, false
 	}
-	ok, err = document.Stream(name, f, func(source *document.Document, offset int64) {
+	ok, err = document.Stream(name, f, func(source *document.Document, text []byte, offset int64) {
 		d, problem := newDocument(source)
-		if problem != nil || d.Schema != SchemaBundle || !s.detach(d, region{at, name, offset, int64(len(d.JSON)), digestOf(d.JSON)}) {
+		if problem != nil || d.Schema != SchemaBundle || !s.detach(d, region{at, name, offset, int64(len(text)), digestOf(text)}) {
 			d, problem = newDocument(source.Clone())
 		}
 		if problem != nil {
@@ -98,11 +98,11 @@ func (s *sparse) detach(d *Document, at region) bool {
 		var fields struct {
 			Properties []Property `json:"properties"`
 		}
-		text := again()
-		if text == nil {
+		whole := source.Whole()
+		if whole == nil {
 			return nil, fmt.Errorf("%s changed while it was read", d.At.File)
 		}
-		_ = document.Decode(text, &fields) // what is wrong with it is among the catalog's problems
+		_ = document.Decode(whole, &fields) // what is wrong with it is among the catalog's problems
 		return fields.Properties, nil
 	}
 	return true

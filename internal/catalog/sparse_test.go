@@ -24,6 +24,16 @@ func inlineBundle(n int, properties ...string) string {
 		n, strings.Join(all, ",\n    "))
 }
 
+// asYAML is a catalog as olmkit and opm write it in YAML.
+func asYAML(t *testing.T, text string) string {
+	t.Helper()
+	var out strings.Builder
+	if err := Write(&out, "yaml", Parse("f", []byte(text)).Documents); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
 // inlineObject is a property that holds a ConfigMap of about so many bytes.
 func inlineObject(name string, size int) string {
 	manifest := fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": %q}, "data": {"text": %q}}`, name, strings.Repeat("text ", size/5))
@@ -79,7 +89,9 @@ func TestLoadSparse(t *testing.T) {
 		"data is no text":     {inlineBundle(1, big, big, big, `{"type": "olm.bundle.object", "value": {"data": 1}}`), 3_000},
 		"properties are none": {inlineBundle(1, big, big, big, `1, "x", null, []`), 3_000},
 		"of another type":     {inlineBundle(1, big, big, strings.Replace(big, "olm.bundle.object", "olm.bundle.objects", 1)), 1_000_000},
-		"YAML":                {"# as YAML\n" + inlineBundle(1, big, big, big), 3_000_000},
+		"YAML":                {asYAML(t, inlineBundle(1, big, inlineObject("small", 10))+inlineBundle(2, big)+inlineBundle(3, big)+`{"schema": "olm.package", "name": "p"}`), 3_000},
+		"YAML by hand":        {"# as YAML\n" + asYAML(t, inlineBundle(1, big)) + "# next\n" + asYAML(t, inlineBundle(2, big, big)), 3_000},
+		"YAML in one line":    {"# as YAML\n" + inlineBundle(1, big, big, big), 3_000_000},
 		"broken":              {inlineBundle(1, big, big, big) + "}", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -467,10 +467,10 @@ func (d *Document) locate() {
 		switch text := d.source(); {
 		case text == nil:
 		case d.yaml:
-			if d.spots = d.blockSpots(); d.spots != nil {
+			if d.spots = d.blockSpots(text); d.spots != nil {
 				return
 			}
-			decoder := yaml.NewDecoder(bytes.NewReader(d.text))
+			decoder := yaml.NewDecoder(bytes.NewReader(text))
 			var node yaml.Node
 			for decoder.Decode(&node) == nil {
 				if !blank(&node) && d.origin.line+node.Content[0].Line == d.At.Line {
@@ -488,15 +488,15 @@ func (d *Document) locate() {
 	})
 }
 
-// blockSpots returns the spots of a document that readBlocks reads; nil for others.
-func (d *Document) blockSpots() *spot {
+// blockSpots returns the spots of a document, which was parsed from text, that readBlocks reads; nil for others.
+func (d *Document) blockSpots(text []byte) *spot {
 	var marks []mark
-	out, _, ok := markBlocks(d.text, &marks)
+	out, _, ok := markBlocks(text, &marks)
 	if !ok {
 		return nil
 	}
 	j := newJSONSpots(d, out)
-	j.lines.data, j.marks = d.text, marks
+	j.lines.data, j.marks = text, marks
 	if len(marks) == 0 || marks[0].out != 0 {
 		return nil
 	}

@@ -42,7 +42,7 @@ func TestBlockSpots(t *testing.T) {
 			if !d.yaml || !d.unique {
 				continue
 			}
-			got := d.blockSpots()
+			got := d.blockSpots(d.text)
 			var node yaml.Node
 			if yaml.Unmarshal(d.text, &node) != nil {
 				t.Fatal(name)

@@ -13,9 +13,9 @@ import (
 // streamed is what Stream says of text that r gives, with all documents cloned.
 func streamed(t *testing.T, r io.Reader, text []byte) (documents []*Document, ok bool) {
 	t.Helper()
-	ok, err := Stream("f", r, func(d *Document, offset int64) {
-		if !bytes.HasPrefix(text[offset:], d.JSON) {
-			t.Errorf("%.20s… does not begin at %d", d.JSON, offset)
+	ok, err := Stream("f", r, func(d *Document, part []byte, offset int64) {
+		if !bytes.HasPrefix(text[offset:], part) {
+			t.Errorf("%.20s… does not begin at %d", part, offset)
 		}
 		documents = append(documents, d.Clone())
 	})
@@ -53,7 +53,11 @@ func TestStream(t *testing.T) {
 		"many":                      many.String(),
 		"a document of its part":    large(streamPart - 20),
 		"larger than its part":      large(3*streamPart) + large(10) + large(2*streamPart),
-		"space larger than a part":  strings.Repeat("\n", 2*streamPart) + large(10),
+		"YAML":                      "# of two\n---\na: 1\n---\n# next\n\nb:\n- é\n- c: |\n    ---\n    text\n",
+		"YAML without a marker":     "a: 1\n",
+		"YAML with empty documents": "---\n---\na: 1\n---\n# none\n---\n",
+		"much YAML":                 strings.Repeat("---\na:\n  é: "+strings.Repeat("x", 3000)+"\n", 1000),
+		"one large YAML":            "a:\n" + strings.Repeat("- "+strings.Repeat("x", 3000)+"\n", 1000) + "--- \nb: 1\n---",
 		"what is quoted looks like": `{"a": "} { \" \\"} {"a": ["}"]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +81,7 @@ func TestStream(t *testing.T) {
 func TestStreamRefuses(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"a: 1", "[{}]", "{} []", "{} 1", "{", `{"a": 1`, "{} }", "{}\n---\n{}", "{a: 1}", "\xef\xbb\xbf{}", "{\"a\": \"\xff\"}", "{} # no", `{"a": 01}`,
+		"\t", "---#\n", "--- \t\n", strings.Repeat("\n", 2*streamPart) + "{}", "a: [1", "a: {b: 1}", "a: &x 1", "%YAML 1.2\n---\na: 1\n", "a: 1\n...\n", "a: 1\r\n", "a: 1\n---\na: 'x\n", "[{}]", "{} []", "{} 1", "{", `{"a": 1`, "{} }", "{}\n---\n{}", "{a: 1}", "\xef\xbb\xbf{}", "{\"a\": \"\xff\"}", "{} # no", `{"a": 01}`,
 		"{}" + strings.Repeat(" ", streamPart) + "{", "{" + strings.Repeat(" ", 2*streamPart),
 	} {
 		if _, ok := streamed(t, strings.NewReader(text), []byte(text)); ok {
@@ -85,16 +89,17 @@ func TestStreamRefuses(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	if ok, err := Stream("f", io.MultiReader(strings.NewReader("{}"), iotest.ErrReader(broken)), func(*Document, int64) {}); ok || !errors.Is(err, broken) {
+	if ok, err := Stream("f", io.MultiReader(strings.NewReader("{}"), iotest.ErrReader(broken)), func(*Document, []byte, int64) {}); ok || !errors.Is(err, broken) {
 		t.Errorf("of a reader that breaks: %t, %v", ok, err)
 	}
 }
 
 func FuzzStream(f *testing.F) {
 	f.Add([]byte("{\"a\": 1}\n {}"), uint8(0))
+	f.Add([]byte("a: 1\n---\n# x\nb:\n- c: |\n    ---\n"), uint8(0))
 	f.Add([]byte(`{"a": "\u00e9"} {"b": [1, {}]}`), uint8(3))
 	f.Fuzz(func(t *testing.T, text []byte, more uint8) {
-		text = append(text, bytes.Repeat([]byte("{\"a\": \"é\"}\n"), int(more)*1000)...)
+		text = append(text, bytes.Repeat([]byte("{\"a\": \"é\"}\n"), int(more)*100)...)
 		got, ok := streamed(t, bytes.NewReader(text), text)
 		if !ok {
 			return
