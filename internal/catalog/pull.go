@@ -3,9 +3,9 @@ package catalog
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"golang.org/x/sync/errgroup"
@@ -34,23 +34,32 @@ func Bare(bundles []*Bundle) []*Bundle {
 // be had, or holds another bundle.
 func (l Loader) Pull(ctx context.Context, bundles []*Bundle) error {
 	pulled, errs := make([]*Bundle, len(bundles)), make([]error, len(bundles))
-	group, ctx := errgroup.WithContext(ctx)
+	var mu sync.Mutex
+	failed := len(bundles) // the first that is known to
+	fails := func(i int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		failed = min(failed, i)
+		return failed
+	}
+	var group errgroup.Group
 	group.SetLimit(pulls)
 	for i, b := range bundles {
 		group.Go(func() error {
-			if errs[i] = ctx.Err(); errs[i] == nil {
-				pulled[i], errs[i] = l.pull(ctx, b)
+			if fails(len(bundles)) < i || ctx.Err() != nil {
+				return nil
 			}
-			return errs[i]
+			if pulled[i], errs[i] = l.pull(ctx, b); errs[i] != nil {
+				fails(i)
+			}
+			return nil
 		})
 	}
-	if first := group.Wait(); first != nil {
-		for _, err := range errs {
-			if err != nil && !errors.Is(err, context.Canceled) {
-				return err
-			}
+	_ = group.Wait() // errs holds them, in the order of bundles
+	for _, err := range append(errs, ctx.Err()) {
+		if err != nil {
+			return err
 		}
-		return first
 	}
 	for i, b := range bundles {
 		*b = *pulled[i]

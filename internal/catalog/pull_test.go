@@ -4,9 +4,11 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -133,5 +135,28 @@ func TestPullRefuses(t *testing.T) {
 	var flaw Flaw
 	if err := l.Pull(t.Context(), []*Bundle{{Name: "x", Image: "-"}}); !errors.As(err, &flaw) {
 		t.Errorf("%v is not told to be the catalog's own fault", err)
+	}
+}
+
+// The error is of the first bundle, in their order, also if that takes longest to fail.
+func TestPullNamesTheFirst(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v2/" {
+			return
+		}
+		if strings.Contains(r.URL.Path, "/slow/") {
+			time.Sleep(100 * time.Millisecond)
+		}
+		http.Error(w, "no", http.StatusForbidden)
+	}))
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "http://")
+	var bundles []*Bundle
+	for _, name := range []string{"slow", "fast", "fast", "fast", "fast", "fast"} {
+		bundles = append(bundles, &Bundle{Name: name, Image: host + "/team/" + name + "/bundle:v1"})
+	}
+	if err := (Loader{}).Pull(t.Context(), bundles); err == nil || !strings.Contains(err.Error(), "pull bundle slow") || strings.Contains(err.Error(), "fast") {
+		t.Errorf("got %v", err)
 	}
 }
