@@ -313,8 +313,8 @@ var All = []Kind{
 	{NotRun, finding.Error, "The operator was not run because its images were not available, and --require-images is set: its pods were simulated, so nothing " +
 		"of its program was tested.",
 		"pass the program of each image with --image REF=PROGRAM, or let the cluster reach the registry that has it", nil},
-	{Woken, finding.Warning, "OLM put the upgrade off, or its old and new version wait for each other: it went on only when its objects were touched. What OLM put off, it does by itself up to 17 minutes later; " +
-		"versions that wait for each other, never.",
+	{Woken, finding.Warning, "OLM put the upgrade off, or its old and new version wait for each other, or OLM left the new version without rights: it went on only when its objects were touched. " +
+		"What OLM put off, it does by itself up to 17 minutes later; the others, never.",
 		"nothing to fix in the bundle; whoever meets it can put a label on the ClusterServiceVersion, so that OLM looks again (an annotation would restart the operator)", []string{"CRD022"}},
 }
 

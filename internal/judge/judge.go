@@ -214,8 +214,9 @@ func Woken(m lifecycle.Manager, timeline []lifecycle.Event, to *lifecycle.Releas
 	for _, e := range timeline {
 		if woken(e) && e.Reason != "" {
 			f := code.Finding(code.Woken, m.ObjectOf(to.Name), "%s", e.Reason)
-			f.Cause = "the lifecycle manager looked at the old version after the new one's CRDs were written, and before it had noticed the new one; a slow cluster makes that likely"
-			f.Fix = "in an earlier release, stop naming in spec.customresourcedefinitions.owned the version that this one stops serving; 'olmkit upgrade diagnose' prints the command that ends it"
+			if waker, is := m.(lifecycle.Waker); is {
+				f.Cause, f.Fix = waker.WhyMended(e.Reason)
+			}
 			return []finding.Finding{f}
 		}
 	}

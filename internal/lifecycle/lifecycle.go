@@ -110,9 +110,11 @@ type Taker interface {
 
 // Waker is a Manager that can be made to look at once at what it puts off.
 type Waker interface {
-	// Wake touches what the manager has of the place's installation. Where two of its objects wait for each other it ends that, and
-	// says what it found and did.
+	// Wake touches what the manager has of the place's installation. Where that is known to mend something, or two of its objects wait
+	// for each other, which it ends, it says what it found and did.
 	Wake(ctx context.Context, p Place) (mended string, err error)
+	// WhyMended returns why what Wake says that it mended was so, and what to do.
+	WhyMended(mended string) (cause, fix string)
 }
 
 // Reporter says how far an installation came and why it does not go on.

@@ -401,6 +401,8 @@ func (m fakeManager) Wake(context.Context, lifecycle.Place) (string, error) {
 	return "", m.call("Wake")
 }
 
+func (fakeManager) WhyMended(string) (cause, fix string) { return "both look", "look once" }
+
 // takingManager uninstalls a package with its definitions, and with them their objects.
 type takingManager struct{ fakeManager }
 

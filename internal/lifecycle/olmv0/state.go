@@ -30,6 +30,15 @@ func (c *Client) State(ctx context.Context, p lifecycle.Place, r *lifecycle.Rele
 		return lifecycle.State{}, err
 	}
 	state := lifecycle.State{Stage: now.stage()}
+	if state.Stage == lifecycle.Installed {
+		missing, err := c.withoutRights(ctx, now.csv)
+		if err != nil {
+			return lifecycle.State{}, err
+		}
+		if missing != "" {
+			state.Stage = lifecycle.Finishing
+		}
+	}
 	state.Stall, state.Refused = now.refusal()
 	if state.Stall == nil && now.failed(seen.Timeline) {
 		state.Stall = &lifecycle.Stall{Reason: lifecycle.NotSucceeded}

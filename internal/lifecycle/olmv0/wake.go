@@ -22,6 +22,9 @@ const WokenLabel = "olmkit.dev/woken"
 // failed it puts off for up to 1,000 s (client-go's DefaultTypedControllerRateLimiter), and what it missed it sees when it lists
 // all again. An annotation would roll the operator out: OLM copies those of a ClusterServiceVersion to its pods.
 func (c *Client) Wake(ctx context.Context, p lifecycle.Place) (mended string, err error) {
+	if mended, err = c.rightsToMend(ctx, p); err != nil {
+		return "", err
+	}
 	note := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"%d"}}}`, WokenLabel, time.Now().Unix()))
 	var versions v1alpha1.ClusterServiceVersionList
 	for _, list := range []client.ObjectList{&v1alpha1.SubscriptionList{}, &v1alpha1.InstallPlanList{}, &versions} {
@@ -44,7 +47,7 @@ func (c *Client) Wake(ctx context.Context, p lifecycle.Place) (mended string, er
 	}
 	old, next := Deadlock(versions.Items)
 	if old == nil {
-		return "", nil
+		return mended, nil
 	}
 	phase := client.RawPatch(types.MergePatchType, []byte(DeadlockPatch))
 	if err := c.WithWatch.Status().Patch(ctx, old, phase); client.IgnoreNotFound(err) != nil {
@@ -52,6 +55,41 @@ func (c *Client) Wake(ctx context.Context, p lifecycle.Place) (mended string, er
 	}
 	return fmt.Sprintf("%s and %s waited for each other for ever: %s. The walk set the phase of the old one to Succeeded, by which OLM replaces it",
 		old.Name, next.Name, DeadlockOf(old)), nil
+}
+
+// lostRights are the words in which rightsToMend says what it found.
+const lostRights = "was left without its rights"
+
+// rightsToMend says of a version that is installed that it lacks rights which OLM gives it once it looks again, or "".
+func (c *Client) rightsToMend(ctx context.Context, p lifecycle.Place) (string, error) {
+	var versions v1alpha1.ClusterServiceVersionList
+	if err := c.List(ctx, &versions, client.InNamespace(p.Namespace)); err != nil {
+		return "", fmt.Errorf("list ClusterServiceVersions in %s: %w", p.Namespace, err)
+	}
+	for i := range versions.Items {
+		csv := &versions.Items[i]
+		if csv.IsCopied() || csv.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+			continue
+		}
+		namespace, err := c.withoutRights(ctx, csv)
+		if err != nil {
+			return "", err
+		}
+		if namespace != "" {
+			return fmt.Sprintf("%s %s in namespace %s until the walk labelled its ClusterServiceVersion", csv.Name, lostRights, namespace), nil
+		}
+	}
+	return "", nil
+}
+
+// WhyMended returns why what Wake says that it mended was so, and what to do.
+func (c *Client) WhyMended(mended string) (cause, fix string) {
+	if strings.Contains(mended, lostRights) {
+		return "OLM copies Roles to the namespaces that an OperatorGroup names, but not while the old version's copies still give the ServiceAccount the rights; then they go with the old version, and OLM looks again only when the ClusterServiceVersion changes",
+			"nothing to fix in the bundle; whoever meets it can put a label on the ClusterServiceVersion, so that OLM looks again"
+	}
+	return "the lifecycle manager looked at the old version after the new one's CRDs were written, and before it had noticed the new one; a slow cluster makes that likely",
+		"in an earlier release, stop naming in spec.customresourcedefinitions.owned the version that this one stops serving; 'olmkit upgrade diagnose' prints the command that ends it"
 }
 
 // DeadlockPatch is the patch of the old version's status that ends a deadlock: OLM looks for what replaces a version that
