@@ -46,17 +46,17 @@ func (l Loader) Pull(ctx context.Context, bundles []*Bundle) error {
 	group.SetLimit(pulls)
 	for i, b := range bundles {
 		group.Go(func() error {
-			if fails(len(bundles)) < i || ctx.Err() != nil {
-				return nil
+			if errs[i] = ctx.Err(); errs[i] == nil && fails(len(bundles)) > i {
+				pulled[i], errs[i] = l.pull(ctx, b)
 			}
-			if pulled[i], errs[i] = l.pull(ctx, b); errs[i] != nil {
+			if errs[i] != nil {
 				fails(i)
 			}
 			return nil
 		})
 	}
 	_ = group.Wait() // errs holds them, in the order of bundles
-	for _, err := range append(errs, ctx.Err()) {
+	for _, err := range errs {
 		if err != nil {
 			return err
 		}
