@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
@@ -185,7 +184,7 @@ func withoutData(text json.RawMessage) (json.RawMessage, []Text) {
 		case len(keys) == 4:
 			others++
 		case len(keys) == 2:
-			if kind == `"`+PropertyObject+`"` && others == 0 && end > begin && isBase64(text[begin:end]) {
+			if kind == `"`+PropertyObject+`"` && others == 0 && end > begin && document.IsBase64(text[begin:end]) {
 				short = append(short, text[kept:begin]...)
 				kept = end
 			} else {
@@ -196,19 +195,4 @@ func withoutData(text json.RawMessage) (json.RawMessage, []Text) {
 		}
 	})
 	return append(short, text[kept:]...), held
-}
-
-// isBase64 reports whether all of text can be decoded.
-func isBase64(text []byte) bool {
-	const chunk = 4 << 10
-	var decoded [chunk / 4 * 3]byte
-	for len(text) > 0 {
-		part := text[:min(chunk, len(text))]
-		text = text[len(part):]
-		_, err := base64.StdEncoding.Decode(decoded[:], part)
-		if err != nil || len(text) > 0 && part[len(part)-1] == '=' {
-			return false
-		}
-	}
-	return true
 }

@@ -130,6 +130,23 @@ func TestLoadSparse(t *testing.T) {
 	}
 }
 
+// changed returns the sparse catalog of a file with text, which change changes after it was read.
+func changed(t *testing.T, text string, change func(file string) error) *Catalog {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "catalog.json")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Loader{}.LoadSparse(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := change(file); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // Of a file that changed, nothing is told that is not so.
 func TestSparseChanged(t *testing.T) {
 	t.Parallel()
@@ -142,17 +159,7 @@ func TestSparseChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file := filepath.Join(t.TempDir(), "catalog.json")
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			c, err := Loader{}.LoadSparse(t.Context(), file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := change(file); err != nil {
-				t.Fatal(err)
-			}
+			c := changed(t, text, change)
 			b := c.Packages[0].Bundle("p.v1.0.1")
 			if err := c.Changed(); err != nil {
 				t.Errorf("nobody asked yet, and it says %v", err)
@@ -183,17 +190,7 @@ func TestSparseReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file := filepath.Join(t.TempDir(), "catalog.json")
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			c, err := Loader{}.LoadSparse(t.Context(), file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := replace(file); err != nil {
-				t.Fatal(err)
-			}
+			c := changed(t, text, replace)
 			if objects, err := c.Packages[0].Bundles[0].Objects(); err != nil || len(objects) != 1 || c.Changed() != nil {
 				t.Errorf("%d objects (%v, %v)", len(objects), err, c.Changed())
 			}

@@ -2,7 +2,6 @@ package check
 
 import (
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -542,17 +541,7 @@ func legible(p catalog.Property) bool {
 	if p.Type != catalog.PropertyObject || document.Decode(p.Value, &value) != nil || len(value.Data) < 2 || value.Data[0] != '"' {
 		return false
 	}
-	const chunk = 4 << 10
-	var decoded [chunk / 4 * 3]byte
-	for text := value.Data[1 : len(value.Data)-1]; len(text) > 0; {
-		part := text[:min(chunk, len(text))]
-		text = text[len(part):]
-		_, err := base64.StdEncoding.Decode(decoded[:], part)
-		if err != nil || len(text) > 0 && part[len(part)-1] == '=' {
-			return false
-		}
-	}
-	return true
+	return document.IsBase64(value.Data[1 : len(value.Data)-1])
 }
 
 var unreadableProperties = perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {

@@ -118,6 +118,21 @@ func Values(raw json.RawMessage, depth int, visit func(keys []string, begin, end
 	value(space(raw, 0))
 }
 
+// IsBase64 reports whether all of text can be decoded. It keeps nothing of that: most of a catalog is such text.
+func IsBase64(text []byte) bool {
+	const chunk = 4 << 10
+	var decoded [chunk / 4 * 3]byte
+	for len(text) > 0 {
+		part := text[:min(chunk, len(text))]
+		text = text[len(part):]
+		_, err := base64.StdEncoding.Decode(decoded[:], part)
+		if err != nil || len(text) > 0 && part[len(part)-1] == '=' {
+			return false
+		}
+	}
+	return true
+}
+
 // decode reads the value at data[i] and returns its end, or -1 where json.Unmarshal is to be asked.
 func decode(data []byte, i int, into reflect.Value, depth int) int {
 	if depth > deepest {

@@ -154,13 +154,9 @@ func Uses(log []auditv1.Event, account func(auditv1.Event) string) []Access {
 func (c *Cluster) Allowed(ctx context.Context, a Access) (bool, error) {
 	namespace, name, _ := strings.Cut(a.Account, "/")
 	resource, subresource, _ := strings.Cut(a.Resource, "/")
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:   "system:serviceaccount:" + namespace + ":" + name,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: a.Verb, Group: a.Group, Resource: resource, Subresource: subresource, Namespace: a.Namespace, Name: a.Name,
-		},
-	}}
+	review := lifecycle.Review(namespace, name, authorizationv1.ResourceAttributes{
+		Verb: a.Verb, Group: a.Group, Resource: resource, Subresource: subresource, Namespace: a.Namespace, Name: a.Name,
+	})
 	if err := Retry(ctx, Refused, func() error { return c.Client.Create(ctx, review) }); err != nil {
 		return false, fmt.Errorf("ask whether ServiceAccount %s may %s %s: %w", a.Account, a.Verb, a.FullResource(), err)
 	}

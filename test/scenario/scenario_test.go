@@ -26,6 +26,7 @@ import (
 	"github.com/olmkit/olmkit/internal/check"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/report"
+	"github.com/olmkit/olmkit/test/support/pattern"
 )
 
 // pkg is the package of scenarios that name no operator, and tea that of the differences between OLM v0 and v1: its bundle is
@@ -310,7 +311,7 @@ func (p packaged) bundle(t *testing.T, version string) string {
 	of := operators[p.Operator]
 	product := filepath.Join(root, of.dir, of.bundles, version)
 	if of.pattern != "" {
-		product = of.filled(t, version)
+		product = pattern.Fill(t, filepath.Join(root, of.dir, of.pattern), version)
 	}
 	changes := slices.DeleteFunc(slices.Clone(p.Releases[version]), func(c change) bool { return c.Source != "" })
 	if len(changes) == 0 {
@@ -331,24 +332,6 @@ func (p packaged) bundle(t *testing.T, version string) string {
 		if err := c.apply(filepath.Join(made, "manifests")); err != nil {
 			t.Fatalf("%s: %v", version, err)
 		}
-	}
-	return made
-}
-
-// filled returns the folder of the bundle that o's pattern makes for a version.
-func (o operator) filled(t *testing.T, version string) string {
-	t.Helper()
-	made, pattern := t.TempDir(), os.DirFS(filepath.Join(root, o.dir, o.pattern))
-	err := fs.WalkDir(pattern, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := fs.ReadFile(pattern, name)
-		text = bytes.ReplaceAll(text, []byte("VERSION"), []byte(version))
-		return errors.Join(err, os.MkdirAll(filepath.Join(made, filepath.Dir(name)), 0o755), os.WriteFile(filepath.Join(made, name), text, 0o600))
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return made
 }

@@ -3,6 +3,7 @@ package olmv0
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -11,6 +12,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 // ownerLabel names, on what OLM makes for a ClusterServiceVersion, that (ownerutil.OwnerKey of operator-lifecycle-manager).
@@ -24,6 +27,9 @@ const ownerLabel = "olm.owner"
 // pkg/controller/operators/olm/operatorgroup.go of operator-lifecycle-manager v0.46.0). Who may not look is told of none.
 func (c *Client) withoutRights(ctx context.Context, csv *v1alpha1.ClusterServiceVersion) (string, error) {
 	permissions := csv.Spec.InstallStrategy.StrategySpec.Permissions
+	if len(permissions) == 0 {
+		return "", nil
+	}
 	for namespace := range strings.SplitSeq(csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey], ",") {
 		if namespace == "" || namespace == csv.Namespace {
 			continue
@@ -32,21 +38,13 @@ func (c *Client) withoutRights(ctx context.Context, csv *v1alpha1.ClusterService
 		if err := c.List(ctx, &copies, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.CopiedLabelKey: csv.Namespace}); err != nil {
 			return "", ignoreForbidden(fmt.Errorf("list RoleBindings in %s: %w", namespace, err))
 		}
-		own, old := 0, 0
-		for _, binding := range copies.Items {
-			if binding.Labels[ownerLabel] == csv.Name {
-				own++
-			} else {
-				old++
-			}
-		}
-		if own > 0 {
+		if slices.ContainsFunc(copies.Items, func(b rbacv1.RoleBinding) bool { return b.Labels[ownerLabel] == csv.Name }) {
 			continue
 		}
+		if len(copies.Items) > 0 {
+			return namespace, nil // as long as the old version's are there, nobody can tell
+		}
 		for _, permission := range permissions {
-			if old > 0 {
-				return namespace, nil // as long as these are there, nobody can tell
-			}
 			if allowed, err := c.allowed(ctx, csv.Namespace, permission, namespace); !allowed || err != nil {
 				return namespace, err
 			}
@@ -62,13 +60,9 @@ func (c *Client) allowed(ctx context.Context, from string, permission v1alpha1.S
 			continue
 		}
 		resource, sub, _ := strings.Cut(rule.Resources[0], "/")
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:   "system:serviceaccount:" + from + ":" + permission.ServiceAccountName,
-			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + from, "system:authenticated"},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: sub,
-			},
-		}}
+		review := lifecycle.Review(from, permission.ServiceAccountName, authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: sub,
+		})
 		if len(rule.ResourceNames) > 0 {
 			review.Spec.ResourceAttributes.Name = rule.ResourceNames[0]
 		}

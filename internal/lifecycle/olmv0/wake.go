@@ -1,6 +1,7 @@
 package olmv0
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -22,9 +23,6 @@ const WokenLabel = "olmkit.dev/woken"
 // failed it puts off for up to 1,000 s (client-go's DefaultTypedControllerRateLimiter), and what it missed it sees when it lists
 // all again. An annotation would roll the operator out: OLM copies those of a ClusterServiceVersion to its pods.
 func (c *Client) Wake(ctx context.Context, p lifecycle.Place) (mended string, err error) {
-	if mended, err = c.rightsToMend(ctx, p); err != nil {
-		return "", err
-	}
 	note := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"%d"}}}`, WokenLabel, time.Now().Unix()))
 	var versions v1alpha1.ClusterServiceVersionList
 	for _, list := range []client.ObjectList{&v1alpha1.SubscriptionList{}, &v1alpha1.InstallPlanList{}, &versions} {
@@ -33,8 +31,15 @@ func (c *Client) Wake(ctx context.Context, p lifecycle.Place) (mended string, er
 		}
 		err := meta.EachListItem(list, func(o runtime.Object) error {
 			object := o.(client.Object)
-			if csv, ok := object.(*v1alpha1.ClusterServiceVersion); ok && csv.IsCopied() {
-				return nil
+			if csv, ok := object.(*v1alpha1.ClusterServiceVersion); ok {
+				if csv.IsCopied() {
+					return nil
+				}
+				said, err := c.rightsToMend(ctx, csv)
+				if err != nil {
+					return err
+				}
+				mended = cmp.Or(mended, said)
 			}
 			if err := client.IgnoreNotFound(c.Patch(ctx, object, note)); err != nil {
 				return fmt.Errorf("label %s: %w", Describe(object), err)
@@ -61,25 +66,15 @@ func (c *Client) Wake(ctx context.Context, p lifecycle.Place) (mended string, er
 const lostRights = "was left without its rights"
 
 // rightsToMend says of a version that is installed that it lacks rights which OLM gives it once it looks again, or "".
-func (c *Client) rightsToMend(ctx context.Context, p lifecycle.Place) (string, error) {
-	var versions v1alpha1.ClusterServiceVersionList
-	if err := c.List(ctx, &versions, client.InNamespace(p.Namespace)); err != nil {
-		return "", fmt.Errorf("list ClusterServiceVersions in %s: %w", p.Namespace, err)
+func (c *Client) rightsToMend(ctx context.Context, csv *v1alpha1.ClusterServiceVersion) (string, error) {
+	if csv.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+		return "", nil
 	}
-	for i := range versions.Items {
-		csv := &versions.Items[i]
-		if csv.IsCopied() || csv.Status.Phase != v1alpha1.CSVPhaseSucceeded {
-			continue
-		}
-		namespace, err := c.withoutRights(ctx, csv)
-		if err != nil {
-			return "", err
-		}
-		if namespace != "" {
-			return fmt.Sprintf("%s %s in namespace %s until the walk labelled its ClusterServiceVersion", csv.Name, lostRights, namespace), nil
-		}
+	namespace, err := c.withoutRights(ctx, csv)
+	if namespace == "" || err != nil {
+		return "", err
 	}
-	return "", nil
+	return fmt.Sprintf("%s %s in namespace %s until the walk labelled its ClusterServiceVersion", csv.Name, lostRights, namespace), nil
 }
 
 // WhyMended returns why what Wake says that it mended was so, and what to do.

@@ -240,14 +240,9 @@ func measure(b *testing.B, n int, program, scheme string, args ...string) figure
 	var f figures
 	m := start(b, program, scheme, args)
 	began, used := time.Now(), processors(b)
-	var group errgroup.Group
-	group.SetLimit(8)
-	for i := range n {
-		group.Go(func() error {
-			return admin.Create(ctx, &v1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "m" + strconv.Itoa(i), Namespace: namespace}, Spec: v1.MemcachedSpec{Replicas: 1}})
-		})
-	}
-	must(b, group.Wait())
+	each(b, n, func(m metav1.ObjectMeta) error {
+		return admin.Create(ctx, &v1.Memcached{ObjectMeta: m, Spec: v1.MemcachedSpec{Replicas: 1}})
+	})
 	must(b, await("all Memcacheds are well", func() error {
 		var list v1.MemcachedList
 		if err := seen.List(ctx, &list); err != nil {
@@ -284,14 +279,8 @@ func measure(b *testing.B, n int, program, scheme string, args ...string) figure
 	}
 
 	began, used = time.Now(), processors(b)
-	group = errgroup.Group{} // one request for all would take longer than the API server gives one
-	group.SetLimit(8)
-	for i := range n {
-		group.Go(func() error {
-			return admin.Delete(ctx, &v1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "m" + strconv.Itoa(i), Namespace: namespace}})
-		})
-	}
-	must(b, group.Wait())
+	// One request for all would take longer than the API server gives one.
+	each(b, n, func(m metav1.ObjectMeta) error { return admin.Delete(ctx, &v1.Memcached{ObjectMeta: m}) })
 	must(b, await("all is deleted", func() error {
 		left := len(versions(b))
 		for _, list := range []client.ObjectList{&appsv1.ReplicaSetList{}, &corev1.PodList{}} {
@@ -308,6 +297,17 @@ func measure(b *testing.B, n int, program, scheme string, args ...string) figure
 	f.deletion, f.deletionCPU = time.Since(began), processors(b)-used
 	m.stop()
 	return f
+}
+
+// each does something with each of n Memcacheds, a few at a time.
+func each(b *testing.B, n int, do func(metav1.ObjectMeta) error) {
+	b.Helper()
+	var group errgroup.Group
+	group.SetLimit(8)
+	for i := range n {
+		group.Go(func() error { return do(metav1.ObjectMeta{Name: "m" + strconv.Itoa(i), Namespace: namespace}) })
+	}
+	must(b, group.Wait())
 }
 
 // versions is the resource version of every object that a manager writes.

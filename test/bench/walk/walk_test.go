@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"os/exec"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/test/support/pattern"
 )
 
 var most = flag.Int("samples", 10_000, "how many samples the largest walk has; the others have a tenth, and so on down to 10")
@@ -84,7 +84,7 @@ func writeCatalog(b *testing.B) string {
 	fmt.Fprintln(&out, `{"schema": "olm.package", "name": "tea-operator", "defaultChannel": "stable"}`)
 	fmt.Fprintln(&out, `{"schema": "olm.channel", "package": "tea-operator", "name": "stable", "entries": [{"name": "tea-operator.v1.0.0"}, {"name": "tea-operator.v1.1.0", "replaces": "tea-operator.v1.0.0"}]}`)
 	for _, version := range []string{"1.0.0", "1.1.0"} {
-		release, err := bundle.Read(filled(b, version))
+		release, err := bundle.Read(pattern.Fill(b, "../../scenario/tea", version))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -99,22 +99,4 @@ func writeCatalog(b *testing.B) string {
 		b.Fatal(err)
 	}
 	return file
-}
-
-// filled is the folder of the bundle of one release.
-func filled(b *testing.B, version string) string {
-	b.Helper()
-	made, pattern := b.TempDir(), os.DirFS("../../scenario/tea")
-	err := fs.WalkDir(pattern, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := fs.ReadFile(pattern, name)
-		text = bytes.ReplaceAll(text, []byte("VERSION"), []byte(version))
-		return errors.Join(err, os.MkdirAll(filepath.Join(made, filepath.Dir(name)), 0o755), os.WriteFile(filepath.Join(made, name), text, 0o600))
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return made
 }
