@@ -11,36 +11,40 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/crdify/pkg/config"
 	"sigs.k8s.io/crdify/pkg/runner"
 	"sigs.k8s.io/crdify/pkg/validations"
 	crdproperty "sigs.k8s.io/crdify/pkg/validations/property"
-	"sigs.k8s.io/crdify/pkg/validators/version"
 )
 
-// crdify compares CRDs as OLM v1 does before an upgrade, with the same settings (operator-controller v1.10.0,
+// safety are crdify's validations, configured as OLM v1 does before an upgrade (operator-controller v1.10.0,
 // internal/operator-controller/rukpak/preflights/crdupgradesafety, defaultConfig).
-var crdify = sync.OnceValues(func() (*runner.Runner, error) {
-	return runner.New(&config.Config{
-		Conversion:           config.ConversionPolicyIgnore,
-		UnhandledEnforcement: config.EnforcementPolicyError,
-		Validations: []config.ValidationConfig{
-			{Name: "description", Enforcement: config.EnforcementPolicyNone},
-			{Name: "enum", Enforcement: config.EnforcementPolicyError, Configuration: map[string]any{"additionPolicy": crdproperty.AdditionPolicyAllow}},
-		},
-	}, runner.DefaultRegistry())
-})
-
-// crdifyUnhandled is crdify's name for what none of its validations judges.
-const crdifyUnhandled = "unhandled"
-
-// crdifyKeywords are the keywords of a schema that crdify's validations judge, and those of the schemas within.
-var crdifyKeywords = []string{
-	"default", "description", "enum", "maximum", "maxItems", "maxLength", "maxProperties", "minimum", "minItems", "minLength",
-	"minProperties", "nullable", "pattern", "required", "type", "properties", "items",
+type safety struct {
+	whole  []validations.Comparator[apiextensionsv1.CustomResourceDefinition]
+	schema []validations.Comparator[apiextensionsv1.JSONSchemaProps]
 }
+
+// crdify is made once. Its validations are called one by one: its runner copies every schema once for each level above it, which
+// takes seconds for large CRDs, and writes out the differences that it cannot judge, which nobody reads here.
+var crdify = sync.OnceValues(func() (safety, error) {
+	registry := runner.DefaultRegistry()
+	all, err := validations.LoadValidationsFromRegistry(registry)
+	if err != nil {
+		return safety{}, err
+	}
+	all, err = validations.ConfigureValidations(all, registry, config.Config{Validations: []config.ValidationConfig{
+		{Name: "description", Enforcement: config.EnforcementPolicyNone},
+		{Name: "enum", Enforcement: config.EnforcementPolicyError, Configuration: map[string]any{"additionPolicy": crdproperty.AdditionPolicyAllow}},
+	}})
+	list := slices.Collect(maps.Values(all))
+	return safety{
+		validations.ComparatorsForValidations[apiextensionsv1.CustomResourceDefinition](list...),
+		validations.ComparatorsForValidations[apiextensionsv1.JSONSchemaProps](list...),
+	}, err
+})
 
 // refusal is what OLM v1 has against one version of a CRD, against a pair of versions, or against the CRD.
 type refusal struct {
@@ -58,18 +62,14 @@ type safetyKey struct {
 // it: OLM v1 writes the conversion of the CSV into the CRD before it compares.
 func (s *subject) refusalsOfV1(before, after *crd, converted bool) []refusal {
 	return s.unsafe.get(safetyKey{comparison{before: before.spec, after: after.spec}, converted}, func() []refusal {
-		run, err := crdify()
+		judge, err := crdify()
 		if err != nil || !before.complete() || !after.complete() {
 			return nil
 		}
-		list := after.wholeRefusals(run.Run(before.part(false), after.part(false)))
+		list := after.wholeRefusals(judge, before)
 		for _, v := range before.Spec.Versions {
 			if after.version(v.Name) != nil {
-				old, next := before.part(false, v.Name), after.part(false, v.Name)
-				reduce(old, next)
-				for _, result := range run.Run(old, next).SameVersionValidation {
-					list = append(list, after.refusal("version "+v.Name+" of ", old.Spec.Versions[0], next.Spec.Versions[0], result)...)
-				}
+				list = append(list, after.refusal(judge, "version "+v.Name+" of ", before.version(v.Name), after.version(v.Name))...)
 			}
 		}
 		if converted {
@@ -79,30 +79,27 @@ func (s *subject) refusalsOfV1(before, after *crd, converted bool) []refusal {
 			if before.same(after, pair[0]) && before.same(after, pair[1]) {
 				continue // what crdify has against them is not new
 			}
-			of := fmt.Sprintf("version %s beside %s of ", pair[1], pair[0])
-			known := after.besides(run, of, before.part(true, pair[:]...))
-			for _, r := range after.besides(run, of, after.part(true, pair[:]...)) {
-				r.changes = slices.DeleteFunc(r.changes, func(change string) bool {
-					return slices.ContainsFunc(known, func(k refusal) bool { return slices.Contains(k.changes, change) })
-				})
-				if len(r.changes) > 0 {
-					list = append(list, r)
-				}
-			}
+			list = append(list, after.besides(judge, before, pair)...)
 		}
 		return list
 	})
 }
 
-// besides returns what crdify has against the second of two served versions beside the first. What it has against those of
-// the previous CRD is subtracted here: crdify compares messages, in some of which the order of words is random.
-func (c *crd) besides(run *runner.Runner, of string, pair *apiextensionsv1.CustomResourceDefinition) []refusal {
-	reduce(pair)
-	var list []refusal
-	for _, result := range run.Run(&apiextensionsv1.CustomResourceDefinition{}, pair).ServedVersionValidation {
-		list = append(list, c.refusal(of, pair.Spec.Versions[0], pair.Spec.Versions[1], result)...)
+// besides returns what crdify has against the second of two served versions beside the first, and had not in the CRD before: crdify
+// compares messages, in some of which the order of words is random.
+func (c *crd) besides(judge safety, before *crd, pair [2]string) []refusal {
+	of := fmt.Sprintf("version %s beside %s of ", pair[1], pair[0])
+	var known []refusal
+	if before.served(pair[0]) >= 0 && before.served(pair[1]) >= 0 {
+		known = before.refusal(judge, of, before.version(pair[0]), before.version(pair[1]))
 	}
-	return list
+	list := c.refusal(judge, of, c.version(pair[0]), c.version(pair[1]))
+	for i := range list {
+		list[i].changes = slices.DeleteFunc(list[i].changes, func(change string) bool {
+			return slices.ContainsFunc(known, func(k refusal) bool { return slices.Contains(k.changes, change) })
+		})
+	}
+	return slices.DeleteFunc(list, func(r refusal) bool { return len(r.changes) == 0 })
 }
 
 // complete reports whether all versions have a schema: crdify reads no others.
@@ -115,27 +112,16 @@ func (c *crd) complete() bool {
 	return true
 }
 
-// part returns the definition with those versions that are named, in that order, or with all without their schemas. Where a
-// pair of served versions is asked for, versions that are not served are left out.
-func (c *crd) part(served bool, names ...string) *apiextensionsv1.CustomResourceDefinition {
+// hollow returns the definition with empty schemas.
+func (c *crd) hollow() *apiextensionsv1.CustomResourceDefinition {
 	out := *c.CustomResourceDefinition
 	out.Spec.Conversion = nil
-	out.Spec.Versions = nil
+	out.Spec.Versions = slices.Clone(out.Spec.Versions)
+	for i := range out.Spec.Versions {
+		out.Spec.Versions[i].Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{}}
+	}
 	if v := c.stored(); v != nil {
 		out.Status.StoredVersions = []string{v.Name}
-	}
-	if len(names) == 0 {
-		for _, v := range c.Spec.Versions {
-			v.Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{}}
-			out.Spec.Versions = append(out.Spec.Versions, v)
-		}
-		return &out
-	}
-	out.Status.StoredVersions = nil
-	for _, name := range names {
-		if v := c.version(name); v != nil && (v.Served || !served) {
-			out.Spec.Versions = append(out.Spec.Versions, *v)
-		}
 	}
 	return &out
 }
@@ -164,28 +150,8 @@ func (c *crd) same(other *crd, name string) bool {
 	return a >= 0 && b >= 0 && reflect.DeepEqual(c.schema(a), other.schema(b))
 }
 
-// reduce leaves out what is the same in all versions of the definitions, and what is within a field that not all have: crdify
-// copies every schema once for each level above it, which takes seconds for large CRDs, and has nothing against what is the same.
-func reduce(definitions ...*apiextensionsv1.CustomResourceDefinition) {
-	var schemas []*apiextensionsv1.JSONSchemaProps
-	for _, c := range definitions {
-		for _, v := range c.Spec.Versions {
-			schemas = append(schemas, v.Schema.OpenAPIV3Schema)
-		}
-	}
-	if len(schemas) == 0 {
-		return
-	}
-	schemas = differing(schemas)
-	for _, c := range definitions {
-		for i := range c.Spec.Versions {
-			c.Spec.Versions[i].Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schemas[0]}
-			schemas = schemas[1:]
-		}
-	}
-}
-
-// differing returns copies of schemas without those properties and items that are the same in all.
+// differing returns copies of schemas without those properties and items that are the same in all, and what is within a field that not
+// all have: crdify has nothing against what is the same, and large schemas have thousands of fields.
 func differing(schemas []*apiextensionsv1.JSONSchemaProps) []*apiextensionsv1.JSONSchemaProps {
 	out := make([]*apiextensionsv1.JSONSchemaProps, len(schemas))
 	for i, s := range schemas {
@@ -204,7 +170,7 @@ func differing(schemas []*apiextensionsv1.JSONSchemaProps) []*apiextensionsv1.JS
 		case len(inner) < len(schemas):
 			for _, s := range out {
 				if p, there := s.Properties[name]; there {
-					s.Properties[name] = hollow(p)
+					s.Properties[name] = bare(p)
 				}
 			}
 		case equal(inner):
@@ -236,8 +202,8 @@ func differing(schemas []*apiextensionsv1.JSONSchemaProps) []*apiextensionsv1.JS
 	return out
 }
 
-// hollow leaves out the fields of one that others lack: crdify has something against its type alone.
-func hollow(p apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+// bare leaves out the fields of one that others lack: crdify has something against its type alone.
+func bare(p apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
 	if p.Type != "" {
 		p.Properties, p.Items, p.AdditionalProperties = nil, nil, nil
 	}
@@ -264,10 +230,10 @@ func equal(schemas []*apiextensionsv1.JSONSchemaProps) bool {
 }
 
 // wholeRefusals returns what crdify has against a CRD whatever its schemas.
-func (c *crd) wholeRefusals(results *runner.Results) []refusal {
+func (c *crd) wholeRefusals(judge safety, before *crd) []refusal {
 	var said []string
-	for _, result := range results.CRDValidation {
-		said = append(said, plain(result.Errors)...)
+	for _, comparator := range judge.whole {
+		said = append(said, plain(comparator.Compare(before.hollow(), c.hollow()).Errors)...)
 	}
 	if len(said) == 0 {
 		return nil
@@ -277,35 +243,8 @@ func (c *crd) wholeRefusals(results *runner.Results) []refusal {
 }
 
 // refusal returns what crdify has against version b after a, if anything.
-func (c *crd) refusal(of string, a, b apiextensionsv1.CustomResourceDefinitionVersion, result version.VersionedPropertyComparisonResult) []refusal {
-	was, is := flattened(a), flattened(b)
-	said := map[string][]string{} // by crdify's path of the field
-	gone := map[string]bool{}
-	for _, p := range result.PropertyComparisons {
-		for _, comparison := range p.ComparisonResults {
-			texts := plain(comparison.Errors)
-			switch {
-			case len(texts) == 0:
-				continue
-			case is[p.Property] == nil:
-				gone[p.Property] = true
-				continue
-			case comparison.Name == crdifyUnhandled:
-				texts = []string{"changes of " + strings.Join(unhandled(was[p.Property], is[p.Property]), ", ")}
-			}
-			said[p.Property] = append(said[p.Property], texts...)
-		}
-	}
-	for field := range was {
-		if a.Name == b.Name && is[field] == nil { // crdify's existingFieldRemoval
-			gone[field] = true
-		}
-	}
-	for field := range gone {
-		if !within(gone, field) {
-			said[field] = []string{"removed field"}
-		}
-	}
+func (c *crd) refusal(judge safety, of string, a, b *apiextensionsv1.CustomResourceDefinitionVersion) []refusal {
+	said := judge.compare(a, b)
 	r := refusal{of: of}
 	for _, field := range slices.Sorted(maps.Keys(said)) {
 		slices.Sort(said[field])
@@ -323,13 +262,58 @@ func (c *crd) refusal(of string, a, b apiextensionsv1.CustomResourceDefinitionVe
 	return []refusal{r}
 }
 
-// flattened returns the schemas of a version's fields, by crdify's paths. What is within is not copied, as crdify's own function
-// does: that takes seconds for large CRDs.
-func flattened(v apiextensionsv1.CustomResourceDefinitionVersion) map[string]*apiextensionsv1.JSONSchemaProps {
+// compare returns what is against version b after a, by crdify's path of the field (crdify v0.6.0, pkg/validations, CompareVersions,
+// and pkg/validations/crd/existingfieldremoval).
+func (judge safety) compare(a, b *apiextensionsv1.CustomResourceDefinitionVersion) map[string][]string {
+	schemas := differing([]*apiextensionsv1.JSONSchemaProps{a.Schema.OpenAPIV3Schema, b.Schema.OpenAPIV3Schema})
+	was, is := flattened(schemas[0]), flattened(schemas[1])
+	said := map[string][]string{}
+	gone := map[string]bool{}
+	for field, old := range was {
+		now, there := is[field]
+		if there && equality.Semantic.DeepEqual(old, now) {
+			continue
+		}
+		texts := judge.compareField(*old, now)
+		switch {
+		case there && len(texts) > 0:
+			said[field] = texts
+		case !there && (a.Name == b.Name || len(texts) > 0):
+			gone[field] = true
+		}
+	}
+	for field := range gone {
+		if !within(gone, field) {
+			said[field] = []string{"removed field"}
+		}
+	}
+	return said
+}
+
+// compareField returns what is against the schema of a field after old; now is nil if the field is gone.
+func (judge safety) compareField(old apiextensionsv1.JSONSchemaProps, now *apiextensionsv1.JSONSchemaProps) []string {
+	a, b := old, apiextensionsv1.JSONSchemaProps{}
+	if now != nil {
+		b = *now
+	}
+	var texts []string
+	for _, comparator := range judge.schema {
+		texts = append(texts, plain(comparator.Compare(&a, &b).Errors)...) // it clears what it has judged
+	}
+	if !equality.Semantic.DeepEqual(a, b) {
+		texts = append(texts, "changes of "+strings.Join(unhandled(a, b), ", "))
+	}
+	return texts
+}
+
+// flattened returns a schema and those within, each without the fields within that, by crdify's paths. They are not copied, as crdify's
+// own function does.
+func flattened(schema *apiextensionsv1.JSONSchemaProps) map[string]*apiextensionsv1.JSONSchemaProps {
 	all := map[string]*apiextensionsv1.JSONSchemaProps{}
 	root := field.NewPath("^")
-	validations.SchemaHas(v.Schema.OpenAPIV3Schema, root, root, nil, func(s *apiextensionsv1.JSONSchemaProps, _, at *field.Path, _ []*apiextensionsv1.JSONSchemaProps) bool {
+	validations.SchemaHas(schema, root, root, nil, func(s *apiextensionsv1.JSONSchemaProps, _, at *field.Path, _ []*apiextensionsv1.JSONSchemaProps) bool {
 		schema := *s // s itself is used again
+		schema.Properties, schema.Items = nil, nil
 		all[at.String()] = &schema
 		return false
 	})
@@ -363,9 +347,9 @@ func plain(messages []string) []string {
 	return list
 }
 
-// unhandled returns the keywords that differ and that crdify has no validation for.
-func unhandled(a, b *apiextensionsv1.JSONSchemaProps) []string {
-	keywords := func(s *apiextensionsv1.JSONSchemaProps) map[string]json.RawMessage {
+// unhandled returns the keywords that differ.
+func unhandled(a, b apiextensionsv1.JSONSchemaProps) []string {
+	keywords := func(s apiextensionsv1.JSONSchemaProps) map[string]json.RawMessage {
 		raw, _ := json.Marshal(s)
 		all := map[string]json.RawMessage{}
 		_ = json.Unmarshal(raw, &all) // what was just written
@@ -379,7 +363,7 @@ func unhandled(a, b *apiextensionsv1.JSONSchemaProps) []string {
 	for name := range is {
 		differ[name] = !bytes.Equal(was[name], is[name])
 	}
-	maps.DeleteFunc(differ, func(name string, is bool) bool { return !is || slices.Contains(crdifyKeywords, name) })
+	maps.DeleteFunc(differ, func(_ string, is bool) bool { return !is })
 	return slices.Sorted(maps.Keys(differ))
 }
 
