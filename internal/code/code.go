@@ -40,6 +40,7 @@ const (
 	LogErrors  = "U205"
 	Panics     = "U206"
 	TwoLocks   = "U207"
+	Exits      = "U208"
 
 	Forbidden  = "U211"
 	NoResource = "U212"
@@ -162,6 +163,9 @@ var All = []Kind{
 	{TwoLocks, finding.Warning, "The new version elects its leader with another lock than the old version, so neither waits for the other: both may reconcile " +
 		"at the same time.",
 		"keep the lock's name and kind (LeaderElectionID, LeaderElectionNamespace) in every release", nil},
+	{Exits, finding.Error, "The new version's operator ended by itself after the upgrade, while objects were changed and created as users do: nothing is " +
+		"reconciled until it runs again. If the old version ended as well, or if it ended because it could not renew its lock in time, this is a warning.",
+		"read in the container's previous log what it ended for, and return an error from the reconciler instead of ending the process", nil},
 
 	{Forbidden, finding.Error, "The API server refuses requests of the operator's ServiceAccount that the operator needs (401 or 403). If it refused the old " +
 		"version the same, this is a warning.",

@@ -234,6 +234,20 @@ func Woken(m lifecycle.Manager, timeline []lifecycle.Event, to *lifecycle.Releas
 	return nil
 }
 
+// Exit tells that a container of the operator of the release called to ended, as last says, while the walk changed and created objects.
+// known says that the release before did the same; lost is what the log says of a lock that was lost, "" for nothing: who cannot renew
+// its lock in time has to end, as on a slow machine.
+func Exit(to string, last lifecycle.Event, known bool, lost string) finding.Finding {
+	f := code.Finding(code.Exits, "Pod/"+last.Name, "after the upgrade, while objects were changed and created, the operator of %s ended and was started again, %s", to, last.Reason)
+	if known || lost != "" {
+		f.Severity = finding.Warning
+	}
+	if lost != "" {
+		f.Cause = "it lost its lock: " + strings.TrimSpace(lost)
+	}
+	return f
+}
+
 // Process judges how the operator's own pods went through the hop.
 func Process(m lifecycle.Manager, timeline []lifecycle.Event, started time.Time, from, to *lifecycle.Release) []finding.Finding {
 	var findings []finding.Finding

@@ -25,6 +25,7 @@ import (
 type Operand struct {
 	Kind, Namespace, Name string
 	UID                   types.UID
+	ResourceVersion       string
 	Of                    string         // the object that it was made for
 	Direct                bool           // it belongs to that object or to a custom resource below, not to another operand
 	Disowned              bool           // it did, and nobody took its place
@@ -95,13 +96,13 @@ func (c *Cluster) Operands(ctx context.Context) (map[string]Operand, error) {
 	all := c.between(ctx)
 	claims := map[string]Operand{}
 	for _, kind := range operandKinds {
-		list, err := c.Dynamic.Resource(kind.GroupVersionResource).List(ctx, metav1.ListOptions{})
+		items, err := c.listOperands(ctx, kind.GroupVersionResource)
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
 		}
-		for _, m := range list.Items {
+		for _, m := range items {
 			o := owned{Operand: Operand{
-				Kind: kind.Kind, Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(),
+				Kind: kind.Kind, Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(), ResourceVersion: m.GetResourceVersion(),
 				Unready: unready(kind.Kind, &m, served), Content: compare.Content(m.Object), Marks: marks(&m),
 			}}
 			hideSecrets(kind.Kind, o.Content)
@@ -123,6 +124,26 @@ func (c *Cluster) Operands(ctx context.Context) (map[string]Operand, error) {
 	found := belonging(c.Objects, c.Made, all)
 	addClaims(found, claims)
 	return found, nil
+}
+
+// listOperands lists a resource in the namespaces of the walk's objects: what belongs to one with a namespace is in the same.
+func (c *Cluster) listOperands(ctx context.Context, resource schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
+	namespaces := map[string]bool{}
+	for _, o := range c.Objects {
+		namespaces[o.Namespace] = true
+	}
+	if namespaces[metav1.NamespaceAll] {
+		namespaces = map[string]bool{metav1.NamespaceAll: true}
+	}
+	var items []unstructured.Unstructured
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		list, err := c.Dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, list.Items...)
+	}
+	return items, nil
 }
 
 // belonging returns those of all that belong to objects, directly or to what belongs to them, by name, and those that did before and

@@ -282,9 +282,9 @@ func (c *Cluster) Rests(ctx context.Context, name string, operands map[string]Op
 }
 
 // restFor is how long nothing must change until an operator is at rest.
-const restFor = time.Second
+const restFor = 500 * time.Millisecond
 
-// AwaitRest waits, though not for ever, until for a second nothing changes of what the operator writes, which it returns.
+// AwaitRest waits, though not for ever, until for a moment nothing changes of what the operator writes, which it returns.
 func (c *Cluster) AwaitRest(ctx context.Context) (now Seen, err error) {
 	last, err := c.State(ctx)
 	if err != nil {

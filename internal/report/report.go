@@ -87,18 +87,20 @@ type Hop struct {
 	OLM         string `json:"olm,omitempty"`         // v0 or v1, or the release of OLM v0, where several walks are compared
 	Kubernetes  string `json:"kubernetes,omitempty"`  // the release, where several are compared
 
-	Edge      string            `json:"edge"` // replaces, skips or skipRange
-	Effective bool              `json:"effective"`
-	Result    Result            `json:"result,omitempty"`
-	Start     time.Time         `json:"start,omitzero"` // when the catalog with To was published; phases and events count from it
-	Seconds   float64           `json:"seconds,omitempty"`
-	Phases    []Phase           `json:"phases,omitempty"`
-	Findings  []finding.Finding `json:"findings,omitempty"`
-	Outages   []Outage          `json:"outages,omitempty"`
-	Events    []Event           `json:"events,omitempty"`
-	Logs      []Log             `json:"logs,omitempty"`      // of a hop that failed: the last lines of its containers
-	Faults    []Fault           `json:"faults,omitempty"`    // that were made on purpose
-	Simulated []string          `json:"simulated,omitempty"` // images whose pods did not really run
+	Edge      string    `json:"edge"` // replaces, skips or skipRange
+	Effective bool      `json:"effective"`
+	Result    Result    `json:"result,omitempty"`
+	Start     time.Time `json:"start,omitzero"` // when the catalog with To was published; phases and events count from it
+	Seconds   float64   `json:"seconds,omitempty"`
+	Phases    []Phase   `json:"phases,omitempty"`
+	// Verification is what olmkit did besides: before the catalog was published, and after all was stable.
+	Verification []Phase           `json:"verification,omitempty"`
+	Findings     []finding.Finding `json:"findings,omitempty"`
+	Outages      []Outage          `json:"outages,omitempty"`
+	Events       []Event           `json:"events,omitempty"`
+	Logs         []Log             `json:"logs,omitempty"`      // of a hop that failed: the last lines of its containers
+	Faults       []Fault           `json:"faults,omitempty"`    // that were made on purpose
+	Simulated    []string          `json:"simulated,omitempty"` // images whose pods did not really run
 
 	NotVerified []string  `json:"notVerified,omitempty"` // objects of which nothing shows whether To's operator reconciles them
 	Rollback    *Rollback `json:"rollback,omitempty"`    // what came of going back after the hop failed, where that was asked for
@@ -132,20 +134,21 @@ func (h Hop) Title() string {
 
 // Installation is the installation of one bundle on a cluster that has nothing of its package.
 type Installation struct {
-	Package     string            `json:"package"`
-	Channel     string            `json:"channel"`
-	Name        string            `json:"name"`                 // of the bundle
-	OLM         string            `json:"olm,omitempty"`        // v0 or v1, or the release of OLM v0, where several walks are compared
-	Kubernetes  string            `json:"kubernetes,omitempty"` // the release, where several are compared
-	Result      Result            `json:"result,omitempty"`
-	Start       time.Time         `json:"start,omitzero"` // when the Subscription was made; phases and events count from it
-	Seconds     float64           `json:"seconds,omitempty"`
-	Phases      []Phase           `json:"phases,omitempty"`
-	Findings    []finding.Finding `json:"findings,omitempty"` // of a release that is installed several times only what is new
-	Events      []Event           `json:"events,omitempty"`
-	Logs        []Log             `json:"logs,omitempty"`        // of an installation that failed
-	Simulated   []string          `json:"simulated,omitempty"`   // images whose pods did not really run
-	NotVerified []string          `json:"notVerified,omitempty"` // objects that nothing showed the operator to have reconciled
+	Package      string            `json:"package"`
+	Channel      string            `json:"channel"`
+	Name         string            `json:"name"`                 // of the bundle
+	OLM          string            `json:"olm,omitempty"`        // v0 or v1, or the release of OLM v0, where several walks are compared
+	Kubernetes   string            `json:"kubernetes,omitempty"` // the release, where several are compared
+	Result       Result            `json:"result,omitempty"`
+	Start        time.Time         `json:"start,omitzero"` // when the Subscription was made; phases and events count from it
+	Seconds      float64           `json:"seconds,omitempty"`
+	Phases       []Phase           `json:"phases,omitempty"`
+	Verification []Phase           `json:"verification,omitempty"` // what olmkit did after all was stable
+	Findings     []finding.Finding `json:"findings,omitempty"`     // of a release that is installed several times only what is new
+	Events       []Event           `json:"events,omitempty"`
+	Logs         []Log             `json:"logs,omitempty"`        // of an installation that failed
+	Simulated    []string          `json:"simulated,omitempty"`   // images whose pods did not really run
+	NotVerified  []string          `json:"notVerified,omitempty"` // objects that nothing showed the operator to have reconciled
 }
 
 // subject is what a finding about object, or about all of the hop, is about.
@@ -161,7 +164,7 @@ func (h Hop) subject(object string) finding.Subject {
 func (i Installation) hop() Hop {
 	return Hop{
 		Package: i.Package, Channel: i.Channel, OLM: i.OLM, Kubernetes: i.Kubernetes, To: i.Name, Effective: true, Result: i.Result, Start: i.Start, Seconds: i.Seconds,
-		Phases: i.Phases, Findings: i.Findings, Events: i.Events, Logs: i.Logs, Simulated: i.Simulated, NotVerified: i.NotVerified,
+		Phases: i.Phases, Verification: i.Verification, Findings: i.Findings, Events: i.Events, Logs: i.Logs, Simulated: i.Simulated, NotVerified: i.NotVerified,
 	}
 }
 

@@ -190,11 +190,10 @@ func (t *text) hop(h Hop, verbose bool) {
 	}
 	t.line("  %s %s%s%s", mark, h.Title(), kind, tail)
 	if len(h.Phases) > 0 {
-		phases := make([]string, len(h.Phases))
-		for i, p := range h.Phases {
-			phases[i] = fmt.Sprintf("%s %.1fs", p.Name, p.Seconds)
-		}
-		t.paragraph("      phases: ", strings.Join(phases, ", "))
+		t.paragraph("      phases: ", listPhases(h.Phases))
+	}
+	if len(h.Verification) > 0 {
+		t.paragraph(fmt.Sprintf("      olmkit's own share, %.1fs: ", sumOf(h.Verification)), listPhases(h.Verification))
 	}
 	for _, o := range totals(h.Outages) {
 		gaps := ""
@@ -224,6 +223,23 @@ func (t *text) hop(h Hop, verbose bool) {
 		t.explanation(f, "      ")
 	}
 	t.logs(h.Logs, verbose)
+}
+
+// listPhases says how long each of phases took.
+func listPhases(phases []Phase) string {
+	said := make([]string, len(phases))
+	for i, p := range phases {
+		said[i] = fmt.Sprintf("%s %.1fs", p.Name, p.Seconds)
+	}
+	return strings.Join(said, ", ")
+}
+
+// sumOf is how many seconds phases took in all.
+func sumOf(phases []Phase) (seconds float64) {
+	for _, p := range phases {
+		seconds += p.Seconds
+	}
+	return seconds
 }
 
 // total sums up the outages of one operation on one version.

@@ -45,6 +45,7 @@ type course struct {
 // What it measured goes into hop.
 func (w *walk) runHop(ctx context.Context, from, to *lifecycle.Release, injections []fault.Injection, hop *report.Hop) (findings []finding.Finding, err error) {
 	var before hopBefore
+	w.verified.begin()
 	if findings, err = w.prepare(ctx, from); err != nil {
 		return findings, err
 	}
@@ -54,6 +55,7 @@ func (w *walk) runHop(ctx context.Context, from, to *lifecycle.Release, injectio
 	if before.evidence, err = w.GatherEvidence(ctx, from, w.began[from.Name]); err != nil {
 		return findings, err
 	}
+	w.verified.did("before")
 	injected, err := fault.New(ctx, w.faulty(from, to), injections)
 	defer func() { err = errors.Join(err, injected.UndoAll(ctx)) }()
 	if err != nil {
@@ -75,7 +77,10 @@ func (w *walk) runHop(ctx context.Context, from, to *lifecycle.Release, injectio
 		return findings, err
 	}
 	w.measure(c, hop)
-	return w.judgeHop(ctx, c, before, findings, hop)
+	w.verified.resume()
+	findings, err = w.judgeHop(ctx, c, before, findings, hop)
+	hop.Verification = w.verified.parts
+	return findings, err
 }
 
 // faulty is the hop between two releases for the faults that strike it.
@@ -179,6 +184,7 @@ func (w *walk) judgeHop(ctx context.Context, c course, before hopBefore, finding
 	if err == nil {
 		findings, err = w.judgeLogs(ctx, c.to, before.known, findings, c.stalled == nil)
 	}
+	w.verified.did("requests and logs")
 	findings = judge.AttributeToFaults(judge.WithoutConsequences(findings), c.faults)
 	w.options.Grades.Apply(findings) // a fault breaks nothing by what is no error to the user
 	var broke []finding.Finding
@@ -194,6 +200,7 @@ func (w *walk) judgeOutcome(ctx context.Context, c course, before map[string]obs
 	findings := judge.Election(c.election)
 	findings = append(findings, judge.Locks(w.Watcher.Since(time.Time{}), c.started, c.election)...)
 	found, err := w.judgeAfter(ctx, c.from, c.to, before, c.started)
+	w.verified.did("objects")
 	findings = append(findings, found...)
 	if err != nil {
 		return findings, err
@@ -204,7 +211,8 @@ func (w *walk) judgeOutcome(ctx context.Context, c course, before map[string]obs
 		return findings, err
 	}
 	found, hop.NotVerified, err = w.judgeReconciling(ctx, c.from, c.to, c.shown, c.election)
-	return append(findings, found...), err
+	findings = append(findings, found...)
+	return append(findings, w.judgeExits(ctx, c.from.Name, c.to)...), err
 }
 
 // restartLimit is how long what cannot be read or written after a hop that failed may take until it can: a manager that goes on
@@ -235,6 +243,9 @@ func (w *walk) prepare(ctx context.Context, from *lifecycle.Release) ([]finding.
 	return append(findings, found...), err
 }
 
+// mostSettled is how long no more operands have to come at most, until there are all.
+const mostSettled = time.Second
+
 // reconciled waits, though not for ever, until r's operator has dealt with every object: no more operands come, all are
 // ready, a status that tells its generation tells the newest, and one that tells health tells good. Operators that do
 // nothing of this are not waited for any longer than it takes to see that.
@@ -242,7 +253,7 @@ func (w *walk) reconciled(ctx context.Context, r *lifecycle.Release) error {
 	if !w.OperatorRuns(r) || len(w.Objects) == 0 {
 		return nil
 	}
-	same := sameFor(w.options.Settle)
+	same := sameFor(min(w.options.Settle, mostSettled))
 	err := w.Watcher.Until(ctx, judge.HealthLimit, func() (bool, error) {
 		operands, err := w.Operands(ctx)
 		if err != nil {

@@ -48,6 +48,7 @@ func baseFailed(r *lifecycle.Release, why finding.Finding) finding.Finding {
 func (w *walk) installation(ctx context.Context, r *lifecycle.Release) (report.Installation, *finding.Finding, error) {
 	in := report.Installation{Package: w.pkg.Name, Channel: w.channel, Name: r.Name, Result: report.Failed}
 	refused, err := w.install(ctx, r, &in)
+	w.verified.begin()
 	var found []finding.Finding
 	if err == nil && refused == nil {
 		found, in.NotVerified, err = w.makeSamples(ctx, r)
@@ -62,6 +63,8 @@ func (w *walk) installation(ctx context.Context, r *lifecycle.Release) (report.I
 		judged, err = w.judgeAccess(ctx, nil, r, in.Start, observe.Evidence{}, refused == nil)
 		found = append(found, judged...)
 	}
+	w.verified.did("requests and logs")
+	in.Verification = w.verified.parts
 	found = w.about(found, finding.Subject{From: r.Name})
 	w.grade(found, nil)
 	if worst, any := finding.Worst(found); err == nil && refused == nil && (!any || worst != finding.Error) {
@@ -163,6 +166,7 @@ func (w *walk) makeSamples(ctx context.Context, r *lifecycle.Release) (findings 
 	if err := w.reconciled(ctx, r); err != nil {
 		return findings, nil, err
 	}
+	w.verified.did("samples")
 	found, notVerified, err := w.judgeInstalled(ctx, r)
 	findings = append(findings, found...)
 	if err != nil {

@@ -26,10 +26,10 @@ const (
 	newLimit = 15 * time.Second
 	// boldLimit is how long an operator of which it is not known has to follow a change of one, or to make again what is deleted of it.
 	boldLimit = 2 * time.Second
-	// idleFor is how long nobody writes what is at rest.
-	idleFor = 700 * time.Millisecond
+	// idleFor is how long nobody writes what is at rest, once all that was made is ready.
+	idleFor = 400 * time.Millisecond
 	// lookPause is the time between two looks.
-	lookPause = 400 * time.Millisecond
+	lookPause = 100 * time.Millisecond
 	// unownedLimit is how long what was made for a new object may stay after that is gone.
 	unownedLimit = 5 * time.Second
 )
@@ -39,6 +39,7 @@ type newObject struct {
 	*observe.Object
 	like    *observe.Object
 	unowned []observe.Operand // named as what was made for the copy
+	ready   []string          // what was made for the copy and does what it is for
 }
 
 // judgeNew tells what r's operator does less for objects that are created now than for those that are there, although that of the
@@ -97,13 +98,23 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 	return created, err
 }
 
-// tryNew changes a copy and takes from it what was made for it, and notes in created what r's operator does then. The release called
+// tryNew takes from a copy what was made for it and changes it, and notes in created what r's operator does then. The release called
 // from says how long that is waited for.
 func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o *newObject, created map[string]judge.New) error {
 	was, is := w.created[from][o.CRD], created[o.CRD]
-	var err error
-	if is.Follows, err = w.changeNew(ctx, r, o, was); err == nil {
-		is.Remakes, err = w.takeFromNew(ctx, o, was)
+	view := w.viewOf(o.Object)
+	operands, err := view.Operands(ctx)
+	if err != nil {
+		return err
+	}
+	for name, made := range operands {
+		if made.Unready == "" {
+			o.ready = append(o.ready, name)
+		}
+	}
+	// The last change is followed by a rollout that nobody has to wait for.
+	if is.Remakes, err = w.takeFromNew(ctx, o, was); err == nil {
+		is.Follows, err = w.changeNew(ctx, r, o, was)
 	}
 	created[o.CRD] = is
 	return err
@@ -120,10 +131,6 @@ func (w *walk) viewOf(objects ...*observe.Object) observe.Cluster {
 // did under the release before is waited for longer.
 func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New) (map[string]int, error) {
 	view := w.viewOf(o.Object)
-	operands, err := view.Operands(ctx)
-	if err != nil {
-		return nil, err
-	}
 	resource := o.At(w.Dynamic, o.Version)
 	follows := map[string]int{}
 	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
@@ -143,7 +150,7 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 			limit = judge.EffectLimit
 		}
 		// What still follows an earlier change must not be taken for what follows this one.
-		if err := w.awaitIdle(ctx, o, operands); err != nil {
+		if err := w.awaitIdle(ctx, o); err != nil {
 			return nil, err
 		}
 		follows[change.Path] = 0
@@ -182,7 +189,7 @@ func (w *walk) takeFromNew(ctx context.Context, o *newObject, was judge.New) (ma
 		if _, known := remakes[made.Kind]; known || !made.Direct || !slices.Contains(remade, made.Kind) {
 			continue
 		}
-		if err := w.awaitIdle(ctx, o, operands); err != nil {
+		if err := w.awaitIdle(ctx, o); err != nil {
 			return nil, err
 		}
 		err := w.Dynamic.Resource(observe.OperandResource(made.Kind)).Namespace(made.Namespace).Delete(ctx, made.Name, metav1.DeleteOptions{})
@@ -204,29 +211,28 @@ func (w *walk) takeFromNew(ctx context.Context, o *newObject, was judge.New) (ma
 	return remakes, nil
 }
 
-// awaitIdle waits, though not for ever, until for a moment nobody writes a copy or what was made for it: a reconcile that is under
-// way for another reason would make again what it finds missing.
-func (w *walk) awaitIdle(ctx context.Context, o *newObject, operands map[string]observe.Operand) error {
-	same := sameFor(idleFor)
+// awaitIdle waits, though not for ever, until what was made for a copy is as ready as it was, and nobody writes that or the copy for a
+// moment: a reconcile that is under way for another reason, as a rollout, would make again what it finds missing.
+func (w *walk) awaitIdle(ctx context.Context, o *newObject) error {
+	same, view := sameFor(idleFor), w.viewOf(o.Object)
 	return lookUntil(ctx, newLimit, func() (bool, error) {
 		now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, ctx.Err()
 		}
-		versions := now.GetResourceVersion()
-		for _, name := range slices.Sorted(maps.Keys(operands)) {
-			if !operands[name].Direct {
-				continue
-			}
-			now, err := w.operandNow(ctx, operands[name])
-			if err != nil {
-				return false, err
-			}
-			if now != nil {
-				versions += " " + now.GetResourceVersion()
-			}
+		operands, err := view.Operands(ctx)
+		if err != nil {
+			return false, err
 		}
-		return same(versions), nil
+		versions, ready := now.GetResourceVersion(), true
+		for _, name := range slices.Sorted(maps.Keys(operands)) {
+			made := operands[name]
+			if made.Direct {
+				versions += " " + made.ResourceVersion
+			}
+			ready = ready && (made.Transient() || made.Unready == "" || !slices.Contains(o.ready, name))
+		}
+		return same(versions) && ready, nil
 	})
 }
 

@@ -43,6 +43,7 @@ func (w *walk) verifyReconciled(ctx context.Context, from string, r *lifecycle.R
 	if err != nil {
 		return nil, nil, err
 	}
+	w.verified.did("changes")
 	findings := n.findings
 	var unverified []string
 	for _, o := range ask {
@@ -61,6 +62,7 @@ func (w *walk) verifyReconciled(ctx context.Context, from string, r *lifecycle.R
 		}
 	}
 	drifted, err := w.judgeDrift(ctx, from, r, n.answered)
+	w.verified.did("drift")
 	return append(findings, drifted...), unverified, err
 }
 
@@ -78,23 +80,32 @@ func (w *walk) judgeInstalled(ctx context.Context, r *lifecycle.Release) ([]find
 	if _, err := w.judgeNew(ctx, r.Name, r); err != nil {
 		return findings, unverified, err
 	}
+	w.verified.did("new objects")
+	findings = append(findings, w.judgeExits(ctx, r.Name, r)...)
 	unmet, err := w.judgeAssertions(ctx, r)
 	return append(findings, unmet...), unverified, err
 }
 
 // judgeReconciling judges whether r's operator reconciles the walk's samples as that of from did, and whether it comes to rest
-// then. shown is what it wrote by itself since it leads.
+// then. shown is what it wrote by itself since it leads. What it does about a look at what was there it has time for while new objects
+// are made.
 func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release, shown map[string]string, l observe.Leadership) ([]finding.Finding, []string, error) {
 	findings, unverified, err := w.verifyReconciled(ctx, from.Name, r, shown, l)
 	if err != nil {
 		return findings, unverified, err
 	}
+	look, err := w.touch(ctx, r)
+	if err != nil {
+		return findings, unverified, err
+	}
 	found, err := w.judgeNew(ctx, from.Name, r)
+	w.verified.did("new objects")
 	findings = append(findings, judge.Untold(findings, found)...)
 	if err != nil {
 		return findings, unverified, err
 	}
-	found, err = w.judgeHotLoop(ctx, r)
+	found, err = w.judgeHotLoop(ctx, r, look)
+	w.verified.did("rest")
 	return append(findings, found...), unverified, err
 }
 

@@ -91,6 +91,7 @@ type walk struct {
 	restoration
 	memory
 
+	verified      verification
 	lastHop       bool     // no hop follows
 	fresh         []string // releases that were installed without those that users come from
 	notes         []string // limitations that the walk met
@@ -123,6 +124,7 @@ type memory struct {
 	effects  map[string]map[string]judge.Effect // by release and object, what its operator did about a change
 	reverts  map[string]map[string]bool         // by release and workload, whether its operator puts back what others change
 	created  map[string]map[string]judge.New    // by release and definition, what its operator did for an object that was created while it ran
+	exits    map[string]bool                    // releases whose operator ended while it was verified
 	told     map[string]bool                    // findings of installations that were told
 	known    map[string]map[string]bool         // by hop, the codes of the errors that it has without faults
 	fuzzed   map[string]bool                    // releases whose conversion was fuzzed
@@ -133,7 +135,7 @@ type memory struct {
 func newMemory() memory {
 	return memory{
 		survived: map[string]bool{}, looped: map[string]bool{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{},
-		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]bool{}, calls: map[string]calls{},
+		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]bool{}, calls: map[string]calls{},
 	}
 }
 

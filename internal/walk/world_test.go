@@ -63,6 +63,7 @@ type world struct {
 	channels  []string // that bundles were requested from
 	gets      int      // of single objects, by the walk
 	choked    bool     // the operator that chokes did
+	said      string   // by every operator
 
 	// takes, unless nil, uninstalls the package with its definitions and objects, on a cluster that goes with the walk.
 	takes func(ctx context.Context) error
@@ -91,6 +92,7 @@ const (
 	evicts    = "deletes all but the first objects"
 	deletes   = "creates what belongs to nobody, and deletes it with its object"
 	chokes    = "lets nobody write once a spec was changed"
+	exits     = "ends when a spec is changed"
 )
 
 var thingKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
@@ -221,7 +223,24 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	} else if m.Data["said"] != said {
 		m.Data["said"] = said
 		_ = w.Update(ctx, m)
+		if behaviour == exits {
+			w.exit(ctx)
+		}
 	}
+}
+
+// exit has the operator's container end and start again.
+func (w *world) exit(ctx context.Context) {
+	pod := &corev1.Pod{}
+	if w.Get(ctx, client.ObjectKey{Namespace: w.place.Namespace, Name: w.running}, pod) != nil {
+		return
+	}
+	before := pod.DeepCopy()
+	s := &pod.Status.ContainerStatuses[0]
+	s.RestartCount++
+	s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2}
+	w.watcher.See(before, pod, false)
+	_ = w.Update(ctx, pod)
 }
 
 // call notes a call of the walk's, which may fail.
@@ -265,10 +284,14 @@ func (c fakeCluster) Catalog(_ context.Context, _ string, fbc []byte) (cluster.C
 }
 
 func (c fakeCluster) Logs(_ context.Context, w io.Writer, container string) error {
-	if !strings.HasPrefix(c.behaviour[container[strings.LastIndex(container, "/")+1:]], crashes) {
+	said := c.said
+	if strings.HasPrefix(c.behaviour[container[strings.LastIndex(container, "/")+1:]], crashes) {
+		said = "panic: boom"
+	}
+	if said == "" {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "%s| panic: boom\n", container)
+	_, err := fmt.Fprintf(w, "%s| %s\n", container, said)
 	return err
 }
 

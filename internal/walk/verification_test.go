@@ -1,0 +1,81 @@
+package walk
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/report"
+)
+
+// An operator that ends when users change their objects is not one that works, unless the one before did the same, or it had to end.
+func TestExit(t *testing.T) {
+	p, plan := things(t, "v1", "v2")
+	for name, c := range map[string]struct {
+		before, after, said string
+		want                finding.Severity
+	}{
+		"it ends":                   {"", exits, "", finding.Error},
+		"it ends as the one before": {exits, exits, "", finding.Warning},
+		"it lost its lock":          {"", exits, "E1 leader election lost", finding.Warning},
+		"the one before ended":      {exits, "", "", ""},
+		"nobody ends":               {"", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.behaviour["v1"], w.behaviour["v2"], w.said = c.before, c.after, c.said
+				r, err := w.walk(t.Context(), t, p, plan, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got finding.Severity
+				for _, f := range r.Hops[0].Findings {
+					if f.Code == code.Exits {
+						got = f.Severity
+						if !strings.Contains(f.Message, "exit code 2") || c.said != "" && !strings.Contains(f.Cause, c.said) {
+							t.Errorf("it says %q, %q", f.Message, f.Cause)
+						}
+					}
+				}
+				if got != c.want {
+					t.Errorf("%q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// The walk tells its own share of an installation and of a hop: what it does of itself, in the order in which it does it.
+func TestOwnShare(t *testing.T) {
+	p, plan := things(t, "v1", "v2")
+	synctest.Test(t, func(t *testing.T) {
+		r, err := newWorld().walk(t.Context(), t, p, plan, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := func(parts []report.Phase) (all string) {
+			for _, part := range parts {
+				all += part.Name + "; "
+			}
+			return all
+		}
+		if got := names(r.Installations[0].Verification); got != "samples; changes; drift; new objects; requests and logs; " {
+			t.Errorf("of the installation: %s", got)
+		}
+		if got := names(r.Hops[0].Verification); got != "before; objects; changes; drift; new objects; rest; requests and logs; " {
+			t.Errorf("of the hop: %s", got)
+		}
+		share := 0.0
+		for _, part := range r.Hops[0].Verification {
+			share += part.Seconds
+		}
+		// The world's operator acts at once, so all of it is olmkit's.
+		if share > (5 * time.Second).Seconds() {
+			t.Errorf("of a hop of %.1f s %.1f s are the walk's own share: %v", r.Hops[0].Seconds, share, r.Hops[0].Verification)
+		}
+	})
+}
