@@ -32,7 +32,7 @@ func TestExitCodeOfCommandLines(t *testing.T) {
 	for _, args := range []string{
 		"no-such-command", "catalog no-such-command", "catalog validate", "catalog validate --no-such-flag",
 		"subscription generate", "bundle generate", "bundle generate --version 1.0.0",
-		"upgrade test x --shard 2/1", "upgrade test x --cluster moon", "upgrade test x --parallel 0", "upgrade test x --cluster existing --image a=b",
+		"upgrade test x --shard 2/1", "upgrade test x --cluster moon", "upgrade test x --parallel -1", "upgrade test x --cluster existing --image a=b",
 		"upgrade test x --install-olm", "report merge", "report merge nowhere.json",
 	} {
 		var complaint strings.Builder

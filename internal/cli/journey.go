@@ -118,10 +118,12 @@ func (t *upgradeTest) beside(ctx context.Context, journeys []*journey) (*report.
 	n := len(journeys)
 	reports, failures := make([]*report.Report, n), make([]error, n)
 	var group errgroup.Group
-	group.SetLimit(min(t.parallel, n))
+	group.SetLimit(max(1, min(t.parallel, n)))
 	for i, j := range journeys {
 		name := j.test.label().Label()
-		j.test.parallel = max(1, t.parallel/n)
+		if t.parallel > 0 {
+			j.test.parallel = max(1, t.parallel/n)
+		}
 		j.test.options.Progress = j.test.options.Progress.Part(name)
 		group.Go(func() error {
 			if failures[i] = ctx.Err(); failures[i] == nil {

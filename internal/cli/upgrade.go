@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"time"
 
@@ -94,7 +95,7 @@ fails if either walk fails. With --parallel 2 or more both are walked at the sam
 	f.StringArrayVar(&t.samples, "sample", nil, "YAML or JSON `FILE` of samples to create instead of the bundles' alm-examples, with the objects that they need (repeatable)")
 	f.StringArrayVar(&t.asserts, "assert", nil, "YAML or JSON `FILE` with partial objects, as in an assert file of kuttl or chainsaw, that must match after installation and after each hop (repeatable)")
 	f.StringVar(&t.shard, "shard", "", "run only shard `I/N` of the plan, I from 0; auto, or auto/N, reads it from the environment of an Indexed Job, GitLab, CircleCI or Buildkite. 'olmkit report merge' merges the shards' reports")
-	f.IntVar(&t.parallel, "parallel", 1, "run N shards concurrently, each on its own cluster; one takes up to 2 cores and 1 GiB")
+	f.IntVar(&t.parallel, "parallel", 0, "run `N` shards concurrently, each on its own cluster, which takes up to 2 cores and 1 GiB; 0 takes as many embedded clusters as this machine has room for, and splits no chain of hops")
 	f.DurationVar(&t.options.Timeout, "timeout", 4*time.Minute, "timeout of one installation, and of one hop")
 	f.BoolVar(&t.options.Strict, "strict", false, "treat the walk's warnings as errors, except refused samples and outages of up to 1s")
 	f.IntVar(&t.options.Fuzz, "fuzz", 0, "send `N` objects, made of the schema of each served version, through the conversion webhook and back, and fail if any loses a field; nothing is stored")
@@ -202,8 +203,8 @@ func (t *upgradeTest) check() error {
 			return err
 		}
 	}
-	if t.parallel < 1 {
-		return usagef("--parallel %d: it is a number of clusters, 1 or more", t.parallel)
+	if t.parallel < 0 {
+		return usagef("--parallel %d: it is a number of clusters, or 0", t.parallel)
 	}
 	if t.options.Fuzz < 0 {
 		return usagef("--fuzz %d: it is a number of objects, 0 or more", t.options.Fuzz)
@@ -243,20 +244,42 @@ func walked(p *catalog.Package, plan graph.Plan) []*catalog.Bundle {
 	})
 }
 
+// parts splits plan into what is to be walked at the same time: as many shards as --parallel says, or, where it leaves that open, no
+// more than clusters, each of whole chains of hops.
+func (t *upgradeTest) parts(plan graph.Plan, clusters int) []graph.Plan {
+	if t.parallel == 0 {
+		return walk.Chains(plan, clusters)
+	}
+	n := min(t.parallel, len(plan.Hops))
+	if n <= 1 {
+		return []graph.Plan{plan}
+	}
+	parts := make([]graph.Plan, n)
+	for i := range parts {
+		parts[i] = walk.Shard{Index: i, Of: n}.Take(plan)
+	}
+	return parts
+}
+
 // walks walks plan in as many parts as are to be walked at the same time. Parts of which there is a report are there also
 // when others, or they themselves, could not go on.
 func (t *upgradeTest) walks(ctx context.Context, p *catalog.Package, plan graph.Plan, images []program) (*report.Report, error) {
-	n := min(t.parallel, len(plan.Hops))
-	if n <= 1 {
+	clusters := 1
+	if t.cluster == kindEmbedded {
+		clusters = clustersFor(runtime.GOMAXPROCS(0), availableMemory())
+	}
+	parts := t.parts(plan, clusters)
+	n := len(parts)
+	if n == 1 {
 		return t.walk(ctx, p, plan, images, t.options)
 	}
 	reports, failures := make([]*report.Report, n), make([]error, n)
 	group, ctx := errgroup.WithContext(ctx)
-	for i := range n {
+	for i, part := range parts {
 		options := t.options
 		options.Progress = t.options.Progress.Part(fmt.Sprintf("%d/%d", i+1, n))
 		group.Go(func() error {
-			r, err := t.walk(ctx, p, walk.Shard{Index: i, Of: n}.Take(plan), images, options)
+			r, err := t.walk(ctx, p, part, images, options)
 			if err != nil {
 				err = fmt.Errorf("part %d of %d: %w", i+1, n, err)
 			}

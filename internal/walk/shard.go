@@ -76,12 +76,41 @@ func (s Shard) Take(plan graph.Plan) graph.Plan {
 	if s.Of == 0 {
 		return plan
 	}
-	begin, end := s.until(s.Index, plan.Count()), s.until(s.Index+1, plan.Count())
+	return stretch(plan, s.until(s.Index, plan.Count()), s.until(s.Index+1, plan.Count()), s.Index == 0)
+}
+
+// stretch leaves the hops of plan from begin to before end in it, and the installation of its head if it is the first.
+func stretch(plan graph.Plan, begin, end int, first bool) graph.Plan {
 	taken := plan.Keep(func(i int, _ graph.Edge) bool { return begin <= i && i < end })
-	if s.Index > 0 {
+	if !first {
 		taken.Head = ""
 	}
 	return taken
+}
+
+// Chains splits plan into at most n parts, which together are all of it. No hop that goes on from the one before is parted from that:
+// what older releases stored is there in each as in the whole. So there may be fewer parts, and longer ones.
+func Chains(plan graph.Plan, n int) []graph.Plan {
+	cuts := []int{0}
+	i, last := 0, graph.Edge{}
+	for hop := range plan.All() {
+		goesOn := hop.From == last.To && hop.Switch == ""
+		if i > 0 && !goesOn && len(cuts) < n && i >= plan.Count()*len(cuts)/n {
+			cuts = append(cuts, i)
+		}
+		if i, last = i+1, hop; len(cuts) == n || i == graph.MostCounted {
+			break
+		}
+	}
+	parts := make([]graph.Plan, len(cuts))
+	for i, begin := range cuts {
+		end := graph.MostCounted
+		if i+1 < len(cuts) {
+			end = cuts[i+1]
+		}
+		parts[i] = stretch(plan, begin, end, i == 0)
+	}
+	return parts
 }
 
 // until returns how many of hops are in the shards before index.

@@ -3,10 +3,60 @@ package walk
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/olmkit/olmkit/internal/graph"
 )
+
+// The parts of a plan are all of it, in its order, and no chain of hops is in two.
+func TestChains(t *testing.T) {
+	hops := func(ends ...string) (plan graph.Plan) {
+		for _, s := range ends {
+			from, to, _ := strings.Cut(s, " ")
+			plan.Hops = append(plan.Hops, graph.Edge{From: from, To: to})
+		}
+		return plan
+	}
+	plan := hops("1 2", "2 3", "3 4", "1 3", "2 4", "1 4")
+	switched := hops("1 2", "2 3")
+	switched.Hops[1].Switch = "old"
+	for name, c := range map[string]struct {
+		plan graph.Plan
+		n    int
+		want string
+	}{
+		"one part":                 {plan, 1, "1 2, 2 3, 3 4, 1 3, 2 4, 1 4"},
+		"two":                      {plan, 2, "1 2, 2 3, 3 4 | 1 3, 2 4, 1 4"},
+		"three":                    {plan, 3, "1 2, 2 3, 3 4 | 1 3 | 2 4, 1 4"},
+		"as many as can be":        {plan, 9, "1 2, 2 3, 3 4 | 1 3 | 2 4 | 1 4"},
+		"a chain is one part":      {hops("1 2", "2 3", "3 4"), 4, "1 2, 2 3, 3 4"},
+		"another channel's user":   {switched, 2, "1 2 | 2 3"},
+		"an installation, no hops": {graph.Plan{Head: "1"}, 4, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var parts []string
+			left := 0
+			for i, part := range Chains(c.plan, c.n) {
+				var said []string
+				for _, hop := range part.Hops {
+					said = append(said, hop.From+" "+hop.To)
+				}
+				parts = append(parts, strings.Join(said, ", "))
+				left += len(part.LeftOut)
+				if (part.Head == c.plan.Head) != (i == 0 || c.plan.Head == "") {
+					t.Errorf("part %d has the head %q", i, part.Head)
+				}
+			}
+			if got := strings.Join(parts, " | "); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+			if want := (len(parts) - 1) * len(c.plan.Hops); left != want {
+				t.Errorf("%d hops are left out of the parts, want %d", left, want)
+			}
+		})
+	}
+}
 
 // FuzzShard: what is read as a shard takes a stretch of the plan, and no hop is lost or doubled.
 func FuzzShard(f *testing.F) {
