@@ -66,7 +66,7 @@ func TestRaceDetector(t *testing.T) {
 
 // built and run match what a dry run builds, and which program it gives each image of a walk.
 var (
-	built = regexp.MustCompile(`build -trimpath -o (\S+) `)
+	built = regexp.MustCompile(`build -trimpath .*-o (\S+) `)
 	run   = regexp.MustCompile(`--image (\S+)=(\S+)`)
 )
 
