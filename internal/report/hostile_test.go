@@ -27,7 +27,7 @@ func saying(s string) *Report {
 	all := []finding.Finding{f, encoded, suppressed}
 	hop := Hop{
 		Package: s, Channel: s, From: s, To: s, FromChannel: s, Edge: "replaces", Effective: true, Result: Failed, Seconds: 1, Findings: all,
-		Phases: []Phase{{s, 1}}, Outages: []Outage{{CRD: s, Version: s, Operation: s, First: s, Cause: s, Fault: s}}, Events: []Event{{Kind: s, Name: s, State: s, Detail: s}},
+		Phases: []Phase{{s, 1}}, Verification: []Phase{{s, 1}}, Outages: []Outage{{CRD: s, Version: s, Operation: s, First: s, Cause: s, Fault: s}}, Events: []Event{{Kind: s, Name: s, State: s, Detail: s}},
 		Logs: []Log{{s, s + "\n" + s}}, Faults: []Fault{{Name: s, Phase: s, Outcome: s, Expected: s, Why: s}}, Simulated: []string{s}, NotVerified: []string{s},
 		Rollback: &Rollback{To: s, Result: Failed, Findings: all},
 	}

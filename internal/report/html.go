@@ -31,6 +31,7 @@ var pageParsed = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{
 		"seconds": tellSeconds,
 		"count":   count,
+		"sum":     sumOf,
 		"web":     func(s string) bool { return strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") },
 		"percent": func(x float64) string { return fmt.Sprintf("%.2f%%", x) },
 	}).Parse(pageTemplate))

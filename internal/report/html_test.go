@@ -49,7 +49,7 @@ func walked(s string) *Report {
 		Hops: []Hop{
 			{
 				Package: s, Channel: s, From: s, To: s + "2", Edge: "replaces", Effective: true, Result: Failed, Seconds: 9.5, Start: start,
-				Phases: []Phase{{s, 1.5}, {"stable", 8}}, Findings: []finding.Finding{f, known}, Simulated: []string{s},
+				Phases: []Phase{{s, 1.5}, {"stable", 8}}, Verification: []Phase{{s, 1}, {"rest", 2}}, Findings: []finding.Finding{f, known}, Simulated: []string{s},
 				Outages: []Outage{{Version: s, Operation: "read", Seconds: 1.2, Errors: 3, First: s, Start: start.Add(2 * time.Second), Cause: s}},
 				Events:  []Event{{At: 1, Kind: s, Name: s, State: s, Detail: s}, {At: 2.5, Kind: "Pod", Name: s, State: "restarted"}},
 				Logs:    []Log{{Source: s, Text: s}},

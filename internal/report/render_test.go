@@ -39,7 +39,7 @@ func upgrade() *Report {
 		APIVersion: APIVersion, Kind: KindUpgrade, Result: Failed, Seconds: 12.34,
 		Installations: []Installation{
 			{
-				Package: "p", Channel: "c", Name: "p.v1", Result: Passed, Seconds: 9.1, Phases: []Phase{{"install", 9.1}}, NotVerified: []string{"Thing/a"},
+				Package: "p", Channel: "c", Name: "p.v1", Result: Passed, Seconds: 9.1, Phases: []Phase{{"install", 9.1}}, NotVerified: []string{"Thing/a"}, Verification: []Phase{{"samples", 1}},
 				Findings: []finding.Finding{{Code: "UPG003", Severity: finding.Info, Subject: finding.Subject{Package: "p", Channel: "c", From: "p.v1", Object: "Thing/a"}, Message: "alone"}},
 			},
 			{Package: "p", Channel: "c", Name: "p.v9", Result: Failed, Logs: []Log{{"manager", "panic"}}},
@@ -47,7 +47,7 @@ func upgrade() *Report {
 		Hops: []Hop{
 			{
 				Package: "p", Channel: "c", From: "p.v1", To: "p.v2", Edge: "replaces", Effective: true, Result: Passed, Seconds: 3.2,
-				Phases:  []Phase{{"install", 1.2}, {"upgrade", 2}},
+				Phases:  []Phase{{"install", 1.2}, {"upgrade", 2}}, Verification: []Phase{{"objects", 0.4}, {"new objects", 1.6}},
 				Outages: []Outage{{Version: "v1", Operation: "write", Seconds: 0.7, Errors: 1, First: "connection refused", Start: time.Unix(0, 0).UTC(), Cause: "OLM"}},
 			},
 			{
