@@ -49,6 +49,12 @@ func (w *walk) touch(ctx context.Context, r *lifecycle.Release) (*touched, error
 func (w *walk) judgeHotLoop(ctx context.Context, r *lifecycle.Release, look *touched) ([]finding.Finding, error) {
 	var restless map[string][]string
 	for i := 0; i < looks && look != nil; i++ {
+		if i > 0 {
+			var err error
+			if look, err = w.touch(ctx, r); err != nil {
+				return nil, err
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -64,9 +70,6 @@ func (w *walk) judgeHotLoop(ctx context.Context, r *lifecycle.Release, look *tou
 		}
 		if restless = changed; len(restless) == 0 {
 			return nil, nil
-		}
-		if look, err = w.touch(ctx, r); err != nil {
-			return nil, err
 		}
 	}
 	return w.hotLoopFindings(ctx, restless)

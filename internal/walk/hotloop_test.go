@@ -1,11 +1,15 @@
 package walk
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
@@ -29,6 +33,36 @@ func TestRest(t *testing.T) {
 	}
 	if still := both(first, at("3", 2, true).Changes(at("3", 2, true))); len(still) > 0 {
 		t.Errorf("at rest: %v", still)
+	}
+}
+
+// An operator that answers each look with a write is told of as such, and one that goes on by itself as one that never rests.
+func TestHotLoop(t *testing.T) {
+	p, plan := things(t, "v1", "v2")
+	for behaviour, want := range map[string]string{
+		"":      "",
+		answers: "warning: 5 times in a row an object was written without a change to what it says, and each time the operator wrote in turn: data.written",
+		spins:   "error: reconcile hot loop: the operator keeps writing data.written although nobody touches the object",
+	} {
+		t.Run(behaviour, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.behaviour["v2"] = behaviour
+				r, err := w.walk(t.Context(), t, p, plan, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := ""
+				for _, f := range r.Hops[0].Findings {
+					if f.Code == code.HotLoop {
+						got = fmt.Sprintf("%s: %s", f.Severity, f.Message)
+					}
+				}
+				if !strings.HasPrefix(got, want) || want == "" && got != "" {
+					t.Errorf("it says %q, want %q", got, want)
+				}
+			})
+		})
 	}
 }
 

@@ -93,6 +93,8 @@ const (
 	deletes   = "creates what belongs to nobody, and deletes it with its object"
 	chokes    = "lets nobody write once a spec was changed"
 	exits     = "ends when a spec is changed"
+	answers   = "answers each write with one"
+	spins     = "writes without end once it looked at an object"
 )
 
 var thingKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
@@ -220,11 +222,32 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 		}
 		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: name, UID: thing.GetUID()}}
 		_ = w.Create(ctx, m)
+	} else if behaviour == answers || behaviour == spins {
+		go w.answer(ctx, key, behaviour)
 	} else if m.Data["said"] != said {
 		m.Data["said"] = said
 		_ = w.Update(ctx, m)
 		if behaviour == exits {
 			w.exit(ctx)
+		}
+	}
+}
+
+// answer counts in a ConfigMap what the operator writes: a moment later and, if it does not end, each second while the operator runs.
+func (w *world) answer(ctx context.Context, key client.ObjectKey, behaviour string) {
+	runs := func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.behaviour[w.running] == behaviour
+	}
+	for time.Sleep(500 * time.Millisecond); runs(); time.Sleep(time.Second) {
+		m := &corev1.ConfigMap{}
+		if w.Get(ctx, key, m) == nil {
+			m.Data["written"] += "."
+			_ = w.Update(ctx, m)
+		}
+		if behaviour == answers {
+			return
 		}
 	}
 }
