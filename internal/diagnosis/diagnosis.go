@@ -59,7 +59,7 @@ type Fix struct {
 type rule func(s *State, sub *v1alpha1.Subscription) []Cause
 
 // rules are all, in the order in which causes are to be mended: what stands first may be why of what follows.
-var rules = []rule{olmUnwell, namespaceEnds, groups, duplicates, catalogUnread, unpacking, approval, failedPlan, installedGone, deadlock, versions}
+var rules = []rule{olmUnwell, namespaceEnds, groups, duplicates, catalogUnread, unpacking, approval, failedPlan, installedGone, deadlock, versions, unservedNamespace}
 
 // Diagnose says where the Subscriptions of s stand, to pkg only unless that is "". Of what catalogs hold, it asks OLM's resolver
 // what comes next.

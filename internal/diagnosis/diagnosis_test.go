@@ -162,6 +162,12 @@ func TestDiagnose(t *testing.T) {
 			s.CSVs[0].Status.LastTransitionTime = &metav1.Time{Time: noon.Add(-2 * patience)}
 			s.CSVs[0].Status.RequirementStatus = []v1alpha1.RequirementStatus{{Kind: "CustomResourceDefinition", Name: "teas.example.com", Status: v1alpha1.RequirementStatusReasonNotPresent, Message: "CRD version not served"}}
 		}, Stuck, "tea.v1", "tea.v2", "tea.v1 and tea.v2 wait for each other: the old one misses CustomResourceDefinition teas.example.com", `kubectl patch clusterserviceversions.operators.coreos.com tea.v1 --namespace n --subresource status --type merge -p '{"status": {"phase": "Succeeded"}}'`},
+		"the operator lacks its rights": {func(s *State) { s.Unserved = map[string]string{"n/tea.v1": "kitchen"} }, Stuck, "tea.v1", "",
+			"its operator lacks the rights in namespace kitchen", "kubectl label clusterserviceversions.operators.coreos.com tea.v1 --namespace n --overwrite olmkit.dev/woken="},
+		"the operator lacks its rights for a moment": {func(s *State) {
+			s.Unserved = map[string]string{"n/tea.v1": "kitchen"}
+			s.CSVs[0].Status.LastTransitionTime = &metav1.Time{Time: noon.Add(-time.Second)}
+		}, UpToDate, "tea.v1", "", "", ""},
 		"the operator forbids it": {func(s *State) {
 			toV2(s, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonOperatorConditionNotUpgradeable)
 			o := operatorsv2.OperatorCondition{ObjectMeta: at("tea.v1")}

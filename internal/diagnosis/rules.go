@@ -277,6 +277,26 @@ func deadlock(s *State, sub *v1alpha1.Subscription) []Cause {
 	}}
 }
 
+// unservedNamespace: what is installed lacks its rights in a namespace that it serves, and OLM does not look again.
+func unservedNamespace(s *State, sub *v1alpha1.Subscription) []Cause {
+	csv := s.csv(sub.Namespace, sub.Status.InstalledCSV)
+	if csv == nil || before(s, sub) != nil || csv.Status.LastTransitionTime == nil || s.Now.Sub(csv.Status.LastTransitionTime.Time) < deadlockPatience {
+		return nil
+	}
+	namespace := s.Unserved[csv.Namespace+"/"+csv.Name]
+	if namespace == "" {
+		return nil
+	}
+	return []Cause{{
+		Object: "ClusterServiceVersion/" + csv.Namespace + "/" + csv.Name,
+		Why:    "its operator lacks the rights in namespace " + namespace + " that its permissions give it: OLM did not copy its Roles there, and looks again only when the ClusterServiceVersion changes",
+		Fixes: []Fix{{
+			Do: "Have OLM look again", Risk: noRisk,
+			Command: fmt.Sprintf("kubectl label clusterserviceversions.operators.coreos.com %s --namespace %s --overwrite %s=%d", csv.Name, csv.Namespace, olmv0.WokenLabel, s.Now.Unix()),
+		}},
+	}}
+}
+
 // versions: what is installed, or to be, does not come to run.
 func versions(s *State, sub *v1alpha1.Subscription) []Cause {
 	csv := s.csv(sub.Namespace, sub.Status.CurrentCSV)

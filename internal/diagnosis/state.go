@@ -32,9 +32,13 @@ type State struct {
 	Namespaces    []corev1.Namespace
 	Pods          []corev1.Pod        // of namespaces with Subscriptions
 	Deployments   []appsv1.Deployment // of namespaces with Subscriptions
+	// Unserved tells, by namespace/name of a ClusterServiceVersion that succeeded, the first namespace in which its operator lacks
+	// its rights.
+	Unserved map[string]string
 }
 
-// Read reads the state of the cluster that c reaches. It lists no Secrets and no custom resources.
+// Read reads the state of the cluster that c reaches. It lists no Secrets and no custom resources, and asks the API server what
+// operators may do in the namespaces that they serve.
 func Read(ctx context.Context, c *olmv0.Client) (*State, error) {
 	var subscriptions v1alpha1.SubscriptionList
 	var versions v1alpha1.ClusterServiceVersionList
@@ -73,9 +77,31 @@ func Read(ctx context.Context, c *olmv0.Client) (*State, error) {
 		}
 		s.Pods, s.Deployments = append(s.Pods, pods.Items...), append(s.Deployments, deployments.Items...)
 	}
+	if err := s.readRights(ctx, c); err != nil {
+		return nil, err
+	}
 	var err error
 	s.OLM, err = c.Status(ctx)
 	return s, err
+}
+
+// readRights reads in which namespaces the operators that run lack rights.
+func (s *State) readRights(ctx context.Context, c *olmv0.Client) error {
+	s.Unserved = map[string]string{}
+	for i := range s.CSVs {
+		csv := &s.CSVs[i]
+		if csv.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+			continue
+		}
+		namespace, err := c.WithoutRights(ctx, csv)
+		if err != nil {
+			return err
+		}
+		if namespace != "" {
+			s.Unserved[csv.Namespace+"/"+csv.Name] = namespace
+		}
+	}
+	return nil
 }
 
 // csv returns the ClusterServiceVersion called name in namespace, or nil.

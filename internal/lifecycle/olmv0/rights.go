@@ -19,13 +19,13 @@ import (
 // ownerLabel names, on what OLM makes for a ClusterServiceVersion, that (ownerutil.OwnerKey of operator-lifecycle-manager).
 const ownerLabel = "olm.owner"
 
-// withoutRights returns the first of the namespaces that csv's operator serves, beside its own, in which it does not have the rights
+// WithoutRights returns the first of the namespaces that csv's operator serves, beside its own, in which it does not have the rights
 // that its permissions give it; "" if there is none. It is read only from csv whose old version is gone.
 //
 // OLM copies Roles to these namespaces, and leaves that out while the ServiceAccount has the rights there. It has them from the old
 // version's copies, which go with that, and OLM looks again only when the ClusterServiceVersion changes (ensureCSVsInNamespaces in
 // pkg/controller/operators/olm/operatorgroup.go of operator-lifecycle-manager v0.46.0). Who may not look is told of none.
-func (c *Client) withoutRights(ctx context.Context, csv *v1alpha1.ClusterServiceVersion) (string, error) {
+func (c *Client) WithoutRights(ctx context.Context, csv *v1alpha1.ClusterServiceVersion) (string, error) {
 	permissions := csv.Spec.InstallStrategy.StrategySpec.Permissions
 	if len(permissions) == 0 {
 		return "", nil

@@ -83,7 +83,7 @@ func TestWithoutRights(t *testing.T) {
 				},
 			}).Build()}
 			place := lifecycle.Place{Namespace: "operators", Package: "tea"}
-			if got, err := c.withoutRights(t.Context(), csv); got != test.want || err != nil {
+			if got, err := c.WithoutRights(t.Context(), csv); got != test.want || err != nil {
 				t.Errorf("no rights in %q (%v), want %q", got, err, test.want)
 			}
 			stage := lifecycle.Installed

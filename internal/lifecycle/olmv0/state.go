@@ -31,7 +31,7 @@ func (c *Client) State(ctx context.Context, p lifecycle.Place, r *lifecycle.Rele
 	}
 	state := lifecycle.State{Stage: now.stage()}
 	if state.Stage == lifecycle.Installed {
-		missing, err := c.withoutRights(ctx, now.csv)
+		missing, err := c.WithoutRights(ctx, now.csv)
 		if err != nil {
 			return lifecycle.State{}, err
 		}

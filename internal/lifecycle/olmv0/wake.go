@@ -70,7 +70,7 @@ func (c *Client) rightsToMend(ctx context.Context, csv *v1alpha1.ClusterServiceV
 	if csv.Status.Phase != v1alpha1.CSVPhaseSucceeded {
 		return "", nil
 	}
-	namespace, err := c.withoutRights(ctx, csv)
+	namespace, err := c.WithoutRights(ctx, csv)
 	if namespace == "" || err != nil {
 		return "", err
 	}
