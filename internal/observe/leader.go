@@ -172,6 +172,15 @@ func (c *Cluster) leaseOf(ctx context.Context, lock string) (time.Duration, erro
 	return time.Duration(cmp.Or(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0), int32(leaseDuration.Seconds()))) * time.Second, nil
 }
 
+// Exits lists the containers of r's pods that ended since a moment, as Restarts does.
+func (c *Cluster) Exits(ctx context.Context, r *lifecycle.Release, since time.Time) ([]lifecycle.Event, error) {
+	pods, err := c.podsOf(ctx, r)
+	return slices.DeleteFunc(Restarts(c.Watcher.Since(since), since), func(e lifecycle.Event) bool {
+		name, _, _ := strings.Cut(e.Name, "/")
+		return !slices.Contains(pods, name)
+	}), err
+}
+
 // podsOf returns the names of the pods that run r's deployments and are not on their way out, sorted.
 func (c *Cluster) podsOf(ctx context.Context, r *lifecycle.Release) ([]string, error) {
 	var pods corev1.PodList

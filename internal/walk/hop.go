@@ -212,7 +212,11 @@ func (w *walk) judgeOutcome(ctx context.Context, c course, before map[string]obs
 	}
 	found, hop.NotVerified, err = w.judgeReconciling(ctx, c.from, c.to, c.shown, c.election)
 	findings = append(findings, found...)
-	return append(findings, w.judgeExits(ctx, c.from.Name, c.to)...), err
+	if err != nil {
+		return findings, err
+	}
+	found, err = w.judgeExits(ctx, c.from.Name, c.to)
+	return append(findings, found...), err
 }
 
 // restartLimit is how long what cannot be read or written after a hop that failed may take until it can: a manager that goes on

@@ -81,7 +81,11 @@ func (w *walk) judgeInstalled(ctx context.Context, r *lifecycle.Release) ([]find
 		return findings, unverified, err
 	}
 	w.verified.did("new objects")
-	findings = append(findings, w.judgeExits(ctx, r.Name, r)...)
+	exits, err := w.judgeExits(ctx, r.Name, r)
+	findings = append(findings, exits...)
+	if err != nil {
+		return findings, unverified, err
+	}
 	unmet, err := w.judgeAssertions(ctx, r)
 	return append(findings, unmet...), unverified, err
 }

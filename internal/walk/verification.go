@@ -42,14 +42,14 @@ func (v *verification) did(name string) {
 
 // judgeExits judges whether the process of r's operator ended while the walk verified it. That of the release called from may have done
 // the same.
-func (w *walk) judgeExits(ctx context.Context, from string, r *lifecycle.Release) []finding.Finding {
-	list := observe.Restarts(w.Watcher.Since(w.verified.resumed), w.verified.resumed)
+func (w *walk) judgeExits(ctx context.Context, from string, r *lifecycle.Release) ([]finding.Finding, error) {
+	list, err := w.Exits(ctx, r, w.verified.resumed)
 	if len(list) == 0 {
-		return nil
+		return nil, err
 	}
 	last := list[len(list)-1]
 	lost := linesWith(w.logged(ctx, w.Place.Namespace+"/"+last.Name), "election lost")
 	known := w.exits[from] || from == r.Name
 	w.exits[r.Name] = true
-	return []finding.Finding{judge.Exit(r.Name, last, known, lost)}
+	return []finding.Finding{judge.Exit(r.Name, last, known, lost)}, err
 }

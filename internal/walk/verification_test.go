@@ -23,6 +23,7 @@ func TestExit(t *testing.T) {
 		"it lost its lock":          {"", exits, "E1 leader election lost", finding.Warning},
 		"the one before ended":      {exits, "", "", ""},
 		"nobody ends":               {"", "", "", ""},
+		"what it runs ends":         {"", operandsExit, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

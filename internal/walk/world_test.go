@@ -74,27 +74,28 @@ type world struct {
 
 // What may come of a bundle.
 const (
-	never     = "never chosen"
-	hangs     = "hangs while it is installed"
-	sleeps    = "goes on only when it is woken"
-	locked    = "waits for the old one, which waits for it"
-	lingers   = "takes long by itself"
-	stays     = "the old one stays"
-	fails     = "fails"
-	waits     = "waits for what is not there"
-	crashes   = "crashes"
-	crashesBy = "crashes because its objects are refused"
-	isRefused = "its pod is refused"
-	servesOne = "serves the first of its namespaces alone"
-	idles     = "reconciles nothing"
-	mends     = "updates what is there, and creates nothing"
-	disowns   = "creates what belongs to nobody"
-	evicts    = "deletes all but the first objects"
-	deletes   = "creates what belongs to nobody, and deletes it with its object"
-	chokes    = "lets nobody write once a spec was changed"
-	exits     = "ends when a spec is changed"
-	answers   = "answers each write with one"
-	spins     = "writes without end once it looked at an object"
+	never        = "never chosen"
+	hangs        = "hangs while it is installed"
+	sleeps       = "goes on only when it is woken"
+	locked       = "waits for the old one, which waits for it"
+	lingers      = "takes long by itself"
+	stays        = "the old one stays"
+	fails        = "fails"
+	waits        = "waits for what is not there"
+	crashes      = "crashes"
+	crashesBy    = "crashes because its objects are refused"
+	isRefused    = "its pod is refused"
+	servesOne    = "serves the first of its namespaces alone"
+	idles        = "reconciles nothing"
+	mends        = "updates what is there, and creates nothing"
+	disowns      = "creates what belongs to nobody"
+	evicts       = "deletes all but the first objects"
+	deletes      = "creates what belongs to nobody, and deletes it with its object"
+	chokes       = "lets nobody write once a spec was changed"
+	exits        = "ends when a spec is changed"
+	operandsExit = "runs what ends when a spec is changed"
+	answers      = "answers each write with one"
+	spins        = "writes without end once it looked at an object"
 )
 
 var thingKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
@@ -227,8 +228,8 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	} else if m.Data["said"] != said {
 		m.Data["said"] = said
 		_ = w.Update(ctx, m)
-		if behaviour == exits {
-			w.exit(ctx)
+		if behaviour == exits || behaviour == operandsExit {
+			w.exit(ctx, behaviour == exits)
 		}
 	}
 }
@@ -252,11 +253,15 @@ func (w *world) answer(ctx context.Context, key client.ObjectKey, behaviour stri
 	}
 }
 
-// exit has the operator's container end and start again.
-func (w *world) exit(ctx context.Context) {
+// exit has the operator's container end and start again, or one of another pod in its namespace.
+func (w *world) exit(ctx context.Context, own bool) {
 	pod := &corev1.Pod{}
 	if w.Get(ctx, client.ObjectKey{Namespace: w.place.Namespace, Name: w.running}, pod) != nil {
 		return
+	}
+	if !own {
+		pod.Name, pod.ResourceVersion, pod.Spec.Containers[0].Image = "operand", "", "example.com/operand"
+		_ = w.Create(ctx, pod)
 	}
 	before := pod.DeepCopy()
 	s := &pod.Status.ContainerStatuses[0]
