@@ -28,15 +28,16 @@ import (
 // verifyReconciled asks of every sample whether r's operator reconciles it: by what it wrote by itself, or else by what it
 // does when the sample is changed a little and changed back, which is compared with what the release called from did then. It
 // returns findings about those that another release acted on and r does not, or does less, and the names of those of which
-// nothing shows either way.
+// nothing shows either way. Samples that r was asked about before are left alone when others have come.
 func (w *walk) verifyReconciled(ctx context.Context, from string, r *lifecycle.Release, shown map[string]string, l observe.Leadership) ([]finding.Finding, []string, error) {
 	if !w.OperatorRuns(r) {
 		return nil, nil, nil
 	}
 	var ask []*observe.Object
 	for _, o := range w.Untouched() {
-		if r.CRD(o.CRD) != nil && w.SimulatedConverter(r, o.CRD) == "" {
-			ask = append(ask, o)
+		asked := from == r.Name && w.asked[o.UID] == r.Name
+		if r.CRD(o.CRD) != nil && w.SimulatedConverter(r, o.CRD) == "" && !asked {
+			ask, w.asked[o.UID] = append(ask, o), r.Name
 		}
 	}
 	n, err := w.nudge(ctx, from, r, ask)

@@ -1,6 +1,7 @@
 package walk
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
@@ -48,6 +50,39 @@ func TestExit(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A sample is changed once under each release, however many samples come later.
+func TestAskedOnce(t *testing.T) {
+	p, plan := things(t, "v1", "v2")
+	synctest.Test(t, func(t *testing.T) {
+		world := newWorld()
+		w := world.connect(t, p, plan, Options{})
+		r := w.releases["v1"]
+		if _, refused, err := w.installation(t.Context(), r); err != nil || refused != nil {
+			t.Fatal(refused, err)
+		}
+		defer func() {
+			if err := errors.Join(w.cleanup(t.Context()), w.Manager.Uninstall(t.Context(), w.Place, nil, time.Minute)); err != nil {
+				t.Error(err)
+			}
+			w.unwatch()
+			time.Sleep(5 * time.Second)
+		}()
+		writes := func(from string) bool {
+			before := world.writes
+			if _, _, err := w.verifyReconciled(t.Context(), from, r, nil, observe.Leadership{}); err != nil {
+				t.Fatal(err)
+			}
+			return world.writes > before
+		}
+		if writes("v1") {
+			t.Error("what v1 was asked about is changed again")
+		}
+		if !writes("v0") {
+			t.Error("after an upgrade nothing is changed")
+		}
+	})
 }
 
 // The walk tells its own share of an installation and of a hop: what it does of itself, in the order in which it does it.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -120,6 +121,7 @@ type memory struct {
 	survived map[string]bool                    // what was told to survive uninstalling
 	looped   map[string]bool                    // objects that an earlier release kept writing
 	acted    time.Duration                      // how long an operator took last to act on a change
+	asked    map[types.UID]string               // the release that an object was changed under last
 	responds map[string]bool                    // objects of which it was seen that an operator acts on a change
 	effects  map[string]map[string]judge.Effect // by release and object, what its operator did about a change
 	reverts  map[string]map[string]bool         // by release and workload, whether its operator puts back what others change
@@ -134,7 +136,7 @@ type memory struct {
 
 func newMemory() memory {
 	return memory{
-		survived: map[string]bool{}, looped: map[string]bool{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{},
+		survived: map[string]bool{}, asked: map[types.UID]string{}, looped: map[string]bool{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{},
 		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]bool{}, calls: map[string]calls{},
 	}
 }

@@ -62,6 +62,7 @@ type world struct {
 	catalogs  []string // that were published
 	channels  []string // that bundles were requested from
 	gets      int      // of single objects, by the walk
+	writes    int      // by anybody
 	choked    bool     // the operator that chokes did
 	said      string   // by every operator
 
@@ -167,6 +168,7 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 		w.watcher.See(nil, o, gone)
 	}
 	w.mu.Lock()
+	w.writes++
 	operator, serves := w.running, w.serves(o.GetNamespace())
 	w.mu.Unlock()
 	thing, is := o.(*unstructured.Unstructured)
@@ -734,6 +736,14 @@ func thingDefinition() *apiextensionsv1.CustomResourceDefinition {
 // walk walks plan in the world.
 func (w *world) walk(ctx context.Context, t *testing.T, p *catalog.Package, plan graph.Plan, options Options) (*report.Report, error) {
 	t.Helper()
+	walk := w.connect(t, p, plan, options)
+	defer time.Sleep(5 * time.Second) // until the manager sees that nothing is wanted any more
+	return walk.run(ctx, plan)
+}
+
+// connect returns a walk of plan that is connected to the world.
+func (w *world) connect(t *testing.T, p *catalog.Package, plan graph.Plan, options Options) *walk {
+	t.Helper()
 	options.Namespace, options.Timeout, options.Settle, options.ID = "operators", 30*time.Second, 2*time.Second, "w1"
 	walk, err := newWalk(fakeCluster{world: w}, p, plan, options)
 	if err != nil {
@@ -748,8 +758,7 @@ func (w *world) walk(ctx context.Context, t *testing.T, p *catalog.Package, plan
 		w.watcher = observe.NewWatcher(w, m, namespace)
 		return w.watcher, w.call("follow")
 	}
-	defer time.Sleep(5 * time.Second) // until the manager sees that nothing is wanted any more
-	return walk.run(ctx, plan)
+	return walk
 }
 
 // codes are those of the warnings and errors in findings.
