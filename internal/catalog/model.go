@@ -42,9 +42,10 @@ type Document struct {
 	Source                *document.Document // for the places of fields
 
 	files     func() []bundle.Manifest   // of the bundle directory that it was made of, read again; nil if it was not
-	manifests func() ([]Property, error) // the olm.bundle.object properties of a lazy catalog, all properties of a sparse one
+	manifests func() ([]Property, error) // the olm.bundle.object properties of a lazy catalog, all properties of one in YAML that is sparse
 	size      int                        // of the text whose data JSON lacks in a sparse catalog
-	held      []Text                     // what is told of the properties that lack it
+	held      []heldText                 // what is told of the properties that lack it
+	region    *region                    // where they are read, of a sparse catalog in JSON
 }
 
 // Files returns the manifests of the bundle directory that the document was made of, with their places; nil where it was

@@ -94,6 +94,7 @@ type release struct {
 	bound  []boundRule
 	fixed  map[string]*fixed                    // manifests with immutable fields, by Kind/name
 	stands map[string]func() *document.Document // manifests, by Kind/name; the CSV also by ""
+	spread memo[bool, map[right]bool]           // its rights, in a global OperatorGroup and in others
 }
 
 // place returns where the field at path of the manifest called object (Kind/name) stands, or of the CSV when the bundle has
@@ -131,47 +132,57 @@ func (s *subject) release(b *catalog.Bundle) *release {
 }
 
 func (s *subject) read(b *catalog.Bundle) *release {
-	objects, err := b.Objects()
-	if err != nil {
-		return nil
-	}
 	r := &release{Bundle: b, fixed: map[string]*fixed{}, stands: map[string]func() *document.Document{}}
 	var roles []json.RawMessage
-	for i, o := range objects {
-		at := func() *document.Document { return s.manifest(b, i) }
+	at := inlined{of: b, number: -1}
+	sound := true
+	err := b.EachObject(func(number int, o json.RawMessage) {
+		if number != at.number {
+			at.number, at.nth = number, 0
+		}
+		is := at
+		at.index, at.nth = at.index+1, at.nth+1
 		head := bundle.Manifest{JSON: o}
-		if !head.Identify() {
-			continue
+		if !sound || !head.Identify() {
+			return
 		}
 		if binds(head.Kind) {
 			roles = append(roles, o)
 		}
-		switch {
-		case head.Kind == v1alpha1.ClusterServiceVersionKind && r.csv == nil:
-			csv := &v1alpha1.ClusterServiceVersion{}
-			if json.Unmarshal(o, csv) != nil {
-				return nil
-			}
-			r.csv, r.stands[""] = csv, at
-		case isCRD(head.APIVersion, head.Kind):
-			c := s.crds.get(sha256.Sum256(o), func() *crd { return s.schemas.crd(head.APIVersion, o) })
-			if c != nil {
-				r.crds = append(r.crds, c)
-				r.stands["CustomResourceDefinition/"+c.Name] = at
-			}
-		default:
-			if f := fixedOf(head.APIVersion, head.Kind, o); f != nil {
-				r.fixed[head.Kind+"/"+head.Name] = f
-				r.stands[head.Kind+"/"+head.Name] = at
-			}
-		}
-	}
-	if r.csv == nil {
+		sound = s.add(r, head, func() *document.Document {
+			return s.manifest(is, at.index)
+		})
+	})
+	if err != nil || !sound || r.csv == nil {
 		return nil
 	}
 	r.bound = boundRules(roles, r.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs)
 	slices.SortFunc(r.crds, func(a, b *crd) int { return strings.Compare(a.Name, b.Name) })
 	return r
+}
+
+// add adds a manifest to r, and reports whether it could be read; at returns its document.
+func (s *subject) add(r *release, m bundle.Manifest, at func() *document.Document) bool {
+	switch {
+	case m.Kind == v1alpha1.ClusterServiceVersionKind && r.csv == nil:
+		csv := &v1alpha1.ClusterServiceVersion{}
+		if json.Unmarshal(m.JSON, csv) != nil {
+			return false
+		}
+		r.csv, r.stands[""] = csv, at
+	case isCRD(m.APIVersion, m.Kind):
+		c := s.crds.get(sha256.Sum256(m.JSON), func() *crd { return s.schemas.crd(m.APIVersion, m.JSON) })
+		if c != nil {
+			r.crds = append(r.crds, c)
+			r.stands["CustomResourceDefinition/"+c.Name] = at
+		}
+	default:
+		if f := fixedOf(m.APIVersion, m.Kind, m.JSON); f != nil {
+			r.fixed[m.Kind+"/"+m.Name] = f
+			r.stands[m.Kind+"/"+m.Name] = at
+		}
+	}
+	return true
 }
 
 // upgrade is an edge with what stands at its ends.
