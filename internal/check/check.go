@@ -75,9 +75,8 @@ func Catalog(c *catalog.Catalog, options Options) ([]finding.Finding, []string) 
 		return len(options.Only) > 0 && !check.named(options.Only) || check.named(options.Skip) || Family(check.Code) == "CMP" && options.Previous == nil || !check.possible(options)
 	})
 	packages := options.packagesOf(c)
-	read := &schemaReader{}
 	about := func(packages ...*catalog.Package) *subject {
-		return &subject{catalog: c, schemas: read, previous: options.Previous, template: options.Template, registry: options.Registry, packages: packages, wanted: options.Packages}
+		return &subject{catalog: c, schemas: &schemaReader{}, previous: options.Previous, template: options.Template, registry: options.Registry, packages: packages, wanted: options.Packages}
 	}
 	var mu sync.Mutex
 	findings := slices.Clone(c.Problems)

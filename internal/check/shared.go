@@ -410,33 +410,31 @@ func (c *crd) outline() *apiextensionsv1.CustomResourceDefinition {
 	out.Spec.Versions = slices.Clone(out.Spec.Versions)
 	for i := range out.Spec.Versions {
 		v, root := &out.Spec.Versions[i], c.schemas[i]
-		if root == nil || root.rules || looksWithin(&root.JSONSchemaProps) || len(v.SelectableFields) > 0 {
+		if root == nil || looksWithin(&root.JSONSchemaProps) || len(v.SelectableFields) > 0 {
 			continue
 		}
-		top := root.JSONSchemaProps
-		top.Properties = maps.Clone(top.Properties)
-		for _, field := range root.inner {
-			switch field.property {
-			case "", "apiVersion", "kind", "metadata": // what is special about them is seen from the root
-			default:
-				if c.reader.isSound(field.sharedSchema) {
-					top.Properties[field.property] = field.stub()
-				}
-			}
-		}
+		top := c.reader.outline(root, "apiVersion", "kind", "metadata") // what is special about them is seen from the root
 		v.Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &top}
 	}
 	return &out
 }
 
-// rules reports whether the definition has CEL rules, or schemas of which that is not known.
-func (c *crd) rules() bool {
-	for i, v := range c.Spec.Versions {
-		if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil && (c.schemas[i] == nil || c.schemas[i].rules) {
-			return true
+// outline returns a schema, in which validation looks at no more of those within it than that they are there, with stubs for its fields
+// that are sound, but for those of some names. Of a field with CEL rules it returns the outline, if it has none itself: the cost of rules
+// depends on how large the items of the lists and maps around them are, and not on the fields beside those.
+func (s *schemaReader) outline(one *sharedSchema, kept ...string) apiextensionsv1.JSONSchemaProps {
+	out := one.JSONSchemaProps
+	out.Properties = maps.Clone(out.Properties)
+	for _, field := range one.inner {
+		switch {
+		case field.property == "" || slices.Contains(kept, field.property):
+		case field.rules && !looksWithin(&field.JSONSchemaProps):
+			out.Properties[field.property] = s.outline(field.sharedSchema)
+		case s.isSound(field.sharedSchema):
+			out.Properties[field.property] = field.stub()
 		}
 	}
-	return false
+	return out
 }
 
 // schemaFor returns the schema of a version, or what of it an object can have to do with.
