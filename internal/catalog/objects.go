@@ -17,26 +17,36 @@ import (
 // properties. A bundle that names an image only has none.
 func (b *Bundle) Objects() ([]json.RawMessage, error) {
 	var objects []json.RawMessage
-	err := b.EachObject(func(_ int, o json.RawMessage) { objects = append(objects, o) })
+	err := b.eachValue(everyNumber, addTo(&objects))
 	return objects, err
 }
 
-// EachObject calls visit with each of Objects, and the number of the property that holds it, counted among those of its type.
-func (b *Bundle) EachObject(visit func(number int, object json.RawMessage)) error {
-	return b.eachObject(everyNumber, visit)
+// addTo returns the function that adds what properties hold to list.
+func addTo(list *[]json.RawMessage) func([]byte, func() ([]json.RawMessage, error)) error {
+	return func(_ []byte, objects func() ([]json.RawMessage, error)) error {
+		found, err := objects()
+		*list = append(*list, found...)
+		return err
+	}
 }
 
-// ObjectsAt returns those of Objects that the property of a number holds, reading as little else as it can.
+// EachValue calls visit with the value of each olm.bundle.object property, which is overwritten after that, and what returns those of
+// Objects that it holds.
+func (b *Bundle) EachValue(visit func(value []byte, objects func() ([]json.RawMessage, error)) error) error {
+	return b.eachValue(everyNumber, visit)
+}
+
+// ObjectsAt returns those of Objects that the property of a number, counted among those of its type, holds. It reads little else.
 func (b *Bundle) ObjectsAt(number int) ([]json.RawMessage, error) {
 	var objects []json.RawMessage
-	err := b.eachObject(number, func(_ int, o json.RawMessage) { objects = append(objects, o) })
+	err := b.eachValue(number, addTo(&objects))
 	return objects, err
 }
 
 // everyNumber stands for the numbers of all olm.bundle.object properties.
 const everyNumber = -1
 
-func (b *Bundle) eachObject(wanted int, visit func(number int, object json.RawMessage)) error {
+func (b *Bundle) eachValue(wanted int, visit func(value []byte, objects func() ([]json.RawMessage, error)) error) error {
 	properties, done, err := b.inline(wanted)
 	defer done()
 	if err != nil {
@@ -48,12 +58,8 @@ func (b *Bundle) eachObject(wanted int, visit func(number int, object json.RawMe
 			continue
 		}
 		if wanted == everyNumber || wanted == number {
-			objects, err := b.decode(i, p.Value)
-			if err != nil {
+			if err := visit(p.Value, func() ([]json.RawMessage, error) { return b.decode(i, p.Value) }); err != nil {
 				return err
-			}
-			for _, o := range objects {
-				visit(number, o)
 			}
 		}
 		number++

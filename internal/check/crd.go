@@ -685,6 +685,9 @@ func sampleRefused(_ *subject, u upgrade, found func(hit)) {
 			if !s.of(before) || old < 0 || next < 0 || before.schema(old) == after.schema(next) {
 				continue
 			}
+			if before.saysSame(old, after, next, s.raw) {
+				continue
+			}
 			object := before.defaulted(s.raw, old)
 			if len(before.misfits(object, old)) > 0 {
 				continue

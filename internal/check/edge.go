@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -95,6 +96,7 @@ type release struct {
 	fixed  map[string]*fixed                    // manifests with immutable fields, by Kind/name
 	stands map[string]func() *document.Document // manifests, by Kind/name; the CSV also by ""
 	spread memo[bool, map[right]bool]           // its rights, in a global OperatorGroup and in others
+	shown  memo[bool, []sample]                 // of alm-examples; there is only true
 }
 
 // place returns where the field at path of the manifest called object (Kind/name) stands, or of the CSV when the bundle has
@@ -134,26 +136,27 @@ func (s *subject) release(b *catalog.Bundle) *release {
 func (s *subject) read(b *catalog.Bundle) *release {
 	r := &release{Bundle: b, fixed: map[string]*fixed{}, stands: map[string]func() *document.Document{}}
 	var roles []json.RawMessage
-	at := inlined{of: b, number: -1}
-	sound := true
-	err := b.EachObject(func(number int, o json.RawMessage) {
-		if number != at.number {
-			at.number, at.nth = number, 0
+	next := inlined{of: b}
+	err := b.EachValue(func(value []byte, objects func() ([]json.RawMessage, error)) error {
+		all, err := s.readValue(value, objects)
+		for _, m := range all {
+			is := next
+			next.index, next.nth = next.index+1, next.nth+1
+			if m.crd == nil && !m.Identify() {
+				continue
+			}
+			if binds(m.Kind) {
+				roles = append(roles, m.JSON)
+			}
+			at := func() *document.Document { return s.manifest(is, next.index) }
+			if !r.add(m, at) {
+				return errNoCSV
+			}
 		}
-		is := at
-		at.index, at.nth = at.index+1, at.nth+1
-		head := bundle.Manifest{JSON: o}
-		if !sound || !head.Identify() {
-			return
-		}
-		if binds(head.Kind) {
-			roles = append(roles, o)
-		}
-		sound = s.add(r, head, func() *document.Document {
-			return s.manifest(is, at.index)
-		})
+		next.number, next.nth = next.number+1, 0
+		return err
 	})
-	if err != nil || !sound || r.csv == nil {
+	if err != nil || r.csv == nil {
 		return nil
 	}
 	r.bound = boundRules(roles, r.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs)
@@ -161,21 +164,57 @@ func (s *subject) read(b *catalog.Bundle) *release {
 	return r
 }
 
-// add adds a manifest to r, and reports whether it could be read; at returns its document.
-func (s *subject) add(r *release, m bundle.Manifest, at func() *document.Document) bool {
+// manifest is a manifest of a bundle. A CustomResourceDefinition that could be read has nothing else.
+type manifest struct {
+	bundle.Manifest
+	crd *crd
+}
+
+// readValue returns the manifests that the value of a property holds. Most of a bundle is CustomResourceDefinitions, many of which the
+// next release has again: they are decoded once.
+func (s *subject) readValue(value []byte, objects func() ([]json.RawMessage, error)) ([]manifest, error) {
+	var list []manifest
+	var err error
+	decode := func() *crd {
+		var found []json.RawMessage
+		found, err = objects()
+		for _, o := range found {
+			list = append(list, manifest{Manifest: bundle.Manifest{JSON: o}})
+		}
+		if len(list) == 1 && list[0].Identify() && isCRD(list[0].APIVersion, list[0].Kind) {
+			return s.schemas.crd(list[0].APIVersion, list[0].JSON)
+		}
+		return nil
+	}
+	if c := s.crds.get(sha256.Sum256(value), decode); c != nil {
+		return []manifest{{crd: c}}, nil
+	}
+	if list == nil && err == nil {
+		decode()
+	}
+	for i := range list {
+		if m := &list[i]; len(list) > 1 && m.Identify() && isCRD(m.APIVersion, m.Kind) {
+			m.crd = s.schemas.crd(m.APIVersion, m.JSON)
+		}
+	}
+	return list, err
+}
+
+var errNoCSV = errors.New("the ClusterServiceVersion cannot be read")
+
+// add adds a manifest, whose document at returns, and reports whether it could be read.
+func (r *release) add(m manifest, at func() *document.Document) bool {
 	switch {
+	case m.crd != nil:
+		r.crds = append(r.crds, m.crd)
+		r.stands["CustomResourceDefinition/"+m.crd.Name] = at
 	case m.Kind == v1alpha1.ClusterServiceVersionKind && r.csv == nil:
 		csv := &v1alpha1.ClusterServiceVersion{}
 		if json.Unmarshal(m.JSON, csv) != nil {
 			return false
 		}
 		r.csv, r.stands[""] = csv, at
-	case isCRD(m.APIVersion, m.Kind):
-		c := s.crds.get(sha256.Sum256(m.JSON), func() *crd { return s.schemas.crd(m.APIVersion, m.JSON) })
-		if c != nil {
-			r.crds = append(r.crds, c)
-			r.stands["CustomResourceDefinition/"+c.Name] = at
-		}
+	case isCRD(m.APIVersion, m.Kind): // one that cannot be read
 	default:
 		if f := fixedOf(m.APIVersion, m.Kind, m.JSON); f != nil {
 			r.fixed[m.Kind+"/"+m.Name] = f

@@ -256,12 +256,13 @@ func TestRefusedByParts(t *testing.T) {
 func TestSamplesByParts(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	reader := &schemaReader{}
-	values := []string{`1`, `"a"`, `"red"`, `null`, `{}`, `{"a": "b"}`, `{"colour": {}}`, `{"colour": "blue"}`, `[]`, `["a"]`, `[null]`, `[{"name": "a", "tea": {"leaf": "b"}}, {"tea": {"leaf": 1}}]`}
-	names := []string{"size", "lid", "labels", "cups", "port", "a", "tea"}
-	fit, unfit, partial := 0, 0, 0
-	for range 1000 {
+	bases := []string{potSchema, ruleSchema}
+	values := []string{`1`, `"a"`, `"red"`, `null`, `{}`, `{"a": "b"}`, `{"colour": {}}`, `{"colour": "blue"}`, `{"heat": 1, "lid": {"colour": 2}}`, `[]`, `["a"]`, `[null]`, `[{"name": "a", "tea": {"leaf": "b"}}, {"tea": {"leaf": 1}}]`}
+	names := []string{"size", "lid", "kettle", "labels", "cups", "port", "a", "tea"}
+	fit, unfit, partial, same := 0, 0, 0, 0
+	for i := range 1000 {
 		var schema map[string]any
-		if err := json.Unmarshal([]byte(potSchema), &schema); err != nil {
+		if err := json.Unmarshal([]byte(bases[i%2]), &schema); err != nil {
 			t.Fatal(err)
 		}
 		for range random.IntN(3) {
@@ -300,8 +301,18 @@ func TestSamplesByParts(t *testing.T) {
 		if byParts.schemaFor(got, 0) != byParts.schema(0) {
 			partial++
 		}
+		distort(random, schema)
+		if raw, err = json.Marshal(schema); err != nil {
+			t.Fatal(err)
+		}
+		if other := reader.crd(crdV1, potCRD(string(raw))); other != nil && byParts.saysSame(0, other, 0, sample) {
+			same++
+			if diff := cmp.Diff(len(problems), len(other.misfits(got, 0))); diff != "" {
+				t.Errorf("%s is said to be the same by %s:\n%s", sample, raw, diff)
+			}
+		}
 	}
-	if min(fit, unfit, partial) < 50 {
-		t.Errorf("%d samples fit, %d do not, %d were held against a part: the test says little", fit, unfit, partial)
+	if min(fit, unfit, partial, same) < 50 {
+		t.Errorf("%d samples fit, %d do not, %d were held against a part, to %d another schema says the same: the test says little", fit, unfit, partial, same)
 	}
 }
