@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
@@ -22,13 +23,14 @@ const leastSparse = 1 << 20
 
 // sparse is how a catalog is read whose manifests stay in its files.
 type sparse struct {
+	digests bool
 	changed atomic.Pointer[string] // a file that is not as it was read
 }
 
 // LoadSparse reads refs as Load does, for who looks at one bundle after the other: manifests that stand in large files are not
 // held, Objects reads them there each time. Changed tells whether it could.
 func (l Loader) LoadSparse(ctx context.Context, refs ...string) (*Catalog, error) {
-	l.sparse = &sparse{}
+	l.sparse = &sparse{digests: l.Digests}
 	c, err := l.Load(ctx, refs...)
 	if c != nil {
 		c.sparse = l.sparse
@@ -94,6 +96,9 @@ func (s *sparse) detach(source *document.Document, at *region) *Document {
 		return nil
 	}
 	d.size, d.held = len(source.JSON), held
+	if s.digests {
+		d.sum = new(sha256.Sum256(source.Text()))
+	}
 	if d.locate(source) {
 		d.region = at
 		return d

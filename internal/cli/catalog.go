@@ -223,9 +223,11 @@ type loading struct {
 
 // validate loads the catalogs that refs name, and has them judged.
 func (s *session) validate(ctx context.Context, options check.Options, by loading, refs []string) (*verdict, error) {
-	load := s.loader().LoadSparse
+	loader := s.loader()
+	loader.Digests = loader.Cache != nil
+	load := loader.LoadSparse
 	if by.pull {
-		load = s.loader().Load // what is pulled is held, too
+		load = loader.Load // what is pulled is held, too
 	}
 	var err error
 	if by.against != "" {
@@ -253,6 +255,12 @@ func (s *session) validate(ctx context.Context, options check.Options, by loadin
 	if by.images {
 		if options.Registry, err = s.registry(ctx, check.ImagesIn(loaded, options)); err != nil {
 			return nil, err
+		}
+	}
+	if !by.pull && !by.images {
+		if kept := s.packageVerdicts(programDigest(), options, loaded); kept != nil {
+			options.Kept = kept
+			defer kept.trim()
 		}
 	}
 	v := &verdict{Files: filesOf(loaded)}

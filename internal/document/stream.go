@@ -188,6 +188,9 @@ func (d *Document) Whole() json.RawMessage {
 	return raw
 }
 
+// Text returns what the document was parsed from, nil where it is not held or d was made.
+func (d *Document) Text() []byte { return d.text }
+
 // source is what the document was parsed from, nil if it was made.
 func (d *Document) source() []byte {
 	if d.again != nil {
