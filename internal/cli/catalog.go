@@ -464,7 +464,7 @@ func (s *session) writeCatalog(ctx context.Context, into, format, level string, 
 // write has f write a catalog to the file into, or to standard output when that is "".
 func (s *session) write(ctx context.Context, into string, f func(io.Writer) error) error {
 	if into == "" {
-		return f(s.out(ctx))
+		return f(s.outOfTexts(ctx))
 	}
 	if err := output.File(ctx, into, f); err != nil {
 		return fmt.Errorf("write catalog: %w", err)
