@@ -221,9 +221,9 @@ type loading struct {
 	pull, images, drawn bool
 }
 
-// validatingHeap is how many bytes the process may have while catalogs are validated, before garbage is collected: about what a package
-// of some size takes anyway.
-const validatingHeap = 112 << 20
+// validatingHeap is how many bytes of memory, beside the program, may be in use while catalogs are validated before garbage is collected:
+// less than packages of some size take anyway.
+const validatingHeap = 84 << 20
 
 // validate loads the catalogs that refs name, and has them judged.
 func (s *session) validate(ctx context.Context, options check.Options, by loading, refs []string) (*verdict, error) {
