@@ -138,7 +138,24 @@ type File struct {
 // Files returns the plain files of manifests/ and metadata/ of the bundle at the root of fsys, which is called name, by
 // path; opm reads no deeper and no dot files (operator-registry v1.74.0, pkg/registry/parse.go).
 func Files(fsys fs.FS, name string) ([]File, error) {
-	var files []File
+	names, err := FileNames(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	files := make([]File, len(names))
+	for i, file := range names {
+		data, err := document.Limit(0).ReadFileIn(fsys, file)
+		if err != nil {
+			return nil, fmt.Errorf("read bundle %s: %w", name, err)
+		}
+		files[i] = File{file, data}
+	}
+	return files, nil
+}
+
+// FileNames returns the paths of Files.
+func FileNames(fsys fs.FS, name string) ([]string, error) {
+	var names []string
 	for _, folder := range []string{"manifests", "metadata"} {
 		entries, err := fs.ReadDir(fsys, folder)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -152,15 +169,10 @@ func Files(fsys fs.FS, name string) ([]File, error) {
 			if e.IsDir() || strings.HasPrefix(e.Name(), ".") {
 				continue
 			}
-			file := path.Join(folder, e.Name())
-			data, err := document.Limit(0).ReadFileIn(fsys, file)
-			if err != nil {
-				return nil, fmt.Errorf("read bundle %s: %w", name, err)
-			}
-			files = append(files, File{file, data})
+			names = append(names, path.Join(folder, e.Name()))
 		}
 	}
-	return files, nil
+	return names, nil
 }
 
 // Parse returns the bundle that files, in the order of Files, are; locations begin with name, and read is document.Parse or

@@ -237,7 +237,10 @@ func (e *Entry) Hold() (err error) {
 }
 
 // Read returns the data of part i, or an error if it is gone or damaged by now.
-func (e *Entry) Read(i int) ([]byte, error) {
+func (e *Entry) Read(i int) ([]byte, error) { return e.ReadInto(i, nil) }
+
+// ReadInto is Read for who has room for the data, if they fit there.
+func (e *Entry) ReadInto(i int, room []byte) ([]byte, error) {
 	f := e.held
 	if f == nil {
 		var err error
@@ -246,7 +249,7 @@ func (e *Entry) Read(i int) ([]byte, error) {
 		}
 		defer f.Close()
 	}
-	data := make([]byte, e.parts[i].Size)
+	data := slices.Grow(room[:0], int(e.parts[i].Size))[:e.parts[i].Size]
 	if _, err := io.ReadFull(io.NewSectionReader(f, e.parts[i].start, e.parts[i].Size), data); err != nil {
 		return nil, err
 	}

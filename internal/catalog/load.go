@@ -47,6 +47,7 @@ type Loader struct {
 	Cache  *cache.Cache // of what was rendered; nil for none
 
 	MaxFile document.Limit // of each file, and of standard input
+	Digests bool           // whether the documents of a sparse catalog are to have one
 
 	sparse *sparse // where large files are read again rather than held
 }

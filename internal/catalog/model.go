@@ -5,6 +5,7 @@
 package catalog
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -42,9 +43,11 @@ type Document struct {
 	Source                *document.Document // for the places of fields
 
 	files     func() []bundle.Manifest   // of the bundle directory that it was made of, read again; nil if it was not
-	manifests func() ([]Property, error) // the olm.bundle.object properties of a lazy catalog, all properties of a sparse one
+	manifests func() ([]Property, error) // the olm.bundle.object properties of a lazy catalog, all properties of one in YAML that is sparse
+	sum       *[sha256.Size]byte         // of the text that it was parsed from; nil where that is held
 	size      int                        // of the text whose data JSON lacks in a sparse catalog
-	held      []Text                     // what is told of the properties that lack it
+	held      []heldText                 // what is told of the properties that lack it
+	region    *region                    // where they are read, of a sparse catalog in JSON
 }
 
 // Files returns the manifests of the bundle directory that the document was made of, with their places; nil where it was
@@ -54,6 +57,23 @@ func (d *Document) Files() []bundle.Manifest {
 		return nil
 	}
 	return d.files()
+}
+
+// Digest returns the digest of the text that the document was parsed from: what it says, and where its fields stand from its beginning
+// on. It is not ok where that is not known.
+func (d *Document) Digest() (sum [sha256.Size]byte, ok bool) {
+	if d.sum != nil {
+		return *d.sum, true
+	}
+	if text := d.Source.Text(); text != nil {
+		return sha256.Sum256(text), true
+	}
+	return sum, false
+}
+
+// Alone returns the catalog that holds nothing but a package of c, whose documents they are.
+func (c *Catalog) Alone(p *Package, documents []*Document) *Catalog {
+	return &Catalog{Packages: []*Package{p}, Documents: documents, packages: namesOf([]*Package{p}, func(p *Package) string { return p.Name }), sparse: c.sparse}
 }
 
 // Package is one operator's part of a catalog.

@@ -16,36 +16,110 @@ import (
 // Objects returns the manifests that the bundle carries inline, as JSON, in the order of its olm.bundle.object
 // properties. A bundle that names an image only has none.
 func (b *Bundle) Objects() ([]json.RawMessage, error) {
-	properties := b.Properties
-	if b.manifests != nil {
-		var err error
-		if properties, err = b.manifests(); err != nil {
-			return nil, fmt.Errorf("read the manifests of bundle %s (%s): %w", b.Name, b.At, err)
-		}
-	}
 	var objects []json.RawMessage
+	err := b.eachValue(everyNumber, addTo(&objects))
+	return objects, err
+}
+
+// addTo returns the function that adds what properties hold to list.
+func addTo(list *[]json.RawMessage) func([]byte, func() ([]json.RawMessage, error)) error {
+	return func(_ []byte, objects func() ([]json.RawMessage, error)) error {
+		found, err := objects()
+		*list = append(*list, found...)
+		return err
+	}
+}
+
+// EachValue calls visit with the value of each olm.bundle.object property, which is overwritten after that, and what returns those of
+// Objects that it holds.
+func (b *Bundle) EachValue(visit func(value []byte, objects func() ([]json.RawMessage, error)) error) error {
+	return b.eachValue(everyNumber, visit)
+}
+
+// ObjectsAt returns those of Objects that the property of a number, counted among those of its type, holds. It reads little else.
+func (b *Bundle) ObjectsAt(number int) ([]json.RawMessage, error) {
+	var objects []json.RawMessage
+	err := b.eachValue(number, addTo(&objects))
+	return objects, err
+}
+
+// everyNumber stands for the numbers of all olm.bundle.object properties.
+const everyNumber = -1
+
+func (b *Bundle) eachValue(wanted int, visit func(value []byte, objects func() ([]json.RawMessage, error)) error) error {
+	properties, done, err := b.inline(wanted)
+	defer done()
+	if err != nil {
+		return fmt.Errorf("read the manifests of bundle %s (%s): %w", b.Name, b.At, err)
+	}
+	number := 0
 	for i, p := range properties {
 		if p.Type != PropertyObject {
 			continue
 		}
-		var value struct {
-			Data []byte `json:"data"`
+		if wanted == everyNumber || wanted == number {
+			if err := visit(p.Value, func() ([]json.RawMessage, error) { return b.decode(i, p.Value) }); err != nil {
+				return err
+			}
 		}
-		at := func() finding.Location { return b.Document.Place("properties", i) } // which reads the document from its start
-		if err := document.Decode(p.Value, &value); err != nil {
-			return nil, fmt.Errorf("read manifest of bundle %s at %s: %w", b.Name, at(), err)
+		number++
+	}
+	return nil
+}
+
+// inline returns the bundle's properties, until done is called; of those of type olm.bundle.object with a number that is not wanted the
+// values may be missing.
+func (b *Bundle) inline(wanted int) (properties []Property, done func(), err error) {
+	done = func() {}
+	switch {
+	case b.manifests != nil:
+		properties, err = b.manifests()
+	case b.Document != nil && b.Document.region != nil:
+		first, end := 0, min(len(b.Document.held), len(b.Properties))
+		if wanted != everyNumber {
+			first = b.propertyOf(wanted)
+			end = min(end, first+1)
 		}
-		if data := bytes.TrimSpace(value.Data); len(data) > 0 && data[0] == '{' && document.Valid(data) {
-			objects = append(objects, data)
+		return b.Document.withValues(b.Properties, first, end)
+	default:
+		properties = b.Properties
+	}
+	return properties, done, err
+}
+
+// propertyOf returns the index of the olm.bundle.object property of a number, or how many properties there are.
+func (b *Bundle) propertyOf(number int) int {
+	for i, p := range b.Properties {
+		if p.Type != PropertyObject {
 			continue
 		}
-		documents, err := document.Parse(at().String(), value.Data)
-		if err != nil {
-			return nil, fmt.Errorf("read manifest of bundle %s at %s: %w", b.Name, at(), err)
+		if number == 0 {
+			return i
 		}
-		for _, d := range documents {
-			objects = append(objects, d.JSON)
-		}
+		number--
+	}
+	return len(b.Properties)
+}
+
+// decode returns the manifests that stand in the value of property i.
+func (b *Bundle) decode(i int, raw json.RawMessage) ([]json.RawMessage, error) {
+	var value struct {
+		Data []byte `json:"data"`
+	}
+	at := func() finding.Location { return b.Document.Place("properties", i) } // which reads the document from its start
+	if err := document.Decode(raw, &value); err != nil {
+		return nil, fmt.Errorf("read manifest of bundle %s at %s: %w", b.Name, at(), err)
+	}
+	if data := bytes.TrimSpace(value.Data); len(data) > 0 && data[0] == '{' && document.Valid(data) {
+		return []json.RawMessage{data}, nil
+	}
+	documents, err := document.Parse(at().String(), value.Data)
+	if err != nil {
+		return nil, fmt.Errorf("read manifest of bundle %s at %s: %w", b.Name, at(), err)
+	}
+	objects := make([]json.RawMessage, len(documents))
+	for i, d := range documents {
+		objects[i] = d.JSON
 	}
 	return objects, nil
 }

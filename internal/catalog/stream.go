@@ -31,6 +31,10 @@ type renderEntry struct {
 	heading
 	version *semver.Version // of a bundle that counts
 	text    func() ([]byte, error)
+
+	cached bool // the text is also a part of the cache's entry of key
+	key    cache.Key
+	part   int
 }
 
 // label is what the cache says of a renderEntry.
@@ -42,12 +46,27 @@ type label struct {
 }
 
 // Render writes to w, in one of Formats, what Load, Err, Sorted and Write would, but without having all of the catalog in
-// memory: bundles and files are read on their own, the cache takes their texts and gives them back in order.
+// memory: bundles and files are read on their own, the cache takes their texts and gives them back in order. Where no file has changed
+// since it did so before, none is read. A text that w gets is overwritten after w took the next one.
 func (l Loader) Render(ctx context.Context, w io.Writer, format string, refs ...string) error {
+	r := renderer{Loader: l, format: format, memo: &document.Memo{}}
+	set := r.set(ctx, refs)
+	entries := set.get(func() ([]renderEntry, error) { return r.all(ctx, refs) })
+	if entries == nil {
+		var err error
+		if entries, err = r.all(ctx, refs); err != nil {
+			return err
+		}
+		set.put(entries)
+	}
+	return write(ctx, w, entries)
+}
+
+// all returns the entries of all refs, in the order in which they are written.
+func (r renderer) all(ctx context.Context, refs []string) ([]renderEntry, error) {
 	results, errs := make([]rendered, len(refs)), make([]error, len(refs))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	r := renderer{Loader: l, format: format, memo: &document.Memo{}}
 	for i, ref := range refs {
 		group.Go(func() error {
 			if errs[i] = ctx.Err(); errs[i] == nil {
@@ -60,18 +79,18 @@ func (l Loader) Render(ctx context.Context, w io.Writer, format string, refs ...
 	var all rendered
 	for i := range results {
 		if errs[i] != nil {
-			return errs[i]
+			return nil, errs[i]
 		}
 		all.add(results[i])
 	}
 	if err := (&Catalog{Problems: all.problems}).Err(); err != nil {
-		return err
+		return nil, err
 	}
 	if all.made {
-		l.Cache.Trim(cache.MaxSize)
+		r.Cache.Trim(cache.MaxSize)
 	}
 	arrange(all.entries)
-	return write(ctx, w, all.entries)
+	return all.entries, nil
 }
 
 // rendered is the entries of one source.
@@ -166,7 +185,7 @@ func (r renderer) source(read func() ([]bundle.File, error), parse func([]bundle
 		}
 		made.made = true
 	}
-	return r.kept(entry, made.made, func() (parsed, error) {
+	return r.kept(key, entry, made.made, func() (parsed, error) {
 		files, err := read()
 		if err == nil && r.key(files) != key {
 			err = fmt.Errorf("it changed while it was read")
@@ -203,14 +222,14 @@ func (r renderer) keep(key cache.Key, entries []renderEntry) (*cache.Entry, erro
 }
 
 // kept returns the entries of a cache's entry. One whose text is lost by the time that it is asked for is made again.
-func (r renderer) kept(entry *cache.Entry, made bool, again func() (parsed, error)) (rendered, error) {
+func (r renderer) kept(key cache.Key, entry *cache.Entry, made bool, again func() (parsed, error)) (rendered, error) {
 	found := rendered{made: made}
 	for i := range entry.Len() {
 		var l label
 		if err := entry.Label(i, &l); err != nil {
 			return rendered{}, fmt.Errorf("read what is cached of %s: %w", l.Name, err)
 		}
-		found.entries = append(found.entries, renderEntry{heading{l.Schema, l.Package, l.Name, 0}, l.Version, func() ([]byte, error) {
+		text := func() ([]byte, error) {
 			if text, err := entry.Read(i); err == nil {
 				return text, nil
 			}
@@ -219,7 +238,8 @@ func (r renderer) kept(entry *cache.Entry, made bool, again func() (parsed, erro
 				return nil, hint.With(fmt.Errorf("read %s %s again: %w", l.Schema, l.Name, err), "run it again while nothing changes")
 			}
 			return p.documents[i].text(r.format)
-		}})
+		}
+		found.entries = append(found.entries, renderEntry{heading: heading{l.Schema, l.Package, l.Name, 0}, version: l.Version, text: text, cached: true, key: key, part: i})
 	}
 	return found, nil
 }
@@ -237,7 +257,7 @@ func (r renderer) render(p parsed) rendered {
 	}
 	all := rendered{problems: c.Problems}
 	for _, d := range c.Documents {
-		all.entries = append(all.entries, renderEntry{heading{d.Schema, d.Package, d.Name, 0}, versions[d], func() ([]byte, error) { return d.text(r.format) }})
+		all.entries = append(all.entries, renderEntry{heading: heading{d.Schema, d.Package, d.Name, 0}, version: versions[d], text: func() ([]byte, error) { return d.text(r.format) }})
 	}
 	return all
 }

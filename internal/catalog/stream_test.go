@@ -95,38 +95,48 @@ func TestRenderUsesCache(t *testing.T) {
 			entries = append(entries, name)
 		}
 		return err
-	}); err != nil || len(entries) != 1 {
-		t.Fatalf("entries %v, %v: want one", entries, err)
+	}); err != nil || len(entries) != 2 {
+		t.Fatalf("entries %v, %v: want that of the bundle, and that of the set", entries, err)
 	}
-	before, err := os.Stat(entries[0])
+	for _, file := range entries {
+		before, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if render() != want {
+			t.Error("the cache's rendering is another")
+		}
+		if after, err := os.Stat(file); err != nil || !os.SameFile(before, after) {
+			t.Error("an entry that is there was made again")
+		}
+		damageEntry(t, file, func(name string) {
+			if render() != want {
+				t.Errorf("with an entry %s the rendering is another", name)
+			}
+		})
+		render()
+	}
+}
+
+// damageEntry calls look with an entry of the cache that is damaged in several ways, and removes it.
+func damageEntry(t *testing.T, file string, look func(name string)) {
+	t.Helper()
+	whole, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if render() != want {
-		t.Error("the cache's rendering is another")
-	}
-	if after, err := os.Stat(entries[0]); err != nil || !os.SameFile(before, after) {
-		t.Error("an entry that is there was made again")
 	}
 	for name, damage := range map[string]func([]byte) []byte{
 		"cut":     func(b []byte) []byte { return b[:len(b)/2] },
 		"changed": func(b []byte) []byte { b[len(b)-10]++; return b },
 		"empty":   func([]byte) []byte { return nil },
 	} {
-		content, err := os.ReadFile(entries[0])
-		if err != nil {
+		if err := os.WriteFile(file, damage(bytes.Clone(whole)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(entries[0], damage(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if render() != want {
-			t.Errorf("with an entry %s the rendering is another", name)
-		}
-		if err := os.Remove(entries[0]); err != nil {
-			t.Fatal(err)
-		}
-		render()
+		look(name)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -29,6 +29,7 @@ type Check struct {
 	alone      func(*single, func(hit))  // for checks of catalogs that have something to say of a bundle which is in none
 	asked      func(Options) bool        // whether the options bring what the check needs; nil when it needs nothing
 	distant    bool                      // what run finds of a bundle or an upgrade depends on others as well
+	wide       bool                      // run looks at other packages, too
 }
 
 // hit is one place where a check found its mistake. An empty cause or fix is the check's own.
@@ -57,6 +58,14 @@ type Options struct {
 	Previous *catalog.Catalog // what users have now, for the checks that compare
 	Template *catalog.Catalog // what the catalog's template makes, for the check that compares with it
 	Registry Registry         // of ImagesIn, for the checks of what registries have
+	Kept     Kept             // what was found of packages before; nil for nothing
+}
+
+// Kept is what the checks that look at one package alone found of packages before. Only those and the same options decide it.
+type Kept interface {
+	Alone(p *catalog.Package) (c, previous *catalog.Catalog)      // that hold nothing else; previous is nil where there is none
+	Get(p *catalog.Package) (findings []finding.Finding, ok bool) // not ok where p is to be judged
+	Put(p *catalog.Package, findings []finding.Finding)           // keeps findings for later
 }
 
 // packagesOf returns the packages of c to judge.
@@ -75,60 +84,94 @@ func Catalog(c *catalog.Catalog, options Options) ([]finding.Finding, []string) 
 		return len(options.Only) > 0 && !check.named(options.Only) || check.named(options.Skip) || Family(check.Code) == "CMP" && options.Previous == nil || !check.possible(options)
 	})
 	packages := options.packagesOf(c)
-	read := &schemaReader{}
 	about := func(packages ...*catalog.Package) *subject {
-		return &subject{catalog: c, schemas: read, previous: options.Previous, template: options.Template, registry: options.Registry, packages: packages, wanted: options.Packages}
-	}
-	var mu sync.Mutex
-	findings := slices.Clone(c.Problems)
-	tell := func(check Check) func(hit) {
-		return func(h hit) {
-			f := check.finding(h)
-			mu.Lock()
-			defer mu.Unlock()
-			findings = append(findings, f)
-		}
+		return &subject{catalog: c, schemas: &schemaReader{}, previous: options.Previous, template: options.Template, registry: options.Registry, packages: packages, wanted: options.Packages}
 	}
 	all := about(packages...)
+	findings := &findings{list: slices.Clone(c.Problems)}
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, p := range largestFirst(packages) {
 		group.Go(func() error {
 			s := about(p)
 			s.whole = all
-			var checks errgroup.Group
-			checks.SetLimit(runtime.GOMAXPROCS(0))
-			checks.Go(func() error {
-				s.judgeHeads(chosen, tell)
-				return nil
-			})
-			for _, check := range chosen {
-				if check.run != nil && !check.whole {
-					checks.Go(func() error {
-						check.runOn(s, tell(check))
-						return nil
-					})
-				}
-			}
-			return checks.Wait()
+			s.judgePackage(chosen, options.Kept, findings)
+			return nil
 		})
 	}
 	for _, check := range chosen {
 		if check.whole {
 			group.Go(func() error {
-				check.runOn(all, tell(check))
+				check.runOn(all, findings.of(check))
 				return nil
 			})
 		}
 	}
 	_ = group.Wait() // no check fails
 
-	finding.Sort(findings)
+	finding.Sort(findings.list)
 	codes := make([]string, len(chosen))
 	for i, check := range chosen {
 		codes[i] = check.Code
 	}
-	return findings, codes
+	return findings.list, codes
+}
+
+// findings are what checks that run side by side find.
+type findings struct {
+	mu   sync.Mutex
+	list []finding.Finding
+}
+
+// of returns what a check tells of its hits.
+func (f *findings) of(check Check) func(hit) {
+	return func(h hit) { f.add(check.finding(h)) }
+}
+
+func (f *findings) add(list ...finding.Finding) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.list = append(f.list, list...)
+}
+
+// judgePackage runs the checks of the one package that s is about, or takes from kept what those found that look at nothing else. These do
+// not get to see anything else then, so that nothing else can decide what is kept.
+func (s *subject) judgePackage(checks []Check, kept Kept, found *findings) {
+	if kept == nil {
+		s.judge(checks, found)
+		return
+	}
+	isWide := func(check Check) bool { return check.wide }
+	s.judge(slices.DeleteFunc(slices.Clone(checks), func(check Check) bool { return !isWide(check) }), found)
+	p := s.packages[0]
+	known, ok := kept.Get(p)
+	if !ok {
+		own := &findings{}
+		s.catalog, s.previous = kept.Alone(p)
+		s.judge(slices.DeleteFunc(slices.Clone(checks), isWide), own)
+		known = own.list
+		kept.Put(p, known)
+	}
+	found.add(known...)
+}
+
+// judge runs checks side by side, but for those that look at all packages at once.
+func (s *subject) judge(checks []Check, found *findings) {
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	group.Go(func() error {
+		s.judgeHeads(checks, found.of)
+		return nil
+	})
+	for _, check := range checks {
+		if check.run != nil && !check.whole {
+			group.Go(func() error {
+				check.runOn(s, found.of(check))
+				return nil
+			})
+		}
+	}
+	_ = group.Wait() // no check fails
 }
 
 // largestFirst orders packages so that the last to be judged are small ones, which leave no processor idle for long.

@@ -503,11 +503,11 @@ func mergeChanged(s *subject, u upgrade, found func(hit)) {
 
 // internal converts a CRD to the form in which the API server validates it, with defaults.
 func internal(c *apiextensionsv1.CustomResourceDefinition) (*apiextensions.CustomResourceDefinition, error) {
-	defaulted := c.DeepCopy()
-	apiextensionsv1.SetDefaults_CustomResourceDefinition(defaulted)
+	defaulted := *c // the defaults, and the conversion, write fields of the definition itself alone
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(&defaulted)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&defaulted.Spec)
 	out := &apiextensions.CustomResourceDefinition{}
-	return out, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(defaulted, out, nil)
+	return out, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&defaulted, out, nil)
 }
 
 // refused asks the API server's own validation. OLM writes caBundle and service of conversion itself, so what is wrong with
@@ -522,8 +522,7 @@ func refused(s *subject, u upgrade, found func(hit)) {
 
 func (s *subject) refusals(before, after *crd) []string {
 	return s.refused.get([2][sha256.Size]byte{before.spec, after.spec}, func() []string {
-		// Rules that both have are judged otherwise than new ones.
-		if !before.rules() && !after.rules() && len(refusals(before.outline(), after.outline(), after.v1beta1)) == 0 {
+		if len(refusals(before.outline(), after.outline(), after.v1beta1)) == 0 {
 			return nil
 		}
 		return refusals(before.CustomResourceDefinition, after.CustomResourceDefinition, after.v1beta1)
@@ -684,6 +683,9 @@ func sampleRefused(_ *subject, u upgrade, found func(hit)) {
 		for _, s := range samples {
 			old, next := before.served(s.version), after.served(s.version)
 			if !s.of(before) || old < 0 || next < 0 || before.schema(old) == after.schema(next) {
+				continue
+			}
+			if before.saysSame(old, after, next, s.raw) {
 				continue
 			}
 			object := before.defaulted(s.raw, old)

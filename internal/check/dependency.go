@@ -64,6 +64,7 @@ var dependencyChecks = []Check{
 		References: []string{dependencyReference},
 		run:        dependencyTorn,
 		distant:    true,
+		wide:       true,
 	},
 	{
 		Code: "DEP006", Severity: finding.Info,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -94,6 +95,8 @@ type release struct {
 	bound  []boundRule
 	fixed  map[string]*fixed                    // manifests with immutable fields, by Kind/name
 	stands map[string]func() *document.Document // manifests, by Kind/name; the CSV also by ""
+	spread memo[bool, map[right]bool]           // its rights, in a global OperatorGroup and in others
+	shown  memo[bool, []sample]                 // of alm-examples; there is only true
 }
 
 // place returns where the field at path of the manifest called object (Kind/name) stands, or of the CSV when the bundle has
@@ -131,47 +134,94 @@ func (s *subject) release(b *catalog.Bundle) *release {
 }
 
 func (s *subject) read(b *catalog.Bundle) *release {
-	objects, err := b.Objects()
-	if err != nil {
-		return nil
-	}
 	r := &release{Bundle: b, fixed: map[string]*fixed{}, stands: map[string]func() *document.Document{}}
 	var roles []json.RawMessage
-	for i, o := range objects {
-		at := func() *document.Document { return s.manifest(b, i) }
-		head := bundle.Manifest{JSON: o}
-		if !head.Identify() {
-			continue
-		}
-		if binds(head.Kind) {
-			roles = append(roles, o)
-		}
-		switch {
-		case head.Kind == v1alpha1.ClusterServiceVersionKind && r.csv == nil:
-			csv := &v1alpha1.ClusterServiceVersion{}
-			if json.Unmarshal(o, csv) != nil {
-				return nil
+	next := inlined{of: b}
+	err := b.EachValue(func(value []byte, objects func() ([]json.RawMessage, error)) error {
+		all, err := s.readValue(value, objects)
+		for _, m := range all {
+			is := next
+			next.index, next.nth = next.index+1, next.nth+1
+			if m.crd == nil && !m.Identify() {
+				continue
 			}
-			r.csv, r.stands[""] = csv, at
-		case isCRD(head.APIVersion, head.Kind):
-			c := s.crds.get(sha256.Sum256(o), func() *crd { return s.schemas.crd(head.APIVersion, o) })
-			if c != nil {
-				r.crds = append(r.crds, c)
-				r.stands["CustomResourceDefinition/"+c.Name] = at
+			if binds(m.Kind) {
+				roles = append(roles, m.JSON)
 			}
-		default:
-			if f := fixedOf(head.APIVersion, head.Kind, o); f != nil {
-				r.fixed[head.Kind+"/"+head.Name] = f
-				r.stands[head.Kind+"/"+head.Name] = at
+			at := func() *document.Document { return s.manifest(is, next.index) }
+			if !r.add(m, at) {
+				return errNoCSV
 			}
 		}
-	}
-	if r.csv == nil {
+		next.number, next.nth = next.number+1, 0
+		return err
+	})
+	if err != nil || r.csv == nil {
 		return nil
 	}
 	r.bound = boundRules(roles, r.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs)
 	slices.SortFunc(r.crds, func(a, b *crd) int { return strings.Compare(a.Name, b.Name) })
 	return r
+}
+
+// manifest is a manifest of a bundle. A CustomResourceDefinition that could be read has nothing else.
+type manifest struct {
+	bundle.Manifest
+	crd *crd
+}
+
+// readValue returns the manifests that the value of a property holds. Most of a bundle is CustomResourceDefinitions, many of which the
+// next release has again: they are decoded once.
+func (s *subject) readValue(value []byte, objects func() ([]json.RawMessage, error)) ([]manifest, error) {
+	var list []manifest
+	var err error
+	decode := func() *crd {
+		var found []json.RawMessage
+		found, err = objects()
+		for _, o := range found {
+			list = append(list, manifest{Manifest: bundle.Manifest{JSON: o}})
+		}
+		if len(list) == 1 && list[0].Identify() && isCRD(list[0].APIVersion, list[0].Kind) {
+			return s.schemas.crd(list[0].APIVersion, list[0].JSON)
+		}
+		return nil
+	}
+	if c := s.crds.get(sha256.Sum256(value), decode); c != nil {
+		return []manifest{{crd: c}}, nil
+	}
+	if list == nil && err == nil {
+		decode()
+	}
+	for i := range list {
+		if m := &list[i]; len(list) > 1 && m.Identify() && isCRD(m.APIVersion, m.Kind) {
+			m.crd = s.schemas.crd(m.APIVersion, m.JSON)
+		}
+	}
+	return list, err
+}
+
+var errNoCSV = errors.New("the ClusterServiceVersion cannot be read")
+
+// add adds a manifest, whose document at returns, and reports whether it could be read.
+func (r *release) add(m manifest, at func() *document.Document) bool {
+	switch {
+	case m.crd != nil:
+		r.crds = append(r.crds, m.crd)
+		r.stands["CustomResourceDefinition/"+m.crd.Name] = at
+	case m.Kind == v1alpha1.ClusterServiceVersionKind && r.csv == nil:
+		csv := &v1alpha1.ClusterServiceVersion{}
+		if json.Unmarshal(m.JSON, csv) != nil {
+			return false
+		}
+		r.csv, r.stands[""] = csv, at
+	case isCRD(m.APIVersion, m.Kind): // one that cannot be read
+	default:
+		if f := fixedOf(m.APIVersion, m.Kind, m.JSON); f != nil {
+			r.fixed[m.Kind+"/"+m.Name] = f
+			r.stands[m.Kind+"/"+m.Name] = at
+		}
+	}
+	return true
 }
 
 // upgrade is an edge with what stands at its ends.

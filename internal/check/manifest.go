@@ -32,45 +32,53 @@ func (s *subject) unpacked(b *catalog.Bundle) *bundle.Bundle {
 	return u
 }
 
-// manifest returns the manifest of b that is number i of its objects.
-func (s *subject) manifest(b *catalog.Bundle, i int) *document.Document {
-	objects, err := s.told.objects(b)
-	if err != nil || i >= len(objects) {
-		return document.New(nil, b.At)
-	}
-	return s.source(b, len(objects))(i, objects[i])
+// inlined is a manifest of a bundle: which of those it is, of all and of those that one property holds.
+type inlined struct {
+	of          *catalog.Bundle
+	index       int
+	number, nth int // the property, and which of its manifests
 }
 
-// recent holds the manifests of the bundles that were asked for last: a check that finds something in one often finds more there, and so
-// does the next check. To hold all would be to hold the catalog.
+// manifest returns the document of a manifest of a bundle that carries count of them.
+func (s *subject) manifest(m inlined, count int) *document.Document {
+	objects, err := s.told.objects(m.of, m.number)
+	if err != nil || m.nth >= len(objects) {
+		return document.New(nil, m.of.At)
+	}
+	return s.source(m.of, count)(m.index, objects[m.nth])
+}
+
+// recent holds the manifests that were asked for last: a check that finds something in one often finds more there, and so does the next
+// check. To hold all would be to hold the catalog.
 type recent struct {
 	mu   sync.Mutex
-	held []inlined // the newest last
+	held []held // the newest last
 }
 
-// inlined is the manifests of a bundle.
-type inlined struct {
+// held is what a property of a bundle holds.
+type held struct {
 	of      *catalog.Bundle
+	number  int
 	objects []json.RawMessage
 }
 
-// mostRecent is of how many bundles the manifests are held.
+// mostRecent is of how many properties the manifests are held.
 const mostRecent = 4
 
-// objects returns the manifests of b.
-func (r *recent) objects(b *catalog.Bundle) ([]json.RawMessage, error) {
+// objects returns the manifests that the property of a number holds in b.
+func (r *recent) objects(b *catalog.Bundle, number int) ([]json.RawMessage, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if i := slices.IndexFunc(r.held, func(m inlined) bool { return m.of == b }); i >= 0 {
+	if i := slices.IndexFunc(r.held, func(h held) bool { return h.of == b && h.number == number }); i >= 0 {
 		found := r.held[i]
 		r.held = append(slices.Delete(r.held, i, i+1), found)
 		return found.objects, nil
 	}
-	objects, err := b.Objects()
+	objects, err := b.ObjectsAt(number)
 	if err != nil {
 		return nil, err
 	}
-	r.held = append(r.held, inlined{b, objects})
+	r.held = append(r.held, held{b, number, objects})
 	r.held = slices.Delete(r.held, 0, max(0, len(r.held)-mostRecent))
 	return objects, nil
 }
@@ -122,6 +130,6 @@ func objectPlaces(b *catalog.Bundle, count int) func(int) finding.Location {
 		if i < 0 || len(properties) != count {
 			return b.At
 		}
-		return b.Document.Place("properties", properties[i], "value", "data")
+		return b.PlaceOfData(properties[i])
 	}
 }

@@ -25,11 +25,13 @@ const (
 // verbs are those that the API server knows for resources; a wildcard stands for them.
 var verbs = []string{"create", "delete", deleteCollection, "get", "list", "patch", "update", "watch"}
 
-// rights spreads the rules of the CSV into single rights; those on names or URLs are left out.
+// rights spreads the rules of the CSV into single rights; those on names or URLs are left out. Nobody may change what it returns.
 func (r *release) rights(global bool) map[right]bool {
-	all := r.allRights(global)
-	maps.DeleteFunc(all, func(one right, _ bool) bool { return one.name != "" || one.url() })
-	return all
+	return r.spread.get(global, func() map[right]bool {
+		all := r.allRights(global)
+		maps.DeleteFunc(all, func(one right, _ bool) bool { return one.name != "" || one.url() })
+		return all
+	})
 }
 
 // allRights spreads the rules of the CSV into single rights. In a global OperatorGroup OLM makes ClusterRoles of Roles

@@ -48,7 +48,9 @@ type sample struct {
 func (s sample) String() string { return s.kind + " " + s.name }
 
 // samples returns the objects of the release's alm-examples, none where they cannot be read.
-func (r *release) samples() []sample {
+func (r *release) samples() []sample { return r.shown.get(true, r.readSamples) }
+
+func (r *release) readSamples() []sample {
 	var written []json.RawMessage
 	if json.Unmarshal([]byte(r.csv.Annotations["alm-examples"]), &written) != nil {
 		return nil

@@ -122,10 +122,8 @@ func checkCRDs(s *single, found func(hit)) {
 		if c.read.v1beta1 {
 			continue
 		}
-		if !c.read.rules() {
-			if problems, err := refusalsOf(c.read.outline()); len(problems) == 0 && err == nil {
-				continue
-			}
+		if problems, err := refusalsOf(c.read.outline()); len(problems) == 0 && err == nil {
+			continue
 		}
 		problems, err := refusalsOf(&c.spec)
 		if err != nil {

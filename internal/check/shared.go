@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,8 +44,8 @@ type sharedSchema struct {
 	id     uint64
 	inner  []inner // what of properties, items and additionalProperties is a schema
 	rules  bool    // there are CEL rules, here or within
-	proven bool    // whether sound says something
-	sound  bool
+	proven bool    // whether fits says something
+	fits   bool    // the API server's validation has nothing against it, leaving out CEL rules
 }
 
 // inner is a schema within another one.
@@ -317,10 +318,13 @@ func (made *sharedSchema) include(f *frame) bool {
 }
 
 // isSound reports whether the API server's validation of CustomResourceDefinitions has nothing against the schema as that
-// of a field. It is false of those with CEL rules, which that validation judges by what stands around them. Of others it
-// looks at each level for itself and a level below (apiextensions-apiserver v0.36.3, pkg/apis/apiextensions/validation,
-// pkg/apiserver/schema and its defaulting): what holds of a schema within this one is asked once for all.
-func (s *schemaReader) isSound(top *sharedSchema) bool {
+// of a field. It is false of those with CEL rules, which that validation judges by what stands around them.
+func (s *schemaReader) isSound(top *sharedSchema) bool { return !top.rules && s.fits(top) }
+
+// fits is isSound but for CEL rules. The API server's validation looks at each level for itself and a level below
+// (apiextensions-apiserver v0.36.3, pkg/apis/apiextensions/validation, pkg/apiserver/schema and its defaulting): what holds of a schema
+// within this one is asked once for all.
+func (s *schemaReader) fits(top *sharedSchema) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var unproven []*sharedSchema
@@ -333,16 +337,45 @@ func (s *schemaReader) isSound(top *sharedSchema) bool {
 		for _, i := range one.inner {
 			visit(i.sharedSchema)
 		}
-		if !one.rules {
-			unproven = append(unproven, one)
-		}
+		unproven = append(unproven, one)
 	}
 	visit(top)
-	together := len(unproven) > 0 && accepted(unproven...)
+	asked := slices.DeleteFunc(slices.Clone(unproven), (*sharedSchema).ordinary)
+	together := len(asked) > 0 && accepted(asked...)
 	for _, one := range unproven {
-		one.sound = (together || accepted(one)) && !slices.ContainsFunc(one.inner, func(i inner) bool { return !i.sound })
+		one.fits = (one.ordinary() || together || accepted(one)) && !slices.ContainsFunc(one.inner, func(i inner) bool { return !i.fits })
 	}
-	return top.sound
+	return top.fits
+}
+
+// ordinary reports whether the schema, whatever those within it are, is one that needs no asking: a type with nothing but limits, an array
+// with its items, or an object with its properties or additional ones. Most are.
+func (one *sharedSchema) ordinary() bool {
+	s := one.JSONSchemaProps
+	fields, items, others := len(s.Properties) > 0, s.Items != nil && s.Items.Schema != nil, s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil
+	switch s.Type {
+	case "string", "integer", "number", "boolean":
+		if fields || items || others {
+			return false
+		}
+	case "array":
+		if !items || fields || others {
+			return false
+		}
+		s.Items = nil
+	case "object":
+		if items || fields && others {
+			return false
+		}
+		if s.Properties = nil; others {
+			s.AdditionalProperties = nil
+		}
+	default:
+		return false
+	}
+	s.Type, s.Format, s.Required, s.Nullable, s.Description = "", "", nil, false, ""
+	s.Minimum, s.Maximum, s.MinLength, s.MaxLength, s.MinItems, s.MaxItems = nil, nil, nil, nil, nil, nil
+	return reflect.DeepEqual(s, apiextensionsv1.JSONSchemaProps{})
 }
 
 // accepted asks the API server's validation about schemas as those of fields, leaving out what is within them.
@@ -368,9 +401,11 @@ func accepted(list ...*sharedSchema) bool {
 	return err == nil && len(crdvalidation.ValidateCustomResourceDefinition(context.Background(), converted)) == 0
 }
 
-// shallow returns the schema with a stub for each one within, or all of it where those matter to its own validation.
+// shallow returns the schema with a stub for each one within, or all of it where those matter to its own validation; without its CEL
+// rules.
 func (one *sharedSchema) shallow() apiextensionsv1.JSONSchemaProps {
 	out := one.JSONSchemaProps
+	out.XValidations = nil
 	if looksWithin(&out) {
 		return out
 	}
@@ -410,43 +445,51 @@ func (c *crd) outline() *apiextensionsv1.CustomResourceDefinition {
 	out.Spec.Versions = slices.Clone(out.Spec.Versions)
 	for i := range out.Spec.Versions {
 		v, root := &out.Spec.Versions[i], c.schemas[i]
-		if root == nil || root.rules || looksWithin(&root.JSONSchemaProps) || len(v.SelectableFields) > 0 {
+		if root == nil || looksWithin(&root.JSONSchemaProps) || len(v.SelectableFields) > 0 {
 			continue
 		}
-		top := root.JSONSchemaProps
-		top.Properties = maps.Clone(top.Properties)
-		for _, field := range root.inner {
-			switch field.property {
-			case "", "apiVersion", "kind", "metadata": // what is special about them is seen from the root
-			default:
-				if c.reader.isSound(field.sharedSchema) {
-					top.Properties[field.property] = field.stub()
-				}
-			}
-		}
+		top := c.reader.outline(root, "apiVersion", "kind", "metadata") // what is special about them is seen from the root
 		v.Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &top}
 	}
 	return &out
 }
 
-// rules reports whether the definition has CEL rules, or schemas of which that is not known.
-func (c *crd) rules() bool {
-	for i, v := range c.Spec.Versions {
-		if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil && (c.schemas[i] == nil || c.schemas[i].rules) {
-			return true
+// outline returns a schema, in which validation looks at no more of those within it than that they are there, with stubs for its fields
+// that are sound, but for those of some names. Of a field with CEL rules it returns the outline, if it has none itself: the cost of rules
+// depends on how large the items of the lists and maps around them are, and not on the fields beside those.
+func (s *schemaReader) outline(one *sharedSchema, kept ...string) apiextensionsv1.JSONSchemaProps {
+	out := one.JSONSchemaProps
+	out.Properties = maps.Clone(out.Properties)
+	for _, field := range one.inner {
+		switch {
+		case field.property == "" || slices.Contains(kept, field.property):
+		case field.rules && !looksWithin(&field.JSONSchemaProps):
+			out.Properties[field.property] = s.outline(field.sharedSchema)
+		case s.isSound(field.sharedSchema):
+			out.Properties[field.property] = field.stub()
 		}
 	}
-	return false
+	return out
 }
 
 // schemaFor returns the schema of a version, or what of it an object can have to do with.
 func (c *crd) schemaFor(object any, version int) *apiextensionsv1.JSONSchemaProps {
 	whole := c.schema(version)
-	if read := c.schemas[version]; read == nil || !c.reader.isSound(read) {
+	if read := c.schemas[version]; read == nil || !c.reader.fits(read) {
 		return whole // where something is wrong with it, the whole of it is refused
 	}
 	part := concerning(whole, object)
 	return &part
+}
+
+// saysSame reports whether two versions say the same of an object, as far as that is quickly known.
+func (c *crd) saysSame(version int, other *crd, otherVersion int, raw json.RawMessage) bool {
+	a, b := c.schemas[version], other.schemas[otherVersion]
+	var object any
+	if a == nil || b == nil || !c.reader.fits(a) || !other.reader.fits(b) || json.Unmarshal(raw, &object) != nil {
+		return false
+	}
+	return reflect.DeepEqual(concerning(&a.JSONSchemaProps, object), concerning(&b.JSONSchemaProps, object))
 }
 
 // concerning returns what of a schema values, and the defaults that they get by it, have to do with.

@@ -27,6 +27,20 @@ const potSchema = `{"type": "object", "description": "A pot", "properties": {
 	"status": {"type": "object", "properties": {"cups": {"type": "array", "items": {"type": "string"}}}}
 }}`
 
+// ruleSchema has CEL rules beside fields without any, the cost of which depends on the size of what stands in the list.
+const ruleSchema = `{"type": "object", "properties": {
+	"spec": {"type": "object", "required": ["size"], "properties": {
+		"size": {"type": "integer", "minimum": 1},
+		"kettle": {"type": "object", "properties": {
+			"heat": {"type": "string", "maxLength": 20, "x-kubernetes-validations": [{"rule": "self != 'off'"}]},
+			"lid": {"type": "object", "default": {"colour": "red"}, "properties": {"colour": {"type": "string"}}}}},
+		"cups": {"type": "array", "items": {"type": "object", "required": ["name", "text"], "properties": {
+			"name": {"type": "string", "minLength": 20000, "x-kubernetes-validations": [{"rule": "self.matches('^[a-z]+$')"}]},
+			"text": {"type": "string", "minLength": 20000}, "lid": {"type": "object", "properties": {"colour": {"type": "string"}}}}}}
+	}},
+	"status": {"type": "object", "properties": {"cups": {"type": "array", "items": {"type": "string"}}}}
+}}`
+
 func potCRD(schemas ...string) []byte {
 	var versions []string
 	for i, s := range schemas {
@@ -184,22 +198,29 @@ func TestRefusedByParts(t *testing.T) {
 		`{"colour": "red"}`:        `{"colour": {}}`, // a default that does not fit
 		`list-map-keys": ["name"]`: `list-map-keys": ["tea"]`,
 		`"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]`: `"x-kubernetes-list-type": "set"`,
-		`"required": ["name"], `:                    ``, // a key that may be missing
+		`"required": ["name"], `:                    ``,                // a key that may be missing
+		`["name", "text"]`:                          `["name"]`,        // what a rule costs
+		`"minLength": 20000}`:                       `"minLength": 1}`, // likewise
+		`self != 'off'`:                             `self.nothing`,
 		`"status": {"type": "object",`:              `"status": {"x-kubernetes-embedded-resource": true, "type": "string",`,
 		`[{"type": "integer"}, {"type": "string"}]`: `[{"type": "integer", "properties": {"a": {}}}]`,
 	} {
 		var old, next map[string]any
-		if err := errors.Join(json.Unmarshal([]byte(potSchema), &old), json.Unmarshal([]byte(strings.Replace(potSchema, was, is, 1)), &next)); err != nil {
+		base := potSchema
+		if !strings.Contains(base, was) {
+			base = ruleSchema
+		}
+		if err := errors.Join(json.Unmarshal([]byte(base), &old), json.Unmarshal([]byte(strings.Replace(base, was, is, 1)), &next)); err != nil {
 			t.Fatal(err)
 		}
 		if !same(text(old), text(next)) {
 			t.Errorf("the API server does not refuse %s", is)
 		}
 	}
-	for range 1000 {
+	for i := range 1500 {
 		var old, next map[string]any
 		for _, into := range []*map[string]any{&old, &next} {
-			if err := json.Unmarshal([]byte(potSchema), into); err != nil {
+			if err := json.Unmarshal([]byte([]string{potSchema, ruleSchema}[i%2]), into); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -222,6 +243,10 @@ func TestRefusedByParts(t *testing.T) {
 			sound++
 		}
 	}
+	spec := s.schemas.crd(crdV1, potCRD(ruleSchema)).outline().Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+	if spec["kettle"].Properties["lid"].Properties != nil || spec["cups"].Items.Schema.Properties["lid"].Properties == nil {
+		t.Errorf("the outline is %v", spec)
+	}
 	if sound < 100 || refusedOnes < 100 {
 		t.Errorf("%d pairs are sound and %d refused: the test says little", sound, refusedOnes)
 	}
@@ -231,12 +256,13 @@ func TestRefusedByParts(t *testing.T) {
 func TestSamplesByParts(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	reader := &schemaReader{}
-	values := []string{`1`, `"a"`, `"red"`, `null`, `{}`, `{"a": "b"}`, `{"colour": {}}`, `{"colour": "blue"}`, `[]`, `["a"]`, `[null]`, `[{"name": "a", "tea": {"leaf": "b"}}, {"tea": {"leaf": 1}}]`}
-	names := []string{"size", "lid", "labels", "cups", "port", "a", "tea"}
-	fit, unfit, partial := 0, 0, 0
-	for range 1000 {
+	bases := []string{potSchema, ruleSchema}
+	values := []string{`1`, `"a"`, `"red"`, `null`, `{}`, `{"a": "b"}`, `{"colour": {}}`, `{"colour": "blue"}`, `{"heat": 1, "lid": {"colour": 2}}`, `[]`, `["a"]`, `[null]`, `[{"name": "a", "tea": {"leaf": "b"}}, {"tea": {"leaf": 1}}]`}
+	names := []string{"size", "lid", "kettle", "labels", "cups", "port", "a", "tea"}
+	fit, unfit, partial, same := 0, 0, 0, 0
+	for i := range 1000 {
 		var schema map[string]any
-		if err := json.Unmarshal([]byte(potSchema), &schema); err != nil {
+		if err := json.Unmarshal([]byte(bases[i%2]), &schema); err != nil {
 			t.Fatal(err)
 		}
 		for range random.IntN(3) {
@@ -275,8 +301,18 @@ func TestSamplesByParts(t *testing.T) {
 		if byParts.schemaFor(got, 0) != byParts.schema(0) {
 			partial++
 		}
+		distort(random, schema)
+		if raw, err = json.Marshal(schema); err != nil {
+			t.Fatal(err)
+		}
+		if other := reader.crd(crdV1, potCRD(string(raw))); other != nil && byParts.saysSame(0, other, 0, sample) {
+			same++
+			if diff := cmp.Diff(len(problems), len(other.misfits(got, 0))); diff != "" {
+				t.Errorf("%s is said to be the same by %s:\n%s", sample, raw, diff)
+			}
+		}
 	}
-	if min(fit, unfit, partial) < 50 {
-		t.Errorf("%d samples fit, %d do not, %d were held against a part: the test says little", fit, unfit, partial)
+	if min(fit, unfit, partial, same) < 50 {
+		t.Errorf("%d samples fit, %d do not, %d were held against a part, to %d another schema says the same: the test says little", fit, unfit, partial, same)
 	}
 }

@@ -221,11 +221,18 @@ type loading struct {
 	pull, images, drawn bool
 }
 
+// validatingHeap is how many bytes of memory, beside the program, may be in use while catalogs are validated before garbage is collected:
+// less than packages of some size take anyway.
+const validatingHeap = 84 << 20
+
 // validate loads the catalogs that refs name, and has them judged.
 func (s *session) validate(ctx context.Context, options check.Options, by loading, refs []string) (*verdict, error) {
-	load := s.loader().LoadSparse
+	defer letHeapGrow(validatingHeap)()
+	loader := s.loader()
+	loader.Digests = loader.Cache != nil
+	load := loader.LoadSparse
 	if by.pull {
-		load = s.loader().Load // what is pulled is held, too
+		load = loader.Load // what is pulled is held, too
 	}
 	var err error
 	if by.against != "" {
@@ -253,6 +260,12 @@ func (s *session) validate(ctx context.Context, options check.Options, by loadin
 	if by.images {
 		if options.Registry, err = s.registry(ctx, check.ImagesIn(loaded, options)); err != nil {
 			return nil, err
+		}
+	}
+	if !by.pull && !by.images {
+		if kept := s.packageVerdicts(programDigest(), options, loaded); kept != nil {
+			options.Kept = kept
+			defer kept.trim()
 		}
 	}
 	v := &verdict{Files: filesOf(loaded)}
@@ -456,7 +469,7 @@ func (s *session) writeCatalog(ctx context.Context, into, format, level string, 
 // write has f write a catalog to the file into, or to standard output when that is "".
 func (s *session) write(ctx context.Context, into string, f func(io.Writer) error) error {
 	if into == "" {
-		return f(s.out(ctx))
+		return f(s.outOfTexts(ctx))
 	}
 	if err := output.File(ctx, into, f); err != nil {
 		return fmt.Errorf("write catalog: %w", err)

@@ -132,8 +132,13 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // out returns standard output for what ends with ctx, also while nobody reads it.
 func (s *session) out(ctx context.Context) io.Writer {
+	whole := s.outOfTexts(ctx)
+	return writerFunc(func(p []byte) (int, error) { return whole.Write(bytes.Clone(p)) })
+}
+
+// outOfTexts is out for who changes nothing of what is written after an error: large texts are not copied.
+func (s *session) outOfTexts(ctx context.Context) io.Writer {
 	return writerFunc(func(p []byte) (int, error) {
-		p = bytes.Clone(p)
 		return document.Until(ctx, func() (int, error) { return s.Out.Write(p) })
 	})
 }

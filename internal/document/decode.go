@@ -120,6 +120,9 @@ func Values(raw json.RawMessage, depth int, visit func(keys []string, begin, end
 
 // IsBase64 reports whether all of text can be decoded. It keeps nothing of that: most of a catalog is such text.
 func IsBase64(text []byte) bool {
+	if len(text)%4 == 0 && inAlphabet(bytes.TrimRight(text[max(0, len(text)-2):], "=")) && inAlphabet(text[:max(0, len(text)-2)]) {
+		return true
+	}
 	const chunk = 4 << 10
 	var decoded [chunk / 4 * 3]byte
 	for len(text) > 0 {
@@ -131,6 +134,31 @@ func IsBase64(text []byte) bool {
 		}
 	}
 	return true
+}
+
+// base64Alphabet has 0 for the letters of base64, and 1 for all else.
+var base64Alphabet = func() (not [256]byte) {
+	for i := range not {
+		not[i] = 1
+	}
+	for _, letter := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") {
+		not[letter] = 0
+	}
+	return not
+}()
+
+// inAlphabet reports whether text holds nothing but the letters of base64.
+func inAlphabet(text []byte) bool {
+	var strange byte
+	for ; len(text) >= 8; text = text[8:] {
+		eight := text[:8]
+		strange |= base64Alphabet[eight[0]] | base64Alphabet[eight[1]] | base64Alphabet[eight[2]] | base64Alphabet[eight[3]] |
+			base64Alphabet[eight[4]] | base64Alphabet[eight[5]] | base64Alphabet[eight[6]] | base64Alphabet[eight[7]]
+	}
+	for _, letter := range text {
+		strange |= base64Alphabet[letter]
+	}
+	return strange == 0
 }
 
 // decode reads the value at data[i] and returns its end, or -1 where json.Unmarshal is to be asked.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"unicode/utf8"
+
+	"github.com/olmkit/olmkit/internal/finding"
 )
 
 // streamPart is how much of a stream is read at first; more where a document is larger.
@@ -155,13 +157,25 @@ func (d *Document) Clone() *Document {
 	return c
 }
 
-// Detach returns a document that holds raw in place of what d says, and reads its text again where that is needed; again returns nil
-// where it cannot. It returns nil if a key stands twice in d, which only the text tells.
+// Detach returns a document that holds raw in place of what d says, which is the same with some texts empty, and reads its text again
+// where that is needed; again returns nil where it cannot. It returns nil if a key stands twice in d.
 func (d *Document) Detach(raw json.RawMessage, again func() []byte) *Document {
-	if !d.yaml && repeats(d.text) {
+	if !d.yaml && repeats(raw) {
 		return nil
 	}
 	return &Document{JSON: raw, At: d.At, yaml: d.yaml, origin: d.origin, unique: true, again: again}
+}
+
+// PlacesAt returns where what stands at rising offsets of d's JSON does in its file; not ok where the JSON was made of another text.
+func (d *Document) PlacesAt(offsets []int) (places []finding.Location, ok bool) {
+	if d.yaml || d.text == nil {
+		return nil, false
+	}
+	lines := lineCounter{data: d.text, position: d.origin}
+	for _, offset := range offsets {
+		places = append(places, place(d.At.File, lines.at(offset)))
+	}
+	return places, true
 }
 
 // Whole returns what a detached document says, read again; nil where it cannot be.
@@ -173,6 +187,9 @@ func (d *Document) Whole() json.RawMessage {
 	raw, _, _ := readBlocks(text)
 	return raw
 }
+
+// Text returns what the document was parsed from, nil where it is not held or d was made.
+func (d *Document) Text() []byte { return d.text }
 
 // source is what the document was parsed from, nil if it was made.
 func (d *Document) source() []byte {

@@ -130,14 +130,14 @@ func TestDetach(t *testing.T) {
 	if asked == 0 || d.Duplicates() != nil {
 		t.Errorf("the text was asked for %d times; duplicates: %v", asked, d.Duplicates())
 	}
-	lost := whole[0].Detach(nil, func() []byte { return nil })
+	lost := whole[0].Detach(whole[0].JSON, func() []byte { return nil })
 	for range 2 * fewPlaces {
 		if at := lost.Place("a", 1, "b"); at != lost.At {
 			t.Errorf("what is lost is at %s", at)
 		}
 	}
 	twice, err := Parse("f", []byte(`{"a": {"b": 1, "b": 2}}`))
-	if err != nil || twice[0].Detach(nil, nil) != nil {
+	if err != nil || twice[0].Detach(twice[0].JSON, nil) != nil {
 		t.Errorf("a document with a key twice is detached (%v)", err)
 	}
 }
