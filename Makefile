@@ -125,7 +125,7 @@ $(BIN)/cross/%/olmkit: FORCE
 # The Go command links for seconds on one processor; the other compiles what embedded clusters are made of meanwhile.
 .PHONY: managers-beside-components
 managers-beside-components: build
-	@$(MAKE) --no-print-directory -j 2 -o build managers components
+	@$(MAKE) --no-print-directory -j 2 -o build components managers
 
 .PHONY: components
 components: build ## Build the components of embedded clusters

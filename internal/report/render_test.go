@@ -47,7 +47,7 @@ func upgrade() *Report {
 		Hops: []Hop{
 			{
 				Package: "p", Channel: "c", From: "p.v1", To: "p.v2", Edge: "replaces", Effective: true, Result: Passed, Seconds: 3.2,
-				Phases:  []Phase{{"install", 1.2}, {"upgrade", 2}}, Verification: []Phase{{"objects", 0.4}, {"new objects", 1.6}},
+				Phases: []Phase{{"install", 1.2}, {"upgrade", 2}}, Verification: []Phase{{"objects", 0.4}, {"new objects", 1.6}},
 				Outages: []Outage{{Version: "v1", Operation: "write", Seconds: 0.7, Errors: 1, First: "connection refused", Start: time.Unix(0, 0).UTC(), Cause: "OLM"}},
 			},
 			{
