@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// What an embedded cluster takes of a machine on which nothing is to wait for the other.
+// What an embedded cluster takes of a machine on which nothing is to wait for the other. It needs half of the memory; the rest is for
+// what operators run.
 const (
 	coresOfCluster  = 2
-	memoryOfCluster = 1 << 30
+	memoryOfCluster = 2 << 30
 )
 
-// clustersFor returns how many embedded clusters fit on so many cores, and into so many bytes of memory beside one that is there anyway.
+// clustersFor returns how many embedded clusters so many cores and bytes of memory have room for, at least one.
 func clustersFor(cores int, memory uint64) int {
 	return int(max(1, min(uint64(cores/coresOfCluster), memory/memoryOfCluster)))
 }

@@ -12,7 +12,7 @@ func TestRoomForClusters(t *testing.T) {
 		cores  int
 		memory uint64
 		want   int
-	}{{1, 8 << 30, 1}, {2, 24 << 30, 1}, {3, 24 << 30, 1}, {4, 24 << 30, 2}, {16, 3 << 30, 3}, {16, 0, 1}, {64, math.MaxUint64, 32}} {
+	}{{1, 8 << 30, 1}, {2, 24 << 30, 1}, {3, 24 << 30, 1}, {4, 24 << 30, 2}, {16, 7 << 30, 3}, {16, 0, 1}, {64, math.MaxUint64, 32}} {
 		if got := clustersFor(c.cores, c.memory); got != c.want {
 			t.Errorf("%d cores and %d bytes: %d clusters, want %d", c.cores, c.memory, got, c.want)
 		}

@@ -265,7 +265,7 @@ func (t *upgradeTest) parts(plan graph.Plan, clusters int) []graph.Plan {
 // when others, or they themselves, could not go on.
 func (t *upgradeTest) walks(ctx context.Context, p *catalog.Package, plan graph.Plan, images []program) (*report.Report, error) {
 	clusters := 1
-	if t.cluster == kindEmbedded {
+	if t.cluster == kindEmbedded && t.shard == "" {
 		clusters = clustersFor(runtime.GOMAXPROCS(0), availableMemory())
 	}
 	parts := t.parts(plan, clusters)
