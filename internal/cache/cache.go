@@ -236,6 +236,16 @@ func (e *Entry) Hold() (err error) {
 	return err
 }
 
+// GetJSON reads into value what an entry that has one part says, and reports whether it is there.
+func (c *Cache) GetJSON(key Key, value any) bool {
+	e := c.Get(key)
+	if e == nil || e.Len() != 1 {
+		return false
+	}
+	raw, err := e.Read(0)
+	return err == nil && json.Unmarshal(raw, value) == nil
+}
+
 // Read returns the data of part i, or an error if it is gone or damaged by now.
 func (e *Entry) Read(i int) ([]byte, error) { return e.ReadInto(i, nil) }
 

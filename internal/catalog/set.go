@@ -108,12 +108,8 @@ func (s *renderedSet) get(all func() ([]renderEntry, error)) []renderEntry {
 	if s == nil {
 		return nil
 	}
-	entry := s.cache.Get(s.key)
-	if entry == nil || entry.Len() != 1 {
-		return nil
-	}
 	var list []textAt
-	if raw, err := entry.Read(0); err != nil || json.Unmarshal(raw, &list) != nil {
+	if !s.cache.GetJSON(s.key, &list) {
 		return nil
 	}
 	known := map[string]*cache.Entry{}

@@ -150,59 +150,36 @@ func (c *crd) same(other *crd, name string) bool {
 	return a >= 0 && b >= 0 && reflect.DeepEqual(c.schema(a), other.schema(b))
 }
 
-// differing returns copies of schemas without those properties and items that are the same in all, and what is within a field that not
-// all have: crdify has nothing against what is the same, and large schemas have thousands of fields.
-func differing(schemas []*apiextensionsv1.JSONSchemaProps) []*apiextensionsv1.JSONSchemaProps {
-	out := make([]*apiextensionsv1.JSONSchemaProps, len(schemas))
-	for i, s := range schemas {
-		reduced := *s
-		reduced.Properties = maps.Clone(s.Properties)
-		out[i] = &reduced
-	}
-	for name := range schemas[0].Properties {
-		inner := make([]*apiextensionsv1.JSONSchemaProps, 0, len(schemas))
-		for _, s := range schemas {
-			if p, there := s.Properties[name]; there {
-				inner = append(inner, &p)
-			}
-		}
+// differing returns copies of two schemas without those properties and items that are the same in both, and what is within a field that
+// only one has: crdify has nothing against what is the same, and large schemas have thousands of fields.
+func differing(a, b *apiextensionsv1.JSONSchemaProps) (apiextensionsv1.JSONSchemaProps, apiextensionsv1.JSONSchemaProps) {
+	was, is := *a, *b
+	was.Properties, is.Properties = maps.Clone(a.Properties), maps.Clone(b.Properties)
+	for name, old := range a.Properties {
+		now, there := b.Properties[name]
 		switch {
-		case len(inner) < len(schemas):
-			for _, s := range out {
-				if p, there := s.Properties[name]; there {
-					s.Properties[name] = bare(p)
-				}
-			}
-		case equal(inner):
-			for _, s := range out {
-				delete(s.Properties, name)
-			}
+		case !there:
+			was.Properties[name] = bare(old)
+		case reflect.DeepEqual(old, now):
+			delete(was.Properties, name)
+			delete(is.Properties, name)
 		default:
-			for i, p := range differing(inner) {
-				out[i].Properties[name] = *p
-			}
+			was.Properties[name], is.Properties[name] = differing(&old, &now)
 		}
 	}
-	reduceEach(schemas, func(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
-		if s.Items == nil {
-			return nil
-		}
-		return s.Items.Schema
-	}, func(i int, inner *apiextensionsv1.JSONSchemaProps) {
-		out[i].Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: inner}
-	})
-	reduceEach(schemas, func(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
-		if s.AdditionalProperties == nil {
-			return nil
-		}
-		return s.AdditionalProperties.Schema
-	}, func(i int, inner *apiextensionsv1.JSONSchemaProps) {
-		out[i].AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: inner}
-	})
-	return out
+	if a.Items != nil && b.Items != nil && a.Items.Schema != nil && b.Items.Schema != nil {
+		old, now := differing(a.Items.Schema, b.Items.Schema)
+		was.Items, is.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &old}, &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &now}
+	}
+	if a.AdditionalProperties != nil && b.AdditionalProperties != nil && a.AdditionalProperties.Schema != nil && b.AdditionalProperties.Schema != nil {
+		old, now := differing(a.AdditionalProperties.Schema, b.AdditionalProperties.Schema)
+		was.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &old}
+		is.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &now}
+	}
+	return was, is
 }
 
-// bare leaves out the fields of one that others lack: crdify has something against its type alone.
+// bare leaves out the fields of one that the other lacks: crdify has something against its type alone.
 func bare(p apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
 	if p.Type != "" {
 		p.Properties, p.Items, p.AdditionalProperties = nil, nil, nil
@@ -210,30 +187,12 @@ func bare(p apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
 	return p
 }
 
-// reduceEach sets what differs in the inner schemas of all schemas, where all have one.
-func reduceEach(schemas []*apiextensionsv1.JSONSchemaProps, inner func(*apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps, set func(int, *apiextensionsv1.JSONSchemaProps)) {
-	list := make([]*apiextensionsv1.JSONSchemaProps, 0, len(schemas))
-	for _, s := range schemas {
-		if within := inner(s); within != nil {
-			list = append(list, within)
-		}
-	}
-	if len(list) == len(schemas) {
-		for i, reduced := range differing(list) {
-			set(i, reduced)
-		}
-	}
-}
-
-func equal(schemas []*apiextensionsv1.JSONSchemaProps) bool {
-	return !slices.ContainsFunc(schemas[1:], func(s *apiextensionsv1.JSONSchemaProps) bool { return !reflect.DeepEqual(s, schemas[0]) })
-}
-
 // wholeRefusals returns what crdify has against a CRD whatever its schemas.
 func (c *crd) wholeRefusals(judge safety, before *crd) []refusal {
 	var said []string
+	was, is := before.hollow(), c.hollow()
 	for _, comparator := range judge.whole {
-		said = append(said, plain(comparator.Compare(before.hollow(), c.hollow()).Errors)...)
+		said = append(said, plain(comparator.Compare(was, is).Errors)...)
 	}
 	if len(said) == 0 {
 		return nil
@@ -265,8 +224,8 @@ func (c *crd) refusal(judge safety, of string, a, b *apiextensionsv1.CustomResou
 // compare returns what is against version b after a, by crdify's path of the field (crdify v0.6.0, pkg/validations, CompareVersions,
 // and pkg/validations/crd/existingfieldremoval).
 func (judge safety) compare(a, b *apiextensionsv1.CustomResourceDefinitionVersion) map[string][]string {
-	schemas := differing([]*apiextensionsv1.JSONSchemaProps{a.Schema.OpenAPIV3Schema, b.Schema.OpenAPIV3Schema})
-	was, is := flattened(schemas[0]), flattened(schemas[1])
+	old, now := differing(a.Schema.OpenAPIV3Schema, b.Schema.OpenAPIV3Schema)
+	was, is := flattened(&old), flattened(&now)
 	said := map[string][]string{}
 	gone := map[string]bool{}
 	for field, old := range was {

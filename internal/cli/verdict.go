@@ -69,13 +69,8 @@ func (v *verdicts) get() *verdict {
 	if v == nil {
 		return nil
 	}
-	entry := v.cache.Get(v.key)
-	if entry == nil || entry.Len() != 1 {
-		return nil
-	}
-	raw, err := entry.Read(0)
 	known := &verdict{}
-	if err != nil || json.Unmarshal(raw, known) != nil {
+	if !v.cache.GetJSON(v.key, known) {
 		return nil
 	}
 	return known

@@ -73,7 +73,8 @@ func (v *packageVerdicts) Get(p *catalog.Package) ([]finding.Finding, bool) {
 		if !ok {
 			return nil, false
 		}
-		if found, ok := v.read(key); ok {
+		var found []finding.Finding
+		if v.cache.GetJSON(key, &found) {
 			if moved {
 				move(found, first, 1)
 			}
@@ -81,15 +82,6 @@ func (v *packageVerdicts) Get(p *catalog.Package) ([]finding.Finding, bool) {
 		}
 	}
 	return nil, false
-}
-
-func (v *packageVerdicts) read(key cache.Key) (found []finding.Finding, ok bool) {
-	entry := v.cache.Get(key)
-	if entry == nil || entry.Len() != 1 {
-		return nil, false
-	}
-	raw, err := entry.Read(0)
-	return found, err == nil && json.Unmarshal(raw, &found) == nil
 }
 
 // Put keeps what was found of p. It holds wherever the documents of p stand in their files, unless a text names such a place.

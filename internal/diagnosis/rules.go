@@ -258,14 +258,20 @@ func installedGone(s *State, sub *v1alpha1.Subscription) []Cause {
 	}}
 }
 
-// deadlockPatience is how long two versions may wait for each other: a requirement may be met a moment later.
+// deadlockPatience is how long two versions may wait for each other, or one for its rights: they may come a moment later.
 const deadlockPatience = 15 * time.Second
+
+// stays tells whether csv has been where it is for so long that nothing comes a moment later.
+func (s *State) stays(csv *v1alpha1.ClusterServiceVersion) bool {
+	moved := csv.Status.LastTransitionTime
+	return moved != nil && s.Now.Sub(moved.Time) >= deadlockPatience
+}
 
 // deadlock: what is installed waits for what the new version took away, and the new version waits for it to be replaced.
 func deadlock(s *State, sub *v1alpha1.Subscription) []Cause {
 	here := slices.DeleteFunc(slices.Clone(s.CSVs), func(csv v1alpha1.ClusterServiceVersion) bool { return csv.Namespace != sub.Namespace })
 	old, next := olmv0.Deadlock(here)
-	if old == nil || next.Name != sub.Status.CurrentCSV || old.Status.LastTransitionTime == nil || s.Now.Sub(old.Status.LastTransitionTime.Time) < deadlockPatience {
+	if old == nil || next.Name != sub.Status.CurrentCSV || !s.stays(old) {
 		return nil
 	}
 	return []Cause{{
@@ -280,7 +286,7 @@ func deadlock(s *State, sub *v1alpha1.Subscription) []Cause {
 // unservedNamespace: what is installed lacks its rights in a namespace that it serves, and OLM does not look again.
 func unservedNamespace(s *State, sub *v1alpha1.Subscription) []Cause {
 	csv := s.csv(sub.Namespace, sub.Status.InstalledCSV)
-	if csv == nil || before(s, sub) != nil || csv.Status.LastTransitionTime == nil || s.Now.Sub(csv.Status.LastTransitionTime.Time) < deadlockPatience {
+	if csv == nil || before(s, sub) != nil || !s.stays(csv) {
 		return nil
 	}
 	namespace := s.Unserved[csv.Namespace+"/"+csv.Name]

@@ -90,9 +90,6 @@ func (s *State) readRights(ctx context.Context, c *olmv0.Client) error {
 	s.Unserved = map[string]string{}
 	for i := range s.CSVs {
 		csv := &s.CSVs[i]
-		if csv.Status.Phase != v1alpha1.CSVPhaseSucceeded {
-			continue
-		}
 		namespace, err := c.WithoutRights(ctx, csv)
 		if err != nil {
 			return err

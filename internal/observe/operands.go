@@ -95,8 +95,9 @@ func (c *Cluster) Operands(ctx context.Context) (map[string]Operand, error) {
 	}
 	all := c.between(ctx)
 	claims := map[string]Operand{}
+	namespaces := c.namespaces()
 	for _, kind := range operandKinds {
-		items, err := c.listOperands(ctx, kind.GroupVersionResource)
+		items, err := c.listIn(ctx, kind.GroupVersionResource, namespaces)
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
 		}
@@ -126,17 +127,22 @@ func (c *Cluster) Operands(ctx context.Context) (map[string]Operand, error) {
 	return found, nil
 }
 
-// listOperands lists a resource in the namespaces of the walk's objects: what belongs to one with a namespace is in the same.
-func (c *Cluster) listOperands(ctx context.Context, resource schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
-	namespaces := map[string]bool{}
+// namespaces are those in which operands can be: what belongs to an object with a namespace is in the same.
+func (c *Cluster) namespaces() []string {
+	all := map[string]bool{}
 	for _, o := range c.Objects {
-		namespaces[o.Namespace] = true
+		all[o.Namespace] = true
 	}
-	if namespaces[metav1.NamespaceAll] {
-		namespaces = map[string]bool{metav1.NamespaceAll: true}
+	if all[metav1.NamespaceAll] {
+		return []string{metav1.NamespaceAll}
 	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// listIn lists a resource in namespaces.
+func (c *Cluster) listIn(ctx context.Context, resource schema.GroupVersionResource, namespaces []string) ([]unstructured.Unstructured, error) {
 	var items []unstructured.Unstructured
-	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+	for _, namespace := range namespaces {
 		list, err := c.Dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err

@@ -113,7 +113,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		}
 	}
 	// The last change is followed by a rollout that nobody has to wait for.
-	if is.Remakes, err = w.takeFromNew(ctx, o, was); err == nil {
+	if is.Remakes, err = w.takeFromNew(ctx, o, operands, was); err == nil {
 		is.Follows, err = w.changeNew(ctx, r, o, was)
 	}
 	created[o.CRD] = is
@@ -175,14 +175,9 @@ var remade = []string{
 	"Service", "ConfigMap", "ServiceAccount", "PodDisruptionBudget", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler", "Role", "RoleBinding",
 }
 
-// takeFromNew deletes one thing of each kind that was made for a copy, one after the other, and tells which of them the operator
-// made again. What was made again under the release before is waited for longer.
-func (w *walk) takeFromNew(ctx context.Context, o *newObject, was judge.New) (map[string]bool, error) {
-	view := w.viewOf(o.Object)
-	operands, err := view.Operands(ctx)
-	if err != nil {
-		return nil, err
-	}
+// takeFromNew deletes one thing of each kind among operands, which were made for a copy, one after the other, and tells which of them
+// the operator made again. What was made again under the release before is waited for longer.
+func (w *walk) takeFromNew(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New) (map[string]bool, error) {
 	remakes := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
 		made := operands[name]

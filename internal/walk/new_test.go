@@ -26,11 +26,7 @@ func TestNewObjects(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
 				w.behaviour["v2"] = behaviour
-				r, err := w.walk(t.Context(), t, p, plan, Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				found := r.Hops[0].Findings
+				found := w.firstHop(t, p, plan).Findings
 				if got := codes(found); got != c.code || c.code != "" && !strings.Contains(strings.Join(expect.Said(found), "\n"), c.says) {
 					t.Errorf("%q, want %q: %s", got, c.code, expect.Said(found))
 				}

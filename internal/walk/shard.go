@@ -102,6 +102,9 @@ func Chains(plan graph.Plan, n int) []graph.Plan {
 			break
 		}
 	}
+	if len(cuts) == 1 {
+		return []graph.Plan{plan}
+	}
 	parts := make([]graph.Plan, len(cuts))
 	for i, begin := range cuts {
 		end := graph.MostCounted

@@ -31,12 +31,8 @@ func TestExit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
 				w.behaviour["v1"], w.behaviour["v2"], w.said = c.before, c.after, c.said
-				r, err := w.walk(t.Context(), t, p, plan, Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
 				var got finding.Severity
-				for _, f := range r.Hops[0].Findings {
+				for _, f := range w.firstHop(t, p, plan).Findings {
 					if f.Code == code.Exits {
 						got = f.Severity
 						if !strings.Contains(f.Message, "exit code 2") || c.said != "" && !strings.Contains(f.Cause, c.said) {

@@ -741,6 +741,16 @@ func (w *world) walk(ctx context.Context, t *testing.T, p *catalog.Package, plan
 	return walk.run(ctx, plan)
 }
 
+// firstHop walks plan in the world, and returns its first hop.
+func (w *world) firstHop(t *testing.T, p *catalog.Package, plan graph.Plan) report.Hop {
+	t.Helper()
+	r, err := w.walk(t.Context(), t, p, plan, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Hops[0]
+}
+
 // connect returns a walk of plan that is connected to the world.
 func (w *world) connect(t *testing.T, p *catalog.Package, plan graph.Plan, options Options) *walk {
 	t.Helper()

@@ -20,14 +20,14 @@ import (
 const ownerLabel = "olm.owner"
 
 // WithoutRights returns the first of the namespaces that csv's operator serves, beside its own, in which it does not have the rights
-// that its permissions give it; "" if there is none. It is read only from csv whose old version is gone.
+// that its permissions give it; "" if there is none, or csv is not installed. It is read only from csv whose old version is gone.
 //
 // OLM copies Roles to these namespaces, and leaves that out while the ServiceAccount has the rights there. It has them from the old
 // version's copies, which go with that, and OLM looks again only when the ClusterServiceVersion changes (ensureCSVsInNamespaces in
 // pkg/controller/operators/olm/operatorgroup.go of operator-lifecycle-manager v0.46.0). Who may not look is told of none.
 func (c *Client) WithoutRights(ctx context.Context, csv *v1alpha1.ClusterServiceVersion) (string, error) {
 	permissions := csv.Spec.InstallStrategy.StrategySpec.Permissions
-	if len(permissions) == 0 {
+	if csv.Status.Phase != v1alpha1.CSVPhaseSucceeded || len(permissions) == 0 {
 		return "", nil
 	}
 	for namespace := range strings.SplitSeq(csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey], ",") {

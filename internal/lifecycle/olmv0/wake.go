@@ -67,9 +67,6 @@ const lostRights = "was left without its rights"
 
 // rightsToMend says of a version that is installed that it lacks rights which OLM gives it once it looks again, or "".
 func (c *Client) rightsToMend(ctx context.Context, csv *v1alpha1.ClusterServiceVersion) (string, error) {
-	if csv.Status.Phase != v1alpha1.CSVPhaseSucceeded {
-		return "", nil
-	}
 	namespace, err := c.WithoutRights(ctx, csv)
 	if namespace == "" || err != nil {
 		return "", err
