@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -181,21 +182,67 @@ func (c *Cluster) Exits(ctx context.Context, r *lifecycle.Release, since time.Ti
 	}), err
 }
 
+// Free ends the pods of r, which was uninstalled, waits until they are gone, but no longer than limit, and deletes the Leases that
+// ended pods hold: an operator whose rights went can't release its own, and the next to be installed would wait for it to run out.
+func (c *Cluster) Free(ctx context.Context, r *lifecycle.Release, limit time.Duration) error {
+	err := lifecycle.Poll(ctx, limit, func(ctx context.Context) (bool, error) {
+		left, err := c.allPodsOf(ctx, r)
+		if err != nil {
+			return false, err
+		}
+		for i := range left {
+			if err := client.IgnoreNotFound(c.Client.Delete(ctx, &left[i], client.GracePeriodSeconds(1))); err != nil {
+				return false, err
+			}
+		}
+		return len(left) == 0, nil
+	})
+	if err != nil && !errors.Is(err, lifecycle.ErrTimeout) {
+		return fmt.Errorf("wait for the pods of %s to end: %w", r.Name, err)
+	}
+	var pods corev1.PodList
+	var leases coordinationv1.LeaseList
+	if err := errors.Join(c.Watcher.List(ctx, &pods, client.InNamespace(c.Place.Namespace)), c.Watcher.List(ctx, &leases, client.InNamespace(c.Place.Namespace))); err != nil {
+		return err
+	}
+	ended := c.Watcher.OperatorPods()
+	for _, p := range pods.Items {
+		delete(ended, p.Name)
+	}
+	for i := range leases.Items {
+		lease := &leases.Items[i]
+		held := slices.ContainsFunc(slices.Collect(maps.Keys(ended)), func(name string) bool { return IsPod(ptr.Deref(lease.Spec.HolderIdentity, ""), name) })
+		if !held {
+			continue
+		}
+		if err := client.IgnoreNotFound(c.Client.Delete(ctx, lease)); err != nil {
+			return fmt.Errorf("delete Lease %s, which %s held: %w", lease.Name, r.Name, err)
+		}
+	}
+	return nil
+}
+
 // podsOf returns the names of the pods that run r's deployments and are not on their way out, sorted.
 func (c *Cluster) podsOf(ctx context.Context, r *lifecycle.Release) ([]string, error) {
+	pods, err := c.allPodsOf(ctx, r)
+	var names []string
+	for _, p := range pods {
+		if p.DeletionTimestamp == nil {
+			names = append(names, p.Name)
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// allPodsOf returns the pods that run r's deployments, also those that are on their way out.
+func (c *Cluster) allPodsOf(ctx context.Context, r *lifecycle.Release) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := c.Watcher.List(ctx, &pods, client.InNamespace(c.Place.Namespace)); err != nil {
 		return nil, err
 	}
 	images := r.Images()
-	var names []string
-	for i := range pods.Items {
-		p := &pods.Items[i]
-		ours := slices.ContainsFunc(p.Spec.Containers, func(container corev1.Container) bool { return slices.Contains(images, container.Image) })
-		if ours && p.DeletionTimestamp == nil {
-			names = append(names, p.Name)
-		}
-	}
-	slices.Sort(names)
-	return names, nil
+	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool {
+		return !slices.ContainsFunc(p.Spec.Containers, func(container corev1.Container) bool { return slices.Contains(images, container.Image) })
+	}), nil
 }

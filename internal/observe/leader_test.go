@@ -1,12 +1,25 @@
 package observe
 
 import (
+	"context"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 func TestHolderOf(t *testing.T) {
@@ -30,5 +43,66 @@ func TestHolderOf(t *testing.T) {
 		if holder, is := holderOf(test.o); holder != test.holder || is != test.is {
 			t.Errorf("%s: %q, %v", test.name, holder, is)
 		}
+	}
+}
+
+// TestFree uninstalls an operator whose pod ends some seconds after it was told to, still holding its Lease. Leases of others stay, as
+// do those of a pod that does not end.
+func TestFree(t *testing.T) {
+	const namespace = "operators"
+	pod := func(name, image string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: image}}}}
+	}
+	lease := func(name, holder string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
+	}
+	for _, test := range []struct {
+		name string
+		ends time.Duration // 0 for never
+		want []string      // Leases that are left
+	}{
+		{"the pod ends", 5 * time.Second, []string{"neighbour", "released", "strange"}},
+		{"the pod stays", 0, []string{"neighbour", "operator", "released", "strange"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var told sync.Once
+				ends := interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+					if _, is := o.(*corev1.Pod); !is {
+						return c.Delete(ctx, o, options...)
+					}
+					told.Do(func() {
+						if test.ends > 0 {
+							time.AfterFunc(test.ends, func() { _ = c.Delete(ctx, o) })
+						}
+					})
+					return nil
+				}}
+				w := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(ends).WithObjects(pod("manager-1", "operator:v1"), pod("neighbour-1", "another"),
+					lease("operator", "manager-1_5af35337"), lease("released", ""), lease("strange", "somebody_5af35337"), lease("neighbour", "neighbour-1")).Build()
+				c := &Cluster{Client: w, Place: lifecycle.Place{Namespace: namespace}, Watcher: &Watcher{Reader: w, pods: map[string]OperatorPod{"manager-1": {}, "neighbour-1": {}}}}
+				deployment := v1alpha1.StrategyDeploymentSpec{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: pod("", "operator:v1").Spec}}}
+				r := &lifecycle.Release{CSV: &v1alpha1.ClusterServiceVersion{}}
+				r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{deployment}
+				began := time.Now()
+				if err := c.Free(t.Context(), r, time.Minute); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); test.ends > 0 && took > test.ends+time.Second {
+					t.Errorf("it waited for %s", took)
+				}
+				var left coordinationv1.LeaseList
+				if err := w.List(t.Context(), &left); err != nil {
+					t.Fatal(err)
+				}
+				var names []string
+				for _, l := range left.Items {
+					names = append(names, l.Name)
+				}
+				if !slices.Equal(names, test.want) {
+					t.Errorf("%q are left, not %q", names, test.want)
+				}
+			})
+		})
 	}
 }

@@ -3,22 +3,27 @@ package observe
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/compare"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 // Operand is something that an operator made for an object of ours, directly or for another operand.
@@ -322,4 +327,36 @@ func (c *Cluster) ClaimsLeft(ctx context.Context, before, after map[string]Opera
 		left[name] = err == nil
 	}
 	return left, nil
+}
+
+// Collect waits until operands, whose objects were deleted, are gone, but no longer than limit, and deletes those that stay: claims,
+// which nobody collects, at once. The garbage collector looks at what belonged to an object of a definition that is gone minutes later.
+func (c *Cluster) Collect(ctx context.Context, operands map[string]Operand, limit time.Duration) error {
+	left := maps.Clone(operands)
+	err := lifecycle.Poll(ctx, limit, func(ctx context.Context) (bool, error) {
+		waits := false
+		for name, o := range left {
+			m, err := c.Dynamic.Resource(OperandResource(o.Kind)).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+			switch {
+			case apierrors.IsNotFound(err) || err == nil && m.GetUID() != o.UID:
+				delete(left, name)
+			case err != nil:
+				return false, err
+			default:
+				waits = waits || !o.Disowned && o.Kind != KindClaim
+			}
+		}
+		return !waits, nil
+	})
+	if err != nil && !errors.Is(err, lifecycle.ErrTimeout) {
+		return fmt.Errorf("wait for what was made for deleted objects to go: %w", err)
+	}
+	for name, o := range left {
+		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(o.UID)), PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
+		err := c.Dynamic.Resource(OperandResource(o.Kind)).Namespace(o.Namespace).Delete(ctx, o.Name, options)
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("delete %s, which was made for %s: %w", name, o.Of, err)
+		}
+	}
+	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -111,5 +114,61 @@ func TestHideSecrets(t *testing.T) {
 	hideSecrets("Secret", c)
 	if said := fmt.Sprint(c); strings.Contains(said, "aHVudGVyMg") || !strings.Contains(said, "(hidden) sha256:") || c["type"] != "Opaque" {
 		t.Error(said)
+	}
+}
+
+// TestCollect has the garbage collector take a Service three seconds after its object went. A claim belongs to nobody and is deleted,
+// as is what the collector does not take in time. What was made anew meanwhile is another's.
+func TestCollect(t *testing.T) {
+	made := func(kind, name, uid string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
+		o.SetNamespace("n")
+		o.SetName(name)
+		o.SetUID(types.UID(uid))
+		return o
+	}
+	for _, test := range []struct {
+		name  string
+		after time.Duration // the collector takes the Service; 0 for never
+		waits time.Duration
+	}{
+		{"the collector takes it", 3 * time.Second, 3 * time.Second},
+		{"the collector does not", 0, 10 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := dynamicfake.NewSimpleDynamicClient(scheme.Scheme, made("Service", "cache", "1"), made(KindClaim, "data", "2"), made("ConfigMap", "again", "9"))
+				c := &Cluster{Dynamic: client}
+				operands := map[string]Operand{}
+				for _, o := range []Operand{{Kind: "Service", Name: "cache", UID: "1"}, {Kind: KindClaim, Name: "data", UID: "2"}, {Kind: "ConfigMap", Name: "again", UID: "3"}, {Kind: "Secret", Name: "gone", UID: "4"}} {
+					o.Namespace = "n"
+					operands[o.String()] = o
+				}
+				services := client.Resource(OperandResource("Service")).Namespace("n")
+				if test.after > 0 {
+					time.AfterFunc(test.after, func() { _ = services.Delete(t.Context(), "cache", metav1.DeleteOptions{}) })
+				}
+				began := time.Now()
+				if err := c.Collect(t.Context(), operands, 10*time.Second); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took < test.waits || took > test.waits+time.Second {
+					t.Errorf("it took %s", took)
+				}
+				var left []string
+				for _, kind := range []string{"Service", KindClaim, "ConfigMap"} {
+					list, err := client.Resource(OperandResource(kind)).Namespace("n").List(t.Context(), metav1.ListOptions{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, o := range list.Items {
+						left = append(left, o.GetName())
+					}
+				}
+				if !slices.Equal(left, []string{"again"}) {
+					t.Errorf("%q are left", left)
+				}
+			})
+		})
 	}
 }

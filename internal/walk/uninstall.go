@@ -2,10 +2,13 @@ package walk
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/observe"
 )
 
 // cleanup uninstalls the package from a cluster that stays, however the walk ended, and removes what OLM leaves of it. What the
@@ -33,14 +36,24 @@ func (w *walk) clean(ctx context.Context) ([]finding.Finding, error) {
 // deletionLimit is how long the operator has to remove its finalizers from an object that was deleted.
 const deletionLimit = 30 * time.Second
 
+// collectionLimit is how long the garbage collector has for what was made for objects that are gone.
+const collectionLimit = 15 * time.Second
+
 func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 	var findings []finding.Finding
 	finalizers := deletionLimit
 	if w.release == nil || !w.OperatorRuns(w.release) {
 		finalizers = 0
 	}
+	made, err := w.Operands(ctx)
+	if err != nil {
+		return nil, err
+	}
 	stay, err := w.remove(ctx, finalizers)
 	if err != nil {
+		return nil, err
+	}
+	if err := w.Collect(ctx, withoutThose(made, stay), collectionLimit); err != nil {
 		return nil, err
 	}
 	if err := w.noteLastCalls(ctx); err != nil {
@@ -51,6 +64,14 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 	}
 	if err := w.Manager.Uninstall(ctx, w.Place, w.CRDs, w.options.Timeout); err != nil {
 		return findings, err
+	}
+	if err := w.Collect(ctx, made, 0); err != nil {
+		return findings, err
+	}
+	if w.release != nil {
+		if err := w.Free(ctx, w.release, deletionLimit); err != nil {
+			return findings, err
+		}
 	}
 	orphans, err := w.deleteLeftovers(ctx)
 	for _, name := range orphans {
@@ -64,6 +85,15 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 	}
 	w.release, w.populated, w.CRDs, w.Simulated = nil, nil, nil, nil
 	return findings, nil
+}
+
+// withoutThose returns the operands that were not made for one of objects.
+func withoutThose(operands map[string]observe.Operand, objects []*observe.Object) map[string]observe.Operand {
+	rest := maps.Clone(operands)
+	maps.DeleteFunc(rest, func(_ string, o observe.Operand) bool {
+		return slices.ContainsFunc(objects, func(of *observe.Object) bool { return of.String() == o.Of })
+	})
+	return rest
 }
 
 // deleteLeftovers removes what the manager leaves of uninstalled releases, and says what that was.

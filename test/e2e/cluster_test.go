@@ -243,6 +243,29 @@ func TestPodsRunAsProcesses(t *testing.T) {
 			t.Errorf("got %v, want what an account without rights is told", err)
 		}
 	})
+	t.Run("a pod that has hours to end has less once that is said", func(t *testing.T) {
+		spec := boxDeployment(boxImage).Spec.Template.Spec
+		spec.TerminationGracePeriodSeconds = ptr.To[int64](7200)
+		spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 3600}}}
+		pods := c.CoreV1().Pods("default")
+		if _, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "slow", Labels: map[string]string{"app": "box"}}, Spec: spec}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		readyPod(t, c, func(p *corev1.Pod) bool { return p.Name == "slow" })
+		if err := pods.Delete(t.Context(), "slow", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := pods.Delete(t.Context(), "slow", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](1)}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the pod is gone", func() error {
+			_, err := pods.Get(t.Context(), "slow", metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return fmt.Errorf("it is there: %w", err)
+		})
+	})
 	t.Run("an image that can't be had is simulated", func(t *testing.T) {
 		if _, err := c.AppsV1().Deployments("default").Patch(t.Context(), "box", types.StrategicMergePatchType,
 			[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"box","image":"example.com/nowhere:v1"}]}}}}`), metav1.PatchOptions{}); err != nil {

@@ -208,15 +208,13 @@ func (c *container) runOnce(ctx context.Context, policy corev1.RestartPolicy) *c
 		return finish(code, reasonOf(code), c.lastWords(ctx, code))
 	case <-ctx.Done():
 		stopProbing()
-		c.pod.mu.Lock()
-		grace := c.pod.grace
-		c.pod.mu.Unlock()
-		code := c.terminate(process, exited, grace)
+		code := c.terminate(process, exited, c.pod.ends)
 		return finish(code, reasonOf(code), "")
 	case why := <-unhealthy:
 		c.pod.node.event(c.pod.current(), corev1.EventTypeWarning, "Unhealthy", why)
 		c.pod.node.event(c.pod.current(), corev1.EventTypeNormal, "Killing", "Container "+c.spec.Name+" failed its probe and will be restarted")
-		return finish(c.terminate(process, exited, graceOf(c.pod.current())), "Error", why)
+		deadline := time.Now().Add(graceOf(c.pod.current()))
+		return finish(c.terminate(process, exited, func() time.Time { return deadline }), "Error", why)
 	}
 }
 
@@ -238,20 +236,26 @@ func (c *container) lastWords(ctx context.Context, code int) string {
 	return tail.String()[max(0, tail.Len()-2048):]
 }
 
-// terminate asks the program to end, and ends it when grace is over.
-func (c *container) terminate(process *sandbox.Process, exited <-chan int, grace time.Duration) int {
-	deadline := time.NewTimer(grace)
-	defer deadline.Stop()
-	if c.spec.Lifecycle != nil && c.spec.Lifecycle.PreStop != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), grace)
-		c.preStop(ctx, process, c.spec.Lifecycle.PreStop)
+// terminate asks the program to end, and ends it at deadline, which may come nearer meanwhile.
+func (c *container) terminate(process *sandbox.Process, exited <-chan int, deadline func() time.Time) int {
+	over := make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		defer close(over)
+		for ctx.Err() == nil && time.Now().Before(deadline()) {
+			time.Sleep(min(time.Until(deadline()), 100*time.Millisecond))
+		}
 		cancel()
+	}()
+	if c.spec.Lifecycle != nil && c.spec.Lifecycle.PreStop != nil {
+		c.preStop(ctx, process, c.spec.Lifecycle.PreStop)
 	}
 	_ = process.Signal(syscall.SIGTERM)
 	select {
 	case code := <-exited:
 		return code
-	case <-deadline.C:
+	case <-over:
 	}
 	_ = process.Signal(syscall.SIGKILL)
 	return <-exited

@@ -35,7 +35,7 @@ type pod struct {
 	status     corev1.PodStatus
 	containers map[string]*container
 	tokens     map[string]token
-	grace      time.Duration
+	deadline   time.Time // by which containers that were asked to end have to
 }
 
 func (n *Node) newPod(object *corev1.Pod) *pod {
@@ -175,10 +175,13 @@ func (p *pod) keepVolumesFresh(ctx context.Context) {
 	}
 }
 
-// end asks the containers to end within grace, waits until they have, and takes the pod from the API.
+// end asks the containers to end within grace, waits until they have, and takes the pod from the API. Asked once more, it gives them
+// less time if that is sooner, as a kubelet does.
 func (p *pod) end(grace time.Duration) {
 	p.mu.Lock()
-	p.grace = grace
+	if deadline := time.Now().Add(grace); p.deadline.IsZero() || deadline.Before(p.deadline) {
+		p.deadline = deadline
+	}
 	p.mu.Unlock()
 	p.stop()
 	<-p.stopped
@@ -304,6 +307,13 @@ func setCondition(status *corev1.PodStatus, kind corev1.PodConditionType, ok boo
 		}
 	}
 	status.Conditions = append(status.Conditions, corev1.PodCondition{Type: kind, Status: value, Reason: reason, LastTransitionTime: metav1.Now()})
+}
+
+// ends returns when the containers, which were asked to end, have to.
+func (p *pod) ends() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.deadline
 }
 
 // graceOf returns how long the pod's containers have to end after they were asked to.
