@@ -101,6 +101,7 @@ const (
 	TakenAlong        = "U608"
 	TakenHalfway      = "U609"
 	DefinitionDeleted = "U610"
+	WebhookLeft       = "U611"
 
 	FaultBroke   = "U701"
 	FaultIgnored = "U702"
@@ -293,6 +294,9 @@ var All = []Kind{
 	{DefinitionDeleted, finding.Error, "The upgrade deleted a CRD that the new version does not own any more, and with it all of the users' objects. OLM v1 deletes what " +
 		"a bundle does not contain any more; OLM v0 leaves CRDs.",
 		"keep the CRD in the bundle until its users have saved or moved their objects", []string{"OLM008"}},
+	{WebhookLeft, finding.Warning, "A webhook configuration that the operator made itself stays when the operator is uninstalled. Nobody answers the API server, which then refuses " +
+		"all that it asks the webhook about: nothing of that can be created or changed any more.",
+		"declare the webhook in the CSV's spec.webhookdefinitions, so that OLM removes it with the operator; or let it belong to something that goes with the operator", nil},
 
 	{FaultBroke, finding.Error, "The upgrade did not recover from an injected fault: it did not complete, or something was lost.",
 		"let the operator start from any state that it finds, and wait for what it needs instead of giving up", nil},

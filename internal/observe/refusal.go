@@ -290,9 +290,8 @@ func Asker(r *lifecycle.Release, namespace string, pods map[string]OperatorPod, 
 			}
 			return ""
 		}
-		name, is := strings.CutPrefix(e.User.Username, "system:serviceaccount:")
-		account := strings.Replace(name, ":", "/", 1)
-		if !is || !slices.Contains(accounts, account) {
+		account := accountOf(e)
+		if !slices.Contains(accounts, account) {
 			return ""
 		}
 		if of := e.User.Extra[podNameKey]; len(of) > 0 {
@@ -302,6 +301,15 @@ func Asker(r *lifecycle.Release, namespace string, pods map[string]OperatorPod, 
 		}
 		return account
 	}
+}
+
+// accountOf returns the ServiceAccount that sent a request, as namespace/name, "" for others.
+func accountOf(e auditv1.Event) string {
+	name, is := strings.CutPrefix(e.User.Username, "system:serviceaccount:")
+	if !is {
+		return ""
+	}
+	return strings.Replace(name, ":", "/", 1)
 }
 
 // Known is account without requests whose token the API server does not know. In an installation that does not come to its end

@@ -2,6 +2,7 @@ package walk
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -73,6 +74,11 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 			return findings, err
 		}
 	}
+	found, err := w.deleteCreations(ctx)
+	findings = append(findings, found...)
+	if err != nil {
+		return findings, err
+	}
 	orphans, err := w.deleteLeftovers(ctx)
 	for _, name := range orphans {
 		if !w.survived[name] {
@@ -85,6 +91,30 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 	}
 	w.release, w.populated, w.CRDs, w.Simulated = nil, nil, nil, nil
 	return findings, nil
+}
+
+// deleteCreations removes from a cluster that goes with the walk what the operators of uninstalled releases made for themselves and left,
+// which the next installation would meet, and tells what of it does harm on clusters that stay.
+func (w *walk) deleteCreations(ctx context.Context) ([]finding.Finding, error) {
+	auditor, ok := w.Provider.(observe.Auditor)
+	if !ok || !w.Provider.Disposable() {
+		return nil, nil
+	}
+	log, err := auditor.Audit(ctx, w.freshSince)
+	if err != nil {
+		return nil, fmt.Errorf("ask what the operator made: %w", err)
+	}
+	mine := observe.AnyAsker(slices.Collect(maps.Values(w.releases)), w.Place.Namespace)
+	calling, err := w.DeleteCreations(ctx, observe.Creations(log, mine))
+	var findings []finding.Finding
+	for _, name := range calling {
+		if !w.survived[name] {
+			w.survived[name] = true
+			findings = append(findings, code.Finding(code.WebhookLeft, name, "the operator made it, and it is still there after %s was uninstalled: the API server "+
+				"goes on asking the operator, and refuses requests because it gets no answer", w.pkg.Name))
+		}
+	}
+	return findings, err
 }
 
 // withoutThose returns the operands that were not made for one of objects.
