@@ -285,9 +285,16 @@ NODE_IMAGE ?= olmkit/node:v1.36.3
 # Starts Docker where it does not run, and ends it again.
 WITH_DOCKER := tools/kind/with-docker
 
+KIND_NODE = $(GO) run ./internal/cluster/kind/internal/node
+
 .PHONY: kind-node
-kind-node: ## Build a node image for kind without any registry, and load it into Docker (needs mmdebstrap)
-	$(WITH_DOCKER) $(GO) run ./internal/cluster/kind/internal/node $(NODE_IMAGE)
+kind-node: kind-node-archive ## Build a node image for kind without any registry, and load it into Docker (needs mmdebstrap)
+	$(WITH_DOCKER) --apart $(KIND_NODE) --load $(NODE_IMAGE)
+
+# Takes minutes and no Docker.
+.PHONY: kind-node-archive
+kind-node-archive:
+	$(KIND_NODE) $(NODE_IMAGE)
 
 .PHONY: test-kind
 test-kind: build managers kind-node $(KUBECTL_BUILT) ## Test on kind clusters what differs there: a walk of two hops, the loop of every day, Ctrl-C, what is missing

@@ -1,8 +1,9 @@
 //go:build linux
 
-// Command node makes a node image for kind that needs no registry: node IMAGE, in the root of the repository. It
-// takes Debian's packages and what the Go toolchain builds from the modules below tools, and puts the images in that the
-// control plane, OLM and the samples' operand run, so that a walk pulls nothing that olmkit does not serve itself.
+// Command node makes a node image for kind that needs no registry: node IMAGE, in the root of the repository, writes it into an
+// archive, and node --load IMAGE hands that to Docker. It takes Debian's packages and what the Go toolchain builds from the modules
+// below tools, and puts the images in that the control plane, OLM and the samples' operand run, so that a walk pulls nothing that
+// olmkit does not serve itself.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -27,12 +29,15 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: node IMAGE")
+	load := flag.Bool("load", false, "load the image into Docker")
+	flag.Usage = func() { fmt.Fprintln(os.Stderr, "usage: node [--load] IMAGE") }
+	flag.Parse()
+	if flag.NArg() != 1 {
+		flag.Usage()
 		os.Exit(2)
 	}
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
-	if err := run(ctx, os.Args[1], progress.New(os.Stderr)); err != nil {
+	if err := run(ctx, flag.Arg(0), *load, progress.New(os.Stderr)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -41,24 +46,24 @@ func main() {
 // sourceLabel says on the image what it was made from.
 const sourceLabel = "io.olmkit.source"
 
-func run(ctx context.Context, name string, p *progress.Printer) error {
-	source, err := sourceDigest(ctx)
+func run(ctx context.Context, name string, load bool, p *progress.Printer) error {
+	source, err := sourceDigest(ctx, name)
 	if err != nil {
 		return err
-	}
-	made, err := output(ctx, "docker", "image", "ls", "--quiet", "--filter", "label="+sourceLabel+"="+source, name)
-	if err != nil {
-		return err
-	}
-	if len(made) > 0 {
-		p.Say("the image %s is up to date", name)
-		return nil
 	}
 	cache, err := cache.Folder()
 	if err != nil {
 		return err
 	}
 	dir := filepath.Join(cache, "kind")
+	archive := filepath.Join(dir, "node-"+source+".tar")
+	if load {
+		return loadArchive(ctx, name, source, archive, p)
+	}
+	if _, err := os.Stat(archive); err == nil {
+		p.Say("the image %s is up to date", name)
+		return nil
+	}
 	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
 		return err
 	}
@@ -77,7 +82,18 @@ func run(ctx context.Context, name string, p *progress.Printer) error {
 		return err
 	}
 	step := p.Start("packing the node image %s", name)
-	return step.End(m.load(ctx, name, source))
+	return step.End(m.pack(ctx, name, source, archive))
+}
+
+// loadArchive has Docker load the image that archive holds, unless it did.
+func loadArchive(ctx context.Context, name, source, archive string, p *progress.Printer) error {
+	loaded, err := output(ctx, "docker", "image", "ls", "--quiet", "--filter", "label="+sourceLabel+"="+source, name)
+	if err != nil || len(loaded) > 0 {
+		return err
+	}
+	step := p.Start("loading the node image %s", name)
+	_, err = output(ctx, "docker", "load", "--quiet", "--input", archive)
+	return step.End(err)
 }
 
 // material is what the images are made of.
@@ -129,9 +145,10 @@ func (m *material) build(ctx context.Context, p *progress.Printer) error {
 	return nil
 }
 
-// sourceDigest identifies what the image is made from.
-func sourceDigest(ctx context.Context) (string, error) {
+// sourceDigest identifies the image called name by what it is made from.
+func sourceDigest(ctx context.Context, name string) (string, error) {
 	sum := sha256.New()
+	fmt.Fprintln(sum, name)
 	goVersion, err := output(ctx, "go", "env", "GOVERSION", "GOARCH")
 	if err != nil {
 		return "", err

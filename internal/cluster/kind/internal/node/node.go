@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -25,8 +24,8 @@ import (
 	"github.com/olmkit/olmkit/internal/cluster/embedded"
 )
 
-// load packs the node image and hands it to Docker.
-func (m *material) load(ctx context.Context, called, source string) error {
+// pack writes the node image into archive, in place of those of earlier sources.
+func (m *material) pack(ctx context.Context, called, source, archive string) error {
 	dir, err := os.MkdirTemp(m.dir, "pack-")
 	if err != nil {
 		return err
@@ -44,7 +43,7 @@ func (m *material) load(ctx context.Context, called, source string) error {
 	if err != nil {
 		return err
 	}
-	archive, err := m.guests(ctx, dir)
+	guests, err := m.guests(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -56,30 +55,25 @@ func (m *material) load(ctx context.Context, called, source string) error {
 	}, m.base, m.programs, func(l *layer) {
 		configure(l, filepath.Join(string(files), "images/base/files"), spec)
 	}, func(l *layer) {
-		l.file("kind/images.tar", 0o644, archive)
+		l.file("kind/images.tar", 0o644, guests)
 	})
 	if err != nil {
 		return err
 	}
-	docker := exec.CommandContext(ctx, "docker", "load", "--quiet")
-	docker.Stderr = os.Stderr
-	in, err := docker.StdinPipe()
+	packed := filepath.Join(dir, "image.tar")
+	if err := tarball.WriteToFile(packed, tag, img); err != nil {
+		return fmt.Errorf("write the image: %w", err)
+	}
+	earlier, err := filepath.Glob(filepath.Join(m.dir, "node-*.tar"))
 	if err != nil {
 		return err
 	}
-	if err := docker.Start(); err != nil {
-		return err
+	for _, file := range earlier {
+		if err := os.Remove(file); err != nil {
+			return err
+		}
 	}
-	if err := tarball.Write(tag, img, in); err != nil {
-		return fmt.Errorf("hand the image to Docker: %w", err)
-	}
-	if err := in.Close(); err != nil {
-		return err
-	}
-	if err := docker.Wait(); err != nil {
-		return fmt.Errorf("docker load: %w", err)
-	}
-	return nil
+	return os.Rename(packed, archive)
 }
 
 // base is Debian's files, without what systemd would start that a node has no use for, as in kind's own base image.
