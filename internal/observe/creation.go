@@ -2,9 +2,10 @@ package observe
 
 import (
 	"context"
-	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,46 +27,58 @@ type Creation struct {
 	client.ObjectKey
 }
 
-// Creations lists what log says that the accounts which account returns created, each once, in order. What lasts for an hour by itself
-// (Events) is left out, as are namespaces, which take their time to go and may have been filled by others since.
+// transient resources are left to themselves: Events go after an hour, and namespaces and definitions take their time, in which they are
+// in nobody's way as they are.
+var transient = []string{"events", "namespaces", "customresourcedefinitions"}
+
+// Creations lists what log says that the accounts which account returns created, each once: webhook configurations before the rest,
+// which they may refuse to have deleted. It does not know what got its name from the API server (generateName).
 func Creations(log []auditv1.Event, account func(auditv1.Event) string) []Creation {
-	var list []Creation
+	var hooks, rest []Creation
 	for _, e := range log {
 		o := e.ObjectRef
 		if o == nil || e.ResponseStatus == nil || e.ResponseStatus.Code != http.StatusCreated || o.Name == "" || o.Subresource != "" || account(e) == "" {
 			continue
 		}
+		if uri, err := url.Parse(e.RequestURI); err != nil || uri.Query().Has("dryRun") {
+			continue
+		}
 		made := Creation{schema.GroupVersionResource{Group: o.APIGroup, Version: o.APIVersion, Resource: o.Resource}, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}}
-		if o.Resource != "events" && o.Resource != "namespaces" && !slices.Contains(list, made) {
-			list = append(list, made)
+		list := &rest
+		if o.APIGroup == admissionregistrationv1.GroupName {
+			list = &hooks
+		}
+		if !slices.Contains(transient, o.Resource) && !slices.Contains(*list, made) {
+			*list = append(*list, made)
 		}
 	}
-	return list
+	return append(hooks, rest...)
 }
 
-// DeleteCreations deletes those of list that are still there and belong to nothing. Of these it returns the webhook configurations,
-// as Kind/name, by which the API server calls the operator, and refuses what it asks about without an answer.
+// DeleteCreations deletes those of list that are still there and belong to nothing, without their finalizers, which nobody serves any
+// more. What can't be read or deleted stays. It returns the webhook configurations, as Kind/name, by which the API server called the
+// operator, and refused what it asked about without an answer.
 func (c *Cluster) DeleteCreations(ctx context.Context, list []Creation) (calling []string, err error) {
 	for _, made := range list {
 		resource := c.Dynamic.Resource(made.GroupVersionResource).Namespace(made.Namespace)
 		o, err := resource.Get(ctx, made.Name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err): // also what is only asked, as a SubjectAccessReview
-			continue
-		case err != nil:
-			return calling, fmt.Errorf("read %s %s, which the operator made: %w", made.Resource, made.ObjectKey, err)
-		case len(o.GetOwnerReferences()) > 0 || o.GetDeletionTimestamp() != nil:
+		if err != nil || len(o.GetOwnerReferences()) > 0 || o.GetDeletionTimestamp() != nil {
 			continue
 		}
-		if callsInto(c.Place.Namespace, o) {
+		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(o.GetUID())), PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
+		// A webhook that is deleted is asked for a moment more.
+		err = lifecycle.Poll(ctx, 3*time.Second, func(ctx context.Context) (bool, error) {
+			err = resource.Delete(ctx, made.Name, options)
+			return err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err), nil
+		})
+		if err == nil && callsInto(c.Place.Namespace, o) {
 			calling = append(calling, o.GetKind()+"/"+o.GetName())
 		}
-		err = resource.Delete(ctx, made.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(o.GetUID()))})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return calling, fmt.Errorf("delete %s %s, which the operator made: %w", made.Resource, made.ObjectKey, err)
+		if err == nil && len(o.GetFinalizers()) > 0 {
+			_, _ = resource.Patch(ctx, made.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		}
 	}
-	return calling, nil
+	return calling, ctx.Err()
 }
 
 // callsInto reports whether o configures a webhook that is served from a namespace, and without whose answer requests are refused.

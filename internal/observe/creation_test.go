@@ -1,18 +1,23 @@
 package observe
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -30,6 +35,10 @@ func TestCreations(t *testing.T) {
 	}
 	status := event(manager, "create", "pods", "p", http.StatusCreated)
 	status.ObjectRef.Subresource = "eviction"
+	dry := event(manager, "create", "secrets", "tried", http.StatusCreated)
+	dry.RequestURI = "/api/v1/namespaces/n/secrets?dryRun=All"
+	hook := event(manager, "create", "validatingwebhookconfigurations", "hook", http.StatusCreated)
+	hook.ObjectRef.APIGroup = "admissionregistration.k8s.io"
 	log := []auditv1.Event{
 		event(manager, "create", "secrets", "certificate", http.StatusCreated),
 		event(manager, "patch", "configmaps", "applied", http.StatusCreated),
@@ -43,19 +52,25 @@ func TestCreations(t *testing.T) {
 		event("system:serviceaccount:elsewhere:manager", "create", "secrets", "a namesake's", http.StatusCreated),
 		event("manager", "create", "secrets", "a person's", http.StatusCreated),
 		{User: authenticationv1.UserInfo{Username: manager}, Verb: "get", RequestURI: "/version", ResponseStatus: &metav1.Status{Code: http.StatusCreated}},
-		status,
+		status, dry, hook,
+		event(manager, "create", "customresourcedefinitions", "things.example.com", http.StatusCreated),
 	}
 	var names []string
 	for _, made := range Creations(log, AnyAsker([]*lifecycle.Release{r}, "operators")) {
 		names = append(names, made.Resource+"/"+made.Name)
 	}
-	if want := []string{"secrets/certificate", "configmaps/applied"}; !slices.Equal(names, want) {
+	if want := []string{"validatingwebhookconfigurations/hook", "secrets/certificate", "configmaps/applied"}; !slices.Equal(names, want) {
 		t.Errorf("%q, not %q", names, want)
 	}
 }
 
-// TestDeleteCreations has webhooks that harm when their operator is gone, and such that do not.
+// TestDeleteCreations has webhooks that do harm when their operator is gone, and some that do not, a Secret that a webhook refuses to have
+// deleted until it is gone itself, and one that nothing can delete.
 func TestDeleteCreations(t *testing.T) {
+	synctest.Test(t, testDeleteCreations)
+}
+
+func testDeleteCreations(t *testing.T) {
 	hook := func(kind, name string, content map[string]any) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "webhooks": []any{
 			map[string]any{"name": "quiet.example.com", "failurePolicy": "Ignore", "clientConfig": map[string]any{"service": map[string]any{"namespace": "operators", "name": "s"}}},
@@ -81,11 +96,20 @@ func TestDeleteCreations(t *testing.T) {
 	dynamic := dynamicfake.NewSimpleDynamicClient(scheme.Scheme,
 		hook(validating, "fails", calls("operators")), hook(mutating, "fails", calls("operators")),
 		hook(validating, "elsewhere", calls("other")), hook(validating, "url", map[string]any{"name": "h.example.com", "clientConfig": map[string]any{"url": "https://example.com"}}),
-		secret("left"), secret("owned", metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "1"}), secret("another's"))
+		secret("kept"), secret("left"), secret("owned", metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "1"}), secret("another's"))
+	refused := 0
+	dynamic.PrependReactor("delete", "secrets", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		name := a.(clienttesting.DeleteAction).GetName()
+		if name == "kept" || name == "left" && refused < 2 {
+			refused++
+			return true, nil, apierrors.NewInternalError(errors.New("failed calling webhook"))
+		}
+		return false, nil, nil
+	})
 	c := &Cluster{Dynamic: dynamic, Place: lifecycle.Place{Namespace: "operators"}}
 	calling, err := c.DeleteCreations(t.Context(), []Creation{
 		{validatingHooks, client.ObjectKey{Name: "fails"}}, {mutatingHooks, client.ObjectKey{Name: "fails"}}, {validatingHooks, client.ObjectKey{Name: "elsewhere"}},
-		{validatingHooks, client.ObjectKey{Name: "url"}}, {secrets, client.ObjectKey{Namespace: "n", Name: "left"}}, {secrets, client.ObjectKey{Namespace: "n", Name: "owned"}},
+		{validatingHooks, client.ObjectKey{Name: "url"}}, {secrets, client.ObjectKey{Namespace: "n", Name: "kept"}}, {secrets, client.ObjectKey{Namespace: "n", Name: "left"}}, {secrets, client.ObjectKey{Namespace: "n", Name: "owned"}},
 		{secrets, client.ObjectKey{Namespace: "n", Name: "gone"}},
 	})
 	if want := []string{validating + "/fails", mutating + "/fails"}; err != nil || !slices.Equal(calling, want) {
@@ -101,7 +125,7 @@ func TestDeleteCreations(t *testing.T) {
 			left = append(left, o.GetName())
 		}
 	}
-	if want := []string{"another's", "owned"}; !slices.Equal(left, want) {
+	if want := []string{"another's", "kept", "owned"}; !slices.Equal(left, want) {
 		t.Errorf("%q are left, not %q", left, want)
 	}
 }

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/ptr"
@@ -182,67 +184,93 @@ func (c *Cluster) Exits(ctx context.Context, r *lifecycle.Release, since time.Ti
 	}), err
 }
 
-// Free ends the pods of r, which was uninstalled, waits until they are gone, but no longer than limit, and deletes the Leases that
-// ended pods hold: an operator whose rights went can't release its own, and the next to be installed would wait for it to run out.
-func (c *Cluster) Free(ctx context.Context, r *lifecycle.Release, limit time.Duration) error {
+// freeGrace is how long an uninstalled operator has to end where nobody else is served by it.
+const freeGrace = 2 * time.Second
+
+// Free waits until no pod of releases, which were uninstalled, is left, but no longer than limit, and deletes the Leases that their pods
+// hold: an operator whose rights went can't release its own, and the next to be installed would wait for it to run out. On a cluster
+// that ends with the walk, pods have no longer than freeGrace.
+func (c *Cluster) Free(ctx context.Context, releases []*lifecycle.Release, limit time.Duration) error {
 	err := lifecycle.Poll(ctx, limit, func(ctx context.Context) (bool, error) {
-		left, err := c.allPodsOf(ctx, r)
-		if err != nil {
-			return false, err
+		left, err := c.managers(ctx, releases)
+		if err != nil || len(left) == 0 || !c.Provider.Disposable() {
+			return len(left) == 0, err
 		}
 		for i := range left {
-			if err := client.IgnoreNotFound(c.Client.Delete(ctx, &left[i], client.GracePeriodSeconds(1))); err != nil {
+			if err := client.IgnoreNotFound(c.Client.Delete(ctx, &left[i], client.GracePeriodSeconds(freeGrace.Seconds()))); err != nil {
 				return false, err
 			}
 		}
-		return len(left) == 0, nil
+		return false, nil
 	})
 	if err != nil && !errors.Is(err, lifecycle.ErrTimeout) {
-		return fmt.Errorf("wait for the pods of %s to end: %w", r.Name, err)
+		return fmt.Errorf("wait for the operator's pods to end: %w", err)
 	}
-	var pods corev1.PodList
+	left, err := c.managers(ctx, releases)
+	if err != nil {
+		return err
+	}
 	var leases coordinationv1.LeaseList
-	if err := errors.Join(c.Watcher.List(ctx, &pods, client.InNamespace(c.Place.Namespace)), c.Watcher.List(ctx, &leases, client.InNamespace(c.Place.Namespace))); err != nil {
+	if err := c.Watcher.List(ctx, &leases, client.InNamespace(c.Place.Namespace)); err != nil {
 		return err
 	}
 	ended := c.Watcher.OperatorPods()
-	for _, p := range pods.Items {
-		delete(ended, p.Name)
-	}
+	maps.DeleteFunc(ended, func(name string, _ OperatorPod) bool {
+		return !isManager(name, releases) || slices.ContainsFunc(left, func(p corev1.Pod) bool { return p.Name == name })
+	})
 	for i := range leases.Items {
-		lease := &leases.Items[i]
-		held := slices.ContainsFunc(slices.Collect(maps.Keys(ended)), func(name string) bool { return IsPod(ptr.Deref(lease.Spec.HolderIdentity, ""), name) })
-		if !held {
-			continue
-		}
-		if err := client.IgnoreNotFound(c.Client.Delete(ctx, lease)); err != nil {
-			return fmt.Errorf("delete Lease %s, which %s held: %w", lease.Name, r.Name, err)
+		if err := c.freeLease(ctx, &leases.Items[i], ended); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// podsOf returns the names of the pods that run r's deployments and are not on their way out, sorted.
-func (c *Cluster) podsOf(ctx context.Context, r *lifecycle.Release) ([]string, error) {
-	pods, err := c.allPodsOf(ctx, r)
-	var names []string
-	for _, p := range pods {
-		if p.DeletionTimestamp == nil {
-			names = append(names, p.Name)
+// freeLease deletes a Lease if one of pods holds it.
+func (c *Cluster) freeLease(ctx context.Context, lease *coordinationv1.Lease, pods map[string]OperatorPod) error {
+	for name := range pods {
+		if !IsPod(ptr.Deref(lease.Spec.HolderIdentity, ""), name) {
+			continue
+		}
+		err := c.Client.Delete(ctx, lease, client.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // somebody else holds it now
+			return fmt.Errorf("delete Lease %s, which pod %s held: %w", lease.Name, name, err)
 		}
 	}
-	slices.Sort(names)
-	return names, err
+	return nil
 }
 
-// allPodsOf returns the pods that run r's deployments, also those that are on their way out.
-func (c *Cluster) allPodsOf(ctx context.Context, r *lifecycle.Release) ([]corev1.Pod, error) {
+// managers are the pods of the deployments of releases, also those that are on their way out.
+func (c *Cluster) managers(ctx context.Context, releases []*lifecycle.Release) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	err := c.Watcher.List(ctx, &pods, client.InNamespace(c.Place.Namespace))
+	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !isManager(p.Name, releases) }), err
+}
+
+// podOfDeployment is a pod's name, as the controllers of Deployments and ReplicaSets make it.
+var podOfDeployment = regexp.MustCompile(`^(.+)-[0-9a-z]+-[0-9a-z]{5}$`)
+
+// isManager reports whether a pod with this name, in the operator's namespace, is of a deployment of releases.
+func isManager(name string, releases []*lifecycle.Release) bool {
+	m := podOfDeployment.FindStringSubmatch(name)
+	return m != nil && slices.ContainsFunc(releases, func(r *lifecycle.Release) bool { return slices.Contains(r.Deployments(), m[1]) })
+}
+
+// podsOf returns the names of the pods that run r's deployments and are not on their way out, sorted.
+func (c *Cluster) podsOf(ctx context.Context, r *lifecycle.Release) ([]string, error) {
 	var pods corev1.PodList
 	if err := c.Watcher.List(ctx, &pods, client.InNamespace(c.Place.Namespace)); err != nil {
 		return nil, err
 	}
 	images := r.Images()
-	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool {
-		return !slices.ContainsFunc(p.Spec.Containers, func(container corev1.Container) bool { return slices.Contains(images, container.Image) })
-	}), nil
+	var names []string
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		ours := slices.ContainsFunc(p.Spec.Containers, func(container corev1.Container) bool { return slices.Contains(images, container.Image) })
+		if ours && p.DeletionTimestamp == nil {
+			names = append(names, p.Name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
 }

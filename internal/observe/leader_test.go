@@ -3,13 +3,11 @@ package observe
 import (
 	"context"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
@@ -46,50 +45,60 @@ func TestHolderOf(t *testing.T) {
 	}
 }
 
-// TestFree uninstalls an operator whose pod ends some seconds after it was told to, still holding its Lease. Leases of others stay, as
-// do those of a pod that does not end.
+// endingCluster is a cluster that ends with the walk, or stays.
+type endingCluster struct {
+	cluster.Cluster
+	ends bool
+}
+
+func (c endingCluster) Disposable() bool { return c.ends }
+
+// TestFree uninstalls an operator whose pod ends some seconds later, still holding its Lease. On a cluster that ends with the walk it is
+// hurried. Leases of others stay, as do those of a pod that does not end.
 func TestFree(t *testing.T) {
-	const namespace = "operators"
-	pod := func(name, image string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: image}}}}
+	const namespace, manager, neighbour = "operators", "manager-7dc5895c88-5kdz6", "manager-two-7dc5895c88-5kdz6"
+	pod := func(name string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "operator:v1"}}}}
 	}
 	lease := func(name, holder string) *coordinationv1.Lease {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
 	}
 	for _, test := range []struct {
-		name string
-		ends time.Duration // 0 for never
-		want []string      // Leases that are left
+		name       string
+		disposable bool
+		ends       time.Duration // 0 for never
+		want       []string      // Leases that are left
 	}{
-		{"the pod ends", 5 * time.Second, []string{"neighbour", "released", "strange"}},
-		{"the pod stays", 0, []string{"neighbour", "operator", "released", "strange"}},
+		{"the pod ends", true, 5 * time.Second, []string{"neighbour", "released", "strange"}},
+		{"the pod ends where others are", false, 5 * time.Second, []string{"neighbour", "released", "strange"}},
+		{"the pod stays", true, 0, []string{"neighbour", "operator", "released", "strange"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var told sync.Once
-				ends := interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
-					if _, is := o.(*corev1.Pod); !is {
-						return c.Delete(ctx, o, options...)
-					}
-					told.Do(func() {
-						if test.ends > 0 {
-							time.AfterFunc(test.ends, func() { _ = c.Delete(ctx, o) })
+				hurried := false
+				w := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(pod(manager), lease("operator", manager+"_5af35337"), lease("released", ""),
+					lease("strange", "somebody_5af35337"), lease("neighbour", neighbour)).WithInterceptorFuncs(interceptor.Funcs{
+					Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+						if _, is := o.(*corev1.Pod); is {
+							hurried = true
+							return nil
 						}
-					})
-					return nil
-				}}
-				w := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(ends).WithObjects(pod("manager-1", "operator:v1"), pod("neighbour-1", "another"),
-					lease("operator", "manager-1_5af35337"), lease("released", ""), lease("strange", "somebody_5af35337"), lease("neighbour", "neighbour-1")).Build()
-				c := &Cluster{Client: w, Place: lifecycle.Place{Namespace: namespace}, Watcher: &Watcher{Reader: w, pods: map[string]OperatorPod{"manager-1": {}, "neighbour-1": {}}}}
-				deployment := v1alpha1.StrategyDeploymentSpec{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: pod("", "operator:v1").Spec}}}
+						return c.Delete(ctx, o, options...)
+					},
+				}).Build()
+				c := &Cluster{Client: w, Provider: endingCluster{ends: test.disposable}, Place: lifecycle.Place{Namespace: namespace},
+					Watcher: &Watcher{Reader: w, pods: map[string]OperatorPod{manager: {}, neighbour: {}}}}
+				if test.ends > 0 {
+					time.AfterFunc(test.ends, func() { _ = c.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(namespace)) })
+				}
 				r := &lifecycle.Release{CSV: &v1alpha1.ClusterServiceVersion{}}
-				r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{deployment}
+				r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{{Name: "manager"}}
 				began := time.Now()
-				if err := c.Free(t.Context(), r, time.Minute); err != nil {
+				if err := c.Free(t.Context(), []*lifecycle.Release{r}, time.Minute); err != nil {
 					t.Fatal(err)
 				}
-				if took := time.Since(began); test.ends > 0 && took > test.ends+time.Second {
-					t.Errorf("it waited for %s", took)
+				if took := time.Since(began); test.ends > 0 && took > test.ends+time.Second || hurried != test.disposable {
+					t.Errorf("it waited for %s, and hurried the pod: %v", took, hurried)
 				}
 				var left coordinationv1.LeaseList
 				if err := w.List(t.Context(), &left); err != nil {

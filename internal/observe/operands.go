@@ -329,16 +329,19 @@ func (c *Cluster) ClaimsLeft(ctx context.Context, before, after map[string]Opera
 	return left, nil
 }
 
-// Collect waits until operands, whose objects were deleted, are gone, but no longer than limit, and deletes those that stay: claims,
-// which nobody collects, at once. The garbage collector looks at what belonged to an object of a definition that is gone minutes later.
+// Collect waits until operands, whose objects were deleted, are gone, but no longer than limit. On a cluster that ends with the walk it
+// then deletes those that stay: once a CustomResourceDefinition is gone, the garbage collector takes half a minute and longer to look at what
+// belonged to an object of it. Claims and what was disowned never go by themselves and are not waited for. What belongs to others as
+// well stays, and so do claims that were not made from a StatefulSet's template.
 func (c *Cluster) Collect(ctx context.Context, operands map[string]Operand, limit time.Duration) error {
 	left := maps.Clone(operands)
+	maps.DeleteFunc(left, func(_ string, o Operand) bool { return o.Kind == KindClaim && !fromTemplate(o, operands) })
 	err := lifecycle.Poll(ctx, limit, func(ctx context.Context) (bool, error) {
 		waits := false
 		for name, o := range left {
 			m, err := c.Dynamic.Resource(OperandResource(o.Kind)).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
 			switch {
-			case apierrors.IsNotFound(err) || err == nil && m.GetUID() != o.UID:
+			case apierrors.IsNotFound(err) || err == nil && (m.GetUID() != o.UID || c.ownedByOthers(m, operands)):
 				delete(left, name)
 			case err != nil:
 				return false, err
@@ -351,6 +354,9 @@ func (c *Cluster) Collect(ctx context.Context, operands map[string]Operand, limi
 	if err != nil && !errors.Is(err, lifecycle.ErrTimeout) {
 		return fmt.Errorf("wait for what was made for deleted objects to go: %w", err)
 	}
+	if !c.Provider.Disposable() {
+		return nil
+	}
 	for name, o := range left {
 		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(o.UID)), PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
 		err := c.Dynamic.Resource(OperandResource(o.Kind)).Namespace(o.Namespace).Delete(ctx, o.Name, options)
@@ -359,4 +365,31 @@ func (c *Cluster) Collect(ctx context.Context, operands map[string]Operand, limi
 		}
 	}
 	return nil
+}
+
+// fromTemplate reports whether a claim is one that a StatefulSet among operands has made: TEMPLATE-STATEFULSET-ORDINAL.
+func fromTemplate(claim Operand, operands map[string]Operand) bool {
+	stem := strings.TrimRight(claim.Name, "0123456789")
+	for _, o := range operands {
+		if o.Kind == "StatefulSet" && o.Namespace == claim.Namespace && stem != claim.Name && strings.HasSuffix(stem, "-"+o.Name+"-") {
+			return true
+		}
+	}
+	return false
+}
+
+// ownedByOthers reports whether m has an owner that is neither one of operands nor of a kind of the package.
+func (c *Cluster) ownedByOthers(m *unstructured.Unstructured, operands map[string]Operand) bool {
+	return slices.ContainsFunc(m.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
+		group := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group
+		for _, o := range operands {
+			if o.UID == owner.UID {
+				return false
+			}
+		}
+		return !slices.ContainsFunc(c.CRDs, func(name string) bool {
+			_, of, _ := strings.Cut(name, ".")
+			return of == group
+		})
+	})
 }

@@ -117,30 +117,41 @@ func TestHideSecrets(t *testing.T) {
 	}
 }
 
-// TestCollect has the garbage collector take a Service three seconds after its object went. A claim belongs to nobody and is deleted,
-// as is what the collector does not take in time. What was made anew meanwhile is another's.
+// TestCollect has the garbage collector take a Service three seconds after its object went. What stays is deleted on a cluster that ends
+// with the walk: a StatefulSet's claim, and what the collector does not take in time; but neither a claim that a pod only mounts, nor what
+// belongs to somebody else, too, or was made anew meanwhile.
 func TestCollect(t *testing.T) {
-	made := func(kind, name, uid string) *unstructured.Unstructured {
+	object := func(kind, name, uid string, owners ...metav1.OwnerReference) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
 		o.SetNamespace("n")
 		o.SetName(name)
 		o.SetUID(types.UID(uid))
+		o.SetOwnerReferences(owners)
 		return o
 	}
+	ours := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Thing", Name: "a", UID: "a"}
+	others := metav1.OwnerReference{APIVersion: "cert-manager.io/v1", Kind: "Certificate", Name: "b", UID: "b"}
 	for _, test := range []struct {
-		name  string
-		after time.Duration // the collector takes the Service; 0 for never
-		waits time.Duration
+		name       string
+		disposable bool
+		after      time.Duration // the collector takes the Service; 0 for never
+		waits      time.Duration
+		left       []string
 	}{
-		{"the collector takes it", 3 * time.Second, 3 * time.Second},
-		{"the collector does not", 0, 10 * time.Second},
+		{"the collector takes it", true, 3 * time.Second, 3 * time.Second, []string{"theirs", "again", "shared"}},
+		{"the collector does not", true, 0, 10 * time.Second, []string{"theirs", "again", "shared"}},
+		{"the cluster stays", false, 0, 10 * time.Second, []string{"cache", "data-cache-0", "theirs", "again", "shared"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client := dynamicfake.NewSimpleDynamicClient(scheme.Scheme, made("Service", "cache", "1"), made(KindClaim, "data", "2"), made("ConfigMap", "again", "9"))
-				c := &Cluster{Dynamic: client}
+				client := dynamicfake.NewSimpleDynamicClient(scheme.Scheme, object("Service", "cache", "1", ours), object(KindClaim, "data-cache-0", "2"), object(KindClaim, "theirs", "5"),
+					object("ConfigMap", "again", "9"), object("Secret", "shared", "6", ours, others))
+				c := &Cluster{Dynamic: client, Provider: endingCluster{ends: test.disposable}, CRDs: []string{"things.example.com"}}
 				operands := map[string]Operand{}
-				for _, o := range []Operand{{Kind: "Service", Name: "cache", UID: "1"}, {Kind: KindClaim, Name: "data", UID: "2"}, {Kind: "ConfigMap", Name: "again", UID: "3"}, {Kind: "Secret", Name: "gone", UID: "4"}} {
+				for _, o := range []Operand{
+					{Kind: "Service", Name: "cache", UID: "1"}, {Kind: KindClaim, Name: "data-cache-0", UID: "2"}, {Kind: "ConfigMap", Name: "again", UID: "3"}, {Kind: "Secret", Name: "gone", UID: "4"},
+					{Kind: KindClaim, Name: "theirs", UID: "5"}, {Kind: "Secret", Name: "shared", UID: "6"}, {Kind: "StatefulSet", Name: "cache", UID: "7"},
+				} {
 					o.Namespace = "n"
 					operands[o.String()] = o
 				}
@@ -156,7 +167,7 @@ func TestCollect(t *testing.T) {
 					t.Errorf("it took %s", took)
 				}
 				var left []string
-				for _, kind := range []string{"Service", KindClaim, "ConfigMap"} {
+				for _, kind := range []string{"Service", KindClaim, "ConfigMap", "Secret"} {
 					list, err := client.Resource(OperandResource(kind)).Namespace("n").List(t.Context(), metav1.ListOptions{})
 					if err != nil {
 						t.Fatal(err)
@@ -165,8 +176,8 @@ func TestCollect(t *testing.T) {
 						left = append(left, o.GetName())
 					}
 				}
-				if !slices.Equal(left, []string{"again"}) {
-					t.Errorf("%q are left", left)
+				if !slices.Equal(left, test.left) {
+					t.Errorf("%q are left, not %q", left, test.left)
 				}
 			})
 		})

@@ -2,6 +2,7 @@ package walk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,37 +47,25 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 	if w.release == nil || !w.OperatorRuns(w.release) {
 		finalizers = 0
 	}
-	made, err := w.Operands(ctx)
-	if err != nil {
-		return nil, err
-	}
+	made, unread := w.Operands(ctx)
 	stay, err := w.remove(ctx, finalizers)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.Collect(ctx, withoutThose(made, stay), collectionLimit); err != nil {
-		return nil, err
-	}
+	uncollected := w.Collect(ctx, withoutThose(made, stay), collectionLimit)
 	if err := w.noteLastCalls(ctx); err != nil {
 		return nil, err
 	}
 	if finalizers > 0 {
 		findings = w.notGone(ctx, stay)
 	}
-	if err := w.Manager.Uninstall(ctx, w.Place, w.CRDs, w.options.Timeout); err != nil {
-		return findings, err
-	}
-	if err := w.Collect(ctx, made, 0); err != nil {
-		return findings, err
-	}
-	if w.release != nil {
-		if err := w.Free(ctx, w.release, deletionLimit); err != nil {
-			return findings, err
-		}
-	}
-	found, err := w.deleteCreations(ctx)
+	err = w.Manager.Uninstall(ctx, w.Place, w.CRDs, w.options.Timeout)
+	found, remains := w.deleteRemains(ctx, made)
 	findings = append(findings, found...)
-	if err != nil {
+	if ctx.Err() != nil {
+		return findings, ctx.Err()
+	}
+	if err := errors.Join(unread, uncollected, err, remains); err != nil {
 		return findings, err
 	}
 	orphans, err := w.deleteLeftovers(ctx)
@@ -91,6 +80,14 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 	}
 	w.release, w.populated, w.CRDs, w.Simulated = nil, nil, nil, nil
 	return findings, nil
+}
+
+// deleteRemains removes what neither the manager nor the garbage collector does, once the package is uninstalled: the operator's lock, what
+// it made for itself, and what it had made for objects that were there until their definition went.
+func (w *walk) deleteRemains(ctx context.Context, made map[string]observe.Operand) ([]finding.Finding, error) {
+	lock := w.Free(ctx, slices.Collect(maps.Values(w.releases)), deletionLimit)
+	findings, err := w.deleteCreations(ctx)
+	return findings, errors.Join(lock, err, w.Collect(ctx, made, 0))
 }
 
 // deleteCreations removes from a cluster that goes with the walk what the operators of uninstalled releases made for themselves and left,
@@ -110,7 +107,7 @@ func (w *walk) deleteCreations(ctx context.Context) ([]finding.Finding, error) {
 	for _, name := range calling {
 		if !w.survived[name] {
 			w.survived[name] = true
-			findings = append(findings, code.Finding(code.WebhookLeft, name, "the operator made it, and it is still there after %s was uninstalled: the API server "+
+			findings = append(findings, code.Finding(code.WebhookLeft, name, "the operator made it, and it was still there after %s was uninstalled: the API server "+
 				"goes on asking the operator, and refuses requests because it gets no answer", w.pkg.Name))
 		}
 	}

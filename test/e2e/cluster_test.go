@@ -127,6 +127,22 @@ func command(t *testing.T, config *rest.Config, c *kubernetes.Clientset, pod str
 	return out.String() + errOut.String(), err
 }
 
+// commandLines are those of all processes of this machine, those in containers included.
+func commandLines(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, file := range files {
+		if line, err := os.ReadFile(file); err == nil { // it may have ended
+			lines = append(lines, string(line))
+		}
+	}
+	return lines
+}
+
 // readyPod waits for a ready pod of box that fits.
 func readyPod(t *testing.T, c *kubernetes.Clientset, fits func(*corev1.Pod) bool) *corev1.Pod {
 	t.Helper()
@@ -246,12 +262,24 @@ func TestPodsRunAsProcesses(t *testing.T) {
 	t.Run("a pod that has hours to end has less once that is said", func(t *testing.T) {
 		spec := boxDeployment(boxImage).Spec.Template.Spec
 		spec.TerminationGracePeriodSeconds = ptr.To[int64](7200)
+		spec.Containers[0].Args = []string{"--has-hours-to-end"}
 		spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 3600}}}
 		pods := c.CoreV1().Pods("default")
 		if _, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "slow", Labels: map[string]string{"app": "box"}}, Spec: spec}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		readyPod(t, c, func(p *corev1.Pod) bool { return p.Name == "slow" })
+		runs := func() error {
+			for _, line := range commandLines(t) {
+				if strings.Contains(line, "--has-hours-to-end") {
+					return errors.New("its process runs")
+				}
+			}
+			return nil
+		}
+		if runs() == nil {
+			t.Fatal("its process is not found")
+		}
 		if err := pods.Delete(t.Context(), "slow", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -259,11 +287,10 @@ func TestPodsRunAsProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "the pod is gone", func() error {
-			_, err := pods.Get(t.Context(), "slow", metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				return nil
+			if _, err := pods.Get(t.Context(), "slow", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("it is there: %w", err)
 			}
-			return fmt.Errorf("it is there: %w", err)
+			return runs()
 		})
 	})
 	t.Run("an image that can't be had is simulated", func(t *testing.T) {

@@ -214,7 +214,12 @@ func (c *container) runOnce(ctx context.Context, policy corev1.RestartPolicy) *c
 		c.pod.node.event(c.pod.current(), corev1.EventTypeWarning, "Unhealthy", why)
 		c.pod.node.event(c.pod.current(), corev1.EventTypeNormal, "Killing", "Container "+c.spec.Name+" failed its probe and will be restarted")
 		deadline := time.Now().Add(graceOf(c.pod.current()))
-		return finish(c.terminate(process, exited, func() time.Time { return deadline }), "Error", why)
+		return finish(c.terminate(process, exited, func() time.Time {
+			if ends := c.pod.ends(); !ends.IsZero() && ends.Before(deadline) { // the pod is deleted meanwhile
+				return ends
+			}
+			return deadline
+		}), "Error", why)
 	}
 }
 

@@ -47,7 +47,7 @@ func main() {
 const sourceLabel = "io.olmkit.source"
 
 func run(ctx context.Context, name string, load bool, p *progress.Printer) error {
-	source, err := sourceDigest(ctx, name)
+	source, err := sourceDigest(ctx)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func run(ctx context.Context, name string, load bool, p *progress.Printer) error
 		return err
 	}
 	dir := filepath.Join(cache, "kind")
-	archive := filepath.Join(dir, "node-"+source+".tar")
+	archive := filepath.Join(dir, archivesOf(name)+source+".tar")
 	if load {
 		return loadArchive(ctx, name, source, archive, p)
 	}
@@ -92,8 +92,15 @@ func loadArchive(ctx context.Context, name, source, archive string, p *progress.
 		return err
 	}
 	step := p.Start("loading the node image %s", name)
-	_, err = output(ctx, "docker", "load", "--quiet", "--input", archive)
+	if _, err = output(ctx, "docker", "load", "--quiet", "--input", archive); err != nil && ctx.Err() == nil {
+		err = errors.Join(err, os.Remove(archive)) // if it is broken, the next run makes it anew
+	}
 	return step.End(err)
+}
+
+// archivesOf is how the files begin that hold the image called name.
+func archivesOf(name string) string {
+	return "node-" + strings.NewReplacer("/", "_", ":", "_").Replace(name) + "-"
 }
 
 // material is what the images are made of.
@@ -145,10 +152,9 @@ func (m *material) build(ctx context.Context, p *progress.Printer) error {
 	return nil
 }
 
-// sourceDigest identifies the image called name by what it is made from.
-func sourceDigest(ctx context.Context, name string) (string, error) {
+// sourceDigest identifies what the image is made from.
+func sourceDigest(ctx context.Context) (string, error) {
 	sum := sha256.New()
-	fmt.Fprintln(sum, name)
 	goVersion, err := output(ctx, "go", "env", "GOVERSION", "GOARCH")
 	if err != nil {
 		return "", err

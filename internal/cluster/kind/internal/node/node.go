@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -64,12 +65,12 @@ func (m *material) pack(ctx context.Context, called, source, archive string) err
 	if err := tarball.WriteToFile(packed, tag, img); err != nil {
 		return fmt.Errorf("write the image: %w", err)
 	}
-	earlier, err := filepath.Glob(filepath.Join(m.dir, "node-*.tar"))
+	earlier, err := filepath.Glob(filepath.Join(m.dir, archivesOf(called)+"*.tar"))
 	if err != nil {
 		return err
 	}
 	for _, file := range earlier {
-		if err := os.Remove(file); err != nil {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
