@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,6 +110,66 @@ func WithInformers(list []Refusal, allowed func(Access) (bool, error)) ([]Refusa
 		}
 	}
 	return all, nil
+}
+
+// Starving lists, each once and by the verb that was refused last, what the informers of the accounts that account returns ask for and did
+// not get when they last asked, as log says.
+func Starving(log []auditv1.Event, account func(auditv1.Event) string) []Access {
+	asked := map[Access]string{} // the verb
+	var order []Access
+	for _, e := range log {
+		who := account(e)
+		if who == "" {
+			continue
+		}
+		for _, a := range accesses(e, who) {
+			verb := a.Verb
+			a.Verb = ""
+			switch {
+			case !slices.Contains(informerVerbs, verb):
+			case granted(e):
+				delete(asked, a)
+			case refusedAs(e) == code.Forbidden:
+				asked[a] = verb
+				order = append(order, a)
+			}
+		}
+	}
+	var list []Access
+	for _, a := range order {
+		if verb, starves := asked[a]; starves {
+			delete(asked, a)
+			a.Verb = verb
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// retryLimit is how long an informer may wait until it asks again for what it was refused: it doubles its pause up to 30 s, and adds as much
+// again at random (NewReflectorWithOptions in tools/cache/reflector.go of client-go v0.36.3).
+const retryLimit = 65 * time.Second
+
+// awaitInformers waits until r's operator has asked again for what it was refused and is allowed by now, as where OLM gives it its rights
+// in a namespace late: until then it knows nothing of the objects there.
+func (c *Cluster) awaitInformers(ctx context.Context, r *lifecycle.Release, since time.Time) error {
+	auditor, ok := c.Provider.(Auditor)
+	if !ok {
+		return nil
+	}
+	mine := Asker(r, c.Place.Namespace, c.Watcher.OperatorPods(), since, time.Time{})
+	return c.Watcher.AtMost(ctx, retryLimit, func() (bool, error) {
+		log, err := auditor.Audit(ctx, since)
+		if err != nil {
+			return false, fmt.Errorf("ask what the operator was refused: %w", err)
+		}
+		for _, a := range Starving(log, mine) {
+			if allowed, err := c.Allowed(ctx, a); allowed || err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	})
 }
 
 // allowedAny asks whether the API server would do a by any of verbs now.

@@ -194,6 +194,9 @@ func belonging(objects []*Object, before map[string]Operand, all []owned) map[st
 	return found
 }
 
+// betweenLimit bounds how long a kind is waited for: without its conversion webhook the API server takes half a minute for each object.
+const betweenLimit = 5 * time.Second
+
 // between are custom resources of the package that belong to others, as operators make them to divide their work: what hangs below
 // them belongs to the object above. While a kind cannot be read, as without its conversion webhook, those that were read last count.
 func (c *Cluster) between(ctx context.Context) []owned {
@@ -205,7 +208,9 @@ func (c *Cluster) between(ctx context.Context) []owned {
 	for _, name := range c.CRDs {
 		resource, group, _ := strings.Cut(name, ".")
 		if d := definitions[name]; d != nil {
-			list, err := c.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: d.Storage, Resource: resource}).List(ctx, metav1.ListOptions{})
+			limited, cancel := context.WithTimeout(ctx, betweenLimit)
+			list, err := c.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: d.Storage, Resource: resource}).List(limited, metav1.ListOptions{})
+			cancel()
 			if err == nil {
 				c.Watcher.between.Store(name, ownedAmong(list.Items))
 			}

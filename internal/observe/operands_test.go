@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -16,8 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -181,5 +185,21 @@ func TestCollect(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestBetweenUnanswered has the API server never answer for a kind, as without its conversion webhook: what was read last counts.
+func TestBetweenUnanswered(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer server.Close()
+	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cluster{Dynamic: client, CRDs: []string{"parts.example.com", "things.example.com"}, Watcher: &Watcher{crds: map[string]*lifecycle.Definition{"parts.example.com": {Storage: "v1"}}}}
+	c.Watcher.between.Store("parts.example.com", []owned{{Operand{UID: "p"}, []types.UID{"t"}}})
+	if known := c.between(t.Context()); len(known) != 1 || known[0].UID != "p" {
+		t.Errorf("known is %+v", known)
 	}
 }

@@ -211,7 +211,7 @@ func (c *Cluster) OperatorRuns(r *lifecycle.Release) bool {
 	return slices.ContainsFunc(r.Images(), func(image string) bool { return !slices.Contains(c.Simulated, image) })
 }
 
-// AwaitReconcile waits until a pod of r leads and gives it a moment to look at every object by itself. It returns what it
+// AwaitReconcile waits until a pod of r leads and knows its objects, and gives it a moment to look at every object by itself. It returns what it
 // wrote for each, and how the election went.
 func (c *Cluster) AwaitReconcile(ctx context.Context, r *lifecycle.Release) (map[string]string, Leadership, error) {
 	if !c.OperatorRuns(r) || len(c.Untouched()) == 0 {
@@ -226,6 +226,9 @@ func (c *Cluster) AwaitReconcile(ctx context.Context, r *lifecycle.Release) (map
 		return nil, l, err
 	}
 	since := newestPod(c.Watcher.Since(time.Time{}), pods)
+	if err := c.awaitInformers(ctx, r, since); err != nil {
+		return nil, l, err
+	}
 	if l.Leads {
 		c.Watcher.Mark(stateLeading)
 		since = Latest(since, l.Since.Add(-WatchSkew))

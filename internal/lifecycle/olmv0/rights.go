@@ -38,10 +38,8 @@ func (c *Client) WithoutRights(ctx context.Context, csv *v1alpha1.ClusterService
 		if err := c.List(ctx, &copies, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.CopiedLabelKey: csv.Namespace}); err != nil {
 			return "", ignoreForbidden(fmt.Errorf("list RoleBindings in %s: %w", namespace, err))
 		}
-		if slices.ContainsFunc(copies.Items, func(b rbacv1.RoleBinding) bool { return b.Labels[ownerLabel] == csv.Name }) {
-			continue
-		}
-		if len(copies.Items) > 0 {
+		own := slices.ContainsFunc(copies.Items, func(b rbacv1.RoleBinding) bool { return b.Labels[ownerLabel] == csv.Name })
+		if !own && len(copies.Items) > 0 {
 			return namespace, nil // as long as the old version's are there, nobody can tell
 		}
 		for _, permission := range permissions {

@@ -28,6 +28,7 @@ func TestWithoutRights(t *testing.T) {
 		targets   string
 		copies    map[string]string // the ClusterServiceVersions of RoleBindings, by their namespace
 		allowed   bool
+		gone      bool // the Roles to which RoleBindings of the new version bind
 		noRules   bool
 		list, ask error
 		want      string
@@ -35,6 +36,7 @@ func TestWithoutRights(t *testing.T) {
 		"its own namespace":                       {targets: "operators"},
 		"all namespaces":                          {targets: ""},
 		"it has rights":                           {targets: "a,b", copies: map[string]string{"a": "tea.v2", "b": "tea.v2"}},
+		"its Role is gone":                        {targets: "a", copies: map[string]string{"a": "tea.v2"}, gone: true, want: "a"},
 		"it has the old version's":                {targets: "a", copies: map[string]string{"a": "tea.v1"}, allowed: true, want: "a"},
 		"it has them in one of two":               {targets: "operators,a,b", copies: map[string]string{"a": "tea.v2"}, want: "b"},
 		"it has none":                             {targets: "a", want: "a"},
@@ -78,7 +80,7 @@ func TestWithoutRights(t *testing.T) {
 					if review.Spec.User != "system:serviceaccount:operators:manager" || asked.Verb != "patch" || asked.Group != "tea.example.com" || asked.Resource != "pots" || asked.Subresource != "status" {
 						t.Errorf("asks %+v", review.Spec)
 					}
-					review.Status.Allowed = test.allowed
+					review.Status.Allowed = test.allowed || test.copies[review.Spec.ResourceAttributes.Namespace] == "tea.v2" && !test.gone
 					return test.ask
 				},
 			}).Build()}
