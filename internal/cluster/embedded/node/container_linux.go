@@ -213,13 +213,7 @@ func (c *container) runOnce(ctx context.Context, policy corev1.RestartPolicy) *c
 	case why := <-unhealthy:
 		c.pod.node.event(c.pod.current(), corev1.EventTypeWarning, "Unhealthy", why)
 		c.pod.node.event(c.pod.current(), corev1.EventTypeNormal, "Killing", "Container "+c.spec.Name+" failed its probe and will be restarted")
-		deadline := time.Now().Add(graceOf(c.pod.current()))
-		return finish(c.terminate(process, exited, func() time.Time {
-			if ends := c.pod.ends(); !ends.IsZero() && ends.Before(deadline) { // the pod is deleted meanwhile
-				return ends
-			}
-			return deadline
-		}), "Error", why)
+		return finish(c.terminate(process, exited, c.pod.endsWithin(graceOf(c.pod.current()))), "Error", why)
 	}
 }
 

@@ -316,6 +316,17 @@ func (p *pod) ends() time.Time {
 	return p.deadline
 }
 
+// endsWithin returns when a container that was given so long from now has to end: sooner if the pod is deleted meanwhile.
+func (p *pod) endsWithin(grace time.Duration) func() time.Time {
+	deadline := time.Now().Add(grace)
+	return func() time.Time {
+		if ends := p.ends(); !ends.IsZero() && ends.Before(deadline) {
+			return ends
+		}
+		return deadline
+	}
+}
+
 // graceOf returns how long the pod's containers have to end after they were asked to.
 func graceOf(object *corev1.Pod) time.Duration {
 	seconds := cmp.Or(object.DeletionGracePeriodSeconds, object.Spec.TerminationGracePeriodSeconds, ptr.To[int64](30))
