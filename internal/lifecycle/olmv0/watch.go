@@ -62,10 +62,13 @@ func (c *Client) Events(before, now any, gone bool) []lifecycle.Event {
 	return []lifecycle.Event{e}
 }
 
-// Milestones are those of an InstallPlan and of a ClusterServiceVersion.
+// Milestones are those of an InstallPlan and of a ClusterServiceVersion. A watch that is interrupted sees only the last of the
+// phases that passed meanwhile: it stands for those that lead to it.
 func (c *Client) Milestones(from, to string) []lifecycle.Milestone {
-	csv := func(name string, phase v1alpha1.ClusterServiceVersionPhase) func(lifecycle.Event) bool {
-		return func(e lifecycle.Event) bool { return e.Kind == kindCSV && e.Name == name && e.State == string(phase) }
+	csv := func(name string, phases ...v1alpha1.ClusterServiceVersionPhase) func(lifecycle.Event) bool {
+		return func(e lifecycle.Event) bool {
+			return e.Kind == kindCSV && e.Name == name && slices.Contains(phases, v1alpha1.ClusterServiceVersionPhase(e.State))
+		}
 	}
 	plan := func(e lifecycle.Event) bool { return e.Kind == kindPlan && e.For == to }
 	list := []lifecycle.Milestone{
@@ -76,8 +79,8 @@ func (c *Client) Milestones(from, to string) []lifecycle.Milestone {
 		}},
 		{Name: "CRDs written", Is: func(e lifecycle.Event) bool { return e.Kind == lifecycle.KindCRD }},
 		{Name: "install plan complete", Is: func(e lifecycle.Event) bool { return plan(e) && e.State == string(v1alpha1.InstallPlanPhaseComplete) }},
-		{Name: "requirements met", Is: csv(to, v1alpha1.CSVPhaseInstallReady)},
-		{Name: "installing", Is: csv(to, v1alpha1.CSVPhaseInstalling)},
+		{Name: "requirements met", Is: csv(to, v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseSucceeded)},
+		{Name: "installing", Is: csv(to, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseSucceeded)},
 		{Name: "succeeded", Is: csv(to, v1alpha1.CSVPhaseSucceeded), Last: true},
 	}
 	if from != "" {
