@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// blocks reads YAML as Kubernetes' tools and most people write it, mappings and lists by indentation with plain, quoted and
-// literal texts, straight to JSON. Whatever else there is, and every mistake, it leaves to yaml.v3, which it agrees with
+// blocks reads YAML as Kubernetes' tools and most people write it, mappings and lists by indentation with plain, quoted,
+// literal and folded texts, straight to JSON. Whatever else there is, and every mistake, it leaves to yaml.v3, which it agrees with
 // (FuzzBlocks).
 type blocks struct {
 	text   []byte
@@ -292,12 +292,12 @@ func (b *blocks) scalar(column int) bool {
 		b.out = append(b.out, empty...)
 		b.at += 2
 		return b.finish()
-	case '|':
-		return b.literal(column)
+	case '|', '>':
+		return b.indented(column)
 	case '"':
-		return b.quoted(column, '"')
+		return b.quoted('"')
 	case '\'':
-		return b.quoted(column, '\'')
+		return b.quoted('\'')
 	}
 	return b.plain(column)
 }
@@ -339,9 +339,7 @@ func (b *blocks) fold(empty int) {
 	if empty == 0 {
 		b.out = append(b.out, ' ')
 	}
-	for range empty {
-		b.out = append(b.out, '\\', 'n')
-	}
+	b.breaks(empty)
 }
 
 func (b *blocks) plain(column int) bool {
@@ -406,7 +404,7 @@ func plainText(line []byte) (text []byte, whole bool) {
 	return bytes.TrimRight(line, " "), whole
 }
 
-func (b *blocks) quoted(column int, quote byte) bool {
+func (b *blocks) quoted(quote byte) bool {
 	b.out = append(b.out, '"')
 	start, end := b.at+1, b.endOfLine()
 	for {
@@ -444,8 +442,8 @@ func (b *blocks) quoted(column int, quote byte) bool {
 			b.at = i + 1
 			return b.finish()
 		}
-		empty, from, to := b.following(end, column)
-		if from < 0 || joined && empty > 0 {
+		empty, from, to := b.following(end, -1) // a text in quotes ends with them, however deep its lines are
+		if from < 0 || joined && empty > 0 || b.text[from-1] == '\n' && bytes.HasPrefix(b.text[from:to], []byte("---")) {
 			return false
 		}
 		if joined {
@@ -458,7 +456,9 @@ func (b *blocks) quoted(column int, quote byte) bool {
 	}
 }
 
-func (b *blocks) literal(column int) bool {
+// indented writes a literal or a folded text: the lines that are deeper than column, after a header of their own.
+func (b *blocks) indented(column int) bool {
+	folded := b.text[b.at] == '>'
 	b.at++
 	chomp := byteAt(b.text, b.at)
 	if chomp == '-' || chomp == '+' {
@@ -472,48 +472,65 @@ func (b *blocks) literal(column int) bool {
 	if from < 0 {
 		return false
 	}
-	indent := from - 1 - bytes.LastIndexByte(b.text[:from], '\n')
 	b.out = append(b.out, '"')
-	pending, begun := 0, false // line ends that count only if text follows
-	i := end + 1
+	ends, ok := b.lines(end+1, from-1-bytes.LastIndexByte(b.text[:from], '\n'), folded)
+	switch chomp {
+	case '-':
+		ends = 0
+	case '+':
+	default:
+		ends = min(ends, 1)
+	}
+	b.breaks(ends)
+	b.out = append(b.out, '"')
+	b.next()
+	return ok
+}
+
+// lines writes the lines from i on that are indented so deep, and goes to the end of the last one. It returns how many ends of
+// lines come after the text. Where it is folded, the end of a line is a space between two lines of which neither begins with one.
+func (b *blocks) lines(i, indent int, folded bool) (ends int, ok bool) {
+	begun, wasDeeper := false, false
 	for i < len(b.text) {
 		stop := i + bytes.IndexByte(b.text[i:], '\n')
 		line := b.text[i:stop]
 		deep := len(line) - len(bytes.TrimLeft(line, " "))
 		if deep < len(line) && deep < indent {
 			if line[deep] == '\t' {
-				return false
+				return 0, false
 			}
 			break
 		}
+		i = stop + 1
 		if deep == len(line) && (deep <= indent || !begun) {
 			if deep > indent {
-				return false
+				return 0, false
 			}
-			pending++
-		} else {
-			for range pending {
-				b.out = append(b.out, '\\', 'n')
-			}
-			b.out = appendInner(b.out, line[indent:])
-			pending, begun = 1, true
+			ends++
+			continue
 		}
-		i = stop + 1
+		deeper := line[indent] == ' ' || line[indent] == '\t'
+		if deeper && !begun {
+			return 0, false
+		}
+		if folded && begun && !deeper && !wasDeeper {
+			if ends--; ends == 0 {
+				b.out = append(b.out, ' ')
+			}
+		}
+		b.breaks(ends)
+		b.out = appendInner(b.out, line[indent:])
+		ends, begun, wasDeeper = 1, true, deeper
 	}
-	switch chomp {
-	case '-':
-		pending = 0
-	case '+':
-	default:
-		pending = min(pending, 1)
-	}
-	for range pending {
+	b.at = i - 1
+	return ends, true
+}
+
+// breaks writes so many ends of lines.
+func (b *blocks) breaks(n int) {
+	for range n {
 		b.out = append(b.out, '\\', 'n')
 	}
-	b.out = append(b.out, '"')
-	b.at = i - 1
-	b.next()
-	return true
 }
 
 // appendText appends text as a JSON string.

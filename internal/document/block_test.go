@@ -43,7 +43,8 @@ var blockTexts = []string{
 	"a: |\n  one\n    two\n\n  three\n\n\nb: |-\n  x\n\nc: |+\n  y\n\nd: e\n", "a: |\n\n  x\n   \n  y\n# c\nb: 1\n", "a:\n- |\n  x\n- b\n",
 	"a: \"x \\\"y\\\" \\\\ \\n\\\n  z\n\n  w \n  v\"\nb: 'it''s\n  \"two\"'\n", "'a b': 1\n\"c\": {}\n", "a: yes\nb: ~\nc: null\nd: 1.10\n", "- a\n- \"b\"\n",
 	"a: 1\na: 2\n", "a: &x 1\nb: *x\n", "a: b: c\n", "a:\n b: 1\n  c: 2\n", "a: [1, 2]\n", "a: >\n  x\n", "a: \"\\u0041\"\n", "on: 1\n", "a:\tb\n", "a: 1\n b: 2\n", "- a\nb: c\n",
-	"a: ä\u00a0ß\nb: \U0001F600\n", "a: - b\n", "a: x\n  - y\n", "a: 'x'y\n", "a: #x\n  b\n", "? a\n: b\n", "a:  b  \n", "a: b #c\n  d\n", "a: 'x\n\n\n  y'\n", "a: \"x\\\n\n  y\"\n", "a: |\n  x\n y\n",
+	"a: ä\u00a0ß\nb: \U0001F600\n", "a: - b\n", "a: x\n  - y\n", "a: 'x'y\n", "a: #x\n  b\n", "? a\n: b\n", "a:  b  \n", "a: b #c\n  d\n", "a: >\n  one\n  two\n\n  three\n\n\n    four\n    five\n  six\n   \n  seven\nb: >-\n  x\n  y\nc: >+\n\n  z\n\n\nd: e\n",
+	"a: >\n  \tx\n  y\n \n  z\n# c\n", "a: |\n  \tx\n", "a: >2\n  x\n", "a: >\n   x\n  y\n", "- >\n x\n y\n- 1\n", "a:\n  b: 'x\n  y\n z'\n  c: \"1\n2\"\n", "a: 'x\n--- y'\n", "a: 'x\n\n\n  y'\n", "a: \"x\\\n\n  y\"\n", "a: |\n  x\n y\n",
 	"a: \"x \\\n  \\ y\\  \n  z \\ \n  \\ \"\n", "a: \"x\n#y\"\n", "a:\n  - b\n c: d\n", "a: 'b' #c\nd: \"e\" # f\ng: 'h'#i\n",
 }
 
@@ -54,7 +55,7 @@ func TestBlocks(t *testing.T) {
 			read++
 		}
 	}
-	if read < 14 {
+	if read < 23 {
 		t.Errorf("only %d of the texts were read", read)
 	}
 }
