@@ -1,17 +1,16 @@
 package report
 
 import (
+	"bufio"
 	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
@@ -19,35 +18,28 @@ import (
 
 // The page is one file: it loads nothing, and may load nothing (see policy).
 var (
-	//go:embed page/page.tmpl
-	pageTemplate string
 	//go:embed page/page.css
 	pageStyle string
 	//go:embed page/page.js
 	pageScript string
 )
 
-var pageParsed = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("page").Funcs(template.FuncMap{
-		"seconds": tellSeconds,
-		"count":   count,
-		"sum":     sumOf,
-		"web":     func(s string) bool { return strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") },
-		"percent": func(x float64) string { return fmt.Sprintf("%.2f%%", x) },
-	}).Parse(pageTemplate))
-})
-
 // HTML renders r as a page of its own, for people: the graph, each hop on a timeline, the findings by code.
 func HTML(w io.Writer, r *Report) error {
-	if err := pageParsed().Execute(w, newPage(shown(r))); err != nil {
-		return fmt.Errorf("render the page: %w", err)
+	out := bufio.NewWriter(w) // the page is written in small pieces
+	err := newPage(shown(r)).document().Render(out)
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil
 }
 
-// page is what the template shows.
+// page is what is shown.
 type page struct {
-	Title, Kind     string
+	Title           string
 	Result          Result
 	Verdict         string
 	Summary         string
@@ -67,9 +59,6 @@ type page struct {
 	Compared        []comparedView
 	Differences     []string
 	Access          []accessView
-	Style           template.CSS
-	Script          template.JS
-	Policy          string
 	Graph, Verdicts bool // whether there is a graph, and whether anything is known of its edges
 }
 
@@ -79,7 +68,6 @@ type channelView struct {
 	Width, Height int
 	Nodes         []nodeView
 	Edges         []edgeView
-	Shown         bool // the first of several
 }
 
 type nodeView struct {
@@ -185,9 +173,8 @@ type failure struct {
 
 func newPage(r *Report) page {
 	p := page{
-		Kind: r.Kind, Result: r.Result, Verdict: verdict(r), LeftOut: r.LeftOut, LeftOutCount: r.leftOut(), MoreHops: r.MoreHops, Access: accessViews(r),
-		Style: template.CSS(pageStyle), Script: template.JS(pageScript), // #nosec G203 -- ours, embedded
-		Policy: policy(), Severities: countSeverities(r.All()), History: historyLines(r), HistoryCount: len(finding.Open(r.History)),
+		Result: r.Result, Verdict: verdict(r), LeftOut: r.LeftOut, LeftOutCount: r.leftOut(), MoreHops: r.MoreHops, Access: accessViews(r),
+		Severities: countSeverities(r.All()), History: historyLines(r), HistoryCount: len(finding.Open(r.History)),
 	}
 	if r.Kind != KindGraph {
 		p.Summary = summary(r)
@@ -490,10 +477,10 @@ func channelViews(r *Report, hops []hopView) []channelView {
 	}
 	used := anchors{}
 	var views []channelView
-	for i, d := range drawings(r) {
+	for _, d := range drawings(r) {
 		d.Edges = withHops(r, d)
 		l := d.Lay()
-		v := channelView{ID: used.of("graph", d.Package, d.Channel), Drawing: d, Width: l.Width, Height: l.Height, Shown: i == 0}
+		v := channelView{ID: used.of("graph", d.Package, d.Channel), Drawing: d, Width: l.Width, Height: l.Height}
 		for _, c := range l.Curves {
 			v.Edges = append(v.Edges, edgeViewOf(r, d, c, walked))
 		}

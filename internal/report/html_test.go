@@ -5,12 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/net/html"
+	"maragu.dev/gomponents"
 
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
@@ -132,8 +134,9 @@ func TestHTMLHostile(t *testing.T) {
 // Each identifier is there once, and each link within the page leads somewhere.
 func TestHTMLLinks(t *testing.T) {
 	reports := map[string]*Report{"validate": validation(), "upgrade": upgrade(), "nothing": {}, "graph": {Kind: KindGraph, Graph: walked("x").Graph}}
-	for _, s := range append(hostile, "tea.v1.0.0") {
+	for _, s := range append(hostile, "tea.v1.0.0", "100%25", "a+b&c=d") {
 		reports[s] = walked(s)
+		reports["code "+s] = &Report{Kind: KindValidate, Findings: []finding.Finding{{Code: s, Severity: finding.Error}}}
 	}
 	for name, r := range reports {
 		known := map[string]int{}
@@ -143,7 +146,11 @@ func TestHTMLLinks(t *testing.T) {
 				known[id]++
 			}
 			if to, within := strings.CutPrefix(attribute(n, "href"), "#"); within {
-				links = append(links, to)
+				id, err := url.PathUnescape(to) // as the page's script does
+				if err != nil {
+					t.Errorf("%s: a link leads to #%s: %v", name, to, err)
+				}
+				links = append(links, id)
 			}
 		}
 		for id, n := range known {
@@ -155,6 +162,44 @@ func TestHTMLLinks(t *testing.T) {
 			if known[to] == 0 {
 				t.Errorf("%s: a link leads to #%s, which is not there", name, to)
 			}
+		}
+	}
+}
+
+// Names and messages come back as they were, from elements and from attributes, and make no element.
+func TestHTMLEscapes(t *testing.T) {
+	for _, s := range append(hostile, "a & b &amp; c", "a+b", "`") {
+		want := strings.ReplaceAll(s, "\x00", "\ufffd")
+		var b bytes.Buffer
+		if err := gomponents.El("p", classes(s), anchor(s), gomponents.Attr("data-name", s), gomponents.Text(s)).Render(&b); err != nil {
+			t.Fatal(err)
+		}
+		list := elements(t, b.String())
+		p := list[len(list)-1] // after html, head and body
+		id, err := url.PathUnescape(strings.TrimPrefix(attribute(p, "href"), "#"))
+		got := []string{p.Data, p.FirstChild.Data, attribute(p, "class"), attribute(p, "data-name"), id}
+		if err != nil || len(list) != 4 || len(p.Attr) != 3 || !slices.Equal(got, []string{"p", want, want, want, s}) {
+			t.Errorf("%q gives %s, which is %q (%v)", s, &b, got, err)
+		}
+	}
+}
+
+// Only what begins with http:// or https:// is a link, and leads where it says.
+func TestHTMLReferences(t *testing.T) {
+	links := []string{"https://example.com", "http://example.com/a?b=c&d='e'#f", `https://example.com/"><i>`}
+	others := []string{"javascript:alert(1)", "JavaScript:alert(1)", " https://example.com", "//example.com", "data:text/html,x", "https:example.com", "file:///etc", "U103", ""}
+	for _, to := range append(links, others...) {
+		var b bytes.Buffer
+		if err := reference(to).Render(&b); err != nil {
+			t.Fatal(err)
+		}
+		list := elements(t, "<p>"+b.String())
+		a := list[len(list)-1]
+		switch isLink := slices.Contains(links, to); {
+		case isLink && (a.Data != "a" || attribute(a, "href") != to || attribute(a, "rel") != "noreferrer" || a.FirstChild.Data != to):
+			t.Errorf("%q gives %s, not a link", to, &b)
+		case !isLink && (a.Data != "p" || len(list) != 4):
+			t.Errorf("%q gives %s, not a text", to, &b)
 		}
 	}
 }

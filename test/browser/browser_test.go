@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -242,7 +243,10 @@ func walk(n int) *report.Report {
 const failedHop = "hop-tea-operator.v1.2.0-tea-operator.v1.3.0"
 
 func TestDeepLinks(t *testing.T) {
-	ctx, at := tab(t), write(t, walk(12))
+	const oddCode = `it's "100%25" é/&+`
+	r := walk(12)
+	r.Findings = append(r.Findings, finding.Finding{Code: oddCode, Severity: finding.Info, Message: "odd"})
+	ctx, at := tab(t), write(t, r)
 	seen := func(id string) {
 		t.Helper()
 		holds(t, ctx, "#"+id+" is in sight", `(() => { const b = document.getElementById(%q).getBoundingClientRect(); return b.top >= 0 && b.top < innerHeight && b.height > 0 })()`, id)
@@ -258,6 +262,10 @@ func TestDeepLinks(t *testing.T) {
 	do(t, ctx, chromedp.Navigate(at+"#"+entry))
 	holds(t, ctx, "the table is open", `document.querySelector("details.entries").open`)
 	seen(entry)
+	do(t, ctx, press(t, ctx, `article a.code[href*="%"]`))
+	holds(t, ctx, "a link leads to a code with any letters", `document.activeElement.id === %q`, oddCode)
+	do(t, ctx, chromedp.Navigate("about:blank"), chromedp.Navigate(at+"#"+url.PathEscape(oddCode)))
+	seen(oddCode)
 	do(t, ctx, chromedp.Navigate(at+"#no-such-place"))
 	holds(t, ctx, "a link that leads nowhere does no harm", `document.documentElement.dataset.ready`)
 }
