@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"text/template"
 	"unicode"
 
 	"github.com/blang/semver/v4"
@@ -137,48 +136,12 @@ type file struct {
 	text []byte
 }
 
-// values are what the templates are filled with.
-type values struct {
-	Options
-	Keywords           []string
-	Maintainers        []mail.Address
-	URL, API, Main     string
-	Samples, Scorecard bool
-	Manifests          bool // the Makefile has a target of this name
-}
-
 // render returns the files, but for the Makefile.
 func render(dir string, k *project.Kubebuilder, o Options) ([]file, error) {
-	v := values{Options: o, Samples: isDir(dir, "config/samples"), Scorecard: isDir(dir, "config/scorecard"), Main: "./cmd"}
-	for _, kind := range k.Kinds() {
-		v.Keywords = append(v.Keywords, strings.ToLower(kind))
+	placeholders, err := fill(dir, k, o)
+	if err != nil {
+		return nil, err
 	}
-	if len(v.Keywords) == 0 {
-		v.Keywords = []string{o.Package}
-	}
-	for _, m := range o.Maintainers {
-		address, err := mail.ParseAddress(m)
-		if err != nil {
-			return nil, fmt.Errorf("maintainer %q: %w", m, err)
-		}
-		v.Maintainers = append(v.Maintainers, *address)
-	}
-	if strings.HasPrefix(k.Repo, "github.com/") {
-		v.URL = "https://" + strings.Join(strings.SplitN(k.Repo, "/", 4)[:min(3, strings.Count(k.Repo, "/")+1)], "/")
-	}
-	for _, api := range []string{"api", "apis"} { // kubebuilder's layouts 4 and 3, the latter with several groups
-		if v.API == "" && isDir(dir, api) {
-			v.API = api
-		}
-	}
-	if !isDir(dir, "cmd") {
-		v.Main = "."
-	}
-	text, err := os.ReadFile(filepath.Join(dir, makefile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read the project's Makefile: %w", err)
-	}
-	v.Manifests = regexp.MustCompile(`(?m)^manifests\s*:([^=]|$)`).Match(text)
 	var made []file
 	for _, f := range []struct{ template, path string }{
 		{"olmkit.yaml", project.FileName},
@@ -188,17 +151,100 @@ func render(dir string, k *project.Kubebuilder, o Options) ([]file, error) {
 		{"olmkit.mk", "olmkit.mk"},
 		{"workflow.yml", ".github/workflows/olmkit.yml"},
 	} {
-		var b bytes.Buffer
-		parsed, err := template.New(f.template+".tmpl").Funcs(template.FuncMap{"yaml": quoted}).ParseFS(files, "files/"+f.template+".tmpl")
-		if err == nil {
-			err = parsed.Execute(&b, v)
-		}
+		text, err := files.ReadFile("files/" + f.template + ".tmpl")
 		if err != nil {
 			return nil, fmt.Errorf("make %s: %w", f.path, err)
 		}
-		made = append(made, file{f.path, b.Bytes()})
+		made = append(made, file{f.path, []byte(placeholders.Replace(string(text)))})
 	}
 	return made, nil
+}
+
+// fill returns what stands for the placeholders in files. Those that are alone on their line are whole lines, or none.
+func fill(dir string, k *project.Kubebuilder, o Options) (*strings.Replacer, error) {
+	maintained, err := maintainers(o.Maintainers)
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, makefile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the project's Makefile: %w", err)
+	}
+	manifests := regexp.MustCompile(`(?m)^manifests\s*:([^=]|$)`).Match(text)
+	return strings.NewReplacer(
+		"{{package}}", o.Package,
+		"{{version}}", o.Version,
+		"{{channel}}", o.Channel,
+		"{{image}}", o.ImageBase,
+		"{{displayName}}", quoted(o.DisplayName),
+		"{{description}}", quoted(o.Description),
+		"{{provider}}", quoted(o.Provider),
+		"{{keywords}}\n", keywords(k, o.Package),
+		"{{maintainers}}\n", maintained,
+		"{{homepage}}\n", homepage(k.Repo),
+		"{{api}}\n", api(dir),
+		"{{samples}}\n", when(isDir(dir, "config/samples"), "- ../samples\n"),
+		"{{scorecard}}\n", when(isDir(dir, "config/scorecard"), "- ../scorecard\n"),
+		"{{manifests}}", when(manifests, " manifests"),
+		"{{main}}", "."+when(isDir(dir, "cmd"), "/cmd"),
+	), nil
+}
+
+// when is text, or nothing.
+func when(is bool, text string) string {
+	if is {
+		return text
+	}
+	return ""
+}
+
+// keywords are the project's kinds, or the package if it has none.
+func keywords(k *project.Kubebuilder, pkg string) string {
+	words := k.Kinds()
+	if len(words) == 0 {
+		words = []string{pkg}
+	}
+	var lines strings.Builder
+	for _, w := range words {
+		lines.WriteString("  - " + quoted(strings.ToLower(w)) + "\n")
+	}
+	return lines.String()
+}
+
+// maintainers are those of the list, each NAME <EMAIL>.
+func maintainers(list []string) (string, error) {
+	if len(list) == 0 {
+		return "", nil
+	}
+	lines := "  maintainers:\n"
+	for _, m := range list {
+		a, err := mail.ParseAddress(m)
+		if err != nil {
+			return "", fmt.Errorf("maintainer %q: %w", m, err)
+		}
+		lines += "  - name: " + quoted(a.Name) + "\n    email: " + quoted(a.Address) + "\n"
+	}
+	return lines, nil
+}
+
+// homepage is the repository's page, if it is on GitHub.
+func homepage(repo string) string {
+	if !strings.HasPrefix(repo, "github.com/") {
+		return ""
+	}
+	parts := strings.Split(repo, "/")
+	url := "https://" + strings.Join(parts[:min(3, len(parts))], "/")
+	return "    url: " + url + "\n  links:\n  - name: Source\n    url: " + url + "\n"
+}
+
+// api names the folder of the project's API, if there is one.
+func api(dir string) string {
+	for _, api := range []string{"api", "apis"} { // kubebuilder's layouts 4 and 3, the latter with several groups
+		if isDir(dir, api) {
+			return "    api: [" + api + "]\n"
+		}
+	}
+	return ""
 }
 
 func isDir(dir, name string) bool {
@@ -210,19 +256,19 @@ func isDir(dir, name string) bool {
 var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9 ,./()-]*$`)
 
 // quoted is text as a YAML scalar.
-func quoted(text string) (string, error) {
+func quoted(text string) string {
 	switch strings.ToLower(text) {
 	case "y", "n", "yes", "no", "on", "off", "true", "false", "null":
 	default:
 		if plain.MatchString(text) && !strings.HasSuffix(text, " ") {
-			return text, nil
+			return text
 		}
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	err := e.Encode(text)
-	return strings.TrimSpace(b.String()), err
+	_ = e.Encode(text) // any text can be encoded
+	return strings.TrimSpace(b.String())
 }
 
 // write writes a file that is not there.

@@ -61,14 +61,33 @@ func TestAsk(t *testing.T) {
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"Tea", "yes", "null", "Tea: a pot", "# tea", "1.0", "", " tea ", `"tea"`, "<tea> & {pot}", "tea\npot", "- tea", "Tea's", "ends "} {
-		written, err := quoted(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		written := quoted(text)
 		var got struct{ A any }
 		if err := yaml.Unmarshal([]byte("a: "+written), &got); err != nil || got.A != text {
 			t.Errorf("%q is written as %s, which is %q (%v)", text, written, got.A, err)
 		}
+	}
+}
+
+// TestPlaceholders: all are filled in, and a text that looks like one stays as its user wrote it.
+func TestPlaceholders(t *testing.T) {
+	t.Parallel()
+	const description = "a {{package}} of {{.Tea}}"
+	k := &project.Kubebuilder{Name: "tea", Repo: "github.com/team/teas"}
+	made, err := render(t.TempDir(), k, Options{Description: description, Maintainers: []string{"Jo Doe <jo@example.com>"}}.Complete(k))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := 0
+	for _, f := range made {
+		text := string(f.text)
+		kept += strings.Count(text, description)
+		if rest := strings.ReplaceAll(text, description, ""); strings.Contains(rest, "{{") {
+			t.Errorf("%s has a placeholder:\n%s", f.path, text)
+		}
+	}
+	if kept != 2 {
+		t.Errorf("the description stands in %d files, want 2", kept)
 	}
 }
 
