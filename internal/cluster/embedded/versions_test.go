@@ -107,7 +107,7 @@ var ownVersions = []string{
 	"github.com/containers/ocicrypt", "github.com/docker/cli", "github.com/docker/docker-credential-helpers", "github.com/docker/go-connections",
 	"github.com/klauspost/compress", "github.com/moby/moby/client", "github.com/moby/sys/user", "github.com/operator-framework/operator-registry",
 	"github.com/stretchr/testify", "go.podman.io/common", "go.podman.io/image/v5", "go.podman.io/storage", "google.golang.org/genproto",
-	"k8s.io/kube-aggregator", "k8s.io/kubelet",
+	"k8s.io/kube-aggregator",
 }
 
 // TestSharedVersions holds the modules that build what a walk and its tests need to the versions of olmkit's own: what they have in

@@ -15,7 +15,6 @@ import (
 
 	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/olmkit/olmkit/internal/cluster/embedded/sandbox"
@@ -160,9 +159,9 @@ func (c *container) cannotPull(ctx context.Context, err error) {
 
 // runOnce runs the container's program to its end.
 func (c *container) runOnce(ctx context.Context, policy corev1.RestartPolicy) *corev1.ContainerStateTerminated {
-	began := metav1.Now()
+	began := now()
 	finish := func(code int, reason, message string) *corev1.ContainerStateTerminated {
-		return &corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: reason, Message: message, StartedAt: began, FinishedAt: metav1.Now(), ContainerID: c.id}
+		return &corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: reason, Message: message, StartedAt: began, FinishedAt: now(), ContainerID: c.id}
 	}
 	source, ok := c.pod.node.config.Images.Source(c.spec.Image)
 	if !ok || c.pod.idle {
@@ -231,7 +230,7 @@ func (c *container) lastWords(ctx context.Context, code int) string {
 		return ""
 	}
 	var tail strings.Builder
-	_ = c.log.copy(ctx, &tail, logOptions{tail: 80})
+	_ = c.log.copy(ctx, &tail, logOptions{tail: ptr.To[int64](80)})
 	return tail.String()[max(0, tail.Len()-2048):]
 }
 

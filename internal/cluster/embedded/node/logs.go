@@ -87,7 +87,7 @@ func (l *runLog) wake() {
 
 // logOptions choose what of a log is copied.
 type logOptions struct {
-	tail       int // last lines; 0 for all
+	tail       *int64 // last lines; nil for all
 	since      time.Time
 	follow     bool
 	timestamps bool
@@ -98,8 +98,8 @@ func (l *runLog) copy(ctx context.Context, w io.Writer, options logOptions) erro
 	next := -1
 	for {
 		l.mu.Lock()
-		if next < 0 && options.tail > 0 {
-			next = l.first + len(l.lines) - options.tail
+		if next < 0 && options.tail != nil {
+			next = l.first + len(l.lines) - int(*options.tail)
 		}
 		next = max(next, l.first)
 		pending := append([]logLine(nil), l.lines[next-l.first:]...)

@@ -1,49 +1,50 @@
-// Package node is a Kubernetes node whose containers are plain processes in namespaces: a provider for virtual-kubelet.
+// Package node is a Kubernetes node whose containers are plain processes in namespaces: what the kubelet is elsewhere.
 // It runs images that it was told how to run, and simulates the others: their containers are reported as running.
 package node
 
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	vknode "github.com/virtual-kubelet/virtual-kubelet/node"
-	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	k8sruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/informers"
-	corev1informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/apimachinery/lease"
+	"k8s.io/utils/clock"
 )
 
 // KubeletPort is where the API server asks the node for logs and commands.
 const KubeletPort = 10250
 
-// leaseSeconds is how long the node counts as alive after it last renewed its lease, as for the kubelet.
-const leaseSeconds = 40
+// The kubelet's defaults: how long the node counts as alive after it last renewed its lease, how often it does that, and how often
+// it writes its status.
+const (
+	leaseSeconds = 40
+	renewPeriod  = leaseSeconds / 4 * time.Second
+	statusPeriod = 5 * time.Minute
+)
 
 // capacity is generous: the node simulates more than it runs, and nothing is to wait for room.
 var capacity = corev1.ResourceList{
@@ -72,8 +73,9 @@ type Config struct {
 type Node struct {
 	config   Config
 	recorder record.EventRecorder
-	notify   func(*corev1.Pod)
 	attach   func(idle bool) (*endpoint, error) // gives a pod its network
+
+	queue workqueue.TypedRateLimitingInterface[string] // of pods to compare with the API, by namespace/name
 
 	mu   sync.Mutex
 	pods map[string]*pod // by namespace/name
@@ -81,7 +83,10 @@ type Node struct {
 
 // New returns a node that Run brings to life.
 func New(config Config) *Node {
-	return &Node{config: config, notify: func(*corev1.Pod) {}, attach: config.Network.attachPod, pods: map[string]*pod{}}
+	return &Node{
+		config: config, attach: config.Network.attachPod,
+		queue: workqueue.NewTypedRateLimitingQueue(retries()), pods: map[string]*pod{},
+	}
 }
 
 // Run registers the node, calls ready once it takes pods, and runs them until ctx ends.
@@ -95,99 +100,82 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: n.config.Client.CoreV1().Events("")})
 	n.recorder = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: n.config.Name})
 
-	mine := informers.NewSharedInformerFactoryWithOptions(n.config.Client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", n.config.Name).String()
-	}))
-	pods, err := n.podController(mine.Core().V1().Pods())
-	if err != nil {
-		return err
-	}
-	nodes, err := vknode.NewNodeController(vknode.NewNaiveNodeProvider(), n.object(), n.config.Client.CoreV1().Nodes(),
-		vknode.WithNodeEnableLeaseV1(n.config.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease), leaseSeconds))
-	if err != nil {
-		return err
-	}
 	group, ctx := errgroup.WithContext(ctx)
 	if err := n.serveKubelet(ctx, group); err != nil {
 		return err
 	}
-	mine.Start(ctx.Done())
-	group.Go(func() error { return pods.Run(ctx, 16) })
+	group.Go(func() error { return n.runPods(ctx) })
 	group.Go(func() error {
 		provisioner.Run(ctx)
 		return nil
 	})
 	group.Go(func() error {
-		select {
-		case <-pods.Ready():
-		case <-ctx.Done():
+		object := n.object()
+		if err := n.register(ctx, object); err != nil {
+			return err
+		}
+		ready()
+		group.Go(func() error {
+			n.renewLease(ctx)
 			return nil
-		}
-		return nodes.Run(ctx)
-	})
-	group.Go(func() error {
-		select {
-		case <-nodes.Ready():
-			ready()
-		case <-ctx.Done():
-		}
+		})
+		n.keepStatus(ctx, object)
 		return nil
 	})
 	return group.Wait()
 }
 
-// podController runs the pods that the informer has.
-func (n *Node) podController(pods corev1informers.PodInformer) (*vknode.PodController, error) {
-	// The controller asks for these informers and, since it is told to leave variables to us, never reads them.
-	unread := informers.NewSharedInformerFactory(n.config.Client, 0).Core().V1()
-	return vknode.NewPodController(vknode.PodControllerConfig{
-		PodClient:                 n.config.Client.CoreV1(),
-		PodInformer:               pods,
-		EventRecorder:             quiet{n.recorder},
-		Provider:                  n,
-		ConfigMapInformer:         unread.ConfigMaps(),
-		SecretInformer:            unread.Secrets(),
-		ServiceInformer:           unread.Services(),
-		SkipDownwardAPIResolution: true,
-
-		SyncPodsFromKubernetesRateLimiter:    retries(),
-		DeletePodsFromKubernetesRateLimiter:  retries(),
-		SyncPodStatusFromProviderRateLimiter: retries(),
-	})
-}
-
-// retries has a pod that failed wait longer each time. Pods do not wait for each other: the default would let 10 a second start,
-// and as many say how they are.
-func retries() workqueue.TypedRateLimiter[any] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[any](5*time.Millisecond, 10*time.Second)
-}
-
-// serveKubelet serves logs and commands until ctx ends.
-func (n *Node) serveKubelet(ctx context.Context, group *errgroup.Group) error {
-	listener, err := net.Listen("tcp", netip.AddrPortFrom(n.config.Network.HostAddress(), KubeletPort).String())
+// register gives the Node the labels and status of object, and creates it if the API has none.
+func (n *Node) register(ctx context.Context, object *corev1.Node) error {
+	nodes := n.config.Client.CoreV1().Nodes()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": object.Labels}, "status": object.Status})
 	if err != nil {
-		return fmt.Errorf("serve logs and commands: %w", err)
+		return err
 	}
-	server := &http.Server{Handler: n.kubeletHandler(), TLSConfig: n.config.KubeletTLS, ReadHeaderTimeout: 10 * time.Second}
-	group.Go(func() error {
-		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
-	group.Go(func() error {
-		<-ctx.Done()
-		return server.Close()
-	})
+	_, err = nodes.Patch(ctx, object.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) {
+		_, err = nodes.Create(ctx, object, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("register Node %s: %w", object.Name, err)
+	}
 	return nil
 }
 
-// quiet drops the events that virtual-kubelet emits for each call of its provider: they are no part of what a kubelet
-// tells.
-type quiet struct{ record.EventRecorder }
+// keepStatus writes the Node's status from time to time, until ctx ends: others may have changed it.
+func (n *Node) keepStatus(ctx context.Context, object *corev1.Node) {
+	ticker := time.NewTicker(statusPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		for i := range object.Status.Conditions {
+			object.Status.Conditions[i].LastHeartbeatTime = metav1.Now()
+		}
+		if err := n.register(ctx, object); err != nil {
+			utilruntime.HandleErrorWithContext(ctx, err, "The Node keeps its former status")
+		}
+	}
+}
 
-func (quiet) Event(k8sruntime.Object, string, string, string)          {}
-func (quiet) Eventf(k8sruntime.Object, string, string, string, ...any) {}
+// renewLease keeps the Lease by which the node counts as alive, until ctx ends. The Node owns it: it goes with the Node.
+func (n *Node) renewLease(ctx context.Context) {
+	own := func(l *coordinationv1.Lease) error {
+		if len(l.OwnerReferences) > 0 {
+			return nil
+		}
+		node, err := n.config.Client.CoreV1().Nodes().Get(ctx, n.config.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		l.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
+		return nil
+	}
+	lease.NewController(clock.RealClock{}, n.config.Client, n.config.Name, leaseSeconds, nil, renewPeriod, n.config.Name, corev1.NamespaceNodeLease, own).Run(ctx)
+}
 
 func (n *Node) object() *corev1.Node {
 	now := metav1.Now()
@@ -226,69 +214,6 @@ func (n *Node) event(p *corev1.Pod, kind, reason, message string) {
 	n.recorder.Event(p, kind, reason, message)
 }
 
-func (n *Node) find(namespace, name string) (*pod, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if p, ok := n.pods[namespace+"/"+name]; ok {
-		return p, nil
-	}
-	return nil, errdefs.NotFoundf("pod %s/%s is not on this node", namespace, name)
-}
-
-// NotifyPods takes the function that is to be told of every changed status.
-func (n *Node) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { n.notify = notify }
-
-// CreatePod starts a pod.
-func (n *Node) CreatePod(_ context.Context, object *corev1.Pod) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	key := object.Namespace + "/" + object.Name
-	if old, ok := n.pods[key]; ok && old.current().UID != object.UID {
-		return stillEnding(object)
-	}
-	n.pods[key] = n.newPod(object)
-	return nil
-}
-
-// stillEnding is the error for a pod whose predecessor of the same name has not ended yet; virtual-kubelet tries again.
-func stillEnding(object *corev1.Pod) error {
-	return fmt.Errorf("the former pod %s/%s is still ending", object.Namespace, object.Name)
-}
-
-// UpdatePod takes a changed pod. One that a StatefulSet made anew is not the pod that still ends under its name.
-func (n *Node) UpdatePod(_ context.Context, object *corev1.Pod) error {
-	p, err := n.find(object.Namespace, object.Name)
-	switch {
-	case err != nil:
-		return err
-	case p.current().UID != object.UID:
-		return stillEnding(object)
-	}
-	p.update(object)
-	return nil
-}
-
-// DeletePod ends a pod, without waiting for it.
-func (n *Node) DeletePod(_ context.Context, object *corev1.Pod) error {
-	p, err := n.find(object.Namespace, object.Name)
-	switch {
-	case err != nil:
-		return err
-	case p.current().UID != object.UID: // its predecessor ends already
-		return errdefs.NotFoundf("pod %s/%s is not on this node yet", object.Namespace, object.Name)
-	}
-	p.update(object)
-	go func() {
-		p.end(graceOf(object))
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if key := object.Namespace + "/" + object.Name; n.pods[key] == p {
-			delete(n.pods, key)
-		}
-	}()
-	return nil
-}
-
 // KillContainers ends every process that runs in a pod at once. Their pods start them again as their restart policies say.
 func (n *Node) KillContainers() error {
 	n.mu.Lock()
@@ -309,108 +234,6 @@ func (n *Node) KillContainers() error {
 	return errors.Join(errs...)
 }
 
-// GetPod returns a pod of this node with its status.
-func (n *Node) GetPod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
-	p, err := n.find(namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	return p.snapshot(), nil
-}
-
-// GetPodStatus returns the status of a pod of this node.
-func (n *Node) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
-	p, err := n.GetPod(ctx, namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	return &p.Status, nil
-}
-
-// GetPods returns all pods of this node.
-func (n *Node) GetPods(context.Context) ([]*corev1.Pod, error) {
-	n.mu.Lock()
-	running := make([]*pod, 0, len(n.pods))
-	for _, p := range n.pods {
-		running = append(running, p)
-	}
-	n.mu.Unlock()
-	pods := make([]*corev1.Pod, 0, len(running))
-	for _, p := range running {
-		pods = append(pods, p.snapshot())
-	}
-	return pods, nil
-}
-
-// kubeletHandler serves what the API server asks a node for on behalf of kubectl.
-func (n *Node) kubeletHandler() http.Handler {
-	return api.PodHandler(api.PodHandlerConfig{
-		RunInContainer:        n.exec,
-		GetContainerLogs:      n.logs,
-		GetPods:               n.GetPods,
-		GetPodsFromKubernetes: n.GetPods,
-		StreamCreationTimeout: 30 * time.Second,
-		StreamIdleTimeout:     4 * time.Hour,
-	}, false)
-}
-
-func (n *Node) container(namespace, name, container string) (*container, error) {
-	p, err := n.find(namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	c, ok := p.containers[container]
-	if !ok {
-		return nil, errdefs.NotFoundf("pod %s/%s has no container %s", namespace, name, container)
-	}
-	return c, nil
-}
-
-func (n *Node) exec(ctx context.Context, namespace, name, container string, command []string, streams api.AttachIO) error {
-	c, err := n.container(namespace, name, container)
-	if err != nil {
-		return err
-	}
-	code, err := c.exec(ctx, command, streams.Stdin(), streams.Stdout(), streams.Stderr())
-	if err == nil && code != 0 {
-		err = exitError(code)
-	}
-	return err
-}
-
-// exitError is a command's exit code, in the shape in which the streaming protocol passes it on.
-type exitError int
-
-func (e exitError) String() string  { return e.Error() }
-func (e exitError) Error() string   { return "command terminated with exit code " + strconv.Itoa(int(e)) }
-func (e exitError) ExitStatus() int { return int(e) }
-func (e exitError) Exited() bool    { return true }
-
-func (n *Node) logs(ctx context.Context, namespace, name, container string, options api.ContainerLogOpts) (io.ReadCloser, error) {
-	c, err := n.container(namespace, name, container)
-	if err != nil {
-		return nil, err
-	}
-	c.pod.mu.Lock()
-	log := c.log
-	if options.Previous {
-		log = c.previousLog
-	}
-	c.pod.mu.Unlock()
-	if log == nil {
-		return nil, errdefs.NotFoundf("container %s of pod %s/%s has not run before", container, namespace, name)
-	}
-	since := options.SinceTime
-	if options.SinceSeconds > 0 {
-		since = time.Now().Add(-time.Duration(options.SinceSeconds) * time.Second)
-	}
-	reader, writer := io.Pipe()
-	go func() {
-		writer.CloseWithError(log.copy(ctx, writer, logOptions{tail: options.Tail, since: since, follow: options.Follow, timestamps: options.Timestamps}))
-	}()
-	return reader, nil
-}
-
 // WriteLogs copies the output of every container, or of the one called namespace/pod/container, each line with the
 // container it is of and its time.
 func (n *Node) WriteLogs(ctx context.Context, w io.Writer, only string) error {
@@ -422,9 +245,8 @@ func (n *Node) WriteLogs(ctx context.Context, w io.Writer, only string) error {
 	n.mu.Unlock()
 	slices.Sort(keys)
 	for _, key := range keys {
-		namespace, name, _ := strings.Cut(key, "/")
-		p, err := n.find(namespace, name)
-		if err != nil {
+		p := n.find(key)
+		if p == nil {
 			continue
 		}
 		for container, c := range p.containers {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
@@ -19,13 +18,17 @@ import (
 // the API through status alone.
 type pod struct {
 	node     *Node
+	key      string // namespace/name
 	dir      string
 	idle     bool // nothing of it runs: all its images are simulated
 	endpoint *endpoint
 
-	stop     context.CancelFunc // asks the containers to end
-	stopped  chan struct{}      // closed when all have ended
-	announce chan struct{}      // has an element when the status changed
+	stop    context.CancelFunc // asks the containers to end
+	stopped chan struct{}      // closed when all have ended
+
+	// Only the worker that has the pod uses these.
+	written *corev1.Pod // as the API answered the last write of its status; nil if the watch has that or a later one
+	removed bool        // its final deletion was asked for
 
 	volumes map[string]string // directories by name of the volume, all there before a container starts
 
@@ -42,10 +45,10 @@ func (n *Node) newPod(object *corev1.Pod) *pod {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &pod{
 		node:       n,
+		key:        object.Namespace + "/" + object.Name,
 		dir:        filepath.Join(n.config.Dir, "pods", string(object.UID)),
 		stop:       stop,
 		stopped:    make(chan struct{}),
-		announce:   make(chan struct{}, 1),
 		volumes:    map[string]string{},
 		containers: map[string]*container{},
 		tokens:     map[string]token{},
@@ -53,10 +56,9 @@ func (n *Node) newPod(object *corev1.Pod) *pod {
 	p.update(object)
 	p.status = corev1.PodStatus{
 		Phase:     corev1.PodPending,
-		StartTime: ptr.To(metav1.Now()),
+		StartTime: ptr.To(now()),
 		HostIP:    n.config.Network.HostAddress().String(),
 		HostIPs:   []corev1.HostIP{{IP: n.config.Network.HostAddress().String()}},
-		QOSClass:  object.Status.QOSClass,
 	}
 	spec := &p.current().Spec
 	for i := range spec.InitContainers {
@@ -66,7 +68,6 @@ func (n *Node) newPod(object *corev1.Pod) *pod {
 		p.containers[spec.Containers[i].Name] = newContainer(p, &spec.Containers[i], false)
 	}
 	p.idle = !p.hasProgram()
-	go p.announceChanges()
 	go p.run(ctx)
 	return p
 }
@@ -75,11 +76,10 @@ func (n *Node) newPod(object *corev1.Pod) *pod {
 func (p *pod) current() *corev1.Pod { return p.object.Load() }
 
 // update takes a changed pod: what can change in a running one is seen by the downward API only.
-func (p *pod) update(object *corev1.Pod) { p.object.Store(object.DeepCopy()) }
+func (p *pod) update(object *corev1.Pod) { p.object.Store(object) }
 
 func (p *pod) run(ctx context.Context) {
-	defer close(p.stopped)
-	defer os.RemoveAll(p.dir)
+	defer p.finish()
 	p.changed()
 	if !p.retry(ctx, "FailedCreatePodSandBox", p.attach) {
 		return
@@ -175,63 +175,43 @@ func (p *pod) keepVolumesFresh(ctx context.Context) {
 	}
 }
 
-// end asks the containers to end within grace, waits until they have, and takes the pod from the API. Asked once more, it gives them
-// less time if that is sooner, as a kubelet does.
-func (p *pod) end(grace time.Duration) {
+// finish leaves nothing of a pod whose containers have ended but its status.
+func (p *pod) finish() {
+	os.RemoveAll(p.dir)
+	p.mu.Lock()
+	for _, c := range p.containers {
+		if c.state.Terminated == nil {
+			c.state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: now()}}
+		}
+		c.ready = false
+	}
+	p.mu.Unlock()
+	close(p.stopped)
+	p.changed()
+}
+
+// end asks the containers to end within grace, and returns true once they have. Asked once more, it gives them less time if that is
+// sooner, as a kubelet does.
+func (p *pod) end(grace time.Duration) bool {
 	p.mu.Lock()
 	if deadline := time.Now().Add(grace); p.deadline.IsZero() || deadline.Before(p.deadline) {
 		p.deadline = deadline
 	}
 	p.mu.Unlock()
 	p.stop()
-	<-p.stopped
-	p.mu.Lock()
-	for _, c := range p.containers {
-		if c.state.Terminated == nil {
-			c.state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: metav1.Now()}}
-		}
-		c.ready = false
-	}
-	object := p.current()
-	p.mu.Unlock()
-	p.changed()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	for ctx.Err() == nil {
-		err := p.node.config.Client.CoreV1().Pods(object.Namespace).Delete(ctx, object.Name, metav1.DeleteOptions{
-			GracePeriodSeconds: ptr.To[int64](0),
-			Preconditions:      metav1.NewUIDPreconditions(string(object.UID)),
-		})
-		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
-}
-
-// changed tells the API of a changed status, soon.
-func (p *pod) changed() {
 	select {
-	case p.announce <- struct{}{}:
+	case <-p.stopped:
+		return true
 	default:
+		return false
 	}
 }
 
-func (p *pod) announceChanges() {
-	for {
-		select {
-		case <-p.announce:
-		case <-p.stopped:
-			select {
-			case <-p.announce:
-			default:
-			}
-			p.node.notify(p.snapshot())
-			return
-		}
-		p.node.notify(p.snapshot())
-	}
-}
+// changed has the node tell the API of a changed status, soon.
+func (p *pod) changed() { p.node.queue.Add(p.key) }
+
+// now is the present time as the API keeps it: in whole seconds.
+func now() metav1.Time { return metav1.Now().Rfc3339Copy() }
 
 // snapshot returns the pod with its present status.
 func (p *pod) snapshot() *corev1.Pod {
@@ -301,12 +281,12 @@ func setCondition(status *corev1.PodStatus, kind corev1.PodConditionType, ok boo
 	for i := range status.Conditions {
 		if c := &status.Conditions[i]; c.Type == kind {
 			if c.Status != value {
-				c.Status, c.Reason, c.LastTransitionTime = value, reason, metav1.Now()
+				c.Status, c.Reason, c.LastTransitionTime = value, reason, now()
 			}
 			return
 		}
 	}
-	status.Conditions = append(status.Conditions, corev1.PodCondition{Type: kind, Status: value, Reason: reason, LastTransitionTime: metav1.Now()})
+	status.Conditions = append(status.Conditions, corev1.PodCondition{Type: kind, Status: value, Reason: reason, LastTransitionTime: now()})
 }
 
 // ends returns when the containers, which were asked to end, have to.

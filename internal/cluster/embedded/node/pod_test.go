@@ -3,17 +3,11 @@
 package node
 
 import (
-	"context"
 	"errors"
-	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/vishvananda/netns"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/olmkit/olmkit/internal/cluster/embedded/sandbox"
@@ -48,42 +42,21 @@ func TestUpdateWhileContainersStart(t *testing.T) {
 
 // TestAttachIsTriedAgain has a pod's network fail twice in one way and once in another.
 func TestAttachIsTriedAgain(t *testing.T) {
-	network := &Network{prefix: netip.MustParsePrefix("10.244.0.0/16"), used: map[netip.Addr]bool{}}
-	object := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "n", UID: "u"},
-		Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{Name: "c", Image: "example.com/none:v1"}}},
-	}
-	n := New(Config{Network: network, Images: NewImages(), Dir: t.TempDir(), Client: fake.NewClientset(object)})
+	n := testNode(t)
 	events := record.NewFakeRecorder(10)
 	n.recorder = events
-	failures := []error{errors.New("full"), errors.New("full"), errors.New("busy")}
-	n.attach = func(bool) (*endpoint, error) {
+	attach, failures := n.attach, []error{errors.New("full"), errors.New("full"), errors.New("busy")}
+	n.attach = func(idle bool) (*endpoint, error) {
 		if len(failures) > 0 {
 			err := failures[0]
 			failures = failures[1:]
 			return nil, err
 		}
-		return &endpoint{network: network, handle: netns.None(), address: netip.MustParseAddr("10.244.0.9")}, nil
+		return attach(idle)
 	}
-	running := make(chan struct{}, 100)
-	n.NotifyPods(t.Context(), func(p *corev1.Pod) {
-		if p.Status.Phase == corev1.PodRunning && p.Status.PodIP == "10.244.0.9" {
-			running <- struct{}{}
-		}
-	})
-	if err := n.CreatePod(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
-	p, err := n.find("n", "p")
-	if err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-running:
-	case <-time.After(time.Minute):
-		t.Errorf("the pod does not run: %+v", p.snapshot().Status)
-	}
-	p.end(0)
+	run(t, n)
+	create(t, n, podObject("p", "u"))
+	waitFor(t, "the pod runs", func() bool { return statusOf(t, n, "p").Phase == corev1.PodRunning && statusOf(t, n, "p").PodIP != "" })
 	close(events.Events)
 	var told []string
 	for e := range events.Events {
@@ -96,18 +69,16 @@ func TestAttachIsTriedAgain(t *testing.T) {
 
 // TestPodWithoutNetworkEnds has a pod deleted whose network never comes.
 func TestPodWithoutNetworkEnds(t *testing.T) {
-	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "n", UID: "u"}}
-	n := New(Config{Network: &Network{prefix: netip.MustParsePrefix("10.244.0.0/16")}, Dir: t.TempDir(), Client: fake.NewClientset(object)})
-	n.recorder = record.NewFakeRecorder(10)
+	n := testNode(t)
 	n.attach = func(bool) (*endpoint, error) { return nil, errors.New("full") }
-	p := n.newPod(object)
-	p.end(0)
-	if pods, err := n.config.Client.CoreV1().Pods("n").List(context.Background(), metav1.ListOptions{}); err != nil || len(pods.Items) > 0 {
-		t.Errorf("%v %v", pods, err)
-	}
+	run(t, n)
+	create(t, n, podObject("p", "u"))
+	waitFor(t, "the node has the pod", func() bool { return n.find("n/p") != nil })
+	markDeleted(t, n, "p", 30)
+	waitFor(t, "the pod is gone", func() bool { return gone(t, n, "p") && n.find("n/p") == nil })
 }
 
-// TestSnapshotIsACopy has the status go on changing that virtual-kubelet was given.
+// TestSnapshotIsACopy has the status go on changing after it was read.
 func TestSnapshotIsACopy(t *testing.T) {
 	p := testPod(t)
 	p.current().Spec.Containers = []corev1.Container{{Name: "c"}}
