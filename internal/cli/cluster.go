@@ -114,28 +114,30 @@ func (s *session) wholeCatalog(ctx context.Context, ref string) (*catalog.Catalo
 
 func newClusterComponents(s *session) *cobra.Command {
 	var kubernetes, olm, olmVersions []string
+	var kind string
 	c := &cobra.Command{
 		Use:   "build",
-		Short: "Pull or build the embedded cluster's components, and print their directories",
+		Short: "Pull or build the cluster's components, and print their directories",
 		Long: `Pull the components of embedded clusters, or build them from source, unless the cache has them, and print a directory for each:
-Kubernetes, and OLM. Commands that start such clusters get what they need, and nothing else; use this command to fill a cache or an
-image, where clusters then run without Go and without a network.
+Kubernetes, and OLM; or, with --kind kind, the program that makes kind clusters. Commands that start such clusters get what they need,
+and nothing else; use this command to fill a cache or an image, where clusters then run without Go and without a network.
 
 A release of olmkit pulls the components by the digest that it was built with ('olmkit version'). What cannot be pulled, and with
 --from-source everything, the Go toolchain builds, in 5 to 10 minutes on two cores. $` + embedded.ComponentsVariable + ` is what --components is,
-for all commands that start an embedded cluster.`,
+for all commands that start a cluster.`,
 		Example: `  olmkit cluster build
   olmkit cluster build --kubernetes 1.33,1.36 --olm v0,v1
   olmkit cluster build --olm-version 0.38
   olmkit cluster build --components registry.example.com/mirror/olmkit-components
-  olmkit cluster build --from-source`,
+  olmkit cluster build --from-source
+  olmkit cluster build --kind kind`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			from, err := s.componentSource(kindEmbedded)
+			from, err := s.componentSource(kind)
 			if err != nil {
 				return err
 			}
-			parts, err := partsOf(kubernetes, olm, olmVersions)
+			parts, err := partsOf(kind, kubernetes, olm, olmVersions)
 			if err != nil {
 				return err
 			}
@@ -149,13 +151,24 @@ for all commands that start an embedded cluster.`,
 	}
 	kubernetesFlag.add(c, &kubernetes, "`VERSIONS` of Kubernetes, separated by commas")
 	olmFlag.add(c, &olmVersions, "`VERSIONS` of OLM v0, separated by commas")
-	c.Flags().StringSliceVar(&olm, "olm", []string{olmV0}, "`VERSIONS` of OLM, separated by commas: v0, v1, or none")
+	c.Flags().StringSliceVar(&olm, "olm", []string{olmV0}, "`VERSIONS` of OLM of an embedded cluster, separated by commas: v0, v1, or none")
+	c.Flags().StringVar(&kind, "kind", kindEmbedded, "kind of cluster: "+strings.Join(keptKinds, ", "))
 	componentFlags(s, c)
 	return c
 }
 
-// partsOf are the parts of embedded clusters that the flags of 'cluster build' name.
-func partsOf(kubernetes, olm, olmVersions []string) (parts embedded.Parts, err error) {
+// partsOf are the parts that the flags of 'cluster build' name.
+func partsOf(kind string, kubernetes, olm, olmVersions []string) (parts embedded.Parts, err error) {
+	switch {
+	case kind == kindKind && len(kubernetes) > 0:
+		return parts, noKubernetes(kind)
+	case kind == kindKind && len(olmVersions) > 0:
+		return parts, noOLMVersion(kind)
+	case kind == kindKind:
+		return embedded.Parts{Kind: true}, nil
+	case kind != kindEmbedded:
+		return parts, unknownKind(kind)
+	}
 	if parts.Kubernetes, err = kubernetesFlag.all(kubernetes); err != nil {
 		return parts, err
 	}
@@ -177,11 +190,11 @@ func partsOf(kubernetes, olm, olmVersions []string) (parts embedded.Parts, err e
 	return parts, nil
 }
 
-// componentFlags adds the flags that say where an embedded cluster's components come from.
+// componentFlags adds the flags that say where the components of an embedded cluster, or of kind, come from.
 func componentFlags(s *session, c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&s.components.Reference, "components", "", "pull the embedded cluster's components from `REF`: a mirror's repository, an image by digest or tag, an archive or an OCI layout (default: $"+embedded.ComponentsVariable+", or the release's)")
-	f.BoolVar(&s.components.Build, "from-source", false, "build the embedded cluster's components from source instead of pulling them; needs Go")
+	f.StringVar(&s.components.Reference, "components", "", "pull the cluster's components from `REF`: a mirror's repository, an image by digest or tag, an archive or an OCI layout (default: $"+embedded.ComponentsVariable+", or the release's)")
+	f.BoolVar(&s.components.Build, "from-source", false, "build the cluster's components from source instead of pulling them; needs Go")
 }
 
 // componentSource is what the flags of componentFlags say, for a cluster of that kind.
@@ -191,10 +204,10 @@ func (s *session) componentSource(kind string) (embedded.Source, error) {
 	switch {
 	case from.Reference != "" && from.Build:
 		return from, hint.With(usagef("--components %s and --from-source exclude each other", from.Reference), "leave one of them out")
-	case kind != kindEmbedded && from.Build:
-		return from, hint.With(usagef("--from-source is for an embedded cluster"), "leave it out")
-	case kind != kindEmbedded && from.Reference != "" && !slices.Contains(s.configured, "components"):
-		return from, hint.With(usagef("--components is for an embedded cluster"), "leave it out")
+	case kind == kindExisting && from.Build:
+		return from, hint.With(usagef("--from-source is for a cluster that olmkit starts"), "leave it out")
+	case kind == kindExisting && from.Reference != "" && !slices.Contains(s.configured, "components"):
+		return from, hint.With(usagef("--components is for a cluster that olmkit starts"), "leave it out")
 	}
 	return from, nil
 }

@@ -25,6 +25,7 @@ type versionReport struct {
 	Components string `json:"components"` // digest of the module that they are built from
 	Kubernetes string `json:"kubernetes"`
 	OLM        string `json:"olm"`
+	Kind       string `json:"kind"` // of the program that makes kind clusters
 
 	Releases    []string `json:"kubernetesReleases"` // that --kubernetes can choose
 	OLMReleases []string `json:"olmReleases"`        // that --olm-version can choose
@@ -37,7 +38,8 @@ func newVersion(s *session) *cobra.Command {
 		Use:   "version",
 		Short: "Print olmkit's version, and the versions in its embedded clusters",
 		Long: `Print olmkit's version and commit, and what embedded clusters run: the digest of the components' module, which names their
-folder in the cache, the versions of Kubernetes and OLM, and the other releases that --kubernetes and --olm-version can choose.`,
+folder in the cache, the versions of Kubernetes and OLM, and the other releases that --kubernetes and --olm-version can choose. The
+version of kind makes the clusters of --cluster kind.`,
 		Example: `  olmkit version
   olmkit version -o json`,
 		Args: cobra.NoArgs,
@@ -64,7 +66,7 @@ folder in the cache, the versions of Kubernetes and OLM, and the other releases 
 func versionOf(info *debug.BuildInfo) versionReport {
 	r := versionReport{
 		Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Components: embedded.ComponentsDigest(runtime.GOARCH), Kubernetes: embedded.KubernetesVersion, OLM: embedded.OLMVersion,
+		Components: embedded.ComponentsDigest(runtime.GOARCH), Kubernetes: embedded.KubernetesVersion, OLM: embedded.OLMVersion, Kind: embedded.KindVersion,
 		Releases: embedded.KubernetesReleases(), OLMReleases: embedded.OLMReleases(),
 		Artifact: embedded.Artifact(),
 	}
@@ -101,7 +103,7 @@ func (r versionReport) text() string {
 	for _, line := range [][2]string{
 		{"commit", commit}, {"components", r.Components},
 		{"Kubernetes", r.Kubernetes}, {"others", others(r.Releases, r.Kubernetes)},
-		{"OLM", r.OLM}, {"others", others(r.OLMReleases, r.OLM)},
+		{"OLM", r.OLM}, {"others", others(r.OLMReleases, r.OLM)}, {"kind", r.Kind},
 	} {
 		fmt.Fprintf(&text, "%-12s%s\n", line[0]+":", line[1])
 	}

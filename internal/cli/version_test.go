@@ -17,7 +17,7 @@ func TestVersion(t *testing.T) {
 	text := versionOf(built).text()
 	for _, want := range []string{
 		"olmkit v1.2.3 go", "commit:     41d4813ab90e of 2026-11-21T22:00:00Z, modified\n",
-		"Kubernetes: " + embedded.KubernetesVersion + "\n", "OLM:        " + embedded.OLMVersion + "\n", " v0.38.0 ",
+		"Kubernetes: " + embedded.KubernetesVersion + "\n", "OLM:        " + embedded.OLMVersion + "\n", " v0.38.0 ", "kind:       " + embedded.KindVersion + "\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
@@ -40,7 +40,7 @@ func TestVersionJSON(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Version == "" || len(r.Components) != 16 || r.Kubernetes != embedded.KubernetesVersion || r.OLM != embedded.OLMVersion {
+	if r.Version == "" || len(r.Components) != 16 || r.Kubernetes != embedded.KubernetesVersion || r.OLM != embedded.OLMVersion || r.Kind != embedded.KindVersion {
 		t.Errorf("it says %+v", r)
 	}
 	if code := Run(t.Context(), Streams{Out: &out, Err: &errOut}, []string{"version", "-o", "yaml"}); code != exitUsage {

@@ -27,6 +27,7 @@ func TestComponentsModules(t *testing.T) {
 	}{
 		{"../../../tools/cluster", kubernetesComponents(KubernetesVersion), map[string]string{"k8s.io/kubernetes": KubernetesVersion, olmModule: OLMVersion}},
 		{"../../../tools/olmv1", olmV1Components, map[string]string{operatorControllerModule: OLMv1Version}},
+		{"../../../tools/kind/kind", kindComponents, map[string]string{kindModulePath: KindVersion}},
 	} {
 		archive := map[string][]byte{}
 		for _, f := range txtar.Parse(m.set.module).Files {

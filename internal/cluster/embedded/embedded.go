@@ -1,6 +1,7 @@
 // Package embedded is a Kubernetes cluster of real components that needs neither Docker nor root: etcd, the API server,
 // the controller manager and the scheduler as plain processes in namespaces of their own, and a node that runs containers
-// as processes (package node). Everything below the host process ends with it.
+// as processes (package node). Everything below the host process ends with it. The package also gets the program that makes kind
+// clusters, as it gets its own components.
 package embedded
 
 import (
@@ -26,10 +27,11 @@ type Options struct {
 	Admission []string
 }
 
-// Parts are what embedded clusters are made of, to be built.
+// Parts are what embedded clusters are made of, and the program that makes kind clusters, to be built.
 type Parts struct {
 	Kubernetes, OLMv0 []string // releases
 	OLMv1             bool
+	Kind              bool
 
 	From Source
 }

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -51,7 +52,8 @@ func clustersDir(cache string) string { return filepath.Join(cache, "clusters") 
 
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
-// Build pulls or builds those parts unless the cache has them, and returns the folder of each: of each Kubernetes, of each OLM v0, of OLM v1.
+// Build pulls or builds those parts unless the cache has them, and returns the folder of each: of each Kubernetes,
+// of each OLM v0, of OLM v1, of kind.
 func Build(ctx context.Context, parts Parts, p *progress.Printer) ([]string, error) {
 	var dirs []string
 	for _, set := range parts.sets() {
@@ -76,23 +78,20 @@ func (parts Parts) sets() []*componentSet {
 	if parts.OLMv1 {
 		sets = append(sets, olmV1Components)
 	}
+	if parts.Kind {
+		sets = append(sets, kindComponents)
+	}
 	return sets
 }
 
 // obtain pulls or builds set unless the cache has it, and returns its folder.
 func obtain(ctx context.Context, set *componentSet, from Source, p *progress.Printer) (string, error) {
-	if err := checkLimits(unix.Getrlimit); err != nil {
-		return "", err
+	if !set.anywhere {
+		if err := checkLimits(unix.Getrlimit); err != nil {
+			return "", err
+		}
 	}
-	cache, err := cache.Folder()
-	if err != nil {
-		return "", err
-	}
-	dir, err := set.ensure(ctx, cache, from, p)
-	if err != nil {
-		return "", fmt.Errorf("get %s: %w", set.says, err)
-	}
-	return dir, nil
+	return set.get(ctx, from, p)
 }
 
 // Start pulls or builds what is missing, brings a cluster up and waits until it is ready.
@@ -245,33 +244,19 @@ func alive(dir string) bool {
 	return errors.Is(unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
-// lockFile waits for the exclusive lock on the file at path.
-func lockFile(ctx context.Context, path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		select {
-		case <-ctx.Done():
-			f.Close()
-			return nil, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
 // contained returns a command that ends with this process, and all it started with it.
 func contained(ctx context.Context, name string, args ...string) *sandbox.Cmd {
 	return sandbox.Command(ctx, sandbox.Options{}, name, args...)
+}
+
+// command returns a command that ends with ctx, and what starts it: it also ends with this process where namespaces can be had for that.
+func (s *componentSet) command(ctx context.Context, name string, args ...string) (*exec.Cmd, process) {
+	if s.anywhere {
+		c := grouped(ctx, name, args...)
+		return c, c
+	}
+	c := contained(ctx, name, args...)
+	return c.Cmd, c
 }
 
 // Open returns the kept cluster called name.

@@ -5,6 +5,7 @@ package embedded
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"runtime"
 	"time"
 
@@ -23,8 +24,20 @@ var errSystem = hint.With(fmt.Errorf("embedded clusters run on Linux, and this i
 // Main returns: this process was not started for work inside of a cluster.
 func Main() {}
 
-// Build fails.
-func Build(context.Context, Parts, *progress.Printer) ([]string, error) { return nil, errSystem }
+// Build builds kind unless the cache has it, and returns its folder. Of the other parts there are none.
+func Build(ctx context.Context, parts Parts, p *progress.Printer) ([]string, error) {
+	if !parts.Kind || parts.OLMv1 || len(parts.Kubernetes)+len(parts.OLMv0) > 0 {
+		return nil, errSystem
+	}
+	dir, err := getKind(ctx, parts.From, p)
+	return []string{dir}, err
+}
+
+// command returns a command that ends with ctx, and what starts it.
+func (s *componentSet) command(ctx context.Context, name string, args ...string) (*exec.Cmd, process) {
+	c := grouped(ctx, name, args...)
+	return c, c
+}
 
 // Start fails.
 func Start(context.Context, Options) (*Cluster, error) { return nil, errSystem }

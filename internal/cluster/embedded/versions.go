@@ -26,6 +26,9 @@ const olmRepository = "quay.io/operator-framework/olm"
 // OLMv1Version is of operator-controller and catalogd, as tools/olmv1/go.mod pins it.
 const OLMv1Version = cluster.OLMv1Version
 
+// KindVersion is of kind, as tools/kind/kind/go.mod pins it.
+const KindVersion = "v0.33.0"
+
 // otherReleases are the releases of Kubernetes that kubernetes.txtar pins the modules of, one of each minor, from the oldest on.
 // Of 1.31 and 1.32 they are not the newest patches: all of whose modules could be had when they were pinned.
 var otherReleases = []string{"v1.30.14", "v1.31.4", "v1.32.2", "v1.33.13", "v1.34.4", "v1.35.4"}

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Command artifact makes what releases of olmkit pull the components of embedded clusters from, an index of images, as an OCI
+// Command artifact makes what releases of olmkit pull the components of embedded clusters, and kind, from, an index of images, as an OCI
 // archive or on a registry, and prints its digest or its reference by digest.
 package main
 
@@ -29,7 +29,7 @@ func main() {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	made, err := publish(ctx, *file, *ref, embedded.ArtifactOptions{
 		Architectures: strings.Split(*archs, ","),
-		Parts:         embedded.Parts{Kubernetes: []string{embedded.KubernetesVersion}, OLMv0: []string{embedded.OLMVersion}, OLMv1: true},
+		Parts:         embedded.Parts{Kubernetes: []string{embedded.KubernetesVersion}, OLMv0: []string{embedded.OLMVersion}, OLMv1: true, Kind: true},
 		Progress:      progress.New(os.Stderr),
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 )
 
 // files are the set's programs and documents, by their paths in the folder.
@@ -134,13 +135,9 @@ func (s *componentSet) stateOf(dir string, recorded []byte) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%x\n", sha256.Sum256(recorded))
 	for _, file := range s.files() {
-		info, err := os.Stat(filepath.Join(dir, file))
-		if err != nil {
-			return "", err
-		}
-		st, ok := info.Sys().(*syscall.Stat_t)
-		if !ok {
-			return "", fmt.Errorf("stat %s: no inode", file)
+		var st unix.Stat_t
+		if err := unix.Stat(filepath.Join(dir, file), &st); err != nil {
+			return "", &fs.PathError{Op: "stat", Path: filepath.Join(dir, file), Err: err}
 		}
 		fmt.Fprintf(&b, "%s %d %d %d %d.%d %d.%d\n", file, st.Dev, st.Ino, st.Size, st.Mtim.Sec, st.Mtim.Nsec, st.Ctim.Sec, st.Ctim.Nsec)
 	}

@@ -3,6 +3,7 @@ package embedded
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,6 +36,10 @@ type componentSet struct {
 	within string
 	// documents are files that the set has besides programs, each of all YAML files of a folder of within, by their paths.
 	documents map[string]string
+	// anywhere tells that the set is of use, and is built, also where olmkit cannot start an embedded cluster.
+	anywhere bool
+	// otherwise is what users can do who can neither pull nor build the set; "" is to choose a kind cluster.
+	otherwise string
 }
 
 type componentProgram struct {
@@ -43,21 +48,13 @@ type componentProgram struct {
 	flags []string
 }
 
-// kubernetesComponents are etcd and the control plane of release, one of KubernetesReleases.
-func kubernetesComponents(release string) *componentSet {
-	return &componentSet{
-		name:     "kubernetes-" + minorOf(release),
-		module:   kubernetesModule(release),
-		says:     "etcd and Kubernetes " + release,
-		takes:    "4 to 9 min",
-		programs: []componentProgram{{"cluster", ".", []string{"-ldflags", kubernetesStamp(release)}}},
-	}
-}
-
 // ensureBuilt builds the set unless the cache has it as it was built, and returns the folder that holds it.
 func (s *componentSet) ensureBuilt(ctx context.Context, cache string, p *progress.Printer) (string, error) {
 	content := s.content(cache, runtime.GOARCH)
 	goVersion, err := goCommand(ctx, "", "env", "GOVERSION")
+	if errors.Is(err, errNoGo) {
+		err = hint.With(fmt.Errorf("the Go toolchain builds %s, and %w", s.says, err), "install Go (https://go.dev/dl), or %s", s.alternative())
+	}
 	if err != nil {
 		// Without Go, as in olmkit's own image, those are good that another version of Go built.
 		built, _ := filepath.Glob(filepath.Join(content+"-*", s.programs[0].file))
@@ -105,7 +102,7 @@ func (s *componentSet) claim(ctx context.Context, cache, dir, made string, p *pr
 	}
 	damaged := s.check(dir)
 	if errors.As(damaged, &damagedError{}) {
-		p.Say("the cluster's components are %s again: %v", made, damaged)
+		p.Say("%s: the cached one is %s again: %v", s.says, made, damaged)
 	}
 	return unlock, damaged == nil, nil
 }
@@ -115,8 +112,16 @@ func (s *componentSet) content(cache, arch string) string {
 	return filepath.Join(cache, "components", s.key(arch))
 }
 
-// key tells the set for an architecture from all others.
-func (s *componentSet) key(arch string) string { return s.name + "-" + digestOf(s.module, arch) }
+// key tells the set for an architecture, and this system, from all others.
+func (s *componentSet) key(arch string) string {
+	if runtime.GOOS != "linux" {
+		arch = runtime.GOOS + "/" + arch
+	}
+	return s.name + "-" + digestOf(s.module, arch)
+}
+
+// alternative is what users can do who can neither pull nor build the set.
+func (s *componentSet) alternative() string { return cmp.Or(s.otherwise, "use --cluster kind") }
 
 // replace has fill make the folder out, below work, and puts it in the place of dir, all or nothing.
 func replace(dir string, fill func(work, out string) error) error {
@@ -160,7 +165,7 @@ func (s *componentSet) build(ctx context.Context, work, out, arch string, step *
 			return err
 		}
 		args := slices.Concat([]string{"build", "-v", "-trimpath"}, p.flags, []string{"-o", file, p.pkg})
-		if err := goBuild(ctx, source, temporary, arch, step, args...); err != nil {
+		if err := s.goBuild(ctx, source, temporary, arch, step, args...); err != nil {
 			return err
 		}
 	}
@@ -211,25 +216,18 @@ func join(files []string, path string) error {
 	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, all, 0o644))
 }
 
-// kubernetesStamp has Kubernetes' programs say that they are of release. OLM takes no minKubeVersion for met by one that says nothing.
-func kubernetesStamp(release string) string {
-	major, minor, _ := strings.Cut(minorOf(release), ".")
-	const version = "k8s.io/component-base/version."
-	return fmt.Sprintf("-s -w -X %sgitVersion=%s -X %sgitMajor=%s -X %sgitMinor=%s", version, release, version, major, version, minor)
-}
-
-// goBuild runs the Go command in namespaces of its own, so that its compilers end with this process. What it makes depends on the
-// version of Go alone, and not on what this machine could run.
-func goBuild(ctx context.Context, source, temporary, arch string, step *progress.Step, args ...string) error {
-	cmd := contained(ctx, "go", args...)
+// goBuild runs the Go command so that its compilers end with it. What it makes depends on the version of Go and on the system alone,
+// and not on what this machine could run.
+func (s *componentSet) goBuild(ctx context.Context, source, temporary, arch string, step *progress.Step, args ...string) error {
+	cmd, process := s.command(ctx, "go", args...)
 	cmd.Dir = source
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOTMPDIR="+temporary,
-		"GOOS=linux", "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly -buildvcs=false")
+		"GOOS="+runtime.GOOS, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly -buildvcs=false")
 	output, err := cmd.StderrPipe()
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := process.Start(); err != nil {
 		return err
 	}
 	var said []string
@@ -241,7 +239,7 @@ func goBuild(ctx context.Context, source, temporary, arch string, step *progress
 			said = said[1:]
 		}
 	}
-	if err := cmd.Wait(); err != nil {
+	if err := process.Wait(); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -249,6 +247,22 @@ func goBuild(ctx context.Context, source, temporary, arch string, step *progress
 	}
 	return nil
 }
+
+// process is a command that is started and waited for in a way of its own.
+type process interface {
+	Start() error
+	Wait() error
+}
+
+// grouped returns a command that ends with ctx, and all it started with it.
+func grouped(ctx context.Context, name string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, name, args...)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	return c
+}
+
+var errNoGo = errors.New("there is no program go on the PATH")
 
 // goCommand returns what the Go command prints.
 func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
@@ -258,7 +272,7 @@ func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) 
 	cmd.Stderr = &errOut
 	out, err := cmd.Output()
 	if errors.Is(err, exec.ErrNotFound) {
-		return nil, hint.With(errors.New("the embedded cluster's components are built by the Go toolchain, and there is no program go on the PATH"), "install Go (https://go.dev/dl), or use --cluster kind")
+		return nil, hint.With(errNoGo, "install Go (https://go.dev/dl)")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(errOut.Bytes()))

@@ -12,10 +12,24 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/olmkit/olmkit/internal/cache"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 	"github.com/olmkit/olmkit/internal/progress"
 )
+
+// get pulls or builds the set unless the cache has it, and returns its folder.
+func (s *componentSet) get(ctx context.Context, from Source, p *progress.Printer) (string, error) {
+	cache, err := cache.Folder()
+	if err != nil {
+		return "", err
+	}
+	dir, err := s.ensure(ctx, cache, from, p)
+	if err != nil {
+		return "", fmt.Errorf("get %s: %w", s.says, err)
+	}
+	return dir, nil
+}
 
 // ensure returns the folder that holds the set: of the cache, or else pulled, or else built. Why it was not pulled is said, since
 // to build it takes minutes.
@@ -61,8 +75,8 @@ func (s *componentSet) instead(ctx context.Context, cache, ref string, why error
 	}
 	dir, err := s.ensureBuilt(ctx, cache, p) // the cache may have what another version of Go built
 	if err != nil {
-		err = hint.With(fmt.Errorf("%w; to build them from source, there is no program go on the PATH", why),
-			"make %s reachable, or name a mirror, or an archive of the release, with --components or %s, or install Go (https://go.dev/dl), or use --cluster kind", ref, ComponentsVariable)
+		err = hint.With(fmt.Errorf("%w; to build %s from source, %w", why, s.says, errNoGo),
+			"make %s reachable, or name a mirror, or an archive of the release, with --components or %s, or install Go (https://go.dev/dl), or %s", ref, ComponentsVariable, s.alternative())
 	}
 	return dir, err
 }
