@@ -61,7 +61,7 @@ func (s *session) startKept(ctx context.Context, of string, o keptOptions) (kept
 	case of != kindEmbedded && len(o.olmVersions) > 0:
 		return nil, noOLMVersion(of)
 	case of == kindKind:
-		return kind.Start(ctx, kind.Options{Name: o.name, Keep: true, NodeImage: o.nodeImage, Port: o.port, Progress: o.progress})
+		return kind.Start(ctx, kind.Options{Name: o.name, Keep: true, NodeImage: o.nodeImage, Port: o.port, Progress: o.progress, Program: kindProgram(o.components, o.progress)})
 	case of != kindEmbedded:
 		return nil, unknownKind(of)
 	case o.nodeImage != "":

@@ -17,6 +17,7 @@ import (
 	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv1"
+	"github.com/olmkit/olmkit/internal/progress"
 	"github.com/olmkit/olmkit/internal/walk"
 )
 
@@ -113,11 +114,16 @@ func (t *upgradeTest) startEmbedded(ctx context.Context, options *walk.Options) 
 
 func (t *upgradeTest) startKind(ctx context.Context, options *walk.Options) (cluster.Cluster, error) {
 	options.Namespace = cmp.Or(options.Namespace, olmv0.OperatorsNamespace)
-	start := kind.Options{NodeImage: t.nodeImage, Progress: options.Progress, Audit: true}
+	start := kind.Options{NodeImage: t.nodeImage, Progress: options.Progress, Audit: true, Program: kindProgram(t.components, options.Progress)}
 	if t.plan.olm == olmV1 {
 		return startOLMv1OnKind(ctx, start, t.components)
 	}
 	return kind.Start(ctx, start)
+}
+
+// kindProgram returns what gets the program that makes kind clusters.
+func kindProgram(from embedded.Source, told *progress.Printer) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) { return embedded.KindProgram(ctx, from, told) }
 }
 
 // open reaches the existing cluster, on which no earlier walk may have left anything.

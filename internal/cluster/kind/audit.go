@@ -84,9 +84,8 @@ func (l *auditLog) Write(p []byte) (int, error) {
 func (c *Cluster) Audit(ctx context.Context, since time.Time) ([]auditv1.Event, error) {
 	c.audit.mu.Lock()
 	defer c.audit.mu.Unlock()
-	rest := c.node.CommandContext(ctx, "tail", "--bytes", fmt.Sprintf("+%d", c.audit.read+1), nodeLog)
-	if err := rest.SetStdout(&c.audit).Run(); err != nil {
-		return nil, fmt.Errorf("read the audit log of cluster %s: %w", c.name, explain(err))
+	if err := c.node.run(ctx, nil, &c.audit, "tail", "--bytes", fmt.Sprintf("+%d", c.audit.read+1), nodeLog); err != nil {
+		return nil, fmt.Errorf("read the audit log of cluster %s: %w", c.name, err)
 	}
 	return cluster.ParseAudit(c.audit.data, since), nil
 }

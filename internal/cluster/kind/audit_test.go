@@ -7,28 +7,47 @@ import (
 	"testing"
 	"time"
 
-	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmkit/olmkit/internal/cluster"
 )
+
+// kindConfig is what configuration uses of kind's configuration, as its API v1alpha4 names it.
+type kindConfig struct {
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	Networking struct {
+		APIServerAddress string `json:"apiServerAddress"`
+		APIServerPort    int    `json:"apiServerPort"`
+	} `json:"networking"`
+	ContainerdConfigPatches []string `json:"containerdConfigPatches"`
+	KubeadmConfigPatches    []string `json:"kubeadmConfigPatches"`
+	Nodes                   []struct {
+		Role        string `json:"role"`
+		ExtraMounts []struct {
+			HostPath      string `json:"hostPath"`
+			ContainerPath string `json:"containerPath"`
+			ReadOnly      bool   `json:"readOnly"`
+		} `json:"extraMounts"`
+	} `json:"nodes"`
+}
 
 // TestConfiguration reads what kind and kubeadm are given, and looks for the audit log in it.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
 	for _, old := range []bool{false, true} {
 		for _, policy := range []string{"", "/c/a: b.json"} {
-			var config v1alpha4.Cluster
+			var config kindConfig
 			if err := yaml.UnmarshalStrict([]byte(configuration(&engine{cgroupV1: old}, 7, policy)), &config); err != nil {
 				t.Fatal(err)
 			}
-			if config.Networking.APIServerPort != 7 {
+			if config.Kind != "Cluster" || config.APIVersion != "kind.x-k8s.io/v1alpha4" || config.Networking.APIServerPort != 7 {
 				t.Errorf("the port is %d", config.Networking.APIServerPort)
 			}
 			var mounted []string
 			for _, node := range config.Nodes {
 				for _, m := range node.ExtraMounts {
-					mounted = append(mounted, fmt.Sprint(node.Role, " ", m.HostPath, " ", m.ContainerPath, " ", m.Readonly))
+					mounted = append(mounted, fmt.Sprint(node.Role, " ", m.HostPath, " ", m.ContainerPath, " ", m.ReadOnly))
 				}
 			}
 			if got, want := fmt.Sprint(mounted), "[control-plane "+policy+" "+nodePolicy+" true]"; policy != "" && got != want || policy == "" && len(config.Nodes) > 0 {

@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
-	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
 
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
@@ -32,9 +31,9 @@ const names = "olmkit.internal"
 const user = "65532"
 
 // serving returns the cluster's registry, started when it is asked for first.
-func (c *Cluster) serving() (*mirror, error) {
+func (c *Cluster) serving(ctx context.Context) (*mirror, error) {
 	if c.registry == nil {
-		m, err := startMirror(c.node)
+		m, err := startMirror(ctx, c.node)
 		if err != nil {
 			return nil, err
 		}
@@ -69,8 +68,8 @@ func (c *Cluster) LoadImage(ctx context.Context, ref, source string) error {
 		return err
 	}
 	defer archive.Close()
-	if err := nodeutils.LoadImageArchive(c.node, archive); err != nil {
-		return fmt.Errorf("load %s on node %s: %w", ref, c.node, explain(err))
+	if err := c.node.loadImages(ctx, archive); err != nil {
+		return fmt.Errorf("load %s on node %s: %w", ref, c.node.name, err)
 	}
 	return nil
 }
@@ -112,7 +111,7 @@ func pack(source, entrypoint string) (image.Artifact, error) {
 // Catalog serves the catalog from this process, and makes images for the nodes to pull: of each bundle, and of all programs that its
 // operators run. What served before goes with the next call.
 func (c *Cluster) Catalog(ctx context.Context, name string, fbc []byte) (cluster.CatalogAddress, error) {
-	m, err := c.serving()
+	m, err := c.serving(ctx)
 	if err != nil {
 		return cluster.CatalogAddress{}, err
 	}

@@ -1,4 +1,4 @@
-// Package kind is a Kubernetes cluster whose nodes are containers, made by kind (sigs.k8s.io/kind) with Docker or Podman.
+// Package kind is a Kubernetes cluster whose nodes are containers, made by the program kind (sigs.k8s.io/kind) with Docker or Podman.
 // All in it is real: the kubelet, images that are pulled, catalog pods, OLM's unpack jobs, the service network, name
 // service. What OLM and the kubelet pull of the walk, olmkit serves from a registry of its own.
 package kind
@@ -9,24 +9,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	kind "sigs.k8s.io/kind/pkg/cluster"
-	"sigs.k8s.io/kind/pkg/cluster/nodes"
-	kindexec "sigs.k8s.io/kind/pkg/exec"
-	"sigs.k8s.io/kind/pkg/log"
 
 	"github.com/olmkit/olmkit/internal/cache"
 	"github.com/olmkit/olmkit/internal/cluster"
@@ -43,6 +36,9 @@ type Options struct {
 	Audit     bool   // keep an audit log, see Cluster.Audit
 	Port      int    // of the API server on the loopback interface; 0 for any free one
 	Progress  *progress.Printer
+
+	// Program gets the file of kind's program. It is called once there is a container engine.
+	Program func(context.Context) (string, error)
 }
 
 // Cluster is a running kind cluster.
@@ -54,8 +50,7 @@ type Cluster struct {
 	client     kubernetes.Interface
 	version    string
 	engine     *engine
-	provider   *kind.Provider
-	node       nodes.Node
+	node       node
 	registry   *mirror           // of a cluster that is walked on, once something was to be served
 	programs   map[string]string // by the image that they are to be
 	pushed     map[string]packed // likewise, those that the nodes can pull
@@ -74,9 +69,6 @@ const (
 
 var _ cluster.Cluster = (*Cluster)(nil)
 
-// readyLimit bounds how long nodes may take to be ready.
-const readyLimit = 3 * time.Minute
-
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 // Start creates a cluster and waits until its nodes are ready.
@@ -90,19 +82,23 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	step := options.Progress.Start("kind cluster %s", options.Name)
-	provider := kind.NewProvider(engine.provider, kind.ProviderWithLogger(logger{step}))
-	c, err := create(ctx, provider, engine, options)
-	return c, step.End(err)
-}
-
-func create(ctx context.Context, provider *kind.Provider, engine *engine, options Options) (*Cluster, error) {
-	if names, err := provider.List(); err != nil {
-		return nil, fmt.Errorf("list kind's clusters: %w", explain(err))
-	} else if slices.Contains(names, options.Name) {
+	if nodes, err := engine.nodes(ctx, options.Name); err != nil {
+		return nil, err
+	} else if len(nodes) > 0 {
 		return nil, hint.With(fmt.Errorf("there is a cluster %q already", options.Name),
 			"end it with 'olmkit cluster down --kind kind --name %s', or choose another --name", options.Name)
 	}
+	program, err := options.Program(ctx)
+	if err != nil {
+		return nil, err
+	}
+	step := options.Progress.Start("kind cluster %s", options.Name)
+	c, err := create(ctx, program, engine, options, step)
+	return c, step.End(err)
+}
+
+// create has program make the cluster, and deletes what it made if that fails.
+func create(ctx context.Context, program string, engine *engine, options Options, step *progress.Step) (*Cluster, error) {
 	if options.NodeImage != "" {
 		if err := engine.ensureImage(ctx, options.NodeImage); err != nil {
 			return nil, err
@@ -122,26 +118,13 @@ func create(ctx context.Context, provider *kind.Provider, engine *engine, option
 			return nil, hint.With(err, "set OLMKIT_CACHE to a folder that can be written to")
 		}
 	}
-	created := make(chan error, 1)
-	go func() {
-		created <- provider.Create(options.Name, kind.CreateWithRawConfig([]byte(configuration(engine, options.Port, policy))),
-			kind.CreateWithNodeImage(options.NodeImage), kind.CreateWithKubeconfigPath(file), kind.CreateWithWaitForReady(readyLimit),
-			kind.CreateWithDisplayUsage(false), kind.CreateWithDisplaySalutation(false))
-	}()
-	select {
-	case err = <-created:
-	case <-ctx.Done():
-		// kind cannot be interrupted, but it fails without the nodes; what it made meanwhile goes with a second deletion.
-		_ = engine.remove(provider, options.Name, file)
-		<-created
-		err = ctx.Err()
-	}
+	err = engine.create(ctx, program, creation{options.Name, options.NodeImage, file, configuration(engine, options.Port, policy)}, step)
 	var c *Cluster
 	if err == nil {
-		c, err = open(engine, provider, file, options.Name)
+		c, err = open(ctx, engine, file, options.Name)
 	}
 	if err != nil {
-		return nil, errors.Join(advise(explain(err), options.NodeImage), engine.remove(provider, options.Name, file))
+		return nil, errors.Join(advise(err, options.NodeImage), engine.remove(context.WithoutCancel(ctx), options.Name, file))
 	}
 	c.keep = options.Keep
 	return c, nil
@@ -195,79 +178,6 @@ kubeadmConfigPatches:
 	return config
 }
 
-// engine runs the nodes' containers.
-type engine struct {
-	program  string // docker or podman
-	provider kind.ProviderOption
-	cgroupV1 bool
-}
-
-// Check returns why there can be no kind cluster on this machine, if none can: a container engine is missing.
-func Check(ctx context.Context) error {
-	_, err := findEngine(ctx)
-	return err
-}
-
-// findEngine returns Docker, or else Podman.
-func findEngine(ctx context.Context) (*engine, error) {
-	var missing error
-	for _, e := range []struct {
-		engine *engine
-		info   string
-	}{
-		{&engine{program: "docker", provider: kind.ProviderWithDocker()}, "{{.CgroupVersion}}"},
-		{&engine{program: "podman", provider: kind.ProviderWithPodman()}, "{{.Host.CgroupsVersion}}"},
-	} {
-		out, err := exec.CommandContext(ctx, e.engine.program, "info", "--format", e.info).CombinedOutput()
-		switch said := strings.TrimSpace(string(out)); {
-		case err == nil:
-			e.engine.cgroupV1 = strings.TrimPrefix(said, "v") == "1"
-			return e.engine, nil
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case errors.Is(err, exec.ErrNotFound):
-		case missing == nil:
-			missing = hint.With(fmt.Errorf("ask %s for its state: %s", e.engine.program, lastLine(said)),
-				"start its daemon ('sudo systemctl start %s'), and see that 'docker info' works for you; or use --cluster embedded, which needs none", e.engine.program)
-		}
-	}
-	if missing == nil {
-		missing = hint.With(errors.New("kind runs its nodes in containers, and there is neither docker nor podman on the PATH"),
-			"install Docker (on Debian 'apt-get install docker.io'), or use --cluster embedded, which needs none")
-	}
-	return nil, missing
-}
-
-// ensureImage pulls the node image unless it is there.
-func (e *engine) ensureImage(ctx context.Context, image string) error {
-	if exec.CommandContext(ctx, e.program, "image", "inspect", image).Run() == nil {
-		return nil
-	}
-	if out, err := exec.CommandContext(ctx, e.program, "pull", "--quiet", image).CombinedOutput(); err != nil {
-		return advise(fmt.Errorf("pull the node image %s: %s", image, lastLine(string(out))), image)
-	}
-	return nil
-}
-
-func lastLine(s string) string {
-	s = strings.TrimSpace(s)
-	return s[strings.LastIndexByte(s, '\n')+1:]
-}
-
-// explain adds what a command said to the error that kind makes of it.
-func explain(err error) error {
-	if failed := kindexec.RunErrorForError(err); failed != nil && len(failed.Output) > 0 {
-		said := strings.TrimSpace(string(failed.Output))
-		for line := range strings.Lines(said) {
-			if strings.HasPrefix(line, "error") { // kubeadm's, among much that it logs
-				said = strings.TrimSpace(line)
-			}
-		}
-		return fmt.Errorf("%w: %s", err, said[max(0, len(said)-2000):])
-	}
-	return err
-}
-
 // advise says what to do about a cluster that does not come up.
 func advise(err error, image string) error {
 	switch said := err.Error(); {
@@ -305,7 +215,7 @@ func Open(ctx context.Context, name string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := open(engine, kind.NewProvider(engine.provider), file, name)
+	c, err := open(ctx, engine, file, name)
 	if err != nil {
 		return nil, err
 	}
@@ -313,8 +223,8 @@ func Open(ctx context.Context, name string) (*Cluster, error) {
 	return c, nil
 }
 
-func open(engine *engine, provider *kind.Provider, kubeconfig, name string) (*Cluster, error) {
-	c := &Cluster{name: name, kubeconfig: kubeconfig, engine: engine, provider: provider, programs: map[string]string{}, pushed: map[string]packed{}}
+func open(ctx context.Context, engine *engine, kubeconfig, name string) (*Cluster, error) {
+	c := &Cluster{name: name, kubeconfig: kubeconfig, engine: engine, programs: map[string]string{}, pushed: map[string]packed{}}
 	var err error
 	if c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig); err != nil {
 		return nil, fmt.Errorf("read the kubeconfig of cluster %s: %w", name, err)
@@ -328,14 +238,14 @@ func open(engine *engine, provider *kind.Provider, kubeconfig, name string) (*Cl
 		return nil, fmt.Errorf("reach the API server of cluster %s: %w", name, err)
 	}
 	c.version = version.GitVersion
-	list, err := provider.ListInternalNodes(name)
+	nodes, err := engine.nodes(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("list the nodes of cluster %s: %w", name, explain(err))
+		return nil, err
 	}
-	if len(list) != 1 {
-		return nil, hint.With(fmt.Errorf("cluster %s has %d nodes", name, len(list)), "end it with 'olmkit cluster down --kind kind --name %s' and start it again", name)
+	if len(nodes) != 1 {
+		return nil, hint.With(fmt.Errorf("cluster %s has %d nodes", name, len(nodes)), "end it with 'olmkit cluster down --kind kind --name %s' and start it again", name)
 	}
-	c.node = list[0]
+	c.node = nodes[0]
 	return c, nil
 }
 
@@ -354,13 +264,14 @@ func Names(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := kind.NewProvider(engine.provider).List()
-	if err != nil {
-		return nil, fmt.Errorf("list kind's clusters: %w", explain(err))
-	}
 	var own []string
 	for _, file := range files {
-		if name := strings.TrimSuffix(filepath.Base(file), ".kubeconfig"); slices.Contains(all, name) {
+		name := strings.TrimSuffix(filepath.Base(file), ".kubeconfig")
+		nodes, err := engine.nodes(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if len(nodes) > 0 {
 			own = append(own, name)
 		}
 	}
@@ -453,8 +364,8 @@ func (c *Cluster) Close(ctx context.Context) error {
 }
 
 // Down deletes the cluster.
-func (c *Cluster) Down(context.Context) error {
-	return c.engine.remove(c.provider, c.name, c.kubeconfig)
+func (c *Cluster) Down(ctx context.Context) error {
+	return c.engine.remove(context.WithoutCancel(ctx), c.name, c.kubeconfig)
 }
 
 // Delete deletes the cluster called name, in whatever state it is.
@@ -467,69 +378,5 @@ func Delete(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return engine.remove(kind.NewProvider(engine.provider), name, file)
-}
-
-// remove deletes the cluster called name and its kubeconfig. A container engine on a busy machine gives up to end a container
-// while that ends, so that it is asked several times.
-func (e *engine) remove(provider *kind.Provider, name, kubeconfig string) error {
-	const tries, pause = 10, 3 * time.Second
-	err := provider.Delete(name, kubeconfig)
-	for i := 1; err != nil && i < tries; i++ {
-		e.thaw(name)
-		time.Sleep(pause)
-		err = provider.Delete(name, kubeconfig)
-	}
-	if err != nil {
-		return hint.With(fmt.Errorf("delete kind cluster %s: %w", name, explain(err)), "try again with 'olmkit cluster down --kind kind --name %s'", name)
-	}
-	for _, file := range []string{kubeconfig, policyOf(kubeconfig)} {
-		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}
-
-// logger tells kind's steps as notes of one step.
-type logger struct{ step *progress.Step }
-
-func (logger) Warn(string)          {}
-func (logger) Warnf(string, ...any) {}
-func (l logger) Error(message string) {
-	l.step.Note(message)
-}
-func (l logger) Errorf(format string, args ...any) { l.Error(fmt.Sprintf(format, args...)) }
-func (l logger) V(level log.Level) log.InfoLogger  { return infoLogger{l, level == 0} }
-
-type infoLogger struct {
-	logger
-	told bool
-}
-
-func (l infoLogger) Info(message string) {
-	if l.told {
-		l.step.Note(strings.TrimSpace(message))
-	}
-}
-func (l infoLogger) Infof(format string, args ...any) { l.Info(fmt.Sprintf(format, args...)) }
-func (l infoLogger) Enabled() bool                    { return l.told }
-
-// thaw lets go on what runc froze in the nodes' containers of the cluster called name. With cgroup v1 runc freezes a container
-// while it changes its limits; killed in that moment, it leaves processes that no signal ends, and the node with them.
-func (e *engine) thaw(name string) {
-	out, err := exec.Command(e.program, "ps", "--all", "--quiet", "--no-trunc", "--filter", "label=io.x-k8s.kind.cluster="+name).Output()
-	if err != nil || !e.cgroupV1 {
-		return
-	}
-	for id := range strings.FieldsSeq(string(out)) {
-		_ = filepath.WalkDir(filepath.Join("/sys/fs/cgroup/freezer/docker", id), func(file string, _ fs.DirEntry, err error) error {
-			if err == nil && filepath.Base(file) == "freezer.state" {
-				if state, _ := os.ReadFile(file); strings.TrimSpace(string(state)) != "THAWED" {
-					_ = os.WriteFile(file, []byte("THAWED"), 0)
-				}
-			}
-			return nil
-		})
-	}
+	return engine.remove(ctx, name, file)
 }

@@ -46,7 +46,7 @@ func localMirror(t *testing.T) *mirror {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := newMirror(nil, listener)
+	m := newMirror(node{}, listener)
 	t.Cleanup(m.close)
 	return m
 }

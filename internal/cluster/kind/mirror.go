@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
-	"sigs.k8s.io/kind/pkg/cluster/nodes"
-	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
 
 	"github.com/olmkit/olmkit/internal/catalog"
 	catalogregistry "github.com/olmkit/olmkit/internal/catalog/registry"
@@ -36,7 +34,7 @@ type mirror struct {
 	address string // host:port
 	server  *http.Server
 	secure  *http.Server // what pods pull from by its address; nil until something was pushed for them
-	node    nodes.Node
+	node    node
 	held    http.Handler
 
 	mu    sync.Mutex
@@ -44,10 +42,10 @@ type mirror struct {
 }
 
 // startMirror serves to node, and tells its containerd.
-func startMirror(node nodes.Node) (*mirror, error) {
+func startMirror(ctx context.Context, node node) (*mirror, error) {
 	var route bytes.Buffer
-	if err := node.Command("ip", "-4", "route", "show", "default").SetStdout(&route).Run(); err != nil {
-		return nil, fmt.Errorf("ask the node for its way out: %w", explain(err))
+	if err := node.run(ctx, nil, &route, "ip", "-4", "route", "show", "default"); err != nil {
+		return nil, fmt.Errorf("ask the node for its way out: %w", err)
 	}
 	words := strings.Fields(route.String())
 	at := slices.Index(words, "via") + 1
@@ -61,20 +59,20 @@ func startMirror(node nodes.Node) (*mirror, error) {
 	}
 	m := newMirror(node, listener)
 	hosts := fmt.Sprintf("[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", "http://"+m.address)
-	if err := nodeutils.WriteFile(node, mirrorFile, hosts); err != nil {
+	if err := node.writeFile(ctx, mirrorFile, hosts); err != nil {
 		m.close()
-		return nil, fmt.Errorf("tell the node where images are: %w", explain(err))
+		return nil, fmt.Errorf("tell the node where images are: %w", err)
 	}
-	if err := node.Command("curl", "--silent", "--show-error", "--fail", "--max-time", "10", "http://"+m.address+"/v2/").Run(); err != nil {
+	if err := node.run(ctx, nil, nil, "curl", "--silent", "--show-error", "--fail", "--max-time", "10", "http://"+m.address+"/v2/"); err != nil {
 		m.close()
-		return nil, hint.With(fmt.Errorf("the node does not reach this machine at %s: %w", m.address, explain(err)),
+		return nil, hint.With(fmt.Errorf("the node does not reach this machine at %s: %w", m.address, err),
 			"let the firewall pass what comes from the container engine's networks")
 	}
 	return m, nil
 }
 
 // newMirror serves on listener.
-func newMirror(node nodes.Node, listener net.Listener) *mirror {
+func newMirror(node node, listener net.Listener) *mirror {
 	m := &mirror{
 		address: listener.Addr().String(), node: node, names: map[string]bool{},
 		held: registry.New(registry.Logger(log.New(io.Discard, "", 0))),
@@ -162,13 +160,13 @@ func (m *mirror) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (m *mirror) fromNode(w http.ResponseWriter, r *http.Request, repository, what string) {
 	digest := what
 	if !strings.HasPrefix(digest, "sha256:") {
-		if digest = m.digestOf(repository + ":" + what); digest == "" {
+		if digest = m.digestOf(r.Context(), repository+":"+what); digest == "" {
 			http.NotFound(w, r)
 			return
 		}
 	}
 	var content bytes.Buffer
-	if err := m.node.CommandContext(r.Context(), "ctr", "--namespace", "k8s.io", "content", "get", digest).SetStdout(&content).Run(); err != nil ||
+	if err := m.node.run(r.Context(), nil, &content, "ctr", "--namespace", "k8s.io", "content", "get", digest); err != nil ||
 		fmt.Sprintf("sha256:%x", sha256.Sum256(content.Bytes())) != digest {
 		http.NotFound(w, r)
 		return
@@ -182,9 +180,9 @@ func (m *mirror) fromNode(w http.ResponseWriter, r *http.Request, repository, wh
 }
 
 // digestOf returns what a reference means in the node's store, or "".
-func (m *mirror) digestOf(reference string) string {
+func (m *mirror) digestOf(ctx context.Context, reference string) string {
 	var list bytes.Buffer
-	if err := m.node.Command("ctr", "--namespace", "k8s.io", "images", "list", "name=="+reference).SetStdout(&list).Run(); err != nil {
+	if err := m.node.run(ctx, nil, &list, "ctr", "--namespace", "k8s.io", "images", "list", "name=="+reference); err != nil {
 		return ""
 	}
 	for line := range strings.Lines(list.String()) {

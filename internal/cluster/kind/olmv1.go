@@ -25,7 +25,7 @@ func LimitationsUnderOLMv1(limitations []string) []string {
 
 // ServeProgram makes ref mean an image of the program, which is at / under its own name. The nodes pull it from then on.
 func (c *Cluster) ServeProgram(ctx context.Context, ref, program string) error {
-	m, err := c.serving()
+	m, err := c.serving(ctx)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (c *Cluster) ServeProgram(ctx context.Context, ref, program string) error {
 
 // ServePrograms has the nodes pull the programs that were loaded and that the operators of a catalog run.
 func (c *Cluster) ServePrograms(ctx context.Context, name string, fbc []byte) error {
-	m, err := c.serving()
+	m, err := c.serving(ctx)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (c *Cluster) ServePrograms(ctx context.Context, name string, fbc []byte) er
 // PushImage keeps img in olmkit's registry and returns the reference, by digest, by which pods pull it: with TLS, on which those insist
 // that read images themselves, and a certificate of the cluster's authority.
 func (c *Cluster) PushImage(ctx context.Context, repository string, img v1.Image) (string, error) {
-	m, err := c.serving()
+	m, err := c.serving(ctx)
 	if err != nil {
 		return "", err
 	}

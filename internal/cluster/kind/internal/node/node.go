@@ -36,7 +36,11 @@ func (m *material) pack(ctx context.Context, called, source, archive string) err
 	if err != nil {
 		return err
 	}
-	files, err := output(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kind")
+	const kind = "sigs.k8s.io/kind"
+	if _, err := output(ctx, "go", "-C", "tools/kind/kind", "mod", "download", kind); err != nil {
+		return err
+	}
+	files, err := output(ctx, "go", "-C", "tools/kind/kind", "list", "-m", "-f", "{{.Dir}}", kind)
 	if err != nil {
 		return err
 	}
