@@ -287,8 +287,13 @@ WITH_DOCKER := tools/kind/with-docker
 
 KIND_NODE = $(GO) run ./internal/cluster/kind/internal/node
 
+# Without a network, as in a test apart, it can be neither pulled nor built.
+.PHONY: kind
+kind: build
+	$(OLMKIT) cluster build --kind kind
+
 .PHONY: kind-node
-kind-node: kind-node-archive ## Build a node image for kind without any registry, and load it into Docker (needs mmdebstrap)
+kind-node: kind kind-node-archive ## Build a node image for kind without any registry, and load it into Docker (needs mmdebstrap)
 	$(WITH_DOCKER) --apart $(KIND_NODE) --load $(NODE_IMAGE)
 
 # Takes minutes and no Docker.
@@ -438,7 +443,7 @@ COMPONENTS = $(GO) run ./internal/cluster/embedded/internal/artifact $(COMPONENT
 # For the same version of Go the same bytes, on every machine: what it prints is the digest, which another machine must print, too.
 # GOTOOLCHAIN=go1.26.3 chooses the version, which the index says of each image (io.olmkit.go).
 .PHONY: components-artifact
-components-artifact: ## Make what releases pull the components of embedded clusters from, for all platforms, as an OCI archive in bin/image/
+components-artifact: ## Make what releases pull the components of embedded clusters, and kind, from, for all platforms, as an OCI archive in bin/image/
 	@mkdir -p $(BIN)/image
 	@$(COMPONENTS) -output $(BIN)/image/components.tar
 
