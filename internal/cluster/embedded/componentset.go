@@ -164,7 +164,7 @@ func (s *componentSet) build(ctx context.Context, work, out, arch string, step *
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
-		args := slices.Concat([]string{"build", "-v", "-trimpath"}, p.flags, []string{"-o", file, p.pkg})
+		args := slices.Concat([]string{"build", "-v", "-trimpath", "-tags=grpcnotrace"}, p.flags, []string{"-o", file, p.pkg})
 		if err := s.goBuild(ctx, source, temporary, arch, step, args...); err != nil {
 			return err
 		}
