@@ -17,7 +17,7 @@ func TestMethodsByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	for function, reason := range map[string]string{
-		"text/template.(*state).evalField":                          "write what the template makes in Go; gRPC's page of traces is left out by -tags=grpcnotrace",
+		"text/template.(*state).evalField":                           "write what the template makes in Go; gRPC's page of traces is left out by -tags=grpcnotrace",
 		"github.com/google/go-cmp/cmp/internal/value.appendTypeName": "compare without go-cmp's report",
 	} {
 		if bytes.Contains(program, []byte(function)) {
