@@ -2,11 +2,16 @@ package embedded
 
 import (
 	"bytes"
+	"io"
+	"log"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/progress"
@@ -44,5 +49,31 @@ func TestKindProgram(t *testing.T) {
 				t.Errorf("built is %s, %v\n%s", program, err, said.String())
 			}
 		})
+	}
+}
+
+// An artifact has kind for each architecture; where there is neither kind nor Go it is pulled.
+func TestKindIsPulled(t *testing.T) {
+	t.Setenv("OLMKIT_CACHE", t.TempDir())
+	withFakeGo(t)
+	made, err := MakeArtifact(t.Context(), ArtifactOptions{Architectures: []string{"amd64", "arm64"}, Parts: Parts{Kind: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	ref, err := quickly.Push(t.Context(), strings.TrimPrefix(server.URL, "http://")+"/team/components:v1", made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := t.TempDir()
+	t.Setenv("OLMKIT_CACHE", cache)
+	withoutGo(t)
+	program, err := KindProgram(t.Context(), Source{Reference: ref, Images: quickly}, nil)
+	if want := filepath.Join(kindComponents.content(cache, runtime.GOARCH)+"-"+pulledFrom(ref), "kind"); err != nil || program != want {
+		t.Fatalf("pulled is %s, %v; want %s", program, err, want)
+	}
+	if data, err := os.ReadFile(program); err != nil || string(data) != "built" {
+		t.Errorf("it holds %q, %v", data, err)
 	}
 }
