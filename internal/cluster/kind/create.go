@@ -52,20 +52,20 @@ func (e *engine) create(ctx context.Context, program string, c creation, step *p
 	said := make(chan string, 1)
 	go func() { said <- follow(reader, step) }()
 	err = cmd.Wait()
+	if err == nil && ctx.Err() == nil {
+		return nil
+	}
+	e.end(context.WithoutCancel(ctx), cmd.Process.Pid, c.name)
 	if ctx.Err() != nil {
-		e.end(context.WithoutCancel(ctx), cmd.Process.Pid, c.name)
 		return ctx.Err()
 	}
-	if err != nil {
-		return explain(err, <-said)
-	}
-	return nil
+	return explain(err, <-said)
 }
 
-// endLimit bounds how long the commands that kind was running may go on after it was killed.
+// endLimit bounds how long the commands that kind was running may go on after it ended.
 const endLimit = 15 * time.Second
 
-// end waits until all has ended that kind, the killed leader of a process group, had started for the cluster called name. Commands on
+// end waits until all has ended that kind, the ended leader of a process group, had started for the cluster called name. Commands on
 // nodes end as these are deleted. One that makes a node is not killed at once: the container engine would go on making it, and it would
 // be there after all were deleted.
 func (e *engine) end(ctx context.Context, group int, name string) {

@@ -183,6 +183,8 @@ func advise(err error, image string) error {
 	switch said := err.Error(); {
 	case hint.Of(err) != "":
 		return err
+	case strings.Contains(said, "address already in use"):
+		return hint.With(err, "choose another --port, or leave it out for one that is free")
 	case strings.Contains(said, "pull"):
 		return hint.With(err, "name a node image that can be pulled or is here with --node-image; 'make kind-node' in olmkit's repository builds one without any registry")
 	case strings.Contains(said, "operation not permitted"):

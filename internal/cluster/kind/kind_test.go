@@ -232,6 +232,7 @@ func TestAdvice(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]string{
 		"docker: pull access denied":                    "--node-image",
+		"listen tcp4: bind: address already in use":     "another --port",
 		"unable to apply caps: operation not permitted": "privileged",
 		"kubeadm init: exit status 1":                   "example.com/node:v1 is a node image",
 	} {
