@@ -434,6 +434,22 @@ func TestSnapshotPhases(t *testing.T) {
 	}
 }
 
+// TestSidecarIsRestarted has a sidecar not run for a moment while a container waits for its next run: the pod has not failed.
+func TestSidecarIsRestarted(t *testing.T) {
+	p := testPod(t)
+	spec := &p.current().Spec
+	spec.InitContainers = []corev1.Container{{Name: "sidecar", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
+	spec.Containers = []corev1.Container{{Name: "main"}}
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}
+	p.containers = map[string]*container{
+		"sidecar": {pod: p, spec: &spec.InitContainers[0], state: ended},
+		"main":    {pod: p, spec: &spec.Containers[0], state: ended},
+	}
+	if got := p.snapshot().Status.Phase; got != corev1.PodRunning {
+		t.Errorf("phase %s", got)
+	}
+}
+
 func TestGrace(t *testing.T) {
 	p := &corev1.Pod{}
 	if got := graceOf(p); got != 30*time.Second {

@@ -220,6 +220,7 @@ func (p *pod) snapshot() *corev1.Pod {
 	object := p.current().DeepCopy()
 	status := p.status.DeepCopy()
 	initialized, ready, running, failed, ended := true, true, false, false, true
+	initFailed := false
 	for i := range object.Spec.InitContainers {
 		c := p.containers[object.Spec.InitContainers[i].Name]
 		s := c.status()
@@ -230,7 +231,7 @@ func (p *pod) snapshot() *corev1.Pod {
 			ready = ready && s.Ready
 		} else if s.State.Terminated == nil || s.State.Terminated.ExitCode != 0 {
 			initialized = false
-			failed = failed || s.State.Terminated != nil && object.Spec.RestartPolicy == corev1.RestartPolicyNever
+			initFailed = initFailed || s.State.Terminated != nil && object.Spec.RestartPolicy == corev1.RestartPolicyNever
 		}
 	}
 	for i := range object.Spec.Containers {
@@ -242,7 +243,7 @@ func (p *pod) snapshot() *corev1.Pod {
 		failed = failed || s.State.Terminated != nil && s.State.Terminated.ExitCode != 0
 	}
 	switch {
-	case ended && failed, !initialized && failed:
+	case ended && failed, initFailed:
 		status.Phase = corev1.PodFailed
 	case ended:
 		status.Phase = corev1.PodSucceeded
