@@ -89,6 +89,10 @@ resolver: ## Hold the upgrade graphs against the resolvers of OLM and OLM v1 ove
 	OLMKIT_RESOLVER_CASES=$(CASES) $(GO) test -count=1 -timeout 2h -v -run '^Test(V1)?Resolver$$' ./internal/graph
 CASES ?= 100000
 
+.PHONY: growth
+growth: ## Measure how what it takes to validate a catalog grows, up to 100,000 releases
+	$(GO) test -count=1 -timeout 1h -v -run '^TestGrowth$$' ./internal/check
+
 .PHONY: conversion-rounds
 conversion-rounds: ## Convert a million fuzzed Memcacheds there and back (ROUNDS)
 	$(GO) test -count=1 -timeout 2h -v -run '^TestRoundTrips$$' ./operator/internal/conversion -rounds $(ROUNDS)
@@ -320,7 +324,7 @@ test-olmv1: build managers ## Test OLM v1 on embedded clusters: every upgrade an
 .PHONY: test-nightly
 test-nightly: test-kind-all test-started test-olmv1 ## Run every end-to-end test at full length
 	$(MAKE) SHORT= test-e2e test-redis test-browser
-	$(MAKE) ends kills resolver conversion-rounds
+	$(MAKE) ends kills resolver conversion-rounds growth
 	$(MAKE) faults FAIL_ON=error
 
 .PHONY: test-browser

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -28,6 +29,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
+	utilexec "k8s.io/client-go/util/exec"
 	"k8s.io/utils/ptr"
 
 	"github.com/olmkit/olmkit/test/support/trace"
@@ -113,17 +115,21 @@ func load(t *testing.T, kubeconfig, ref, program string) {
 	}
 }
 
-// command runs a command in the pod's container as kubectl exec does.
+// command runs a command in the pod's container as kubectl exec -i does from a terminal, whose input stays open.
 func command(t *testing.T, config *rest.Config, c *kubernetes.Clientset, pod string, words ...string) (string, error) {
 	t.Helper()
 	url := c.CoreV1().RESTClient().Post().Resource("pods").Namespace("default").Name(pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: "box", Command: words, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
+		VersionedParams(&corev1.PodExecOptions{Container: "box", Command: words, Stdin: true, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
 	executor, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, url)
 	if err != nil {
 		t.Fatal(err)
 	}
+	terminal, stay := io.Pipe()
+	defer stay.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	var out, errOut bytes.Buffer
-	err = executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: &out, Stderr: &errOut})
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: terminal, Stdout: &out, Stderr: &errOut})
 	return out.String() + errOut.String(), err
 }
 
@@ -191,8 +197,11 @@ func TestPodsRunAsProcesses(t *testing.T) {
 	})
 	t.Run("commands", func(t *testing.T) {
 		out, err := command(t, config, c, pod.Name, "/manager", "--second")
-		if err == nil || !strings.Contains(out, "box started [--second]") || !strings.Contains(out, "address already in use") {
+		if ended := (utilexec.CodeExitError{}); !errors.As(err, &ended) || !strings.Contains(out, "box started [--second]") || !strings.Contains(out, "address already in use") {
 			t.Errorf("a second box in the pod's network printed %q, %v", out, err)
+		}
+		if out, err := command(t, config, c, pod.Name, "/manager", "link", "nowhere", "/scratch/link"); err != nil || out != "box started [link nowhere /scratch/link]\n" {
+			t.Errorf("a command that ends well, while its input is open, printed %q, %v", out, err)
 		}
 	})
 	t.Run("deletion is prompt and orderly", func(t *testing.T) {

@@ -321,7 +321,7 @@ func TestStatusIsWrittenInOrder(t *testing.T) {
 
 // TestPodsDoNotWaitForEachOther has 500 pods that start only when all of them are about to.
 func TestPodsDoNotWaitForEachOther(t *testing.T) {
-	const many = 500
+	const many = 150 // more than there are workers
 	n := testNode(t)
 	attach := n.attach
 	var begun sync.WaitGroup

@@ -43,7 +43,11 @@ func (p *Process) Exec(ctx context.Context, command, env []string, in io.Reader,
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Args = []string{argvExec}
 	cmd.Env = []string{}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errOut
+	cmd.Stdout, cmd.Stderr = out, errOut
+	if err := feed(cmd, in); err != nil {
+		writer.Close()
+		return 0, err
+	}
 	cmd.ExtraFiles = []*os.File{reader}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it passes the end on to the command
 	cmd.WaitDelay = time.Second
@@ -59,6 +63,22 @@ func (p *Process) Exec(ctx context.Context, command, env []string, in io.Reader,
 		err = errors.Join(err, waitErr)
 	}
 	return cmd.ProcessState.ExitCode(), err
+}
+
+// feed has cmd read in, which may be nil. A client may keep it open after the command has ended: that is not waited for.
+func feed(cmd *exec.Cmd, in io.Reader) error {
+	if in == nil {
+		return nil
+	}
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(pipe, in)
+		_ = pipe.Close()
+	}()
+	return nil
 }
 
 // execMain joins the container's namespaces. A thread may only change its mount namespace after it has stopped sharing
