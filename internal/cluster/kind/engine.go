@@ -76,18 +76,26 @@ func lastLine(s string) string {
 // clusterLabel is on the containers that kind makes, with the name of their cluster.
 const clusterLabel = "io.x-k8s.kind.cluster"
 
-// nodes returns the nodes of the cluster called name, in whatever state they are. The container engine knows them, so that who lists
-// or deletes clusters need not have kind.
-func (e *engine) nodes(ctx context.Context, name string) ([]node, error) {
+// list returns the words that the container engine answers with.
+func (e *engine) list(ctx context.Context, args ...string) ([]string, error) {
 	var listed bytes.Buffer
-	if err := run(ctx, nil, &listed, e.program, "ps", "--all", "--filter", "label="+clusterLabel+"="+name, "--format", "{{.Names}}"); err != nil {
+	err := run(ctx, nil, &listed, e.program, args...)
+	return strings.Fields(listed.String()), err
+}
+
+// containers returns the nodes of the cluster called name, in whatever state they are, as a format of the container engine has them. It
+// knows them, so that who lists or deletes clusters need not have kind.
+func (e *engine) containers(ctx context.Context, name, format string) ([]string, error) {
+	found, err := e.list(ctx, "ps", "--all", "--no-trunc", "--filter", "label="+clusterLabel+"="+name, "--format", format)
+	if err != nil {
 		return nil, fmt.Errorf("list the nodes of kind cluster %s: %w", name, err)
 	}
-	var nodes []node
-	for found := range strings.FieldsSeq(listed.String()) {
-		nodes = append(nodes, node{e.program, found})
-	}
-	return nodes, nil
+	return found, nil
+}
+
+// nodes returns the names of the nodes of the cluster called name.
+func (e *engine) nodes(ctx context.Context, name string) ([]string, error) {
+	return e.containers(ctx, name, "{{.Names}}")
 }
 
 // removeNodes deletes what kind made of the cluster called name: containers with their volumes, and on Podman the volume that it makes
@@ -98,22 +106,18 @@ func (e *engine) removeNodes(ctx context.Context, name string) error {
 		return err
 	}
 	if len(nodes) > 0 {
-		args := []string{"rm", "--force", "--volumes"}
-		for _, n := range nodes {
-			args = append(args, n.name)
-		}
-		if err := run(ctx, nil, nil, e.program, args...); err != nil {
+		if err := run(ctx, nil, nil, e.program, append([]string{"rm", "--force", "--volumes"}, nodes...)...); err != nil {
 			return err
 		}
 	}
 	if e.program != "podman" {
 		return nil
 	}
-	var volumes bytes.Buffer
-	if err := run(ctx, nil, &volumes, e.program, "volume", "ls", "--quiet", "--filter", "label="+name+"-control-plane"); err != nil || volumes.Len() == 0 {
+	volumes, err := e.list(ctx, "volume", "ls", "--quiet", "--filter", "label="+name+"-control-plane")
+	if err != nil || len(volumes) == 0 {
 		return err
 	}
-	return run(ctx, nil, nil, e.program, append([]string{"volume", "rm", "--force"}, strings.Fields(volumes.String())...)...)
+	return run(ctx, nil, nil, e.program, append([]string{"volume", "rm", "--force"}, volumes...)...)
 }
 
 // remove deletes the cluster called name and its kubeconfig. A container engine on a busy machine gives up to end a container
@@ -143,11 +147,11 @@ func (e *engine) thaw(ctx context.Context, name string) {
 	if !e.cgroupV1 {
 		return
 	}
-	out, err := exec.CommandContext(ctx, e.program, "ps", "--all", "--quiet", "--no-trunc", "--filter", "label="+clusterLabel+"="+name).Output()
+	ids, err := e.containers(ctx, name, "{{.ID}}")
 	if err != nil {
 		return
 	}
-	for id := range strings.FieldsSeq(string(out)) {
+	for _, id := range ids {
 		_ = filepath.WalkDir(filepath.Join("/sys/fs/cgroup/freezer/docker", id), func(file string, _ fs.DirEntry, err error) error {
 			if err == nil && filepath.Base(file) == "freezer.state" {
 				if state, _ := os.ReadFile(file); strings.TrimSpace(string(state)) != "THAWED" {

@@ -247,7 +247,7 @@ func open(ctx context.Context, engine *engine, kubeconfig, name string) (*Cluste
 	if len(nodes) != 1 {
 		return nil, hint.With(fmt.Errorf("cluster %s has %d nodes", name, len(nodes)), "end it with 'olmkit cluster down --kind kind --name %s' and start it again", name)
 	}
-	c.node = nodes[0]
+	c.node = node{engine.program, nodes[0]}
 	return c, nil
 }
 

@@ -48,11 +48,11 @@ func (n node) loadImages(ctx context.Context, archive io.Reader) error {
 }
 
 // snapshotterOf finds what the part of containerd's configuration that is about pods' images says, in version 2 of its format, and since.
-var snapshotterOf = regexp.MustCompile(`(?m)^\s*\[plugins\.['"]io\.containerd\.(?:cri\.v1\.images['"]|grpc\.v1\.cri['"]\.containerd)\]\n(?:[ \t]*(?:[^\[\s][^\n]*)?\n)*?\s*snapshotter = ['"]([^'"\n]+)['"]`)
+const snapshotterOf = `(?m)^\s*\[plugins\.['"]io\.containerd\.(?:cri\.v1\.images['"]|grpc\.v1\.cri['"]\.containerd)\]\n(?:[ \t]*(?:[^\[\s][^\n]*)?\n)*?\s*snapshotter = ['"]([^'"\n]+)['"]`
 
 // snapshotter is where the images of pods are unpacked by containerd with this configuration; "" for ctr's own default.
 func snapshotter(config string) string {
-	if found := snapshotterOf.FindStringSubmatch(config); found != nil {
+	if found := regexp.MustCompile(snapshotterOf).FindStringSubmatch(config); found != nil {
 		return found[1]
 	}
 	return ""

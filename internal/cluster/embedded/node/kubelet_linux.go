@@ -47,9 +47,9 @@ func (n *Node) serveKubelet(ctx context.Context, group *errgroup.Group) error {
 // kubeletServer serves what the API server asks a node for on behalf of kubectl.
 func (n *Node) kubeletServer() *http.Server {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", n.serveLogs)
-	mux.HandleFunc("GET /exec/{namespace}/{pod}/{container}", n.serveExec)
-	mux.HandleFunc("POST /exec/{namespace}/{pod}/{container}", n.serveExec)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", n.ofContainer(serveLogs))
+	mux.HandleFunc("GET /exec/{namespace}/{pod}/{container}", n.ofContainer(serveExec))
+	mux.HandleFunc("POST /exec/{namespace}/{pod}/{container}", n.ofContainer(serveExec))
 	for _, path := range []string{"/attach/", "/portForward/"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "this node serves logs and exec only", http.StatusNotImplemented)
@@ -68,12 +68,22 @@ func notFound(format string, args ...any) error {
 	return statusError{fmt.Errorf(format, args...), http.StatusNotFound}
 }
 
-func writeError(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
-	if known := (statusError{}); errors.As(err, &known) {
-		status = known.status
+// ofContainer serves requests of which the path names a container. The error of one that cannot be served is the answer.
+func (n *Node) ofContainer(serve func(http.ResponseWriter, *http.Request, *container) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c, err := n.requested(r)
+		if err == nil {
+			err = serve(w, r, c)
+		}
+		if err == nil {
+			return
+		}
+		status := http.StatusInternalServerError
+		if known := (statusError{}); errors.As(err, &known) {
+			status = known.status
+		}
+		http.Error(w, err.Error(), status)
 	}
-	http.Error(w, err.Error(), status)
 }
 
 // requested returns the container that the path of a request names.
@@ -90,16 +100,10 @@ func (n *Node) requested(r *http.Request) (*container, error) {
 	return c, nil
 }
 
-func (n *Node) serveLogs(w http.ResponseWriter, r *http.Request) {
-	c, err := n.requested(r)
-	if err != nil {
-		writeError(w, err)
-		return
-	}
+func serveLogs(w http.ResponseWriter, r *http.Request, c *container) error {
 	query, err := parseLogQuery(r.URL.Query())
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
 	c.pod.mu.Lock()
 	log := c.log
@@ -108,11 +112,11 @@ func (n *Node) serveLogs(w http.ResponseWriter, r *http.Request) {
 	}
 	c.pod.mu.Unlock()
 	if log == nil {
-		writeError(w, notFound("container %s of pod %s has not run before", c.spec.Name, c.pod.key))
-		return
+		return notFound("container %s of pod %s has not run before", c.spec.Name, c.pod.key)
 	}
 	w.Header().Set("Content-Type", "text/plain")
 	_ = log.copy(r.Context(), &logWriter{w, query.follow, query.limit}, query.logOptions) // it fails if the client has left or has enough
+	return nil
 }
 
 // logQuery is what a client asks for of a container's logs, as corev1.PodLogOptions has it.
@@ -189,19 +193,14 @@ func (l *logWriter) Write(p []byte) (int, error) {
 	return written, err
 }
 
-func (n *Node) serveExec(w http.ResponseWriter, r *http.Request) {
-	c, err := n.requested(r)
-	if err != nil {
-		writeError(w, err)
-		return
-	}
+func serveExec(w http.ResponseWriter, r *http.Request, c *container) error {
 	options, err := remotecommand.NewOptions(r)
 	if err != nil {
-		writeError(w, statusError{err, http.StatusBadRequest})
-		return
+		return statusError{err, http.StatusBadRequest}
 	}
 	remotecommand.ServeExec(w, r, executor(c.exec), c.pod.key, "", c.spec.Name, r.URL.Query()["command"], options,
 		streamIdleTimeout, streamCreationTimeout, remotecommand.SupportedStreamingProtocols)
+	return nil
 }
 
 // executor runs a client's command and returns its exit code. There are no terminals, so nothing is resized.

@@ -421,7 +421,7 @@ func TestSnapshotPhases(t *testing.T) {
 				"init": {pod: p, spec: &p.current().Spec.InitContainers[0], state: c.init},
 				"main": {pod: p, spec: &p.current().Spec.Containers[0], state: c.main, ready: c.ready},
 			}
-			s := p.snapshot().Status
+			s := p.snapshot()
 			if s.Phase != c.phase {
 				t.Errorf("phase %s, want %s", s.Phase, c.phase)
 			}
@@ -445,7 +445,7 @@ func TestSidecarIsRestarted(t *testing.T) {
 		"sidecar": {pod: p, spec: &spec.InitContainers[0], state: ended},
 		"main":    {pod: p, spec: &spec.Containers[0], state: ended},
 	}
-	if got := p.snapshot().Status.Phase; got != corev1.PodRunning {
+	if got := p.snapshot().Phase; got != corev1.PodRunning {
 		t.Errorf("phase %s", got)
 	}
 }

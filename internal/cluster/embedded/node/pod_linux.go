@@ -213,33 +213,33 @@ func (p *pod) changed() { p.node.queue.Add(p.key) }
 // now is the present time as the API keeps it: in whole seconds.
 func now() metav1.Time { return metav1.Now().Rfc3339Copy() }
 
-// snapshot returns the pod with its present status.
-func (p *pod) snapshot() *corev1.Pod {
+// snapshot returns the pod's present status.
+func (p *pod) snapshot() *corev1.PodStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	object := p.current().DeepCopy()
+	spec := &p.current().Spec
 	status := p.status.DeepCopy()
 	initialized, ready, running, failed, ended := true, true, false, false, true
 	initFailed := false
-	for i := range object.Spec.InitContainers {
-		c := p.containers[object.Spec.InitContainers[i].Name]
+	for i := range spec.InitContainers {
+		c := p.containers[spec.InitContainers[i].Name]
 		s := c.status()
 		status.InitContainerStatuses = append(status.InitContainerStatuses, s)
-		sidecar := ptr.Deref(object.Spec.InitContainers[i].RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
+		sidecar := ptr.Deref(spec.InitContainers[i].RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
 		if sidecar {
 			initialized = initialized && ptr.Deref(s.Started, false)
 			ready = ready && s.Ready
 		} else if s.State.Terminated == nil || s.State.Terminated.ExitCode != 0 {
 			initialized = false
-			initFailed = initFailed || s.State.Terminated != nil && object.Spec.RestartPolicy == corev1.RestartPolicyNever
+			initFailed = initFailed || s.State.Terminated != nil && spec.RestartPolicy == corev1.RestartPolicyNever
 		}
 	}
-	for i := range object.Spec.Containers {
-		s := p.containers[object.Spec.Containers[i].Name].status()
+	for i := range spec.Containers {
+		s := p.containers[spec.Containers[i].Name].status()
 		status.ContainerStatuses = append(status.ContainerStatuses, s)
 		ready = ready && s.Ready
 		running = running || s.State.Waiting == nil || s.LastTerminationState.Terminated != nil
-		ended = ended && s.State.Terminated != nil && endsWith(object.Spec.RestartPolicy, s.State.Terminated.ExitCode)
+		ended = ended && s.State.Terminated != nil && endsWith(spec.RestartPolicy, s.State.Terminated.ExitCode)
 		failed = failed || s.State.Terminated != nil && s.State.Terminated.ExitCode != 0
 	}
 	switch {
@@ -265,8 +265,7 @@ func (p *pod) snapshot() *corev1.Pod {
 	}
 	status.Conditions = append([]corev1.PodCondition(nil), p.status.Conditions...)
 	p.status.Phase = status.Phase
-	object.Status = *status
-	return object
+	return status
 }
 
 // endsWith tells whether a container that ended with code stays ended.

@@ -84,7 +84,7 @@ func TestSnapshotIsACopy(t *testing.T) {
 	p.current().Spec.Containers = []corev1.Container{{Name: "c"}}
 	state := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}
 	p.containers = map[string]*container{"c": {pod: p, spec: &p.current().Spec.Containers[0], state: state, last: state}}
-	given := p.snapshot().Status.ContainerStatuses[0]
+	given := p.snapshot().ContainerStatuses[0]
 	state.Waiting.Reason = "ContainerCreating"
 	for _, s := range []corev1.ContainerState{given.State, given.LastTerminationState} {
 		if s.Waiting.Reason != "PodInitializing" {

@@ -165,7 +165,7 @@ func (p *pod) report(ctx context.Context, object *corev1.Pod) error {
 	if terminal(object) {
 		return nil
 	}
-	status := mergeStatus(&object.Status, &p.snapshot().Status)
+	status := mergeStatus(&object.Status, p.snapshot())
 	if apiequality.Semantic.DeepEqual(status, &object.Status) {
 		return nil
 	}
