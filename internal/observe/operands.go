@@ -94,6 +94,15 @@ type owned struct {
 // Operands lists what belongs to the walk's objects by owner references, by name: directly, or to what belongs to them, and what did
 // and belongs to nobody any more.
 func (c *Cluster) Operands(ctx context.Context) (map[string]Operand, error) {
+	return c.operands(ctx, nil)
+}
+
+// RecentOperands is Operands for those who look many times: what changed a moment ago may be missing, though no longer than recentLimit.
+func (c *Cluster) RecentOperands(ctx context.Context) (map[string]Operand, error) {
+	return c.operands(ctx, c.Watcher.recent)
+}
+
+func (c *Cluster) operands(ctx context.Context, known *recent) (map[string]Operand, error) {
 	served, err := c.servedServices(ctx)
 	if err != nil {
 		return nil, err
@@ -102,7 +111,7 @@ func (c *Cluster) Operands(ctx context.Context) (map[string]Operand, error) {
 	claims := map[string]Operand{}
 	namespaces := c.namespaces()
 	for _, kind := range operandKinds {
-		items, err := c.listIn(ctx, kind.GroupVersionResource, namespaces)
+		items, err := c.listIn(ctx, known, kind.GroupVersionResource, namespaces)
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
 		}
@@ -144,17 +153,23 @@ func (c *Cluster) namespaces() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// listIn lists a resource in namespaces.
-func (c *Cluster) listIn(ctx context.Context, resource schema.GroupVersionResource, namespaces []string) ([]unstructured.Unstructured, error) {
-	var items []unstructured.Unstructured
+// listIn lists a resource in namespaces, unless it is known. Nobody may change what it returns.
+func (c *Cluster) listIn(ctx context.Context, known *recent, resource schema.GroupVersionResource, namespaces []string) ([]unstructured.Unstructured, error) {
+	var all []unstructured.Unstructured
 	for _, namespace := range namespaces {
-		list, err := c.Dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		items, err := known.list(place{resource, namespace}, func() ([]unstructured.Unstructured, error) {
+			list, err := c.Dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return nil, err
+			}
+			return list.Items, nil
+		})
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, list.Items...)
+		all = append(all, items...)
 	}
-	return items, nil
+	return all, nil
 }
 
 // belonging returns those of all that belong to objects, directly or to what belongs to them, by name, and those that did before and

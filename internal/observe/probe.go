@@ -44,11 +44,12 @@ type Probing struct {
 }
 
 // An observer tries each probe every pace, or slower if that would make more than rate attempts a second in all: it must
-// not become the load under which the cluster slows down. An attempt that takes longer than limit has failed; lists get
-// more time, for after a CRD was written they wait until the API server has filled its cache again.
+// not become the load under which the cluster slows down. Probes take turns, so that what befalls all of them is met by the next. An
+// attempt that takes longer than limit has failed; lists get more time, for after a CRD was written they wait until the API server has
+// filled its cache again.
 const (
 	Pace       = 100 * time.Millisecond
-	rate       = 100
+	rate       = 50
 	ProbeLimit = 2 * time.Second
 	listLimit  = 5 * time.Second
 	patience   = 30 * time.Second // as long as the API server waits for a webhook
@@ -60,8 +61,14 @@ func Start(ctx context.Context, client dynamic.Interface, probes []probe) *Probi
 	ctx, cancel := context.WithCancel(ctx)
 	o := &Probing{cancel: cancel, last: map[probe]Attempt{}}
 	every := max(Pace, time.Duration(len(probes))*time.Second/rate)
-	for _, p := range probes {
-		o.done.Go(func() { o.run(ctx, client, p, every) })
+	for i, p := range probes {
+		o.done.Go(func() {
+			select {
+			case <-time.After(every * time.Duration(i) / time.Duration(len(probes))):
+				o.run(ctx, client, p, every)
+			case <-ctx.Done():
+			}
+		})
 	}
 	o.done.Go(func() { o.run(ctx, client, probe{Operation: Control}, Pace) })
 	return o

@@ -85,3 +85,26 @@ func TestAwaitSuccess(t *testing.T) {
 		})
 	}
 }
+
+// TestTurns: probes take turns, so that what befalls all for a moment is met by the next, and are not more than rate a second.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var probes []probe
+		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
+			probes = append(probes, probe{Object: &Object{CRD: "things.example.com", Version: "v2", Name: name}, Version: "v1", Operation: Write})
+		}
+		observer := Start(t.Context(), slowWrites{}, probes)
+		time.Sleep(time.Second - time.Millisecond)
+		at := map[time.Time]bool{}
+		writes := 0
+		for _, a := range observer.Stop() {
+			if a.Operation == Write {
+				at[a.Start] = true
+				writes++
+			}
+		}
+		if writes != rate || len(at) != rate {
+			t.Errorf("%d attempts at %d moments of a second, want %d", writes, len(at), rate)
+		}
+	})
+}

@@ -83,7 +83,7 @@ func (c *Cluster) actorsOf(ctx context.Context, r *lifecycle.Release) (actors, e
 
 // targets returns the walk's objects and their operands as an audit log names them, each with the object that it is of.
 func (c *Cluster) targets(ctx context.Context) (map[resource]string, error) {
-	operands, err := c.Operands(ctx)
+	operands, err := c.RecentOperands(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (c *Cluster) changedSince(ctx context.Context, before Snapshot) (map[string
 	if before == nil {
 		return nil, nil
 	}
-	after, err := c.State(ctx)
+	after, err := c.RecentState(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +155,15 @@ func (s Seen) since(before Snapshot) map[string]string {
 }
 
 // State reads the status of the walk's samples, all operands and, where there is no audit log, the samples' events.
-func (c *Cluster) State(ctx context.Context) (Seen, error) {
-	operands, err := c.Operands(ctx)
+func (c *Cluster) State(ctx context.Context) (Seen, error) { return c.state(ctx, nil) }
+
+// RecentState is State for those who look many times, with RecentOperands.
+func (c *Cluster) RecentState(ctx context.Context) (Seen, error) {
+	return c.state(ctx, c.Watcher.recent)
+}
+
+func (c *Cluster) state(ctx context.Context, known *recent) (Seen, error) {
+	operands, err := c.operands(ctx, known)
 	s := Seen{Snapshot{}, map[string]string{}, operands}
 	if err != nil {
 		return s, err
@@ -289,13 +296,13 @@ const restFor = 500 * time.Millisecond
 
 // AwaitRest waits, though not for ever, until for a moment nothing changes of what the operator writes, which it returns.
 func (c *Cluster) AwaitRest(ctx context.Context) (now Seen, err error) {
-	last, err := c.State(ctx)
+	last, err := c.RecentState(ctx)
 	if err != nil {
 		return last, err
 	}
 	since := time.Now()
 	err = c.Watcher.AtMost(ctx, NewEffectFor, func() (bool, error) {
-		if now, err = c.State(ctx); err != nil {
+		if now, err = c.RecentState(ctx); err != nil {
 			return false, err
 		}
 		if len(now.since(last.Snapshot)) > 0 {

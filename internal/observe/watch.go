@@ -19,6 +19,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -44,6 +45,7 @@ type Watcher struct {
 	told     func(lifecycle.Event)      // called for each event; may be nil
 
 	between sync.Map // by CRD: its objects that belong to others ([]owned), as they were read last
+	recent  *recent  // lists of what operators make
 }
 
 // NewWatcher returns a watcher of the manager's objects and of others in namespace, that reads the newest from c.
@@ -74,7 +76,12 @@ func Watch(ctx context.Context, config *rest.Config, manager lifecycle.Manager, 
 	if err != nil {
 		return nil, fmt.Errorf("watch the cluster: %w", err)
 	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("watch the cluster: %w", err)
+	}
 	w := NewWatcher(c, manager, namespace)
+	w.recent = newRecent(ctx, client)
 	for _, kind := range append(manager.Kinds(),
 		&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &corev1.Pod{}, &apiextensionsv1.CustomResourceDefinition{},
 		&discoveryv1.EndpointSlice{}, &coordinationv1.Lease{}, metadataOf("ConfigMap"), metadataOf("Endpoints"),

@@ -20,7 +20,7 @@ func (w *walk) compareEffects(ctx context.Context, from string, r *lifecycle.Rel
 	began, effects := time.Now(), map[string]judge.Effect{}
 	var now observe.Seen
 	err := w.Watcher.AtMost(ctx, judge.EffectLimit, func() (done bool, err error) {
-		if now, err = w.State(ctx); err != nil {
+		if now, err = w.RecentState(ctx); err != nil {
 			return false, err
 		}
 		done = true

@@ -259,7 +259,7 @@ func (w *walk) reconciled(ctx context.Context, r *lifecycle.Release) error {
 	}
 	same := sameFor(min(w.options.Settle, mostSettled))
 	err := w.Watcher.Until(ctx, judge.HealthLimit, func() (bool, error) {
-		operands, err := w.Operands(ctx)
+		operands, err := w.RecentOperands(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -388,6 +388,9 @@ func (w *walk) judgeConditions(ctx context.Context) (findings []finding.Finding,
 // that there are then.
 func (w *walk) awaitOperands(ctx context.Context, before map[string]observe.Operand) (after map[string]observe.Operand, err error) {
 	err = w.Watcher.AtMost(ctx, judge.HealthLimit, func() (bool, error) {
+		if after, err = w.RecentOperands(ctx); err != nil || len(judge.Health(before, after)) > 0 {
+			return false, err
+		}
 		after, err = w.Operands(ctx)
 		return err == nil && len(judge.Health(before, after)) == 0, err
 	})

@@ -215,7 +215,7 @@ func (w *walk) awaitIdle(ctx context.Context, o *newObject) error {
 		if err != nil {
 			return false, ctx.Err()
 		}
-		operands, err := view.Operands(ctx)
+		operands, err := view.RecentOperands(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -243,7 +243,7 @@ func (w *walk) followed(ctx context.Context, view observe.Cluster, limit time.Du
 	}
 	follows := false
 	err = lookUntil(ctx, limit, func() (bool, error) {
-		after, err := view.Operands(ctx)
+		after, err := view.RecentOperands(ctx)
 		follows = err == nil && judge.Follow(before, after)
 		return follows, err
 	})
@@ -294,7 +294,7 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 	for _, o := range copies {
 		view.Objects = append(view.Objects, o.Object, o.like)
 	}
-	operands, err := view.Operands(ctx)
+	operands, err := view.RecentOperands(ctx)
 	if err != nil {
 		return err
 	}
