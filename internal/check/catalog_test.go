@@ -215,7 +215,7 @@ func TestLongWays(t *testing.T) {
 
 // TestSize: a catalog is told large when it is.
 func TestSize(t *testing.T) {
-	text := "apiVersion: v1\nkind: ConfigMap\ndata: {words: '" + strings.Repeat("wordy ", largeCatalog/8) + "'}\n---\n" + teaRelease
+	text := "apiVersion: v1\nkind: ConfigMap\ndata:\n  words: " + strings.Repeat("wordy ", largeCatalog/8) + "\n---\n" + teaRelease
 	findings, _ := Catalog(releases(t, teaRelease, text, text), Options{Only: []string{"CAT028"}})
 	if len(findings) != 1 || !strings.Contains(findings[0].Message, "largest packages: tea") || strings.Contains(findings[0].Message, "duplicate manifests: 0.0 MiB") {
 		t.Error(findings)
@@ -295,10 +295,7 @@ func TestCodes(t *testing.T) {
 // TestNothingThatOpmRefusesPasses damages the sane catalog at random and holds us against opm: what opm refuses must have
 // an error here too.
 func TestNothingThatOpmRefusesPasses(t *testing.T) {
-	refused, passed, seeds := 0, 0, 4000
-	if raceDetector {
-		seeds = 1000
-	}
+	refused, passed, seeds := 0, 0, unhurried(4000)
 	for seed := range seeds {
 		text := damage(rand.New(rand.NewPCG(uint64(seed), 3)))
 		config, err := declcfg.LoadReader(bytes.NewReader(text))
