@@ -77,7 +77,12 @@ func TestRecentMeanwhile(t *testing.T) {
 			func() error { return errors.New("the API server is away") },
 			func() error { return nil },
 		} {
-			_, _ = r.list(pods, func() ([]unstructured.Unstructured, error) { asked++; err := meanwhile(); synctest.Wait(); return nil, err })
+			_, _ = r.list(pods, func() ([]unstructured.Unstructured, error) {
+				asked++
+				err := meanwhile()
+				synctest.Wait()
+				return nil, err
+			})
 		}
 		_, _ = r.list(pods, func() ([]unstructured.Unstructured, error) { asked++; return nil, nil })
 		if asked != 3 {
