@@ -50,7 +50,7 @@ CLUSTER ?= embedded
 KIND := $(filter kind,$(CLUSTER))
 
 .PHONY: demo
-demo: build $(if $(KIND),managers kind-node,managers-beside-components) ## Walk every upgrade of the memcached operator under the real OLM (EDGES=all|next|chain, CLUSTER=embedded|kind)
+demo: $(if $(wildcard $(OLMKIT)),,fetch) build $(if $(KIND),managers kind-node,managers-beside-components) ## Walk every upgrade of the memcached operator under the real OLM (EDGES=all|next|chain, CLUSTER=embedded|kind)
 	@mkdir -p $(BIN)/demo
 	@echo "olmkit upgrade test catalog --package $(PACKAGE) --channel $(CHANNEL) --edges $(EDGES)"
 	@$(if $(KIND),$(WITH_DOCKER)) $(OLMKIT) upgrade test catalog --package $(PACKAGE) --channel $(CHANNEL) --edges $(EDGES) \
@@ -119,6 +119,19 @@ fuzz: ## Run every fuzzer in turn (FUZZTIME=30s for each)
 .PHONY: build
 build: ## Build olmkit into bin/
 	$(GO) build -o $(OLMKIT) ./cmd/olmkit
+
+# With empty caches half a minute less: modules come from the network while the standard library is compiled.
+FETCHED := fetched-library fetched-modules fetched-components
+.PHONY: fetch $(FETCHED)
+fetch: ## Download the modules of olmkit, the managers and the components of embedded clusters
+	@$(MAKE) --no-print-directory -j $(words $(FETCHED)) $(FETCHED)
+fetched-library:
+	@$(GO) build std
+fetched-modules:
+	@$(GO) list -deps ./cmd/olmkit ./operator/... >/dev/null
+fetched-components:
+	@$(GO) -C tools/cluster list -deps . $(OLM)/cmd/olm $(OLM)/cmd/catalog >/dev/null
+OLM := github.com/operator-framework/operator-lifecycle-manager
 
 # Linked statically: below the root of a container, where olmkit starts itself, there are no libraries.
 .PHONY: build-race

@@ -157,12 +157,8 @@ func (c *Cluster) namespaces() []string {
 func (c *Cluster) listIn(ctx context.Context, known *recent, resource schema.GroupVersionResource, namespaces []string) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
 	for _, namespace := range namespaces {
-		items, err := known.list(place{resource, namespace}, func() ([]unstructured.Unstructured, error) {
-			list, err := c.Dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return nil, err
-			}
-			return list.Items, nil
+		items, err := known.list(place{resource, namespace}, func() (*unstructured.UnstructuredList, error) {
+			return c.Dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		})
 		if err != nil {
 			return nil, err

@@ -16,15 +16,14 @@ import (
 const (
 	// recentLimit is how long a list is used again at most, whatever its watch tells.
 	recentLimit = time.Second
-	// watchPause is the time until a watch that ended is begun anew.
+	// watchPause is how long no other watch is begun after one.
 	watchPause = 500 * time.Millisecond
 )
 
 // recent keeps lists until a watch tells that something is another: who waits for a change looks many times, and must not be the load
 // under which the cluster slows down. A nil recent keeps nothing. It is safe for concurrent use.
 type recent struct {
-	watch func(place) (watch.Interface, error) // until the walk ends
-	ended <-chan struct{}                      // closed when the walk ends
+	watch func(at place, version string) (watch.Interface, error) // of what came after version, until the walk ends
 
 	mu    sync.Mutex
 	lists map[place]*recentList
@@ -39,100 +38,109 @@ type place struct {
 // recentList is a list, and what its watch told.
 type recentList struct {
 	mu      sync.Mutex
-	live    bool // a watch is under way
-	changes int  // that it told, its own beginnings and ends among them
 	items   []unstructured.Unstructured
-	listed  time.Time // zero if items are not to be used
-	after   int       // so many changes had been told when items were asked for
+	listed  time.Time // when they were asked for
+	after   int       // so many changes were told before
+	changes int       // that were told until now
+	watched bool      // a watch is under way, of all that comes after a list
+	began   time.Time // the last watch; zero for none
+	refused bool      // there is no right to watch: it is listed every time
 }
 
 // newRecent returns a recent that watches by client until ctx is done.
 func newRecent(ctx context.Context, client dynamic.Interface) *recent {
 	return &recent{
-		watch: func(at place) (watch.Interface, error) {
-			return client.Resource(at.GroupVersionResource).Namespace(at.namespace).Watch(ctx, metav1.ListOptions{})
+		watch: func(at place, version string) (watch.Interface, error) {
+			return client.Resource(at.GroupVersionResource).Namespace(at.namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 		},
-		ended: ctx.Done(), lists: map[place]*recentList{},
+		lists: map[place]*recentList{},
 	}
 }
 
 // list returns what is at a place, which callers must not change: as it was listed last if no change was told since, or else as ask
 // lists it.
-func (r *recent) list(at place, ask func() ([]unstructured.Unstructured, error)) ([]unstructured.Unstructured, error) {
+func (r *recent) list(at place, ask func() (*unstructured.UnstructuredList, error)) ([]unstructured.Unstructured, error) {
 	if r == nil {
-		return ask()
+		list, err := ask()
+		if err != nil {
+			return nil, err
+		}
+		return list.Items, nil
 	}
 	l := r.at(at)
 	if items, known := l.known(); known {
 		return items, nil
 	}
-	return l.ask(ask)
+	began, after := time.Now(), l.told()
+	list, err := ask()
+	if err != nil {
+		return nil, err
+	}
+	if l.keep(list.Items, began, after) {
+		go r.follow(at, l, list.GetResourceVersion())
+	}
+	return list.Items, nil
 }
 
-// at returns the list of a place, which is watched from now on.
 func (r *recent) at(at place) *recentList {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := r.lists[at]
-	if l == nil {
-		l = &recentList{}
-		r.lists[at] = l
-		go r.follow(at, l)
+	if r.lists[at] == nil {
+		r.lists[at] = &recentList{}
 	}
-	return l
+	return r.lists[at]
 }
 
-// follow watches a place until the walk ends. Who may list but not watch has it listed every time.
-func (r *recent) follow(at place, l *recentList) {
-	for {
-		w, err := r.watch(at)
-		switch {
-		case err == nil:
-			l.tell(true)
-			for range w.ResultChan() {
-				l.tell(true)
+// follow watches a place, where version was listed, as long as the API server lets it.
+func (r *recent) follow(at place, l *recentList, version string) {
+	w, err := r.watch(at, version)
+	if err == nil {
+		for e := range w.ResultChan() {
+			l.tell()
+			if e.Type == watch.Error {
+				break
 			}
-			w.Stop()
-			l.tell(false)
-		case apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err):
-			return
 		}
-		select {
-		case <-r.ended:
-			return
-		case <-time.After(watchPause):
-		}
+		w.Stop()
 	}
-}
-
-func (l *recentList) tell(live bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.live = live
+	l.watched, l.refused = false, apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// tell notes that something is another.
+func (l *recentList) tell() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.changes++
+}
+
+// told returns how many changes were told.
+func (l *recentList) told() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changes
 }
 
 // known returns the items if they are still what the cluster has.
 func (l *recentList) known() ([]unstructured.Unstructured, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.items, l.live && !l.listed.IsZero() && l.after == l.changes && time.Since(l.listed) < recentLimit
+	return l.items, l.watched && l.after == l.changes && time.Since(l.listed) < recentLimit
 }
 
-// ask has the items listed, and keeps them.
-func (l *recentList) ask(ask func() ([]unstructured.Unstructured, error)) ([]unstructured.Unstructured, error) {
-	l.mu.Lock()
-	after := l.changes
-	l.mu.Unlock()
-	began := time.Now()
-	items, err := ask()
-	if err != nil {
-		return nil, err
-	}
+// keep keeps items that were asked for at began, after so many changes, and reports whether a watch is to begin of all that comes after
+// them.
+func (l *recentList) keep(items []unstructured.Unstructured, began time.Time, after int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !began.Before(l.listed) {
-		l.items, l.listed, l.after = items, began, after
+	if began.Before(l.listed) {
+		return false
 	}
-	return items, nil
+	l.items, l.listed, l.after = items, began, after
+	if l.watched || l.refused || !l.began.IsZero() && time.Since(l.began) < watchPause {
+		return false
+	}
+	l.watched, l.began, l.after = true, time.Now(), l.changes
+	return true
 }
