@@ -121,8 +121,8 @@ build: ## Build olmkit into bin/
 	$(GO) build -o $(OLMKIT) ./cmd/olmkit
 
 # With empty caches half a minute less: modules come from the network while the standard library is compiled.
-FETCHED := fetched-library fetched-modules fetched-components
-.PHONY: fetch $(FETCHED)
+FETCHED := fetched-library fetched-modules $(if $(KIND),,fetched-components)
+.PHONY: fetch fetched-library fetched-modules fetched-components
 fetch: ## Download the modules of olmkit, the managers and the components of embedded clusters
 	@$(MAKE) --no-print-directory -j $(words $(FETCHED)) $(FETCHED)
 fetched-library:

@@ -85,19 +85,19 @@ func text(s string) *yaml.Node {
 	return n
 }
 
-// plain reports whether s is nothing but a string to every reader of YAML, without asking one: most strings are.
+// words are what YAML 1.1 takes for true, false or null, in whatever case.
+var words = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+
+// plain reports whether s, which is not empty, is nothing but a string to every reader of YAML, without asking one: most strings are.
 func plain(s string) bool {
-	if len(s) <= len("false") {
-		return false // maybe a word for true, false or null
-	}
 	for i, r := range s {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-		other := r >= '0' && r <= '9' || strings.ContainsRune("-./_", r)
+		other := r >= '0' && r <= '9' || strings.ContainsRune("-./_ ", r)
 		if !letter && (i == 0 || !other) {
 			return false
 		}
 	}
-	return true
+	return !strings.HasSuffix(s, " ") && !slices.Contains(words, strings.ToLower(s))
 }
 
 // encode writes the tree as YAML, in the style of the Kubernetes tools.

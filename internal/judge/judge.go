@@ -248,8 +248,8 @@ func Exit(to string, last lifecycle.Event, known bool, lost string) finding.Find
 	return f
 }
 
-// Process judges how the operator's own pods went through the hop.
-func Process(m lifecycle.Manager, timeline []lifecycle.Event, started time.Time, from, to *lifecycle.Release) []finding.Finding {
+// Process judges how the operator's own pods went through the hop. pods are those of its namespace, by name.
+func Process(m lifecycle.Manager, timeline []lifecycle.Event, pods map[string]observe.OperatorPod, started time.Time, from, to *lifecycle.Release) []finding.Finding {
 	var findings []finding.Finding
 	counts := observe.Rollouts(timeline, started)
 	for _, name := range to.Deployments() {
@@ -262,7 +262,12 @@ func Process(m lifecycle.Manager, timeline []lifecycle.Event, started time.Time,
 			findings = append(findings, f)
 		}
 	}
-	if list := observe.Restarts(timeline, started); len(list) > 0 {
+	deployments := slices.Concat(from.Deployments(), to.Deployments())
+	list := slices.DeleteFunc(observe.Restarts(timeline, started), func(e lifecycle.Event) bool {
+		pod, _, _ := strings.Cut(e.Name, "/")
+		return !slices.Contains(deployments, pods[pod].Deployment) // what it made in its own namespace
+	})
+	if len(list) > 0 {
 		last := list[len(list)-1]
 		f := code.Finding(code.Restarted, "Pod/"+last.Name, "the operator's containers ended and were started again during the upgrade to %s, the last %s", to.Name, last.Reason)
 		if len(list) > 1 {

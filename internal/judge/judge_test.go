@@ -310,6 +310,7 @@ func TestJudgeProcess(t *testing.T) {
 	restart := func(s float64, pod, reason string) lifecycle.Event {
 		return lifecycle.Event{At: at(s), Kind: observe.KindPod, Name: pod, State: observe.StateRestarted, Reason: reason}
 	}
+	pods := map[string]observe.OperatorPod{"p": {Deployment: "op"}, "q": {Deployment: "op"}, "server-0": {}, "cache": {Deployment: "cache"}}
 	for _, test := range []struct {
 		name     string
 		timeline []lifecycle.Event
@@ -323,11 +324,12 @@ func TestJudgeProcess(t *testing.T) {
 		{"restarts", []lifecycle.Event{restart(1, "p/m", "1 times"), restart(2, "q/m", "1 times"), restart(3, "p/m", "2 times, last with exit code 1")},
 			[]string{"warning U201 Pod/p/m: the operator's containers ended and were started again during the upgrade to a.v2, " +
 				"the last 2 times, last with exit code 1, and those of 1 other pods"}},
+		{"restarts of what the operator made beside itself", []lifecycle.Event{restart(1, "server-0/m", "1 times"), restart(1, "cache/m", "1 times")}, nil},
 		{"the old version was installed again", []lifecycle.Event{
 			{At: at(1), Kind: "ClusterServiceVersion", Name: "a.v1", State: "Pending", Reason: "NeedsReinstall: x"},
 			{At: at(2), Kind: "ClusterServiceVersion", Name: "a.v1", State: "Installing"},
 		}, []string{"info U203 ClusterServiceVersion/a.v1: it was installed again before it was replaced (1)"}},
 	} {
-		t.Run(test.name, func(t *testing.T) { expect.Findings(t, Process(v0, test.timeline, zero, from, to), test.want...) })
+		t.Run(test.name, func(t *testing.T) { expect.Findings(t, Process(v0, test.timeline, pods, zero, from, to), test.want...) })
 	}
 }

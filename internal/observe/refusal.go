@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -252,13 +253,14 @@ func (r Refusal) In(list []Refusal) bool {
 
 // OperatorPod is a pod in the operator's namespace.
 type OperatorPod struct {
-	Release string // whose manager it runs, "" if that cannot be told
-	IP      string
+	Release    string // whose manager it runs, "" if that cannot be told
+	Deployment string // whose it is, "" for none
+	IP         string
 }
 
 // operatorPodOf reads it off p.
 func operatorPodOf(m lifecycle.Watched, p *corev1.Pod) OperatorPod {
-	of := OperatorPod{}
+	of := OperatorPod{Deployment: deploymentOf(p)}
 	if !p.Spec.HostNetwork {
 		of.IP = p.Status.PodIP
 	}
@@ -266,6 +268,17 @@ func operatorPodOf(m lifecycle.Watched, p *corev1.Pod) OperatorPod {
 		of.Release = cmp.Or(m.BundleOf(&p.Spec.Containers[i]), of.Release)
 	}
 	return of
+}
+
+// deploymentOf returns the Deployment that a pod is of: its ReplicaSet has that name and a hash.
+func deploymentOf(p *corev1.Pod) string {
+	hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+	if c := metav1.GetControllerOf(p); c != nil && c.Kind == "ReplicaSet" && hash != "" {
+		if name, ok := strings.CutSuffix(c.Name, "-"+hash); ok {
+			return name
+		}
+	}
+	return ""
 }
 
 // unauthorized reports whether the API server does not know who asked.

@@ -6,7 +6,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 func TestChangedFields(t *testing.T) {
@@ -47,6 +50,17 @@ func TestOperatorPodOf(t *testing.T) {
 	p.Spec.HostNetwork = true // its address is its node's
 	if got := operatorPodOf(v0, p); got.IP != "" {
 		t.Errorf("%+v", got)
+	}
+	for name, hash := range map[string]string{"op-76d4": "76d4", "op": "", "server": "76d4"} { // a ReplicaSet of a Deployment, and two of nobody
+		p.Labels = map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: hash}
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: name, Controller: ptr.To(true)}}
+		want := ""
+		if name == "op-76d4" {
+			want = "op"
+		}
+		if got := operatorPodOf(v0, p); got.Deployment != want {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 

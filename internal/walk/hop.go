@@ -168,7 +168,7 @@ func (w *walk) judgeHop(ctx context.Context, c course, before hopBefore, finding
 	outages, seen := judge.Attempts(c.attempts, c.slow, c.timeline, before.definitions, converter, c.stalled == nil, c.faults)
 	hop.Outages = outages
 	findings = append(findings, seen...)
-	findings = append(findings, judge.Process(w.Manager, c.timeline, c.started, c.from, c.to)...)
+	findings = append(findings, judge.Process(w.Manager, c.timeline, w.Watcher.OperatorPods(), c.started, c.from, c.to)...)
 	findings = append(findings, judge.Woken(w.Manager, c.timeline, c.to)...)
 	warned, err := w.warnings(ctx, c.to, c.started)
 	findings = append(findings, warned...)
