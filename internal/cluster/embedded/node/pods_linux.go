@@ -166,6 +166,7 @@ func (p *pod) report(ctx context.Context, object *corev1.Pod) error {
 		return nil
 	}
 	status := mergeStatus(&object.Status, p.snapshot())
+	holdBack(status, &object.Status, object.Spec.ReadinessGates)
 	if apiequality.Semantic.DeepEqual(status, &object.Status) {
 		return nil
 	}
@@ -187,6 +188,29 @@ func (p *pod) report(ctx context.Context, object *corev1.Pod) error {
 func newer(a, b *corev1.Pod) bool {
 	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
 	return err == nil && order > 0
+}
+
+// holdBack has status say that a pod is not ready while a condition that it waits for is not true; others write those. was is what the
+// API has.
+func holdBack(status, was *corev1.PodStatus, gates []corev1.PodReadinessGate) {
+	isTrue := func(kind corev1.PodConditionType) func(corev1.PodCondition) bool {
+		return func(c corev1.PodCondition) bool { return c.Type == kind && c.Status == corev1.ConditionTrue }
+	}
+	gate := slices.IndexFunc(gates, func(g corev1.PodReadinessGate) bool {
+		return !slices.ContainsFunc(status.Conditions, isTrue(g.ConditionType))
+	})
+	ready := slices.IndexFunc(status.Conditions, isTrue(corev1.PodReady))
+	if gate < 0 || ready < 0 {
+		return
+	}
+	held := corev1.PodCondition{
+		Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady", LastTransitionTime: now(),
+		Message: fmt.Sprintf("the readiness gate %s is not true", gates[gate].ConditionType),
+	}
+	if i := slices.IndexFunc(was.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady }); i >= 0 && was.Conditions[i].Status == held.Status {
+		held.LastTransitionTime = was.Conditions[i].LastTransitionTime
+	}
+	status.Conditions[ready] = held
 }
 
 // mergeStatus returns a pod's status in the API with what this node knows of it. What others write there stays.

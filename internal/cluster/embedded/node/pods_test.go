@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -316,6 +317,48 @@ func TestStatusIsWrittenInOrder(t *testing.T) {
 	settle()
 	if after, _ := writes(n); len(after) != len(before) {
 		t.Errorf("a status that had not changed was written %d times", len(after)-len(before))
+	}
+}
+
+// TestReadinessGates: a pod is ready while its containers are and all conditions that it waits for are true, which others write.
+func TestReadinessGates(t *testing.T) {
+	n := testNode(t)
+	run(t, n)
+	object := podObject("p", "u")
+	object.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/in"}, {ConditionType: "example.com/warm"}}
+	create(t, n, object)
+	ready := func() corev1.PodCondition {
+		for _, c := range statusOf(t, n, "p").Conditions {
+			if c.Type == corev1.PodReady {
+				return c
+			}
+		}
+		return corev1.PodCondition{}
+	}
+	write := func(kind corev1.PodConditionType, is corev1.ConditionStatus) {
+		t.Helper()
+		change(t, n, "p", func(p *corev1.Pod) {
+			others := slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
+			p.Status.Conditions = append(others, corev1.PodCondition{Type: kind, Status: is})
+		})
+	}
+	waitFor(t, "the containers are ready", func() bool { return n.find("n/p") != nil && statusOf(t, n, "p").Phase == corev1.PodRunning })
+	n.find("n/p").containers["c"].set(func() { n.find("n/p").containers["c"].ready = true })
+	waitFor(t, "a gate is closed", func() bool { return strings.Contains(ready().Message, "example.com/in") })
+	since := ready().LastTransitionTime
+	write("example.com/in", corev1.ConditionTrue)
+	waitFor(t, "the other gate is closed", func() bool { return strings.Contains(ready().Message, "example.com/warm") })
+	if now := ready(); now.Status != corev1.ConditionFalse || !now.LastTransitionTime.Equal(&since) {
+		t.Errorf("%+v, was held back since %s", now, since)
+	}
+	write("example.com/warm", corev1.ConditionTrue)
+	waitFor(t, "it is ready", func() bool { return ready().Status == corev1.ConditionTrue })
+	write("example.com/in", corev1.ConditionFalse)
+	waitFor(t, "it is not ready any more", func() bool { return ready().Status == corev1.ConditionFalse })
+	for _, c := range statusOf(t, n, "p").Conditions {
+		if c.Type == corev1.ContainersReady && c.Status != corev1.ConditionTrue {
+			t.Errorf("the containers are %+v", c)
+		}
 	}
 }
 
