@@ -338,8 +338,8 @@ func TestReadinessGates(t *testing.T) {
 	write := func(kind corev1.PodConditionType, is corev1.ConditionStatus) {
 		t.Helper()
 		change(t, n, "p", func(p *corev1.Pod) {
-			others := slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
-			p.Status.Conditions = append(others, corev1.PodCondition{Type: kind, Status: is})
+			p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kind, Status: is})
 		})
 	}
 	waitFor(t, "the containers are ready", func() bool { return n.find("n/p") != nil && statusOf(t, n, "p").Phase == corev1.PodRunning })
