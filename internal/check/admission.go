@@ -23,7 +23,7 @@ var admissionChecks = []Check{
 		Cause:      "existing objects were never validated by it: an object that it rejects can no longer be updated, not even to remove a finalizer",
 		Fix:        "reject in an update only what the update changes; 'olmkit upgrade test' writes objects of the previous release during the upgrade",
 		References: []string{"https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-rules"},
-		run:        perEdge(newlyJudged),
+		edge:       newlyJudged,
 	},
 	{
 		Code: "EDG011", Severity: finding.Warning,
@@ -32,7 +32,7 @@ var admissionChecks = []Check{
 			"and as long as the operator cannot start",
 		Fix:        "keep Ignore, or run several replicas with a readiness probe that includes the webhook server, and exclude the operator's own namespace",
 		References: []string{"https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#failure-policy"},
-		run:        perEdge(failurePolicyRaised),
+		edge:       failurePolicyRaised,
 	},
 	{
 		Code: "EDG012", Severity: finding.Info,
@@ -40,7 +40,7 @@ var admissionChecks = []Check{
 		Cause:      "requests that passed without the webhook now depend on it, or fail when the webhook answers slowly",
 		Fix:        "check that the webhook accepts these requests and answers in time",
 		References: []string{"https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#webhook-configuration"},
-		run:        perEdge(webhookWidened),
+		edge:       webhookWidened,
 	},
 }
 

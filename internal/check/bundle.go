@@ -26,7 +26,6 @@ type single struct {
 
 	registry  Registry // of its images; nil when none was asked
 	inCatalog bool     // the checks of catalogs look at it as well
-	published bool     // users have it
 
 	upstream func() []upstreamResult // of the validators of operator-framework/api
 }

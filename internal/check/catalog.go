@@ -255,22 +255,22 @@ var catalogChecks = []Check{
 		Title: "a bundle's ClusterServiceVersion has another name than the bundle",
 		Cause: "OLM resolves upgrades by the bundle's name, but installs the ClusterServiceVersion under its own name: the Subscription never finds the installed release",
 		Fix:   "render the bundle again, so that it has the name of its ClusterServiceVersion",
-		run: perRelease(func(r *release, found func(hit)) {
+		each: func(r *release, found func(hit)) {
 			if r.csv.Name != r.Name {
 				found(hit{at: r.place(""), message: fmt.Sprintf("the ClusterServiceVersion of bundle %s has the name %s", r.Name, r.csv.Name)})
 			}
-		}),
+		},
 	},
 	{
 		Code: "CAT026", Severity: finding.Warning,
 		Title: "a bundle's ClusterServiceVersion has another version than the bundle",
 		Cause: "OLM's resolver reads the " + catalog.PropertyPackage + " property, users and consoles read spec.version",
 		Fix:   "render the bundle again, so that the property has the version of spec.version",
-		run: perRelease(func(r *release, found func(hit)) {
+		each: func(r *release, found func(hit)) {
 			if v := r.csv.Spec.Version.Version; v.String() != r.Version.String() && v.String() != "0.0.0" {
 				found(hit{at: r.place(""), message: fmt.Sprintf("bundle %s has version %s, but its ClusterServiceVersion has %s", r.Name, r.Version, v)})
 			}
-		}),
+		},
 	},
 	{
 		Code: "CAT027", Severity: finding.Info,
@@ -303,25 +303,6 @@ var catalogChecks = []Check{
 
 // largeCatalog is from how many bytes CAT028 tells what they are.
 const largeCatalog = 4 << 20
-
-// perRelease is a check of each bundle that carries its manifests.
-func perRelease(look func(*release, func(hit))) func(*subject, func(hit)) {
-	return func(s *subject, found func(hit)) {
-		for _, p := range s.packages {
-			for _, b := range p.Bundles {
-				if !b.Has(catalog.PropertyObject) {
-					continue
-				}
-				if r := s.release(b); r != nil {
-					look(r, func(h hit) {
-						h.Package, h.From = p.Name, b.Name
-						found(h)
-					})
-				}
-			}
-		}
-	}
-}
 
 func size(s *subject, found func(hit)) {
 	total, waste := 0, 0

@@ -366,44 +366,40 @@ var deprecatedHead = perGraph(func(g *graph.Channel, p *catalog.Package, c *cata
 func otherEdges(s *subject, found func(hit)) {
 	for _, p := range s.packages {
 		var list []string
-		var first *release
+		var first *catalog.Bundle
 		for _, b := range p.Bundles {
-			if !b.Has(catalog.PropertyObject) {
+			f := s.factsOf(b)
+			if f == nil {
 				continue
 			}
-			r := s.release(b)
-			if r == nil {
-				continue
-			}
-			if what := otherEdgesOf(p, r); what != "" {
-				first = cmp.Or(first, r)
+			if what := otherEdgesOf(p, b.Name, f); what != "" {
+				first = cmp.Or(first, b)
 				list = append(list, what)
 			}
 		}
 		if len(list) > 0 {
-			found(hit{Subject: finding.Subject{Package: p.Name, From: first.Name}, at: first.place(""), message: abridge(list)})
+			found(hit{Subject: finding.Subject{Package: p.Name, From: first.Name}, at: s.release(first).place(""), message: abridge(list)})
 		}
 	}
 }
 
 // otherEdgesOf says in what the CSV contradicts every channel that holds the bundle, or "".
-func otherEdgesOf(p *catalog.Package, r *release) string {
-	skips, written := r.csv.Spec.Skips, r.csv.Annotations["olm.skipRange"]
+func otherEdgesOf(p *catalog.Package, name string, csv *facts) string {
 	var replaces, skipped, covered bool // whether some channel agrees
 	for _, c := range p.Channels {
-		if e := c.Entry(r.Name); e != nil {
-			replaces = replaces || e.Replaces == r.csv.Spec.Replaces
-			covered = covered || e.SkipRange == written
-			skipped = skipped || !slices.ContainsFunc(skips, func(s string) bool { return !slices.Contains(e.Skips, s) && e.Replaces != s })
+		if e := c.Entry(name); e != nil {
+			replaces = replaces || e.Replaces == csv.Replaces
+			covered = covered || e.SkipRange == csv.SkipRange
+			skipped = skipped || !slices.ContainsFunc(csv.Skips, func(s string) bool { return !slices.Contains(e.Skips, s) && e.Replaces != s })
 		}
 	}
 	switch {
-	case r.csv.Spec.Replaces != "" && !replaces:
-		return fmt.Sprintf("%s replaces %s in its ClusterServiceVersion, but in no channel", r.Name, r.csv.Spec.Replaces)
-	case len(skips) > 0 && !skipped:
-		return fmt.Sprintf("%s skips %s in its ClusterServiceVersion, but in no channel", r.Name, abridge(skips))
-	case written != "" && !covered:
-		return fmt.Sprintf("%s has the skipRange %q in its ClusterServiceVersion, but in no channel", r.Name, written)
+	case csv.Replaces != "" && !replaces:
+		return fmt.Sprintf("%s replaces %s in its ClusterServiceVersion, but in no channel", name, csv.Replaces)
+	case len(csv.Skips) > 0 && !skipped:
+		return fmt.Sprintf("%s skips %s in its ClusterServiceVersion, but in no channel", name, abridge(csv.Skips))
+	case csv.SkipRange != "" && !covered:
+		return fmt.Sprintf("%s has the skipRange %q in its ClusterServiceVersion, but in no channel", name, csv.SkipRange)
 	}
 	return ""
 }

@@ -23,13 +23,15 @@ type Check struct {
 	Cause      string           // why it matters
 	Fix        string           // what to do
 	References []string
-	run        func(*subject, func(hit)) // for checks of catalogs
-	whole      bool                      // run looks at all packages at once, not at one after another
-	judge      func(*single, func(hit))  // for checks of one bundle
-	alone      func(*single, func(hit))  // for checks of catalogs that have something to say of a bundle which is in none
-	asked      func(Options) bool        // whether the options bring what the check needs; nil when it needs nothing
-	distant    bool                      // what run finds of a bundle or an upgrade depends on others as well
-	wide       bool                      // run looks at other packages, too
+	run        func(*subject, func(hit))          // for checks of catalogs
+	whole      bool                               // run looks at all packages at once, not at one after another
+	edge       func(*subject, upgrade, func(hit)) // for checks of one upgrade, by what stands at its ends
+	each       func(*release, func(hit))          // for checks of each bundle that carries its manifests
+	judge      func(*single, func(hit))           // for checks of one bundle
+	alone      func(*single, func(hit))           // for checks of catalogs that have something to say of a bundle which is in none
+	asked      func(Options) bool                 // whether the options bring what the check needs; nil when it needs nothing
+	distant    bool                               // what run finds of a bundle or an upgrade depends on others as well
+	wide       bool                               // run looks at other packages, too
 }
 
 // hit is one place where a check found its mistake. An empty cause or fix is the check's own.
@@ -59,13 +61,6 @@ type Options struct {
 	Template *catalog.Catalog // what the catalog's template makes, for the check that compares with it
 	Registry Registry         // of ImagesIn, for the checks of what registries have
 	Kept     Kept             // what was found of packages before; nil for nothing
-}
-
-// Kept is what the checks that look at one package alone found of packages before. Only those and the same options decide it.
-type Kept interface {
-	Alone(p *catalog.Package) (c, previous *catalog.Catalog)      // that hold nothing else; previous is nil where there is none
-	Get(p *catalog.Package) (findings []finding.Finding, ok bool) // not ok where p is to be judged
-	Put(p *catalog.Package, findings []finding.Finding)           // keeps findings for later
 }
 
 // packagesOf returns the packages of c to judge.
@@ -148,7 +143,9 @@ func (s *subject) judgePackage(checks []Check, kept Kept, found *findings) {
 	if !ok {
 		own := &findings{}
 		s.catalog, s.previous = kept.Alone(p)
+		s.parts = kept.Parts(p)
 		s.judge(slices.DeleteFunc(slices.Clone(checks), isWide), own)
+		s.parts.Save()
 		known = own.list
 		kept.Put(p, known)
 	}
@@ -157,18 +154,39 @@ func (s *subject) judgePackage(checks []Check, kept Kept, found *findings) {
 
 // judge runs checks side by side, but for those that look at all packages at once.
 func (s *subject) judge(checks []Check, found *findings) {
+	with := func(is func(Check) bool) []Check {
+		return slices.DeleteFunc(slices.Clone(checks), func(check Check) bool { return !is(check) })
+	}
+	ofHeads := with(func(c Check) bool { return c.judge != nil })
+	ofEach := with(func(c Check) bool { return c.each != nil })
+	ofUpgrades := with(func(c Check) bool { return c.edge != nil })
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	group.Go(func() error {
-		s.judgeHeads(checks, found.of)
-		return nil
-	})
+	run := func(what func()) {
+		group.Go(func() error {
+			what()
+			return nil
+		})
+	}
+	for _, p := range s.packages {
+		leading := s.leadingTo(p)
+		for _, b := range p.Bundles {
+			run(func() {
+				if b.Has(catalog.PropertyObject) {
+					s.judgeRelease(ofEach, b, found.of)
+				}
+				if len(leading[b]) > 0 {
+					s.judgeUpgrades(ofUpgrades, b, leading[b], found.of)
+				}
+			})
+		}
+		for _, h := range s.heads(p) {
+			run(func() { s.judgeHead(ofHeads, h, found.of) })
+		}
+	}
 	for _, check := range checks {
 		if check.run != nil && !check.whole {
-			group.Go(func() error {
-				check.runOn(s, found.of(check))
-				return nil
-			})
+			run(func() { check.runOn(s, found.of(check)) })
 		}
 	}
 	_ = group.Wait() // no check fails
@@ -179,56 +197,66 @@ func largestFirst(packages []*catalog.Package) []*catalog.Package {
 	return slices.SortedStableFunc(slices.Values(packages), func(a, b *catalog.Package) int { return len(b.Bundles) - len(a.Bundles) })
 }
 
-// judgeHeads runs the checks of single bundles.
-func (s *subject) judgeHeads(checks []Check, tell func(Check) func(hit)) {
-	checks = slices.DeleteFunc(slices.Clone(checks), func(check Check) bool { return check.judge == nil })
-	if len(checks) == 0 {
-		return
-	}
-	heads := s.heads()
-	for _, check := range checks {
-		found := tell(check)
-		for _, head := range heads {
-			check.judge(head, func(h hit) {
-				h.Package, h.From = head.bundle.Package(), head.csv.Name
-				h.published = head.published && check.asked == nil // what registries hold can change
+// judgeRelease runs the checks of each bundle on one.
+func (s *subject) judgeRelease(checks []Check, b *catalog.Bundle, tell func(Check) func(hit)) {
+	s.judgePart(checks, Part{What: "bundle", Bundles: []*catalog.Bundle{b}}, b, func(check Check, found func(hit)) {
+		if r := s.release(b); r != nil {
+			check.each(r, func(h hit) {
+				h.Package, h.From = b.Package, b.Name
 				found(h)
 			})
 		}
-	}
+	}, tell)
 }
 
-// heads returns the bundles that new users get, the default channel's head and the newest of all heads, as far as the
+// judgeHead runs the checks of single bundles on the head of a channel.
+func (s *subject) judgeHead(checks []Check, b *catalog.Bundle, tell func(Check) func(hit)) {
+	read := sync.OnceValue(func() *single { return s.single(b) })
+	published := s.isPublished(b.Package, b.Name)
+	s.judgePart(checks, Part{What: "head", Asked: published, Bundles: []*catalog.Bundle{b}}, b, func(check Check, found func(hit)) {
+		head := read()
+		if head == nil {
+			return
+		}
+		check.judge(head, func(h hit) {
+			h.Package, h.From = head.bundle.Package(), head.csv.Name
+			h.published = published && check.asked == nil // what registries hold can change
+			found(h)
+		})
+	}, tell)
+}
+
+// heads returns the bundles of p that new users get, the default channel's head and the newest of all heads, as far as the
 // catalog carries their manifests, for the checks of single bundles. Older releases are left alone: nobody can mend them
 // any more.
-func (s *subject) heads() []*single {
-	var list []*single
-	for _, p := range s.packages {
-		var newest, common *catalog.Bundle
-		for _, c := range p.Channels {
-			b := p.Bundle(s.graph(p, c).Head())
-			if b == nil {
-				continue
-			}
-			if newest == nil || b.Version.GT(newest.Version) {
-				newest = b
-			}
-			if c.Name == p.DefaultChannel {
-				common = b
-			}
+func (s *subject) heads(p *catalog.Package) []*catalog.Bundle {
+	var newest, common *catalog.Bundle
+	for _, c := range p.Channels {
+		b := p.Bundle(s.graph(p, c).Head())
+		if b == nil {
+			continue
 		}
-		for _, b := range slices.Compact([]*catalog.Bundle{common, newest}) {
-			if b == nil || !b.Has(catalog.PropertyObject) {
-				continue
-			}
-			if inline := s.unpacked(b); inline.CSV() != nil {
-				head := newSingle(inline, s.schemas)
-				head.registry, head.inCatalog, head.published = s.registry, true, s.published(p).bundle(b.Name)
-				list = append(list, head)
-			}
+		if newest == nil || b.Version.GT(newest.Version) {
+			newest = b
+		}
+		if c.Name == p.DefaultChannel {
+			common = b
 		}
 	}
-	return list
+	return slices.DeleteFunc(slices.Compact([]*catalog.Bundle{common, newest}), func(b *catalog.Bundle) bool {
+		return b == nil || !b.Has(catalog.PropertyObject)
+	})
+}
+
+// single reads a bundle for the checks of single bundles; nil where it has no ClusterServiceVersion that can be read.
+func (s *subject) single(b *catalog.Bundle) *single {
+	inline := s.unpacked(b)
+	if inline.CSV() == nil {
+		return nil
+	}
+	one := newSingle(inline, s.schemas)
+	one.registry, one.inCatalog = s.registry, true
+	return one
 }
 
 // named reports whether one of names, codes or families, means c.
@@ -289,6 +317,7 @@ type subject struct {
 	packages []*catalog.Package
 	wanted   []string // names of the packages to judge; all when empty
 	whole    *subject // that has the graphs, for all packages; nil for none but this
+	parts    Parts    // what was found before; nil for nothing
 
 	// What checks share, so that each thing is read or compared once.
 	schemas  *schemaReader
@@ -296,7 +325,8 @@ type subject struct {
 	crds     memo[[sha256.Size]byte, *crd]
 	graphs   memo[*catalog.Channel, *graph.Channel]
 	ways     memo[*catalog.Package, []graph.Edge]
-	edges    memo[*catalog.Package, []upgrade]
+	edges    memo[*catalog.Package, []hop]
+	facts    memo[*catalog.Bundle, *facts]
 	strange  memo[*subject, []strangeField]
 	refused  memo[[2][sha256.Size]byte, []string]
 	compared memo[comparison, changes]

@@ -100,7 +100,7 @@ func baseOf(old *catalog.Package, c *catalog.Channel) *catalog.Bundle {
 }
 
 func (s *subject) compareBundles(from, to *catalog.Bundle) (diff.Release, error) {
-	c := &comparer{subject: s, upgrade: upgrade{Edge: graph.Edge{Package: to.Package, From: from.Name, To: to.Name}}}
+	c := &comparer{subject: s, upgrade: upgrade{hop: hop{Edge: graph.Edge{Package: to.Package, From: from.Name, To: to.Name}}}}
 	for _, side := range []struct {
 		b *catalog.Bundle
 		r **release

@@ -35,7 +35,7 @@ var crdChecks = []Check{
 		Cause:      "the CRD's status.storedVersions names that version in every cluster with the previous release. OLM and the API server refuse a CRD without it, so the InstallPlan fails",
 		Fix:        "keep the version in the CRD (served: false is allowed) for at least one release, which stores another version and migrates the objects",
 		References: []string{versioningReference},
-		run:        perEdge(storageRemoved),
+		edge:       storageRemoved,
 	},
 	{
 		Code: "CRD002", Severity: finding.Warning,
@@ -52,7 +52,7 @@ var crdChecks = []Check{
 		Cause:      "clients and manifests that use the version fail after the upgrade, and their users got no warning",
 		Fix:        "serve the version with deprecated: true for at least one more release",
 		References: []string{versioningReference},
-		run:        perEdge(servedGone(false)),
+		edge:       servedGone(false),
 	},
 	{
 		Code: "CRD004", Severity: finding.Error,
@@ -60,7 +60,7 @@ var crdChecks = []Check{
 		Cause:      "with strategy None the API server only changes the apiVersion: it silently drops fields that the new version's schema does not have from every object",
 		Fix:        "convert with a webhook, or add all fields of the old version to the new one",
 		References: []string{versioningReference},
-		run:        perEdge(silentLoss),
+		edge:       silentLoss,
 	},
 	{
 		Code: "CRD005", Severity: finding.Error,
@@ -68,7 +68,7 @@ var crdChecks = []Check{
 		Cause:      "the message comes from the API server's own validation of an update (k8s.io/apiextensions-apiserver v0.36.3); the InstallPlan fails with it",
 		Fix:        "change the CRD so that it is a valid update of the previous release's CRD",
 		References: []string{versioningReference},
-		run:        perEdge(refused),
+		edge:       refused,
 	},
 	{
 		Code: "CRD006", Severity: finding.Warning,
@@ -76,7 +76,7 @@ var crdChecks = []Check{
 		Cause:      "OLM validates every existing object against the new schema before it replaces the CRD, and the InstallPlan fails at the first invalid one. If the CRD has a conversion webhook, it does not fail: such objects stay, and the API server rejects later changes of these fields",
 		Fix:        "do not make the schema of a released version stricter; put stricter rules into a new version, or into a webhook that accepts existing objects",
 		References: []string{versioningReference},
-		run:        perEdge(tightened),
+		edge:       tightened,
 	},
 	{
 		Code: "CRD007", Severity: finding.Warning,
@@ -84,7 +84,7 @@ var crdChecks = []Check{
 		Cause:      "the API server silently drops fields that the schema does not have when an object is next written",
 		Fix:        "keep the field in the schema, and say in its description that it has no effect",
 		References: []string{"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning"},
-		run:        perEdge(fieldsRemoved),
+		edge:       fieldsRemoved,
 	},
 	{
 		Code: "CRD008", Severity: finding.Error,
@@ -92,28 +92,28 @@ var crdChecks = []Check{
 		Cause:      "users have objects like the sample. OLM refuses the CRD while such an object exists; if the CRD has a conversion webhook, later writes of the object fail instead",
 		Fix:        "loosen the schema so that objects of earlier releases are valid",
 		References: []string{versioningReference},
-		run:        perEdge(sampleRefused),
+		edge:       sampleRefused,
 	},
 	{
 		Code: "CRD009", Severity: finding.Info,
 		Title: "an upgrade drops a CRD",
 		Cause: "OLM leaves the CRD and its objects in the cluster, and no operator reconciles them any more",
 		Fix:   "tell users what happens to their objects",
-		run:   perEdge(crdGone),
+		edge:  crdGone,
 	},
 	{
 		Code: "CRD010", Severity: finding.Info,
 		Title: "an upgrade changes a default",
 		Cause: "objects that do not set the field behave differently after the upgrade",
 		Fix:   "check that the new default is right for existing objects",
-		run:   perEdge(defaultsChanged),
+		edge:  defaultsChanged,
 	},
 	{
 		Code: "CRD011", Severity: finding.Warning,
 		Title: "an upgrade removes the status subresource of a version",
 		Cause: "after the upgrade writes of the status subresource fail, and every write of the whole object writes the status too",
 		Fix:   "keep the status subresource of a released version",
-		run:   perEdge(statusGone),
+		edge:  statusGone,
 	},
 	{
 		Code: "CRD012", Severity: finding.Info,
@@ -121,7 +121,7 @@ var crdChecks = []Check{
 		Cause:      "clients and manifests that still use the version fail after the upgrade",
 		Fix:        "announce it in the release notes",
 		References: []string{versioningReference},
-		run:        perEdge(servedGone(true)),
+		edge:       servedGone(true),
 	},
 	{
 		Code: "CRD013", Severity: finding.Warning,
@@ -129,21 +129,21 @@ var crdChecks = []Check{
 		Cause:      "with strategy None the API server only changes the apiVersion: objects that are valid under the old version's schema and invalid under the new one's can be read, but no longer be written",
 		Fix:        "convert with a webhook, or accept in the new version what the old one accepts",
 		References: []string{versioningReference},
-		run:        perEdge(strictStorage),
+		edge:       strictStorage,
 	},
 	{
 		Code: "CRD014", Severity: finding.Info,
 		Title: "an upgrade removes names of a CRD",
 		Cause: "scripts and commands that use the old singular, list kind, short name or category fail after the upgrade",
 		Fix:   "keep the old names, and add the new ones",
-		run:   perEdge(namesChanged),
+		edge:  namesChanged,
 	},
 	{
 		Code: "CRD015", Severity: finding.Warning,
 		Title: "an upgrade removes the scale subresource, or changes or removes one of its paths",
 		Cause: "autoscalers and 'kubectl scale' fail for these objects after the upgrade, or read and write other fields",
 		Fix:   "keep the scale subresource of a released version as it is",
-		run:   perEdge(scaleChanged),
+		edge:  scaleChanged,
 	},
 	{
 		Code: "CRD016", Severity: finding.Info,
@@ -151,14 +151,14 @@ var crdChecks = []Check{
 		Cause:      "server-side apply merges by x-kubernetes-list-type, x-kubernetes-list-map-keys and x-kubernetes-map-type: after a change field managers overwrite or duplicate each other's items, and the API server rejects lists with equal keys",
 		Fix:        "keep these three as they are in a released version",
 		References: []string{"https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy"},
-		run:        perEdge(mergeChanged),
+		edge:       mergeChanged,
 	},
 	{
 		Code: "CRD017", Severity: finding.Info,
 		Title: "an upgrade removes a printer column",
 		Cause: "scripts that read the columns of 'kubectl get' read other values",
 		Fix:   "nothing to do, unless the columns are documented",
-		run:   perEdge(columnsGone),
+		edge:  columnsGone,
 	},
 	{
 		Code: "CRD018", Severity: finding.Warning,
@@ -166,7 +166,7 @@ var crdChecks = []Check{
 		Cause:      "before OLM replaces a CRD, it reads all objects in every served version and validates them against the new schemas. The InstallPlan fails at the first invalid object: the one of the next release, or already this one when OLM repeats the step",
 		Fix:        "accept in the new version what the others accept, or convert with a webhook that is in spec.conversion of the bundle's CRD",
 		References: []string{"https://github.com/operator-framework/operator-lifecycle-manager/issues/3342"},
-		run:        perEdge(versionsApart),
+		edge:       versionsApart,
 	},
 	{
 		Code: "CRD019", Severity: finding.Warning,
@@ -178,7 +178,7 @@ var crdChecks = []Check{
 			"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-ratcheting",
 			"https://github.com/operator-framework/operator-lifecycle-manager/blob/v0.46.0/pkg/controller/operators/catalog/operator.go",
 		},
-		run: perEdge(rulesAdded),
+		edge: rulesAdded,
 	},
 	{
 		Code: "CRD022", Severity: finding.Info,
@@ -190,7 +190,7 @@ var crdChecks = []Check{
 			versioningReference,
 			"https://github.com/operator-framework/operator-lifecycle-manager/blob/v0.46.0/pkg/controller/operators/olm/operator.go",
 		},
-		run: perEdge(ownedGone),
+		edge: ownedGone,
 	},
 }
 
@@ -275,46 +275,55 @@ func storedEarlier(s *subject, found func(hit)) {
 		list := s.upgrades(p)
 		by := map[key]string{} // the release that stored it, for each version that a user of the bundle may have stored
 		for _, b := range p.Bundles {
-			r := s.release(b)
-			if r == nil {
-				continue
-			}
-			for _, c := range r.crds {
-				if v := c.stored(); v != nil {
-					by[key{b.Name, c.Name, v.Name}] = b.Name
+			if f := s.factsOf(b); f != nil {
+				for _, c := range f.CRDs {
+					if c.Stored != "" {
+						by[key{b.Name, c.Name, c.Stored}] = b.Name
+					}
 				}
 			}
 		}
 		for changed := true; changed; {
 			changed = false
-			for _, u := range list {
-				for _, c := range u.to.crds {
-					for _, v := range c.Spec.Versions {
-						from, there := by[key{u.From, c.Name, v.Name}]
-						if _, known := by[key{u.To, c.Name, v.Name}]; there && !known {
-							by[key{u.To, c.Name, v.Name}] = from
-							changed = true
-						}
+			s.perDefinition(list, func(u hop, _, after *crdFacts) {
+				for _, v := range after.Versions {
+					from, there := by[key{u.From, after.Name, v}]
+					if _, known := by[key{u.To, after.Name, v}]; there && !known {
+						by[key{u.To, after.Name, v}] = from
+						changed = true
 					}
-				}
-			}
-		}
-		var alike gathering
-		for _, u := range list {
-			perPair(u, func(before, after *crd) {
-				for _, v := range before.Spec.Versions {
-					origin, there := by[key{u.From, before.Name, v.Name}]
-					if !there || origin == u.From || after.version(v.Name) != nil {
-						continue
-					}
-					alike.add(u, hit{
-						Subject: before.object(), path: versions,
-						message: fmt.Sprintf("%s removes version %s of CRD %s, in which %s stored objects", u.To, v.Name, before.Name, origin),
-					})
 				}
 			})
 		}
-		alike.tell(found)
+		var alike gathering
+		s.perDefinition(list, func(u hop, before, after *crdFacts) {
+			for _, v := range before.Versions {
+				origin, there := by[key{u.From, before.Name, v}]
+				if !there || origin == u.From || slices.Contains(after.Versions, v) {
+					continue
+				}
+				alike.add(u, hit{
+					Subject: finding.Subject{Object: "CustomResourceDefinition/" + before.Name}, path: versions,
+					message: fmt.Sprintf("%s removes version %s of CRD %s, in which %s stored objects", u.To, v, before.Name, origin),
+				})
+			}
+		})
+		alike.tell(s, found)
+	}
+}
+
+// perDefinition calls look with each CRD that both ends of an upgrade have.
+func (s *subject) perDefinition(list []hop, look func(u hop, before, after *crdFacts)) {
+	for _, u := range list {
+		from, to := s.factsOf(u.tail), s.factsOf(u.head)
+		if from == nil || to == nil {
+			continue
+		}
+		for i := range from.CRDs {
+			if after := to.crd(from.CRDs[i].Name); after != nil {
+				look(u, &from.CRDs[i], after)
+			}
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -32,49 +33,49 @@ var edgeChecks = []Check{
 		Cause:      "the selector of a Deployment is immutable: the API server rejects OLM's update, and the new release is never installed",
 		Fix:        "keep the selector, or rename the Deployment",
 		References: []string{"https://github.com/operator-framework/operator-lifecycle-manager/issues/952"},
-		run:        perEdge(selectorChanged),
+		edge:       selectorChanged,
 	},
 	{
 		Code: "EDG002", Severity: finding.Info,
 		Title: "an upgrade drops or renames a Deployment",
 		Cause: "OLM deletes the old Deployment when the new release is installed: there is no rolling update, and in between the pods of both or of none run",
 		Fix:   "keep the name, unless the selector must change",
-		run:   perEdge(deploymentGone),
+		edge:  deploymentGone,
 	},
 	{
 		Code: "EDG003", Severity: finding.Warning,
 		Title: "an upgrade drops an install mode",
 		Cause: "users who installed the operator in that mode get a release that OLM refuses: UnsupportedOperatorGroup",
 		Fix:   "keep supporting the install mode, or tell users how to change it before they upgrade",
-		run:   perEdge(modeGone),
+		edge:  modeGone,
 	},
 	{
 		Code: "EDG004", Severity: finding.Warning,
 		Title: "an upgrade drops permissions on a kind that the operator still owns, requires or has a webhook for",
 		Cause: "the API server refuses requests of the operator that it allowed the previous release",
 		Fix:   "grant the verbs again if the operator still needs them",
-		run:   perEdge(rightsLost),
+		edge:  rightsLost,
 	},
 	{
 		Code: "EDG005", Severity: finding.Info,
 		Title: "an upgrade adds permissions",
 		Cause: "whoever approves the upgrade also approves these permissions",
 		Fix:   "check that the operator needs each of them",
-		run:   perEdge(rightsGained),
+		edge:  rightsGained,
 	},
 	{
 		Code: "EDG006", Severity: finding.Info,
 		Title: "an upgrade drops a webhook",
 		Cause: "after the upgrade objects are stored without the webhook's defaults and validation; without a conversion webhook only their apiVersion changes",
 		Fix:   "check whether this is intended; keep a conversion webhook as long as objects are stored or read in more than one version",
-		run:   perEdge(webhookGone),
+		edge:  webhookGone,
 	},
 	{
 		Code: "EDG007", Severity: finding.Info,
 		Title: "an upgrade needs a newer Kubernetes",
 		Cause: "on an older cluster OLM refuses the release, and the Subscription stops at it",
 		Fix:   "tell users, and keep a channel for older clusters as long as you support them",
-		run:   perEdge(kubernetesRaised),
+		edge:  kubernetesRaised,
 	},
 	{
 		Code: "EDG008", Severity: finding.Info,
@@ -83,7 +84,7 @@ var edgeChecks = []Check{
 			"operator owns or names, only deletecollection and subresources that operators do not use are reported here",
 		Fix:        "check whether the operator still needs them; 'olmkit upgrade test' reports every request that is refused during the test, but cannot show requests that the operator does not make there",
 		References: []string{"https://github.com/NVIDIA/gpu-operator/issues/883"},
-		run:        perEdge(otherRightsLost),
+		edge:       otherRightsLost,
 	},
 }
 
@@ -224,11 +225,17 @@ func (r *release) add(m manifest, at func() *document.Document) bool {
 	return true
 }
 
-// upgrade is an edge with what stands at its ends.
-type upgrade struct {
+// hop is an edge that is judged, with the bundles at its ends.
+type hop struct {
 	graph.Edge
-	from, to  *release
-	published bool // users have the upgrade
+	tail, head *catalog.Bundle
+	published  bool // users have the upgrade
+}
+
+// upgrade is a hop with what stands at its ends.
+type upgrade struct {
+	hop
+	from, to *release
 }
 
 // hops returns the edges of p that OLM takes, and those of replaces chains, each pair of bundles once: the default channel
@@ -270,67 +277,90 @@ func (s *subject) findHops(p *catalog.Package) []graph.Edge {
 
 // upgrades returns the edges of p that OLM takes, and those of replaces chains, which users took while each release was the
 // newest: each pair of bundles once, ordered by the versions of their ends.
-func (s *subject) upgrades(p *catalog.Package) []upgrade {
-	return s.edges.get(p, func() []upgrade { return s.follow(p) })
+func (s *subject) upgrades(p *catalog.Package) []hop {
+	return s.edges.get(p, func() []hop { return s.follow(p) })
 }
 
-func (s *subject) follow(p *catalog.Package) []upgrade {
-	var list []upgrade
+func (s *subject) follow(p *catalog.Package) []hop {
+	var list []hop
 	for _, e := range s.hops(p) {
 		from, to := p.Bundle(e.From), p.Bundle(e.To)
 		if from == nil || to == nil {
 			continue
 		}
-		u := upgrade{Edge: e, from: s.release(from), to: s.release(to), published: s.published(p).edge(e.From, e.To)}
-		if u.from != nil && u.to != nil {
-			list = append(list, u)
-		}
+		list = append(list, hop{Edge: e, tail: from, head: to, published: s.published(p).edge(e.From, e.To)})
 	}
-	slices.SortStableFunc(list, func(a, b upgrade) int {
-		return cmp.Or(a.to.Version.Compare(b.to.Version), a.from.Version.Compare(b.from.Version), strings.Compare(a.To, b.To), strings.Compare(a.From, b.From))
+	slices.SortStableFunc(list, func(a, b hop) int {
+		return cmp.Or(a.head.Version.Compare(b.head.Version), a.tail.Version.Compare(b.tail.Version), strings.Compare(a.To, b.To), strings.Compare(a.From, b.From))
 	})
 	return list
 }
 
-// perEdge is a check that looks at one upgrade at a time. What it finds alike on upgrades from several releases to one is
-// said once, of the newest of them.
-func perEdge(look func(*subject, upgrade, func(hit))) func(*subject, func(hit)) {
-	return func(s *subject, found func(hit)) {
-		for _, p := range s.packages {
-			var alike gathering
-			for _, u := range s.upgrades(p) {
-				look(s, u, func(h hit) { alike.add(u, h) })
-			}
-			alike.tell(found)
-		}
+// leadingTo returns the upgrades of p by the bundles that they lead to.
+func (s *subject) leadingTo(p *catalog.Package) map[*catalog.Bundle][]hop {
+	by := map[*catalog.Bundle][]hop{}
+	for _, h := range s.upgrades(p) {
+		by[h.head] = append(by[h.head], h)
 	}
+	return by
 }
 
-// gathering holds the hits of one check on the upgrades of a package.
+// judgeUpgrades runs the checks of one upgrade on those that lead to one bundle.
+func (s *subject) judgeUpgrades(checks []Check, to *catalog.Bundle, hops []hop, tell func(Check) func(hit)) {
+	part := Part{What: "upgrades", Bundles: []*catalog.Bundle{to}}
+	type asked struct {
+		graph.Edge
+		Published bool
+	}
+	var about []asked
+	for _, h := range hops {
+		about = append(about, asked{h.Edge, h.published})
+		part.Bundles = append(part.Bundles, h.tail)
+	}
+	part.Asked = about
+	read := sync.OnceValue(func() (list []upgrade) {
+		for _, h := range hops {
+			if u := (upgrade{h, s.release(h.tail), s.release(h.head)}); u.from != nil && u.to != nil {
+				list = append(list, u)
+			}
+		}
+		return list
+	})
+	s.judgePart(checks, part, to, func(check Check, found func(hit)) {
+		var alike gathering
+		for _, u := range read() {
+			check.edge(s, u, func(h hit) { alike.add(u.hop, h) })
+		}
+		alike.tell(s, found)
+	}, tell)
+}
+
+// gathering holds the hits of one check on upgrades. What it finds alike on upgrades from several releases to one is said once, of the
+// newest of them.
 type gathering struct {
 	order []string
 	hits  map[string][]hit
-	ends  map[string]*release // where each hit stands
+	ends  map[string]*catalog.Bundle // where each hit stands
 }
 
-func (g *gathering) add(u upgrade, h hit) {
+func (g *gathering) add(u hop, h hit) {
 	h.Package, h.Channel, h.From, h.To, h.published = u.Package, u.Channel, u.From, u.To, u.published
 	key := strconv.FormatBool(u.published) + "\x00" + u.To + "\x00" + h.Object + "\x00" + strings.ReplaceAll(h.message, u.From, "\x00")
 	if g.hits == nil {
-		g.hits, g.ends = map[string][]hit{}, map[string]*release{}
+		g.hits, g.ends = map[string][]hit{}, map[string]*catalog.Bundle{}
 	}
 	if g.hits[key] == nil {
 		g.order = append(g.order, key)
-		g.ends[key] = u.to
+		g.ends[key] = u.head
 	}
 	g.hits[key] = append(g.hits[key], h)
 }
 
-func (g *gathering) tell(found func(hit)) {
+func (g *gathering) tell(s *subject, found func(hit)) {
 	for _, key := range g.order {
 		hits := g.hits[key]
 		last := hits[len(hits)-1]
-		last.at = g.ends[key].place(last.Object, last.path...)
+		last.at = s.release(g.ends[key]).place(last.Object, last.path...)
 		for _, h := range hits[:len(hits)-1] {
 			last.alike = append(last.alike, h.From)
 		}

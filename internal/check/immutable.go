@@ -25,7 +25,7 @@ var immutableChecks = []Check{
 			"https://kubernetes.io/docs/reference/access-authn-authz/rbac/#clusterrolebinding-example",
 			"https://kubernetes.io/docs/concepts/configuration/secret/#secret-immutable",
 		},
-		run: perEdge(immutableChanged),
+		edge: immutableChanged,
 	},
 }
 

@@ -64,7 +64,7 @@ var olmV1Checks = []Check{
 			"rules and formats. Whoever wants the upgrade must set spec.install.preflight.crdUpgradeSafety.enforcement: None",
 		Fix:        "keep the CRD compatible, and put the change into a new version",
 		References: []string{olmV1Reference + "/rukpak/preflights/crdupgradesafety/crdupgradesafety.go", "https://github.com/kubernetes-sigs/crdify"},
-		run:        perEdge(crdUnsafe),
+		edge:       crdUnsafe,
 	},
 	{
 		Code: "OLM008", Severity: finding.Info,
@@ -73,7 +73,7 @@ var olmV1Checks = []Check{
 			"CRDs that stay. OLM v0 leaves the CRD and its objects",
 		Fix:        "keep the CRD in the bundle until its users have saved or moved their objects",
 		References: []string{olmV1Reference + "/applier/helm.go"},
-		run:        perEdge(crdDeleted),
+		edge:       crdDeleted,
 	},
 }
 

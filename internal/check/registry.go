@@ -47,10 +47,12 @@ func Images(b *bundle.Bundle) []string { return references(newSingle(b, &schemaR
 func ImagesIn(c *catalog.Catalog, options Options) []string {
 	s := &subject{catalog: c, schemas: &schemaReader{}, packages: options.packagesOf(c)}
 	var used []usedImage
-	for _, head := range s.heads() {
-		used = append(used, head.named()...)
-	}
 	for _, p := range s.packages {
+		for _, b := range s.heads(p) {
+			if head := s.single(b); head != nil {
+				used = append(used, head.named()...)
+			}
+		}
 		for _, b := range p.Bundles {
 			used = append(used, usedImage{image: b.Image})
 		}

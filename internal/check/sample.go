@@ -27,7 +27,7 @@ var sampleChecks = []Check{
 			"such an object that changes the field with the rule (before Kubernetes 1.30: every write)",
 		Fix:        "accept in the rule what the previous release accepts, or put the rule into a new version",
 		References: []string{"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-ratcheting"},
-		run:        perEdge(sampleViolatesRule),
+		edge:       sampleViolatesRule,
 	},
 	{
 		Code: "CRD021", Severity: finding.Info,
@@ -35,7 +35,7 @@ var sampleChecks = []Check{
 		Cause:      "a CEL rule with oldSelf (a transition rule) rejects the change between the two: users who apply the new sample to an existing object get this error",
 		Fix:        "check that the rule is intended, and give the new sample another name or the old value of the field",
 		References: []string{"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#transition-rules"},
-		run:        perEdge(sampleCannotFollow),
+		edge:       sampleCannotFollow,
 	},
 }
 

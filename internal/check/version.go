@@ -17,7 +17,7 @@ var versionChecks = []Check{
 			"additions and more permissions for a new minor one. Before 1.0.0 the minor and the patch version stand for these. Alpha versions of an API may change like additions",
 		Fix:        "release these changes under the version that the message names, or a higher one",
 		References: []string{"https://semver.org/", "https://kubernetes.io/docs/reference/using-api/deprecation-policy/"},
-		run:        perEdge(versionTooLow),
+		edge:       versionTooLow,
 	},
 }
 

@@ -17,8 +17,8 @@ import (
 // packageVerdicts keeps what checks found of each package, under the digests of its documents: where only one package of a catalog
 // changed, the others are not judged again. It is a check.Kept.
 type packageVerdicts struct {
-	cache            *cache.Cache
-	by               []byte // the program and its options
+	cache, parts     *cache.Cache // of packages, and of what was found of their bundles
+	by               []byte       // the program and its options
 	loaded, previous *content
 	changed          func() error // whether a file is not as it was read
 	new              atomic.Bool  // something was kept
@@ -43,13 +43,13 @@ func contentOf(c *catalog.Catalog) *content {
 
 // packageVerdicts returns where what program finds of the packages of loaded by options is kept; nil where nothing is.
 func (s *session) packageVerdicts(program []byte, options check.Options, loaded *catalog.Catalog) *packageVerdicts {
-	kept := cache.Open("verdicts-by-package")
+	kept, parts := cache.Open("verdicts-by-package"), cache.Open("verdicts-by-bundle")
 	by, err := json.Marshal(struct{ Only, Skip []string }{options.Only, options.Skip})
-	if kept == nil || err != nil || options.Registry != nil || options.Template != nil || program == nil {
+	if kept == nil || parts == nil || err != nil || options.Registry != nil || options.Template != nil || program == nil {
 		return nil
 	}
 	return &packageVerdicts{
-		cache: kept, by: slices.Concat(program, by), loaded: contentOf(loaded), previous: contentOf(options.Previous),
+		cache: kept, parts: parts, by: slices.Concat(program, by), loaded: contentOf(loaded), previous: contentOf(options.Previous),
 		changed: func() error { return cmp.Or(loaded.Changed(), options.Previous.Changed()) },
 	}
 }
@@ -111,6 +111,7 @@ func (v *packageVerdicts) Put(p *catalog.Package, found []finding.Finding) {
 func (v *packageVerdicts) trim() {
 	if v.new.Load() {
 		v.cache.Trim(mostVerdicts)
+		v.parts.Trim(mostVerdicts)
 	}
 }
 
