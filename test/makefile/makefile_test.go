@@ -106,3 +106,35 @@ func TestRedisWalkRunsWhatIsBuilt(t *testing.T) {
 		}
 	}
 }
+
+// TestWithoutRaceDetector: of olmkit's packages only those are tested without the race detector that start no goroutine.
+func TestWithoutRaceDetector(t *testing.T) {
+	starts := regexp.MustCompile(`(?m)^\s*go |\.Go\(|errgroup`)
+	list := regexp.MustCompile(`(?m)^WITHOUT_RACE := (.+)$`).FindStringSubmatch(read(t, "Makefile"))
+	if list == nil {
+		t.Fatal("the Makefile has no WITHOUT_RACE")
+	}
+	looked := 0
+	for folder := range strings.FieldsSeq(list[1]) {
+		if !strings.HasPrefix(folder, "./internal/") {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join("..", "..", folder, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := starts.Find(data); found != nil {
+				t.Errorf("%s starts a goroutine: %q", file, found)
+			}
+			looked++
+		}
+	}
+	if looked == 0 {
+		t.Error("no file was looked at")
+	}
+}

@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 1000, "fuzzed objects per round trip")
+	rounds = flag.Int("rounds", unhurried, "fuzzed objects per round trip")
 	seed   = flag.Int64("seed", 1, "seed of the fuzzed objects")
 	update = flag.Bool("update", false, "write the golden files")
 )

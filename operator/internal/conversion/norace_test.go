@@ -1,0 +1,5 @@
+//go:build !race
+
+package conversion
+
+const unhurried = 1000
