@@ -6,9 +6,11 @@ import (
 
 	"github.com/olmkit/olmkit/internal/cli"
 	"github.com/olmkit/olmkit/internal/cluster/embedded"
+	"github.com/olmkit/olmkit/internal/start"
 )
 
 func main() {
+	start.Main()
 	embedded.Main()
-	os.Exit(cli.Main())
+	os.Exit(cli.Main(start.Collect))
 }

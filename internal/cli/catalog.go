@@ -227,7 +227,7 @@ const validatingHeap = 84 << 20
 
 // validate loads the catalogs that refs name, and has them judged.
 func (s *session) validate(ctx context.Context, options check.Options, by loading, refs []string) (*verdict, error) {
-	defer letHeapGrow(validatingHeap)()
+	defer s.letHeapGrow(validatingHeap)()
 	loader := s.loader()
 	loader.Digests = loader.Cache != nil
 	load := loader.LoadSparse

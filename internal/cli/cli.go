@@ -85,6 +85,7 @@ type session struct {
 	printer        *progress.Printer
 	maxFile        int64
 	hooks          Hooks
+	collect        func() // called before something else decides when garbage is collected; nil for nothing
 
 	projectFile string        // what --project names
 	project     *project.File // the project's settings, nil without any
@@ -152,12 +153,12 @@ func isTerminal(w io.Writer) bool {
 // used: a catalog of a million entries uses some 2.5 GiB. GOMEMLIMIT sets another.
 const memoryLimit = 3 << 30
 
-// Main runs olmkit as a process and returns its exit code.
-func Main() int {
+// Main runs olmkit as a process and returns its exit code. It calls collect before it decides itself when garbage is collected.
+func Main(collect func()) int {
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
 		debug.SetMemoryLimit(memoryLimit)
 	}
-	return runProcess(interruptions(), os.Args[1:])
+	return runProcess(collect, interruptions(), os.Args[1:])
 }
 
 // interruptions returns the signals that ask the process to end.
@@ -168,10 +169,10 @@ func interruptions() <-chan os.Signal {
 }
 
 // runProcess runs olmkit on the process's streams until it ends, or signals interrupt it.
-func runProcess(signals <-chan os.Signal, args []string) int {
+func runProcess(collect func(), signals <-chan os.Signal, args []string) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s := &session{Streams: Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}}
+	s := &session{Streams: Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, collect: collect}
 	go s.heed(signals, cancel, os.Exit)
 	return s.run(ctx, args)
 }

@@ -11,10 +11,11 @@ import (
 // letHeapGrow lets the process grow to so many bytes before garbage is collected, or to twice what its heap has in use, if that is more,
 // until stop is called. A collection looks at all that is in use, and a small heap is soon due again. GOGC and GOMEMLIMIT in the
 // environment decide instead.
-func letHeapGrow(size int64) (stop func()) {
+func (s *session) letHeapGrow(size int64) (stop func()) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}
+	s.decidesCollection()
 	usual, limit := debug.SetGCPercent(oftenEnough), debug.SetMemoryLimit(-1)
 	var mu sync.Mutex
 	stopped := false
@@ -36,6 +37,13 @@ func letHeapGrow(size int64) (stop func()) {
 		stopped = true
 		debug.SetGCPercent(usual)
 		debug.SetMemoryLimit(limit)
+	}
+}
+
+// decidesCollection is called before anything here decides when garbage is collected.
+func (s *session) decidesCollection() {
+	if s.collect != nil {
+		s.collect()
 	}
 }
 

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		_, _ = listening.WriteString("x")
 		_ = listening.Close()
 	}
-	os.Exit(runProcess(signals, os.Args[1:]))
+	os.Exit(runProcess(nil, signals, os.Args[1:]))
 }
 
 // hangLimit is when a command that was interrupted hangs. It is far more than any takes.

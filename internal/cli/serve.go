@@ -52,6 +52,7 @@ func (s *session) serveCatalog(ctx context.Context, address string, refs []strin
 		}
 	}
 	load := func(ctx context.Context) (*catalog.Catalog, error) {
+		s.decidesCollection()
 		defer debug.SetGCPercent(debug.SetGCPercent(readingGC)) // files are large, and what is kept of them is small
 		loaded, err := s.loader().OpenLazy(ctx, refs...)
 		if err != nil {

@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"internal/subscription":                       {"internal/hint", "internal/bundle", "internal/catalog", "internal/safetext"},
 	"internal/revision":                           {"internal/hint"},
 	"internal/fuzz":                               {},
+	"internal/start":                              {},
 	"internal/graph":                              {"internal/hint", "internal/finding", "internal/catalog", "internal/safetext"},
 	"internal/check":                              {"internal/hint", "internal/document", "internal/finding", "internal/bundle", "internal/catalog", "internal/diff", "internal/graph", "internal/nearest"},
 	"internal/cluster":                            {},
