@@ -80,7 +80,7 @@ test: ## Run the unit tests and the command line's scripts, with the race detect
 		race=; cgo=0; \
 		printf '%s\nThe tests run without the race detector: it needs a C compiler. Install one (on Debian: apt-get install gcc libc6-dev) to have races found.\n' "$$why" >&2; \
 	fi; \
-	GORACE=atexit_sleep_ms=100 CGO_ENABLED=$$cgo $(GO) test $$race $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /tools/ $(WITHOUT_RACE:.%=-e %$$) -e /test/e2e -e /test/hostile -e /test/olmv1 -e /test/operator -e /test/scenario -e /test/started -e /test/bench -e /test/browser -e /test/upgrades)
+	GORACE=atexit_sleep_ms=100 CGO_ENABLED=$$cgo $(GO) test $$race $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /tools/ $(WITHOUT_RACE:.%=-e %$$) -e /test/e2e -e /test/hostile -e /test/olmv1 -e /test/operator -e /test/scenario -e /test/started -e /test/bench -e /test/browser -e /test/systems -e /test/upgrades)
 	$(GO) test $(TEST_FLAGS) $(WITHOUT_RACE) ./tools/...
 	$(GO) test $(TEST_FLAGS) -short -run 'Growth|ByParts|OpmRefuses|RoundTrips' ./internal/check ./operator/internal/conversion
 	$(GO) test $(TEST_FLAGS) ./test/scenario -run 'Static|Commands|Docs'
@@ -226,7 +226,7 @@ lint-release: $(ACTIONLINT) ## Check the workflows and the release's configurati
 .PHONY: verify
 verify: lint lint-release ## Check that generated files are up to date, the code is clean and dependencies point the right way
 	./test/verify.sh
-	$(GO) test -count=1 ./test/arrows ./test/api ./test/style
+	$(GO) test -count=1 ./test/arrows ./test/api ./test/style ./test/systems
 
 ##@ Test for real
 
@@ -248,9 +248,9 @@ $(KUBECTL_BUILT): tools/kubectl/go.sum
 .PHONY: tools
 tools: $(LINT) $(REGISTRY) $(OPM) $(KUBECTL_BUILT) ## Build what the linters and the end-to-end tests need, from modules
 
-# What takes minutes and repeats what a shorter test shows is left to test-nightly: -short shortens tests, and this one is left out.
+# What takes minutes and repeats what a shorter test shows is left to test-nightly: -short shortens tests, and these are left out.
 SHORT ?= -short
-LONG_WALKS = $(if $(SHORT),|^TestIndexedJob$$)
+LONG_WALKS = $(if $(SHORT),|^TestIndexedJob$$|^TestPartsMakeTheWhole$$)
 
 .PHONY: test-e2e
 test-e2e: test-walks test-operator test-scenarios test-hostile ## Run the end-to-end tests on embedded clusters

@@ -20,9 +20,6 @@ func TestPartsMakeTheWhole(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name+".json") }
 	versions := []string{"v0.1.0", "v0.2.0", "v0.3.1", "v0.4.0"}
-	if testing.Short() {
-		versions = versions[:3]
-	}
 	hops := len(versions) - 1
 	walk := []string{"upgrade", "test", "catalog", "--package", "memcached-operator", "--edges", "chain", "--to", versions[hops]}
 	for _, v := range versions {
@@ -32,25 +29,21 @@ func TestPartsMakeTheWhole(t *testing.T) {
 
 	must(t, with("--report", "json="+file("whole"))...)
 	must(t, with("--parallel", "2", "--report", "json="+file("parallel"))...)
-	parts := []string{"parallel"}
-	if !testing.Short() {
-		parts = append(parts, "merged")
-		r := run(t, []string{"JOB_COMPLETION_INDEX=0"}, with("--shard", "auto/2", "--report", "json="+file("first"))...)
-		if r.code != 0 {
-			t.Fatalf("the first shard: %s%s", r.out, r.errOut)
-		}
-		if r := run(t, nil, "report", "merge", file("first")); r.code != 2 || !strings.Contains(r.errOut, "shard 1 of 2 is missing") {
-			t.Errorf("half a walk has a verdict: exit code %d\n%s%s", r.code, r.out, r.errOut)
-		}
-		must(t, with("--shard", "1/2", "--report", "json="+file("second"))...)
-		must(t, "report", "merge", file("second"), file("first"), "--report", "json="+file("merged"))
+	first := run(t, []string{"JOB_COMPLETION_INDEX=0"}, with("--shard", "auto/2", "--report", "json="+file("first"))...)
+	if first.code != 0 {
+		t.Fatalf("the first shard: %s%s", first.out, first.errOut)
 	}
+	if r := run(t, nil, "report", "merge", file("first")); r.code != 2 || !strings.Contains(r.errOut, "shard 1 of 2 is missing") {
+		t.Errorf("half a walk has a verdict: exit code %d\n%s%s", r.code, r.out, r.errOut)
+	}
+	must(t, with("--shard", "1/2", "--report", "json="+file("second"))...)
+	must(t, "report", "merge", file("second"), file("first"), "--report", "json="+file("merged"))
 
 	whole := verdicts(readReport(t, file("whole")))
 	if len(whole) != hops+1 { // and the whole
 		t.Fatalf("the walk in one piece: %v", whole)
 	}
-	for _, name := range parts {
+	for _, name := range []string{"parallel", "merged"} {
 		if diff := cmp.Diff(whole, verdicts(readReport(t, file(name)))); diff != "" {
 			t.Errorf("%s (-whole +parts):\n%s", name, diff)
 		}
