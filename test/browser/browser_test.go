@@ -143,8 +143,16 @@ func get[T any](t *testing.T, ctx context.Context, action chromedp.Action[T]) T 
 func holds(t *testing.T, ctx context.Context, what, expression string, args ...any) {
 	t.Helper()
 	expression = fmt.Sprintf(expression, args...)
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool]("!!("+expression+")", chromedp.WithPollingTimeout(5*time.Second))); err != nil {
-		t.Errorf("%s: not so: %s", what, expression)
+	for until := time.Now().Add(5 * time.Second); ; {
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool]("!!("+expression+")", chromedp.WithPollingTimeout(time.Until(until))))
+		if err == nil {
+			return
+		}
+		// The page that was asked has just made room for the one that it leads to.
+		if !strings.Contains(err.Error(), "Cannot find context") || time.Now().After(until) {
+			t.Errorf("%s: not so: %s: %v", what, expression, err)
+			return
+		}
 	}
 }
 
