@@ -96,8 +96,8 @@ func (s *sparse) detach(source *document.Document, at *region) *Document {
 		return nil
 	}
 	d.size, d.held = len(source.JSON), held
-	if s.digests {
-		d.sum = new(sha256.Sum256(source.Text()))
+	if text := source.Text(); s.digests && text != nil {
+		d.sum = new(sha256.Sum256(text))
 	}
 	if d.locate(source) {
 		d.region = at

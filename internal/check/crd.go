@@ -17,6 +17,7 @@ import (
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -529,13 +530,27 @@ func refused(s *subject, u upgrade, found func(hit)) {
 	})
 }
 
+// refusals are those of the metadata, and of the spec, which many releases have alike.
 func (s *subject) refusals(before, after *crd) []string {
-	return s.refused.get([2][sha256.Size]byte{before.spec, after.spec}, func() []string {
-		if len(refusals(before.outline(), after.outline(), after.v1beta1)) == 0 {
+	ofSpec := s.refused.get([2][sha256.Size]byte{before.spec, after.spec}, func() []string {
+		if len(refusals(unlabelled(before.outline()), unlabelled(after.outline()), after.v1beta1)) == 0 {
 			return nil
 		}
-		return refusals(before.CustomResourceDefinition, after.CustomResourceDefinition, after.v1beta1)
+		return refusals(unlabelled(before.CustomResourceDefinition), unlabelled(after.CustomResourceDefinition), after.v1beta1)
 	})
+	old, next := before.ObjectMeta, after.ObjectMeta
+	old.ResourceVersion, next.ResourceVersion = "1", "1"
+	return slices.Concat(said(apivalidation.ValidateObjectMetaUpdate(&next, &old, field.NewPath("metadata")), after.v1beta1), ofSpec)
+}
+
+// unlabelled returns c with no more of its metadata than what decides whether its spec is valid.
+func unlabelled(c *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	out := *c
+	out.ObjectMeta = metav1.ObjectMeta{Name: c.Name}
+	if approved, ok := c.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation]; ok {
+		out.Annotations = map[string]string{apiextensionsv1.KubeAPIApprovedAnnotation: approved}
+	}
+	return &out
 }
 
 // refusals returns what the API server has against the update; of one to v1beta1, which let schemas be as they liked, only
@@ -556,8 +571,11 @@ func refusals(before, after *apiextensionsv1.CustomResourceDefinition, v1beta1 b
 	}
 	next.Spec.Conversion = &apiextensions.CustomResourceConversion{Strategy: apiextensions.NoneConverter}
 	old.Spec.Conversion = next.Spec.Conversion
-	var list []string
-	for _, e := range crdvalidation.ValidateCustomResourceDefinitionUpdate(context.Background(), next, old) {
+	return said(crdvalidation.ValidateCustomResourceDefinitionUpdate(context.Background(), next, old), v1beta1)
+}
+
+func said(errs field.ErrorList, v1beta1 bool) (list []string) {
+	for _, e := range errs {
 		if e.Type != field.ErrorTypeInternal && !strings.HasPrefix(e.Field, "status") && (!v1beta1 || e.Detail == apivalidation.FieldImmutableErrorMsg) {
 			list = append(list, e.Error())
 		}

@@ -32,14 +32,15 @@ type Part struct {
 
 // partOf returns what find finds of a part, or what was found of it before.
 func partOf[T any](s *subject, part Part, find func() T) T {
-	var found T
 	if s.parts == nil {
 		return find()
 	}
-	if !s.parts.Get(part, &found) {
-		found = find()
-		s.parts.Put(part, found)
+	var kept T
+	if s.parts.Get(part, &kept) {
+		return kept
 	}
+	found := find()
+	s.parts.Put(part, found)
 	return found
 }
 
@@ -52,34 +53,41 @@ type keptHit struct {
 	Published           bool
 }
 
-// judgePart tells what checks find by look, of a part whose hits stand in the document of in, or what they found before.
+// judgePart tells what checks find by look, of a part whose hits stand in the document of in, or what they found before. Where one of them
+// stands elsewhere, or says where another place is, none is kept.
 func (s *subject) judgePart(checks []Check, part Part, in *catalog.Bundle, look func(Check, func(hit)), tell func(Check) func(hit)) {
 	if len(checks) == 0 {
 		return
 	}
-	kept := map[string][]keptHit{}
-	if s.parts != nil && s.parts.Get(part, &kept) {
+	if s.parts == nil {
 		for _, check := range checks {
-			for _, k := range kept[check.Code] {
+			look(check, tell(check))
+		}
+		return
+	}
+	var before map[string][]keptHit
+	if s.parts.Get(part, &before) && before != nil {
+		for _, check := range checks {
+			for _, k := range before[check.Code] {
 				k.At.Line += in.At.Line
 				tell(check)(hit{Subject: k.Subject, at: k.At, message: k.Message, cause: k.Cause, fix: k.Fix, alike: k.Alike, published: k.Published})
 			}
 		}
 		return
 	}
-	whole := true
+	found, all := map[string][]keptHit{}, true
 	for _, check := range checks {
-		found := tell(check)
+		told := tell(check)
 		look(check, func(h hit) {
-			found(h)
-			whole = whole && h.standsIn(part, in)
+			told(h)
+			all = all && h.standsIn(part, in)
 			at := h.at
 			at.Line -= in.At.Line
-			kept[check.Code] = append(kept[check.Code], keptHit{h.Subject, at, h.message, h.cause, h.fix, h.alike, h.published})
+			found[check.Code] = append(found[check.Code], keptHit{h.Subject, at, h.message, h.cause, h.fix, h.alike, h.published})
 		})
 	}
-	if s.parts != nil && whole {
-		s.parts.Put(part, kept)
+	if all {
+		s.parts.Put(part, found)
 	}
 }
 

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/olmkit/olmkit/internal/cache"
@@ -11,9 +14,13 @@ import (
 	"github.com/olmkit/olmkit/internal/check"
 )
 
-// Parts returns what was found of bundles of p when a package of its name was judged last.
+// Parts returns what was found of bundles of p when a package of its name in the same files was judged last.
 func (v *packageVerdicts) Parts(p *catalog.Package) check.Parts {
-	parts := &packageParts{of: v, key: cache.KeyOf("package parts 1", v.by, []byte(p.Name)), used: map[string]json.RawMessage{}, names: map[*catalog.Bundle]string{}}
+	asked := [][]byte{v.by, []byte(p.Name), []byte(strconv.FormatBool(v.previous != nil))}
+	for _, d := range v.loaded.documents[p.Name] {
+		asked = append(asked, []byte(d.At.File))
+	}
+	parts := &packageParts{of: v, key: cache.KeyOf("package parts 1", slices.CompactFunc(asked, bytes.Equal)...), used: map[string]json.RawMessage{}, names: map[*catalog.Bundle]string{}}
 	v.parts.GetJSON(parts.key, &parts.before)
 	return parts
 }
@@ -33,8 +40,11 @@ type packageParts struct {
 // Get returns what is kept of part.
 func (k *packageParts) Get(part check.Part, found any) bool {
 	name := k.name(part)
+	if name == "" {
+		return false
+	}
 	raw, ok := k.before[name]
-	if name == "" || !ok || json.Unmarshal(raw, found) != nil {
+	if !ok || json.Unmarshal(raw, found) != nil {
 		return false
 	}
 	k.mu.Lock()

@@ -167,11 +167,11 @@ func (v *packageVerdicts) key(p *catalog.Package, moved bool) (key cache.Key, fi
 	return cache.KeyOf("package verdict 1", v.by, asked), first, err == nil
 }
 
-// move adds to the lines of places, by their files, as often as times says.
+// move adds to the lines of places how many there are before those of their files, as often as times says.
 func move(found []finding.Finding, lines map[string]int, times int) {
 	for i := range found {
 		if at := found[i].Location; at != nil && at.Line > 0 {
-			at.Line += times * lines[at.File]
+			at.Line += times * (lines[at.File] - 1) // which is still no 0, the line that is not known
 		}
 	}
 }

@@ -31,6 +31,7 @@ type Document struct {
 	At   finding.Location // of its first character
 
 	text   []byte        // what it was parsed from; nil for a document that was made, not read
+	beside bool          // other documents were parsed from the same text
 	again  func() []byte // reads that again where it is not held
 	yaml   bool
 	origin position                // of text in its file
@@ -190,7 +191,7 @@ func parseYAML(file string, data []byte) ([]*Document, error) {
 			documents = append(documents, &Document{JSON: raw, At: place(file, at), text: part.text, yaml: true, unique: true, origin: position{line: part.line}})
 			continue
 		}
-		decoder := yaml.NewDecoder(bytes.NewReader(part.text))
+		decoder, first := yaml.NewDecoder(bytes.NewReader(part.text)), len(documents)
 		for {
 			var node yaml.Node
 			err := decoder.Decode(&node)
@@ -217,6 +218,9 @@ func parseYAML(file string, data []byte) ([]*Document, error) {
 				yaml:   true,
 				origin: position{line: part.line},
 			})
+		}
+		for _, d := range documents[first:] {
+			d.beside = len(documents) > first+1
 		}
 	}
 	return documents, nil

@@ -188,8 +188,13 @@ func (d *Document) Whole() json.RawMessage {
 	return raw
 }
 
-// Text returns what the document was parsed from, nil where it is not held or d was made.
-func (d *Document) Text() []byte { return d.text }
+// Text returns what the document was parsed from, nil where it is not held, holds other documents, too, or d was made.
+func (d *Document) Text() []byte {
+	if d.beside {
+		return nil
+	}
+	return d.text
+}
 
 // source is what the document was parsed from, nil if it was made.
 func (d *Document) source() []byte {

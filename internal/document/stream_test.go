@@ -154,3 +154,18 @@ func TestValues(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// The text that several documents were parsed from is that of none.
+func TestTextOfOneDocument(t *testing.T) {
+	for text, held := range map[string]bool{"a: 1\n": true, "a: !!str 1\n": true, "a: !!str 1\r---\rb: 2\r": false} {
+		documents, err := Parse("tea.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range documents {
+			if (d.Text() != nil) != held {
+				t.Errorf("%q has %d documents, and the text of one is %q", text, len(documents), d.Text())
+			}
+		}
+	}
+}
