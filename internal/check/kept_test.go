@@ -14,9 +14,11 @@ type damagedParts struct {
 	put  any
 }
 
-func (d *damagedParts) Get(_ Part, found any) bool { return json.Unmarshal([]byte(d.text), found) == nil }
-func (d *damagedParts) Put(_ Part, found any)      { d.put = found }
-func (d *damagedParts) Save()                      {}
+func (d *damagedParts) Get(_ Part, found any) bool {
+	return json.Unmarshal([]byte(d.text), found) == nil
+}
+func (d *damagedParts) Put(_ Part, found any) { d.put = found }
+func (d *damagedParts) Save()                 {}
 
 // What cannot be read, or only in part, is found again, and nothing of it is kept.
 func TestDamagedParts(t *testing.T) {
