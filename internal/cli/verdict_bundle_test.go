@@ -58,18 +58,22 @@ func documentsOf(t *testing.T) (documents []map[string]any) {
 	return documents
 }
 
-// writeDocuments writes a catalog of them.
-func writeDocuments(t *testing.T, dir string, documents []map[string]any) {
+// writeDocuments writes a catalog of them, as JSON or as YAML.
+func writeDocuments(t *testing.T, dir, format string, documents []map[string]any) {
 	t.Helper()
 	var text bytes.Buffer
 	for _, d := range documents {
 		out, err := json.MarshalIndent(d, "", " ")
+		if format == "yaml" {
+			text.WriteString("---\n")
+			out, err = yaml.Marshal(d)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		text.Write(append(out, '\n'))
 	}
-	if err := os.WriteFile(filepath.Join(dir, "catalog.json"), text.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "catalog."+format), text.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -143,27 +147,34 @@ func changeOne(random *rand.Rand, v any) string {
 	return ""
 }
 
-// TestBundleVerdicts: whatever changes in a package, the verdict is the one that judging all of it gives.
+// TestBundleVerdicts: whatever changes in a package and around it, the verdict is the one that judging all of it gives.
 func TestBundleVerdicts(t *testing.T) {
-	random := rand.New(rand.NewPCG(19, 0))
-	dir, folder := t.TempDir(), t.TempDir()
-	documents := documentsOf(t)
-	bundles := slices.DeleteFunc(slices.Clone(documents), func(d map[string]any) bool { return len(manifestsOf(d)) == 0 })
-	for round := range 20 {
-		what := "nothing"
-		if round > 0 {
-			what = changeManifest(t, random, bundles[random.IntN(len(bundles))])
-		}
-		if round%4 == 3 { // what did not change stands elsewhere
-			slices.Reverse(documents)
-		}
-		writeDocuments(t, dir, documents)
-		t.Setenv("OLMKIT_CACHE", "off")
-		want := validateCatalog(t, dir, "--all")
-		t.Setenv("OLMKIT_CACHE", folder)
-		if got := validateCatalog(t, dir, "--all"); got != want {
-			t.Fatalf("round %d, %s: the verdict is another one:\n%s\nnot\n%s", round, what, got, want)
-		}
+	for _, format := range []string{"json", "yaml"} {
+		t.Run(format, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(19, 0))
+			dir, folder := t.TempDir(), t.TempDir()
+			documents := documentsOf(t)
+			bundles := slices.DeleteFunc(slices.Clone(documents), func(d map[string]any) bool { return len(manifestsOf(d)) == 0 })
+			another := map[string]any{"schema": "olm.package", "name": "another"}
+			for round := range 12 {
+				what := "nothing"
+				if round%3 > 0 {
+					what = changeManifest(t, random, bundles[random.IntN(len(bundles))])
+				} else { // only what stands before it
+					another["notes"] = make([]int, round)
+				}
+				if round%4 == 3 { // what did not change stands elsewhere
+					slices.Reverse(documents)
+				}
+				writeDocuments(t, dir, format, append([]map[string]any{another}, documents...))
+				t.Setenv("OLMKIT_CACHE", "off")
+				want := validateCatalog(t, dir, "--all")
+				t.Setenv("OLMKIT_CACHE", folder)
+				if got := validateCatalog(t, dir, "--all"); got != want {
+					t.Fatalf("round %d, %s: the verdict is another one:\n%s\nnot\n%s", round, what, got, want)
+				}
+			}
+		})
 	}
 }
 
@@ -194,7 +205,7 @@ func TestPartsJudged(t *testing.T) {
 		{"another order", func() { slices.Reverse(documents) }, 0},
 	} {
 		step.change()
-		writeDocuments(t, dir, documents)
+		writeDocuments(t, dir, "json", documents)
 		validateCatalog(t, dir)
 		parts, again := partsIn(t, folder, before)
 		if got := len(parts) - again; got != step.new {
