@@ -228,6 +228,14 @@ var bundleExamples = []struct {
 	{"WHK006", "a conversion without a clientConfig", both(inCSV("type: ConversionWebhook", "type: ValidatingAdmissionWebhook"),
 		both(inCRD(otherVersions, ""), inCRD(clientConfig, ""))), soundCRD},
 	{"WHK018", "a webhook that converts nothing", both(inCSV("type: ConversionWebhook", "type: ValidatingAdmissionWebhook"), inCRD(otherVersions, "")), soundCRD},
+	{"CSV012", "a misspelt install mode", inCSV("type: AllNamespaces", "type: AllNamespace"), ""},
+	{"CSV040", "a misspelt strategy", inCSV("strategy: deployment", "strategy: deploymnet"), ""},
+	{"CSV041", "an APIService of a Deployment there is not", inCSV("  customresourcedefinitions:\n", "  apiservicedefinitions:\n    owned:\n    - {name: cups, group: cafe.example.com, version: v1, kind: Cup, deploymentName: other}\n  customresourcedefinitions:\n"), ""},
+	{"WHK019", "a type that is none", inCSV("type: ValidatingAdmissionWebhook", "type: ValidatingWebhook"), ""},
+	{"WHK019", "a policy in lower case", inCSV("failurePolicy: Fail", "failurePolicy: fail"), ""},
+	{"WHK019", "another port than there are", inCSV("containerPort: 443", "containerPort: 70000"), ""},
+	{"WHK019", "a target that is too high", inCSV("targetPort: 9443", "targetPort: 99999"), ""},
+	{"WHK019", "too long a wait", inCSV("failurePolicy: Fail", "failurePolicy: Fail\n    timeoutSeconds: 60"), ""},
 	{"WHK017", "an exact version", inCSV("    failurePolicy: Fail\n", "    failurePolicy: Fail\n    matchPolicy: Exact\n"), ""},
 }
 

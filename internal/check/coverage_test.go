@@ -92,7 +92,8 @@ var mistakes = []struct {
 		see("invalid name, version, replaces, skips or skipRange", "CSV006 CSV007 CSV008"),
 		see("owned CRDs that are missing; CRDs that are not owned", "CSV009 CSV010"),
 		see("kinds that OLM refuses, removed APIs, APIs that only some clusters have", "CSV011 CSV026 CSV027 CSV039"),
-		see("no install mode, or fewer than before", "CSV012 EDG003"),
+		see("no install mode, or fewer than before; an unknown install strategy", "CSV012 EDG003 CSV040"),
+		see("an owned APIService of a missing Deployment", "CSV041"),
 		see("an invalid minimum Kubernetes version, or a higher one than before", "CSV013 EDG007"),
 		see("alm-examples that are missing, not JSON, invalid under the schema or its CEL rules, or of a version that is not served", "CSV014 CSV015 CSV016"),
 		see("descriptors of missing fields; no createdAt, icon or provider", "CSV028 CSV029"),
@@ -116,6 +117,7 @@ var mistakes = []struct {
 	{"Webhooks", []mistake{
 		see("a missing Deployment, port or path; names that are too long or duplicate", "WHK001 WHK002 WHK003 WHK012 WHK013 WHK004 WHK011"),
 		see("fields that the API server or OLM refuses: admissionReviewVersions, sideEffects, groups", "WHK010 WHK009"),
+		see("values that the API server refuses: types, policies, ports, timeouts", "WHK019"),
 		see("failurePolicy Fail with one pod, or for objects that the operator itself needs; rules for some versions only", "WHK014 WHK015 WHK017"),
 		see("a webhook that the next release removes", "EDG006"),
 		see("a new validating webhook for existing objects", "EDG009"),

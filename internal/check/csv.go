@@ -23,6 +23,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/nearest"
 )
 
 const csvReference = "https://olm.operatorframework.io/docs/concepts/crds/clusterserviceversion/"
@@ -362,10 +363,28 @@ func checkAcceptedKinds(s *single, found func(hit)) {
 	}
 }
 
+// installModes are those that OLM knows; it passes over others.
+var installModes = []string{
+	string(v1alpha1.InstallModeTypeAllNamespaces), string(v1alpha1.InstallModeTypeMultiNamespace),
+	string(v1alpha1.InstallModeTypeOwnNamespace), string(v1alpha1.InstallModeTypeSingleNamespace),
+}
+
 func checkInstallModes(s *single, found func(hit)) {
-	if !slices.ContainsFunc(s.spec.Spec.InstallModes, func(m v1alpha1.InstallMode) bool { return m.Supported }) {
-		found(s.at([]any{"spec", "installModes"}, "spec.installModes supports no mode"))
+	var unknown []string
+	for _, m := range s.spec.Spec.InstallModes {
+		known := slices.Contains(installModes, string(m.Type))
+		switch {
+		case m.Supported && known:
+			return
+		case m.Supported:
+			unknown = append(unknown, string(m.Type))
+		}
 	}
+	message := "spec.installModes supports no mode"
+	if len(unknown) > 0 {
+		message += fmt.Sprintf(" that OLM knows; %s may mean %s", strings.Join(unknown, ", "), nearest.Names(unknown[0], installModes, 1)[0])
+	}
+	found(s.at([]any{"spec", "installModes"}, "%s", message))
 }
 
 func checkMinKubeVersion(s *single, found func(hit)) {

@@ -213,6 +213,31 @@ var deploymentChecks = []Check{
 		Fix:   "nothing to do if the bundle is only for OpenShift; else create the object in the operator where the kind exists",
 		judge: checkOptionalAPIs(true),
 	},
+	{
+		Code: "CSV040", Severity: finding.Error,
+		Title: "the install strategy is none that OLM knows",
+		Cause: "OLM cannot resolve the bundle: the Subscription gets ResolutionFailed (operator-lifecycle-manager v0.46.0, pkg/controller/install/resolver.go)",
+		Fix:   "set spec.install.strategy to " + v1alpha1.InstallStrategyNameDeployment,
+		judge: ofCSV(func(s *single, found func(hit)) {
+			if name := s.spec.Spec.InstallStrategy.StrategyName; name != v1alpha1.InstallStrategyNameDeployment {
+				found(s.at([]any{"spec", "install", "strategy"}, "the install strategy is %q", name))
+			}
+		}),
+	},
+	{
+		Code: "CSV041", Severity: finding.Error,
+		Title:      "an owned APIService names a Deployment that the ClusterServiceVersion does not have",
+		Cause:      "OLM searches the install strategy for the Deployment, and installs nothing until it is there",
+		Fix:        "set deploymentName to the name of the Deployment that serves the API",
+		References: []string{"https://olm.operatorframework.io/docs/advanced-tasks/adding-apiservices/"},
+		judge: ofCSV(func(s *single, found func(hit)) {
+			for i, owned := range s.spec.Spec.APIServiceDefinitions.Owned {
+				if s.deployment(owned.DeploymentName) == nil {
+					found(s.at([]any{"spec", "apiservicedefinitions", "owned", i, "deploymentName"}, "APIService %s names Deployment %q, which does not exist", owned.Name, owned.DeploymentName))
+				}
+			}
+		}),
+	},
 }
 
 func or[T any](p *T, otherwise T) T {

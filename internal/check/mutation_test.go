@@ -170,6 +170,10 @@ var faultsOfBundles = map[string]func(p *patient){
 	"CSV012": func(p *patient) {
 		p.spec()["installModes"] = []any{object{"type": "AllNamespaces", "supported": false}}
 	},
+	"CSV040": func(p *patient) { p.at(p.csv, "spec", "install")["strategy"] = "fault" },
+	"CSV041": func(p *patient) {
+		p.spec()["apiservicedefinitions"] = object{"owned": []any{object{"name": "faults", "group": "example.com", "version": "v1", "kind": "Fault", "deploymentName": "fault"}}}
+	},
 	"CSV013": func(p *patient) { p.spec()["minKubeVersion"] = "1.28" },
 	"CSV014": func(p *patient) { p.at(p.csv, "metadata", "annotations")["alm-examples"] = "[{]" },
 	"CSV015": func(p *patient) {
@@ -348,6 +352,11 @@ var faultsOfBundles = map[string]func(p *patient){
 	},
 	"WHK012": func(p *patient) { p.webhook("ValidatingAdmissionWebhook")["targetPort"] = 9 },
 	"WHK013": func(p *patient) { p.webhook("ValidatingAdmissionWebhook")["webhookPath"] = "fault" },
+	"WHK019": func(p *patient) {
+		w := p.webhook("ValidatingAdmissionWebhook")
+		field := []string{"failurePolicy", "matchPolicy", "timeoutSeconds", "containerPort", "targetPort"}[p.IntN(5)]
+		w[field] = map[string]any{"failurePolicy": "fault", "matchPolicy": "fault", "timeoutSeconds": 31, "containerPort": 65536, "targetPort": -1}[field]
+	},
 	"WHK014": func(p *patient) {
 		for _, d := range list(p.at(p.csv, "spec", "install", "spec")["deployments"]) {
 			p.at(d.(object), "spec")["replicas"] = 1

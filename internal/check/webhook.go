@@ -167,6 +167,50 @@ var webhookChecks = []Check{
 		Fix:   "remove spec.conversion from the CRD, or add a ConversionWebhook with the CRD in its conversionCRDs",
 		judge: ofCSV(checkConversionIdle),
 	},
+	{
+		Code: "WHK019", Severity: finding.Error,
+		Title: "a field of a webhook has a value that the API server refuses",
+		Cause: "the API server refuses the ClusterServiceVersion, or what OLM creates from it: the Service, or the webhook configuration",
+		Fix:   "write one of the values that the message names",
+		judge: ofCSV(checkWebhookValues),
+	},
+}
+
+// checkWebhookValues knows the values that the CRD of ClusterServiceVersions names (operator-framework/api v0.45.0, crds), and those of
+// webhook configurations and Services (k8s.io/kubernetes v1.36.3, pkg/apis/admissionregistration/validation, pkg/apis/core/validation).
+func checkWebhookValues(s *single, found func(hit)) {
+	for i, w := range s.spec.Spec.WebhookDefinitions {
+		one := func(field, value string, known ...string) {
+			if !slices.Contains(known, value) {
+				found(s.at(webhookPath(i, field), "webhook %s has %s %q, which is none of %s", w.GenerateName, field, value, strings.Join(known, ", ")))
+			}
+		}
+		within := func(field string, value, least, most int32) {
+			if value != 0 && (value < least || value > most) { // 0 is the default
+				found(s.at(webhookPath(i, field), "webhook %s has %s %d, which is not from %d to %d", w.GenerateName, field, value, least, most))
+			}
+		}
+		one("type", string(w.Type), string(v1alpha1.ValidatingAdmissionWebhook), string(v1alpha1.MutatingAdmissionWebhook), string(v1alpha1.ConversionWebhook))
+		within("containerPort", w.ContainerPort, 1, 65535)
+		if w.TargetPort != nil && w.TargetPort.Type == intstr.Int {
+			within("targetPort", w.TargetPort.IntVal, 1, 65535)
+		}
+		if w.Type == v1alpha1.ConversionWebhook {
+			continue // the rest is for admission
+		}
+		if w.FailurePolicy != nil {
+			one("failurePolicy", string(*w.FailurePolicy), string(admissionv1.Fail), string(admissionv1.Ignore))
+		}
+		if w.MatchPolicy != nil {
+			one("matchPolicy", string(*w.MatchPolicy), string(admissionv1.Equivalent), string(admissionv1.Exact))
+		}
+		if w.ReinvocationPolicy != nil && w.Type == v1alpha1.MutatingAdmissionWebhook {
+			one("reinvocationPolicy", string(*w.ReinvocationPolicy), string(admissionv1.NeverReinvocationPolicy), string(admissionv1.IfNeededReinvocationPolicy))
+		}
+		if w.TimeoutSeconds != nil {
+			within("timeoutSeconds", *w.TimeoutSeconds, 1, 30)
+		}
+	}
 }
 
 func checkWebhookNumber(s *single, found func(hit)) {
