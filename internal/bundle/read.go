@@ -60,6 +60,14 @@ type Manifest struct {
 type Property struct {
 	Type  string          `json:"type"`
 	Value json.RawMessage `json:"value"`
+
+	Document *document.Document `json:"-"` // that it stands in, for places
+	Path     []any              `json:"-"` // there
+}
+
+// Place returns where the property stands, or the field at path in it.
+func (p Property) Place(path ...any) finding.Location {
+	return p.Document.Place(slices.Concat(p.Path, path)...)
 }
 
 // Package returns the name of the package that the bundle's annotations name, or "".
@@ -261,10 +269,18 @@ func (b *Bundle) addMetadata(_ string, documents []*document.Document) error {
 		}
 	}
 	if b.Dependencies == nil {
-		b.Dependencies = content.Dependencies
+		b.Dependencies = standing(content.Dependencies, d, "dependencies")
 	}
 	if b.Properties == nil {
-		b.Properties = content.Properties
+		b.Properties = standing(content.Properties, d, "properties")
 	}
 	return nil
+}
+
+// standing says of properties where they stand: in a list of d.
+func standing(list []Property, d *document.Document, name string) []Property {
+	for i := range list {
+		list[i].Document, list[i].Path = d, []any{name, i}
+	}
+	return list
 }

@@ -259,8 +259,8 @@ func (set *propertySet) addDependencies(b *bundle.Bundle) error {
 		switch d.Type {
 		case PropertyGVK:
 			var v gvk
-			if err := json.Unmarshal(d.Value, &v); err != nil {
-				return fmt.Errorf("render bundle %s: dependency %s: %w", b.Dir, d.Value, err)
+			if err := readDependency(d, &v); err != nil {
+				return err
 			}
 			set.add(PropertyGVKRequired, v)
 		case PropertyPackage:
@@ -268,8 +268,8 @@ func (set *propertySet) addDependencies(b *bundle.Bundle) error {
 				PackageName string `json:"packageName"`
 				Version     string `json:"version"`
 			}
-			if err := json.Unmarshal(d.Value, &v); err != nil {
-				return fmt.Errorf("render bundle %s: dependency %s: %w", b.Dir, d.Value, err)
+			if err := readDependency(d, &v); err != nil {
+				return err
 			}
 			set.add(PropertyPackageRequired, struct {
 				PackageName  string `json:"packageName"`
@@ -280,6 +280,18 @@ func (set *propertySet) addDependencies(b *bundle.Bundle) error {
 		}
 	}
 	return nil
+}
+
+func readDependency(d bundle.Property, into any) error {
+	problem := "it has no value"
+	if d.Value != nil {
+		err := json.Unmarshal(d.Value, into)
+		if err == nil {
+			return nil
+		}
+		problem = document.Plain(err)
+	}
+	return hint.With(fmt.Errorf("render bundle: %s: dependency of type %s: %s", d.Place(), d.Type, problem), "write type, and value as a mapping")
 }
 
 // propertySet collects properties, each once.

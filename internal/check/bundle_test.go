@@ -70,6 +70,23 @@ func TestSoundBundle(t *testing.T) {
 	}
 }
 
+// TestSoundDependencies: what dependencies.yaml and properties.yaml may hold is no mistake.
+func TestSoundDependencies(t *testing.T) {
+	files := soundFiles(t)
+	for _, c := range []change{
+		inDependencies("{type: olm.package, value: {packageName: beans, version: '>=1.0.0 <2.0.0'}}\n- {type: olm.gvk, value: {group: beans.example.com, kind: Bean, version: v1}}\n" +
+			"- {type: olm.constraint, value: {failureMessage: beans, all: {constraints: [{package: {packageName: beans, versionRange: '>1.0.0'}}]}}}"),
+		add("metadata/properties.yaml", "properties:\n- {type: olm.maxOpenShiftVersion, value: '4.20'}\n- {type: example.com/roast, value: dark}\n"),
+	} {
+		c.apply(t, files)
+	}
+	for _, f := range judge(t, files) {
+		if f.Severity.AtLeast(finding.Warning) {
+			t.Errorf("%s %s: %s", f.Code, f.Location, f.Message)
+		}
+	}
+}
+
 // change is what an example changes of the sound bundle: in a file the text old to new; with an empty old new is a file, or
 // follows what is in the file; with both empty the file is removed.
 type change struct {
@@ -91,6 +108,11 @@ func both(a, b change) change {
 	a.also = &b
 	return a
 }
+
+const dependencyFile = "metadata/dependencies.yaml"
+
+// inDependencies is a bundle with one dependency.
+func inDependencies(one string) change { return add(dependencyFile, "dependencies:\n- "+one+"\n") }
 
 func (c change) apply(t *testing.T, files fstest.MapFS) {
 	t.Helper()
@@ -236,6 +258,14 @@ var bundleExamples = []struct {
 	{"WHK019", "another port than there are", inCSV("containerPort: 443", "containerPort: 70000"), ""},
 	{"WHK019", "a target that is too high", inCSV("targetPort: 9443", "targetPort: 99999"), ""},
 	{"WHK019", "too long a wait", inCSV("failurePolicy: Fail", "failurePolicy: Fail\n    timeoutSeconds: 60"), ""},
+	{"CAT004", "a package whose name is none", inAnnotations("bundle.package.v1: cafe-operator", "bundle.package.v1: Cafe Operator"), "metadata/annotations.yaml"},
+	{"CAT013", "a range that is none", inDependencies("{type: olm.package, value: {packageName: beans, version: ^1.0}}"), dependencyFile},
+	{"CAT013", "a package without a range", inDependencies("{type: olm.package, value: {packageName: beans}}"), dependencyFile},
+	{"CAT013", "no value", inDependencies("{type: olm.package, packageName: beans, version: '>=1.0.0'}"), dependencyFile},
+	{"CAT013", "an API whose group is a list", inDependencies("{type: olm.gvk, value: {group: [beans.example.com], kind: Bean, version: v1}}"), dependencyFile},
+	{"CAT023", "a misspelt type", inDependencies("{type: olm.pakage, value: {packageName: beans, version: '>=1.0.0'}}"), dependencyFile},
+	{"CAT023", "a misspelt field", inDependencies("{type: olm.gvk, value: {groop: beans.example.com, kind: Bean, version: v1}}"), dependencyFile},
+	{"DEP003", "a constraint on a range that is none", add("metadata/properties.yaml", "properties:\n- type: olm.constraint\n  value: {failureMessage: beans, package: {packageName: beans, versionRange: ^1}}\n"), "metadata/properties.yaml"},
 	{"WHK017", "an exact version", inCSV("    failurePolicy: Fail\n", "    failurePolicy: Fail\n    matchPolicy: Exact\n"), ""},
 }
 

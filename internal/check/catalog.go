@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -64,6 +63,11 @@ var catalogChecks = []Check{
 				found(hit{at: p.Document.Place("name"), message: fmt.Sprintf("package name %q: %s", p.Name, strings.Join(errs, ", "))})
 			}
 		}),
+		alone: func(s *single, found func(hit)) {
+			if errs := validation.IsDNS1123Label(s.bundle.Package()); s.bundle.Package() != "" && len(errs) > 0 {
+				found(hit{at: s.bundle.AnnotationsAt, message: fmt.Sprintf("package name %q: %s", s.bundle.Package(), strings.Join(errs, ", "))})
+			}
+		},
 	},
 	{
 		Code: "CAT005", Severity: finding.Error,
@@ -153,7 +157,8 @@ var catalogChecks = []Check{
 		Cause:      "opm and OLM refuse a catalog with a property whose value does not have the form of its type",
 		Fix:        "write the value as the format requires",
 		References: []string{formatReference + "#properties"},
-		run:        unreadableProperties,
+		run:        perBundle(unreadableProperties),
+		alone:      ofDeclared(func(p declared) []propertyProblem { return problemOf(unreadable(p.rendered)) }),
 	},
 	{
 		Code: "CAT014", Severity: finding.Error,
@@ -237,7 +242,8 @@ var catalogChecks = []Check{
 		Cause:      "OLM silently ignores properties and fields that it does not know, so the dependency, API or constraint has no effect",
 		Fix:        "correct the name",
 		References: []string{formatReference + "#properties"},
-		run:        perContent(misspeltProperties),
+		run:        perContent(perBundle(misspeltProperties)),
+		alone:      ofDeclared(func(p declared) []propertyProblem { return misspelt(p.written) }),
 	},
 	{
 		Code: "CAT024", Severity: finding.Error,
@@ -500,58 +506,6 @@ func releaseText(r model.Release) string {
 	}
 	return strings.Join(parts, ".")
 }
-
-// propertyShapes are the types whose values opm reads (operator-registry v1.74.0, alpha/property/property.go).
-var propertyShapes = map[string]func() any{
-	catalog.PropertyPackage: func() any {
-		return &struct {
-			PackageName, Version, Release string
-		}{}
-	},
-	catalog.PropertyPackageRequired: func() any { return &struct{ PackageName, VersionRange string }{} },
-	catalog.PropertyGVK:             func() any { return &struct{ Group, Kind, Version string }{} },
-	catalog.PropertyGVKRequired:     func() any { return &struct{ Group, Kind, Version string }{} },
-	catalog.PropertyObject:          func() any { return &struct{ Data []byte }{} },
-}
-
-// legible reports of manifests, which are most of a catalog, quickly that they can be read.
-func legible(p catalog.Property) bool {
-	var value struct {
-		Data json.RawMessage `json:"data"`
-	}
-	if p.Type != catalog.PropertyObject || document.Decode(p.Value, &value) != nil || len(value.Data) < 2 || value.Data[0] != '"' {
-		return false
-	}
-	return document.IsBase64(value.Data[1 : len(value.Data)-1])
-}
-
-var unreadableProperties = perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
-	for i, p := range b.Properties {
-		var err error
-		if shape, ok := propertyShapes[p.Type]; ok && p.Value != nil && !legible(p) {
-			err = json.Unmarshal(p.Value, shape())
-		} else if p.Value == nil {
-			err = errors.New("the value is missing")
-		}
-		if err == nil && p.Type == "" {
-			err = errors.New("the type is missing")
-		}
-		if err == nil && p.Type == catalog.PropertyPackageRequired {
-			var v struct {
-				PackageName  string `json:"packageName"`
-				VersionRange string `json:"versionRange"`
-			}
-			if json.Unmarshal(p.Value, &v) == nil {
-				if _, bad := semver.ParseRange(v.VersionRange); bad != nil {
-					err = fmt.Errorf("version range %q: %w", v.VersionRange, bad)
-				}
-			}
-		}
-		if err != nil {
-			found(hit{at: b.Document.Place("properties", i), message: fmt.Sprintf("property %d (%s) of bundle %s: %v", i, p.Type, b.Name, err)})
-		}
-	}
-})
 
 var imageReferences = perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
 	if _, err := reference.ParseNormalizedNamed(b.Image); err != nil && b.Image != "" {

@@ -6,15 +6,12 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/blang/semver/v4"
 
 	"github.com/olmkit/olmkit/internal/catalog"
-	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
-	"github.com/olmkit/olmkit/internal/nearest"
 )
 
 // longWay is how many upgrades in a row GRA017 finds worth telling.
@@ -403,51 +400,3 @@ func otherEdgesOf(p *catalog.Package, name string, csv *facts) string {
 	}
 	return ""
 }
-
-// knownProperties are the types that OLM or opm know, with the fields of their values.
-var knownProperties = map[string][]string{
-	catalog.PropertyPackage:         {"packageName", "version", "release"},
-	catalog.PropertyGVK:             {"group", "kind", "version"},
-	catalog.PropertyPackageRequired: {"packageName", "versionRange"},
-	catalog.PropertyGVKRequired:     {"group", "kind", "version"},
-	catalog.PropertyConstraint:      {"failureMessage", "all", "any", "not", "cel", "gvk", "package", "none"},
-	catalog.PropertyObject:          {"data", "ref"},
-	catalog.PropertyCSVMetadata:     nil,
-	"olm.maxOpenShiftVersion":       nil,
-	"olm.deprecated":                nil,
-	"olm.substitutesFor":            nil,
-	"olm.label":                     nil,
-	"olm.constraints":               nil,
-	"olm.bundle.mediatype":          nil,
-	"olm.package.channel":           nil,
-}
-
-var misspeltProperties = perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
-	for i, property := range b.Properties {
-		fields, known := knownProperties[property.Type]
-		if !known {
-			for _, t := range slices.Sorted(maps.Keys(knownProperties)) {
-				if strings.HasPrefix(strings.ToLower(property.Type), "olm.") && nearest.Distance(strings.ToLower(property.Type), t) <= 2 {
-					found(hit{at: b.Document.Place("properties", i, "type"), message: fmt.Sprintf("property %d of bundle %s has the unknown type %q; %q is known", i, b.Name, property.Type, t), fix: "write " + t})
-					break
-				}
-			}
-			continue
-		}
-		if fields == nil {
-			continue
-		}
-		value := document.Fields(property.Value)
-		for _, name := range slices.Sorted(maps.Keys(value)) {
-			if slices.ContainsFunc(fields, func(f string) bool { return strings.EqualFold(f, name) }) {
-				continue
-			}
-			for _, f := range fields {
-				if !value[f] && nearest.Distance(strings.ToLower(name), strings.ToLower(f)) <= 2 {
-					found(hit{at: b.Document.Place("properties", i, "value", name), message: fmt.Sprintf("field %q of property %d (%s) of bundle %s is unknown; %q is known", name, i, property.Type, b.Name, f), fix: "write " + f})
-					break
-				}
-			}
-		}
-	}
-})

@@ -45,7 +45,8 @@ var dependencyChecks = []Check{
 		Cause:      "OLM's resolver fails with it, for every Subscription in the namespace",
 		Fix:        "write the constraint as the reference says",
 		References: []string{dependencyReference},
-		run:        perContent(unreadableConstraints),
+		run:        perContent(perBundle(unreadableConstraints)),
+		alone:      ofDeclared(func(p declared) []propertyProblem { return problemOf(unreadableConstraint(p.rendered)) }),
 	},
 	{
 		Code: "DEP004", Severity: finding.Info,
@@ -359,21 +360,6 @@ func provides(b *catalog.Bundle) []apiVersion {
 	}
 	return list
 }
-
-var unreadableConstraints = perBundle(func(_ *catalog.Package, b *catalog.Bundle, found func(hit)) {
-	for i, property := range b.Properties {
-		if property.Type != catalog.PropertyConstraint {
-			continue
-		}
-		constraint, err := constraints.Parse(property.Value)
-		if err == nil {
-			err = readable(constraint)
-		}
-		if err != nil {
-			found(hit{at: b.Document.Place("properties", i), message: fmt.Sprintf("the constraint of %s is invalid: %v", b.Name, err)})
-		}
-	}
-})
 
 // readable follows operator-lifecycle-manager v0.46.0, pkg/controller/registry/resolver/resolver.go, convertConstraints.
 func readable(list ...constraints.Constraint) error {
