@@ -279,7 +279,7 @@ func (g *generator) takeCSV(input Input, base *Input) {
 // checkVersions refuses ranges and versions that OLM cannot read.
 func (g *generator) checkVersions() {
 	if g.MinKubeVersion != "" {
-		if _, err := semver.Parse(strings.TrimPrefix(g.MinKubeVersion, "v")); err != nil {
+		if _, err := semver.Parse(g.MinKubeVersion); err != nil {
 			g.fail(hint.With(fmt.Errorf("minKubeVersion %q: %w", g.MinKubeVersion, err), "write it as 1.30.0"))
 		}
 	}

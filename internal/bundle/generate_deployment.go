@@ -201,6 +201,11 @@ func repository(image string) string {
 func (g *generator) images() {
 	used := map[string]bool{}
 	became := map[string]string{}
+	if named := g.setByKustomize(); named != "" {
+		used[placeholder] = true
+		g.Images = maps.Clone(g.Images)
+		g.Images[named] = g.Images[placeholder]
+	}
 	replace := func(d *deployment, holder *yaml.Node, key string) {
 		image := textAt(holder, key)
 		if image == "" {
@@ -250,9 +255,43 @@ func (g *generator) images() {
 	}
 }
 
+// placeholder is the manager's image in kubebuilder's projects, until 'kustomize edit set image controller=REF' gives it another name.
+const placeholder = "controller"
+
+// setByKustomize returns the name that kustomize gave the manager's image, where the options name that by the placeholder; "" where it
+// still has this one, or no container alone is the manager.
+func (g *generator) setByKustomize() string {
+	if g.Images[placeholder] == "" {
+		return ""
+	}
+	named := map[string]bool{}
+	for _, d := range g.deployments {
+		containers := field(d.node, "spec", "template", "spec", "containers")
+		if containers == nil {
+			continue
+		}
+		for _, container := range containers.Content {
+			image := repository(textAt(container, "image"))
+			if image == placeholder {
+				return ""
+			}
+			if textAt(container, "name") == "manager" {
+				named[image] = true
+			}
+		}
+	}
+	for image := range named {
+		if len(named) == 1 && g.Images[image] == "" {
+			g.note("the manager's image is %s, not %s: kustomize set it", image, placeholder)
+			return image
+		}
+	}
+	return ""
+}
+
 // pinned is the image with its digest, where digests are asked for.
 func (g *generator) pinned(d *deployment, image string) string {
-	if repository(image) == "controller" {
+	if repository(image) == placeholder {
 		g.note("%s: %s is the placeholder of kubebuilder's projects, which no cluster can pull: name the release's image with --image controller=REF", d.ID(), image)
 		return image
 	}

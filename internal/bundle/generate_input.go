@@ -130,7 +130,7 @@ func kustomize(dir string) ([]Input, error) {
 	options.LoadRestrictions = types.LoadRestrictionsNone
 	built, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
-		return nil, hint.With(fmt.Errorf("kustomize build %s: %w", dir, err), "try 'kustomize build --load-restrictor LoadRestrictionsNone %s'", dir)
+		return nil, hint.With(fmt.Errorf("kustomize build %s: %w", dir, err), "correct what it names: %s lists its files, and those of the directories that it names", filepath.Join(dir, "kustomization.yaml"))
 	}
 	var inputs []Input
 	for _, resource := range built.Resources() {

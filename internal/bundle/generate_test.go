@@ -412,9 +412,14 @@ func TestGenerateImages(t *testing.T) {
 			t.Errorf("%q stands there %d times, want %d:\n%s", image, got, want, csv)
 		}
 	}
-	o.Images["controller"] = "x"
+	o.Images = map[string]string{"controller": "ghcr.io/cafe/operator:v9"} // which kustomize replaced
+	csv = string(generate(t, load(t, "testdata/cafe/config/manifests"), o).Files["manifests/cafe-operator.clusterserviceversion.yaml"])
+	if got := strings.Count(csv, "image: ghcr.io/cafe/operator:v9\n"); got != 2 {
+		t.Errorf("the manager's image stands there %d times:\n%s", got, csv)
+	}
+	o.Images = map[string]string{"nobodys": "x"}
 	_, err := Generate(load(t, "testdata/cafe/config/manifests"), nil, o)
-	if err == nil || err.Error() != "no deployment runs an image controller" || !strings.Contains(hint.Of(err), "registry.example.com/cafe/cup, registry.example.com/cafe/operator") {
+	if err == nil || err.Error() != "no deployment runs an image nobodys" || !strings.Contains(hint.Of(err), "registry.example.com/cafe/cup, registry.example.com/cafe/operator") {
 		t.Errorf("got %v, fix %q", err, hint.Of(err))
 	}
 }

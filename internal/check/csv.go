@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	strictjson "sigs.k8s.io/json"
 
 	"github.com/olmkit/olmkit/internal/bundle"
@@ -75,8 +76,8 @@ var csvChecks = []Check{
 	},
 	{
 		Code: "CSV007", Severity: finding.Error,
-		Title: "spec.replaces or spec.skips names the bundle itself or a newer one",
-		Cause: "a channel that is built from the bundle has a cycle or a downgrade",
+		Title: "spec.replaces or spec.skips names the bundle itself or a newer one, or is no name",
+		Cause: "a channel that is built from the bundle has a cycle or a downgrade, or lacks the edge",
 		Fix:   "name the previous release",
 		judge: ofCSV(checkReplaces),
 	},
@@ -292,18 +293,21 @@ func versionOf(name string) (semver.Version, bool) {
 func checkReplaces(s *single, found func(hit)) {
 	own := s.spec.Spec.Version.Version
 	check := func(path []any, verb, name string) {
-		if name == "" {
-			return
-		}
 		if name == s.csv.Name {
 			found(s.at(path, "%s %s itself", name, verb))
+			return
+		}
+		if wrong := utilvalidation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+			found(s.at(path, "%s %s %q, which is no name of a ClusterServiceVersion", s.csv.Name, verb, name))
 			return
 		}
 		if other, ok := versionOf(name); ok && other.GT(own) && verb == "replaces" {
 			found(s.at(path, "%s %s %s, a newer version", s.csv.Name, verb, name))
 		}
 	}
-	check([]any{"spec", "replaces"}, "replaces", s.spec.Spec.Replaces)
+	if name := s.spec.Spec.Replaces; name != "" {
+		check([]any{"spec", "replaces"}, "replaces", name)
+	}
 	for i, name := range s.spec.Spec.Skips {
 		check([]any{"spec", "skips", i}, "skips", name)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/blang/semver/v4"
 	"github.com/spf13/cobra"
+	"go.podman.io/image/v5/docker/reference"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -75,7 +77,7 @@ Generating again changes nothing. A createdAt annotation is written only if SOUR
 	flags.StringSliceVar(&f.Channels, "channels", nil, "channels of the bundle (default alpha)")
 	flags.StringVar(&f.DefaultChannel, "default-channel", "", "default channel of the package (default: the first of --channels)")
 	flags.StringVar(&f.Replaces, "replaces", "", "name of the CSV that this one replaces; auto: the head of the channel in --catalog")
-	flags.StringArrayVar(&f.Skips, "skips", nil, "name of a CSV that this one skips (repeatable)")
+	flags.StringSliceVar(&f.Skips, "skips", nil, "names of CSVs that this one skips")
 	flags.StringVar(&f.SkipRange, "skip-range", "", "versions that upgrade directly to this one, for example '>=1.0.0 <1.2.0'")
 	flags.StringVar(&f.MinKubeVersion, "min-kube-version", "", "lowest version of Kubernetes that the operator runs on")
 	flags.StringArrayVar(&f.manifests, "manifests", nil, "kustomize directory, directory, file, or - for standard input (repeatable; default config/manifests)")
@@ -159,17 +161,49 @@ func (f *bundleFlags) read() (bundle.Options, error) {
 			return o, hint.With(usagef("--channels: %q is no name of a channel", channel), "separate the names by commas, without spaces")
 		}
 	}
+	if f.Replaces != "" && f.Replaces != "auto" {
+		err = checkCSVName("--replaces", f.Replaces)
+	}
+	for i, name := range o.Skips {
+		o.Skips[i] = strings.TrimSpace(name)
+		err = cmp.Or(err, checkCSVName("--skips", o.Skips[i]))
+	}
+	if err != nil {
+		return o, err
+	}
+	return o, f.readImages(&o)
+}
+
+// checkCSVName returns an error where name is no name of a CSV; one that is only a version is none that anybody gives.
+func checkCSVName(flag, name string) error {
+	problem := "it is a version"
+	if _, err := semver.ParseTolerant(name); err != nil {
+		wrong := validation.IsDNS1123Subdomain(name)
+		if len(wrong) == 0 {
+			return nil
+		}
+		problem = wrong[0]
+	}
+	return hint.With(usagef("%s: %q is no name of a ClusterServiceVersion: %s", flag, name, problem), "write the name of the release's ClusterServiceVersion, as in my-operator.v1.2.0")
+}
+
+// readImages reads what --image says.
+func (f *bundleFlags) readImages(o *bundle.Options) error {
 	for _, pair := range f.images {
-		name, reference, found := strings.Cut(pair, "=")
-		if !found || name == "" || reference == "" {
-			return o, usagef("--image %s: it is NAME=REF", pair)
+		name, ref, found := strings.Cut(pair, "=")
+		if !found || name == "" || ref == "" {
+			return usagef("--image %s: it is NAME=REF", pair)
+		}
+		ref = strings.ReplaceAll(ref, versionPattern, f.version)
+		if _, err := reference.ParseNormalizedNamed(ref); err != nil {
+			return hint.With(usagef("--image %s: %q: %w", pair, ref, err), "write the image as registry/repository:tag or registry/repository@sha256:digest")
 		}
 		if o.Images == nil {
 			o.Images = map[string]string{}
 		}
-		o.Images[name] = strings.ReplaceAll(reference, versionPattern, f.version)
+		o.Images[name] = ref
 	}
-	return o, nil
+	return nil
 }
 
 // baseCSV reads the base CSV, nil if none is named.
@@ -194,12 +228,14 @@ func (f *bundleFlags) complete(ctx context.Context, s *session, o *bundle.Option
 			return err
 		}
 	}
-	if f.Package != "" && len(validation.IsDNS1123Subdomain(f.Package)) > 0 {
-		return hint.With(usagef("--package %s: it is no name of a package", f.Package), "use lower case letters, digits, dashes and dots")
+	if f.Package != "" && len(validation.IsDNS1123Label(f.Package)) > 0 {
+		return hint.With(usagef("--package %s: it is no name of a package", f.Package), "use lower case letters, digits and dashes, at most 63 characters")
 	}
 	_, csv := bundle.Names(*o, inputs, base)
-	if wrong := validation.IsDNS1123Subdomain(csv); len(wrong) > 0 && f.Package != "" {
-		return hint.With(usagef("--package %s: the CSV's name would be %q: %s", f.Package, csv, wrong[0]), "use lower case letters, digits, dashes and dots")
+	if wrong := validation.IsDNS1123Subdomain(csv); len(wrong) > 0 && len(o.Version.Build) > 0 {
+		return hint.With(usagef("--version %s: the CSV's name would be %q: %s", f.version, csv, wrong[0]), "leave out what begins with the +, which no name can hold")
+	} else if len(wrong) > 0 && f.Package != "" {
+		return hint.With(usagef("--package %s: the CSV's name would be %q: %s", f.Package, csv, wrong[0]), "use lower case letters, digits and dashes")
 	}
 	if o.Replaces == "auto" {
 		if o.Replaces, err = f.predecessor(ctx, s, *o, inputs, base); err != nil {
@@ -262,7 +298,7 @@ func (f *bundleFlags) inputs(stdin io.Reader) ([]bundle.Input, error) {
 func projectName() (string, error) {
 	k, err := project.ReadKubebuilder(".")
 	if k == nil {
-		return "", err
+		return "", hint.With(err, "name the package with --package, or correct PROJECT: kubebuilder writes it")
 	}
 	return k.Name, nil
 }
@@ -291,12 +327,18 @@ func (f *bundleFlags) predecessor(ctx context.Context, s *session, o bundle.Opti
 	}
 	found := p.Channel(channel)
 	if found == nil {
-		return "", nil // the first release of the channel
+		s.progress().Say("note: --replaces auto: package %s has no channel %s in %s, so the bundle replaces nothing", name, channel, f.catalog)
+		return "", nil
 	}
 	if e := found.Entry(csv); e != nil {
 		return e.Replaces, nil
 	}
-	return head(found)
+	newest, err := head(found)
+	if b := p.Bundle(newest); err == nil && b != nil && b.Version.GT(o.Version) {
+		return "", hint.With(usagef("--replaces auto: %s, the head of channel %s, is newer than --version %s", newest, channel, f.version),
+			"raise --version, or name another channel with --channels, or the release to replace with --replaces")
+	}
+	return newest, err
 }
 
 // sourceDate returns SOURCE_DATE_EPOCH (https://reproducible-builds.org/specs/source-date-epoch/) as RFC 3339, or "".

@@ -58,7 +58,13 @@ func (s *session) serveCatalog(ctx context.Context, address string, refs []strin
 		if err != nil {
 			return nil, err
 		}
-		return loaded, loaded.Err()
+		if err := loaded.Err(); err != nil {
+			return nil, err
+		}
+		for _, refused := range refusedByOpm(loaded) {
+			s.progress().Say("note: %s: 'opm serve' refuses the catalog, see 'olmkit catalog validate'", refused)
+		}
+		return loaded, nil
 	}
 	loaded, err := load(ctx)
 	if err != nil {
@@ -90,6 +96,23 @@ func (s *session) serveCatalog(ctx context.Context, address string, refs []strin
 		p.Say("the catalog changed, but cannot be read; what was served before is served on: %v", err)
 	})
 	return server.Serve(ctx, listener)
+}
+
+// refusedByOpm names the channels for which opm does not serve a catalog: those without one head (operator-registry v1.74.0,
+// alpha/model/model.go, Head).
+func refusedByOpm(c *catalog.Catalog) (refused []string) {
+	for _, p := range c.Packages {
+		for _, channel := range p.Channels {
+			switch heads := channel.Heads(); len(heads) {
+			case 0:
+				refused = append(refused, fmt.Sprintf("channel %s of package %s has no head", channel.Name, p.Name))
+			case 1:
+			default:
+				refused = append(refused, fmt.Sprintf("channel %s of package %s has several heads: %s", channel.Name, p.Name, strings.Join(heads, ", ")))
+			}
+		}
+	}
+	return refused
 }
 
 // stamp returns a text that changes when a file below one of refs does. References that are no paths never change.

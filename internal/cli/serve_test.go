@@ -20,6 +20,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 
+	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/output"
 )
 
@@ -161,5 +162,31 @@ func TestCatalogServeAddress(t *testing.T) {
 	host, _, err := net.SplitHostPort(flag.DefValue)
 	if err != nil || !net.ParseIP(host).IsLoopback() {
 		t.Errorf("the default is %s (%v)", flag.DefValue, err)
+	}
+}
+
+func TestRefusedByOpm(t *testing.T) {
+	c := catalog.Parse("tea.yaml", []byte(`
+schema: olm.package
+name: tea
+---
+schema: olm.channel
+package: tea
+name: one
+entries: [{name: tea.v1}, {name: tea.v2, replaces: tea.v1}]
+---
+schema: olm.channel
+package: tea
+name: two
+entries: [{name: tea.v1}, {name: tea.v2, skipRange: <2.0.0}]
+---
+schema: olm.channel
+package: tea
+name: none
+entries: [{name: tea.v1, replaces: tea.v2}, {name: tea.v2, replaces: tea.v1}]
+`))
+	want := []string{"channel none of package tea has no head", "channel two of package tea has several heads: tea.v1, tea.v2"}
+	if got := refusedByOpm(c); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }

@@ -67,7 +67,7 @@ func ReadKubebuilder(dir string) (*Kubebuilder, error) {
 		}
 	}
 	if err != nil {
-		return nil, hint.With(fmt.Errorf("read kubebuilder's file: %w", err), "name the package with --package, or correct PROJECT: kubebuilder writes it")
+		return nil, hint.With(fmt.Errorf("read kubebuilder's file: %w", err), "correct PROJECT: kubebuilder writes it")
 	}
 	return k, nil
 }
