@@ -1,4 +1,4 @@
-// Command registry is the CNCF's registry with the storage that tests use: without those of clouds it is built in a fraction of the time.
+// Command registry is the CNCF's registry with what tests use: without the storage of clouds it is built in a fraction of the time.
 package main
 
 import (
@@ -6,6 +6,7 @@ import (
 
 	"github.com/distribution/distribution/v3/registry"
 	_ "github.com/distribution/distribution/v3/registry/auth/htpasswd"
+	_ "github.com/distribution/distribution/v3/registry/auth/token"
 	_ "github.com/distribution/distribution/v3/registry/storage/driver/filesystem"
 	_ "github.com/distribution/distribution/v3/registry/storage/driver/inmemory"
 )
