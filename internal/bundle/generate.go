@@ -96,6 +96,7 @@ type generator struct {
 
 	deployments []*deployment
 	crds        []*crd
+	defines     map[schema.GroupKind]bool // by all CRDs, also those that are refused
 	accounts    []Input
 	roles       []Input // Role and ClusterRole
 	bindings    []Input // RoleBinding and ClusterRoleBinding
@@ -140,7 +141,7 @@ func (g *generator) note(format string, args ...any) {
 // service accounts and bindings of the CSV's permissions, webhook configurations, each webhook's Service and certificate,
 // and the address and CA in a CRD's conversion. They are turned into the CSV's statements about them.
 func Generate(inputs []Input, base *Input, o Options) (*Generated, error) {
-	g := &generator{Options: o, files: map[string][]byte{}, ranks: map[*yaml.Node]int{}}
+	g := &generator{Options: o, files: map[string][]byte{}, ranks: map[*yaml.Node]int{}, defines: map[schema.GroupKind]bool{}}
 	g.unskipped(inputs)
 	g.sortOut(inputs, base)
 	g.identity()
@@ -229,6 +230,7 @@ func (g *generator) sortOut(inputs []Input, base *Input) {
 		case group == "apiextensions.k8s.io" && input.Kind == "CustomResourceDefinition":
 			c, err := newCRD(input)
 			g.fail(err)
+			g.defines[kindOf(input)] = true
 			if err == nil {
 				g.crds = append(g.crds, c)
 			}
@@ -390,6 +392,22 @@ func newCRD(input Input) (*crd, error) {
 	return c, nil
 }
 
+// kindOf returns the kind that a CRD defines, also where that is not written as it should be.
+func kindOf(input Input) (kind schema.GroupKind) {
+	var c struct {
+		Spec struct {
+			Group string `json:"group"`
+			Names struct {
+				Kind string `json:"kind"`
+			} `json:"names"`
+		} `json:"spec"`
+	}
+	if document.Decode(input.JSON, &c) == nil {
+		kind = schema.GroupKind{Group: c.Spec.Group, Kind: c.Spec.Names.Kind}
+	}
+	return kind
+}
+
 // customResourceDefinitions ships the CRDs and states in the CSV that it owns each served version of them. What the base
 // lists stays in its order, which is that of consoles.
 func (g *generator) customResourceDefinitions() {
@@ -476,10 +494,8 @@ func (g *generator) refuse(input Input) {
 
 // owns reports whether the object is of a kind that the CSV owns.
 func (g *generator) owns(input Input) bool {
-	for _, c := range g.crds {
-		if c.Spec.Group == input.group() && c.Spec.Names.Kind == input.Kind {
-			return true
-		}
+	if g.defines[schema.GroupKind{Group: input.group(), Kind: input.Kind}] {
+		return true
 	}
 	owned := field(g.csv, "spec", "customresourcedefinitions", "owned")
 	if owned == nil {

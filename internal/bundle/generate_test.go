@@ -547,3 +547,23 @@ func TestDisplayName(t *testing.T) {
 		}
 	}
 }
+
+// A CRD that is refused defines a kind nevertheless: its samples are no objects that OLM does not accept.
+func TestSamplesOfRefusedCRDs(t *testing.T) {
+	var inputs []Input
+	for _, input := range load(t, "testdata/cafe/config/manifests") {
+		switch input.Kind {
+		case KindCSV:
+			continue
+		case "CustomResourceDefinition":
+			input.APIVersion = "apiextensions.k8s.io/v1beta1"
+		}
+		inputs = append(inputs, input)
+	}
+	o := cafe()
+	o.Package = "cafe-operator"
+	_, err := Generate(inputs, nil, o)
+	if err == nil || !strings.Contains(err.Error(), "not served since Kubernetes 1.22") || strings.Contains(err.Error(), "does not accept") {
+		t.Errorf("got %v", err)
+	}
+}
