@@ -228,12 +228,7 @@ func (g *generator) sortOut(inputs []Input, base *Input) {
 				g.deployments = append(g.deployments, d)
 			}
 		case group == "apiextensions.k8s.io" && input.Kind == "CustomResourceDefinition":
-			c, err := newCRD(input)
-			g.fail(err)
-			g.defines[kindOf(input)] = true
-			if err == nil {
-				g.crds = append(g.crds, c)
-			}
+			g.takeCRD(input)
 		case group == "" && input.Kind == "ServiceAccount":
 			g.accounts = append(g.accounts, input)
 		case group == "rbac.authorization.k8s.io" && (input.Kind == "Role" || input.Kind == "ClusterRole"):
@@ -390,6 +385,16 @@ func newCRD(input Input) (*crd, error) {
 		return nil, input.errorf([]any{"spec"}, "it has no versions")
 	}
 	return c, nil
+}
+
+func (g *generator) takeCRD(input Input) {
+	g.defines[kindOf(input)] = true
+	c, err := newCRD(input)
+	if err != nil {
+		g.fail(err)
+		return
+	}
+	g.crds = append(g.crds, c)
 }
 
 // kindOf returns the kind that a CRD defines, also where that is not written as it should be.
