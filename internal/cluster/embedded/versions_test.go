@@ -101,13 +101,16 @@ func parseModule(t *testing.T, release string) (files, required map[string]strin
 	return files, required
 }
 
-// ownVersions are the modules that OLM's own programs have in the versions of OLM's release, and modules of which olmkit compiles little
-// or nothing.
-var ownVersions = []string{
-	"github.com/containers/ocicrypt", "github.com/docker/cli", "github.com/docker/docker-credential-helpers", "github.com/docker/go-connections",
-	"github.com/klauspost/compress", "github.com/moby/moby/client", "github.com/moby/sys/user", "github.com/operator-framework/operator-registry",
-	"github.com/stretchr/testify", "go.podman.io/common", "go.podman.io/image/v5", "go.podman.io/storage", "google.golang.org/genproto",
-	"k8s.io/kube-aggregator",
+// ownVersions are, for each module that builds something, those of which it has another version than olmkit: of OLM's release in OLM's own
+// programs, and such of which little or nothing is compiled twice.
+var ownVersions = map[string][]string{
+	"cluster": {"github.com/operator-framework/operator-registry", "k8s.io/kube-aggregator"},
+	"kind/kubernetes": {
+		"github.com/containers/ocicrypt", "github.com/docker/cli", "github.com/docker/docker-credential-helpers", "github.com/docker/go-connections",
+		"github.com/klauspost/compress", "github.com/moby/moby/client", "github.com/moby/sys/user", "github.com/operator-framework/operator-registry",
+		"github.com/stretchr/testify", "go.podman.io/common", "go.podman.io/image/v5", "go.podman.io/storage", "google.golang.org/genproto",
+		"k8s.io/kube-aggregator",
+	},
 }
 
 // TestSharedVersions holds the modules that build what a walk and its tests need to the versions of olmkit's own: what they have in
@@ -115,14 +118,19 @@ var ownVersions = []string{
 func TestSharedVersions(t *testing.T) {
 	const root = "../../.."
 	own := versionsIn(t, filepath.Join(root, "go.mod"))
-	for _, module := range []string{"cluster", "kind/kubernetes", "kubectl"} {
+	for _, module := range []string{"cluster", "codegen", "kind/kubernetes", "kubectl", "opm", "registry"} {
 		shared := 0
 		for path, version := range versionsIn(t, filepath.Join(root, "tools", module, "go.mod")) {
-			if own[path] == "" || slices.Contains(ownVersions, path) {
+			if own[path] == "" || slices.Contains(ownVersions[module], path) {
 				continue
 			}
 			if shared++; version != own[path] {
 				t.Errorf("tools/%s has %s %s, and olmkit %s: run 'go get %[2]s@%[4]s' in tools/%[1]s, and 'make generate'", module, path, version, own[path])
+			}
+		}
+		for _, path := range ownVersions[module] {
+			if own[path] == "" {
+				t.Errorf("%s is no module of olmkit's", path)
 			}
 		}
 		if shared < 30 {
