@@ -46,6 +46,9 @@ func newDeployment(input Input) (*deployment, error) {
 // Name returns the deployment's name.
 func (d *deployment) Name() string { return d.Input.Name }
 
+// pod returns the spec of its pods, nil without one.
+func (d *deployment) pod() *yaml.Node { return field(d.node, "spec", "template", "spec") }
+
 // account returns the name of the service account that the pods run as.
 func (d *deployment) account() string {
 	return cmp.Or(d.Spec.Template.Spec.ServiceAccountName, d.Spec.Template.Spec.DeprecatedServiceAccount, "default")
@@ -87,7 +90,7 @@ func (d *deployment) names(secret string) bool {
 // the certificate is mounted at another place, the volume is pointed at OLM's Secret: nothing makes the one that
 // cert-manager would have made, and the pod would wait for it for ever.
 func (d *deployment) useOLMCertificate(secrets map[string]bool) {
-	pod := field(d.node, "spec", "template", "spec")
+	pod := d.pod()
 	volumes := field(pod, "volumes")
 	if volumes == nil {
 		return
@@ -119,39 +122,37 @@ func (d *deployment) useOLMCertificate(secrets map[string]bool) {
 	if len(volumes.Content) == 0 {
 		remove(pod, "volumes")
 	}
-	for _, list := range []string{"containers", "initContainers"} {
-		containers := field(pod, list)
-		if containers == nil {
-			continue
-		}
-		for _, container := range containers.Content {
-			if mounts := field(container, "volumeMounts"); mounts != nil {
-				drop(mounts)
-				if len(mounts.Content) == 0 {
-					remove(container, "volumeMounts")
-				}
+	for _, container := range containers(pod, "containers", "initContainers") {
+		if mounts := field(container, "volumeMounts"); mounts != nil {
+			drop(mounts)
+			if len(mounts.Content) == 0 {
+				remove(container, "volumeMounts")
 			}
 		}
 	}
 }
 
+// containers returns those in some lists of a pod.
+func containers(pod *yaml.Node, lists ...string) (all []*yaml.Node) {
+	for _, list := range lists {
+		if n := field(pod, list); n != nil {
+			all = append(all, n.Content...)
+		}
+	}
+	return all
+}
+
 // mountPaths returns where containers mount the volume.
 func mountPaths(pod *yaml.Node, volume string) []string {
 	var paths []string
-	for _, list := range []string{"containers", "initContainers"} {
-		containers := field(pod, list)
-		if containers == nil {
+	for _, container := range containers(pod, "containers", "initContainers") {
+		mounts := field(container, "volumeMounts")
+		if mounts == nil {
 			continue
 		}
-		for _, container := range containers.Content {
-			mounts := field(container, "volumeMounts")
-			if mounts == nil {
-				continue
-			}
-			for _, mount := range mounts.Content {
-				if textAt(mount, "name") == volume {
-					paths = append(paths, strings.TrimSuffix(textAt(mount, "mountPath"), "/"))
-				}
+		for _, mount := range mounts.Content {
+			if textAt(mount, "name") == volume {
+				paths = append(paths, strings.TrimSuffix(textAt(mount, "mountPath"), "/"))
 			}
 		}
 	}
@@ -220,18 +221,12 @@ func (g *generator) images() {
 		set(holder, text(became[image]), key)
 	}
 	for _, d := range g.deployments {
-		for _, list := range []string{"containers", "initContainers"} {
-			containers := field(d.node, "spec", "template", "spec", list)
-			if containers == nil {
-				continue
-			}
-			for _, container := range containers.Content {
-				replace(d, container, "image")
-				if variables := field(container, "env"); variables != nil {
-					for _, variable := range variables.Content {
-						if strings.HasPrefix(textAt(variable, "name"), relatedImagePrefix) {
-							replace(d, variable, "value")
-						}
+		for _, container := range containers(d.pod(), "containers", "initContainers") {
+			replace(d, container, "image")
+			if variables := field(container, "env"); variables != nil {
+				for _, variable := range variables.Content {
+					if strings.HasPrefix(textAt(variable, "name"), relatedImagePrefix) {
+						replace(d, variable, "value")
 					}
 				}
 			}
@@ -264,29 +259,24 @@ func (g *generator) setByKustomize() string {
 	if g.Images[placeholder] == "" {
 		return ""
 	}
-	named := map[string]bool{}
+	managers := map[string]bool{}
 	for _, d := range g.deployments {
-		containers := field(d.node, "spec", "template", "spec", "containers")
-		if containers == nil {
-			continue
-		}
-		for _, container := range containers.Content {
+		for _, container := range containers(d.pod(), "containers") {
 			image := repository(textAt(container, "image"))
 			if image == placeholder {
 				return ""
 			}
 			if textAt(container, "name") == "manager" {
-				named[image] = true
+				managers[image] = true
 			}
 		}
 	}
-	for image := range named {
-		if len(named) == 1 && g.Images[image] == "" {
-			g.note("the manager's image is %s, not %s: kustomize set it", image, placeholder)
-			return image
-		}
+	names := slices.Collect(maps.Keys(managers))
+	if len(names) != 1 || g.Images[names[0]] != "" {
+		return ""
 	}
-	return ""
+	g.note("the manager's image is %s, not %s: kustomize set it", names[0], placeholder)
+	return names[0]
 }
 
 // pinned is the image with its digest, where digests are asked for.
