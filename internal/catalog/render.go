@@ -256,30 +256,35 @@ func renderProperties(b *bundle.Bundle, manifest *bundle.Manifest, c *csv, name 
 // addDependencies adds what metadata/dependencies.yaml asks for.
 func (set *propertySet) addDependencies(b *bundle.Bundle) error {
 	for _, d := range b.Dependencies {
-		switch d.Type {
-		case PropertyGVK:
-			var v gvk
-			if err := readDependency(d, &v); err != nil {
-				return err
-			}
-			set.add(PropertyGVKRequired, v)
-		case PropertyPackage:
-			var v struct {
-				PackageName string `json:"packageName"`
-				Version     string `json:"version"`
-			}
-			if err := readDependency(d, &v); err != nil {
-				return err
-			}
-			set.add(PropertyPackageRequired, struct {
-				PackageName  string `json:"packageName"`
-				VersionRange string `json:"versionRange"`
-			}{v.PackageName, v.Version})
-		default:
-			set.add(d.Type, d.Value)
+		kind, value, err := Requirement(d)
+		if err != nil {
+			return err
 		}
+		set.add(kind, value)
 	}
 	return nil
+}
+
+// Requirement returns the type and the value of the property that a dependency is in a catalog, as opm makes it (operator-registry v1.74.0,
+// pkg/registry/registry_to_model.go).
+func Requirement(d bundle.Property) (kind string, value any, err error) {
+	switch d.Type {
+	case PropertyGVK:
+		var v gvk
+		err = readDependency(d, &v)
+		return PropertyGVKRequired, v, err
+	case PropertyPackage:
+		var v struct {
+			PackageName string `json:"packageName"`
+			Version     string `json:"version"`
+		}
+		err = readDependency(d, &v)
+		return PropertyPackageRequired, struct {
+			PackageName  string `json:"packageName"`
+			VersionRange string `json:"versionRange"`
+		}{v.PackageName, v.Version}, err
+	}
+	return d.Type, d.Value, nil
 }
 
 func readDependency(d bundle.Property, into any) error {

@@ -59,13 +59,13 @@ var catalogChecks = []Check{
 		Cause: "OLM uses the name in names and labels of Kubernetes objects, and opm refuses other names",
 		Fix:   "use lower case letters, digits and '-', at most 63 characters",
 		run: perPackage(func(p *catalog.Package, found func(hit)) {
-			if errs := validation.IsDNS1123Label(p.Name); p.Document != nil && len(errs) > 0 {
-				found(hit{at: p.Document.Place("name"), message: fmt.Sprintf("package name %q: %s", p.Name, strings.Join(errs, ", "))})
+			if wrong := wrongPackageName(p.Name); wrong != "" && p.Document != nil {
+				found(hit{at: p.Document.Place("name"), message: wrong})
 			}
 		}),
 		alone: func(s *single, found func(hit)) {
-			if errs := validation.IsDNS1123Label(s.bundle.Package()); s.bundle.Package() != "" && len(errs) > 0 {
-				found(hit{at: s.bundle.AnnotationsAt, message: fmt.Sprintf("package name %q: %s", s.bundle.Package(), strings.Join(errs, ", "))})
+			if wrong := wrongPackageName(s.bundle.Package()); wrong != "" && s.bundle.Package() != "" {
+				found(hit{at: s.bundle.AnnotationsAt, message: wrong})
 			}
 		},
 	},
@@ -305,6 +305,15 @@ var catalogChecks = []Check{
 		run:   size,
 		whole: true,
 	},
+}
+
+// wrongPackageName says what is wrong with the name of a package, or "".
+func wrongPackageName(name string) string {
+	errs := validation.IsDNS1123Label(name)
+	if len(errs) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("package name %q: %s", name, strings.Join(errs, ", "))
 }
 
 // largeCatalog is from how many bytes CAT028 tells what they are.

@@ -136,15 +136,14 @@ func (s *subject) judgePackage(checks []Check, kept Kept, found *findings) {
 		s.judge(checks, found)
 		return
 	}
-	isWide := func(check Check) bool { return check.wide }
-	s.judge(slices.DeleteFunc(slices.Clone(checks), func(check Check) bool { return !isWide(check) }), found)
+	s.judge(only(checks, func(c Check) bool { return c.wide }), found)
 	p := s.packages[0]
 	known, ok := kept.Get(p)
 	if !ok {
 		own := &findings{}
 		s.catalog, s.previous = kept.Alone(p)
 		s.parts = kept.Parts(p)
-		s.judge(slices.DeleteFunc(slices.Clone(checks), isWide), own)
+		s.judge(only(checks, func(c Check) bool { return !c.wide }), own)
 		s.parts.Save()
 		known = own.list
 		kept.Put(p, known)
@@ -152,14 +151,13 @@ func (s *subject) judgePackage(checks []Check, kept Kept, found *findings) {
 	found.add(known...)
 }
 
+// only returns those of checks that is says.
+func only(checks []Check, is func(Check) bool) []Check {
+	return slices.DeleteFunc(slices.Clone(checks), func(c Check) bool { return !is(c) })
+}
+
 // judge runs checks side by side, but for those that look at all packages at once.
 func (s *subject) judge(checks []Check, found *findings) {
-	with := func(is func(Check) bool) []Check {
-		return slices.DeleteFunc(slices.Clone(checks), func(check Check) bool { return !is(check) })
-	}
-	ofHeads := with(func(c Check) bool { return c.judge != nil })
-	ofEach := with(func(c Check) bool { return c.each != nil })
-	ofUpgrades := with(func(c Check) bool { return c.edge != nil })
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	run := func(what func()) {
@@ -168,28 +166,34 @@ func (s *subject) judge(checks []Check, found *findings) {
 			return nil
 		})
 	}
-	for _, p := range s.packages {
-		leading := s.leadingTo(p)
-		for _, b := range p.Bundles {
-			run(func() {
-				if b.Has(catalog.PropertyObject) {
-					s.judgeRelease(ofEach, b, found.of)
-				}
-				if len(leading[b]) > 0 {
-					s.judgeUpgrades(ofUpgrades, b, leading[b], found.of)
-				}
-			})
-		}
-		for _, h := range s.heads(p) {
-			run(func() { s.judgeHead(ofHeads, h, found.of) })
+	if each := only(checks, func(c Check) bool { return c.each != nil }); len(each) > 0 {
+		s.perInline(func(b *catalog.Bundle) { run(func() { s.judgeRelease(each, b, found.of) }) })
+	}
+	if ofUpgrades := only(checks, func(c Check) bool { return c.edge != nil }); len(ofUpgrades) > 0 {
+		s.perTarget(func(to *catalog.Bundle, hops []hop) { run(func() { s.judgeUpgrades(ofUpgrades, to, hops, found.of) }) })
+	}
+	if ofHeads := only(checks, func(c Check) bool { return c.judge != nil }); len(ofHeads) > 0 {
+		for _, p := range s.packages {
+			for _, b := range s.heads(p) {
+				run(func() { s.judgeHead(ofHeads, b, found.of) })
+			}
 		}
 	}
-	for _, check := range checks {
-		if check.run != nil && !check.whole {
-			run(func() { check.runOn(s, found.of(check)) })
-		}
+	for _, check := range only(checks, func(c Check) bool { return c.run != nil && !c.whole }) {
+		run(func() { check.runOn(s, found.of(check)) })
 	}
 	_ = group.Wait() // no check fails
+}
+
+// perInline calls look with each bundle that carries its manifests.
+func (s *subject) perInline(look func(*catalog.Bundle)) {
+	for _, p := range s.packages {
+		for _, b := range p.Bundles {
+			if b.Has(catalog.PropertyObject) {
+				look(b)
+			}
+		}
+	}
 }
 
 // largestFirst orders packages so that the last to be judged are small ones, which leave no processor idle for long.

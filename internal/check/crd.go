@@ -244,8 +244,11 @@ func stored(c *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Custom
 	return nil
 }
 
-func (c *crd) object() finding.Subject {
-	return finding.Subject{Object: "CustomResourceDefinition/" + c.Name}
+func (c *crd) object() finding.Subject { return definition(c.Name) }
+
+// definition is the CRD of a name, as a subject.
+func definition(name string) finding.Subject {
+	return finding.Subject{Object: "CustomResourceDefinition/" + name}
 }
 
 // converted reports whether a webhook converts the CRD in release r, by the manifest or by the CSV.
@@ -304,7 +307,7 @@ func storedEarlier(s *subject, found func(hit)) {
 					continue
 				}
 				alike.add(u, hit{
-					Subject: finding.Subject{Object: "CustomResourceDefinition/" + before.Name}, path: versions,
+					Subject: definition(before.Name), path: versions,
 					message: fmt.Sprintf("%s removes version %s of CRD %s, in which %s stored objects", u.To, v, before.Name, origin),
 				})
 			}

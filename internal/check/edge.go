@@ -296,13 +296,19 @@ func (s *subject) follow(p *catalog.Package) []hop {
 	return list
 }
 
-// leadingTo returns the upgrades of p by the bundles that they lead to.
-func (s *subject) leadingTo(p *catalog.Package) map[*catalog.Bundle][]hop {
-	by := map[*catalog.Bundle][]hop{}
-	for _, h := range s.upgrades(p) {
-		by[h.head] = append(by[h.head], h)
+// perTarget calls look with each bundle that upgrades lead to, and these, in the order of upgrades.
+func (s *subject) perTarget(look func(to *catalog.Bundle, hops []hop)) {
+	for _, p := range s.packages {
+		leading := map[*catalog.Bundle][]hop{}
+		for _, h := range s.upgrades(p) {
+			leading[h.head] = append(leading[h.head], h)
+		}
+		for _, b := range p.Bundles {
+			if hops := leading[b]; len(hops) > 0 {
+				look(b, hops)
+			}
+		}
 	}
-	return by
 }
 
 // judgeUpgrades runs the checks of one upgrade on those that lead to one bundle.

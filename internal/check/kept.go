@@ -1,7 +1,7 @@
 package check
 
 import (
-	"strings"
+	"slices"
 
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -30,20 +30,6 @@ type Part struct {
 	Bundles []*catalog.Bundle
 }
 
-// partOf returns what find finds of a part, or what was found of it before.
-func partOf[T any](s *subject, part Part, find func() T) T {
-	if s.parts == nil {
-		return find()
-	}
-	var kept T
-	if s.parts.Get(part, &kept) {
-		return kept
-	}
-	found := find()
-	s.parts.Put(part, found)
-	return found
-}
-
 // keptHit is a hit in the document of a bundle, as it is kept: its line counts from that of the document.
 type keptHit struct {
 	Subject             finding.Subject
@@ -56,9 +42,6 @@ type keptHit struct {
 // judgePart tells what checks find by look, of a part whose hits stand in the document of in, or what they found before. Where one of them
 // stands elsewhere, or says where another place is, none is kept.
 func (s *subject) judgePart(checks []Check, part Part, in *catalog.Bundle, look func(Check, func(hit)), tell func(Check) func(hit)) {
-	if len(checks) == 0 {
-		return
-	}
 	if s.parts == nil {
 		for _, check := range checks {
 			look(check, tell(check))
@@ -96,12 +79,8 @@ func (h hit) standsIn(part Part, in *catalog.Bundle) bool {
 	if h.at.File != in.At.File || h.at.Line < in.At.Line {
 		return false
 	}
-	for _, b := range part.Bundles {
-		if place := b.At.File + ":"; strings.Contains(h.message, place) || strings.Contains(h.cause, place) || strings.Contains(h.fix, place) {
-			return false
-		}
-	}
-	return true
+	text := finding.Finding{Message: h.message, Cause: h.cause, Fix: h.fix}
+	return !slices.ContainsFunc(part.Bundles, func(b *catalog.Bundle) bool { return text.Says(b.At.File + ":") })
 }
 
 // facts are what checks of whole packages ask of a release.
@@ -131,14 +110,22 @@ func (s *subject) factsOf(b *catalog.Bundle) *facts {
 	if !b.Has(catalog.PropertyObject) {
 		return nil
 	}
-	return s.facts.get(b, func() *facts {
-		return partOf(s, Part{What: "facts", Bundles: []*catalog.Bundle{b}}, func() *facts {
-			if r := s.release(b); r != nil {
-				return r.facts()
-			}
-			return nil
-		})
-	})
+	return s.facts.get(b, func() *facts { return s.findFacts(b) })
+}
+
+func (s *subject) findFacts(b *catalog.Bundle) (f *facts) {
+	part := Part{What: "facts", Bundles: []*catalog.Bundle{b}}
+	var kept *facts
+	if s.parts != nil && s.parts.Get(part, &kept) {
+		return kept
+	}
+	if r := s.release(b); r != nil {
+		f = r.facts()
+	}
+	if s.parts != nil {
+		s.parts.Put(part, f)
+	}
+	return f
 }
 
 func (r *release) facts() *facts {

@@ -53,23 +53,14 @@ func ofDeclared(look func(declared) []propertyProblem) func(*single, func(hit)) 
 	}
 }
 
-// required is what a dependency is in a catalog.
+// required is what a dependency is in a catalog; one that cannot be read, or is the same there, is what is written.
 func required(p bundle.Property) catalog.Property {
-	out := catalog.Property{Type: p.Type, Value: p.Value}
-	switch p.Type {
-	case catalog.PropertyGVK:
-		out.Type = catalog.PropertyGVKRequired
-	case catalog.PropertyPackage:
-		var v struct {
-			PackageName, Version string
-		}
-		if p.Value == nil || json.Unmarshal(p.Value, &v) != nil {
-			break // what is wrong is wrong in both
-		}
-		out.Type = catalog.PropertyPackageRequired
-		out.Value, _ = json.Marshal(map[string]string{"packageName": v.PackageName, "versionRange": v.Version})
+	kind, value, err := catalog.Requirement(p)
+	if err != nil || kind == p.Type {
+		return catalog.Property{Type: p.Type, Value: p.Value}
 	}
-	return out
+	raw, _ := json.Marshal(value) // of a struct of texts
+	return catalog.Property{Type: kind, Value: raw}
 }
 
 // propertyShapes are the types whose values opm reads (operator-registry v1.74.0, alpha/property/property.go).

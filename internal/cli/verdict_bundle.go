@@ -1,12 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/olmkit/olmkit/internal/cache"
@@ -16,11 +16,13 @@ import (
 
 // Parts returns what was found of bundles of p when a package of its name in the same files was judged last.
 func (v *packageVerdicts) Parts(p *catalog.Package) check.Parts {
-	asked := [][]byte{v.by, []byte(p.Name), []byte(strconv.FormatBool(v.previous != nil))}
+	var files []string
 	for _, d := range v.loaded.documents[p.Name] {
-		asked = append(asked, []byte(d.At.File))
+		files = append(files, d.At.File)
 	}
-	parts := &packageParts{of: v, key: cache.KeyOf("package parts 1", slices.CompactFunc(asked, bytes.Equal)...), used: map[string]json.RawMessage{}, names: map[*catalog.Bundle]string{}}
+	slices.Sort(files)
+	by := slices.Concat([]string{p.Name, strconv.FormatBool(v.previous != nil)}, slices.Compact(files))
+	parts := &packageParts{of: v, key: cache.KeyOf("package parts 1", v.by, []byte(strings.Join(by, "\x00"))), used: map[string]json.RawMessage{}, names: map[*catalog.Bundle]string{}}
 	v.parts.GetJSON(parts.key, &parts.before)
 	return parts
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/olmkit/olmkit/internal/cache"
@@ -127,7 +126,7 @@ func (v *packageVerdicts) namesPlace(p *catalog.Package) func(finding.Finding) b
 	}
 	return func(f finding.Finding) bool {
 		for file := range files {
-			if strings.Contains(f.Message, file) || strings.Contains(f.Cause, file) || strings.Contains(f.Fix, file) {
+			if f.Says(file) {
 				return true
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Severity says how much a finding matters.
@@ -94,6 +95,11 @@ type Finding struct {
 	Suppressed *Suppression `json:"suppressed,omitempty"` // the finding is known, and fails nothing
 
 	Published bool `json:"published,omitempty"` // it is about releases that users have, which nobody can change any more
+}
+
+// Says reports whether some text of f for people holds part.
+func (f Finding) Says(part string) bool {
+	return strings.Contains(f.Message, part) || strings.Contains(f.Cause, part) || strings.Contains(f.Fix, part)
 }
 
 // Suppression is why and how long users live with a finding.
