@@ -33,6 +33,7 @@ type Object struct {
 	Restored  bool           // of another cluster: its user has it there
 	Compared  bool           // what was restored was compared with what it says on the first release
 	UID       types.UID
+	Gone      bool // somebody deleted it, and nobody made it anew
 
 	Views map[string]*unstructured.Unstructured // by served version: what it said before the hop
 	Acked atomic.Int64                          // number of the last write that the API server acknowledged

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -103,12 +104,9 @@ func (o *Probing) run(ctx context.Context, client dynamic.Interface, p probe, ev
 	}
 	for ctx.Err() == nil {
 		n++
-		a := p.try(ctx, client, n, o.patient.Load())
+		a, gone := p.try(ctx, client, n, o.patient.Load())
 		if ctx.Err() == nil {
-			o.mu.Lock()
-			o.attempts = append(o.attempts, a)
-			o.last[p] = a
-			o.mu.Unlock()
+			o.note(p, a, gone)
 		}
 		select {
 		case <-ticker.C:
@@ -117,8 +115,20 @@ func (o *Probing) run(ctx context.Context, client dynamic.Interface, p probe, ev
 	}
 }
 
-// try makes one attempt; n numbers a write. A patient one may take longer.
-func (p probe) try(ctx context.Context, client dynamic.Interface, n int64, patient bool) Attempt {
+// note takes down how an attempt of p went. That its object is gone is no outage: the API server answers.
+func (o *Probing) note(p probe, a Attempt, gone bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if gone {
+		delete(o.last, p)
+		return
+	}
+	o.attempts = append(o.attempts, a)
+	o.last[p] = a
+}
+
+// try makes one attempt, and reports whether the object is gone; n numbers a write. A patient one may take longer.
+func (p probe) try(ctx context.Context, client dynamic.Interface, n int64, patient bool) (_ Attempt, gone bool) {
 	limit := ProbeLimit
 	if p.List {
 		limit = listLimit
@@ -135,7 +145,7 @@ func (p probe) try(ctx context.Context, client dynamic.Interface, n int64, patie
 		if a.End = time.Now(); err != nil {
 			a.Err = err.Error()
 		}
-		return a
+		return a, false
 	}
 	a := Attempt{Start: time.Now(), CRD: p.Object.CRD, Version: p.Version, Operation: p.Operation, Object: p.Object.String()}
 	target := p.Object.At(client, p.Version)
@@ -170,7 +180,18 @@ func (p probe) try(ctx context.Context, client dynamic.Interface, n int64, patie
 		a.Err = err.Error()
 	}
 	a.Wrong, a.Late = wrong.String(), err == nil && a.End.Sub(a.Start) > limit
-	return a
+	return a, isGone(err, p.Object)
+}
+
+// isGone reports whether the API server's answer is that there is no o. It says the same, but without a name, of a version that it
+// does not serve.
+func isGone(err error, o *Object) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Name == o.Name
 }
 
 // Probes lays out what to observe of objects while from is replaced by to: reads of the untouched objects in every

@@ -125,12 +125,11 @@ func (w *walk) judgeRestOf(ctx context.Context, r *lifecycle.Release, d *apiexte
 		now[version] = all
 		for _, o := range objects {
 			view := all[o.Key()]
-			switch {
-			case view == nil:
+			if view == nil {
 				findings = append(findings, code.Finding(code.ObjectGone, o.String(), "it is gone after the upgrade to %s", r.Name))
-			case view.GetUID() != o.UID:
-				findings = append(findings, code.Finding(code.ObjectGone, o.String(), "it was deleted and made anew during the upgrade: its UID is another"))
-			default:
+			} else if ended := deletedFinding(o, view); ended != nil {
+				findings = append(findings, *ended)
+			} else {
 				findings = append(findings, judge.FieldFindings(o, d, version, view, storedAs[o])...)
 			}
 		}
@@ -221,7 +220,7 @@ func (w *walk) writeBack(ctx context.Context, o *observe.Object, version string,
 			return err
 		}
 	}
-	return observe.Retry(ctx, func(err error) bool { return observe.Refused(err) || apierrors.IsNotFound(err) }, func() error {
+	return observe.Retry(ctx, final, func() error {
 		view, err := o.At(w.Dynamic, version).Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -286,6 +287,7 @@ func (w *walk) judgeAfter(ctx context.Context, from, to *lifecycle.Release, befo
 	if err != nil {
 		return findings, err
 	}
+	before = w.forgetGone(before)
 	fuzzed, err := w.fuzz(ctx, to)
 	findings = append(findings, fuzzed...)
 	if err != nil {
@@ -338,6 +340,22 @@ func (w *walk) judgeAfter(ctx context.Context, from, to *lifecycle.Release, befo
 		findings = append(findings, code.Finding(code.LeftBehind, name, "it was made for a version that is not installed any more"))
 	}
 	return findings, nil
+}
+
+// forgetGone takes the objects that are gone out of the walk, and returns operands without what was made for them, which has to go
+// with them.
+func (w *walk) forgetGone(operands map[string]observe.Operand) map[string]observe.Operand {
+	gone := map[string]bool{}
+	for _, o := range w.Objects {
+		if o.Gone {
+			gone[o.String()] = true
+			w.lingering = append(w.lingering, o) // finalizers may keep it
+		}
+	}
+	w.Objects = slices.DeleteFunc(w.Objects, func(o *observe.Object) bool { return o.Gone })
+	stay := maps.Clone(operands)
+	maps.DeleteFunc(stay, func(_ string, o observe.Operand) bool { return gone[o.Of] })
+	return stay
 }
 
 // judgeStatus asks whether r's operator reports on the objects, giving it a moment to get round to each.

@@ -298,7 +298,7 @@ func (w *walk) record(ctx context.Context, r *lifecycle.Release) ([]finding.Find
 
 // RawStore is a cluster that can tell what its API server has stored.
 type RawStore interface {
-	// Stored returns the JSON of the custom resource as etcd holds it.
+	// Stored returns the JSON of the custom resource as etcd holds it, or nil where there is none.
 	Stored(ctx context.Context, group, plural, namespace, name string) ([]byte, error)
 }
 
@@ -341,8 +341,8 @@ func (w *walk) judgeObject(ctx context.Context, o *observe.Object, d *apiextensi
 		if view == nil {
 			continue
 		}
-		if view.GetUID() != o.UID {
-			return append(findings, code.Finding(code.ObjectGone, o.String(), "it was deleted and made anew during the upgrade: its UID is another")), nil
+		if ended := deletedFinding(o, view); ended != nil {
+			return append(findings, *ended), nil
 		}
 		findings = append(findings, judge.FieldFindings(o, d, version, view, raw)...)
 	}
@@ -360,6 +360,21 @@ func (w *walk) judgeObject(ctx context.Context, o *observe.Object, d *apiextensi
 		}
 	}
 	return findings, nil
+}
+
+// deletedFinding tells that somebody deleted o, of which view is what is there now, or returns nil.
+func deletedFinding(o *observe.Object, view *unstructured.Unstructured) *finding.Finding {
+	var f finding.Finding
+	switch {
+	case view.GetUID() != o.UID:
+		f = code.Finding(code.ObjectGone, o.String(), "it was deleted and made anew during the upgrade: its UID is another")
+	case view.GetDeletionTimestamp() != nil:
+		o.Gone = true
+		f = code.Finding(code.ObjectGone, o.String(), "somebody deleted it during the upgrade, and only finalizers keep it: %s", strings.Join(view.GetFinalizers(), ", "))
+	default:
+		return nil
+	}
+	return &f
 }
 
 // judgeAllStored looks at what etcd holds of each object, by the definitions that are in force now.
@@ -396,7 +411,8 @@ func schemasOf(d *apiextensionsv1.CustomResourceDefinition) func(version string)
 	}
 }
 
-// judgeStored looks at what etcd holds of o, if the cluster can tell.
+// judgeStored looks at what etcd holds of o, if the cluster can tell, and returns the version in which it is stored: "" if nobody
+// knows, or it is gone.
 func (w *walk) judgeStored(ctx context.Context, o *observe.Object, schema func(version string) *structural.Structural) (string, []finding.Finding, error) {
 	store, ok := w.Provider.(RawStore)
 	if !ok {
@@ -405,6 +421,9 @@ func (w *walk) judgeStored(ctx context.Context, o *observe.Object, schema func(v
 	data, err := store.Stored(ctx, o.Resource.Group, o.Resource.Resource, o.Namespace, o.Name)
 	if err != nil {
 		return "", nil, fmt.Errorf("read %s from etcd: %w", o, err)
+	}
+	if data == nil {
+		return "", nil, nil
 	}
 	stored := &unstructured.Unstructured{}
 	if err := stored.UnmarshalJSON(data); err != nil {
@@ -435,6 +454,7 @@ func (w *walk) views(ctx context.Context, o *observe.Object, d *apiextensionsv1.
 		case ctx.Err() != nil:
 			return nil, findings, ctx.Err()
 		case apierrors.IsNotFound(err):
+			o.Gone = true
 			return nil, append(findings, code.Finding(code.ObjectGone, o.String(), "it is gone after the upgrade to %s: %v", r.Name, err)), nil
 		case err != nil:
 			findings = append(findings, code.Finding(code.Unreadable, o.String(), "after the upgrade to %s it cannot be read as %s: %v", r.Name, version, err))

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -107,23 +106,27 @@ func (w *walk) restoreAs(ctx context.Context, r *lifecycle.Release, d *apiextens
 			return nil, err
 		}
 	}
+	made, findings, err := w.restoreStoredAs(ctx, r, d, version, objects, step)
+	w.restored = append(w.restored, made...)
+	if err != nil || !older {
+		return findings, err
+	}
+	if len(made) > 0 {
+		if err := w.awaitQuiet(ctx, made[0]); err != nil {
+			return findings, err
+		}
+	}
+	return findings, w.storeAs(ctx, d.Name, definition.StorageVersion(d))
+}
+
+// restoreStoredAs restores objects of d, which the API server stores in version now, and returns those that it took.
+func (w *walk) restoreStoredAs(ctx context.Context, r *lifecycle.Release, d *apiextensionsv1.CustomResourceDefinition, version string, objects []*unstructured.Unstructured, step *progress.Step) ([]*observe.Object, []finding.Finding, error) {
 	first, found, err := w.restoreFirst(ctx, r, d, version, objects[0])
 	if err != nil || len(found) > 0 && found[0].Code == code.NotProvable {
-		return found, err
+		return first, found, err
 	}
 	others, more, err := w.restoreObjects(ctx, r, d, version, objects[1:], step)
-	if err != nil {
-		return nil, err
-	}
-	made := slices.Concat(first, others)
-	w.restored = append(w.restored, made...)
-	if older && len(made) > 0 {
-		if err := w.awaitQuiet(ctx, made[0]); err != nil {
-			return nil, err
-		}
-		err = w.storeAs(ctx, d.Name, definition.StorageVersion(d))
-	}
-	return append(found, more...), err
+	return slices.Concat(first, others), slices.Concat(found, more), err
 }
 
 // ensureNamespace makes sure that the namespace of a restored object is there.
@@ -191,6 +194,11 @@ func (w *walk) restoreFirst(ctx context.Context, r *lifecycle.Release, d *apiext
 		if err := o.At(w.Dynamic, version).Delete(ctx, o.Name, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
 			return nil, nil, err
 		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(lookPause):
+		}
 	}
 }
 
@@ -251,7 +259,6 @@ func (w *walk) restoreStatus(ctx context.Context, o *observe.Object, made *unstr
 		_, err := o.At(w.Dynamic, o.Version).UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: "olmkit"})
 		return err
 	}
-	final := func(err error) bool { return observe.Refused(err) || apierrors.IsNotFound(err) }
 	err := write(made)
 	if err != nil && !final(err) {
 		err = observe.Retry(ctx, final, func() error {

@@ -9,11 +9,16 @@ import (
 	"testing/synctest"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	clientretry "k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/internal/report"
@@ -167,4 +172,41 @@ func (w *world) dropNotes(t *testing.T) error {
 		}
 	}
 	return nil
+}
+
+// refusing creates nothing.
+type refusing struct {
+	dynamic.Interface
+	dynamic.NamespaceableResourceInterface
+}
+
+func (r refusing) Resource(schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return r
+}
+func (r refusing) Namespace(string) dynamic.ResourceInterface { return r }
+
+func (r refusing) Create(context.Context, *unstructured.Unstructured, metav1.CreateOptions, ...string) (*unstructured.Unstructured, error) {
+	return nil, apierrors.NewInvalid(thingKind.GroupKind(), "thing", nil)
+}
+
+// The definition stores objects in its own version again, also where all that were stored in an older one are refused.
+func TestRestoreRefused(t *testing.T) {
+	p, plan := things(t, "v1", "v2")
+	w := newWorld()
+	walk := w.connect(t, p, plan, Options{Restore: &Restored{}})
+	walk.Dynamic = refusing{}
+	d := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things.example.com"}}
+	d.Spec.Names.Kind = "Thing"
+	d.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}, {Name: "v1beta1", Served: true}}
+	if err := w.Create(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	findings, err := walk.restoreAs(t.Context(), walk.releases["v1"], d, "v1beta1", restoredThings(2).Objects, nil)
+	if err != nil || len(findings) != 2 {
+		t.Fatal(err, findings)
+	}
+	now := &apiextensionsv1.CustomResourceDefinition{}
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(d), now); err != nil || definition.StorageVersion(now) != "v1" || now.ResourceVersion == d.ResourceVersion {
+		t.Errorf("%v; %+v", err, now.Spec.Versions)
+	}
 }

@@ -106,6 +106,27 @@ func TestHopEnds(t *testing.T) {
 	}
 }
 
+// An operator that deletes its objects fails its hop for that alone, and not for what follows from it.
+func TestDeletesObjects(t *testing.T) {
+	p, plan := things(t, "v1", "v2")
+	for behaviour, says := range map[string]string{purges: "it is gone", strands: "only finalizers keep it: example.com/forever"} {
+		t.Run(behaviour, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.behaviour["v2"] = behaviour
+				r, err := w.walk(t.Context(), t, p, plan, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				h := r.Hops[0]
+				if said := expect.Said(h.Findings); h.Result != report.Failed || codes(h.Findings) != code.ObjectGone || !strings.Contains(fmt.Sprint(said), says) {
+					t.Errorf("%s: %s", h.Result, said)
+				}
+			})
+		})
+	}
+}
+
 // What the manager puts off is told from what takes long, and from what never comes: a walk wakes the manager in all of these, and
 // a hop that it takes up only then passes with a warning.
 func TestWakesTheManager(t *testing.T) {

@@ -91,6 +91,8 @@ const (
 	mends        = "updates what is there, and creates nothing"
 	disowns      = "creates what belongs to nobody"
 	evicts       = "deletes all but the first objects"
+	purges       = "deletes all objects when it starts"
+	strands      = "deletes all objects when it starts, and keeps them by a finalizer"
 	deletes      = "creates what belongs to nobody, and deletes it with its object"
 	chokes       = "lets nobody write once a spec was changed"
 	exits        = "ends when a spec is changed"
@@ -581,7 +583,26 @@ func (m fakeManager) install(namespace, bundle string) {
 		_ = m.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: before}})
 		_ = m.Delete(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "op-" + before}})
 	}
+	if behaviour == purges || behaviour == strands {
+		m.purge(ctx, behaviour == strands)
+	}
 	m.step(bundle, lifecycle.Installed, "installed")
+}
+
+// purge deletes all Things, and what was made for them, and has them stay by a finalizer or not.
+func (w *world) purge(ctx context.Context, stay bool) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(thingKind.GroupVersion().WithKind("ThingList"))
+	_ = w.List(ctx, list)
+	for i := range list.Items {
+		thing := &list.Items[i]
+		if stay {
+			thing.SetFinalizers([]string{"example.com/forever"})
+			_ = w.Update(ctx, thing)
+		}
+		_ = w.Delete(ctx, thing)
+		_ = w.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName()}})
+	}
 }
 
 // dynamicOf is a dynamic client that speaks through another.

@@ -179,7 +179,7 @@ func (p *plane) waitReady(ctx context.Context) error {
 	}
 }
 
-// stored returns the value under a key of etcd, by the JSON gateway of its API.
+// stored returns the value under a key of etcd, by the JSON gateway of its API, or nil where there is none.
 func stored(ctx context.Context, key string) ([]byte, error) {
 	body, err := json.Marshal(map[string][]byte{"key": []byte(key)})
 	if err != nil {
@@ -203,7 +203,7 @@ func stored(ctx context.Context, key string) ([]byte, error) {
 		return nil, fmt.Errorf("read %s from etcd: %w", key, err)
 	}
 	if len(answer.Kvs) == 0 {
-		return nil, fmt.Errorf("etcd has nothing under %s", key)
+		return nil, nil
 	}
 	return answer.Kvs[0].Value, nil
 }

@@ -411,16 +411,19 @@ func (c *Cluster) Logs(ctx context.Context, w io.Writer, component string) error
 	return c.client.call(ctx, http.MethodGet, "/logs", url.Values{"component": {component}}, nil, w)
 }
 
-// Stored returns a custom resource as etcd holds it: the JSON in the version in which it is stored. namespace is empty
-// for one of the cluster's scope.
+// Stored returns a custom resource as etcd holds it: the JSON in the version in which it is stored, or nil where there is none.
+// namespace is empty for one of the cluster's scope.
 func (c *Cluster) Stored(ctx context.Context, group, plural, namespace, name string) ([]byte, error) {
 	parts := []string{"/registry", group, plural}
 	if namespace != "" {
 		parts = append(parts, namespace)
 	}
-	var value json.RawMessage
+	var value *json.RawMessage
 	err := c.client.call(ctx, http.MethodGet, "/stored", url.Values{"key": {strings.Join(append(parts, name), "/")}}, nil, &value)
-	return value, err
+	if value == nil || err != nil {
+		return nil, err
+	}
+	return *value, nil
 }
 
 // Audit returns what the API server was asked from since on: by whom, for what, and how it answered, with as much of the
