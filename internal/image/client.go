@@ -110,16 +110,37 @@ func (b byHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.others.RoundTrip(r)
 }
 
+// byMethod sends what asks for something over one transport, and what stores something over the other.
+type byMethod struct{ asks, stores http.RoundTripper }
+
+// RoundTrip is http.RoundTripper's.
+func (b byMethod) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return b.asks.RoundTrip(r)
+	}
+	return b.stores.RoundTrip(r)
+}
+
 // transport trusts the Client's authorities, and gives up connections that stand still.
 func (c Client) transport() (http.RoundTripper, error) {
+	stall, near := cmp.Or(c.stall, longestStall), &nearby{}
+	asks, err := c.transportWith(stall, near)
+	if err != nil {
+		return nil, err
+	}
+	stores, err := c.transportWith(storingTakes*stall, near)
+	return byMethod{asks, stores}, err
+}
+
+// transportWith gives up connections on which nothing moves for longer than stall.
+func (c Client) transportWith(stall time.Duration, near *nearby) (http.RoundTripper, error) {
 	usual, ok := remote.DefaultTransport.(*http.Transport)
 	if !ok {
 		return nil, fmt.Errorf("reach registries: the default transport is a %T", remote.DefaultTransport)
 	}
 	base := usual.Clone()
 	base.DisableCompression = true // what a registry sends is as long as it is kept
-	base.ResponseHeaderTimeout = longestHeader
-	dial, near := base.DialContext, &nearby{}
+	dial := base.DialContext
 	base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
@@ -128,7 +149,7 @@ func (c Client) transport() (http.RoundTripper, error) {
 		if err := near.check(address, conn.RemoteAddr()); err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
-		return idleTimeoutConn{conn, cmp.Or(c.stall, longestStall)}, nil
+		return idleTimeoutConn{conn, stall}, nil
 	}
 	pools := map[string]*x509.CertPool{}
 	for _, a := range c.Authorities {
@@ -180,11 +201,12 @@ func readAuthorities(file string) ([]byte, error) {
 	return pem, err
 }
 
-// longestHeader is how long a registry may take to begin an answer: with a large blob it reads all of it before.
-const longestHeader = 2 * time.Minute
-
-// longestStall is how long a connection may stand still.
-const longestStall = 30 * time.Second
+// longestStall is how long a connection may stand still, and storingTakes by how much longer where something is stored: of a large blob
+// a registry reads all again before it answers.
+const (
+	longestStall = 30 * time.Second
+	storingTakes = 4
+)
 
 // idleTimeoutConn is a connection that fails when nothing moves on it, in either direction, for longer than limit.
 type idleTimeoutConn struct {

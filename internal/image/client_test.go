@@ -20,6 +20,7 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/random"
 
 	"github.com/olmkit/olmkit/internal/hint"
 )
@@ -141,6 +142,27 @@ func TestARegistryThatStandsStill(t *testing.T) {
 			t.Errorf("got %v, fix %q", err, hint.Of(err))
 		}
 	})
+}
+
+// A registry may take longer to store a blob than to begin an answer.
+func TestSlowToStore(t *testing.T) {
+	var tries atomic.Int32
+	p := startProxy(t, startRegistry(t), func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/blobs/uploads/") {
+			tries.Add(1)
+			time.Sleep(1500 * time.Millisecond)
+		}
+		return false
+	})
+	img, err := random.Image(64, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := quick
+	client.stall = time.Second
+	if _, err := client.Push(t.Context(), p.host+"/team/bundle:v1", img); err != nil || tries.Load() != 2 {
+		t.Errorf("%v; %d blobs were stored", err, tries.Load())
+	}
 }
 
 func TestSleepEndsWithTheContext(t *testing.T) {

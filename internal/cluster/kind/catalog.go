@@ -12,6 +12,8 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
@@ -157,7 +159,8 @@ func (c *Cluster) pushBundle(ctx context.Context, m *mirror, p *catalog.Package,
 	if err != nil {
 		return "", err
 	}
-	return m.push(ctx, names+"/bundle/"+p.Name+":v"+b.Version.String(), artifact)
+	tag := "v" + strings.ReplaceAll(b.Version.String(), "+", "-") // tags have no "+"
+	return m.push(ctx, names+"/bundle/"+p.Name+":"+tag, artifact)
 }
 
 // pushPrograms makes images of the programs that were loaded and that b's operator runs.
@@ -167,7 +170,7 @@ func (c *Cluster) pushPrograms(ctx context.Context, m *mirror, b *catalog.Bundle
 		return err
 	}
 	for _, d := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		for _, container := range append(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers...) {
+		for _, container := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
 			source, ok := c.programs[container.Image]
 			program := packed{source, entrypoint(container.Command, source)}
 			if !ok || c.pushed[container.Image] == program {

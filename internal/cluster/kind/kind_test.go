@@ -66,8 +66,10 @@ func TestMirrorServesUnderAnyRegistrysName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, host := range []string{"ghcr.io", "registry.example.com:5000"} {
-		pinned, err := m.push(t.Context(), host+"/team/operator:v1", artifact)
+	for ref, host := range map[string]string{
+		"ghcr.io/team/operator:v1": "ghcr.io", "registry.example.com:5000/team/operator:v1": "registry.example.com:5000", "team/operator:v1": "docker.io",
+	} {
+		pinned, err := m.push(t.Context(), ref, artifact)
 		if want := host + "/team/operator@" + digest.String(); err != nil || pinned != want {
 			t.Fatalf("pushed as %s, %v, want %s", pinned, err, want)
 		}
@@ -78,6 +80,17 @@ func TestMirrorServesUnderAnyRegistrysName(t *testing.T) {
 		}
 		if code, _ := answer(t, m, host, "team/operator/manifests/v2"); code != http.StatusNotFound {
 			t.Errorf("a tag that was not pushed to %s: %d", host, code)
+		}
+	}
+	if _, err := m.push(t.Context(), "controller", artifact); err != nil {
+		t.Fatal(err)
+	}
+	if code, _ := answer(t, m, "docker.io", "library/controller/manifests/latest"); code != http.StatusOK {
+		t.Errorf("controller: %d", code)
+	}
+	for ref, says := range map[string]string{"ghcr.io/team/operator@" + digest.String(): "has a digest", "ghcr.io/Team/operator": "must be lowercase"} {
+		if _, err := m.push(t.Context(), ref, artifact); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", ref, err)
 		}
 	}
 }

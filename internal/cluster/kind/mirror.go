@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/distribution/reference"
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/olmkit/olmkit/internal/catalog"
@@ -108,15 +109,20 @@ func (m *mirror) serve(loaded *catalog.Catalog) (address string, stop func(), er
 	return listener.Addr().String(), func() { cancel(); <-ended }, nil
 }
 
-// push makes reference mean what, and returns it by its digest.
-func (m *mirror) push(ctx context.Context, reference string, what image.Artifact) (string, error) {
-	host, rest, _ := strings.Cut(reference, "/")
-	repository, tag, found := strings.Cut(rest, ":")
-	if !found {
-		tag = "latest"
+// push makes ref mean what, and returns it by its digest. Without a registry's name it is one of Docker Hub's, as containerd has it.
+func (m *mirror) push(ctx context.Context, ref string, what image.Artifact) (string, error) {
+	named, err := reference.ParseNormalizedNamed(ref)
+	if err != nil {
+		return "", fmt.Errorf("%q: %w", ref, err)
 	}
+	tagged, ok := reference.TagNameOnly(named).(reference.NamedTagged)
+	if _, digested := named.(reference.Digested); digested || !ok {
+		return "", hint.With(fmt.Errorf("%s has a digest, so the nodes take nothing else for it", ref),
+			"name the image by a tag in the bundle that is tested, or use an embedded cluster")
+	}
+	host, repository := reference.Domain(named), reference.Path(named)
 	here := pathOf(host) + "/" + repository
-	pinned, err := image.Client{PlainHTTP: []string{m.address}}.Push(ctx, m.address+"/"+here+":"+tag, what)
+	pinned, err := image.Client{PlainHTTP: []string{m.address}}.Push(ctx, m.address+"/"+here+":"+tagged.Tag(), what)
 	if err != nil {
 		return "", err
 	}
