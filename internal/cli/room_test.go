@@ -2,9 +2,12 @@ package cli
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/olmkit/olmkit/internal/graph"
+	"github.com/olmkit/olmkit/internal/report"
+	"github.com/olmkit/olmkit/internal/walk"
 )
 
 func TestRoomForClusters(t *testing.T) {
@@ -41,5 +44,28 @@ func TestPartsOfPlan(t *testing.T) {
 		if got := len(test.parts(plan, c.clusters)); got != c.want {
 			t.Errorf("--parallel %d with room for %d: %d parts, want %d", c.parallel, c.clusters, got, c.want)
 		}
+	}
+}
+
+// What one part has walked is there also when another could not begin; without any there is no report.
+func TestMergeParts(t *testing.T) {
+	plan := graph.Plan{Hops: []graph.Edge{{Package: "tea", From: "1", To: "2"}, {Package: "tea", From: "3", To: "4"}}}
+	test := &upgradeTest{parallel: 2}
+	parts := test.parts(plan, 1)
+	walked := walk.NotWalked(parts[0], 1)
+	walked.Hops[0].Result = report.Passed
+	r, err := test.mergeParts(parts, []*report.Report{walked, nil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var results []string
+	for _, h := range r.Hops {
+		results = append(results, h.From+" "+string(h.Result))
+	}
+	if got := strings.Join(results, ", "); got != "1 passed, 3 skipped" {
+		t.Errorf("got %s", got)
+	}
+	if r, err := test.mergeParts(parts, []*report.Report{nil, nil}); r != nil || err != nil {
+		t.Errorf("without any: %+v, %v", r, err)
 	}
 }

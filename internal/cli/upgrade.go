@@ -10,10 +10,10 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
@@ -261,8 +261,8 @@ func (t *upgradeTest) parts(plan graph.Plan, clusters int) []graph.Plan {
 	return parts
 }
 
-// walks walks plan in as many parts as are to be walked at the same time. Parts of which there is a report are there also
-// when others, or they themselves, could not go on.
+// walks walks plan in as many parts as are to be walked at the same time. A part that cannot go on keeps no other from it; of one that
+// has no report, all hops are skipped.
 func (t *upgradeTest) walks(ctx context.Context, p *catalog.Package, plan graph.Plan, images []program) (*report.Report, error) {
 	clusters := 1
 	if t.cluster == kindEmbedded && t.shard == "" {
@@ -274,28 +274,34 @@ func (t *upgradeTest) walks(ctx context.Context, p *catalog.Package, plan graph.
 		return t.walk(ctx, p, plan, images, t.options)
 	}
 	reports, failures := make([]*report.Report, n), make([]error, n)
-	group, ctx := errgroup.WithContext(ctx)
+	var group sync.WaitGroup
 	for i, part := range parts {
 		options := t.options
 		options.Progress = t.options.Progress.Part(fmt.Sprintf("%d/%d", i+1, n))
-		group.Go(func() error {
-			r, err := t.walk(ctx, p, part, images, options)
-			if err != nil {
-				err = fmt.Errorf("part %d of %d: %w", i+1, n, err)
+		group.Go(func() {
+			var err error
+			if reports[i], err = t.walk(ctx, p, part, images, options); err != nil {
+				failures[i] = fmt.Errorf("part %d of %d: %w", i+1, n, err)
 			}
-			if r == nil {
-				return err
-			}
-			r.Shard = &report.Shard{Index: i, Of: n}
-			reports[i], failures[i] = r, err
-			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	r, err := report.Merge(reports)
+	group.Wait()
+	r, err := t.mergeParts(parts, reports)
 	return r, errors.Join(append(failures, err)...)
+}
+
+// mergeParts makes one report of those of parts, of which some may be missing. Without any there is none.
+func (t *upgradeTest) mergeParts(parts []graph.Plan, reports []*report.Report) (*report.Report, error) {
+	if !slices.ContainsFunc(reports, func(r *report.Report) bool { return r != nil }) {
+		return nil, nil
+	}
+	for i, part := range parts {
+		if reports[i] == nil {
+			reports[i] = walk.NotWalked(part, max(1, len(t.options.Faults)))
+		}
+		reports[i].Shard = &report.Shard{Index: i, Of: len(parts)}
+	}
+	return report.Merge(reports)
 }
 
 // walk brings a cluster with OLM up, walks plan on it, and ends the cluster, or leaves it as it was.

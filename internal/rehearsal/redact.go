@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/netip"
 	"regexp"
@@ -201,7 +203,8 @@ func (r *redactor) text(text string) string {
 		var value any
 		d := json.NewDecoder(strings.NewReader(text))
 		d.UseNumber()
-		if d.Decode(&value) == nil {
+		err := d.Decode(&value)
+		if _, more := d.Token(); err == nil && errors.Is(more, io.EOF) { // nothing follows
 			redacted, _ := r.value(value, "", "", nil)
 			if data, err := json.Marshal(redacted); err == nil {
 				return string(data)

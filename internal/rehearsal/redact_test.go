@@ -106,3 +106,14 @@ func TestRedactShort(t *testing.T) {
 		t.Errorf("26 words became %d", len(seen))
 	}
 }
+
+// What only begins as JSON is redacted as text, to its end.
+func TestRedactHalfJSON(t *testing.T) {
+	r := newRedactor(&Snapshot{})
+	for _, text := range []string{`[1] shop`, `{"who":"shop"} {"who":"shop"}`, `["shop"]]`} {
+		got := r.text(text)
+		if len(got) != len(text) || strings.Contains(got, "shop") {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+}

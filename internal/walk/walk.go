@@ -290,10 +290,14 @@ func (w *walk) end(err error) ([]finding.Finding, error) {
 // newReport returns the report in which none of the rounds of plan is walked yet.
 func (w *walk) newReport(plan graph.Plan, rounds int) *report.Report {
 	proof := w.Provider.Describe()
-	r := &report.Report{
-		APIVersion: report.APIVersion, Kind: report.KindUpgrade,
-		Cluster: &report.Cluster{Kind: proof.Kind, Kubernetes: proof.Kubernetes, Limitations: proof.Limitations},
-	}
+	r := NotWalked(plan, rounds)
+	r.Cluster = &report.Cluster{Kind: proof.Kind, Kubernetes: proof.Kubernetes, Limitations: proof.Limitations}
+	return r
+}
+
+// NotWalked returns the report of so many rounds of plan of which no hop was walked.
+func NotWalked(plan graph.Plan, rounds int) *report.Report {
+	r := &report.Report{APIVersion: report.APIVersion, Kind: report.KindUpgrade}
 	for range rounds {
 		for _, e := range plan.Hops {
 			h := newHop(e)

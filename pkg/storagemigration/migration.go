@@ -82,7 +82,9 @@ type Result struct {
 	Pruned bool `json:"pruned"`
 }
 
-// Run migrates. It does nothing if the CRD lists its stored version alone.
+// Run migrates. It does nothing if the CRD lists its stored version alone, but for the annotation that an earlier run may have left. The
+// Result is valid also with an error. One that the API server gave can be met by running again; that the CRD was changed meanwhile ends
+// the run. A dry run goes on where an object is refused, and returns the first ten refusals and the number of the others.
 func (m *Migration) Run(ctx context.Context) (Result, error) {
 	result := Result{CRD: m.CRD, DryRun: m.DryRun}
 	var crd apiextensions.CustomResourceDefinition
@@ -91,7 +93,10 @@ func (m *Migration) Run(ctx context.Context) (Result, error) {
 	}
 	result.Version, result.StoredVersions = storageVersion(&crd), crd.Status.StoredVersions
 	if slices.Equal(crd.Status.StoredVersions, []string{result.Version}) {
-		return result, nil
+		if !m.Save || m.DryRun {
+			return result, nil
+		}
+		return result, m.forget(ctx, &crd) // which may have failed at the end of an earlier run
 	}
 	m.begin(&crd)
 	if m.DryRun {

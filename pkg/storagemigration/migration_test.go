@@ -236,3 +236,35 @@ func TestMigrationOfManyObjects(t *testing.T) {
 		}
 	})
 }
+
+// An annotation that could not be taken away at the end of a run is taken away by the next.
+func TestMigrationForgets(t *testing.T) {
+	for _, save := range []bool{true, false} {
+		s := newServer(t)
+		if err := s.write(func(crd *apiextensions.CustomResourceDefinition) { crd.Annotations = map[string]string{Annotation: "{}"} }); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Status().Update(t.Context(), s.prunedCRD(t)); err != nil {
+			t.Fatal(err)
+		}
+		m := s.migration()
+		m.Save = save
+		if err := once(t, m); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.listed) != 0 || slices.Contains(s.written, crdName) != save {
+			t.Errorf("with Save %t it lists %q and writes %q", save, s.listed, s.written)
+		}
+	}
+}
+
+// prunedCRD is the CRD with its stored version alone.
+func (s *server) prunedCRD(t *testing.T) *apiextensions.CustomResourceDefinition {
+	t.Helper()
+	crd := &apiextensions.CustomResourceDefinition{}
+	if err := s.Get(t.Context(), client.ObjectKey{Name: crdName}, crd); err != nil {
+		t.Fatal(err)
+	}
+	crd.Status.StoredVersions = []string{"v1"}
+	return crd
+}

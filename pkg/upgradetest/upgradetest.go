@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,6 +45,7 @@ type run struct {
 	errs     []error
 	scheme   *runtime.Scheme
 	afterHop []func(context.Context, client.Client, Hop) error
+	hops     sync.Mutex // hops that are walked at the same time wait for each other's functions
 }
 
 func flag(name string, values ...string) Option {
@@ -98,8 +100,8 @@ func Samples(paths ...string) Option {
 // and after each hop.
 func Assert(files ...string) Option { return flag("assert", files...) }
 
-// Flags passes further flags of 'olmkit upgrade test' on, for example "--strict" or "--suppress", "suppress.yaml". Flags
-// that choose another kind of cluster or output, or several clusters, are refused or have no effect.
+// Flags passes further flags of 'olmkit upgrade test' on, for example "--strict" or "--suppress", "suppress.yaml". A flag for the
+// format of the output has no effect.
 func Flags(flags ...string) Option {
 	return func(r *run) { r.args = append(r.args, flags...) }
 }
@@ -109,7 +111,8 @@ func Flags(flags ...string) Option {
 func Scheme(scheme *runtime.Scheme) Option { return func(r *run) { r.scheme = scheme } }
 
 // AfterHop calls f after each hop that OLM completed, while the cluster runs. The client reads and writes without a cache,
-// as the cluster's administrator. An error of f fails the hop.
+// as the cluster's administrator. An error of f fails the hop. Where hops are walked at the same time, on several clusters, f is called
+// for one after the other.
 func AfterHop(f func(ctx context.Context, c client.Client, hop Hop) error) Option {
 	return func(r *run) { r.afterHop = append(r.afterHop, f) }
 }
@@ -119,7 +122,7 @@ func AfterHop(f func(ctx context.Context, c client.Client, hop Hop) error) Optio
 // deadline of 'go test' and leaves nothing behind.
 func Run(t *testing.T, catalog string, options ...Option) {
 	t.Helper()
-	r := &run{args: []string{"upgrade", "test", catalog, "--output", "json"}}
+	r := &run{args: []string{"upgrade", "test", catalog}}
 	for _, option := range options {
 		option(r)
 	}
@@ -136,7 +139,7 @@ func Run(t *testing.T, catalog string, options ...Option) {
 		defer cancel()
 	}
 	var out, messages bytes.Buffer
-	code := cli.RunWith(ctx, cli.Streams{In: bytes.NewReader(nil), Out: &out, Err: &messages}, cli.Hooks{AfterHop: r.after}, r.args)
+	code := cli.RunWith(ctx, cli.Streams{In: bytes.NewReader(nil), Out: &out, Err: &messages}, cli.Hooks{AfterHop: r.after}, append(r.args, "--output", "json"))
 	t.Log(messages.String())
 	var outcome report.Report
 	if err := json.Unmarshal(out.Bytes(), &outcome); err != nil {
@@ -156,6 +159,8 @@ func (r *run) after(ctx context.Context, config *rest.Config, hop report.Hop) er
 	if len(r.afterHop) == 0 {
 		return nil
 	}
+	r.hops.Lock()
+	defer r.hops.Unlock()
 	c, err := client.New(config, client.Options{Scheme: r.scheme})
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)

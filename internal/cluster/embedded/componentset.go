@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -230,15 +231,7 @@ func (s *componentSet) goBuild(ctx context.Context, source, temporary, arch stri
 	if err := process.Start(); err != nil {
 		return err
 	}
-	var said []string
-	lines := bufio.NewScanner(output)
-	for lines.Scan() {
-		line := lines.Text()
-		step.Note(strings.TrimPrefix(line, "go: "))
-		if said = append(said, line); len(said) > 12 {
-			said = said[1:]
-		}
-	}
+	said := lastSaid(output, step)
 	if err := process.Wait(); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -246,6 +239,23 @@ func (s *componentSet) goBuild(ctx context.Context, source, temporary, arch stri
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args[:1], " "), err, strings.Join(said, "\n"))
 	}
 	return nil
+}
+
+// lastSaid notes what the Go command says, to the end, and returns its last lines.
+func lastSaid(output io.Reader, step *progress.Step) []string {
+	var said []string
+	lines := bufio.NewReader(output)
+	for {
+		line, err := lines.ReadString('\n')
+		if line = strings.TrimSuffix(line, "\n"); line != "" {
+			step.Note(strings.TrimPrefix(line, "go: "))
+			said = append(said, line)
+			said = said[max(0, len(said)-12):]
+		}
+		if err != nil {
+			return said
+		}
+	}
 }
 
 // process is a command that is started and waited for in a way of its own.

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/olmkit/olmkit/internal/progress"
 )
 
 // The linker passes silently over a variable that is not there.
@@ -48,5 +50,18 @@ func TestReference(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// What the Go command says is read to its end, also a line of any length.
+func TestLastSaid(t *testing.T) {
+	var nobody *progress.Printer
+	step := nobody.Start("building")
+	long := strings.Repeat("x", 1<<20)
+	if said := lastSaid(strings.NewReader("first\n"+long+"\n\nlast"), step); len(said) != 3 || said[1] != long || said[2] != "last" {
+		t.Errorf("%d lines", len(said))
+	}
+	if said := lastSaid(strings.NewReader(strings.Repeat("line\n", 30)), step); len(said) != 12 {
+		t.Errorf("%d lines", len(said))
 	}
 }
