@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/cluster/embedded"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
@@ -38,14 +38,12 @@ func addClusterFlags(c *cobra.Command, name, kind *string) {
 	c.Flags().StringVar(kind, "kind", kindEmbedded, "kind of cluster: "+strings.Join(keptKinds, ", "))
 	c.Args = cobra.NoArgs
 	c.PreRunE = func(*cobra.Command, []string) error {
-		if !validClusterName.MatchString(*name) {
-			return hint.With(usagef("--name %s: it is no name of a cluster", *name), "use up to 40 lower case letters, digits and dashes")
+		if err := cluster.CheckName(*name); err != nil {
+			return usageError{fmt.Errorf("--name: %w", err)}
 		}
 		return nil
 	}
 }
-
-var validClusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 func newClusterUp(s *session) *cobra.Command {
 	var name, kind, nodeImage, ref, olm string

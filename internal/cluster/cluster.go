@@ -4,9 +4,13 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"regexp"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/olmkit/olmkit/internal/hint"
 )
 
 // Cluster is a running Kubernetes cluster that OLM can be installed into.
@@ -36,8 +40,25 @@ type Cluster interface {
 	Close(ctx context.Context) error
 }
 
+// OLMVersion is of OLM v0, as tools/cluster/go.mod pins it, and OLMRepository where the images of its releases are.
+const (
+	OLMVersion    = "v0.46.0"
+	OLMRepository = "quay.io/operator-framework/olm"
+)
+
 // OLMv1Version is of operator-controller and catalogd, as tools/olmv1/go.mod pins it.
 const OLMv1Version = "v1.10.0"
+
+// name is what a cluster can be called: part of the names of folders, containers and objects.
+var name = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
+
+// CheckName returns an error if a cluster of the kinds that olmkit makes cannot be called s.
+func CheckName(s string) error {
+	if name.MatchString(s) {
+		return nil
+	}
+	return hint.With(fmt.Errorf("%q is no name of a cluster", s), "use up to 40 lower case letters, digits and dashes")
+}
 
 // Labels of what olmkit makes on clusters.
 const (

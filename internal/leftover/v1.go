@@ -88,7 +88,7 @@ func (r *removal) objectsHold(ctx context.Context, e, d Object) (Kept, bool) {
 		objects, err = lifecycle.ObjectsOf(ctx, r.olm.WithWatch, &definition)
 	}
 	others := r.others(objects)
-	if err == nil && len(others) == 0 { // what an operator that is gone would have to say goodbye to holds the definition
+	if err == nil && len(others) == 0 { // objects with finalizers of an operator that is gone hold the definition
 		err = lifecycle.DropFinalizersOf(ctx, r.olm.WithWatch, objects)
 	}
 	switch {

@@ -162,7 +162,7 @@ func passing(err error) bool {
 		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err)
 }
 
-// DropFinalizers lets the objects of d go that are deleted and wait for somebody to say goodbye to them. An object that
+// DropFinalizers lets the objects of d go that are deleted and wait for somebody to remove their finalizers. An object that
 // the API server does not let change stays.
 func DropFinalizers(ctx context.Context, c client.Client, d *apiextensionsv1.CustomResourceDefinition) error {
 	objects, err := ObjectsOf(ctx, c, d)

@@ -193,7 +193,7 @@ func (w *walk) explain(ctx context.Context, r *lifecycle.Release, started time.T
 		}
 		e = &said
 	}
-	f := code.Finding(s.Code, e.Object, "after '%s' the installation of %s did not go on", s.After, r.Name)
+	f := code.Finding(s.Code, e.Object, "installing %s stalled after phase '%s'", r.Name, s.After)
 	if s.Late {
 		f.Message += fmt.Sprintf(" within %s", w.options.Timeout)
 	}

@@ -39,7 +39,7 @@ func (w *walk) about(found []finding.Finding, subject finding.Subject) []finding
 		found[i].Subject.Channel = w.channel
 		found[i].Subject.Object = object
 		if len(w.Simulated) > 0 && w.restsOnPods(found[i]) {
-			found[i].Cause = strings.TrimPrefix(found[i].Cause+"; with the operator's own program it may be otherwise: its pods were simulated", "; ")
+			found[i].Cause = strings.TrimPrefix(found[i].Cause+"; not verified: the operator's pods were simulated", "; ")
 		}
 	}
 	return found

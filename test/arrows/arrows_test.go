@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	"internal/start":                              {},
 	"internal/graph":                              {"internal/hint", "internal/finding", "internal/catalog", "internal/safetext"},
 	"internal/check":                              {"internal/hint", "internal/document", "internal/finding", "internal/bundle", "internal/catalog", "internal/diff", "internal/graph", "internal/nearest"},
-	"internal/cluster":                            {},
+	"internal/cluster":                            {"internal/hint"},
 	"internal/cluster/certificates":               {},
 	"internal/cluster/embedded":                   {"internal/hint", "internal/cache", "internal/progress", "internal/catalog", "internal/catalog/registry", "internal/cluster", "internal/cluster/certificates", "internal/image", "internal/cluster/embedded/node", "internal/cluster/embedded/sandbox"},
 	"internal/cluster/existing":                   {"internal/hint", "internal/catalog", "internal/catalog/registry", "internal/cluster", "internal/image"},

@@ -231,7 +231,7 @@ func walk(n int) *report.Report {
 		if i == 3 {
 			h.Result = report.Failed
 			h.Findings = []finding.Finding{{
-				Code: "U103", Severity: finding.Error, Subject: finding.Subject{Object: "Pod/tea/tea-operator-5d9f"}, Message: "after 'installing' the installation did not go on: the container ends at once",
+				Code: "U103", Severity: finding.Error, Subject: finding.Subject{Object: "Pod/tea/tea-operator-5d9f"}, Message: "installing stalled after phase 'installing': the container ends at once",
 				Cause: "last lines of tea/tea-operator-5d9f/manager:\npanic: no kettle", Fix: "put the kettle on", References: []string{"https://example.com/kettle"},
 			}}
 			h.Logs = []report.Log{{Source: "tea/tea-operator-5d9f/manager", Text: strings.Repeat("boiling\n", 40) + "panic: no kettle"}}

@@ -2,10 +2,8 @@ package embedded
 
 import (
 	"crypto/sha256"
-	"debug/elf"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -43,9 +40,6 @@ func (e damagedError) Unwrap() error { return e.error }
 // wants to deceive: who can do that can as well put other digests there.
 func (s *componentSet) check(dir string) error {
 	recorded, err := os.ReadFile(filepath.Join(dir, digestsFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return s.adopt(dir)
-	}
 	if err != nil {
 		return err
 	}
@@ -91,24 +85,6 @@ func (s *componentSet) compare(dir string, want map[string]string) error {
 		if got[file] != want[file] {
 			return damagedError{fmt.Errorf("%s is damaged: its SHA-256 digest is %s, and was %q when it was built", filepath.Join(dir, file), got[file], want[file])}
 		}
-	}
-	return nil
-}
-
-// adopt records the digests of components that were built before digests were, if they are whole programs.
-func (s *componentSet) adopt(dir string) error {
-	for _, file := range s.files() {
-		program, err := elf.Open(filepath.Join(dir, file)) // the last thing in it says where all the rest is
-		if errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if err != nil {
-			return damagedError{err}
-		}
-		program.Close()
-	}
-	if err := s.recordDigests(dir); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
-		return err
 	}
 	return nil
 }

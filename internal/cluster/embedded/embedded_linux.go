@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -49,8 +48,6 @@ type Cluster struct {
 var _ cluster.Cluster = (*Cluster)(nil)
 
 func clustersDir(cache string) string { return filepath.Join(cache, "clusters") }
-
-var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 // Build pulls or builds those parts unless the cache has them, and returns the folder of each: of each Kubernetes,
 // of each OLM v0, of OLM v1, of kind.
@@ -110,8 +107,8 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	}
 	if options.Name == "" {
 		options.Name = "t-" + newToken()[:10]
-	} else if !validName.MatchString(options.Name) {
-		return nil, hint.With(fmt.Errorf("cluster name %q", options.Name), "use up to 40 lower case letters, digits and dashes")
+	} else if err := cluster.CheckName(options.Name); err != nil {
+		return nil, err
 	}
 	step := options.Progress.Start("embedded cluster: etcd, API server, controllers, node")
 	c, err := launch(ctx, cache, built, options)
@@ -266,7 +263,7 @@ func Open(ctx context.Context, name string) (*Cluster, error) {
 		return nil, err
 	}
 	dir := filepath.Join(clustersDir(cache), name)
-	if !validName.MatchString(name) || !alive(dir) {
+	if cluster.CheckName(name) != nil || !alive(dir) {
 		return nil, hint.With(fmt.Errorf("there is no cluster %q", name), "start it with 'olmkit cluster up --name %s'", name)
 	}
 	c := &Cluster{name: name, dir: dir, keep: true, client: newClient(dir)}

@@ -15,13 +15,11 @@ import (
 // Versions of the components, as tools/cluster/go.mod pins them.
 const (
 	KubernetesVersion = "v1.36.3"
-	OLMVersion        = "v0.46.0"
+	OLMVersion        = cluster.OLMVersion
 )
 
 // OLMImage is the reference under which embedded clusters run OLM's programs, the one of OLM's release.
-const OLMImage = olmRepository + ":" + OLMVersion
-
-const olmRepository = "quay.io/operator-framework/olm"
+const OLMImage = cluster.OLMRepository + ":" + OLMVersion
 
 // OLMv1Version is of operator-controller and catalogd, as tools/olmv1/go.mod pins it.
 const OLMv1Version = cluster.OLMv1Version
@@ -34,7 +32,7 @@ const KindVersion = "v0.33.0"
 var otherReleases = []string{"v1.30.14", "v1.31.4", "v1.32.2", "v1.33.13", "v1.34.4", "v1.35.4"}
 
 // olmImage is the reference under which embedded clusters run the programs of a release of OLM v0.
-func olmImage(release string) string { return olmRepository + ":" + release }
+func olmImage(release string) string { return cluster.OLMRepository + ":" + release }
 
 // otherOLMReleases are the releases of OLM v0 that olm.txtar pins, one of each minor, from the oldest on. Not all could be had with what they
 // are built of when they were pinned; upgrades of the memcached operator were walked under each.

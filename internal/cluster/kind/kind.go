@@ -11,7 +11,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -69,14 +68,12 @@ const (
 
 var _ cluster.Cluster = (*Cluster)(nil)
 
-var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
-
 // Start creates a cluster and waits until its nodes are ready.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if options.Name == "" {
 		options.Name = "olmkit-" + strings.ToLower(rand.Text()[:10])
-	} else if !validName.MatchString(options.Name) {
-		return nil, hint.With(fmt.Errorf("cluster name %q", options.Name), "use up to 40 lower case letters, digits and dashes")
+	} else if err := cluster.CheckName(options.Name); err != nil {
+		return nil, err
 	}
 	engine, err := findEngine(ctx)
 	if err != nil {

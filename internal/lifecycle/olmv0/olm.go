@@ -23,12 +23,10 @@ import (
 )
 
 // Version is the release of OLM that olmkit installs unless another one is asked for.
-const Version = "v0.46.0"
+const Version = cluster.OLMVersion
 
 // Image is the reference that the pods of Version run.
-const Image = repository + ":" + Version
-
-const repository = "quay.io/operator-framework/olm"
+const Image = cluster.OLMRepository + ":" + Version
 
 // Release is an OLM that Install installs. The zero Release is Version.
 type Release struct {
@@ -40,7 +38,7 @@ type Release struct {
 func (r Release) Name() string { return cmp.Or(r.Version, Version) }
 
 // image is the reference that the release's own pods run.
-func (r Release) image() string { return repository + ":" + r.Name() }
+func (r Release) image() string { return cluster.OLMRepository + ":" + r.Name() }
 
 // Where OLM's parts live, as in its released manifests (deploy/upstream/quickstart/olm.yaml).
 const (

@@ -8,6 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/yaml"
+
+	"github.com/olmkit/olmkit/internal/cluster"
 )
 
 // Another release brings its own definitions, and its operators run its own image.
@@ -33,7 +35,7 @@ func TestOtherRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 		for word := range strings.FieldsSeq(string(data)) {
-			if _, image, ok := strings.Cut(word, repository+":"); ok {
+			if _, image, ok := strings.Cut(word, cluster.OLMRepository+":"); ok {
 				images[image]++
 			}
 		}

@@ -16,9 +16,6 @@ import (
 	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
-// ownerLabel names, on what OLM makes for a ClusterServiceVersion, that (ownerutil.OwnerKey of operator-lifecycle-manager).
-const ownerLabel = "olm.owner"
-
 // WithoutRights returns the first of the namespaces that csv's operator serves, beside its own, in which it does not have the rights
 // that its permissions give it; "" if there is none, or csv is not installed. It is read only from csv whose old version is gone.
 //
@@ -38,7 +35,7 @@ func (c *Client) WithoutRights(ctx context.Context, csv *v1alpha1.ClusterService
 		if err := c.List(ctx, &copies, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.CopiedLabelKey: csv.Namespace}); err != nil {
 			return "", ignoreForbidden(fmt.Errorf("list RoleBindings in %s: %w", namespace, err))
 		}
-		own := slices.ContainsFunc(copies.Items, func(b rbacv1.RoleBinding) bool { return b.Labels[ownerLabel] == csv.Name })
+		own := slices.ContainsFunc(copies.Items, func(b rbacv1.RoleBinding) bool { return b.Labels[OwnerLabel] == csv.Name })
 		if !own && len(copies.Items) > 0 {
 			return namespace, nil // as long as the old version's are there, nobody can tell
 		}

@@ -64,7 +64,7 @@ func TestWithoutRights(t *testing.T) {
 			objects := []client.Object{csv, plan, &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "tea"}}}
 			for namespace, owner := range test.copies {
 				objects = append(objects, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{
-					Namespace: namespace, Name: "copy", Labels: map[string]string{v1alpha1.CopiedLabelKey: "operators", ownerLabel: owner},
+					Namespace: namespace, Name: "copy", Labels: map[string]string{v1alpha1.CopiedLabelKey: "operators", OwnerLabel: owner},
 				}})
 			}
 			c := &Client{WithWatch: fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{

@@ -46,14 +46,11 @@ func (p *pod) claimedDir(ctx context.Context, v *corev1.Volume) (string, error) 
 }
 
 // refuseDevices refuses containers that want a block device.
-func (p *pod) refuseDevices() error {
-	spec := &p.current().Spec
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			if len(containers[i].VolumeDevices) > 0 {
-				return errors.New("container " + containers[i].Name + " has volumeDevices: this node has no block devices")
-			}
+func (p *pod) refuseDevices() (err error) {
+	p.eachContainer(func(c *corev1.Container) {
+		if len(c.VolumeDevices) > 0 {
+			err = errors.New("container " + c.Name + " has volumeDevices: this node has no block devices")
 		}
-	}
-	return nil
+	})
+	return err
 }

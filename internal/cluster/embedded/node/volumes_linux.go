@@ -36,14 +36,12 @@ type file struct {
 // made from what does not exist (k8s.io/kubernetes v1.36.3, pkg/kubelet/volumemanager/populator).
 func (p *pod) usedVolumes() []*corev1.Volume {
 	mounted := map[string]bool{}
-	spec := &p.current().Spec
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			for _, m := range containers[i].VolumeMounts {
-				mounted[m.Name] = true
-			}
+	p.eachContainer(func(c *corev1.Container) {
+		for _, m := range c.VolumeMounts {
+			mounted[m.Name] = true
 		}
-	}
+	})
+	spec := &p.current().Spec
 	var used []*corev1.Volume
 	for i := range spec.Volumes {
 		if v := &spec.Volumes[i]; mounted[v.Name] {
