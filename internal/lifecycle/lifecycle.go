@@ -113,6 +113,8 @@ type Waker interface {
 	// Wake touches what the manager has of the place's installation. Where that is known to mend something, or two of its objects wait
 	// for each other, which it ends, it says what it found and did.
 	Wake(ctx context.Context, p Place) (mended string, err error)
+	// Hasten has the manager look at once at what it would look at by the clock alone, as seen has it: what it waits for has happened.
+	Hasten(ctx context.Context, p Place, seen client.Reader) error
 	// WhyMended returns why what Wake says that it mended was so, and what to do.
 	WhyMended(mended string) (cause, fix string)
 }

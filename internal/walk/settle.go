@@ -82,7 +82,7 @@ func (w *walk) settle(ctx context.Context, started time.Time, from string, r *li
 				end.After = reached
 				return true, nil
 			}
-			if err := w.wake(ctx, timeline, &woken); err != nil {
+			if err := w.wake(ctx, state, timeline, &woken); err != nil {
 				return false, err
 			}
 		}
@@ -99,11 +99,20 @@ func (w *walk) settle(ctx context.Context, started time.Time, from string, r *li
 }
 
 // wake has a manager that can be woken look again once nothing has happened for a quarter of the timeout, and again after each
-// quarter: so what it merely puts off is told from what it cannot do. woken is when that was done last.
-func (w *walk) wake(ctx context.Context, timeline []lifecycle.Event, woken *time.Time) error {
+// quarter: so what it merely puts off is told from what it cannot do. woken is when that was done last. What the manager would look at by
+// the clock alone it is hastened to.
+func (w *walk) wake(ctx context.Context, state lifecycle.State, timeline []lifecycle.Event, woken *time.Time) error {
 	waker, can := w.Manager.(lifecycle.Waker)
-	patience := w.options.Timeout / 4
-	if !can || time.Since(*woken) < patience || !quiet(timeline, patience) {
+	if !can {
+		return nil
+	}
+	if state.Stage == lifecycle.Unresolved {
+		if err := waker.Hasten(ctx, w.Place, w.Watcher); err != nil {
+			return err
+		}
+	}
+	quarter := w.options.Timeout / 4
+	if time.Since(*woken) < quarter || !quiet(timeline, quarter) {
 		return nil
 	}
 	*woken = w.Watcher.Mark(observe.StateWoken)

@@ -449,6 +449,10 @@ func (m fakeManager) Uninstall(ctx context.Context, p lifecycle.Place, crds []st
 	return nil
 }
 
+func (m fakeManager) Hasten(context.Context, lifecycle.Place, client.Reader) error {
+	return m.call("Hasten")
+}
+
 func (m fakeManager) Wake(context.Context, lifecycle.Place) (string, error) {
 	if m.behaviour[m.wanted] == locked {
 		return "v1 and v2 waited for each other", m.call("Wake")
