@@ -161,7 +161,7 @@ func unresolved(sub *v1alpha1.Subscription, why string) Cause {
 // back some time later.
 func (s *State) told(sub *v1alpha1.Subscription) []Cause {
 	c := sub.Status.GetCondition(v1alpha1.SubscriptionResolutionFailed)
-	if c.Status != corev1.ConditionTrue || c.LastTransitionTime != nil && s.Now.Sub(c.LastTransitionTime.Time) < patience {
+	if c.Status != corev1.ConditionTrue || c.LastTransitionTime != nil && s.Now.Sub(c.LastTransitionTime.Time) < slowThreshold {
 		return nil
 	}
 	return []Cause{unresolved(sub, c.Message)}

@@ -159,7 +159,7 @@ func TestDiagnose(t *testing.T) {
 		"two versions wait for each other": {func(s *State) {
 			toV2(s, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsMet)
 			s.CSVs[0].Status.Phase, s.CSVs[0].Status.Reason = v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet
-			s.CSVs[0].Status.LastTransitionTime = &metav1.Time{Time: noon.Add(-2 * patience)}
+			s.CSVs[0].Status.LastTransitionTime = &metav1.Time{Time: noon.Add(-2 * slowThreshold)}
 			s.CSVs[0].Status.RequirementStatus = []v1alpha1.RequirementStatus{{Kind: "CustomResourceDefinition", Name: "teas.example.com", Status: v1alpha1.RequirementStatusReasonNotPresent, Message: "CRD version not served"}}
 		}, Stuck, "tea.v1", "tea.v2", "tea.v1 and tea.v2 wait for each other: the old one misses CustomResourceDefinition teas.example.com", `kubectl patch clusterserviceversions.operators.coreos.com tea.v1 --namespace n --subresource status --type merge -p '{"status": {"phase": "Succeeded"}}'`},
 		"the operator lacks its rights": {func(s *State) { s.Unserved = map[string]string{"n/tea.v1": "kitchen"} }, Stuck, "tea.v1", "",
@@ -189,7 +189,7 @@ func TestDiagnose(t *testing.T) {
 		}, Upgrading, "tea.v1", "tea.v2", "", ""},
 		"the operator is never ready": {func(s *State) {
 			toV2(s, v1alpha1.CSVPhaseInstalling, "InstallWaiting")
-			s.CSVs[1].Status.LastTransitionTime = &metav1.Time{Time: noon.Add(-2 * patience)}
+			s.CSVs[1].Status.LastTransitionTime = &metav1.Time{Time: noon.Add(-2 * slowThreshold)}
 			deployed(s, unready)
 		}, Stuck, "tea.v1", "tea.v2", "container manager runs and is not ready", "kubectl logs tea-1 --namespace n --container manager"},
 		"the OperatorGroup selects too much": {func(s *State) { toV2(s, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonUnsupportedOperatorGroup) }, Stuck, "tea.v1", "tea.v2", "UnsupportedOperatorGroup: it says why", "kubectl edit operatorgroups"},
@@ -273,7 +273,7 @@ func TestWaitsFor(t *testing.T) {
 	}
 	s := atV1()
 	toV2(s, v1alpha1.CSVPhaseInstalling, "InstallWaiting")
-	s.CSVs[1].Status.LastTransitionTime = &metav1.Time{Time: noon.Add(-2 * patience)}
+	s.CSVs[1].Status.LastTransitionTime = &metav1.Time{Time: noon.Add(-2 * slowThreshold)}
 	if d := Diagnose(t.Context(), s, "tea", nil)[0]; d.WaitsFor != "" || len(d.Causes) != 1 || len(d.Causes[0].Fixes) != 2 || !strings.Contains(d.Causes[0].Fixes[1].Command, "kubectl label clusterserviceversions.operators.coreos.com tea.v2 --namespace n") {
 		t.Errorf("%+v", d)
 	}

@@ -36,7 +36,7 @@ func describeExtension(x *olmv1.ClusterExtension) string {
 
 // extensionEnds: what is being deleted is not upgraded.
 func extensionEnds(s *StateV1, x *olmv1.ClusterExtension) []Cause {
-	if x.DeletionTimestamp == nil || s.Now.Sub(x.DeletionTimestamp.Time) < patience {
+	if x.DeletionTimestamp == nil || s.Now.Sub(x.DeletionTimestamp.Time) < slowThreshold {
 		return nil
 	}
 	return []Cause{{
@@ -311,7 +311,7 @@ func notReady(s *StateV1, x *olmv1.ClusterExtension) []Cause {
 func (s *StateV1) lasts(d *appsv1.Deployment) bool {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentAvailable && c.Status != corev1.ConditionTrue || c.Type == appsv1.DeploymentReplicaFailure {
-			if s.Now.Sub(c.LastTransitionTime.Time) > patience {
+			if s.Now.Sub(c.LastTransitionTime.Time) > slowThreshold {
 				return true
 			}
 		}

@@ -323,13 +323,13 @@ func versions(s *State, sub *v1alpha1.Subscription) []Cause {
 	return []Cause{{Object: e.Object, Why: e.Phase + ": " + e.Why, Fixes: fixesOf(csv, e)}}
 }
 
-// patience is how long OLM may take for a phase until that counts as stuck, if nothing says that it is.
-const patience = 2 * time.Minute
+// slowThreshold is how long OLM may take for a phase until that counts as stuck, if nothing says that it is.
+const slowThreshold = 2 * time.Minute
 
 // lasts tells whether csv is where it is for good: it failed, or has not moved for some time.
 func (s *State) lasts(csv *v1alpha1.ClusterServiceVersion) bool {
 	moved := csv.Status.LastTransitionTime
-	return csv.Status.Phase == v1alpha1.CSVPhaseFailed || moved != nil && s.Now.Sub(moved.Time) > patience
+	return csv.Status.Phase == v1alpha1.CSVPhaseFailed || moved != nil && s.Now.Sub(moved.Time) > slowThreshold
 }
 
 // notUpgradeable: the operator that runs says that it must not be replaced now.

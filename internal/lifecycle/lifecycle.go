@@ -104,8 +104,8 @@ type Installer interface {
 
 // Taker is a Manager that deletes definitions, and with them their objects, when it uninstalls a package.
 type Taker interface {
-	// Withdraw has the manager uninstall the package. It returns at once.
-	Withdraw(ctx context.Context, p Place) error
+	// BeginUninstall has the manager uninstall the package. It returns at once.
+	BeginUninstall(ctx context.Context, p Place) error
 }
 
 // Waker is a Manager that can be made to look at once at what it puts off.

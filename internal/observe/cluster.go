@@ -151,15 +151,15 @@ func (c *Cluster) ListAll(ctx context.Context, o *Object, version string) (map[s
 }
 
 // AwaitSuccess waits, though no longer than limit, until what observer tries works: an outage counts as over with a success.
-// What only runs out of time by then is tried once more with patience: a machine that has much to do is slow, too.
+// What only runs out of time by then is tried once more with more time: a machine that has much to do is slow, too.
 func (c *Cluster) AwaitSuccess(ctx context.Context, observer *Probing, limit time.Duration) error {
 	late := func(a Attempt) bool { return OutOfTime(a.Err) }
 	err := c.Watcher.AtMost(ctx, limit, func() (bool, error) { return len(observer.failing(c.IsServed)) == 0, nil })
 	if err != nil || !slices.ContainsFunc(observer.failing(c.IsServed), late) {
 		return err
 	}
-	observer.patient.Store(true)
-	return c.Watcher.AtMost(ctx, ProbeLimit+patience, func() (bool, error) {
+	observer.lenient.Store(true)
+	return c.Watcher.AtMost(ctx, ProbeLimit+webhookTimeout, func() (bool, error) {
 		return !slices.ContainsFunc(observer.failing(c.IsServed), late), nil
 	})
 }

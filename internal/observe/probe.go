@@ -37,7 +37,7 @@ var controlResource = schema.GroupVersionResource{Version: "v1", Resource: "name
 type Probing struct {
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
-	patient atomic.Bool // an attempt may take as long as patience
+	lenient atomic.Bool // an attempt may take as long as webhookTimeout
 
 	mu       sync.Mutex
 	attempts []Attempt
@@ -49,12 +49,12 @@ type Probing struct {
 // attempt that takes longer than limit has failed; lists get more time, for after a CRD was written they wait until the API server has
 // filled its cache again.
 const (
-	Pace       = 100 * time.Millisecond
-	rate       = 50
-	ProbeLimit = 2 * time.Second
-	listLimit  = 5 * time.Second
-	patience   = 30 * time.Second // as long as the API server waits for a webhook
-	listSize   = 20               // objects of each list
+	Pace           = 100 * time.Millisecond
+	rate           = 50
+	ProbeLimit     = 2 * time.Second
+	listLimit      = 5 * time.Second
+	webhookTimeout = 30 * time.Second // as long as the API server waits for a webhook
+	listSize       = 20               // objects of each list
 )
 
 // Start starts an observer of probes.
@@ -104,7 +104,7 @@ func (o *Probing) run(ctx context.Context, client dynamic.Interface, p probe, ev
 	}
 	for ctx.Err() == nil {
 		n++
-		a, gone := p.try(ctx, client, n, o.patient.Load())
+		a, gone := p.try(ctx, client, n, o.lenient.Load())
 		if ctx.Err() == nil {
 			o.note(p, a, gone)
 		}
@@ -127,15 +127,15 @@ func (o *Probing) note(p probe, a Attempt, gone bool) {
 	o.last[p] = a
 }
 
-// try makes one attempt, and reports whether the object is gone; n numbers a write. A patient one may take longer.
-func (p probe) try(ctx context.Context, client dynamic.Interface, n int64, patient bool) (_ Attempt, gone bool) {
+// try makes one attempt, and reports whether the object is gone; n numbers a write. A lenient one may take longer.
+func (p probe) try(ctx context.Context, client dynamic.Interface, n int64, lenient bool) (_ Attempt, gone bool) {
 	limit := ProbeLimit
 	if p.List {
 		limit = listLimit
 	}
 	longest := limit
-	if patient {
-		longest = patience
+	if lenient {
+		longest = webhookTimeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()

@@ -40,7 +40,7 @@ func (s slowWrites) Patch(ctx context.Context, _ string, _ types.PatchType, _ []
 	}
 }
 
-// What runs out of time to the last is tried with patience: whether it works, and how long it takes, are two things.
+// What runs out of time to the last is given more time: whether it works, and how long it takes, are two things.
 func TestAwaitSuccess(t *testing.T) {
 	for _, test := range []struct {
 		name               string

@@ -37,7 +37,7 @@ func TestAccessEndsWithTheNewest(t *testing.T) {
 	}
 	w := &walk{
 		Cluster: &observe.Cluster{Watcher: observe.NewWatcher(nil, nil, "operators")}, pkg: &catalog.Package{Name: "thing"}, memory: newMemory(),
-		standing: standing{began: map[string]time.Time{}},
+		installed: installed{began: map[string]time.Time{}},
 	}
 	for _, r := range releases {
 		w.noteCalls(nil, r)
@@ -90,7 +90,7 @@ func TestAccessOfReleases(t *testing.T) {
 					Place: lifecycle.Place{Namespace: "operators", Mode: test.mode}, Watcher: observe.NewWatcher(nil, nil, "operators"),
 				},
 				pkg: &catalog.Package{Name: "thing"}, memory: newMemory(),
-				standing: standing{began: map[string]time.Time{"v1": began, "v2": began.Add(time.Hour)}},
+				installed: installed{began: map[string]time.Time{"v1": began, "v2": began.Add(time.Hour)}},
 			}
 			w.noteCalls(test.log, releaseOf("v1"))
 			w.noteCalls(test.log, releaseOf("v2"))

@@ -55,7 +55,7 @@ func (w *walk) takeAlong(ctx context.Context, taker lifecycle.Taker) ([]finding.
 	for name, o := range kept {
 		finalizers[name] = w.FinalizersOf(ctx, o)
 	}
-	if err := taker.Withdraw(ctx, w.Place); err != nil {
+	if err := taker.BeginUninstall(ctx, w.Place); err != nil {
 		return findings, err
 	}
 	left, err := w.definitionsLeft(ctx)

@@ -60,8 +60,8 @@ func TestTakenAlong(t *testing.T) {
 				if c.code == code.TakenHalfway && i >= 0 && !strings.Contains(r.Findings[i].Message, "InstanceDeletionFailed: could not list instances") {
 					t.Errorf("not why: %s", r.Findings[i].Message)
 				}
-				if w.called("Withdraw") != 1 || w.called("Uninstall") != 1 {
-					t.Errorf("withdrawn %d times, uninstalled %d times", w.called("Withdraw"), w.called("Uninstall"))
+				if w.called("BeginUninstall") != 1 || w.called("Uninstall") != 1 {
+					t.Errorf("begun %d times, uninstalled %d times", w.called("BeginUninstall"), w.called("Uninstall"))
 				}
 			})
 		})

@@ -88,7 +88,7 @@ type walk struct {
 
 	publication publication
 	was         string // the channel that the hop under way comes from, "" if that is its own
-	standing
+	installed
 	restoration
 	memory
 
@@ -99,8 +99,8 @@ type walk struct {
 	installations []report.Installation
 }
 
-// standing is what of the package stands on the cluster.
-type standing struct {
+// installed is what of the package is on the cluster.
+type installed struct {
 	release    *lifecycle.Release // nil when nothing of the package stands, or not surely in one piece
 	populated  *lifecycle.Release // whose samples were made last
 	lingering  []*observe.Object  // that were deleted, and were not gone in time
@@ -158,7 +158,7 @@ func Run(ctx context.Context, c cluster.Cluster, p *catalog.Package, plan graph.
 func newWalk(c cluster.Cluster, p *catalog.Package, plan graph.Plan, options Options) (*walk, error) {
 	w := &walk{
 		Cluster: &observe.Cluster{Provider: c}, pkg: p, channel: plan.Channel, options: options, after: map[string]*lifecycle.Release{},
-		standing: standing{began: map[string]time.Time{}}, memory: newMemory(),
+		installed: installed{began: map[string]time.Time{}}, memory: newMemory(),
 	}
 	if len(w.options.Faults) == 0 {
 		w.options.Faults = [][]fault.Injection{nil}

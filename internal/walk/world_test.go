@@ -465,8 +465,8 @@ func (fakeManager) WhyMended(string) (cause, fix string) { return "both look", "
 // takingManager uninstalls a package with its definitions, and with them their objects.
 type takingManager struct{ fakeManager }
 
-func (m takingManager) Withdraw(ctx context.Context, p lifecycle.Place) error {
-	return errors.Join(m.call("Withdraw"), m.remove(ctx, p.Namespace), m.takes(ctx))
+func (m takingManager) BeginUninstall(ctx context.Context, p lifecycle.Place) error {
+	return errors.Join(m.call("BeginUninstall"), m.remove(ctx, p.Namespace), m.takes(ctx))
 }
 
 // remove removes all releases.

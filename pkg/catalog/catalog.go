@@ -31,7 +31,7 @@ func Load(ctx context.Context, references ...string) (*Catalog, error) {
 }
 
 // Build makes a catalog from a template file: opm's semver or basic template, or olmkit's. 'olmkit catalog build --help'
-// describes it.
+// describes it. It returns an error when the template says what none of these can, or names a bundle that cannot be read.
 func Build(ctx context.Context, template string) (*Catalog, error) {
 	c, err := catalog.Build(ctx, template)
 	if err != nil {
@@ -67,7 +67,8 @@ type Bundle struct {
 	Image   string // "" when the catalog has all of its manifests
 }
 
-// Packages returns the catalog's packages by name.
+// Packages returns the catalog's packages by name. Like Write, Graph and Plan, it returns an error when a document of the catalog cannot
+// be read; Validate tells of it instead.
 func (c *Catalog) Packages() ([]Package, error) {
 	if err := c.catalog.Err(); err != nil {
 		return nil, err

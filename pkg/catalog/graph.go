@@ -31,7 +31,8 @@ type Edge struct {
 }
 
 // Graph returns the upgrade graph of a channel: the edges that its entries declare, and those that OLM takes. An empty package
-// name means the only package, an empty channel name the package's default channel.
+// name means the only package, an empty channel name the package's default channel. It returns an error when the catalog does not have
+// these. What is wrong with a channel is the Graph's Problem.
 func (c *Catalog) Graph(packageName, channelName string) (*Graph, error) {
 	p, err := c.find(packageName)
 	if err != nil {
@@ -60,7 +61,7 @@ func channels(p *catalog.Package) []string {
 	return names
 }
 
-// Draw writes the graph to w in one of GraphFormats, as 'olmkit catalog graph' does.
+// Draw writes the graph to w in one of GraphFormats, as 'olmkit catalog graph' does. Another format is an error, and one of w's is returned.
 func (g *Graph) Draw(w io.Writer, format string) error {
 	if !slices.Contains(GraphFormats, format) {
 		return fmt.Errorf("draw a graph: the format %q is not one of %s", format, strings.Join(GraphFormats, ", "))

@@ -75,7 +75,7 @@ var (
 	errForeign = errors.New("is no leader's lock: it has other owners than one pod; use another name for the lock")
 )
 
-// New is the view that pod has of the lock with this name in its namespace.
+// New is the view that pod has of the lock with this name in its namespace. It asks the cluster for nothing yet; its error is one of config.
 func New(config *rest.Config, pod Pod, name string, log logr.Logger) (*Lock, error) {
 	config = rest.AddUserAgent(config, "leader-election")
 	config.Timeout = request

@@ -241,7 +241,9 @@ func TestMigrationOfManyObjects(t *testing.T) {
 func TestMigrationForgets(t *testing.T) {
 	for _, save := range []bool{true, false} {
 		s := newServer(t)
-		if err := s.write(func(crd *apiextensions.CustomResourceDefinition) { crd.Annotations = map[string]string{Annotation: "{}"} }); err != nil {
+		if err := s.write(func(crd *apiextensions.CustomResourceDefinition) {
+			crd.Annotations = map[string]string{Annotation: "{}"}
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Status().Update(t.Context(), s.prunedCRD(t)); err != nil {

@@ -39,8 +39,8 @@ func (c *Client) Uninstall(ctx context.Context, p lifecycle.Place, crds []string
 	return nil
 }
 
-// Withdraw deletes the ClusterExtension.
-func (c *Client) Withdraw(ctx context.Context, p lifecycle.Place) error {
+// BeginUninstall deletes the ClusterExtension.
+func (c *Client) BeginUninstall(ctx context.Context, p lifecycle.Place) error {
 	extension := &ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: p.Package}}
 	if err := client.IgnoreNotFound(c.Delete(ctx, extension)); err != nil {
 		return fmt.Errorf("delete %s: %w", describe(extension), err)
