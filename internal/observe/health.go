@@ -95,6 +95,8 @@ var (
 	troubleConditions = []string{"Degraded", "Failed", "Stalled"}
 	phaseFields       = []string{"phase", "state"}
 	troublePhases     = []string{"failed", "error", "degraded"} // in lower case
+	// earlyPhases are those of what does not serve yet. What serves, and is brought to another version, says something else.
+	earlyPhases = []string{"pending", "waiting", "creating", "initializing", "provisioning", "installing", "starting", "unknown", "notready", "unavailable"}
 )
 
 // unwell says how o's status tells that o does not serve, or "".
@@ -138,7 +140,7 @@ func worse(before, now *unstructured.Unstructured) string {
 			continue
 		}
 		said = true
-		if inTrouble(is) {
+		if inTrouble(is) || isEarly(is) && !isEarly(was) {
 			return fmt.Sprintf("status.%s was %s and is %s", field, was, is)
 		}
 	}
@@ -160,3 +162,5 @@ func phaseOf(o *unstructured.Unstructured, field string) string {
 }
 
 func inTrouble(phase string) bool { return slices.Contains(troublePhases, strings.ToLower(phase)) }
+
+func isEarly(phase string) bool { return slices.Contains(earlyPhases, strings.ToLower(phase)) }
