@@ -30,7 +30,7 @@ const ReplicasField = "spec.replicas"
 // EffectOf is what is seen of the object called name between before and now, after its field change was changed.
 func EffectOf(name, change string, before, now observe.Seen) Effect {
 	e := Effect{Change: change, Workloads: map[string][]string{}}
-	e.Status = !reflect.DeepEqual(before.Snapshot[name], now.Snapshot[name])
+	e.Status = !reflect.DeepEqual(withoutTimes(before.Snapshot[name]), withoutTimes(now.Snapshot[name]))
 	for operand, fields := range before.Changes(now.Snapshot) {
 		kind, _, _ := strings.Cut(operand, "/")
 		if before.Of[operand] != name || !slices.Contains(WorkloadKinds, kind) {
@@ -42,6 +42,29 @@ func EffectOf(name, change string, before, now observe.Seen) Effect {
 		}
 	}
 	return e
+}
+
+// withoutTimes is value with every time in it the same: when an operator wrote says nothing of what it did.
+func withoutTimes(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		kept := make(map[string]any, len(v))
+		for k, member := range v {
+			kept[k] = withoutTimes(member)
+		}
+		return kept
+	case []any:
+		kept := make([]any, len(v))
+		for i, item := range v {
+			kept[i] = withoutTimes(item)
+		}
+		return kept
+	case string:
+		if _, err := time.Parse(time.RFC3339Nano, v); err == nil {
+			return time.Time{}
+		}
+	}
+	return value
 }
 
 // Lacks says what of e, which an earlier release did, is not seen of now, in the words of a finding; nil if nothing. there
@@ -58,8 +81,8 @@ func (e Effect) Lacks(now Effect, there map[string]observe.Operand) []string {
 			fields := now.Workloads[workload]
 			return len(fields) > 0 && (!counts || slices.Contains(fields, ReplicasField))
 		}
-		instead := insteadOf(name, follows, e, now)
 		_, stays := there[name]
+		instead := insteadOf(name, follows, e, now, !stays)
 		switch {
 		case follows(name), instead != "" && !stays:
 		case instead != "":
@@ -77,11 +100,11 @@ func (e Effect) Lacks(now Effect, there map[string]observe.Operand) []string {
 // OfSpec reports whether field is one that users ask for something by.
 func OfSpec(field string) bool { return strings.HasPrefix(field, "spec.") }
 
-// insteadOf names the workload of name's kind that follows now and that e does not know, or "".
-func insteadOf(name string, follows func(string) bool, e, now Effect) string {
+// insteadOf names the workload that follows now and that e does not know, or "": of name's kind, or of any where name is gone.
+func insteadOf(name string, follows func(string) bool, e, now Effect, gone bool) string {
 	kind, _, _ := strings.Cut(name, "/")
 	for _, other := range slices.Sorted(maps.Keys(now.Workloads)) {
-		if e.Workloads[other] == nil && strings.HasPrefix(other, kind+"/") && follows(other) {
+		if e.Workloads[other] == nil && (gone || strings.HasPrefix(other, kind+"/")) && follows(other) {
 			return other
 		}
 	}

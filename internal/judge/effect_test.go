@@ -51,6 +51,9 @@ func TestEffectLacks(t *testing.T) {
 		{"one in place of what is gone", was, Effect{"spec.size", true, map[string][]string{"StatefulSet/n/a-2": {ReplicasField}}}, nil, ""},
 		{"another kind in its place", was, Effect{"spec.size", true, map[string][]string{"Deployment/n/a": {ReplicasField}}}, there,
 			"it does not change spec.replicas, spec.template.metadata.annotations.hash of StatefulSet/n/a any more"},
+		{"another kind in place of what is gone", was, Effect{"spec.size", true, map[string][]string{"Deployment/n/a": {ReplicasField}}}, nil, ""},
+		{"another kind that does not count, in place of what is gone", was, Effect{"spec.size", true, map[string][]string{"Deployment/n/a": {"spec.template.spec"}}}, nil,
+			"it does not change spec.replicas, spec.template.metadata.annotations.hash of StatefulSet/n/a any more"},
 		{"nothing was known", Effect{}, Effect{Change: "spec.size"}, there, ""},
 	} {
 		if got := strings.Join(test.was.Lacks(test.now, test.there), "; "); got != test.want {

@@ -10,8 +10,8 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// HealthLimit is how long objects and operands have to become as ready as they were before a hop: a StatefulSet replaces
-// its pods one after the other.
+// HealthLimit is how long objects and operands have to become as ready as they were before a hop, since the last pod was replaced: a
+// StatefulSet replaces its pods one after the other.
 const HealthLimit = 45 * time.Second
 
 // Health tells the operands that were ready before and are not any more. Pods and ReplicaSets are told by what makes
@@ -27,7 +27,7 @@ func Health(before, after map[string]observe.Operand) []finding.Finding {
 		if was.Transient() || was.Unready != "" || is.Unready == "" {
 			continue
 		}
-		f := code.Finding(code.OperandWorse, name, "it was ready before the upgrade and is not %s after it: %s", HealthLimit, is.Unready)
+		f := code.Finding(code.OperandWorse, name, "it was ready before the upgrade and has not been again for %s: %s", HealthLimit, is.Unready)
 		if pod, why := refusedPod(after, is.Of); why != "" {
 			f.Cause = pod + " is not run: " + why
 			f.Fix = "take out of the pod what the cluster refuses, or test on one that gives it, with --cluster kind"

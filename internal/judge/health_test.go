@@ -14,7 +14,7 @@ func TestJudgeHealth(t *testing.T) {
 		"StatefulSet/n/a": {Unready: "1 of 2 replicas are ready"}, "Service/n/a": {}, "Deployment/n/b": {Unready: "0 of 1 replicas are ready"}, "Pod/n/a-0": {Kind: "Pod", Unready: "x"},
 	}
 	expect.Findings(t, Health(before, after),
-		"error U511 StatefulSet/n/a: it was ready before the upgrade and is not 45s after it: 1 of 2 replicas are ready")
+		"error U511 StatefulSet/n/a: it was ready before the upgrade and has not been again for 45s: 1 of 2 replicas are ready")
 }
 
 // TestJudgeRefusedOperand: a finding on an operand whose pod the cluster refuses says what the pod asks for, and no other does.

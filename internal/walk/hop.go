@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -27,6 +28,7 @@ type hopBefore struct {
 	known       map[string]bool // errors that the manager logged
 	evidence    observe.Evidence
 	operands    map[string]observe.Operand
+	reached     map[string]bool // ports of Services among these that took connections
 	definitions map[string]*lifecycle.Definition
 }
 
@@ -63,6 +65,9 @@ func (w *walk) runHop(ctx context.Context, from, to *lifecycle.Release, injectio
 		return findings, err
 	}
 	if before.operands, err = w.Operands(ctx); err != nil {
+		return findings, err
+	}
+	if before.reached, err = w.Reached(ctx, before.operands); err != nil {
 		return findings, err
 	}
 	w.Made = before.operands
@@ -176,7 +181,7 @@ func (w *walk) judgeHop(ctx context.Context, c course, before hopBefore, finding
 	if err != nil {
 		return findings, err
 	}
-	judged, err := w.judgeOutcome(ctx, c, before.operands, hop)
+	judged, err := w.judgeOutcome(ctx, c, before, hop)
 	findings = append(findings, judged...)
 	if err == nil {
 		judged, err = w.judgeAccess(ctx, c.from, c.to, c.started, before.evidence, c.stalled == nil)
@@ -194,7 +199,7 @@ func (w *walk) judgeHop(ctx context.Context, c course, before hopBefore, finding
 }
 
 // judgeOutcome judges what the hop has led to.
-func (w *walk) judgeOutcome(ctx context.Context, c course, before map[string]observe.Operand, hop *report.Hop) ([]finding.Finding, error) {
+func (w *walk) judgeOutcome(ctx context.Context, c course, before hopBefore, hop *report.Hop) ([]finding.Finding, error) {
 	if c.stalled != nil {
 		return w.judgeAllStored(ctx) // whatever became of the upgrade, what it stored stays
 	}
@@ -282,12 +287,12 @@ func (w *walk) reconciled(ctx context.Context, r *lifecycle.Release) error {
 }
 
 // judgeAfter judges objects, definitions and operands after a hop that came to its end.
-func (w *walk) judgeAfter(ctx context.Context, from, to *lifecycle.Release, before map[string]observe.Operand, started time.Time) ([]finding.Finding, error) {
+func (w *walk) judgeAfter(ctx context.Context, from, to *lifecycle.Release, before hopBefore, started time.Time) ([]finding.Finding, error) {
 	findings, err := w.judgeObjects(ctx, to)
 	if err != nil {
 		return findings, err
 	}
-	before = w.forgetGone(before)
+	before.operands = w.forgetGone(before.operands)
 	fuzzed, err := w.fuzz(ctx, to)
 	findings = append(findings, fuzzed...)
 	if err != nil {
@@ -313,23 +318,11 @@ func (w *walk) judgeAfter(ctx context.Context, from, to *lifecycle.Release, befo
 		return findings, err
 	}
 	if w.OperatorRuns(to) {
-		after, err := w.awaitOperands(ctx, before)
+		found, err = w.judgeOperands(ctx, before, started)
+		findings = append(findings, found...)
 		if err != nil {
 			return findings, err
 		}
-		simulated, err := w.Provider.Simulated(ctx)
-		if err != nil {
-			return findings, fmt.Errorf("ask which images were simulated: %w", err)
-		}
-		findings = append(findings, judge.Health(before, after)...)
-		findings = append(findings, judge.OperandImages(before, after, simulated)...)
-		findings = append(findings, judge.Operands(before, after)...)
-		left, err := w.ClaimsLeft(ctx, before, after)
-		if err != nil {
-			return findings, err
-		}
-		findings = append(findings, judge.Claims(before, after, left)...)
-		findings = append(findings, judge.Endpoints(w.Watcher.Since(started), before)...)
 	}
 	findings = append(findings, judge.Dropped(from, to, w.Watcher.Definitions())...)
 	leftovers, err := w.Manager.Leftovers(ctx, w.Place)
@@ -341,6 +334,53 @@ func (w *walk) judgeAfter(ctx context.Context, from, to *lifecycle.Release, befo
 	}
 	return findings, nil
 }
+
+// judgeOperands judges what was made for the objects once it is as ready as before, or will not be.
+func (w *walk) judgeOperands(ctx context.Context, before hopBefore, started time.Time) ([]finding.Finding, error) {
+	after, err := w.awaitOperands(ctx, before.operands)
+	if err != nil {
+		return nil, err
+	}
+	simulated, err := w.Provider.Simulated(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask which images were simulated: %w", err)
+	}
+	left, err := w.ClaimsLeft(ctx, before.operands, after)
+	if err != nil {
+		return nil, err
+	}
+	unreached, err := w.judgeReached(ctx, before, after)
+	return slices.Concat(
+		judge.Health(before.operands, after), judge.OperandImages(before.operands, after, simulated), judge.Operands(before.operands, after),
+		judge.Named(before.operands, after, w.statuses()), judge.Claims(before.operands, after, left),
+		judge.Endpoints(w.Watcher.Since(started), before.operands), judge.Selected(before.operands, after), unreached,
+	), err
+}
+
+// statuses are what the objects said in their status before the hop, by object.
+func (w *walk) statuses() map[string]any {
+	all := map[string]any{}
+	for _, o := range w.Objects {
+		if view := o.Views[o.Version]; view != nil {
+			all[o.String()] = view.Object["status"]
+		}
+	}
+	return all
+}
+
+// judgeReached tells the ports that took connections before the hop and do not any more, though the Services are ready: they are given
+// time for that.
+func (w *walk) judgeReached(ctx context.Context, before hopBefore, after map[string]observe.Operand) (findings []finding.Finding, err error) {
+	err = lookUntil(ctx, reachLimit, func() (bool, error) {
+		reached, err := w.Reached(ctx, after)
+		findings = judge.Unreached(before.reached, reached, after)
+		return len(findings) == 0, err
+	})
+	return findings, err
+}
+
+// reachLimit is how long a server may take until it listens, once its pod is ready.
+const reachLimit = 15 * time.Second
 
 // forgetGone takes the objects that are gone out of the walk, and returns operands without what was made for them, which has to go
 // with them.
@@ -386,7 +426,7 @@ func (w *walk) judgeStatus(ctx context.Context, r *lifecycle.Release) ([]finding
 
 // judgeConditions asks whether the objects are by their own words as well as before, and gives them time for that.
 func (w *walk) judgeConditions(ctx context.Context) (findings []finding.Finding, err error) {
-	err = w.Watcher.AtMost(ctx, judge.HealthLimit, func() (bool, error) {
+	err = w.awaitHealth(ctx, func(map[string]observe.Operand) (bool, error) {
 		findings = nil
 		for _, o := range w.Objects {
 			said, err := w.Worse(ctx, o)
@@ -405,12 +445,37 @@ func (w *walk) judgeConditions(ctx context.Context) (findings []finding.Finding,
 // awaitOperands waits until all operands that were ready before are ready again, though not for ever, and returns those
 // that there are then.
 func (w *walk) awaitOperands(ctx context.Context, before map[string]observe.Operand) (after map[string]observe.Operand, err error) {
-	err = w.Watcher.AtMost(ctx, judge.HealthLimit, func() (bool, error) {
-		if after, err = w.RecentOperands(ctx); err != nil || len(judge.Health(before, after)) > 0 {
-			return false, err
+	err = w.awaitHealth(ctx, func(recent map[string]observe.Operand) (bool, error) {
+		if after = recent; len(judge.Health(before, after)) > 0 {
+			return false, nil
 		}
 		after, err = w.Operands(ctx)
 		return err == nil && len(judge.Health(before, after)) == 0, err
 	})
 	return after, err
+}
+
+// healthLimits is how often what has judge.HealthLimit can begin anew.
+const healthLimits = 4
+
+// awaitHealth calls done with the operands that there are until it says so, or for judge.HealthLimit no pod among them was replaced: what
+// is rolled out one pod after the other takes its time.
+func (w *walk) awaitHealth(ctx context.Context, done func(operands map[string]observe.Operand) (bool, error)) error {
+	same := sameFor(judge.HealthLimit)
+	return w.Watcher.AtMost(ctx, healthLimits*judge.HealthLimit, func() (bool, error) {
+		operands, err := w.RecentOperands(ctx)
+		if err != nil {
+			return false, err
+		}
+		if ok, err := done(operands); ok || err != nil {
+			return ok, err
+		}
+		var pods strings.Builder
+		for _, name := range slices.Sorted(maps.Keys(operands)) {
+			if o := operands[name]; o.Kind == observe.KindPod {
+				fmt.Fprintln(&pods, name, o.UID)
+			}
+		}
+		return same(pods.String()), nil
+	})
 }

@@ -1,0 +1,59 @@
+package judge
+
+import (
+	"testing"
+
+	"github.com/olmkit/olmkit/internal/observe"
+	"github.com/olmkit/olmkit/test/support/expect"
+)
+
+// pod is one that was made for an object, with labels.
+func pod(name, of string, labels map[string]any) observe.Operand {
+	return observe.Operand{Kind: "Pod", Namespace: "n", Name: name, Of: of, Marks: map[string]any{"labels": labels}}
+}
+
+func selecting(of string, selector map[string]any) observe.Operand {
+	return observe.Operand{Kind: "Service", Namespace: "n", Name: "a", Of: of, Content: map[string]any{"spec": map[string]any{"selector": selector}}}
+}
+
+// A Service that picks the pods of other objects is told where it did not before.
+func TestSelected(t *testing.T) {
+	type m = map[string]any
+	operands := func(selector m) map[string]observe.Operand {
+		return map[string]observe.Operand{
+			"Service/n/a": selecting("Pot/n/a", selector),
+			"Pod/n/a-0":   pod("a-0", "Pot/n/a", m{"app": "pot", "of": "a"}), "Pod/n/b-0": pod("b-0", "Pot/n/b", m{"app": "pot", "of": "b"}),
+		}
+	}
+	narrow, wide := operands(m{"app": "pot", "of": "a"}), operands(m{"app": "pot"})
+	expect.Findings(t, Selected(narrow, wide),
+		"error U510 Service/n/a: its selector picks pods of other objects, too, and did not before the upgrade: its clients reach Pot/n/b")
+	expect.Findings(t, Selected(narrow, narrow))
+	expect.Findings(t, Selected(wide, wide))
+	expect.Findings(t, Selected(wide, narrow))
+	expect.Findings(t, Selected(operands(nil), wide))
+	expect.Findings(t, Selected(narrow, nil))
+}
+
+// A port that took connections and takes none is told, unless its Service is gone or not ready, which others tell.
+func TestUnreached(t *testing.T) {
+	before := map[string]bool{"Service/n/a port 80": true, "Service/n/a port 81": false, "Service/n/b port 80": true, "Service/n/gone port 80": true}
+	after := map[string]bool{"Service/n/a port 80": false, "Service/n/a port 81": false, "Service/n/b port 80": false, "Service/n/new port 80": false}
+	operands := map[string]observe.Operand{"Service/n/a": {}, "Service/n/b": {Unready: "it has no ready endpoint"}}
+	expect.Findings(t, Unreached(before, after, operands),
+		"error U510 Service/n/a: port 80 took connections before the upgrade, and nothing takes them after it: its targetPort is none at which its pods listen")
+}
+
+// A Secret that the status named must not go; one that nobody was told of may.
+func TestNamed(t *testing.T) {
+	type m = map[string]any
+	before := map[string]observe.Operand{
+		"Secret/n/a-auth": {Kind: "Secret", Name: "a-auth", Of: "Pot/n/a"}, "Secret/n/a-tls": {Kind: "Secret", Name: "a-tls", Of: "Pot/n/a"},
+		"Service/n/a": {Kind: "Service", Name: "a", Of: "Pot/n/a"},
+	}
+	statuses := map[string]any{"Pot/n/a": m{"binding": []any{m{"name": "a-auth"}}, "service": "a", "phase": "Ready"}}
+	expect.Findings(t, Named(before, nil, statuses),
+		"error U516 Secret/n/a-auth: it was deleted during the upgrade, although the status of Pot/n/a named it: who reads it finds nothing")
+	expect.Findings(t, Named(before, before, statuses))
+	expect.Findings(t, Named(before, nil, nil))
+}

@@ -1,0 +1,110 @@
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+)
+
+// reachTimeout is how long a server has to refuse a connection, and reaching how many are asked at the same time.
+const (
+	reachTimeout = 2 * time.Second
+	reaching     = 8
+)
+
+// Reached tells at which TCP ports of the Services among operands something takes connections, by ServicePort. The API server's proxy
+// connects to what a Service's endpoints are. What it says to the server need not be what that expects: any answer, and none, is one of
+// something that took the connection.
+func (c *Cluster) Reached(ctx context.Context, operands map[string]Operand) (map[string]bool, error) {
+	base, _, err := rest.DefaultServerUrlFor(c.Provider.Config())
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	authorized, err := rest.HTTPClientFor(c.Provider.Config())
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	// Where a server sends its clients, nobody goes with the administrator's credentials.
+	api := &http.Client{Transport: authorized.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	var mu sync.Mutex
+	reached := map[string]bool{}
+	var group errgroup.Group
+	group.SetLimit(reaching)
+	for _, o := range operands {
+		for _, port := range o.tcpPorts() {
+			group.Go(func() error {
+				proxy := base.JoinPath("api/v1/namespaces", o.Namespace, "services", fmt.Sprintf("%s:%d", o.Name, port), "proxy/")
+				said, err := beginningOf(ctx, api, proxy.String())
+				mu.Lock()
+				defer mu.Unlock()
+				reached[ServicePort(o, port)] = err != nil && errors.Is(err, context.DeadlineExceeded) || err == nil && !notReached(said)
+				return nil
+			})
+		}
+	}
+	_ = group.Wait()
+	return reached, ctx.Err()
+}
+
+// answerSize is how much is read of an answer.
+const answerSize = 4 << 10
+
+// beginningOf returns the beginning of the answer at url.
+func beginningOf(ctx context.Context, api *http.Client, url string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := api.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	said, _ := io.ReadAll(io.LimitReader(answer.Body, answerSize))
+	return string(said), nil
+}
+
+// ServicePort names a port of a Service.
+func ServicePort(o Operand, port int32) string { return fmt.Sprintf("%s port %d", o, port) }
+
+// tcpPorts are the ports of a Service that has endpoints by a selector.
+func (o Operand) tcpPorts() []int32 {
+	var s corev1.Service
+	if o.Kind != KindService || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Content, &s) != nil || len(s.Spec.Selector) == 0 {
+		return nil
+	}
+	var ports []int32
+	for _, p := range s.Spec.Ports {
+		if p.Protocol == "" || p.Protocol == corev1.ProtocolTCP {
+			ports = append(ports, p.Port)
+		}
+	}
+	return ports
+}
+
+// notReached reports whether the API server says that there was no connection, or that nobody may ask for one (k8s.io/apimachinery v0.36.3
+// pkg/util/proxy, k8s.io/kubernetes v1.36.3 pkg/registry/core/service).
+func notReached(said string) bool {
+	var status metav1.Status
+	if json.Unmarshal([]byte(said), &status) != nil || status.Kind != "Status" {
+		return false // it is the server's own
+	}
+	return slices.ContainsFunc([]string{"connection refused", "no endpoints available", "no route to host", "forbidden"}, func(none string) bool {
+		return strings.Contains(status.Message, none)
+	})
+}

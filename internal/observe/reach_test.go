@@ -1,0 +1,85 @@
+package observe
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/olmkit/olmkit/internal/cluster"
+)
+
+// answering is a cluster whose API server is at a URL.
+type answering struct {
+	cluster.Cluster
+	url string
+}
+
+func (a answering) Config() *rest.Config { return &rest.Config{Host: a.url, BearerToken: "secret"} }
+
+// A port is reached unless the API server itself says that nobody is there. Where a server sends its clients, nobody goes.
+func TestReached(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("somebody went where a server sends its clients") }))
+	defer elsewhere.Close()
+	status := func(message string) string {
+		return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"reason":"ServiceUnavailable","code":503}`, message)
+	}
+	answers := map[string]func(http.ResponseWriter){
+		"80": func(w http.ResponseWriter) { fmt.Fprint(w, "hello") },
+		"81": func(w http.ResponseWriter) {
+			http.Error(w, status(`error trying to reach service: dial tcp 10.0.0.1:81: connect: connection refused`), 503)
+		},
+		"82": func(w http.ResponseWriter) { http.Error(w, status(`no endpoints available for service "a"`), 503) },
+		"83": func(w http.ResponseWriter) {
+			http.Error(w, status(`error trying to reach service: net/http: HTTP/1.x transport connection broken: malformed HTTP response "-ERR"`), 503)
+		},
+		"84": func(w http.ResponseWriter) { http.Error(w, "connection refused by policy", 503) }, // the server's own
+		"85": func(w http.ResponseWriter) {
+			w.Header().Set("Location", elsewhere.URL)
+			w.WriteHeader(http.StatusFound)
+		},
+		"86": func(w http.ResponseWriter) { // it never ends
+			for range 1 << 20 {
+				if _, err := fmt.Fprint(w, strings.Repeat("x", 1<<10)); err != nil {
+					return
+				}
+			}
+		},
+		"87": func(w http.ResponseWriter) {
+			http.Error(w, status(`services "a:87" is forbidden: no right to proxy`), 403)
+		},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		port := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/n/services/a:"), "/proxy/")
+		if answers[port] == nil || r.Method != http.MethodGet {
+			t.Errorf("%s %s", r.Method, r.URL)
+			return
+		}
+		answers[port](w)
+	}))
+	defer server.Close()
+	var ports []any
+	for port := range int64(8) {
+		ports = append(ports, map[string]any{"port": 80 + port})
+	}
+	service := func(name string, spec map[string]any) Operand {
+		return Operand{Kind: KindService, Namespace: "n", Name: name, Content: map[string]any{"spec": spec}}
+	}
+	operands := map[string]Operand{
+		"Service/n/a": service("a", map[string]any{"selector": map[string]any{"app": "a"}, "ports": append(ports, map[string]any{"port": int64(53), "protocol": "UDP"})}),
+		"Service/n/b": service("b", map[string]any{"ports": ports}), // whoever makes its endpoints
+		"Pod/n/a":     {Kind: "Pod"},
+	}
+	got, err := (&Cluster{Provider: answering{url: server.URL}}).Reached(t.Context(), operands)
+	want := map[string]bool{}
+	for port := range answers {
+		want["Service/n/a port "+port] = !strings.Contains("81 82 87", port)
+	}
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v\n%v\n%v", err, got, want)
+	}
+}
