@@ -125,7 +125,7 @@ func Read(dir string) (*Bundle, error) {
 	} else if !info.IsDir() {
 		return nil, hint.With(fmt.Errorf("read bundle %s: it is a file", dir), "name the directory that holds manifests/ and metadata/")
 	}
-	return ReadFS(os.DirFS(dir), filepath.ToSlash(dir))
+	return ReadFS(document.Dir(dir), filepath.ToSlash(dir))
 }
 
 // ReadFS reads the bundle at the root of fsys; locations begin with name.

@@ -137,12 +137,18 @@ func (c *Cache) file(key Key) string {
 	return filepath.Join(c.dir, name[:2], name[2:])
 }
 
+// longestHead is how long the first line of an entry is at most, which lists its parts.
+const longestHead = 64 << 20
+
 // Get returns the entry of key, or nil.
 func (c *Cache) Get(key Key) *Entry {
 	if c == nil {
 		return nil
 	}
 	e := &Entry{file: c.file(key)}
+	if info, err := os.Lstat(e.file); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
 	f, err := os.Open(e.file)
 	if err != nil {
 		return nil
@@ -152,7 +158,7 @@ func (c *Cache) Get(key Key) *Entry {
 	if err != nil {
 		return nil
 	}
-	head, err := bufio.NewReader(f).ReadBytes('\n')
+	head, err := bufio.NewReader(io.LimitReader(f, longestHead)).ReadBytes('\n')
 	if err != nil || len(head) < 9 || fmt.Sprintf("%08x ", crc32.Checksum(head[9:], table)) != string(head[:9]) || json.Unmarshal(head[9:], &e.parts) != nil {
 		return nil
 	}

@@ -2,12 +2,14 @@ package cache
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -228,5 +230,25 @@ func TestTemporary(t *testing.T) {
 	done.Wait()
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// What is no file is no entry, and is not waited for.
+func TestNoFile(t *testing.T) {
+	key := KeyOf("v1", []byte("content"))
+	c := New(t.TempDir())
+	for name, put := range map[string]func(file string) error{
+		"a FIFO": func(file string) error { return syscall.Mkfifo(file, 0o600) }, "a link": func(file string) error { return os.Symlink("/dev/zero", file) },
+	} {
+		file := c.file(key)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), put(file)); err != nil {
+			t.Fatal(err)
+		}
+		if e := c.Get(key); e != nil {
+			t.Errorf("%s is an entry", name)
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

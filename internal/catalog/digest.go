@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/image"
 )
 
@@ -116,7 +117,7 @@ func (l Loader) hashable(refs []string) ([]hashed, error) {
 			err = ErrNoDigest
 		default:
 			var files []string
-			if files, err = Files(os.DirFS(ref)); err == nil {
+			if files, err = Files(document.Dir(ref)); err == nil {
 				for _, file := range files {
 					err = cmp.Or(err, add(ref, file, filepath.Join(ref, filepath.FromSlash(file))))
 				}

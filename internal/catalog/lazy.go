@@ -78,7 +78,7 @@ func (s *lazyReader) read(ctx context.Context, ref string) (parsed, error) {
 
 // directory reads a file-based catalog.
 func (s *lazyReader) directory(ctx context.Context, dir string) (parsed, error) {
-	fsys, name := os.DirFS(dir), filepath.ToSlash(filepath.Clean(dir))
+	fsys, name := document.Dir(dir), filepath.ToSlash(filepath.Clean(dir))
 	files, err := Files(fsys)
 	if err != nil {
 		return parsed{}, hint.With(fmt.Errorf("read catalog %s: %w", name, err), "check that the directory can be read")

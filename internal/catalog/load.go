@@ -128,7 +128,7 @@ func (l Loader) load(ctx context.Context, ref string, memo *document.Memo) (pars
 	case !info.IsDir():
 		return document.Until(ctx, func() (parsed, error) {
 			if p, ok := l.sparse.file(l.MaxFile, os.DirFS(filepath.Dir(ref)), filepath.Base(ref), filepath.ToSlash(ref)); ok {
-				return p, nil
+				return some(ref, p)
 			}
 			data, err := l.MaxFile.ReadFile(ref)
 			if err != nil {
@@ -138,7 +138,7 @@ func (l Loader) load(ctx context.Context, ref string, memo *document.Memo) (pars
 		})
 	case bundle.Is(ref):
 		return document.Until(ctx, func() (parsed, error) {
-			files, err := bundle.Files(os.DirFS(ref), filepath.ToSlash(ref))
+			files, err := bundle.Files(document.Dir(ref), filepath.ToSlash(ref))
 			if err != nil {
 				return parsed{}, err
 			}
@@ -149,7 +149,7 @@ func (l Loader) load(ctx context.Context, ref string, memo *document.Memo) (pars
 			return p, err
 		})
 	default:
-		p, err := l.loadFS(ctx, os.DirFS(ref), filepath.ToSlash(filepath.Clean(ref)))
+		p, err := l.loadFS(ctx, document.Dir(ref), filepath.ToSlash(filepath.Clean(ref)))
 		if err == nil && len(p.documents) == 0 {
 			err = noCatalog(ref)
 		}

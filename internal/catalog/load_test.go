@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -198,10 +199,18 @@ func TestLoadErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.WriteFile(filepath.Join(dir, "large.yaml"), bytes.Repeat([]byte("---\n"), leastSparse/3), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.CopyFS(filepath.Join(dir, "linked"), os.DirFS(filepath.Join(dir, "bundle"))), os.Symlink(filepath.Join(dir, "large.yaml"), filepath.Join(dir, "linked/manifests/y.yaml"))); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct{ name, ref, want string }{
 		{"nothing there", "missing", "no such file"},
 		{"no documents", "empty", "it holds no documents"},
 		{"bundle without CSV", "bundle", "holds no ClusterServiceVersion"},
+		{"a large file without documents", "large.yaml", "it holds no documents"},
+		{"a link out of a bundle", "linked", "escapes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Load(t.Context(), nil, filepath.Join(dir, test.ref))

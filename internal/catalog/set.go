@@ -15,6 +15,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/cache"
+	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
@@ -74,7 +75,7 @@ func stampsOf(ref string, after time.Time) (stamps []byte, sound bool, err error
 	if ref == "-" || image.Is(ref) {
 		return nil, false, ErrNoDigest
 	}
-	fsys, names := os.DirFS(ref), []string(nil)
+	fsys, names := document.Dir(ref), []string(nil)
 	if bundle.Is(ref) {
 		names, err = bundle.FileNames(fsys, ref)
 	} else {

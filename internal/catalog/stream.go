@@ -124,12 +124,12 @@ func (r renderer) read(ctx context.Context, ref string) (rendered, error) {
 		return document.Until(ctx, func() (rendered, error) { return r.render(p), nil })
 	case bundle.Is(ref):
 		name := filepath.ToSlash(ref)
-		files := func() ([]bundle.File, error) { return bundle.Files(os.DirFS(ref), name) }
+		files := func() ([]bundle.File, error) { return bundle.Files(document.Dir(ref), name) }
 		return document.Until(ctx, func() (rendered, error) {
 			return r.source(files, func(files []bundle.File) (parsed, error) { return parseBundle(name, files, r.memo) })
 		})
 	}
-	fsys := os.DirFS(ref)
+	fsys := document.Dir(ref)
 	results, err := eachFile(ctx, fsys, name, func(inside string) (rendered, error) {
 		first, err := r.MaxFile.ReadFileIn(fsys, inside)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/olmkit/olmkit/internal/hint"
 )
@@ -107,7 +108,7 @@ func ReadRegular(name string) ([]byte, error) {
 func (l Limit) ReadFileIn(fsys fs.FS, name string) ([]byte, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
-		return nil, err
+		return nil, hintOfLink(err)
 	}
 	if err := l.Check(name, info); err != nil {
 		return nil, err
@@ -167,4 +168,28 @@ func Until[T any](ctx context.Context, work func() (T, error)) (T, error) {
 		var none T
 		return none, ctx.Err()
 	}
+}
+
+// Dir is the files below dir. Links lead no further than dir: what is elsewhere is not the author's to publish. A dir that cannot be opened
+// is an error of each file.
+func Dir(dir string) fs.FS {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return unopened{err}
+	}
+	return root.FS()
+}
+
+// unopened is a folder that cannot be opened.
+type unopened struct{ error }
+
+// Open is fs.FS's.
+func (u unopened) Open(string) (fs.File, error) { return nil, u.error }
+
+// hintOfLink says what to do about a link that leads out of a folder, which package os has no error for.
+func hintOfLink(err error) error {
+	if strings.Contains(err.Error(), "path escapes from parent") {
+		return hint.With(err, "put a copy of the file there, in place of a link to another folder")
+	}
+	return err
 }

@@ -76,3 +76,32 @@ func TestUntil(t *testing.T) {
 		t.Errorf("got %d, %v", n, err)
 	}
 }
+
+// Links lead no further than the folder: one that stays inside is followed.
+func TestDir(t *testing.T) {
+	outside, dir := t.TempDir(), t.TempDir()
+	secret := filepath.Join(outside, "secret")
+	if err := os.WriteFile(secret, []byte("token"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "text"), []byte("a: 1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range map[string]string{"inside": "text", "out": secret, "up": "../" + filepath.Base(outside) + "/secret", "folder": outside} {
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := Dir(dir)
+	if data, err := Limit(9).ReadFileIn(files, "inside"); err != nil || string(data) != "a: 1" {
+		t.Errorf("a link inside: %q, %v", data, err)
+	}
+	for _, name := range []string{"out", "up", "folder/secret"} {
+		if data, err := Limit(9).ReadFileIn(files, name); err == nil || !strings.Contains(err.Error(), "escapes") {
+			t.Errorf("%s: %q, %v", name, data, err)
+		}
+	}
+	if _, err := Limit(9).ReadFileIn(Dir(filepath.Join(dir, "missing")), "a"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}

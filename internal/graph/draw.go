@@ -260,12 +260,17 @@ func writeWrapped(b *strings.Builder, line, indent string, words []string) {
 	b.WriteByte('\n')
 }
 
+// mermaidText quotes a text. What has a meaning in the quotes, or in any line, is an entity.
+func mermaidText(s string) string {
+	return `"` + strings.NewReplacer("#", "#35;", `"`, "#quot;", "%", "#37;", "<", "#lt;", ">", "#gt;", "&", "#amp;", "\n", " ", "\r", " ").Replace(s) + `"`
+}
+
 // drawMermaid draws taken edges with solid lines, others dotted; https://mermaid.js.org/syntax/flowchart.html.
 func drawMermaid(w io.Writer, drawings []Drawing) error {
 	var b strings.Builder
 	b.WriteString("flowchart BT\n")
 	for i, d := range drawings {
-		fmt.Fprintf(&b, "  subgraph c%d[%q]\n", i, d.Package+" / "+d.Channel)
+		fmt.Fprintf(&b, "  subgraph c%d[%s]\n", i, mermaidText(d.Package+" / "+d.Channel))
 		id := map[string]string{}
 		for j, e := range d.Entries {
 			id[e.Name] = fmt.Sprintf("c%de%d", i, j)
@@ -274,9 +279,9 @@ func drawMermaid(w io.Writer, drawings []Drawing) error {
 				label += " (deprecated)"
 			}
 			if e.Name == d.Head {
-				fmt.Fprintf(&b, "    %s([%q])\n", id[e.Name], label)
+				fmt.Fprintf(&b, "    %s([%s])\n", id[e.Name], mermaidText(label))
 			} else {
-				fmt.Fprintf(&b, "    %s[%q]\n", id[e.Name], label)
+				fmt.Fprintf(&b, "    %s[%s]\n", id[e.Name], mermaidText(label))
 			}
 		}
 		for _, a := range d.Edges {

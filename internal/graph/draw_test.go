@@ -85,3 +85,20 @@ func TestWriteWrapped(t *testing.T) {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
 }
+
+// In Mermaid, a name is a text and nothing else, whatever it says.
+func TestDrawMermaidText(t *testing.T) {
+	var b strings.Builder
+	d := Drawing{Package: `p"]; fake[x`, Channel: "c%%{init}", Entries: []Entry{{Name: `a"]; b[c] --> d; accTitle: x #9829; <b>`}}}
+	if err := Draw(&b, "mermaid", []Drawing{d}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if strings.Count(line, `"`) > 2 || strings.Contains(line, "%%{") || strings.Contains(line, "<b>") || strings.Contains(line, "#9829") {
+			t.Errorf("%s", line)
+		}
+	}
+	if !strings.Contains(b.String(), "a#quot;]; b[c] --#gt; d; accTitle: x #35;9829; #lt;b#gt;") {
+		t.Error(b.String())
+	}
+}

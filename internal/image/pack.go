@@ -278,6 +278,11 @@ func packOne(archive *tar.Writer, fsys fs.FS, file, target string, mode int64) e
 	if file == "" {
 		return archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: target + "/", Mode: 0o755, ModTime: epoch})
 	}
+	if info, err := fs.Stat(fsys, file); err != nil {
+		return err
+	} else if !info.Mode().IsRegular() {
+		return fmt.Errorf("pack %s: it is no regular file", file)
+	}
 	data, err := fs.ReadFile(fsys, file)
 	if err != nil {
 		return err

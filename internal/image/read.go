@@ -334,6 +334,9 @@ func checkManifest(img v1.Image, read int64) (*v1.Manifest, error) {
 	if !manifest.Config.MediaType.IsConfig() {
 		return nil, refuse("its configuration is of the media type %q, that of no image", manifest.Config.MediaType)
 	}
+	if err := checkLayers(len(manifest.Layers)); err != nil {
+		return nil, err
+	}
 	for i, l := range manifest.Layers {
 		if !slices.Contains(layerTypes, l.MediaType) {
 			return nil, refuse("layer %d is of the media type %q; olmkit reads %s", i+1, l.MediaType, layerTypes)
@@ -393,6 +396,16 @@ func sourceOf(img v1.Image, l limits) (*source, error) {
 	return s, nil
 }
 
+// maxLayers is how many layers an image has at most: twice as many as Docker mounts.
+const maxLayers = 256
+
+func checkLayers(n int) error {
+	if n > maxLayers {
+		return refuse("it has %d layers, and no image that olmkit reads has more than %d", n, maxLayers)
+	}
+	return nil
+}
+
 func sum(data []byte) string {
 	digest := sha256.Sum256(data)
 	return hex.EncodeToString(digest[:])
@@ -443,6 +456,9 @@ func readSaved(dir string) (*source, error) {
 	s := &source{}
 	if s.config, err = v1.ParseConfigFile(bytes.NewReader(config)); err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	if err := checkLayers(len(images[0].Layers)); err != nil {
+		return nil, err
 	}
 	for _, file := range images[0].Layers {
 		s.layers = append(s.layers, func() (io.ReadCloser, error) { return openSaved(dir, file) })

@@ -72,6 +72,9 @@ type unpacked struct {
 // a file system.
 const maxPath = 4096
 
+// maxDepth is how many folders deep a path may be: what is done for each folder of each file has to stay little.
+const maxDepth = 100
+
 // cleanName returns an entry's name without leading slashes; "" for the root.
 func cleanName(entry string) (string, error) {
 	if len(entry) > maxPath {
@@ -80,6 +83,9 @@ func cleanName(entry string) (string, error) {
 	name := path.Clean(strings.TrimLeft(entry, "/"))
 	if name == "." {
 		return "", nil
+	}
+	if n := strings.Count(name, "/"); n > maxDepth {
+		return "", refuse("the path %.60q… is %d folders deep, and no image that olmkit reads is deeper than %d", entry, n, maxDepth)
 	}
 	if name == ".." || strings.HasPrefix(name, "../") || strings.ContainsRune(name, 0) {
 		return "", refuse("the entry %q leads out of the archive", entry)
@@ -154,19 +160,24 @@ func (u *unpacker) add(ctx context.Context, r io.Reader) error {
 			}
 		}
 	}
-	u.drop(gone, hidden)
+	if err := u.drop(ctx, gone, hidden); err != nil {
+		return err
+	}
 	_, err := io.Copy(io.Discard, bounded) // what follows the archive's end counts for the digest
 	return err
 }
 
 // drop forgets what this stream says is gone from those below.
-func (u *unpacker) drop(gone, hidden map[string]bool) {
+func (u *unpacker) drop(ctx context.Context, gone, hidden map[string]bool) error {
 	if len(gone)+len(hidden) == 0 {
-		return
+		return nil
 	}
 	for name, f := range u.files {
 		if f.stream == u.streams {
 			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 		drop := gone[name]
 		for dir := path.Dir(name); !drop && dir != "."; dir = path.Dir(dir) {
@@ -176,6 +187,7 @@ func (u *unpacker) drop(gone, hidden map[string]bool) {
 			delete(u.files, name)
 		}
 	}
+	return nil
 }
 
 func (u *unpacker) take(archive *tar.Reader, header *tar.Header, name string) error {
@@ -196,7 +208,7 @@ func (u *unpacker) take(archive *tar.Reader, header *tar.Header, name string) er
 		}
 		clean, err := cleanName(target)
 		switch {
-		case len(target) > maxPath:
+		case len(target) > maxPath, strings.Count(target, "/") > maxDepth:
 			return err
 		case err != nil:
 			return refuse("the link %q leads out of the archive, to %q", header.Name, header.Linkname)
@@ -238,6 +250,9 @@ func (u *unpacker) tree(ctx context.Context, dir string, place func(name string)
 	defer root.Close()
 	names := slices.Sorted(maps.Keys(u.files))
 	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		u.uncover(name)
 	}
 	for _, name := range names {

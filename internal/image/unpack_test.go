@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -363,6 +364,8 @@ func TestHostileArchives(t *testing.T) {
 		err     string
 	}{
 		"traversal":                 {[]entry{{name: "../../x", body: "1"}}, "leads out of the archive"},
+		"a deep path":               {[]entry{{name: strings.Repeat("d/", maxDepth+1) + "x", body: "1"}}, "folders deep"},
+		"a deep link":               {[]entry{{name: "manifest.json", kind: tar.TypeSymlink, link: strings.Repeat("d/", maxDepth+1) + "x"}}, "folders deep"},
 		"a link to itself":          {[]entry{{name: "manifest.json", kind: tar.TypeSymlink, link: "manifest.json"}}, "in circles"},
 		"a link out":                {[]entry{{name: "manifest.json", kind: tar.TypeSymlink, link: "/etc/passwd"}}, "which is not there"},
 		"a bomb":                    {[]entry{{name: "zeros", size: 1 << 17}}, "more than olmkit keeps"},
@@ -377,6 +380,10 @@ func TestHostileArchives(t *testing.T) {
 		"a layer that is another": {[]entry{
 			{name: "manifest.json", body: `[{"Config":"c","Layers":["l"]}]`}, {name: "c", body: config(zero)}, {name: "l", body: string(tarOf(t, entry{name: "configs/a", body: "1"}))},
 		}, "damaged"},
+		"many layers": {[]entry{
+			{name: "manifest.json", body: `[{"Config":"c","Layers":[` + strings.TrimSuffix(strings.Repeat(`"l",`, maxLayers+1), ",") + `]}]`},
+			{name: "c", body: config(slices.Repeat([]string{zero}, maxLayers+1)...)}, {name: "l", body: "1"},
+		}, "257 layers"},
 		"two images":      {[]entry{{name: "manifest.json", body: `[{},{}]`}}, "2 images"},
 		"an empty layout": {[]entry{{name: "oci-layout", body: `{}`}, {name: "index.json", body: `{}`}}, "0 images"},
 		"a broken layout": {[]entry{{name: "oci-layout", body: `{}`}, {name: "index.json", body: `]`}}, "read OCI layout"},

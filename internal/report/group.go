@@ -34,9 +34,9 @@ func equal[T any](list []T, of func(T) finding.Finding) [][]T {
 	for i, one := range list {
 		f := of(one)
 		key := sameness{pkg: f.Subject.Package, channel: f.Subject.Channel, olm: f.Subject.OLM, kubernetes: f.Subject.Kubernetes, code: f.Code, severity: f.Severity, one: i + 1}
-		if names := bundleNames(f.Subject); names != nil {
+		if s := f.Subject; s.From+s.To != "" {
 			key.one = 0
-			key.object, key.message, key.cause, key.fix = names.Replace(f.Subject.Object), names.Replace(f.Message), names.Replace(f.Cause), names.Replace(f.Fix)
+			key.object, key.message, key.cause, key.fix = withoutBundles(s.Object, s), withoutBundles(f.Message, s), withoutBundles(f.Cause, s), withoutBundles(f.Fix, s)
 		}
 		if f.Suppressed != nil {
 			key.suppressed = f.Suppressed.Until + " " + f.Suppressed.Reason
@@ -51,18 +51,15 @@ func equal[T any](list []T, of func(T) finding.Finding) [][]T {
 	return groups
 }
 
-// bundleNames replaces the names of the bundles of s by what stands for any; it is nil where there are none.
-func bundleNames(s finding.Subject) *strings.Replacer {
-	var pairs []string
+// withoutBundles is text with the names of the bundles of s replaced by what stands for any. (A strings.Replacer takes quadratic time to
+// learn a long name.)
+func withoutBundles(text string, s finding.Subject) string {
 	for i, name := range []string{s.From, s.To} {
 		if name != "" {
-			pairs = append(pairs, name, fmt.Sprintf("\x00%d", i))
+			text = strings.ReplaceAll(text, name, fmt.Sprintf("\x00%d", i))
 		}
 	}
-	if len(pairs) == 0 {
-		return nil
-	}
-	return strings.NewReplacer(pairs...)
+	return text
 }
 
 // manyOthers is how many bundles or upgrades are named that have the same, where not all are asked for.

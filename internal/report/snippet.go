@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/safetext"
@@ -69,18 +70,17 @@ func (t *text) snippet(f finding.Finding, indent string) {
 // excerpt returns what of a source line is shown in at most limit columns, and the line below that points at the field which
 // begins at column, a count of characters from 1; column 0 points at nothing.
 func excerpt(line string, column, limit int) (shown, caret string) {
-	runes := []rune(strings.TrimRight(line, "\r\n"))
-	at := column - 1
-	if column < 1 || at >= len(runes) {
-		at = -1
-	}
-	end := at
+	runes, at, headless := around(strings.TrimRight(line, "\r\n"), column, windows*limit)
+	end, start := at, 0
 	if at >= 0 {
 		end = at + fieldLength(runes[at:])
 	}
-	start := 0
-	if at >= 0 && columns(runes[:end]) > limit {
-		for start = at; start > 0 && columns(runes[start-1:at]) <= before; start-- {
+	if at >= 0 && (headless || columns(runes[:end]) > limit) {
+		start = at
+		for w := 0; start > 0; start-- {
+			if w += columns(runes[start-1 : start]); w > before {
+				break
+			}
 		}
 	}
 	var out strings.Builder
@@ -88,9 +88,9 @@ func excerpt(line string, column, limit int) (shown, caret string) {
 	if start > 0 {
 		out.WriteString("…")
 		lead, used = 1, 1
-	} else if at < 0 || columns(runes) > limit {
+	} else if columns(runes) > limit {
 		// Without the indentation, which says nothing when the line is cut.
-		for at != start && start < len(runes) && columns(runes) > limit && unicode.IsSpace(runes[start]) {
+		for at != start && start < len(runes) && unicode.IsSpace(runes[start]) {
 			start++
 		}
 	}
@@ -121,6 +121,49 @@ func excerpt(line string, column, limit int) (shown, caret string) {
 		return shown, ""
 	}
 	return shown, strings.Repeat(" ", lead) + strings.Repeat("^", max(mark, 1))
+}
+
+// windows is how many times what is shown is looked at, before and after the place: there are characters without a width.
+const windows = 4
+
+// around returns the characters of line around column, at most so many before and after, and which of them is at column: -1 if that is
+// none. headless says that the line begins before. A line can be as long as a file, and have many findings.
+func around(line string, column, most int) (runes []rune, at int, headless bool) {
+	at = column - 1
+	rest, skipped := line, 0
+	for at > most { // by pieces, since counting is faster than decoding
+		piece := wholeRunes(rest, min(4096, at-most))
+		n := utf8.RuneCountInString(piece)
+		if n == 0 {
+			break
+		}
+		rest, skipped, at = rest[len(piece):], skipped+n, at-n
+	}
+	for i := range rest {
+		if len(runes) == 2*most {
+			break
+		}
+		r, _ := utf8.DecodeRuneInString(rest[i:])
+		runes = append(runes, r)
+	}
+	if column < 1 || at >= len(runes) {
+		if skipped > 0 { // there is no such column
+			runes, _, _ = around(line, 0, most)
+		}
+		return runes, -1, false
+	}
+	return runes, at, skipped > 0
+}
+
+// wholeRunes is the beginning of s, of at most n bytes, that ends with a character.
+func wholeRunes(s string, n int) string {
+	if n >= len(s) {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
 }
 
 // fieldLength is the number of characters of the key or value that text begins with.

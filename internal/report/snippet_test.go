@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"math"
 	"strings"
 	"testing"
 
@@ -45,6 +46,19 @@ func TestExcerpt(t *testing.T) {
 				t.Errorf("got\n%s\n%s\nwant\n%s\n%s", shown, caret, test.shown, test.caret)
 			}
 		})
+	}
+}
+
+// A place far in a line as long as a file is found by its characters, and what has no width is looked at only near it.
+func TestExcerptOfLongLines(t *testing.T) {
+	for name, head := range map[string]string{
+		"letters": strings.Repeat("x", 1<<20), "wide": strings.Repeat("値", 1<<20), "mixed": strings.Repeat("xé値", 1<<18), "without width": strings.Repeat("\u0301", 1<<20),
+	} {
+		shown, caret := excerpt(head+`"key": 1, `+head, len([]rune(head))+1, 60)
+		i, j := strings.IndexByte(caret, '^'), strings.LastIndexByte(caret, '^')
+		if columns([]rune(shown)) > 60 || !strings.Contains(shown, `"key"`) || j-i != 4 {
+			t.Errorf("%s: %.200s\n%s", name, shown, caret)
+		}
 	}
 }
 
@@ -99,5 +113,14 @@ func TestSource(t *testing.T) {
 				t.Errorf("verbose %t: %q is there: %t\n%s", verbose, text, !want, got)
 			}
 		}
+	}
+}
+
+// What a report says of seconds may be any number, and its text is written all the same.
+func TestParagraphBehindAnything(t *testing.T) {
+	r := &Report{APIVersion: APIVersion, Kind: KindUpgrade, Result: Passed, Hops: []Hop{{From: "a", To: "b", Result: Passed, Verification: []Phase{{Name: "samples", Seconds: math.MaxFloat64}}}}}
+	var b strings.Builder
+	if err := Text(&b, r, false); err != nil || !strings.Contains(b.String(), "samples") {
+		t.Errorf("%v: %s", err, b.String())
 	}
 }

@@ -327,10 +327,13 @@ func (t *text) explanation(f finding.Finding, indent string) {
 // width is where paragraphs are broken; longer words stand on lines of their own.
 const width = 120
 
+// leastWidth is what stays of a line behind an indentation without measure.
+const leastWidth = 20
+
 // paragraph prints s behind indent, in lines of at most width; further lines are indented as far.
 func (t *text) paragraph(indent, s string) {
 	for _, l := range strings.Split(strings.TrimRight(s, "\n"), "\n") {
-		for _, part := range wrap(l, width-len(indent)) {
+		for _, part := range wrap(l, max(width-len(indent), leastWidth)) {
 			t.line("%s%s", indent, part)
 			indent = strings.Repeat(" ", len(indent))
 		}

@@ -41,7 +41,7 @@ func (c *Cluster) PushImage(ctx context.Context, repository string, image v1.Ima
 	return ref.String(), nil
 }
 
-// startRegistry serves a registry for images to the pods.
+// startRegistry serves a registry for images to the pods, which can only pull. Who pushes does so by the returned handler.
 func (h *host) startRegistry() (http.Handler, error) {
 	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	listener, err := net.Listen("tcp", netip.AddrPortFrom(h.net.HostAddress(), registryPort).String())
@@ -49,6 +49,10 @@ func (h *host) startRegistry() (http.Handler, error) {
 		return nil, fmt.Errorf("serve images: %w", err)
 	}
 	return handler, h.serveTLS(listener, "registry", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			http.Error(w, "this registry is pulled from only", http.StatusMethodNotAllowed)
+			return
+		}
 		select {
 		case <-time.After(time.Duration(h.imageDelay.Load())):
 			handler.ServeHTTP(w, r)
