@@ -16,6 +16,8 @@ type Dealt struct {
 	Made bool // something belongs to the object
 	Runs bool // a workload that was made for it is ready
 	Well bool // its status tells its generation, and no bad health
+
+	Ready int // how many workloads that were made for it are ready
 }
 
 // DealtWith is what is seen of the object called name among operands; well is what its status tells.
@@ -26,8 +28,11 @@ func DealtWith(name string, operands map[string]observe.Operand, well bool) Deal
 			continue
 		}
 		d.Made = d.Made || o.Direct
-		d.Runs = d.Runs || o.Unready == "" && o.Kind != "Job" && slices.Contains(WorkloadKinds, o.Kind)
+		if o.Unready == "" && o.Kind != "Job" && slices.Contains(WorkloadKinds, o.Kind) {
+			d.Ready++
+		}
 	}
+	d.Runs = d.Ready > 0
 	return d
 }
 
@@ -44,6 +49,9 @@ type New struct {
 	// the sample.
 	Unowned []string
 }
+
+// Settled reports whether as many workloads are ready for the copy as for the sample: until then, reconciles are under way.
+func (n New) Settled() bool { return n.Copy.Ready >= n.Original.Ready }
 
 // Lacks says what was not done for the copy and was done for the sample, in the words of a finding.
 func (n New) Lacks() []string {

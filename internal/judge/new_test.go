@@ -76,7 +76,7 @@ func TestDealtWith(t *testing.T) {
 		"DaemonSet/n/d":  {Kind: "DaemonSet", Of: "Pot/n/d", Direct: true, Unready: "0 of 1 pods are ready"},
 	}
 	for name, want := range map[string]Dealt{
-		"Pot/n/a": {Made: true, Runs: true}, "Pot/n/b": {Made: true}, "Pot/n/c": {}, "Pot/n/d": {Made: true}, "Pot/n/e": {},
+		"Pot/n/a": {Made: true, Runs: true, Ready: 1}, "Pot/n/b": {Made: true}, "Pot/n/c": {}, "Pot/n/d": {Made: true}, "Pot/n/e": {},
 	} {
 		if got := DealtWith(name, operands, false); got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
@@ -93,5 +93,14 @@ func TestUntold(t *testing.T) {
 	}
 	if got = Untold(nil, []finding.Finding{again, more}); len(got) != 2 {
 		t.Error(got)
+	}
+}
+
+// Until as many workloads are ready for the copy as for the sample, reconciles are under way for that.
+func TestSettled(t *testing.T) {
+	for ready, want := range map[int]bool{0: false, 1: false, 2: true, 3: true} {
+		if got := (New{Original: Dealt{Ready: 2}, Copy: Dealt{Ready: ready}}).Settled(); got != want {
+			t.Errorf("%d of 2: %t", ready, got)
+		}
 	}
 }

@@ -122,6 +122,8 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 			findings = append(findings, code.Finding(code.OperandReplaced, name, "it was deleted during the upgrade"))
 		case is.UID != was.UID:
 			findings = append(findings, code.Finding(code.OperandReplaced, name, "it was deleted and made anew during the upgrade: its UID is another"))
+			broken, _ := clientsCut(name, was, is)
+			findings = append(findings, broken...)
 		case is.Restarts > was.Restarts:
 			findings = append(findings, code.Finding(code.OperandRestarted, name, "its containers were restarted %d times during the upgrade", is.Restarts-was.Restarts))
 		case !was.Transient():
@@ -129,17 +131,8 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 				findings = append(findings, code.Finding(code.OperandChanged, name, "the new version took its owner reference to %s away: "+
 					"when that is deleted, Kubernetes leaves it, and only the operator can delete it", was.Of))
 			}
-			places := compare.Lost(was.Content, is.Content)
-			if changed := credentialsChanged(was, is); len(changed) > 0 {
-				findings = append(findings, code.Finding(code.Credentials, name, "%s changed although nobody changed the object it was made for", strings.Join(changed, ", ")))
-				places = slices.DeleteFunc(places, func(d compare.Difference) bool { return slices.Contains(changed, d.Path) })
-			}
-			if gone := portsGone(was, is); len(gone) > 0 {
-				findings = append(findings, code.Finding(code.PortGone, name, "clients that the old version served fail: %s", strings.Join(gone, "; ")))
-				places = slices.DeleteFunc(places, func(d compare.Difference) bool {
-					return strings.HasPrefix(d.Path, "spec.ports") || d.Path == "spec.type"
-				})
-			}
+			broken, places := clientsCut(name, was, is)
+			findings = append(findings, broken...)
 			if len(places) > 0 {
 				findings = append(findings, code.Finding(code.OperandChanged, name, "the new version changed it although nobody changed the object it was made for: %s", places))
 			}
@@ -149,6 +142,22 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 		findings = append(findings, code.Finding(code.OperandRolled, "", "the upgrade replaced %d pods that were made for objects: %s", len(rolled), strings.Join(rolled, ", ")))
 	}
 	return findings
+}
+
+// clientsCut tells what clients that the old version served fail by, and returns what else differs.
+func clientsCut(name string, was, is observe.Operand) (findings []finding.Finding, places compare.Diffs) {
+	places = compare.Lost(was.Content, is.Content)
+	if changed := credentialsChanged(was, is); len(changed) > 0 {
+		findings = append(findings, code.Finding(code.Credentials, name, "%s changed although nobody changed the object it was made for", strings.Join(changed, ", ")))
+		places = slices.DeleteFunc(places, func(d compare.Difference) bool { return slices.Contains(changed, d.Path) })
+	}
+	if gone := portsGone(was, is); len(gone) > 0 {
+		findings = append(findings, code.Finding(code.PortGone, name, "clients that the old version served fail: %s", strings.Join(gone, "; ")))
+		places = slices.DeleteFunc(places, func(d compare.Difference) bool {
+			return strings.HasPrefix(d.Path, "spec.ports") || d.Path == "spec.type"
+		})
+	}
+	return findings, places
 }
 
 // portsGone says what of a Service was offered to clients before, and is not any more.

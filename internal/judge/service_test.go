@@ -3,6 +3,8 @@ package judge
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/test/support/expect"
 )
@@ -56,4 +58,16 @@ func TestNamed(t *testing.T) {
 		"error U516 Secret/n/a-auth: it was deleted during the upgrade, although the status of Pot/n/a named it: who reads it finds nothing")
 	expect.Findings(t, Named(before, before, statuses))
 	expect.Findings(t, Named(before, nil, nil))
+}
+
+// A Service that was made anew is compared as one that was changed.
+func TestMadeAnewWithAnotherPort(t *testing.T) {
+	type m = map[string]any
+	service := func(uid string, port int64) map[string]observe.Operand {
+		return map[string]observe.Operand{"Service/n/a": {Kind: "Service", UID: types.UID(uid), Content: m{"spec": m{"ports": []any{m{"port": port, "protocol": "TCP"}}}}}}
+	}
+	expect.Findings(t, Operands(service("1", 80), service("2", 8080)),
+		"warning U501 Service/n/a: it was deleted and made anew during the upgrade: its UID is another",
+		"error U510 Service/n/a: clients that the old version served fail: port 80/TCP is gone")
+	expect.Findings(t, Operands(service("1", 80), service("2", 80)), "warning U501 Service/n/a: it was deleted and made anew during the upgrade: its UID is another")
 }

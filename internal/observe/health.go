@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -50,10 +51,22 @@ func unreadyReplicas(o *unstructured.Unstructured, kind string, wanted int64, fi
 		return fmt.Sprintf("its controller has not seen generation %d", o.GetGeneration())
 	case ready < wanted:
 		return fmt.Sprintf("%d of %d replicas are ready", ready, wanted)
+	case kind == "StatefulSet" && rollsOut(o):
+		return "its pods are not all of its newest template"
 	case counts && kind == "Deployment" && updated < wanted:
 		return fmt.Sprintf("%d of %d replicas are of its newest template", updated, wanted)
 	}
 	return ""
+}
+
+// rollsOut reports whether the StatefulSet o has yet to replace pods by itself, as its template changed. (k8s.io/kubernetes v1.36.3
+// pkg/controller/statefulset/stateful_set_utils.go, completeRollingUpdate, makes the two revisions one.)
+func rollsOut(o *unstructured.Unstructured) bool {
+	strategy, _, _ := unstructured.NestedString(o.Object, "spec", "updateStrategy", "type")
+	partition, _, _ := unstructured.NestedInt64(o.Object, "spec", "updateStrategy", "rollingUpdate", "partition")
+	current, _, _ := unstructured.NestedString(o.Object, "status", "currentRevision")
+	update, _, _ := unstructured.NestedString(o.Object, "status", "updateRevision")
+	return strategy != string(appsv1.OnDeleteStatefulSetStrategyType) && partition == 0 && current != update
 }
 
 // AllReady reports whether operands do what they are for, pods apart, which what makes them tells of.

@@ -130,3 +130,27 @@ func TestWorse(t *testing.T) {
 		}
 	}
 }
+
+// A StatefulSet is not ready as long as pods are of an older template, unless nobody is to replace them.
+func TestUnreadyStatefulSet(t *testing.T) {
+	type m = map[string]any
+	for name, test := range map[string]struct {
+		strategy m
+		revision string
+		unready  bool
+	}{
+		"rolled out":       {m{"type": "RollingUpdate"}, "b", false},
+		"being rolled out": {m{"type": "RollingUpdate"}, "a", true},
+		"by default":       {nil, "a", true},
+		"on delete":        {m{"type": "OnDelete"}, "a", false},
+		"in part":          {m{"type": "RollingUpdate", "rollingUpdate": m{"partition": int64(1)}}, "a", false},
+	} {
+		o := &unstructured.Unstructured{Object: m{
+			"spec":   m{"replicas": int64(2), "updateStrategy": test.strategy},
+			"status": m{"readyReplicas": int64(2), "currentRevision": test.revision, "updateRevision": "b"},
+		}}
+		if got := unready("StatefulSet", o, nil); (got != "") != test.unready {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

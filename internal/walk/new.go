@@ -87,7 +87,8 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 		return !slices.ContainsFunc(copies, func(o *newObject) bool {
 			was, known := w.created[from][o.CRD]
 			expected := known && len(was.Lacks()) == 0
-			return len(created[o.CRD].Lacks()) > 0 && (expected || time.Since(began) < newLimit)
+			is := created[o.CRD]
+			return len(is.Lacks()) > 0 && (expected || time.Since(began) < newLimit) || !is.Settled() && time.Since(began) < newLimit
 		}), nil
 	})
 	for _, o := range copies {
@@ -184,26 +185,44 @@ func (w *walk) takeFromNew(ctx context.Context, o *newObject, operands map[strin
 		if _, known := remakes[made.Kind]; known || !made.Direct || !slices.Contains(remade, made.Kind) {
 			continue
 		}
-		if err := w.awaitIdle(ctx, o); err != nil {
-			return nil, err
-		}
-		err := w.Dynamic.Resource(observe.OperandResource(made.Kind)).Namespace(made.Namespace).Delete(ctx, made.Name, metav1.DeleteOptions{})
-		if err != nil {
-			continue // who may not delete it tells nothing of the operator
-		}
-		limit := boldLimit
+		limit, times := boldLimit, 2 // once may be luck: a reconcile that another cause began
 		if was.Remakes[made.Kind] {
-			limit = judge.EffectLimit
+			limit, times = judge.EffectLimit, 1
 		}
-		if err := lookUntil(ctx, limit, func() (bool, error) {
-			now, err := w.operandNow(ctx, made)
-			remakes[made.Kind] = now != nil && now.GetUID() != made.UID
-			return remakes[made.Kind], err
-		}); err != nil {
-			return nil, err
+		for range times {
+			remade, tried, err := w.takeOne(ctx, o, &made, limit)
+			if err != nil {
+				return nil, err
+			}
+			if tried {
+				remakes[made.Kind] = remade
+			}
+			if !remade {
+				break
+			}
 		}
 	}
 	return remakes, nil
+}
+
+// takeOne deletes what was made for a copy, and reports whether the operator makes it again within limit, which made is then. Who may not
+// delete it has tried nothing.
+func (w *walk) takeOne(ctx context.Context, o *newObject, made *observe.Operand, limit time.Duration) (remade, tried bool, err error) {
+	if err := w.awaitIdle(ctx, o); err != nil {
+		return false, false, err
+	}
+	err = w.Dynamic.Resource(observe.OperandResource(made.Kind)).Namespace(made.Namespace).Delete(ctx, made.Name, metav1.DeleteOptions{})
+	if err != nil {
+		return false, false, ctx.Err()
+	}
+	err = lookUntil(ctx, limit, func() (bool, error) {
+		now, err := w.operandNow(ctx, *made)
+		if remade = now != nil && now.GetUID() != made.UID; remade {
+			made.UID = now.GetUID()
+		}
+		return remade, err
+	})
+	return remade, true, err
 }
 
 // awaitIdle waits, though not for ever, until what was made for a copy is as ready as it was, and nobody writes that or the copy for a
