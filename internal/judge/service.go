@@ -13,13 +13,19 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// Unreached tells the ports of ready Services among operands that took connections before and do not after, by observe.ServicePort.
-func Unreached(before, after map[string]bool, operands map[string]observe.Operand) []finding.Finding {
+// Unreached tells the ports of ready Services among operands that took connections before and do not after, by observe.ServicePort. Pods
+// of simulated images take none.
+func Unreached(before, after map[string]bool, operands map[string]observe.Operand, simulated []string) []finding.Finding {
 	var findings []finding.Finding
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		service, _, _ := strings.Cut(name, " ")
 		if !before[name] || after[name] || operands[service].Unready != "" { // Health tells
 			continue
+		}
+		if slices.ContainsFunc(podsOf(operands[service], operands), func(p observe.Operand) bool {
+			return slices.ContainsFunc(p.Images, func(image string) bool { return slices.Contains(simulated, image) })
+		}) {
+			continue // OperandImages tells
 		}
 		findings = append(findings, code.Finding(code.PortGone, service,
 			"%s took connections before the upgrade, and nothing takes them after it: its targetPort is none at which its pods listen", strings.TrimPrefix(name, service+" ")))
@@ -53,11 +59,20 @@ func Selected(before, after map[string]observe.Operand) []finding.Finding {
 
 // selectedOf names the objects whose pods service selects among operands, sorted.
 func selectedOf(service observe.Operand, operands map[string]observe.Operand) []string {
+	objects := map[string]bool{}
+	for _, p := range podsOf(service, operands) {
+		objects[p.Of] = true
+	}
+	return slices.Sorted(maps.Keys(objects))
+}
+
+// podsOf returns the pods that service selects among operands.
+func podsOf(service observe.Operand, operands map[string]observe.Operand) []observe.Operand {
 	wanted, _, _ := unstructured.NestedStringMap(service.Content, "spec", "selector")
 	if len(wanted) == 0 {
 		return nil
 	}
-	objects := map[string]bool{}
+	var pods []observe.Operand
 	for _, o := range operands {
 		has, _ := o.Marks["labels"].(map[string]any)
 		set := labels.Set{}
@@ -65,10 +80,10 @@ func selectedOf(service observe.Operand, operands map[string]observe.Operand) []
 			set[k], _ = v.(string)
 		}
 		if o.Kind == observe.KindPod && o.Namespace == service.Namespace && labels.SelectorFromSet(wanted).Matches(set) {
-			objects[o.Of] = true
+			pods = append(pods, o)
 		}
 	}
-	return slices.Sorted(maps.Keys(objects))
+	return pods
 }
 
 // Named tells the Secrets and ConfigMaps that are gone although the status of the object that they were made for named them: who uses the

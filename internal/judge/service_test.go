@@ -42,8 +42,12 @@ func TestUnreached(t *testing.T) {
 	before := map[string]bool{"Service/n/a port 80": true, "Service/n/a port 81": false, "Service/n/b port 80": true, "Service/n/gone port 80": true}
 	after := map[string]bool{"Service/n/a port 80": false, "Service/n/a port 81": false, "Service/n/b port 80": false, "Service/n/new port 80": false}
 	operands := map[string]observe.Operand{"Service/n/a": {}, "Service/n/b": {Unready: "it has no ready endpoint"}}
-	expect.Findings(t, Unreached(before, after, operands),
+	expect.Findings(t, Unreached(before, after, operands, nil),
 		"error U510 Service/n/a: port 80 took connections before the upgrade, and nothing takes them after it: its targetPort is none at which its pods listen")
+	p := pod("a-0", "Pot/n/a", map[string]any{"app": "a"})
+	p.Images = []string{"example.com/a:1"}
+	operands["Service/n/a"], operands["Pod/n/a-0"] = selecting("Pot/n/a", map[string]any{"app": "a"}), p
+	expect.Findings(t, Unreached(before, after, operands, p.Images))
 }
 
 // A Secret that the status named must not go; one that nobody was told of may.

@@ -349,7 +349,7 @@ func (w *walk) judgeOperands(ctx context.Context, before hopBefore, started time
 	if err != nil {
 		return nil, err
 	}
-	unreached, err := w.judgeReached(ctx, before, after)
+	unreached, err := w.judgeReached(ctx, before, after, simulated)
 	return slices.Concat(
 		judge.Health(before.operands, after), judge.OperandImages(before.operands, after, simulated), judge.Operands(before.operands, after),
 		judge.Named(before.operands, after, w.statuses()), judge.Claims(before.operands, after, left),
@@ -370,10 +370,10 @@ func (w *walk) statuses() map[string]any {
 
 // judgeReached tells the ports that took connections before the hop and do not any more, though the Services are ready: they are given
 // time for that.
-func (w *walk) judgeReached(ctx context.Context, before hopBefore, after map[string]observe.Operand) (findings []finding.Finding, err error) {
+func (w *walk) judgeReached(ctx context.Context, before hopBefore, after map[string]observe.Operand, simulated []string) (findings []finding.Finding, err error) {
 	err = lookUntil(ctx, reachLimit, func() (bool, error) {
 		reached, err := w.Reached(ctx, after)
-		findings = judge.Unreached(before.reached, reached, after)
+		findings = judge.Unreached(before.reached, reached, after, simulated)
 		return len(findings) == 0, err
 	})
 	return findings, err
