@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,13 +32,17 @@ func TestReached(t *testing.T) {
 	answers := map[string]func(http.ResponseWriter){
 		"80": func(w http.ResponseWriter) { fmt.Fprint(w, "hello") },
 		"81": func(w http.ResponseWriter) {
-			http.Error(w, status(`error trying to reach service: dial tcp 10.0.0.1:81: connect: connection refused`), 503)
+			http.Error(w, status(`error trying to reach service: dial tcp 10.0.0.1:81: connect: connection refused`), http.StatusServiceUnavailable)
 		},
-		"82": func(w http.ResponseWriter) { http.Error(w, status(`no endpoints available for service "a"`), 503) },
+		"82": func(w http.ResponseWriter) {
+			http.Error(w, status(`no endpoints available for service "a"`), http.StatusServiceUnavailable)
+		},
 		"83": func(w http.ResponseWriter) {
-			http.Error(w, status(`error trying to reach service: net/http: HTTP/1.x transport connection broken: malformed HTTP response "-ERR"`), 503)
+			http.Error(w, status(`error trying to reach service: net/http: HTTP/1.x transport connection broken: malformed HTTP response "-ERR"`), http.StatusServiceUnavailable)
 		},
-		"84": func(w http.ResponseWriter) { http.Error(w, "connection refused by policy", 503) }, // the server's own
+		"84": func(w http.ResponseWriter) {
+			http.Error(w, "connection refused by policy", http.StatusServiceUnavailable)
+		}, // the server's own
 		"85": func(w http.ResponseWriter) {
 			w.Header().Set("Location", elsewhere.URL)
 			w.WriteHeader(http.StatusFound)
@@ -50,7 +55,7 @@ func TestReached(t *testing.T) {
 			}
 		},
 		"87": func(w http.ResponseWriter) {
-			http.Error(w, status(`services "a:87" is forbidden: no right to proxy`), 403)
+			http.Error(w, status(`services "a:87" is forbidden: no right to proxy`), http.StatusForbidden)
 		},
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +82,7 @@ func TestReached(t *testing.T) {
 	got, err := (&Cluster{Provider: answering{url: server.URL}}).Reached(t.Context(), operands)
 	want := map[string]bool{}
 	for port := range answers {
-		want["Service/n/a port "+port] = !strings.Contains("81 82 87", port)
+		want["Service/n/a port "+port] = !slices.Contains([]string{"81", "82", "87"}, port)
 	}
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("%v\n%v\n%v", err, got, want)
