@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/olmkit/olmkit/internal/hint"
@@ -146,16 +147,13 @@ func (c *Cache) Get(key Key) *Entry {
 		return nil
 	}
 	e := &Entry{file: c.file(key)}
-	if info, err := os.Lstat(e.file); err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	f, err := os.Open(e.file)
+	f, err := os.OpenFile(e.file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // it may be a link, or a FIFO that nobody writes to
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
+	if err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
 	head, err := bufio.NewReader(io.LimitReader(f, longestHead)).ReadBytes('\n')

@@ -260,10 +260,11 @@ func writeWrapped(b *strings.Builder, line, indent string, words []string) {
 	b.WriteByte('\n')
 }
 
-// mermaidText quotes a text. What has a meaning in the quotes, or in any line, is an entity.
-func mermaidText(s string) string {
-	return `"` + strings.NewReplacer("#", "#35;", `"`, "#quot;", "%", "#37;", "<", "#lt;", ">", "#gt;", "&", "#amp;", "\n", " ", "\r", " ").Replace(s) + `"`
-}
+// mermaidEntities are for what has a meaning in the quotes, or in any line.
+var mermaidEntities = strings.NewReplacer("#", "#35;", `"`, "#quot;", "%", "#37;", "<", "#lt;", ">", "#gt;", "&", "#amp;", "\n", " ", "\r", " ")
+
+// mermaidText quotes a text.
+func mermaidText(s string) string { return `"` + mermaidEntities.Replace(s) + `"` }
 
 // drawMermaid draws taken edges with solid lines, others dotted; https://mermaid.js.org/syntax/flowchart.html.
 func drawMermaid(w io.Writer, drawings []Drawing) error {

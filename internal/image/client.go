@@ -123,17 +123,21 @@ func (b byMethod) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // transport trusts the Client's authorities, and gives up connections that stand still.
 func (c Client) transport() (http.RoundTripper, error) {
-	stall, near := cmp.Or(c.stall, longestStall), &nearby{}
-	asks, err := c.transportWith(stall, near)
+	pools, err := c.pools()
 	if err != nil {
 		return nil, err
 	}
-	stores, err := c.transportWith(storingTakes*stall, near)
+	stall, near := cmp.Or(c.stall, longestStall), &nearby{}
+	asks, err := transportWith(pools, stall, near)
+	if err != nil {
+		return nil, err
+	}
+	stores, err := transportWith(pools, storingTakes*stall, near)
 	return byMethod{asks, stores}, err
 }
 
-// transportWith gives up connections on which nothing moves for longer than stall.
-func (c Client) transportWith(stall time.Duration, near *nearby) (http.RoundTripper, error) {
+// transportWith trusts pools, by host, and gives up connections on which nothing moves for longer than stall.
+func transportWith(pools map[string]*x509.CertPool, stall time.Duration, near *nearby) (http.RoundTripper, error) {
 	usual, ok := remote.DefaultTransport.(*http.Transport)
 	if !ok {
 		return nil, fmt.Errorf("reach registries: the default transport is a %T", remote.DefaultTransport)
@@ -151,6 +155,21 @@ func (c Client) transportWith(stall time.Duration, near *nearby) (http.RoundTrip
 		}
 		return idleTimeoutConn{conn, stall}, nil
 	}
+	trusting := byHost{hosts: map[string]*http.Transport{}, others: base}
+	for host, pool := range pools {
+		own := base.Clone()
+		own.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		if host == "" {
+			trusting.others = own
+			continue
+		}
+		trusting.hosts[host] = own
+	}
+	return trusting, nil
+}
+
+// pools are the certificate authorities of each host that Authorities names, "" for all others: the system's, and those.
+func (c Client) pools() (map[string]*x509.CertPool, error) {
 	pools := map[string]*x509.CertPool{}
 	for _, a := range c.Authorities {
 		pools[a.Host] = nil
@@ -174,17 +193,7 @@ func (c Client) transportWith(stall time.Duration, near *nearby) (http.RoundTrip
 		}
 		pools[host] = pool
 	}
-	trusting := byHost{hosts: map[string]*http.Transport{}, others: base}
-	for host, pool := range pools {
-		own := base.Clone()
-		own.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-		if host == "" {
-			trusting.others = own
-			continue
-		}
-		trusting.hosts[host] = own
-	}
-	return trusting, nil
+	return pools, nil
 }
 
 // readAuthorities returns what a file of certificate authorities holds, which is no device without an end.

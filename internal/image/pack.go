@@ -278,9 +278,11 @@ func packOne(archive *tar.Writer, fsys fs.FS, file, target string, mode int64) e
 	if file == "" {
 		return archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: target + "/", Mode: 0o755, ModTime: epoch})
 	}
-	if info, err := fs.Stat(fsys, file); err != nil {
+	info, err := fs.Stat(fsys, file)
+	if err != nil {
 		return err
-	} else if !info.Mode().IsRegular() {
+	}
+	if !info.Mode().IsRegular() {
 		return fmt.Errorf("pack %s: it is no regular file", file)
 	}
 	data, err := fs.ReadFile(fsys, file)
@@ -288,11 +290,7 @@ func packOne(archive *tar.Writer, fsys fs.FS, file, target string, mode int64) e
 		return err
 	}
 	if mode == asBuilt {
-		found, err := fs.Stat(fsys, file)
-		if err != nil {
-			return err
-		}
-		if mode = 0o644; found.Mode()&0o100 != 0 {
+		if mode = 0o644; info.Mode()&0o100 != 0 {
 			mode = 0o755
 		}
 	}

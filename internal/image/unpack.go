@@ -84,14 +84,19 @@ func cleanName(entry string) (string, error) {
 	if name == "." {
 		return "", nil
 	}
+	if name == ".." || strings.HasPrefix(name, "../") || strings.ContainsRune(name, 0) {
+		return "", outsideError{refuse("the entry %q leads out of the archive", entry)}
+	}
 	if n := strings.Count(name, "/"); n > maxDepth {
 		return "", refuse("the path %.60q… is %d folders deep, and no image that olmkit reads is deeper than %d", entry, n, maxDepth)
 	}
-	if name == ".." || strings.HasPrefix(name, "../") || strings.ContainsRune(name, 0) {
-		return "", refuse("the entry %q leads out of the archive", entry)
-	}
 	return name, nil
 }
+
+// outsideError is of a path that leads out of the archive.
+type outsideError struct{ error }
+
+func (e outsideError) Unwrap() error { return e.error }
 
 // counter fails once more has been read than is left.
 type counter struct {
@@ -208,10 +213,10 @@ func (u *unpacker) take(archive *tar.Reader, header *tar.Header, name string) er
 		}
 		clean, err := cleanName(target)
 		switch {
-		case len(target) > maxPath, strings.Count(target, "/") > maxDepth:
-			return err
-		case err != nil:
+		case errors.As(err, &outsideError{}):
 			return refuse("the link %q leads out of the archive, to %q", header.Name, header.Linkname)
+		case err != nil:
+			return err
 		}
 		u.files[name] = unpacked{stream: u.streams, target: clean}
 		return nil

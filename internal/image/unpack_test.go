@@ -363,14 +363,15 @@ func TestHostileArchives(t *testing.T) {
 		entries []entry
 		err     string
 	}{
-		"traversal":                 {[]entry{{name: "../../x", body: "1"}}, "leads out of the archive"},
-		"a deep path":               {[]entry{{name: strings.Repeat("d/", maxDepth+1) + "x", body: "1"}}, "folders deep"},
-		"a deep link":               {[]entry{{name: "manifest.json", kind: tar.TypeSymlink, link: strings.Repeat("d/", maxDepth+1) + "x"}}, "folders deep"},
-		"a link to itself":          {[]entry{{name: "manifest.json", kind: tar.TypeSymlink, link: "manifest.json"}}, "in circles"},
-		"a link out":                {[]entry{{name: "manifest.json", kind: tar.TypeSymlink, link: "/etc/passwd"}}, "which is not there"},
-		"a bomb":                    {[]entry{{name: "zeros", size: 1 << 17}}, "more than olmkit keeps"},
-		"no image":                  {[]entry{{name: "a", body: "1"}}, "no image"},
-		"a configuration elsewhere": {[]entry{{name: "manifest.json", body: `[{"Config":"../../../etc/passwd"}]`}}, "read the configuration"},
+		"traversal":                   {[]entry{{name: "../../x", body: "1"}}, "leads out of the archive"},
+		"a deep path":                 {[]entry{{name: strings.Repeat("d/", maxDepth+1) + "x", body: "1"}}, "folders deep"},
+		"a link that only looks deep": {[]entry{{name: "manifest.json", kind: tar.TypeLink, link: strings.Repeat("./", maxDepth+1) + "x"}}, "which is not there"},
+		"a deep link":                 {[]entry{{name: "manifest.json", kind: tar.TypeSymlink, link: strings.Repeat("d/", maxDepth+1) + "x"}}, "folders deep"},
+		"a link to itself":            {[]entry{{name: "manifest.json", kind: tar.TypeSymlink, link: "manifest.json"}}, "in circles"},
+		"a link out":                  {[]entry{{name: "manifest.json", kind: tar.TypeSymlink, link: "/etc/passwd"}}, "which is not there"},
+		"a bomb":                      {[]entry{{name: "zeros", size: 1 << 17}}, "more than olmkit keeps"},
+		"no image":                    {[]entry{{name: "a", body: "1"}}, "no image"},
+		"a configuration elsewhere":   {[]entry{{name: "manifest.json", body: `[{"Config":"../../../etc/passwd"}]`}}, "read the configuration"},
 		"a layer elsewhere": {[]entry{
 			{name: "manifest.json", body: `[{"Config":"c","Layers":["../../../etc/passwd"]}]`}, {name: "c", body: config(zero)},
 		}, "escapes"},

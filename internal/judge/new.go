@@ -13,11 +13,9 @@ import (
 
 // Dealt is what an operator did for an object.
 type Dealt struct {
-	Made bool // something belongs to the object
-	Runs bool // a workload that was made for it is ready
-	Well bool // its status tells its generation, and no bad health
-
-	Ready int // how many workloads that were made for it are ready
+	Made  bool // something belongs to the object
+	Ready int  // how many workloads that were made for it are ready
+	Well  bool // its status tells its generation, and no bad health
 }
 
 // DealtWith is what is seen of the object called name among operands; well is what its status tells.
@@ -32,7 +30,6 @@ func DealtWith(name string, operands map[string]observe.Operand, well bool) Deal
 			d.Ready++
 		}
 	}
-	d.Runs = d.Ready > 0
 	return d
 }
 
@@ -61,7 +58,7 @@ func (n New) Lacks() []string {
 		words          string
 	}{
 		{n.Original.Made, n.Copy.Made, "nothing is made that belongs to it"},
-		{n.Original.Runs, n.Copy.Runs, "nothing runs for it"},
+		{n.Original.Ready > 0, n.Copy.Ready > 0, "nothing runs for it"},
 		{n.Original.Well, n.Copy.Well, "its status does not say that it is well"},
 	} {
 		if aspect.sample && !aspect.copied {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestNewObjects(t *testing.T) {
-	sound, alone := Dealt{Made: true, Runs: true, Well: true}, Dealt{}
+	sound, alone := Dealt{Made: true, Ready: 1, Well: true}, Dealt{}
 	follows := func(field string, times int) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Follows: map[string]int{field: times}}
 	}
@@ -76,7 +76,7 @@ func TestDealtWith(t *testing.T) {
 		"DaemonSet/n/d":  {Kind: "DaemonSet", Of: "Pot/n/d", Direct: true, Unready: "0 of 1 pods are ready"},
 	}
 	for name, want := range map[string]Dealt{
-		"Pot/n/a": {Made: true, Runs: true, Ready: 1}, "Pot/n/b": {Made: true}, "Pot/n/c": {}, "Pot/n/d": {Made: true}, "Pot/n/e": {},
+		"Pot/n/a": {Made: true, Ready: 1}, "Pot/n/b": {Made: true}, "Pot/n/c": {}, "Pot/n/d": {Made: true}, "Pot/n/e": {},
 	} {
 		if got := DealtWith(name, operands, false); got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -13,22 +14,26 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// Unreached tells the ports of ready Services among operands that took connections before and do not after, by observe.ServicePort. Pods
-// of simulated images take none.
-func Unreached(before, after map[string]bool, operands map[string]observe.Operand, simulated []string) []finding.Finding {
+// Unreached tells the ports of ready Services among operands that took connections before and do not after. Pods of simulated images take
+// none.
+func Unreached(before, after map[observe.ServicePort]bool, operands map[string]observe.Operand, simulated []string) []finding.Finding {
+	isSimulated := func(p observe.Operand) bool {
+		return slices.ContainsFunc(p.Images, func(image string) bool { return slices.Contains(simulated, image) })
+	}
+	byName := func(a, b observe.ServicePort) int {
+		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Port, b.Port))
+	}
 	var findings []finding.Finding
-	for _, name := range slices.Sorted(maps.Keys(after)) {
-		service, _, _ := strings.Cut(name, " ")
-		if !before[name] || after[name] || operands[service].Unready != "" { // Health tells
-			continue
+	for _, at := range slices.SortedFunc(maps.Keys(after), byName) {
+		service := operands[at.Service]
+		switch {
+		case !before[at], after[at]:
+		case service.Unready != "": // Health tells
+		case slices.ContainsFunc(podsOf(service, operands), isSimulated): // OperandImages tells
+		default:
+			findings = append(findings, code.Finding(code.PortGone, at.Service,
+				"port %d took connections before the upgrade, and nothing takes them after it: its targetPort is none at which its pods listen", at.Port))
 		}
-		if slices.ContainsFunc(podsOf(operands[service], operands), func(p observe.Operand) bool {
-			return slices.ContainsFunc(p.Images, func(image string) bool { return slices.Contains(simulated, image) })
-		}) {
-			continue // OperandImages tells
-		}
-		findings = append(findings, code.Finding(code.PortGone, service,
-			"%s took connections before the upgrade, and nothing takes them after it: its targetPort is none at which its pods listen", strings.TrimPrefix(name, service+" ")))
 	}
 	return findings
 }
@@ -72,14 +77,11 @@ func podsOf(service observe.Operand, operands map[string]observe.Operand) []obse
 	if len(wanted) == 0 {
 		return nil
 	}
+	selector := labels.SelectorFromSet(wanted)
 	var pods []observe.Operand
 	for _, o := range operands {
-		has, _ := o.Marks["labels"].(map[string]any)
-		set := labels.Set{}
-		for k, v := range has {
-			set[k], _ = v.(string)
-		}
-		if o.Kind == observe.KindPod && o.Namespace == service.Namespace && labels.SelectorFromSet(wanted).Matches(set) {
+		has, _, _ := unstructured.NestedStringMap(o.Marks, "labels")
+		if o.Kind == observe.KindPod && o.Namespace == service.Namespace && selector.Matches(labels.Set(has)) {
 			pods = append(pods, o)
 		}
 	}

@@ -39,8 +39,11 @@ func TestSelected(t *testing.T) {
 
 // A port that took connections and takes none is told, unless its Service is gone or not ready, which others tell.
 func TestUnreached(t *testing.T) {
-	before := map[string]bool{"Service/n/a port 80": true, "Service/n/a port 81": false, "Service/n/b port 80": true, "Service/n/gone port 80": true}
-	after := map[string]bool{"Service/n/a port 80": false, "Service/n/a port 81": false, "Service/n/b port 80": false, "Service/n/new port 80": false}
+	at := func(service string, port int32) observe.ServicePort {
+		return observe.ServicePort{Service: service, Port: port}
+	}
+	before := map[observe.ServicePort]bool{at("Service/n/a", 80): true, at("Service/n/a", 81): false, at("Service/n/b", 80): true, at("Service/n/gone", 80): true}
+	after := map[observe.ServicePort]bool{at("Service/n/a", 80): false, at("Service/n/a", 81): false, at("Service/n/b", 80): false, at("Service/n/new", 80): false}
 	operands := map[string]observe.Operand{"Service/n/a": {}, "Service/n/b": {Unready: "it has no ready endpoint"}}
 	expect.Findings(t, Unreached(before, after, operands, nil),
 		"error U510 Service/n/a: port 80 took connections before the upgrade, and nothing takes them after it: its targetPort is none at which its pods listen")

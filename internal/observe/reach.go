@@ -25,10 +25,16 @@ const (
 	reaching     = 8
 )
 
-// Reached tells at which TCP ports of the Services among operands something takes connections, by ServicePort. The API server's proxy
+// ServicePort is a port of a Service, which is named as findings do.
+type ServicePort struct {
+	Service string
+	Port    int32
+}
+
+// Reached tells at which TCP ports of the Services among operands something takes connections. The API server's proxy
 // connects to what a Service's endpoints are. What it says to the server need not be what that expects: any answer, and none, is one of
 // something that took the connection.
-func (c *Cluster) Reached(ctx context.Context, operands map[string]Operand) (map[string]bool, error) {
+func (c *Cluster) Reached(ctx context.Context, operands map[string]Operand) (map[ServicePort]bool, error) {
 	base, _, err := rest.DefaultServerUrlFor(c.Provider.Config())
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
@@ -40,7 +46,7 @@ func (c *Cluster) Reached(ctx context.Context, operands map[string]Operand) (map
 	// Where a server sends its clients, nobody goes with the administrator's credentials.
 	api := &http.Client{Transport: authorized.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	var mu sync.Mutex
-	reached := map[string]bool{}
+	reached := map[ServicePort]bool{}
 	var group errgroup.Group
 	group.SetLimit(reaching)
 	for _, o := range operands {
@@ -50,7 +56,7 @@ func (c *Cluster) Reached(ctx context.Context, operands map[string]Operand) (map
 				said, err := beginningOf(ctx, api, proxy.String())
 				mu.Lock()
 				defer mu.Unlock()
-				reached[ServicePort(o, port)] = err != nil && errors.Is(err, context.DeadlineExceeded) || err == nil && !notReached(said)
+				reached[ServicePort{o.String(), port}] = errors.Is(err, context.DeadlineExceeded) || err == nil && !notReached(said)
 				return nil
 			})
 		}
@@ -78,9 +84,6 @@ func beginningOf(ctx context.Context, api *http.Client, url string) (string, err
 	said, _ := io.ReadAll(io.LimitReader(answer.Body, answerSize))
 	return string(said), nil
 }
-
-// ServicePort names a port of a Service.
-func ServicePort(o Operand, port int32) string { return fmt.Sprintf("%s port %d", o, port) }
 
 // tcpPorts are the ports of a Service that has endpoints by a selector.
 func (o Operand) tcpPorts() []int32 {

@@ -80,9 +80,9 @@ func TestReached(t *testing.T) {
 		"Pod/n/a":     {Kind: "Pod"},
 	}
 	got, err := (&Cluster{Provider: answering{url: server.URL}}).Reached(t.Context(), operands)
-	want := map[string]bool{}
-	for port := range answers {
-		want["Service/n/a port "+port] = !slices.Contains([]string{"81", "82", "87"}, port)
+	want := map[ServicePort]bool{}
+	for port := range int32(8) {
+		want[ServicePort{"Service/n/a", 80 + port}] = !slices.Contains([]int32{81, 82, 87}, 80+port)
 	}
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("%v\n%v\n%v", err, got, want)

@@ -28,7 +28,7 @@ type hopBefore struct {
 	known       map[string]bool // errors that the manager logged
 	evidence    observe.Evidence
 	operands    map[string]observe.Operand
-	reached     map[string]bool // ports of Services among these that took connections
+	reached     map[observe.ServicePort]bool // ports of Services among these that took connections
 	definitions map[string]*lifecycle.Definition
 }
 
@@ -371,6 +371,9 @@ func (w *walk) statuses() map[string]any {
 // judgeReached tells the ports that took connections before the hop and do not any more, though the Services are ready: they are given
 // time for that.
 func (w *walk) judgeReached(ctx context.Context, before hopBefore, after map[string]observe.Operand, simulated []string) (findings []finding.Finding, err error) {
+	if !slices.Contains(slices.Collect(maps.Values(before.reached)), true) {
+		return nil, nil
+	}
 	err = lookUntil(ctx, reachLimit, func() (bool, error) {
 		reached, err := w.Reached(ctx, after)
 		findings = judge.Unreached(before.reached, reached, after, simulated)
@@ -385,16 +388,13 @@ const reachLimit = 15 * time.Second
 // forgetGone takes the objects that are gone out of the walk, and returns operands without what was made for them, which has to go
 // with them.
 func (w *walk) forgetGone(operands map[string]observe.Operand) map[string]observe.Operand {
-	gone := map[string]bool{}
-	for _, o := range w.Objects {
-		if o.Gone {
-			gone[o.String()] = true
-			w.lingering = append(w.lingering, o) // finalizers may keep it
-		}
-	}
-	w.Objects = slices.DeleteFunc(w.Objects, func(o *observe.Object) bool { return o.Gone })
+	gone := slices.DeleteFunc(slices.Clone(w.Objects), func(o *observe.Object) bool { return !o.Gone })
+	w.Forget(gone)
+	w.lingering = append(w.lingering, gone...) // finalizers may keep them
 	stay := maps.Clone(operands)
-	maps.DeleteFunc(stay, func(_ string, o observe.Operand) bool { return gone[o.Of] })
+	maps.DeleteFunc(stay, func(_ string, made observe.Operand) bool {
+		return slices.ContainsFunc(gone, func(o *observe.Object) bool { return o.String() == made.Of })
+	})
 	return stay
 }
 

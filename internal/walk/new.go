@@ -84,11 +84,12 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 		if err := w.seeNew(ctx, copies, created); err != nil {
 			return false, err
 		}
+		early := time.Since(began) < newLimit
 		return !slices.ContainsFunc(copies, func(o *newObject) bool {
 			was, known := w.created[from][o.CRD]
 			expected := known && len(was.Lacks()) == 0
 			is := created[o.CRD]
-			return len(is.Lacks()) > 0 && (expected || time.Since(began) < newLimit) || !is.Settled() && time.Since(began) < newLimit
+			return early && !is.Settled() || (early || expected) && len(is.Lacks()) > 0
 		}), nil
 	})
 	for _, o := range copies {
@@ -333,7 +334,7 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 			return err
 		}
 		if len(o.unowned) > 0 { // something is made, and who it belongs to is the operator's matter if it deletes it
-			is.Copy.Made, is.Copy.Runs = true, is.Original.Runs
+			is.Copy.Made, is.Copy.Ready = true, is.Original.Ready
 		}
 		created[o.CRD] = is
 	}

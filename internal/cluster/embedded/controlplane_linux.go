@@ -194,6 +194,9 @@ func stored(ctx context.Context, key string) ([]byte, error) {
 		return nil, fmt.Errorf("read %s from etcd: %w", key, err)
 	}
 	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("read %s from etcd: it answers %s", key, response.Status)
+	}
 	var answer struct {
 		Kvs []struct {
 			Value []byte `json:"value"`
