@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,9 +22,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 )
 
@@ -31,12 +34,46 @@ import (
 func testNode(t *testing.T, objects ...runtime.Object) *Node {
 	t.Helper()
 	network := &Network{prefix: netip.MustParsePrefix("10.244.0.0/16"), used: map[netip.Addr]bool{}}
-	n := New(Config{Name: "embedded", Network: network, Images: NewImages(), Dir: t.TempDir(), Client: fake.NewClientset(objects...)})
+	client := fake.NewClientset(objects...)
+	refuseConflicts(client)
+	n := New(Config{Name: "embedded", Network: network, Images: NewImages(), Dir: t.TempDir(), Client: client})
 	n.recorder = &record.FakeRecorder{}
 	n.attach = func(bool) (*endpoint, error) {
 		return &endpoint{network: network, handle: netns.None(), address: netip.MustParseAddr("10.244.0.9")}, nil
 	}
 	return n
+}
+
+// refuseConflicts has a fake API count resource versions of pods and refuse a write to another than the current one, as the API server
+// does. Otherwise a write of the node would undo a test's.
+func refuseConflicts(client *fake.Clientset) {
+	var mu sync.Mutex
+	last := 0
+	next := func() string {
+		last++
+		return strconv.Itoa(last)
+	}
+	client.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		a.(clienttesting.CreateAction).GetObject().(*corev1.Pod).ResourceVersion = next()
+		return false, nil, nil
+	})
+	client.PrependReactor("update", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		object := a.(clienttesting.UpdateAction).GetObject().(*corev1.Pod)
+		resource := a.GetResource()
+		stored, err := client.Tracker().Get(resource, object.Namespace, object.Name)
+		if err != nil {
+			return true, nil, err
+		}
+		if stored.(*corev1.Pod).ResourceVersion != object.ResourceVersion {
+			return true, nil, apierrors.NewConflict(resource.GroupResource(), object.Name, errors.New("it has changed"))
+		}
+		object.ResourceVersion = next()
+		return true, object, client.Tracker().Update(resource, object, object.Namespace)
+	})
 }
 
 // run has the node run its pods until the test ends.
@@ -67,16 +104,20 @@ func create(t *testing.T, n *Node, object *corev1.Pod) {
 	}
 }
 
-// change changes a pod in the API as others do. The fake API knows no conflicts.
+// change changes a pod in the API as others do.
 func change(t *testing.T, n *Node, name string, f func(*corev1.Pod)) {
 	t.Helper()
 	pods := n.config.Client.CoreV1().Pods("n")
-	object, err := pods.Get(t.Context(), name, metav1.GetOptions{})
+	err := retry.RetryOnConflict(wait.Backoff{Steps: 100, Duration: 10 * time.Millisecond}, func() error {
+		object, err := pods.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		f(object)
+		_, err = pods.Update(t.Context(), object, metav1.UpdateOptions{})
+		return err
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	f(object)
-	if _, err := pods.Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
