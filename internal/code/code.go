@@ -90,6 +90,7 @@ const (
 	Credentials      = "U516"
 	NewIgnored       = "U517"
 	NewUnowned       = "U518"
+	ChangeRefused    = "U519"
 
 	StoredVersions    = "U601"
 	LeftBehind        = "U602"
@@ -270,6 +271,8 @@ var All = []Kind{
 		"test the operator with a new object, not only with what the old version made: what is created may need another right, a field that only old objects have, or a watch that starts too late", nil},
 	{NewUnowned, finding.Error, "What the new version makes for a new object stays when the object is deleted: it has no owner reference, and the operator does not delete it. What the old version made was deleted.",
 		"set the owner reference on whatever the operator creates (controllerutil.SetControllerReference), or delete it by a finalizer", nil},
+	{ChangeRefused, finding.Error, "Users cannot change a field of their objects any more that the old version let them change: an admission webhook, a policy or a rule of the schema refuses each change of it.",
+		"refuse what cannot work, not each change; make a field immutable in a new version of the API", nil},
 
 	{StoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate with 'olmkit crd migrate CRD': write every object once, then remove the old versions from status.storedVersions", nil},

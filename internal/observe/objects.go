@@ -29,6 +29,7 @@ type Object struct {
 	Name      string
 	Sample    string         // name of the sample that it was made of
 	Written   bool           // observers write it all the time; the others stay as they were first stored
+	Only      bool           // the API server takes no other of its kind beside it
 	Author    map[string]any // the manifest, as written
 	Restored  bool           // of another cluster: its user has it there
 	Compared  bool           // what was restored was compared with what it says on the first release

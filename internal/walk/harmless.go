@@ -27,7 +27,7 @@ var (
 	delicate = regexp.MustCompile(`(?i)port|uid|gid|user|group|version|generation|priority|percent|mode`)
 )
 
-// harmless lists changes of object that an operator should notice and its users would hardly: one more of what it counts,
+// harmless lists changes of object that an operator should notice and its users would hardly: one more or less of what it counts,
 // then another number of its spec, then an annotation. schema is that of the object's version; nil if it is not known.
 func harmless(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step {
 	var first, others []step
@@ -37,15 +37,13 @@ func harmless(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []
 		if !ok || s.Type != "integer" || len(s.Enum) > 0 {
 			return
 		}
-		name := path[len(path)-1]
-		next, ok := neighbour(number, s)
-		c := stepOf(path, next, value)
-		switch {
-		case !ok:
-		case counts.MatchString(name):
-			first = append(first, c)
-		case !delicate.MatchString(name):
-			others = append(others, c)
+		for _, next := range neighbours(number, s) {
+			switch name, c := path[len(path)-1], stepOf(path, next, value); {
+			case counts.MatchString(name):
+				first = append(first, c)
+			case !delicate.MatchString(name):
+				others = append(others, c)
+			}
 		}
 	})
 	note := []string{"metadata", "annotations", nudgeNote}
@@ -63,9 +61,9 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
 		switch value := value.(type) {
 		case int64:
-			name := path[len(path)-1]
-			if next, ok := neighbour(value, s); ok && len(s.Enum) == 0 && !counts.MatchString(name) && !delicate.MatchString(name) {
-				steps = append(steps, stepOf(path, next, value))
+			name, next := path[len(path)-1], neighbours(value, s)
+			if len(next) > 0 && len(s.Enum) == 0 && !counts.MatchString(name) && !delicate.MatchString(name) {
+				steps = append(steps, stepOf(path, next[0], value))
 			}
 		case bool:
 			steps = append(steps, stepOf(path, !value, value))
@@ -125,14 +123,12 @@ func visitFields(schema *apiextensionsv1.JSONSchemaProps, path []string, value m
 	}
 }
 
-// neighbour returns the number next to value that s allows, the larger one first.
-func neighbour(value int64, s apiextensionsv1.JSONSchemaProps) (int64, bool) {
-	for _, n := range []int64{value + 1, value - 1} {
-		if n > 0 && (s.Maximum == nil || float64(n) <= *s.Maximum) && (s.Minimum == nil || float64(n) >= *s.Minimum) {
-			return n, true
-		}
-	}
-	return 0, false
+// neighbours returns the numbers near value that s allows, the best first: the larger, the smaller, and the next but one for those
+// who count in pairs or want an odd number.
+func neighbours(value int64, s apiextensionsv1.JSONSchemaProps) []int64 {
+	return slices.DeleteFunc([]int64{value + 1, value - 1, value + 2}, func(n int64) bool {
+		return n <= 0 || s.Maximum != nil && float64(n) > *s.Maximum || s.Minimum != nil && float64(n) < *s.Minimum
+	})
 }
 
 // patchOf is the merge patch that sets the field at path to value.

@@ -347,19 +347,33 @@ func (w *walk) unownedOf(ctx context.Context, o *newObject, operands map[string]
 	var unowned []observe.Operand
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
 		made := operands[name]
-		if made.Of != o.like.String() || !made.Direct || !strings.Contains(made.Name, o.like.Name) {
+		if made.Of != o.like.String() || !made.Direct {
 			continue
 		}
-		made.Name = strings.ReplaceAll(made.Name, o.like.Name, o.Name)
-		now, err := w.operandNow(ctx, made)
-		if err != nil {
-			return nil, err
-		}
-		if now != nil && len(now.GetOwnerReferences()) == 0 {
-			unowned = append(unowned, made)
+		for _, made.Name = range renamings(made.Name, o.like.Name, o.Name) {
+			now, err := w.operandNow(ctx, made)
+			if err != nil {
+				return nil, err
+			}
+			if now != nil && len(now.GetOwnerReferences()) == 0 {
+				unowned = append(unowned, made)
+				break
+			}
 		}
 	}
 	return unowned, nil
+}
+
+// renamings are name with one of the places where it says from saying to instead: which of them is the name of the object, as in
+// redis-redis, nobody knows.
+func renamings(name, from, to string) []string {
+	var names []string
+	for i := range name {
+		if rest, found := strings.CutPrefix(name[i:], from); found {
+			names = append(names, name[:i]+to+rest)
+		}
+	}
+	return names
 }
 
 // lookUntil calls done until it says so, or limit has passed. What it looks at is not watched, and is too much to be looked at with

@@ -1,6 +1,7 @@
 package walk
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/test/support/expect"
 )
 
@@ -19,7 +21,7 @@ func TestNewObjects(t *testing.T) {
 	for behaviour, c := range map[string]struct{ code, says string }{
 		"":      {},
 		mends:   {code.NewIgnored, "v2 does less for a new object like it: within 45s nothing is made that belongs to it; with v1 it was as for this one"},
-		disowns: {code.NewUnowned, "v2 makes ConfigMap a-v1 for a new object like it without an owner reference, and it stayed when the object was deleted; with v1 it did not"},
+		disowns: {code.NewUnowned, "v2 makes ConfigMap a for a new object like it without an owner reference, and it stayed when the object was deleted; with v1 it did not"},
 		deletes: {},
 	} {
 		t.Run(behaviour, func(t *testing.T) {
@@ -70,4 +72,33 @@ func TestNewObjectsAsBefore(t *testing.T) {
 			t.Errorf("%s: %s", got, expect.Said(r.Hops[1].Findings))
 		}
 	})
+}
+
+// An API server that takes one name only takes the sample's own. That it takes no second object is the package's choice.
+func TestOnlyOne(t *testing.T) {
+	p, plan := things(t, "v1", "v2")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.only = "a"
+		hop := w.firstHop(t, p, plan)
+		if hop.Result != report.Passed {
+			t.Errorf("%s: %s", hop.Result, expect.Said(hop.Findings))
+		}
+	})
+}
+
+func TestRenamings(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		want []string
+	}{
+		{"redis", []string{"new"}},
+		{"data-redis", []string{"data-new"}},
+		{"redis-redis", []string{"new-redis", "redis-new"}},
+		{"other", nil},
+	} {
+		if got := renamings(c.name, "redis", "new"); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
 }

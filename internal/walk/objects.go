@@ -137,36 +137,74 @@ func (w *walk) samples(r *lifecycle.Release, d *apiextensionsv1.CustomResourceDe
 // make creates the i-th sample of a kind and version, and for the first one its twin that observers write, in each namespace that
 // the operator serves.
 func (w *walk) make(ctx context.Context, r *lifecycle.Release, d *apiextensionsv1.CustomResourceDefinition, version string, sample *unstructured.Unstructured, i int) ([]finding.Finding, error) {
-	name := shortened(sample.GetName()) + "-" + version
-	if i > 0 {
-		name += "-" + strconv.Itoa(i+1)
-	}
-	names := []string{name}
+	suffixes := []string{""}
 	if i == 0 {
-		names = append(names, name+"-w")
+		suffixes = append(suffixes, "-w")
 	}
 	namespaces := []string{""}
 	if d.Spec.Scope == apiextensionsv1.NamespaceScoped {
 		namespaces = w.ObjectNamespaces(sample.GetNamespace())
 	}
 	var findings []finding.Finding
-	for n, name := range names {
+	for n, suffix := range suffixes {
 		for _, namespace := range namespaces {
 			o := &observe.Object{
 				CRD: d.Name, Resource: schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural},
-				Kind: d.Spec.Names.Kind, Version: version, Namespace: namespace, Name: name, Sample: sample.GetName(), Written: n > 0,
+				Kind: d.Spec.Names.Kind, Version: version, Namespace: namespace, Sample: sample.GetName(), Written: n > 0,
+			}
+			if err := w.nameObject(ctx, o, suffix, i); err != nil {
+				return findings, err
 			}
 			found, err := w.makeObject(ctx, r, d, sample, o)
+			only := w.judgeOnly(o, found)
 			again := n > 0 || namespace != namespaces[0] // what is wrong with a sample is said once
 			findings = append(findings, slices.DeleteFunc(found, func(f finding.Finding) bool {
 				return again && (f.Code == code.SampleUnknown || f.Code == code.LostAtOnce)
 			})...)
-			if err != nil || o.UID == "" {
+			if err != nil || o.UID == "" && !only {
 				return findings, err
 			}
 		}
 	}
 	return findings, nil
+}
+
+// nameObject calls o as its sample is called, if nothing has that name: other samples may refer to it, and its definition may allow no
+// other name. Otherwise, and if there is a suffix, it makes a name of it that tells o from other versions, of which o is the i-th sample.
+func (w *walk) nameObject(ctx context.Context, o *observe.Object, suffix string, i int) error {
+	if suffix == "" {
+		o.Name = o.Sample
+		err := observe.Retry(ctx, final, func() error {
+			_, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
+			return err
+		})
+		if apierrors.IsNotFound(err) || ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	o.Name = shortened(o.Sample) + "-" + o.Version
+	if i > 0 {
+		o.Name += "-" + strconv.Itoa(i+1)
+	}
+	o.Name += suffix
+	return nil
+}
+
+// judgeOnly reports whether the API server refused o because it takes only one object of the kind: it took the sample, and refuses its
+// twin. That is no fault of the sample, and found says so.
+func (w *walk) judgeOnly(o *observe.Object, found []finding.Finding) bool {
+	refused := slices.IndexFunc(found, func(f finding.Finding) bool { return f.Code == code.SampleRefused })
+	one := slices.IndexFunc(w.Objects, func(other *observe.Object) bool {
+		twin := o.Written && other.Version == o.Version && other.Sample == o.Sample
+		return other.CRD == o.CRD && other.Namespace == o.Namespace && (other.Only || twin)
+	})
+	if refused < 0 || one < 0 {
+		return false
+	}
+	f := &found[refused]
+	w.Objects[one].Only, f.Severity = true, finding.Info
+	f.Message = fmt.Sprintf("no other object may be made beside %s, so what takes two is not verified: %s", w.Objects[one], f.Message)
+	return true
 }
 
 // shortened is the start of an object's name, to which something can be added.
@@ -505,7 +543,7 @@ func (w *walk) judgeManifests(ctx context.Context, r *lifecycle.Release) ([]find
 	var findings []finding.Finding
 	for _, o := range w.Objects {
 		d := r.CRD(o.CRD)
-		if o.Written || d == nil || !slices.Contains(definition.ServedVersions(d), o.Version) || w.SimulatedConverter(r, o.CRD) != "" {
+		if o.Written || o.Only || d == nil || !slices.Contains(definition.ServedVersions(d), o.Version) || w.SimulatedConverter(r, o.CRD) != "" {
 			continue
 		}
 		manifest := (&unstructured.Unstructured{Object: o.Author}).DeepCopy()

@@ -1,7 +1,6 @@
 package walk
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,25 +138,30 @@ func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, obj
 	}
 	began := time.Now()
 	var undo undo.Stack
+	var refused []finding.Finding
+	patience := newLimit
 	defer func() { err = errors.Join(err, undo.Run(ctx, w.undoLimit(ctx))) }()
 	for _, o := range objects {
-		field, back, failed := w.change(ctx, r, o)
+		c := w.change(ctx, from, r, o, patience)
 		if ctx.Err() != nil {
 			return n, ctx.Err()
 		}
-		if failed != nil {
+		if f := w.judgeRefused(from, r, o, c); f != nil {
+			refused, patience = append(refused, *f), 0
+		}
+		if c.err != nil {
 			continue
 		}
-		n.changed[o.String()] = field
+		n.changed[o.String()] = c.field
 		undo.Push(func(undoing context.Context) error {
-			err := back(undoing)
+			err := c.back(undoing)
 			switch {
 			case err == nil:
 				return nil
 			case ctx.Err() != nil || !w.answers(ctx):
 				return fmt.Errorf("take the walk's change of %s back: %w", o, err)
 			}
-			n.findings = append(n.findings, code.Finding(code.OutageStays, o.String(), "the walk's change of %s cannot be taken back: %v", field, err))
+			n.findings = append(n.findings, code.Finding(code.OutageStays, o.String(), "the walk's change of %s cannot be taken back: %v", c.field, err))
 			return nil
 		})
 	}
@@ -167,7 +171,9 @@ func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, obj
 	if len(n.unanswered()) == 0 {
 		w.acted = time.Since(began)
 	}
-	if n.findings, err = w.compareEffects(ctx, from, r, n, before); err != nil {
+	less, err := w.compareEffects(ctx, from, r, n, before)
+	n.findings = append(refused, less...)
+	if err != nil {
 		return n, err
 	}
 	err = w.takeBack(ctx, r, n, &undo, before.Operands)
@@ -230,9 +236,17 @@ func (w *walk) adopt(ctx context.Context, o *observe.Object) error {
 	return nil
 }
 
-// change makes the first harmless change of o that the API server takes, and returns the field's path and what takes the
-// change back. An object that takes none is an error.
-func (w *walk) change(ctx context.Context, r *lifecycle.Release, o *observe.Object) (string, func(context.Context) error, error) {
+// changed is a change of an object that the API server took, or the reason why there is none.
+type changed struct {
+	field   string                      // the path of what was changed
+	back    func(context.Context) error // takes the change back
+	refused map[string]error            // by field, why the API server takes no change of it
+	err     error
+}
+
+// change makes the first harmless change of o that the API server takes. What it took a change of under the release called from it has
+// patience to take: a webhook may wait for an operator that is busy.
+func (w *walk) change(ctx context.Context, from string, r *lifecycle.Release, o *observe.Object, patience time.Duration) changed {
 	version := o.Version
 	if !w.IsServed(o.CRD, version) {
 		version = w.Watcher.Definitions()[o.CRD].Storage
@@ -242,26 +256,64 @@ func (w *walk) change(ctx context.Context, r *lifecycle.Release, o *observe.Obje
 		_, err := resource.Patch(ctx, o.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "olmkit", DryRun: dryRun})
 		return err
 	}
-	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
-	if err != nil {
-		return "", nil, err
-	}
-	for _, c := range harmless(definition.Schema(r.CRD(o.CRD), version), now.Object) {
-		if patch(ctx, c.There, metav1.DryRunAll) != nil {
-			continue
+	var c changed
+	var chosen *step
+	before := w.effects[from][o.String()].Change
+	c.err = lookUntil(ctx, patience, func() (bool, error) {
+		now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
 		}
-		if err = patch(ctx, c.There); err == nil {
-			return c.Path, func(ctx context.Context) error {
-				err := observe.Retry(ctx, final, func() error { return patch(ctx, c.Back) })
-				switch {
-				case err == nil || apierrors.IsNotFound(err):
-					return nil
-				case observe.Refused(err):
-					return w.adopt(ctx, o)
-				}
-				return err
-			}, nil
-		}
+		steps := harmless(definition.Schema(r.CRD(o.CRD), version), now.Object)
+		chosen, c.refused = firstTaken(steps, func(data []byte) error { return patch(ctx, data, metav1.DryRunAll) })
+		return !observe.Refused(c.refused[before]), nil
+	})
+	if c.err != nil {
+		return c
 	}
-	return "", nil, cmp.Or(err, fmt.Errorf("the API server takes no change of %s", o))
+	if chosen == nil {
+		c.err = fmt.Errorf("the API server takes no change of %s", o)
+		return c
+	}
+	if c.err = patch(ctx, chosen.There); c.err != nil {
+		return c
+	}
+	c.field = chosen.Path
+	c.back = func(ctx context.Context) error {
+		err := observe.Retry(ctx, final, func() error { return patch(ctx, chosen.Back) })
+		switch {
+		case err == nil || apierrors.IsNotFound(err):
+			return nil
+		case observe.Refused(err):
+			return w.adopt(ctx, o)
+		}
+		return err
+	}
+	return c
+}
+
+// firstTaken returns the first of steps that take takes, nil for none, and why each field before it may not be changed.
+func firstTaken(steps []step, take func(data []byte) error) (*step, map[string]error) {
+	refused := map[string]error{}
+	for i, s := range steps {
+		err := take(s.There)
+		if err == nil {
+			delete(refused, s.Path)
+			return &steps[i], refused
+		}
+		refused[s.Path] = err
+	}
+	return nil, refused
+}
+
+// judgeRefused tells that the API server takes no change of o any more of the field that it took one of under the release called from, or
+// returns nil.
+func (w *walk) judgeRefused(from string, r *lifecycle.Release, o *observe.Object, c changed) *finding.Finding {
+	before := w.effects[from][o.String()].Change
+	err := c.refused[before]
+	if from == r.Name || !observe.Refused(err) {
+		return nil
+	}
+	f := code.Finding(code.ChangeRefused, o.String(), "%s takes no change of its %s, and %s did: %v", r.Name, before, from, err)
+	return &f
 }

@@ -36,8 +36,11 @@ func TestHarmless(t *testing.T) {
 	}
 	want := []string{
 		`{"spec":{"server":{"replicas":2}}} back {"spec":{"server":{"replicas":1}}}`,
+		`{"spec":{"server":{"replicas":3}}} back {"spec":{"server":{"replicas":1}}}`,
 		`{"spec":{"size":2}} back {"spec":{"size":3}}`,
 		`{"spec":{"retention":8}} back {"spec":{"retention":7}}`,
+		`{"spec":{"retention":6}} back {"spec":{"retention":7}}`,
+		`{"spec":{"retention":9}} back {"spec":{"retention":7}}`,
 		`{"metadata":{"annotations":{"olmkit.dev/nudge":"1"}}} back {"metadata":{"annotations":{"olmkit.dev/nudge":null}}}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -89,9 +92,36 @@ func TestNotTakenBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const want = "error U403 Thing/olmkit-samples/a-v1: the walk's change of spec.size cannot be taken back: failed calling webhook: connection refused"
+		const want = "error U403 Thing/olmkit-samples/a: the walk's change of spec.size cannot be taken back: failed calling webhook: connection refused"
 		if found := expect.Said(r.Hops[0].Findings); r.Hops[0].Result != report.Failed || !slices.Contains(found, want) {
 			t.Errorf("%s: %s", r.Hops[0].Result, strings.Join(found, "\n"))
 		}
 	})
+}
+
+// A new version may refuse some values of a field, and not all that differ.
+func TestChangeRefused(t *testing.T) {
+	p, plan := things(t, "v1", "v2", "v3")
+	for behaviour, want := range map[string]string{
+		freezes: `error U519 Thing/olmkit-samples/a: v2 takes no change of its spec.size, and v1 did: things.example.com "a" is forbidden: admission webhook "things" denied the request`,
+		limits:  "",
+	} {
+		t.Run(behaviour, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.behaviour["v2"], w.behaviour["v3"] = behaviour, behaviour
+				r, err := w.walk(t.Context(), t, p, plan, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				found := expect.Said(r.Hops[0].Findings)
+				if want == "" && r.Hops[0].Result != report.Passed || want != "" && !slices.Contains(found, want) {
+					t.Errorf("%s: %s", r.Hops[0].Result, strings.Join(found, "\n"))
+				}
+				if r.Hops[1].Result != report.Passed {
+					t.Errorf("what v2 refused v3 may refuse as well: %s", strings.Join(expect.Said(r.Hops[1].Findings), "\n"))
+				}
+			})
+		})
+	}
 }

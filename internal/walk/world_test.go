@@ -69,6 +69,9 @@ type world struct {
 	// takes, unless nil, uninstalls the package with its definitions and objects, on a cluster that goes with the walk.
 	takes func(ctx context.Context) error
 
+	// only, unless empty, is the name that every Thing must have.
+	only string
+
 	// rival writes an object when the walk is about to write it.
 	rival func(o *unstructured.Unstructured)
 }
@@ -95,6 +98,8 @@ const (
 	strands      = "deletes all objects when it starts, and keeps them by a finalizer"
 	deletes      = "creates what belongs to nobody, and deletes it with its object"
 	chokes       = "lets nobody write once a spec was changed"
+	freezes      = "lets nobody change a spec"
+	limits       = "lets nobody have an even number"
 	exits        = "ends when a spec is changed"
 	operandsExit = "runs what ends when a spec is changed"
 	answers      = "answers each write with one"
@@ -123,6 +128,9 @@ func newWorld() *world {
 					review.Status.Allowed = true
 					return nil
 				}
+				if w.only != "" && o.GetObjectKind().GroupVersionKind() == thingKind && o.GetName() != w.only {
+					return apierrors.NewInvalid(thingKind.GroupKind(), o.GetName(), nil)
+				}
 				w.mu.Lock()
 				w.uid++
 				o.SetUID(types.UID(fmt.Sprint(w.uid)))
@@ -134,7 +142,7 @@ func newWorld() *world {
 				return w.saw(o, false, c.Update(ctx, o, options...))
 			},
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
-				if err := w.chokesOn(o, patch, options); err != nil {
+				if err := errors.Join(w.chokesOn(o, patch, options), w.denies(o, patch)); err != nil {
 					return err
 				}
 				return w.saw(o, false, c.Patch(ctx, o, patch, options...))
@@ -159,6 +167,18 @@ func (w *world) chokesOn(o client.Object, patch client.Patch, options []client.P
 	data, err := patch.Data(o)
 	w.choked = strings.Contains(string(data), `"spec"`) && len((&client.PatchOptions{}).ApplyOptions(options).DryRun) == 0
 	return err
+}
+
+// denies is what the webhook of the operator that runs says of a change of o.
+func (w *world) denies(o client.Object, patch client.Patch) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	data, err := patch.Data(o)
+	denied := map[string]string{freezes: `"spec"`, limits: `"size":2`}[w.behaviour[w.running]]
+	if err != nil || denied == "" || o.GetObjectKind().GroupVersionKind() != thingKind || !strings.Contains(string(data), denied) {
+		return err
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "things"}, o.GetName(), errors.New("admission webhook \"things\" denied the request"))
 }
 
 // saw tells the walk's watcher and the operator of a write.
