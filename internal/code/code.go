@@ -41,6 +41,7 @@ const (
 	Panics     = "U206"
 	TwoLocks   = "U207"
 	Exits      = "U208"
+	NotElected = "U209"
 
 	Forbidden  = "U211"
 	NoResource = "U212"
@@ -168,6 +169,9 @@ var All = []Kind{
 	{Exits, finding.Error, "The new version's operator ended by itself after the upgrade, while objects were changed and created as users do: nothing is " +
 		"reconciled until it runs again. If the old version ended as well, or if it ended because it could not renew its lock in time, this is a warning.",
 		"read in the container's previous log what it ended for, and return an error from the reconciler instead of ending the process", nil},
+	{NotElected, finding.Warning, "The new version's operator elects no leader, and the old version's did: during each rollout the old and the new pod reconcile at the same time. " +
+		"With several replicas they always do, and this is an error.",
+		"elect a leader in every release: set LeaderElection and LeaderElectionID in controller-runtime's options, and keep the arguments that switch it on", nil},
 
 	{Forbidden, finding.Error, "The API server refuses requests of the operator's ServiceAccount that the operator needs (401 or 403). If it refused the old " +
 		"version the same, this is a warning.",
@@ -198,7 +202,8 @@ var All = []Kind{
 		"find out when it was lost, and what OLM changed at that moment", nil},
 	{ObjectGone, finding.Error, "An object was deleted, or replaced by another of the same name, during the upgrade.",
 		"never delete and recreate users' objects; do not drop the CRD", nil},
-	{DefaultChanged, finding.Warning, "A field that the author did not set in this version has another value after the upgrade: its default changed, or conversion sets it. The cause says which.",
+	{DefaultChanged, finding.Warning, "A field that the author did not set in this version has another value after the upgrade: its default changed, or conversion sets it. Or a new object does not get it. " +
+		"The cause says which.",
 		"keep the defaults of a released version", []string{"CRD010"}},
 	{ManifestRefused, finding.Error, "A manifest that the old version accepted is rejected by the new one, or loses fields.",
 		"keep accepting what a served version accepted", []string{"CRD006", "CRD007", "CRD019"}},

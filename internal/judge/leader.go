@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -66,4 +68,35 @@ func lockFinding(timeline []lifecycle.Event, lock, pod string, l observe.Leaders
 		}
 	}
 	return f
+}
+
+// Unelected tells that to's operator elects no leader although the one before did, which led when the hop started: it acts, and none
+// of its pods has the lock.
+func Unelected(timeline []lifecycle.Event, started time.Time, to *lifecycle.Release, l observe.Leadership) []finding.Finding {
+	if !l.Elects || l.Leads {
+		return nil
+	}
+	led := ""
+	for _, e := range timeline {
+		if !e.At.Before(started) {
+			break
+		}
+		switch {
+		case e.State == observe.StateHeld && e.Kind+"/"+e.Name == l.Lock:
+			led = e.For
+		case e.Kind == observe.KindPod && e.State == observe.StateGone && observe.IsPod(led, e.Name):
+			led = ""
+		}
+	}
+	if led == "" {
+		return nil
+	}
+	f := code.Finding(code.NotElected, "Installation/"+to.Name, "its operator reconciles without being leader: no pod of it takes %s, which the old version led with, or another lock", l.Lock)
+	for _, d := range to.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		if n := ptr.Deref(d.Spec.Replicas, 1); n > 1 {
+			f.Severity = finding.Error
+			f.Message += fmt.Sprintf("; the %d pods of Deployment %s all reconcile at the same time", n, d.Name)
+		}
+	}
+	return []finding.Finding{f}
 }

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+
 	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/test/support/expect"
@@ -84,5 +87,45 @@ func TestJudgeLocks(t *testing.T) {
 			t.Fatalf("%s: took %s", test.name, l.Lock)
 		}
 		t.Run(test.name, func(t *testing.T) { expect.Findings(t, Locks(timeline, at(4), l), test.want...) })
+	}
+}
+
+// TestUnelected tells an operator that reconciles without the lock that the one before led with, and is silent where nobody led, or
+// the release before had given leader election up already.
+func TestUnelected(t *testing.T) {
+	event := func(second float64, kind, name, state, holder string) lifecycle.Event {
+		return lifecycle.Event{At: at(second), Kind: kind, Name: name, State: state, For: holder}
+	}
+	old := event(0, observe.KindPod, "old", observe.StateCreated, "")
+	led := event(1, observe.KindLease, "one", observe.StateHeld, "old_1")
+	gone := event(7, observe.KindPod, "old", observe.StateGone, "")
+	for _, test := range []struct {
+		name     string
+		timeline []lifecycle.Event
+		replicas int32
+		want     string
+	}{
+		{"no lock any more", []lifecycle.Event{old, led, gone}, 1,
+			"warning U209 Installation/v2: its operator reconciles without being leader: no pod of it takes Lease/one, which the old version led with, or another lock"},
+		{"several replicas", []lifecycle.Event{old, led, gone}, 2,
+			"error U209 Installation/v2: its operator reconciles without being leader: no pod of it takes Lease/one, which the old version led with, or another lock; the 2 pods of Deployment manager all reconcile at the same time"},
+		{"the lock was released", []lifecycle.Event{old, led, event(6, observe.KindLease, "one", observe.StateHeld, ""), gone}, 1,
+			"warning U209 Installation/v2: its operator reconciles without being leader: no pod of it takes Lease/one, which the old version led with, or another lock"},
+		{"it leads", []lifecycle.Event{old, led, gone, event(8, observe.KindLease, "one", observe.StateHeld, "new_1")}, 1, ""},
+		{"nobody elected", []lifecycle.Event{old, gone}, 1, ""},
+		{"given up before", []lifecycle.Event{old, led, event(2, observe.KindPod, "old", observe.StateGone, ""), event(3, observe.KindPod, "older", observe.StateCreated, "")}, 1, ""},
+		{"released before", []lifecycle.Event{old, led, event(2, observe.KindLease, "one", observe.StateHeld, "")}, 1, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			to := newRelease("v2")
+			to.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{{Name: "manager", Spec: appsv1.DeploymentSpec{Replicas: &test.replicas}}}
+			timeline := append(slices.Clone(test.timeline), event(5, observe.KindPod, "new", observe.StateCreated, ""))
+			slices.SortStableFunc(timeline, func(a, b lifecycle.Event) int { return a.At.Compare(b.At) })
+			var want []string
+			if test.want != "" {
+				want = append(want, test.want)
+			}
+			expect.Findings(t, Unelected(timeline, at(4), to, observe.Leads(timeline, []string{"new"})), want...)
+		})
 	}
 }

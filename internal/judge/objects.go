@@ -62,6 +62,21 @@ func FieldFindings(o *observe.Object, d *apiextensionsv1.CustomResourceDefinitio
 	return append(findings, f)
 }
 
+// NewDefaults tells what the API server set by itself when o was created and does not set in made, which the release called to has of the
+// same manifest. What the author wrote is not its matter.
+func NewDefaults(o *observe.Object, to string, made map[string]any) []finding.Finding {
+	authored := compare.Lost(o.Author, made)
+	unset := slices.DeleteFunc(compare.Differences(o.Created, made), func(d compare.Difference) bool {
+		return !d.Gone || !strings.HasPrefix(d.Path, "spec.") || authored.Has(d)
+	})
+	if len(unset) == 0 {
+		return nil
+	}
+	f := code.Finding(code.DefaultChanged, o.String(), "%s leaves empty in a new object what was set before: %s", to, unset)
+	f.Cause = "neither a default of the schema nor a mutating webhook sets it anymore"
+	return []finding.Finding{WithFields(f, unset)}
+}
+
 // lostTags compares the labels and annotations of o with those that its author gave it. Those of a restored object may be the
 // operator's: which of them have another value now is told apart from which are lost.
 func lostTags(o *observe.Object, now *unstructured.Unstructured) (lost, rewritten compare.Diffs) {

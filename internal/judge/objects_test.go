@@ -83,3 +83,27 @@ func TestTags(t *testing.T) {
 		})
 	}
 }
+
+// TestNewDefaults tells what nobody sets any more for a new object, and neither what its author wrote nor what has another value.
+func TestNewDefaults(t *testing.T) {
+	spec := func(fields map[string]any) map[string]any {
+		return map[string]any{"metadata": map[string]any{"name": "a", "uid": "1"}, "spec": fields}
+	}
+	o := &observe.Object{
+		Kind: "Thing", Name: "a", Author: spec(map[string]any{"image": "i"}),
+		Created: spec(map[string]any{"image": "i", "size": int64(3), "storage": map[string]any{"class": "fast"}, "password": "x"}),
+	}
+	for _, test := range []struct {
+		name string
+		made map[string]any
+		want []string
+	}{
+		{"as before", o.Created, nil},
+		{"another value", spec(map[string]any{"image": "i", "size": int64(3), "storage": map[string]any{"class": "fast"}, "password": "y"}), nil},
+		{"what the author wrote is told elsewhere", spec(map[string]any{"size": int64(3), "storage": map[string]any{"class": "fast"}, "password": "x"}), nil},
+		{"two defaults", spec(map[string]any{"image": "i", "storage": map[string]any{}, "password": "x"}),
+			[]string{`warning U307 Thing/a: v2 leaves empty in a new object what was set before: spec.size was 3 and is gone; spec.storage.class was "fast" and is gone`}},
+	} {
+		t.Run(test.name, func(t *testing.T) { expect.Findings(t, NewDefaults(o, "v2", test.made), test.want...) })
+	}
+}

@@ -156,6 +156,8 @@ func TestRefusals(t *testing.T) {
 		{"an immutable field", []asked{{12, "new", "update", "statefulsets", immutable}},
 			[]string{"error U214 statefulsets.apps/n/a: v2: the API server refuses ServiceAccount operators/manager: update statefulsets.apps in namespace n " +
 				"(once, 2.0s after the start); it would change spec"}, ""},
+		{"an immutable field of what is then made anew",
+			[]asked{{12, "new", "update", "statefulsets", immutable}, {13, "new", create, "statefulsets", created}}, nil, ""},
 		{"a webhook denies", []asked{{12, "new", "patch", "deployments/status", denied}},
 			[]string{"error U215 deployments.apps/status/n/a: v2: the API server refuses ServiceAccount operators/manager: patch deployments.apps/status " +
 				"in namespace n (once, 2.0s after the start)"}, ""},

@@ -31,10 +31,13 @@ type Object struct {
 	Written   bool           // observers write it all the time; the others stay as they were first stored
 	Only      bool           // the API server takes no other of its kind beside it
 	Author    map[string]any // the manifest, as written
+	Created   map[string]any // what the API server made of the manifest, or would under the release that was judged last
 	Restored  bool           // of another cluster: its user has it there
 	Compared  bool           // what was restored was compared with what it says on the first release
 	UID       types.UID
 	Gone      bool // somebody deleted it, and nobody made it anew
+	// Undeletable is why the API server refuses to delete it, nil if it does not.
+	Undeletable error
 
 	Views map[string]*unstructured.Unstructured // by served version: what it said before the hop
 	Acked atomic.Int64                          // number of the last write that the API server acknowledged

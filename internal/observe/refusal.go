@@ -156,6 +156,11 @@ func Refusals(log []auditv1.Event, account func(auditv1.Event) string) []Refusal
 				for _, kind := range []string{code.Forbidden, code.NoResource, code.Conflicts, code.Invalid, code.Denied} {
 					delete(open, of(kind, a))
 				}
+				if a.Verb == "create" { // what could not be changed was made anew
+					for _, a.Verb = range []string{"update", "patch"} {
+						delete(open, of(code.Invalid, a))
+					}
+				}
 				continue
 			}
 			kind := refusedAs(e)

@@ -204,7 +204,11 @@ func (w *walk) judgeOutcome(ctx context.Context, c course, before hopBefore, hop
 		return w.judgeAllStored(ctx) // whatever became of the upgrade, what it stored stays
 	}
 	findings := judge.Election(c.election)
-	findings = append(findings, judge.Locks(w.Watcher.Since(time.Time{}), c.started, c.election)...)
+	timeline := w.Watcher.Since(time.Time{})
+	findings = append(findings, judge.Locks(timeline, c.started, c.election)...)
+	if len(c.shown) > 0 {
+		findings = append(findings, judge.Unelected(timeline, c.started, c.to, c.election)...)
+	}
 	found, err := w.judgeAfter(ctx, c.from, c.to, before, c.started)
 	w.verified.did("objects")
 	findings = append(findings, found...)

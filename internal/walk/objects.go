@@ -268,7 +268,7 @@ func (w *walk) makeObject(ctx context.Context, r *lifecycle.Release, d *apiexten
 	if err != nil {
 		return append(findings, w.refusal(r, o, err)), nil
 	}
-	o.UID = made.GetUID()
+	o.UID, o.Created = made.GetUID(), compare.Content(made.Object)
 	w.Objects = append(w.Objects, o)
 	if places := compare.Lost(known, compare.Content(made.Object)); len(places) > 0 {
 		findings = append(findings, code.Finding(code.LostAtOnce, o.String(), "written as %s on %s, it comes back changed: %s", o.Version, r.Name, places))
@@ -568,6 +568,8 @@ func (w *walk) judgeManifests(ctx context.Context, r *lifecycle.Release) ([]find
 			f := code.Finding(code.ManifestRefused, o.String(), "the manifest loses fields when applied as %s on %s: %s", o.Version, r.Name, places)
 			findings = append(findings, judge.WithFields(f, places))
 		}
+		findings = append(findings, judge.NewDefaults(o, r.Name, compare.Content(made.Object))...)
+		o.Created = compare.Content(made.Object)
 	}
 	return findings, nil
 }
@@ -594,6 +596,10 @@ func (w *walk) removeThese(ctx context.Context, left []*observe.Object, limit ti
 			err := o.At(w.Dynamic, d.Storage).Delete(ctx, o.Name, metav1.DeleteOptions{})
 			if !apierrors.IsNotFound(err) {
 				stay = append(stay, o)
+			}
+			o.Undeletable = nil
+			if observe.Refused(err) {
+				o.Undeletable = err
 			}
 		}
 		left = stay

@@ -116,6 +116,12 @@ func deletionProblem(d *apiextensionsv1.CustomResourceDefinition) string {
 func (w *walk) notGone(ctx context.Context, stay []*observe.Object) []finding.Finding {
 	var findings []finding.Finding
 	for _, o := range stay {
+		if o.Undeletable != nil {
+			f := code.Finding(code.Uninstall, o.String(), "with %s the API server refuses to delete it: %v", w.release.Name, o.Undeletable)
+			f.Fix = "let the webhook allow users to delete their objects; what must be done before belongs into a finalizer"
+			findings = append(findings, f)
+			continue
+		}
 		findings = append(findings, code.Finding(code.Uninstall, o.String(), "it was deleted %s ago and is still there: %s does not remove its finalizers%s",
 			deletionLimit, w.release.Name, w.FinalizersOf(ctx, o)))
 	}

@@ -75,3 +75,21 @@ func TestTakenAlong(t *testing.T) {
 		}
 	})
 }
+
+// Who may not delete an object does not read that finalizers keep it.
+func TestUndeletable(t *testing.T) {
+	p, plan := things(t, "v1", "v2")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.behaviour["v2"] = keeps
+		w.takes = func(context.Context) error { return nil }
+		r, err := w.walk(t.Context(), t, p, plan, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const want = `error U603 Thing/olmkit-samples/a-v1-w: with v2 the API server refuses to delete it: things.example.com "a-v1-w" is forbidden: admission webhook "things" denied the request`
+		if found := expect.Said(r.Findings); !slices.Contains(found, want) {
+			t.Error(strings.Join(found, "\n"))
+		}
+	})
+}

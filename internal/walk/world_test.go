@@ -99,6 +99,7 @@ const (
 	deletes      = "creates what belongs to nobody, and deletes it with its object"
 	chokes       = "lets nobody write once a spec was changed"
 	freezes      = "lets nobody change a spec"
+	keeps        = "lets nobody delete its objects"
 	limits       = "lets nobody have an even number"
 	exits        = "ends when a spec is changed"
 	operandsExit = "runs what ends when a spec is changed"
@@ -148,6 +149,9 @@ func newWorld() *world {
 				return w.saw(o, false, c.Patch(ctx, o, patch, options...))
 			},
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+				if w.keeps(o) {
+					return denial(o)
+				}
 				return w.saw(o, true, c.Delete(ctx, o, options...))
 			},
 		}).Build()
@@ -178,7 +182,18 @@ func (w *world) denies(o client.Object, patch client.Patch) error {
 	if err != nil || denied == "" || o.GetObjectKind().GroupVersionKind() != thingKind || !strings.Contains(string(data), denied) {
 		return err
 	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "things"}, o.GetName(), errors.New("admission webhook \"things\" denied the request"))
+	return denial(o)
+}
+
+// keeps reports whether the webhook of the operator that runs lets nobody delete o.
+func (w *world) keeps(o client.Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.behaviour[w.running] == keeps && o.GetObjectKind().GroupVersionKind() == thingKind
+}
+
+func denial(o client.Object) error {
+	return apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "things"}, o.GetName(), errors.New(`admission webhook "things" denied the request`))
 }
 
 // saw tells the walk's watcher and the operator of a write.
