@@ -91,7 +91,7 @@ func Unelected(timeline []lifecycle.Event, started time.Time, to *lifecycle.Rele
 	if led == "" {
 		return nil
 	}
-	f := code.Finding(code.NotElected, "Installation/"+to.Name, "its operator reconciles without being leader: no pod of it takes %s, which the old version led with, or another lock", l.Lock)
+	f := code.Finding(code.NotElected, l.Lock, "%s reconciles without being leader: none of its pods takes this lock, with which the old version led, or another", to.Name)
 	for _, d := range to.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		if n := ptr.Deref(d.Spec.Replicas, 1); n > 1 {
 			f.Severity = finding.Error

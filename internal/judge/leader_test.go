@@ -106,11 +106,11 @@ func TestUnelected(t *testing.T) {
 		want     string
 	}{
 		{"no lock any more", []lifecycle.Event{old, led, gone}, 1,
-			"warning U209 Installation/v2: its operator reconciles without being leader: no pod of it takes Lease/one, which the old version led with, or another lock"},
+			"warning U209 Lease/one: v2 reconciles without being leader: none of its pods takes this lock, with which the old version led, or another"},
 		{"several replicas", []lifecycle.Event{old, led, gone}, 2,
-			"error U209 Installation/v2: its operator reconciles without being leader: no pod of it takes Lease/one, which the old version led with, or another lock; the 2 pods of Deployment manager all reconcile at the same time"},
+			"error U209 Lease/one: v2 reconciles without being leader: none of its pods takes this lock, with which the old version led, or another; the 2 pods of Deployment manager all reconcile at the same time"},
 		{"the lock was released", []lifecycle.Event{old, led, event(6, observe.KindLease, "one", observe.StateHeld, ""), gone}, 1,
-			"warning U209 Installation/v2: its operator reconciles without being leader: no pod of it takes Lease/one, which the old version led with, or another lock"},
+			"warning U209 Lease/one: v2 reconciles without being leader: none of its pods takes this lock, with which the old version led, or another"},
 		{"it leads", []lifecycle.Event{old, led, gone, event(8, observe.KindLease, "one", observe.StateHeld, "new_1")}, 1, ""},
 		{"nobody elected", []lifecycle.Event{old, gone}, 1, ""},
 		{"given up before", []lifecycle.Event{old, led, event(2, observe.KindPod, "old", observe.StateGone, ""), event(3, observe.KindPod, "older", observe.StateCreated, "")}, 1, ""},

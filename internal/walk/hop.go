@@ -226,7 +226,34 @@ func (w *walk) judgeOutcome(ctx context.Context, c course, before hopBefore, hop
 		return findings, err
 	}
 	found, err = w.judgeExits(ctx, c.from.Name, c.to)
-	return append(findings, found...), err
+	findings = append(findings, found...)
+	if err != nil {
+		return findings, err
+	}
+	found, err = w.judgeStillWell(ctx, c.to, before.operands)
+	return append(findings, judge.Untold(findings, found)...), err
+}
+
+// judgeStillWell judges whether objects and what was made for them are still as well as before the hop, once users' changes were made
+// and taken back.
+func (w *walk) judgeStillWell(ctx context.Context, to *lifecycle.Release, before map[string]observe.Operand) ([]finding.Finding, error) {
+	if !w.OperatorRuns(to) {
+		return nil, nil
+	}
+	there := maps.Clone(before)
+	maps.DeleteFunc(there, func(_ string, made observe.Operand) bool {
+		return !slices.ContainsFunc(w.Objects, func(o *observe.Object) bool { return o.String() == made.Of })
+	})
+	after, err := w.awaitOperands(ctx, there)
+	if err != nil {
+		return nil, err
+	}
+	worse, err := w.judgeConditions(ctx)
+	findings := append(judge.Health(there, after), worse...)
+	for i := range findings {
+		findings[i].Message = "after changes that were taken back, " + findings[i].Message
+	}
+	return findings, err
 }
 
 // restartLimit is how long what cannot be read or written after a hop that failed may take until it can: a manager that goes on

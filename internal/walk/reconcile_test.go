@@ -125,3 +125,18 @@ func TestChangeRefused(t *testing.T) {
 		})
 	}
 }
+
+// An object that is not well any more once its spec was changed and changed back is told, although it was well after the upgrade.
+func TestNotWellAgain(t *testing.T) {
+	p, plan := things(t, "v1", "v2")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.behaviour["v1"], w.behaviour["v2"] = reports, sickens
+		found := expect.Said(w.firstHop(t, p, plan).Findings)
+		if !slices.ContainsFunc(found, func(f string) bool {
+			return strings.HasPrefix(f, "error U504 Thing/olmkit-samples/a: after changes that were taken back, ")
+		}) {
+			t.Error(strings.Join(found, "\n"))
+		}
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -99,6 +100,8 @@ const (
 	deletes      = "creates what belongs to nobody, and deletes it with its object"
 	chokes       = "lets nobody write once a spec was changed"
 	freezes      = "lets nobody change a spec"
+	reports      = "says that its objects are well"
+	sickens      = "says so until a spec is changed"
 	keeps        = "lets nobody delete its objects"
 	limits       = "lets nobody have an even number"
 	exits        = "ends when a spec is changed"
@@ -247,6 +250,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	if w.Get(ctx, key, thing) != nil {
 		return
 	}
+	if behaviour == reports || behaviour == sickens {
+		w.report(ctx, thing, behaviour)
+	}
 	annotations := maps.Clone(thing.GetAnnotations())
 	delete(annotations, observe.Writes)
 	said := fmt.Sprint(thing.Object["spec"], thing.GetLabels(), annotations)
@@ -270,6 +276,21 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 		if behaviour == exits || behaviour == operandsExit {
 			w.exit(ctx, behaviour == exits)
 		}
+	}
+}
+
+// report has a Thing say that it is well, and not what has become of it since its spec was changed by an operator that sickens.
+func (w *world) report(ctx context.Context, thing *unstructured.Unstructured, behaviour string) {
+	size, _, _ := unstructured.NestedInt64(thing.Object, "spec", "size")
+	status, was := "True", thing.DeepCopy().Object["status"]
+	if said, _, _ := unstructured.NestedString(thing.Object, "status", "sick"); behaviour == sickens && (size > 1 || said != "") {
+		status = "False"
+		_ = unstructured.SetNestedField(thing.Object, "yes", "status", "sick")
+	}
+	condition := map[string]any{"type": "Ready", "status": status}
+	_ = unstructured.SetNestedSlice(thing.Object, []any{condition}, "status", "conditions")
+	if !reflect.DeepEqual(was, thing.Object["status"]) {
+		_ = w.Update(ctx, thing)
 	}
 }
 
