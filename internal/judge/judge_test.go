@@ -208,6 +208,11 @@ func TestJudgeOperands(t *testing.T) {
 		o.Content = map[string]any{"spec": map[string]any{"type": kind, "ports": list}}
 		return o
 	}
+	marked := func(marks map[string]any) observe.Operand {
+		o := made("Service", "1", 1, 0)
+		o.Marks = marks
+		return o
+	}
 	for _, test := range []struct {
 		name          string
 		before, after map[string]observe.Operand
@@ -235,6 +240,9 @@ func TestJudgeOperands(t *testing.T) {
 		{"disowned", operands(made("Secret", "1", 1, 0)), operands(observe.Operand{
 			Kind: "Secret", Namespace: "n", Name: "a", UID: "1", Disowned: true, Content: map[string]any{"spec": map[string]any{"port": int64(1)}},
 		}), []string{"warning U505 Secret/n/a: the new version took its owner reference to Pot/n/a away: when that is deleted, Kubernetes leaves it, and only the operator can delete it"}},
+		{"labels and annotations", operands(marked(map[string]any{"labels": map[string]any{"app": "a", "team": "t"}, "annotations": map[string]any{"scrape": "yes", "olmkit.dev/x": "1"}})),
+			operands(marked(map[string]any{"labels": map[string]any{"app": "b", "new": "n"}})),
+			[]string{"warning U505 Service/n/a: the new version took from it what others may select it or be configured by: label team, annotation scrape"}},
 		{"new ones do not matter", nil, operands(made("Service", "1", 1, 0)), nil},
 	} {
 		t.Run(test.name, func(t *testing.T) { expect.Findings(t, Operands(test.before, test.after), test.want...) })

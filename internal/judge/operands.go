@@ -131,6 +131,9 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 				findings = append(findings, code.Finding(code.OperandChanged, name, "the new version took its owner reference to %s away: "+
 					"when that is deleted, Kubernetes leaves it, and only the operator can delete it", was.Of))
 			}
+			if gone := marksGone(was, is); len(gone) > 0 {
+				findings = append(findings, code.Finding(code.OperandChanged, name, "the new version took from it what others may select it or be configured by: %s", strings.Join(gone, ", ")))
+			}
 			broken, places := clientsCut(name, was, is)
 			findings = append(findings, broken...)
 			if len(places) > 0 {
@@ -142,6 +145,21 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 		findings = append(findings, code.Finding(code.OperandRolled, "", "the upgrade replaced %d pods that were made for objects: %s", len(rolled), strings.Join(rolled, ", ")))
 	}
 	return findings
+}
+
+// marksGone names the labels and annotations that an operand had and has not any more.
+func marksGone(was, is observe.Operand) []string {
+	var gone []string
+	for _, kind := range []string{"labels", "annotations"} {
+		had, _ := was.Marks[kind].(map[string]any)
+		has, _ := is.Marks[kind].(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(had)) {
+			if _, kept := has[key]; !kept && !strings.HasPrefix(key, "olmkit.dev/") {
+				gone = append(gone, strings.TrimSuffix(kind, "s")+" "+key)
+			}
+		}
+	}
+	return gone
 }
 
 // clientsCut tells what clients that the old version served fail by, and returns what else differs.
