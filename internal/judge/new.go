@@ -71,11 +71,11 @@ func (n New) Lacks() []string {
 // NewObjects tells what the operator of the release called to did not do for a new object, and that of from did.
 func NewObjects(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
-	unowned := slices.DeleteFunc(slices.Clone(is.Unowned), func(name string) bool { return slices.Contains(was.Unowned, name) })
-	if len(unowned) > 0 {
+	if len(is.Unowned) > 0 && len(was.Unowned) == 0 {
 		findings = append(findings, code.Finding(code.NewUnowned, is.Sample, "%s makes %s for a new object like it without an owner reference, and it stayed when the object was deleted; with %s it did not",
-			to, strings.Join(unowned, ", "), from))
+			to, strings.Join(is.Unowned, ", "), from))
 	}
+	was.Original = Dealt{Made: true, Ready: 1, Well: true} // what the old version did not do for its copy is nothing less, whatever its sample got
 	missing := slices.DeleteFunc(is.Lacks(), func(words string) bool { return slices.Contains(was.Lacks(), words) })
 	if len(findings) == 0 && len(missing) > 0 {
 		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for a new object like it: within %s %s; with %s it was as for this one",

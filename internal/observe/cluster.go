@@ -33,6 +33,7 @@ type Cluster struct {
 
 	Place     lifecycle.Place // where the package is installed
 	Objects   []*Object       // that were made of its kinds
+	Others    []*Object       // that were made, too, and are not looked at; what is named after them is not named after Objects
 	CRDs      []string        // that its releases brought, sorted
 	Simulated []string        // images of its releases whose pods were simulated
 

@@ -35,7 +35,8 @@ type Object struct {
 	Restored  bool           // of another cluster: its user has it there
 	Compared  bool           // what was restored was compared with what it says on the first release
 	UID       types.UID
-	Gone      bool // somebody deleted it, and nobody made it anew
+	Since     time.Time // when the walk created it; zero for what it restored
+	Gone      bool      // somebody deleted it, and nobody made it anew
 	// Undeletable is why the API server refuses to delete it, nil if it does not.
 	Undeletable error
 

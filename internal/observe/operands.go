@@ -34,6 +34,7 @@ type Operand struct {
 	Of                    string         // the object that it was made for
 	Direct                bool           // it belongs to that object or to a custom resource below, not to another operand
 	Disowned              bool           // it did, and nobody took its place
+	Unowned               bool           // it belongs to nobody, and has the object's name in its own
 	Images                []string       // of a pod's containers
 	Unready               string         // how it does not do what it is for, "" if it does
 	Refused               string         // why the cluster never runs a pod, "" if it does
@@ -89,6 +90,7 @@ func OperandResource(kind string) schema.GroupVersionResource {
 type owned struct {
 	Operand
 	owners []types.UID
+	named  string // the object whose name it has in its own, "" if it has owners
 }
 
 // Operands lists what belongs to the walk's objects by owner references, by name: directly, or to what belongs to them, and what did
@@ -109,6 +111,7 @@ func (c *Cluster) operands(ctx context.Context, known *recent) (map[string]Opera
 	}
 	all := c.between(ctx)
 	claims := map[string]Operand{}
+	named := c.namedAfter()
 	namespaces := c.namespaces()
 	for _, kind := range operandKinds {
 		items, err := c.listIn(ctx, known, kind.GroupVersionResource, namespaces)
@@ -131,7 +134,8 @@ func (c *Cluster) operands(ctx context.Context, known *recent) (map[string]Opera
 			if kind.Kind == KindClaim {
 				claims[o.String()] = o.Operand
 			}
-			if _, known := c.Made[o.String()]; (known || len(o.owners) > 0) && m.GetDeletionTimestamp() == nil {
+			o.named = named.of(kind.Kind, &m)
+			if _, known := c.Made[o.String()]; (known || o.named != "" || len(o.owners) > 0) && m.GetDeletionTimestamp() == nil {
 				all = append(all, o)
 			}
 		}
@@ -168,8 +172,8 @@ func (c *Cluster) listIn(ctx context.Context, known *recent, resource schema.Gro
 	return all, nil
 }
 
-// belonging returns those of all that belong to objects, directly or to what belongs to them, by name, and those that did before and
-// belong to nobody now.
+// belonging returns those of all that belong to objects, directly or to what belongs to them, by name, those that did before and belong
+// to nobody now, and those that are named after an object and belong to nobody.
 func belonging(objects []*Object, before map[string]Operand, all []owned) map[string]Operand {
 	ours, custom, names := map[types.UID]string{}, map[types.UID]bool{}, map[string]bool{}
 	for _, o := range objects {
@@ -197,12 +201,61 @@ func belonging(objects []*Object, before map[string]Operand, all []owned) map[st
 	grow()
 	for _, o := range all {
 		if was := before[o.String()]; names[was.Of] && was.Direct && was.UID == o.UID && ours[o.UID] == "" && len(o.owners) == 0 {
-			o.Of, o.Direct, o.Disowned = was.Of, true, true
+			o.Of, o.Direct, o.Disowned, o.Unowned = was.Of, true, !was.Unowned, was.Unowned
 			ours[o.UID], found[o.String()] = was.Of, o.Operand
+		}
+	}
+	for _, o := range all {
+		if names[o.named] && ours[o.UID] == "" {
+			o.Of, o.Direct, o.Unowned = o.named, true, true
+			ours[o.UID], found[o.String()] = o.named, o.Operand
 		}
 	}
 	grow()
 	return found
+}
+
+// unownedKinds are the kinds that some operators make without owner references, and by which users are served. Of others, what runs in
+// pods makes some as well.
+var unownedKinds = []string{
+	"Deployment", "StatefulSet", "DaemonSet", "CronJob", "Service", "Ingress", "PodDisruptionBudget", "NetworkPolicy", "HorizontalPodAutoscaler",
+}
+
+// names are the walk's objects by namespace/name.
+type names map[string]*Object
+
+// namedAfter returns the objects after which operands can be named. What is in the operator's own namespace may be the operator's.
+func (c *Cluster) namedAfter() names {
+	all := names{}
+	for _, o := range slices.Concat(c.Others, c.Objects) {
+		if !o.Since.IsZero() && o.Namespace != c.Place.Namespace {
+			all[o.Namespace+"/"+o.Name] = o
+		}
+	}
+	return all
+}
+
+// of returns the object with the longest name that m of a kind, which has no owner, has in its own between hyphens, or "". What was there before
+// the object, or what the walk applied for its user, is not made for it.
+func (n names) of(kind string, m *unstructured.Unstructured) string {
+	applied := slices.ContainsFunc(m.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == "olmkit" && f.Operation == metav1.ManagedFieldsOperationApply
+	})
+	if len(m.GetOwnerReferences()) > 0 || !slices.Contains(unownedKinds, kind) || applied {
+		return ""
+	}
+	parts := strings.Split(m.GetName(), "-")
+	for size := len(parts); size > 0; size-- {
+		for i := 0; i+size <= len(parts); i++ {
+			name := strings.Join(parts[i:i+size], "-")
+			for _, namespace := range []string{m.GetNamespace(), ""} {
+				if o := n[namespace+"/"+name]; o != nil && !m.GetCreationTimestamp().Time.Before(o.Since) {
+					return o.String()
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // betweenLimit bounds how long a kind is waited for: without its conversion webhook the API server takes half a minute for each object.
@@ -238,7 +291,7 @@ func ownedAmong(objects []unstructured.Unstructured) []owned {
 	var all []owned
 	for _, o := range objects {
 		if owners := ownersOf(&o); len(owners) > 0 {
-			all = append(all, owned{Operand{UID: o.GetUID()}, owners})
+			all = append(all, owned{Operand: Operand{UID: o.GetUID()}, owners: owners})
 		}
 	}
 	return all
@@ -347,7 +400,7 @@ func (c *Cluster) ClaimsLeft(ctx context.Context, before, after map[string]Opera
 
 // Collect waits until operands, whose objects were deleted, are gone, but no longer than limit. On a cluster that ends with the walk it
 // then deletes those that stay: once a CustomResourceDefinition is gone, the garbage collector takes half a minute and longer to look at what
-// belonged to an object of it. Claims and what was disowned never go by themselves and are not waited for. What belongs to others as
+// belonged to an object of it. Claims and what belongs to nobody never go by themselves and are not waited for. What belongs to others as
 // well stays, and so do claims that were not made from a StatefulSet's template.
 func (c *Cluster) Collect(ctx context.Context, operands map[string]Operand, limit time.Duration) error {
 	left := maps.Clone(operands)
@@ -362,7 +415,7 @@ func (c *Cluster) Collect(ctx context.Context, operands map[string]Operand, limi
 			case err != nil:
 				return false, err
 			default:
-				waits = waits || !o.Disowned && o.Kind != KindClaim
+				waits = waits || !o.Disowned && !o.Unowned && o.Kind != KindClaim
 			}
 		}
 		return !waits, nil

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -53,7 +54,7 @@ func TestAddClaims(t *testing.T) {
 // TestBelonging follows owners, also over custom resources that are no operands, and in any order.
 func TestBelonging(t *testing.T) {
 	made := func(kind, name string, owners ...types.UID) owned {
-		return owned{Operand{Kind: kind, Namespace: "n", Name: name, UID: types.UID(kind + name)}, owners}
+		return owned{Operand: Operand{Kind: kind, Namespace: "n", Name: name, UID: types.UID(kind + name)}, owners: owners}
 	}
 	before := byName(
 		Operand{Kind: "StatefulSet", Name: "left", UID: "StatefulSetleft", Direct: true}, // it has no owner any more
@@ -64,19 +65,64 @@ func TestBelonging(t *testing.T) {
 	found := belonging([]*Object{{Kind: "Pot", Namespace: "n", Name: "a", UID: "a"}}, before, []owned{
 		made("StatefulSet", "left"), made("Pod", "left", "StatefulSetleft"), made("StatefulSet", "anew"), made("StatefulSet", "given", "nobody"),
 		made("Pod", "a", "ReplicaSeta"), made("ReplicaSet", "a", "Deploymenta"), made("Deployment", "a", "a"),
-		made("StatefulSet", "lid", "lid"), {Operand{UID: "lid"}, []types.UID{"handle"}}, {Operand{UID: "handle"}, []types.UID{"a"}},
-		made("Deployment", "other", "other"), {Operand{UID: "other"}, []types.UID{"nobody"}},
+		made("StatefulSet", "lid", "lid"), {Operand: Operand{UID: "lid"}, owners: []types.UID{"handle"}}, {Operand: Operand{UID: "handle"}, owners: []types.UID{"a"}},
+		made("Deployment", "other", "other"), {Operand: Operand{UID: "other"}, owners: []types.UID{"nobody"}},
+		{Operand: Operand{Kind: "Deployment", Namespace: "n", Name: "a-named", UID: "named"}, named: "Pot/n/a"}, made("ReplicaSet", "a-named", "named"),
 	})
 	var got []string
 	for _, name := range slices.Sorted(maps.Keys(found)) {
-		got = append(got, fmt.Sprint(name, " of ", found[name].Of, " ", found[name].Direct, " ", found[name].Disowned))
+		got = append(got, fmt.Sprint(name, " of ", found[name].Of, " ", found[name].Direct, " ", found[name].Disowned, " ", found[name].Unowned))
 	}
 	want := []string{
-		"Deployment/n/a of Pot/n/a true false", "Pod/n/a of Pot/n/a false false", "Pod/n/left of Pot/n/a false false",
-		"ReplicaSet/n/a of Pot/n/a false false", "StatefulSet/n/left of Pot/n/a true true", "StatefulSet/n/lid of Pot/n/a true false",
+		"Deployment/n/a of Pot/n/a true false false", "Deployment/n/a-named of Pot/n/a true false true", "Pod/n/a of Pot/n/a false false false",
+		"Pod/n/left of Pot/n/a false false false", "ReplicaSet/n/a of Pot/n/a false false false", "ReplicaSet/n/a-named of Pot/n/a false false false",
+		"StatefulSet/n/left of Pot/n/a true true false", "StatefulSet/n/lid of Pot/n/a true false false",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestNamed knows what has an object's name in its own, and neither what was there before nor what has owners or was applied for users.
+func TestNamed(t *testing.T) {
+	since := time.Unix(100, 0)
+	of := (&Cluster{Place: lifecycle.Place{Namespace: "operators"}, Objects: []*Object{
+		{Kind: "Pot", Namespace: "n", Name: "a", Since: since}, {Kind: "Pot", Namespace: "n", Name: "a-v1-w", Since: since},
+		{Kind: "Lid", Name: "lid", Since: since}, {Kind: "Pot", Namespace: "operators", Name: "a", Since: since}, {Kind: "Pot", Namespace: "n", Name: "restored"},
+	}}).namedAfter()
+	for _, test := range []struct {
+		name, kind, namespace string
+		change                func(*unstructured.Unstructured)
+		want                  string
+	}{
+		{name: "a", want: "Pot/n/a"},
+		{name: "data-a-server", want: "Pot/n/a"},
+		{name: "a-v1-w-server", want: "Pot/n/a-v1-w"},
+		{name: "the-lid", want: "Lid/lid"},
+		{name: "ab"},
+		{name: "restored"},
+		{name: "a", namespace: "operators"},
+		{name: "a", namespace: "elsewhere"},
+		{name: "a", kind: "ConfigMap"},
+		{name: "a", change: func(m *unstructured.Unstructured) { m.SetCreationTimestamp(metav1.Unix(99, 0)) }},
+		{name: "a", change: func(m *unstructured.Unstructured) { m.SetOwnerReferences([]metav1.OwnerReference{{Name: "x"}}) }},
+		{name: "a", change: func(m *unstructured.Unstructured) {
+			m.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "olmkit", Operation: metav1.ManagedFieldsOperationApply}})
+		}},
+		{name: "a", want: "Pot/n/a", change: func(m *unstructured.Unstructured) {
+			m.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "olmkit", Operation: metav1.ManagedFieldsOperationUpdate}})
+		}},
+	} {
+		m := &unstructured.Unstructured{Object: map[string]any{}}
+		m.SetNamespace(cmp.Or(test.namespace, "n"))
+		m.SetName(test.name)
+		m.SetCreationTimestamp(metav1.Unix(100, 0))
+		if test.change != nil {
+			test.change(m)
+		}
+		if got := of.of(cmp.Or(test.kind, "Deployment"), m); got != test.want {
+			t.Errorf("%s %s: %q, want %q", test.kind, test.name, got, test.want)
+		}
 	}
 }
 
@@ -198,7 +244,7 @@ func TestBetweenUnanswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &Cluster{Dynamic: client, CRDs: []string{"parts.example.com", "things.example.com"}, Watcher: &Watcher{crds: map[string]*lifecycle.Definition{"parts.example.com": {Storage: "v1"}}}}
-	c.Watcher.between.Store("parts.example.com", []owned{{Operand{UID: "p"}, []types.UID{"t"}}})
+	c.Watcher.between.Store("parts.example.com", []owned{{Operand: Operand{UID: "p"}, owners: []types.UID{"t"}}})
 	if known := c.between(t.Context()); len(known) != 1 || known[0].UID != "p" {
 		t.Errorf("known is %+v", known)
 	}

@@ -199,9 +199,17 @@ func (t target) of(kind string) string {
 	return kind + "/" + strings.TrimPrefix(t.namespace+"/"+t.name, "/")
 }
 
+// namesOther reports whether name has that of an object in it that is not called as its sample.
+func (c *asserted) namesOther(name string) bool {
+	return slices.ContainsFunc(c.objects, func(o *observe.Object) bool {
+		_, has := renamed(name, o.Name, o.Name)
+		return has && o.Name != o.Sample
+	})
+}
+
 // targets returns what a may mean by its name: groups of objects that have to be as asserted, all of one of them. Since the
 // walk makes several objects of each sample, an assertion that says the sample's name, or has it in the name of an operand,
-// means what belongs to each of them. What has exactly the name that it says is the last group.
+// means what belongs to each of them. What has exactly the name that it says is the last group, unless that is the name of the sample.
 func (c *asserted) targets(a assert.Assertion, namespaced bool) [][]target {
 	var groups [][]target
 	byCRD := map[string]int{}
@@ -235,6 +243,11 @@ func (c *asserted) targets(a assert.Assertion, namespaced bool) [][]target {
 	var exact []target
 	for _, namespace := range namespaces {
 		exact = append(exact, target{namespace, a.Name})
+	}
+	// The first object has the sample's own name, and what says that means all of them.
+	meant := func(group []target) bool { return slices.Contains(group, exact[0]) }
+	if !c.namesOther(a.Name) && slices.ContainsFunc(groups, meant) {
+		return groups
 	}
 	return append(groups, exact)
 }

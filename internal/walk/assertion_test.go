@@ -2,6 +2,7 @@ package walk
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,6 +109,32 @@ func TestRenamed(t *testing.T) {
 	} {
 		if got, is := renamed(test.name, test.sample, "tea-v1"); got != test.want || is != test.is {
 			t.Errorf("%s with %s: %s, %t", test.name, test.sample, got, is)
+		}
+	}
+}
+
+// TestTargets takes the sample's name for all objects that were made of it, and another object's name for that alone.
+func TestTargets(t *testing.T) {
+	c := &asserted{objects: []*observe.Object{
+		{CRD: "teas.example.com", Namespace: "n", Name: "tea", Sample: "tea"}, {CRD: "teas.example.com", Namespace: "n", Name: "tea-v1-w", Sample: "tea"},
+	}}
+	for name, want := range map[string][]string{
+		"tea":             {"tea tea-v1-w"},
+		"tea-server":      {"tea-server tea-v1-w-server"},
+		"tea-v1-w":        {"tea-v1-w tea-v1-w-v1-w", "tea-v1-w"},
+		"tea-v1-w-server": {"tea-v1-w-server tea-v1-w-v1-w-server", "tea-v1-w-server"},
+		"coffee":          {"coffee"},
+	} {
+		var got []string
+		for _, group := range c.targets(assert.Assertion{Name: name}, false) {
+			var names []string
+			for _, t := range group {
+				names = append(names, t.name)
+			}
+			got = append(got, strings.Join(names, " "))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }

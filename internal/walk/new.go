@@ -125,7 +125,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 // viewOf is the walk's cluster with only some of its objects.
 func (w *walk) viewOf(objects ...*observe.Object) observe.Cluster {
 	view := *w.Cluster
-	view.Objects = objects
+	view.Objects, view.Others = objects, w.Objects
 	return view
 }
 

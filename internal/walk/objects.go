@@ -268,7 +268,7 @@ func (w *walk) makeObject(ctx context.Context, r *lifecycle.Release, d *apiexten
 	if err != nil {
 		return append(findings, w.refusal(r, o, err)), nil
 	}
-	o.UID, o.Created = made.GetUID(), compare.Content(made.Object)
+	o.UID, o.Since, o.Created = made.GetUID(), made.GetCreationTimestamp().Time, compare.Content(made.Object)
 	w.Objects = append(w.Objects, o)
 	if places := compare.Lost(known, compare.Content(made.Object)); len(places) > 0 {
 		findings = append(findings, code.Finding(code.LostAtOnce, o.String(), "written as %s on %s, it comes back changed: %s", o.Version, r.Name, places))
