@@ -3,6 +3,7 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -323,12 +324,25 @@ func causeOf(e lifecycle.Event, before *lifecycle.Definition, o outage) (harm bo
 		return false, fmt.Sprintf("the CRD got its webhook's service (%s) and CA%s", e.CRD.Conversion, by(e))
 	case e.Kind == observe.KindCRD && e.Name == crd:
 		return true, cmp.Or(e.By, "OLM's catalog operator") + " wrote the bundle's CRD, " + servedAnew
+	case e.Kind == observe.KindPod && !mayServe(e.Name, o.First):
+		return false, ""
 	case e.Kind == observe.KindPod && e.State == observe.StateReady:
 		return false, fmt.Sprintf("pod %s became ready", e.Name)
 	case e.Kind == observe.KindPod && e.State != observe.StateCreated:
 		return true, fmt.Sprintf("pod %s was %s%s", e.Name, e.State, by(e))
 	}
 	return false, ""
+}
+
+// calledService finds the Service that OLM makes for a deployment with webhooks in what the API server says of a call that failed.
+var calledService = regexp.MustCompile(`https://([a-z0-9-]{1,63})-service\.`)
+
+// mayServe reports whether the pod called name may be behind the webhook whose call failed as first says: OLM calls its Service as the
+// deployment (install.ServiceName in pkg/controller/install/certresources.go).
+func mayServe(name, first string) bool {
+	pod, _, _ := strings.Cut(name, "/")
+	m, deployment := calledService.FindStringSubmatch(first), observe.DeploymentOf(pod)
+	return m == nil || deployment == "" || m[1] == deployment
 }
 
 // servedAnew is what the API server does upon a changed definition, whose requests wait meanwhile.

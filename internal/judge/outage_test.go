@@ -251,6 +251,21 @@ func TestCauseFollowsTheError(t *testing.T) {
 	}
 }
 
+// A pod of another deployment is not to blame for a webhook that does not answer.
+func TestMayServe(t *testing.T) {
+	const called = `failed calling webhook "v": failed to call webhook: Post "https://op-webhook-service.ns.svc:443/v": connection refused`
+	for pod, want := range map[string]bool{
+		"op-webhook-5d8f7c9b6d-abcde": true, "op-webhook-5d8f7c9b6d-abcde/manager": true, "op-5d8f7c9b6d-abcde": false, "op-0": true,
+	} {
+		if got := mayServe(pod, called); got != want {
+			t.Errorf("%s: %t", pod, got)
+		}
+		if !mayServe(pod, "context deadline exceeded") {
+			t.Errorf("%s: nobody says which Service was called", pod)
+		}
+	}
+}
+
 func TestOutageFix(t *testing.T) {
 	none := &lifecycle.Definition{Served: []string{"v1"}, Storage: "v1", Conversion: observe.ConversionNone}
 	hooked := &lifecycle.Definition{Served: []string{"v1"}, Storage: "v1", Conversion: "n/s/convert", CA: "x"}

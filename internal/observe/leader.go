@@ -250,10 +250,18 @@ func (c *Cluster) managers(ctx context.Context, releases []*lifecycle.Release) (
 // podOfDeployment is a pod's name, as the controllers of Deployments and ReplicaSets make it.
 var podOfDeployment = regexp.MustCompile(`^(.+)-[0-9a-z]+-[0-9a-z]{5}$`)
 
+// DeploymentOf returns the name of the Deployment that a pod with this name is of, "" if it has none.
+func DeploymentOf(pod string) string {
+	if m := podOfDeployment.FindStringSubmatch(pod); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
 // isManager reports whether a pod with this name, in the operator's namespace, is of a deployment of releases.
 func isManager(name string, releases []*lifecycle.Release) bool {
-	m := podOfDeployment.FindStringSubmatch(name)
-	return m != nil && slices.ContainsFunc(releases, func(r *lifecycle.Release) bool { return slices.Contains(r.Deployments(), m[1]) })
+	of := DeploymentOf(name)
+	return of != "" && slices.ContainsFunc(releases, func(r *lifecycle.Release) bool { return slices.Contains(r.Deployments(), of) })
 }
 
 // podsOf returns the names of the pods that run r's deployments and are not on their way out, sorted.
