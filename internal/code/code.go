@@ -92,6 +92,7 @@ const (
 	NewIgnored       = "U517"
 	NewUnowned       = "U518"
 	ChangeRefused    = "U519"
+	StatusGone       = "U520"
 
 	StoredVersions    = "U601"
 	LeftBehind        = "U602"
@@ -278,6 +279,8 @@ var All = []Kind{
 		"set the owner reference on whatever the operator creates (controllerutil.SetControllerReference), or delete it by a finalizer", nil},
 	{ChangeRefused, finding.Error, "Users cannot change a field of their objects any more that the old version let them change: an admission webhook, a policy or a rule of the schema refuses each change of it.",
 		"refuse what cannot work, not each change; make a field immutable in a new version of the API", nil},
+	{StatusGone, finding.Warning, "The status of an object had a field before the upgrade that the new version leaves empty: who reads it, as a script or another operator, finds nothing.",
+		"go on writing what a served version's status had, or announce that it ends", nil},
 
 	{StoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate with 'olmkit crd migrate CRD': write every object once, then remove the old versions from status.storedVersions", nil},

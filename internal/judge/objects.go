@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,6 +76,29 @@ func NewDefaults(o *observe.Object, to string, made map[string]any) []finding.Fi
 	f := code.Finding(code.DefaultChanged, o.String(), "%s leaves empty in a new object what was set before: %s", to, unset)
 	f.Cause = "neither a default of the schema nor a mutating webhook sets it anymore"
 	return []finding.Finding{WithFields(f, unset)}
+}
+
+// passing are fields of a status that are empty when all is well.
+var passing = regexp.MustCompile(`(?i)error|fail|message|reason|warning|pending|progress|current|last|time|date`)
+
+// StatusGone tells the fields of o's status before the hop that it has none of in now. Lists, as of conditions, are told elsewhere.
+func StatusGone(o *observe.Object, now *unstructured.Unstructured) []finding.Finding {
+	before := o.Views[o.Version]
+	if before == nil {
+		return nil
+	}
+	status := func(view *unstructured.Unstructured) map[string]any {
+		fields, _ := view.Object["status"].(map[string]any)
+		return map[string]any{"status": fields}
+	}
+	gone := slices.DeleteFunc(compare.Differences(status(before), status(now)), func(d compare.Difference) bool {
+		_, isList := d.Was.([]any)
+		return !d.Gone || isList || passing.MatchString(d.Path)
+	})
+	if len(gone) == 0 {
+		return nil
+	}
+	return []finding.Finding{code.Finding(code.StatusGone, o.String(), "its status says nothing any more of %s", strings.Join(gone.Fields(), ", "))}
 }
 
 // lostTags compares the labels and annotations of o with those that its author gave it. Those of a restored object may be the

@@ -107,3 +107,27 @@ func TestNewDefaults(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) { expect.Findings(t, NewDefaults(o, "v2", test.made), test.want...) })
 	}
 }
+
+// TestStatusGone tells what a status has no word of any more, and neither other values, nor lists, nor what is empty when all is well.
+func TestStatusGone(t *testing.T) {
+	status := func(fields map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"status": fields}}
+	}
+	o := &observe.Object{Kind: "Thing", Name: "a", Version: "v1", Views: map[string]*unstructured.Unstructured{"v1": status(map[string]any{
+		"endpoint": "a:6379", "nodes": map[string]any{"ready": int64(3)}, "phase": "Running", "conditions": []any{map[string]any{"type": "Ready"}},
+		"lastBackup": "yesterday", "message": "fine", "failed": int64(0),
+	})}}
+	for _, test := range []struct {
+		name string
+		now  *unstructured.Unstructured
+		want []string
+	}{
+		{"other values", status(map[string]any{"endpoint": "b:6379", "nodes": map[string]any{"ready": int64(0)}, "phase": "Ready"}), nil},
+		{"no words", status(map[string]any{"phase": "Running", "nodes": map[string]any{}}), []string{"warning U520 Thing/a: its status says nothing any more of status.endpoint, status.nodes.ready"}},
+		{"no status", &unstructured.Unstructured{}, []string{"warning U520 Thing/a: its status says nothing any more of status.endpoint, status.nodes, status.phase"}},
+	} {
+		t.Run(test.name, func(t *testing.T) { expect.Findings(t, StatusGone(o, test.now), test.want...) })
+	}
+	o.Version = "v2"
+	expect.Findings(t, StatusGone(o, &unstructured.Unstructured{}))
+}

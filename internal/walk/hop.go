@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/code"
@@ -253,6 +254,29 @@ func (w *walk) judgeStillWell(ctx context.Context, to *lifecycle.Release, before
 	for i := range findings {
 		findings[i].Message = "after changes that were taken back, " + findings[i].Message
 	}
+	if err != nil {
+		return findings, err
+	}
+	silent, err := w.judgeSilent(ctx)
+	return append(findings, silent...), err
+}
+
+// judgeSilent tells what the objects' status says nothing of any more, and gives the operator time for that.
+func (w *walk) judgeSilent(ctx context.Context) (findings []finding.Finding, err error) {
+	err = lookUntil(ctx, observe.RetryTimeout, func() (bool, error) {
+		findings = nil
+		for _, o := range w.Objects {
+			if !w.IsServed(o.CRD, o.Version) {
+				continue
+			}
+			now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
+			if err != nil {
+				return false, ctx.Err() // told elsewhere
+			}
+			findings = append(findings, judge.StatusGone(o, now)...)
+		}
+		return len(findings) == 0, nil
+	})
 	return findings, err
 }
 

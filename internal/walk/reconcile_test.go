@@ -126,6 +126,20 @@ func TestChangeRefused(t *testing.T) {
 	}
 }
 
+// A status that says less than under the release before is told.
+func TestSilent(t *testing.T) {
+	p, plan := things(t, "v1", "v2")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.behaviour["v1"], w.behaviour["v2"] = reports, hushes
+		found := expect.Said(w.firstHop(t, p, plan).Findings)
+		const want = "warning U520 Thing/olmkit-samples/a: its status says nothing any more of status.endpoint"
+		if !slices.ContainsFunc(found, func(f string) bool { return strings.HasPrefix(f, want) }) {
+			t.Error(strings.Join(found, "\n"))
+		}
+	})
+}
+
 // An object that is not well any more once its spec was changed and changed back is told, although it was well after the upgrade.
 func TestNotWellAgain(t *testing.T) {
 	p, plan := things(t, "v1", "v2")

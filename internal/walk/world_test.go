@@ -100,7 +100,8 @@ const (
 	deletes      = "creates what belongs to nobody, and deletes it with its object"
 	chokes       = "lets nobody write once a spec was changed"
 	freezes      = "lets nobody change a spec"
-	reports      = "says that its objects are well"
+	reports      = "says that its objects are well, and where"
+	hushes       = "says that its objects are well"
 	sickens      = "says so until a spec is changed"
 	keeps        = "lets nobody delete its objects"
 	limits       = "lets nobody have an even number"
@@ -250,7 +251,7 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	if w.Get(ctx, key, thing) != nil {
 		return
 	}
-	if behaviour == reports || behaviour == sickens {
+	if behaviour == reports || behaviour == sickens || behaviour == hushes {
 		w.report(ctx, thing, behaviour)
 	}
 	annotations := maps.Clone(thing.GetAnnotations())
@@ -286,6 +287,10 @@ func (w *world) report(ctx context.Context, thing *unstructured.Unstructured, be
 	if said, _, _ := unstructured.NestedString(thing.Object, "status", "sick"); behaviour == sickens && (size > 1 || said != "") {
 		status = "False"
 		_ = unstructured.SetNestedField(thing.Object, "yes", "status", "sick")
+	}
+	_ = unstructured.SetNestedField(thing.Object, "here", "status", "endpoint")
+	if behaviour == hushes {
+		unstructured.RemoveNestedField(thing.Object, "status", "endpoint")
 	}
 	condition := map[string]any{"type": "Ready", "status": status}
 	_ = unstructured.SetNestedSlice(thing.Object, []any{condition}, "status", "conditions")
