@@ -170,8 +170,8 @@ var All = []Kind{
 	{Exits, finding.Error, "The new version's operator ended by itself after the upgrade, while objects were changed and created as users do: nothing is " +
 		"reconciled until it runs again. If the old version ended as well, or if it ended because it could not renew its lock in time, this is a warning.",
 		"read in the container's previous log what it ended for, and return an error from the reconciler instead of ending the process", nil},
-	{NotElected, finding.Warning, "The new version's operator elects no leader, and the old version's did: during each rollout the old and the new pod reconcile at the same time. " +
-		"With several replicas they always do, and this is an error.",
+	{NotElected, finding.Warning, "The new version's operator elects no leader, and the old version's did: during each rollout the old and the new pod reconcile at the same time, " +
+		"and with several replicas they always do.",
 		"elect a leader in every release: set LeaderElection and LeaderElectionID in controller-runtime's options, and keep the arguments that switch it on", nil},
 
 	{Forbidden, finding.Error, "The API server refuses requests of the operator's ServiceAccount that the operator needs (401 or 403). If it refused the old " +
@@ -247,7 +247,7 @@ var All = []Kind{
 		"reconcile every object at start, and write status.observedGeneration", nil},
 	{ConditionWorse, finding.Error, "An object said in its status that it serves, and does not any more: Available or Ready is not True, Degraded, Failed or Stalled is, or its phase is Failed, Error or Degraded.",
 		"read the condition's reason and message, and the manager's log about the object", nil},
-	{OperandChanged, finding.Warning, "The new version changed an operand of an object that nobody changed. This may be its purpose, or the object means something else " +
+	{OperandChanged, finding.Warning, "The new version changed an operand of an object that nobody changed, or took labels or annotations from it. This may be its purpose, or the object means something else " +
 		"in the version that the new release reads.",
 		"check whether each change is meant; if not, check conversion and defaults of the object", nil},
 	{OperandRestarted, finding.Warning, "Containers of operands restarted during the upgrade.",
@@ -277,7 +277,8 @@ var All = []Kind{
 		"test the operator with a new object, not only with what the old version made: what is created may need another right, a field that only old objects have, or a watch that starts too late", nil},
 	{NewUnowned, finding.Error, "What the new version makes for a new object stays when the object is deleted: it has no owner reference, and the operator does not delete it. What the old version made was deleted.",
 		"set the owner reference on whatever the operator creates (controllerutil.SetControllerReference), or delete it by a finalizer", nil},
-	{ChangeRefused, finding.Error, "Users cannot change a field of their objects any more that the old version let them change: an admission webhook, a policy or a rule of the schema refuses each change of it.",
+	{ChangeRefused, finding.Error, "Users cannot change a field of their objects any more that the old version let them change: an admission webhook, a policy or a rule of the schema refuses each change of it. " +
+		"If other fields can be changed, or the old version ignored the change, this is a warning.",
 		"refuse what cannot work, not each change; make a field immutable in a new version of the API", nil},
 	{StatusGone, finding.Warning, "The status of an object had a field before the upgrade that the new version leaves empty: who reads it, as a script or another operator, finds nothing.",
 		"go on writing what a served version's status had, or announce that it ends", nil},

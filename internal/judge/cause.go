@@ -125,17 +125,14 @@ func gather(findings []finding.Finding, key func(finding.Finding) string) []find
 
 // WithoutConsequences is findings without those that an operator does less, for an old object or a new one, or corrects nothing,
 // where something else that was found keeps it from writing. One that does less corrects nothing for the same reason, and one that
-// corrects nothing does not see when what it made for a new object is ready. What does not run cannot show what follows a change.
+// corrects nothing does not see when what it made for a new object is ready.
 func WithoutConsequences(findings []finding.Finding) []finding.Finding {
 	causes := append([]string{code.NotReconciled, code.Panics}, refusals...)
-	for _, consequence := range []struct{ code, besides string }{{code.DoesLess, code.OperandWorse}, {code.DriftStays, ""}, {code.NewIgnored, code.OperandWorse}} {
-		caused := func(f finding.Finding) bool {
-			return f.Severity == finding.Error && (slices.Contains(causes, f.Code) || f.Code == consequence.besides)
+	for _, consequence := range []string{code.DoesLess, code.DriftStays, code.NewIgnored} {
+		if slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Severity == finding.Error && slices.Contains(causes, f.Code) }) {
+			findings = slices.DeleteFunc(findings, func(f finding.Finding) bool { return f.Code == consequence })
 		}
-		if slices.ContainsFunc(findings, caused) {
-			findings = slices.DeleteFunc(findings, func(f finding.Finding) bool { return f.Code == consequence.code })
-		}
-		causes = append(causes, consequence.code)
+		causes = append(causes, consequence)
 	}
 	return findings
 }

@@ -70,31 +70,39 @@ func lockFinding(timeline []lifecycle.Event, lock, pod string, l observe.Leaders
 	return f
 }
 
-// Unelected tells that to's operator elects no leader although the one before did, which led when the hop started: it acts, and none
-// of its pods has the lock.
-func Unelected(timeline []lifecycle.Event, started time.Time, to *lifecycle.Release, l observe.Leadership) []finding.Finding {
+// Unelected tells that to's operator elects no leader although that of from did, a pod of which led when the hop started: it acts, and
+// nobody has taken the lock since. A lock in another namespace is not seen.
+func Unelected(timeline []lifecycle.Event, started time.Time, from, to *lifecycle.Release, l observe.Leadership) []finding.Finding {
 	if !l.Elects || l.Leads {
 		return nil
 	}
-	led := ""
+	holder, led, pods := "", "", map[string]bool{}
 	for _, e := range timeline {
 		if !e.At.Before(started) {
 			break
 		}
 		switch {
 		case e.State == observe.StateHeld && e.Kind+"/"+e.Name == l.Lock:
-			led = e.For
-		case e.Kind == observe.KindPod && e.State == observe.StateGone && observe.IsPod(led, e.Name):
-			led = ""
+			holder = e.For
+		case e.Kind == observe.KindPod && e.State == observe.StateGone:
+			delete(pods, e.Name)
+		case e.Kind == observe.KindPod:
+			name, _, _ := strings.Cut(e.Name, "/") // of a container
+			pods[name] = true
 		}
 	}
-	if led == "" {
+	for pod := range pods {
+		if observe.IsPod(holder, pod) {
+			led = pod
+		}
+	}
+	of := observe.DeploymentOf(led)
+	if !slices.Contains(from.Deployments(), of) || l.Holder != "" && l.Holder != holder {
 		return nil
 	}
 	f := code.Finding(code.NotElected, l.Lock, "%s reconciles without being leader: none of its pods takes this lock, with which the old version led, or another", to.Name)
 	for _, d := range to.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		if n := ptr.Deref(d.Spec.Replicas, 1); n > 1 {
-			f.Severity = finding.Error
+		if n := ptr.Deref(d.Spec.Replicas, 1); n > 1 && d.Name == of {
 			f.Message += fmt.Sprintf("; the %d pods of Deployment %s all reconcile at the same time", n, d.Name)
 		}
 	}

@@ -96,9 +96,9 @@ func TestUnelected(t *testing.T) {
 	event := func(second float64, kind, name, state, holder string) lifecycle.Event {
 		return lifecycle.Event{At: at(second), Kind: kind, Name: name, State: state, For: holder}
 	}
-	old := event(0, observe.KindPod, "old", observe.StateCreated, "")
-	led := event(1, observe.KindLease, "one", observe.StateHeld, "old_1")
-	gone := event(7, observe.KindPod, "old", observe.StateGone, "")
+	old := event(0, observe.KindPod, "manager-5d8f7c9b6d-abcde", observe.StateCreated, "")
+	led := event(1, observe.KindLease, "one", observe.StateHeld, "manager-5d8f7c9b6d-abcde_1")
+	gone := event(7, observe.KindPod, "manager-5d8f7c9b6d-abcde", observe.StateGone, "")
 	for _, test := range []struct {
 		name     string
 		timeline []lifecycle.Event
@@ -108,12 +108,14 @@ func TestUnelected(t *testing.T) {
 		{"no lock any more", []lifecycle.Event{old, led, gone}, 1,
 			"warning U209 Lease/one: v2 reconciles without being leader: none of its pods takes this lock, with which the old version led, or another"},
 		{"several replicas", []lifecycle.Event{old, led, gone}, 2,
-			"error U209 Lease/one: v2 reconciles without being leader: none of its pods takes this lock, with which the old version led, or another; the 2 pods of Deployment manager all reconcile at the same time"},
+			"warning U209 Lease/one: v2 reconciles without being leader: none of its pods takes this lock, with which the old version led, or another; the 2 pods of Deployment manager all reconcile at the same time"},
 		{"the lock was released", []lifecycle.Event{old, led, event(6, observe.KindLease, "one", observe.StateHeld, ""), gone}, 1,
 			"warning U209 Lease/one: v2 reconciles without being leader: none of its pods takes this lock, with which the old version led, or another"},
 		{"it leads", []lifecycle.Event{old, led, gone, event(8, observe.KindLease, "one", observe.StateHeld, "new_1")}, 1, ""},
 		{"nobody elected", []lifecycle.Event{old, gone}, 1, ""},
-		{"given up before", []lifecycle.Event{old, led, event(2, observe.KindPod, "old", observe.StateGone, ""), event(3, observe.KindPod, "older", observe.StateCreated, "")}, 1, ""},
+		{"given up before", []lifecycle.Event{old, led, event(2, observe.KindPod, "manager-5d8f7c9b6d-abcde", observe.StateGone, ""), event(3, observe.KindPod, "older", observe.StateCreated, "")}, 1, ""},
+		{"an operand led", []lifecycle.Event{event(0, observe.KindPod, "operand-5d8f7c9b6d-abcde", observe.StateCreated, ""), event(1, observe.KindLease, "one", observe.StateHeld, "operand-5d8f7c9b6d-abcde_1")}, 2, ""},
+		{"an operand leads with it now", []lifecycle.Event{old, led, gone, event(8, observe.KindPod, "operand-5d8f7c9b6d-abcde", observe.StateCreated, ""), event(9, observe.KindLease, "one", observe.StateHeld, "operand-5d8f7c9b6d-abcde_1")}, 1, ""},
 		{"released before", []lifecycle.Event{old, led, event(2, observe.KindLease, "one", observe.StateHeld, "")}, 1, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -125,7 +127,7 @@ func TestUnelected(t *testing.T) {
 			if test.want != "" {
 				want = append(want, test.want)
 			}
-			expect.Findings(t, Unelected(timeline, at(4), to, observe.Leads(timeline, []string{"new"})), want...)
+			expect.Findings(t, Unelected(timeline, at(4), to, to, observe.Leads(timeline, []string{"new"})), want...)
 		})
 	}
 }

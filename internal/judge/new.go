@@ -71,9 +71,13 @@ func (n New) Lacks() []string {
 // NewObjects tells what the operator of the release called to did not do for a new object, and that of from did.
 func NewObjects(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
-	if len(is.Unowned) > 0 && len(was.Unowned) == 0 {
+	manner := slices.ContainsFunc(was.Unowned, func(name string) bool { return slices.Contains(WorkloadKinds, kindOf(name)) })
+	unowned := slices.DeleteFunc(slices.Clone(is.Unowned), func(name string) bool {
+		return slices.ContainsFunc(was.Unowned, func(other string) bool { return kindOf(other) == kindOf(name) })
+	})
+	if len(unowned) > 0 && !manner {
 		findings = append(findings, code.Finding(code.NewUnowned, is.Sample, "%s makes %s for a new object like it without an owner reference, and it stayed when the object was deleted; with %s it did not",
-			to, strings.Join(is.Unowned, ", "), from))
+			to, strings.Join(unowned, ", "), from))
 	}
 	was.Original = Dealt{Made: true, Ready: 1, Well: true} // what the old version did not do for its copy is nothing less, whatever its sample got
 	missing := slices.DeleteFunc(is.Lacks(), func(words string) bool { return slices.Contains(was.Lacks(), words) })
@@ -92,6 +96,12 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 			to, strings.Join(gone, " and no "), EffectLimit, from))
 	}
 	return findings
+}
+
+// kindOf is the kind in what New has of something unowned.
+func kindOf(name string) string {
+	kind, _, _ := strings.Cut(name, " ")
+	return kind
 }
 
 // namesOf are the keys of m that are wanted, sorted.

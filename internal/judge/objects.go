@@ -68,7 +68,7 @@ func FieldFindings(o *observe.Object, d *apiextensionsv1.CustomResourceDefinitio
 func NewDefaults(o *observe.Object, to string, made map[string]any) []finding.Finding {
 	authored := compare.Lost(o.Author, made)
 	unset := slices.DeleteFunc(compare.Differences(o.Created, made), func(d compare.Difference) bool {
-		return !d.Gone || !strings.HasPrefix(d.Path, "spec.") || authored.Has(d)
+		return !d.Gone || !strings.HasPrefix(d.Path+".", "spec.") || authored.Has(d)
 	})
 	if len(unset) == 0 {
 		return nil
@@ -78,8 +78,12 @@ func NewDefaults(o *observe.Object, to string, made map[string]any) []finding.Fi
 	return []finding.Finding{WithFields(f, unset)}
 }
 
-// passing are fields of a status that are empty when all is well.
-var passing = regexp.MustCompile(`(?i)error|fail|message|reason|warning|pending|progress|current|last|time|date`)
+var (
+	// passing are fields of a status that are empty when all is well, by a word of their name.
+	passing = regexp.MustCompile(`(^|[a-z])(?i:errors?|failed|failures?|messages?|reasons?|warnings?|pending|progress|current|last|time|date)([A-Z]|$)`)
+	// fieldName is how a field of a type in Go is called; what has another name is the key of a map, as the name of a pod.
+	fieldName = regexp.MustCompile(`^[a-z][A-Za-z0-9]*$`)
+)
 
 // StatusGone tells the fields of o's status before the hop that it has none of in now. Lists, as of conditions, are told elsewhere.
 func StatusGone(o *observe.Object, now *unstructured.Unstructured) []finding.Finding {
@@ -93,7 +97,9 @@ func StatusGone(o *observe.Object, now *unstructured.Unstructured) []finding.Fin
 	}
 	gone := slices.DeleteFunc(compare.Differences(status(before), status(now)), func(d compare.Difference) bool {
 		_, isList := d.Was.([]any)
-		return !d.Gone || isList || passing.MatchString(d.Path)
+		names := strings.Split(d.Path, ".")
+		isKey := slices.ContainsFunc(names, func(name string) bool { return !fieldName.MatchString(name) })
+		return !d.Gone || isList || isKey || passing.MatchString(names[len(names)-1])
 	})
 	if len(gone) == 0 {
 		return nil

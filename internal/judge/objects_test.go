@@ -115,16 +115,16 @@ func TestStatusGone(t *testing.T) {
 	}
 	o := &observe.Object{Kind: "Thing", Name: "a", Version: "v1", Views: map[string]*unstructured.Unstructured{"v1": status(map[string]any{
 		"endpoint": "a:6379", "nodes": map[string]any{"ready": int64(3)}, "phase": "Running", "conditions": []any{map[string]any{"type": "Ready"}},
-		"lastBackup": "yesterday", "message": "fine", "failed": int64(0),
+		"lastBackup": "yesterday", "message": "fine", "failed": int64(0), "startTime": "now", "pods": map[string]any{"a-5d8f7": "ready"}, "elasticNode": "e",
 	})}}
 	for _, test := range []struct {
 		name string
 		now  *unstructured.Unstructured
 		want []string
 	}{
-		{"other values", status(map[string]any{"endpoint": "b:6379", "nodes": map[string]any{"ready": int64(0)}, "phase": "Ready"}), nil},
-		{"no words", status(map[string]any{"phase": "Running", "nodes": map[string]any{}}), []string{"warning U520 Thing/a: its status says nothing any more of status.endpoint, status.nodes.ready"}},
-		{"no status", &unstructured.Unstructured{}, []string{"warning U520 Thing/a: its status says nothing any more of status.endpoint, status.nodes, status.phase"}},
+		{"other values", status(map[string]any{"endpoint": "b:6379", "nodes": map[string]any{"ready": int64(0)}, "phase": "Ready", "pods": map[string]any{"b-6d9f8": "ready"}, "elasticNode": "f"}), nil},
+		{"no words", status(map[string]any{"phase": "Running", "nodes": map[string]any{}, "pods": map[string]any{}}), []string{"warning U520 Thing/a: its status says nothing any more of status.elasticNode, status.endpoint, status.nodes.ready"}},
+		{"no status", &unstructured.Unstructured{}, []string{"warning U520 Thing/a: its status says nothing any more of status.elasticNode, status.endpoint, status.nodes, status.phase, status.pods"}},
 	} {
 		t.Run(test.name, func(t *testing.T) { expect.Findings(t, StatusGone(o, test.now), test.want...) })
 	}

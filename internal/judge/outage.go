@@ -280,11 +280,15 @@ func cause(timeline []lifecycle.Event, before *lifecycle.Definition, o outage) s
 	if unanswered(o.First) {
 		likely = observe.KindPod
 	}
+	server := serverOf(timeline, o.First)
 	for _, e := range timeline {
 		if e.At.After(o.End.Add(observe.WatchSkew)) {
 			break
 		}
 		harm, said := causeOf(e, before, o)
+		if of := deploymentOf(e); server != "" && of != "" && of != server {
+			said = "" // the pod of another webhook, or of none
+		}
 		if e.Kind == observe.KindCRD && outageCode(o) == code.AdmissionOutage {
 			said = "" // the definition has no part in admission
 		}
@@ -324,8 +328,6 @@ func causeOf(e lifecycle.Event, before *lifecycle.Definition, o outage) (harm bo
 		return false, fmt.Sprintf("the CRD got its webhook's service (%s) and CA%s", e.CRD.Conversion, by(e))
 	case e.Kind == observe.KindCRD && e.Name == crd:
 		return true, cmp.Or(e.By, "OLM's catalog operator") + " wrote the bundle's CRD, " + servedAnew
-	case e.Kind == observe.KindPod && !mayServe(e.Name, o.First):
-		return false, ""
 	case e.Kind == observe.KindPod && e.State == observe.StateReady:
 		return false, fmt.Sprintf("pod %s became ready", e.Name)
 	case e.Kind == observe.KindPod && e.State != observe.StateCreated:
@@ -337,12 +339,23 @@ func causeOf(e lifecycle.Event, before *lifecycle.Definition, o outage) (harm bo
 // calledService finds the Service that OLM makes for a deployment with webhooks in what the API server says of a call that failed.
 var calledService = regexp.MustCompile(`https://([a-z0-9-]{1,63})-service\.`)
 
-// mayServe reports whether the pod called name may be behind the webhook whose call failed as first says: OLM calls its Service as the
-// deployment (install.ServiceName in pkg/controller/install/certresources.go).
-func mayServe(name, first string) bool {
-	pod, _, _ := strings.Cut(name, "/")
-	m, deployment := calledService.FindStringSubmatch(first), observe.DeploymentOf(pod)
-	return m == nil || deployment == "" || m[1] == deployment
+// serverOf names the deployment whose webhook was called without success as first says, if timeline has pods of it: OLM calls its Service
+// as the deployment (install.ServiceName in pkg/controller/install/certresources.go).
+func serverOf(timeline []lifecycle.Event, first string) string {
+	m := calledService.FindStringSubmatch(first)
+	if m == nil || !slices.ContainsFunc(timeline, func(e lifecycle.Event) bool { return deploymentOf(e) == m[1] }) {
+		return ""
+	}
+	return m[1]
+}
+
+// deploymentOf names the deployment of the pod that e is of, or "".
+func deploymentOf(e lifecycle.Event) string {
+	if e.Kind != observe.KindPod {
+		return ""
+	}
+	pod, _, _ := strings.Cut(e.Name, "/") // of a container
+	return observe.DeploymentOf(pod)
 }
 
 // servedAnew is what the API server does upon a changed definition, whose requests wait meanwhile.

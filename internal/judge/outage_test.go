@@ -251,17 +251,22 @@ func TestCauseFollowsTheError(t *testing.T) {
 	}
 }
 
-// A pod of another deployment is not to blame for a webhook that does not answer.
-func TestMayServe(t *testing.T) {
-	const called = `failed calling webhook "v": failed to call webhook: Post "https://op-webhook-service.ns.svc:443/v": connection refused`
-	for pod, want := range map[string]bool{
-		"op-webhook-5d8f7c9b6d-abcde": true, "op-webhook-5d8f7c9b6d-abcde/manager": true, "op-5d8f7c9b6d-abcde": false, "op-0": true,
+// A pod of another deployment is not to blame for a webhook that does not answer, if it is known which deployment serves it.
+func TestCauseIsBehindTheWebhook(t *testing.T) {
+	pod := func(name string) lifecycle.Event {
+		return lifecycle.Event{At: at(5), Kind: observe.KindPod, Name: name + "-5d8f7c9b6d-abcde", State: observe.StateGone}
+	}
+	for name, test := range map[string]struct {
+		timeline []lifecycle.Event
+		want     string
+	}{
+		"its own":   {[]lifecycle.Event{pod("op-webhook"), pod("op")}, "pod op-webhook-5d8f7c9b6d-abcde was gone"},
+		"not known": {[]lifecycle.Event{pod("op")}, "pod op-5d8f7c9b6d-abcde was gone"},
 	} {
-		if got := mayServe(pod, called); got != want {
-			t.Errorf("%s: %t", pod, got)
-		}
-		if !mayServe(pod, "context deadline exceeded") {
-			t.Errorf("%s: nobody says which Service was called", pod)
+		o := outage{CRD: "c", Operation: observe.Write, Start: at(5), End: at(8)}
+		o.First = `failed calling webhook "v": failed to call webhook: Post "https://op-webhook-service.ns.svc:443/v": connect: connection refused`
+		if got := cause(test.timeline, nil, o); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
 }

@@ -49,6 +49,9 @@ func (c *Cluster) Brings(r *lifecycle.Release) {
 	c.CRDs = slices.Compact(c.CRDs)
 }
 
+// SamplesNamespace is where samples go that name no namespace.
+const SamplesNamespace = "olmkit-samples"
+
 // ObjectNamespaces are where a sample goes that names the namespace wanted, or none: one each into all that the operator serves,
 // or into the one wanted if it serves every namespace.
 func (c *Cluster) ObjectNamespaces(wanted string) []string {
@@ -58,7 +61,7 @@ func (c *Cluster) ObjectNamespaces(wanted string) []string {
 	case c.Place.Mode != lifecycle.AllNamespaces:
 		return []string{c.Place.Namespace}
 	}
-	return []string{cmp.Or(wanted, "olmkit-samples")}
+	return []string{cmp.Or(wanted, SamplesNamespace)}
 }
 
 // SimulatedOf returns those of r's images that could not be had.

@@ -87,6 +87,11 @@ func Refused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
+// Denied reports whether err says that somebody does not want what was asked for: the API server, or a webhook with whatever code.
+func Denied(err error) bool {
+	return Refused(err) || err != nil && strings.Contains(err.Error(), "denied the request")
+}
+
 // SimulatedConverter returns the image behind r's conversion webhook of crd whose pods were simulated, or "".
 func (c *Cluster) SimulatedConverter(r *lifecycle.Release, crd string) string {
 	return c.SimulatedAmong(r.ConversionImages(crd))

@@ -221,36 +221,51 @@ var unownedKinds = []string{
 	"Deployment", "StatefulSet", "DaemonSet", "CronJob", "Service", "Ingress", "PodDisruptionBudget", "NetworkPolicy", "HorizontalPodAutoscaler",
 }
 
-// names are the walk's objects by namespace/name.
-type names map[string]*Object
+// names are the walk's objects after which operands can be named.
+type names struct {
+	objects  map[string][]*Object // by namespace/name
+	operator string               // the namespace where what has such a name may be the operator's
+	others   bool                 // objects without a namespace can have operands in any: nobody else is on the cluster
+}
 
-// namedAfter returns the objects after which operands can be named. What is in the operator's own namespace may be the operator's.
 func (c *Cluster) namedAfter() names {
-	all := names{}
+	all := names{map[string][]*Object{}, c.Place.Namespace, c.Provider != nil && c.Provider.Disposable()}
 	for _, o := range slices.Concat(c.Others, c.Objects) {
-		if !o.Since.IsZero() && o.Namespace != c.Place.Namespace {
-			all[o.Namespace+"/"+o.Name] = o
+		if key := o.Namespace + "/" + o.Name; !o.Since.IsZero() && !slices.Contains(all.objects[key], o) {
+			all.objects[key] = append(all.objects[key], o)
 		}
 	}
 	return all
 }
 
-// of returns the object with the longest name that m of a kind, which has no owner, has in its own between hyphens, or "". What was there before
-// the object, or what the walk applied for its user, is not made for it.
+// of returns the object with the longest name that m of a kind, which has no owner, has in its own between hyphens, or "" if there is none
+// or several. What was there before the object, or what the walk applied for its user, is not made for it.
 func (n names) of(kind string, m *unstructured.Unstructured) string {
+	if !slices.Contains(unownedKinds, kind) || m.GetNamespace() == n.operator || len(m.GetOwnerReferences()) > 0 {
+		return ""
+	}
 	applied := slices.ContainsFunc(m.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 		return f.Manager == "olmkit" && f.Operation == metav1.ManagedFieldsOperationApply
 	})
-	if len(m.GetOwnerReferences()) > 0 || !slices.Contains(unownedKinds, kind) || applied {
+	if applied {
 		return ""
+	}
+	namespaces := []string{m.GetNamespace()}
+	if n.others {
+		namespaces = append(namespaces, "")
 	}
 	parts := strings.Split(m.GetName(), "-")
 	for size := len(parts); size > 0; size-- {
 		for i := 0; i+size <= len(parts); i++ {
 			name := strings.Join(parts[i:i+size], "-")
-			for _, namespace := range []string{m.GetNamespace(), ""} {
-				if o := n[namespace+"/"+name]; o != nil && !m.GetCreationTimestamp().Time.Before(o.Since) {
-					return o.String()
+			for _, namespace := range namespaces {
+				older := slices.DeleteFunc(slices.Clone(n.objects[namespace+"/"+name]), func(o *Object) bool { return m.GetCreationTimestamp().Time.Before(o.Since) })
+				switch len(older) {
+				case 0:
+				case 1:
+					return older[0].String()
+				default:
+					return ""
 				}
 			}
 		}

@@ -86,9 +86,10 @@ func TestBelonging(t *testing.T) {
 // TestNamed knows what has an object's name in its own, and neither what was there before nor what has owners or was applied for users.
 func TestNamed(t *testing.T) {
 	since := time.Unix(100, 0)
-	of := (&Cluster{Place: lifecycle.Place{Namespace: "operators"}, Objects: []*Object{
+	of := (&Cluster{Provider: endingCluster{ends: true}, Place: lifecycle.Place{Namespace: "operators"}, Objects: []*Object{
 		{Kind: "Pot", Namespace: "n", Name: "a", Since: since}, {Kind: "Pot", Namespace: "n", Name: "a-v1-w", Since: since},
-		{Kind: "Lid", Name: "lid", Since: since}, {Kind: "Pot", Namespace: "operators", Name: "a", Since: since}, {Kind: "Pot", Namespace: "n", Name: "restored"},
+		{Kind: "Lid", Name: "lid", Since: since}, {Kind: "Pot", Namespace: "n", Name: "both", Since: since}, {Kind: "Lid", Namespace: "n", Name: "both", Since: since},
+		{Kind: "Lid", Namespace: "n", Name: "a", Since: since.Add(time.Hour)}, {Kind: "Pot", Namespace: "operators", Name: "a", Since: since}, {Kind: "Pot", Namespace: "n", Name: "restored"},
 	}}).namedAfter()
 	for _, test := range []struct {
 		name, kind, namespace string
@@ -100,6 +101,8 @@ func TestNamed(t *testing.T) {
 		{name: "a-v1-w-server", want: "Pot/n/a-v1-w"},
 		{name: "the-lid", want: "Lid/lid"},
 		{name: "ab"},
+		{name: "both-server"},
+		{name: "the-lid", namespace: "operators"},
 		{name: "restored"},
 		{name: "a", namespace: "operators"},
 		{name: "a", namespace: "elsewhere"},

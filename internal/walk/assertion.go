@@ -97,9 +97,15 @@ func (c *asserted) look(ctx context.Context, a assert.Assertion) (object string,
 		return c.lookByLabels(ctx, a, resource, namespaced)
 	}
 	var names []string
-	most := 0
+	most, beside := 0, map[target]int{}
 	for _, group := range c.targets(a, namespaced) {
+		if beside[group[0]] > 1 { // the first object has the sample's own name, which means all that are there
+			continue
+		}
 		first, all, found := c.compare(ctx, a, resource, group)
+		for _, t := range group {
+			beside[t] = found
+		}
 		if len(all) == 0 {
 			return "", nil
 		}
@@ -199,17 +205,9 @@ func (t target) of(kind string) string {
 	return kind + "/" + strings.TrimPrefix(t.namespace+"/"+t.name, "/")
 }
 
-// namesOther reports whether name has that of an object in it that is not called as its sample.
-func (c *asserted) namesOther(name string) bool {
-	return slices.ContainsFunc(c.objects, func(o *observe.Object) bool {
-		_, has := renamed(name, o.Name, o.Name)
-		return has && o.Name != o.Sample
-	})
-}
-
 // targets returns what a may mean by its name: groups of objects that have to be as asserted, all of one of them. Since the
 // walk makes several objects of each sample, an assertion that says the sample's name, or has it in the name of an operand,
-// means what belongs to each of them. What has exactly the name that it says is the last group, unless that is the name of the sample.
+// means what belongs to each of them. What has exactly the name that it says is the last group.
 func (c *asserted) targets(a assert.Assertion, namespaced bool) [][]target {
 	var groups [][]target
 	byCRD := map[string]int{}
@@ -243,11 +241,6 @@ func (c *asserted) targets(a assert.Assertion, namespaced bool) [][]target {
 	var exact []target
 	for _, namespace := range namespaces {
 		exact = append(exact, target{namespace, a.Name})
-	}
-	// The first object has the sample's own name, and what says that means all of them.
-	meant := func(group []target) bool { return slices.Contains(group, exact[0]) }
-	if !c.namesOther(a.Name) && slices.ContainsFunc(groups, meant) {
-		return groups
 	}
 	return append(groups, exact)
 }

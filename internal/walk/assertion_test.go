@@ -2,7 +2,6 @@ package walk
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -113,28 +112,26 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-// TestTargets takes the sample's name for all objects that were made of it, and another object's name for that alone.
-func TestTargets(t *testing.T) {
-	c := &asserted{objects: []*observe.Object{
-		{CRD: "teas.example.com", Namespace: "n", Name: "tea", Sample: "tea"}, {CRD: "teas.example.com", Namespace: "n", Name: "tea-v1-w", Sample: "tea"},
-	}}
-	for name, want := range map[string][]string{
-		"tea":             {"tea tea-v1-w"},
-		"tea-server":      {"tea-server tea-v1-w-server"},
-		"tea-v1-w":        {"tea-v1-w tea-v1-w-v1-w", "tea-v1-w"},
-		"tea-v1-w-server": {"tea-v1-w-server tea-v1-w-v1-w-server", "tea-v1-w-server"},
-		"coffee":          {"coffee"},
-	} {
-		var got []string
-		for _, group := range c.targets(assert.Assertion{Name: name}, false) {
-			var names []string
-			for _, t := range group {
-				names = append(names, t.name)
-			}
-			got = append(got, strings.Join(names, " "))
+// TestOwnName takes the sample's name for all objects that were made of it and are there, and another object's name for that alone.
+func TestOwnName(t *testing.T) {
+	a, kind := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: NAME, namespace: samples}, spec: {replicas: 1}}`, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(kind, meta.RESTScopeNamespace)
+	c := &asserted{
+		resources: fake.NewSimpleDynamicClient(runtime.NewScheme(), deploymentOf("samples", "tea", 1), deploymentOf("samples", "tea-v1-w", 2), deploymentOf("samples", "tea-once", 1)),
+		mapper:    mapper, namespaces: func(namespace string) []string { return []string{namespace} },
+		objects: []*observe.Object{
+			{CRD: "teas.example.com", Namespace: "samples", Name: "tea", Sample: "tea"}, {CRD: "teas.example.com", Namespace: "samples", Name: "tea-v1-w", Sample: "tea"},
+		},
+	}
+	for name, want := range map[string]string{"tea": "Deployment/samples/tea-v1-w", "tea-v1-w": "Deployment/samples/tea-v1-w", "tea-once": ""} {
+		list, err := assert.Parse("a.yaml", []byte(strings.ReplaceAll(a, "NAME", name)))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", name, got, want)
+		object, differences := c.look(t.Context(), list[0])
+		if (len(differences) > 0) != (want != "") || want != "" && object != want {
+			t.Errorf("%s: %s: %q, want %q", name, object, differences, want)
 		}
 	}
 }

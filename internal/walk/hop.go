@@ -205,11 +205,7 @@ func (w *walk) judgeOutcome(ctx context.Context, c course, before hopBefore, hop
 		return w.judgeAllStored(ctx) // whatever became of the upgrade, what it stored stays
 	}
 	findings := judge.Election(c.election)
-	timeline := w.Watcher.Since(time.Time{})
-	findings = append(findings, judge.Locks(timeline, c.started, c.election)...)
-	if len(c.shown) > 0 {
-		findings = append(findings, judge.Unelected(timeline, c.started, c.to, c.election)...)
-	}
+	findings = append(findings, judge.Locks(w.Watcher.Since(time.Time{}), c.started, c.election)...)
 	found, err := w.judgeAfter(ctx, c.from, c.to, before, c.started)
 	w.verified.did("objects")
 	findings = append(findings, found...)
@@ -226,21 +222,26 @@ func (w *walk) judgeOutcome(ctx context.Context, c course, before hopBefore, hop
 	if err != nil {
 		return findings, err
 	}
+	if len(c.shown) > 0 || len(w.effects[c.to.Name]) > 0 { // it acts
+		findings = append(findings, judge.Unelected(w.Watcher.Since(time.Time{}), c.started, c.from, c.to, c.election)...)
+	}
 	found, err = w.judgeExits(ctx, c.from.Name, c.to)
 	findings = append(findings, found...)
 	if err != nil {
 		return findings, err
 	}
-	found, err = w.judgeStillWell(ctx, c.to, before.operands)
-	return append(findings, judge.Untold(findings, found)...), err
+	unwell := func(f finding.Finding) bool { return f.Code == code.OperandWorse || f.Code == code.ConditionWorse }
+	if !w.OperatorRuns(c.to) || slices.ContainsFunc(findings, unwell) { // nothing gets well by being waited for once more
+		return findings, nil
+	}
+	found, err = w.judgeStillWell(ctx, before.operands)
+	w.verified.did("health")
+	return append(findings, found...), err
 }
 
 // judgeStillWell judges whether objects and what was made for them are still as well as before the hop, once users' changes were made
 // and taken back.
-func (w *walk) judgeStillWell(ctx context.Context, to *lifecycle.Release, before map[string]observe.Operand) ([]finding.Finding, error) {
-	if !w.OperatorRuns(to) {
-		return nil, nil
-	}
+func (w *walk) judgeStillWell(ctx context.Context, before map[string]observe.Operand) ([]finding.Finding, error) {
 	there := maps.Clone(before)
 	maps.DeleteFunc(there, func(_ string, made observe.Operand) bool {
 		return !slices.ContainsFunc(w.Objects, func(o *observe.Object) bool { return o.String() == made.Of })
@@ -252,7 +253,7 @@ func (w *walk) judgeStillWell(ctx context.Context, to *lifecycle.Release, before
 	worse, err := w.judgeConditions(ctx)
 	findings := append(judge.Health(there, after), worse...)
 	for i := range findings {
-		findings[i].Message = "after changes that were taken back, " + findings[i].Message
+		findings[i].Message += "; it was well until the walk made changes as users do, and took them back"
 	}
 	if err != nil {
 		return findings, err
@@ -305,7 +306,10 @@ func (w *walk) prepare(ctx context.Context, from *lifecycle.Release) ([]finding.
 		}
 	}
 	found, err := w.record(ctx, from)
-	return append(findings, found...), err
+	if findings = append(findings, found...); err != nil {
+		return findings, err
+	}
+	return findings, w.noteDefaults(ctx)
 }
 
 // mostSettled is how long no more operands have to come at most, until there are all.

@@ -31,7 +31,7 @@ const (
 	// lookPause is the time between two looks.
 	lookPause = 100 * time.Millisecond
 	// unownedLimit is how long what was made for a new object may stay after that is gone.
-	unownedLimit = 5 * time.Second
+	unownedLimit = 10 * time.Second
 )
 
 // newObject is an object that was created while a release ran, and the sample that it is a copy of.
@@ -39,6 +39,7 @@ type newObject struct {
 	*observe.Object
 	like    *observe.Object
 	unowned []observe.Operand // named as what was made for the copy
+	hidden  bool              // some of that is not seen to be the copy's
 	ready   []string          // what was made for the copy and does what it is for
 }
 
@@ -93,7 +94,7 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 		}), nil
 	})
 	for _, o := range copies {
-		if err == nil && len(created[o.CRD].Lacks()) == 0 && len(o.unowned) == 0 { // what belongs to nobody is not seen to follow
+		if err == nil && len(created[o.CRD].Lacks()) == 0 && !o.hidden {
 			err = w.tryNew(ctx, from, r, o, created)
 		}
 	}
@@ -125,7 +126,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 // viewOf is the walk's cluster with only some of its objects.
 func (w *walk) viewOf(objects ...*observe.Object) observe.Cluster {
 	view := *w.Cluster
-	view.Objects, view.Others = objects, w.Objects
+	view.Objects, view.Others = objects, slices.Concat(w.Objects, w.Others)
 	return view
 }
 
@@ -295,13 +296,14 @@ func (w *walk) toCopy(r *lifecycle.Release) []*observe.Object {
 func (w *walk) copyOf(ctx context.Context, r *lifecycle.Release, like *observe.Object) (*newObject, error) {
 	o := &observe.Object{
 		CRD: like.CRD, Resource: like.Resource, Kind: like.Kind, Version: like.Version, Namespace: like.Namespace, Sample: like.Sample,
-		Name: fmt.Sprintf("%s-new%d", like.Name, len(w.created)+1),
+		Name: fmt.Sprintf("%s-new%d", shortened(like.Name), len(w.created)+1),
 	}
 	sample := (&unstructured.Unstructured{Object: like.Author}).DeepCopy()
 	if _, err := w.makeObject(ctx, r, r.CRD(like.CRD), sample, o); err != nil || o.UID == "" {
 		return nil, err
 	}
 	w.Forget([]*observe.Object{o})
+	w.Others = append(w.Others, o)
 	return &newObject{Object: o, like: like}, nil
 }
 
@@ -334,7 +336,10 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 			return err
 		}
 		if len(o.unowned) > 0 { // something is made, and who it belongs to is the operator's matter if it deletes it
-			is.Copy.Made, is.Copy.Ready = true, is.Original.Ready
+			is.Copy.Made = true
+		}
+		if o.hidden = slices.ContainsFunc(o.unowned, func(made observe.Operand) bool { return operands[made.String()].Of == "" }); o.hidden {
+			is.Copy.Ready = is.Original.Ready
 		}
 		created[o.CRD] = is
 	}
@@ -417,13 +422,14 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[s
 	if err != nil {
 		return err
 	}
+	deadline := time.Now().Add(unownedLimit)
 	for _, o := range copies {
 		if slices.Contains(stay, o.Object) {
 			continue // its operator may be about to delete what is left
 		}
 		is := created[o.CRD]
 		for _, made := range o.unowned {
-			left, err := w.leftOf(ctx, made)
+			left, err := w.leftOf(ctx, made, time.Until(deadline))
 			if err != nil {
 				return err
 			}
@@ -436,10 +442,10 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[s
 	return nil
 }
 
-// leftOf waits until an operand that belongs to nobody is gone, and deletes it if it stays.
-func (w *walk) leftOf(ctx context.Context, made observe.Operand) (bool, error) {
+// leftOf waits until an operand that belongs to nobody is gone, but no longer than limit, and deletes it if it stays.
+func (w *walk) leftOf(ctx context.Context, made observe.Operand, limit time.Duration) (bool, error) {
 	var now *unstructured.Unstructured
-	err := lookUntil(ctx, unownedLimit, func() (_ bool, err error) {
+	err := lookUntil(ctx, limit, func() (_ bool, err error) {
 		now, err = w.operandNow(ctx, made)
 		return now == nil, err
 	})

@@ -152,10 +152,7 @@ func (w *walk) make(ctx context.Context, r *lifecycle.Release, d *apiextensionsv
 				CRD: d.Name, Resource: schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural},
 				Kind: d.Spec.Names.Kind, Version: version, Namespace: namespace, Sample: sample.GetName(), Written: n > 0,
 			}
-			if err := w.nameObject(ctx, o, suffix, i); err != nil {
-				return findings, err
-			}
-			found, err := w.makeObject(ctx, r, d, sample, o)
+			found, err := w.makeNamed(ctx, r, d, sample, o, suffix, i)
 			only := w.judgeOnly(o, found)
 			again := n > 0 || namespace != namespaces[0] // what is wrong with a sample is said once
 			findings = append(findings, slices.DeleteFunc(found, func(f finding.Finding) bool {
@@ -169,25 +166,42 @@ func (w *walk) make(ctx context.Context, r *lifecycle.Release, d *apiextensionsv
 	return findings, nil
 }
 
-// nameObject calls o as its sample is called, if nothing has that name: other samples may refer to it, and its definition may allow no
-// other name. Otherwise, and if there is a suffix, it makes a name of it that tells o from other versions, of which o is the i-th sample.
-func (w *walk) nameObject(ctx context.Context, o *observe.Object, suffix string, i int) error {
+// makeNamed creates o, the i-th sample of its version or, with a suffix, its twin. The first of a sample is called as that, if nothing has
+// the name: other samples may refer to it. The name of any other tells its version. Among what is somebody else's, the sample's name is
+// taken only if the API server refuses the other, since a definition may allow one name only.
+func (w *walk) makeNamed(ctx context.Context, r *lifecycle.Release, d *apiextensionsv1.CustomResourceDefinition, sample *unstructured.Unstructured, o *observe.Object, suffix string, i int) ([]finding.Finding, error) {
+	number := ""
+	if i > 0 {
+		number = "-" + strconv.Itoa(i+1)
+	}
+	names := []string{shortened(o.Sample) + "-" + o.Version + number + suffix}
 	if suffix == "" {
 		o.Name = o.Sample
 		err := observe.Retry(ctx, final, func() error {
 			_, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 			return err
 		})
-		if apierrors.IsNotFound(err) || ctx.Err() != nil {
-			return ctx.Err()
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case !apierrors.IsNotFound(err): // it is taken
+		case w.Provider.Disposable() || o.Namespace == observe.SamplesNamespace:
+			names = slices.Insert(names, 0, o.Sample)
+		default:
+			names = append(names, o.Sample)
 		}
 	}
-	o.Name = shortened(o.Sample) + "-" + o.Version
-	if i > 0 {
-		o.Name += "-" + strconv.Itoa(i+1)
+	var findings []finding.Finding
+	for _, o.Name = range names {
+		found, err := w.makeObject(ctx, r, d, sample, o)
+		if err != nil || o.UID != "" {
+			return found, err
+		}
+		if findings == nil {
+			findings = found
+		}
 	}
-	o.Name += suffix
-	return nil
+	return findings, nil
 }
 
 // judgeOnly reports whether the API server refused o because it takes only one object of the kind: it took the sample, and refuses its
@@ -268,7 +282,7 @@ func (w *walk) makeObject(ctx context.Context, r *lifecycle.Release, d *apiexten
 	if err != nil {
 		return append(findings, w.refusal(r, o, err)), nil
 	}
-	o.UID, o.Since, o.Created = made.GetUID(), made.GetCreationTimestamp().Time, compare.Content(made.Object)
+	o.UID, o.Since = made.GetUID(), made.GetCreationTimestamp().Time
 	w.Objects = append(w.Objects, o)
 	if places := compare.Lost(known, compare.Content(made.Object)); len(places) > 0 {
 		findings = append(findings, code.Finding(code.LostAtOnce, o.String(), "written as %s on %s, it comes back changed: %s", o.Version, r.Name, places))
@@ -543,16 +557,10 @@ func (w *walk) judgeManifests(ctx context.Context, r *lifecycle.Release) ([]find
 	var findings []finding.Finding
 	for _, o := range w.Objects {
 		d := r.CRD(o.CRD)
-		if o.Written || o.Only || d == nil || !slices.Contains(definition.ServedVersions(d), o.Version) || w.SimulatedConverter(r, o.CRD) != "" {
+		if o.Written || d == nil || !slices.Contains(definition.ServedVersions(d), o.Version) || w.SimulatedConverter(r, o.CRD) != "" {
 			continue
 		}
-		manifest := (&unstructured.Unstructured{Object: o.Author}).DeepCopy()
-		manifest.SetName(o.Name + "-again")
-		var made *unstructured.Unstructured
-		err := observe.Retry(ctx, observe.Refused, func() (err error) {
-			made, err = o.At(w.Dynamic, o.Version).Create(ctx, manifest, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			return err
-		})
+		made, err := w.again(ctx, o)
 		if ctx.Err() != nil {
 			return findings, ctx.Err()
 		}
@@ -572,6 +580,39 @@ func (w *walk) judgeManifests(ctx context.Context, r *lifecycle.Release) ([]find
 		o.Created = compare.Content(made.Object)
 	}
 	return findings, nil
+}
+
+// again asks what the API server would make of o's manifest, and stores nothing: as another object, or as o itself where it takes no other.
+func (w *walk) again(ctx context.Context, o *observe.Object) (made *unstructured.Unstructured, err error) {
+	resource, dryRun := o.At(w.Dynamic, o.Version), []string{metav1.DryRunAll}
+	manifest := (&unstructured.Unstructured{Object: o.Author}).DeepCopy()
+	manifest.SetName(shortened(o.Name) + "-again")
+	err = observe.Retry(ctx, observe.Refused, func() (err error) {
+		if !o.Only {
+			made, err = resource.Create(ctx, manifest, metav1.CreateOptions{DryRun: dryRun})
+			return err
+		}
+		now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		now.Object["spec"] = manifest.Object["spec"]
+		made, err = resource.Update(ctx, now, metav1.UpdateOptions{DryRun: dryRun})
+		return err
+	})
+	return made, err
+}
+
+// noteDefaults notes what the API server makes of the objects' manifests on the release that is upgraded from, of which it may refuse some.
+func (w *walk) noteDefaults(ctx context.Context) error {
+	for _, o := range w.Untouched() {
+		if o.Created == nil && !o.Restored && w.IsServed(o.CRD, o.Version) {
+			if made, err := w.again(ctx, o); err == nil {
+				o.Created = compare.Content(made.Object)
+			}
+		}
+	}
+	return ctx.Err()
 }
 
 // remove deletes the walk's objects while the operator can still serve their finalizers, and waits until they are gone.
@@ -598,7 +639,7 @@ func (w *walk) removeThese(ctx context.Context, left []*observe.Object, limit ti
 				stay = append(stay, o)
 			}
 			o.Undeletable = nil
-			if observe.Refused(err) {
+			if observe.Denied(err) {
 				o.Undeletable = err
 			}
 		}

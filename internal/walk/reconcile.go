@@ -165,6 +165,7 @@ func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, obj
 			return nil
 		})
 	}
+	w.took[r.Name] = merged(w.took[r.Name], n.changed)
 	if n.answered, err = w.AwaitActed(ctx, r, began, before.Snapshot, slices.Sorted(maps.Keys(n.changed))); err != nil {
 		return n, err
 	}
@@ -178,6 +179,14 @@ func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, obj
 	}
 	err = w.takeBack(ctx, r, n, &undo, before.Operands)
 	return n, err
+}
+
+// merged is a with what b has.
+func merged(a, b map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
 }
 
 // undoLimit is how long it may take in all until the walk's changes are taken back: each is tried for observe.RetryTimeout, and
@@ -258,7 +267,7 @@ func (w *walk) change(ctx context.Context, from string, r *lifecycle.Release, o 
 	}
 	var c changed
 	var chosen *step
-	before := w.effects[from][o.String()].Change
+	before := w.took[from][o.String()]
 	c.err = lookUntil(ctx, patience, func() (bool, error) {
 		now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
@@ -266,7 +275,7 @@ func (w *walk) change(ctx context.Context, from string, r *lifecycle.Release, o 
 		}
 		steps := harmless(definition.Schema(r.CRD(o.CRD), version), now.Object)
 		chosen, c.refused = firstTaken(steps, func(data []byte) error { return patch(ctx, data, metav1.DryRunAll) })
-		return !observe.Refused(c.refused[before]), nil
+		return !observe.Denied(c.refused[before]), nil
 	})
 	if c.err != nil {
 		return c
@@ -307,13 +316,17 @@ func firstTaken(steps []step, take func(data []byte) error) (*step, map[string]e
 }
 
 // judgeRefused tells that the API server takes no change of o any more of the field that it took one of under the release called from, or
-// returns nil.
+// returns nil. Where it takes a change of another field, or nobody acted on the change before, it may refuse what never worked.
 func (w *walk) judgeRefused(from string, r *lifecycle.Release, o *observe.Object, c changed) *finding.Finding {
-	before := w.effects[from][o.String()].Change
+	before := w.took[from][o.String()]
 	err := c.refused[before]
-	if from == r.Name || !observe.Refused(err) {
+	if from == r.Name || !observe.Denied(err) {
 		return nil
 	}
-	f := code.Finding(code.ChangeRefused, o.String(), "%s takes no change of its %s, and %s did: %v", r.Name, before, from, err)
+	f := code.Finding(code.ChangeRefused, o.String(), "%s refuses each change of its %s that was tried, and %s took one: %v", r.Name, before, from, err)
+	acted := w.effects[from][o.String()].Change == before
+	if judge.OfSpec(c.field) || c.field != "" && !acted {
+		f.Severity = finding.Warning
+	}
 	return &f
 }

@@ -123,6 +123,7 @@ type memory struct {
 	acted    time.Duration                      // how long an operator took last to act on a change
 	asked    map[types.UID]string               // the release that an object was changed under last
 	responds map[string]bool                    // objects of which it was seen that an operator acts on a change
+	took     map[string]map[string]string       // by release and object, the field of which the API server took a change
 	effects  map[string]map[string]judge.Effect // by release and object, what its operator did about a change
 	reverts  map[string]map[string]bool         // by release and workload, whether its operator puts back what others change
 	created  map[string]map[string]judge.New    // by release and definition, what its operator did for an object that was created while it ran
@@ -136,7 +137,7 @@ type memory struct {
 
 func newMemory() memory {
 	return memory{
-		survived: map[string]bool{}, asked: map[types.UID]string{}, looped: map[string]bool{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{},
+		survived: map[string]bool{}, asked: map[types.UID]string{}, looped: map[string]bool{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{}, took: map[string]map[string]string{},
 		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]bool{}, calls: map[string]calls{},
 	}
 }
