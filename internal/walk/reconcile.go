@@ -173,7 +173,7 @@ func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, obj
 		w.acted = time.Since(began)
 	}
 	less, err := w.compareEffects(ctx, from, r, n, before)
-	n.findings = append(refused, less...)
+	n.findings = slices.Concat(refused, less)
 	if err != nil {
 		return n, err
 	}
