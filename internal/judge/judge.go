@@ -264,8 +264,7 @@ func Process(m lifecycle.Manager, timeline []lifecycle.Event, pods map[string]ob
 	}
 	deployments := slices.Concat(from.Deployments(), to.Deployments())
 	list := slices.DeleteFunc(observe.Restarts(timeline, started), func(e lifecycle.Event) bool {
-		pod, _, _ := strings.Cut(e.Name, "/")
-		return !slices.Contains(deployments, pods[pod].Deployment) // what it made in its own namespace
+		return !slices.Contains(deployments, pods[observe.PodOf(e)].Deployment) // what it made in its own namespace
 	})
 	if len(list) > 0 {
 		last := list[len(list)-1]

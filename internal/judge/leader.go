@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -38,8 +37,7 @@ func Locks(timeline []lifecycle.Event, started time.Time, l observe.Leadership) 
 		lock := e.Kind + "/" + e.Name
 		switch {
 		case e.Kind == observe.KindPod:
-			name, _, _ := strings.Cut(e.Name, "/")
-			pods[name] = true
+			pods[observe.PodOf(e)] = true
 		case e.State != observe.StateHeld:
 		case e.At.Before(started):
 			taken[lock], isNew = e.For, isNew && lock != l.Lock
@@ -76,30 +74,19 @@ func Unelected(timeline []lifecycle.Event, started time.Time, from, to *lifecycl
 	if !l.Elects || l.Leads {
 		return nil
 	}
-	holder, led, pods := "", "", map[string]bool{}
-	for _, e := range timeline {
-		if !e.At.Before(started) {
-			break
-		}
-		switch {
-		case e.State == observe.StateHeld && e.Kind+"/"+e.Name == l.Lock:
-			holder = e.For
-		case e.Kind == observe.KindPod && e.State == observe.StateGone:
-			delete(pods, e.Name)
-		case e.Kind == observe.KindPod:
-			name, _, _ := strings.Cut(e.Name, "/") // of a container
-			pods[name] = true
+	before := slices.DeleteFunc(slices.Clone(timeline), func(e lifecycle.Event) bool { return !e.At.Before(started) })
+	var pods []string
+	for _, e := range before {
+		if slices.Contains(from.Deployments(), deploymentOf(e)) {
+			pods = append(pods, observe.PodOf(e))
 		}
 	}
-	for pod := range pods {
-		if observe.IsPod(holder, pod) {
-			led = pod
-		}
-	}
-	of := observe.DeploymentOf(led)
-	if !slices.Contains(from.Deployments(), of) || l.Holder != "" && l.Holder != holder {
+	was := observe.Leads(before, pods)
+	if !was.Leads || was.Lock != l.Lock || l.Holder != "" && l.Holder != was.Holder {
 		return nil
 	}
+	led := slices.IndexFunc(pods, func(pod string) bool { return observe.IsPod(was.Holder, pod) })
+	of := observe.DeploymentOf(pods[led])
 	f := code.Finding(code.NotElected, l.Lock, "%s reconciles without being leader: none of its pods takes this lock, with which the old version led, or another", to.Name)
 	for _, d := range to.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		if n := ptr.Deref(d.Spec.Replicas, 1); n > 1 && d.Name == of {

@@ -33,6 +33,9 @@ func DealtWith(name string, operands map[string]observe.Operand, well bool) Deal
 	return d
 }
 
+// Left is something that stayed when the object that it was made for was deleted.
+type Left struct{ Kind, Name string }
+
 // New is what an operator did for an object that was created while it ran, and for the sample that it is a copy of.
 type New struct {
 	Sample         string // as findings name it
@@ -44,7 +47,7 @@ type New struct {
 	Remakes map[string]bool
 	// Unowned are what was made for the copy, belongs to nobody and stayed when the copy was deleted; named as what was made for
 	// the sample.
-	Unowned []string
+	Unowned []Left
 }
 
 // Settled reports whether as many workloads are ready for the copy as for the sample: until then, reconciles are under way.
@@ -71,10 +74,13 @@ func (n New) Lacks() []string {
 // NewObjects tells what the operator of the release called to did not do for a new object, and that of from did.
 func NewObjects(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
-	manner := slices.ContainsFunc(was.Unowned, func(name string) bool { return slices.Contains(WorkloadKinds, kindOf(name)) })
-	unowned := slices.DeleteFunc(slices.Clone(is.Unowned), func(name string) bool {
-		return slices.ContainsFunc(was.Unowned, func(other string) bool { return kindOf(other) == kindOf(name) })
-	})
+	manner := slices.ContainsFunc(was.Unowned, func(o Left) bool { return slices.Contains(WorkloadKinds, o.Kind) })
+	var unowned []string
+	for _, o := range is.Unowned {
+		if !slices.ContainsFunc(was.Unowned, func(other Left) bool { return other.Kind == o.Kind }) {
+			unowned = append(unowned, o.Kind+" "+o.Name)
+		}
+	}
 	if len(unowned) > 0 && !manner {
 		findings = append(findings, code.Finding(code.NewUnowned, is.Sample, "%s makes %s for a new object like it without an owner reference, and it stayed when the object was deleted; with %s it did not",
 			to, strings.Join(unowned, ", "), from))
@@ -96,12 +102,6 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 			to, strings.Join(gone, " and no "), EffectLimit, from))
 	}
 	return findings
-}
-
-// kindOf is the kind in what New has of something unowned.
-func kindOf(name string) string {
-	kind, _, _ := strings.Cut(name, " ")
-	return kind
 }
 
 // namesOf are the keys of m that are wanted, sorted.

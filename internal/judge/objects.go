@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,9 +79,9 @@ func NewDefaults(o *observe.Object, to string, made map[string]any) []finding.Fi
 
 var (
 	// passing are fields of a status that are empty when all is well, by a word of their name.
-	passing = regexp.MustCompile(`(^|[a-z])(?i:errors?|failed|failures?|messages?|reasons?|warnings?|pending|progress|current|last|time|date)([A-Z]|$)`)
+	passing = observe.Compiled(`(^|[a-z])(?i:errors?|failed|failures?|messages?|reasons?|warnings?|pending|progress|current|last|time|date)([A-Z]|$)`)
 	// fieldName is how a field of a type in Go is called; what has another name is the key of a map, as the name of a pod.
-	fieldName = regexp.MustCompile(`^[a-z][A-Za-z0-9]*$`)
+	fieldName = observe.Compiled(`^[a-z][A-Za-z0-9]*$`)
 )
 
 // StatusGone tells the fields of o's status before the hop that it has none of in now. Lists, as of conditions, are told elsewhere.
@@ -98,8 +97,8 @@ func StatusGone(o *observe.Object, now *unstructured.Unstructured) []finding.Fin
 	gone := slices.DeleteFunc(compare.Differences(status(before), status(now)), func(d compare.Difference) bool {
 		_, isList := d.Was.([]any)
 		names := strings.Split(d.Path, ".")
-		isKey := slices.ContainsFunc(names, func(name string) bool { return !fieldName.MatchString(name) })
-		return !d.Gone || isList || isKey || passing.MatchString(names[len(names)-1])
+		isKey := slices.ContainsFunc(names, func(name string) bool { return !fieldName().MatchString(name) })
+		return !d.Gone || isList || isKey || passing().MatchString(names[len(names)-1])
 	})
 	if len(gone) == 0 {
 		return nil

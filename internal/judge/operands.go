@@ -148,7 +148,7 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 }
 
 // bookkeeping are labels and annotations by which an operator keeps what it wrote.
-var bookkeeping = regexp.MustCompile(`(?i)^olmkit\.dev/|last-applied|hash|checksum|revision|generation`)
+var bookkeeping = observe.Compiled(`(?i)^olmkit\.dev/|last-applied|hash|checksum|revision|generation`)
 
 // marksGone names the labels and annotations that an operand had and has not any more.
 func marksGone(was, is observe.Operand) []string {
@@ -157,7 +157,7 @@ func marksGone(was, is observe.Operand) []string {
 		had, _ := was.Marks[kind].(map[string]any)
 		has, _ := is.Marks[kind].(map[string]any)
 		for _, key := range slices.Sorted(maps.Keys(had)) {
-			if _, kept := has[key]; !kept && !bookkeeping.MatchString(key) {
+			if _, kept := has[key]; !kept && !bookkeeping().MatchString(key) {
 				gone = append(gone, strings.TrimSuffix(kind, "s")+" "+key)
 			}
 		}

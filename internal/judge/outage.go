@@ -3,7 +3,6 @@ package judge
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -337,12 +336,12 @@ func causeOf(e lifecycle.Event, before *lifecycle.Definition, o outage) (harm bo
 }
 
 // calledService finds the Service that OLM makes for a deployment with webhooks in what the API server says of a call that failed.
-var calledService = regexp.MustCompile(`https://([a-z0-9-]{1,63})-service\.`)
+var calledService = observe.Compiled(`https://([a-z0-9-]{1,63})-service\.`)
 
 // serverOf names the deployment whose webhook was called without success as first says, if timeline has pods of it: OLM calls its Service
 // as the deployment (install.ServiceName in pkg/controller/install/certresources.go).
 func serverOf(timeline []lifecycle.Event, first string) string {
-	m := calledService.FindStringSubmatch(first)
+	m := calledService().FindStringSubmatch(first)
 	if m == nil || !slices.ContainsFunc(timeline, func(e lifecycle.Event) bool { return deploymentOf(e) == m[1] }) {
 		return ""
 	}
@@ -354,8 +353,7 @@ func deploymentOf(e lifecycle.Event) string {
 	if e.Kind != observe.KindPod {
 		return ""
 	}
-	pod, _, _ := strings.Cut(e.Name, "/") // of a container
-	return observe.DeploymentOf(pod)
+	return observe.DeploymentOf(observe.PodOf(e))
 }
 
 // servedAnew is what the API server does upon a changed definition, whose requests wait meanwhile.

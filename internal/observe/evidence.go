@@ -175,18 +175,18 @@ func (c *Cluster) conditionStatements(ctx context.Context) ([]Statement, error) 
 // v0.36.3 pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage), and that an object is invalid
 // (k8s.io/apimachinery v0.36.3 pkg/api/errors/errors.go, NewInvalid, and pkg/util/validation/field/errors.go).
 var (
-	notAllowed = compiled(`(?:[^\s:]{1,300}(?: "[^"]{0,300}")? is forbidden: )?` +
+	notAllowed = Compiled(`(?:[^\s:]{1,300}(?: "[^"]{0,300}")? is forbidden: )?` +
 		`User "system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})" cannot ([a-z]{1,63}) ` +
 		`resource "([a-z0-9./*-]{1,253})" in API group "([a-z0-9.-]{0,253})" ` +
 		`(?:at the cluster scope|in the namespace "([a-z0-9-]{1,63})")`)
-	invalidObject = compiled(`([A-Z][A-Za-z0-9]{0,62})(?:\.([a-z0-9.-]{1,253}))? "([^"]{1,253})" is invalid: .{1,1000}`)
-	invalidField  = compiled(`(?:: |\[|, )([a-z][^\s:]{0,300}): ` +
+	invalidObject = Compiled(`([A-Z][A-Za-z0-9]{0,62})(?:\.([a-z0-9.-]{1,253}))? "([^"]{1,253})" is invalid: .{1,1000}`)
+	invalidField  = Compiled(`(?:: |\[|, )([a-z][^\s:]{0,300}): ` +
 		`(?:Invalid value|Forbidden|Required value|Unsupported value|Duplicate value|Not found|Too long|Too many)`)
 )
 
-// compiled returns what compiles expression when it is first needed. Bounded repetitions make large programs, of megabytes for
+// Compiled returns what compiles expression when it is first needed. Bounded repetitions make large programs, of megabytes for
 // all of this package, and most commands observe nothing.
-func compiled(expression string) func() *regexp.Regexp {
+func Compiled(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }
 

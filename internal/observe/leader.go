@@ -80,8 +80,7 @@ func Leads(timeline []lifecycle.Event, pods []string) Leadership {
 				}
 			}
 		case e.Kind == KindPod:
-			name, _, _ := strings.Cut(e.Name, "/") // of a container
-			known[name] = true
+			known[PodOf(e)] = true
 		case e.State == StateHeld:
 			lock := e.Kind + "/" + e.Name
 			l.hold(lock, e, pods, known, free[lock])
@@ -179,8 +178,7 @@ func (c *Cluster) leaseOf(ctx context.Context, lock string) (time.Duration, erro
 func (c *Cluster) Exits(ctx context.Context, r *lifecycle.Release, since time.Time) ([]lifecycle.Event, error) {
 	pods, err := c.podsOf(ctx, r)
 	return slices.DeleteFunc(Restarts(c.Watcher.Since(since), since), func(e lifecycle.Event) bool {
-		name, _, _ := strings.Cut(e.Name, "/")
-		return !slices.Contains(pods, name)
+		return !slices.Contains(pods, PodOf(e))
 	}), err
 }
 

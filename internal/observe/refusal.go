@@ -70,8 +70,8 @@ const messageLimit = 600
 
 var (
 	// RefusedVerb finds the verb in what RBAC says of a request that it refuses.
-	RefusedVerb = compiled(`^.{0,500}cannot ([a-z]+) resource "`)
-	denial      = compiled(`admission webhook ".{1,300}?" denied the request|ValidatingAdmissionPolicy '.{1,300}?' (with binding '.{1,300}?' )?denied request`)
+	RefusedVerb = Compiled(`^.{0,500}cannot ([a-z]+) resource "`)
+	denial      = Compiled(`admission webhook ".{1,300}?" denied the request|ValidatingAdmissionPolicy '.{1,300}?' (with binding '.{1,300}?' )?denied request`)
 )
 
 // alternatives returns the verbs of which an operator needs any for what it did by a before, if that is what no release does

@@ -109,6 +109,12 @@ func Rollouts(timeline []lifecycle.Event, since time.Time) map[string]int {
 	return n
 }
 
+// PodOf names the pod that an event of a pod, or of a container of one, is of.
+func PodOf(e lifecycle.Event) string {
+	pod, _, _ := strings.Cut(e.Name, "/")
+	return pod
+}
+
 // Restarts lists the containers of pods that ended in timeline since start, each with the newest reason, the newest last.
 func Restarts(timeline []lifecycle.Event, since time.Time) []lifecycle.Event {
 	var list []lifecycle.Event

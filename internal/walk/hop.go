@@ -206,7 +206,7 @@ func (w *walk) judgeOutcome(ctx context.Context, c course, before hopBefore, hop
 	}
 	findings := judge.Election(c.election)
 	findings = append(findings, judge.Locks(w.Watcher.Since(time.Time{}), c.started, c.election)...)
-	found, err := w.judgeAfter(ctx, c.from, c.to, before, c.started)
+	found, err := w.judgeAfter(ctx, c.from, c.to, &before, c.started)
 	w.verified.did("objects")
 	findings = append(findings, found...)
 	if err != nil {
@@ -242,16 +242,12 @@ func (w *walk) judgeOutcome(ctx context.Context, c course, before hopBefore, hop
 // judgeStillWell judges whether objects and what was made for them are still as well as before the hop, once users' changes were made
 // and taken back.
 func (w *walk) judgeStillWell(ctx context.Context, before map[string]observe.Operand) ([]finding.Finding, error) {
-	there := maps.Clone(before)
-	maps.DeleteFunc(there, func(_ string, made observe.Operand) bool {
-		return !slices.ContainsFunc(w.Objects, func(o *observe.Object) bool { return o.String() == made.Of })
-	})
-	after, err := w.awaitOperands(ctx, there)
+	after, err := w.awaitOperands(ctx, before)
 	if err != nil {
 		return nil, err
 	}
 	worse, err := w.judgeConditions(ctx)
-	findings := append(judge.Health(there, after), worse...)
+	findings := append(judge.Health(before, after), worse...)
 	for i := range findings {
 		findings[i].Message += "; it was well until the walk made changes as users do, and took them back"
 	}
@@ -345,8 +341,9 @@ func (w *walk) reconciled(ctx context.Context, r *lifecycle.Release) error {
 	return nil
 }
 
-// judgeAfter judges objects, definitions and operands after a hop that came to its end.
-func (w *walk) judgeAfter(ctx context.Context, from, to *lifecycle.Release, before hopBefore, started time.Time) ([]finding.Finding, error) {
+// judgeAfter judges objects, definitions and operands after a hop that came to its end. It takes from before what was made for objects
+// that are gone.
+func (w *walk) judgeAfter(ctx context.Context, from, to *lifecycle.Release, before *hopBefore, started time.Time) ([]finding.Finding, error) {
 	findings, err := w.judgeObjects(ctx, to)
 	if err != nil {
 		return findings, err
@@ -377,7 +374,7 @@ func (w *walk) judgeAfter(ctx context.Context, from, to *lifecycle.Release, befo
 		return findings, err
 	}
 	if w.OperatorRuns(to) {
-		found, err = w.judgeOperands(ctx, before, started)
+		found, err = w.judgeOperands(ctx, *before, started)
 		findings = append(findings, found...)
 		if err != nil {
 			return findings, err
@@ -450,11 +447,7 @@ func (w *walk) forgetGone(operands map[string]observe.Operand) map[string]observ
 	gone := slices.DeleteFunc(slices.Clone(w.Objects), func(o *observe.Object) bool { return !o.Gone })
 	w.Forget(gone)
 	w.lingering = append(w.lingering, gone...) // finalizers may keep them
-	stay := maps.Clone(operands)
-	maps.DeleteFunc(stay, func(_ string, made observe.Operand) bool {
-		return slices.ContainsFunc(gone, func(o *observe.Object) bool { return o.String() == made.Of })
-	})
-	return stay
+	return withoutThose(operands, gone)
 }
 
 // judgeStatus asks whether r's operator reports on the objects, giving it a moment to get round to each.

@@ -434,7 +434,7 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[s
 				return err
 			}
 			if left {
-				is.Unowned = append(is.Unowned, made.Kind+" "+strings.ReplaceAll(made.Name, o.Name, o.like.Name))
+				is.Unowned = append(is.Unowned, judge.Left{Kind: made.Kind, Name: strings.ReplaceAll(made.Name, o.Name, o.like.Name)})
 			}
 		}
 		created[o.CRD] = is

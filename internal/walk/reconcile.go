@@ -165,7 +165,10 @@ func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, obj
 			return nil
 		})
 	}
-	w.took[r.Name] = merged(w.took[r.Name], n.changed)
+	if w.took[r.Name] == nil {
+		w.took[r.Name] = map[string]string{}
+	}
+	maps.Copy(w.took[r.Name], n.changed)
 	if n.answered, err = w.AwaitActed(ctx, r, began, before.Snapshot, slices.Sorted(maps.Keys(n.changed))); err != nil {
 		return n, err
 	}
@@ -179,14 +182,6 @@ func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, obj
 	}
 	err = w.takeBack(ctx, r, n, &undo, before.Operands)
 	return n, err
-}
-
-// merged is a with what b has.
-func merged(a, b map[string]string) map[string]string {
-	all := map[string]string{}
-	maps.Copy(all, a)
-	maps.Copy(all, b)
-	return all
 }
 
 // undoLimit is how long it may take in all until the walk's changes are taken back: each is tried for observe.RetryTimeout, and

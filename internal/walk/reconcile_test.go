@@ -126,31 +126,23 @@ func TestChangeRefused(t *testing.T) {
 	}
 }
 
-// A status that says less than under the release before is told.
-func TestSilent(t *testing.T) {
+// What an object does not say any more is told, and so is that it is not well once its spec was changed and changed back, although it was
+// well after the upgrade.
+func TestSaysLess(t *testing.T) {
 	p, plan := things(t, "v1", "v2")
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.behaviour["v1"], w.behaviour["v2"] = reports, hushes
-		found := expect.Said(w.firstHop(t, p, plan).Findings)
-		const want = "warning U520 Thing/olmkit-samples/a: its status says nothing any more of status.endpoint"
-		if !slices.ContainsFunc(found, func(f string) bool { return strings.HasPrefix(f, want) }) {
-			t.Error(strings.Join(found, "\n"))
-		}
-	})
-}
-
-// An object that is not well any more once its spec was changed and changed back is told, although it was well after the upgrade.
-func TestNotWellAgain(t *testing.T) {
-	p, plan := things(t, "v1", "v2")
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.behaviour["v1"], w.behaviour["v2"] = reports, sickens
-		found := expect.Said(w.firstHop(t, p, plan).Findings)
-		if !slices.ContainsFunc(found, func(f string) bool {
-			return strings.HasPrefix(f, "error U504 Thing/olmkit-samples/a: ") && strings.Contains(f, "it was well until the walk made changes")
-		}) {
-			t.Error(strings.Join(found, "\n"))
-		}
-	})
+	for behaviour, want := range map[string]struct{ begins, has string }{
+		hushes:  {"warning U520 Thing/olmkit-samples/a: its status says nothing any more of status.endpoint", ""},
+		sickens: {"error U504 Thing/olmkit-samples/a: ", "it was well until the walk made changes"},
+	} {
+		t.Run(behaviour, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.behaviour["v1"], w.behaviour["v2"] = reports, behaviour
+				found := expect.Said(w.firstHop(t, p, plan).Findings)
+				if !slices.ContainsFunc(found, func(f string) bool { return strings.HasPrefix(f, want.begins) && strings.Contains(f, want.has) }) {
+					t.Error(strings.Join(found, "\n"))
+				}
+			})
+		})
+	}
 }
