@@ -1,7 +1,9 @@
 package observe
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,13 +16,13 @@ import (
 )
 
 const (
-	// recentLimit is how long a list is used again at most, whatever its watch tells.
+	// recentLimit is how long a list is used again at most without a word of its watch.
 	recentLimit = time.Second
 	// watchPause is how long no other watch is begun after one.
 	watchPause = 500 * time.Millisecond
 )
 
-// recent keeps lists until a watch tells that something is another: who waits for a change looks many times, and must not be the load
+// recent keeps lists, and what watches tell of them: who waits for a change looks many times, and must not be the load
 // under which the cluster slows down. A nil recent keeps nothing. It is safe for concurrent use.
 type recent struct {
 	watch func(at place, version string) (watch.Interface, error) // of what came after version, until the walk ends
@@ -38,13 +40,12 @@ type place struct {
 // recentList is a list, and what its watch told.
 type recentList struct {
 	mu      sync.Mutex
-	items   []unstructured.Unstructured
-	listed  time.Time // when they were asked for
-	after   int       // so many changes were told before
-	changes int       // that were told until now
-	watched bool      // a watch is under way, of all that comes after a list
-	began   time.Time // the last watch; zero for none
-	refused bool      // there is no right to watch: it is listed every time
+	items   []unstructured.Unstructured // sorted; others have them, so they are never changed in place
+	seen    time.Time                   // when they were asked for, or the watch told last
+	changes int                         // that were told
+	watched bool                        // a watch is under way, of all that comes after a list
+	began   time.Time                   // the last watch; zero for none
+	refused bool                        // there is no right to watch: it is listed every time
 }
 
 // newRecent returns a recent that watches by client until ctx is done.
@@ -57,7 +58,7 @@ func newRecent(ctx context.Context, client dynamic.Interface) *recent {
 	}
 }
 
-// list returns what is at a place, which callers must not change: as it was listed last if no change was told since, or else as ask
+// list returns what is at a place, which callers must not change: as it was listed last with what a watch told since, or else as ask
 // lists it.
 func (r *recent) list(at place, ask func() (*unstructured.UnstructuredList, error)) ([]unstructured.Unstructured, error) {
 	if r == nil {
@@ -76,10 +77,16 @@ func (r *recent) list(at place, ask func() (*unstructured.UnstructuredList, erro
 	if err != nil {
 		return nil, err
 	}
+	slices.SortFunc(list.Items, func(a, b unstructured.Unstructured) int { return compareNames(a, &b) })
 	if l.keep(list.Items, began, after) {
 		go r.follow(at, l, list.GetResourceVersion())
 	}
 	return list.Items, nil
+}
+
+// compareNames sorts objects of one kind.
+func compareNames(a unstructured.Unstructured, b *unstructured.Unstructured) int {
+	return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 }
 
 func (r *recent) at(at place) *recentList {
@@ -96,10 +103,11 @@ func (r *recent) follow(at place, l *recentList, version string) {
 	w, err := r.watch(at, version)
 	if err == nil {
 		for e := range w.ResultChan() {
-			l.tell()
-			if e.Type == watch.Error {
+			o, ok := e.Object.(*unstructured.Unstructured)
+			if !ok || e.Type == watch.Error {
 				break
 			}
+			l.tell(e.Type, o)
 		}
 		w.Stop()
 	}
@@ -108,11 +116,22 @@ func (r *recent) follow(at place, l *recentList, version string) {
 	l.watched, l.refused = false, apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// tell notes that something is another.
-func (l *recentList) tell() {
+// tell notes what a watch tells of o.
+func (l *recentList) tell(what watch.EventType, o *unstructured.Unstructured) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.changes++
+	l.seen = time.Now()
+	i, there := slices.BinarySearchFunc(l.items, o, compareNames)
+	after := i
+	if there {
+		after++
+	}
+	var is []unstructured.Unstructured
+	if what != watch.Deleted {
+		is = []unstructured.Unstructured{*o}
+	}
+	l.items = slices.Concat(l.items[:i], is, l.items[after:])
 }
 
 // told returns how many changes were told.
@@ -122,25 +141,25 @@ func (l *recentList) told() int {
 	return l.changes
 }
 
-// known returns the items if they are still what the cluster has.
+// known returns the items if they are what the cluster has.
 func (l *recentList) known() ([]unstructured.Unstructured, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.items, l.watched && l.after == l.changes && time.Since(l.listed) < recentLimit
+	return l.items, l.watched && time.Since(l.seen) < recentLimit
 }
 
-// keep keeps items that were asked for at began, after so many changes, and reports whether a watch is to begin of all that comes after
-// them.
+// keep keeps items that were asked for at began, after so many changes, unless the watch told of more since, and reports whether a watch is
+// to begin of all that comes after them.
 func (l *recentList) keep(items []unstructured.Unstructured, began time.Time, after int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if began.Before(l.listed) {
+	if began.Before(l.seen) || l.watched && l.changes > after {
 		return false
 	}
-	l.items, l.listed, l.after = items, began, after
+	l.items, l.seen = items, began
 	if l.watched || l.refused || !l.began.IsZero() && time.Since(l.began) < watchPause {
 		return false
 	}
-	l.watched, l.began, l.after = true, time.Now(), l.changes
+	l.watched, l.began = true, time.Now()
 	return true
 }

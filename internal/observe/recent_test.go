@@ -3,11 +3,14 @@ package observe
 import (
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -15,7 +18,7 @@ import (
 
 var pods = place{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "n"}
 
-// TestRecent lists only what may have changed: something was told, nobody tells, or the list is old.
+// TestRecent lists only what may be another: nobody tells, or nothing was told for long.
 func TestRecent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var watchers []*watch.FakeWatcher
@@ -30,84 +33,114 @@ func TestRecent(t *testing.T) {
 			return watchers[len(watchers)-1], nil
 		}}
 		asked := 0
-		look := func(want int, why string) {
+		look := func(want int, there, why string) {
 			t.Helper()
 			synctest.Wait()
 			items, err := r.list(pods, func() (*unstructured.UnstructuredList, error) {
 				asked++
-				return listOf(asked), nil
+				return listOf(strings.Fields(there)...), nil
 			})
-			if err != nil || asked != want || len(items) != want {
-				t.Fatalf("%s: asked %d times, %d items, %v; want %d", why, asked, len(items), err, want)
+			if err != nil || asked != want || namesIn(items) != there {
+				t.Fatalf("%s: asked %d times, %s, %v; want %d, %s", why, asked, namesIn(items), err, want, there)
 			}
 		}
-		look(1, "the first")
-		look(1, "nothing changed")
-		watchers[0].Modify(&unstructured.Unstructured{})
-		look(2, "something changed")
-		look(2, "nothing changed since")
+		look(1, "b d", "the first")
+		look(1, "b d", "nothing changed")
+		watchers[0].Add(named("c"))
+		look(1, "b c d", "one more was told")
+		watchers[0].Modify(named("d", "new"))
+		watchers[0].Delete(named("b"))
+		look(1, "c d=new", "a change and a deletion were told")
 		time.Sleep(recentLimit)
-		look(3, "it is old")
+		look(2, "c d=new", "it is old")
+		watchers[0].Add(named("a"))
+		look(2, "a c d=new", "it is told of, and not old any more")
 		watchers[0].Stop()
-		look(4, "the watch ended")
-		look(4, "another began")
-		watchers[1].Error(&unstructured.Unstructured{}) // as when too much came after the version
-		look(5, "the watch failed")
-		look(6, "it is not begun again at once")
+		look(3, "a", "the watch ended")
+		look(3, "a", "another began")
+		watchers[1].Error(&metav1.Status{}) // as when too much came after the version
+		look(4, "b", "the watch failed")
+		look(5, "b", "it is not begun again at once")
 		time.Sleep(watchPause)
-		look(7, "it is begun again, without a connection")
-		look(8, "nobody watches")
+		look(6, "b", "it is begun again, without a connection")
+		look(7, "c", "nobody watches")
 	})
 }
 
-// listOf is a list of so many items.
-func listOf(items int) *unstructured.UnstructuredList {
-	list := &unstructured.UnstructuredList{Items: make([]unstructured.Unstructured, items)}
+// named is an object of that name, with a mark.
+func named(name string, mark ...string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetName(name)
+	if len(mark) > 0 {
+		o.SetLabels(map[string]string{"mark": mark[0]})
+	}
+	return o
+}
+
+// listOf is a list of the named objects; one called name=mark has a mark.
+func listOf(names ...string) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	for _, name := range names {
+		name, mark, marked := strings.Cut(name, "=")
+		if marked {
+			list.Items = append(list.Items, *named(name, mark))
+		} else {
+			list.Items = append(list.Items, *named(name))
+		}
+	}
 	list.SetResourceVersion("7")
 	return list
 }
 
-// TestRecentMeanwhile: what changes while it is listed is listed again, an error is not kept, and of two who list at the same time the one
-// that asked last is right.
+// namesIn names the items, with their marks.
+func namesIn(items []unstructured.Unstructured) string {
+	var names []string
+	for _, o := range items {
+		name := o.GetName()
+		if mark := o.GetLabels()["mark"]; mark != "" {
+			name += "=" + mark
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " ")
+}
+
+// TestRecentMeanwhile: what is told while it is listed stays, an error is not kept, and of two who list at the same time the one that asked
+// last is right.
 func TestRecentMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch.NewFake()
 		defer w.Stop()
 		r := &recent{lists: map[place]*recentList{}, watch: func(place, string) (watch.Interface, error) { return w, nil }}
-		list := func(meanwhile func() error) int {
-			asked := false
+		list := func(meanwhile func() (string, error)) string {
+			prefix := "known "
 			items, _ := r.list(pods, func() (*unstructured.UnstructuredList, error) {
-				asked = true
-				err := meanwhile()
+				prefix = ""
+				is, err := meanwhile()
 				synctest.Wait()
-				return listOf(1), err
+				return listOf(strings.Fields(is)...), err
 			})
-			if !asked {
-				return -len(items)
-			}
-			return len(items)
+			return prefix + namesIn(items)
 		}
-		nothing := func() error { return nil }
-		change := func() error { w.Add(&unstructured.Unstructured{}); return nil }
-		later := func() error {
+		is := func(names string, err error) func() (string, error) { return func() (string, error) { return names, err } }
+		away := errors.New("the API server is away")
+		told := func() (string, error) {
 			time.Sleep(time.Millisecond)
-			if _, err := r.list(pods, func() (*unstructured.UnstructuredList, error) { return listOf(2), nil }); err != nil {
-				t.Error(err)
-			}
-			return nil
+			w.Add(named("b"))
+			return "a", nil
 		}
-		var got []int
-		for _, meanwhile := range []func() error{
-			nothing, nothing, func() error { return errors.New("the API server is away") }, // the first is used again
-		} {
-			got = append(got, list(meanwhile))
+		later := func() (string, error) {
+			time.Sleep(time.Millisecond)
+			_, err := r.list(pods, func() (*unstructured.UnstructuredList, error) { return listOf("newer"), nil })
+			return "older", err
 		}
-		synctest.Wait()
-		_ = change()
-		synctest.Wait()
-		got = append(got, list(change), list(func() error { return errors.New("the API server is away") }), list(later), list(nothing))
-		if want := []int{1, -1, -1, 1, 0, 1, -2}; !slices.Equal(got, want) {
-			t.Errorf("%v, want %v", got, want)
+		got := []string{list(is("", away)), list(is("a", nil)), list(is("", away))}
+		time.Sleep(recentLimit)
+		got = append(got, list(is("", away)), list(told), list(is("", nil)))
+		time.Sleep(recentLimit)
+		got = append(got, list(later), list(is("", nil)))
+		if want := []string{"", "a", "known a", "", "a", "known a b", "older", "known newer"}; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
 		}
 	})
 }
@@ -121,9 +154,9 @@ func TestRecentForbidden(t *testing.T) {
 			return nil, apierrors.NewForbidden(pods.GroupResource(), "", errors.New("not you"))
 		}}} {
 			for asked := range 3 {
-				got, err := r.list(pods, func() (*unstructured.UnstructuredList, error) { return listOf(asked), nil })
-				if err != nil || len(got) != asked {
-					t.Errorf("%d items, %v; want %d", len(got), err, asked)
+				got, err := r.list(pods, func() (*unstructured.UnstructuredList, error) { return listOf(strconv.Itoa(asked)), nil })
+				if err != nil || namesIn(got) != strconv.Itoa(asked) {
+					t.Errorf("%s, %v; want %d", namesIn(got), err, asked)
 				}
 				time.Sleep(watchPause)
 			}

@@ -169,6 +169,24 @@ func each(ctx context.Context, objects []*observe.Object, do func(ctx context.Co
 	return group.Wait()
 }
 
+// judgeEach returns what judge finds of objects, in their order; it judges several at the same time.
+func judgeEach(ctx context.Context, objects []*observe.Object, judge func(ctx context.Context, o *observe.Object) ([]finding.Finding, error)) ([]finding.Finding, error) {
+	var mu sync.Mutex
+	of := map[*observe.Object][]finding.Finding{}
+	err := each(ctx, objects, func(ctx context.Context, o *observe.Object) error {
+		found, err := judge(ctx, o)
+		mu.Lock()
+		defer mu.Unlock()
+		of[o] = found
+		return err
+	})
+	var findings []finding.Finding
+	for _, o := range objects {
+		findings = append(findings, of[o]...)
+	}
+	return findings, err
+}
+
 // roundTripRest writes objects back through every version as they read there, and compares what they say before and after.
 func (w *walk) roundTripRest(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition, objects []*observe.Object, before map[string]map[string]*unstructured.Unstructured) ([]finding.Finding, error) {
 	var findings []finding.Finding

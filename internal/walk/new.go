@@ -26,10 +26,13 @@ const (
 	newLimit = 15 * time.Second
 	// boldLimit is how long an operator of which it is not known has to follow a change of one, or to make again what is deleted of it.
 	boldLimit = 2 * time.Second
-	// idleFor is how long nobody writes what is at rest, once all that was made is ready.
-	idleFor = 400 * time.Millisecond
+	// idleFor is how long nobody writes what is at rest, once all that was made is ready, as long as it is not known how fast the operator
+	// is. It is no less than leastIdle and no more than mostIdle.
+	idleFor   = 400 * time.Millisecond
+	leastIdle = 150 * time.Millisecond
+	mostIdle  = time.Second
 	// lookPause is the time between two looks.
-	lookPause = 100 * time.Millisecond
+	lookPause = 50 * time.Millisecond
 	// unownedLimit is how long what was made for a new object may stay after that is gone.
 	unownedLimit = 10 * time.Second
 )
@@ -41,6 +44,15 @@ type newObject struct {
 	unowned []observe.Operand // named as what was made for the copy
 	hidden  bool              // some of that is not seen to be the copy's
 	ready   []string          // what was made for the copy and does what it is for
+	acted   time.Duration     // how long it took last until its operator did something about it; 0 if that is not known
+}
+
+// idle is how long nobody writes what is at rest: an operator that is at work would have written within half of it.
+func (o *newObject) idle() time.Duration {
+	if o.acted == 0 {
+		return idleFor
+	}
+	return min(max(2*o.acted, leastIdle), mostIdle)
 }
 
 // judgeNew tells what r's operator does less for objects that are created now than for those that are there, although that of the
@@ -156,19 +168,24 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		if err := w.awaitIdle(ctx, o); err != nil {
 			return nil, err
 		}
+		follow, err := w.followed(ctx, view, limit, func() error { return patch(change.There) }, o)
 		follows[change.Path] = 0
-		for _, data := range [][]byte{change.There, change.Back} {
-			follow, err := w.followed(ctx, view, limit, func() error { return patch(data) })
-			if err != nil {
+		switch {
+		case err != nil:
+			return nil, err
+		case follow && was.Follows[change.Path] == judge.Surely: // it did before, too
+			follows[change.Path] = judge.Surely
+		case follow:
+			follows[change.Path]++
+			if follow, err = w.followed(ctx, view, boldLimit, func() error { return patch(change.Back) }, o); err != nil {
 				return nil, err
 			}
-			if !follow {
-				_ = patch(change.Back) // the object is about to be deleted
-				break
+			if follow {
+				follows[change.Path]++
+				continue
 			}
-			limit = boldLimit
-			follows[change.Path]++
 		}
+		_ = patch(change.Back) // the object is about to be deleted
 	}
 	return follows, nil
 }
@@ -213,6 +230,7 @@ func (w *walk) takeOne(ctx context.Context, o *newObject, made *observe.Operand,
 	if err := w.awaitIdle(ctx, o); err != nil {
 		return false, false, err
 	}
+	began := time.Now()
 	err = w.Dynamic.Resource(observe.OperandResource(made.Kind)).Namespace(made.Namespace).Delete(ctx, made.Name, metav1.DeleteOptions{})
 	if err != nil {
 		return false, false, ctx.Err()
@@ -220,7 +238,7 @@ func (w *walk) takeOne(ctx context.Context, o *newObject, made *observe.Operand,
 	err = lookUntil(ctx, limit, func() (bool, error) {
 		now, err := w.operandNow(ctx, *made)
 		if remade = now != nil && now.GetUID() != made.UID; remade {
-			made.UID = now.GetUID()
+			made.UID, o.acted = now.GetUID(), time.Since(began)
 		}
 		return remade, err
 	})
@@ -230,7 +248,7 @@ func (w *walk) takeOne(ctx context.Context, o *newObject, made *observe.Operand,
 // awaitIdle waits, though not for ever, until what was made for a copy is as ready as it was, and nobody writes that or the copy for a
 // moment: a reconcile that is under way for another reason, as a rollout, would make again what it finds missing.
 func (w *walk) awaitIdle(ctx context.Context, o *newObject) error {
-	same, view := sameFor(idleFor), w.viewOf(o.Object)
+	same, view := sameFor(o.idle()), w.viewOf(o.Object)
 	return lookUntil(ctx, newLimit, func() (bool, error) {
 		now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
@@ -252,20 +270,23 @@ func (w *walk) awaitIdle(ctx context.Context, o *newObject) error {
 	})
 }
 
-// followed reports whether anything that was made for the object in view is another after change than before, at last when limit is
+// followed reports whether anything that was made for o, the object in view, is another after change than before, at last when limit is
 // over. A change that the API server refuses is followed by nothing.
-func (w *walk) followed(ctx context.Context, view observe.Cluster, limit time.Duration, change func() error) (bool, error) {
+func (w *walk) followed(ctx context.Context, view observe.Cluster, limit time.Duration, change func() error, o *newObject) (bool, error) {
 	before, err := view.Operands(ctx)
 	if err != nil {
 		return false, err
 	}
+	began := time.Now()
 	if change() != nil {
 		return false, ctx.Err()
 	}
 	follows := false
 	err = lookUntil(ctx, limit, func() (bool, error) {
 		after, err := view.RecentOperands(ctx)
-		follows = err == nil && judge.Follow(before, after)
+		if follows = err == nil && judge.Follow(before, after); follows {
+			o.acted = time.Since(began)
+		}
 		return follows, err
 	})
 	return follows, err

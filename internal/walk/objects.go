@@ -321,31 +321,36 @@ func (w *walk) refusal(r *lifecycle.Release, o *observe.Object, err error) findi
 
 // record notes what every object says in each version that r serves, so that the same can be asked after the hop.
 func (w *walk) record(ctx context.Context, r *lifecycle.Release) ([]finding.Finding, error) {
-	var findings []finding.Finding
-	for _, o := range w.Objects {
-		o.Views = map[string]*unstructured.Unstructured{}
-		d := r.CRD(o.CRD)
-		if d == nil {
-			continue
-		}
-		for _, version := range definition.ServedVersions(d) {
-			var view *unstructured.Unstructured
-			err := observe.Retry(ctx, observe.Refused, func() (err error) {
-				view, err = o.At(w.Dynamic, version).Get(ctx, o.Name, metav1.GetOptions{})
-				return err
-			})
-			if ctx.Err() != nil {
-				return findings, ctx.Err()
-			}
-			if err != nil {
-				findings = append(findings, code.Finding(code.Unreadable, o.String(), "before the upgrade, on %s, it cannot be read as %s: %v", r.Name, version, err))
-				continue
-			}
-			o.Views[version] = view
-		}
+	findings, err := judgeEach(ctx, w.Objects, func(ctx context.Context, o *observe.Object) ([]finding.Finding, error) { return w.recordObject(ctx, o, r) })
+	if err != nil {
+		return findings, err
 	}
 	rest, err := w.recordRest(ctx, r)
 	return append(findings, rest...), err
+}
+
+func (w *walk) recordObject(ctx context.Context, o *observe.Object, r *lifecycle.Release) (findings []finding.Finding, err error) {
+	o.Views = map[string]*unstructured.Unstructured{}
+	d := r.CRD(o.CRD)
+	if d == nil {
+		return nil, nil
+	}
+	for _, version := range definition.ServedVersions(d) {
+		var view *unstructured.Unstructured
+		err := observe.Retry(ctx, observe.Refused, func() (err error) {
+			view, err = o.At(w.Dynamic, version).Get(ctx, o.Name, metav1.GetOptions{})
+			return err
+		})
+		if ctx.Err() != nil {
+			return findings, ctx.Err()
+		}
+		if err != nil {
+			findings = append(findings, code.Finding(code.Unreadable, o.String(), "before the upgrade, on %s, it cannot be read as %s: %v", r.Name, version, err))
+			continue
+		}
+		o.Views[version] = view
+	}
+	return findings, nil
 }
 
 // RawStore is a cluster that can tell what its API server has stored.
@@ -357,20 +362,15 @@ type RawStore interface {
 // judgeObjects asks for every object, in each version that r serves now, whether it is still what its author wrote and
 // what it said before the hop; then it writes each back through every version and asks again.
 func (w *walk) judgeObjects(ctx context.Context, r *lifecycle.Release) ([]finding.Finding, error) {
-	var findings []finding.Finding
-	for _, o := range w.Objects {
+	findings, err := judgeEach(ctx, w.Objects, func(ctx context.Context, o *observe.Object) ([]finding.Finding, error) {
 		d := r.CRD(o.CRD)
 		if d == nil || w.SimulatedConverter(r, o.CRD) != "" {
-			continue
+			return nil, nil
 		}
-		found, err := w.judgeObject(ctx, o, d, r)
-		findings = append(findings, found...)
-		if err != nil {
-			return findings, err
-		}
-	}
-	if w.options.Restore == nil {
-		return findings, nil
+		return w.judgeObject(ctx, o, d, r)
+	})
+	if err != nil || w.options.Restore == nil {
+		return findings, err
 	}
 	rest, err := w.judgeRest(ctx, r)
 	return judge.Summarize(append(findings, rest...)), err
@@ -554,31 +554,35 @@ func (w *walk) roundTrip(ctx context.Context, o *observe.Object, d *apiextension
 // judgeManifests asks, without storing anything, whether r still takes the manifests that users wrote for its served
 // versions.
 func (w *walk) judgeManifests(ctx context.Context, r *lifecycle.Release) ([]finding.Finding, error) {
-	var findings []finding.Finding
-	for _, o := range w.Objects {
+	return judgeEach(ctx, w.Untouched(), func(ctx context.Context, o *observe.Object) ([]finding.Finding, error) {
 		d := r.CRD(o.CRD)
-		if o.Written || d == nil || !slices.Contains(definition.ServedVersions(d), o.Version) || w.SimulatedConverter(r, o.CRD) != "" {
-			continue
+		if d == nil || !slices.Contains(definition.ServedVersions(d), o.Version) || w.SimulatedConverter(r, o.CRD) != "" {
+			return nil, nil
 		}
-		made, err := w.again(ctx, o)
-		if ctx.Err() != nil {
-			return findings, ctx.Err()
-		}
-		if err != nil {
-			f := w.refusal(r, o, err)
-			if f.Code == code.SampleRefused {
-				f = code.Finding(code.ManifestRefused, o.String(), "the manifest that an older version took is refused by %s as %s: %v", r.Name, o.Version, err)
-			}
-			findings = append(findings, f)
-			continue
-		}
-		if places := compare.Lost(compare.Content(o.Author), compare.Content(made.Object)); len(places) > 0 {
-			f := code.Finding(code.ManifestRefused, o.String(), "the manifest loses fields when applied as %s on %s: %s", o.Version, r.Name, places)
-			findings = append(findings, judge.WithFields(f, places))
-		}
-		findings = append(findings, judge.NewDefaults(o, r.Name, compare.Content(made.Object))...)
-		o.Created = compare.Content(made.Object)
+		return w.judgeManifest(ctx, o, r)
+	})
+}
+
+func (w *walk) judgeManifest(ctx context.Context, o *observe.Object, r *lifecycle.Release) ([]finding.Finding, error) {
+	made, err := w.again(ctx, o)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
+	if err != nil {
+		f := w.refusal(r, o, err)
+		if f.Code == code.SampleRefused {
+			f = code.Finding(code.ManifestRefused, o.String(), "the manifest that an older version took is refused by %s as %s: %v", r.Name, o.Version, err)
+		}
+		return []finding.Finding{f}, nil
+	}
+	var findings []finding.Finding
+	content := compare.Content(made.Object)
+	if places := compare.Lost(compare.Content(o.Author), content); len(places) > 0 {
+		f := code.Finding(code.ManifestRefused, o.String(), "the manifest loses fields when applied as %s on %s: %s", o.Version, r.Name, places)
+		findings = append(findings, judge.WithFields(f, places))
+	}
+	findings = append(findings, judge.NewDefaults(o, r.Name, content)...)
+	o.Created = content
 	return findings, nil
 }
 
@@ -605,14 +609,14 @@ func (w *walk) again(ctx context.Context, o *observe.Object) (made *unstructured
 
 // noteDefaults notes what the API server makes of the objects' manifests on the release that is upgraded from, of which it may refuse some.
 func (w *walk) noteDefaults(ctx context.Context) error {
-	for _, o := range w.Untouched() {
+	return each(ctx, w.Untouched(), func(ctx context.Context, o *observe.Object) error {
 		if o.Created == nil && !o.Restored && w.IsServed(o.CRD, o.Version) {
 			if made, err := w.again(ctx, o); err == nil {
 				o.Created = compare.Content(made.Object)
 			}
 		}
-	}
-	return ctx.Err()
+		return ctx.Err()
+	})
 }
 
 // remove deletes the walk's objects while the operator can still serve their finalizers, and waits until they are gone.

@@ -47,10 +47,13 @@ func run(t *testing.T, env []string, args ...string) result {
 	return runProgram(t, olmkit, env, args...)
 }
 
+// runLimit is how long olmkit may run. The machine may be busy with several clusters.
+const runLimit = 25 * time.Minute
+
 // runProgram is run with another build of olmkit.
 func runProgram(t *testing.T, program string, env []string, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), runLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = root

@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,11 +32,11 @@ func TestEachFault(t *testing.T) {
 		}
 	}
 	r := run(t, []string{before.Env()}, append(hopArgs(), "--fault", strings.Join(names, ","), "--timeout", "10m", "--report", "json="+asJSON)...)
-	before.Check(t)
 	var said report.Report
-	if err := json.Unmarshal([]byte(read(t, asJSON)), &said); err != nil {
-		t.Fatal(err)
+	if data, err := os.ReadFile(asJSON); err != nil || json.Unmarshal(data, &said) != nil {
+		t.Fatalf("there is no report: %v; exit code %d\n%s\n%s", err, r.code, r.errOut, r.out)
 	}
+	before.Check(t)
 	if r.code != 0 || len(said.Hops) != 1 || len(said.Hops[0].Faults) != len(names) {
 		t.Fatalf("exit code %d\n%s\n%s\n%s", r.code, r.errOut, r.out, errorsOf(said))
 	}
