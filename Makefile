@@ -86,7 +86,7 @@ test: ## Run the unit tests and the command line's scripts, with the race detect
 	$(GO) test $(TEST_FLAGS) ./test/scenario -run 'Static|Commands|Docs'
 # What does nothing at the same time: the race detector would find nothing, and make it take up to ten times as long.
 WITHOUT_RACE := ./internal/graph ./internal/report ./test/api ./test/arrows ./test/coverage ./test/faults ./test/makefile ./test/style
-TEST_FLAGS ?=
+TEST_FLAGS ?= -timeout 30m
 
 .PHONY: resolver
 resolver: ## Hold the upgrade graphs against the resolvers of OLM and OLM v1 over generated channels (CASES)
@@ -255,13 +255,13 @@ LONG_WALKS = $(if $(SHORT),|^TestIndexedJob$$|^TestPartsMakeTheWhole$$)
 .PHONY: test-e2e
 test-e2e: test-walks test-operator test-scenarios test-hostile ## Run the end-to-end tests on embedded clusters
 
-# How many clusters a suite has at the same time. On two cores two walks take 1.3 times as long as one, three 1.7 times, and four three
-# times: more than three at a time, of all suites that run, only make each late.
+# How many clusters a suite of walks has at the same time. On two cores two walks take 1.3 times as long as one, three 1.7 times, and
+# four 2.3 times: more than three at a time, of all suites that run, only make each late.
 AT_ONCE ?= 2
 
 .PHONY: test-walks
 test-walks: build build-race managers $(REGISTRY) $(OPM) $(KUBECTL_BUILT) ## Test olmkit on embedded clusters: walks, published operators, registries, bad input
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel $(AT_ONCE) -skip '^TestKind$(LONG_WALKS)' ./test/e2e ./test/upgrades
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -p 1 -parallel $(AT_ONCE) -skip '^TestKind$(LONG_WALKS)' ./test/e2e ./test/upgrades
 
 .PHONY: test-hostile
 test-hostile: build ## Test that programs and images which try to leave their containers stay inside, as root and as an ordinary user
@@ -269,7 +269,7 @@ test-hostile: build ## Test that programs and images which try to leave their co
 
 .PHONY: test-operator
 test-operator: build managers $(KUBECTL_BUILT) ## Test the memcached operator on embedded clusters
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel $(AT_ONCE) ./test/operator/...
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) ./test/operator/...
 
 .PHONY: test-scenarios
 test-scenarios: build managers ## Test that the walk finds what broke public upgrades

@@ -99,7 +99,7 @@ func (c *Cluster) Operands(ctx context.Context) (map[string]Operand, error) {
 	return c.operands(ctx, nil)
 }
 
-// RecentOperands is Operands for those who look many times: what changed a moment ago may be missing, though no longer than recentLimit.
+// RecentOperands is Operands for those who look many times: what watches have not told yet is missing.
 func (c *Cluster) RecentOperands(ctx context.Context) (map[string]Operand, error) {
 	return c.operands(ctx, c.Watcher.recent)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -41,8 +42,8 @@ type place struct {
 type recentList struct {
 	mu      sync.Mutex
 	items   []unstructured.Unstructured // sorted; others have them, so they are never changed in place
+	version uint64                      // of the list, or of what the watch told last
 	seen    time.Time                   // when they were asked for, or the watch told last
-	changes int                         // that were told
 	watched bool                        // a watch is under way, of all that comes after a list
 	began   time.Time                   // the last watch; zero for none
 	refused bool                        // there is no right to watch: it is listed every time
@@ -72,19 +73,19 @@ func (r *recent) list(at place, ask func() (*unstructured.UnstructuredList, erro
 	if items, known := l.known(); known {
 		return items, nil
 	}
-	began, after := time.Now(), l.told()
+	began := time.Now()
 	list, err := ask()
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(list.Items, func(a, b unstructured.Unstructured) int { return compareNames(a, &b) })
-	if l.keep(list.Items, began, after) {
+	if l.keep(list, began) {
 		go r.follow(at, l, list.GetResourceVersion())
 	}
 	return list.Items, nil
 }
 
-// compareNames sorts objects of one kind.
+// compareNames is the order of objects of one kind.
 func compareNames(a unstructured.Unstructured, b *unstructured.Unstructured) int {
 	return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 }
@@ -116,12 +117,16 @@ func (r *recent) follow(at place, l *recentList, version string) {
 	l.watched, l.refused = false, apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// tell notes what a watch tells of o.
+// tell notes what a watch tells of o. What a list that was asked for later had already is no news.
 func (l *recentList) tell(what watch.EventType, o *unstructured.Unstructured) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.changes++
 	l.seen = time.Now()
+	version, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+	if err == nil && version <= l.version {
+		return
+	}
+	l.version = version
 	i, there := slices.BinarySearchFunc(l.items, o, compareNames)
 	after := i
 	if there {
@@ -134,13 +139,6 @@ func (l *recentList) tell(what watch.EventType, o *unstructured.Unstructured) {
 	l.items = slices.Concat(l.items[:i], is, l.items[after:])
 }
 
-// told returns how many changes were told.
-func (l *recentList) told() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.changes
-}
-
 // known returns the items if they are what the cluster has.
 func (l *recentList) known() ([]unstructured.Unstructured, bool) {
 	l.mu.Lock()
@@ -148,15 +146,16 @@ func (l *recentList) known() ([]unstructured.Unstructured, bool) {
 	return l.items, l.watched && time.Since(l.seen) < recentLimit
 }
 
-// keep keeps items that were asked for at began, after so many changes, unless the watch told of more since, and reports whether a watch is
-// to begin of all that comes after them.
-func (l *recentList) keep(items []unstructured.Unstructured, began time.Time, after int) bool {
+// keep keeps a list that was asked for at began, unless it was asked for again or the watch told of more since, and reports whether a watch
+// is to begin of all that comes after it.
+func (l *recentList) keep(list *unstructured.UnstructuredList, began time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if began.Before(l.seen) || l.watched && l.changes > after {
+	if began.Before(l.seen) {
 		return false
 	}
-	l.items, l.seen = items, began
+	l.items, l.seen = list.Items, began
+	l.version, _ = strconv.ParseUint(list.GetResourceVersion(), 10, 64)
 	if l.watched || l.refused || !l.began.IsZero() && time.Since(l.began) < watchPause {
 		return false
 	}

@@ -53,8 +53,17 @@ func TestRecent(t *testing.T) {
 		look(1, "c d=new", "a change and a deletion were told")
 		time.Sleep(recentLimit)
 		look(2, "c d=new", "it is old")
-		watchers[0].Add(named("a"))
-		look(2, "a c d=new", "it is told of, and not old any more")
+		watchers[0].Add(ofVersion("c", "7"))
+		watchers[0].Delete(ofVersion("d", "6"))
+		look(2, "c d=new", "what the list had is told late")
+		watchers[0].Delete(ofVersion("x", "8"))
+		watchers[0].Delete(ofVersion("c", "9"))
+		watchers[0].Add(ofVersion("c", "10"))
+		look(2, "c=10 d=new", "something unknown is deleted, and something is made anew")
+		time.Sleep(recentLimit / 2)
+		watchers[0].Add(ofVersion("a", "11"))
+		time.Sleep(recentLimit / 2)
+		look(2, "a=11 c=10 d=new", "it is told of, and not old any more")
 		watchers[0].Stop()
 		look(3, "a", "the watch ended")
 		look(3, "a", "another began")
@@ -74,6 +83,13 @@ func named(name string, mark ...string) *unstructured.Unstructured {
 	if len(mark) > 0 {
 		o.SetLabels(map[string]string{"mark": mark[0]})
 	}
+	return o
+}
+
+// ofVersion is the named object in a version, with that as its mark.
+func ofVersion(name, version string) *unstructured.Unstructured {
+	o := named(name, version)
+	o.SetResourceVersion(version)
 	return o
 }
 
@@ -122,7 +138,9 @@ func TestRecentMeanwhile(t *testing.T) {
 			})
 			return prefix + namesIn(items)
 		}
-		is := func(names string, err error) func() (string, error) { return func() (string, error) { return names, err } }
+		is := func(names string, err error) func() (string, error) {
+			return func() (string, error) { return names, err }
+		}
 		away := errors.New("the API server is away")
 		told := func() (string, error) {
 			time.Sleep(time.Millisecond)

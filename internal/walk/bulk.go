@@ -169,12 +169,12 @@ func each(ctx context.Context, objects []*observe.Object, do func(ctx context.Co
 	return group.Wait()
 }
 
-// judgeEach returns what judge finds of objects, in their order; it judges several at the same time.
-func judgeEach(ctx context.Context, objects []*observe.Object, judge func(ctx context.Context, o *observe.Object) ([]finding.Finding, error)) ([]finding.Finding, error) {
+// findEach returns what find finds of objects, in their order; it is called for several at the same time.
+func findEach(ctx context.Context, objects []*observe.Object, find func(ctx context.Context, o *observe.Object) ([]finding.Finding, error)) ([]finding.Finding, error) {
 	var mu sync.Mutex
 	of := map[*observe.Object][]finding.Finding{}
 	err := each(ctx, objects, func(ctx context.Context, o *observe.Object) error {
-		found, err := judge(ctx, o)
+		found, err := find(ctx, o)
 		mu.Lock()
 		defer mu.Unlock()
 		of[o] = found

@@ -260,7 +260,7 @@ func (w *walk) judgeStillWell(ctx context.Context, before map[string]observe.Ope
 
 // judgeSilent tells what the objects' status says nothing of any more, and gives the operator time for that.
 func (w *walk) judgeSilent(ctx context.Context) (findings []finding.Finding, err error) {
-	err = lookUntil(ctx, observe.RetryTimeout, func() (bool, error) {
+	err = lookUntil(ctx, observe.RetryTimeout, lookPause, func() (bool, error) {
 		findings = nil
 		for _, o := range w.Objects {
 			if !w.IsServed(o.CRD, o.Version) {
@@ -430,7 +430,7 @@ func (w *walk) judgeReached(ctx context.Context, before hopBefore, after map[str
 	if !slices.Contains(slices.Collect(maps.Values(before.reached)), true) {
 		return nil, nil
 	}
-	err = lookUntil(ctx, reachLimit, func() (bool, error) {
+	err = lookUntil(ctx, reachLimit, lookPause, func() (bool, error) {
 		reached, err := w.Reached(ctx, after)
 		findings = judge.Unreached(before.reached, reached, after, simulated)
 		return len(findings) == 0, err

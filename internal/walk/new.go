@@ -26,13 +26,12 @@ const (
 	newLimit = 15 * time.Second
 	// boldLimit is how long an operator of which it is not known has to follow a change of one, or to make again what is deleted of it.
 	boldLimit = 2 * time.Second
-	// idleFor is how long nobody writes what is at rest, once all that was made is ready, as long as it is not known how fast the operator
-	// is. It is no less than leastIdle and no more than mostIdle.
-	idleFor   = 400 * time.Millisecond
-	leastIdle = 150 * time.Millisecond
-	mostIdle  = time.Second
-	// lookPause is the time between two looks.
-	lookPause = 50 * time.Millisecond
+	// idleFor is how long nobody writes what is at rest, once all that was made is ready; longer where the operator is slow, up to mostIdle.
+	idleFor  = 400 * time.Millisecond
+	mostIdle = 2 * time.Second
+	// lookPause is the time between two looks; quickPause that between two at what is known without asking.
+	lookPause  = 100 * time.Millisecond
+	quickPause = 50 * time.Millisecond
 	// unownedLimit is how long what was made for a new object may stay after that is gone.
 	unownedLimit = 10 * time.Second
 )
@@ -44,16 +43,14 @@ type newObject struct {
 	unowned []observe.Operand // named as what was made for the copy
 	hidden  bool              // some of that is not seen to be the copy's
 	ready   []string          // what was made for the copy and does what it is for
-	acted   time.Duration     // how long it took last until its operator did something about it; 0 if that is not known
+	slowest time.Duration     // how long it took at most until its operator did something about it
 }
 
+// acted notes that the operator did something about what happened to o at began.
+func (o *newObject) acted(began time.Time) { o.slowest = max(o.slowest, time.Since(began)) }
+
 // idle is how long nobody writes what is at rest: an operator that is at work would have written within half of it.
-func (o *newObject) idle() time.Duration {
-	if o.acted == 0 {
-		return idleFor
-	}
-	return min(max(2*o.acted, leastIdle), mostIdle)
-}
+func (o *newObject) idle() time.Duration { return min(max(2*o.slowest, idleFor), mostIdle) }
 
 // judgeNew tells what r's operator does less for objects that are created now than for those that are there, although that of the
 // release called from did the same for both.
@@ -93,7 +90,7 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 		}
 	}
 	began := time.Now()
-	err = lookUntil(ctx, judge.HealthLimit, func() (bool, error) {
+	err = lookUntil(ctx, judge.HealthLimit, lookPause, func() (bool, error) {
 		if err := w.seeNew(ctx, copies, created); err != nil {
 			return false, err
 		}
@@ -145,7 +142,6 @@ func (w *walk) viewOf(objects ...*observe.Object) observe.Cluster {
 // changeNew changes the fields of a copy, one after the other, and tells how often anything that was made for it follows each. What
 // did under the release before is waited for longer.
 func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New) (map[string]int, error) {
-	view := w.viewOf(o.Object)
 	resource := o.At(w.Dynamic, o.Version)
 	follows := map[string]int{}
 	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
@@ -168,24 +164,19 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		if err := w.awaitIdle(ctx, o); err != nil {
 			return nil, err
 		}
-		follow, err := w.followed(ctx, view, limit, func() error { return patch(change.There) }, o)
 		follows[change.Path] = 0
-		switch {
-		case err != nil:
-			return nil, err
-		case follow && was.Follows[change.Path] == judge.Surely: // it did before, too
-			follows[change.Path] = judge.Surely
-		case follow:
-			follows[change.Path]++
-			if follow, err = w.followed(ctx, view, boldLimit, func() error { return patch(change.Back) }, o); err != nil {
+		for _, data := range [][]byte{change.There, change.Back} {
+			follow, err := w.followed(ctx, o, limit, func() error { return patch(data) })
+			if err != nil {
 				return nil, err
 			}
-			if follow {
-				follows[change.Path]++
-				continue
+			if !follow {
+				_ = patch(change.Back) // the object is about to be deleted
+				break
 			}
+			limit = boldLimit
+			follows[change.Path]++
 		}
-		_ = patch(change.Back) // the object is about to be deleted
 	}
 	return follows, nil
 }
@@ -235,10 +226,11 @@ func (w *walk) takeOne(ctx context.Context, o *newObject, made *observe.Operand,
 	if err != nil {
 		return false, false, ctx.Err()
 	}
-	err = lookUntil(ctx, limit, func() (bool, error) {
+	err = lookUntil(ctx, limit, lookPause, func() (bool, error) {
 		now, err := w.operandNow(ctx, *made)
 		if remade = now != nil && now.GetUID() != made.UID; remade {
-			made.UID, o.acted = now.GetUID(), time.Since(began)
+			made.UID = now.GetUID()
+			o.acted(began)
 		}
 		return remade, err
 	})
@@ -249,7 +241,7 @@ func (w *walk) takeOne(ctx context.Context, o *newObject, made *observe.Operand,
 // moment: a reconcile that is under way for another reason, as a rollout, would make again what it finds missing.
 func (w *walk) awaitIdle(ctx context.Context, o *newObject) error {
 	same, view := sameFor(o.idle()), w.viewOf(o.Object)
-	return lookUntil(ctx, newLimit, func() (bool, error) {
+	return lookUntil(ctx, newLimit, quickPause, func() (bool, error) {
 		now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, ctx.Err()
@@ -270,9 +262,10 @@ func (w *walk) awaitIdle(ctx context.Context, o *newObject) error {
 	})
 }
 
-// followed reports whether anything that was made for o, the object in view, is another after change than before, at last when limit is
-// over. A change that the API server refuses is followed by nothing.
-func (w *walk) followed(ctx context.Context, view observe.Cluster, limit time.Duration, change func() error, o *newObject) (bool, error) {
+// followed reports whether within limit after change anything that was made for o is another than before. A change that the API server
+// refuses is followed by nothing.
+func (w *walk) followed(ctx context.Context, o *newObject, limit time.Duration, change func() error) (bool, error) {
+	view := w.viewOf(o.Object)
 	before, err := view.Operands(ctx)
 	if err != nil {
 		return false, err
@@ -282,10 +275,14 @@ func (w *walk) followed(ctx context.Context, view observe.Cluster, limit time.Du
 		return false, ctx.Err()
 	}
 	follows := false
-	err = lookUntil(ctx, limit, func() (bool, error) {
+	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
 		after, err := view.RecentOperands(ctx)
+		last := time.Since(began)+quickPause > limit
+		if err == nil && (last || judge.Follow(before, after)) {
+			after, err = view.Operands(ctx) // what watches told may be late
+		}
 		if follows = err == nil && judge.Follow(before, after); follows {
-			o.acted = time.Since(began)
+			o.acted(began)
 		}
 		return follows, err
 	})
@@ -402,9 +399,9 @@ func renamings(name, from, to string) []string {
 	return names
 }
 
-// lookUntil calls done until it says so, or limit has passed. What it looks at is not watched, and is too much to be looked at with
-// every change of the cluster.
-func lookUntil(ctx context.Context, limit time.Duration, done func() (bool, error)) error {
+// lookUntil calls done until it says so, or limit has passed, with a pause between two calls: it is too much to be done with every change of
+// the cluster.
+func lookUntil(ctx context.Context, limit, pause time.Duration, done func() (bool, error)) error {
 	for deadline := time.Now().Add(limit); ; {
 		if ok, err := done(); ok || err != nil {
 			return err
@@ -415,7 +412,7 @@ func lookUntil(ctx context.Context, limit time.Duration, done func() (bool, erro
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(lookPause):
+		case <-time.After(pause):
 		}
 	}
 }
@@ -466,7 +463,7 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[s
 // leftOf waits until an operand that belongs to nobody is gone, but no longer than limit, and deletes it if it stays.
 func (w *walk) leftOf(ctx context.Context, made observe.Operand, limit time.Duration) (bool, error) {
 	var now *unstructured.Unstructured
-	err := lookUntil(ctx, limit, func() (_ bool, err error) {
+	err := lookUntil(ctx, limit, lookPause, func() (_ bool, err error) {
 		now, err = w.operandNow(ctx, made)
 		return now == nil, err
 	})

@@ -1,16 +1,21 @@
 package walk
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/test/support/expect"
 )
@@ -101,4 +106,45 @@ func TestRenamings(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
+}
+
+// TestIdle: who is slow once is given more time to come to rest from then on.
+func TestIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &newObject{}
+		for _, test := range []struct{ took, want time.Duration }{
+			{0, idleFor}, {idleFor / 4, idleFor}, {idleFor, 2 * idleFor}, {0, 2 * idleFor}, {mostIdle, mostIdle},
+		} {
+			began := time.Now()
+			time.Sleep(test.took)
+			if o.acted(began); o.idle() != test.want {
+				t.Errorf("after %s: %s, want %s", test.took, o.idle(), test.want)
+			}
+		}
+	})
+}
+
+// TestFindEach: what is found is told in the order of the objects, whichever is through first; an error ends it.
+func TestFindEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		objects := []*observe.Object{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+		failed := errors.New("away")
+		for _, fails := range []string{"", "b"} {
+			found, err := findEach(t.Context(), objects, func(_ context.Context, o *observe.Object) ([]finding.Finding, error) {
+				time.Sleep(time.Duration('c'-o.Name[0]) * time.Second)
+				f := []finding.Finding{{Message: o.Name}}
+				if o.Name == fails {
+					return f, failed
+				}
+				return f, nil
+			})
+			var said string
+			for _, f := range found {
+				said += f.Message
+			}
+			if said != "abc" || (err != nil) != (fails != "") {
+				t.Errorf("%s, %v", said, err)
+			}
+		}
+	})
 }

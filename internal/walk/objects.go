@@ -321,7 +321,9 @@ func (w *walk) refusal(r *lifecycle.Release, o *observe.Object, err error) findi
 
 // record notes what every object says in each version that r serves, so that the same can be asked after the hop.
 func (w *walk) record(ctx context.Context, r *lifecycle.Release) ([]finding.Finding, error) {
-	findings, err := judgeEach(ctx, w.Objects, func(ctx context.Context, o *observe.Object) ([]finding.Finding, error) { return w.recordObject(ctx, o, r) })
+	findings, err := findEach(ctx, w.Objects, func(ctx context.Context, o *observe.Object) ([]finding.Finding, error) {
+		return w.recordObject(ctx, o, r)
+	})
 	if err != nil {
 		return findings, err
 	}
@@ -362,7 +364,7 @@ type RawStore interface {
 // judgeObjects asks for every object, in each version that r serves now, whether it is still what its author wrote and
 // what it said before the hop; then it writes each back through every version and asks again.
 func (w *walk) judgeObjects(ctx context.Context, r *lifecycle.Release) ([]finding.Finding, error) {
-	findings, err := judgeEach(ctx, w.Objects, func(ctx context.Context, o *observe.Object) ([]finding.Finding, error) {
+	findings, err := findEach(ctx, w.Objects, func(ctx context.Context, o *observe.Object) ([]finding.Finding, error) {
 		d := r.CRD(o.CRD)
 		if d == nil || w.SimulatedConverter(r, o.CRD) != "" {
 			return nil, nil
@@ -535,7 +537,11 @@ func (w *walk) roundTrip(ctx context.Context, o *observe.Object, d *apiextension
 		if before[v] == nil {
 			continue
 		}
-		after, err := o.At(w.Dynamic, v).Get(ctx, o.Name, metav1.GetOptions{})
+		var after *unstructured.Unstructured
+		err := observe.Retry(ctx, final, func() (err error) {
+			after, err = o.At(w.Dynamic, v).Get(ctx, o.Name, metav1.GetOptions{})
+			return err
+		})
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -554,7 +560,7 @@ func (w *walk) roundTrip(ctx context.Context, o *observe.Object, d *apiextension
 // judgeManifests asks, without storing anything, whether r still takes the manifests that users wrote for its served
 // versions.
 func (w *walk) judgeManifests(ctx context.Context, r *lifecycle.Release) ([]finding.Finding, error) {
-	return judgeEach(ctx, w.Untouched(), func(ctx context.Context, o *observe.Object) ([]finding.Finding, error) {
+	return findEach(ctx, w.Untouched(), func(ctx context.Context, o *observe.Object) ([]finding.Finding, error) {
 		d := r.CRD(o.CRD)
 		if d == nil || !slices.Contains(definition.ServedVersions(d), o.Version) || w.SimulatedConverter(r, o.CRD) != "" {
 			return nil, nil

@@ -263,7 +263,7 @@ func (w *walk) change(ctx context.Context, from string, r *lifecycle.Release, o 
 	var c changed
 	var chosen *step
 	before := w.took[from][o.String()]
-	c.err = lookUntil(ctx, patience, func() (bool, error) {
+	c.err = lookUntil(ctx, patience, lookPause, func() (bool, error) {
 		now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, err

@@ -40,7 +40,7 @@ type Restored struct {
 	Redacted bool
 }
 
-// restoring is how many objects are restored or written at the same time.
+// restoring is how many objects are restored, written or judged at the same time.
 const restoring = 8
 
 // restoreKind restores the objects of d, which r has brought: those stored in older versions first. From the moment in which the

@@ -32,11 +32,15 @@ func TestEachFault(t *testing.T) {
 		}
 	}
 	r := run(t, []string{before.Env()}, append(hopArgs(), "--fault", strings.Join(names, ","), "--timeout", "10m", "--report", "json="+asJSON)...)
+	defer before.Check(t)
 	var said report.Report
-	if data, err := os.ReadFile(asJSON); err != nil || json.Unmarshal(data, &said) != nil {
-		t.Fatalf("there is no report: %v; exit code %d\n%s\n%s", err, r.code, r.errOut, r.out)
+	data, err := os.ReadFile(asJSON)
+	if err == nil {
+		err = json.Unmarshal(data, &said)
 	}
-	before.Check(t)
+	if err != nil {
+		t.Fatalf("%v; exit code %d\n%s\n%s", err, r.code, r.errOut, r.out)
+	}
 	if r.code != 0 || len(said.Hops) != 1 || len(said.Hops[0].Faults) != len(names) {
 		t.Fatalf("exit code %d\n%s\n%s\n%s", r.code, r.errOut, r.out, errorsOf(said))
 	}
