@@ -19,8 +19,8 @@ import (
 func (w *walk) compareEffects(ctx context.Context, from string, r *lifecycle.Release, n nudged, before observe.Seen) ([]finding.Finding, error) {
 	began, effects := time.Now(), map[string]judge.Effect{}
 	var now observe.Seen
-	err := w.Watcher.AtMost(ctx, judge.EffectLimit, func() (done bool, err error) {
-		if now, err = w.RecentState(ctx); err != nil {
+	compare := func(state func(context.Context) (observe.Seen, error)) (done bool, err error) {
+		if now, err = state(ctx); err != nil {
 			return false, err
 		}
 		done = true
@@ -36,6 +36,12 @@ func (w *walk) compareEffects(ctx context.Context, from string, r *lifecycle.Rel
 			}
 		}
 		return done, err
+	}
+	err := w.Watcher.AtMost(ctx, judge.EffectLimit, func() (bool, error) {
+		if done, err := compare(w.RecentState); !done || err != nil {
+			return false, err
+		}
+		return compare(w.State) // what watches told may be late
 	})
 	return w.judgeEffects(from, r.Name, effects, now.Operands), err
 }
