@@ -49,8 +49,8 @@ type newObject struct {
 // acted notes that the operator did something about what happened to o at began.
 func (o *newObject) acted(began time.Time) { o.slowest = max(o.slowest, time.Since(began)) }
 
-// idle is how long nobody writes what is at rest: an operator that is at work would have written within half of it.
-func (o *newObject) idle() time.Duration { return min(max(2*o.slowest, idleFor), mostIdle) }
+// idle is how long nobody writes what is at rest: an operator that is at work would have written.
+func (o *newObject) idle() time.Duration { return min(max(o.slowest, idleFor), mostIdle) }
 
 // judgeNew tells what r's operator does less for objects that are created now than for those that are there, although that of the
 // release called from did the same for both.

@@ -113,7 +113,7 @@ func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &newObject{}
 		for _, test := range []struct{ took, want time.Duration }{
-			{0, idleFor}, {idleFor / 4, idleFor}, {idleFor, 2 * idleFor}, {0, 2 * idleFor}, {mostIdle, mostIdle},
+			{0, idleFor}, {idleFor / 4, idleFor}, {2 * idleFor, 2 * idleFor}, {0, 2 * idleFor}, {2 * mostIdle, mostIdle},
 		} {
 			began := time.Now()
 			time.Sleep(test.took)
