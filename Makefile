@@ -255,8 +255,8 @@ LONG_WALKS = $(if $(SHORT),|^TestIndexedJob$$|^TestPartsMakeTheWhole$$)
 .PHONY: test-e2e
 test-e2e: test-walks test-operator test-scenarios test-hostile ## Run the end-to-end tests on embedded clusters
 
-# How many clusters a suite of walks has at the same time. On two cores two walks take 1.3 times as long as one, three 1.7 times, and
-# four 2.3 times: more than three at a time, of all suites that run, only make each late.
+# How many clusters a suite of walks has at the same time. On two cores two walks take 1.3 times as long as one, three 1.7 times, and by then
+# both cores are busy: more than three at a time, of all suites that run, only make each late.
 AT_ONCE ?= 2
 
 .PHONY: test-walks

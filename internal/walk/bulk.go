@@ -145,15 +145,13 @@ func (w *walk) judgeRestOf(ctx context.Context, r *lifecycle.Release, d *apiexte
 func (w *walk) storedRest(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition, objects []*observe.Object) (map[*observe.Object]string, []finding.Finding, error) {
 	var mu sync.Mutex
 	versions := map[*observe.Object]string{}
-	var findings []finding.Finding
 	schema := schemasOf(d)
-	err := each(ctx, objects, func(ctx context.Context, o *observe.Object) error {
+	findings, err := findEach(ctx, objects, func(ctx context.Context, o *observe.Object) ([]finding.Finding, error) {
 		version, found, err := w.judgeStored(ctx, o, schema)
 		mu.Lock()
 		defer mu.Unlock()
 		versions[o] = version
-		findings = append(findings, found...)
-		return err
+		return found, err
 	})
 	slices.SortFunc(findings, func(a, b finding.Finding) int { return strings.Compare(a.Subject.Object, b.Subject.Object) })
 	return versions, findings, err
