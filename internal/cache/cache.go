@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -175,6 +176,19 @@ func (c *Cache) Get(key Key) *Entry {
 		_ = os.Chtimes(e.file, now, now) // so that Trim knows what is in use
 	}
 	return e
+}
+
+// Takes reports whether something can be put there.
+func (c *Cache) Takes() bool {
+	if c == nil || os.MkdirAll(c.dir, 0o755) != nil {
+		return false
+	}
+	f, err := os.CreateTemp(c.dir, fresh+"*")
+	if err != nil {
+		return false
+	}
+	_, written := f.WriteString("\n") // a full disk has room for a name
+	return errors.Join(written, f.Close(), os.Remove(f.Name())) == nil
 }
 
 // Put keeps parts under key and returns their entry, or nil where they could not be kept.

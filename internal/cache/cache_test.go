@@ -114,6 +114,16 @@ func TestImpossibleSizes(t *testing.T) {
 	}
 }
 
+func TestTakes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	if !New(dir).Takes() {
+		t.Error("a cache whose folder can be made takes nothing")
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("it left %v, %v", entries, err)
+	}
+}
+
 func TestUnwritable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
@@ -122,6 +132,9 @@ func TestUnwritable(t *testing.T) {
 	for _, c := range []*Cache{nil, New(file), New(filepath.Join(file, "below"))} {
 		if c.Put(Key{}, texts(1)...) != nil || c.Get(Key{}) != nil {
 			t.Error("a cache that cannot be written holds something")
+		}
+		if c.Takes() {
+			t.Error("a cache that cannot be written takes something")
 		}
 		c.Trim(0)
 	}

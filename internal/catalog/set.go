@@ -104,7 +104,7 @@ func stampsOf(ref string, after time.Time) (stamps []byte, sound bool, err error
 }
 
 // get returns the entries of the set, nil if they are not all there. A text that is lost by the time that it is asked for is that of the
-// entry which all returns. Each text is overwritten when the next but one is asked for.
+// entry which all returns.
 func (s *renderedSet) get(all func() ([]renderEntry, error)) []renderEntry {
 	if s == nil {
 		return nil
@@ -116,7 +116,6 @@ func (s *renderedSet) get(all func() ([]renderEntry, error)) []renderEntry {
 	known := map[string]*cache.Entry{}
 	again := sync.OnceValues(all)
 	entries := make([]renderEntry, len(list))
-	var rooms [2][]byte
 	for i, at := range list {
 		from := known[string(at.Key)]
 		if from == nil && len(at.Key) == len(cache.Key{}) {
@@ -126,9 +125,8 @@ func (s *renderedSet) get(all func() ([]renderEntry, error)) []renderEntry {
 		if from == nil || at.Part < 0 || at.Part >= from.Len() {
 			return nil
 		}
-		entries[i].text = func() ([]byte, error) {
-			if text, err := from.ReadInto(at.Part, rooms[i%2]); err == nil {
-				rooms[i%2] = text
+		entries[i].text = func(room []byte) ([]byte, error) {
+			if text, err := from.ReadInto(at.Part, room); err == nil {
 				return text, nil
 			}
 			made, err := again()
@@ -138,7 +136,7 @@ func (s *renderedSet) get(all func() ([]renderEntry, error)) []renderEntry {
 			if len(made) != len(list) {
 				return nil, hint.With(fmt.Errorf("read catalog: it changed while it was read"), "run it again while nothing changes")
 			}
-			return made[i].text()
+			return made[i].text(room)
 		}
 	}
 	return entries

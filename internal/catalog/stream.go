@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/blang/semver/v4"
 	"golang.org/x/sync/errgroup"
@@ -26,11 +27,11 @@ import (
 const maker = "rendering 1 as "
 
 // renderEntry is a document between its source and the rendering: what decides its order, and how to get its text,
-// which is held in memory only where there is no cache.
+// which is held in memory only where nothing can be written.
 type renderEntry struct {
 	heading
-	version *semver.Version // of a bundle that counts
-	text    func() ([]byte, error)
+	version *semver.Version                   // of a bundle that counts
+	text    func(room []byte) ([]byte, error) // in room, if it fits there
 
 	cached bool // the text is also a part of the cache's entry of key
 	key    cache.Key
@@ -49,7 +50,13 @@ type label struct {
 // memory: bundles and files are read on their own, the cache takes their texts and gives them back in order. Where no file has changed
 // since it did so before, none is read. A text that w gets is overwritten after w took the next one.
 func (l Loader) Render(ctx context.Context, w io.Writer, format string, refs ...string) error {
-	r := renderer{Loader: l, format: format, memo: &document.Memo{}}
+	r := renderer{Loader: l, format: format, memo: &document.Memo{}, rooms: &sync.Pool{New: func() any { return new([]byte) }}}
+	if !l.Cache.Takes() {
+		if temporary, remove, err := cache.NewTemporary(); err == nil {
+			defer remove()
+			r.spare = temporary
+		}
+	}
 	set := r.set(ctx, refs)
 	entries := set.get(func() ([]renderEntry, error) { return r.all(ctx, refs) })
 	if entries == nil {
@@ -110,6 +117,8 @@ type renderer struct {
 	Loader
 	format string
 	memo   *document.Memo
+	rooms  *sync.Pool   // of *[]byte, each for a text on its way into a cache
+	spare  *cache.Cache // where texts are until the end, if Cache takes none
 }
 
 func (r renderer) read(ctx context.Context, ref string) (rendered, error) {
@@ -205,20 +214,25 @@ func (r renderer) key(files []bundle.File) cache.Key {
 	return cache.KeyOf(maker+r.format, parts...)
 }
 
-// keep puts entries into the cache.
+// keep puts entries into the cache, or else into the spare one.
 func (r renderer) keep(key cache.Key, entries []renderEntry) (*cache.Entry, error) {
-	if r.Cache == nil {
-		return nil, nil
-	}
+	room := r.rooms.Get().(*[]byte)
+	defer r.rooms.Put(room)
 	var parts []cache.Part
-	for _, s := range entries {
-		text, err := s.text()
+	for i, s := range entries {
+		text, err := s.text(*room)
 		if err != nil {
 			return nil, err
 		}
+		if *room = nil; i == len(entries)-1 { // the others are needed until all are there
+			*room = text
+		}
 		parts = append(parts, cache.Part{Label: label{s.Schema, s.Package, s.Name, s.version}, Data: text})
 	}
-	return r.Cache.Put(key, parts...), nil
+	if entry := r.Cache.Put(key, parts...); entry != nil {
+		return entry, nil
+	}
+	return r.spare.Put(key, parts...), nil
 }
 
 // kept returns the entries of a cache's entry. One whose text is lost by the time that it is asked for is made again.
@@ -229,15 +243,15 @@ func (r renderer) kept(key cache.Key, entry *cache.Entry, made bool, again func(
 		if err := entry.Label(i, &l); err != nil {
 			return rendered{}, fmt.Errorf("read what is cached of %s: %w", l.Name, err)
 		}
-		text := func() ([]byte, error) {
-			if text, err := entry.Read(i); err == nil {
+		text := func(room []byte) ([]byte, error) {
+			if text, err := entry.ReadInto(i, room); err == nil {
 				return text, nil
 			}
 			p, err := again()
 			if err != nil {
 				return nil, hint.With(fmt.Errorf("read %s %s again: %w", l.Schema, l.Name, err), "run it again while nothing changes")
 			}
-			return p.documents[i].text(r.format)
+			return p.documents[i].text(r.format, room)
 		}
 		found.entries = append(found.entries, renderEntry{heading: heading{l.Schema, l.Package, l.Name, 0}, version: l.Version, text: text, cached: true, key: key, part: i})
 	}
@@ -257,7 +271,7 @@ func (r renderer) render(p parsed) rendered {
 	}
 	all := rendered{problems: c.Problems}
 	for _, d := range c.Documents {
-		all.entries = append(all.entries, renderEntry{heading: heading{d.Schema, d.Package, d.Name, 0}, version: versions[d], text: func() ([]byte, error) { return d.text(r.format) }})
+		all.entries = append(all.entries, renderEntry{heading: heading{d.Schema, d.Package, d.Name, 0}, version: versions[d], text: func(room []byte) ([]byte, error) { return d.text(r.format, room) }})
 	}
 	return all
 }
@@ -298,8 +312,10 @@ func write(ctx context.Context, w io.Writer, entries []renderEntry) error {
 	texts := make(chan text)
 	go func() {
 		defer close(texts)
-		for _, s := range entries {
-			data, err := s.text()
+		var rooms [2][]byte // one is written, the other one filled
+		for i, s := range entries {
+			data, err := s.text(rooms[i%2])
+			rooms[i%2] = data
 			select {
 			case texts <- text{data, err}:
 			case <-inner.Done():

@@ -26,6 +26,9 @@ func (w *wiping) Write(data []byte) (int, error) {
 	return w.Buffer.Write(data)
 }
 
+// noFolder is the folder to wipe of who has no temporary one.
+const noFolder = "no folder"
+
 func TestRenderStreams(t *testing.T) {
 	// Documents that stand twice, and one of no package, in both formats.
 	several := t.TempDir()
@@ -60,17 +63,26 @@ func TestRenderStreams(t *testing.T) {
 				wipe  string
 			}{
 				{"no cache", nil, ""},
+				{"no cache, and no temporary folder", nil, noFolder},
 				{"nowhere to keep it", cache.New(unwritable), ""},
 				{"cold", cache.New(dir), ""},
 				{"warm", cache.New(dir), ""},
 				{"deleted while it is used", cache.New(dir), dir},
 				{"cold, and deleted while it is used", cache.New(dir), dir},
 			} {
+				temporary := t.TempDir()
+				if c.wipe == noFolder {
+					temporary = unwritable
+				}
+				t.Setenv("TMPDIR", temporary)
 				got := wiping{dir: c.wipe}
 				if err := (Loader{Cache: c.cache}).Render(t.Context(), &got, format, refs...); err != nil {
 					t.Errorf("%s: %v", c.name, err)
 				} else if !bytes.Equal(got.Bytes(), want.Bytes()) {
 					t.Errorf("%s: it differs from what Load, Sorted and Write make:\n%s", c.name, got.String())
+				}
+				if left, err := os.ReadDir(temporary); c.wipe != noFolder && (err != nil || len(left) > 0) {
+					t.Errorf("%s: it left %v, %v", c.name, left, err)
 				}
 			}
 		})

@@ -73,8 +73,10 @@ func compare(a, b heading) int {
 // Write writes the documents in one of Formats, as a stream that opm and Load read back to the same and that a terminal
 // and a CI server only show.
 func Write(w io.Writer, format string, documents []*Document) error {
+	var text []byte
 	for _, d := range documents {
-		text, err := d.text(format)
+		var err error
+		text, err = d.text(format, text)
 		if err != nil {
 			return err
 		}
@@ -85,11 +87,11 @@ func Write(w io.Writer, format string, documents []*Document) error {
 	return nil
 }
 
-// text returns the document in one of Formats.
-func (d *Document) text(format string) ([]byte, error) {
+// text returns the document in one of Formats; JSON in room, if it fits there.
+func (d *Document) text(format string, room []byte) ([]byte, error) {
 	switch format {
 	case "json":
-		return append(safetext.JSON(document.Indent(nil, d.JSON)), '\n'), nil
+		return append(safetext.JSON(document.Indent(room[:0], d.JSON)), '\n'), nil
 	case "yaml":
 		text, err := toYAML(d.JSON)
 		if err != nil {

@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// letHeapGrow lets the process grow to so many bytes before garbage is collected, or to twice what its heap has in use, if that is more,
-// until stop is called. A collection looks at all that is in use, and a small heap is soon due again. GOGC and GOMEMLIMIT in the
-// environment decide instead.
-func (s *session) letHeapGrow(size int64) (stop func()) {
+// letHeapGrow lets the process grow to so many bytes before garbage is collected, or to so many percent more than its heap has in use, if
+// that is more, until stop is called. A collection looks at all that is in use, and a small heap is soon due again. GOGC and GOMEMLIMIT in
+// the environment decide instead.
+func (s *session) letHeapGrow(size, percent int64) (stop func()) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}
@@ -26,7 +26,7 @@ func (s *session) letHeapGrow(size int64) (stop func()) {
 		if stopped {
 			return
 		}
-		debug.SetMemoryLimit(min(limit, max(size, 2*heapInUse()+besideHeap)))
+		debug.SetMemoryLimit(min(limit, max(size, heapInUse()*(100+percent)/100+besideHeap)))
 		sentinel := new([64]byte) // nothing refers to it, so that the next collection finds it; smaller ones share their memory with others
 		runtime.AddCleanup(sentinel, func(struct{}) { afterEach() }, struct{}{})
 	}
@@ -51,7 +51,7 @@ const (
 	// oftenEnough is by how many percent a heap may grow where no limit is reached.
 	oftenEnough = 400
 	// besideHeap is about how many bytes a process has beside its heap that count against its limit.
-	besideHeap = 20 << 20
+	besideHeap = 12 << 20
 )
 
 // heapInUse returns how many bytes the last collection left.

@@ -14,7 +14,7 @@ func TestLetHeapGrow(t *testing.T) {
 	limit, percent := debug.SetMemoryLimit(-1), debug.SetGCPercent(100)
 	defer debug.SetGCPercent(percent)
 	const size = 16 << 20
-	stop := (&session{}).letHeapGrow(size)
+	stop := (&session{}).letHeapGrow(size, 100)
 	if got := debug.SetMemoryLimit(-1); got >= limit || got < size {
 		t.Errorf("the limit is %d", got)
 	}
@@ -37,7 +37,7 @@ func TestLetHeapGrow(t *testing.T) {
 		t.Errorf("garbage is collected at %d%% afterwards", got)
 	}
 	t.Setenv("GOGC", "50")
-	(&session{}).letHeapGrow(size)()
+	(&session{}).letHeapGrow(size, 100)()
 	if got := debug.SetMemoryLimit(-1); got != limit {
 		t.Errorf("the limit is %d, not %d, where the environment says otherwise", got, limit)
 	}

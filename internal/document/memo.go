@@ -7,7 +7,7 @@ import (
 
 // maxMemo is how many bytes of text a Memo holds: enough for what the releases of one operator, which are read after each
 // other, have in common.
-const maxMemo = 16 << 20
+const maxMemo = 6 << 20
 
 // Memo is Parse for those who meet the same text in many files: it is read once. It forgets, so that it stays small.
 type Memo struct {

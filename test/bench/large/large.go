@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // Package is a package like those of operators whose CRDs hold whole pod templates: each release has many fields, and differs
@@ -76,26 +78,77 @@ func (l Package) Write(b testing.TB, root string, bundles int) int64 {
 
 func (l Package) bundle(i int) string { return fmt.Sprintf("%s.v1.%d.0", l.Name, i) }
 
+// WriteBundles writes so many releases of the package as bundle directories, and returns these.
+func (l Package) WriteBundles(b testing.TB, root string, bundles int) []string {
+	b.Helper()
+	annotations := object{}
+	for key, value := range map[string]string{
+		"mediatype.v1": "registry+v1", "manifests.v1": "manifests/", "metadata.v1": "metadata/",
+		"package.v1": l.Name, "channels.v1": "stable", "channel.default.v1": "stable",
+	} {
+		annotations["operators.operatorframework.io.bundle."+key] = value
+	}
+	var dirs []string
+	for i := range bundles {
+		dir := filepath.Join(root, l.bundle(i))
+		files := map[string]object{"metadata/annotations.yaml": {"annotations": annotations}}
+		for n, manifest := range l.manifests(i) {
+			files[fmt.Sprintf("manifests/%02d.yaml", n)] = manifest
+		}
+		for name, content := range files {
+			text, err := yaml.Marshal(content)
+			if err == nil {
+				err = os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755)
+			}
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, name), text, 0o644)
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
 // release returns the document of release i.
 func (l Package) release(b testing.TB, i int) object {
 	b.Helper()
-	inline := func(manifest object) object {
+	properties := []object{{"type": "olm.package", "value": object{"packageName": l.Name, "version": fmt.Sprintf("1.%d.0", i)}}}
+	for _, o := range l.owned() {
+		properties = append(properties, object{"type": "olm.gvk", "value": object{"group": "example.com", "kind": o["kind"], "version": "v1"}})
+	}
+	for _, manifest := range l.manifests(i) {
 		data, err := json.Marshal(manifest)
 		if err != nil {
 			b.Fatal(err)
 		}
-		return object{"type": "olm.bundle.object", "value": object{"data": base64.StdEncoding.EncodeToString(data)}}
+		properties = append(properties, object{"type": "olm.bundle.object", "value": object{"data": base64.StdEncoding.EncodeToString(data)}})
 	}
-	properties := []object{{"type": "olm.package", "value": object{"packageName": l.Name, "version": fmt.Sprintf("1.%d.0", i)}}}
+	return object{"schema": "olm.bundle", "package": l.Name, "name": l.bundle(i), "properties": properties, "relatedImages": []object{}}
+}
+
+// owned returns what the CSV says of each CRD.
+func (l Package) owned() []object {
 	var owned []object
 	for c := range l.crds {
 		kind := fmt.Sprintf("Kind%d", c)
+		owned = append(owned, object{"name": strings.ToLower(kind) + "s.example.com", "kind": kind, "version": "v1", "displayName": kind, "description": kind})
+	}
+	return owned
+}
+
+// manifests returns the CRDs and the CSV of release i.
+func (l Package) manifests(i int) []object {
+	owned := l.owned()
+	var manifests []object
+	for c, o := range owned {
+		kind := o["kind"].(string)
 		plural := strings.ToLower(kind) + "s"
-		properties = append(properties, object{"type": "olm.gvk", "value": object{"group": "example.com", "kind": kind, "version": "v1"}})
-		owned = append(owned, object{"name": plural + ".example.com", "kind": kind, "version": "v1", "displayName": kind, "description": kind})
-		properties = append(properties, inline(object{
+		manifests = append(manifests, object{
 			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-			"metadata": object{"name": plural + ".example.com"},
+			"metadata": object{"name": o["name"]},
 			"spec": object{
 				"group": "example.com", "scope": "Namespaced",
 				"names": object{"kind": kind, "listKind": kind + "List", "plural": plural, "singular": strings.ToLower(kind)},
@@ -108,10 +161,9 @@ func (l Package) release(b testing.TB, i int) object {
 					},
 				}}}},
 			},
-		}))
+		})
 	}
-	properties = append(properties, inline(l.csv(i, owned)))
-	return object{"schema": "olm.bundle", "package": l.Name, "name": l.bundle(i), "properties": properties, "relatedImages": []object{}}
+	return append(manifests, l.csv(i, owned))
 }
 
 func (l Package) csv(i int, owned []object) object {

@@ -9,7 +9,8 @@ import (
 	"github.com/olmkit/olmkit/test/bench/large"
 )
 
-// BenchmarkLarge validates packages with large CRDs: with an empty cache, again when nothing changed, and with one more release.
+// BenchmarkLarge validates packages with large CRDs: with an empty cache, again when nothing changed, and with one more release. It renders
+// their bundle directories, too.
 func BenchmarkLarge(b *testing.B) {
 	for _, l := range []large.Package{large.Many, large.Few} {
 		dir := b.TempDir()
@@ -29,5 +30,7 @@ func BenchmarkLarge(b *testing.B) {
 		report(b, what+", again", theirs, best(5, validate))
 		l.Write(b, root, l.Bundles+1)
 		report(b, what+", one more", theirs, validate())
+		dirs := l.WriteBundles(b, filepath.Join(dir, "bundles"), l.Bundles)
+		renderBoth(b, fmt.Sprintf("%s: render %d bundles", l.Name, l.Bundles), dirs)
 	}
 }
