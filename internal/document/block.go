@@ -54,23 +54,28 @@ func markBlocks(text []byte, marks *[]mark) (json []byte, start int, ok bool) {
 // ordinary reports whether text has only characters that stand for themselves and lines that end in the one way, and is
 // but one document.
 func ordinary(text []byte) bool {
-	if bytes.Contains(text, []byte("\n...")) || bytes.HasPrefix(text, []byte("...")) || bytes.HasPrefix(text, []byte("%")) || bytes.Contains(text, []byte("\n%")) {
+	if parts(text) {
 		return false
 	}
-	for i := 0; i < len(text); i++ {
+	for i := unusual(text, 0); i < len(text); i = unusual(text, i) {
 		switch c := text[i]; {
-		case c < ' ' && c != '\n' && c != '\t', c == 0x7f:
+		case c == '\n' && !parts(text[i+1:]), c == '\t':
+			i++
+		case c < utf8.RuneSelf:
 			return false
-		case c >= utf8.RuneSelf:
+		default:
 			r, n := utf8.DecodeRune(text[i:])
 			if r == utf8.RuneError || r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff || r&0xfffe == 0xfffe {
 				return false
 			}
-			i += n - 1
+			i += n
 		}
 	}
 	return true
 }
+
+// parts reports whether a line is between documents: the end of one, or a directive for the next one.
+func parts(line []byte) bool { return bytes.HasPrefix(line, []byte("%")) || bytes.HasPrefix(line, []byte("...")) }
 
 // next goes on to the next line that is neither empty nor a comment. b.at is at the end of a line, or at the start of text.
 func (b *blocks) next() {
@@ -383,25 +388,15 @@ func (b *blocks) plain(column int) bool {
 // plainText returns the plain scalar in a line, and whether that is all of it but for spaces; nothing where the line has
 // something that is none.
 func plainText(line []byte) (text []byte, whole bool) {
-	whole = true
-	for i, c := range line {
-		switch c {
-		case '\t':
+	for i := ending(line, 0); i < len(line); i = ending(line, i+1) {
+		switch c := line[i]; {
+		case c == '\t', c == ':' && (i+1 == len(line) || line[i+1] == ' '):
 			return nil, false
-		case ':':
-			if i+1 == len(line) || line[i+1] == ' ' {
-				return nil, false
-			}
-		case '#':
-			if i > 0 && line[i-1] == ' ' {
-				line, whole = line[:i], false
-			}
-		}
-		if !whole {
-			break
+		case c == '#' && i > 0 && line[i-1] == ' ':
+			return bytes.TrimRight(line[:i], " "), false
 		}
 	}
-	return bytes.TrimRight(line, " "), whole
+	return bytes.TrimRight(line, " "), true
 }
 
 func (b *blocks) quoted(quote byte) bool {

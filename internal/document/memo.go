@@ -1,7 +1,8 @@
 package document
 
 import (
-	"crypto/sha256"
+	"bytes"
+	"hash/maphash"
 	"sync"
 )
 
@@ -12,19 +13,27 @@ const maxMemo = 6 << 20
 // Memo is Parse for those who meet the same text in many files: it is read once. It forgets, so that it stays small.
 type Memo struct {
 	mu    sync.Mutex
-	known map[[sha256.Size]byte][]*Document
+	known map[uint64]read // by digest of the text
 	size  int
 }
 
+// read is a text, and the documents that it holds.
+type read struct {
+	text      []byte
+	documents []*Document
+}
+
+var seed = maphash.MakeSeed()
+
 // Parse is the package's Parse.
 func (m *Memo) Parse(file string, data []byte) ([]*Document, error) {
-	digest := sha256.Sum256(data)
+	digest := maphash.Bytes(seed, data)
 	m.mu.Lock()
-	documents, ok := m.known[digest]
+	known, ok := m.known[digest]
 	m.mu.Unlock()
-	if ok {
-		named := make([]*Document, len(documents))
-		for i, d := range documents {
+	if ok && bytes.Equal(known.text, data) {
+		named := make([]*Document, len(known.documents))
+		for i, d := range known.documents {
 			named[i] = &Document{JSON: d.JSON, At: d.At, text: d.text, yaml: d.yaml, unique: d.unique, origin: d.origin}
 			named[i].At.File = file
 		}
@@ -41,10 +50,10 @@ func (m *Memo) Parse(file string, data []byte) ([]*Document, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.size += size; m.known == nil || m.size > maxMemo {
-		m.known, m.size = map[[sha256.Size]byte][]*Document{}, size
+		m.known, m.size = map[uint64]read{}, size
 	}
 	if size <= maxMemo {
-		m.known[digest] = documents
+		m.known[digest] = read{data, documents}
 	}
 	return documents, nil
 }

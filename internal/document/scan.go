@@ -181,12 +181,44 @@ func plain(data []byte, i int) int {
 	return i
 }
 
-// special returns a word whose lowest bit that is set is the highest one of the first of eight bytes that plain looks for; 0 if none is.
+// In each function below, the lowest bit that is set of what is found in eight bytes is the highest one of the first that is looked for; what
+// is above it means nothing.
+const ones, highs = 0x0101010101010101, 0x8080808080808080
+
+// special finds what plain looks for; it returns 0 if there is nothing.
 func special(data []byte) uint64 {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	word := binary.LittleEndian.Uint64(data)
 	quote, slash := word^('"'*ones), word^('\\'*ones)
 	return ((word-' '*ones)&^word | (quote-ones)&^quote | (slash-ones)&^slash) & highs
+}
+
+// unusual returns where in a text the next byte stands that is a control character, or none of ASCII.
+func unusual(text []byte, i int) int {
+	for ; i+8 <= len(text); i += 8 {
+		word := binary.LittleEndian.Uint64(text[i:])
+		if found := ((word-' '*ones)&^word | word | (word + ones)) & highs; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for i < len(text) && text[i] >= ' ' && text[i] < 0x7f {
+		i++
+	}
+	return i
+}
+
+// ending returns where in a line the next byte stands that may end a plain scalar of YAML: a colon, a hash or a control character.
+func ending(line []byte, i int) int {
+	for ; i+8 <= len(line); i += 8 {
+		word := binary.LittleEndian.Uint64(line[i:])
+		colon, hash := word^(':'*ones), word^('#'*ones)
+		if found := ((word-' '*ones)&^word | (colon-ones)&^colon | (hash-ones)&^hash) & highs; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for i < len(line) && line[i] >= ' ' && line[i] != ':' && line[i] != '#' {
+		i++
+	}
+	return i
 }
 
 func skipNumber(data []byte, i int) int {
