@@ -75,7 +75,9 @@ func ordinary(text []byte) bool {
 }
 
 // parts reports whether a line is between documents: the end of one, or a directive for the next one.
-func parts(line []byte) bool { return bytes.HasPrefix(line, []byte("%")) || bytes.HasPrefix(line, []byte("...")) }
+func parts(line []byte) bool {
+	return bytes.HasPrefix(line, []byte("%")) || bytes.HasPrefix(line, []byte("..."))
+}
 
 // next goes on to the next line that is neither empty nor a comment. b.at is at the end of a line, or at the start of text.
 func (b *blocks) next() {
