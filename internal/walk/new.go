@@ -43,6 +43,7 @@ type newObject struct {
 	unowned []observe.Operand // named as what was made for the copy
 	hidden  bool              // some of that is not seen to be the copy's
 	ready   []string          // what was made for the copy and does what it is for
+	needs   []need            // what it names, copied for it
 	slowest time.Duration     // how long it took at most until its operator did something about it
 }
 
@@ -128,6 +129,9 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	if is.Remakes, err = w.takeFromNew(ctx, o, operands, was); err == nil {
 		is.Follows, err = w.changeNew(ctx, r, o, was)
 	}
+	if err == nil {
+		err = w.changeNeeds(ctx, o, was, is.Follows)
+	}
 	created[o.CRD] = is
 	return err
 }
@@ -160,25 +164,35 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		if was.Follows[change.Path] == judge.Surely {
 			limit = judge.EffectLimit
 		}
-		// What still follows an earlier change must not be taken for what follows this one.
-		if err := w.awaitIdle(ctx, o); err != nil {
+		times, err := w.thereAndBack(ctx, o, limit, func() error { return patch(change.There) }, func() error { return patch(change.Back) })
+		if err != nil {
 			return nil, err
 		}
-		follows[change.Path] = 0
-		for _, data := range [][]byte{change.There, change.Back} {
-			follow, err := w.followed(ctx, o, limit, func() error { return patch(data) })
-			if err != nil {
-				return nil, err
-			}
-			if !follow {
-				_ = patch(change.Back) // the object is about to be deleted
-				break
-			}
-			limit = boldLimit
-			follows[change.Path]++
-		}
+		follows[change.Path] = times
 	}
 	return follows, nil
+}
+
+// thereAndBack changes something and changes it back, and tells how often anything that was made for a copy follows: the first time within
+// limit. What nothing follows is changed back without a look.
+func (w *walk) thereAndBack(ctx context.Context, o *newObject, limit time.Duration, there, back func() error) (times int, err error) {
+	// What still follows an earlier change must not be taken for what follows this one.
+	if err := w.awaitIdle(ctx, o); err != nil {
+		return 0, err
+	}
+	for _, change := range []func() error{there, back} {
+		follow, err := w.followed(ctx, o, limit, change)
+		if err != nil {
+			return 0, err
+		}
+		if !follow {
+			_ = back() // the object is about to be deleted
+			break
+		}
+		limit = boldLimit
+		times++
+	}
+	return times, nil
 }
 
 // remade are the kinds that operators make again without a loss to anybody.
@@ -274,14 +288,16 @@ func (w *walk) followed(ctx context.Context, o *newObject, limit time.Duration, 
 	if change() != nil {
 		return false, ctx.Err()
 	}
+	before = without(before, o.needs)
 	follows := false
+	follow := func(after map[string]observe.Operand) bool { return judge.Follow(before, without(after, o.needs)) }
 	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
 		after, err := view.RecentOperands(ctx)
 		last := time.Since(began)+quickPause > limit
-		if err == nil && (last || judge.Follow(before, after)) {
+		if err == nil && (last || follow(after)) {
 			after, err = view.Operands(ctx) // what watches told may be late
 		}
-		if follows = err == nil && judge.Follow(before, after); follows {
+		if follows = err == nil && follow(after); follows {
 			o.acted(began)
 		}
 		return follows, err
@@ -289,16 +305,26 @@ func (w *walk) followed(ctx context.Context, o *newObject, limit time.Duration, 
 	return follows, err
 }
 
-// toCopy is one sample of each of r's kinds, if there is one: of the version that is stored, or else of another that is served.
+// toCopy is one sample of each of r's kinds, if there is one: of the version that is stored, or else of another that is served; rather one
+// that needs something.
 func (w *walk) toCopy(r *lifecycle.Release) []*observe.Object {
 	var chosen []*observe.Object
 	for _, d := range r.CRDs {
 		if w.SimulatedConverter(r, d.Name) != "" {
 			continue
 		}
+		fitness := func(o *observe.Object) (n int) {
+			if o.Version == definition.StorageVersion(d) {
+				n++
+			}
+			if len(w.needed(o.Author, o.Namespace)) > 0 {
+				n += 2
+			}
+			return n
+		}
 		var like *observe.Object
 		for _, o := range w.Untouched() {
-			if o.CRD == d.Name && slices.Contains(definition.ServedVersions(d), o.Version) && (like == nil || o.Version == definition.StorageVersion(d)) {
+			if o.CRD == d.Name && slices.Contains(definition.ServedVersions(d), o.Version) && (like == nil || fitness(o) > fitness(like)) {
 				like = o
 			}
 		}
@@ -312,17 +338,22 @@ func (w *walk) toCopy(r *lifecycle.Release) []*observe.Object {
 // copyOf creates a copy of like, or returns nil where the API server refuses it. Its name is another one under each release, so
 // that it does not find what is left of an earlier one, as the claims of a StatefulSet.
 func (w *walk) copyOf(ctx context.Context, r *lifecycle.Release, like *observe.Object) (*newObject, error) {
+	suffix := fmt.Sprintf("-new%d", len(w.created)+1)
 	o := &observe.Object{
 		CRD: like.CRD, Resource: like.Resource, Kind: like.Kind, Version: like.Version, Namespace: like.Namespace, Sample: like.Sample,
-		Name: fmt.Sprintf("%s-new%d", shortened(like.Name), len(w.created)+1),
+		Name: shortened(like.Name) + suffix,
 	}
 	sample := (&unstructured.Unstructured{Object: like.Author}).DeepCopy()
-	if _, err := w.makeObject(ctx, r, r.CRD(like.CRD), sample, o); err != nil || o.UID == "" {
-		return nil, err
+	needs, err := w.copyNeeds(ctx, sample, like.Namespace, suffix)
+	if err == nil {
+		_, err = w.makeObject(ctx, r, r.CRD(like.CRD), sample, o)
+	}
+	if err != nil || o.UID == "" {
+		return nil, errors.Join(err, w.deleteNeeds(ctx, needs))
 	}
 	w.Forget([]*observe.Object{o})
 	w.Others = append(w.Others, o)
-	return &newObject{Object: o, like: like}, nil
+	return &newObject{Object: o, like: like, needs: needs}, nil
 }
 
 // seeNew notes in created what was done for copies until now, and in these what was made for them that belongs to nobody.
@@ -437,6 +468,9 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[s
 	}
 	stay, err := w.removeThese(ctx, objects, deletionLimit)
 	w.lingering = append(w.lingering, stay...)
+	for _, o := range copies {
+		err = errors.Join(err, w.deleteNeeds(ctx, o.needs))
+	}
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func TestScenarios(t *testing.T) {
 // check walks s and compares what comes of it with what s expects.
 func (s scenario) check(t *testing.T, flags []string) {
 	t.Helper()
-	r, said := walk(t, s.packaged, s.dir, slices.Concat(flags, s.asserted(t)))
+	r, said := walk(t, s.packaged, s.dir, slices.Concat(flags, s.given(t)))
 	s.compare(t, r, said)
 }
 
@@ -65,16 +65,18 @@ func checkAll(t *testing.T, all []finding.Finding, want []expectedFound, may []s
 	}
 }
 
-// asserted returns the flags for the assertions in the scenario's folder.
-func (s scenario) asserted(t *testing.T) []string {
+// given returns the flags for the assertions and the samples in the scenario's folder.
+func (s scenario) given(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(s.dir, "assert-*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var flags []string
-	for _, file := range files {
-		flags = append(flags, "--assert", file)
+	for _, flag := range []string{"assert", "sample"} {
+		files, err := filepath.Glob(filepath.Join(s.dir, flag+"-*.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			flags = append(flags, "--"+flag, file)
+		}
 	}
 	return flags
 }
@@ -84,7 +86,7 @@ func (s scenario) asserted(t *testing.T) []string {
 func TestCounterparts(t *testing.T) {
 	type counterpart struct {
 		scenario
-		asserted []string
+		given []string
 	}
 	counterparts := map[string]*counterpart{}
 	var order []*counterpart
@@ -103,13 +105,13 @@ func TestCounterparts(t *testing.T) {
 			counterparts[string(key)] = c
 			order = append(order, c)
 		}
-		c.asserted = append(c.asserted, s.asserted(t)...)
+		c.given = append(c.given, s.given(t)...)
 	}
 	for _, s := range order {
 		t.Run(s.name(), func(t *testing.T) {
 			s.needBuilt(t)
 			t.Parallel()
-			r, said := walk(t, s.sound(), "", slices.Concat(s.Flags, s.asserted))
+			r, said := walk(t, s.sound(), "", slices.Concat(s.Flags, s.given))
 			if r.code != 0 {
 				t.Errorf("exit code %d", r.code)
 			}

@@ -1,0 +1,195 @@
+package walk
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// need is a copy of a Secret or a ConfigMap of the user's, which a new object names as the sample names the original.
+type need struct {
+	*unstructured.Unstructured
+	of string // the original, as findings name it
+}
+
+// naming matches keys of a spec below which objects are named that hold settings.
+var naming = regexp.MustCompile(`(?i)secret|config|ref|auth|cred|pass|cert|tls|key|from|env`)
+
+// needed are the Secrets and ConfigMaps among the user's samples that an object of a namespace names, in the namespaces where they are.
+func (w *walk) needed(object map[string]any, namespace string) []*unstructured.Unstructured {
+	var needed []*unstructured.Unstructured
+	for _, s := range w.options.Samples {
+		kind := s.GroupVersionKind()
+		if kind.Group != "" || kind.Kind != "Secret" && kind.Kind != "ConfigMap" || !names(object["spec"], s.GetName(), false) {
+			continue
+		}
+		for _, at := range w.ObjectNamespaces(s.GetNamespace()) {
+			if namespace == "" || at == namespace {
+				there := s.DeepCopy()
+				there.SetNamespace(at)
+				needed = append(needed, there)
+			}
+		}
+	}
+	return needed
+}
+
+// copyNeeds copies what an object of a namespace needs, and has it name the copies, whose names end in suffix.
+func (w *walk) copyNeeds(ctx context.Context, object *unstructured.Unstructured, namespace, suffix string) (needs []need, err error) {
+	for _, made := range w.needed(object.Object, namespace) {
+		n := need{made, made.GetKind() + " " + made.GetName()}
+		made.SetName(shortened(made.GetName()) + suffix)
+		if err := w.applyExtra(ctx, made); err != nil {
+			return needs, fmt.Errorf("copy %s: %w", n.of, err)
+		}
+		needs = append(needs, n)
+	}
+	for _, n := range needs {
+		_, name, _ := strings.Cut(n.of, " ")
+		rename(object.Object["spec"], name, n.GetName(), false)
+	}
+	return needs, nil
+}
+
+// names reports whether value names what is called name, below a key that tells so.
+func names(value any, name string, told bool) bool {
+	return visitNames(value, told, func(s string) string { return s }, func(s string) bool { return s == name })
+}
+
+// rename has value name to instead of from wherever names finds it.
+func rename(value any, from, to string, told bool) {
+	visitNames(value, told, func(s string) string {
+		if s == from {
+			return to
+		}
+		return s
+	}, func(string) bool { return false })
+}
+
+// visitNames puts what other returns in the place of each string below a key that tells of names, until found says that one is it.
+func visitNames(value any, told bool, other func(string) string, found func(string) bool) bool {
+	each := func(inner any, told bool, set func(string)) bool {
+		if s, ok := inner.(string); ok && told {
+			set(other(s))
+			return found(s)
+		}
+		return visitNames(inner, told, other, found)
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for k, inner := range v {
+			if each(inner, told || naming.MatchString(k), func(s string) { v[k] = s }) {
+				return true
+			}
+		}
+	case []any:
+		for i, inner := range v {
+			if each(inner, told, func(s string) { v[i] = s }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// changeNeeds changes what a copy needs, one after the other, and tells how often anything that was made for it follows each, as changeNew does for
+// its fields.
+func (w *walk) changeNeeds(ctx context.Context, o *newObject, was judge.New, follows map[string]int) error {
+	for _, n := range o.needs {
+		now := n.DeepCopy()
+		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(n), now); err != nil {
+			return fmt.Errorf("read the copy of %s: %w", n.of, err)
+		}
+		there, back := otherData(now)
+		if there == nil {
+			continue
+		}
+		limit := boldLimit
+		if was.Follows[n.of] == judge.Surely {
+			limit = judge.EffectLimit
+		}
+		patch := func(data []byte) error {
+			return w.Client.Patch(ctx, n.DeepCopy(), client.RawPatch(types.MergePatchType, data))
+		}
+		times, err := w.thereAndBack(ctx, o, limit, func() error { return patch(there) }, func() error { return patch(back) })
+		if err != nil {
+			return err
+		}
+		follows[n.of] = times
+	}
+	return nil
+}
+
+// without are those operands that are no needs, of which an operator may have become an owner.
+func without(operands map[string]observe.Operand, needs []need) map[string]observe.Operand {
+	if len(needs) == 0 {
+		return operands
+	}
+	rest := maps.Clone(operands)
+	maps.DeleteFunc(rest, func(_ string, made observe.Operand) bool {
+		return slices.ContainsFunc(needs, func(n need) bool { return n.GetKind() == made.Kind && n.GetName() == made.Name })
+	})
+	return rest
+}
+
+// deleteNeeds deletes what was copied for a copy.
+func (w *walk) deleteNeeds(ctx context.Context, needs []need) error {
+	var errs []error
+	for _, n := range needs {
+		if err := w.Client.Delete(ctx, n.DeepCopy()); err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("delete the copy of %s: %w", n.of, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// otherData returns merge patches that change all that a Secret or a ConfigMap says, and change it back; nil if there is nothing to change.
+func otherData(object *unstructured.Unstructured) (there, back []byte) {
+	was, _, _ := unstructured.NestedStringMap(object.Object, "data")
+	is := map[string]string{}
+	for k, v := range was {
+		if object.GetKind() != "Secret" {
+			is[k] = otherText(v)
+			continue
+		}
+		if plain, err := base64.StdEncoding.DecodeString(v); err == nil && utf8.Valid(plain) {
+			is[k] = base64.StdEncoding.EncodeToString([]byte(otherText(string(plain))))
+		}
+	}
+	if len(is) == 0 {
+		return nil, nil
+	}
+	patch := func(data map[string]string) []byte {
+		text, _ := json.Marshal(map[string]any{"data": data}) // strings always can be written
+		return text
+	}
+	return patch(is), patch(was)
+}
+
+// otherText is another text that means the same if it has lines, and else much the same.
+func otherText(text string) string {
+	number, err := strconv.ParseInt(text, 10, 32)
+	switch {
+	case err == nil:
+		return strconv.FormatInt(number+1, 10)
+	case strings.Contains(text, "\n"):
+		return text + "\n"
+	}
+	return text + "0"
+}
