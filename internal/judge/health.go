@@ -14,8 +14,8 @@ import (
 // StatefulSet replaces its pods one after the other.
 const HealthLimit = 45 * time.Second
 
-// Health tells the operands that were ready before and are not any more. Pods and ReplicaSets are told by what makes
-// them.
+// Health tells the operands that were ready before and are not any more, and those that are new and not ready. Pods and ReplicaSets are
+// told by what makes them.
 func Health(before, after map[string]observe.Operand) []finding.Finding {
 	var findings []finding.Finding
 	for _, name := range slices.Sorted(maps.Keys(before)) {
@@ -27,14 +27,42 @@ func Health(before, after map[string]observe.Operand) []finding.Finding {
 		if was.Transient() || was.Unready != "" || is.Unready == "" {
 			continue
 		}
-		f := code.Finding(code.OperandWorse, name, "it was ready before the upgrade and has not been again for %s: %s", HealthLimit, is.Unready)
-		if pod, why := refusedPod(after, is.Of); why != "" {
-			f.Cause = pod + " is not run: " + why
-			f.Fix = "take out of the pod what the cluster refuses, or test on one that gives it, with --cluster kind"
+		findings = append(findings, worse(after, is, code.Finding(code.OperandWorse, name, "it was ready before the upgrade and has not been again for %s: %s", HealthLimit, is.Unready)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if is := after[name]; added(before, after, name) && is.Unready != "" {
+			findings = append(findings, worse(after, is, code.Finding(code.OperandWorse, name, "the new version added it for %s, and for %s it has not been ready: %s", is.Of, HealthLimit, is.Unready)))
 		}
-		findings = append(findings, f)
 	}
 	return findings
+}
+
+// worse says in f, about the operand is, which pod the cluster refuses.
+func worse(after map[string]observe.Operand, is observe.Operand, f finding.Finding) finding.Finding {
+	if pod, why := refusedPod(after, is.Of); why != "" {
+		f.Cause = pod + " is not run: " + why
+		f.Fix = "take out of the pod what the cluster refuses, or test on one that gives it, with --cluster kind"
+	}
+	return f
+}
+
+// added reports whether the workload called name is new for an object whose workloads were all ready before, so that what runs for it can be
+// ready there. A Job may fail if another one does not: operators try again.
+func added(before, after map[string]observe.Operand, name string) bool {
+	is := after[name]
+	if _, there := before[name]; there || !is.Direct || !slices.Contains(WorkloadKinds, is.Kind) {
+		return false
+	}
+	ready, unready := false, false
+	for _, o := range before {
+		if o.Of == is.Of && slices.Contains(WorkloadKinds, o.Kind) {
+			ready, unready = ready || o.Unready == "", unready || o.Unready != ""
+		}
+	}
+	again := is.Kind == "Job" && slices.ContainsFunc(slices.Collect(maps.Values(after)), func(o observe.Operand) bool {
+		return o.Of == is.Of && o.Kind == "Job" && o.Direct && o.Unready == ""
+	})
+	return ready && !unready && !again
 }
 
 // idle reports whether was ran something for its object, and nothing does after.

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -15,6 +16,40 @@ func TestJudgeHealth(t *testing.T) {
 	}
 	expect.Findings(t, Health(before, after),
 		"error U511 StatefulSet/n/a: it was ready before the upgrade and has not been again for 45s: 1 of 2 replicas are ready")
+}
+
+// TestJudgeAddedOperand: what a new version adds has to get ready, where what there was was.
+func TestJudgeAddedOperand(t *testing.T) {
+	const why = "0 of 1 replicas are ready"
+	ready := observe.Operand{Kind: "StatefulSet", Of: "A/n/a", Direct: true}
+	unready, failed, done := ready, ready, ready
+	unready.Unready = why
+	failed.Kind, failed.Unready = "Job", "it failed: BackoffLimitExceeded: x"
+	done.Kind = "Job"
+	other, indirect, claim := unready, unready, unready
+	other.Of, indirect.Direct, claim.Kind = "A/n/b", false, "PersistentVolumeClaim"
+	const added = "error U511 StatefulSet/n/x: the new version added it for A/n/a, and for 45s it has not been ready: " + why
+	for name, c := range map[string]struct {
+		before, after observe.Operand
+		also          map[string]observe.Operand
+		want          []string
+	}{
+		"not ready":             {ready, unready, nil, []string{added}},
+		"ready":                 {ready, ready, nil, nil},
+		"nothing was ready":     {unready, unready, nil, nil},
+		"of another object":     {ready, other, nil, nil},
+		"made by an operand":    {ready, indirect, nil, nil},
+		"no workload":           {ready, claim, nil, nil},
+		"failed":                {ready, failed, nil, []string{"error U511 StatefulSet/n/x: the new version added it for A/n/a, and for 45s it has not been ready: it failed: BackoffLimitExceeded: x"}},
+		"failed, and then well": {ready, failed, map[string]observe.Operand{"Job/n/y": done}, nil},
+		"failed before, too":    {failed, failed, nil, nil},
+	} {
+		after := map[string]observe.Operand{"StatefulSet/n/a": c.before, "StatefulSet/n/x": c.after}
+		maps.Copy(after, c.also)
+		t.Run(name, func(t *testing.T) {
+			expect.Findings(t, Health(map[string]observe.Operand{"StatefulSet/n/a": c.before}, after), c.want...)
+		})
+	}
 }
 
 // TestJudgeRefusedOperand: a finding on an operand whose pod the cluster refuses says what the pod asks for, and no other does.
