@@ -46,7 +46,7 @@ catalog alone.`,
 				return err
 			}
 			if level == catalog.Migrations[0] {
-				defer s.letHeapGrow(renderingHeap, 25)()
+				defer s.letHeapGrow(renderingHeap, 10)()
 				return s.write(c.Context(), into, func(w io.Writer) error { return s.loader().Render(c.Context(), w, format, args...) })
 			}
 			loaded, err := s.loadCatalog(c.Context(), args...)
@@ -227,7 +227,7 @@ type loading struct {
 const validatingHeap = 84 << 20
 
 // renderingHeap is the same for catalogs that are rendered, of which two bundles are in memory at a time: more would be garbage.
-const renderingHeap = 46 << 20
+const renderingHeap = 44 << 20
 
 // validate loads the catalogs that refs name, and has them judged.
 func (s *session) validate(ctx context.Context, options check.Options, by loading, refs []string) (*verdict, error) {
