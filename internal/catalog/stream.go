@@ -27,7 +27,7 @@ import (
 const maker = "rendering 1 as "
 
 // renderEntry is a document between its source and the rendering: what decides its order, and how to get its text,
-// which is held in memory only where nothing can be written.
+// which is held in memory only of single files and images, and where nothing can be written.
 type renderEntry struct {
 	heading
 	version *semver.Version                   // of a bundle that counts

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -46,7 +47,11 @@ catalog alone.`,
 				return err
 			}
 			if level == catalog.Migrations[0] {
-				defer s.letHeapGrow(renderingHeap, 10)()
+				percent := int64(100)
+				if areDirectories(args) {
+					percent = 10
+				}
+				defer s.letHeapGrow(renderingHeap, percent)()
 				return s.write(c.Context(), into, func(w io.Writer) error { return s.loader().Render(c.Context(), w, format, args...) })
 			}
 			loaded, err := s.loadCatalog(c.Context(), args...)
@@ -226,8 +231,16 @@ type loading struct {
 // less than packages of some size take anyway.
 const validatingHeap = 84 << 20
 
-// renderingHeap is the same for catalogs that are rendered, of which two bundles are in memory at a time: more would be garbage.
+// renderingHeap is the same for catalogs that are rendered. Of directories one bundle or file for each processor is in memory at a time: more
+// would be garbage.
 const renderingHeap = 44 << 20
+
+func areDirectories(refs []string) bool {
+	return !slices.ContainsFunc(refs, func(ref string) bool {
+		info, err := os.Stat(ref)
+		return err != nil || !info.IsDir()
+	})
+}
 
 // validate loads the catalogs that refs name, and has them judged.
 func (s *session) validate(ctx context.Context, options check.Options, by loading, refs []string) (*verdict, error) {

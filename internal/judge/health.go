@@ -47,7 +47,7 @@ func worse(after map[string]observe.Operand, is observe.Operand, f finding.Findi
 }
 
 // added reports whether the workload called name is new for an object whose workloads were all ready before, so that what runs for it can be
-// ready there. A Job may fail if another one does not: operators try again.
+// ready there. A Job may fail if another new one does not: operators try again.
 func added(before, after map[string]observe.Operand, name string) bool {
 	is := after[name]
 	if _, there := before[name]; there || !is.Direct || !slices.Contains(WorkloadKinds, is.Kind) {
@@ -59,8 +59,10 @@ func added(before, after map[string]observe.Operand, name string) bool {
 			ready, unready = ready || o.Unready == "", unready || o.Unready != ""
 		}
 	}
-	again := is.Kind == "Job" && slices.ContainsFunc(slices.Collect(maps.Values(after)), func(o observe.Operand) bool {
-		return o.Of == is.Of && o.Kind == "Job" && o.Direct && o.Unready == ""
+	again := is.Kind == "Job" && slices.ContainsFunc(slices.Collect(maps.Keys(after)), func(other string) bool {
+		_, there := before[other]
+		o := after[other]
+		return !there && o.Of == is.Of && o.Kind == "Job" && o.Direct && o.Unready == ""
 	})
 	return ready && !unready && !again
 }

@@ -31,7 +31,7 @@ func TestJudgeAddedOperand(t *testing.T) {
 	const added = "error U511 StatefulSet/n/x: the new version added it for A/n/a, and for 45s it has not been ready: " + why
 	for name, c := range map[string]struct {
 		before, after observe.Operand
-		also          map[string]observe.Operand
+		also          map[string]observe.Operand // new, too
 		want          []string
 	}{
 		"not ready":             {ready, unready, nil, []string{added}},
@@ -47,7 +47,8 @@ func TestJudgeAddedOperand(t *testing.T) {
 		after := map[string]observe.Operand{"StatefulSet/n/a": c.before, "StatefulSet/n/x": c.after}
 		maps.Copy(after, c.also)
 		t.Run(name, func(t *testing.T) {
-			expect.Findings(t, Health(map[string]observe.Operand{"StatefulSet/n/a": c.before}, after), c.want...)
+			after["Job/n/before"] = done // one that was there is none that tries again
+			expect.Findings(t, Health(map[string]observe.Operand{"StatefulSet/n/a": c.before, "Job/n/before": done}, after), c.want...)
 		})
 	}
 }

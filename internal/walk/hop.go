@@ -249,7 +249,11 @@ func (w *walk) judgeStillWell(ctx context.Context, before map[string]observe.Ope
 	worse, err := w.judgeConditions(ctx)
 	findings := append(judge.Health(before, after), worse...)
 	for i := range findings {
-		findings[i].Message += "; it was well until the walk made changes as users do, and took them back"
+		state := "well"
+		if _, there := before[findings[i].Subject.Object]; !there && findings[i].Code == code.OperandWorse {
+			state = "well, or not there,"
+		}
+		findings[i].Message += "; it was " + state + " until the walk made changes as users do, and took them back"
 	}
 	if err != nil {
 		return findings, err

@@ -50,13 +50,16 @@ func (w *walk) needed(object map[string]any, namespace string) []*unstructured.U
 	return needed
 }
 
-// copyNeeds copies what an object of a namespace needs, and has it name the copies, whose names end in suffix.
-func (w *walk) copyNeeds(ctx context.Context, object *unstructured.Unstructured, namespace, suffix string) (needs []need, err error) {
+// copyNeeds copies what an object of a namespace needs, and has it name the copies. Where the API server refuses one, the object goes on naming
+// the originals.
+func (w *walk) copyNeeds(ctx context.Context, object *unstructured.Unstructured, namespace string) ([]need, error) {
+	var needs []need
 	for _, made := range w.needed(object.Object, namespace) {
 		n := need{made, made.GetKind() + " " + made.GetName()}
-		made.SetName(shortened(made.GetName()) + suffix)
-		if err := w.applyExtra(ctx, made); err != nil {
-			return needs, fmt.Errorf("copy %s: %w", n.of, err)
+		w.copied++
+		made.SetName(fmt.Sprintf("%s-new%d", shortened(made.GetName()), w.copied))
+		if err := observe.Retry(ctx, observe.Refused, func() error { return w.applyExtra(ctx, made) }); err != nil {
+			return nil, errors.Join(ctx.Err(), w.deleteNeeds(ctx, needs))
 		}
 		needs = append(needs, n)
 	}
@@ -86,7 +89,9 @@ func rename(value any, from, to string, told bool) {
 func visitNames(value any, told bool, other func(string) string, found func(string) bool) bool {
 	each := func(inner any, told bool, set func(string)) bool {
 		if s, ok := inner.(string); ok && told {
-			set(other(s))
+			if is := other(s); is != s {
+				set(is)
+			}
 			return found(s)
 		}
 		return visitNames(inner, told, other, found)
@@ -108,13 +113,17 @@ func visitNames(value any, told bool, other func(string) string, found func(stri
 	return false
 }
 
-// changeNeeds changes what a copy needs, one after the other, and tells how often anything that was made for it follows each, as changeNew does for
-// its fields.
-func (w *walk) changeNeeds(ctx context.Context, o *newObject, was judge.New, follows map[string]int) error {
+// changeNeeds changes what a copy needs, one after the other, and notes in follows how often anything that was made for it follows each, as
+// changeNew does for its fields. What pods mount reaches them without the operator, and what somebody deleted is not needed any more.
+func (w *walk) changeNeeds(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New, follows map[string]int) error {
 	for _, n := range o.needs {
 		now := n.DeepCopy()
-		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(n), now); err != nil {
-			return fmt.Errorf("read the copy of %s: %w", n.of, err)
+		err := w.Client.Get(ctx, client.ObjectKeyFromObject(n), now)
+		if mounted(operands, n.GetName()) || apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read %s %s/%s, a copy of the sample: %w", n.GetKind(), n.GetNamespace(), n.GetName(), err)
 		}
 		there, back := otherData(now)
 		if there == nil {
@@ -131,9 +140,36 @@ func (w *walk) changeNeeds(ctx context.Context, o *newObject, was judge.New, fol
 		if err != nil {
 			return err
 		}
-		follows[n.of] = times
+		follows[n.of] = max(follows[n.of], times)
 	}
 	return nil
+}
+
+// mounted reports whether one of operands has a volume of what is called name.
+func mounted(operands map[string]observe.Operand, name string) bool {
+	for _, made := range operands {
+		if volumesName(made.Content, name, false) {
+			return true
+		}
+	}
+	return false
+}
+
+// volumesName reports whether a list of volumes in value names what is called name.
+func volumesName(value any, name string, volumes bool) bool {
+	switch v := value.(type) {
+	case string:
+		return volumes && v == name
+	case map[string]any:
+		for k, inner := range v {
+			if volumesName(inner, name, volumes || k == "volumes") {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(inner any) bool { return volumesName(inner, name, volumes) })
+	}
+	return false
 }
 
 // without are those operands that are no needs, of which an operator may have become an owner.
@@ -164,12 +200,16 @@ func otherData(object *unstructured.Unstructured) (there, back []byte) {
 	was, _, _ := unstructured.NestedStringMap(object.Object, "data")
 	is := map[string]string{}
 	for k, v := range was {
-		if object.GetKind() != "Secret" {
-			is[k] = otherText(v)
-			continue
+		text, encode := v, func(text string) string { return text }
+		if object.GetKind() == "Secret" {
+			plain, err := base64.StdEncoding.DecodeString(v)
+			if err != nil || !utf8.Valid(plain) {
+				continue
+			}
+			text, encode = string(plain), func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 		}
-		if plain, err := base64.StdEncoding.DecodeString(v); err == nil && utf8.Valid(plain) {
-			is[k] = base64.StdEncoding.EncodeToString([]byte(otherText(string(plain))))
+		if other := otherText(text); other != text {
+			is[k] = encode(other)
 		}
 	}
 	if len(is) == 0 {
@@ -182,14 +222,23 @@ func otherData(object *unstructured.Unstructured) (there, back []byte) {
 	return patch(is), patch(was)
 }
 
-// otherText is another text that means the same if it has lines, and else much the same.
+// structured matches a line of which another one would be none: JSON, an address, a choice.
+var structured = regexp.MustCompile(`^[\[{]|://|^(true|false)$`)
+
+// otherText is another text that means much the same: of several lines with an empty one among them. It is the same text where no other one
+// is known.
 func otherText(text string) string {
-	number, err := strconv.ParseInt(text, 10, 32)
+	line := strings.TrimRight(text, "\n")
+	number, err := strconv.ParseInt(line, 10, 32)
 	switch {
 	case err == nil:
-		return strconv.FormatInt(number+1, 10)
-	case strings.Contains(text, "\n"):
-		return text + "\n"
+		return strings.Replace(text, line, strconv.FormatInt(number+1, 10), 1)
+	case strings.Contains(text, "-----BEGIN"):
+		return text
+	case strings.Contains(line, "\n"):
+		return strings.Replace(text, "\n", "\n\n", 1)
+	case line == "" || structured.MatchString(line):
+		return text
 	}
-	return text + "0"
+	return line + "0" + text[len(line):]
 }

@@ -48,7 +48,9 @@ func TestOtherData(t *testing.T) {
 	for name, c := range map[string]struct{ object, there, back string }{
 		"a word":           {"{kind: ConfigMap, data: {a: word}}", `{"data":{"a":"word0"}}`, `{"data":{"a":"word"}}`},
 		"a number":         {"{kind: ConfigMap, data: {a: '9'}}", `{"data":{"a":"10"}}`, `{"data":{"a":"9"}}`},
-		"lines":            {`{kind: ConfigMap, data: {a: "b\nc"}}`, `{"data":{"a":"b\nc\n"}}`, `{"data":{"a":"b\nc"}}`},
+		"a line":           {`{kind: ConfigMap, data: {a: "word\n", b: "9\n"}}`, `{"data":{"a":"word0\n","b":"10\n"}}`, `{"data":{"a":"word\n","b":"9\n"}}`},
+		"lines":            {`{kind: ConfigMap, data: {a: "b\nc"}}`, `{"data":{"a":"b\n\nc"}}`, `{"data":{"a":"b\nc"}}`},
+		"what has a form":  {`{kind: ConfigMap, data: {a: "true", b: "{}", c: "redis://h:6379", d: "-----BEGIN X\nY\n", e: "", f: "\n"}}`, "", ""},
 		"a secret":         {"{kind: Secret, data: {a: d29yZA==}}", `{"data":{"a":"d29yZDA="}}`, `{"data":{"a":"d29yZA=="}}`},
 		"what is no text":  {"{kind: Secret, data: {a: /w==, b: d29yZA==}}", `{"data":{"b":"d29yZDA="}}`, `{"data":{"a":"/w==","b":"d29yZA=="}}`},
 		"nothing":          {"{kind: ConfigMap}", "", ""},
@@ -60,6 +62,28 @@ func TestOtherData(t *testing.T) {
 		}
 		if there, back := otherData(object); string(there) != c.there || string(back) != c.back {
 			t.Errorf("%s: there %s and back %s", name, there, back)
+		}
+	}
+}
+
+func TestMounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec string
+		want bool
+	}{
+		"a volume":            {"{template: {spec: {volumes: [{name: x, secret: {secretName: users-new1}}]}}}", true},
+		"a projected one":     {"{template: {spec: {volumes: [{name: x, projected: {sources: [{configMap: {name: users-new1}}]}}]}}}", true},
+		"of another":          {"{template: {spec: {volumes: [{name: x, secret: {secretName: users}}]}}}", false},
+		"in the environment":  {"{template: {spec: {containers: [{envFrom: [{secretRef: {name: users-new1}}]}]}}}", false},
+		"nothing that is one": {"{replicas: 1}", false},
+	} {
+		content := map[string]any{}
+		if err := yaml.Unmarshal([]byte(c.spec), &content); err != nil {
+			t.Fatal(err)
+		}
+		operands := map[string]observe.Operand{"a": {Content: map[string]any{"spec": content}}}
+		if got := mounted(operands, "users-new1"); got != c.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

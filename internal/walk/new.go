@@ -120,6 +120,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	if err != nil {
 		return err
 	}
+	operands = without(operands, o.needs)
 	for name, made := range operands {
 		if made.Unready == "" {
 			o.ready = append(o.ready, name)
@@ -130,7 +131,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		is.Follows, err = w.changeNew(ctx, r, o, was)
 	}
 	if err == nil {
-		err = w.changeNeeds(ctx, o, was, is.Follows)
+		err = w.changeNeeds(ctx, o, operands, was, is.Follows)
 	}
 	created[o.CRD] = is
 	return err
@@ -338,15 +339,21 @@ func (w *walk) toCopy(r *lifecycle.Release) []*observe.Object {
 // copyOf creates a copy of like, or returns nil where the API server refuses it. Its name is another one under each release, so
 // that it does not find what is left of an earlier one, as the claims of a StatefulSet.
 func (w *walk) copyOf(ctx context.Context, r *lifecycle.Release, like *observe.Object) (*newObject, error) {
-	suffix := fmt.Sprintf("-new%d", len(w.created)+1)
 	o := &observe.Object{
 		CRD: like.CRD, Resource: like.Resource, Kind: like.Kind, Version: like.Version, Namespace: like.Namespace, Sample: like.Sample,
-		Name: shortened(like.Name) + suffix,
+		Name: fmt.Sprintf("%s-new%d", shortened(like.Name), len(w.created)+1),
 	}
-	sample := (&unstructured.Unstructured{Object: like.Author}).DeepCopy()
-	needs, err := w.copyNeeds(ctx, sample, like.Namespace, suffix)
+	sample := &unstructured.Unstructured{Object: like.Author}
+	renamed := sample.DeepCopy()
+	needs, err := w.copyNeeds(ctx, renamed, like.Namespace)
 	if err == nil {
-		_, err = w.makeObject(ctx, r, r.CRD(like.CRD), sample, o)
+		_, err = w.makeObject(ctx, r, r.CRD(like.CRD), renamed, o)
+	}
+	if err == nil && o.UID == "" && len(needs) > 0 { // it may have to name what it names
+		if err = w.deleteNeeds(ctx, needs); err == nil {
+			needs = nil
+			_, err = w.makeObject(ctx, r, r.CRD(like.CRD), sample.DeepCopy(), o)
+		}
 	}
 	if err != nil || o.UID == "" {
 		return nil, errors.Join(err, w.deleteNeeds(ctx, needs))
@@ -469,7 +476,9 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[s
 	stay, err := w.removeThese(ctx, objects, deletionLimit)
 	w.lingering = append(w.lingering, stay...)
 	for _, o := range copies {
-		err = errors.Join(err, w.deleteNeeds(ctx, o.needs))
+		if !slices.Contains(stay, o.Object) { // its operator may need them to let it go
+			err = errors.Join(err, w.deleteNeeds(ctx, o.needs))
+		}
 	}
 	if err != nil {
 		return err
