@@ -8,6 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Content is what the users of an object say in it: all but apiVersion, kind, metadata and status.
@@ -122,7 +126,25 @@ func sameScalar(a, b any) bool {
 			return x == float64(y)
 		}
 	}
-	return a == b
+	x, isText := a.(string)
+	y, areTexts := b.(string)
+	return a == b || isText && areTexts && canonical(x, y)
+}
+
+// canonical reports whether got is how Kubernetes' types write what want says: a duration, a quantity with a unit, or a time. Who reads
+// an object into such a type and writes it writes all of it so.
+func canonical(want, got string) bool {
+	if d, err := time.ParseDuration(want); err == nil && d.String() == got {
+		return true
+	}
+	if t, err := time.Parse(time.RFC3339, want); err == nil && t.UTC().Format(time.RFC3339) == got {
+		return true
+	}
+	if !strings.ContainsFunc(want+got, unicode.IsLetter) {
+		return false // a version 7.0 is no version 7
+	}
+	q, err := resource.ParseQuantity(want)
+	return err == nil && q.String() == got
 }
 
 func empty(v any) bool {

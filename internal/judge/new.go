@@ -13,9 +13,10 @@ import (
 
 // Dealt is what an operator did for an object.
 type Dealt struct {
-	Made  bool // something belongs to the object
-	Ready int  // how many workloads that were made for it are ready
-	Well  bool // its status tells its generation, and no bad health
+	Made  bool     // something belongs to the object
+	Kinds []string // of these, what clients use and what runs, sorted
+	Ready int      // how many workloads that were made for it are ready
+	Well  bool     // its status tells its generation, and no bad health
 }
 
 // DealtWith is what is seen of the object called name among operands; well is what its status tells.
@@ -26,12 +27,19 @@ func DealtWith(name string, operands map[string]observe.Operand, well bool) Deal
 			continue
 		}
 		d.Made = d.Made || o.Direct
+		if o.Direct && slices.Contains(usedKinds, o.Kind) && !slices.Contains(d.Kinds, o.Kind) {
+			d.Kinds = append(d.Kinds, o.Kind)
+		}
 		if o.Unready == "" && o.Kind != "Job" && slices.Contains(WorkloadKinds, o.Kind) {
 			d.Ready++
 		}
 	}
+	slices.Sort(d.Kinds)
 	return d
 }
+
+// usedKinds are those of which an operator makes some for each object that it makes them for at all.
+var usedKinds = []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob", observe.KindService, "Ingress"}
 
 // Left is something that stayed when the object that it was made for was deleted.
 type Left struct{ Kind, Name string }
@@ -71,6 +79,14 @@ func (n New) Lacks() []string {
 	return missing
 }
 
+// LacksKinds are the kinds of which the operator of the release before made something for its copy, and this one did for the sample and not
+// for the copy.
+func (n New) LacksKinds(was New) []string {
+	return slices.DeleteFunc(slices.Clone(was.Copy.Kinds), func(kind string) bool {
+		return !slices.Contains(n.Original.Kinds, kind) || slices.Contains(n.Copy.Kinds, kind)
+	})
+}
+
 // NewObjects tells what the operator of the release called to did not do for a new object, and that of from did.
 func NewObjects(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
@@ -85,8 +101,12 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.NewUnowned, is.Sample, "%s makes %s for a new object like it without an owner reference, and it stayed when the object was deleted; with %s it did not",
 			to, strings.Join(unowned, ", "), from))
 	}
+	kinds := is.LacksKinds(was)
 	was.Original = Dealt{Made: true, Ready: 1, Well: true} // what the old version did not do for its copy is nothing less, whatever its sample got
 	missing := slices.DeleteFunc(is.Lacks(), func(words string) bool { return slices.Contains(was.Lacks(), words) })
+	if len(kinds) > 0 && is.Copy.Made {
+		missing = append(missing, "no "+strings.Join(kinds, " and no ")+" is made for it")
+	}
 	if len(findings) == 0 && len(missing) > 0 {
 		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for a new object like it: within %s %s; with %s it was as for this one",
 			to, HealthLimit, strings.Join(missing, ", "), from))

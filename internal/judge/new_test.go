@@ -1,6 +1,8 @@
 package judge
 
 import (
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/olmkit/olmkit/internal/code"
@@ -18,6 +20,14 @@ func TestNewObjects(t *testing.T) {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Remakes: map[string]bool{"Service": does}}
 	}
 	both := New{Sample: "Pot/n/a", Copy: sound, Original: sound}
+	kinds := func(copied, original string) New {
+		dealt := func(kinds string) Dealt {
+			d := sound
+			d.Kinds = strings.Fields(kinds)
+			return d
+		}
+		return New{Sample: "Pot/n/a", Copy: dealt(copied), Original: dealt(original)}
+	}
 	for name, c := range map[string]struct {
 		was, is New
 		want    []string
@@ -42,6 +52,9 @@ func TestNewObjects(t *testing.T) {
 		"another field":                {follows("spec.a", Surely), follows("spec.b", 0), nil},
 		"makes it again":               {remakes(true), remakes(true), nil},
 		"does not any more":            {remakes(true), remakes(false), []string{"error U512 Pot/n/a: v2 makes no Service again that somebody deletes of a new object like it, not within 30s; v1 did"}},
+		"no Service":                   {kinds("Service StatefulSet", "Service StatefulSet"), kinds("StatefulSet", "Service StatefulSet"), []string{"error U517 Pot/n/a: v2 does less for a new object like it: within 45s no Service is made for it; with v1 it was as for this one"}},
+		"no Service before":            {kinds("StatefulSet", "Service StatefulSet"), kinds("StatefulSet", "Service StatefulSet"), nil},
+		"no Service for the sample":    {kinds("Service StatefulSet", "Service StatefulSet"), kinds("StatefulSet", "StatefulSet"), nil},
 		"never did":                    {remakes(false), remakes(false), nil},
 		"more than the sample":         {both, New{Sample: "Pot/n/a", Copy: sound, Original: alone}, nil},
 	} {
@@ -75,14 +88,17 @@ func TestFollow(t *testing.T) {
 func TestDealtWith(t *testing.T) {
 	operands := map[string]observe.Operand{
 		"Deployment/n/a": {Kind: "Deployment", Of: "Pot/n/a", Direct: true},
+		"Deployment/n/b": {Kind: "Deployment", Of: "Pot/n/a", Direct: true, Unready: "0 of 1 replicas are ready"},
+		"Service/n/a":    {Kind: "Service", Of: "Pot/n/a", Direct: true},
 		"Job/n/b":        {Kind: "Job", Of: "Pot/n/b", Direct: true},
 		"Pod/n/c":        {Kind: "Pod", Of: "Pot/n/c"},
 		"DaemonSet/n/d":  {Kind: "DaemonSet", Of: "Pot/n/d", Direct: true, Unready: "0 of 1 pods are ready"},
 	}
 	for name, want := range map[string]Dealt{
-		"Pot/n/a": {Made: true, Ready: 1}, "Pot/n/b": {Made: true}, "Pot/n/c": {}, "Pot/n/d": {Made: true}, "Pot/n/e": {},
+		"Pot/n/a": {Made: true, Ready: 1, Kinds: []string{"Deployment", "Service"}}, "Pot/n/b": {Made: true}, "Pot/n/c": {},
+		"Pot/n/d": {Made: true, Kinds: []string{"DaemonSet"}}, "Pot/n/e": {},
 	} {
-		if got := DealtWith(name, operands, false); got != want {
+		if got := DealtWith(name, operands, false); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}

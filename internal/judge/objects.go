@@ -25,10 +25,14 @@ func FieldFindings(o *observe.Object, d *apiextensionsv1.CustomResourceDefinitio
 	if storedAs != "" {
 		where = fmt.Sprintf(" (stored as %s)", storedAs)
 	}
+	before := o.Views[version]
 	var authored compare.Diffs
 	if version == o.Version {
 		lost, rewritten := lostTags(o, now)
 		authored = append(compare.Lost(compare.Content(o.Author), compare.Content(now.Object)), lost...)
+		if before != nil { // what the operator of the old version made of it is no loss of this upgrade
+			authored = slices.DeleteFunc(authored, compare.Lost(compare.Content(o.Author), compare.Content(before.Object)).Has)
+		}
 		if len(authored) > 0 {
 			findings = append(findings, WithFields(code.Finding(code.FieldLost, o.String(), "read as %s%s: %s", version, where, authored), authored))
 		}
@@ -36,7 +40,6 @@ func FieldFindings(o *observe.Object, d *apiextensionsv1.CustomResourceDefinitio
 			findings = append(findings, WithFields(code.Finding(code.DefaultChanged, o.String(), "read as %s%s, compared with what was restored: %s", version, where, rewritten), rewritten))
 		}
 	}
-	before := o.Views[version]
 	if before == nil {
 		return findings
 	}

@@ -212,14 +212,45 @@ func Claims(before, after map[string]observe.Operand, left map[string]bool) []fi
 		case was.Kind != observe.KindClaim || was.Transient() || was.Volume() == "":
 		case there && is.Volume() != was.Volume():
 			findings = append(findings, code.Finding(code.DataLost, name, "it was deleted and made anew during the upgrade: it has another volume"))
-		case there || smaller(was.Of, before, after):
-		case left[name]:
+		case smaller(was.Of, before, after):
+		case there && mounts(before, was) && !mounts(after, was) && runs(after, was.Of), !there && left[name]:
 			findings = append(findings, code.Finding(code.DataLost, name, "it is still there, and no pod of %s mounts it any more", was.Of))
+		case there:
 		default:
 			findings = append(findings, code.Finding(code.DataLost, name, "it was deleted during the upgrade"))
 		}
 	}
 	return findings
+}
+
+// mounts reports whether a pod that serves claim's object mounts claim.
+func mounts(operands map[string]observe.Operand, claim observe.Operand) bool {
+	for _, o := range operands {
+		if o.Of == claim.Of && o.Namespace == claim.Namespace && slices.Contains(o.Claims, claim.Name) && !ofJob(operands, o) {
+			return true
+		}
+	}
+	return false
+}
+
+// runs reports whether a pod serves the object called of.
+func runs(operands map[string]observe.Operand, of string) bool {
+	for _, o := range operands {
+		if o.Of == of && o.Kind == "Pod" && !ofJob(operands, o) {
+			return true
+		}
+	}
+	return false
+}
+
+// ofJob reports whether a Job among operands has the pod: it has the Job's name in its own.
+func ofJob(operands map[string]observe.Operand, pod observe.Operand) bool {
+	for _, o := range operands {
+		if o.Kind == "Job" && o.Namespace == pod.Namespace && strings.HasPrefix(pod.Name, o.Name+"-") {
+			return true
+		}
+	}
+	return false
 }
 
 // smaller reports whether the object called of has fewer pods after than before, of the same workloads: it was scaled down, or
@@ -253,7 +284,8 @@ func credentialsChanged(before, after observe.Operand) []string {
 	was, _, _ := unstructured.NestedMap(before.Content, "data")
 	is, _, _ := unstructured.NestedMap(after.Content, "data")
 	for _, key := range slices.Sorted(maps.Keys(was)) {
-		if credentialKeys.MatchString(key) && was[key] != is[key] {
+		salted := strings.HasSuffix(key, "htpasswd") // the same password, written anew
+		if credentialKeys.MatchString(key) && !salted && was[key] != is[key] {
 			changed = append(changed, "data."+key)
 		}
 	}

@@ -33,6 +33,11 @@ func TestJudgeClaims(t *testing.T) {
 	set := func(name string) observe.Operand { return observe.Operand{Kind: "StatefulSet", Name: name} }
 	pod := func(name string) observe.Operand { return observe.Operand{Kind: "Pod", Name: name} }
 	before := byName(set("a"), pod("a-0"), pod("a-1"), claim("data-a-0", "v0"))
+	user := func(name string, claims ...string) observe.Operand {
+		return observe.Operand{Kind: "Pod", Name: name, Claims: claims}
+	}
+	used := byName(set("a"), user("a-0", "data-a-0"), claim("data-a-0", "v0"))
+	backedUp := byName(set("a"), user("a-0"), observe.Operand{Kind: "Job", Name: "dump"}, user("dump-x", "data-a-0"), claim("data-a-0", "v0"))
 	ephemeral := claim("tmp", "v9")
 	ephemeral.OfPod = true
 	for _, test := range []struct {
@@ -52,6 +57,13 @@ func TestJudgeClaims(t *testing.T) {
 		{"left behind by other claims", there, before, byName(set("a"), pod("a-0"), pod("a-1"), claim("disk-a-0", "v1")),
 			[]string{"error U515 PersistentVolumeClaim/n/data-a-0: it is still there, and no pod of Pot/n/a mounts it any more"}},
 		{"scaled down", there, before, byName(set("a"), pod("a-1")), nil},
+		{"mounted", there, used, used, nil},
+		{"no pod mounts it any more", there, used, byName(set("a"), user("a-0", "disk"), claim("data-a-0", "v0"), claim("disk", "v1")),
+			[]string{"error U515 PersistentVolumeClaim/n/data-a-0: it is still there, and no pod of Pot/n/a mounts it any more"}},
+		{"only a Job mounts it any more", there, used, backedUp,
+			[]string{"error U515 PersistentVolumeClaim/n/data-a-0: it is still there, and no pod of Pot/n/a mounts it any more"}},
+		{"only a Job ever did", there, backedUp, byName(set("a"), user("a-0"), claim("data-a-0", "v0")), nil},
+		{"no pod is left", there, used, byName(set("a"), claim("data-a-0", "v0")), nil},
 		{"of a pod", gone, byName(ephemeral), nil, nil},
 		{"never bound", gone, byName(claim("data-a-0", "")), nil, nil},
 	} {
@@ -69,6 +81,8 @@ func TestCredentials(t *testing.T) {
 	expect.Findings(t, Operands(secret(fields{"root-password": "1", "tls.crt": "1", "conf": "1"}), secret(fields{"root-password": "2", "tls.crt": "2", "conf": "1"})),
 		"error U516 Secret/n/a: data.root-password changed although nobody changed the object it was made for",
 		`warning U505 Secret/n/a: the new version changed it although nobody changed the object it was made for: data.tls.crt was "1" and is "2"`)
+	expect.Findings(t, Operands(secret(fields{"users.htpasswd": "salt 1"}), secret(fields{"users.htpasswd": "salt 2"})),
+		`warning U505 Secret/n/a: the new version changed it although nobody changed the object it was made for: data.users.htpasswd was "salt 1" and is "salt 2"`)
 	expect.Findings(t, Operands(secret(fields{"ADMIN_PASSWORD": "1"}), secret(fields{"ADMIN_PASSWORD": "1", "other-password": "2"})))
 	expect.Findings(t, Operands(secret(fields{"apiKey": "1"}), secret(fields{})),
 		"error U516 Secret/n/a: data.apiKey changed although nobody changed the object it was made for")

@@ -45,7 +45,9 @@ func unready(kind string, o *unstructured.Unstructured, served map[string]bool) 
 func unreadyReplicas(o *unstructured.Unstructured, kind string, wanted int64, field string) string {
 	ready, _, _ := unstructured.NestedInt64(o.Object, "status", field)
 	observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
-	updated, counts, _ := unstructured.NestedInt64(o.Object, "status", "updatedReplicas")
+	updated, _, _ := unstructured.NestedInt64(o.Object, "status", "updatedReplicas")
+	there, _, _ := unstructured.NestedInt64(o.Object, "status", "replicas")
+	paused, _, _ := unstructured.NestedBool(o.Object, "spec", "paused")
 	switch {
 	case observed < o.GetGeneration():
 		return fmt.Sprintf("its controller has not seen generation %d", o.GetGeneration())
@@ -53,8 +55,10 @@ func unreadyReplicas(o *unstructured.Unstructured, kind string, wanted int64, fi
 		return fmt.Sprintf("%d of %d replicas are ready", ready, wanted)
 	case kind == "StatefulSet" && rollsOut(o):
 		return "its pods are not all of its newest template"
-	case counts && kind == "Deployment" && updated < wanted:
+	case kind == "Deployment" && !paused && updated < wanted:
 		return fmt.Sprintf("%d of %d replicas are of its newest template", updated, wanted)
+	case kind == "Deployment" && !paused && there > updated: // as kubectl rollout status has it
+		return fmt.Sprintf("%d replicas of an older template are still there", there-updated)
 	}
 	return ""
 }

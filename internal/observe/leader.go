@@ -114,9 +114,12 @@ func (l *Leadership) hold(lock string, e lifecycle.Event, pods []string, known m
 	}
 }
 
-// electionSlack is how much longer than a lease lasts a new leader may take: candidates look every few seconds, and the
-// machine may be slow.
+// electionSlack is how much longer than a lease lasts a new leader may take, at least: candidates look every few seconds, and the
+// machine may be slow. Of long leases it is half: who has a lease of 137 s, as OpenShift has it, looks every 26 to 57 s.
 const electionSlack = 15 * time.Second
+
+// longestElection is how long an election may take at most, whatever the lease.
+const longestElection = 5 * time.Minute
 
 // leaseDuration is controller-runtime's and client-go's default.
 const leaseDuration = 15 * time.Second
@@ -126,7 +129,7 @@ const leaseDuration = 15 * time.Second
 func (c *Cluster) awaitLeader(ctx context.Context, r *lifecycle.Release) (Leadership, error) {
 	var l Leadership
 	limit := leaseDuration
-	err := c.Watcher.Until(ctx, 10*leaseDuration, func() (bool, error) {
+	err := c.Watcher.Until(ctx, longestElection, func() (bool, error) {
 		pods, err := c.podsOf(ctx, r)
 		if err != nil {
 			return false, err
@@ -138,7 +141,7 @@ func (c *Cluster) awaitLeader(ctx context.Context, r *lifecycle.Release) (Leader
 		if limit, err = c.leaseOf(ctx, l.Lock); err != nil {
 			return false, err
 		}
-		return time.Since(newestPod(timeline, pods)) > limit+electionSlack, nil
+		return time.Since(newestPod(timeline, pods)) > limit+max(electionSlack, limit/2), nil
 	})
 	if err != nil && !errors.Is(err, ErrTimeout) {
 		return l, fmt.Errorf("wait for a pod of %s to lead: %w", r.Name, err)

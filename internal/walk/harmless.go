@@ -50,6 +50,20 @@ func harmless(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []
 	return append(append(first, others...), stepOf(note, "1", nil))
 }
 
+// preferred puts the steps whose field is wanted before the others.
+func preferred(steps []step, wanted func(path string) bool) []step {
+	slices.SortStableFunc(steps, func(a, b step) int {
+		switch first, second := wanted(a.Path), wanted(b.Path); {
+		case first == second:
+			return 0
+		case first:
+			return -1
+		}
+		return 1
+	})
+	return steps
+}
+
 // nudgeNote is the annotation of the last resort.
 const nudgeNote = "olmkit.dev/nudge"
 
@@ -77,10 +91,10 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 			}
 		}
 	})
-	return steps[:min(mostBold, len(steps))]
+	return steps
 }
 
-// mostBold bounds how many changes of an object are tried.
+// mostBold bounds how many changes of an object are tried that were not followed under the release before.
 const mostBold = 3
 
 // choice returns another value than value of those that s allows.

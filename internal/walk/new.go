@@ -100,7 +100,7 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 			was, known := w.created[from][o.CRD]
 			expected := known && len(was.Lacks()) == 0
 			is := created[o.CRD]
-			return early && !is.Settled() || (early || expected) && len(is.Lacks()) > 0
+			return early && !is.Settled() || (early || expected) && len(is.Lacks())+len(is.LacksKinds(was)) > 0
 		}), nil
 	})
 	for _, o := range copies {
@@ -153,7 +153,14 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 	if err != nil {
 		return follows, ctx.Err() // its operator may delete what it does not want
 	}
-	for _, change := range bold(definition.Schema(r.CRD(o.CRD), o.Version), now.Object) {
+	known := func(path string) bool { return was.Follows[path] == judge.Surely }
+	others := 0
+	for _, change := range preferred(bold(definition.Schema(r.CRD(o.CRD), o.Version), now.Object), known) {
+		if !known(change.Path) {
+			if others++; others > mostBold {
+				break
+			}
+		}
 		patch := func(data []byte, dryRun ...string) error {
 			_, err := resource.Patch(ctx, o.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "olmkit", DryRun: dryRun})
 			return err
@@ -162,7 +169,7 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 			continue
 		}
 		limit := boldLimit
-		if was.Follows[change.Path] == judge.Surely {
+		if known(change.Path) {
 			limit = judge.EffectLimit
 		}
 		times, err := w.thereAndBack(ctx, o, limit, func() error { return patch(change.There) }, func() error { return patch(change.Back) })

@@ -633,7 +633,7 @@ func (w *walk) remove(ctx context.Context, limit time.Duration) ([]*observe.Obje
 	return w.removeThese(ctx, all, limit)
 }
 
-// removeThese deletes objects, waits until they are gone, and returns those that stay.
+// removeThese deletes objects, waits until they are gone, and returns those that stay. Each has limit, since one before it went.
 func (w *walk) removeThese(ctx context.Context, left []*observe.Object, limit time.Duration) ([]*observe.Object, error) {
 	definitions := w.Watcher.Definitions()
 	deadline := time.Now().Add(limit)
@@ -652,6 +652,9 @@ func (w *walk) removeThese(ctx context.Context, left []*observe.Object, limit ti
 			if observe.Denied(err) {
 				o.Undeletable = err
 			}
+		}
+		if len(stay) < len(left) { // an operator may take one after the other
+			deadline = time.Now().Add(limit)
 		}
 		left = stay
 		if len(left) == 0 || time.Now().After(deadline) {

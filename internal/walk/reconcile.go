@@ -53,7 +53,7 @@ func (w *walk) verifyReconciled(ctx context.Context, from string, r *lifecycle.R
 			w.responds[name] = true
 		// An annotation may be what a new release ignores on purpose.
 		case shown[name] != "" && (!w.responds[name] || !judge.OfSpec(n.changed[name])):
-		case w.responds[name] && n.changed[name] != "":
+		case w.responds[name] && n.changed[name] != "" && w.comparable(from, name, n.changed[name]):
 			f := code.Finding(code.NotReconciled, name, "%s does not reconcile it: the operator wrote nothing for it within %s of a change to it, and the release before did", r.Name, observe.NudgeLimit)
 			f.Cause = l.String()
 			findings = append(findings, f)
@@ -64,6 +64,12 @@ func (w *walk) verifyReconciled(ctx context.Context, from string, r *lifecycle.R
 	drifted, err := w.judgeDrift(ctx, from, r, n.answered)
 	w.verified.did("drift")
 	return append(findings, drifted...), unverified, err
+}
+
+// comparable reports whether the release called from was not asked by another field of the object called name.
+func (w *walk) comparable(from, name, field string) bool {
+	was := w.took[from][name]
+	return was == "" || was == field
 }
 
 // judgeInstalled judges whether r's operator, which was installed, reconciles the samples that were made since, and returns
@@ -268,7 +274,8 @@ func (w *walk) change(ctx context.Context, from string, r *lifecycle.Release, o 
 		if err != nil {
 			return false, err
 		}
-		steps := harmless(definition.Schema(r.CRD(o.CRD), version), now.Object)
+		// What is compared is what comes of the same change.
+		steps := preferred(harmless(definition.Schema(r.CRD(o.CRD), version), now.Object), func(path string) bool { return path == before })
 		chosen, c.refused = firstTaken(steps, func(data []byte) error { return patch(ctx, data, metav1.DryRunAll) })
 		return !observe.Denied(c.refused[before]), nil
 	})

@@ -77,6 +77,10 @@ func TestBold(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	first := preferred(bold(schema, object), func(path string) bool { return path == "spec.policy" || path == "spec.paused" })
+	if first[0].Path != "spec.paused" || first[1].Path != "spec.policy" || first[2].Path != "spec.config" {
+		t.Errorf("preferred are %s, %s and %s", first[0].Path, first[1].Path, first[2].Path)
+	}
 	if none := bold(nil, object); len(none) > 0 {
 		t.Errorf("without a schema: %d steps", len(none))
 	}
