@@ -64,7 +64,41 @@ func added(before, after map[string]observe.Operand, name string) bool {
 		o := after[other]
 		return !there && o.Of == is.Of && o.Kind == "Job" && o.Direct && o.Unready == ""
 	})
-	return ready && !unready && !again
+	return ready && !unready && !again && !promised(after, is)
+}
+
+// servingCertificate is the annotation of a Service for which OpenShift makes a Secret of that name; no other cluster does.
+const servingCertificate = "service.beta.openshift.io/serving-cert-secret-name"
+
+// promised reports whether a workload mounts a Secret that OpenShift makes for a Service of the same object.
+func promised(operands map[string]observe.Operand, workload observe.Operand) bool {
+	for _, o := range operands {
+		annotations, _ := o.Marks["annotations"].(map[string]any)
+		secret, _ := annotations[servingCertificate].(string)
+		if o.Of == workload.Of && secret != "" && Mounts(workload.Content, secret) {
+			return true
+		}
+	}
+	return false
+}
+
+// Mounts reports whether one of the volumes that content lists is of what is called name.
+func Mounts(content any, name string) bool { return volumeOf(content, name, false) }
+
+func volumeOf(value any, name string, volumes bool) bool {
+	switch v := value.(type) {
+	case string:
+		return volumes && v == name
+	case map[string]any:
+		for k, inner := range v {
+			if volumeOf(inner, name, volumes || k == "volumes") {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(inner any) bool { return volumeOf(inner, name, volumes) })
+	}
+	return false
 }
 
 // idle reports whether was ran something for its object, and nothing does after.

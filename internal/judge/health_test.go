@@ -28,6 +28,8 @@ func TestJudgeAddedOperand(t *testing.T) {
 	done.Kind = "Job"
 	other, indirect, claim := unready, unready, unready
 	other.Of, indirect.Direct, claim.Kind = "A/n/b", false, "PersistentVolumeClaim"
+	secured, serving := unready, observe.Operand{Kind: "Service", Of: "A/n/a", Marks: map[string]any{"annotations": map[string]any{servingCertificate: "x-tls"}}}
+	secured.Content = map[string]any{"spec": map[string]any{"volumes": []any{map[string]any{"secret": map[string]any{"secretName": "x-tls"}}}}}
 	const added = "error U511 StatefulSet/n/x: the new version added it for A/n/a, and for 45s it has not been ready: " + why
 	for name, c := range map[string]struct {
 		before, after observe.Operand
@@ -39,6 +41,8 @@ func TestJudgeAddedOperand(t *testing.T) {
 		"nothing was ready":     {unready, unready, nil, nil},
 		"of another object":     {ready, other, nil, nil},
 		"made by an operand":    {ready, indirect, nil, nil},
+		"waits for OpenShift":   {ready, secured, map[string]observe.Operand{"Service/n/x": serving}, nil},
+		"waits for nobody":      {ready, secured, nil, []string{added}},
 		"no workload":           {ready, claim, nil, nil},
 		"failed":                {ready, failed, nil, []string{"error U511 StatefulSet/n/x: the new version added it for A/n/a, and for 45s it has not been ready: it failed: BackoffLimitExceeded: x"}},
 		"failed, and then well": {ready, failed, map[string]observe.Operand{"Job/n/y": done}, nil},

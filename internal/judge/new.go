@@ -80,10 +80,13 @@ func (n New) Lacks() []string {
 }
 
 // LacksKinds are the kinds of which the operator of the release before made something for its copy, and this one did for the sample and not
-// for the copy.
+// for the copy. A workload of another kind will do: what there was for the sample may have stayed.
 func (n New) LacksKinds(was New) []string {
+	instead := slices.ContainsFunc(n.Copy.Kinds, func(kind string) bool {
+		return slices.Contains(WorkloadKinds, kind) && !slices.Contains(n.Original.Kinds, kind)
+	})
 	return slices.DeleteFunc(slices.Clone(was.Copy.Kinds), func(kind string) bool {
-		return !slices.Contains(n.Original.Kinds, kind) || slices.Contains(n.Copy.Kinds, kind)
+		return !slices.Contains(n.Original.Kinds, kind) || slices.Contains(n.Copy.Kinds, kind) || instead && slices.Contains(WorkloadKinds, kind)
 	})
 }
 

@@ -53,6 +53,8 @@ func TestNewObjects(t *testing.T) {
 		"makes it again":               {remakes(true), remakes(true), nil},
 		"does not any more":            {remakes(true), remakes(false), []string{"error U512 Pot/n/a: v2 makes no Service again that somebody deletes of a new object like it, not within 30s; v1 did"}},
 		"no Service":                   {kinds("Service StatefulSet", "Service StatefulSet"), kinds("StatefulSet", "Service StatefulSet"), []string{"error U517 Pot/n/a: v2 does less for a new object like it: within 45s no Service is made for it; with v1 it was as for this one"}},
+		"another workload":             {kinds("Deployment Service", "Deployment Service"), kinds("Service StatefulSet", "Deployment Service"), nil},
+		"no workload":                  {kinds("Deployment Service", "Deployment Service"), kinds("Service", "Deployment Service"), []string{"error U517 Pot/n/a: v2 does less for a new object like it: within 45s no Deployment is made for it; with v1 it was as for this one"}},
 		"no Service before":            {kinds("StatefulSet", "Service StatefulSet"), kinds("StatefulSet", "Service StatefulSet"), nil},
 		"no Service for the sample":    {kinds("Service StatefulSet", "Service StatefulSet"), kinds("StatefulSet", "StatefulSet"), nil},
 		"never did":                    {remakes(false), remakes(false), nil},

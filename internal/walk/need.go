@@ -148,26 +148,9 @@ func (w *walk) changeNeeds(ctx context.Context, o *newObject, operands map[strin
 // mounted reports whether one of operands has a volume of what is called name.
 func mounted(operands map[string]observe.Operand, name string) bool {
 	for _, made := range operands {
-		if volumesName(made.Content, name, false) {
+		if judge.Mounts(made.Content, name) {
 			return true
 		}
-	}
-	return false
-}
-
-// volumesName reports whether a list of volumes in value names what is called name.
-func volumesName(value any, name string, volumes bool) bool {
-	switch v := value.(type) {
-	case string:
-		return volumes && v == name
-	case map[string]any:
-		for k, inner := range v {
-			if volumesName(inner, name, volumes || k == "volumes") {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(v, func(inner any) bool { return volumesName(inner, name, volumes) })
 	}
 	return false
 }
