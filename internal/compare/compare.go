@@ -108,7 +108,7 @@ func compare(at string, want, got any, found *Diffs) {
 			compare(at+"["+strconv.Itoa(i)+"]", w[i], g[i], found)
 		}
 	default:
-		if !sameScalar(want, got) && (!empty(want) || !empty(got)) {
+		if !sameScalar(want, got) && !canonical(at, want, got) && (!empty(want) || !empty(got)) {
 			*found = append(*found, Difference{Path: at, Was: want, Is: got})
 		}
 	}
@@ -126,25 +126,29 @@ func sameScalar(a, b any) bool {
 			return x == float64(y)
 		}
 	}
-	x, isText := a.(string)
-	y, areTexts := b.(string)
-	return a == b || isText && areTexts && canonical(x, y)
+	return a == b
 }
 
-// canonical reports whether got is how Kubernetes' types write what want says: a duration, a quantity with a unit, or a time. Who reads
-// an object into such a type and writes it writes all of it so.
-func canonical(want, got string) bool {
-	if d, err := time.ParseDuration(want); err == nil && d.String() == got {
+// canonical reports whether got is how Kubernetes' types write what want says at a place: a duration, a quantity with a unit, or a time. Who
+// reads an object into such a type and writes it writes all of it so.
+func canonical(at string, want, got any) bool {
+	was, isText := want.(string)
+	is, areTexts := got.(string)
+	if !isText || !areTexts {
+		return false
+	}
+	if d, err := time.ParseDuration(was); err == nil && d.String() == is {
 		return true
 	}
-	if t, err := time.Parse(time.RFC3339, want); err == nil && t.UTC().Format(time.RFC3339) == got {
+	if t, err := time.Parse(time.RFC3339, was); err == nil && t.Nanosecond() == 0 && t.UTC().Format(time.RFC3339) == is {
 		return true
 	}
-	if !strings.ContainsFunc(want+got, unicode.IsLetter) {
-		return false // a version 7.0 is no version 7
+	// A version 7.0 is no version 7, and 2000m may be megabytes; of processors they are 2.
+	if !strings.ContainsFunc(is, unicode.IsLetter) && !strings.HasSuffix(at, "cpu") {
+		return false
 	}
-	q, err := resource.ParseQuantity(want)
-	return err == nil && q.String() == got
+	q, err := resource.ParseQuantity(was)
+	return err == nil && q.String() == is
 }
 
 func empty(v any) bool {

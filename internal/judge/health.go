@@ -24,7 +24,7 @@ func Health(before, after map[string]observe.Operand) []finding.Finding {
 			findings = append(findings, code.Finding(code.OperandWorse, name, "it was deleted during the upgrade, and nothing runs for %s any more", was.Of))
 			continue
 		}
-		if was.Transient() || was.Unready != "" || is.Unready == "" {
+		if was.Transient() || was.Unready != "" || is.Unready == "" || promised(after, is) {
 			continue
 		}
 		findings = append(findings, worse(after, is, code.Finding(code.OperandWorse, name, "it was ready before the upgrade and has not been again for %s: %s", HealthLimit, is.Unready)))
@@ -42,6 +42,13 @@ func worse(after map[string]observe.Operand, is observe.Operand, f finding.Findi
 	if pod, why := refusedPod(after, is.Of); why != "" {
 		f.Cause = pod + " is not run: " + why
 		f.Fix = "take out of the pod what the cluster refuses, or test on one that gives it, with --cluster kind"
+	}
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if o := after[name]; o.Of == is.Of && o.Crowded != "" {
+			f.Severity = finding.Warning
+			f.Cause = name + " would run on another node, and there is but one: " + o.Crowded
+			f.Fix = "test on a cluster with more nodes, with --cluster existing"
+		}
 	}
 	return f
 }
@@ -70,12 +77,13 @@ func added(before, after map[string]observe.Operand, name string) bool {
 // servingCertificate is the annotation of a Service for which OpenShift makes a Secret of that name; no other cluster does.
 const servingCertificate = "service.beta.openshift.io/serving-cert-secret-name"
 
-// promised reports whether a workload mounts a Secret that OpenShift makes for a Service of the same object.
+// promised reports whether a workload mounts a Secret that OpenShift makes for a Service of the same object, and that is not there.
 func promised(operands map[string]observe.Operand, workload observe.Operand) bool {
 	for _, o := range operands {
 		annotations, _ := o.Marks["annotations"].(map[string]any)
 		secret, _ := annotations[servingCertificate].(string)
-		if o.Of == workload.Of && secret != "" && Mounts(workload.Content, secret) {
+		_, there := operands["Secret/"+workload.Namespace+"/"+secret]
+		if o.Of == workload.Of && secret != "" && !there && Mounts(workload.Content, secret) {
 			return true
 		}
 	}

@@ -18,6 +18,24 @@ func TestJudgeHealth(t *testing.T) {
 		"error U511 StatefulSet/n/a: it was ready before the upgrade and has not been again for 45s: 1 of 2 replicas are ready")
 }
 
+// TestJudgeNotHere: what cannot be ready on this cluster, and would on another one, is no error.
+func TestJudgeNotHere(t *testing.T) {
+	before := map[string]observe.Operand{"Deployment/n/a": {Kind: "Deployment", Of: "A/n/a"}}
+	stuck := observe.Operand{Kind: "Deployment", Of: "A/n/a", Unready: "1 replicas of an older template are still there"}
+	crowded := map[string]observe.Operand{"Deployment/n/a": stuck, "Pod/n/a-2": {Kind: "Pod", Of: "A/n/a", Crowded: "0/1 nodes are available: 1 node(s) didn't have free ports"}}
+	got := Health(before, crowded)
+	expect.Findings(t, got, "warning U511 Deployment/n/a: it was ready before the upgrade and has not been again for 45s: 1 replicas of an older template are still there")
+	if !strings.HasPrefix(got[0].Cause, "Pod/n/a-2 would run on another node") {
+		t.Errorf("the cause is %q", got[0].Cause)
+	}
+	stuck.Content = map[string]any{"spec": map[string]any{"volumes": []any{map[string]any{"secret": map[string]any{"secretName": "a-tls"}}}}}
+	service := observe.Operand{Kind: "Service", Of: "A/n/a", Marks: map[string]any{"annotations": map[string]any{servingCertificate: "a-tls"}}}
+	expect.Findings(t, Health(before, map[string]observe.Operand{"Deployment/n/a": stuck, "Service/n/a": service}))
+	stuck.Namespace = "n"
+	expect.Findings(t, Health(before, map[string]observe.Operand{"Deployment/n/a": stuck, "Service/n/a": service, "Secret/n/a-tls": {Kind: "Secret"}}),
+		"error U511 Deployment/n/a: it was ready before the upgrade and has not been again for 45s: 1 replicas of an older template are still there")
+}
+
 // TestJudgeAddedOperand: what a new version adds has to get ready, where what there was was.
 func TestJudgeAddedOperand(t *testing.T) {
 	const why = "0 of 1 replicas are ready"

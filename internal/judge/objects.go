@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,13 +26,15 @@ func FieldFindings(o *observe.Object, d *apiextensionsv1.CustomResourceDefinitio
 	if storedAs != "" {
 		where = fmt.Sprintf(" (stored as %s)", storedAs)
 	}
-	before := o.Views[version]
 	var authored compare.Diffs
 	if version == o.Version {
 		lost, rewritten := lostTags(o, now)
 		authored = append(compare.Lost(compare.Content(o.Author), compare.Content(now.Object)), lost...)
-		if before != nil { // what the operator of the old version made of it is no loss of this upgrade
-			authored = slices.DeleteFunc(authored, compare.Lost(compare.Content(o.Author), compare.Content(before.Object)).Has)
+		if first := o.First[version]; first != nil { // what an operator made of it before any upgrade is no loss
+			known := compare.Lost(compare.Content(o.Author), compare.Content(first.Object))
+			authored = slices.DeleteFunc(authored, func(d compare.Difference) bool {
+				return slices.ContainsFunc(known, func(k compare.Difference) bool { return reflect.DeepEqual(d, k) })
+			})
 		}
 		if len(authored) > 0 {
 			findings = append(findings, WithFields(code.Finding(code.FieldLost, o.String(), "read as %s%s: %s", version, where, authored), authored))
@@ -40,6 +43,7 @@ func FieldFindings(o *observe.Object, d *apiextensionsv1.CustomResourceDefinitio
 			findings = append(findings, WithFields(code.Finding(code.DefaultChanged, o.String(), "read as %s%s, compared with what was restored: %s", version, where, rewritten), rewritten))
 		}
 	}
+	before := o.Views[version]
 	if before == nil {
 		return findings
 	}

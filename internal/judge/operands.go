@@ -226,7 +226,7 @@ func Claims(before, after map[string]observe.Operand, left map[string]bool) []fi
 // mounts reports whether a pod that serves claim's object mounts claim.
 func mounts(operands map[string]observe.Operand, claim observe.Operand) bool {
 	for _, o := range operands {
-		if o.Of == claim.Of && o.Namespace == claim.Namespace && slices.Contains(o.Claims, claim.Name) && !ofJob(operands, o) {
+		if o.Of == claim.Of && o.Namespace == claim.Namespace && slices.Contains(o.Claims, claim.String()) && !ofJob(operands, o) {
 			return true
 		}
 	}
@@ -243,10 +243,13 @@ func runs(operands map[string]observe.Operand, of string) bool {
 	return false
 }
 
+// jobsPod matches what follows a Job's name in that of a pod of it.
+var jobsPod = observe.Compiled(`^-([0-9]+-)?[a-z0-9]{5}$`)
+
 // ofJob reports whether a Job among operands has the pod: it has the Job's name in its own.
 func ofJob(operands map[string]observe.Operand, pod observe.Operand) bool {
 	for _, o := range operands {
-		if o.Kind == "Job" && o.Namespace == pod.Namespace && strings.HasPrefix(pod.Name, o.Name+"-") {
+		if rest, named := strings.CutPrefix(pod.Name, o.Name); named && o.Kind == "Job" && o.Of == pod.Of && o.Namespace == pod.Namespace && jobsPod().MatchString(rest) {
 			return true
 		}
 	}
@@ -284,7 +287,7 @@ func credentialsChanged(before, after observe.Operand) []string {
 	was, _, _ := unstructured.NestedMap(before.Content, "data")
 	is, _, _ := unstructured.NestedMap(after.Content, "data")
 	for _, key := range slices.Sorted(maps.Keys(was)) {
-		salted := strings.HasSuffix(key, "htpasswd") // the same password, written anew
+		salted := strings.HasSuffix(strings.ToLower(key), "htpasswd") // the same password, written anew
 		if credentialKeys.MatchString(key) && !salted && was[key] != is[key] {
 			changed = append(changed, "data."+key)
 		}

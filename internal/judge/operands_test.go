@@ -34,10 +34,14 @@ func TestJudgeClaims(t *testing.T) {
 	pod := func(name string) observe.Operand { return observe.Operand{Kind: "Pod", Name: name} }
 	before := byName(set("a"), pod("a-0"), pod("a-1"), claim("data-a-0", "v0"))
 	user := func(name string, claims ...string) observe.Operand {
-		return observe.Operand{Kind: "Pod", Name: name, Claims: claims}
+		p := pod(name)
+		for _, c := range claims {
+			p.Claims = append(p.Claims, "PersistentVolumeClaim/n/"+c)
+		}
+		return p
 	}
 	used := byName(set("a"), user("a-0", "data-a-0"), claim("data-a-0", "v0"))
-	backedUp := byName(set("a"), user("a-0"), observe.Operand{Kind: "Job", Name: "dump"}, user("dump-x", "data-a-0"), claim("data-a-0", "v0"))
+	backedUp := byName(set("a"), user("a-0"), observe.Operand{Kind: "Job", Name: "dump"}, user("dump-x1y2z", "data-a-0"), claim("data-a-0", "v0"))
 	ephemeral := claim("tmp", "v9")
 	ephemeral.OfPod = true
 	for _, test := range []struct {
@@ -61,6 +65,8 @@ func TestJudgeClaims(t *testing.T) {
 		{"no pod mounts it any more", there, used, byName(set("a"), user("a-0", "disk"), claim("data-a-0", "v0"), claim("disk", "v1")),
 			[]string{"error U515 PersistentVolumeClaim/n/data-a-0: it is still there, and no pod of Pot/n/a mounts it any more"}},
 		{"only a Job mounts it any more", there, used, backedUp,
+			[]string{"error U515 PersistentVolumeClaim/n/data-a-0: it is still there, and no pod of Pot/n/a mounts it any more"}},
+		{"a Job of the same name", there, byName(set("a"), user("a-0", "data-a-0"), observe.Operand{Kind: "Job", Name: "a"}, claim("data-a-0", "v0")), byName(set("a"), user("a-0"), claim("data-a-0", "v0")),
 			[]string{"error U515 PersistentVolumeClaim/n/data-a-0: it is still there, and no pod of Pot/n/a mounts it any more"}},
 		{"only a Job ever did", there, backedUp, byName(set("a"), user("a-0"), claim("data-a-0", "v0")), nil},
 		{"no pod is left", there, used, byName(set("a"), claim("data-a-0", "v0")), nil},

@@ -41,8 +41,20 @@ type Object struct {
 	Undeletable error
 
 	Views map[string]*unstructured.Unstructured // by served version: what it said before the hop
+	First map[string]*unstructured.Unstructured // by served version: what it said when it was asked for the first time
 	Acked atomic.Int64                          // number of the last write that the API server acknowledged
 	Late  sync.Map                              // numbers of writes that nobody knows the end of: the API server may carry them out after others
+}
+
+// See notes what o says in a version before a hop.
+func (o *Object) See(version string, view *unstructured.Unstructured) {
+	o.Views[version] = view
+	if o.First == nil {
+		o.First = map[string]*unstructured.Unstructured{}
+	}
+	if o.First[version] == nil {
+		o.First[version] = view
+	}
 }
 
 // Writes is the annotation that counts an observer's writes.

@@ -38,6 +38,7 @@ type Operand struct {
 	Images                []string       // of a pod's containers
 	Unready               string         // how it does not do what it is for, "" if it does
 	Refused               string         // why the cluster never runs a pod, "" if it does
+	Crowded               string         // why a pod does not fit beside another one on the only node, "" if it does
 	Restarts              int32          // of a pod's containers
 	Claims                []string       // PersistentVolumeClaims that a pod mounts
 	OfPod                 bool           // it belongs to a pod, as the claim of an ephemeral volume
@@ -365,6 +366,10 @@ func (c *Cluster) servedServices(ctx context.Context) (map[string]bool, error) {
 	return served, nil
 }
 
+// crowded matches what the scheduler says of a pod that would fit on another node than the only one (k8s.io/kubernetes v1.36.3
+// pkg/scheduler/framework/plugins, interpodaffinity and nodeports).
+var crowded = Compiled(`^0/1 nodes are available: .*(anti-affinity|free ports)`)
+
 // readPod adds to o what only pods have.
 func (o *Operand) readPod(m *unstructured.Unstructured) error {
 	var p corev1.Pod
@@ -378,6 +383,11 @@ func (o *Operand) readPod(m *unstructured.Unstructured) error {
 		o.Restarts += s.RestartCount
 		if waiting := s.State.Waiting; waiting != nil && waiting.Reason == cluster.PodRefused {
 			o.Refused = waiting.Reason + ": " + waiting.Message
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && crowded().MatchString(c.Message) {
+			o.Crowded = c.Message
 		}
 	}
 	for _, v := range p.Spec.Volumes {

@@ -38,7 +38,7 @@ func (w *walk) recordRest(ctx context.Context, r *lifecycle.Release) ([]finding.
 			}
 			for _, o := range rest[crd] {
 				if view := all[o.Key()]; view != nil {
-					o.Views[version] = view
+					o.See(version, view)
 				}
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +28,7 @@ type need struct {
 }
 
 // naming matches keys of a spec below which objects are named that hold settings.
-var naming = regexp.MustCompile(`(?i)secret|config|ref|auth|cred|pass|cert|tls|key|from|env`)
+var naming = observe.Compiled(`(?i)secret|config|ref|auth|cred|pass|cert|tls|key|from|env`)
 
 // needed are the Secrets and ConfigMaps among the user's samples that an object of a namespace names, in the namespaces where they are.
 func (w *walk) needed(object map[string]any, namespace string) []*unstructured.Unstructured {
@@ -53,10 +52,10 @@ func (w *walk) needed(object map[string]any, namespace string) []*unstructured.U
 // copyNeeds copies what an object of a namespace needs, and has it name the copies. Where the API server refuses one, the object goes on naming
 // the originals.
 func (w *walk) copyNeeds(ctx context.Context, object *unstructured.Unstructured, namespace string) ([]need, error) {
+	w.copied++
 	var needs []need
 	for _, made := range w.needed(object.Object, namespace) {
 		n := need{made, made.GetKind() + " " + made.GetName()}
-		w.copied++
 		made.SetName(fmt.Sprintf("%s-new%d", shortened(made.GetName()), w.copied))
 		if err := observe.Retry(ctx, observe.Refused, func() error { return w.applyExtra(ctx, made) }); err != nil {
 			return nil, errors.Join(ctx.Err(), w.deleteNeeds(ctx, needs))
@@ -99,7 +98,7 @@ func visitNames(value any, told bool, other func(string) string, found func(stri
 	switch v := value.(type) {
 	case map[string]any:
 		for k, inner := range v {
-			if each(inner, told || naming.MatchString(k), func(s string) { v[k] = s }) {
+			if each(inner, told || naming().MatchString(k), func(s string) { v[k] = s }) {
 				return true
 			}
 		}
@@ -206,7 +205,7 @@ func otherData(object *unstructured.Unstructured) (there, back []byte) {
 }
 
 // structured matches a line of which another one would be none: JSON, an address, a choice.
-var structured = regexp.MustCompile(`^[\[{]|://|^(true|false)$`)
+var structured = observe.Compiled(`^[\[{]|://|^(true|false)$`)
 
 // otherText is another text that means much the same: of several lines with an empty one among them. It is the same text where no other one
 // is known.
@@ -220,7 +219,7 @@ func otherText(text string) string {
 		return text
 	case strings.Contains(line, "\n"):
 		return strings.Replace(text, "\n", "\n\n", 1)
-	case line == "" || structured.MatchString(line):
+	case line == "" || structured().MatchString(line):
 		return text
 	}
 	return line + "0" + text[len(line):]

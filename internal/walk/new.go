@@ -100,7 +100,7 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 			was, known := w.created[from][o.CRD]
 			expected := known && len(was.Lacks()) == 0
 			is := created[o.CRD]
-			return early && !is.Settled() || (early || expected) && len(is.Lacks())+len(is.LacksKinds(was)) > 0
+			return early && !is.Settled() || (early || expected) && len(is.Lacks()) > 0 || len(is.LacksKinds(was)) > 0
 		}), nil
 	})
 	for _, o := range copies {
@@ -402,7 +402,7 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 			is.Copy.Made = true
 		}
 		if o.hidden = slices.ContainsFunc(o.unowned, func(made observe.Operand) bool { return operands[made.String()].Of == "" }); o.hidden {
-			is.Copy.Ready = is.Original.Ready
+			is.Copy.Ready, is.Copy.Kinds = is.Original.Ready, is.Original.Kinds
 		}
 		created[o.CRD] = is
 	}

@@ -350,7 +350,7 @@ func (w *walk) recordObject(ctx context.Context, o *observe.Object, r *lifecycle
 			findings = append(findings, code.Finding(code.Unreadable, o.String(), "before the upgrade, on %s, it cannot be read as %s: %v", r.Name, version, err))
 			continue
 		}
-		o.Views[version] = view
+		o.See(version, view)
 	}
 	return findings, nil
 }
@@ -633,10 +633,13 @@ func (w *walk) remove(ctx context.Context, limit time.Duration) ([]*observe.Obje
 	return w.removeThese(ctx, all, limit)
 }
 
+// deletionLimits is how many times its limit a deletion takes at most while one object after the other goes.
+const deletionLimits = 4
+
 // removeThese deletes objects, waits until they are gone, and returns those that stay. Each has limit, since one before it went.
 func (w *walk) removeThese(ctx context.Context, left []*observe.Object, limit time.Duration) ([]*observe.Object, error) {
 	definitions := w.Watcher.Definitions()
-	deadline := time.Now().Add(limit)
+	deadline, latest := time.Now().Add(limit), time.Now().Add(deletionLimits*limit)
 	for {
 		var stay []*observe.Object
 		for _, o := range left {
@@ -655,6 +658,9 @@ func (w *walk) removeThese(ctx context.Context, left []*observe.Object, limit ti
 		}
 		if len(stay) < len(left) { // an operator may take one after the other
 			deadline = time.Now().Add(limit)
+		}
+		if deadline.After(latest) {
+			deadline = latest
 		}
 		left = stay
 		if len(left) == 0 || time.Now().After(deadline) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,10 +67,12 @@ func (w *walk) verifyReconciled(ctx context.Context, from string, r *lifecycle.R
 	return append(findings, drifted...), unverified, err
 }
 
-// comparable reports whether the release called from was not asked by another field of the object called name.
+// comparable reports whether the release called from was not asked by another field of the object called name. That counts, as replicas do,
+// every operator acts on.
 func (w *walk) comparable(from, name, field string) bool {
 	was := w.took[from][name]
-	return was == "" || was == field
+	last := func(path string) string { return path[strings.LastIndex(path, ".")+1:] }
+	return was == "" || was == field || counts.MatchString(last(was)) && counts.MatchString(last(field))
 }
 
 // judgeInstalled judges whether r's operator, which was installed, reconciles the samples that were made since, and returns
@@ -275,7 +278,7 @@ func (w *walk) change(ctx context.Context, from string, r *lifecycle.Release, o 
 			return false, err
 		}
 		// What is compared is what comes of the same change.
-		steps := preferred(harmless(definition.Schema(r.CRD(o.CRD), version), now.Object), func(path string) bool { return path == before })
+		steps := preferred(harmless(definition.Schema(r.CRD(o.CRD), version), now.Object), func(path string) bool { return path == before && judge.OfSpec(path) })
 		chosen, c.refused = firstTaken(steps, func(data []byte) error { return patch(ctx, data, metav1.DryRunAll) })
 		return !observe.Denied(c.refused[before]), nil
 	})

@@ -122,7 +122,7 @@ func (w *walk) notGone(ctx context.Context, stay []*observe.Object) []finding.Fi
 			findings = append(findings, f)
 			continue
 		}
-		findings = append(findings, code.Finding(code.Uninstall, o.String(), "it was deleted %s ago and is still there: %s does not remove its finalizers%s",
+		findings = append(findings, code.Finding(code.Uninstall, o.String(), "it was deleted, is still there, and for %s nothing else went: %s does not remove its finalizers%s",
 			deletionLimit, w.release.Name, w.FinalizersOf(ctx, o)))
 	}
 	return findings

@@ -104,7 +104,7 @@ type installed struct {
 	release    *lifecycle.Release // nil when nothing of the package stands, or not surely in one piece
 	populated  *lifecycle.Release // whose samples were made last
 	lingering  []*observe.Object  // that were deleted, and were not gone in time
-	copied     int                // how many copies of what samples need were made
+	copied     int                // for how many new objects it was asked what they need
 	unwatch    context.CancelFunc
 	freshSince time.Time            // when the package was last installed where nothing of it stood
 	began      map[string]time.Time // by the name of a release, when the manager was last asked for it
