@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/olmkit/olmkit/test/support/trace"
 )
@@ -38,6 +39,12 @@ func TestTrace(t *testing.T) {
 	sleeping.Env = append(os.Environ(), before.Env())
 	if err := sleeping.Start(); err != nil {
 		t.Fatal(err)
+	}
+	// The kernel tells that a program was begun before it tells its arguments.
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		if arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", sleeping.Process.Pid)); err == nil && strings.HasPrefix(string(arguments), "sleep") {
+			break
+		}
 	}
 	for _, name := range []string{"clusters/one/state", "walk.lock"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(before.Cache, name)), 0o755); err != nil {
