@@ -51,15 +51,15 @@ type label struct {
 // since it did so before, none is read. A text that w gets is overwritten after w took the next one.
 func (l Loader) Render(ctx context.Context, w io.Writer, format string, refs ...string) error {
 	r := renderer{Loader: l, format: format, memo: &document.Memo{}, rooms: &sync.Pool{New: func() any { return new([]byte) }}}
-	if !l.Cache.Takes() {
-		if temporary, remove, err := cache.NewTemporary(); err == nil {
-			defer remove()
-			r.spare = temporary
-		}
-	}
 	set := r.set(ctx, refs)
 	entries := set.get(func() ([]renderEntry, error) { return r.all(ctx, refs) })
 	if entries == nil {
+		if !l.Cache.Takes() {
+			if temporary, remove, err := cache.NewTemporary(); err == nil {
+				defer remove()
+				r.spare = temporary
+			}
+		}
 		var err error
 		if entries, err = r.all(ctx, refs); err != nil {
 			return err
@@ -219,20 +219,22 @@ func (r renderer) keep(key cache.Key, entries []renderEntry) (*cache.Entry, erro
 	room := r.rooms.Get().(*[]byte)
 	defer r.rooms.Put(room)
 	var parts []cache.Part
-	for i, s := range entries {
+	for _, s := range entries {
 		text, err := s.text(*room)
 		if err != nil {
 			return nil, err
 		}
-		if *room = nil; i == len(entries)-1 { // the others are needed until all are there
-			*room = text
-		}
+		*room = nil // each text is needed until all are there
 		parts = append(parts, cache.Part{Label: label{s.Schema, s.Package, s.Name, s.version}, Data: text})
 	}
-	if entry := r.Cache.Put(key, parts...); entry != nil {
-		return entry, nil
+	entry := r.Cache.Put(key, parts...)
+	if entry == nil {
+		entry = r.spare.Put(key, parts...)
 	}
-	return r.spare.Put(key, parts...), nil
+	if len(parts) > 0 {
+		*room = parts[len(parts)-1].Data
+	}
+	return entry, nil
 }
 
 // kept returns the entries of a cache's entry. One whose text is lost by the time that it is asked for is made again.

@@ -181,22 +181,28 @@ func plain(data []byte, i int) int {
 	return i
 }
 
-// In each function below, the lowest bit that is set of what is found in eight bytes is the highest one of the first that is looked for; what
-// is above it means nothing.
 const ones, highs = 0x0101010101010101, 0x8080808080808080
+
+// control and equal find control characters and a character among the eight of word: of the highest bits of the bytes, the lowest that is set
+// is that of the first one; what is above it means nothing.
+func control(word uint64) uint64 { return (word - ' '*ones) &^ word }
+
+func equal(word, character uint64) uint64 {
+	other := word ^ character*ones
+	return (other - ones) &^ other
+}
 
 // special finds what plain looks for; it returns 0 if there is nothing.
 func special(data []byte) uint64 {
 	word := binary.LittleEndian.Uint64(data)
-	quote, slash := word^('"'*ones), word^('\\'*ones)
-	return ((word-' '*ones)&^word | (quote-ones)&^quote | (slash-ones)&^slash) & highs
+	return (control(word) | equal(word, '"') | equal(word, '\\')) & highs
 }
 
 // unusual returns where in a text the next byte stands that is a control character, or none of ASCII.
 func unusual(text []byte, i int) int {
 	for ; i+8 <= len(text); i += 8 {
 		word := binary.LittleEndian.Uint64(text[i:])
-		if found := ((word-' '*ones)&^word | word | (word + ones)) & highs; found != 0 {
+		if found := (control(word) | word | (word + ones)) & highs; found != 0 {
 			return i + bits.TrailingZeros64(found)/8
 		}
 	}
@@ -210,8 +216,7 @@ func unusual(text []byte, i int) int {
 func ending(line []byte, i int) int {
 	for ; i+8 <= len(line); i += 8 {
 		word := binary.LittleEndian.Uint64(line[i:])
-		colon, hash := word^(':'*ones), word^('#'*ones)
-		if found := ((word-' '*ones)&^word | (colon-ones)&^colon | (hash-ones)&^hash) & highs; found != 0 {
+		if found := (control(word) | equal(word, ':') | equal(word, '#')) & highs; found != 0 {
 			return i + bits.TrailingZeros64(found)/8
 		}
 	}

@@ -37,18 +37,16 @@ func Health(before, after map[string]observe.Operand) []finding.Finding {
 	return findings
 }
 
-// worse says in f, about the operand is, which pod the cluster refuses.
+// worse says in f, about the operand is, which pod the cluster refuses or has no place for.
 func worse(after map[string]observe.Operand, is observe.Operand, f finding.Finding) finding.Finding {
-	if pod, why := refusedPod(after, is.Of); why != "" {
+	if pod, why := blockedPod(after, is.Of, func(o observe.Operand) string { return o.Refused }); why != "" {
 		f.Cause = pod + " is not run: " + why
 		f.Fix = "take out of the pod what the cluster refuses, or test on one that gives it, with --cluster kind"
 	}
-	for _, name := range slices.Sorted(maps.Keys(after)) {
-		if o := after[name]; o.Of == is.Of && o.Crowded != "" {
-			f.Severity = finding.Warning
-			f.Cause = name + " would run on another node, and there is but one: " + o.Crowded
-			f.Fix = "test on a cluster with more nodes, with --cluster existing"
-		}
+	if pod, why := blockedPod(after, is.Of, func(o observe.Operand) string { return o.Crowded }); why != "" {
+		f.Severity = finding.Warning
+		f.Cause = pod + " would run on another node, and there is but one: " + why
+		f.Fix = "test on a cluster with more nodes, with --cluster existing"
 	}
 	return f
 }
@@ -60,18 +58,21 @@ func added(before, after map[string]observe.Operand, name string) bool {
 	if _, there := before[name]; there || !is.Direct || !slices.Contains(WorkloadKinds, is.Kind) {
 		return false
 	}
-	ready, unready := false, false
+	ready := false
 	for _, o := range before {
 		if o.Of == is.Of && slices.Contains(WorkloadKinds, o.Kind) {
-			ready, unready = ready || o.Unready == "", unready || o.Unready != ""
+			if o.Unready != "" {
+				return false
+			}
+			ready = true
 		}
 	}
-	again := is.Kind == "Job" && slices.ContainsFunc(slices.Collect(maps.Keys(after)), func(other string) bool {
-		_, there := before[other]
-		o := after[other]
-		return !there && o.Of == is.Of && o.Kind == "Job" && o.Direct && o.Unready == ""
-	})
-	return ready && !unready && !again && !promised(after, is)
+	for other, o := range after {
+		if _, there := before[other]; !there && is.Kind == "Job" && o.Of == is.Of && o.Kind == "Job" && o.Direct && o.Unready == "" {
+			return false
+		}
+	}
+	return ready && !promised(after, is)
 }
 
 // servingCertificate is the annotation of a Service for which OpenShift makes a Secret of that name; no other cluster does.
@@ -91,20 +92,27 @@ func promised(operands map[string]observe.Operand, workload observe.Operand) boo
 }
 
 // Mounts reports whether one of the volumes that content lists is of what is called name.
-func Mounts(content any, name string) bool { return volumeOf(content, name, false) }
+func Mounts(content any, name string) bool {
+	return Names(content, name, func(key string) bool { return key == "volumes" })
+}
 
-func volumeOf(value any, name string, volumes bool) bool {
+// Names reports whether value says name anywhere below a key that wanted wants.
+func Names(value any, name string, wanted func(key string) bool) bool {
+	return namesBelow(value, name, wanted, false)
+}
+
+func namesBelow(value any, name string, wanted func(key string) bool, below bool) bool {
 	switch v := value.(type) {
 	case string:
-		return volumes && v == name
+		return below && v == name
 	case map[string]any:
 		for k, inner := range v {
-			if volumeOf(inner, name, volumes || k == "volumes") {
+			if namesBelow(inner, name, wanted, below || wanted(k)) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(v, func(inner any) bool { return volumeOf(inner, name, volumes) })
+		return slices.ContainsFunc(v, func(inner any) bool { return namesBelow(inner, name, wanted, below) })
 	}
 	return false
 }
@@ -117,11 +125,11 @@ func idle(was observe.Operand, after map[string]observe.Operand) bool {
 	return runs(was) && !slices.ContainsFunc(slices.Collect(maps.Values(after)), runs)
 }
 
-// refusedPod names a pod made for the object of that the cluster refuses to run, and why.
-func refusedPod(operands map[string]observe.Operand, of string) (name, why string) {
+// blockedPod names a pod made for the object of that does not run for a reason that reason tells, and that reason.
+func blockedPod(operands map[string]observe.Operand, of string, reason func(observe.Operand) string) (name, why string) {
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
-		if o := operands[name]; o.Of == of && o.Refused != "" {
-			return name, o.Refused
+		if o := operands[name]; o.Of == of && reason(o) != "" {
+			return name, reason(o)
 		}
 	}
 	return "", ""

@@ -213,7 +213,7 @@ func Claims(before, after map[string]observe.Operand, left map[string]bool) []fi
 		case there && is.Volume() != was.Volume():
 			findings = append(findings, code.Finding(code.DataLost, name, "it was deleted and made anew during the upgrade: it has another volume"))
 		case smaller(was.Of, before, after):
-		case there && mounts(before, was) && !mounts(after, was) && runs(after, was.Of), !there && left[name]:
+		case there && mounts(before, was) && !mounts(after, was) && serves(after, was.Of, anyPod), !there && left[name]:
 			findings = append(findings, code.Finding(code.DataLost, name, "it is still there, and no pod of %s mounts it any more", was.Of))
 		case there:
 		default:
@@ -225,18 +225,15 @@ func Claims(before, after map[string]observe.Operand, left map[string]bool) []fi
 
 // mounts reports whether a pod that serves claim's object mounts claim.
 func mounts(operands map[string]observe.Operand, claim observe.Operand) bool {
-	for _, o := range operands {
-		if o.Of == claim.Of && o.Namespace == claim.Namespace && slices.Contains(o.Claims, claim.String()) && !ofJob(operands, o) {
-			return true
-		}
-	}
-	return false
+	return serves(operands, claim.Of, func(pod observe.Operand) bool { return slices.Contains(pod.Claims, claim.String()) })
 }
 
-// runs reports whether a pod serves the object called of.
-func runs(operands map[string]observe.Operand, of string) bool {
+func anyPod(observe.Operand) bool { return true }
+
+// serves reports whether a pod that is none of a Job, and that wanted wants, was made for the object called of.
+func serves(operands map[string]observe.Operand, of string, wanted func(pod observe.Operand) bool) bool {
 	for _, o := range operands {
-		if o.Of == of && o.Kind == "Pod" && !ofJob(operands, o) {
+		if o.Of == of && o.Kind == "Pod" && wanted(o) && !ofJob(operands, o) {
 			return true
 		}
 	}

@@ -48,6 +48,7 @@ func unreadyReplicas(o *unstructured.Unstructured, kind string, wanted int64, fi
 	updated, _, _ := unstructured.NestedInt64(o.Object, "status", "updatedReplicas")
 	there, _, _ := unstructured.NestedInt64(o.Object, "status", "replicas")
 	paused, _, _ := unstructured.NestedBool(o.Object, "spec", "paused")
+	replaces := kind == "Deployment" && !paused
 	switch {
 	case observed < o.GetGeneration():
 		return fmt.Sprintf("its controller has not seen generation %d", o.GetGeneration())
@@ -55,9 +56,9 @@ func unreadyReplicas(o *unstructured.Unstructured, kind string, wanted int64, fi
 		return fmt.Sprintf("%d of %d replicas are ready", ready, wanted)
 	case kind == "StatefulSet" && rollsOut(o):
 		return "its pods are not all of its newest template"
-	case kind == "Deployment" && !paused && updated < wanted:
+	case replaces && updated < wanted:
 		return fmt.Sprintf("%d of %d replicas are of its newest template", updated, wanted)
-	case kind == "Deployment" && !paused && there > updated: // as kubectl rollout status has it
+	case replaces && there > updated: // as kubectl rollout status has it
 		return fmt.Sprintf("%d replicas of an older template are still there", there-updated)
 	}
 	return ""

@@ -50,18 +50,16 @@ func harmless(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []
 	return append(append(first, others...), stepOf(note, "1", nil))
 }
 
-// preferred puts the steps whose field is wanted before the others.
-func preferred(steps []step, wanted func(path string) bool) []step {
-	slices.SortStableFunc(steps, func(a, b step) int {
-		switch first, second := wanted(a.Path), wanted(b.Path); {
-		case first == second:
-			return 0
-		case first:
-			return -1
+// partition separates the steps whose field is wanted from the others.
+func partition(steps []step, wanted func(path string) bool) (first, others []step) {
+	for _, s := range steps {
+		if wanted(s.Path) {
+			first = append(first, s)
+		} else {
+			others = append(others, s)
 		}
-		return 1
-	})
-	return steps
+	}
+	return first, others
 }
 
 // nudgeNote is the annotation of the last resort.

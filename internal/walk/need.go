@@ -24,8 +24,11 @@ import (
 // need is a copy of a Secret or a ConfigMap of the user's, which a new object names as the sample names the original.
 type need struct {
 	*unstructured.Unstructured
-	of string // the original, as findings name it
+	of string // the name of the original
 }
+
+// original names the original as findings do.
+func (n need) original() string { return n.GetKind() + " " + n.of }
 
 // naming matches keys of a spec below which objects are named that hold settings.
 var naming = observe.Compiled(`(?i)secret|config|ref|auth|cred|pass|cert|tls|key|from|env`)
@@ -35,7 +38,7 @@ func (w *walk) needed(object map[string]any, namespace string) []*unstructured.U
 	var needed []*unstructured.Unstructured
 	for _, s := range w.options.Samples {
 		kind := s.GroupVersionKind()
-		if kind.Group != "" || kind.Kind != "Secret" && kind.Kind != "ConfigMap" || !names(object["spec"], s.GetName(), false) {
+		if kind.Group != "" || kind.Kind != "Secret" && kind.Kind != "ConfigMap" || !judge.Names(object["spec"], s.GetName(), naming().MatchString) {
 			continue
 		}
 		for _, at := range w.ObjectNamespaces(s.GetNamespace()) {
@@ -55,7 +58,7 @@ func (w *walk) copyNeeds(ctx context.Context, object *unstructured.Unstructured,
 	w.copied++
 	var needs []need
 	for _, made := range w.needed(object.Object, namespace) {
-		n := need{made, made.GetKind() + " " + made.GetName()}
+		n := need{made, made.GetName()}
 		made.SetName(fmt.Sprintf("%s-new%d", shortened(made.GetName()), w.copied))
 		if err := observe.Retry(ctx, observe.Refused, func() error { return w.applyExtra(ctx, made) }); err != nil {
 			return nil, errors.Join(ctx.Err(), w.deleteNeeds(ctx, needs))
@@ -63,62 +66,40 @@ func (w *walk) copyNeeds(ctx context.Context, object *unstructured.Unstructured,
 		needs = append(needs, n)
 	}
 	for _, n := range needs {
-		_, name, _ := strings.Cut(n.of, " ")
-		rename(object.Object["spec"], name, n.GetName(), false)
+		rename(object.Object["spec"], n.of, n.GetName(), false)
 	}
 	return needs, nil
 }
 
-// names reports whether value names what is called name, below a key that tells so.
-func names(value any, name string, told bool) bool {
-	return visitNames(value, told, func(s string) string { return s }, func(s string) bool { return s == name })
-}
-
-// rename has value name to instead of from wherever names finds it.
-func rename(value any, from, to string, told bool) {
-	visitNames(value, told, func(s string) string {
-		if s == from {
+// rename has value name to instead of from wherever it says that below a key that tells so, as told says of value itself.
+func rename(value any, from, to string, told bool) any {
+	switch v := value.(type) {
+	case string:
+		if told && v == from {
 			return to
 		}
-		return s
-	}, func(string) bool { return false })
-}
-
-// visitNames puts what other returns in the place of each string below a key that tells of names, until found says that one is it.
-func visitNames(value any, told bool, other func(string) string, found func(string) bool) bool {
-	each := func(inner any, told bool, set func(string)) bool {
-		if s, ok := inner.(string); ok && told {
-			if is := other(s); is != s {
-				set(is)
-			}
-			return found(s)
-		}
-		return visitNames(inner, told, other, found)
-	}
-	switch v := value.(type) {
 	case map[string]any:
 		for k, inner := range v {
-			if each(inner, told || naming().MatchString(k), func(s string) { v[k] = s }) {
-				return true
-			}
+			v[k] = rename(inner, from, to, told || naming().MatchString(k))
 		}
 	case []any:
 		for i, inner := range v {
-			if each(inner, told, func(s string) { v[i] = s }) {
-				return true
-			}
+			v[i] = rename(inner, from, to, told)
 		}
 	}
-	return false
+	return value
 }
 
 // changeNeeds changes what a copy needs, one after the other, and notes in follows how often anything that was made for it follows each, as
 // changeNew does for its fields. What pods mount reaches them without the operator, and what somebody deleted is not needed any more.
 func (w *walk) changeNeeds(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New, follows map[string]int) error {
 	for _, n := range o.needs {
+		if mounted(operands, n.GetName()) {
+			continue
+		}
 		now := n.DeepCopy()
 		err := w.Client.Get(ctx, client.ObjectKeyFromObject(n), now)
-		if mounted(operands, n.GetName()) || apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
@@ -128,18 +109,14 @@ func (w *walk) changeNeeds(ctx context.Context, o *newObject, operands map[strin
 		if there == nil {
 			continue
 		}
-		limit := boldLimit
-		if was.Follows[n.of] == judge.Surely {
-			limit = judge.EffectLimit
-		}
 		patch := func(data []byte) error {
 			return w.Client.Patch(ctx, n.DeepCopy(), client.RawPatch(types.MergePatchType, data))
 		}
-		times, err := w.thereAndBack(ctx, o, limit, func() error { return patch(there) }, func() error { return patch(back) })
+		times, err := w.thereAndBack(ctx, o, was.Follows[n.original()], func() error { return patch(there) }, func() error { return patch(back) })
 		if err != nil {
 			return err
 		}
-		follows[n.of] = max(follows[n.of], times)
+		follows[n.original()] = max(follows[n.original()], times)
 	}
 	return nil
 }
@@ -171,7 +148,7 @@ func (w *walk) deleteNeeds(ctx context.Context, needs []need) error {
 	var errs []error
 	for _, n := range needs {
 		if err := w.Client.Delete(ctx, n.DeepCopy()); err != nil && !apierrors.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("delete the copy of %s: %w", n.of, err))
+			errs = append(errs, fmt.Errorf("delete the copy of %s: %w", n.original(), err))
 		}
 	}
 	return errors.Join(errs...)

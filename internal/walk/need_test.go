@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
@@ -32,7 +33,7 @@ func TestRename(t *testing.T) {
 		if err := yaml.Unmarshal([]byte("{"+c.want+"}"), &want); err != nil {
 			t.Fatal(err)
 		}
-		if got := names(spec, "users", false); got != (c.want != c.spec) {
+		if got := judge.Names(spec, "users", naming().MatchString); got != (c.want != c.spec) {
 			t.Errorf("%s: it names it: %t", name, got)
 		}
 		rename(spec, "users", "users-new1", false)
@@ -94,7 +95,7 @@ func TestWithoutNeeds(t *testing.T) {
 	copied.SetKind("Secret")
 	copied.SetName("users-new1")
 	operands := map[string]observe.Operand{"a": {Kind: "Secret", Name: "users-new1"}, "b": {Kind: "Secret", Name: "users"}, "c": {Kind: "Service", Name: "users-new1"}}
-	rest := without(operands, []need{{copied, "Secret users"}})
+	rest := without(operands, []need{{copied, "users"}})
 	if _, there := rest["a"]; there || len(rest) != 2 || len(operands) != 3 {
 		t.Errorf("what is left is %v of %v", rest, operands)
 	}

@@ -144,8 +144,7 @@ func (w *walk) viewOf(objects ...*observe.Object) observe.Cluster {
 	return view
 }
 
-// changeNew changes the fields of a copy, one after the other, and tells how often anything that was made for it follows each. What
-// did under the release before is waited for longer.
+// changeNew changes the fields of a copy, one after the other, and tells how often anything that was made for it follows each.
 func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New) (map[string]int, error) {
 	resource := o.At(w.Dynamic, o.Version)
 	follows := map[string]int{}
@@ -153,14 +152,8 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 	if err != nil {
 		return follows, ctx.Err() // its operator may delete what it does not want
 	}
-	known := func(path string) bool { return was.Follows[path] == judge.Surely }
-	others := 0
-	for _, change := range preferred(bold(definition.Schema(r.CRD(o.CRD), o.Version), now.Object), known) {
-		if !known(change.Path) {
-			if others++; others > mostBold {
-				break
-			}
-		}
+	known, others := partition(bold(definition.Schema(r.CRD(o.CRD), o.Version), now.Object), func(path string) bool { return was.Follows[path] == judge.Surely })
+	for _, change := range slices.Concat(known, others[:min(mostBold, len(others))]) {
 		patch := func(data []byte, dryRun ...string) error {
 			_, err := resource.Patch(ctx, o.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "olmkit", DryRun: dryRun})
 			return err
@@ -168,22 +161,21 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		if patch(change.There, metav1.DryRunAll) != nil {
 			continue
 		}
-		limit := boldLimit
-		if known(change.Path) {
-			limit = judge.EffectLimit
-		}
-		times, err := w.thereAndBack(ctx, o, limit, func() error { return patch(change.There) }, func() error { return patch(change.Back) })
+		follows[change.Path], err = w.thereAndBack(ctx, o, was.Follows[change.Path], func() error { return patch(change.There) }, func() error { return patch(change.Back) })
 		if err != nil {
 			return nil, err
 		}
-		follows[change.Path] = times
 	}
 	return follows, nil
 }
 
-// thereAndBack changes something and changes it back, and tells how often anything that was made for a copy follows: the first time within
-// limit. What nothing follows is changed back without a look.
-func (w *walk) thereAndBack(ctx context.Context, o *newObject, limit time.Duration, there, back func() error) (times int, err error) {
+// thereAndBack changes something and changes it back, and tells how often anything that was made for a copy follows. What did surely under
+// the release before, by how often it did, is waited for longer; what nothing follows is changed back without a look.
+func (w *walk) thereAndBack(ctx context.Context, o *newObject, before int, there, back func() error) (times int, err error) {
+	limit := boldLimit
+	if before == judge.Surely {
+		limit = judge.EffectLimit
+	}
 	// What still follows an earlier change must not be taken for what follows this one.
 	if err := w.awaitIdle(ctx, o); err != nil {
 		return 0, err

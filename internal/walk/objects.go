@@ -657,10 +657,9 @@ func (w *walk) removeThese(ctx context.Context, left []*observe.Object, limit ti
 			}
 		}
 		if len(stay) < len(left) { // an operator may take one after the other
-			deadline = time.Now().Add(limit)
-		}
-		if deadline.After(latest) {
-			deadline = latest
+			if deadline = time.Now().Add(limit); deadline.After(latest) {
+				deadline = latest
+			}
 		}
 		left = stay
 		if len(left) == 0 || time.Now().After(deadline) {

@@ -278,8 +278,8 @@ func (w *walk) change(ctx context.Context, from string, r *lifecycle.Release, o 
 			return false, err
 		}
 		// What is compared is what comes of the same change.
-		steps := preferred(harmless(definition.Schema(r.CRD(o.CRD), version), now.Object), func(path string) bool { return path == before && judge.OfSpec(path) })
-		chosen, c.refused = firstTaken(steps, func(data []byte) error { return patch(ctx, data, metav1.DryRunAll) })
+		same, others := partition(harmless(definition.Schema(r.CRD(o.CRD), version), now.Object), func(path string) bool { return path == before && judge.OfSpec(path) })
+		chosen, c.refused = firstTaken(slices.Concat(same, others), func(data []byte) error { return patch(ctx, data, metav1.DryRunAll) })
 		return !observe.Denied(c.refused[before]), nil
 	})
 	if c.err != nil {

@@ -77,9 +77,9 @@ func TestBold(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	first := preferred(bold(schema, object), func(path string) bool { return path == "spec.policy" || path == "spec.paused" })
-	if first[0].Path != "spec.paused" || first[1].Path != "spec.policy" || first[2].Path != "spec.config" {
-		t.Errorf("preferred are %s, %s and %s", first[0].Path, first[1].Path, first[2].Path)
+	first, others := partition(bold(schema, object), func(path string) bool { return path == "spec.policy" || path == "spec.paused" })
+	if len(first) != 2 || first[0].Path != "spec.paused" || first[1].Path != "spec.policy" || len(others) != 1 || others[0].Path != "spec.config" {
+		t.Errorf("wanted are %v, others %v", first, others)
 	}
 	if none := bold(nil, object); len(none) > 0 {
 		t.Errorf("without a schema: %d steps", len(none))

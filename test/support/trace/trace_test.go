@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/olmkit/olmkit/test/support/trace"
+	"github.com/olmkit/olmkit/test/support/wait"
 )
 
 // complaints are a test that only notes what it is told.
@@ -41,11 +42,13 @@ func TestTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The kernel tells that a program was begun before it tells its arguments.
-	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(time.Millisecond) {
-		if arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", sleeping.Process.Pid)); err == nil && strings.HasPrefix(string(arguments), "sleep") {
-			break
+	wait.For(t, time.Minute, "the arguments of sleep", func() error {
+		arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", sleeping.Process.Pid))
+		if err == nil && !strings.HasPrefix(string(arguments), "sleep") {
+			err = fmt.Errorf("they are %q", arguments)
 		}
-	}
+		return err
+	})
 	for _, name := range []string{"clusters/one/state", "walk.lock"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(before.Cache, name)), 0o755); err != nil {
 			t.Fatal(err)
