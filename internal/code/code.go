@@ -245,7 +245,8 @@ var All = []Kind{
 	{OperandRolled, finding.Info, "The upgrade replaced pods of operands.", "", nil},
 	{StatusStale, finding.Warning, "The new version does not update an object's status: status.observedGeneration stays behind.",
 		"reconcile every object at start, and write status.observedGeneration", nil},
-	{ConditionWorse, finding.Error, "An object said in its status that it serves, and does not any more: Available or Ready is not True, Degraded, Failed or Stalled is, or its phase is Failed, Error or Degraded.",
+	{ConditionWorse, finding.Error, "An object said in its status that it serves, and does not any more: Available, Ready or another condition of what works is not True, Degraded, Failed or Stalled is, or its phase is Failed, Error or Degraded; " +
+		"or it says without end that it is being changed.",
 		"read the condition's reason and message, and the manager's log about the object", nil},
 	{OperandChanged, finding.Warning, "The new version changed an operand of an object that nobody changed, or took labels or annotations from it. This may be its purpose, or the object means something else " +
 		"in the version that the new release reads.",
@@ -258,18 +259,18 @@ var All = []Kind{
 		"compare before writing, and leave times and counters out of the comparison", nil},
 	{NotReconciled, finding.Error, "The new version does not reconcile an object that the old version reconciled: it writes nothing for it, even when the object changes.",
 		"check who is leader, what the API server refused, and the manager's log; reconcile every object when the manager starts, also those of older releases", []string{"EDG008"}},
-	{PortGone, finding.Error, "A Service of an operand does not offer a port any more, offers it in another way, or leads nowhere or to other servers: clients that use it fail.",
+	{PortGone, finding.Error, "A Service of an operand does not offer a port any more, offers it in another way, or leads nowhere or to other servers, or no Ingress leads from a host and path any more: clients that use it fail.",
 		"keep the type, the ports, their names and the selector; a new port comes beside the old one", nil},
-	{OperandWorse, finding.Error, "An operand was ready before the upgrade and is not any more, or one that the new version adds does not get ready: users are not served.",
+	{OperandWorse, finding.Error, "An operand was ready before the upgrade and is not any more, or one that the new version adds does not get ready; or what guards or scales pods does not find them any more.",
 		"read the events and conditions of what the message names, and check what the new version changed in it", nil},
 	{DriftStays, finding.Error, "The new version does not correct what somebody else changed or deleted of what it made; the old version did.",
 		"watch every kind that the operator creates (Owns in controller-runtime's builder), and compare the spec on each reconcile", nil},
 	{OperandImage, finding.Error, "The new version runs an operand image that is not available, where the old version's image ran: nothing shows that it exists, or that it works.",
 		"use an image that can be pulled, or pass its program with --image REF=PROGRAM", []string{"IMG005"}},
 	{DoesLess, finding.Error, "The new version does less about an object than the old version: after the same small change of the object, or of a Secret or ConfigMap that it " +
-		"names, a workload or the status that the old version changed stays as it was.",
+		"names, a workload or the status that the old version changed stays as it was; or what the object asks for reaches nothing that is made for it any more.",
 		"watch what objects name, not only the objects; update what exists, not only what is missing; keep the operands' names, or move the data and delete the old ones; write the status after each change", nil},
-	{DataLost, finding.Error, "What a volume of an operand held is gone, or nothing reads it any more.",
+	{DataLost, finding.Error, "What a volume of an operand held is gone, or nothing reads it any more; or the new version deletes with an object what the old version kept.",
 		"keep claims, and the names of workloads and volumeClaimTemplates; where a name has to change, copy the data first", nil},
 	{Credentials, finding.Error, "The new version changed a password or key that the old version made, or deleted the Secret or ConfigMap that an object's status names: clients that have it, or read it there, are refused.",
 		"make credentials only where there are none yet, and leave them where the status says that they are", nil},
@@ -280,7 +281,7 @@ var All = []Kind{
 	{ChangeRefused, finding.Error, "Users cannot change a field of their objects any more that the old version let them change: an admission webhook, a policy or a rule of the schema refuses each change of it. " +
 		"If other fields can be changed, or the old version ignored the change, this is a warning.",
 		"refuse what cannot work, not each change; make a field immutable in a new version of the API", nil},
-	{StatusGone, finding.Warning, "The status of an object had a field before the upgrade that the new version leaves empty: who reads it, as a script or another operator, finds nothing.",
+	{StatusGone, finding.Warning, "The status of an object had a field or a condition before the upgrade that the new version leaves out: who reads it, as a script or another operator, finds nothing.",
 		"go on writing what a served version's status had, or announce that it ends", nil},
 
 	{StoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",

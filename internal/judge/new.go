@@ -53,6 +53,10 @@ type New struct {
 	Follows map[string]int
 	// Remakes tells, by kind, whether the operator made again what somebody deleted of what it had made for the copy.
 	Remakes map[string]bool
+	// Carried tells how what the copy asks for is found in what was made for it.
+	Carried map[string]Carriage
+	// Kept tells that claims of the copy stay when it is deleted, and Cleared that claims of it do not.
+	Kept, Cleared bool
 	// Unowned are what was made for the copy, belongs to nobody and stayed when the copy was deleted; named as what was made for
 	// the sample.
 	Unowned []Left
@@ -118,6 +122,13 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 	if len(ignored) > 0 {
 		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s",
 			to, from, EffectLimit, strings.Join(ignored, ", ")))
+	}
+	if unheeded := NotCarried(was.Carried, is.Carried); len(unheeded) > 0 {
+		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: what its %s asks for is in nothing that is made for it",
+			to, from, strings.Join(unheeded, ", ")))
+	}
+	if was.Kept && !was.Cleared && is.Cleared {
+		findings = append(findings, code.Finding(code.DataLost, is.Sample, "%s deletes the claims of a new object like it when that is deleted; %s kept them", to, from))
 	}
 	gone := namesOf(is.Remakes, func(kind string) bool { return was.Remakes[kind] && !is.Remakes[kind] })
 	if len(gone) > 0 {

@@ -20,6 +20,12 @@ func TestNewObjects(t *testing.T) {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Remakes: map[string]bool{"Service": does}}
 	}
 	both := New{Sample: "Pot/n/a", Copy: sound, Original: sound}
+	asks := func(c Carriage) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Carried: map[string]Carriage{"spec.tolerations": c}}
+	}
+	claims := func(kept, cleared bool) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Kept: kept, Cleared: cleared}
+	}
 	kinds := func(copied, original string) New {
 		dealt := func(kinds string) Dealt {
 			d := sound
@@ -57,6 +63,16 @@ func TestNewObjects(t *testing.T) {
 		"no workload":                  {kinds("Deployment Service", "Deployment Service"), kinds("Service", "Deployment Service"), []string{"error U517 Pot/n/a: v2 does less for a new object like it: within 45s no Deployment is made for it; with v1 it was as for this one"}},
 		"no Service before":            {kinds("StatefulSet", "Service StatefulSet"), kinds("StatefulSet", "Service StatefulSet"), nil},
 		"no Service for the sample":    {kinds("Service StatefulSet", "Service StatefulSet"), kinds("StatefulSet", "StatefulSet"), nil},
+		"carries it":                   {asks(carried), asks(carried), nil},
+		"carries it otherwise":         {asks(carried), asks(mentioned), nil},
+		"carries it no more":           {asks(carried), asks(absent), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: what its spec.tolerations asks for is in nothing that is made for it"}},
+		"is not asked":                 {asks(carried), both, nil},
+		"never carried it":             {asks(mentioned), asks(absent), nil},
+		"keeps claims":                 {claims(true, false), claims(true, false), nil},
+		"deletes claims":               {claims(true, false), claims(false, true), []string{"error U515 Pot/n/a: v2 deletes the claims of a new object like it when that is deleted; v1 kept them"}},
+		"always deleted claims":        {claims(false, true), claims(false, true), nil},
+		"deleted some claims":          {claims(true, true), claims(true, true), nil},
+		"has no claims":                {claims(true, false), claims(false, false), nil},
 		"never did":                    {remakes(false), remakes(false), nil},
 		"more than the sample":         {both, New{Sample: "Pot/n/a", Copy: sound, Original: alone}, nil},
 	} {

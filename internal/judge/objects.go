@@ -91,7 +91,7 @@ var (
 	fieldName = observe.Compiled(`^[a-z][A-Za-z0-9]*$`)
 )
 
-// StatusGone tells the fields of o's status before the hop that it has none of in now. Lists, as of conditions, are told elsewhere.
+// StatusGone tells the fields of o's status before the hop, and the conditions, that it has none of in now. Other lists are told elsewhere.
 func StatusGone(o *observe.Object, now *unstructured.Unstructured) []finding.Finding {
 	before := o.Views[o.Version]
 	if before == nil {
@@ -107,10 +107,14 @@ func StatusGone(o *observe.Object, now *unstructured.Unstructured) []finding.Fin
 		isKey := slices.ContainsFunc(names, func(name string) bool { return !fieldName().MatchString(name) })
 		return !d.Gone || isList || isKey || passing().MatchString(names[len(names)-1])
 	})
-	if len(gone) == 0 {
+	names := gone.Fields()
+	for _, t := range observe.ConditionsGone(before, now) {
+		names = append(names, "condition "+t)
+	}
+	if len(names) == 0 {
 		return nil
 	}
-	return []finding.Finding{code.Finding(code.StatusGone, o.String(), "its status says nothing any more of %s", strings.Join(gone.Fields(), ", "))}
+	return []finding.Finding{code.Finding(code.StatusGone, o.String(), "its status says nothing any more of %s", strings.Join(names, ", "))}
 }
 
 // lostTags compares the labels and annotations of o with those that its author gave it. Those of a restored object may be the

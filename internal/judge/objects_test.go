@@ -128,8 +128,11 @@ func TestStatusGone(t *testing.T) {
 	status := func(fields map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"status": fields}}
 	}
+	is := func(condition, status string) map[string]any {
+		return map[string]any{"type": condition, "status": status}
+	}
 	o := &observe.Object{Kind: "Thing", Name: "a", Version: "v1", Views: map[string]*unstructured.Unstructured{"v1": status(map[string]any{
-		"endpoint": "a:6379", "nodes": map[string]any{"ready": int64(3)}, "phase": "Running", "conditions": []any{map[string]any{"type": "Ready"}},
+		"endpoint": "a:6379", "nodes": map[string]any{"ready": int64(3)}, "phase": "Running", "conditions": []any{is("Ready", "True"), is("PodsReady", "True"), is("BackupFailed", "True"), is("DisksReady", "False")},
 		"lastBackup": "yesterday", "message": "fine", "failed": int64(0), "startTime": "now", "pods": map[string]any{"a-5d8f7": "ready"}, "elasticNode": "e",
 	})}}
 	for _, test := range []struct {
@@ -137,9 +140,9 @@ func TestStatusGone(t *testing.T) {
 		now  *unstructured.Unstructured
 		want []string
 	}{
-		{"other values", status(map[string]any{"endpoint": "b:6379", "nodes": map[string]any{"ready": int64(0)}, "phase": "Ready", "pods": map[string]any{"b-6d9f8": "ready"}, "elasticNode": "f"}), nil},
-		{"no words", status(map[string]any{"phase": "Running", "nodes": map[string]any{}, "pods": map[string]any{}}), []string{"warning U520 Thing/a: its status says nothing any more of status.elasticNode, status.endpoint, status.nodes.ready"}},
-		{"no status", &unstructured.Unstructured{}, []string{"warning U520 Thing/a: its status says nothing any more of status.elasticNode, status.endpoint, status.nodes, status.phase, status.pods"}},
+		{"other values", status(map[string]any{"endpoint": "b:6379", "nodes": map[string]any{"ready": int64(0)}, "phase": "Ready", "pods": map[string]any{"b-6d9f8": "ready"}, "elasticNode": "f", "conditions": []any{is("PodsReady", "False")}}), nil},
+		{"no words", status(map[string]any{"phase": "Running", "nodes": map[string]any{}, "pods": map[string]any{}}), []string{"warning U520 Thing/a: its status says nothing any more of status.elasticNode, status.endpoint, status.nodes.ready, condition PodsReady"}},
+		{"no status", &unstructured.Unstructured{}, []string{"warning U520 Thing/a: its status says nothing any more of status.elasticNode, status.endpoint, status.nodes, status.phase, status.pods, condition PodsReady"}},
 	} {
 		t.Run(test.name, func(t *testing.T) { expect.Findings(t, StatusGone(o, test.now), test.want...) })
 	}

@@ -78,3 +78,83 @@ func TestMadeAnewWithAnotherPort(t *testing.T) {
 		"error U510 Service/n/a: clients that the old version served fail: port 80/TCP is gone")
 	expect.Findings(t, Operands(service("1", 80), service("2", 80)), "warning U501 Service/n/a: it was deleted and made anew during the upgrade: its UID is another")
 }
+
+// A Service that picks pods without the port to which it leads is told where those it picked before have it.
+func TestSelectedPorts(t *testing.T) {
+	type m = map[string]any
+	service := func(port m) observe.Operand {
+		s := selecting("Pot/n/a", m{"app": "pot"})
+		s.Content["spec"].(m)["ports"] = []any{port}
+		return s
+	}
+	with := func(name string, port int64, labels m) observe.Operand {
+		p := pod(name, "Pot/n/a", labels)
+		p.Content = m{"spec": m{"containers": []any{m{"name": "c", "ports": []any{m{"name": "tcp", "containerPort": port}}}}}}
+		if port == 0 {
+			p.Content = m{"spec": m{"containers": []any{m{"name": "c"}}}}
+		}
+		return p
+	}
+	operands := func(s observe.Operand, pods ...observe.Operand) map[string]observe.Operand {
+		all := map[string]observe.Operand{"Service/n/a": s}
+		for _, p := range pods {
+			all[p.String()] = p
+		}
+		return all
+	}
+	app, other := m{"app": "pot"}, m{"app": "guard"}
+	number, name := service(m{"port": int64(6379)}), service(m{"port": int64(80), "targetPort": "tcp"})
+	before := operands(number, with("a-0", 6379, app), with("guard-0", 26379, other))
+	found := "error U510 Service/n/a: its selector picks pods, too, that do not have its targetPort, and did not before the upgrade: its clients reach Pod/n/guard-0"
+	expect.Findings(t, Selected(before, before))
+	expect.Findings(t, Selected(before, operands(number, with("a-0", 6379, app), with("guard-0", 26379, app))), found)
+	expect.Findings(t, Selected(before, operands(number, with("a-0", 6379, app), with("guard-0", 0, app))), found)
+	expect.Findings(t, Selected(before, operands(number, with("a-0", 6379, app), with("a-1", 6379, app))))
+	expect.Findings(t, Selected(before, operands(number, with("a-0", 0, app)))) // it only does not say so any more
+	expect.Findings(t, Selected(operands(name, with("a-0", 6379, app)), operands(name, with("a-0", 6379, app), with("guard-0", 0, app))))
+}
+
+// What guards pods, and what scales a workload, must go on finding them.
+func TestDetached(t *testing.T) {
+	type m = map[string]any
+	made := func(kind string, spec m) observe.Operand {
+		return observe.Operand{Kind: kind, Namespace: "n", Name: "a", Of: "Pot/n/a", Content: m{"spec": spec}}
+	}
+	labels := func(app string) m { return m{"matchLabels": m{"app": app}} }
+	scaled := func(name string) m { return m{"scaleTargetRef": m{"kind": "Deployment", "name": name}} }
+	operands := func(app, budget, policy, target string) map[string]observe.Operand {
+		return map[string]observe.Operand{
+			"Deployment/n/a": {Kind: "Deployment", Namespace: "n", Name: "a", Of: "Pot/n/a"}, "Pod/n/a-0": pod("a-0", "Pot/n/a", m{"app": app}),
+			"PodDisruptionBudget/n/a":     made("PodDisruptionBudget", m{"selector": labels(budget)}),
+			"NetworkPolicy/n/a":           made("NetworkPolicy", m{"podSelector": labels(policy)}),
+			"HorizontalPodAutoscaler/n/a": made("HorizontalPodAutoscaler", scaled(target)),
+		}
+	}
+	before := operands("pot", "pot", "pot", "a")
+	expect.Findings(t, Detached(before, before))
+	expect.Findings(t, Detached(before, operands("pan", "pan", "pan", "a")))
+	expect.Findings(t, Detached(before, operands("pot", "pan", "pot", "a")),
+		"error U511 PodDisruptionBudget/n/a: it picked pods before the upgrade, and picks none of those of Pot/n/a any more: its selector and their labels differ")
+	expect.Findings(t, Detached(before, operands("pan", "pan", "pot", "b")),
+		"error U511 HorizontalPodAutoscaler/n/a: the workload that it names is not there any more: nothing is scaled",
+		"error U511 NetworkPolicy/n/a: it picked pods before the upgrade, and picks none of those of Pot/n/a any more: its selector and their labels differ")
+	expect.Findings(t, Detached(operands("pot", "pan", "pan", "b"), operands("pot", "pan", "pan", "b")))
+	scaledDown := operands("pot", "pot", "pot", "a")
+	delete(scaledDown, "Pod/n/a-0")
+	expect.Findings(t, Detached(before, scaledDown))
+}
+
+// Hosts and paths must go on leading somewhere, by whatever Ingress.
+func TestRoutes(t *testing.T) {
+	type m = map[string]any
+	ingress := func(name string, paths ...any) map[string]observe.Operand {
+		spec := m{"rules": []any{m{"host": "pot.example.com", "http": m{"paths": paths}}, m{"host": "none.example.com"}}}
+		return map[string]observe.Operand{"Ingress/n/" + name: {Kind: "Ingress", Namespace: "n", Name: name, Content: m{"spec": spec}}}
+	}
+	api, all := m{"path": "/api", "pathType": "Prefix"}, m{"pathType": "Prefix"}
+	before := ingress("a", api, all)
+	expect.Findings(t, Routes(before, before))
+	expect.Findings(t, Routes(before, ingress("b", all, api, m{"path": "/more"})))
+	expect.Findings(t, Routes(before, ingress("a", all)), "error U510 Ingress/n/a: clients that the old version served fail: no Ingress leads from pot.example.com/api any more")
+	expect.Findings(t, Routes(before, nil), "error U510 Ingress/n/a: clients that the old version served fail: no Ingress leads from pot.example.com/api, pot.example.com/ any more")
+}

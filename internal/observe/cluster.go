@@ -175,33 +175,39 @@ func (c *Cluster) IsServed(crd, version string) bool {
 }
 
 // Well reports whether o's status tells of its newest generation and, where it tells health, good.
-func (c *Cluster) Well(ctx context.Context, o *Object) (bool, error) {
-	stale, err := c.Stale(ctx, o)
-	if err != nil || stale != "" {
-		return false, err
-	}
+func (c *Cluster) Well(ctx context.Context, o *Object) (bool, error) { return c.WellAs(ctx, o, o) }
+
+// WellAs is Well for an object that has had time to tell of its health what another one of its kind, like, tells.
+func (c *Cluster) WellAs(ctx context.Context, o, like *Object) (bool, error) {
 	now, err := c.current(ctx, o)
-	if err != nil {
+	if err != nil || stale(now) != "" || unwell(now) != "" {
 		return false, ctx.Err()
 	}
-	return unwell(now) == "", nil
+	if o == like {
+		return true, nil
+	}
+	model, err := c.current(ctx, like)
+	return err != nil || worse(model, now) == "", ctx.Err()
 }
 
 // Stale says how o's status stays behind its generation, or "".
 func (c *Cluster) Stale(ctx context.Context, o *Object) (string, error) {
-	d := c.Watcher.Definitions()[o.CRD]
-	if d == nil {
+	if c.Watcher.Definitions()[o.CRD] == nil {
 		return "", nil
 	}
-	now, err := o.At(c.Dynamic, d.Storage).Get(ctx, o.Name, metav1.GetOptions{})
+	now, err := c.current(ctx, o)
 	if err != nil {
 		return err.Error(), ctx.Err()
 	}
+	return stale(now), nil
+}
+
+func stale(now *unstructured.Unstructured) string {
 	observed, has, _ := unstructured.NestedInt64(now.Object, "status", "observedGeneration")
 	if has && observed < now.GetGeneration() {
-		return fmt.Sprintf("status.observedGeneration is %d, the generation %d", observed, now.GetGeneration()), nil
+		return fmt.Sprintf("status.observedGeneration is %d, the generation %d", observed, now.GetGeneration())
 	}
-	return "", nil
+	return ""
 }
 
 // Worse says what o's status told of its health before the hop and does not tell any more, or "".

@@ -115,6 +115,13 @@ var (
 	troublePhases     = []string{"failed", "error", "degraded"} // in lower case
 	// earlyPhases are those of what does not serve yet. What serves, and is brought to another version, says something else.
 	earlyPhases = []string{"pending", "waiting", "creating", "initializing", "provisioning", "installing", "starting", "unknown", "notready", "unavailable"}
+	// busyPhases are those of what is being changed, which ends.
+	busyPhases = []string{"updating", "upgrading", "progressing", "reconciling", "reconfiguring", "migrating", "modifying", "rolling", "restarting", "processing"}
+	// busyConditions are True as long as something is being changed. A Deployment's Progressing stays True, so what counts is that one was False.
+	busyConditions = []string{"Progressing", "Reconciling", "Updating", "Upgrading"}
+	// goodCondition and badCondition match how the types of other conditions end that are True, or not True, of what serves.
+	goodCondition = Compiled(`(Ready|Available|Healthy|Reconciled|Synced|Synchronized|Succeeded|Successful|Deployed|Established)$`)
+	badCondition  = Compiled(`(?i)(not.?ready|unready|un-?available|unhealthy|unsuccessful|degraded|failed|failure|stalled|error|irreconcilable)$`)
 )
 
 // unwell says how o's status tells that o does not serve, or "".
@@ -158,19 +165,55 @@ func worse(before, now *unstructured.Unstructured) string {
 			continue
 		}
 		said = true
-		if inTrouble(is) || isEarly(is) && !isEarly(was) {
+		switch {
+		case inTrouble(is) || isEarly(is) && !isEarly(was):
 			return fmt.Sprintf("status.%s was %s and is %s", field, was, is)
+		case isBusy(is) && !isBusy(was) && !isEarly(was):
+			return fmt.Sprintf("status.%s was %s and stays %s", field, was, is)
 		}
 	}
-	for _, t := range troubleConditions {
+	return worseCondition(before, now, said)
+}
+
+// worseCondition is what worse says of conditions of any type. Of an object that told nothing of its health before, which said tells, the new
+// version may be the first to say what it always was.
+func worseCondition(before, now *unstructured.Unstructured, said bool) string {
+	for _, t := range conditionTypes(now) {
 		was, is := conditionOf(before, t), conditionOf(now, t)
-		// Of an object that told nothing before, the new version may be the first to say what it always was.
-		known := said || was.Status != ""
-		if known && was.Status != corev1.ConditionTrue && is.Status == corev1.ConditionTrue {
+		bad := slices.Contains(troubleConditions, t) || badCondition().MatchString(t)
+		switch {
+		case bad && (said || was.Status != "") && was.Status != corev1.ConditionTrue && is.Status == corev1.ConditionTrue:
 			return fmt.Sprintf("condition %s was not True and is %s", t, is)
+		case !bad && goodCondition().MatchString(t) && was.Status == corev1.ConditionTrue && is.Status != corev1.ConditionTrue:
+			return fmt.Sprintf("condition %s was True and is %s", t, is)
+		case slices.Contains(busyConditions, t) && was.Status == corev1.ConditionFalse && is.Status == corev1.ConditionTrue:
+			return fmt.Sprintf("condition %s was False and stays %s", t, is)
 		}
 	}
 	return ""
+}
+
+// ConditionsGone are the types of the conditions that said of before that it serves, and that now does not have; others than Ready and
+// Available, whose absence is a worse health.
+func ConditionsGone(before, now *unstructured.Unstructured) []string {
+	there := append(conditionTypes(now), healthConditions...)
+	return slices.DeleteFunc(conditionTypes(before), func(t string) bool {
+		good := goodCondition().MatchString(t) && !badCondition().MatchString(t)
+		return !good || conditionOf(before, t).Status != corev1.ConditionTrue || slices.Contains(there, t)
+	})
+}
+
+// conditionTypes are the types of o's conditions, in order.
+func conditionTypes(o *unstructured.Unstructured) []string {
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	var types []string
+	for _, c := range list {
+		m, _ := c.(map[string]any)
+		if t, ok := m["type"].(string); ok {
+			types = append(types, t)
+		}
+	}
+	return types
 }
 
 // phaseOf returns what the field of o's status says, "" if it is no text.
@@ -182,3 +225,5 @@ func phaseOf(o *unstructured.Unstructured, field string) string {
 func inTrouble(phase string) bool { return slices.Contains(troublePhases, strings.ToLower(phase)) }
 
 func isEarly(phase string) bool { return slices.Contains(earlyPhases, strings.ToLower(phase)) }
+
+func isBusy(phase string) bool { return slices.Contains(busyPhases, strings.ToLower(phase)) }

@@ -413,7 +413,8 @@ func (w *walk) judgeOperands(ctx context.Context, before hopBefore, started time
 	return slices.Concat(
 		judge.Health(before.operands, after), judge.OperandImages(before.operands, after, simulated), judge.Operands(before.operands, after),
 		judge.Named(before.operands, after, w.statuses()), judge.Claims(before.operands, after, left),
-		judge.Endpoints(w.Watcher.Since(started), before.operands), judge.Selected(before.operands, after), unreached,
+		judge.Endpoints(w.Watcher.Since(started), before.operands), judge.Selected(before.operands, after), judge.Detached(before.operands, after),
+		judge.Routes(before.operands, after), judge.Unheeded(w.Objects, before.operands, after), unreached,
 	), err
 }
 

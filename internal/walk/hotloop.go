@@ -45,8 +45,9 @@ func (w *walk) touch(ctx context.Context, r *lifecycle.Release) (*touched, error
 }
 
 // judgeHotLoop asks whether r's operator writes in turn when it looks at objects, also when it does so again and again. The first look
-// was had by a touch, since which anything may have gone on elsewhere.
-func (w *walk) judgeHotLoop(ctx context.Context, r *lifecycle.Release, look *touched) ([]finding.Finding, error) {
+// was had by a touch, since which anything may have gone on elsewhere. What an operator does that was installed, so that from is r, is no
+// matter of an upgrade.
+func (w *walk) judgeHotLoop(ctx context.Context, from, r *lifecycle.Release, look *touched) ([]finding.Finding, error) {
 	var restless map[string][]string
 	for i := 0; i < looks && look != nil; i++ {
 		if i > 0 {
@@ -72,14 +73,15 @@ func (w *walk) judgeHotLoop(ctx context.Context, r *lifecycle.Release, look *tou
 			return nil, nil
 		}
 	}
-	return w.hotLoopFindings(ctx, restless)
+	return w.hotLoopFindings(ctx, restless, from == r)
 }
 
 // loopWindow is how long an operator that does not come to rest is watched without being asked for anything.
 const loopWindow = 2 * time.Second
 
-// hotLoopFindings tells an operator that only answers each write with one from one that keeps writing by itself: a hot loop.
-func (w *walk) hotLoopFindings(ctx context.Context, restless map[string][]string) ([]finding.Finding, error) {
+// hotLoopFindings tells an operator that only answers each write with one from one that keeps writing by itself: a hot loop, which known says to
+// be of no upgrade.
+func (w *walk) hotLoopFindings(ctx context.Context, restless map[string][]string, known bool) ([]finding.Finding, error) {
 	if len(restless) == 0 {
 		return nil, nil
 	}
@@ -102,7 +104,7 @@ func (w *walk) hotLoopFindings(ctx context.Context, restless map[string][]string
 		f := code.Finding(code.HotLoop, name, "%d times in a row an object was written without a change to what it says, and each time the operator wrote in turn: %s", looks, strings.Join(restless[name], ", "))
 		if len(looping[name]) > 0 {
 			f.Message = fmt.Sprintf("reconcile hot loop: the operator keeps writing %s although nobody touches the object", strings.Join(looping[name], ", "))
-			if !w.looped[name] {
+			if !known && !w.looped[name] {
 				f.Severity = finding.Error
 			}
 			w.looped[name] = true

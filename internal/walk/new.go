@@ -126,6 +126,8 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 			o.ready = append(o.ready, name)
 		}
 	}
+	spec, _ := o.Author["spec"].(map[string]any)
+	is.Carried = judge.Carried(spec, slices.Collect(maps.Values(operands)))
 	// The last change is followed by a rollout that nobody has to wait for.
 	if is.Remakes, err = w.takeFromNew(ctx, o, operands, was); err == nil {
 		is.Follows, err = w.changeNew(ctx, r, o, was)
@@ -381,7 +383,7 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 			object *observe.Object
 			dealt  *judge.Dealt
 		}{{o.Object, &is.Copy}, {o.like, &is.Original}} {
-			well, err := view.Well(ctx, side.object)
+			well, err := view.WellAs(ctx, side.object, o.like)
 			if err != nil {
 				return err
 			}
@@ -407,7 +409,7 @@ func (w *walk) unownedOf(ctx context.Context, o *newObject, operands map[string]
 	var unowned []observe.Operand
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
 		made := operands[name]
-		if made.Of != o.like.String() || !made.Direct {
+		if made.Of != o.like.String() || !made.Direct || made.Kind == observe.KindClaim { // data may be kept on purpose
 			continue
 		}
 		for _, made.Name = range renamings(made.Name, o.like.Name, o.Name) {
@@ -472,7 +474,10 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[s
 	for _, o := range copies {
 		objects = append(objects, o.Object)
 	}
+	view := w.viewOf(objects...)
+	operands, unseen := view.RecentOperands(ctx)
 	stay, err := w.removeThese(ctx, objects, deletionLimit)
+	err = errors.Join(err, unseen)
 	w.lingering = append(w.lingering, stay...)
 	for _, o := range copies {
 		if !slices.Contains(stay, o.Object) { // its operator may need them to let it go
@@ -488,6 +493,9 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[s
 			continue // its operator may be about to delete what is left
 		}
 		is := created[o.CRD]
+		if is.Kept, is.Cleared, err = w.keptOf(ctx, o, operands); err != nil {
+			return err
+		}
 		for _, made := range o.unowned {
 			left, err := w.leftOf(ctx, made, time.Until(deadline))
 			if err != nil {
@@ -500,6 +508,23 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[s
 		created[o.CRD] = is
 	}
 	return nil
+}
+
+// keptOf reports whether of the claims among operands that were made for a copy, which is gone, some stay for good, and some do not: they are
+// deleted, or are to be with an owner.
+func (w *walk) keptOf(ctx context.Context, o *newObject, operands map[string]observe.Operand) (kept, cleared bool, err error) {
+	for _, made := range operands {
+		if made.Of != o.String() || made.Kind != observe.KindClaim || made.Transient() || made.Volume() == "" {
+			continue
+		}
+		now, err := w.operandNow(ctx, made)
+		if err != nil {
+			return false, false, err
+		}
+		stays := now != nil && now.GetDeletionTimestamp() == nil && len(now.GetOwnerReferences()) == 0
+		kept, cleared = kept || stays, cleared || !stays
+	}
+	return kept, cleared, nil
 }
 
 // leftOf waits until an operand that belongs to nobody is gone, but no longer than limit, and deletes it if it stays.

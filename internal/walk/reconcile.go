@@ -82,14 +82,10 @@ func (w *walk) judgeInstalled(ctx context.Context, r *lifecycle.Release) ([]find
 	if err != nil {
 		return nil, nil, err
 	}
-	findings, unverified, err := w.verifyReconciled(ctx, r.Name, r, shown, l)
+	findings, unverified, err := w.judgeReconciling(ctx, r, r, shown, l)
 	if err != nil {
 		return findings, unverified, err
 	}
-	if _, err := w.judgeNew(ctx, r.Name, r); err != nil {
-		return findings, unverified, err
-	}
-	w.verified.did("new objects")
 	exits, err := w.judgeExits(ctx, r.Name, r)
 	findings = append(findings, exits...)
 	if err != nil {
@@ -100,8 +96,8 @@ func (w *walk) judgeInstalled(ctx context.Context, r *lifecycle.Release) ([]find
 }
 
 // judgeReconciling judges whether r's operator reconciles the walk's samples as that of from did, and whether it comes to rest
-// then. shown is what it wrote by itself since it leads. What it does about a look at what was there it has time for while new objects
-// are made.
+// then; from and r are one that was installed. shown is what it wrote by itself since it leads. What it does about a look at what was there
+// it has time for while new objects are made.
 func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release, shown map[string]string, l observe.Leadership) ([]finding.Finding, []string, error) {
 	findings, unverified, err := w.verifyReconciled(ctx, from.Name, r, shown, l)
 	if err != nil {
@@ -117,7 +113,7 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 	if err != nil {
 		return findings, unverified, err
 	}
-	found, err = w.judgeHotLoop(ctx, r, look)
+	found, err = w.judgeHotLoop(ctx, from, r, look)
 	w.verified.did("rest")
 	return append(findings, found...), unverified, err
 }

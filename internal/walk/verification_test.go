@@ -95,7 +95,7 @@ func TestOwnShare(t *testing.T) {
 			}
 			return all
 		}
-		if got := names(r.Installations[0].Verification); got != "samples; changes; drift; new objects; requests and logs; " {
+		if got := names(r.Installations[0].Verification); got != "samples; changes; drift; new objects; rest; requests and logs; " {
 			t.Errorf("of the installation: %s", got)
 		}
 		if got := names(r.Hops[0].Verification); got != "before; objects; changes; drift; new objects; rest; health; requests and logs; " {

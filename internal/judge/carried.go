@@ -1,0 +1,159 @@
+package judge
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// Carriage is how what an object asks for is found in what was made for it.
+type Carriage int
+
+const (
+	absent    Carriage = iota // nowhere
+	mentioned                 // its words are, somewhere
+	carried                   // a field of the same name says the same, as a pod's tolerations do
+)
+
+// Carried tells, by its path, how what spec asks for by a text, a list or a map is found in operands. Numbers and choices are tried by changes,
+// and say too little to be recognized.
+func Carried(spec map[string]any, operands []observe.Operand) map[string]Carriage {
+	var contents []any
+	for _, o := range operands {
+		if !o.Transient() {
+			contents = append(contents, o.Content, map[string]any(o.Marks))
+		}
+	}
+	found := map[string]Carriage{}
+	visitAsked("spec", spec, func(path, key string, value any) {
+		switch {
+		case slices.ContainsFunc(contents, func(content any) bool { return carries(content, key, value) }):
+			found[path] = carried
+		case everyText(value, func(text string) bool {
+			return slices.ContainsFunc(contents, func(content any) bool { return mentions(content, text) })
+		}):
+			found[path] = mentioned
+		default:
+			found[path] = absent
+		}
+	})
+	return found
+}
+
+// visitAsked calls asked for each text, list and map below value, but not within lists.
+func visitAsked(path string, value map[string]any, asked func(path, key string, value any)) {
+	for key, inner := range value {
+		at := path + "." + key
+		switch inner := inner.(type) {
+		case string:
+			if inner != "" {
+				asked(at, key, inner)
+			}
+		case []any:
+			if len(inner) > 0 {
+				asked(at, key, inner)
+			}
+		case map[string]any:
+			if len(inner) > 0 {
+				asked(at, key, inner)
+				visitAsked(at, inner, asked)
+			}
+		}
+	}
+}
+
+// tagging are maps whose keys are no fields: what is called as one of them may be so by chance.
+var tagging = []string{"labels", "annotations", "matchLabels", "selector", "nodeSelector"}
+
+// carries reports whether a field called key, anywhere in content, says at least value.
+func carries(content any, key string, value any) bool {
+	switch content := content.(type) {
+	case map[string]any:
+		for k, inner := range content {
+			if k == key && includes(inner, value) || !slices.Contains(tagging, k) && carries(inner, key, value) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(content, func(inner any) bool { return carries(inner, key, value) })
+	}
+	return false
+}
+
+// includes reports whether has says all that value says.
+func includes(has, value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		members, ok := has.(map[string]any)
+		for k, inner := range value {
+			ok = ok && includes(members[k], inner)
+		}
+		return ok
+	case []any:
+		items, ok := has.([]any)
+		return ok && !slices.ContainsFunc(value, func(wanted any) bool {
+			return !slices.ContainsFunc(items, func(item any) bool { return includes(item, wanted) })
+		})
+	}
+	return reflect.DeepEqual(has, value)
+}
+
+// everyText reports whether is holds for every text in value.
+func everyText(value any, is func(text string) bool) bool {
+	switch value := value.(type) {
+	case string:
+		return is(value)
+	case map[string]any:
+		return !slices.ContainsFunc(slices.Collect(maps.Values(value)), func(inner any) bool { return !everyText(inner, is) })
+	case []any:
+		return !slices.ContainsFunc(value, func(inner any) bool { return !everyText(inner, is) })
+	}
+	return true
+}
+
+// mentions reports whether a text in content has text in it.
+func mentions(content any, text string) bool {
+	return !everyText(content, func(s string) bool { return !strings.Contains(s, text) })
+}
+
+// NotCarried are the paths of what was carried before and is absent after, without those above others.
+func NotCarried(before, after map[string]Carriage) []string {
+	lost := namesOf(before, func(path string) bool {
+		is, asked := after[path]
+		return before[path] == carried && asked && is == absent
+	})
+	return slices.DeleteFunc(slices.Clone(lost), func(path string) bool {
+		return slices.ContainsFunc(lost, func(other string) bool { return strings.HasPrefix(other, path+".") })
+	})
+}
+
+// Unheeded tells what objects ask for that was found in what was made for them before, and is not after.
+func Unheeded(objects []*observe.Object, before, after map[string]observe.Operand) []finding.Finding {
+	were, are := byObject(before), byObject(after)
+	var findings []finding.Finding
+	for _, o := range objects {
+		spec, _ := o.Author["spec"].(map[string]any)
+		was, is := were[o.String()], are[o.String()]
+		if len(was) == 0 || len(is) == 0 {
+			continue
+		}
+		if lost := NotCarried(Carried(spec, was), Carried(spec, is)); len(lost) > 0 {
+			findings = append(findings, code.Finding(code.DoesLess, o.String(), "what its %s asks for was in what was made for it before the upgrade, and is in none of that any more", strings.Join(lost, ", ")))
+		}
+	}
+	return findings
+}
+
+// byObject are operands by the object that they were made for.
+func byObject(operands map[string]observe.Operand) map[string][]observe.Operand {
+	all := map[string][]observe.Operand{}
+	for _, o := range operands {
+		all[o.Of] = append(all[o.Of], o)
+	}
+	return all
+}
