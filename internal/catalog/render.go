@@ -301,8 +301,9 @@ func readDependency(d bundle.Property, into any) error {
 
 // propertySet collects properties, each once.
 type propertySet struct {
-	list []Property
-	err  error
+	list  []Property
+	known map[string]bool // types and values
+	err   error
 }
 
 func (s *propertySet) add(kind string, v any) {
@@ -311,13 +312,26 @@ func (s *propertySet) add(kind string, v any) {
 		s.err = err
 		return
 	}
-	if !slices.ContainsFunc(s.list, func(p Property) bool { return p.Type == kind && bytes.Equal(p.Value, value) }) {
-		s.list = append(s.list, Property{Type: kind, Value: value})
+	key := keyOf(kind, value)
+	if s.known[key] {
+		return
 	}
+	if s.known == nil {
+		s.known = map[string]bool{}
+	}
+	s.known[key] = true
+	s.list = append(s.list, Property{Type: kind, Value: value})
 }
 
+func keyOf(kind string, value json.RawMessage) string { return kind + "\n" + string(value) }
+
 func (s *propertySet) drop(kind string) {
-	s.list = slices.DeleteFunc(s.list, func(p Property) bool { return p.Type == kind })
+	s.list = slices.DeleteFunc(s.list, func(p Property) bool {
+		if p.Type == kind {
+			delete(s.known, keyOf(kind, p.Value))
+		}
+		return p.Type == kind
+	})
 }
 
 // addProvided adds an olm.gvk for each version of each CRD, served or not, as opm does.

@@ -91,7 +91,11 @@ func Write(w io.Writer, format string, documents []*Document) error {
 func (d *Document) text(format string, room []byte) ([]byte, error) {
 	switch format {
 	case "json":
-		return append(safetext.JSON(document.Indent(room[:0], d.JSON)), '\n'), nil
+		text, err := document.Indent(room[:0], d.JSON)
+		if err != nil {
+			return nil, fmt.Errorf("write %s %s: %w", d.Schema, d.Name, err)
+		}
+		return append(safetext.JSON(text), '\n'), nil
 	case "yaml":
 		text, err := toYAML(d.JSON)
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/olmkit/olmkit/internal/output"
 	"github.com/olmkit/olmkit/internal/rehearsal"
 	"github.com/olmkit/olmkit/internal/report"
+	"github.com/olmkit/olmkit/internal/safetext"
 	"github.com/olmkit/olmkit/internal/walk"
 )
 
@@ -217,6 +218,6 @@ func (r *upgradeRehearse) write(ctx context.Context, s *session, snapshot *rehea
 	for _, n := range snapshot.Notes {
 		s.progress().Say("%s", n)
 	}
-	_, err = fmt.Fprintf(s.Out, "%s: %s with %d objects, and its way to %s\n", r.save, snapshot.Installed.Bundle, len(snapshot.Objects), cmp.Or(strings.Join(snapshot.Way, ", "), "nothing"))
+	_, err = fmt.Fprintf(s.Out, "%s: %s with %d objects, and its way to %s\n", r.save, snapshot.Installed.Bundle, len(snapshot.Objects), safetext.Line(cmp.Or(strings.Join(snapshot.Way, ", "), "nothing")))
 	return err
 }

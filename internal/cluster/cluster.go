@@ -40,6 +40,12 @@ type Cluster interface {
 	Close(ctx context.Context) error
 }
 
+// LogLines and LogSize bound what is read of a container's log on a cluster that keeps logs of any size: the newest lines, and bytes of these.
+const (
+	LogLines = 20_000
+	LogSize  = 8 << 20
+)
+
 // OLMVersion is of OLM v0, as tools/cluster/go.mod pins it, and OLMRepository where the images of its releases are.
 const (
 	OLMVersion    = "v0.46.0"

@@ -235,6 +235,9 @@ func (b *blocks) item(column, depth int) bool {
 	return b.scalar(column)
 }
 
+// manyKeys is how many keys of a mapping are compared one by one.
+const manyKeys = 1000
+
 func (b *blocks) mapping(column, depth int) bool {
 	first := len(b.keys)
 	defer func() { b.keys = b.keys[:first] }()
@@ -242,6 +245,9 @@ func (b *blocks) mapping(column, depth int) bool {
 		key, end := b.key()
 		if end < 0 {
 			return false
+		}
+		if len(b.keys)-first > manyKeys {
+			return false // yaml.v3 looks keys up in a map
 		}
 		for _, other := range b.keys[first:] {
 			if bytes.Equal(key, other) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"regexp"
 	"slices"
 	"strconv"
@@ -182,7 +181,9 @@ func (c *converter) key(n *yaml.Node) string {
 
 var (
 	numberJSON = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
-	numberYAML = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+	// numberInteger matches an integer of any size that is written as JSON writes it.
+	numberInteger = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
+	numberYAML    = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 	// literals are the words of YAML 1.1 as go.yaml.in/yaml/v2 (resolve.go) reads them.
 	literals = map[string]string{"": "null", "~": "null", "null": "null", "Null": "null", "NULL": "null"}
 )
@@ -265,8 +266,14 @@ func resolve(s string) (string, error) {
 	if s[0] == '.' {
 		digits = s
 	}
-	if integer, ok := new(big.Int).SetString(digits, 0); ok && (integer.IsInt64() || integer.IsUint64() || numberJSON.MatchString(strings.TrimPrefix(digits, "+"))) {
-		return integer.String(), nil
+	if plain := strings.TrimPrefix(digits, "+"); numberInteger.MatchString(plain) {
+		return plain, nil
+	}
+	if integer, err := strconv.ParseInt(digits, 0, 64); err == nil {
+		return strconv.FormatInt(integer, 10), nil
+	}
+	if integer, err := strconv.ParseUint(strings.TrimPrefix(digits, "+"), 0, 64); err == nil {
+		return strconv.FormatUint(integer, 10), nil
 	}
 	if numberYAML.MatchString(digits) {
 		f, err := strconv.ParseFloat(digits, 64)

@@ -2,11 +2,14 @@ package document
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 )
 
-// Indent appends the JSON raw to out as json.Indent lays it out, four spaces deep at each level.
-func Indent(out []byte, raw json.RawMessage) []byte {
+// Indent appends the JSON raw to out as json.Indent lays it out, four spaces deep at each level. It is an error if that is out of all proportion, as
+// with a long list that is very deep.
+func Indent(out []byte, raw json.RawMessage) ([]byte, error) {
+	most := len(out) + perByte*len(raw) + maxGrown
 	out = slices.Grow(out, len(raw)+len(raw)/8)
 	depth := 0
 	line := func() {
@@ -16,6 +19,9 @@ func Indent(out []byte, raw json.RawMessage) []byte {
 		}
 	}
 	for i := space(raw, 0); i < len(raw); i = space(raw, i) {
+		if len(out) > most {
+			return nil, fmt.Errorf("indented it is more than %d MB", most>>20)
+		}
 		switch c := raw[i]; c {
 		case '{', '[':
 			out = append(out, c)
@@ -41,13 +47,13 @@ func Indent(out []byte, raw json.RawMessage) []byte {
 		default:
 			end := skip(raw, i, 0)
 			if end < 0 {
-				return append(out, raw[i:]...)
+				return append(out, raw[i:]...), nil
 			}
 			out = append(out, raw[i:end]...)
 			i = end
 		}
 	}
-	return out
+	return out, nil
 }
 
 // Valid reports whether raw is one JSON value, as json.Valid does.

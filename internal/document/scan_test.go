@@ -24,8 +24,10 @@ func FuzzScan(f *testing.F) {
 		}
 		if end >= 0 {
 			var want bytes.Buffer
-			if err := json.Indent(&want, bytes.Trim(data, " \t\r\n"), "", "    "); err == nil && !bytes.Equal(Indent(nil, data), want.Bytes()) {
-				t.Fatalf("%q:\n got %s\nwant %s", data, Indent(nil, data), want.Bytes())
+			if err := json.Indent(&want, bytes.Trim(data, " \t\r\n"), "", "    "); err == nil {
+				if got, err := Indent(nil, data); err != nil || !bytes.Equal(got, want.Bytes()) {
+					t.Fatalf("%q:\n got %s, %v\nwant %s", data, got, err, want.Bytes())
+				}
 			}
 		}
 		type inner struct {

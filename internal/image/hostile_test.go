@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -65,6 +66,32 @@ func TestHugeDocuments(t *testing.T) {
 				t.Errorf("got %v, want an error with a fix", err)
 			}
 		})
+	}
+}
+
+// TestEndlessDocuments has each document of a layout lead to what has no end.
+func TestEndlessDocuments(t *testing.T) {
+	made := bundleImage(t).(v1.Image)
+	manifest, err := made.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := made.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"index.json", blobFile(digest), blobFile(manifest.Config.Digest), blobFile(manifest.Layers[0].Digest)} {
+		dir := filepath.Join(t.TempDir(), "layout")
+		if err := (Client{}).Layout(t.Context(), dir, "", made); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, filepath.FromSlash(file))
+		if err := errors.Join(os.Remove(path), os.Symlink("/dev/zero", path)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (Client{}).Unpack(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "is no regular file") || hint.Of(err) == "" {
+			t.Errorf("%s: got %v, want an error with a fix", file, err)
+		}
 	}
 }
 

@@ -181,10 +181,15 @@ func openLayout(named, dir string, l limits, use func(*source, string, limits) e
 // maxDocument bounds manifests, indexes and configurations, which are held in memory.
 const maxDocument = 32 << 20
 
-// small returns an error if a file of an image is larger than a document may be. One that is missing is left to its reader.
+// small returns an error if a file of an image is larger than a document may be, or none that ends. One that is missing is left to its reader.
 func small(dir, name string) error {
 	info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
-	if err == nil && info.Size() > maxDocument {
+	switch {
+	case err != nil:
+		return nil
+	case !info.Mode().IsRegular():
+		return refuse("%s is no regular file", name)
+	case info.Size() > maxDocument:
 		return refuse("%s is %d bytes, more than any manifest or configuration", name, info.Size())
 	}
 	return nil
@@ -215,6 +220,9 @@ func checked(dir string, what Artifact) (v1.Image, error) {
 	}
 	for _, d := range slices.Concat(manifest.Layers, []v1.Descriptor{manifest.Config}) {
 		info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(blobFile(d.Digest))))
+		if err == nil && !info.Mode().IsRegular() {
+			return nil, refuse("%s is no regular file", blobFile(d.Digest))
+		}
 		if err == nil && info.Size() != d.Size { // one that is missing is left to its reader
 			return nil, refuse("%s is %d bytes, and the manifest says %d", blobFile(d.Digest), info.Size(), d.Size)
 		}

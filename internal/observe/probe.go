@@ -143,7 +143,7 @@ func (p probe) try(ctx context.Context, client dynamic.Interface, n int64, lenie
 		a := Attempt{Start: time.Now(), Operation: Control}
 		_, err := client.Resource(controlResource).Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
 		if a.End = time.Now(); err != nil {
-			a.Err = err.Error()
+			a.Err = shortened(err.Error())
 		}
 		return a, false
 	}
@@ -177,10 +177,20 @@ func (p probe) try(ctx context.Context, client dynamic.Interface, n int64, lenie
 	}
 	a.End = time.Now()
 	if err != nil {
-		a.Err = err.Error()
+		a.Err = shortened(err.Error())
 	}
-	a.Wrong, a.Late = wrong.String(), err == nil && a.End.Sub(a.Start) > limit
+	a.Wrong, a.Late = shortened(wrong.String()), err == nil && a.End.Sub(a.Start) > limit
 	return a, isGone(err, p.Object)
+}
+
+// mostSaid is how much is kept of what an attempt came to: there are many, and webhooks say what they like.
+const mostSaid = 2 << 10
+
+func shortened(text string) string {
+	if len(text) <= mostSaid {
+		return text
+	}
+	return strings.ToValidUTF8(strings.Clone(text[:mostSaid]), "") + " …"
 }
 
 // isGone reports whether the API server's answer is that there is no o. It says the same, but without a name, of a version that it

@@ -2,9 +2,12 @@ package observe
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +41,37 @@ func (s slowWrites) Patch(ctx context.Context, _ string, _ types.PatchType, _ []
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// What a webhook says, for as long as a hop lasts, is not all kept.
+func TestProbeSaysLittle(t *testing.T) {
+	long := strings.Repeat("ä", 1<<20)
+	if got := shortened(long); len(got) > mostSaid+len(" …") || !utf8.ValidString(got) || !strings.HasPrefix(long, strings.TrimSuffix(got, " …")) {
+		t.Errorf("%d bytes", len(got))
+	}
+	if got := shortened("no"); got != "no" {
+		t.Error(got)
+	}
+	o := &Object{Kind: "Thing", Name: "a"}
+	if a, _ := (probe{Operation: Read, Object: o, Version: "v1"}).try(t.Context(), refuses{says: long}, 1, false); len(a.Err) > 2*mostSaid {
+		t.Errorf("%d bytes of an attempt", len(a.Err))
+	}
+}
+
+// refuses has every read refused.
+type refuses struct {
+	slowWrites
+	says string
+}
+
+func (r refuses) Resource(schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return r
+}
+
+func (r refuses) Namespace(string) dynamic.ResourceInterface { return r }
+
+func (r refuses) Get(context.Context, string, metav1.GetOptions, ...string) (*unstructured.Unstructured, error) {
+	return nil, errors.New(r.says)
 }
 
 // What runs out of time to the last is given more time: whether it works, and how long it takes, are two things.

@@ -284,7 +284,10 @@ func TestReadOptions(t *testing.T) {
 
 // TestParse: what is no snapshot is refused.
 func TestParse(t *testing.T) {
-	for _, data := range []string{"", "{}", `{"apiVersion":"olmkit/v1","kind":"Upgrade"}`, `{"apiVersion":"olmkit/v1","kind":"RehearsalSnapshot"}`} {
+	null := func(field string) string {
+		return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"installed":{"package":"p","bundle":"b"},"catalog":[{}],%q:[null]}`, APIVersion, Kind, field)
+	}
+	for _, data := range []string{"", "{}", `{"apiVersion":"olmkit/v1","kind":"Upgrade"}`, `{"apiVersion":"olmkit/v1","kind":"RehearsalSnapshot"}`, null("definitions"), null("objects")} {
 		if _, err := Parse([]byte(data)); err == nil {
 			t.Errorf("%q is taken for a snapshot", data)
 		}

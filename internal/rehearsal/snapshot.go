@@ -72,6 +72,8 @@ func Parse(data []byte) (*Snapshot, error) {
 	case err != nil:
 	case s.APIVersion != APIVersion || s.Kind != Kind:
 		err = fmt.Errorf("it is %s %s, and no %s %s", s.APIVersion, s.Kind, APIVersion, Kind)
+	case slices.Contains(s.Definitions, nil) || slices.Contains(s.Objects, nil):
+		err = errors.New("one of its definitions or objects is null")
 	case s.Installed.Package == "" || s.Installed.Bundle == "" || len(s.Catalog) == 0:
 		err = errors.New("it names no installed bundle, or holds no catalog")
 	}

@@ -13,8 +13,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/document"
 )
 
 const (
@@ -88,13 +90,16 @@ func read(ctx context.Context, client api.RegistryClient, pkg string) ([]byte, e
 		return nil, err
 	}
 	all := &listed{pkg: pkg}
-	for {
+	for left := document.MaxText; ; {
 		b, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
 			return all.encode(p.GetDefaultChannelName())
 		}
 		if err != nil {
 			return nil, err
+		}
+		if left -= proto.Size(b); left < 0 {
+			return nil, fmt.Errorf("the registry has more than %d MB of bundles", document.MaxText>>20)
 		}
 		if b.GetPackageName() != pkg {
 			continue

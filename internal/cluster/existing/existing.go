@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/hint"
@@ -219,14 +220,14 @@ func (c *Cluster) Logs(ctx context.Context, w io.Writer, component string) error
 		return fmt.Errorf("logs of %s: they are those of a container, namespace/pod/container", component)
 	}
 	for _, previous := range []bool{true, false} {
-		log, err := c.client.CoreV1().Pods(parts[0]).GetLogs(parts[1], &corev1.PodLogOptions{Container: parts[2], Previous: previous}).Stream(ctx)
+		log, err := c.client.CoreV1().Pods(parts[0]).GetLogs(parts[1], &corev1.PodLogOptions{Container: parts[2], Previous: previous, TailLines: ptr.To[int64](cluster.LogLines)}).Stream(ctx)
 		if err != nil {
 			if previous {
 				continue // it never restarted
 			}
 			return fmt.Errorf("read the log of %s: %w", component, err)
 		}
-		_, err = io.Copy(w, log)
+		_, err = io.Copy(w, io.LimitReader(log, cluster.LogSize))
 		if err := errors.Join(err, log.Close()); err != nil {
 			return fmt.Errorf("read the log of %s: %w", component, err)
 		}

@@ -156,6 +156,7 @@ var attacks = map[string]func() string{
 		}
 		return ""
 	},
+	"change the machine's devices":        changeDevices,
 	"lead the node away":                  leadNodeAway,
 	"reach the machine's sockets":         reachSockets,
 	"use the cluster without credentials": useCluster,
@@ -370,6 +371,25 @@ func hunt() {
 		}
 	}
 	fmt.Println("none is found")
+}
+
+// changeDevices sets the mode of devices, and of what else of the machine hides files, to what it is.
+func changeDevices() string {
+	paths, err := filepath.Glob("/dev/*")
+	check(err)
+	for _, path := range append(paths, "/proc/kcore", "/proc/keys", "/proc/timer_list") {
+		var is unix.Stat_t
+		if unix.Stat(path, &is) == nil && is.Mode&unix.S_IFMT == unix.S_IFCHR && unix.Chmod(path, is.Mode&0o7777) == nil {
+			return path + " can be changed"
+		}
+	}
+	for stream := range 3 {
+		var is unix.Stat_t
+		if unix.Fstat(stream, &is) == nil && is.Mode&unix.S_IFMT == unix.S_IFCHR && unix.Fchmod(stream, is.Mode&0o7777) == nil {
+			return fmt.Sprintf("stream %d can be changed", stream)
+		}
+	}
+	return ""
 }
 
 func readSome(path string) ([]byte, error) {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -128,6 +129,7 @@ type Container struct {
 type Process struct {
 	cmd       *exec.Cmd
 	container Container
+	handle    *os.File // of the container's first process, which nobody else gets when its process id is used again; closed with the last reference
 }
 
 // Start runs c in the network namespace network, with its output to out. It returns once the program has been started
@@ -148,6 +150,7 @@ func Start(c Container, network netns.NsHandle, out io.Writer) (*Process, error)
 		return nil, err
 	}
 	defer statusReader.Close()
+	handle := -1
 	cmd := &exec.Cmd{
 		Path:       program,
 		Args:       []string{argvContainer},
@@ -155,8 +158,10 @@ func Start(c Container, network netns.NsHandle, out io.Writer) (*Process, error)
 		Stdout:     out,
 		Stderr:     out,
 		ExtraFiles: []*os.File{configReader, statusWriter},
+		WaitDelay:  time.Second, // what it wrote to may have been passed on to another container
 		SysProcAttr: &syscall.SysProcAttr{
 			Setsid:     true,
+			PidFD:      &handle,
 			Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWCGROUP,
 		},
 	}
@@ -174,7 +179,7 @@ func Start(c Container, network netns.NsHandle, out io.Writer) (*Process, error)
 		_ = cmd.Wait()
 		return nil, errors.Join(errors.New(string(message)), writeErr)
 	}
-	return &Process{cmd: cmd, container: c}, nil
+	return &Process{cmd: cmd, container: c, handle: os.NewFile(uintptr(handle), "pidfd")}, nil
 }
 
 // inNetwork calls f on a thread that is in the network namespace network.
@@ -221,6 +226,9 @@ func containerMain() error {
 			return fmt.Errorf("read the container's configuration: %w", err)
 		}
 		if err := c.enter(); err != nil {
+			return err
+		}
+		if err := ownNull(); err != nil {
 			return err
 		}
 		return c.exec()

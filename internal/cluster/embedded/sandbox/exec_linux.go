@@ -48,7 +48,7 @@ func (p *Process) Exec(ctx context.Context, command, env []string, in io.Reader,
 		writer.Close()
 		return 0, err
 	}
-	cmd.ExtraFiles = []*os.File{reader}
+	cmd.ExtraFiles = []*os.File{reader, p.handle}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it passes the end on to the command
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
@@ -84,7 +84,7 @@ func feed(cmd *exec.Cmd, in io.Reader) error {
 // execMain joins the container's namespaces. A thread may only change its mount namespace after it has stopped sharing
 // its file system attributes with the others; the process id namespace takes effect for children alone, hence the fork.
 func execMain() error {
-	if err := keepOpen(3); err != nil {
+	if err := keepOpen(4); err != nil {
 		return err
 	}
 	var c execConfig
@@ -107,10 +107,17 @@ func execMain() error {
 		}
 		handles = append(handles, fd)
 	}
+	// What has its process id now need not be the container.
+	if err := unix.PidfdSendSignal(4, 0, nil, 0); err != nil {
+		return fmt.Errorf("the container is gone: %w", err)
+	}
 	for i, fd := range handles {
 		if err := unix.Setns(fd, 0); err != nil {
 			return fmt.Errorf("enter the container's %s namespace: %w", names[i], err)
 		}
+	}
+	if err := ownNull(); err != nil {
+		return err
 	}
 	if err := os.Chdir(cmp.Or(c.Dir, "/")); err != nil {
 		return err

@@ -154,7 +154,8 @@ func writeFile(root, name, content string) error {
 	return errors.Join(err, f.Close())
 }
 
-// mountDev mounts /dev with the devices that every container has.
+// mountDev mounts /dev with the devices that every container has. They are the machine's: a container that has its IDs may write to them, and
+// not change their mode or owner, which the read-only mounts prevent.
 func mountDev(root string) error {
 	dev, err := makeDir(root, "dev")
 	if err != nil {
@@ -164,7 +165,7 @@ func mountDev(root string) error {
 		return fmt.Errorf("mount /dev: %w", err)
 	}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
-		if err := bind(root, Mount{Source: "/dev/" + name, Target: "/dev/" + name}); err != nil {
+		if err := bind(root, Mount{Source: "/dev/" + name, Target: "/dev/" + name, ReadOnly: true}); err != nil {
 			return err
 		}
 	}
@@ -233,7 +234,29 @@ func mask(path string) error {
 	if info.IsDir() {
 		return unix.Mount("tmpfs", path, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=0k")
 	}
-	return unix.Mount("/dev/null", path, "", unix.MS_BIND, "")
+	if err := unix.Mount("/dev/null", path, "", unix.MS_BIND, ""); err != nil {
+		return err
+	}
+	return readOnly(path, 0)
+}
+
+// ownNull replaces the machine's /dev/null among the standard streams, which a container could change as the owner that it is, by that of
+// the container.
+func ownNull() error {
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open the container's /dev/null: %w", err)
+	}
+	for stream := range 3 {
+		var info unix.Stat_t
+		if unix.Fstat(stream, &info) != nil || info.Mode&unix.S_IFMT != unix.S_IFCHR || info.Rdev != unix.Mkdev(1, 3) {
+			continue
+		}
+		if err := unix.Dup3(null, stream, 0); err != nil {
+			return fmt.Errorf("open the container's /dev/null: %w", err)
+		}
+	}
+	return unix.Close(null)
 }
 
 // bind mounts m at m.Target below root, and makes the mount point if need be. What programs write in volumes may change

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) {
@@ -61,12 +64,71 @@ func inside() {
 		Env:          []string{"COLOUR=green"},
 		ReadOnlyRoot: os.Getenv("IMAGE") == "",
 		Hostname:     "box",
-	}, network, os.Stdout)
+	}, network, io.MultiWriter(os.Stdout)) // which is no file, so that somebody copies
 	if err != nil {
 		os.Stdout.WriteString("start: " + err.Error())
 		os.Exit(3)
 	}
+	switch os.Getenv("AFTER") {
+	case "hold":
+		hold(process, filepath.Join(os.Args[2], "socket"))
+	case "exec":
+		process.Wait()
+		process.cmd.Process = &os.Process{Pid: os.Getpid()} // as if this one had got its process id
+		_, err := process.Exec(context.Background(), []string{"/bin/self", "-test.run", "^$"}, nil, nil, os.Stdout, os.Stdout)
+		fmt.Println("exec:", err)
+		return
+	}
 	os.Exit(process.Wait())
+}
+
+// hold keeps what the container passes on at a socket, its output, until the container has ended.
+func hold(process *Process, socket string) {
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})
+	if err != nil {
+		panic(err)
+	}
+	connection, err := listener.AcceptUnix()
+	if err != nil {
+		panic(err)
+	}
+	if _, _, _, _, err := connection.ReadMsgUnix(make([]byte, 1), make([]byte, unix.CmsgSpace(4))); err != nil {
+		panic(err)
+	}
+	process.Wait()
+	fmt.Println("ended while its output is held")
+	os.Exit(0)
+}
+
+// TestOutputPassedOn: a container has ended when its program has, whoever has its output by then.
+func TestOutputPassedOn(t *testing.T) {
+	if os.Getenv("COLOUR") == "green" { // this is the program in the container
+		for range 100 {
+			if connection, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: "/tmp/free/socket"}); err == nil {
+				if _, _, err := connection.WriteMsgUnix([]byte("x"), unix.UnixRights(1), nil); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		t.Fatal("nobody listens")
+	}
+	out, err := runInside(t, "^TestOutputPassedOn$", "AFTER=hold")
+	if err != nil || !strings.Contains(out, "ended while its output is held") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// TestExecInAnother: what has the process id of a container that is gone is none, and no command is executed there.
+func TestExecInAnother(t *testing.T) {
+	if os.Getenv("COLOUR") == "green" { // this is the program in the container
+		return
+	}
+	out, err := runInside(t, "^TestExecInAnother$", "AFTER=exec")
+	if err != nil || !strings.Contains(out, "the container is gone") {
+		t.Fatalf("%v\n%s", err, out)
+	}
 }
 
 // runInside runs this test program in a container of a sandbox with the -test.run pattern.
