@@ -1,10 +1,11 @@
 package judge
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -25,7 +26,7 @@ const (
 func Carried(spec map[string]any, operands []observe.Operand) map[string]Carriage {
 	var contents []any
 	for _, o := range operands {
-		if !o.Transient() {
+		if !o.Transient() || o.Kind == observe.KindPod && o.Direct {
 			contents = append(contents, o.Content, map[string]any(o.Marks))
 		}
 	}
@@ -34,7 +35,7 @@ func Carried(spec map[string]any, operands []observe.Operand) map[string]Carriag
 		switch {
 		case slices.ContainsFunc(contents, func(content any) bool { return carries(content, key, value) }):
 			found[path] = carried
-		case everyText(value, func(text string) bool {
+		case everyText(value, slices.Contains(tagging, key), func(text string) bool {
 			return slices.ContainsFunc(contents, func(content any) bool { return mentions(content, text) })
 		}):
 			found[path] = mentioned
@@ -103,22 +104,45 @@ func includes(has, value any) bool {
 	return reflect.DeepEqual(has, value)
 }
 
-// everyText reports whether is holds for every text in value.
-func everyText(value any, is func(text string) bool) bool {
+// everyText reports whether is holds for every text in value that is not empty, and where keys says so for the keys of maps.
+func everyText(value any, keys bool, is func(text string) bool) bool {
 	switch value := value.(type) {
 	case string:
-		return is(value)
+		return value == "" || is(value)
 	case map[string]any:
-		return !slices.ContainsFunc(slices.Collect(maps.Values(value)), func(inner any) bool { return !everyText(inner, is) })
+		for key, inner := range value {
+			if keys && !is(key) || !everyText(inner, keys, is) {
+				return false
+			}
+		}
 	case []any:
-		return !slices.ContainsFunc(value, func(inner any) bool { return !everyText(inner, is) })
+		return !slices.ContainsFunc(value, func(inner any) bool { return !everyText(inner, keys, is) })
 	}
 	return true
 }
 
-// mentions reports whether a text in content has text in it.
+// mentions reports whether a text or a key in content has text in it, and not as a part of a word or a number.
 func mentions(content any, text string) bool {
-	return !everyText(content, func(s string) bool { return !strings.Contains(s, text) })
+	return !everyText(content, true, func(s string) bool { return !hasWord(s, text) })
+}
+
+// hasWord reports whether word is in s, with nothing before and after it that would make another word or number of it.
+func hasWord(s, word string) bool {
+	inWord := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(".-_", r)
+	}
+	for at := 0; ; at++ {
+		i := strings.Index(s[at:], word)
+		if i < 0 {
+			return false
+		}
+		at += i
+		before, _ := utf8.DecodeLastRuneInString(s[:at])
+		after, _ := utf8.DecodeRuneInString(s[at+len(word):])
+		if !inWord(before) && !inWord(after) {
+			return true
+		}
+	}
 }
 
 // NotCarried are the paths of what was carried before and is absent after, without those above others.
@@ -142,11 +166,20 @@ func Unheeded(objects []*observe.Object, before, after map[string]observe.Operan
 		if len(was) == 0 || len(is) == 0 {
 			continue
 		}
-		if lost := NotCarried(Carried(spec, was), Carried(spec, is)); len(lost) > 0 {
+		if lost := NotCarried(Carried(spec, was), Carried(spec, is)); len(lost) > 0 && !newSecret(was, is) {
 			findings = append(findings, code.Finding(code.DoesLess, o.String(), "what its %s asks for was in what was made for it before the upgrade, and is in none of that any more", strings.Join(lost, ", ")))
 		}
 	}
 	return findings
+}
+
+// newSecret reports whether among after there is a Secret that says something else than before: what it says is not known here.
+func newSecret(before, after []observe.Operand) bool {
+	return slices.ContainsFunc(after, func(is observe.Operand) bool {
+		return is.Kind == "Secret" && !slices.ContainsFunc(before, func(was observe.Operand) bool {
+			return was.String() == is.String() && reflect.DeepEqual(was.Content, is.Content)
+		})
+	})
 }
 
 // byObject are operands by the object that they were made for.

@@ -52,9 +52,36 @@ func TestUnheeded(t *testing.T) {
 		{"the image", operands(m{"image": "pots:8", "resources": resources}, pod, annotations),
 			[]string{"error U514 Pot/n/a: what its spec.image asks for was in what was made for it before the upgrade, and is in none of that any more"}},
 		{"another registry", operands(m{"image": "mirror.example.com/pots:7", "resources": resources}, pod, annotations), nil},
+		{"a Secret that was not there", operands(container, nil, annotations, observe.Operand{Kind: "Secret", Of: o.String()}), nil},
+		{"a pod that the operator makes", operands(container, m{"nodeSelector": m{"disk": "fast"}}, annotations,
+			observe.Operand{Kind: "Pod", Name: "mine", Of: o.String(), Direct: true, Content: m{"spec": m{"tolerations": []any{toleration}}}}), nil},
 		{"nothing is made any more, which others tell", nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) { expect.Findings(t, Unheeded([]*observe.Object{o}, before, c.after), c.want...) })
 	}
 	expect.Findings(t, Unheeded([]*observe.Object{o}, operands(container, nil, nil), operands(m{"resources": resources, "image": "pots:7"}, pod, annotations)))
+}
+
+// A word is found as a whole, and keys of labels and selectors are words.
+func TestMentioned(t *testing.T) {
+	type m = map[string]any
+	made := func(text string) []observe.Operand {
+		return []observe.Operand{{Kind: "ConfigMap", Content: m{"data": m{"f": text}}}}
+	}
+	for _, c := range []struct {
+		spec m
+		text string
+		want Carriage
+	}{
+		{m{"cpu": "2"}, "memory: 2Gi", absent}, {m{"cpu": "2"}, "cpus=2, memory=1", mentioned}, {m{"image": "pots:7"}, "pots:7.2", absent},
+		{m{"image": "pots:7"}, "mirror/pots:7", mentioned}, {m{"class": "high"}, "highest", absent},
+		{m{"nodeSelector": m{"worker": ""}}, "nothing", absent}, {m{"nodeSelector": m{"worker": ""}}, "run on worker", mentioned},
+		{m{"f": "all of it"}, "all of it", carried},
+	} {
+		for path, got := range Carried(c.spec, made(c.text)) {
+			if got != c.want {
+				t.Errorf("%s in %q: %d, want %d", path, c.text, got, c.want)
+			}
+		}
+	}
 }

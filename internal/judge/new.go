@@ -17,6 +17,7 @@ type Dealt struct {
 	Kinds []string // of these, what clients use and what runs, sorted
 	Ready int      // how many workloads that were made for it are ready
 	Well  bool     // its status tells its generation, and no bad health
+	Alike bool     // Well, and no worse by its own words than the sample
 }
 
 // DealtWith is what is seen of the object called name among operands; well is what its status tells.
@@ -55,8 +56,11 @@ type New struct {
 	Remakes map[string]bool
 	// Carried tells how what the copy asks for is found in what was made for it.
 	Carried map[string]Carriage
-	// Kept tells that claims of the copy stay when it is deleted, and Cleared that claims of it do not.
-	Kept, Cleared bool
+	// Kept are the claims of the copy that stay when it is deleted; Cleared tells that others do not.
+	Kept    []observe.Operand
+	Cleared bool
+	// Reverts tells, by kind, whether the operator changed back what somebody changed of that.
+	Reverts map[string]bool
 	// Unowned are what was made for the copy, belongs to nobody and stayed when the copy was deleted; named as what was made for
 	// the sample.
 	Unowned []Left
@@ -64,6 +68,12 @@ type New struct {
 
 // Settled reports whether as many workloads are ready for the copy as for the sample: until then, reconciles are under way.
 func (n New) Settled() bool { return n.Copy.Ready >= n.Original.Ready }
+
+// Usable reports whether the copy has what the sample has, whatever its status says in words: it can be tried.
+func (n New) Usable() bool {
+	n.Copy.Alike = n.Copy.Alike || n.Copy.Well
+	return len(n.Lacks()) == 0
+}
 
 // Lacks says what was not done for the copy and was done for the sample, in the words of a finding.
 func (n New) Lacks() []string {
@@ -74,7 +84,7 @@ func (n New) Lacks() []string {
 	}{
 		{n.Original.Made, n.Copy.Made, "nothing is made that belongs to it"},
 		{n.Original.Ready > 0, n.Copy.Ready > 0, "nothing runs for it"},
-		{n.Original.Well, n.Copy.Well, "its status does not say that it is well"},
+		{n.Original.Well, n.Copy.Alike, "its status does not say that it is well"},
 	} {
 		if aspect.sample && !aspect.copied {
 			missing = append(missing, aspect.words)
@@ -109,7 +119,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 			to, strings.Join(unowned, ", "), from))
 	}
 	kinds := is.LacksKinds(was)
-	was.Original = Dealt{Made: true, Ready: 1, Well: true} // what the old version did not do for its copy is nothing less, whatever its sample got
+	was.Original = Dealt{Made: true, Ready: 1, Well: true, Alike: true} // what the old version did not do for its copy is nothing less, whatever its sample got
 	missing := slices.DeleteFunc(is.Lacks(), func(words string) bool { return slices.Contains(was.Lacks(), words) })
 	if len(kinds) > 0 && is.Copy.Made {
 		missing = append(missing, "no "+strings.Join(kinds, " and no ")+" is made for it")
@@ -127,13 +137,18 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: what its %s asks for is in nothing that is made for it",
 			to, from, strings.Join(unheeded, ", ")))
 	}
-	if was.Kept && !was.Cleared && is.Cleared {
+	if len(was.Kept) > 0 && !was.Cleared && len(is.Kept) == 0 && is.Cleared {
 		findings = append(findings, code.Finding(code.DataLost, is.Sample, "%s deletes the claims of a new object like it when that is deleted; %s kept them", to, from))
 	}
 	gone := namesOf(is.Remakes, func(kind string) bool { return was.Remakes[kind] && !is.Remakes[kind] })
 	if len(gone) > 0 {
 		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s makes no %s again that somebody deletes of a new object like it, not within %s; %s did",
 			to, strings.Join(gone, " and no "), EffectLimit, from))
+	}
+	stay := namesOf(is.Reverts, func(kind string) bool { return was.Reverts[kind] && !is.Reverts[kind] })
+	if len(stay) > 0 {
+		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s leaves a %s of a new object like it as somebody else changes it, for %s; %s changed it back",
+			to, strings.Join(stay, " and a "), EffectLimit, from))
 	}
 	return findings
 }

@@ -12,19 +12,22 @@ import (
 )
 
 func TestNewObjects(t *testing.T) {
-	sound, alone := Dealt{Made: true, Ready: 1, Well: true}, Dealt{}
+	sound, alone := Dealt{Made: true, Ready: 1, Well: true, Alike: true}, Dealt{}
 	follows := func(field string, times int) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Follows: map[string]int{field: times}}
 	}
 	remakes := func(does bool) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Remakes: map[string]bool{"Service": does}}
 	}
+	reverts := func(does bool) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Reverts: map[string]bool{"ConfigMap": does}}
+	}
 	both := New{Sample: "Pot/n/a", Copy: sound, Original: sound}
 	asks := func(c Carriage) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Carried: map[string]Carriage{"spec.tolerations": c}}
 	}
 	claims := func(kept, cleared bool) New {
-		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Kept: kept, Cleared: cleared}
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Kept: make([]observe.Operand, map[bool]int{true: 1}[kept]), Cleared: cleared}
 	}
 	kinds := func(copied, original string) New {
 		dealt := func(kinds string) Dealt {
@@ -40,7 +43,7 @@ func TestNewObjects(t *testing.T) {
 	}{
 		"as before":                    {both, both, nil},
 		"ignored":                      {both, New{Sample: "Pot/n/a", Copy: alone, Original: sound}, []string{"error U517 Pot/n/a: v2 does less for a new object like it: within 45s nothing is made that belongs to it, nothing runs for it, its status does not say that it is well; with v1 it was as for this one"}},
-		"never ready":                  {both, New{Sample: "Pot/n/a", Copy: Dealt{Made: true, Well: true}, Original: sound}, []string{"error U517 Pot/n/a: v2 does less for a new object like it: within 45s nothing runs for it; with v1 it was as for this one"}},
+		"never ready":                  {both, New{Sample: "Pot/n/a", Copy: Dealt{Made: true, Well: true, Alike: true}, Original: sound}, []string{"error U517 Pot/n/a: v2 does less for a new object like it: within 45s nothing runs for it; with v1 it was as for this one"}},
 		"nor the sample":               {both, New{Sample: "Pot/n/a", Copy: alone, Original: alone}, nil},
 		"nor before":                   {New{Copy: alone, Original: sound}, New{Copy: alone, Original: sound}, nil},
 		"half of it before":            {New{Copy: Dealt{Made: true}, Original: sound}, New{Sample: "Pot/n/a", Copy: alone, Original: sound}, []string{"error U517 Pot/n/a: v2 does less for a new object like it: within 45s nothing is made that belongs to it; with v1 it was as for this one"}},
@@ -63,6 +66,10 @@ func TestNewObjects(t *testing.T) {
 		"no workload":                  {kinds("Deployment Service", "Deployment Service"), kinds("Service", "Deployment Service"), []string{"error U517 Pot/n/a: v2 does less for a new object like it: within 45s no Deployment is made for it; with v1 it was as for this one"}},
 		"no Service before":            {kinds("StatefulSet", "Service StatefulSet"), kinds("StatefulSet", "Service StatefulSet"), nil},
 		"no Service for the sample":    {kinds("Service StatefulSet", "Service StatefulSet"), kinds("StatefulSet", "StatefulSet"), nil},
+		"changes it back":              {reverts(true), reverts(true), nil},
+		"leaves it changed":            {reverts(true), reverts(false), []string{"error U512 Pot/n/a: v2 leaves a ConfigMap of a new object like it as somebody else changes it, for 30s; v1 changed it back"}},
+		"always left it changed":       {reverts(false), reverts(false), nil},
+		"may not be changed":           {reverts(true), both, nil},
 		"carries it":                   {asks(carried), asks(carried), nil},
 		"carries it otherwise":         {asks(carried), asks(mentioned), nil},
 		"carries it no more":           {asks(carried), asks(absent), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: what its spec.tolerations asks for is in nothing that is made for it"}},
@@ -71,6 +78,7 @@ func TestNewObjects(t *testing.T) {
 		"keeps claims":                 {claims(true, false), claims(true, false), nil},
 		"deletes claims":               {claims(true, false), claims(false, true), []string{"error U515 Pot/n/a: v2 deletes the claims of a new object like it when that is deleted; v1 kept them"}},
 		"always deleted claims":        {claims(false, true), claims(false, true), nil},
+		"deletes one of them":          {claims(true, false), claims(true, true), nil},
 		"deleted some claims":          {claims(true, true), claims(true, true), nil},
 		"has no claims":                {claims(true, false), claims(false, false), nil},
 		"never did":                    {remakes(false), remakes(false), nil},

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -63,68 +62,85 @@ func Selected(before, after map[string]observe.Operand) []finding.Finding {
 		if len(others) > 0 {
 			findings = append(findings, code.Finding(code.PortGone, name, "its selector picks pods of other objects, too, and did not before the upgrade: its clients reach %s", strings.Join(others, ", ")))
 		}
-		known, unknown := offering(before[name], before)
-		offer, lack := offering(after[name], after)
-		if len(known) > 0 && len(unknown) == 0 && len(offer) > 0 && len(lack) > 0 {
-			findings = append(findings, code.Finding(code.PortGone, name, "its selector picks pods, too, that do not have its targetPort, and did not before the upgrade: its clients reach %s", strings.Join(lack, ", ")))
+		if strangers := withoutPort(before[name], after[name], before, after); len(strangers) > 0 {
+			findings = append(findings, code.Finding(code.PortGone, name, "its selector picks pods, too, that do not have its targetPort, and did not before the upgrade: its clients reach %s", strings.Join(strangers, ", ")))
 		}
 	}
 	return findings
 }
 
-// offering names the pods that service selects among operands: those that declare all numbers of ports to which it leads, and the others. Pods
-// without a port of a name are no endpoints of it.
-func offering(service observe.Operand, operands map[string]observe.Operand) (offer, lack []string) {
-	var s corev1.Service
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(service.Content, &s) != nil {
-		return nil, nil
-	}
-	for _, o := range podsOf(service, operands) {
-		var p corev1.Pod
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Content, &p) != nil {
+// withoutPort names the pods that a Service picks after and did not before, and that do not declare a port of it that all declared before, and
+// some do after. Only numbers tell: pods without a port of a name are no endpoints of it.
+func withoutPort(was, is observe.Operand, before, after map[string]observe.Operand) []string {
+	lack := map[string]bool{}
+	for _, number := range targetPorts(was) {
+		picked, now := podsOf(was, before), podsOf(is, after)
+		declares := func(pod observe.Operand) bool { return declaresPort(pod, number) }
+		declared := len(picked) > 0 && !slices.ContainsFunc(picked, func(pod observe.Operand) bool { return !declares(pod) })
+		if !declared || !slices.Contains(targetPorts(is), number) || !slices.ContainsFunc(now, declares) {
 			continue
 		}
-		declares := func(number int32) bool {
-			return slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool {
-				return slices.ContainsFunc(c.Ports, func(has corev1.ContainerPort) bool { return has.ContainerPort == number })
-			})
-		}
-		lacks := slices.ContainsFunc(s.Spec.Ports, func(port corev1.ServicePort) bool {
-			return port.TargetPort.Type == intstr.Int && !declares(cmp.Or(port.TargetPort.IntVal, port.Port))
-		})
-		if lacks {
-			lack = append(lack, o.String())
-		} else {
-			offer = append(offer, o.String())
+		for _, pod := range now {
+			known := slices.ContainsFunc(picked, func(other observe.Operand) bool { return other.UID == pod.UID })
+			if !declares(pod) && !known && !ofJob(after, pod) {
+				lack[pod.String()] = true
+			}
 		}
 	}
-	slices.Sort(lack)
-	return offer, lack
+	return slices.Sorted(maps.Keys(lack))
 }
 
-// Detached tells the PodDisruptionBudgets and NetworkPolicies that picked pods before and pick none of those that there are after, and the
-// HorizontalPodAutoscalers whose workload is not there any more.
+// targetPorts are the numbers of the ports of pods to which a Service leads.
+func targetPorts(service observe.Operand) []int32 {
+	var s corev1.Service
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(service.Content, &s) != nil {
+		return nil
+	}
+	var numbers []int32
+	for _, port := range s.Spec.Ports {
+		if port.TargetPort.Type == intstr.Int {
+			numbers = append(numbers, cmp.Or(port.TargetPort.IntVal, port.Port))
+		}
+	}
+	return numbers
+}
+
+// declaresPort reports whether a container of pod declares a port of that number.
+func declaresPort(pod observe.Operand, number int32) bool {
+	var p corev1.Pod
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(pod.Content, &p) != nil {
+		return false
+	}
+	return slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Ports, func(has corev1.ContainerPort) bool { return has.ContainerPort == number })
+	})
+}
+
+// Detached tells the PodDisruptionBudgets and NetworkPolicies that picked pods before and pick none of those that there are after, unless
+// another one of the kind does, and the HorizontalPodAutoscalers whose workload is not there any more.
 func Detached(before, after map[string]observe.Operand) []finding.Finding {
 	var findings []finding.Finding
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		was := before[name]
 		is, there := after[name]
+		instead := func(o observe.Operand) bool { return o.Kind == is.Kind && o.Of == is.Of && picks(o, after) }
 		switch {
 		case !there:
-		case was.Kind == "HorizontalPodAutoscaler" && scales(was, before) && !scales(is, after):
+		case was.Kind == "HorizontalPodAutoscaler" && targetOf(was, before) && !targetOf(is, after):
 			findings = append(findings, code.Finding(code.OperandWorse, name, "the workload that it names is not there any more: nothing is scaled"))
-		case picks(was, before) && serves(after, is.Of, anyPod) && !picks(is, after):
+		case picks(was, before) && serves(after, is.Of, anyPod) && !slices.ContainsFunc(slices.Collect(maps.Values(after)), instead):
 			findings = append(findings, code.Finding(code.OperandWorse, name, "it picked pods before the upgrade, and picks none of those of %s any more: its selector and their labels differ", is.Of))
 		}
 	}
 	return findings
 }
 
-// scales reports whether the workload that a HorizontalPodAutoscaler names is one of operands.
-func scales(autoscaler observe.Operand, operands map[string]observe.Operand) bool {
+// targetOf reports whether the workload that a HorizontalPodAutoscaler names is one of operands. What it names of another kind, as a custom
+// resource, may be there.
+func targetOf(autoscaler observe.Operand, operands map[string]observe.Operand) bool {
 	target, _, _ := unstructured.NestedStringMap(autoscaler.Content, "spec", "scaleTargetRef")
 	_, there := operands[target["kind"]+"/"+autoscaler.Namespace+"/"+target["name"]]
-	return there
+	return there || !slices.Contains(WorkloadKinds, target["kind"])
 }
 
 // picks reports whether the selector of o, a PodDisruptionBudget or a NetworkPolicy, picks pods among operands that are none of Jobs.
@@ -137,42 +153,6 @@ func picks(o observe.Operand, operands map[string]observe.Operand) bool {
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&parsed)
 	return err == nil && slices.ContainsFunc(selectedBy(selector, o.Namespace, operands), func(p observe.Operand) bool { return !ofJob(operands, p) })
-}
-
-// Routes tells the hosts and paths of Ingresses that lead nowhere any more.
-func Routes(before, after map[string]observe.Operand) []finding.Finding {
-	lead := map[string]bool{}
-	for _, o := range after {
-		for _, route := range routesOf(o) {
-			lead[route] = true
-		}
-	}
-	var findings []finding.Finding
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		gone := slices.DeleteFunc(routesOf(before[name]), func(route string) bool { return lead[route] })
-		if len(gone) > 0 {
-			findings = append(findings, code.Finding(code.PortGone, name, "clients that the old version served fail: no Ingress leads from %s any more", strings.Join(gone, ", ")))
-		}
-	}
-	return findings
-}
-
-// routesOf are the hosts and paths from which an Ingress leads somewhere.
-func routesOf(o observe.Operand) []string {
-	var ingress networkingv1.Ingress
-	if o.Kind != "Ingress" || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Content, &ingress) != nil {
-		return nil
-	}
-	var routes []string
-	for _, rule := range ingress.Spec.Rules {
-		if rule.HTTP == nil {
-			continue
-		}
-		for _, path := range rule.HTTP.Paths {
-			routes = append(routes, rule.Host+cmp.Or(path.Path, "/"))
-		}
-	}
-	return routes
 }
 
 // selectedOf names the objects whose pods service selects among operands, sorted.

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"fmt"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -89,6 +90,7 @@ func TestSelectedPorts(t *testing.T) {
 	}
 	with := func(name string, port int64, labels m) observe.Operand {
 		p := pod(name, "Pot/n/a", labels)
+		p.UID = types.UID(fmt.Sprint(name, port, labels))
 		p.Content = m{"spec": m{"containers": []any{m{"name": "c", "ports": []any{m{"name": "tcp", "containerPort": port}}}}}}
 		if port == 0 {
 			p.Content = m{"spec": m{"containers": []any{m{"name": "c"}}}}
@@ -111,6 +113,10 @@ func TestSelectedPorts(t *testing.T) {
 	expect.Findings(t, Selected(before, operands(number, with("a-0", 6379, app), with("guard-0", 0, app))), found)
 	expect.Findings(t, Selected(before, operands(number, with("a-0", 6379, app), with("a-1", 6379, app))))
 	expect.Findings(t, Selected(before, operands(number, with("a-0", 0, app)))) // it only does not say so any more
+	expect.Findings(t, Selected(before, operands(number, with("a-0", 6379, app), with("a-migrate-x7k2p", 0, app), observe.Operand{Kind: "Job", Namespace: "n", Name: "a-migrate", Of: "Pot/n/a"})))
+	two := service(m{"port": int64(6379)})
+	two.Content["spec"].(m)["ports"] = []any{m{"port": int64(6379)}, m{"port": int64(9187)}}
+	expect.Findings(t, Selected(before, operands(two, with("a-0", 6379, app))))
 	expect.Findings(t, Selected(operands(name, with("a-0", 6379, app)), operands(name, with("a-0", 6379, app), with("guard-0", 0, app))))
 }
 
@@ -138,23 +144,18 @@ func TestDetached(t *testing.T) {
 	expect.Findings(t, Detached(before, operands("pan", "pan", "pot", "b")),
 		"error U511 HorizontalPodAutoscaler/n/a: the workload that it names is not there any more: nothing is scaled",
 		"error U511 NetworkPolicy/n/a: it picked pods before the upgrade, and picks none of those of Pot/n/a any more: its selector and their labels differ")
+	other := operands("pot", "pan", "pan", "a")
+	for _, kind := range []string{"PodDisruptionBudget", "NetworkPolicy"} {
+		instead := before[kind+"/n/a"]
+		instead.Name = "b"
+		other[instead.String()] = instead
+	}
+	custom := other["HorizontalPodAutoscaler/n/a"]
+	custom.Content = m{"spec": m{"scaleTargetRef": m{"kind": "Pot", "name": "a"}}}
+	other["HorizontalPodAutoscaler/n/a"] = custom
+	expect.Findings(t, Detached(before, other))
 	expect.Findings(t, Detached(operands("pot", "pan", "pan", "b"), operands("pot", "pan", "pan", "b")))
 	scaledDown := operands("pot", "pot", "pot", "a")
 	delete(scaledDown, "Pod/n/a-0")
 	expect.Findings(t, Detached(before, scaledDown))
-}
-
-// Hosts and paths must go on leading somewhere, by whatever Ingress.
-func TestRoutes(t *testing.T) {
-	type m = map[string]any
-	ingress := func(name string, paths ...any) map[string]observe.Operand {
-		spec := m{"rules": []any{m{"host": "pot.example.com", "http": m{"paths": paths}}, m{"host": "none.example.com"}}}
-		return map[string]observe.Operand{"Ingress/n/" + name: {Kind: "Ingress", Namespace: "n", Name: name, Content: m{"spec": spec}}}
-	}
-	api, all := m{"path": "/api", "pathType": "Prefix"}, m{"pathType": "Prefix"}
-	before := ingress("a", api, all)
-	expect.Findings(t, Routes(before, before))
-	expect.Findings(t, Routes(before, ingress("b", all, api, m{"path": "/more"})))
-	expect.Findings(t, Routes(before, ingress("a", all)), "error U510 Ingress/n/a: clients that the old version served fail: no Ingress leads from pot.example.com/api any more")
-	expect.Findings(t, Routes(before, nil), "error U510 Ingress/n/a: clients that the old version served fail: no Ingress leads from pot.example.com/api, pot.example.com/ any more")
 }

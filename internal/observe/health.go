@@ -119,9 +119,12 @@ var (
 	busyPhases = []string{"updating", "upgrading", "progressing", "reconciling", "reconfiguring", "migrating", "modifying", "rolling", "restarting", "processing"}
 	// busyConditions are True as long as something is being changed. A Deployment's Progressing stays True, so what counts is that one was False.
 	busyConditions = []string{"Progressing", "Reconciling", "Updating", "Upgrading"}
-	// goodCondition and badCondition match how the types of other conditions end that are True, or not True, of what serves.
-	goodCondition = Compiled(`(Ready|Available|Healthy|Reconciled|Synced|Synchronized|Succeeded|Successful|Deployed|Established)$`)
-	badCondition  = Compiled(`(?i)(not.?ready|unready|un-?available|unhealthy|unsuccessful|degraded|failed|failure|stalled|error|irreconcilable)$`)
+	// goodCondition and badCondition match how the types of other conditions end that are True, or not True, of what serves. A condition of
+	// a run that is under way, as Ansible operators' Successful, says nothing until that ends; nor is it bad if no update is available any more.
+	goodCondition = Compiled(`(Ready|Available|Healthy|Reconciled|ReconcileSuccess|Synced|Synchronized|Succeeded|Deployed|Established)$`)
+	badCondition  = Compiled(`(?i)(degraded|failed|failure|stalled|errors?|irreconcilable)$`)
+	notGood       = Compiled(`(?i)(not.?(ready|available|healthy|reconciled|synced|synchronized)|unready|unavailable|unhealthy|unsynced)$`)
+	otherwise     = Compiled(`^(Not|No|Without)[A-Z]|(Update|Upgrade|Version)s?Available$`)
 )
 
 // unwell says how o's status tells that o does not serve, or "".
@@ -176,15 +179,15 @@ func worse(before, now *unstructured.Unstructured) string {
 }
 
 // worseCondition is what worse says of conditions of any type. Of an object that told nothing of its health before, which said tells, the new
-// version may be the first to say what it always was.
+// version may be the first to say what it always was; so it may be in a condition that is nobody's convention.
 func worseCondition(before, now *unstructured.Unstructured, said bool) string {
 	for _, t := range conditionTypes(now) {
 		was, is := conditionOf(before, t), conditionOf(now, t)
-		bad := slices.Contains(troubleConditions, t) || badCondition().MatchString(t)
+		known := was.Status != "" || said && slices.Contains(troubleConditions, t)
 		switch {
-		case bad && (said || was.Status != "") && was.Status != corev1.ConditionTrue && is.Status == corev1.ConditionTrue:
+		case isBad(t) && known && was.Status != corev1.ConditionTrue && is.Status == corev1.ConditionTrue:
 			return fmt.Sprintf("condition %s was not True and is %s", t, is)
-		case !bad && goodCondition().MatchString(t) && was.Status == corev1.ConditionTrue && is.Status != corev1.ConditionTrue:
+		case isGood(t) && was.Status == corev1.ConditionTrue && is.Status != corev1.ConditionTrue:
 			return fmt.Sprintf("condition %s was True and is %s", t, is)
 		case slices.Contains(busyConditions, t) && was.Status == corev1.ConditionFalse && is.Status == corev1.ConditionTrue:
 			return fmt.Sprintf("condition %s was False and stays %s", t, is)
@@ -193,13 +196,22 @@ func worseCondition(before, now *unstructured.Unstructured, said bool) string {
 	return ""
 }
 
+// isGood reports whether a condition of type t is True of what serves.
+func isGood(t string) bool {
+	return goodCondition().MatchString(t) && !notGood().MatchString(t) && !otherwise().MatchString(t)
+}
+
+// isBad reports whether a condition of type t is not True of what serves.
+func isBad(t string) bool {
+	return notGood().MatchString(t) || badCondition().MatchString(t) && !otherwise().MatchString(t)
+}
+
 // ConditionsGone are the types of the conditions that said of before that it serves, and that now does not have; others than Ready and
 // Available, whose absence is a worse health.
 func ConditionsGone(before, now *unstructured.Unstructured) []string {
 	there := append(conditionTypes(now), healthConditions...)
 	return slices.DeleteFunc(conditionTypes(before), func(t string) bool {
-		good := goodCondition().MatchString(t) && !badCondition().MatchString(t)
-		return !good || conditionOf(before, t).Status != corev1.ConditionTrue || slices.Contains(there, t)
+		return !isGood(t) || conditionOf(before, t).Status != corev1.ConditionTrue || slices.Contains(there, t)
 	})
 }
 

@@ -410,12 +410,35 @@ func (w *walk) judgeOperands(ctx context.Context, before hopBefore, started time
 		return nil, err
 	}
 	unreached, err := w.judgeReached(ctx, before, after, simulated)
+	if err != nil {
+		return nil, err
+	}
+	lost, err := w.judgeLost(ctx, before.operands, after)
 	return slices.Concat(
 		judge.Health(before.operands, after), judge.OperandImages(before.operands, after, simulated), judge.Operands(before.operands, after),
 		judge.Named(before.operands, after, w.statuses()), judge.Claims(before.operands, after, left),
-		judge.Endpoints(w.Watcher.Since(started), before.operands), judge.Selected(before.operands, after), judge.Detached(before.operands, after),
-		judge.Routes(before.operands, after), judge.Unheeded(w.Objects, before.operands, after), unreached,
+		judge.Endpoints(w.Watcher.Since(started), before.operands), unreached, lost,
 	), err
+}
+
+// judgeLost tells what selectors, routes and the fields of pods lost against before. Operands that are just being replaced are given time.
+func (w *walk) judgeLost(ctx context.Context, before, after map[string]observe.Operand) ([]finding.Finding, error) {
+	lost := func(now map[string]observe.Operand) []finding.Finding {
+		return slices.Concat(judge.Selected(before, now), judge.Detached(before, now), judge.Routes(before, now), judge.Unheeded(w.Objects, before, now))
+	}
+	findings := lost(after)
+	if len(findings) == 0 {
+		return nil, nil
+	}
+	err := lookUntil(ctx, reachLimit, lookPause, func() (bool, error) {
+		now, err := w.Operands(ctx)
+		if err != nil {
+			return false, err
+		}
+		findings = lost(now)
+		return len(findings) == 0, nil
+	})
+	return findings, err
 }
 
 // statuses are what the objects said in their status before the hop, by object.

@@ -104,10 +104,11 @@ func (w *walk) hotLoopFindings(ctx context.Context, restless map[string][]string
 		f := code.Finding(code.HotLoop, name, "%d times in a row an object was written without a change to what it says, and each time the operator wrote in turn: %s", looks, strings.Join(restless[name], ", "))
 		if len(looping[name]) > 0 {
 			f.Message = fmt.Sprintf("reconcile hot loop: the operator keeps writing %s although nobody touches the object", strings.Join(looping[name], ", "))
-			if !known && !w.looped[name] {
+			before := w.looped[name]
+			if !known && slices.ContainsFunc(looping[name], func(field string) bool { return !slices.Contains(before, field) }) {
 				f.Severity = finding.Error
 			}
-			w.looped[name] = true
+			w.looped[name] = append(before, looping[name]...)
 		}
 		findings = append(findings, f)
 	}

@@ -43,6 +43,7 @@ type newObject struct {
 	unowned []observe.Operand // named as what was made for the copy
 	hidden  bool              // some of that is not seen to be the copy's
 	ready   []string          // what was made for the copy and does what it is for
+	claims  []observe.Operand // of what was made for the copy
 	needs   []need            // what it names, copied for it
 	slowest time.Duration     // how long it took at most until its operator did something about it
 }
@@ -69,6 +70,10 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 	var findings []finding.Finding
 	for _, name := range slices.Sorted(maps.Keys(w.created[r.Name])) {
 		if was, known := w.created[from][name]; known {
+			var err error
+			if was.Kept, err = w.still(ctx, was.Kept); err != nil { // some operators take their time
+				return nil, err
+			}
 			findings = append(findings, judge.NewObjects(from, r.Name, was, w.created[r.Name][name])...)
 		}
 	}
@@ -100,11 +105,11 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 			was, known := w.created[from][o.CRD]
 			expected := known && len(was.Lacks()) == 0
 			is := created[o.CRD]
-			return early && !is.Settled() || (early || expected) && len(is.Lacks()) > 0 || len(is.LacksKinds(was)) > 0
+			return early && !is.Settled() || early && !is.Usable() || expected && len(is.Lacks()) > 0 || len(is.LacksKinds(was)) > 0
 		}), nil
 	})
 	for _, o := range copies {
-		if err == nil && len(created[o.CRD].Lacks()) == 0 && !o.hidden {
+		if err == nil && created[o.CRD].Usable() && !o.hidden {
 			err = w.tryNew(ctx, from, r, o, created)
 		}
 	}
@@ -125,15 +130,24 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		if made.Unready == "" {
 			o.ready = append(o.ready, name)
 		}
+		if made.Kind == observe.KindClaim && !made.Transient() && made.Volume() != "" {
+			o.claims = append(o.claims, made)
+		}
 	}
 	spec, _ := o.Author["spec"].(map[string]any)
 	is.Carried = judge.Carried(spec, slices.Collect(maps.Values(operands)))
 	// The last change is followed by a rollout that nobody has to wait for.
-	if is.Remakes, err = w.takeFromNew(ctx, o, operands, was); err == nil {
+	if is.Reverts, err = w.editNew(ctx, o, operands, was); err == nil {
+		is.Remakes, err = w.takeFromNew(ctx, o, operands, was)
+	}
+	if err == nil {
 		is.Follows, err = w.changeNew(ctx, r, o, was)
 	}
 	if err == nil {
 		err = w.changeNeeds(ctx, o, operands, was, is.Follows)
+	}
+	if err == nil && !is.Copy.Alike { // it has had its time by now
+		is.Copy.Alike, err = w.WellAs(ctx, o.Object, o.like)
 	}
 	created[o.CRD] = is
 	return err
@@ -383,11 +397,14 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 			object *observe.Object
 			dealt  *judge.Dealt
 		}{{o.Object, &is.Copy}, {o.like, &is.Original}} {
-			well, err := view.WellAs(ctx, side.object, o.like)
+			well, err := view.Well(ctx, side.object)
 			if err != nil {
 				return err
 			}
 			*side.dealt = judge.DealtWith(side.object.String(), operands, well)
+			if side.dealt.Alike, err = view.WellAs(ctx, side.object, o.like); err != nil {
+				return err
+			}
 		}
 		if o.unowned, err = w.unownedOf(ctx, o, operands); err != nil {
 			return err
@@ -474,10 +491,7 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[s
 	for _, o := range copies {
 		objects = append(objects, o.Object)
 	}
-	view := w.viewOf(objects...)
-	operands, unseen := view.RecentOperands(ctx)
 	stay, err := w.removeThese(ctx, objects, deletionLimit)
-	err = errors.Join(err, unseen)
 	w.lingering = append(w.lingering, stay...)
 	for _, o := range copies {
 		if !slices.Contains(stay, o.Object) { // its operator may need them to let it go
@@ -493,9 +507,10 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[s
 			continue // its operator may be about to delete what is left
 		}
 		is := created[o.CRD]
-		if is.Kept, is.Cleared, err = w.keptOf(ctx, o, operands); err != nil {
+		if is.Kept, err = w.still(ctx, o.claims); err != nil {
 			return err
 		}
+		is.Cleared = len(is.Kept) < len(o.claims)
 		for _, made := range o.unowned {
 			left, err := w.leftOf(ctx, made, time.Until(deadline))
 			if err != nil {
@@ -510,21 +525,18 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[s
 	return nil
 }
 
-// keptOf reports whether of the claims among operands that were made for a copy, which is gone, some stay for good, and some do not: they are
-// deleted, or are to be with an owner.
-func (w *walk) keptOf(ctx context.Context, o *newObject, operands map[string]observe.Operand) (kept, cleared bool, err error) {
-	for _, made := range operands {
-		if made.Of != o.String() || made.Kind != observe.KindClaim || made.Transient() || made.Volume() == "" {
-			continue
-		}
+// still are those of claims that stay for good, though the object is gone: nobody deletes them, nor are they to go with an owner.
+func (w *walk) still(ctx context.Context, claims []observe.Operand) (stay []observe.Operand, err error) {
+	for _, made := range claims {
 		now, err := w.operandNow(ctx, made)
 		if err != nil {
-			return false, false, err
+			return nil, err
 		}
-		stays := now != nil && now.GetDeletionTimestamp() == nil && len(now.GetOwnerReferences()) == 0
-		kept, cleared = kept || stays, cleared || !stays
+		if now != nil && now.GetUID() == made.UID && now.GetDeletionTimestamp() == nil && len(now.GetOwnerReferences()) == 0 {
+			stay = append(stay, made)
+		}
 	}
-	return kept, cleared, nil
+	return stay, nil
 }
 
 // leftOf waits until an operand that belongs to nobody is gone, but no longer than limit, and deletes it if it stays.

@@ -3,6 +3,7 @@ package walk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +49,52 @@ func TestNewObjects(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// What somebody changes of what was made for a new object must be changed back if the old version did so.
+func TestEdits(t *testing.T) {
+	p, plan := things(t, "v1", "v2")
+	for _, c := range []struct{ v1, v2, want string }{
+		{restores, restores, ""}, {"", "", ""}, {"", restores, ""}, {restores, "", code.DriftStays},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.behaviour["v1"], w.behaviour["v2"] = c.v1, c.v2
+			found := w.firstHop(t, p, plan).Findings
+			says := "v2 leaves a ConfigMap of a new object like it as somebody else changes it, for 30s; v1 changed it back"
+			if got := codes(found); got != c.want || c.want != "" && !strings.Contains(strings.Join(expect.Said(found), "\n"), says) {
+				t.Errorf("%q, then %q: %q, want %q: %s", c.v1, c.v2, got, c.want, expect.Said(found))
+			}
+		})
+	}
+}
+
+// An edit is one that the owner of a thing alone would change back: each kind once, and nothing that nobody may change.
+func TestEditsOf(t *testing.T) {
+	type m = map[string]any
+	made := func(kind, name string, direct bool, content m) observe.Operand {
+		return observe.Operand{Kind: kind, Namespace: "n", Name: name, Direct: direct, Content: content}
+	}
+	operands := map[string]observe.Operand{}
+	for _, o := range []observe.Operand{
+		made("ConfigMap", "a", false, m{"data": m{"k": "v"}}), made("ConfigMap", "b", true, m{"data": m{"k": "v"}, "immutable": true}), made("ConfigMap", "c", true, nil),
+		made("ConfigMap", "d", true, m{"data": m{"k": "v", "l": "w"}}), made("ConfigMap", "e", true, m{"data": m{"k": "v"}}),
+		made("Service", "a", true, m{"spec": m{}}), made("Service", "b", true, m{"spec": m{"selector": m{"app": "a"}}}), made("Deployment", "a", true, m{"spec": m{}}),
+	} {
+		operands[o.String()] = o
+	}
+	var said []string
+	for _, e := range editsOf(operands) {
+		said = append(said, fmt.Sprintf("%s %s %s", e.Operand, e.there, e.back))
+	}
+	slices.Sort(said)
+	want := []string{
+		`ConfigMap/n/d {"data":{"k":"v\n"}} {"data":{"k":"v"}}`,
+		`Service/n/b {"spec":{"selector":{"olmkit.dev/nudge":"1"}}} {"spec":{"selector":{"olmkit.dev/nudge":null}}}`,
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("%q", said)
 	}
 }
 

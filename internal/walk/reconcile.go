@@ -103,6 +103,9 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 	if err != nil {
 		return findings, unverified, err
 	}
+	if from == r && w.created[r.Name] != nil { // all of the following was seen before
+		return findings, unverified, nil
+	}
 	look, err := w.touch(ctx, r)
 	if err != nil {
 		return findings, unverified, err

@@ -120,7 +120,7 @@ type restoration struct {
 // memory is what earlier hops showed, for later ones to be compared with.
 type memory struct {
 	survived map[string]bool                    // what was told to survive uninstalling
-	looped   map[string]bool                    // objects that an earlier release kept writing
+	looped   map[string][]string                // fields that an earlier release kept writing, by object
 	acted    time.Duration                      // how long an operator took last to act on a change
 	asked    map[types.UID]string               // the release that an object was changed under last
 	responds map[string]bool                    // objects of which it was seen that an operator acts on a change
@@ -138,7 +138,7 @@ type memory struct {
 
 func newMemory() memory {
 	return memory{
-		survived: map[string]bool{}, asked: map[types.UID]string{}, looped: map[string]bool{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{}, took: map[string]map[string]string{},
+		survived: map[string]bool{}, asked: map[types.UID]string{}, looped: map[string][]string{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{}, took: map[string]map[string]string{},
 		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]bool{}, calls: map[string]calls{},
 	}
 }

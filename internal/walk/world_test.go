@@ -109,6 +109,7 @@ const (
 	operandsExit = "runs what ends when a spec is changed"
 	answers      = "answers each write with one"
 	spins        = "writes without end once it looked at an object"
+	restores     = "puts back what somebody changes of what it made"
 )
 
 var thingKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
@@ -214,6 +215,8 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 	w.mu.Unlock()
 	thing, is := o.(*unstructured.Unstructured)
 	switch {
+	case is && thing.GetKind() == "ConfigMap" && !gone && w.behaviour[operator] == restores:
+		w.reconcile(restores, thing.GetNamespace(), thing.GetName())
 	case !is || thing.GetKind() != "Thing" || operator == "" || !serves:
 	case w.behaviour[operator] == evicts && !gone && strings.Contains(thing.GetName(), "-new"):
 		return w.Delete(context.Background(), thing)

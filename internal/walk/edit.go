@@ -1,0 +1,133 @@
+package walk
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// edit is a change of what an operator made for a new object, as somebody with kubectl makes it. There and back are merge patches of the field at
+// path, which says was.
+type edit struct {
+	observe.Operand
+	path        []string
+	was         string // "" for none
+	there, back []byte
+}
+
+// editsOf are an edit of one ConfigMap and one of a Service among operands, which were made for a new object. Unlike workloads they have no
+// generation, so who looks at generations alone does not see one.
+func editsOf(operands map[string]observe.Operand) []*edit {
+	kinds := map[string]*edit{}
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		made := operands[name]
+		if _, known := kinds[made.Kind]; known || !made.Direct {
+			continue
+		}
+		var path []string
+		var was, is string
+		switch made.Kind {
+		case "ConfigMap":
+			data, _, _ := unstructured.NestedStringMap(made.Content, "data")
+			immutable, _, _ := unstructured.NestedBool(made.Content, "immutable")
+			if len(data) == 0 || immutable {
+				continue
+			}
+			key := slices.Sorted(maps.Keys(data))[0]
+			path, was, is = []string{"data", key}, data[key], data[key]+"\n" // which means the same to who reads it
+		case observe.KindService:
+			selector, _, _ := unstructured.NestedStringMap(made.Content, "spec", "selector")
+			if len(selector) == 0 {
+				continue
+			}
+			path, is = []string{"spec", "selector", nudgeNote}, "1"
+		default:
+			continue
+		}
+		e := &edit{Operand: made, path: path, was: was, there: patchOf(path, is), back: patchOf(path, nil)}
+		if was != "" {
+			e.back = patchOf(path, was)
+		}
+		kinds[made.Kind] = e
+	}
+	return slices.Collect(maps.Values(kinds))
+}
+
+// editNew changes a ConfigMap and a Service among operands, which were made for a copy, at the same time, and tells of each kind whether the
+// operator changed it back. What it did under the release before is waited for longer.
+func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New) (map[string]bool, error) {
+	reverts := map[string]bool{}
+	edits := editsOf(operands)
+	times := 2 // once may be luck: a reconcile that another cause began
+	if slices.ContainsFunc(edits, func(e *edit) bool { return was.Reverts[e.Kind] }) {
+		times = 1
+	}
+	for range times {
+		if len(edits) == 0 {
+			break
+		}
+		if err := w.awaitIdle(ctx, o); err != nil {
+			return nil, err
+		}
+		once, err := w.editOnce(ctx, o, edits, was)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(reverts, once)
+		edits = slices.DeleteFunc(edits, func(e *edit) bool { return !once[e.Kind] })
+	}
+	return reverts, nil
+}
+
+// editOnce makes edits, tells of each kind that may be edited whether the operator reverts it, and takes back what it does not.
+func (w *walk) editOnce(ctx context.Context, o *newObject, edits []*edit, was judge.New) (map[string]bool, error) {
+	reverts := map[string]bool{}
+	began := time.Now()
+	for _, e := range edits {
+		if w.patchEdit(ctx, e, e.there) == nil {
+			reverts[e.Kind] = false
+		}
+	}
+	err := lookUntil(ctx, judge.EffectLimit, lookPause, func() (bool, error) {
+		awaited := false
+		for _, e := range edits {
+			if reverted, tried := reverts[e.Kind]; reverted || !tried {
+				continue
+			}
+			now, err := w.operandNow(ctx, e.Operand)
+			if err != nil {
+				return false, err
+			}
+			if reverts[e.Kind] = now == nil || textAt(now, e.path) == e.was; reverts[e.Kind] {
+				o.acted(began)
+			}
+			awaited = awaited || !reverts[e.Kind] && (was.Reverts[e.Kind] || time.Since(began) < lookFor(w.acted))
+		}
+		return !awaited, nil
+	})
+	for _, e := range edits {
+		if reverted, tried := reverts[e.Kind]; tried && !reverted {
+			_ = w.patchEdit(ctx, e, e.back) // the copy is about to be deleted
+		}
+	}
+	return reverts, err
+}
+
+func (w *walk) patchEdit(ctx context.Context, e *edit, patch []byte) error {
+	_, err := w.Dynamic.Resource(observe.OperandResource(e.Kind)).Namespace(e.Namespace).Patch(ctx, e.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "olmkit"})
+	return err
+}
+
+// textAt is the text at path in o, "" for none.
+func textAt(o *unstructured.Unstructured, path []string) string {
+	text, _, _ := unstructured.NestedString(o.Object, path...)
+	return text
+}
