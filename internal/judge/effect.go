@@ -1,12 +1,15 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/olmkit/olmkit/internal/observe"
 )
@@ -19,6 +22,8 @@ type Effect struct {
 	Change    string              // the path of the field that was changed
 	Status    bool                // the object's status changed
 	Workloads map[string][]string // the fields of workloads that changed, by the workload's name
+	Scaled    int64               // by how many replicas one of these is larger
+	Counts    map[string]int64    // by how much each number of the status is larger, by path
 }
 
 // WorkloadKinds are the operands that run something.
@@ -29,7 +34,7 @@ const ReplicasField = "spec.replicas"
 
 // EffectOf is what is seen of the object called name between before and now, after its field change was changed.
 func EffectOf(name, change string, before, now observe.Seen) Effect {
-	e := Effect{Change: change, Workloads: map[string][]string{}}
+	e := Effect{Change: change, Workloads: map[string][]string{}, Counts: map[string]int64{}}
 	e.Status = !reflect.DeepEqual(withoutTimes(before.Snapshot[name]), withoutTimes(now.Snapshot[name]))
 	for operand, fields := range before.Changes(now.Snapshot) {
 		kind, _, _ := strings.Cut(operand, "/")
@@ -40,8 +45,34 @@ func EffectOf(name, change string, before, now observe.Seen) Effect {
 		if len(fields) > 0 {
 			e.Workloads[operand] = fields
 		}
+		if slices.Contains(fields, ReplicasField) {
+			e.Scaled = numberAt(now.Snapshot[operand], "spec", "replicas") - numberAt(before.Snapshot[operand], "spec", "replicas")
+		}
 	}
+	was, _ := before.Snapshot[name]["status"].(map[string]any)
+	is, _ := now.Snapshot[name]["status"].(map[string]any)
+	addCounts(e.Counts, "status", was, is)
 	return e
+}
+
+func numberAt(object map[string]any, path ...string) int64 {
+	n, _, _ := unstructured.NestedInt64(object, path...)
+	return n
+}
+
+// addCounts notes by how much each number of is is larger than in was, which has it, too.
+func addCounts(counts map[string]int64, path string, was, is map[string]any) {
+	for name, value := range is {
+		switch value := value.(type) {
+		case map[string]any:
+			inner, _ := was[name].(map[string]any)
+			addCounts(counts, path+"."+name, inner, value)
+		case int64:
+			if before, known := was[name].(int64); known {
+				counts[path+"."+name] = value - before
+			}
+		}
+	}
 }
 
 // withoutTimes is value with every time in it the same: when an operator wrote says nothing of what it did.
@@ -66,6 +97,9 @@ func withoutTimes(value any) any {
 	}
 	return value
 }
+
+// Any reports whether anything came of the change: who writes the same again at each look does not have to.
+func (e Effect) Any() bool { return e.Status || len(e.Workloads) > 0 }
 
 // Lacks says what of e, which an earlier release did, is not seen of now, in the words of a finding; nil if nothing. there
 // are the operands that there are now. Other fields than the number of replicas are as good as each other: how a release
@@ -93,8 +127,21 @@ func (e Effect) Lacks(now Effect, there map[string]observe.Operand) []string {
 	}
 	if e.Status && !now.Status {
 		missing = append(missing, "it does not change the object's status any more")
+	} else if silent := e.uncounted(now); len(silent) > 0 {
+		missing = append(missing, fmt.Sprintf("it does not change %s of the object any more", strings.Join(silent, ", ")))
 	}
 	return missing
+}
+
+// uncounted are the numbers of the status that grew with the replicas in e, and now stay as they were although replicas change.
+func (e Effect) uncounted(now Effect) []string {
+	if e.Scaled == 0 || now.Scaled == 0 {
+		return nil
+	}
+	return namesOf(e.Counts, func(path string) bool {
+		by, told := now.Counts[path]
+		return e.Counts[path] == e.Scaled && told && by == 0
+	})
 }
 
 // OfSpec reports whether field is one that users ask for something by.
@@ -119,5 +166,12 @@ func (e Effect) With(other Effect) Effect {
 	e.Status = e.Status || other.Status
 	e.Workloads = maps.Clone(e.Workloads)
 	maps.Copy(e.Workloads, other.Workloads)
+	e.Scaled = cmp.Or(e.Scaled, other.Scaled)
+	counts := map[string]int64{}
+	maps.Copy(counts, other.Counts)
+	for path, by := range e.Counts {
+		counts[path] = cmp.Or(counts[path], by)
+	}
+	e.Counts = counts
 	return e
 }

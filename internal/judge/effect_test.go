@@ -22,6 +22,9 @@ func TestEffectOf(t *testing.T) {
 	if !e.Status || len(e.Workloads) != 1 || strings.Join(e.Workloads["StatefulSet/n/a"], " ") != ReplicasField {
 		t.Errorf("saw %+v", e)
 	}
+	if e.Scaled != 1 || e.Counts["status.ready"] != 1 {
+		t.Errorf("counted %+v", e)
+	}
 	if e := EffectOf("Pot/n/a", "spec.size", state(1, 1), state(1, 1)); e.Status || len(e.Workloads) != 0 {
 		t.Errorf("of nothing it saw %+v", e)
 	}
@@ -32,6 +35,9 @@ func TestEffectLacks(t *testing.T) {
 	scaled := map[string][]string{"StatefulSet/n/a": {ReplicasField, "spec.template.metadata.annotations.hash"}}
 	was := Effect{Change: "spec.size", Status: true, Workloads: scaled}
 	there := map[string]observe.Operand{"StatefulSet/n/a": {}}
+	counted := func(by int64) Effect {
+		return Effect{Change: "spec.size", Status: true, Workloads: scaled, Scaled: 1, Counts: map[string]int64{"status.ready": by}}
+	}
 	for _, test := range []struct {
 		name  string
 		was   Effect
@@ -40,20 +46,24 @@ func TestEffectLacks(t *testing.T) {
 		want  string
 	}{
 		{"the same", was, was, there, ""},
-		{"the template otherwise", was, Effect{"spec.size", true, map[string][]string{"StatefulSet/n/a": {ReplicasField}}}, there, ""},
+		{"the template otherwise", was, Effect{Change: "spec.size", Status: true, Workloads: map[string][]string{"StatefulSet/n/a": {ReplicasField}}}, there, ""},
 		{"another change", was, Effect{Change: "spec.servers"}, there, ""},
-		{"an annotation", Effect{"metadata.annotations.a", true, scaled}, Effect{Change: "metadata.annotations.a"}, there, ""},
-		{"no replicas", was, Effect{"spec.size", true, map[string][]string{"StatefulSet/n/a": {"spec.template.spec"}}}, there,
+		{"an annotation", Effect{Change: "metadata.annotations.a", Status: true, Workloads: scaled}, Effect{Change: "metadata.annotations.a"}, there, ""},
+		{"no replicas", was, Effect{Change: "spec.size", Status: true, Workloads: map[string][]string{"StatefulSet/n/a": {"spec.template.spec"}}}, there,
 			"it does not change spec.replicas, spec.template.metadata.annotations.hash of StatefulSet/n/a any more"},
-		{"no status", was, Effect{"spec.size", false, scaled}, there, "it does not change the object's status any more"},
-		{"one made in its place", was, Effect{"spec.size", true, map[string][]string{"StatefulSet/n/a-2": {ReplicasField}}}, there,
+		{"no status", was, Effect{Change: "spec.size", Status: false, Workloads: scaled}, there, "it does not change the object's status any more"},
+		{"one made in its place", was, Effect{Change: "spec.size", Status: true, Workloads: map[string][]string{"StatefulSet/n/a-2": {ReplicasField}}}, there,
 			"it does not change StatefulSet/n/a any more, and leaves it behind: StatefulSet/n/a-2 changes in its place"},
-		{"one in place of what is gone", was, Effect{"spec.size", true, map[string][]string{"StatefulSet/n/a-2": {ReplicasField}}}, nil, ""},
-		{"another kind in its place", was, Effect{"spec.size", true, map[string][]string{"Deployment/n/a": {ReplicasField}}}, there,
+		{"one in place of what is gone", was, Effect{Change: "spec.size", Status: true, Workloads: map[string][]string{"StatefulSet/n/a-2": {ReplicasField}}}, nil, ""},
+		{"another kind in its place", was, Effect{Change: "spec.size", Status: true, Workloads: map[string][]string{"Deployment/n/a": {ReplicasField}}}, there,
 			"it does not change spec.replicas, spec.template.metadata.annotations.hash of StatefulSet/n/a any more"},
-		{"another kind in place of what is gone", was, Effect{"spec.size", true, map[string][]string{"Deployment/n/a": {ReplicasField}}}, nil, ""},
-		{"another kind that does not count, in place of what is gone", was, Effect{"spec.size", true, map[string][]string{"Deployment/n/a": {"spec.template.spec"}}}, nil,
+		{"another kind in place of what is gone", was, Effect{Change: "spec.size", Status: true, Workloads: map[string][]string{"Deployment/n/a": {ReplicasField}}}, nil, ""},
+		{"another kind that does not count, in place of what is gone", was, Effect{Change: "spec.size", Status: true, Workloads: map[string][]string{"Deployment/n/a": {"spec.template.spec"}}}, nil,
 			"it does not change spec.replicas, spec.template.metadata.annotations.hash of StatefulSet/n/a any more"},
+		{"a number of the status", counted(1), counted(0), there, "it does not change status.ready of the object any more"},
+		{"a number of the status by more", counted(1), counted(2), there, ""},
+		{"a number that the status has no more", counted(1), Effect{Change: "spec.size", Status: true, Workloads: scaled, Scaled: 1}, there, ""},
+		{"a number of something else", counted(7), counted(0), there, ""},
 		{"nothing was known", Effect{}, Effect{Change: "spec.size"}, there, ""},
 	} {
 		if got := strings.Join(test.was.Lacks(test.now, test.there), "; "); got != test.want {

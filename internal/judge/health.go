@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/observe"
@@ -35,6 +37,46 @@ func Health(before, after map[string]observe.Operand) []finding.Finding {
 		}
 	}
 	return findings
+}
+
+// Less tells the workloads that run less for objects that nobody changed: fewer replicas, though nothing scales them and no other workload is new
+// in their place, or none since they are suspended or paused.
+func Less(before, after map[string]observe.Operand) []finding.Finding {
+	var findings []finding.Finding
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		was := before[name]
+		is, there := after[name]
+		if !there || !slices.Contains(WorkloadKinds, is.Kind) {
+			continue
+		}
+		instead := func(o observe.Operand) bool {
+			_, known := before[o.String()]
+			target, _, _ := unstructured.NestedString(o.Content, "spec", "scaleTargetRef", "name")
+			return o.Of == is.Of && (!known && slices.Contains(WorkloadKinds, o.Kind) || o.Kind == "HorizontalPodAutoscaler" && target == is.Name)
+		}
+		wanted, has := replicasOf(was), replicasOf(is)
+		if has < wanted && !slices.ContainsFunc(slices.Collect(maps.Values(after)), instead) {
+			findings = append(findings, code.Finding(code.OperandWorse, name, "the new version runs %d replicas of it, and the old one ran %d, though nobody changed %s", has, wanted, is.Of))
+		}
+		for _, field := range []string{"suspend", "paused"} {
+			if stopped(is, field) && !stopped(was, field) {
+				findings = append(findings, code.Finding(code.OperandWorse, name, "the new version sets its spec.%s, though nobody changed %s", field, is.Of))
+			}
+		}
+	}
+	return findings
+}
+
+// stopped reports whether the field of a workload that stops it is set.
+func stopped(o observe.Operand, field string) bool {
+	is, _, _ := unstructured.NestedBool(o.Content, "spec", field)
+	return is
+}
+
+// replicasOf is how many pods a workload asks for by a number.
+func replicasOf(o observe.Operand) int64 {
+	n, _, _ := unstructured.NestedInt64(o.Content, "spec", "replicas")
+	return n
 }
 
 // worse says in f, about the operand is, which pod the cluster refuses or has no place for.

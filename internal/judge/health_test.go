@@ -99,3 +99,33 @@ func TestJudgeOperandImages(t *testing.T) {
 		"error U513 Pod/n/a2: its image redis:8 cannot be had, so the pod is simulated; the pods made for A/n/a ran before the upgrade")
 	expect.Findings(t, OperandImages(before, after, []string{"other:1"}))
 }
+
+// A workload that runs less for an object that nobody changed is told, unless something else scales it or runs in its place.
+func TestLess(t *testing.T) {
+	type m = map[string]any
+	made := func(kind, name string, spec m) observe.Operand {
+		return observe.Operand{Kind: kind, Namespace: "n", Name: name, Of: "Pot/n/a", Content: m{"spec": spec}}
+	}
+	operands := func(list ...observe.Operand) map[string]observe.Operand {
+		all := map[string]observe.Operand{}
+		for _, o := range list {
+			all[o.String()] = o
+		}
+		return all
+	}
+	three, two := made("Deployment", "a", m{"replicas": int64(3)}), made("Deployment", "a", m{"replicas": int64(2)})
+	fewer := "error U511 Deployment/n/a: the new version runs 2 replicas of it, and the old one ran 3, though nobody changed Pot/n/a"
+	expect.Findings(t, Less(operands(three), operands(three)))
+	expect.Findings(t, Less(operands(two), operands(three)))
+	expect.Findings(t, Less(operands(three), operands(two)), fewer)
+	expect.Findings(t, Less(operands(three), operands(two, made("HorizontalPodAutoscaler", "a", m{"scaleTargetRef": m{"name": "b"}}))), fewer)
+	expect.Findings(t, Less(operands(three), operands(two, made("HorizontalPodAutoscaler", "a", m{"scaleTargetRef": m{"name": "a"}}))))
+	expect.Findings(t, Less(operands(three), operands(two, made("StatefulSet", "a", m{"replicas": int64(1)}))))
+	expect.Findings(t, Less(operands(three), operands()))
+	runs, rests := made("CronJob", "a", m{"suspend": false}), made("CronJob", "a", m{"suspend": true})
+	expect.Findings(t, Less(operands(runs), operands(rests)), "error U511 CronJob/n/a: the new version sets its spec.suspend, though nobody changed Pot/n/a")
+	expect.Findings(t, Less(operands(rests), operands(rests)))
+	expect.Findings(t, Less(operands(rests), operands(runs)))
+	expect.Findings(t, Less(operands(made("Deployment", "a", nil)), operands(made("Deployment", "a", m{"paused": true}))),
+		"error U511 Deployment/n/a: the new version sets its spec.paused, though nobody changed Pot/n/a")
+}

@@ -40,7 +40,9 @@ func DealtWith(name string, operands map[string]observe.Operand, well bool) Deal
 }
 
 // usedKinds are those of which an operator makes some for each object that it makes them for at all.
-var usedKinds = []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob", observe.KindService, "Ingress"}
+var usedKinds = []string{
+	"Deployment", "StatefulSet", "DaemonSet", "CronJob", observe.KindService, "Ingress", "PodDisruptionBudget", "NetworkPolicy", "HorizontalPodAutoscaler",
+}
 
 // Left is something that stayed when the object that it was made for was deleted.
 type Left struct{ Kind, Name string }
@@ -56,6 +58,8 @@ type New struct {
 	Remakes map[string]bool
 	// Carried tells how what the copy asks for is found in what was made for it.
 	Carried map[string]Carriage
+	// Says are the fields that the statuses of the copy and of the sample have, by path.
+	Says, SampleSays map[string]bool
 	// Kept are the claims of the copy that stay when it is deleted; Cleared tells that others do not.
 	Kept    []observe.Operand
 	Cleared bool
@@ -121,6 +125,10 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 	kinds := is.LacksKinds(was)
 	was.Original = Dealt{Made: true, Ready: 1, Well: true, Alike: true} // what the old version did not do for its copy is nothing less, whatever its sample got
 	missing := slices.DeleteFunc(is.Lacks(), func(words string) bool { return slices.Contains(was.Lacks(), words) })
+	silent := namesOf(was.Says, func(path string) bool { return was.Says[path] && is.Says != nil && !is.Says[path] && is.SampleSays[path] })
+	if len(silent) > 0 {
+		missing = append(missing, "its status says nothing of "+strings.Join(silent, ", "))
+	}
 	if len(kinds) > 0 && is.Copy.Made {
 		missing = append(missing, "no "+strings.Join(kinds, " and no ")+" is made for it")
 	}

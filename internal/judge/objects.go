@@ -117,6 +117,41 @@ func StatusGone(o *observe.Object, now *unstructured.Unstructured) []finding.Fin
 	return []finding.Finding{code.Finding(code.StatusGone, o.String(), "its status says nothing any more of %s", strings.Join(names, ", "))}
 }
 
+// StatusStays tells that o's status in now stays behind its generation, and did not before the hop: who waits until a change is dealt with waits
+// without end.
+func StatusStays(o *observe.Object, now *unstructured.Unstructured) []finding.Finding {
+	before := o.Views[o.Version]
+	if before == nil || !observe.UpToDate(before) || observe.StaleBy(now) == "" {
+		return nil
+	}
+	f := code.Finding(code.StatusStale, o.String(), "after changes of it %s; before the upgrade the status told the newest", observe.StaleBy(now))
+	f.Severity = finding.Error
+	return []finding.Finding{f}
+}
+
+// Said are the fields of a status, by path, whose absence says something: neither lists nor what is empty when all is well.
+func Said(object *unstructured.Unstructured) map[string]bool {
+	fields, _ := object.Object["status"].(map[string]any)
+	said := map[string]bool{}
+	addSaid(said, "status", fields)
+	return said
+}
+
+func addSaid(said map[string]bool, path string, fields map[string]any) {
+	for name, value := range fields {
+		at := path + "." + name
+		switch inner := value.(type) {
+		case map[string]any:
+			addSaid(said, at, inner)
+		case []any:
+		default:
+			if fieldName().MatchString(name) && !passing().MatchString(name) {
+				said[at] = true
+			}
+		}
+	}
+}
+
 // lostTags compares the labels and annotations of o with those that its author gave it. Those of a restored object may be the
 // operator's: which of them have another value now is told apart from which are lost.
 func lostTags(o *observe.Object, now *unstructured.Unstructured) (lost, rewritten compare.Diffs) {

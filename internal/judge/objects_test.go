@@ -149,3 +149,26 @@ func TestStatusGone(t *testing.T) {
 	o.Version = "v2"
 	expect.Findings(t, StatusGone(o, &unstructured.Unstructured{}))
 }
+
+// A status that told of the newest generation before must do so after changes, too.
+func TestStatusStays(t *testing.T) {
+	object := func(generation, observed int64) *unstructured.Unstructured {
+		status := map[string]any{}
+		if observed > 0 {
+			status["observedGeneration"] = observed
+		}
+		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"generation": generation}, "status": status}}
+	}
+	for _, c := range []struct {
+		before, now *unstructured.Unstructured
+		want        []string
+	}{
+		{object(1, 1), object(3, 3), nil},
+		{object(1, 1), object(3, 1), []string{"error U503 Thing/a: after changes of it status.observedGeneration is 1, the generation 3; before the upgrade the status told the newest"}},
+		{object(2, 1), object(4, 1), nil}, {object(1, 0), object(3, 0), nil}, {object(1, 1), object(3, 0), nil},
+	} {
+		o := &observe.Object{Kind: "Thing", Name: "a", Version: "v1", Views: map[string]*unstructured.Unstructured{"v1": c.before}}
+		expect.Findings(t, StatusStays(o, c.now), c.want...)
+	}
+	expect.Findings(t, StatusStays(&observe.Object{Kind: "Thing", Name: "a", Version: "v1"}, object(3, 1)))
+}

@@ -180,14 +180,14 @@ func (c *Cluster) Well(ctx context.Context, o *Object) (bool, error) { return c.
 // WellAs is Well for an object that has had time to tell of its health what another one of its kind, like, tells.
 func (c *Cluster) WellAs(ctx context.Context, o, like *Object) (bool, error) {
 	now, err := c.current(ctx, o)
-	if err != nil || stale(now) != "" || unwell(now) != "" {
+	if err != nil || StaleBy(now) != "" || unwell(now) != "" {
 		return false, ctx.Err()
 	}
 	if o == like {
 		return true, nil
 	}
 	model, err := c.current(ctx, like)
-	return err != nil || worse(model, now) == "", ctx.Err()
+	return err != nil || worse(model, now) == "" && (UpToDate(now) || !UpToDate(model)), ctx.Err()
 }
 
 // Stale says how o's status stays behind its generation, or "".
@@ -199,15 +199,22 @@ func (c *Cluster) Stale(ctx context.Context, o *Object) (string, error) {
 	if err != nil {
 		return err.Error(), ctx.Err()
 	}
-	return stale(now), nil
+	return StaleBy(now), nil
 }
 
-func stale(now *unstructured.Unstructured) string {
+// StaleBy says how the status of an object, as it is now, stays behind its generation, or "".
+func StaleBy(now *unstructured.Unstructured) string {
 	observed, has, _ := unstructured.NestedInt64(now.Object, "status", "observedGeneration")
 	if has && observed < now.GetGeneration() {
 		return fmt.Sprintf("status.observedGeneration is %d, the generation %d", observed, now.GetGeneration())
 	}
 	return ""
+}
+
+// UpToDate reports whether the status of an object, as it is now, tells of its generation, and of the newest.
+func UpToDate(now *unstructured.Unstructured) bool {
+	_, has, _ := unstructured.NestedInt64(now.Object, "status", "observedGeneration")
+	return has && StaleBy(now) == ""
 }
 
 // Worse says what o's status told of its health before the hop and does not tell any more, or "".

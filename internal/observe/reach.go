@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+
+	"github.com/olmkit/olmkit/internal/compare"
 )
 
 // reachTimeout is how long a server has to refuse a connection, and reaching how many are asked at the same time.
@@ -63,6 +66,26 @@ func (c *Cluster) Reached(ctx context.Context, operands map[string]Operand) (map
 	}
 	_ = group.Wait()
 	return reached, ctx.Err()
+}
+
+// WithOwnServices are operands and the Services with a selector in the operator's namespace, as of its metrics, on a cluster that is the walk's
+// own: nobody else has any there.
+func (c *Cluster) WithOwnServices(ctx context.Context, operands map[string]Operand) (map[string]Operand, error) {
+	if !c.Provider.Disposable() {
+		return operands, nil
+	}
+	services, err := c.Dynamic.Resource(OperandResource(KindService)).Namespace(c.Place.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list Services of the operator's namespace: %w", err)
+	}
+	all := maps.Clone(operands)
+	for _, s := range services.Items {
+		o := Operand{Kind: KindService, Namespace: s.GetNamespace(), Name: s.GetName(), Content: compare.Content(s.Object)}
+		if _, known := all[o.String()]; !known && s.GetDeletionTimestamp() == nil {
+			all[o.String()] = o
+		}
+	}
+	return all, nil
 }
 
 // answerSize is how much is read of an answer.

@@ -23,14 +23,16 @@ func stepOf(path []string, there, back any) step {
 var (
 	// counts are fields that say how many of something there are to be, which every operator acts on.
 	counts = regexp.MustCompile(`(?i)^(replicas?|size|instances|nodes|members|count|.*(Replicas|Count|Size|Instances|Members))$`)
+	// limiting are counts of what there may be or was, which much does not follow at once.
+	limiting = regexp.MustCompile(`(?i)^(min|max|history|backup|cache|batch|pool|buffer|queue|log|retr).*(Replicas|Count|Size|Instances|Members|Limit)$`)
 	// delicate are numbers that are no harmless ones to change.
 	delicate = regexp.MustCompile(`(?i)port|uid|gid|user|group|version|generation|priority|percent|mode`)
 )
 
-// harmless lists changes of object that an operator should notice and its users would hardly: one more or less of what it counts,
-// then another number of its spec, then an annotation. schema is that of the object's version; nil if it is not known.
+// harmless lists changes of object that an operator should notice and its users would hardly: one more or less of what it counts, rather than
+// of what limits or times that, then another number of its spec, then an annotation. schema is that of the object's version; nil if it is not known.
 func harmless(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step {
-	var first, others []step
+	var first, limits, others []step
 	spec, _ := object["spec"].(map[string]any)
 	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
 		number, ok := value.(int64)
@@ -39,6 +41,8 @@ func harmless(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []
 		}
 		for _, next := range neighbours(number, s) {
 			switch name, c := path[len(path)-1], stepOf(path, next, value); {
+			case limiting.MatchString(name):
+				limits = append(limits, c)
 			case counts.MatchString(name):
 				first = append(first, c)
 			case !delicate.MatchString(name):
@@ -47,7 +51,9 @@ func harmless(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []
 		}
 	})
 	note := []string{"metadata", "annotations", nudgeNote}
-	return append(append(first, others...), stepOf(note, "1", nil))
+	// The nearer to the top a count is, the more it is the object's own.
+	slices.SortStableFunc(first, func(a, b step) int { return strings.Count(a.Path, ".") - strings.Count(b.Path, ".") })
+	return append(slices.Concat(first, limits, others), stepOf(note, "1", nil))
 }
 
 // partition separates the steps whose field is wanted from the others.

@@ -68,7 +68,7 @@ func (w *walk) runHop(ctx context.Context, from, to *lifecycle.Release, injectio
 	if before.operands, err = w.Operands(ctx); err != nil {
 		return findings, err
 	}
-	if before.reached, err = w.Reached(ctx, before.operands); err != nil {
+	if before.reached, err = w.reachedNow(ctx, before.operands); err != nil {
 		return findings, err
 	}
 	w.Made = before.operands
@@ -275,6 +275,7 @@ func (w *walk) judgeSilent(ctx context.Context) (findings []finding.Finding, err
 				return false, ctx.Err() // told elsewhere
 			}
 			findings = append(findings, judge.StatusGone(o, now)...)
+			findings = append(findings, judge.StatusStays(o, now)...)
 		}
 		return len(findings) == 0, nil
 	})
@@ -421,10 +422,10 @@ func (w *walk) judgeOperands(ctx context.Context, before hopBefore, started time
 	), err
 }
 
-// judgeLost tells what selectors, routes and the fields of pods lost against before. Operands that are just being replaced are given time.
+// judgeLost tells what workloads, selectors, routes and the fields of pods lost against before. Operands that are just being replaced are given time.
 func (w *walk) judgeLost(ctx context.Context, before, after map[string]observe.Operand) ([]finding.Finding, error) {
 	lost := func(now map[string]observe.Operand) []finding.Finding {
-		return slices.Concat(judge.Selected(before, now), judge.Detached(before, now), judge.Routes(before, now), judge.Unheeded(w.Objects, before, now))
+		return slices.Concat(judge.Less(before, now), judge.Selected(before, now), judge.Detached(before, now), judge.Routes(before, now), judge.Unheeded(w.Objects, before, now))
 	}
 	findings := lost(after)
 	if len(findings) == 0 {
@@ -459,11 +460,20 @@ func (w *walk) judgeReached(ctx context.Context, before hopBefore, after map[str
 		return nil, nil
 	}
 	err = lookUntil(ctx, reachLimit, lookPause, func() (bool, error) {
-		reached, err := w.Reached(ctx, after)
+		reached, err := w.reachedNow(ctx, after)
 		findings = judge.Unreached(before.reached, reached, after, simulated)
 		return len(findings) == 0, err
 	})
 	return findings, err
+}
+
+// reachedNow tells at which ports of Services among operands, and of the operator's own, something takes connections.
+func (w *walk) reachedNow(ctx context.Context, operands map[string]observe.Operand) (map[observe.ServicePort]bool, error) {
+	all, err := w.WithOwnServices(ctx, operands)
+	if err != nil {
+		return nil, err
+	}
+	return w.Reached(ctx, all)
 }
 
 // reachLimit is how long a server may take until it listens, once its pod is ready.

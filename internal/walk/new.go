@@ -146,11 +146,27 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	if err == nil {
 		err = w.changeNeeds(ctx, o, operands, was, is.Follows)
 	}
+	if err == nil {
+		is.Says, is.SampleSays, err = w.statusesOf(ctx, o)
+	}
 	if err == nil && !is.Copy.Alike { // it has had its time by now
 		is.Copy.Alike, err = w.WellAs(ctx, o.Object, o.like)
 	}
 	created[o.CRD] = is
 	return err
+}
+
+// statusesOf are the fields that the statuses of a copy and of its sample have; nil for both where either is gone.
+func (w *walk) statusesOf(ctx context.Context, o *newObject) (copied, sample map[string]bool, err error) {
+	is, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, ctx.Err()
+	}
+	like, err := o.like.At(w.Dynamic, o.Version).Get(ctx, o.like.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, ctx.Err()
+	}
+	return judge.Said(is), judge.Said(like), nil
 }
 
 // viewOf is the walk's cluster with only some of its objects.
@@ -211,9 +227,10 @@ func (w *walk) thereAndBack(ctx context.Context, o *newObject, before int, there
 	return times, nil
 }
 
-// remade are the kinds that operators make again without a loss to anybody.
+// remade are the kinds that operators make again without a loss to anybody who does not use the object.
 var remade = []string{
-	"Service", "ConfigMap", "ServiceAccount", "PodDisruptionBudget", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler", "Role", "RoleBinding",
+	"Service", "ConfigMap", "Secret", "ServiceAccount", "PodDisruptionBudget", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler", "Role", "RoleBinding",
+	"CronJob", "DaemonSet",
 }
 
 // takeFromNew deletes one thing of each kind among operands, which were made for a copy, one after the other, and tells which of them

@@ -54,7 +54,7 @@ func (w *walk) verifyReconciled(ctx context.Context, from string, r *lifecycle.R
 			w.responds[name] = true
 		// An annotation may be what a new release ignores on purpose.
 		case shown[name] != "" && (!w.responds[name] || !judge.OfSpec(n.changed[name])):
-		case w.responds[name] && n.changed[name] != "" && w.comparable(from, name, n.changed[name]):
+		case w.responds[name] && n.changed[name] != "" && w.comparable(from, name, n.changed[name]) && (judge.OfSpec(n.changed[name]) || w.effects[from][name].Any()):
 			f := code.Finding(code.NotReconciled, name, "%s does not reconcile it: the operator wrote nothing for it within %s of a change to it, and the release before did", r.Name, observe.NudgeLimit)
 			f.Cause = l.String()
 			findings = append(findings, f)

@@ -22,12 +22,12 @@ func TestHarmless(t *testing.T) {
 		return apiextensionsv1.JSONSchemaProps{Type: "integer", Maximum: ptr.To(most)}
 	}
 	schema := &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Properties: map[string]apiextensionsv1.JSONSchemaProps{
-		"size": at(3), "port": integer, "retention": integer, "only": at(1),
+		"size": at(3), "port": integer, "retention": integer, "only": at(1), "maxReplicas": integer,
 		"server": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"replicas": integer}},
 		"choice": {Type: "integer", Enum: []apiextensionsv1.JSON{{Raw: []byte("1")}}},
 	}}}}
 	object := map[string]any{"spec": map[string]any{
-		"size": int64(3), "port": int64(80), "retention": int64(7), "only": int64(1), "choice": int64(1), "unknown": int64(1),
+		"size": int64(3), "port": int64(80), "retention": int64(7), "only": int64(1), "maxReplicas": int64(5), "choice": int64(1), "unknown": int64(1),
 		"server": map[string]any{"replicas": int64(1)}, "list": []any{int64(1)},
 	}}
 	var got []string
@@ -35,9 +35,12 @@ func TestHarmless(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s back %s", s.There, s.Back))
 	}
 	want := []string{
+		`{"spec":{"size":2}} back {"spec":{"size":3}}`,
 		`{"spec":{"server":{"replicas":2}}} back {"spec":{"server":{"replicas":1}}}`,
 		`{"spec":{"server":{"replicas":3}}} back {"spec":{"server":{"replicas":1}}}`,
-		`{"spec":{"size":2}} back {"spec":{"size":3}}`,
+		`{"spec":{"maxReplicas":6}} back {"spec":{"maxReplicas":5}}`,
+		`{"spec":{"maxReplicas":4}} back {"spec":{"maxReplicas":5}}`,
+		`{"spec":{"maxReplicas":7}} back {"spec":{"maxReplicas":5}}`,
 		`{"spec":{"retention":8}} back {"spec":{"retention":7}}`,
 		`{"spec":{"retention":6}} back {"spec":{"retention":7}}`,
 		`{"spec":{"retention":9}} back {"spec":{"retention":7}}`,

@@ -721,7 +721,7 @@ func (r resourceOf) List(ctx context.Context, _ metav1.ListOptions) (*unstructur
 	list := &unstructured.UnstructuredList{}
 	kind := r.named("").GroupVersionKind()
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if !slices.Contains([]string{"Thing", "ConfigMap", "Pod", "Deployment"}, kind.Kind) {
+	if !slices.Contains([]string{"Thing", "ConfigMap", "Pod", "Deployment", "Service"}, kind.Kind) {
 		return list, nil // nobody makes any
 	}
 	return list, r.client.List(ctx, list, client.InNamespace(r.namespace))
