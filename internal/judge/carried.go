@@ -21,6 +21,9 @@ const (
 	carried                   // a field of the same name says the same, as a pod's tolerations do
 )
 
+// Found reports whether it is found at all.
+func (c Carriage) Found() bool { return c != absent }
+
 // Carried tells, by its path, how what spec asks for by a text, a list or a map is found in operands. Numbers and choices are tried by changes,
 // and say too little to be recognized.
 func Carried(spec map[string]any, operands []observe.Operand) map[string]Carriage {

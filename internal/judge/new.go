@@ -54,6 +54,9 @@ type New struct {
 	// Follows tells, by field of the copy, how often anything that was made for it followed: when the field was changed, and when
 	// it was changed back.
 	Follows map[string]int
+	// Moves are the kinds that followed, by field, and Templates what workloads run, by kind, in the words of the sample.
+	Moves     map[string][]string
+	Templates map[string]string
 	// Remakes tells, by kind, whether the operator made again what somebody deleted of what it had made for the copy.
 	Remakes map[string]bool
 	// Carried tells how what the copy asks for is found in what was made for it.
@@ -108,6 +111,18 @@ func (n New) LacksKinds(was New) []string {
 	})
 }
 
+// staysBehind are the kinds that followed field in was, that there are still, and that do not follow now, nor any kind in their place: as pods
+// that are not told that their settings are others. What runs another program than before may see to it itself.
+func (n New) staysBehind(was New, field string) []string {
+	isNew := func(kind string) bool { return !slices.Contains(was.Moves[field], kind) }
+	if slices.ContainsFunc(n.Moves[field], isNew) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(was.Moves[field]), func(kind string) bool {
+		return slices.Contains(n.Moves[field], kind) || !slices.Contains(n.Copy.Kinds, kind) || n.Templates[kind] != was.Templates[kind]
+	})
+}
+
 // NewObjects tells what the operator of the release called to did not do for a new object, and that of from did.
 func NewObjects(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
@@ -125,7 +140,9 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 	kinds := is.LacksKinds(was)
 	was.Original = Dealt{Made: true, Ready: 1, Well: true, Alike: true} // what the old version did not do for its copy is nothing less, whatever its sample got
 	missing := slices.DeleteFunc(is.Lacks(), func(words string) bool { return slices.Contains(was.Lacks(), words) })
-	silent := namesOf(was.Says, func(path string) bool { return was.Says[path] && is.Says != nil && !is.Says[path] && is.SampleSays[path] })
+	silent := namesOf(was.Says, func(path string) bool {
+		return was.Says[path] && is.Says != nil && !is.Says[path] && is.SampleSays[path]
+	})
 	if len(silent) > 0 {
 		missing = append(missing, "its status says nothing of "+strings.Join(silent, ", "))
 	}
@@ -140,6 +157,12 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 	if len(ignored) > 0 {
 		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s",
 			to, from, EffectLimit, strings.Join(ignored, ", ")))
+	}
+	for _, field := range namesOf(is.Moves, func(field string) bool { return len(was.Moves[field]) > 0 }) {
+		if kinds := is.staysBehind(was, field); len(kinds) > 0 {
+			findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: its %s does not follow a change of its %s, not within %s; %s does",
+				to, from, strings.Join(kinds, " and "), field, EffectLimit, strings.Join(is.Moves[field], ", ")))
+		}
 	}
 	if unheeded := NotCarried(was.Carried, is.Carried); len(unheeded) > 0 {
 		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: what its %s asks for is in nothing that is made for it",

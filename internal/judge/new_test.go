@@ -26,6 +26,12 @@ func TestNewObjects(t *testing.T) {
 	asks := func(c Carriage) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Carried: map[string]Carriage{"spec.tolerations": c}}
 	}
+	moves := func(template string, kinds ...string) New {
+		dealt := sound
+		dealt.Kinds = []string{"Service", "StatefulSet"}
+		return New{Sample: "Pot/n/a", Copy: dealt, Original: dealt, Follows: map[string]int{"spec.config": Surely},
+			Moves: map[string][]string{"spec.config": kinds}, Templates: map[string]string{"StatefulSet": template}}
+	}
 	says := func(copied, sample bool) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Says: map[string]bool{"status.endpoint": copied}, SampleSays: map[string]bool{"status.endpoint": sample}}
 	}
@@ -73,6 +79,12 @@ func TestNewObjects(t *testing.T) {
 		"leaves it changed":                 {reverts(true), reverts(false), []string{"error U512 Pot/n/a: v2 leaves a ConfigMap of a new object like it as somebody else changes it, for 30s; v1 changed it back"}},
 		"always left it changed":            {reverts(false), reverts(false), nil},
 		"may not be changed":                {reverts(true), both, nil},
+		"pods are told":                     {moves("t", "ConfigMap", "StatefulSet"), moves("t", "ConfigMap", "StatefulSet"), nil},
+		"pods are not told":                 {moves("t", "ConfigMap", "StatefulSet"), moves("t", "ConfigMap"), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: its StatefulSet does not follow a change of its spec.config, not within 30s; ConfigMap does"}},
+		"pods may see it themselves":        {moves("t", "ConfigMap", "StatefulSet"), moves("with a reloader", "ConfigMap"), nil},
+		"something else is told":            {moves("t", "ConfigMap", "StatefulSet"), moves("t", "ConfigMap", "Secret"), nil},
+		"pods never were told":              {moves("t", "ConfigMap"), moves("t", "ConfigMap"), nil},
+		"what is not made any more":         {moves("t", "ConfigMap", "StatefulSet"), moves("t", "StatefulSet"), nil},
 		"carries it":                        {asks(carried), asks(carried), nil},
 		"carries it otherwise":              {asks(carried), asks(mentioned), nil},
 		"carries it no more":                {asks(carried), asks(absent), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: what its spec.tolerations asks for is in nothing that is made for it"}},

@@ -112,7 +112,7 @@ func (w *walk) changeNeeds(ctx context.Context, o *newObject, operands map[strin
 		patch := func(data []byte) error {
 			return w.Client.Patch(ctx, n.DeepCopy(), client.RawPatch(types.MergePatchType, data))
 		}
-		times, err := w.thereAndBack(ctx, o, was.Follows[n.original()], func() error { return patch(there) }, func() error { return patch(back) })
+		times, err := w.thereAndBack(ctx, o, n.original(), was, follows, func() error { return patch(there) }, func() error { return patch(back) })
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -44,8 +43,9 @@ type newObject struct {
 	hidden  bool              // some of that is not seen to be the copy's
 	ready   []string          // what was made for the copy and does what it is for
 	claims  []observe.Operand // of what was made for the copy
-	needs   []need            // what it names, copied for it
-	slowest time.Duration     // how long it took at most until its operator did something about it
+	following
+	needs   []need        // what it names, copied for it
+	slowest time.Duration // how long it took at most until its operator did something about it
 }
 
 // acted notes that the operator did something about what happened to o at began.
@@ -116,226 +116,11 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 	return created, err
 }
 
-// tryNew takes from a copy what was made for it and changes it, and notes in created what r's operator does then. The release called
-// from says how long that is waited for.
-func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o *newObject, created map[string]judge.New) error {
-	was, is := w.created[from][o.CRD], created[o.CRD]
-	view := w.viewOf(o.Object)
-	operands, err := view.Operands(ctx)
-	if err != nil {
-		return err
-	}
-	operands = without(operands, o.needs)
-	for name, made := range operands {
-		if made.Unready == "" {
-			o.ready = append(o.ready, name)
-		}
-		if made.Kind == observe.KindClaim && !made.Transient() && made.Volume() != "" {
-			o.claims = append(o.claims, made)
-		}
-	}
-	spec, _ := o.Author["spec"].(map[string]any)
-	is.Carried = judge.Carried(spec, slices.Collect(maps.Values(operands)))
-	// The last change is followed by a rollout that nobody has to wait for.
-	if is.Reverts, err = w.editNew(ctx, o, operands, was); err == nil {
-		is.Remakes, err = w.takeFromNew(ctx, o, operands, was)
-	}
-	if err == nil {
-		is.Follows, err = w.changeNew(ctx, r, o, was)
-	}
-	if err == nil {
-		err = w.changeNeeds(ctx, o, operands, was, is.Follows)
-	}
-	if err == nil {
-		is.Says, is.SampleSays, err = w.statusesOf(ctx, o)
-	}
-	if err == nil && !is.Copy.Alike { // it has had its time by now
-		is.Copy.Alike, err = w.WellAs(ctx, o.Object, o.like)
-	}
-	created[o.CRD] = is
-	return err
-}
-
-// statusesOf are the fields that the statuses of a copy and of its sample have; nil for both where either is gone.
-func (w *walk) statusesOf(ctx context.Context, o *newObject) (copied, sample map[string]bool, err error) {
-	is, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, nil, ctx.Err()
-	}
-	like, err := o.like.At(w.Dynamic, o.Version).Get(ctx, o.like.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, nil, ctx.Err()
-	}
-	return judge.Said(is), judge.Said(like), nil
-}
-
 // viewOf is the walk's cluster with only some of its objects.
 func (w *walk) viewOf(objects ...*observe.Object) observe.Cluster {
 	view := *w.Cluster
 	view.Objects, view.Others = objects, slices.Concat(w.Objects, w.Others)
 	return view
-}
-
-// changeNew changes the fields of a copy, one after the other, and tells how often anything that was made for it follows each.
-func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New) (map[string]int, error) {
-	resource := o.At(w.Dynamic, o.Version)
-	follows := map[string]int{}
-	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
-	if err != nil {
-		return follows, ctx.Err() // its operator may delete what it does not want
-	}
-	known, others := partition(bold(definition.Schema(r.CRD(o.CRD), o.Version), now.Object), func(path string) bool { return was.Follows[path] == judge.Surely })
-	for _, change := range slices.Concat(known, others[:min(mostBold, len(others))]) {
-		patch := func(data []byte, dryRun ...string) error {
-			_, err := resource.Patch(ctx, o.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "olmkit", DryRun: dryRun})
-			return err
-		}
-		if patch(change.There, metav1.DryRunAll) != nil {
-			continue
-		}
-		follows[change.Path], err = w.thereAndBack(ctx, o, was.Follows[change.Path], func() error { return patch(change.There) }, func() error { return patch(change.Back) })
-		if err != nil {
-			return nil, err
-		}
-	}
-	return follows, nil
-}
-
-// thereAndBack changes something and changes it back, and tells how often anything that was made for a copy follows. What did surely under
-// the release before, by how often it did, is waited for longer; what nothing follows is changed back without a look.
-func (w *walk) thereAndBack(ctx context.Context, o *newObject, before int, there, back func() error) (times int, err error) {
-	limit := boldLimit
-	if before == judge.Surely {
-		limit = judge.EffectLimit
-	}
-	// What still follows an earlier change must not be taken for what follows this one.
-	if err := w.awaitIdle(ctx, o); err != nil {
-		return 0, err
-	}
-	for _, change := range []func() error{there, back} {
-		follow, err := w.followed(ctx, o, limit, change)
-		if err != nil {
-			return 0, err
-		}
-		if !follow {
-			_ = back() // the object is about to be deleted
-			break
-		}
-		limit = boldLimit
-		times++
-	}
-	return times, nil
-}
-
-// remade are the kinds that operators make again without a loss to anybody who does not use the object.
-var remade = []string{
-	"Service", "ConfigMap", "Secret", "ServiceAccount", "PodDisruptionBudget", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler", "Role", "RoleBinding",
-	"CronJob", "DaemonSet",
-}
-
-// takeFromNew deletes one thing of each kind among operands, which were made for a copy, one after the other, and tells which of them
-// the operator made again. What was made again under the release before is waited for longer.
-func (w *walk) takeFromNew(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New) (map[string]bool, error) {
-	remakes := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(operands)) {
-		made := operands[name]
-		if _, known := remakes[made.Kind]; known || !made.Direct || !slices.Contains(remade, made.Kind) {
-			continue
-		}
-		limit, times := boldLimit, 2 // once may be luck: a reconcile that another cause began
-		if was.Remakes[made.Kind] {
-			limit, times = judge.EffectLimit, 1
-		}
-		for range times {
-			remade, tried, err := w.takeOne(ctx, o, &made, limit)
-			if err != nil {
-				return nil, err
-			}
-			if tried {
-				remakes[made.Kind] = remade
-			}
-			if !remade {
-				break
-			}
-		}
-	}
-	return remakes, nil
-}
-
-// takeOne deletes what was made for a copy, and reports whether the operator makes it again within limit, which made is then. Who may not
-// delete it has tried nothing.
-func (w *walk) takeOne(ctx context.Context, o *newObject, made *observe.Operand, limit time.Duration) (remade, tried bool, err error) {
-	if err := w.awaitIdle(ctx, o); err != nil {
-		return false, false, err
-	}
-	began := time.Now()
-	err = w.Dynamic.Resource(observe.OperandResource(made.Kind)).Namespace(made.Namespace).Delete(ctx, made.Name, metav1.DeleteOptions{})
-	if err != nil {
-		return false, false, ctx.Err()
-	}
-	err = lookUntil(ctx, limit, lookPause, func() (bool, error) {
-		now, err := w.operandNow(ctx, *made)
-		if remade = now != nil && now.GetUID() != made.UID; remade {
-			made.UID = now.GetUID()
-			o.acted(began)
-		}
-		return remade, err
-	})
-	return remade, true, err
-}
-
-// awaitIdle waits, though not for ever, until what was made for a copy is as ready as it was, and nobody writes that or the copy for a
-// moment: a reconcile that is under way for another reason, as a rollout, would make again what it finds missing.
-func (w *walk) awaitIdle(ctx context.Context, o *newObject) error {
-	same, view := sameFor(o.idle()), w.viewOf(o.Object)
-	return lookUntil(ctx, newLimit, quickPause, func() (bool, error) {
-		now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
-		if err != nil {
-			return false, ctx.Err()
-		}
-		operands, err := view.RecentOperands(ctx)
-		if err != nil {
-			return false, err
-		}
-		versions, ready := now.GetResourceVersion(), true
-		for _, name := range slices.Sorted(maps.Keys(operands)) {
-			made := operands[name]
-			if made.Direct {
-				versions += " " + made.ResourceVersion
-			}
-			ready = ready && (made.Transient() || made.Unready == "" || !slices.Contains(o.ready, name))
-		}
-		return same(versions) && ready, nil
-	})
-}
-
-// followed reports whether within limit after change anything that was made for o is another than before. A change that the API server
-// refuses is followed by nothing.
-func (w *walk) followed(ctx context.Context, o *newObject, limit time.Duration, change func() error) (bool, error) {
-	view := w.viewOf(o.Object)
-	before, err := view.Operands(ctx)
-	if err != nil {
-		return false, err
-	}
-	began := time.Now()
-	if change() != nil {
-		return false, ctx.Err()
-	}
-	before = without(before, o.needs)
-	follows := false
-	follow := func(after map[string]observe.Operand) bool { return judge.Follow(before, without(after, o.needs)) }
-	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
-		after, err := view.RecentOperands(ctx)
-		last := time.Since(began)+quickPause > limit
-		if err == nil && (last || follow(after)) {
-			after, err = view.Operands(ctx) // what watches told may be late
-		}
-		if follows = err == nil && follow(after); follows {
-			o.acted(began)
-		}
-		return follows, err
-	})
-	return follows, err
 }
 
 // toCopy is one sample of each of r's kinds, if there is one: of the version that is stored, or else of another that is served; rather one

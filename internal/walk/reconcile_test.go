@@ -11,6 +11,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/test/support/expect"
 )
@@ -151,5 +153,47 @@ func TestSaysLess(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestWords changes texts and lists that were found in what is made for the object, where another value is known that means something.
+func TestWords(t *testing.T) {
+	text, list := apiextensionsv1.JSONSchemaProps{Type: "string"}, apiextensionsv1.JSONSchemaProps{Type: "array"}
+	fields := map[string]any{
+		"image": "r/a:1", "tag": "1", "schedule": "0 * * * *", "args": []any{"a", "b"}, "hosts": []any{"h"}, "name": "n", "unseen": []any{"x"},
+	}
+	properties, found := map[string]apiextensionsv1.JSONSchemaProps{}, map[string]judge.Carriage{}
+	for name, value := range fields {
+		properties[name] = text
+		if _, is := value.([]any); is {
+			properties[name] = list
+		}
+	}
+	spec := map[string]any{"image": "r/a:1", "tag": "1", "schedule": "0 * * * *", "args": []any{"a", "b"}, "hosts": []any{"h"}, "name": "n"}
+	for path, carriage := range judge.Carried(spec, []observe.Operand{{Kind: "Deployment", Content: spec}}) {
+		found[path] = carriage
+	}
+	schema := &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Properties: properties}}}
+	var got []string
+	for _, s := range words(schema, map[string]any{"spec": fields}, found) {
+		got = append(got, fmt.Sprintf("%s back %s", s.There, s.Back))
+	}
+	want := []string{
+		`{"spec":{"args":["a"]}} back {"spec":{"args":["a","b"]}}`, `{"spec":{"hosts":[]}} back {"spec":{"hosts":["h"]}}`,
+		`{"spec":{"image":"r/a:1-olmkit"}} back {"spec":{"image":"r/a:1"}}`, `{"spec":{"schedule":"7 * * * *"}} back {"spec":{"schedule":"0 * * * *"}}`,
+		`{"spec":{"tag":"1-olmkit"}} back {"spec":{"tag":"1"}}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, c := range [][2]string{
+		{"r:5000/a", "r:5000/a:olmkit"}, {"r/a@sha256:0", "r/a@sha256:0"}, {"docker://a:1", "docker://a:1"},
+	} {
+		if got := otherWord("image", c[0]); got != c[1] {
+			t.Errorf("%s: %s, want %s", c[0], got, c[1])
+		}
+	}
+	if got := otherWord("schedule", "7 1 * * *") + otherWord("schedule", "@daily"); got != "8 1 * * *@daily" {
+		t.Error(got)
 	}
 }

@@ -1,0 +1,107 @@
+package walk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// following is what of what was made for a new object is written when a field of the object is changed.
+type following struct {
+	field string              // that was changed last
+	seen  map[string]string   // how often each operand was written before
+	moves map[string][]string // the kinds that were written, by field
+}
+
+// noteMoves notes which kinds the change before was followed by, which surely says something did, now that all is at rest, and that field is to be
+// changed next.
+func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely bool) error {
+	view := w.viewOf(o.Object)
+	operands, err := view.RecentOperands(ctx)
+	if err != nil {
+		return err
+	}
+	f, now := &o.following, writes(without(operands, o.needs))
+	if f.field != "" && surely {
+		f.moves[f.field] = moved(f.seen, now)
+	}
+	f.field, f.seen = field, now
+	return nil
+}
+
+// awaitMoves waits until all of kinds of which there are some have followed the change of a field, though not for ever: some operators do one
+// thing at a time.
+func (w *walk) awaitMoves(ctx context.Context, o *newObject, kinds []string) error {
+	there := moved(nil, o.following.seen)
+	kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return !slices.Contains(there, kind) })
+	if len(kinds) == 0 {
+		return nil
+	}
+	view := w.viewOf(o.Object)
+	return lookUntil(ctx, judge.EffectLimit, quickPause, func() (bool, error) {
+		operands, err := view.RecentOperands(ctx)
+		have := moved(o.following.seen, writes(without(operands, o.needs)))
+		return !slices.ContainsFunc(kinds, func(kind string) bool { return !slices.Contains(have, kind) }), err
+	})
+}
+
+// writes tells by name how often what was made directly for an object was written, as far as nobody else writes it: by its generation, or by its
+// version where it has no generation.
+func writes(operands map[string]observe.Operand) map[string]string {
+	all := map[string]string{}
+	for name, made := range operands {
+		generation, _ := made.Marks["generation"].(int64)
+		switch {
+		case !made.Direct || made.Transient():
+		case generation > 0:
+			all[name] = fmt.Sprint(generation)
+		case slices.Contains([]string{"Service", "ConfigMap", "Secret"}, made.Kind):
+			all[name] = made.ResourceVersion
+		}
+	}
+	return all
+}
+
+// moved are the kinds of what was written between before and after, sorted; of all that there is, if before is nil.
+func moved(before, after map[string]string) []string {
+	var kinds []string
+	for name, is := range after {
+		kind, _, _ := strings.Cut(name, "/")
+		if was, known := before[name]; (known || before == nil) && was != is && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// templatesOf are what the workloads among operands, which were made for a copy, run, by kind, with the names of the sample.
+func templatesOf(o *newObject, operands map[string]observe.Operand) map[string]string {
+	names := []string{o.Name, o.like.Name}
+	for _, n := range o.needs {
+		names = append(names, n.GetName(), n.of)
+	}
+	templates := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		made := operands[name]
+		path := []string{"spec", "template", "spec"}
+		if made.Kind == "CronJob" {
+			path = []string{"spec", "jobTemplate", "spec", "template", "spec"}
+		}
+		template, has, _ := unstructured.NestedMap(made.Content, path...)
+		if !has || !made.Direct {
+			continue
+		}
+		text, _ := json.Marshal(template) // it was read as JSON
+		templates[made.Kind] += strings.NewReplacer(names...).Replace(string(text))
+	}
+	return templates
+}

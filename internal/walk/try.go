@@ -1,0 +1,253 @@
+package walk
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmkit/olmkit/internal/definition"
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// tryNew takes from a copy what was made for it and changes it, and notes in created what r's operator does then. The release called
+// from says how long that is waited for.
+func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o *newObject, created map[string]judge.New) error {
+	was, is := w.created[from][o.CRD], created[o.CRD]
+	view := w.viewOf(o.Object)
+	operands, err := view.Operands(ctx)
+	if err != nil {
+		return err
+	}
+	operands = without(operands, o.needs)
+	for name, made := range operands {
+		if made.Unready == "" {
+			o.ready = append(o.ready, name)
+		}
+		if made.Kind == observe.KindClaim && !made.Transient() && made.Volume() != "" {
+			o.claims = append(o.claims, made)
+		}
+	}
+	spec, _ := o.Author["spec"].(map[string]any)
+	is.Carried = judge.Carried(spec, slices.Collect(maps.Values(operands)))
+	is.Templates = templatesOf(o, operands)
+	o.following.moves = map[string][]string{}
+	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
+	for _, try := range []func() error{
+		func() (err error) { is.Reverts, err = w.editNew(ctx, o, operands, was); return err },
+		func() error { return w.takeFromNew(ctx, o, operands, was, remade, is.Remakes) },
+		func() error { return w.changeNew(ctx, r, o, was, &is) },
+		func() error { return w.changeNeeds(ctx, o, operands, was, is.Follows) },
+		// The last change is followed by a rollout that nobody has to wait for.
+		func() error { return w.awaitStill(ctx, o, false) },
+		func() error { return w.noteMoves(ctx, o, "", is.Follows[o.following.field] == judge.Surely) },
+		func() error { return w.takeFromNew(ctx, o, operands, was, remadeLast, is.Remakes) },
+	} {
+		if err = try(); err != nil {
+			break
+		}
+	}
+	is.Moves = o.following.moves
+	if err == nil {
+		is.Says, is.SampleSays, err = w.statusesOf(ctx, o)
+	}
+	if err == nil && !is.Copy.Alike { // it has had its time by now
+		is.Copy.Alike, err = w.WellAs(ctx, o.Object, o.like)
+	}
+	created[o.CRD] = is
+	return err
+}
+
+// statusesOf are the fields that the statuses of a copy and of its sample have; nil for both where either is gone.
+func (w *walk) statusesOf(ctx context.Context, o *newObject) (copied, sample map[string]bool, err error) {
+	is, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, ctx.Err()
+	}
+	like, err := o.like.At(w.Dynamic, o.Version).Get(ctx, o.like.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, ctx.Err()
+	}
+	return judge.Said(is), judge.Said(like), nil
+}
+
+// changeNew changes the fields of a copy, one after the other, and notes in is how often anything that was made for it follows each.
+func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, is *judge.New) error {
+	resource := o.At(w.Dynamic, o.Version)
+	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return ctx.Err() // its operator may delete what it does not want
+	}
+	schema := definition.Schema(r.CRD(o.CRD), o.Version)
+	surely := func(path string) bool { return was.Follows[path] == judge.Surely }
+	known, others := partition(bold(schema, now.Object), surely)
+	knownWords, otherWords := partition(words(schema, now.Object, is.Carried), surely)
+	for _, change := range slices.Concat(known, knownWords, otherWords[:min(mostWords, len(otherWords))], others[:min(mostBold, len(others))]) {
+		patch := func(data []byte, dryRun ...string) error {
+			_, err := resource.Patch(ctx, o.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "olmkit", DryRun: dryRun})
+			return err
+		}
+		if patch(change.There, metav1.DryRunAll) != nil {
+			continue
+		}
+		times, err := w.thereAndBack(ctx, o, change.Path, was, is.Follows, func() error { return patch(change.There) }, func() error { return patch(change.Back) })
+		if err != nil {
+			return err
+		}
+		is.Follows[change.Path] = times
+	}
+	return nil
+}
+
+// thereAndBack changes a field and changes it back, and tells how often anything that was made for a copy follows; follows tells so of those that
+// were changed before. What did surely under the release before is waited for longer; what nothing follows is changed back without a look.
+func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was judge.New, follows map[string]int, there, back func() error) (times int, err error) {
+	limit := boldLimit
+	if was.Follows[field] == judge.Surely {
+		limit = judge.EffectLimit
+	}
+	// What still follows an earlier change must not be taken for what follows this one.
+	if err := w.awaitIdle(ctx, o); err != nil {
+		return 0, err
+	}
+	if err := w.noteMoves(ctx, o, field, follows[o.following.field] == judge.Surely); err != nil {
+		return 0, err
+	}
+	for _, change := range []func() error{there, back} {
+		follow, err := w.followed(ctx, o, limit, change)
+		if err != nil {
+			return 0, err
+		}
+		if !follow {
+			_ = back() // the object is about to be deleted
+			break
+		}
+		if times++; times == 1 {
+			if err := w.awaitMoves(ctx, o, was.Moves[field]); err != nil {
+				return 0, err
+			}
+		}
+		limit = boldLimit
+	}
+	return times, nil
+}
+
+// remade are the kinds that operators make again without a loss to anybody who does not use the object.
+var remade = []string{
+	"Service", "ConfigMap", "ServiceAccount", "PodDisruptionBudget", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler", "Role", "RoleBinding",
+}
+
+// remadeLast are those of which others cannot do without: an operator that does not make them again may do nothing more.
+var remadeLast = []string{"Secret", "CronJob", "DaemonSet"}
+
+// takeFromNew deletes one thing of each of kinds among operands, which were made for a copy, one after the other, and notes in remakes which of
+// them the operator made again. What was made again under the release before is waited for longer.
+func (w *walk) takeFromNew(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New, kinds []string, remakes map[string]bool) error {
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		made := operands[name]
+		if _, known := remakes[made.Kind]; known || !made.Direct || !slices.Contains(kinds, made.Kind) {
+			continue
+		}
+		limit, times := boldLimit, 2 // once may be luck: a reconcile that another cause began
+		if was.Remakes[made.Kind] {
+			limit, times = judge.EffectLimit, 1
+		}
+		for range times {
+			remade, tried, err := w.takeOne(ctx, o, &made, limit)
+			if err != nil {
+				return err
+			}
+			if tried {
+				remakes[made.Kind] = remade
+			}
+			if !remade {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// takeOne deletes what was made for a copy, and reports whether the operator makes it again within limit, which made is then. Who may not
+// delete it has tried nothing.
+func (w *walk) takeOne(ctx context.Context, o *newObject, made *observe.Operand, limit time.Duration) (remade, tried bool, err error) {
+	if err := w.awaitIdle(ctx, o); err != nil {
+		return false, false, err
+	}
+	began := time.Now()
+	err = w.Dynamic.Resource(observe.OperandResource(made.Kind)).Namespace(made.Namespace).Delete(ctx, made.Name, metav1.DeleteOptions{})
+	if err != nil {
+		return false, false, ctx.Err()
+	}
+	err = lookUntil(ctx, limit, lookPause, func() (bool, error) {
+		now, err := w.operandNow(ctx, *made)
+		if remade = now != nil && now.GetUID() != made.UID; remade {
+			made.UID = now.GetUID()
+			o.acted(began)
+		}
+		return remade, err
+	})
+	return remade, true, err
+}
+
+// awaitIdle waits, though not for ever, until what was made for a copy is as ready as it was, and nobody writes that or the copy for a
+// moment: a reconcile that is under way for another reason, as a rollout, would make again what it finds missing.
+func (w *walk) awaitIdle(ctx context.Context, o *newObject) error { return w.awaitStill(ctx, o, true) }
+
+// awaitStill is awaitIdle for those who can do without what is ready.
+func (w *walk) awaitStill(ctx context.Context, o *newObject, needReady bool) error {
+	same, view := sameFor(o.idle()), w.viewOf(o.Object)
+	return lookUntil(ctx, newLimit, quickPause, func() (bool, error) {
+		now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
+		if err != nil {
+			return false, ctx.Err()
+		}
+		operands, err := view.RecentOperands(ctx)
+		if err != nil {
+			return false, err
+		}
+		versions, ready := now.GetResourceVersion(), true
+		for _, name := range slices.Sorted(maps.Keys(operands)) {
+			made := operands[name]
+			if made.Direct {
+				versions += " " + made.ResourceVersion
+			}
+			ready = ready && (made.Transient() || made.Unready == "" || !slices.Contains(o.ready, name))
+		}
+		return same(versions) && (ready || !needReady), nil
+	})
+}
+
+// followed reports whether within limit after change anything that was made for o is another than before. A change that the API server
+// refuses is followed by nothing.
+func (w *walk) followed(ctx context.Context, o *newObject, limit time.Duration, change func() error) (bool, error) {
+	view := w.viewOf(o.Object)
+	before, err := view.Operands(ctx)
+	if err != nil {
+		return false, err
+	}
+	began := time.Now()
+	if change() != nil {
+		return false, ctx.Err()
+	}
+	before = without(before, o.needs)
+	follows := false
+	follow := func(after map[string]observe.Operand) bool { return judge.Follow(before, without(after, o.needs)) }
+	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
+		after, err := view.RecentOperands(ctx)
+		last := time.Since(began)+quickPause > limit
+		if err == nil && (last || follow(after)) {
+			after, err = view.Operands(ctx) // what watches told may be late
+		}
+		if follows = err == nil && follow(after); follows {
+			o.acted(began)
+		}
+		return follows, err
+	})
+	return follows, err
+}
