@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -27,12 +28,7 @@ func (c Carriage) Found() bool { return c != absent }
 // Carried tells, by its path, how what spec asks for by a text, a list or a map is found in operands. Numbers and choices are tried by changes,
 // and say too little to be recognized.
 func Carried(spec map[string]any, operands []observe.Operand) map[string]Carriage {
-	var contents []any
-	for _, o := range operands {
-		if !o.Transient() || o.Kind == observe.KindPod && o.Direct {
-			contents = append(contents, o.Content, map[string]any(o.Marks))
-		}
-	}
+	contents := contentsOf(operands)
 	found := map[string]Carriage{}
 	visitAsked("spec", spec, func(path, key string, value any) {
 		switch {
@@ -47,6 +43,25 @@ func Carried(spec map[string]any, operands []observe.Operand) map[string]Carriag
 		}
 	})
 	return found
+}
+
+// contentsOf are what operands say that an operator makes itself.
+func contentsOf(operands []observe.Operand) []any {
+	var contents []any
+	for _, o := range operands {
+		if !o.Transient() || o.Kind == observe.KindPod && o.Direct {
+			contents = append(contents, o.Content, o.Marks)
+		}
+	}
+	return contents
+}
+
+// Mentioned reports whether every text in value is found in operands.
+func Mentioned(operands map[string]observe.Operand, value any) bool {
+	contents := contentsOf(slices.Collect(maps.Values(operands)))
+	return everyText(value, false, func(text string) bool {
+		return slices.ContainsFunc(contents, func(content any) bool { return mentions(content, text) })
+	})
 }
 
 // visitAsked calls asked for each text, list and map below value, but not within lists.

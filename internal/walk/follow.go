@@ -37,6 +37,17 @@ func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely
 	return nil
 }
 
+// noteLast is noteMoves for the last change of a field, if nothing was changed since. It is followed by a rollout that nobody has to wait for.
+func (w *walk) noteLast(ctx context.Context, o *newObject, follows map[string]int) error {
+	if o.following.field == "" || follows[o.following.field] < judge.Surely {
+		return nil
+	}
+	if err := w.awaitStill(ctx, o, false); err != nil {
+		return err
+	}
+	return w.noteMoves(ctx, o, "", true)
+}
+
 // awaitMoves waits until all of kinds of which there are some have followed the change of a field, though not for ever: some operators do one
 // thing at a time.
 func (w *walk) awaitMoves(ctx context.Context, o *newObject, kinds []string) error {

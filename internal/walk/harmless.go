@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
-	"github.com/olmkit/olmkit/internal/judge"
 )
 
 // step is a change of the field at Path of an object and the one that takes it back, as JSON merge patches.
@@ -98,58 +96,6 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 		}
 	})
 	return steps
-}
-
-// mostWords bounds how many changes of texts and lists of an object are tried that were not followed under the release before.
-const mostWords = 2
-
-// words lists changes of texts and lists of an object that nobody uses, which are found in what was made for it: another tag of an image, another
-// minute of a schedule, one item less of a list.
-func words(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, found map[string]judge.Carriage) []step {
-	var steps []step
-	spec, _ := object["spec"].(map[string]any)
-	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
-		if !found[strings.Join(path, ".")].Found() || len(s.Enum) > 0 {
-			return
-		}
-		switch value := value.(type) {
-		case string:
-			if other := otherWord(path[len(path)-1], value); other != value {
-				steps = append(steps, stepOf(path, other, value))
-			}
-		case []any:
-			if len(value) > 0 {
-				steps = append(steps, stepOf(path, value[:len(value)-1], value))
-			}
-		}
-	})
-	return steps
-}
-
-// everyMinute matches a schedule of cron's; the minute comes first.
-var everyMinute = regexp.MustCompile(`^\S+( \S+){4}$`)
-
-// otherWord is another value of a field called name, or the same where no other one is known.
-func otherWord(name, value string) string {
-	switch strings.ToLower(name) {
-	case "image", "tag":
-		tagged := name == "tag" || strings.Contains(value[strings.LastIndex(value, "/")+1:], ":")
-		if strings.Contains(value, "@") || strings.Contains(value, "://") {
-			return value
-		}
-		if tagged {
-			return value + "-olmkit"
-		}
-		return value + ":olmkit"
-	case "schedule":
-		_, rest, _ := strings.Cut(value, " ")
-		for _, minute := range []string{"7", "8"} {
-			if other := minute + " " + rest; everyMinute.MatchString(value) && other != value {
-				return other
-			}
-		}
-	}
-	return value
 }
 
 // mostBold bounds how many changes of an object are tried that were not followed under the release before.

@@ -175,16 +175,21 @@ func TestWords(t *testing.T) {
 	}
 	schema := &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Properties: properties}}}
 	var got []string
-	for _, s := range words(schema, map[string]any{"spec": fields}, found) {
-		got = append(got, fmt.Sprintf("%s back %s", s.There, s.Back))
+	for _, c := range words(schema, map[string]any{"spec": fields}, found) {
+		got = append(got, fmt.Sprintf("%s: %v back %v shows %v and not %v", c, c.there, c.back, c.text, c.item))
 	}
 	want := []string{
-		`{"spec":{"args":["a"]}} back {"spec":{"args":["a","b"]}}`, `{"spec":{"hosts":[]}} back {"spec":{"hosts":["h"]}}`,
-		`{"spec":{"image":"r/a:1-olmkit"}} back {"spec":{"image":"r/a:1"}}`, `{"spec":{"schedule":"7 * * * *"}} back {"spec":{"schedule":"0 * * * *"}}`,
-		`{"spec":{"tag":"1-olmkit"}} back {"spec":{"tag":"1"}}`,
+		"spec.args: [a] back [a b] shows <nil> and not b", "spec.hosts: [] back [h] shows <nil> and not h", "spec.image: r/a:1-olmkit back r/a:1 shows r/a:1-olmkit and not <nil>",
+		"spec.schedule: 7 * * * * back 0 * * * * shows 7 * * * * and not <nil>", "spec.tag: 1-olmkit back 1 shows 1-olmkit and not <nil>",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	shown := map[string]observe.Operand{"Deployment/n/a": {Kind: "Deployment", Content: map[string]any{"image": "r/a:1-olmkit", "args": []any{"a"}}}}
+	for i, want := range []bool{true, true, true, false, true} {
+		if c := words(schema, map[string]any{"spec": fields}, found)[i]; c.shows(shown) != want {
+			t.Errorf("%s shows: %v", c, !want)
+		}
 	}
 	for _, c := range [][2]string{
 		{"r:5000/a", "r:5000/a:olmkit"}, {"r/a@sha256:0", "r/a@sha256:0"}, {"docker://a:1", "docker://a:1"},

@@ -43,9 +43,8 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		func() error { return w.takeFromNew(ctx, o, operands, was, remade, is.Remakes) },
 		func() error { return w.changeNew(ctx, r, o, was, &is) },
 		func() error { return w.changeNeeds(ctx, o, operands, was, is.Follows) },
-		// The last change is followed by a rollout that nobody has to wait for.
-		func() error { return w.awaitStill(ctx, o, false) },
-		func() error { return w.noteMoves(ctx, o, "", is.Follows[o.following.field] == judge.Surely) },
+		func() error { return w.changeWords(ctx, r, o, was, &is) },
+		func() error { return w.noteLast(ctx, o, is.Follows) },
 		func() error { return w.takeFromNew(ctx, o, operands, was, remadeLast, is.Remakes) },
 	} {
 		if err = try(); err != nil {
@@ -83,11 +82,8 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 	if err != nil {
 		return ctx.Err() // its operator may delete what it does not want
 	}
-	schema := definition.Schema(r.CRD(o.CRD), o.Version)
-	surely := func(path string) bool { return was.Follows[path] == judge.Surely }
-	known, others := partition(bold(schema, now.Object), surely)
-	knownWords, otherWords := partition(words(schema, now.Object, is.Carried), surely)
-	for _, change := range slices.Concat(known, knownWords, otherWords[:min(mostWords, len(otherWords))], others[:min(mostBold, len(others))]) {
+	known, others := partition(bold(definition.Schema(r.CRD(o.CRD), o.Version), now.Object), func(path string) bool { return was.Follows[path] == judge.Surely })
+	for _, change := range slices.Concat(known, others[:min(mostBold, len(others))]) {
 		patch := func(data []byte, dryRun ...string) error {
 			_, err := resource.Patch(ctx, o.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "olmkit", DryRun: dryRun})
 			return err

@@ -1,0 +1,158 @@
+package walk
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmkit/olmkit/internal/definition"
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// word is a change of a text or a list of an object that shows by itself in what is made for it: another text, or an item less.
+type word struct {
+	path        []string
+	there, back any
+	text, item  any // what is to be found then, nil for none, or not to be found any more
+}
+
+func (c word) String() string { return strings.Join(c.path, ".") }
+
+// shows reports whether the change is seen in what was made for the object.
+func (c word) shows(operands map[string]observe.Operand) bool {
+	if c.text != nil {
+		return judge.Mentioned(operands, c.text)
+	}
+	return !judge.Mentioned(operands, c.item)
+}
+
+// words lists changes of texts and lists of an object that nobody uses, which are found in what was made for it: another tag of an image, another
+// minute of a schedule, one item less of a list.
+func words(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, found map[string]judge.Carriage) []word {
+	var list []word
+	spec, _ := object["spec"].(map[string]any)
+	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
+		if !found[strings.Join(path, ".")].Found() || len(s.Enum) > 0 {
+			return
+		}
+		switch value := value.(type) {
+		case string:
+			if other := otherWord(path[len(path)-1], value); other != value {
+				list = append(list, word{path: path, there: other, back: value, text: other})
+			}
+		case []any:
+			if n := len(value); n > 0 {
+				list = append(list, word{path: path, there: value[:n-1], back: value, item: value[n-1]})
+			}
+		}
+	})
+	return list
+}
+
+// everyMinute matches a schedule of cron's; the minute comes first.
+var everyMinute = regexp.MustCompile(`^\S+( \S+){4}$`)
+
+// otherWord is another value of a field called name, or the same where no other one is known.
+func otherWord(name, value string) string {
+	switch strings.ToLower(name) {
+	case "image", "tag":
+		tagged := name == "tag" || strings.Contains(value[strings.LastIndex(value, "/")+1:], ":")
+		if strings.Contains(value, "@") || strings.Contains(value, "://") {
+			return value
+		}
+		if tagged {
+			return value + "-olmkit"
+		}
+		return value + ":olmkit"
+	case "schedule":
+		_, rest, _ := strings.Cut(value, " ")
+		for _, minute := range []string{"7", "8"} {
+			if other := minute + " " + rest; everyMinute.MatchString(value) && other != value {
+				return other
+			}
+		}
+	}
+	return value
+}
+
+// changeWords changes the texts and lists of a copy, all at the same time, and changes them back; each shows by itself. It notes in is how often
+// each does.
+func (w *walk) changeWords(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, is *judge.New) error {
+	resource := o.At(w.Dynamic, o.Version)
+	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return ctx.Err() // its operator may delete what it does not want
+	}
+	patch := func(changes []word, value func(word) any, dryRun ...string) error {
+		object := map[string]any{}
+		for _, c := range changes {
+			if err := unstructured.SetNestedField(object, value(c), c.path...); err != nil {
+				return err
+			}
+		}
+		data, err := json.Marshal(object)
+		if err != nil {
+			return err
+		}
+		_, err = resource.Patch(ctx, o.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "olmkit", DryRun: dryRun})
+		return err
+	}
+	there, back := func(c word) any { return c.there }, func(c word) any { return c.back }
+	changes := slices.DeleteFunc(words(definition.Schema(r.CRD(o.CRD), o.Version), now.Object, is.Carried), func(c word) bool {
+		return patch([]word{c}, there, metav1.DryRunAll) != nil
+	})
+	if len(changes) == 0 || patch(changes, there, metav1.DryRunAll) != nil {
+		return ctx.Err()
+	}
+	if err := w.awaitIdle(ctx, o); err != nil {
+		return err
+	}
+	if err := w.noteMoves(ctx, o, "", is.Follows[o.following.field] == judge.Surely); err != nil {
+		return err
+	}
+	for _, c := range changes {
+		is.Follows[c.String()] = 0
+	}
+	for times, value := range []func(word) any{there, back} {
+		if patch(changes, value) != nil {
+			return ctx.Err()
+		}
+		if err := w.awaitWords(ctx, o, changes, times == 0, was, is); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitWords waits until changes show, or do not any more, and counts in is which do. Those that did surely under the release before are waited for
+// longer.
+func (w *walk) awaitWords(ctx context.Context, o *newObject, changes []word, show bool, was judge.New, is *judge.New) error {
+	view, began, did := w.viewOf(o.Object), time.Now(), map[string]bool{}
+	err := lookUntil(ctx, judge.EffectLimit, lookPause, func() (bool, error) {
+		operands, err := view.RecentOperands(ctx)
+		awaited := false
+		for _, c := range changes {
+			if path := c.String(); !did[path] {
+				did[path] = c.shows(without(operands, o.needs)) == show
+				awaited = awaited || !did[path] && (was.Follows[path] == judge.Surely || time.Since(began) < boldLimit)
+			}
+		}
+		return !awaited, err
+	})
+	for path := range did {
+		if did[path] {
+			is.Follows[path]++
+		}
+	}
+	return err
+}
