@@ -54,9 +54,9 @@ type New struct {
 	// Follows tells, by field of the copy, how often anything that was made for it followed: when the field was changed, and when
 	// it was changed back.
 	Follows map[string]int
-	// Moves are the kinds that followed, by field, and Templates what workloads run, by kind, in the words of the sample.
-	Moves     map[string][]string
-	Templates map[string]string
+	// Moves are the kinds that followed, by field, and Programs what workloads run, by kind, in the words of the sample.
+	Moves    map[string][]string
+	Programs map[string]string
 	// Remakes tells, by kind, whether the operator made again what somebody deleted of what it had made for the copy.
 	Remakes map[string]bool
 	// Carried tells how what the copy asks for is found in what was made for it.
@@ -119,7 +119,7 @@ func (n New) staysBehind(was New, field string) []string {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(was.Moves[field]), func(kind string) bool {
-		return slices.Contains(n.Moves[field], kind) || !slices.Contains(n.Copy.Kinds, kind) || n.Templates[kind] != was.Templates[kind]
+		return slices.Contains(n.Moves[field], kind) || !slices.Contains(n.Copy.Kinds, kind) || n.Programs[kind] != was.Programs[kind]
 	})
 }
 

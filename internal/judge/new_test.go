@@ -30,7 +30,7 @@ func TestNewObjects(t *testing.T) {
 		dealt := sound
 		dealt.Kinds = []string{"Service", "StatefulSet"}
 		return New{Sample: "Pot/n/a", Copy: dealt, Original: dealt, Follows: map[string]int{"spec.config": Surely},
-			Moves: map[string][]string{"spec.config": kinds}, Templates: map[string]string{"StatefulSet": template}}
+			Moves: map[string][]string{"spec.config": kinds}, Programs: map[string]string{"StatefulSet": template}}
 	}
 	says := func(copied, sample bool) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Says: map[string]bool{"status.endpoint": copied}, SampleSays: map[string]bool{"status.endpoint": sample}}

@@ -2,13 +2,14 @@ package walk
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
@@ -94,13 +95,13 @@ func moved(before, after map[string]string) []string {
 	return kinds
 }
 
-// templatesOf are what the workloads among operands, which were made for a copy, run, by kind, with the names of the sample.
-func templatesOf(o *newObject, operands map[string]observe.Operand) map[string]string {
+// programsOf are the programs that the workloads among operands, which were made for a copy, run, by kind, with the names of the sample.
+func programsOf(o *newObject, operands map[string]observe.Operand) map[string]string {
 	names := []string{o.Name, o.like.Name}
 	for _, n := range o.needs {
 		names = append(names, n.GetName(), n.of)
 	}
-	templates := map[string]string{}
+	programs := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
 		made := operands[name]
 		path := []string{"spec", "template", "spec"}
@@ -108,11 +109,13 @@ func templatesOf(o *newObject, operands map[string]observe.Operand) map[string]s
 			path = []string{"spec", "jobTemplate", "spec", "template", "spec"}
 		}
 		template, has, _ := unstructured.NestedMap(made.Content, path...)
-		if !has || !made.Direct {
+		var spec corev1.PodSpec
+		if !has || !made.Direct || runtime.DefaultUnstructuredConverter.FromUnstructured(template, &spec) != nil {
 			continue
 		}
-		text, _ := json.Marshal(template) // it was read as JSON
-		templates[made.Kind] += strings.NewReplacer(names...).Replace(string(text))
+		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+			programs[made.Kind] += strings.NewReplacer(names...).Replace(fmt.Sprintf("%s %q %q\n", c.Image, c.Command, c.Args))
+		}
 	}
-	return templates
+	return programs
 }

@@ -41,11 +41,11 @@ func TestMoved(t *testing.T) {
 }
 
 // What runs for a copy is the same as for another one, but for their names.
-func TestTemplatesOf(t *testing.T) {
+func TestProgramsOf(t *testing.T) {
 	type m = map[string]any
 	templates := func(name, image string) map[string]string {
 		o := &newObject{Object: &observe.Object{Name: name}, like: &observe.Object{Name: "a"}}
-		template := m{"metadata": m{"annotations": m{"hash": name}}, "spec": m{"volumes": []any{m{"configMap": m{"name": name}}}, "containers": []any{m{"image": image}}}}
+		template := m{"metadata": m{"annotations": m{"hash": name}}, "spec": m{"volumes": []any{m{"name": name}}, "containers": []any{m{"name": "c", "image": image, "args": []any{"/etc/" + name}}}}}
 		operands := map[string]observe.Operand{}
 		for _, made := range []observe.Operand{
 			{Kind: "Deployment", Name: name, Direct: true, Content: m{"spec": m{"template": template}}},
@@ -54,7 +54,7 @@ func TestTemplatesOf(t *testing.T) {
 		} {
 			operands[made.String()] = made
 		}
-		return templatesOf(o, operands)
+		return programsOf(o, operands)
 	}
 	one, two, other := templates("a-new1", "i:1"), templates("a-new2", "i:1"), templates("a-new3", "i:2")
 	if len(one) != 2 || one["Deployment"] != two["Deployment"] || one["CronJob"] != two["CronJob"] || one["Deployment"] == other["Deployment"] {

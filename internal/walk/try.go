@@ -35,7 +35,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	}
 	spec, _ := o.Author["spec"].(map[string]any)
 	is.Carried = judge.Carried(spec, slices.Collect(maps.Values(operands)))
-	is.Templates = templatesOf(o, operands)
+	is.Programs = programsOf(o, operands)
 	o.following.moves = map[string][]string{}
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
