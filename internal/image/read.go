@@ -185,11 +185,9 @@ const maxDocument = 32 << 20
 func small(dir, name string) error {
 	info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
 	switch {
-	case err != nil:
-		return nil
-	case !info.Mode().IsRegular():
+	case err == nil && !info.Mode().IsRegular():
 		return refuse("%s is no regular file", name)
-	case info.Size() > maxDocument:
+	case err == nil && info.Size() > maxDocument:
 		return refuse("%s is %d bytes, more than any manifest or configuration", name, info.Size())
 	}
 	return nil

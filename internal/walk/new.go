@@ -38,14 +38,14 @@ const (
 // newObject is an object that was created while a release ran, and the sample that it is a copy of.
 type newObject struct {
 	*observe.Object
-	like    *observe.Object
-	unowned []observe.Operand // named as what was made for the copy
-	hidden  bool              // some of that is not seen to be the copy's
-	ready   []string          // what was made for the copy and does what it is for
-	claims  []observe.Operand // of what was made for the copy
-	following
-	needs   []need        // what it names, copied for it
-	slowest time.Duration // how long it took at most until its operator did something about it
+	like      *observe.Object
+	unowned   []observe.Operand // named as what was made for the copy
+	hidden    bool              // some of that is not seen to be the copy's
+	ready     []string          // what was made for the copy and does what it is for
+	claims    []observe.Operand // of what was made for the copy
+	following following         // of changes, by its fields
+	needs     []need            // what it names, copied for it
+	slowest   time.Duration     // how long it took at most until its operator did something about it
 }
 
 // acted notes that the operator did something about what happened to o at began.

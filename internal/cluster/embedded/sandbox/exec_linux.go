@@ -98,23 +98,8 @@ func execMain() error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return err
 	}
-	var handles []int
-	names := []string{"cgroup", "ipc", "uts", "net", "pid", "mnt"}
-	for _, name := range names {
-		fd, err := unix.Open(filepath.Join("/proc", strconv.Itoa(c.Pid), "ns", name), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return fmt.Errorf("the container is gone: %w", err)
-		}
-		handles = append(handles, fd)
-	}
-	// What has its process id now need not be the container.
-	if err := unix.PidfdSendSignal(4, 0, nil, 0); err != nil {
-		return fmt.Errorf("the container is gone: %w", err)
-	}
-	for i, fd := range handles {
-		if err := unix.Setns(fd, 0); err != nil {
-			return fmt.Errorf("enter the container's %s namespace: %w", names[i], err)
-		}
+	if err := join(c.Pid); err != nil {
+		return err
 	}
 	if err := ownNull(); err != nil {
 		return err
@@ -143,6 +128,29 @@ func execMain() error {
 		os.Exit(exit.ExitCode())
 	}
 	return err
+}
+
+// join enters the namespaces of the container whose first process has the id pid, and is the one of the descriptor that was passed on.
+func join(pid int) error {
+	var handles []int
+	names := []string{"cgroup", "ipc", "uts", "net", "pid", "mnt"}
+	for _, name := range names {
+		fd, err := unix.Open(filepath.Join("/proc", strconv.Itoa(pid), "ns", name), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("the container is gone: %w", err)
+		}
+		handles = append(handles, fd)
+	}
+	// What has its process id now need not be the container. Before Linux 5.3 nothing tells.
+	if err := unix.PidfdSendSignal(4, 0, nil, 0); err != nil && !errors.Is(err, unix.EBADF) && !errors.Is(err, unix.ENOSYS) {
+		return fmt.Errorf("the container is gone: %w", err)
+	}
+	for i, fd := range handles {
+		if err := unix.Setns(fd, 0); err != nil {
+			return fmt.Errorf("enter the container's %s namespace: %w", names[i], err)
+		}
+	}
+	return nil
 }
 
 // libraryMounts are the places where a dynamic program of this machine finds its libraries.
