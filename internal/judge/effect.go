@@ -127,16 +127,21 @@ func (e Effect) Lacks(now Effect, there map[string]observe.Operand) []string {
 	}
 	if e.Status && !now.Status {
 		missing = append(missing, "it does not change the object's status any more")
-	} else if silent := e.uncounted(now); len(silent) > 0 {
+	} else if silent := e.uncounted(now, there); len(silent) > 0 {
 		missing = append(missing, fmt.Sprintf("it does not change %s of the object any more", strings.Join(silent, ", ")))
 	}
 	return missing
 }
 
-// uncounted are the numbers of the status that grew with the replicas in e, and now stay as they were although replicas change.
-func (e Effect) uncounted(now Effect) []string {
+// uncounted are the numbers of the status that grew with the replicas in e, and now stay as they were although replicas change, and are there.
+func (e Effect) uncounted(now Effect, there map[string]observe.Operand) []string {
 	if e.Scaled == 0 || now.Scaled == 0 {
 		return nil
+	}
+	for name := range now.Workloads {
+		if there[name].Unready != "" {
+			return nil // the status may be right
+		}
 	}
 	return namesOf(e.Counts, func(path string) bool {
 		by, told := now.Counts[path]

@@ -61,6 +61,7 @@ func TestEffectLacks(t *testing.T) {
 		{"another kind that does not count, in place of what is gone", was, Effect{Change: "spec.size", Status: true, Workloads: map[string][]string{"Deployment/n/a": {"spec.template.spec"}}}, nil,
 			"it does not change spec.replicas, spec.template.metadata.annotations.hash of StatefulSet/n/a any more"},
 		{"a number of the status", counted(1), counted(0), there, "it does not change status.ready of the object any more"},
+		{"a number of the status while pods start", counted(1), counted(0), map[string]observe.Operand{"StatefulSet/n/a": {Unready: "1 of 2 replicas are ready"}}, ""},
 		{"a number of the status by more", counted(1), counted(2), there, ""},
 		{"a number that the status has no more", counted(1), Effect{Change: "spec.size", Status: true, Workloads: scaled, Scaled: 1}, there, ""},
 		{"a number of something else", counted(7), counted(0), there, ""},

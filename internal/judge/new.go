@@ -123,6 +123,13 @@ func (n New) staysBehind(was New, field string) []string {
 	})
 }
 
+// Silent are the fields of the status that the copy had in was and that now the sample alone has.
+func (n New) Silent(was New) []string {
+	return namesOf(was.Says, func(path string) bool {
+		return was.Says[path] && n.Says != nil && !n.Says[path] && n.SampleSays[path]
+	})
+}
+
 // NewObjects tells what the operator of the release called to did not do for a new object, and that of from did.
 func NewObjects(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
@@ -140,10 +147,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 	kinds := is.LacksKinds(was)
 	was.Original = Dealt{Made: true, Ready: 1, Well: true, Alike: true} // what the old version did not do for its copy is nothing less, whatever its sample got
 	missing := slices.DeleteFunc(is.Lacks(), func(words string) bool { return slices.Contains(was.Lacks(), words) })
-	silent := namesOf(was.Says, func(path string) bool {
-		return was.Says[path] && is.Says != nil && !is.Says[path] && is.SampleSays[path]
-	})
-	if len(silent) > 0 {
+	if silent := is.Silent(was); len(silent) > 0 {
 		missing = append(missing, "its status says nothing of "+strings.Join(silent, ", "))
 	}
 	if len(kinds) > 0 && is.Copy.Made {

@@ -53,7 +53,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	}
 	is.Moves = o.following.moves
 	if err == nil {
-		is.Says, is.SampleSays, err = w.statusesOf(ctx, o)
+		err = w.readStatuses(ctx, o, was, &is)
 	}
 	if err == nil && !is.Copy.Alike { // it has had its time by now
 		is.Copy.Alike, err = w.WellAs(ctx, o.Object, o.like)
@@ -62,17 +62,21 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	return err
 }
 
-// statusesOf are the fields that the statuses of a copy and of its sample have; nil for both where either is gone.
-func (w *walk) statusesOf(ctx context.Context, o *newObject) (copied, sample map[string]bool, err error) {
-	is, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, nil, ctx.Err()
-	}
-	like, err := o.like.At(w.Dynamic, o.Version).Get(ctx, o.like.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, nil, ctx.Err()
-	}
-	return judge.Said(is), judge.Said(like), nil
+// readStatuses notes in is the fields that the statuses of a copy and of its sample have, if both are there. Some are empty while pods are replaced:
+// what the copy had under the release before is waited for.
+func (w *walk) readStatuses(ctx context.Context, o *newObject, was judge.New, is *judge.New) error {
+	return lookUntil(ctx, observe.RetryTimeout, lookPause, func() (bool, error) {
+		copied, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
+		if err != nil {
+			return true, ctx.Err()
+		}
+		like, err := o.like.At(w.Dynamic, o.Version).Get(ctx, o.like.Name, metav1.GetOptions{})
+		if err != nil {
+			return true, ctx.Err()
+		}
+		is.Says, is.SampleSays = judge.Said(copied), judge.Said(like)
+		return len(is.Silent(was)) == 0, nil
+	})
 }
 
 // changeNew changes the fields of a copy, one after the other, and notes in is how often anything that was made for it follows each.
