@@ -3,7 +3,9 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -45,6 +47,30 @@ const (
 	LogLines = 20_000
 	LogSize  = 8 << 20
 )
+
+// Tail reads all of a container's log, and returns the whole lines among its last LogSize bytes.
+func Tail(log io.Reader) ([]byte, error) {
+	var kept []byte
+	chunk := make([]byte, 64<<10)
+	for {
+		n, err := log.Read(chunk)
+		if kept = append(kept, chunk[:n]...); len(kept) > 2*LogSize {
+			kept = append(kept[:0], kept[len(kept)-LogSize:]...)
+			kept = kept[bytes.IndexByte(kept, '\n')+1:]
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if over := len(kept) - LogSize; over > 0 {
+		kept = kept[over:]
+		kept = kept[bytes.IndexByte(kept, '\n')+1:]
+	}
+	return kept, nil
+}
 
 // OLMVersion is of OLM v0, as tools/cluster/go.mod pins it, and OLMRepository where the images of its releases are.
 const (

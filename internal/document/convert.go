@@ -181,8 +181,8 @@ func (c *converter) key(n *yaml.Node) string {
 
 var (
 	numberJSON = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
-	// numberInteger matches an integer of any size that is written as JSON writes it.
-	numberInteger = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
+	// numberInteger matches an integer of any size that is written as JSON writes it, or with a plus sign.
+	numberInteger = regexp.MustCompile(`^(\+?(0|[1-9][0-9]*)|-[1-9][0-9]*)$`)
 	numberYAML    = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 	// literals are the words of YAML 1.1 as go.yaml.in/yaml/v2 (resolve.go) reads them.
 	literals = map[string]string{"": "null", "~": "null", "null": "null", "Null": "null", "NULL": "null"}
@@ -266,8 +266,8 @@ func resolve(s string) (string, error) {
 	if s[0] == '.' {
 		digits = s
 	}
-	if plain := strings.TrimPrefix(digits, "+"); numberInteger.MatchString(plain) {
-		return plain, nil
+	if numberInteger.MatchString(digits) {
+		return strings.TrimPrefix(digits, "+"), nil
 	}
 	if integer, err := strconv.ParseInt(digits, 0, 64); err == nil {
 		return strconv.FormatInt(integer, 10), nil

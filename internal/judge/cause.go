@@ -125,12 +125,12 @@ func gather(findings []finding.Finding, key func(finding.Finding) string) []find
 
 // WithoutConsequences is findings without those that an operator does less, for an old object or a new one, or corrects nothing,
 // where something else that was found keeps it from writing. One that does less corrects nothing for the same reason, and one that
-// corrects nothing does not see when what it made for a new object is ready.
+// corrects nothing does not see when what it made for a new object is ready. Nor does the status of any of these stay up to date.
 func WithoutConsequences(findings []finding.Finding) []finding.Finding {
 	causes := append([]string{code.NotReconciled, code.Panics}, refusals...)
-	for _, consequence := range []string{code.DoesLess, code.DriftStays, code.NewIgnored} {
+	for _, consequence := range []string{code.DoesLess, code.DriftStays, code.NewIgnored, code.StatusStale} {
 		if slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Severity == finding.Error && slices.Contains(causes, f.Code) }) {
-			findings = slices.DeleteFunc(findings, func(f finding.Finding) bool { return f.Code == consequence })
+			findings = slices.DeleteFunc(findings, func(f finding.Finding) bool { return f.Code == consequence && f.Severity == finding.Error })
 		}
 		causes = append(causes, consequence)
 	}

@@ -39,9 +39,27 @@ func Health(before, after map[string]observe.Operand) []finding.Finding {
 	return findings
 }
 
-// Less tells the workloads that run less for objects that nobody changed: fewer replicas, though nothing scales them and no other workload is new
-// in their place, or none since they are suspended or paused.
-func Less(before, after map[string]observe.Operand) []finding.Finding {
+// countField is how fields end that say how many of something there are to be.
+var countField = observe.Compiled(`(?i)(replicas?|size|instances|nodes|members|count)$`)
+
+// asksFor reports whether a field of spec that counts something says n.
+func asksFor(spec any, n int64) bool {
+	fields, _ := spec.(map[string]any)
+	for name, value := range fields {
+		if number, ok := value.(int64); ok && number == n && countField().MatchString(name) || asksFor(value, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// Less tells the workloads that run less for objects that nobody changed: fewer replicas than before and than the object asks for, though nothing
+// scales them and no other workload is new in their place, or none since they are suspended or paused.
+func Less(objects []*observe.Object, before, after map[string]observe.Operand) []finding.Finding {
+	specs := map[string]any{}
+	for _, o := range objects {
+		specs[o.String()] = o.Author["spec"]
+	}
 	var findings []finding.Finding
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		was := before[name]
@@ -55,7 +73,7 @@ func Less(before, after map[string]observe.Operand) []finding.Finding {
 			return o.Of == is.Of && (!known && slices.Contains(WorkloadKinds, o.Kind) || o.Kind == "HorizontalPodAutoscaler" && target == is.Name)
 		}
 		wanted, has := replicasOf(was), replicasOf(is)
-		if has < wanted && !slices.ContainsFunc(slices.Collect(maps.Values(after)), instead) {
+		if has < wanted && !asksFor(specs[is.Of], has) && !slices.ContainsFunc(slices.Collect(maps.Values(after)), instead) {
 			findings = append(findings, code.Finding(code.OperandWorse, name, "the new version runs %d replicas of it, and the old one ran %d, though nobody changed %s", has, wanted, is.Of))
 		}
 		for _, field := range []string{"suspend", "paused"} {

@@ -115,17 +115,21 @@ func TestLess(t *testing.T) {
 	}
 	three, two := made("Deployment", "a", m{"replicas": int64(3)}), made("Deployment", "a", m{"replicas": int64(2)})
 	fewer := "error U511 Deployment/n/a: the new version runs 2 replicas of it, and the old one ran 3, though nobody changed Pot/n/a"
-	expect.Findings(t, Less(operands(three), operands(three)))
-	expect.Findings(t, Less(operands(two), operands(three)))
-	expect.Findings(t, Less(operands(three), operands(two)), fewer)
-	expect.Findings(t, Less(operands(three), operands(two, made("HorizontalPodAutoscaler", "a", m{"scaleTargetRef": m{"name": "b"}}))), fewer)
-	expect.Findings(t, Less(operands(three), operands(two, made("HorizontalPodAutoscaler", "a", m{"scaleTargetRef": m{"name": "a"}}))))
-	expect.Findings(t, Less(operands(three), operands(two, made("StatefulSet", "a", m{"replicas": int64(1)}))))
-	expect.Findings(t, Less(operands(three), operands()))
+	expect.Findings(t, Less(nil, operands(three), operands(three)))
+	expect.Findings(t, Less(nil, operands(two), operands(three)))
+	expect.Findings(t, Less(nil, operands(three), operands(two)), fewer)
+	expect.Findings(t, Less(nil, operands(three), operands(two, made("HorizontalPodAutoscaler", "a", m{"scaleTargetRef": m{"name": "b"}}))), fewer)
+	expect.Findings(t, Less(nil, operands(three), operands(two, made("HorizontalPodAutoscaler", "a", m{"scaleTargetRef": m{"name": "a"}}))))
+	expect.Findings(t, Less(nil, operands(three), operands(two, made("StatefulSet", "a", m{"replicas": int64(1)}))))
+	expect.Findings(t, Less(nil, operands(three), operands()))
+	asks := &observe.Object{Kind: "Pot", Namespace: "n", Name: "a", Author: m{"spec": m{"port": int64(2), "server": m{"replicas": int64(2)}}}}
+	expect.Findings(t, Less([]*observe.Object{asks}, operands(three), operands(two))) // it was scaled meanwhile
+	asks.Author = m{"spec": m{"port": int64(2), "server": m{"replicas": int64(3)}}}
+	expect.Findings(t, Less([]*observe.Object{asks}, operands(three), operands(two)), fewer)
 	runs, rests := made("CronJob", "a", m{"suspend": false}), made("CronJob", "a", m{"suspend": true})
-	expect.Findings(t, Less(operands(runs), operands(rests)), "error U511 CronJob/n/a: the new version sets its spec.suspend, though nobody changed Pot/n/a")
-	expect.Findings(t, Less(operands(rests), operands(rests)))
-	expect.Findings(t, Less(operands(rests), operands(runs)))
-	expect.Findings(t, Less(operands(made("Deployment", "a", nil)), operands(made("Deployment", "a", m{"paused": true}))),
+	expect.Findings(t, Less(nil, operands(runs), operands(rests)), "error U511 CronJob/n/a: the new version sets its spec.suspend, though nobody changed Pot/n/a")
+	expect.Findings(t, Less(nil, operands(rests), operands(rests)))
+	expect.Findings(t, Less(nil, operands(rests), operands(runs)))
+	expect.Findings(t, Less(nil, operands(made("Deployment", "a", nil)), operands(made("Deployment", "a", m{"paused": true}))),
 		"error U511 Deployment/n/a: the new version sets its spec.paused, though nobody changed Pot/n/a")
 }

@@ -57,16 +57,18 @@ type New struct {
 	// Moves are the kinds that followed, by field, and Programs what workloads run, by kind, in the words of the sample.
 	Moves    map[string][]string
 	Programs map[string]string
-	// Remakes tells, by kind, whether the operator made again what somebody deleted of what it had made for the copy.
+	// Remakes tells, by kind and name in the words of the sample, whether the operator made again what somebody deleted of what it had made for the copy.
 	Remakes map[string]bool
 	// Carried tells how what the copy asks for is found in what was made for it.
 	Carried map[string]Carriage
 	// Says are the fields that the statuses of the copy and of the sample have, by path.
 	Says, SampleSays map[string]bool
+	// Secrets are those of the copy, by name and keys, in the words of the sample: what they say is not known.
+	Secrets []string
 	// Kept are the claims of the copy that stay when it is deleted; Cleared tells that others do not.
 	Kept    []observe.Operand
 	Cleared bool
-	// Reverts tells, by kind, whether the operator changed back what somebody changed of that.
+	// Reverts tells, by kind and name as well, whether the operator changed back what somebody changed of that.
 	Reverts map[string]bool
 	// Unowned are what was made for the copy, belongs to nobody and stayed when the copy was deleted; named as what was made for
 	// the sample.
@@ -168,7 +170,8 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 				to, from, strings.Join(kinds, " and "), field, EffectLimit, strings.Join(is.Moves[field], ", ")))
 		}
 	}
-	if unheeded := NotCarried(was.Carried, is.Carried); len(unheeded) > 0 {
+	newSecret := slices.ContainsFunc(is.Secrets, func(s string) bool { return !slices.Contains(was.Secrets, s) })
+	if unheeded := NotCarried(was.Carried, is.Carried); len(unheeded) > 0 && !newSecret {
 		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: what its %s asks for is in nothing that is made for it",
 			to, from, strings.Join(unheeded, ", ")))
 	}
@@ -177,13 +180,13 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 	}
 	gone := namesOf(is.Remakes, func(kind string) bool { return was.Remakes[kind] && !is.Remakes[kind] })
 	if len(gone) > 0 {
-		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s makes no %s again that somebody deletes of a new object like it, not within %s; %s did",
-			to, strings.Join(gone, " and no "), EffectLimit, from))
+		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s does not make %s again that somebody deletes of a new object like it, not within %s; %s did",
+			to, strings.Join(gone, " and "), EffectLimit, from))
 	}
 	stay := namesOf(is.Reverts, func(kind string) bool { return was.Reverts[kind] && !is.Reverts[kind] })
 	if len(stay) > 0 {
-		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s leaves a %s of a new object like it as somebody else changes it, for %s; %s changed it back",
-			to, strings.Join(stay, " and a "), EffectLimit, from))
+		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s leaves %s of a new object like it as somebody else changes it, for %s; %s changed it back",
+			to, strings.Join(stay, " and "), EffectLimit, from))
 	}
 	return findings
 }

@@ -36,7 +36,7 @@ func Unreached(before, after map[observe.ServicePort]bool, operands map[string]o
 		case slices.ContainsFunc(podsOf(service, operands), isSimulated): // OperandImages tells
 		default:
 			findings = append(findings, code.Finding(code.PortGone, at.Service,
-				"port %d took connections before the upgrade, and nothing takes them after it: its targetPort is none at which its pods listen", at.Port))
+				"port %d took connections before the upgrade, and nothing takes them after it: no pod that it selects listens at its targetPort", at.Port))
 		}
 	}
 	return findings

@@ -47,7 +47,7 @@ func TestUnreached(t *testing.T) {
 	after := map[observe.ServicePort]bool{at("Service/n/a", 80): false, at("Service/n/a", 81): false, at("Service/n/b", 80): false, at("Service/n/new", 80): false}
 	operands := map[string]observe.Operand{"Service/n/a": {}, "Service/n/b": {Unready: "it has no ready endpoint"}}
 	expect.Findings(t, Unreached(before, after, operands, nil),
-		"error U510 Service/n/a: port 80 took connections before the upgrade, and nothing takes them after it: its targetPort is none at which its pods listen")
+		"error U510 Service/n/a: port 80 took connections before the upgrade, and nothing takes them after it: no pod that it selects listens at its targetPort")
 	p := pod("a-0", "Pot/n/a", map[string]any{"app": "a"})
 	p.Images = []string{"example.com/a:1"}
 	operands["Service/n/a"], operands["Pod/n/a-0"] = selecting("Pot/n/a", map[string]any{"app": "a"}), p

@@ -117,7 +117,8 @@ var (
 	earlyPhases = []string{"pending", "waiting", "creating", "initializing", "provisioning", "installing", "starting", "unknown", "notready", "unavailable"}
 	// busyPhases are those of what is being changed, which ends.
 	busyPhases = []string{"updating", "upgrading", "progressing", "reconciling", "reconfiguring", "migrating", "modifying", "rolling", "restarting", "processing"}
-	// busyConditions are True as long as something is being changed. A Deployment's Progressing stays True, so what counts is that one was False.
+	// busyConditions are True as long as something is being changed. A Deployment's Progressing stays True, with a reason of its own, so what
+	// counts is that one was False.
 	busyConditions = []string{"Progressing", "Reconciling", "Updating", "Upgrading"}
 	// goodCondition and badCondition match how the types of other conditions end that are True, or not True, of what serves. A condition of
 	// a run that is under way, as Ansible operators' Successful, says nothing until that ends; nor is it bad if no update is available any more.
@@ -189,7 +190,7 @@ func worseCondition(before, now *unstructured.Unstructured, said bool) string {
 			return fmt.Sprintf("condition %s was not True and is %s", t, is)
 		case isGood(t) && was.Status == corev1.ConditionTrue && is.Status != corev1.ConditionTrue:
 			return fmt.Sprintf("condition %s was True and is %s", t, is)
-		case slices.Contains(busyConditions, t) && was.Status == corev1.ConditionFalse && is.Status == corev1.ConditionTrue:
+		case slices.Contains(busyConditions, t) && is.Reason != "NewReplicaSetAvailable" && was.Status == corev1.ConditionFalse && is.Status == corev1.ConditionTrue:
 			return fmt.Sprintf("condition %s was False and stays %s", t, is)
 		}
 	}

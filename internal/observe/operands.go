@@ -245,10 +245,7 @@ func (n names) of(kind string, m *unstructured.Unstructured) string {
 	if !slices.Contains(unownedKinds, kind) || m.GetNamespace() == n.operator || len(m.GetOwnerReferences()) > 0 {
 		return ""
 	}
-	applied := slices.ContainsFunc(m.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
-		return f.Manager == "olmkit" && f.Operation == metav1.ManagedFieldsOperationApply
-	})
-	if applied {
+	if Applied(m) {
 		return ""
 	}
 	namespaces := []string{m.GetNamespace()}
@@ -272,6 +269,13 @@ func (n names) of(kind string, m *unstructured.Unstructured) string {
 		}
 	}
 	return ""
+}
+
+// Applied reports whether the walk applied m for its user.
+func Applied(m *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(m.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == "olmkit" && f.Operation == metav1.ManagedFieldsOperationApply
+	})
 }
 
 // betweenLimit bounds how long a kind is waited for: without its conversion webhook the API server takes half a minute for each object.

@@ -81,11 +81,16 @@ func (c *Cluster) WithOwnServices(ctx context.Context, operands map[string]Opera
 	all := maps.Clone(operands)
 	for _, s := range services.Items {
 		o := Operand{Kind: KindService, Namespace: s.GetNamespace(), Name: s.GetName(), Content: compare.Content(s.Object)}
-		if _, known := all[o.String()]; !known && s.GetDeletionTimestamp() == nil {
+		if _, known := all[o.String()]; !known && s.GetDeletionTimestamp() == nil && !slices.ContainsFunc(s.GetOwnerReferences(), madeByPod) {
 			all[o.String()] = o
 		}
 	}
 	return all, nil
+}
+
+// madeByPod reports whether an owner is what operators name that make a Service of their own for themselves, which a newer version may leave.
+func madeByPod(owner metav1.OwnerReference) bool {
+	return slices.Contains([]string{"Deployment", "ReplicaSet", "Pod", "ConfigMap"}, owner.Kind)
 }
 
 // answerSize is how much is read of an answer.

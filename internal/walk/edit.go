@@ -23,11 +23,11 @@ type edit struct {
 	there, back []byte
 }
 
-// editsOf are an edit of one ConfigMap and one of a Service among operands, which were made for a new object. Unlike workloads they have no
+// editsOf are an edit of one ConfigMap and one of a Service among operands, which were made for a new object, the first of names. Unlike workloads they have no
 // generation, so who looks at generations alone does not see one.
-func editsOf(operands map[string]observe.Operand) []*edit {
+func editsOf(operands map[string]observe.Operand, names []string) []*edit {
 	kinds := map[string]*edit{}
-	for _, name := range slices.Sorted(maps.Keys(operands)) {
+	for _, name := range names {
 		made := operands[name]
 		if _, known := kinds[made.Kind]; known || !made.Direct {
 			continue
@@ -61,13 +61,16 @@ func editsOf(operands map[string]observe.Operand) []*edit {
 	return slices.Collect(maps.Values(kinds))
 }
 
-// editNew changes a ConfigMap and a Service among operands, which were made for a copy, at the same time, and tells of each kind whether the
+// editNew changes a ConfigMap and a Service among operands, which were made for a copy, at the same time, and tells of each whether the
 // operator changed it back. What it did under the release before is waited for longer.
 func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New) (map[string]bool, error) {
 	reverts := map[string]bool{}
-	edits := editsOf(operands)
+	edits, err := w.aloneAmong(ctx, editsOf(operands, knownFirst(o, operands, was.Reverts)))
+	if err != nil {
+		return nil, err
+	}
 	times := 2 // once may be luck: a reconcile that another cause began
-	if slices.ContainsFunc(edits, func(e *edit) bool { return was.Reverts[e.Kind] }) {
+	if slices.ContainsFunc(edits, func(e *edit) bool { return was.Reverts[o.called(e.Operand)] }) {
 		times = 1
 	}
 	for range times {
@@ -82,39 +85,54 @@ func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]ob
 			return nil, err
 		}
 		maps.Copy(reverts, once)
-		edits = slices.DeleteFunc(edits, func(e *edit) bool { return !once[e.Kind] })
+		edits = slices.DeleteFunc(edits, func(e *edit) bool { return !once[o.called(e.Operand)] })
 	}
 	return reverts, nil
 }
 
-// editOnce makes edits, tells of each kind that may be edited whether the operator reverts it, and takes back what it does not.
+// aloneAmong are those of edits that are of nothing that somebody else has, too.
+func (w *walk) aloneAmong(ctx context.Context, edits []*edit) ([]*edit, error) {
+	var kept []*edit
+	for _, e := range edits {
+		alone, err := w.belongsAlone(ctx, e.Operand)
+		if err != nil {
+			return nil, err
+		}
+		if alone {
+			kept = append(kept, e)
+		}
+	}
+	return kept, nil
+}
+
+// editOnce makes edits, tells of each that may be edited whether the operator reverts it, and takes back what it does not.
 func (w *walk) editOnce(ctx context.Context, o *newObject, edits []*edit, was judge.New) (map[string]bool, error) {
 	reverts := map[string]bool{}
 	began := time.Now()
 	for _, e := range edits {
 		if w.patchEdit(ctx, e, e.there) == nil {
-			reverts[e.Kind] = false
+			reverts[o.called(e.Operand)] = false
 		}
 	}
 	err := lookUntil(ctx, judge.EffectLimit, lookPause, func() (bool, error) {
 		awaited := false
 		for _, e := range edits {
-			if reverted, tried := reverts[e.Kind]; reverted || !tried {
+			if reverted, tried := reverts[o.called(e.Operand)]; reverted || !tried {
 				continue
 			}
 			now, err := w.operandNow(ctx, e.Operand)
 			if err != nil {
 				return false, err
 			}
-			if reverts[e.Kind] = now == nil || textAt(now, e.path) == e.was; reverts[e.Kind] {
+			if reverts[o.called(e.Operand)] = now == nil || textAt(now, e.path) == e.was; reverts[o.called(e.Operand)] {
 				o.acted(began)
 			}
-			awaited = awaited || !reverts[e.Kind] && (was.Reverts[e.Kind] || time.Since(began) < lookFor(w.acted))
+			awaited = awaited || !reverts[o.called(e.Operand)] && (was.Reverts[o.called(e.Operand)] || time.Since(began) < lookFor(w.acted))
 		}
 		return !awaited, nil
 	})
 	for _, e := range edits {
-		if reverted, tried := reverts[e.Kind]; tried && !reverted {
+		if reverted, tried := reverts[o.called(e.Operand)]; tried && !reverted {
 			_ = w.patchEdit(ctx, e, e.back) // the copy is about to be deleted
 		}
 	}

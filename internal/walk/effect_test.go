@@ -55,4 +55,12 @@ func TestJudgeDrift(t *testing.T) {
 	if kept := judge.WithoutConsequences([]finding.Finding{drifted, code.Finding(code.DoesLess, "", "")}); len(kept) != 1 || kept[0].Code != code.DoesLess {
 		t.Errorf("beside what the operator does less %v are kept", kept)
 	}
+	late, stays := code.Finding(code.StatusStale, "", "late"), code.Finding(code.StatusStale, "", "stays")
+	stays.Severity = finding.Error
+	if kept := judge.WithoutConsequences([]finding.Finding{late, stays, code.Finding(code.Forbidden, "", "")}); len(kept) != 2 || kept[0].Message != "late" {
+		t.Errorf("beside a status that may not be written %v are kept", kept)
+	}
+	if kept := judge.WithoutConsequences([]finding.Finding{stays}); len(kept) != 1 {
+		t.Errorf("alone %v are kept", kept)
+	}
 }

@@ -65,8 +65,8 @@ func (w *walk) awaitMoves(ctx context.Context, o *newObject, kinds []string) err
 	})
 }
 
-// writes tells by name how often what was made directly for an object was written, as far as nobody else writes it: by its generation, or by its
-// version where it has no generation.
+// writes tells by name what changes whenever somebody writes what was made directly for an object: its generation, or all that it says where it has
+// no generation.
 func writes(operands map[string]observe.Operand) map[string]string {
 	all := map[string]string{}
 	for name, made := range operands {
@@ -74,24 +74,27 @@ func writes(operands map[string]observe.Operand) map[string]string {
 		switch {
 		case !made.Direct || made.Transient():
 		case generation > 0:
-			all[name] = fmt.Sprint(generation)
+			all[name] = fmt.Sprint(made.UID, generation)
 		case slices.Contains([]string{"Service", "ConfigMap", "Secret"}, made.Kind):
-			all[name] = made.ResourceVersion
+			all[name] = fmt.Sprint(made.UID, made.Content)
 		}
 	}
 	return all
 }
 
-// moved are the kinds of what was written between before and after, sorted; of all that there is, if before is nil.
+// moved are the kinds of what was written or deleted between before and after, sorted; of all that there is, if before is nil.
 func moved(before, after map[string]string) []string {
+	names := before
+	if before == nil {
+		names = after
+	}
 	var kinds []string
-	for name, is := range after {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		kind, _, _ := strings.Cut(name, "/")
-		if was, known := before[name]; (known || before == nil) && was != is && !slices.Contains(kinds, kind) {
+		if before[name] != after[name] && !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
 		}
 	}
-	slices.Sort(kinds)
 	return kinds
 }
 
@@ -118,4 +121,16 @@ func programsOf(o *newObject, operands map[string]observe.Operand) map[string]st
 		}
 	}
 	return programs
+}
+
+// secretsOf are the Secrets among operands, which were made for a copy, by name and keys, with the name of the sample.
+func secretsOf(o *newObject, operands map[string]observe.Operand) []string {
+	var secrets []string
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		made := operands[name]
+		if data, _, _ := unstructured.NestedMap(made.Content, "data"); made.Kind == "Secret" {
+			secrets = append(secrets, fmt.Sprintf("%s: %s", strings.ReplaceAll(made.Name, o.Name, o.like.Name), strings.Join(slices.Sorted(maps.Keys(data)), ", ")))
+		}
+	}
+	return secrets
 }

@@ -12,7 +12,7 @@ func TestMoved(t *testing.T) {
 	operands := func(generation int64, version string) map[string]observe.Operand {
 		all := map[string]observe.Operand{}
 		for _, kind := range []string{"Deployment", "ConfigMap", "PersistentVolumeClaim", "ReplicaSet"} {
-			o := observe.Operand{Kind: kind, Namespace: "n", Name: "a", Direct: kind != "ReplicaSet", ResourceVersion: version}
+			o := observe.Operand{Kind: kind, Namespace: "n", Name: "a", Direct: kind != "ReplicaSet", ResourceVersion: version, Content: map[string]any{"data": version}}
 			if kind == "Deployment" || kind == "ReplicaSet" {
 				o.Marks = map[string]any{"generation": generation}
 			}
@@ -35,7 +35,7 @@ func TestMoved(t *testing.T) {
 	if got := moved(nil, before); !slices.Equal(got, []string{"ConfigMap", "Deployment"}) {
 		t.Errorf("of all there is: %q", got)
 	}
-	if got := moved(before, nil); got != nil {
+	if got := moved(before, nil); !slices.Equal(got, []string{"ConfigMap", "Deployment"}) {
 		t.Errorf("of what is gone: %q", got)
 	}
 }

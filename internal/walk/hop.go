@@ -425,14 +425,14 @@ func (w *walk) judgeOperands(ctx context.Context, before hopBefore, started time
 // judgeLost tells what workloads, selectors, routes and the fields of pods lost against before. Operands that are just being replaced are given time.
 func (w *walk) judgeLost(ctx context.Context, before, after map[string]observe.Operand) ([]finding.Finding, error) {
 	lost := func(now map[string]observe.Operand) []finding.Finding {
-		return slices.Concat(judge.Less(before, now), judge.Selected(before, now), judge.Detached(before, now), judge.Routes(before, now), judge.Unheeded(w.Objects, before, now))
+		return slices.Concat(judge.Less(w.Objects, before, now), judge.Selected(before, now), judge.Detached(before, now), judge.Routes(before, now), judge.Unheeded(w.Objects, before, now))
 	}
 	findings := lost(after)
 	if len(findings) == 0 {
 		return nil, nil
 	}
-	err := lookUntil(ctx, reachLimit, lookPause, func() (bool, error) {
-		now, err := w.Operands(ctx)
+	err := lookUntil(ctx, judge.HealthLimit, lookPause, func() (bool, error) {
+		now, err := w.RecentOperands(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -469,6 +469,9 @@ func (w *walk) judgeReached(ctx context.Context, before hopBefore, after map[str
 
 // reachedNow tells at which ports of Services among operands, and of the operator's own, something takes connections.
 func (w *walk) reachedNow(ctx context.Context, operands map[string]observe.Operand) (map[observe.ServicePort]bool, error) {
+	if len(w.Simulated) > 0 { // some may be the operator's
+		return w.Reached(ctx, operands)
+	}
 	all, err := w.WithOwnServices(ctx, operands)
 	if err != nil {
 		return nil, err

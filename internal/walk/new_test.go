@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -62,7 +63,7 @@ func TestEdits(t *testing.T) {
 			w := newWorld()
 			w.behaviour["v1"], w.behaviour["v2"] = c.v1, c.v2
 			found := w.firstHop(t, p, plan).Findings
-			says := "v2 leaves a ConfigMap of a new object like it as somebody else changes it, for 30s; v1 changed it back"
+			says := "v2 leaves ConfigMap a of a new object like it as somebody else changes it, for 30s; v1 changed it back"
 			if got := codes(found); got != c.want || c.want != "" && !strings.Contains(strings.Join(expect.Said(found), "\n"), says) {
 				t.Errorf("%q, then %q: %q, want %q: %s", c.v1, c.v2, got, c.want, expect.Said(found))
 			}
@@ -85,7 +86,7 @@ func TestEditsOf(t *testing.T) {
 		operands[o.String()] = o
 	}
 	var said []string
-	for _, e := range editsOf(operands) {
+	for _, e := range editsOf(operands, slices.Sorted(maps.Keys(operands))) {
 		said = append(said, fmt.Sprintf("%s %s %s", e.Operand, e.there, e.back))
 	}
 	slices.Sort(said)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +36,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	}
 	spec, _ := o.Author["spec"].(map[string]any)
 	is.Carried = judge.Carried(spec, slices.Collect(maps.Values(operands)))
-	is.Programs = programsOf(o, operands)
+	is.Programs, is.Secrets = programsOf(o, operands), secretsOf(o, operands)
 	o.following.moves = map[string][]string{}
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
@@ -65,7 +66,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 // readStatuses notes in is the fields that the statuses of a copy and of its sample have, if both are there. Some are empty while pods are replaced:
 // what the copy had under the release before is waited for.
 func (w *walk) readStatuses(ctx context.Context, o *newObject, was judge.New, is *judge.New) error {
-	return lookUntil(ctx, observe.RetryTimeout, lookPause, func() (bool, error) {
+	return lookUntil(ctx, judge.HealthLimit, lookPause, func() (bool, error) {
 		copied, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
 			return true, ctx.Err()
@@ -148,22 +149,32 @@ var remadeLast = []string{"Secret", "CronJob", "DaemonSet"}
 // takeFromNew deletes one thing of each of kinds among operands, which were made for a copy, one after the other, and notes in remakes which of
 // them the operator made again. What was made again under the release before is waited for longer.
 func (w *walk) takeFromNew(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New, kinds []string, remakes map[string]bool) error {
-	for _, name := range slices.Sorted(maps.Keys(operands)) {
+	tried := map[string]bool{}
+	for _, name := range knownFirst(o, operands, was.Remakes) {
 		made := operands[name]
-		if _, known := remakes[made.Kind]; known || !made.Direct || !slices.Contains(kinds, made.Kind) {
+		if tried[made.Kind] || !made.Direct || !slices.Contains(kinds, made.Kind) {
 			continue
 		}
+		alone, err := w.belongsAlone(ctx, made)
+		if err != nil {
+			return err
+		}
+		if !alone {
+			continue
+		}
+		tried[made.Kind] = true
+		key := o.called(made)
 		limit, times := boldLimit, 2 // once may be luck: a reconcile that another cause began
-		if was.Remakes[made.Kind] {
+		if was.Remakes[key] {
 			limit, times = judge.EffectLimit, 1
 		}
 		for range times {
-			remade, tried, err := w.takeOne(ctx, o, &made, limit)
+			remade, deleted, err := w.takeOne(ctx, o, &made, limit)
 			if err != nil {
 				return err
 			}
-			if tried {
-				remakes[made.Kind] = remade
+			if deleted {
+				remakes[key] = remade
 			}
 			if !remade {
 				break
@@ -171,6 +182,35 @@ func (w *walk) takeFromNew(ctx context.Context, o *newObject, operands map[strin
 		}
 	}
 	return nil
+}
+
+// called names what was made for a copy as what was made for the sample.
+func (o *newObject) called(made observe.Operand) string {
+	return made.Kind + " " + strings.ReplaceAll(made.Name, o.Name, o.like.Name)
+}
+
+// knownFirst are the names of operands in order, those first that known has: what is compared is what becomes of the same.
+func knownFirst(o *newObject, operands map[string]observe.Operand, known map[string]bool) []string {
+	names := slices.Sorted(maps.Keys(operands))
+	slices.SortStableFunc(names, func(a, b string) int {
+		rank := func(name string) int {
+			if _, is := known[o.called(operands[name])]; is {
+				return 0
+			}
+			return 1
+		}
+		return rank(a) - rank(b)
+	})
+	return names
+}
+
+// belongsAlone reports whether what was made for a copy is nobody else's as well, nor a sample of the user's.
+func (w *walk) belongsAlone(ctx context.Context, made observe.Operand) (bool, error) {
+	now, err := w.operandNow(ctx, made)
+	if err != nil || now == nil {
+		return false, err
+	}
+	return len(now.GetOwnerReferences()) <= 1 && !observe.Applied(now), nil
 }
 
 // takeOne deletes what was made for a copy, and reports whether the operator makes it again within limit, which made is then. Who may not

@@ -3,6 +3,7 @@ package walk
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -120,15 +121,28 @@ func (w *walk) changeWords(ctx context.Context, r *lifecycle.Release, o *newObje
 	if err := w.noteMoves(ctx, o, "", is.Follows[o.following.field] == judge.Surely); err != nil {
 		return err
 	}
-	for _, c := range changes {
-		is.Follows[c.String()] = 0
-	}
-	for times, value := range []func(word) any{there, back} {
-		if patch(changes, value) != nil {
-			return ctx.Err()
+	try := func(changes []word) error {
+		for _, c := range changes {
+			is.Follows[c.String()] = 0
 		}
-		if err := w.awaitWords(ctx, o, changes, times == 0, was, is); err != nil {
-			return err
+		for times, value := range []func(word) any{there, back} {
+			if patch(changes, value) != nil {
+				return ctx.Err()
+			}
+			if err := w.awaitWords(ctx, o, changes, times == 0, was, is); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := try(changes); err != nil {
+		return err
+	}
+	for _, c := range changes { // one may have kept another from being followed
+		if path := c.String(); len(changes) > 1 && was.Follows[path] == judge.Surely && is.Follows[path] == 0 {
+			if err := errors.Join(w.awaitIdle(ctx, o), try([]word{c})); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -150,7 +164,7 @@ func (w *walk) awaitWords(ctx context.Context, o *newObject, changes []word, sho
 		return !awaited, err
 	})
 	for path := range did {
-		if did[path] {
+		if did[path] && (show || is.Follows[path] > 0) { // what never showed need not go
 			is.Follows[path]++
 		}
 	}

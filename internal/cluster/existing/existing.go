@@ -227,9 +227,12 @@ func (c *Cluster) Logs(ctx context.Context, w io.Writer, component string) error
 			}
 			return fmt.Errorf("read the log of %s: %w", component, err)
 		}
-		_, err = io.Copy(w, io.LimitReader(log, cluster.LogSize))
+		text, err := cluster.Tail(log)
 		if err := errors.Join(err, log.Close()); err != nil {
 			return fmt.Errorf("read the log of %s: %w", component, err)
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -337,7 +337,7 @@ func (c *Cluster) copyLog(ctx context.Context, w io.Writer, p corev1.Pod, contai
 		if err != nil {
 			continue // it never restarted, or has not begun
 		}
-		text, err := io.ReadAll(io.LimitReader(log, cluster.LogSize))
+		text, err := cluster.Tail(log)
 		if err := errors.Join(err, log.Close()); err != nil {
 			return fmt.Errorf("read the log of %s: %w", name, err)
 		}

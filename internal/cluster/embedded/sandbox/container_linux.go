@@ -171,15 +171,17 @@ func Start(c Container, network netns.NsHandle, out io.Writer) (*Process, error)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Command[0], err)
 	}
+	process := &Process{cmd: cmd, container: c, handle: os.NewFile(uintptr(handle), "pidfd")}
 	_, writeErr := configWriter.Write(config)
 	configWriter.Close()
 	message, _ := io.ReadAll(statusReader) // ends when the program is executed, or with the reason why it can't be
 	if len(message) > 0 || writeErr != nil {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
+		_ = process.handle.Close()
 		return nil, errors.Join(errors.New(string(message)), writeErr)
 	}
-	return &Process{cmd: cmd, container: c, handle: os.NewFile(uintptr(handle), "pidfd")}, nil
+	return process, nil
 }
 
 // inNetwork calls f on a thread that is in the network namespace network.
