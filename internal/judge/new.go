@@ -57,7 +57,7 @@ type New struct {
 	// Moves are the kinds that followed, by field, and Programs what workloads run, by kind, in the words of the sample.
 	Moves    map[string][]string
 	Programs map[string]string
-	// Remakes tells, by kind and name in the words of the sample, whether the operator made again what somebody deleted of what it had made for the copy.
+	// Remakes tells, by kind and, if it is another than the copy's, name, with … for the name of the copy, whether the operator made again what somebody deleted of what it had made for the copy.
 	Remakes map[string]bool
 	// Carried tells how what the copy asks for is found in what was made for it.
 	Carried map[string]Carriage

@@ -17,10 +17,10 @@ func TestNewObjects(t *testing.T) {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Follows: map[string]int{field: times}}
 	}
 	remakes := func(does bool) New {
-		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Remakes: map[string]bool{"Service a": does}}
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Remakes: map[string]bool{"Service": does}}
 	}
 	reverts := func(does bool) New {
-		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Reverts: map[string]bool{"ConfigMap a": does}}
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Reverts: map[string]bool{"ConfigMap": does}}
 	}
 	both := New{Sample: "Pot/n/a", Copy: sound, Original: sound}
 	asks := func(c Carriage) New {
@@ -71,14 +71,14 @@ func TestNewObjects(t *testing.T) {
 		"follows once":                      {follows("spec.a", Surely), follows("spec.a", 1), nil},
 		"another field":                     {follows("spec.a", Surely), follows("spec.b", 0), nil},
 		"makes it again":                    {remakes(true), remakes(true), nil},
-		"does not any more":                 {remakes(true), remakes(false), []string{"error U512 Pot/n/a: v2 does not make Service a again that somebody deletes of a new object like it, not within 30s; v1 did"}},
+		"does not any more":                 {remakes(true), remakes(false), []string{"error U512 Pot/n/a: v2 does not make Service again that somebody deletes of a new object like it, not within 30s; v1 did"}},
 		"no Service":                        {kinds("Service StatefulSet", "Service StatefulSet"), kinds("StatefulSet", "Service StatefulSet"), []string{"error U517 Pot/n/a: v2 does less for a new object like it: within 45s no Service is made for it; with v1 it was as for this one"}},
 		"another workload":                  {kinds("Deployment Service", "Deployment Service"), kinds("Service StatefulSet", "Deployment Service"), nil},
 		"no workload":                       {kinds("Deployment Service", "Deployment Service"), kinds("Service", "Deployment Service"), []string{"error U517 Pot/n/a: v2 does less for a new object like it: within 45s no Deployment is made for it; with v1 it was as for this one"}},
 		"no Service before":                 {kinds("StatefulSet", "Service StatefulSet"), kinds("StatefulSet", "Service StatefulSet"), nil},
 		"no Service for the sample":         {kinds("Service StatefulSet", "Service StatefulSet"), kinds("StatefulSet", "StatefulSet"), nil},
 		"changes it back":                   {reverts(true), reverts(true), nil},
-		"leaves it changed":                 {reverts(true), reverts(false), []string{"error U512 Pot/n/a: v2 leaves ConfigMap a of a new object like it as somebody else changes it, for 30s; v1 changed it back"}},
+		"leaves it changed":                 {reverts(true), reverts(false), []string{"error U512 Pot/n/a: v2 leaves ConfigMap of a new object like it as somebody else changes it, for 30s; v1 changed it back"}},
 		"always left it changed":            {reverts(false), reverts(false), nil},
 		"may not be changed":                {reverts(true), both, nil},
 		"pods are told":                     {moves("t", "ConfigMap", "StatefulSet"), moves("t", "ConfigMap", "StatefulSet"), nil},

@@ -65,8 +65,8 @@ func (w *walk) awaitMoves(ctx context.Context, o *newObject, kinds []string) err
 	})
 }
 
-// writes tells by name what changes whenever somebody writes what was made directly for an object: its generation, or all that it says where it has
-// no generation.
+// writes tells by name what changes whenever somebody writes what was made directly for an object: its generation, or its version where it has
+// none and nobody else writes it.
 func writes(operands map[string]observe.Operand) map[string]string {
 	all := map[string]string{}
 	for name, made := range operands {
@@ -76,7 +76,7 @@ func writes(operands map[string]observe.Operand) map[string]string {
 		case generation > 0:
 			all[name] = fmt.Sprint(made.UID, generation)
 		case slices.Contains([]string{"Service", "ConfigMap", "Secret"}, made.Kind):
-			all[name] = fmt.Sprint(made.UID, made.Content)
+			all[name] = fmt.Sprint(made.UID, made.ResourceVersion)
 		}
 	}
 	return all
@@ -98,9 +98,9 @@ func moved(before, after map[string]string) []string {
 	return kinds
 }
 
-// programsOf are the programs that the workloads among operands, which were made for a copy, run, by kind, with the names of the sample.
+// programsOf are the programs that the workloads among operands, which were made for a copy, run, by kind, with the same word for the name of each copy.
 func programsOf(o *newObject, operands map[string]observe.Operand) map[string]string {
-	names := []string{o.Name, o.like.Name}
+	var names []string
 	for _, n := range o.needs {
 		names = append(names, n.GetName(), n.of)
 	}
@@ -117,19 +117,19 @@ func programsOf(o *newObject, operands map[string]observe.Operand) map[string]st
 			continue
 		}
 		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-			programs[made.Kind] += strings.NewReplacer(names...).Replace(fmt.Sprintf("%s %q %q\n", c.Image, c.Command, c.Args))
+			programs[made.Kind] += o.plain(strings.NewReplacer(names...).Replace(fmt.Sprintf("%s %q %q\n", c.Image, c.Command, c.Args)))
 		}
 	}
 	return programs
 }
 
-// secretsOf are the Secrets among operands, which were made for a copy, by name and keys, with the name of the sample.
+// secretsOf are the Secrets among operands, which were made for a copy, by name and keys, with the same word for the name of each copy.
 func secretsOf(o *newObject, operands map[string]observe.Operand) []string {
 	var secrets []string
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
 		made := operands[name]
 		if data, _, _ := unstructured.NestedMap(made.Content, "data"); made.Kind == "Secret" {
-			secrets = append(secrets, fmt.Sprintf("%s: %s", strings.ReplaceAll(made.Name, o.Name, o.like.Name), strings.Join(slices.Sorted(maps.Keys(data)), ", ")))
+			secrets = append(secrets, fmt.Sprintf("%s: %s", o.plain(made.Name), strings.Join(slices.Sorted(maps.Keys(data)), ", ")))
 		}
 	}
 	return secrets

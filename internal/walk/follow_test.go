@@ -12,7 +12,7 @@ func TestMoved(t *testing.T) {
 	operands := func(generation int64, version string) map[string]observe.Operand {
 		all := map[string]observe.Operand{}
 		for _, kind := range []string{"Deployment", "ConfigMap", "PersistentVolumeClaim", "ReplicaSet"} {
-			o := observe.Operand{Kind: kind, Namespace: "n", Name: "a", Direct: kind != "ReplicaSet", ResourceVersion: version, Content: map[string]any{"data": version}}
+			o := observe.Operand{Kind: kind, Namespace: "n", Name: "a", Direct: kind != "ReplicaSet", ResourceVersion: version}
 			if kind == "Deployment" || kind == "ReplicaSet" {
 				o.Marks = map[string]any{"generation": generation}
 			}
@@ -44,7 +44,7 @@ func TestMoved(t *testing.T) {
 func TestProgramsOf(t *testing.T) {
 	type m = map[string]any
 	templates := func(name, image string) map[string]string {
-		o := &newObject{Object: &observe.Object{Name: name}, like: &observe.Object{Name: "a"}}
+		o := &newObject{Object: &observe.Object{Name: name}, like: &observe.Object{Name: "a-v1", Sample: "a"}}
 		template := m{"metadata": m{"annotations": m{"hash": name}}, "spec": m{"volumes": []any{m{"name": name}}, "containers": []any{m{"name": "c", "image": image, "args": []any{"/etc/" + name}}}}}
 		operands := map[string]observe.Operand{}
 		for _, made := range []observe.Operand{

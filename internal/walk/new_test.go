@@ -63,7 +63,7 @@ func TestEdits(t *testing.T) {
 			w := newWorld()
 			w.behaviour["v1"], w.behaviour["v2"] = c.v1, c.v2
 			found := w.firstHop(t, p, plan).Findings
-			says := "v2 leaves ConfigMap a of a new object like it as somebody else changes it, for 30s; v1 changed it back"
+			says := "v2 leaves ConfigMap of a new object like it as somebody else changes it, for 30s; v1 changed it back"
 			if got := codes(found); got != c.want || c.want != "" && !strings.Contains(strings.Join(expect.Said(found), "\n"), says) {
 				t.Errorf("%q, then %q: %q, want %q: %s", c.v1, c.v2, got, c.want, expect.Said(found))
 			}

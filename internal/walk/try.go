@@ -184,10 +184,16 @@ func (w *walk) takeFromNew(ctx context.Context, o *newObject, operands map[strin
 	return nil
 }
 
-// called names what was made for a copy as what was made for the sample.
+// called names what was made for a copy, so that it is called the same for each copy: by its kind, and its name if that is another than the copy's.
 func (o *newObject) called(made observe.Operand) string {
-	return made.Kind + " " + strings.ReplaceAll(made.Name, o.Name, o.like.Name)
+	if made.Name == o.Name {
+		return made.Kind
+	}
+	return made.Kind + " " + o.plain(made.Name)
 }
+
+// plain is text with the same word in place of each copy's name.
+func (o *newObject) plain(text string) string { return strings.ReplaceAll(text, o.Name, "…") }
 
 // knownFirst are the names of operands in order, those first that known has: what is compared is what becomes of the same.
 func knownFirst(o *newObject, operands map[string]observe.Operand, known map[string]bool) []string {
