@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,7 +62,7 @@ func editsOf(operands map[string]observe.Operand, names []string) []*edit {
 	return slices.Collect(maps.Values(kinds))
 }
 
-// editNew changes a ConfigMap and a Service among operands, which were made for a copy, at the same time, and tells of each whether the
+// editNew changes a ConfigMap and a Service among operands, which were made for a copy, one after the other, and tells of each whether the
 // operator changed it back. What it did under the release before is waited for longer.
 func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New) (map[string]bool, error) {
 	reverts := map[string]bool{}
@@ -69,23 +70,28 @@ func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]ob
 	if err != nil {
 		return nil, err
 	}
-	times := 2 // once may be luck: a reconcile that another cause began
-	if slices.ContainsFunc(edits, func(e *edit) bool { return was.Reverts[o.called(e.Operand)] }) {
-		times = 1
-	}
-	for range times {
-		if len(edits) == 0 {
-			break
+	slices.SortFunc(edits, func(a, b *edit) int { return strings.Compare(a.Kind, b.Kind) })
+	for _, e := range edits { // a look at one would correct another
+		key, times := o.called(e.Operand), 2 // once may be luck: a reconcile that another cause began
+		if did, known := was.Reverts[key]; known {
+			if reverts[key], times = false, 1; !did {
+				continue
+			}
 		}
-		if err := w.awaitIdle(ctx, o); err != nil {
-			return nil, err
+		for range times {
+			if err := w.awaitIdle(ctx, o); err != nil {
+				return nil, err
+			}
+			once, err := w.editOnce(ctx, o, []*edit{e}, was)
+			if err != nil {
+				return nil, err
+			}
+			delete(reverts, key)
+			maps.Copy(reverts, once)
+			if !once[key] {
+				break
+			}
 		}
-		once, err := w.editOnce(ctx, o, edits, was)
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(reverts, once)
-		edits = slices.DeleteFunc(edits, func(e *edit) bool { return !once[o.called(e.Operand)] })
 	}
 	return reverts, nil
 }
@@ -127,7 +133,7 @@ func (w *walk) editOnce(ctx context.Context, o *newObject, edits []*edit, was ju
 			if reverts[o.called(e.Operand)] = now == nil || textAt(now, e.path) == e.was; reverts[o.called(e.Operand)] {
 				o.acted(began)
 			}
-			awaited = awaited || !reverts[o.called(e.Operand)] && (was.Reverts[o.called(e.Operand)] || time.Since(began) < lookFor(w.acted))
+			awaited = awaited || !reverts[o.called(e.Operand)] && (was.Reverts[o.called(e.Operand)] || time.Since(began) < max(boldLimit, lookFor(w.acted)))
 		}
 		return !awaited, nil
 	})
