@@ -10,7 +10,9 @@ import (
 	"io"
 	"regexp"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/olmkit/olmkit/internal/hint"
 )
@@ -42,21 +44,34 @@ type Cluster interface {
 	Close(ctx context.Context) error
 }
 
-// LogLines and LogSize bound what is read of a container's log on a cluster that keeps logs of any size: the newest lines, and bytes of these.
+// logLines and logSize bound what is read of a container's log on a cluster that keeps logs of any size: the newest lines, and bytes of these.
 const (
-	LogLines = 20_000
-	LogSize  = 8 << 20
+	logLines = 20_000
+	logSize  = 8 << 20
 )
 
-// Tail reads all of a container's log, and returns the whole lines among its last LogSize bytes.
-func Tail(log io.Reader) ([]byte, error) {
+// LogOptions asks for the log of a container, or of its run before, as far as it is read.
+func LogOptions(container string, previous bool) *corev1.PodLogOptions {
+	return &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: ptr.To[int64](logLines)}
+}
+
+// Tail reads all of a container's log, closes it, and returns the whole lines among its last logSize bytes.
+func Tail(log io.ReadCloser) ([]byte, error) {
+	text, err := newest(log)
+	return text, errors.Join(err, log.Close())
+}
+
+func newest(log io.Reader) ([]byte, error) {
 	var kept []byte
+	shorten := func() {
+		kept = append(kept[:0], kept[len(kept)-logSize:]...)
+		kept = kept[bytes.IndexByte(kept, '\n')+1:]
+	}
 	chunk := make([]byte, 64<<10)
 	for {
 		n, err := log.Read(chunk)
-		if kept = append(kept, chunk[:n]...); len(kept) > 2*LogSize {
-			kept = append(kept[:0], kept[len(kept)-LogSize:]...)
-			kept = kept[bytes.IndexByte(kept, '\n')+1:]
+		if kept = append(kept, chunk[:n]...); len(kept) > 2*logSize {
+			shorten()
 		}
 		if errors.Is(err, io.EOF) {
 			break
@@ -65,9 +80,8 @@ func Tail(log io.Reader) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if over := len(kept) - LogSize; over > 0 {
-		kept = kept[over:]
-		kept = kept[bytes.IndexByte(kept, '\n')+1:]
+	if len(kept) > logSize {
+		shorten()
 	}
 	return kept, nil
 }

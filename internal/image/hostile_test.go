@@ -21,8 +21,9 @@ import (
 	"github.com/olmkit/olmkit/internal/hint"
 )
 
-// TestHugeDocuments makes each document of a layout larger than memory should have to hold, with holes on the disk.
-func TestHugeDocuments(t *testing.T) {
+// describedImage is an image, and what it says of itself.
+func describedImage(t *testing.T) (v1.Image, *v1.Manifest, v1.Hash) {
+	t.Helper()
 	made := bundleImage(t).(v1.Image)
 	manifest, err := made.Manifest()
 	if err != nil {
@@ -32,6 +33,12 @@ func TestHugeDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return made, manifest, digest
+}
+
+// TestHugeDocuments makes each document of a layout larger than memory should have to hold, with holes on the disk.
+func TestHugeDocuments(t *testing.T) {
+	made, manifest, digest := describedImage(t)
 	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: made, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "amd64"}}})
 	top, err := index.Digest()
 	if err != nil {
@@ -71,15 +78,7 @@ func TestHugeDocuments(t *testing.T) {
 
 // TestEndlessDocuments has each document of a layout lead to what has no end.
 func TestEndlessDocuments(t *testing.T) {
-	made := bundleImage(t).(v1.Image)
-	manifest, err := made.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	digest, err := made.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	made, manifest, digest := describedImage(t)
 	for _, file := range []string{"index.json", blobFile(digest), blobFile(manifest.Config.Digest), blobFile(manifest.Layers[0].Digest)} {
 		dir := filepath.Join(t.TempDir(), "layout")
 		if err := (Client{}).Layout(t.Context(), dir, "", made); err != nil {

@@ -34,9 +34,7 @@ func Carried(spec map[string]any, operands []observe.Operand) map[string]Carriag
 		switch {
 		case slices.ContainsFunc(contents, func(content any) bool { return carries(content, key, value) }):
 			found[path] = carried
-		case everyText(value, slices.Contains(tagging, key), func(text string) bool {
-			return slices.ContainsFunc(contents, func(content any) bool { return mentions(content, text) })
-		}):
+		case allMentioned(contents, value, slices.Contains(tagging, key)):
 			found[path] = mentioned
 		default:
 			found[path] = absent
@@ -58,8 +56,12 @@ func contentsOf(operands []observe.Operand) []any {
 
 // Mentioned reports whether every text in value is found in operands.
 func Mentioned(operands map[string]observe.Operand, value any) bool {
-	contents := contentsOf(slices.Collect(maps.Values(operands)))
-	return everyText(value, false, func(text string) bool {
+	return allMentioned(contentsOf(slices.Collect(maps.Values(operands))), value, false)
+}
+
+// allMentioned reports whether every text in value, and where keys says so each key, is found in contents.
+func allMentioned(contents []any, value any, keys bool) bool {
+	return everyText(value, keys, func(text string) bool {
 		return slices.ContainsFunc(contents, func(content any) bool { return mentions(content, text) })
 	})
 }

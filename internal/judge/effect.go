@@ -46,7 +46,7 @@ func EffectOf(name, change string, before, now observe.Seen) Effect {
 			e.Workloads[operand] = fields
 		}
 		if slices.Contains(fields, ReplicasField) {
-			e.Scaled = numberAt(now.Snapshot[operand], "spec", "replicas") - numberAt(before.Snapshot[operand], "spec", "replicas")
+			e.Scaled = replicasOf(now.Snapshot[operand]) - replicasOf(before.Snapshot[operand])
 		}
 	}
 	was, _ := before.Snapshot[name]["status"].(map[string]any)
@@ -55,8 +55,9 @@ func EffectOf(name, change string, before, now observe.Seen) Effect {
 	return e
 }
 
-func numberAt(object map[string]any, path ...string) int64 {
-	n, _, _ := unstructured.NestedInt64(object, path...)
+// replicasOf is how many pods a workload that says content asks for by a number.
+func replicasOf(content map[string]any) int64 {
+	n, _, _ := unstructured.NestedInt64(content, "spec", "replicas")
 	return n
 }
 

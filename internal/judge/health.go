@@ -72,7 +72,7 @@ func Less(objects []*observe.Object, before, after map[string]observe.Operand) [
 			target, _, _ := unstructured.NestedString(o.Content, "spec", "scaleTargetRef", "name")
 			return o.Of == is.Of && (!known && slices.Contains(WorkloadKinds, o.Kind) || o.Kind == "HorizontalPodAutoscaler" && target == is.Name)
 		}
-		wanted, has := replicasOf(was), replicasOf(is)
+		wanted, has := replicasOf(was.Content), replicasOf(is.Content)
 		if has < wanted && !asksFor(specs[is.Of], has) && !slices.ContainsFunc(slices.Collect(maps.Values(after)), instead) {
 			findings = append(findings, code.Finding(code.OperandWorse, name, "the new version runs %d replicas of it, and the old one ran %d, though nobody changed %s", has, wanted, is.Of))
 		}
@@ -89,12 +89,6 @@ func Less(objects []*observe.Object, before, after map[string]observe.Operand) [
 func stopped(o observe.Operand, field string) bool {
 	is, _, _ := unstructured.NestedBool(o.Content, "spec", field)
 	return is
-}
-
-// replicasOf is how many pods a workload asks for by a number.
-func replicasOf(o observe.Operand) int64 {
-	n, _, _ := unstructured.NestedInt64(o.Content, "spec", "replicas")
-	return n
 }
 
 // worse says in f, about the operand is, which pod the cluster refuses or has no place for.

@@ -54,21 +54,22 @@ type New struct {
 	// Follows tells, by field of the copy, how often anything that was made for it followed: when the field was changed, and when
 	// it was changed back.
 	Follows map[string]int
-	// Moves are the kinds that followed, by field, and Programs what workloads run, by kind, in the words of the sample.
+	// Moves are the kinds that followed, by field, and Programs what workloads run, by kind, with … for the name of the copy.
 	Moves    map[string][]string
 	Programs map[string]string
-	// Remakes tells, by kind and, if it is another than the copy's, name, with … for the name of the copy, whether the operator made again what somebody deleted of what it had made for the copy.
+	// Remakes tells whether the operator made again what somebody deleted of what it had made for the copy: by kind and, where that is another
+	// than the copy's, name, with … for the name of the copy.
 	Remakes map[string]bool
 	// Carried tells how what the copy asks for is found in what was made for it.
 	Carried map[string]Carriage
 	// Says are the fields that the statuses of the copy and of the sample have, by path.
 	Says, SampleSays map[string]bool
-	// Secrets are those of the copy, by name and keys, in the words of the sample: what they say is not known.
+	// Secrets are those of the copy, by name, with … for that of the copy, and keys: what they say is not known.
 	Secrets []string
 	// Kept are the claims of the copy that stay when it is deleted; Cleared tells that others do not.
 	Kept    []observe.Operand
 	Cleared bool
-	// Reverts tells, by kind and name as well, whether the operator changed back what somebody changed of that.
+	// Reverts tells whether it changed back what somebody changed of that, as Remakes does.
 	Reverts map[string]bool
 	// Unowned are what was made for the copy, belongs to nobody and stayed when the copy was deleted; named as what was made for
 	// the sample.

@@ -72,12 +72,12 @@ func Selected(before, after map[string]observe.Operand) []finding.Finding {
 // withoutPort names the pods that a Service picks after and did not before, and that do not declare a port of it that all declared before, and
 // some do after. Only numbers tell: pods without a port of a name are no endpoints of it.
 func withoutPort(was, is observe.Operand, before, after map[string]observe.Operand) []string {
-	lack := map[string]bool{}
+	lack, kept := map[string]bool{}, targetPorts(is)
+	picked, now := podsOf(was, before), podsOf(is, after)
 	for _, number := range targetPorts(was) {
-		picked, now := podsOf(was, before), podsOf(is, after)
 		declares := func(pod observe.Operand) bool { return declaresPort(pod, number) }
 		declared := len(picked) > 0 && !slices.ContainsFunc(picked, func(pod observe.Operand) bool { return !declares(pod) })
-		if !declared || !slices.Contains(targetPorts(is), number) || !slices.ContainsFunc(now, declares) {
+		if !declared || !slices.Contains(kept, number) || !slices.ContainsFunc(now, declares) {
 			continue
 		}
 		for _, pod := range now {

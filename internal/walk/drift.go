@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/olmkit/olmkit/internal/code"
@@ -109,8 +108,7 @@ func (w *walk) scaleWorkloads(ctx context.Context, operands map[string]observe.O
 }
 
 func (d drift) scale(ctx context.Context, replicas int64) error {
-	_, err := d.resource.Patch(ctx, d.operand.Name, types.MergePatchType, patchOf(strings.Split(judge.ReplicasField, "."), replicas), metav1.PatchOptions{FieldManager: "olmkit"})
-	return err
+	return mergePatch(ctx, d.resource, d.operand.Name, patchOf(strings.Split(judge.ReplicasField, "."), replicas))
 }
 
 // isBack reports whether somebody put the number of replicas back.

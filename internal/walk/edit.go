@@ -4,12 +4,9 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
@@ -24,10 +21,10 @@ type edit struct {
 	there, back []byte
 }
 
-// editsOf are an edit of one ConfigMap and one of a Service among operands, which were made for a new object, the first of names. Unlike workloads they have no
-// generation, so who looks at generations alone does not see one.
-func editsOf(operands map[string]observe.Operand, names []string) []*edit {
-	kinds := map[string]*edit{}
+// editsOf are an edit of one ConfigMap and one of a Service among operands, which were made for a new object: the first of names of each. Unlike
+// workloads they have no generation, so who looks at generations alone does not see one.
+func editsOf(operands map[string]observe.Operand, names []string) []edit {
+	kinds := map[string]edit{}
 	for _, name := range names {
 		made := operands[name]
 		if _, known := kinds[made.Kind]; known || !made.Direct {
@@ -53,42 +50,50 @@ func editsOf(operands map[string]observe.Operand, names []string) []*edit {
 		default:
 			continue
 		}
-		e := &edit{Operand: made, path: path, was: was, there: patchOf(path, is), back: patchOf(path, nil)}
+		e := edit{Operand: made, path: path, was: was, there: patchOf(path, is), back: patchOf(path, nil)}
 		if was != "" {
 			e.back = patchOf(path, was)
 		}
 		kinds[made.Kind] = e
 	}
-	return slices.Collect(maps.Values(kinds))
+	var edits []edit
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		edits = append(edits, kinds[kind])
+	}
+	return edits
 }
 
 // editNew changes a ConfigMap and a Service among operands, which were made for a copy, one after the other, and tells of each whether the
-// operator changed it back. What it did under the release before is waited for longer.
+// operator changed it back. What it did under the release before is waited for longer, and what it did not is not tried again.
 func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New) (map[string]bool, error) {
 	reverts := map[string]bool{}
-	edits, err := w.aloneAmong(ctx, editsOf(operands, knownFirst(o, operands, was.Reverts)))
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(edits, func(a, b *edit) int { return strings.Compare(a.Kind, b.Kind) })
-	for _, e := range edits { // a look at one would correct another
-		key, times := o.called(e.Operand), 2 // once may be luck: a reconcile that another cause began
-		if did, known := was.Reverts[key]; known {
-			if reverts[key], times = false, 1; !did {
-				continue
-			}
+	for _, e := range editsOf(operands, knownFirst(o, operands, was.Reverts)) { // a look at one would correct another
+		alone, err := w.belongsAlone(ctx, e.Operand)
+		if err != nil {
+			return nil, err
+		}
+		key := o.called(e.Operand)
+		did, known := was.Reverts[key]
+		switch {
+		case !alone:
+			continue
+		case known && !did:
+			reverts[key] = false
+			continue
+		}
+		times := 2 // once may be luck: a reconcile that another cause began
+		if did {
+			times = 1
 		}
 		for range times {
-			if err := w.awaitIdle(ctx, o); err != nil {
-				return nil, err
-			}
-			once, err := w.editOnce(ctx, o, []*edit{e}, was)
+			reverted, tried, err := w.editOnce(ctx, o, e, did)
 			if err != nil {
 				return nil, err
 			}
-			delete(reverts, key)
-			maps.Copy(reverts, once)
-			if !once[key] {
+			if delete(reverts, key); tried {
+				reverts[key] = reverted
+			}
+			if !reverted {
 				break
 			}
 		}
@@ -96,58 +101,35 @@ func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]ob
 	return reverts, nil
 }
 
-// aloneAmong are those of edits that are of nothing that somebody else has, too.
-func (w *walk) aloneAmong(ctx context.Context, edits []*edit) ([]*edit, error) {
-	var kept []*edit
-	for _, e := range edits {
-		alone, err := w.belongsAlone(ctx, e.Operand)
-		if err != nil {
-			return nil, err
-		}
-		if alone {
-			kept = append(kept, e)
-		}
+// editOnce makes an edit, and reports whether the operator reverts it; did says that it did under the release before. What it does not revert is
+// taken back. Who may not make it has tried nothing.
+func (w *walk) editOnce(ctx context.Context, o *newObject, e edit, did bool) (reverted, tried bool, err error) {
+	if err := w.awaitIdle(ctx, o); err != nil {
+		return false, false, err
 	}
-	return kept, nil
-}
-
-// editOnce makes edits, tells of each that may be edited whether the operator reverts it, and takes back what it does not.
-func (w *walk) editOnce(ctx context.Context, o *newObject, edits []*edit, was judge.New) (map[string]bool, error) {
-	reverts := map[string]bool{}
+	limit := max(boldLimit, lookFor(w.acted))
+	if did {
+		limit = judge.EffectLimit
+	}
+	resource := w.Dynamic.Resource(observe.OperandResource(e.Kind)).Namespace(e.Namespace)
 	began := time.Now()
-	for _, e := range edits {
-		if w.patchEdit(ctx, e, e.there) == nil {
-			reverts[o.called(e.Operand)] = false
-		}
+	if mergePatch(ctx, resource, e.Name, e.there) != nil {
+		return false, false, ctx.Err()
 	}
-	err := lookUntil(ctx, judge.EffectLimit, lookPause, func() (bool, error) {
-		awaited := false
-		for _, e := range edits {
-			if reverted, tried := reverts[o.called(e.Operand)]; reverted || !tried {
-				continue
-			}
-			now, err := w.operandNow(ctx, e.Operand)
-			if err != nil {
-				return false, err
-			}
-			if reverts[o.called(e.Operand)] = now == nil || textAt(now, e.path) == e.was; reverts[o.called(e.Operand)] {
-				o.acted(began)
-			}
-			awaited = awaited || !reverts[o.called(e.Operand)] && (was.Reverts[o.called(e.Operand)] || time.Since(began) < max(boldLimit, lookFor(w.acted)))
+	err = lookUntil(ctx, limit, lookPause, func() (bool, error) {
+		now, err := w.operandNow(ctx, e.Operand)
+		if err != nil {
+			return false, err
 		}
-		return !awaited, nil
+		if reverted = now == nil || textAt(now, e.path) == e.was; reverted {
+			o.acted(began)
+		}
+		return reverted, nil
 	})
-	for _, e := range edits {
-		if reverted, tried := reverts[o.called(e.Operand)]; tried && !reverted {
-			_ = w.patchEdit(ctx, e, e.back) // the copy is about to be deleted
-		}
+	if !reverted {
+		_ = mergePatch(ctx, resource, e.Name, e.back) // the copy is about to be deleted
 	}
-	return reverts, err
-}
-
-func (w *walk) patchEdit(ctx context.Context, e *edit, patch []byte) error {
-	_, err := w.Dynamic.Resource(observe.OperandResource(e.Kind)).Namespace(e.Namespace).Patch(ctx, e.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "olmkit"})
-	return err
+	return reverted, true, err
 }
 
 // textAt is the text at path in o, "" for none.

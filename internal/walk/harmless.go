@@ -1,6 +1,7 @@
 package walk
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -8,6 +9,9 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 )
 
 // step is a change of the field at Path of an object and the one that takes it back, as JSON merge patches.
@@ -159,4 +163,10 @@ func patchOf(path []string, value any) []byte {
 		panic("walk: " + err.Error()) // strings and numbers always can be
 	}
 	return data
+}
+
+// mergePatch patches what is called name as the walk.
+func mergePatch(ctx context.Context, resource dynamic.ResourceInterface, name string, data []byte, dryRun ...string) error {
+	_, err := resource.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "olmkit", DryRun: dryRun})
+	return err
 }

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/code"
@@ -265,8 +264,7 @@ func (w *walk) change(ctx context.Context, from string, r *lifecycle.Release, o 
 	}
 	resource := o.At(w.Dynamic, version)
 	patch := func(ctx context.Context, data []byte, dryRun ...string) error {
-		_, err := resource.Patch(ctx, o.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "olmkit", DryRun: dryRun})
-		return err
+		return mergePatch(ctx, resource, o.Name, data, dryRun...)
 	}
 	var c changed
 	var chosen *step

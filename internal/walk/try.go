@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/judge"
@@ -90,8 +89,7 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 	known, others := partition(bold(definition.Schema(r.CRD(o.CRD), o.Version), now.Object), func(path string) bool { return was.Follows[path] == judge.Surely })
 	for _, change := range slices.Concat(known, others[:min(mostBold, len(others))]) {
 		patch := func(data []byte, dryRun ...string) error {
-			_, err := resource.Patch(ctx, o.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "olmkit", DryRun: dryRun})
-			return err
+			return mergePatch(ctx, resource, o.Name, data, dryRun...)
 		}
 		if patch(change.There, metav1.DryRunAll) != nil {
 			continue

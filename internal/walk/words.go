@@ -12,7 +12,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/judge"
@@ -105,8 +104,7 @@ func (w *walk) changeWords(ctx context.Context, r *lifecycle.Release, o *newObje
 		if err != nil {
 			return err
 		}
-		_, err = resource.Patch(ctx, o.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "olmkit", DryRun: dryRun})
-		return err
+		return mergePatch(ctx, resource, o.Name, data, dryRun...)
 	}
 	there, back := func(c word) any { return c.there }, func(c word) any { return c.back }
 	changes := slices.DeleteFunc(words(definition.Schema(r.CRD(o.CRD), o.Version), now.Object, is.Carried), func(c word) bool {

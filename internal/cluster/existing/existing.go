@@ -5,7 +5,6 @@ package existing
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,13 +13,11 @@ import (
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/hint"
@@ -220,7 +217,7 @@ func (c *Cluster) Logs(ctx context.Context, w io.Writer, component string) error
 		return fmt.Errorf("logs of %s: they are those of a container, namespace/pod/container", component)
 	}
 	for _, previous := range []bool{true, false} {
-		log, err := c.client.CoreV1().Pods(parts[0]).GetLogs(parts[1], &corev1.PodLogOptions{Container: parts[2], Previous: previous, TailLines: ptr.To[int64](cluster.LogLines)}).Stream(ctx)
+		log, err := c.client.CoreV1().Pods(parts[0]).GetLogs(parts[1], cluster.LogOptions(parts[2], previous)).Stream(ctx)
 		if err != nil {
 			if previous {
 				continue // it never restarted
@@ -228,7 +225,7 @@ func (c *Cluster) Logs(ctx context.Context, w io.Writer, component string) error
 			return fmt.Errorf("read the log of %s: %w", component, err)
 		}
 		text, err := cluster.Tail(log)
-		if err := errors.Join(err, log.Close()); err != nil {
+		if err != nil {
 			return fmt.Errorf("read the log of %s: %w", component, err)
 		}
 		if _, err := w.Write(text); err != nil {

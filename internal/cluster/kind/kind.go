@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 
 	"github.com/olmkit/olmkit/internal/cache"
 	"github.com/olmkit/olmkit/internal/cluster"
@@ -333,12 +332,12 @@ func (c *Cluster) Logs(ctx context.Context, w io.Writer, component string) error
 // copyLog copies what the container wrote before its last restart, and since, line by line after its name.
 func (c *Cluster) copyLog(ctx context.Context, w io.Writer, p corev1.Pod, container, name string) error {
 	for _, previous := range []bool{true, false} {
-		log, err := c.client.CoreV1().Pods(p.Namespace).GetLogs(p.Name, &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: ptr.To[int64](cluster.LogLines)}).Stream(ctx)
+		log, err := c.client.CoreV1().Pods(p.Namespace).GetLogs(p.Name, cluster.LogOptions(container, previous)).Stream(ctx)
 		if err != nil {
 			continue // it never restarted, or has not begun
 		}
 		text, err := cluster.Tail(log)
-		if err := errors.Join(err, log.Close()); err != nil {
+		if err != nil {
 			return fmt.Errorf("read the log of %s: %w", name, err)
 		}
 		for line := range strings.Lines(string(text)) {
