@@ -93,6 +93,7 @@ const (
 	NewUnowned       = "U518"
 	ChangeRefused    = "U519"
 	StatusGone       = "U520"
+	Unguarded        = "U521"
 
 	StoredVersions    = "U601"
 	LeftBehind        = "U602"
@@ -261,15 +262,16 @@ var All = []Kind{
 		"check who is leader, what the API server refused, and the manager's log; reconcile every object when the manager starts, also those of older releases", []string{"EDG008"}},
 	{PortGone, finding.Error, "A Service of an operand, or of the operator itself, does not offer a port any more, offers it in another way, or leads nowhere or to other servers, or no Ingress leads from a host and path any more: clients that use it fail.",
 		"keep the type, the ports, their names and the selector; a new port comes beside the old one", nil},
-	{OperandWorse, finding.Error, "An operand was ready before the upgrade and is not any more, or one that the new version adds does not get ready; or what guards or scales pods does not find them any more.",
+	{OperandWorse, finding.Error, "An operand was ready before the upgrade and is not any more, or one that the new version adds does not get ready; or what guards or scales pods does not find them any more, or lets none be evicted.",
 		"read the events and conditions of what the message names, and check what the new version changed in it", nil},
 	{DriftStays, finding.Error, "The new version does not correct what somebody else changed or deleted of what it made; the old version did.",
 		"watch every kind that the operator creates (Owns in controller-runtime's builder), and compare the spec on each reconcile", nil},
 	{OperandImage, finding.Error, "The new version runs an operand image that is not available, where the old version's image ran: nothing shows that it exists, or that it works.",
 		"use an image that can be pulled, or pass its program with --image REF=PROGRAM", []string{"IMG005"}},
 	{DoesLess, finding.Error, "The new version does less about an object than the old version: after the same small change of the object, or of a Secret or ConfigMap that it " +
-		"names, a workload or the status that the old version changed stays as it was; or what the object asks for reaches nothing that is made for it any more.",
-		"watch what objects name, not only the objects; update what exists, not only what is missing; keep the operands' names, or move the data and delete the old ones; write the status after each change", nil},
+		"names, a workload or the status that the old version changed stays as it was; or what the object asks for reaches nothing that is made for it any more; or a pause is not honoured. " +
+		"That new objects have no finalizer or no Events any more is a warning.",
+		"watch what objects name, not only the objects; leave what is paused alone; update what exists, not only what is missing; keep the operands' names, or move the data and delete the old ones; write the status after each change", nil},
 	{DataLost, finding.Error, "What a volume of an operand held is gone, or nothing reads it any more; or the new version deletes with an object what the old version kept.",
 		"keep claims, and the names of workloads and volumeClaimTemplates; where a name has to change, copy the data first", nil},
 	{Credentials, finding.Error, "The new version changed a password or key that the old version made, or deleted the Secret or ConfigMap that an object's status names: clients that have it, or read it there, are refused.",
@@ -283,6 +285,8 @@ var All = []Kind{
 		"refuse what cannot work, not each change; make a field immutable in a new version of the API", nil},
 	{StatusGone, finding.Warning, "The status of an object had a field or a condition before the upgrade that the new version leaves out: who reads it, as a script or another operator, finds nothing.",
 		"go on writing what a served version's status had, or announce that it ends", nil},
+	{Unguarded, finding.Error, "Nobody refuses any more what an admission webhook or a policy of the old version refused, so users can ask for what the operator cannot do. If others of its fields are refused still, or it is one field or a choice and nobody validates such objects any more, this is a warning: it may be meant.",
+		"have the webhook, a policy or the schema's rules refuse what cannot work; say in the release notes what is allowed on purpose", nil},
 
 	{StoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate with 'olmkit crd migrate CRD': write every object once, then remove the old versions from status.storedVersions", nil},

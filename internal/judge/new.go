@@ -64,6 +64,10 @@ type New struct {
 	Carried map[string]Carriage
 	// Says are the fields that the statuses of the copy and of the sample have, by path.
 	Says, SampleSays map[string]bool
+	// Finalizers are those of the copy, and Events the reasons that Events of it have, sorted, but for warnings.
+	Finalizers, Events []string
+	// Pauses tells what came of a change of the copy while it was paused, by the field that pauses it and the one that was changed.
+	Pauses map[Paused]Pause
 	// Secrets are those of the copy, by name, with … for that of the copy, and keys: what they say is not known.
 	Secrets []string
 	// Kept are the claims of the copy that stay when it is deleted; Cleared tells that others do not.
@@ -75,6 +79,20 @@ type New struct {
 	// the sample.
 	Unowned []Left
 }
+
+// Paused are the paths of a field that pauses an object and of one that is changed meanwhile.
+type Paused struct{ By, Changed string }
+
+// Pause is what comes of a change of an object that is paused.
+type Pause int
+
+// What may come of it.
+const (
+	_          Pause = iota
+	Ignored          // it is followed all the same
+	Held             // it is followed once the object is not paused any more
+	StaysStill       // it is not followed then either
+)
 
 // Settled reports whether as many workloads are ready for the copy as for the sample: until then, reconciles are under way.
 func (n New) Settled() bool { return n.Copy.Ready >= n.Original.Ready }
@@ -176,9 +194,16 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: what its %s asks for is in nothing that is made for it",
 			to, from, strings.Join(unheeded, ", ")))
 	}
+	return append(findings, forsaken(from, to, was, is)...)
+}
+
+// forsaken tells what the operator does not do any more for a new object that somebody else changes, pauses or deletes.
+func forsaken(from, to string, was, is New) []finding.Finding {
+	var findings []finding.Finding
 	if len(was.Kept) > 0 && !was.Cleared && len(is.Kept) == 0 && is.Cleared {
 		findings = append(findings, code.Finding(code.DataLost, is.Sample, "%s deletes the claims of a new object like it when that is deleted; %s kept them", to, from))
 	}
+	findings = append(findings, unpaused(from, to, was, is)...)
 	gone := namesOf(is.Remakes, func(kind string) bool { return was.Remakes[kind] && !is.Remakes[kind] })
 	if len(gone) > 0 {
 		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s does not make %s again that somebody deletes of a new object like it, not within %s; %s did",
@@ -188,6 +213,42 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 	if len(stay) > 0 {
 		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s leaves %s of a new object like it as somebody else changes it, for %s; %s changed it back",
 			to, strings.Join(stay, " and "), EffectLimit, from))
+	}
+	return append(findings, quieter(from, to, was, is)...)
+}
+
+// unpaused tells what became of a pause that from honoured.
+func unpaused(from, to string, was, is New) []finding.Finding {
+	var findings []finding.Finding
+	for p, before := range was.Pauses {
+		switch {
+		case before != Held:
+		case is.Pauses[p] == Ignored:
+			findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does not leave a new object like it alone while its %s is true: what is made for it follows a change of its %s; with %s it did not",
+				to, p.By, p.Changed, from))
+		case is.Pauses[p] == StaysStill:
+			findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does not go on with a new object like it once its %s is not true any more: within %s nothing that is made for it follows a change of its %s; with %s it did",
+				to, p.By, EffectLimit, p.Changed, from))
+		}
+	}
+	return findings
+}
+
+// quieter warns of finalizers and Events that new objects have no more.
+func quieter(from, to string, was, is New) []finding.Finding {
+	var findings []finding.Finding
+	for _, lost := range []struct {
+		was, is []string
+		words   string
+	}{
+		{was.Finalizers, is.Finalizers, "%s puts no finalizer on a new object like it, and %s put %s: what that cleaned up on deletion may stay"},
+		{was.Events, is.Events, "%s records no Event about a new object like it, and %s recorded %s"},
+	} {
+		if is.Says != nil && len(lost.was) > 0 && len(lost.is) == 0 {
+			f := code.Finding(code.DoesLess, is.Sample, lost.words, to, from, strings.Join(lost.was, ", "))
+			f.Severity = finding.Warning
+			findings = append(findings, f)
+		}
 	}
 	return findings
 }

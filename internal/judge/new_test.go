@@ -40,6 +40,12 @@ func TestNewObjects(t *testing.T) {
 	claims := func(kept, cleared bool) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Kept: make([]observe.Operand, map[bool]int{true: 1}[kept]), Cleared: cleared}
 	}
+	tells := func(finalizers, events string) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Says: map[string]bool{}, Finalizers: strings.Fields(finalizers), Events: strings.Fields(events)}
+	}
+	pauses := func(p Pause) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Pauses: map[Paused]Pause{{"spec.paused", "spec.a"}: p}}
+	}
 	kinds := func(copied, original string) New {
 		dealt := func(kinds string) Dealt {
 			d := sound
@@ -99,6 +105,15 @@ func TestNewObjects(t *testing.T) {
 		"said nothing":                      {says(false, true), says(false, true), nil},
 		"is gone":                           {says(true, true), both, nil},
 		"no budget":                         {kinds("PodDisruptionBudget StatefulSet", "PodDisruptionBudget StatefulSet"), kinds("StatefulSet", "PodDisruptionBudget StatefulSet"), []string{"error U517 Pot/n/a: v2 does less for a new object like it: within 45s no PodDisruptionBudget is made for it; with v1 it was as for this one"}},
+		"cleans up":                         {tells("a", "Created"), tells("b", "Made"), nil},
+		"cleans up no more":                 {tells("a", ""), tells("", ""), []string{"warning U514 Pot/n/a: v2 puts no finalizer on a new object like it, and v1 put a: what that cleaned up on deletion may stay"}},
+		"tells no more":                     {tells("", "Created Scaled"), tells("", ""), []string{"warning U514 Pot/n/a: v2 records no Event about a new object like it, and v1 recorded Created, Scaled"}},
+		"was not asked":                     {tells("a", "Created"), both, nil},
+		"leaves it alone":                   {pauses(Held), pauses(Held), nil},
+		"does not leave it alone":           {pauses(Held), pauses(Ignored), []string{"error U514 Pot/n/a: v2 does not leave a new object like it alone while its spec.paused is true: what is made for it follows a change of its spec.a; with v1 it did not"}},
+		"does not go on":                    {pauses(Held), pauses(StaysStill), []string{"error U514 Pot/n/a: v2 does not go on with a new object like it once its spec.paused is not true any more: within 30s nothing that is made for it follows a change of its spec.a; with v1 it did"}},
+		"cannot be paused":                  {pauses(Held), both, nil},
+		"never left it alone":               {pauses(Ignored), pauses(StaysStill), nil},
 		"keeps claims":                      {claims(true, false), claims(true, false), nil},
 		"deletes claims":                    {claims(true, false), claims(false, true), []string{"error U515 Pot/n/a: v2 deletes the claims of a new object like it when that is deleted; v1 kept them"}},
 		"always deleted claims":             {claims(false, true), claims(false, true), nil},

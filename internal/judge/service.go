@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -117,7 +118,8 @@ func declaresPort(pod observe.Operand, number int32) bool {
 }
 
 // Detached tells the PodDisruptionBudgets and NetworkPolicies that picked pods before and pick none of those that there are after, unless
-// another one of the kind does, and the HorizontalPodAutoscalers whose workload is not there any more.
+// another one of the kind does, the budgets that let a pod be evicted before and let none after, and the HorizontalPodAutoscalers whose workload is
+// not there any more.
 func Detached(before, after map[string]observe.Operand) []finding.Finding {
 	var findings []finding.Finding
 	for _, name := range slices.Sorted(maps.Keys(before)) {
@@ -130,6 +132,8 @@ func Detached(before, after map[string]observe.Operand) []finding.Finding {
 			findings = append(findings, code.Finding(code.OperandWorse, name, "the workload that it names is not there any more: nothing is scaled"))
 		case picks(was, before) && serves(after, is.Of, anyPod) && !slices.ContainsFunc(slices.Collect(maps.Values(after)), instead):
 			findings = append(findings, code.Finding(code.OperandWorse, name, "it picked pods before the upgrade, and picks none of those of %s any more: its selector and their labels differ", is.Of))
+		case mayEvict(was, before) && mayEvict(was, after) && picks(is, after) && !mayEvict(is, after):
+			findings = append(findings, code.Finding(code.OperandWorse, name, "it let pods of %s be evicted before the upgrade, and lets none be any more: no node on which one runs can be drained", is.Of))
 		}
 	}
 	return findings
@@ -141,6 +145,29 @@ func targetOf(autoscaler observe.Operand, operands map[string]observe.Operand) b
 	target, _, _ := unstructured.NestedStringMap(autoscaler.Content, "spec", "scaleTargetRef")
 	_, there := operands[target["kind"]+"/"+autoscaler.Namespace+"/"+target["name"]]
 	return there || !slices.Contains(WorkloadKinds, target["kind"])
+}
+
+// mayEvict reports whether o, a PodDisruptionBudget, lets one of the pods among operands that it picks be evicted when all are healthy
+// (k8s.io/kubernetes v1.36.3, pkg/controller/disruption/disruption.go, getExpectedPodCount).
+func mayEvict(o observe.Operand, operands map[string]observe.Operand) bool {
+	var budget policyv1.PodDisruptionBudget
+	if o.Kind != "PodDisruptionBudget" || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Content, &budget) != nil {
+		return false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	if err != nil {
+		return false
+	}
+	pods := len(selectedBy(selector, o.Namespace, operands))
+	if most := budget.Spec.MaxUnavailable; most != nil {
+		n, err := intstr.GetScaledValueFromIntOrPercent(most, pods, true)
+		return err == nil && pods > 0 && n > 0
+	}
+	if budget.Spec.MinAvailable == nil {
+		return false
+	}
+	least, err := intstr.GetScaledValueFromIntOrPercent(budget.Spec.MinAvailable, pods, true)
+	return err == nil && pods > least
 }
 
 // picks reports whether the selector of o, a PodDisruptionBudget or a NetworkPolicy, picks pods among operands that are none of Jobs.

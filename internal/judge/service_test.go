@@ -159,3 +159,38 @@ func TestDetached(t *testing.T) {
 	delete(scaledDown, "Pod/n/a-0")
 	expect.Findings(t, Detached(before, scaledDown))
 }
+
+// A budget that lets no pod be evicted where one could be keeps nodes from being drained. That nobody has more pods than it keeps is no matter of
+// an upgrade.
+func TestMayEvict(t *testing.T) {
+	type m = map[string]any
+	operands := func(pods int, spec m) map[string]observe.Operand {
+		spec["selector"] = m{"matchLabels": m{"app": "pot"}}
+		all := map[string]observe.Operand{"PodDisruptionBudget/n/a": {Kind: "PodDisruptionBudget", Namespace: "n", Name: "a", Of: "Pot/n/a", Content: m{"spec": spec}}}
+		for i := range pods {
+			p := pod(fmt.Sprint("a-", i), "Pot/n/a", m{"app": "pot"})
+			all[p.String()] = p
+		}
+		return all
+	}
+	drains := "error U511 PodDisruptionBudget/n/a: it let pods of Pot/n/a be evicted before the upgrade, and lets none be any more: no node on which one runs can be drained"
+	for _, c := range []struct {
+		pods, after int
+		was, is     m
+		want        []string
+	}{
+		{3, 3, m{"minAvailable": int64(2)}, m{"minAvailable": int64(2)}, nil},
+		{3, 3, m{"minAvailable": int64(2)}, m{"minAvailable": int64(3)}, []string{drains}},
+		{3, 3, m{"minAvailable": int64(2)}, m{"minAvailable": "90%"}, []string{drains}},
+		{3, 3, m{"minAvailable": int64(2)}, m{"minAvailable": "50%"}, nil},
+		{3, 3, m{"maxUnavailable": int64(1)}, m{"maxUnavailable": int64(0)}, []string{drains}},
+		{3, 3, m{"maxUnavailable": int64(1)}, m{"maxUnavailable": "10%"}, nil},
+		{3, 3, m{"minAvailable": int64(2)}, m{}, []string{drains}},
+		{3, 3, m{}, m{"maxUnavailable": int64(0)}, nil},
+		{2, 2, m{"minAvailable": int64(2)}, m{"minAvailable": int64(3)}, nil},
+		{3, 2, m{"minAvailable": int64(2)}, m{"minAvailable": int64(2)}, nil},
+		{0, 0, m{"maxUnavailable": int64(1)}, m{"maxUnavailable": int64(0)}, nil},
+	} {
+		expect.Findings(t, Detached(operands(c.pods, c.was), operands(c.after, c.is)), c.want...)
+	}
+}

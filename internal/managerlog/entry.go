@@ -68,7 +68,7 @@ func (e *entry) key() string {
 	for _, v := range volatile {
 		said = v.is.ReplaceAllString(said, v.as)
 	}
-	return kind + cut(said, maxExcerpt)
+	return kind + Cut(said, maxExcerpt)
 }
 
 // value is what e panicked with.
@@ -145,9 +145,9 @@ func (e *entry) excerpt() string {
 			said += " (" + strings.Join(more, ", ") + ")"
 		}
 	}
-	said = cut(said, maxExcerpt/2)
+	said = Cut(said, maxExcerpt/2)
 	for _, f := range ownFrames(e.Trace) {
-		said += "\n  " + cut(f, maxFrame)
+		said += "\n  " + Cut(f, maxFrame)
 	}
 	return said
 }

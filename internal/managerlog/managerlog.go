@@ -147,12 +147,12 @@ func (r *Reader) end() {
 	line := Clean(bytes.TrimPrefix(r.line, r.prefix))
 	r.line, r.skip = r.line[:0], false
 	if strings.TrimSpace(line) != "" {
-		r.lines = append(r.lines, cut(line, tailLine))
+		r.lines = append(r.lines, Cut(line, tailLine))
 		r.lines = r.lines[max(0, len(r.lines)-tailLines):]
 	}
 	if r.pending != nil && r.pending.continues(line) {
 		if len(r.pending.Trace) < maxTrace {
-			r.pending.Trace = append(r.pending.Trace, cut(line, tailLine))
+			r.pending.Trace = append(r.pending.Trace, Cut(line, tailLine))
 		}
 		return
 	}
@@ -182,8 +182,8 @@ func Clean(logged []byte) string {
 	}, s)
 }
 
-// cut returns s, or as much of it as n bytes hold.
-func cut(s string, n int) string {
+// Cut returns s, or as much of it as n bytes hold.
+func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -39,7 +39,7 @@ func parse(line string, now time.Time) *entry {
 			e.Error = v
 		}
 	}
-	e.Message, e.Error = cut(e.Message, maxExcerpt/2), cut(e.Error, maxExcerpt)
+	e.Message, e.Error = Cut(e.Message, maxExcerpt/2), Cut(e.Error, maxExcerpt)
 	return e
 }
 
@@ -123,9 +123,9 @@ func flatten(raw map[string]any) map[string]string {
 				continue
 			}
 			data, _ := json.Marshal(v)
-			fields[key] = cut(string(data), maxExcerpt)
+			fields[key] = Cut(string(data), maxExcerpt)
 		default:
-			fields[key] = cut(fmt.Sprint(v), maxExcerpt)
+			fields[key] = Cut(fmt.Sprint(v), maxExcerpt)
 		}
 	}
 	return fields

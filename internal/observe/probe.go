@@ -18,6 +18,7 @@ import (
 	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/managerlog"
 )
 
 // probe is one thing that an observer does over and over.
@@ -143,7 +144,7 @@ func (p probe) try(ctx context.Context, client dynamic.Interface, n int64, lenie
 		a := Attempt{Start: time.Now(), Operation: Control}
 		_, err := client.Resource(controlResource).Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
 		if a.End = time.Now(); err != nil {
-			a.Err = shortened(err.Error())
+			a.Err = managerlog.Cut(err.Error(), mostSaid)
 		}
 		return a, false
 	}
@@ -177,21 +178,14 @@ func (p probe) try(ctx context.Context, client dynamic.Interface, n int64, lenie
 	}
 	a.End = time.Now()
 	if err != nil {
-		a.Err = shortened(err.Error())
+		a.Err = managerlog.Cut(err.Error(), mostSaid)
 	}
-	a.Wrong, a.Late = shortened(wrong.String()), err == nil && a.End.Sub(a.Start) > limit
+	a.Wrong, a.Late = managerlog.Cut(wrong.String(), mostSaid), err == nil && a.End.Sub(a.Start) > limit
 	return a, isGone(err, p.Object)
 }
 
 // mostSaid is how much is kept of what an attempt came to: there are many, and webhooks say what they like.
 const mostSaid = 2 << 10
-
-func shortened(text string) string {
-	if len(text) <= mostSaid {
-		return text
-	}
-	return strings.ToValidUTF8(strings.Clone(text[:mostSaid]), "") + " …"
-}
 
 // isGone reports whether the API server's answer is that there is no o. It says the same, but without a name, of a version that it
 // does not serve.

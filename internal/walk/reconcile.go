@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,9 +110,17 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 	if err != nil {
 		return findings, unverified, err
 	}
-	found, err := w.judgeNew(ctx, from.Name, r)
+	requests, err := w.askings(ctx, from.Name, r)
+	if err != nil {
+		return findings, unverified, err
+	}
+	var admitted, found []finding.Finding
+	group, grouped := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { admitted, err = w.judgeAdmission(grouped, from.Name, r, requests); return err })
+	group.Go(func() (err error) { found, err = w.judgeNew(grouped, from.Name, r); return err })
+	err = group.Wait()
 	w.verified.did("new objects")
-	findings = append(findings, judge.Untold(findings, found)...)
+	findings = slices.Concat(findings, judge.Untold(findings, found), admitted)
 	if err != nil {
 		return findings, unverified, err
 	}

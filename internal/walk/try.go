@@ -1,13 +1,17 @@
 package walk
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/judge"
@@ -42,6 +46,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		func() (err error) { is.Reverts, err = w.editNew(ctx, o, operands, was); return err },
 		func() error { return w.takeFromNew(ctx, o, operands, was, remade, is.Remakes) },
 		func() error { return w.changeNew(ctx, r, o, was, &is) },
+		func() error { return w.pauseNew(ctx, r, o, was, &is) },
 		func() error { return w.changeNeeds(ctx, o, operands, was, is.Follows) },
 		func() error { return w.changeWords(ctx, r, o, was, &is) },
 		func() error { return w.noteLast(ctx, o, is.Follows) },
@@ -54,6 +59,9 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	is.Moves = o.following.moves
 	if err == nil {
 		err = w.readStatuses(ctx, o, was, &is)
+	}
+	if err == nil {
+		is.Events, err = w.toldOf(ctx, o)
 	}
 	if err == nil && !is.Copy.Alike { // it has had its time by now
 		is.Copy.Alike, err = w.WellAs(ctx, o.Object, o.like)
@@ -75,8 +83,24 @@ func (w *walk) readStatuses(ctx context.Context, o *newObject, was judge.New, is
 			return true, ctx.Err()
 		}
 		is.Says, is.SampleSays = judge.Said(copied), judge.Said(like)
+		is.Finalizers = copied.GetFinalizers()
 		return len(is.Silent(was)) == 0, nil
 	})
+}
+
+// toldOf are the reasons of the Events about a copy, sorted, but for warnings.
+func (w *walk) toldOf(ctx context.Context, o *newObject) ([]string, error) {
+	var events corev1.EventList
+	if err := w.Client.List(ctx, &events, client.InNamespace(cmp.Or(o.Namespace, metav1.NamespaceDefault))); err != nil {
+		return nil, fmt.Errorf("list Events: %w", err)
+	}
+	reasons := map[string]bool{}
+	for _, e := range events.Items {
+		if e.InvolvedObject.UID == o.UID && e.Type == corev1.EventTypeNormal {
+			reasons[e.Reason] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(reasons)), nil
 }
 
 // changeNew changes the fields of a copy, one after the other, and notes in is how often anything that was made for it follows each.

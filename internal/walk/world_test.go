@@ -105,6 +105,9 @@ const (
 	sickens      = "says so until a spec is changed"
 	keeps        = "lets nobody delete its objects"
 	limits       = "lets nobody have an even number"
+	holds        = "leaves what is paused alone"
+	checks       = "lets nobody have a note of !"
+	checksAll    = "lets nobody have a note of !, or no size"
 	exits        = "ends when a spec is changed"
 	operandsExit = "runs what ends when a spec is changed"
 	answers      = "answers each write with one"
@@ -136,6 +139,9 @@ func newWorld() *world {
 				}
 				if w.only != "" && o.GetObjectKind().GroupVersionKind() == thingKind && o.GetName() != w.only {
 					return apierrors.NewInvalid(thingKind.GroupKind(), o.GetName(), nil)
+				}
+				if len((&client.CreateOptions{}).ApplyOptions(options).DryRun) > 0 {
+					return w.deniesNew(o)
 				}
 				w.mu.Lock()
 				w.uid++
@@ -183,7 +189,10 @@ func (w *world) denies(o client.Object, patch client.Patch) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	data, err := patch.Data(o)
-	denied := map[string]string{freezes: `"spec"`, limits: `"size":2`}[w.behaviour[w.running]]
+	denied := map[string]string{freezes: `"spec"`, limits: `"size":2`, checks: `"!"`, checksAll: `"!"`}[w.behaviour[w.running]]
+	if w.behaviour[w.running] == checksAll && strings.Contains(string(data), `"size":0`) {
+		denied = `"size":0`
+	}
 	if err != nil || denied == "" || o.GetObjectKind().GroupVersionKind() != thingKind || !strings.Contains(string(data), denied) {
 		return err
 	}
@@ -195,6 +204,18 @@ func (w *world) keeps(o client.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.behaviour[w.running] == keeps && o.GetObjectKind().GroupVersionKind() == thingKind
+}
+
+// deniesNew is what the webhook of the operator that runs says of a new object, if it checks them.
+func (w *world) deniesNew(o client.Object) error {
+	w.mu.Lock()
+	checked := slices.Contains([]string{checks, checksAll}, w.behaviour[w.running])
+	w.mu.Unlock()
+	data, err := json.Marshal(o)
+	if err != nil || !checked {
+		return err
+	}
+	return w.denies(o, client.RawPatch(types.MergePatchType, data))
 }
 
 func denial(o client.Object) error {
@@ -254,12 +275,17 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	if w.Get(ctx, key, thing) != nil {
 		return
 	}
+	if paused, _, _ := unstructured.NestedBool(thing.Object, "spec", "paused"); paused && behaviour == holds {
+		return
+	}
 	if behaviour == reports || behaviour == sickens || behaviour == hushes {
 		w.report(ctx, thing, behaviour)
 	}
 	annotations := maps.Clone(thing.GetAnnotations())
 	delete(annotations, observe.Writes)
-	said := fmt.Sprint(thing.Object["spec"], thing.GetLabels(), annotations)
+	spec, _, _ := unstructured.NestedMap(thing.Object, "spec")
+	delete(spec, "paused") // which is for the operator alone
+	said := fmt.Sprint(spec, thing.GetLabels(), annotations)
 	m := &corev1.ConfigMap{}
 	if err := w.Get(ctx, key, m); apierrors.IsNotFound(err) {
 		if behaviour == mends {
@@ -763,6 +789,12 @@ func things(t *testing.T, bundles ...string) (*catalog.Package, graph.Plan) {
 // thingsIn is things whose bundles support an install mode alone.
 func thingsIn(t *testing.T, mode lifecycle.Mode, bundles ...string) (*catalog.Package, graph.Plan) {
 	t.Helper()
+	return thingsOf(t, mode, `{"size":1}`, bundles...)
+}
+
+// thingsOf is thingsIn whose sample has spec.
+func thingsOf(t *testing.T, mode lifecycle.Mode, spec string, bundles ...string) (*catalog.Package, graph.Plan) {
+	t.Helper()
 	var fbc strings.Builder
 	write := func(document any) {
 		data, err := json.Marshal(document)
@@ -786,7 +818,7 @@ func thingsIn(t *testing.T, mode lifecycle.Mode, bundles ...string) (*catalog.Pa
 	for i, name := range bundles {
 		csv := testRelease(name).CSV
 		csv.APIVersion, csv.Kind, csv.Name = v1alpha1.SchemeGroupVersion.String(), v1alpha1.ClusterServiceVersionKind, name
-		csv.Annotations = map[string]string{"alm-examples": `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1}}]`}
+		csv.Annotations = map[string]string{"alm-examples": `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":` + spec + `}]`}
 		csv.Spec.InstallModes = []v1alpha1.InstallMode{{Type: v1alpha1.InstallModeType(mode), Supported: true}}
 		csv.Spec.InstallStrategy.StrategyName = "deployment"
 		csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "op-" + name
@@ -816,7 +848,7 @@ func thingDefinition() *apiextensionsv1.CustomResourceDefinition {
 	d.Spec.Names.Plural, d.Spec.Names.ListKind = "things", "ThingList"
 	d.Spec.Versions[0].Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 		Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {
-			Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"size": {Type: "integer"}, "note": {Type: "string"}},
+			Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"size": {Type: "integer"}, "note": {Type: "string"}, "depth": {Type: "integer"}, "paused": {Type: "boolean"}},
 		}},
 	}}
 	return d

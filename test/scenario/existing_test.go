@@ -15,7 +15,7 @@ import (
 // needs.
 func TestExistingScenarios(t *testing.T) {
 	t.Parallel()
-	want := map[string]string{"rights-status-lost": "(quoted by the manager's log)", "rights-create-lost": "the version before did it"}
+	want := map[string]string{"rights-status-lost": "(quoted by the manager's log)", "rights-create-lost": "(quoted by the manager's log)"}
 	if testing.Short() {
 		delete(want, "rights-create-lost")
 	}

@@ -1,0 +1,129 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/managerlog"
+)
+
+// Verdict is what the API server says of a request.
+type Verdict int
+
+// What it may say.
+const (
+	Unanswered     Verdict = iota // somebody who is to be asked does not answer, or it does something else
+	Taken                         // it does what it is asked for
+	RefusedByRules                // the schema or a rule of it refuses
+	RefusedByGuard                // a webhook or a policy does
+)
+
+// Asked is a request to make an object of a kind, or to change one, that says what few objects say.
+type Asked struct {
+	Update       bool
+	Field, Value string // the path of what is unusual, and what it says in JSON; "" for none
+	Choice       bool   // it is another of few values, of which a new version may offer more
+	Verdict      Verdict
+	Guard        string // the webhook or policy that refuses
+	Said         string // by it
+}
+
+func (a Asked) String() string {
+	switch {
+	case a.Update && a.Value == "":
+		return "a change that removes " + a.Field
+	case a.Update:
+		return fmt.Sprintf("a change to %s = %s", a.Field, managerlog.Cut(a.Value, mostShown))
+	case a.Value == "":
+		return "the creation of one without " + a.Field
+	}
+	return fmt.Sprintf("the creation of one with %s = %s", a.Field, managerlog.Cut(a.Value, mostShown))
+}
+
+// mostShown is how many bytes of a value a finding shows.
+const mostShown = 60
+
+// Admitted tells what webhooks and policies of the release called from refused that nobody refuses under to. was and is are the same requests, in
+// the same order; guarded says that a validating webhook or a policy is still asked about objects like sample. That all is let through of what one
+// of them refused of more than one field, or of new objects although somebody is still asked, is no decision of an author's. What only updates may
+// not say is often allowed later, and so is a choice.
+func Admitted(from, to, sample string, guarded bool, was, is []Asked) []finding.Finding {
+	var open []Asked
+	severe := false
+	for _, guard := range guardsOf(was) {
+		taken, fields, all := opened(was, is, func(a Asked) bool { return a.Guard == guard && !a.Update })
+		severe = severe || all && (fields > 1 || fields == 1 && guarded)
+		open = append(open, taken...)
+		taken, fields, all = opened(was, is, func(a Asked) bool { return a.Guard == guard && a.Update && createdAlike(was, a) })
+		severe = severe || all && fields > 1
+		open = append(open, taken...)
+		taken, _, _ = opened(was, is, func(a Asked) bool { return a.Guard == guard && a.Update && !createdAlike(was, a) })
+		open = append(open, taken...)
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	f := code.Finding(code.Unguarded, sample, "under %s the API server takes for an object like it what a webhook or a policy of %s refused: %s", to, from, listed(open))
+	f.Cause = fmt.Sprintf("%s said: %s", from, open[0].Said)
+	if !severe {
+		f.Severity = finding.Warning
+	}
+	return []finding.Finding{f}
+}
+
+func guardsOf(requests []Asked) []string {
+	guards := map[string]bool{}
+	for _, a := range requests {
+		guards[a.Guard] = true
+	}
+	return slices.Sorted(maps.Keys(guards))
+}
+
+// createdAlike reports whether an object with what the update a asks for was refused, too.
+func createdAlike(requests []Asked, a Asked) bool {
+	return slices.ContainsFunc(requests, func(o Asked) bool {
+		return !o.Update && o.Verdict == RefusedByGuard && o.Field == a.Field && o.Value == a.Value
+	})
+}
+
+// opened are those of the refused requests in was that are wanted and taken now, of fields of which nothing is refused any more. fields are how many
+// fields there were, without choices, of which something was refused, and all reports whether all of any kind are taken.
+func opened(was, is []Asked, wanted func(Asked) bool) (taken []Asked, fields int, all bool) {
+	open, strict := map[string]bool{}, map[string]bool{}
+	counts := func(i int) bool {
+		return was[i].Verdict == RefusedByGuard && is[i].Verdict != Unanswered && wanted(was[i])
+	}
+	for i, before := range was {
+		if counts(i) {
+			known, tried := open[before.Field]
+			open[before.Field] = is[i].Verdict == Taken && (known || !tried)
+			strict[before.Field] = strict[before.Field] || !before.Choice
+		}
+	}
+	for i, before := range was {
+		if counts(i) && open[before.Field] {
+			taken = append(taken, before)
+		}
+	}
+	still := namesOf(open, func(field string) bool { return !open[field] })
+	return taken, len(namesOf(strict, func(field string) bool { return strict[field] })), len(taken) > 0 && len(still) == 0
+}
+
+// listed names the first request of each field, up to three.
+func listed(requests []Asked) string {
+	var names, fields []string
+	for _, a := range requests {
+		if key := fmt.Sprint(a.Update, a.Field); !slices.Contains(fields, key) {
+			fields, names = append(fields, key), append(names, a.String())
+		}
+	}
+	const most = 3
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}

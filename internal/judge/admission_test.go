@@ -1,0 +1,47 @@
+package judge
+
+import (
+	"testing"
+
+	"github.com/olmkit/olmkit/test/support/expect"
+)
+
+// What one webhook lets through of several fields, it lets through by mistake; what it lets through of one may be meant.
+func TestAdmitted(t *testing.T) {
+	const two = "things"
+	refused := func(update bool, guard, field string) Asked {
+		return Asked{Update: update, Guard: guard, Field: field, Value: "0", Verdict: RefusedByGuard, Said: guard + " denied the request"}
+	}
+	choice := func(field string) Asked {
+		a := refused(false, two, field)
+		a.Choice = true
+		return a
+	}
+	now := func(v Verdict) Asked { return Asked{Verdict: v} }
+	a, b, changed, other := refused(false, two, "spec.a"), refused(false, two, "spec.b"), refused(true, two, "spec.a"), refused(false, "defaults", "spec.c")
+	for name, c := range map[string]struct {
+		guarded bool
+		was, is []Asked
+		want    []string
+	}{
+		"refused still":       {true, []Asked{a, b}, []Asked{now(RefusedByGuard), now(RefusedByGuard)}, nil},
+		"by the schema":       {true, []Asked{a}, []Asked{now(RefusedByRules)}, nil},
+		"nobody answers":      {true, []Asked{a}, []Asked{now(Unanswered)}, nil},
+		"all taken":           {true, []Asked{a, b}, []Asked{now(Taken), now(Taken)}, []string{"error U521 Pot/n/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.a = 0, the creation of one with spec.b = 0"}},
+		"the only field":      {true, []Asked{a}, []Asked{now(Taken)}, []string{"error U521 Pot/n/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.a = 0"}},
+		"no webhook any more": {false, []Asked{a}, []Asked{now(Taken)}, []string{"warning U521 Pot/n/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.a = 0"}},
+		"nor for two fields":  {false, []Asked{a, b}, []Asked{now(Taken), now(Taken)}, []string{"error U521 Pot/n/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.a = 0, the creation of one with spec.b = 0"}},
+		"one of two":          {true, []Asked{a, b}, []Asked{now(Taken), now(RefusedByGuard)}, []string{"warning U521 Pot/n/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.a = 0"}},
+		"another limit":       {true, []Asked{a, a}, []Asked{now(Taken), now(RefusedByGuard)}, nil},
+		"it may be changed":   {true, []Asked{b, changed}, []Asked{now(RefusedByGuard), now(Taken)}, []string{"warning U521 Pot/n/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: a change to spec.a = 0"}},
+		"another one refuses": {true, []Asked{a, b, other}, []Asked{now(Taken), now(Taken), now(RefusedByGuard)}, []string{"error U521 Pot/n/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.a = 0, the creation of one with spec.b = 0"}},
+		"none can be changed": {true, []Asked{changed, refused(true, two, "spec.d")}, []Asked{now(Taken), now(Taken)}, []string{"warning U521 Pot/n/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: a change to spec.a = 0, a change to spec.d = 0"}},
+		"choices":             {true, []Asked{choice("spec.a"), choice("spec.b")}, []Asked{now(Taken), now(Taken)}, []string{"warning U521 Pot/n/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.a = 0, the creation of one with spec.b = 0"}},
+		"nothing was refused": {true, []Asked{{Field: "spec.a", Verdict: Taken}}, []Asked{now(Taken)}, nil},
+		"the schema refused":  {true, []Asked{{Field: "spec.a", Verdict: RefusedByRules}}, []Asked{now(Taken)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect.Findings(t, Admitted("v1", "v2", "Pot/n/a", c.guarded, c.was, c.is), c.want...)
+		})
+	}
+}

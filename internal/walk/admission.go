@@ -1,0 +1,266 @@
+package walk
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmkit/olmkit/internal/definition"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/managerlog"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// admission is what became of requests about a kind under a release.
+type admission struct {
+	like     *observe.Object // that was to be copied or changed
+	requests []request       // that a webhook or a policy refused
+}
+
+// asking are the requests about a kind that are to be made under a release.
+type asking struct {
+	like    *observe.Object
+	again   []request // that were refused under the release before
+	guarded bool      // whether somebody who validates is still asked about them
+	first   []request // that are made for the first time
+}
+
+const (
+	// askedAtOnce is how many requests are under way.
+	askedAtOnce = 8
+	// askLimit is how long requests about a kind may take: a webhook may be slow.
+	askLimit = 20 * time.Second
+	// surelyPause is after what time a request is made once more.
+	surelyPause = time.Second
+)
+
+// askings are the requests that r is to be held to, those first that the release called from refused.
+func (w *walk) askings(ctx context.Context, from string, r *lifecycle.Release) (list []asking, err error) {
+	if w.options.Restore != nil || !w.OperatorRuns(r) || w.SimulatedAmong(r.AdmissionImages()) != "" {
+		return nil, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.admitted[from])) {
+		a := asking{like: w.admitted[from][name].like}
+		if from == r.Name || r.CRD(name) == nil || !w.IsServed(name, a.like.Version) || a.like.Gone {
+			continue
+		}
+		schema := definition.Schema(r.CRD(name), a.like.Version)
+		a.again = slices.DeleteFunc(slices.Clone(w.admitted[from][name].requests), func(r request) bool { return !knows(schema, r.path) })
+		if len(a.again) == 0 {
+			continue
+		}
+		if _, a.guarded, err = w.Guarded(ctx, a.like.Resource); err != nil {
+			return nil, err
+		}
+		list = append(list, a)
+	}
+	if w.admitted[r.Name] != nil || w.after[r.Name] == nil { // nothing is compared with the last
+		return list, nil
+	}
+	w.admitted[r.Name] = map[string]admission{}
+	for _, like := range w.toCopy(r) {
+		asked, _, err := w.Guarded(ctx, like.Resource)
+		if err != nil {
+			return nil, err
+		}
+		if asked {
+			list = append(list, asking{like: like, first: unusual(definition.Schema(r.CRD(like.CRD), like.Version), like.Author)})
+		}
+	}
+	return list, nil
+}
+
+// judgeAdmission tells what webhooks and policies of the release called from refuse that nobody refuses under r. No request is kept: each is a
+// dry run, so it can go on while something else is judged.
+func (w *walk) judgeAdmission(ctx context.Context, from string, r *lifecycle.Release, list []asking) (findings []finding.Finding, err error) {
+	for _, a := range list {
+		limited, cancel := context.WithTimeout(ctx, askLimit)
+		now := w.surely(limited, a.like, w.ask(limited, a.like, a.again))
+		findings = append(findings, judge.Admitted(from, r.Name, a.like.String(), a.guarded, askedOf(a.again), askedOf(now))...)
+		first := w.ask(limited, a.like, a.first)
+		cancel()
+		if a.first != nil {
+			w.admitted[r.Name][a.like.CRD] = admission{a.like, slices.DeleteFunc(first, func(r request) bool { return r.Verdict != judge.RefusedByGuard })}
+		}
+	}
+	return findings, ctx.Err()
+}
+
+func askedOf(requests []request) []judge.Asked {
+	var asked []judge.Asked
+	for _, r := range requests {
+		asked = append(asked, r.Asked)
+	}
+	return asked
+}
+
+// knows reports whether schema has the field at path.
+func knows(schema *apiextensionsv1.JSONSchemaProps, path []string) bool {
+	for _, k := range path {
+		if schema == nil {
+			return false
+		}
+		p, has := schema.Properties[k]
+		if !has {
+			return false
+		}
+		schema = &p
+	}
+	return true
+}
+
+// ask makes requests about copies of like, or about like, and returns them with what becomes of them. Where not even a mere copy is taken, before
+// and afterwards, no creation tells anything.
+func (w *walk) ask(ctx context.Context, like *observe.Object, requests []request) []request {
+	requests = slices.Clone(requests)
+	plain := request{}
+	if len(requests) > 0 {
+		w.askOne(ctx, like, &plain)
+	}
+	if plain.Verdict == judge.Unanswered {
+		return forget(requests, func(request) bool { return true })
+	}
+	created := plain.Verdict == judge.Taken
+	var group errgroup.Group
+	group.SetLimit(askedAtOnce)
+	for i := range requests {
+		if r := &requests[i]; r.Update || created {
+			group.Go(func() error { w.askOne(ctx, like, r); return nil })
+		}
+	}
+	_ = group.Wait()
+	w.askOne(ctx, like, &plain)
+	created = created && plain.Verdict == judge.Taken
+	return forget(requests, func(r request) bool { return !r.Update && !created })
+}
+
+// forget notes that those of requests that are unwanted were not answered.
+func forget(requests []request, unwanted func(request) bool) []request {
+	for i := range requests {
+		if unwanted(requests[i]) {
+			requests[i].Verdict = judge.Unanswered
+		}
+	}
+	return requests
+}
+
+// surely makes those of requests once more that were taken, one at a time after a moment: what a webhook is too slow to refuse, or does not know to
+// refuse yet, is taken by chance.
+func (w *walk) surely(ctx context.Context, like *observe.Object, requests []request) []request {
+	isTaken := func(r request) bool { return r.Verdict == judge.Taken }
+	if !slices.ContainsFunc(requests, isTaken) {
+		return requests
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(surelyPause):
+	}
+	for i := range requests {
+		r := &requests[i]
+		if isTaken(*r) {
+			w.askOne(ctx, like, r)
+		}
+	}
+	return requests
+}
+
+// askOne makes a request, as a dry run, and notes what becomes of it.
+func (w *walk) askOne(ctx context.Context, like *observe.Object, r *request) {
+	resource := like.At(w.Dynamic, like.Version)
+	var err error
+	var got *unstructured.Unstructured
+	if r.Update {
+		got, err = resource.Patch(ctx, like.Name, types.MergePatchType, patchOf(r.path, r.value), metav1.PatchOptions{FieldManager: "olmkit", DryRun: []string{metav1.DryRunAll}})
+	} else {
+		o := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(like.Author)}
+		o.SetAPIVersion(like.Resource.Group + "/" + like.Version)
+		o.SetKind(like.Kind)
+		o.SetNamespace(like.Namespace)
+		o.SetName(shortened(like.Name) + "-asked")
+		if r.set(o.Object) != nil {
+			r.Verdict = judge.Unanswered
+			return
+		}
+		got, err = resource.Create(ctx, o, metav1.CreateOptions{FieldManager: "olmkit", DryRun: []string{metav1.DryRunAll}})
+	}
+	r.Verdict, r.Guard, r.Said = verdictOf(err), "", ""
+	switch {
+	case err != nil:
+		r.Said = managerlog.Cut(err.Error(), mostSaid)
+		r.Guard = guard().FindString(r.Said)
+	case !r.keptBy(got.Object):
+		r.Verdict = judge.Unanswered // somebody set it to what is usual
+	}
+}
+
+// keptBy reports whether object says what the request asks for.
+func (r request) keptBy(object map[string]any) bool {
+	if len(r.path) == 0 {
+		return true
+	}
+	is, _, err := unstructured.NestedFieldNoCopy(object, r.path...)
+	return err == nil && reflect.DeepEqual(is, r.value)
+}
+
+// set puts the request's value into object.
+func (r request) set(object map[string]any) error {
+	switch {
+	case len(r.path) == 0:
+		return nil
+	case r.value == nil:
+		unstructured.RemoveNestedField(object, r.path...)
+		return nil
+	}
+	return unstructured.SetNestedField(object, runtime.DeepCopyJSONValue(r.value), r.path...)
+}
+
+// mostSaid is how many bytes are kept of what a webhook says, and guard matches the name of who says it.
+const mostSaid = 300
+
+var guard = observe.Compiled(`admission webhook "[^"]*"|ValidatingAdmissionPolicy '[^']*'`)
+
+// unread matches what a webhook says of an object that it cannot decode: who refuses that has no rule about it (k8s.io/apimachinery v0.36.3,
+// pkg/api/resource/quantity.go, and Go's encoding/json and time).
+var unread = observe.Compiled(`quantities must match the regular expression|unable to parse quantity|cannot unmarshal|time: (invalid|unknown|missing)|parsing time|strict decoding error`)
+
+// verdictOf is what the answer to a request comes to. The words are the API server's (apiserver v0.36.3, pkg/admission/plugin/webhook/errors
+// and pkg/admission/plugin/policy/validating).
+func verdictOf(err error) judge.Verdict {
+	switch {
+	case err == nil:
+		return judge.Taken
+	case codeOf(err) >= http.StatusInternalServerError: // also of a webhook that panics
+		return judge.Unanswered
+	case codeOf(err) == http.StatusBadRequest && unread().MatchString(err.Error()):
+		return judge.RefusedByRules
+	case strings.Contains(err.Error(), "denied the request"), strings.Contains(err.Error(), "denied request: "):
+		return judge.RefusedByGuard
+	case observe.Refused(err):
+		return judge.RefusedByRules
+	}
+	return judge.Unanswered
+}
+
+// codeOf is the HTTP status code of err, 0 where it has none.
+func codeOf(err error) int32 {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status().Code
+	}
+	return 0
+}

@@ -1,0 +1,113 @@
+package walk
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/test/support/expect"
+)
+
+// What a webhook refused it must refuse still, or what refuses a part of it may be meant.
+func TestAdmission(t *testing.T) {
+	p, plan := things(t, "v1", "v2")
+	for _, c := range []struct{ v1, v2, want string }{
+		{"", "", ""}, {"", checksAll, ""}, {checks, checks, ""}, {checks, checksAll, ""},
+		{checks, "", `error U521 Thing/olmkit-samples/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.note = "!"`},
+		{checksAll, "", `error U521 Thing/olmkit-samples/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.size = 0, the creation of one with spec.note = "!"`},
+		{checksAll, checks, `warning U521 Thing/olmkit-samples/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.size = 0`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "things"}}
+			configuration.Webhooks = []admissionregistrationv1.ValidatingWebhook{{Rules: []admissionregistrationv1.RuleWithOperations{{
+				Rule: admissionregistrationv1.Rule{APIGroups: []string{"example.com"}, Resources: []string{"things"}},
+			}}}}
+			if err := w.Create(t.Context(), configuration); err != nil {
+				t.Fatal(err)
+			}
+			w.behaviour["v1"], w.behaviour["v2"] = c.v1, c.v2
+			found := w.firstHop(t, p, plan).Findings
+			if got := strings.Join(expect.Said(found), "\n"); codes(found) != "" && c.want == "" || !strings.Contains(got, c.want) {
+				t.Errorf("%q, then %q: %s", c.v1, c.v2, got)
+			}
+		})
+	}
+}
+
+// Each field that the schema has is tried, those last of which the object says nothing, the first value of each first.
+func TestUnusual(t *testing.T) {
+	schema := &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"size": {Type: "integer"}, "image": {Type: "string"}, "on": {Type: "boolean"}, "other": {Type: "string"},
+		"pool": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"args": {Type: "array"}, "kind": {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"a"`)}, {Raw: []byte(`"b"`)}}}}},
+	}}}}
+	object := map[string]any{"spec": map[string]any{"size": int64(1), "image": "i", "on": true, "pool": map[string]any{"args": []any{"-v"}, "kind": "a"}}}
+	var said []string
+	for _, r := range unusual(schema, object) {
+		said = append(said, fmt.Sprint(r))
+	}
+	want := `the creation of one with spec.image = "!"|the creation of one with spec.on = false|` +
+		`the creation of one with spec.pool.args = ["-v","-v"]|the creation of one with spec.pool.kind = "b"|the creation of one with spec.size = 0|` +
+		`the creation of one with spec.other = "!"|the creation of one with spec.image = "-1"|the creation of one without spec.on|`
+	if got := strings.Join(said, "|"); !strings.HasPrefix(got, want) || !strings.Contains(got, `|a change to spec.image = "!"|`) || strings.Contains(got, "a change to spec.other") {
+		t.Errorf("%s", strings.ReplaceAll(got, "|", "\n"))
+	}
+}
+
+// A field that the new version does not know is taken by nobody: the API server drops it.
+func TestKnows(t *testing.T) {
+	schema := &thingDefinition().Spec.Versions[0]
+	for path, want := range map[string]bool{"spec.size": true, "spec.gone": false, "spec.size.more": false} {
+		if got := knows(schema.Schema.OpenAPIV3Schema, strings.Split(path, ".")); got != want {
+			t.Errorf("%s: %t", path, got)
+		}
+	}
+}
+
+func TestVerdictOf(t *testing.T) {
+	for want, err := range map[judge.Verdict]error{
+		judge.Taken: nil, judge.RefusedByGuard: denial(crd("v1", "v1")), judge.RefusedByRules: apierrors.NewInvalid(thingKind.GroupKind(), "a", nil), judge.Unanswered: errors.New("failed calling webhook"),
+	} {
+		if got := verdictOf(err); got != want {
+			t.Errorf("%v: %d", err, got)
+		}
+	}
+	said := func(code int32, text string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Message: `admission webhook "m" denied the request: ` + text}}
+	}
+	for text, want := range map[string]judge.Verdict{"400 unable to parse quantity's suffix": judge.RefusedByRules, "422 spec.every: time: invalid duration": judge.RefusedByGuard, "500 panic: nil [recovered]": judge.Unanswered} {
+		code, rest, _ := strings.Cut(text, " ")
+		n, err := strconv.Atoi(code)
+		if got := verdictOf(said(int32(n), rest)); got != want || err != nil {
+			t.Errorf("%s: %d", text, got)
+		}
+	}
+	if got := verdictOf(errors.New(`things "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`)); got != judge.RefusedByGuard {
+		t.Error(got)
+	}
+}
+
+// What somebody sets to what is usual is not taken.
+func TestKeptBy(t *testing.T) {
+	object := map[string]any{"spec": map[string]any{"size": int64(3)}}
+	for _, c := range []struct {
+		r    request
+		want bool
+	}{
+		{request{}, true}, {requestOf([]string{"spec", "size"}, int64(3)), true}, {requestOf([]string{"spec", "size"}, int64(0)), false},
+		{requestOf([]string{"spec", "size"}, nil), false}, {requestOf([]string{"spec", "note"}, nil), true}, {requestOf([]string{"spec", "size", "x"}, nil), false},
+	} {
+		if got := c.r.keptBy(object); got != c.want {
+			t.Errorf("%s: %t", c.r, got)
+		}
+	}
+}

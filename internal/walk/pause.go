@@ -1,0 +1,100 @@
+package walk
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmkit/olmkit/internal/definition"
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+)
+
+// pausing are fields by which a user tells an operator to leave an object alone for a while.
+var pausing = regexp.MustCompile(`(?i)^(pause|paused|suspend|suspended|reconciliationpaused|pausereconciliation)$`)
+
+// pauses lists changes that pause an object which is not.
+func pauses(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step {
+	var steps []step
+	spec, _ := object["spec"].(map[string]any)
+	visitSchema(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
+		if s.Type == "boolean" && value != true && pausing.MatchString(path[len(path)-1]) {
+			steps = append(steps, stepOf(path, true, value))
+		}
+	})
+	return steps
+}
+
+// paused pairs the changes that pause object with those of fields that are followed, those first that known has: the nearer to the top a field is
+// that pauses, the more of the object it does.
+func paused(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, follows map[string]int, known map[judge.Paused]judge.Pause) (pause, change *step) {
+	steps := pauses(schema, object)
+	slices.SortStableFunc(steps, func(a, b step) int { return strings.Count(a.Path, ".") - strings.Count(b.Path, ".") })
+	for _, wanted := range []func(judge.Paused) bool{func(p judge.Paused) bool { return known[p] == judge.Held }, func(judge.Paused) bool { return true }} {
+		for _, p := range steps {
+			for _, c := range bold(schema, object) {
+				pauses := pausing.MatchString(c.Path[strings.LastIndex(c.Path, ".")+1:])
+				if !pauses && follows[c.Path] == judge.Surely && wanted(judge.Paused{By: p.Path, Changed: c.Path}) {
+					return &p, &c
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+// pauseNew pauses a copy, changes a field that the operator follows, and notes in is whether that is followed before the copy goes on again, which
+// is looked at twice, or afterwards.
+func (w *walk) pauseNew(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, is *judge.New) error {
+	resource := o.At(w.Dynamic, o.Version)
+	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return ctx.Err() // its operator may delete what it does not want
+	}
+	pause, change := paused(definition.Schema(r.CRD(o.CRD), o.Version), now.Object, is.Follows, was.Pauses)
+	if pause == nil {
+		return nil
+	}
+	patch := func(data []byte) func() error {
+		return func() error { return mergePatch(ctx, resource, o.Name, data) }
+	}
+	if err := w.awaitIdle(ctx, o); err != nil {
+		return err
+	}
+	if err := w.noteMoves(ctx, o, "", is.Follows[o.following.field] == judge.Surely); err != nil {
+		return err
+	}
+	if patch(pause.There)() != nil {
+		return ctx.Err()
+	}
+	defer func() { _, _ = patch(pause.Back)(), patch(change.Back)() }() // the copy is about to be deleted
+	came := judge.Ignored
+	for _, data := range [][]byte{change.There, change.Back} {
+		if err := w.awaitStill(ctx, o, false); err != nil {
+			return err
+		}
+		follows, err := w.followed(ctx, o, max(boldLimit, 2*o.slowest), patch(data))
+		if err != nil {
+			return err
+		}
+		if !follows {
+			came = judge.Held
+			break
+		}
+	}
+	if came == judge.Held {
+		goesOn, err := w.followed(ctx, o, judge.EffectLimit, patch(pause.Back))
+		if err != nil {
+			return err
+		}
+		if !goesOn {
+			came = judge.StaysStill
+		}
+	}
+	is.Pauses = map[judge.Paused]judge.Pause{{By: pause.Path, Changed: change.Path}: came}
+	return nil
+}

@@ -1,0 +1,44 @@
+package walk
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/test/support/expect"
+)
+
+// Who left paused objects alone must do so still; who never did need not begin.
+func TestPaused(t *testing.T) {
+	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":1,"depth":1,"paused":false}`, "v1", "v2")
+	for _, c := range []struct{ v1, v2, want string }{
+		{holds, holds, ""}, {"", "", ""}, {"", holds, ""}, {holds, "", code.DoesLess},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.behaviour["v1"], w.behaviour["v2"] = c.v1, c.v2
+			found := w.firstHop(t, p, plan).Findings
+			says := "v2 does not leave a new object like it alone while its spec.paused is true: what is made for it follows a change of its spec.depth"
+			if got := codes(found); got != c.want || c.want != "" && !strings.Contains(strings.Join(expect.Said(found), "\n"), says) {
+				t.Errorf("%q, then %q: %q, want %q: %s", c.v1, c.v2, got, c.want, expect.Said(found))
+			}
+		})
+	}
+}
+
+// What is paused needs no pause, and only a choice that says so is one.
+func TestPauses(t *testing.T) {
+	schema := thingDefinition().Spec.Versions[0].Schema.OpenAPIV3Schema
+	for _, c := range []struct {
+		spec map[string]any
+		want int
+	}{
+		{map[string]any{"size": int64(1)}, 1}, {map[string]any{"paused": false}, 1}, {map[string]any{"paused": true}, 0},
+	} {
+		if got := pauses(schema, map[string]any{"spec": c.spec}); len(got) != c.want {
+			t.Errorf("%v: %v", c.spec, got)
+		}
+	}
+}
