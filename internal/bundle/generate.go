@@ -69,6 +69,9 @@ type Options struct {
 	Describe func(schema.GroupVersionKind) (*Description, error)
 }
 
+// OptionError is in the error of Generate where one of the options is wrong, and not the manifests.
+type OptionError struct{ error }
+
 // Generated is a bundle that was made but not written.
 type Generated struct {
 	Name  string            // of the CSV
@@ -273,20 +276,25 @@ func (g *generator) takeCSV(input Input, base *Input) {
 	}
 }
 
+// failOption notes an option that is wrong, with how to correct it.
+func (g *generator) failOption(err error, fix string, args ...any) {
+	g.fail(hint.With(OptionError{err}, fix, args...))
+}
+
 // checkVersions refuses ranges and versions that OLM cannot read.
 func (g *generator) checkVersions() {
 	if g.MinKubeVersion != "" {
 		if _, err := semver.Parse(g.MinKubeVersion); err != nil {
-			g.fail(hint.With(fmt.Errorf("minKubeVersion %q: %w", g.MinKubeVersion, err), "write it as 1.30.0"))
+			g.failOption(fmt.Errorf("minKubeVersion %q: %w", g.MinKubeVersion, err), "write it as 1.30.0")
 		}
 	}
 	if g.SkipRange != "" {
 		contains, err := semver.ParseRange(g.SkipRange)
 		switch {
 		case err != nil:
-			g.fail(hint.With(fmt.Errorf("skipRange %q: %w", g.SkipRange, err), "write a range such as '>=1.0.0 <1.2.0'"))
+			g.failOption(fmt.Errorf("skipRange %q: %w", g.SkipRange, err), "write a range such as '>=1.0.0 <1.2.0'")
 		case contains(g.Version):
-			g.fail(hint.With(fmt.Errorf("skipRange %q covers the bundle's own version %s", g.SkipRange, g.Version), "end the range below it: '<%s'", g.Version))
+			g.failOption(fmt.Errorf("skipRange %q covers the bundle's own version %s", g.SkipRange, g.Version), "end the range below it: '<%s'", g.Version)
 		}
 	}
 }
@@ -306,7 +314,7 @@ func (g *generator) identity() {
 		g.note("the default channel %s is not one of the bundle's own: %s", g.DefaultChannel, strings.Join(g.Channels, ", "))
 	}
 	if g.Replaces == g.name() || slices.Contains(g.Skips, g.name()) {
-		g.fail(hint.With(fmt.Errorf("%s cannot replace or skip itself", g.name()), "name the release before it"))
+		g.failOption(fmt.Errorf("%s cannot replace or skip itself", g.name()), "name the release before it")
 	}
 	g.checkVersions()
 	set(g.csv, text(v1alpha1.SchemeGroupVersion.String()), "apiVersion")

@@ -245,7 +245,7 @@ func (g *generator) images() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.Images)) {
 		if !used[name] {
-			g.fail(hint.With(fmt.Errorf("no deployment runs an image %s", name), "name one of: %s", strings.Join(slices.Sorted(maps.Keys(used)), ", ")))
+			g.failOption(fmt.Errorf("no deployment runs an image %s", name), "name one of: %s", strings.Join(slices.Sorted(maps.Keys(used)), ", "))
 		}
 	}
 }

@@ -274,6 +274,9 @@ func TestGenerateRefuses(t *testing.T) {
 			if hint.Of(err) == "" && !strings.Contains(test.want, "twice") {
 				t.Errorf("no fix for: %v", err)
 			}
+			if wrong := errors.As(err, &OptionError{}); wrong != (test.options != nil) {
+				t.Errorf("that it is of an option is %t: %v", wrong, err)
+			}
 		})
 	}
 }
@@ -419,7 +422,7 @@ func TestGenerateImages(t *testing.T) {
 	}
 	o.Images = map[string]string{"nobodys": "x"}
 	_, err := Generate(load(t, "testdata/cafe/config/manifests"), nil, o)
-	if err == nil || err.Error() != "no deployment runs an image nobodys" || !strings.Contains(hint.Of(err), "registry.example.com/cafe/cup, registry.example.com/cafe/operator") {
+	if !errors.As(err, &OptionError{}) || err.Error() != "no deployment runs an image nobodys" || !strings.Contains(hint.Of(err), "registry.example.com/cafe/cup, registry.example.com/cafe/operator") {
 		t.Errorf("got %v, fix %q", err, hint.Of(err))
 	}
 }
@@ -505,7 +508,7 @@ func TestWrite(t *testing.T) {
 	}
 	put("manifests/stale.yaml", "kind: ConfigMap\n")
 	put("metadata/dependencies.yaml", "dependencies: []\n")
-	put("metadata/annotations.yaml", "# ours\nannotations:\n  com.example.versions: v4.12 # for the certified hub\n  "+AnnotationPackage+": old\n")
+	put("metadata/annotations.yaml", "# ours\nannotations:\n  com.example.versions: v4.12 # for the certified hub\n  "+AnnotationChannels+": old\n")
 	write(true)
 	files, err := filesBelow(dir)
 	if err != nil {
@@ -523,6 +526,10 @@ func TestWrite(t *testing.T) {
 	write(false)
 	if entries, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(entries) != 1 {
 		t.Errorf("left beside the bundle: %v (%v)", entries, err)
+	}
+	put("metadata/annotations.yaml", "annotations:\n  "+AnnotationPackage+": tea-operator\n")
+	if changed, err := made.Write(t.Context(), dir); err == nil || changed || !strings.Contains(err.Error(), "holds a bundle of package tea-operator") {
+		t.Errorf("another package's bundle: changed %t, error %v", changed, err)
 	}
 }
 

@@ -39,6 +39,9 @@ func (g *Generated) Write(ctx context.Context, dir string) (changed bool, err er
 	maps.Copy(wanted, g.Files)
 	const annotations = "metadata/annotations.yaml"
 	if old := present[annotations]; old != nil {
+		if other := packageIn(old); other != "" && other != packageIn(g.Files[annotations]) {
+			return false, hint.With(fmt.Errorf("write the bundle: %s holds a bundle of package %s", dir, other), "name another directory with --output-dir, or delete it")
+		}
 		if wanted[annotations], err = mergeAnnotations(old, g.Files[annotations]); err != nil {
 			return false, hint.With(fmt.Errorf("write the bundle: read %s: %w", filepath.Join(dir, annotations), err), "correct or delete the file")
 		}
@@ -78,6 +81,17 @@ func filesBelow(dir string) (map[string][]byte, error) {
 		return err
 	})
 	return files, err
+}
+
+// packageIn is the package that a bundle's annotations name, "" if they cannot be read.
+func packageIn(annotations []byte) string {
+	var said struct {
+		Annotations map[string]string `yaml:"annotations"`
+	}
+	if yaml.Unmarshal(annotations, &said) != nil {
+		return ""
+	}
+	return said.Annotations[AnnotationPackage]
 }
 
 // mergeAnnotations returns old with the annotations of made set in it.

@@ -53,15 +53,24 @@ const (
 //	    message: Use 1.2.0.
 func Build(ctx context.Context, file string) (*Catalog, error) { return Loader{}.Build(ctx, file) }
 
-// Build is the function Build, with bundles' images read by the Loader.
+// Build is the function Build, with bundles' images read by the Loader. The template "-" is on its Stdin, and names bundles from the working
+// directory.
 func (l Loader) Build(ctx context.Context, file string) (*Catalog, error) {
-	data, err := document.Until(ctx, func() ([]byte, error) { return l.MaxFile.ReadFile(file) })
+	data, err := document.Until(ctx, func() ([]byte, error) {
+		if file == "-" {
+			return l.MaxFile.ReadAll(l.Stdin)
+		}
+		return l.MaxFile.ReadFile(file)
+	})
 	if err != nil {
-		return nil, hint.With(fmt.Errorf("read catalog template: %w", err), "name a template file")
+		return nil, hint.With(fmt.Errorf("read catalog template: %w", err), "name a template file, or - for standard input")
+	}
+	if file == "-" {
+		file = "<stdin>"
 	}
 	documents, err := document.Until(ctx, func() ([]*document.Document, error) { return document.Parse(filepath.ToSlash(file), data) })
 	if err != nil {
-		return nil, fmt.Errorf("read catalog template: %w", err)
+		return nil, hint.With(fmt.Errorf("read catalog template: %w", err), "correct the syntax there")
 	}
 	if len(documents) != 1 {
 		return nil, hint.With(fmt.Errorf("read catalog template %s: it holds %d documents", file, len(documents)), "write one template in a file")

@@ -277,8 +277,15 @@ func (o Options) None() bool {
 }
 
 // Known reports whether name is the code or the family of a check.
-func Known(name string) bool {
-	return slices.ContainsFunc(All(), func(c Check) bool { return c.named([]string{name}) })
+func Known(name string) bool { return slices.Contains(Names(), name) }
+
+// Names returns the families of the checks, and then their codes.
+func Names() []string {
+	var families, codes []string
+	for _, c := range All() {
+		families, codes = append(families, Family(c.Code)), append(codes, c.Code)
+	}
+	return slices.Concat(slices.Compact(families), codes)
 }
 
 // Family returns the letters of a code.

@@ -140,14 +140,14 @@ func (f *bundleFlags) read() (bundle.Options, error) {
 	}
 	o.Conversion = bundle.Conversion(f.conversion)
 	if o.Conversion != bundle.ConversionKeep && o.Conversion != bundle.ConversionStrip {
-		return o, usagef("--crd-conversion %s: it is keep or strip", f.conversion)
+		return o, usagef("--crd-conversion %s: must be keep or strip", f.conversion)
 	}
 	if o.Created, err = sourceDate(); err != nil {
 		return o, err
 	}
 	if f.icon != "" {
 		if o.IconType = bundle.IconTypes[strings.ToLower(filepath.Ext(f.icon))]; o.IconType == "" {
-			return o, usagef("--icon %s: it is an svg, png, jpg or gif file", f.icon)
+			return o, usagef("--icon %s: must be an svg, png, jpg or gif file", f.icon)
 		}
 		if o.Icon, err = document.ReadFile(f.icon); err != nil {
 			return o, fmt.Errorf("read the icon: %w", err)
@@ -192,7 +192,7 @@ func (f *bundleFlags) readImages(o *bundle.Options) error {
 	for _, pair := range f.images {
 		name, ref, found := strings.Cut(pair, "=")
 		if !found || name == "" || ref == "" {
-			return usagef("--image %s: it is NAME=REF", pair)
+			return usagef("--image %s: must be NAME=REF", pair)
 		}
 		ref = strings.ReplaceAll(ref, versionPattern, f.version)
 		if _, err := reference.ParseNormalizedNamed(ref); err != nil {

@@ -179,7 +179,7 @@ Suppress a finding with a comment in YAML, or in a file that --suppress names (s
 		if err != nil {
 			return err
 		}
-		r := &report.Report{APIVersion: report.APIVersion, Kind: report.KindValidate, Findings: v.Findings, Checks: v.Checks, Files: v.Files, Graph: v.Graph}
+		r := &report.Report{APIVersion: report.APIVersion, Kind: report.KindValidate, Findings: v.Findings, Checks: v.Checks, Files: v.Files, Graph: v.Graph, NotRead: v.NotRead}
 		if !all {
 			r.Split()
 		}
@@ -192,7 +192,7 @@ Suppress a finding with a comment in YAML, or in a file that --suppress names (s
 func (s *session) readOptions(ctx context.Context, o *check.Options, template string) (err error) {
 	for _, name := range slices.Concat(o.Only, o.Skip) {
 		if !check.Known(name) {
-			return hint.With(usagef("no check is called %s", name), "see docs/checks for their codes")
+			return hint.With(usagef("no check is called %s", name), "%ssee docs/checks for their codes", didYouMean(strings.ToUpper(name), check.Names()))
 		}
 	}
 	if len(o.Only) > 0 && o.None() {
@@ -285,7 +285,7 @@ func (s *session) validate(ctx context.Context, options check.Options, by loadin
 			defer kept.trim()
 		}
 	}
-	v := &verdict{Files: filesOf(loaded)}
+	v := &verdict{Files: filesOf(loaded), NotRead: notRead(loaded, options.Packages, by)}
 	if v.Findings, v.Checks, err = checked(ctx, loaded, options); err != nil {
 		return nil, err
 	}
@@ -301,6 +301,14 @@ func (s *session) validate(ctx context.Context, options check.Options, by loadin
 		}
 	}
 	return v, nil
+}
+
+// notRead is how many bundles of packages, or of all, have their manifests in their images alone, and were not pulled.
+func notRead(c *catalog.Catalog, packages []string, by loading) int {
+	if by.pull {
+		return 0
+	}
+	return len(catalog.Bare(bundlesIn(packages, c)))
 }
 
 func newCatalogGraph(s *session) *cobra.Command {
@@ -468,7 +476,7 @@ func addMigration(c *cobra.Command, level *string) {
 
 func checkMigration(level string) error {
 	if !slices.Contains(catalog.Migrations, level) {
-		return usagef("--migrate-level %s: it is one of %s", level, strings.Join(catalog.Migrations, ", "))
+		return usagef("--migrate-level %s: must be one of %s", level, strings.Join(catalog.Migrations, ", "))
 	}
 	return nil
 }
@@ -520,7 +528,7 @@ func outputOneOf(value string, known []string) error {
 	if slices.Contains(known, value) {
 		return nil
 	}
-	return usagef("--output %s: it is one of %s", value, strings.Join(known, ", "))
+	return usagef("--output %s: must be one of %s", value, strings.Join(known, ", "))
 }
 
 // exactlyOne and atLeastOne refuse a wrong number of arguments as wrong usage.

@@ -19,12 +19,14 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/cluster/embedded"
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
+	"github.com/olmkit/olmkit/internal/nearest"
 	"github.com/olmkit/olmkit/internal/progress"
 	"github.com/olmkit/olmkit/internal/project"
 	"github.com/olmkit/olmkit/internal/safetext"
@@ -278,7 +280,7 @@ func complain(w io.Writer, err error, interrupted bool) int {
 		say(w, "error", err, fix)
 	}
 	switch {
-	case errors.As(err, &usageError{}), image.IsWrongReference(err):
+	case errors.As(err, &usageError{}), errors.As(err, &bundle.OptionError{}), image.IsWrongReference(err):
 		return exitUsage
 	case errors.As(err, &catalog.Flaw{}):
 		return exitFindings
@@ -302,10 +304,11 @@ Exit codes: 0 passed, 1 the tool or its environment failed, 2 wrong command line
 	root.PersistentFlags().BoolVarP(&s.verbose, "verbose", "v", false, "print more detail")
 	root.PersistentFlags().Int64Var(&s.maxFile, "max-file-size", document.MaxText, "refuse catalog files larger than this many `BYTES`")
 	root.PersistentFlags().StringVar(&s.projectFile, projectFlag, "", "settings `FILE` of the project, or none (default: the nearest olmkit.yaml, from the working directory upwards)")
+	versioned(root)
+	markUsage(root)
 	s.configurable(root)
 	s.completable(root)
 	explainable(root, s.Out)
-	markUsage(root)
 	return root
 }
 
@@ -353,10 +356,24 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 
 // helpAlone prints the help of a command that is there for those below it, and refuses the name of one that there is not.
 func helpAlone(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return hint.With(usagef("%s has no command %q", c.CommandPath(), args[0]), "see '%s --help'", c.CommandPath())
+	if len(args) == 0 {
+		return c.Help()
 	}
-	return c.Help()
+	var known []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			known = append(known, sub.Name())
+		}
+	}
+	return hint.With(usagef("%s has no command %q", c.CommandPath(), args[0]), "%ssee '%s --help'", didYouMean(args[0], known), c.CommandPath())
+}
+
+// didYouMean begins the fix of an error of a name that is none of known: it asks for the one that is like it, if there is one.
+func didYouMean(name string, known []string) string {
+	if near := nearest.Meant(name, known); near != "" {
+		return "did you mean '" + near + "'? "
+	}
+	return ""
 }
 
 // refuseUnknown has the commands that cobra adds refuse names that they do not know, of shells and of commands.
@@ -391,7 +408,7 @@ func (f failOn) check() error {
 	case "error", "warning", "never":
 		return nil
 	}
-	return usagef("--fail-on %s: it is error, warning or never", f)
+	return usagef("--fail-on %s: must be error, warning or never", f)
 }
 
 // verdict returns errFindings if any of findings reaches f.

@@ -33,7 +33,7 @@ func TestExitCodeOfCommandLines(t *testing.T) {
 		"no-such-command", "catalog no-such-command", "catalog validate", "catalog validate --no-such-flag",
 		"subscription generate", "bundle generate", "bundle generate --version 1.0.0",
 		"upgrade test x --shard 2/1", "upgrade test x --cluster moon", "upgrade test x --parallel -1", "upgrade test x --cluster existing --image a=b",
-		"upgrade test x --install-olm", "report merge", "report merge nowhere.json",
+		"upgrade test x --install-olm", "report merge",
 	} {
 		var complaint strings.Builder
 		code := Run(t.Context(), Streams{In: strings.NewReader(""), Out: io.Discard, Err: &complaint}, strings.Fields(args))

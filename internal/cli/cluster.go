@@ -182,7 +182,7 @@ func partsOf(kind string, kubernetes, olm, olmVersions []string) (parts embedded
 		case version == olmV1:
 			parts.OLMv1 = true
 		case version != "none" || len(olm) > 1:
-			return parts, usagef("--olm %s: it is v0, v1, both, or none", strings.Join(olm, ","))
+			return parts, usagef("--olm %s: must be v0, v1, both, or none", strings.Join(olm, ","))
 		}
 	}
 	return parts, nil
@@ -351,7 +351,7 @@ func (s *session) programs(ctx context.Context, kind string, named []string, roo
 	for n, i := range named {
 		ref, source, ok := strings.Cut(i, "=")
 		if !ok || ref == "" || source == "" {
-			return nil, hint.With(usagef("image %s: it is REF=PROGRAM", i), "write for example example.com/operator:v1=bin/manager")
+			return nil, hint.With(usagef("image %s: must be REF=PROGRAM", i), "write for example example.com/operator:v1=bin/manager")
 		}
 		if image.Is(source) {
 			dir, err := room.path()

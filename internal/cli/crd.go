@@ -52,7 +52,7 @@ server refuses stops the migration; --dry-run names all of them, and stores noth
 		Args: exactlyOne("CRD"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if workers < 1 {
-				return usagef("--workers %d: it is 1 or more", workers)
+				return usagef("--workers %d: must be 1 or more", workers)
 			}
 			if !strings.Contains(args[0], ".") {
 				return hint.With(usagef("%s is no name of a CRD", args[0]), "name it PLURAL.GROUP, as 'kubectl get crd' does")

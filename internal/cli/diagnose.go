@@ -37,7 +37,7 @@ type diagnoseReport struct {
 
 func newUpgradeDiagnose(s *session) *cobra.Command {
 	l := &live{}
-	var pkg string
+	var pkg, namespace string
 	var refs []string
 	c := &cobra.Command{
 		Use:   "diagnose",
@@ -52,6 +52,7 @@ ClusterExtension, the command prints what OLM v1 says against it, whether its Cl
 
 It exits with 3 if a Subscription or ClusterExtension is stuck, or a Subscription waits for an approval.`,
 		Example: `  olmkit upgrade diagnose --context production
+  olmkit upgrade diagnose -n operators
   olmkit upgrade diagnose -p my-operator --catalog olm/operatorhubio-catalog=catalog`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -80,11 +81,13 @@ It exits with 3 if a Subscription or ClusterExtension is stuck, or a Subscriptio
 				APIVersion: report.APIVersion, Kind: "UpgradeDiagnosis", Cluster: at.Name(), v1: extensions != nil, NotRead: notRead,
 				Subscriptions: diagnosis.Diagnose(c.Context(), state, pkg, catalogs), Extensions: diagnosis.DiagnoseV1(extensions, pkg),
 			}
+			r.only(namespace)
 			return r.finish(s, l.output, pkg)
 		},
 	}
 	l.flags(c)
 	c.Flags().StringVarP(&pkg, "package", "p", "", "only Subscriptions and ClusterExtensions to this package")
+	c.Flags().StringVarP(&namespace, "namespace", "n", "", "only Subscriptions in this namespace, and ClusterExtensions that install to it")
 	c.Flags().StringArrayVar(&refs, "catalog", nil, "content of a CatalogSource, as `NAMESPACE/NAME=REF`: a directory, file, image or archive (repeatable)")
 	return c
 }
@@ -114,7 +117,7 @@ func givenCatalogs(refs []string) (map[diagnosis.Key]string, error) {
 		source, ref, ok := strings.Cut(r, "=")
 		namespace, name, named := strings.Cut(source, "/")
 		if !ok || !named || namespace == "" || name == "" || ref == "" {
-			return nil, hint.With(usagef("--catalog %s: it is NAMESPACE/NAME=REF", r), "write for example olm/operatorhubio-catalog=catalog")
+			return nil, hint.With(usagef("--catalog %s: must be NAMESPACE/NAME=REF", r), "write for example olm/operatorhubio-catalog=catalog")
 		}
 		given[diagnosis.Key{Namespace: namespace, Name: name}] = ref
 	}
@@ -180,6 +183,15 @@ func (r diagnoseReport) finish(s *session, output, pkg string) error {
 		err = errFindings
 	}
 	return err
+}
+
+// only leaves what is in namespace, or all if that is empty.
+func (r *diagnoseReport) only(namespace string) {
+	if namespace == "" {
+		return
+	}
+	r.Subscriptions = slices.DeleteFunc(r.Subscriptions, func(d diagnosis.Diagnosis) bool { return d.Namespace != namespace })
+	r.Extensions = slices.DeleteFunc(r.Extensions, func(e diagnosis.Extension) bool { return e.Namespace != namespace })
 }
 
 // needsSomebody tells whether something does not go on by itself.

@@ -158,7 +158,10 @@ func TestExitCodes(t *testing.T) {
 		says string
 	}{
 		{"version", exitPassed, ""},
+		{"--version", exitPassed, ""},
 		{"nonsense", exitUsage, "olmkit has no command \"nonsense\""},
+		{"catlog", exitUsage, "fix: did you mean 'catalog'? see 'olmkit --help'"},
+		{"catalog --version", exitUsage, "unknown flag: --version"},
 		{"catalog nonsense", exitUsage, "see 'olmkit catalog --help'"},
 		{"version --nonsense", exitUsage, "fix: see 'olmkit version --help'"},
 		{"version extra", exitUsage, "unknown command \"extra\" for \"olmkit version\""},

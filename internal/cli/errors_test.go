@@ -99,7 +99,7 @@ func saidOf(t *testing.T, said io.Writer, command string) {
 		t.Errorf("olmkit %s: it succeeds", command)
 	}
 	// Of a choice, the error itself says what there is.
-	if last := text[strings.LastIndex(text, "error: ")+1:]; !strings.Contains(last, "\n  fix: ") && !strings.Contains(last, ": it is ") {
+	if last := text[strings.LastIndex(text, "error: ")+1:]; !strings.Contains(last, "\n  fix: ") && !strings.Contains(last, ": must be ") {
 		t.Errorf("olmkit %s: it does not say what to do:\n%s", command, text)
 	}
 	fmt.Fprintf(said, "$ olmkit %s\n%sexit code %d\n\n", command, text, code)

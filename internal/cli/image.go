@@ -74,7 +74,7 @@ func readPairs(o *image.ProgramOptions, files, labels []string) error {
 	for _, file := range files {
 		source, at, ok := strings.Cut(file, "=")
 		if !ok || source == "" {
-			return hint.With(usagef("--add %s: it is SOURCE=PATH", file), "write for example charts=/charts")
+			return hint.With(usagef("--add %s: must be SOURCE=PATH", file), "write for example charts=/charts")
 		}
 		if other, twice := o.Files[at]; twice {
 			return usagef("--add: both %s and %s are to be at %s", other, source, at)
@@ -84,13 +84,13 @@ func readPairs(o *image.ProgramOptions, files, labels []string) error {
 	for _, label := range labels {
 		key, value, ok := strings.Cut(label, "=")
 		if !ok || key == "" {
-			return hint.With(usagef("--label %s: it is KEY=VALUE", label), "write for example org.opencontainers.image.version=v1.2.0")
+			return hint.With(usagef("--label %s: must be KEY=VALUE", label), "write for example org.opencontainers.image.version=v1.2.0")
 		}
 		o.Labels[key] = value
 	}
 	for _, variable := range o.Env {
 		if key, _, ok := strings.Cut(variable, "="); !ok || key == "" {
-			return hint.With(usagef("--env %s: it is KEY=VALUE", variable), "write for example WATCH_NAMESPACE=")
+			return hint.With(usagef("--env %s: must be KEY=VALUE", variable), "write for example WATCH_NAMESPACE=")
 		}
 	}
 	return nil

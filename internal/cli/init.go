@@ -46,9 +46,9 @@ flag says; elsewhere it uses defaults from the kubebuilder project.`,
 	f.StringVar(&o.Description, "description", "", "what the operator does, in a sentence (default: which kinds it manages)")
 	f.StringVar(&o.Provider, "provider", "", "who provides the operator (default: the repository's owner)")
 	f.StringArrayVar(&o.Maintainers, "maintainer", nil, "who maintains the operator, as `NAME <EMAIL>` (repeatable)")
-	f.StringVar(&o.ImageBase, "image-tag-base", "", "the manager's image without a tag; bundles and the catalog go beside it (default: on ghcr.io for repositories on github.com, else on the project's domain)")
+	f.StringVar(&o.ImageBase, "image-tag-base", "", "the manager's image without a tag; bundles and the catalog go beside it (default: the Makefile's IMAGE_TAG_BASE, else on ghcr.io for repositories on github.com, else on the project's domain)")
 	f.StringVar(&o.Channel, "channel", "stable", "channel of the first release")
-	f.StringVar(&o.Version, "version", "0.1.0", "version of the first release, without a v")
+	f.StringVar(&o.Version, "version", "", "version of the first release, without a v (default: the Makefile's VERSION, else 0.1.0)")
 	outputFlag(c, &format)
 	return c
 }
@@ -59,6 +59,8 @@ type initReport struct {
 	Kind       string            `json:"kind"`
 	Package    string            `json:"package"`
 	Files      []scaffold.Result `json:"files"`
+	// Clashes are the targets of the Makefile that olmkit.mk has, too.
+	Clashes []string `json:"clashes,omitempty"`
 }
 
 func (s *session) init(ctx context.Context, o scaffold.Options, format string) error {
@@ -72,12 +74,16 @@ func (s *session) init(ctx context.Context, o scaffold.Options, format string) e
 	if k == nil {
 		return hint.With(usagef("there is no file %s here", project.KubebuilderFile), "run it in the root of a project that 'kubebuilder init' or 'operator-sdk init' made")
 	}
+	said, err := scaffold.Said(".")
+	if err != nil {
+		return err
+	}
 	if in, ok := s.In.(*os.File); ok && isTerminal(in) && isTerminal(s.Err) {
-		if o, err = document.Until(ctx, func() (scaffold.Options, error) { return scaffold.Ask(in, s.Err, o, o.Complete(k)) }); err != nil {
+		if o, err = document.Until(ctx, func() (scaffold.Options, error) { return scaffold.Ask(in, s.Err, o, o.Complete(k, said)) }); err != nil {
 			return err
 		}
 	}
-	o = o.Complete(k)
+	o = o.Complete(k, said)
 	if err := o.Check(); err != nil {
 		return wrongUsage(err)
 	}
@@ -85,8 +91,12 @@ func (s *session) init(ctx context.Context, o scaffold.Options, format string) e
 	if err != nil {
 		return err
 	}
+	clashes, err := scaffold.Clashes(".")
+	if err != nil {
+		return err
+	}
 	if format == "json" {
-		return s.printJSON(initReport{APIVersion: report.APIVersion, Kind: "Init", Package: o.Package, Files: results})
+		return s.printJSON(initReport{APIVersion: report.APIVersion, Kind: "Init", Package: o.Package, Files: results, Clashes: clashes})
 	}
 	var b strings.Builder
 	kept := 0
@@ -98,6 +108,9 @@ func (s *session) init(ctx context.Context, o scaffold.Options, format string) e
 	}
 	if kept > 0 {
 		b.WriteString("\nKept files were there before, and differ from what init writes; remove one to have it written.\n")
+	}
+	if len(clashes) > 0 {
+		fmt.Fprintf(&b, "\nThe Makefile has targets of its own that olmkit.mk has, too, and make runs those: delete %s there.\n", strings.Join(clashes, ", "))
 	}
 	fmt.Fprintf(&b, "\nNext: make bundle catalog-push, which pushes to %s-catalog:latest\n", o.ImageBase)
 	_, err = io.WriteString(s.Out, b.String())

@@ -79,13 +79,13 @@ func (j *judge) check(ctx context.Context) error {
 		return err
 	}
 	if !slices.Contains(report.Formats, j.output) {
-		return usagef("--output %s: it is one of %s", j.output, strings.Join(report.Formats, ", "))
+		return usagef("--output %s: must be one of %s", j.output, strings.Join(report.Formats, ", "))
 	}
 	files := map[string]string{}
 	for _, r := range j.reports {
 		format, file, ok := strings.Cut(r, "=")
 		if !ok || file == "" || !slices.Contains(report.Formats, format) {
-			return hint.With(usagef("--report %s: it is FORMAT=FILE, with a format of %s", r, strings.Join(report.Formats, ", ")),
+			return hint.With(usagef("--report %s: must be FORMAT=FILE, with a format of %s", r, strings.Join(report.Formats, ", ")),
 				"write for example --report junit=report.xml")
 		}
 		// A walk takes minutes, and its report nobody could read.

@@ -23,7 +23,7 @@ type kept interface {
 var keptKinds = []string{kindEmbedded, kindKind}
 
 func unknownKind(name string) error {
-	return usagef("--kind %s: it is one of %s", name, strings.Join(keptKinds, ", "))
+	return usagef("--kind %s: must be one of %s", name, strings.Join(keptKinds, ", "))
 }
 
 // keptOptions are those of 'olmkit cluster up'.

@@ -33,13 +33,13 @@ func TestUsageV1(t *testing.T) {
 	bundle := "../../bundle/memcached-operator/0.5.0"
 	for args, says := range map[string]string{
 		"cluster up --olm v1":             "fix: write --olm=v1",
-		"cluster up --olm=v2":             "--olm v2: it is v0 or v1",
+		"cluster up --olm=v2":             "--olm v2: must be v0 or v1",
 		"cluster up --olm=v1 --kind kind": "--olm=v1 is for an embedded cluster",
 		"cluster up extra":                "unknown command \"extra\"",
 		"cluster up --catalog c":          "fix: add --olm",
-		"olm install --olm v2":            "--olm v2: it is v0 or v1",
-		"olm uninstall --olm v0,v1":       "--olm v0,v1: it is v0 or v1",
-		"bundle run --olm v2 " + bundle:   "--olm v2: it is v0 or v1",
+		"olm install --olm v2":            "--olm v2: must be v0 or v1",
+		"olm uninstall --olm v0,v1":       "--olm v0,v1: must be v0 or v1",
+		"bundle run --olm v2 " + bundle:   "--olm v2: must be v0 or v1",
 	} {
 		var said bytes.Buffer
 		if code := Run(t.Context(), Streams{In: strings.NewReader(""), Out: &said, Err: &said}, strings.Fields(args)); code != exitUsage || !strings.Contains(said.String(), says) {

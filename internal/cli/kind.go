@@ -76,7 +76,7 @@ const walkNamespace = "olmkit-walk"
 func (t *upgradeTest) checkCluster(version string) error {
 	switch {
 	case t.kind().name == "":
-		return usagef("--cluster %s: it is one of %s", t.cluster, clusterKindNames())
+		return usagef("--cluster %s: must be one of %s", t.cluster, clusterKindNames())
 	case t.plan.olm == olmBoth && t.shard != "":
 		return hint.With(usagef("--shard is of the plan for one version of OLM"), "walk the shards under each, with --olm v0 and --olm v1, or both in one with --parallel")
 	case t.plan.olm == olmBoth && t.cluster == kindExisting:

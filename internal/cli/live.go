@@ -31,7 +31,7 @@ func outputFlag(c *cobra.Command, output *string) {
 
 func textOrJSON(output string) error {
 	if output != "text" && output != "json" {
-		return usagef("-o %s: it is text or json", output)
+		return usagef("-o %s: must be text or json", output)
 	}
 	return nil
 }

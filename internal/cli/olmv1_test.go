@@ -64,7 +64,7 @@ func TestOLMv1(t *testing.T) {
 		// Under OLM v0 nobody ever gets to 0.3.0.
 		{[]string{"upgrade", "plan", catalog, "--package", "memcached-operator", "--channel", "candidate"}, exitPassed,
 			nil, []string{"memcached-operator.v0.2.0 → memcached-operator.v0.3.0"}},
-		{[]string{"upgrade", "plan", catalog, "--package", "memcached-operator", "--olm", "v2"}, exitUsage, []string{"--olm v2: it is v0, v1, or v0,v1 for both"}, nil},
+		{[]string{"upgrade", "plan", catalog, "--package", "memcached-operator", "--olm", "v2"}, exitUsage, []string{"--olm v2: must be v0, v1, or v0,v1 for both"}, nil},
 		{[]string{"upgrade", "plan", catalog, "--package", "memcached-operator", "--channel", "candidate", "--edges", "all", "--olm", "v0,v1"}, exitPassed,
 			[]string{"channel candidate, OLM v1", "v0.1.0 → memcached-operator.v0.2.0: both taken", "OLM v0: not taken while there is something newer\n    OLM v1: taken if pinned"}, nil},
 		{[]string{"upgrade", "plan", catalog, "--package", "memcached-operator", "--olm", "v0,v1"}, exitPassed, []string{"channel stable, OLM v0", "channel stable, OLM v1"}, nil},
@@ -73,7 +73,7 @@ func TestOLMv1(t *testing.T) {
 		{[]string{"upgrade", "test", catalog, "--package", "memcached-operator", "--olm", "v0,v1", "--cluster", "existing"}, exitUsage, []string{"--olm v0,v1", "one walk at a time", "under OLM v0 first"}, nil},
 		{[]string{"catalog", "graph", catalog, "--channel", "candidate", "--olm", "v0,v1"}, exitPassed, []string{"OLM v1: the same, if pinned 0.3.0 (replaces)"}, nil},
 		{[]string{"catalog", "graph", catalog, "--channel", "candidate", "--olm", "v1", "-o", "html"}, exitPassed, []string{"taken by OLM v1 if its version is pinned"}, nil},
-		{[]string{"catalog", "graph", catalog, "--olm", "v3"}, exitUsage, []string{"--olm v3: it is v0, v1"}, nil},
+		{[]string{"catalog", "graph", catalog, "--olm", "v3"}, exitUsage, []string{"--olm v3: must be v0, v1"}, nil},
 		{[]string{"upgrade", "test", catalog, "--package", "memcached-operator", "--olm", "v1", "--cluster", "existing", "--install-olm"}, exitUsage, []string{"--install-olm installs OLM v0", "upstream's script"}, nil},
 		{[]string{"upgrade", "test", catalog, "--package", "memcached-operator", "--olm", "v1", "--registry", "example.com/r"}, exitUsage, []string{"--registry is for an existing cluster with OLM v1", "--cluster existing --olm v1"}, nil},
 		{[]string{"upgrade", "test", catalog, "--package", "memcached-operator", "--registry", "example.com/r", "--cluster", "existing"}, exitUsage, []string{"--registry is for an existing cluster with OLM v1"}, nil},

@@ -48,10 +48,10 @@ func planned(c *cobra.Command) *planFlags {
 // check refuses wrong flags before any work is done.
 func (f *planFlags) check() error {
 	if !slices.Contains(graph.Choices, graph.Mode(f.mode)) {
-		return usagef("--edges %s: it is chain, next, all or switch", f.mode)
+		return usagef("--edges %s: must be chain, next, all or switch", f.mode)
 	}
 	if f.options.MaxHops < 0 {
-		return usagef("--max-hops %d: it is a number of hops, or 0 for all", f.options.MaxHops)
+		return usagef("--max-hops %d: must be a number of hops, or 0 for all", f.options.MaxHops)
 	}
 	if err := checkOLMs(f.olm); err != nil {
 		return err

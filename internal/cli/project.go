@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -99,7 +100,7 @@ func (s *session) configurable(c *cobra.Command) {
 			return err
 		}
 		if s.maxFile < 1 {
-			return usagef("--max-file-size %d: it is a number of bytes from 1", s.maxFile)
+			return hint.With(usagef("--max-file-size %d: must be a number of bytes from 1", s.maxFile), "see '%s --help'", c.CommandPath())
 		}
 		if check == nil {
 			return nil
@@ -129,12 +130,15 @@ func (s *session) configure(c *cobra.Command, args []string) error {
 			return fmt.Errorf("look for %s: %w", project.FileName, err)
 		}
 		if path, err = project.Find(dir); err != nil || path == "" {
-			return err
+			return wrongUsage(err)
 		}
 	}
 	file, err := document.Until(c.Context(), func() (*project.File, error) { return project.Read(path) })
 	if c.Context().Err() != nil {
 		return c.Context().Err()
+	}
+	if unread := (*fs.PathError)(nil); errors.As(err, &unread) {
+		return hint.With(err, settingsFix)
 	}
 	if err == nil {
 		err = checkFlags(c.Root(), file)
@@ -150,6 +154,9 @@ func (s *session) configure(c *cobra.Command, args []string) error {
 	return wrongSettings(err)
 }
 
+// settingsFix is what to do about a project's file where nothing says it better.
+const settingsFix = "see docs/configuration.md; --project none does without the file"
+
 // wrongSettings marks what is wrong with a project's file as wrong usage, each with a fix.
 func wrongSettings(err error) error {
 	if err == nil {
@@ -158,7 +165,7 @@ func wrongSettings(err error) error {
 	var all []error
 	for _, one := range hint.Errors(err) {
 		if hint.Of(one) == "" {
-			one = hint.With(one, "see docs/configuration.md; --project none does without the file")
+			one = hint.With(one, settingsFix)
 		}
 		all = append(all, usageError{one})
 	}

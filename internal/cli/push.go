@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
+	"github.com/olmkit/olmkit/internal/check"
 	"github.com/olmkit/olmkit/internal/document"
+	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/hint"
 	"github.com/olmkit/olmkit/internal/image"
 )
@@ -141,6 +144,9 @@ is one for several platforms, so is the catalog's.
 		if info, err := os.Stat(args[0]); err != nil || !info.IsDir() || bundle.Is(args[0]) || len(loaded.Packages) == 0 {
 			return hint.With(usagef("%s is no directory of a file-based catalog", args[0]), "write the catalog to a directory of its own, with 'olmkit catalog build TEMPLATE --output-file DIR/catalog.yaml'")
 		}
+		if err := servable(c.Context(), loaded, args[0]); err != nil {
+			return err
+		}
 		root, err := os.OpenRoot(args[0])
 		if err != nil {
 			return fmt.Errorf("read catalog: %w", err)
@@ -166,6 +172,24 @@ is one for several platforms, so is the catalog's.
 		return f.send(c.Context(), s, args[1:], what)
 	}
 	return c
+}
+
+// servable refuses a catalog, at ref, that opm would not serve: its pod would crash again and again.
+func servable(ctx context.Context, c *catalog.Catalog, ref string) error {
+	findings, _, err := checked(ctx, c, check.Options{Only: []string{"CAT"}})
+	if err != nil {
+		return err
+	}
+	refused := refusedByOpm(c)
+	for _, f := range findings {
+		if f.Severity == finding.Error {
+			refused = append(refused, cmp.Or(f.Location.String(), f.Subject.Package)+": "+f.Message)
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	return hint.With(fmt.Errorf("opm does not serve this catalog: %s", refused[0]), "see 'olmkit catalog validate %s'", ref)
 }
 
 // readBundle reads the bundle that ref is: a directory or an image.

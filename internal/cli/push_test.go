@@ -112,3 +112,29 @@ func TestKilledPushes(t *testing.T) {
 		}
 	}
 }
+
+// TestPushRefusesWhatOpmDoes: a catalog that opm does not serve is not published.
+func TestPushRefusesWhatOpmDoes(t *testing.T) {
+	t.Parallel()
+	const sound = "schema: olm.package\nname: tea\ndefaultChannel: stable\n---\nschema: olm.channel\npackage: tea\nname: stable\nentries: [{name: tea.v1.0.0}]\n---\n" +
+		"schema: olm.bundle\npackage: tea\nname: tea.v1.0.0\nimage: example.com/tea:1\nproperties: [{type: olm.package, value: {packageName: tea, version: 1.0.0}}]\n"
+	for name, c := range map[string]struct{ from, to, says string }{
+		"sound":              {"", "", ""},
+		"no default channel": {"defaultChannel: stable", "defaultChannel: other", "catalog.yaml:3:1: "},
+		"no bundle":          {"entries: [{name: tea.v1.0.0}]", "entries: [{name: tea.v2.0.0, replaces: tea.v1.0.0}, {name: tea.v1.0.0}]", "catalog.yaml:"},
+		"two heads":          {"entries: [{name: tea.v1.0.0}]", "entries: [{name: tea.v1.0.0}, {name: tea.v2.0.0}]", "channel stable of package tea has several heads: tea.v1.0.0, tea.v2.0.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "catalog.yaml"), []byte(strings.Replace(sound, c.from, c.to, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var said bytes.Buffer
+			code := Run(t.Context(), Streams{Out: &said, Err: &said}, []string{"catalog", "push", dir, "--output", filepath.Join(t.TempDir(), "out.tar")})
+			if (code == exitPassed) != (c.says == "") || !strings.Contains(said.String(), c.says) || c.says != "" && !strings.Contains(said.String(), "opm does not serve this catalog") {
+				t.Errorf("exit code %d, %s", code, said.String())
+			}
+		})
+	}
+}

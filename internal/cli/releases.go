@@ -71,7 +71,7 @@ func (f releaseFlag) one(names []string) (string, error) {
 		return "", err
 	}
 	if len(all) > 1 {
-		return "", usagef("--%s %s: it is one version here", f.name, strings.Join(names, ","))
+		return "", usagef("--%s %s: must be one version here", f.name, strings.Join(names, ","))
 	}
 	return all[0], nil
 }

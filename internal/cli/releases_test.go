@@ -19,9 +19,9 @@ func TestKubernetes(t *testing.T) {
 		{append(test, "1.33,1.36", "--shard", "0/2"), []string{"--shard is of the plan on one version"}},
 		{append(test, "1.33", "--cluster", "existing"), []string{"is for the embedded cluster: an existing cluster", "leave --kubernetes out"}},
 		{[]string{"cluster", "up", "--kubernetes", "1.33", "--kind", "kind"}, []string{"--node-image"}},
-		{[]string{"cluster", "up", "--kubernetes", "1.33,1.34"}, []string{"it is one version here"}},
+		{[]string{"cluster", "up", "--kubernetes", "1.33,1.34"}, []string{"must be one version here"}},
 		{[]string{"cluster", "build", "--kubernetes", "1.33,v1.33.13"}, []string{"v1.33.13 is named twice"}},
-		{[]string{"cluster", "build", "--olm", "none,v1"}, []string{"it is v0, v1, both, or none"}},
+		{[]string{"cluster", "build", "--olm", "none,v1"}, []string{"must be v0, v1, both, or none"}},
 		{[]string{"upgrade", "rehearse", "--from", "saved.json", "--kubernetes", "1.2"}, []string{"no Kubernetes 1.2"}},
 	} {
 		var out bytes.Buffer
@@ -53,7 +53,7 @@ func TestOLMVersion(t *testing.T) {
 		{append(test, "0.38,v0.38.0"), []string{"v0.38.0 is named twice"}},
 		{[]string{"cluster", "up", "--olm-version", "0.38"}, []string{"add --olm"}},
 		{[]string{"cluster", "up", "--olm", "--olm-version", "0.38", "--kind", "kind"}, []string{"is for the embedded cluster"}},
-		{[]string{"cluster", "up", "--olm", "--olm-version", "0.38,0.46"}, []string{"it is one version here"}},
+		{[]string{"cluster", "up", "--olm", "--olm-version", "0.38,0.46"}, []string{"must be one version here"}},
 		{[]string{"cluster", "build", "--olm-version", "0.38", "--olm", "v1"}, []string{"--olm-version is of OLM v0", "add v0 to --olm v1"}},
 		{[]string{"cluster", "build", "--olm-version", "0.1"}, []string{"no OLM 0.1"}},
 		{[]string{"upgrade", "rehearse", "--from", "saved.json", "--olm-version", "0.1"}, []string{"no OLM 0.1"}},

@@ -89,7 +89,7 @@ func (s *session) readReport(ctx context.Context, file string) (*report.Report, 
 			data, err = document.ReadFile(file)
 		}
 		if err != nil {
-			return nil, hint.With(usageError{fmt.Errorf("read a report: %w", err)}, "name a file that --report json=FILE wrote, or - for standard input")
+			return nil, hint.With(fmt.Errorf("read a report: %w", err), "name a file that --report json=FILE wrote, or - for standard input")
 		}
 		r := &report.Report{}
 		if err := json.Unmarshal(data, r); err != nil {

@@ -25,7 +25,7 @@ const (
 func checkResolver(asked string, f *planFlags) error {
 	switch {
 	case asked != resolverGraph && asked != resolverOLM:
-		return usagef("--resolver %s: it is %s or %s", asked, resolverGraph, resolverOLM)
+		return usagef("--resolver %s: must be %s or %s", asked, resolverGraph, resolverOLM)
 	case asked == resolverOLM && f.olm != olmV0:
 		return hint.With(usagef("--resolver olm asks the resolver of OLM v0"), "leave out --olm %s", f.olm)
 	case asked == resolverOLM && f.mode == string(graph.Switch):

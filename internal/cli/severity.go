@@ -25,7 +25,7 @@ func readGrades(given []string) (finding.Grades, error) {
 		code = strings.ToUpper(code)
 		wanted := finding.Severity(severity)
 		if !slices.Contains([]finding.Severity{finding.Error, finding.Warning, finding.Info}, wanted) {
-			return nil, hint.With(usagef("--severity %s: it is CODE=SEVERITY, with a severity of error, warning or info", g), "write for example --severity U401=error")
+			return nil, hint.With(usagef("--severity %s: must be CODE=SEVERITY, with a severity of error, warning or info", g), "write for example --severity U401=error")
 		}
 		i := slices.IndexFunc(all, func(e explanation) bool { return e.Code == code })
 		if i < 0 {
@@ -44,7 +44,7 @@ func checkOLM(version string) error {
 	if version == olmV0 || version == olmV1 {
 		return nil
 	}
-	return hint.With(usagef("--olm %s: it is %s or %s", version, olmV0, olmV1), "write --olm v1 for OLM v1")
+	return hint.With(usagef("--olm %s: must be %s or %s", version, olmV0, olmV1), "write --olm v1 for OLM v1")
 }
 
 // checkOLMs refuses what is neither a version of OLM nor both.
@@ -52,7 +52,7 @@ func checkOLMs(versions string) error {
 	if versions == olmV0 || versions == olmV1 || versions == olmBoth {
 		return nil
 	}
-	return hint.With(usagef("--olm %s: it is %s, %s, or %s for both", versions, olmV0, olmV1, olmBoth), "write --olm %s to compare OLM v1 with v0", olmBoth)
+	return hint.With(usagef("--olm %s: must be %s, %s, or %s for both", versions, olmV0, olmV1, olmBoth), "write --olm %s to compare OLM v1 with v0", olmBoth)
 }
 
 // gradeForOLM makes errors of the findings on what OLM v1 refuses, for those who use it, unless --severity says otherwise.

@@ -34,7 +34,7 @@ type subscriptionFlags struct {
 func newSubscriptionGenerate(s *session) *cobra.Command {
 	f := &subscriptionFlags{}
 	c := &cobra.Command{
-		Use:   "generate --package P (--image REF | --address HOST:PORT | --catalog-source NAMESPACE/NAME)",
+		Use:   "generate (--image REF | --address HOST:PORT | --catalog-source NAMESPACE/NAME)",
 		Short: "Write Namespace, OperatorGroup, CatalogSource and Subscription, ready for kubectl apply",
 		Long: `Write Namespace, OperatorGroup, CatalogSource and Subscription, ready for kubectl apply.
 
@@ -70,14 +70,13 @@ for later versions: generate again to upgrade. It takes --catalog, with --image 
 		},
 	}
 	f.register(c.Flags())
-	require(c, "package")
 	return c
 }
 
 // register adds the flags.
 func (f *subscriptionFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.olm, "olm", olmV0, "version of OLM that installs: v0 or v1")
-	flags.StringVar(&f.Package, "package", "", "package to install")
+	flags.StringVar(&f.Package, "package", "", "package to install (default: the only one of the catalog)")
 	flags.StringVar(&f.Channel, "channel", "", "channel to follow (default: the package's default channel; with --olm v1 all channels)")
 	flags.StringVar(&f.StartingCSV, "starting-csv", "", "name of the first CSV to install (default: the channel's head)")
 	flags.StringVar(&f.approval, "approval", "Automatic", "how updates are approved: Automatic or Manual")
@@ -100,6 +99,17 @@ func (f *subscriptionFlags) register(flags *pflag.FlagSet) {
 }
 
 func (f *subscriptionFlags) generate(ctx context.Context, s *session) ([]byte, error) {
+	var p *catalog.Package
+	switch {
+	case f.catalog != "":
+		var err error
+		if p, err = f.offered(ctx, s); err != nil {
+			return nil, err
+		}
+		f.Package = p.Name
+	case f.Package == "":
+		return nil, hint.With(usagef("--package is missing"), "name the package, or with --catalog a catalog of one")
+	}
 	o := f.Options
 	o.Approval = v1alpha1.Approval(f.approval)
 	o.Namespace = cmp.Or(o.Namespace, o.Package)
@@ -107,12 +117,12 @@ func (f *subscriptionFlags) generate(ctx context.Context, s *session) ([]byte, e
 	if f.catalogSource != "" {
 		namespace, name, found := strings.Cut(f.catalogSource, "/")
 		if !found {
-			return nil, usagef("--catalog-source %s: it is NAMESPACE/NAME", f.catalogSource)
+			return nil, usagef("--catalog-source %s: must be NAMESPACE/NAME", f.catalogSource)
 		}
 		o.Source.Existing, o.Source.Namespace, o.Source.Name = true, namespace, name
 	}
-	if f.catalog != "" {
-		if err := f.consult(ctx, s, &o); err != nil {
+	if p != nil {
+		if err := f.consult(p, &o); err != nil {
 			return nil, err
 		}
 	}
@@ -124,7 +134,7 @@ func (f *subscriptionFlags) generate(ctx context.Context, s *session) ([]byte, e
 			return nil, hint.With(usagef("--install-mode %s: the existing OperatorGroup says which namespaces are watched", f.mode), "leave out --install-mode, or --operator-group existing")
 		}
 	default:
-		return nil, usagef("--operator-group %s: it is new or existing", f.group)
+		return nil, usagef("--operator-group %s: must be new or existing", f.group)
 	}
 	mode, targets, _ := strings.Cut(f.mode, "=")
 	o.Mode = v1alpha1.InstallModeType(mode)
@@ -143,37 +153,43 @@ func (f *subscriptionFlags) generate(ctx context.Context, s *session) ([]byte, e
 	return written, wrongUsage(err)
 }
 
-// consult fills in and checks what the catalog knows.
-func (f *subscriptionFlags) consult(ctx context.Context, s *session, o *subscription.Options) error {
+// offered is the package that the catalog offers: the one that is asked for, or else the only one.
+func (f *subscriptionFlags) offered(ctx context.Context, s *session) (*catalog.Package, error) {
 	c, err := catalog.Load(ctx, s.In, f.catalog)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := c.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	p := c.Find(o.Package)
-	if p == nil {
-		var names []string
-		for _, p := range c.Packages {
-			names = append(names, p.Name)
-		}
-		return hint.With(usagef("catalog %s has no package %q", f.catalog, o.Package), "its packages: %s", strings.Join(names, ", "))
+	return findPackage(c, f.Package)
+}
+
+// noChannel says which channels p has instead of the one called name.
+func noChannel(p *catalog.Package, name string) error {
+	var names []string
+	for _, c := range p.Channels {
+		names = append(names, c.Name)
 	}
+	if len(names) == 0 {
+		return hint.With(usagef("package %s has no channel", p.Name), "name a catalog with documents of schema %s, as 'olmkit catalog build' makes it", catalog.SchemaChannel)
+	}
+	return hint.With(usagef("package %s has no channel %q", p.Name, name), "its channels: %s", strings.Join(names, ", "))
+}
+
+// consult fills in and checks what the catalog knows of the package.
+func (f *subscriptionFlags) consult(p *catalog.Package, o *subscription.Options) error {
 	o.Channel = cmp.Or(o.Channel, p.DefaultChannel)
 	channel := p.Channel(o.Channel)
 	if channel == nil {
-		var names []string
-		for _, c := range p.Channels {
-			names = append(names, c.Name)
-		}
-		return hint.With(usagef("package %s has no channel %q", p.Name, o.Channel), "its channels: %s", strings.Join(names, ", "))
+		return noChannel(p, o.Channel)
 	}
 	if o.StartingCSV = p.NameOf(o.StartingCSV); o.StartingCSV != "" && channel.Entry(o.StartingCSV) == nil {
 		return hint.With(usagef("channel %s of package %s has no entry %q", channel.Name, p.Name, o.StartingCSV), "see 'olmkit catalog graph %s'", f.catalog)
 	}
 	first := o.StartingCSV
 	if first == "" {
+		var err error
 		if first, err = head(channel); err != nil {
 			return err
 		}
@@ -182,6 +198,7 @@ func (f *subscriptionFlags) consult(ctx context.Context, s *session, o *subscrip
 	if b == nil {
 		return hint.With(fmt.Errorf("package %s has no bundle %q, though channel %s names it", p.Name, first, channel.Name), "see 'olmkit catalog validate %s'", f.catalog)
 	}
+	var err error
 	o.Supported, err = installModes(b)
 	return err
 }
@@ -244,7 +261,7 @@ func (f *subscriptionFlags) configure(ctx context.Context, o *subscription.Optio
 	for _, variable := range f.env {
 		name, value, found := strings.Cut(variable, "=")
 		if !found || name == "" {
-			return usagef("--env %s: it is NAME=VALUE", variable)
+			return usagef("--env %s: must be NAME=VALUE", variable)
 		}
 		if o.Config == nil {
 			o.Config = &v1alpha1.SubscriptionConfig{}

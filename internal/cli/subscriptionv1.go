@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/blang/semver/v4"
 	"github.com/spf13/pflag"
@@ -62,23 +61,12 @@ func (f *subscriptionFlags) generateV1(ctx context.Context, s *session, given *p
 
 // bundleV1 is the bundle that OLM v1 is to install first.
 func (f *subscriptionFlags) bundleV1(ctx context.Context, s *session) (*catalog.Package, *catalog.Bundle, error) {
-	c, err := catalog.Load(ctx, s.In, f.catalog)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := c.Err(); err != nil {
-		return nil, nil, err
-	}
-	p, err := findPackage(c, f.Package)
+	p, err := f.offered(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
 	if f.Channel != "" && p.Channel(f.Channel) == nil {
-		var names []string
-		for _, c := range p.Channels {
-			names = append(names, c.Name)
-		}
-		return nil, nil, hint.With(usagef("package %s has no channel %q", p.Name, f.Channel), "its channels: %s", strings.Join(names, ", "))
+		return nil, nil, noChannel(p, f.Channel)
 	}
 	first := cmp.Or(p.NameOf(f.StartingCSV), graph.NewV1(p, f.Channel).Next("", semver.Version{}, false))
 	b := p.Bundle(first)

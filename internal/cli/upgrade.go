@@ -204,10 +204,10 @@ func (t *upgradeTest) check() error {
 		}
 	}
 	if t.parallel < 0 {
-		return usagef("--parallel %d: it is a number of clusters, or 0", t.parallel)
+		return usagef("--parallel %d: must be a number of clusters, or 0", t.parallel)
 	}
 	if t.options.Fuzz < 0 {
-		return usagef("--fuzz %d: it is a number of objects, 0 or more", t.options.Fuzz)
+		return usagef("--fuzz %d: must be a number of objects, 0 or more", t.options.Fuzz)
 	}
 	on, err := kubernetesFlag.all(t.kubernetes)
 	under, errOLM := olmFlag.all(t.olmVersions)

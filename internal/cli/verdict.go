@@ -23,6 +23,7 @@ type verdict struct {
 	Checks   []string
 	Files    []string
 	Graph    []graph.Drawing
+	NotRead  int // bundles whose images alone have their manifests
 }
 
 // mostVerdicts is how many bytes of verdicts are kept.

@@ -62,6 +62,14 @@ version of kind makes the clusters of --cluster kind.`,
 	return c
 }
 
+// versioned has root print the first line of 'olmkit version' with --version.
+func versioned(root *cobra.Command) {
+	info, _ := debug.ReadBuildInfo()
+	root.Version = versionOf(info).line()
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print olmkit's version; 'olmkit version' prints more")
+}
+
 // versionOf reports on a program with this build information, which can be nil.
 func versionOf(info *debug.BuildInfo) versionReport {
 	r := versionReport{
@@ -87,6 +95,11 @@ func versionOf(info *debug.BuildInfo) versionReport {
 	return r
 }
 
+// line names the program.
+func (r versionReport) line() string {
+	return fmt.Sprintf("olmkit %s %s %s", r.Version, r.Go, r.Platform)
+}
+
 func (r versionReport) text() string {
 	commit := cmp.Or(r.Commit, "unknown")
 	if r.CommitTime != "" {
@@ -99,7 +112,7 @@ func (r versionReport) text() string {
 		return strings.Join(slices.DeleteFunc(slices.Clone(releases), func(release string) bool { return release == own }), " ")
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "olmkit %s %s %s\n", r.Version, r.Go, r.Platform)
+	fmt.Fprintln(&text, r.line())
 	for _, line := range [][2]string{
 		{"commit", commit}, {"components", r.Components},
 		{"Kubernetes", r.Kubernetes}, {"others", others(r.Releases, r.Kubernetes)},

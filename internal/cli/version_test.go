@@ -31,6 +31,21 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+// TestVersionFlag: 'olmkit --version' prints the first line of 'olmkit version'.
+func TestVersionFlag(t *testing.T) {
+	printed := func(args ...string) string {
+		var out, errOut bytes.Buffer
+		if code := Run(t.Context(), Streams{Out: &out, Err: &errOut}, args); code != exitPassed || errOut.Len() > 0 {
+			t.Fatalf("olmkit %s: exit code %d: %s", args, code, errOut.String())
+		}
+		return out.String()
+	}
+	first, _, _ := strings.Cut(printed("version"), "\n")
+	if got := printed("--version"); got != first+"\n" {
+		t.Errorf("it prints %q, want %q", got, first)
+	}
+}
+
 func TestVersionJSON(t *testing.T) {
 	var out, errOut bytes.Buffer
 	if code := Run(t.Context(), Streams{Out: &out, Err: &errOut}, []string{"version", "-o", "json"}); code != exitPassed {

@@ -108,7 +108,7 @@ func ReadRegular(name string) ([]byte, error) {
 func (l Limit) ReadFileIn(fsys fs.FS, name string) ([]byte, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
-		return nil, hintOfLink(err)
+		return nil, unread(name, err)
 	}
 	if err := l.Check(name, info); err != nil {
 		return nil, err
@@ -186,10 +186,15 @@ type unopened struct{ error }
 // Open is fs.FS's.
 func (u unopened) Open(string) (fs.File, error) { return nil, u.error }
 
-// hintOfLink says what to do about a link that leads out of a folder, which package os has no error for.
-func hintOfLink(err error) error {
+// unread is err, which package os returns of a file called name in a folder, in words that name the file alone. Of a link that leads out of the
+// folder, which package os has no error for, it says what to do.
+func unread(name string, err error) error {
 	if strings.Contains(err.Error(), "path escapes from parent") {
-		return hint.With(err, "put a copy of the file there, in place of a link to another folder")
+		return hint.With(fmt.Errorf("%s is a link that leads out of its folder", name), "put a copy of the file there, in place of the link")
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return fmt.Errorf("%s: %w", name, path.Err)
 	}
 	return err
 }

@@ -152,7 +152,11 @@ func NewPlan(p *catalog.Package, options Options) (Plan, error) {
 		}
 		if len(known) == 0 {
 			return Plan{}, hint.With(fmt.Errorf("package %s (%s) has no channel, and so no upgrades", p.Name, p.At),
-				"name a catalog, as 'olmkit catalog build' makes it of bundles")
+				"bundles alone have none: 'olmkit catalog build' makes a catalog of them, with a package and its channels")
+		}
+		if options.Channel == "" && name != "" {
+			return Plan{}, hint.With(fmt.Errorf("package %s (%s) has no channel %s, which is its default one", p.Name, p.At, name),
+				"correct defaultChannel of the package, or choose a channel: %s", strings.Join(known, ", "))
 		}
 		if options.Channel == "" {
 			return Plan{}, hint.With(fmt.Errorf("package %s (%s) has no default channel", p.Name, p.At),

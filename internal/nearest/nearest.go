@@ -13,6 +13,14 @@ func Names(name string, known []string, n int) []string {
 	return sorted[:min(len(sorted), n)]
 }
 
+// Meant returns the one of known that somebody who wrote name most likely meant, or "" if none is like it.
+func Meant(name string, known []string) string {
+	if near := Names(name, known, 1); len(near) > 0 && Distance(name, near[0]) <= (len(name)+1)/2 {
+		return near[0]
+	}
+	return ""
+}
+
 // Distance is the number of insertions, deletions, changes and swaps of neighbours that make b of a.
 func Distance(a, b string) int {
 	before, row := []int(nil), make([]int, len(b)+1)

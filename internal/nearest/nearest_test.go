@@ -16,6 +16,19 @@ func TestDistance(t *testing.T) {
 	}
 }
 
+func TestMeant(t *testing.T) {
+	t.Parallel()
+	known := []string{"render", "validate", "graph"}
+	for name, want := range map[string]string{"valdate": "validate", "rednre": "render", "graphs": "graph", "push": "", "": ""} {
+		if got := Meant(name, known); got != want {
+			t.Errorf("who wrote %q meant %q, want %q", name, got, want)
+		}
+	}
+	if got := Meant("render", nil); got != "" {
+		t.Errorf("of none %q is meant", got)
+	}
+}
+
 func TestNames(t *testing.T) {
 	t.Parallel()
 	if got := Names("sample", []string{"settle", "samples", "images"}, 2); !slices.Equal(got, []string{"samples", "settle"}) {

@@ -171,8 +171,8 @@ func inOrder[V any](f *File, mapping map[string]V, path ...any) []string {
 // Unknown returns the error of a name of what, at path, that is none of known.
 func (f *File) Unknown(what, name string, known []string, path ...any) error {
 	err := fmt.Errorf("%s: there is no %s %q", f.At(path...), what, name)
-	if near := nearest.Names(name, known, 1); len(near) > 0 && nearest.Distance(name, near[0]) <= (len(name)+1)/2 {
-		return hint.With(err, "did you mean %s?", near[0])
+	if near := nearest.Meant(name, known); near != "" {
+		return hint.With(err, "did you mean %s?", near)
 	}
 	return hint.With(err, "choose one of %s", strings.Join(known, ", "))
 }

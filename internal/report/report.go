@@ -41,7 +41,9 @@ type Report struct {
 	Verdict    string            `json:"verdict,omitempty"` // the result in words, with what nobody verified; JSON sets it
 	Findings   []finding.Finding `json:"findings"`
 	History    []finding.Finding `json:"history,omitzero"` // of releases that users have, which nobody can change: they fail nothing; [] for none
-	Checks     []string          `json:"checks,omitempty"` // codes of the static checks that ran, whether or not they found anything
+	// NotRead is how many bundles have their manifests in their images alone, so that no check of these ran.
+	NotRead int      `json:"bundlesNotRead,omitempty"`
+	Checks  []string `json:"checks,omitempty"` // codes of the static checks that ran, whether or not they found anything
 
 	Installations []Installation  `json:"installations,omitempty"` // that hops went on from, or that were all there was to test
 	Hops          []Hop           `json:"hops,omitempty"`

@@ -26,6 +26,9 @@ func verdict(r *Report) string {
 	if simulated {
 		parts = append(parts, "operator not run")
 	}
+	if r.NotRead > 0 {
+		parts = append(parts, fmt.Sprintf("manifests of %s not checked (--pull reads them)", count(r.NotRead, "bundle")))
+	}
 	if n := len(objects); n > 0 {
 		parts = append(parts, fmt.Sprintf("reconciling of %s not verified", count(n, "object")))
 	}

@@ -11,14 +11,15 @@ func TestVerdict(t *testing.T) {
 	hop := Hop{From: "a", To: "b", Result: Passed}
 	ran := []Installation{{Name: "a", Result: Passed}}
 	for want, r := range map[string]*Report{
-		"passed":                               {Kind: KindUpgrade, Result: Passed, Installations: ran, Hops: []Hop{hop}},
-		"failed":                               {Kind: KindUpgrade, Result: Failed, Hops: []Hop{{Result: Failed, Simulated: []string{"x"}}}},
-		"nothing to test: 1 hop left out":      {Kind: KindUpgrade, Result: Passed, LeftOut: []Hop{hop}},
-		"nothing to test: the plan has no":     {Kind: KindUpgrade, Result: Passed},
-		"passed: no findings":                  {Kind: KindValidate, Result: Passed},
-		"passed: 1 installation, no findings":  {Kind: KindUpgrade, Result: Passed, Installations: ran},
-		"passed, operator not run: 1 hop (1 w": {Kind: KindUpgrade, Result: Passed, Hops: []Hop{{Simulated: []string{"x"}}}},
-		"passed, operator not run: 1 install":  {Kind: KindUpgrade, Result: Passed, Installations: []Installation{{Simulated: []string{"x"}}}},
+		"passed":                           {Kind: KindUpgrade, Result: Passed, Installations: ran, Hops: []Hop{hop}},
+		"failed":                           {Kind: KindUpgrade, Result: Failed, Hops: []Hop{{Result: Failed, Simulated: []string{"x"}}}},
+		"nothing to test: 1 hop left out":  {Kind: KindUpgrade, Result: Passed, LeftOut: []Hop{hop}},
+		"nothing to test: the plan has no": {Kind: KindUpgrade, Result: Passed},
+		"passed: no findings":              {Kind: KindValidate, Result: Passed},
+		"passed, manifests of 2 bundles not checked (--pull reads them): no findings": {Kind: KindValidate, Result: Passed, NotRead: 2},
+		"passed: 1 installation, no findings":                                         {Kind: KindUpgrade, Result: Passed, Installations: ran},
+		"passed, operator not run: 1 hop (1 w":                                        {Kind: KindUpgrade, Result: Passed, Hops: []Hop{{Simulated: []string{"x"}}}},
+		"passed, operator not run: 1 install":                                         {Kind: KindUpgrade, Result: Passed, Installations: []Installation{{Simulated: []string{"x"}}}},
 		"passed, reconciling of 2 objects not verified": {
 			Kind: KindUpgrade, Result: Passed,
 			Installations: []Installation{{Name: "a", NotVerified: []string{"Thing/a"}}}, Hops: []Hop{{NotVerified: []string{"Thing/a", "Thing/b"}}},

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -37,8 +38,9 @@ type Options struct {
 	Version     string
 }
 
-// Complete returns o with defaults from what kubebuilder knows of the project.
-func (o Options) Complete(k *project.Kubebuilder) Options {
+// Complete returns o with defaults from what the project's makefiles say, and what kubebuilder knows of it.
+func (o Options) Complete(k *project.Kubebuilder, said Options) Options {
+	o.Version, o.ImageBase = cmp.Or(o.Version, said.Version), cmp.Or(o.ImageBase, said.ImageBase)
 	o.Package = cmp.Or(o.Package, k.Name)
 	o.DisplayName = cmp.Or(o.DisplayName, titled(o.Package))
 	if o.Description == "" {
@@ -54,6 +56,54 @@ func (o Options) Complete(k *project.Kubebuilder) Options {
 	o.Channel = cmp.Or(o.Channel, "stable")
 	o.Version = cmp.Or(o.Version, "0.1.0")
 	return o
+}
+
+// assigned matches what a makefile sets one of the variables to that olmkit.mk has, too: a plain value.
+var assigned = regexp.MustCompile(`(?m)^(VERSION|IMAGE_TAG_BASE)[ \t]*[:?]?=[ \t]*([^\s$#]+)[ \t]*(?:#.*)?$`)
+
+// Said is what makefiles in dir say of the release and its image: what olmkit.mk says counts before what the Makefile does, as to make.
+func Said(dir string) (Options, error) {
+	var o Options
+	for _, name := range []string{included, makefile} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return o, fmt.Errorf("read the project's makefiles: %w", err)
+		}
+		for _, m := range assigned.FindAllSubmatch(text, -1) {
+			switch name, value := string(m[1]), string(m[2]); {
+			case name == "IMAGE_TAG_BASE" && imageBase.MatchString(value):
+				o.ImageBase = cmp.Or(o.ImageBase, value)
+			case name == "VERSION" && isVersion(value):
+				o.Version = cmp.Or(o.Version, value)
+			}
+		}
+	}
+	return o, nil
+}
+
+func isVersion(text string) bool {
+	_, err := semver.Parse(text)
+	return err == nil
+}
+
+// target matches the targets of a makefile that are plain words.
+var target = regexp.MustCompile(`(?m)^([a-z][a-z-]*)[ \t]*:(?:[^=]|$)`)
+
+// Clashes are the targets that both the Makefile in dir and olmkit.mk have: of these the Makefile's recipes run, since they come later.
+func Clashes(dir string) ([]string, error) {
+	var targets [2][]string
+	for i, name := range []string{makefile, included} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, fmt.Errorf("read the project's makefiles: %w", err)
+		}
+		for _, m := range target.FindAllSubmatch(text, -1) {
+			targets[i] = append(targets[i], string(m[1]))
+		}
+	}
+	both := slices.DeleteFunc(targets[0], func(name string) bool { return !slices.Contains(targets[1], name) })
+	slices.Sort(both)
+	return slices.Compact(both), nil
 }
 
 // titled is a name in words: Redis Operator for redis-operator.
@@ -148,7 +198,7 @@ func render(dir string, k *project.Kubebuilder, o Options) ([]file, error) {
 		{"csv.yaml", "config/manifests/bases/" + o.Package + ".clusterserviceversion.yaml"},
 		{"kustomization.yaml", "config/manifests/kustomization.yaml"},
 		{"catalog-template.yaml", "catalog-template.yaml"},
-		{"olmkit.mk", "olmkit.mk"},
+		{"olmkit.mk", included},
 		{"workflow.yml", ".github/workflows/olmkit.yml"},
 	} {
 		text, err := files.ReadFile("files/" + f.template + ".tmpl")
@@ -288,10 +338,13 @@ func write(ctx context.Context, path string, text []byte) (string, error) {
 	return Written, output.Write(ctx, path, text)
 }
 
-const makefile = "Makefile"
+const (
+	makefile = "Makefile"
+	included = "olmkit.mk" // by the Makefile
+)
 
-// included is the block of the Makefile. It comes first, so that the project's own 'IMG ?=' follows olmkit.mk's.
-const included = `# olmkit: begin. What is set here comes before the defaults below.
+// block is the block of the Makefile. It comes first, so that the project's own 'IMG ?=' follows olmkit.mk's.
+const block = `# olmkit: begin. What is set here comes before the defaults below.
 include olmkit.mk
 # olmkit: end.
 
@@ -309,5 +362,5 @@ func include(ctx context.Context, path string) (string, error) {
 	if includes.Match(text) {
 		return Same, nil
 	}
-	return Changed, output.Write(ctx, path, append([]byte(included), text...))
+	return Changed, output.Write(ctx, path, append([]byte(block), text...))
 }

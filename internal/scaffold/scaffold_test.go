@@ -28,7 +28,7 @@ func TestComplete(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := test.given.Complete(&test.kubebuild)
+			got := test.given.Complete(&test.kubebuild, Options{})
 			want := Options{Package: "tea-pot", DisplayName: "Tea Pot", Description: "Manages tea-pot.", Provider: test.provider, ImageBase: test.wantedBase, Channel: "stable", Version: "0.1.0"}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("wanted and got (-/+):\n%s", diff)
@@ -37,6 +37,38 @@ func TestComplete(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// What the makefiles of an operator-sdk project say is taken over, and targets that are there twice are told.
+func TestMakefiles(t *testing.T) {
+	t.Parallel()
+	k := &project.Kubebuilder{Name: "tea"}
+	dir := t.TempDir()
+	theirs := "VERSION ?= 1.4.0\nIMAGE_TAG_BASE ?= quay.io/acme/tea # ours\nIMG := $(IMAGE_TAG_BASE):v$(VERSION)\n\n.PHONY: bundle\nbundle: manifests ## Make it.\n\toperator-sdk generate bundle\nall : build\n"
+	if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte(theirs), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, given := range []Options{{}, {Version: "2.0.0", ImageBase: "example.com/other"}} { // of the second time, olmkit.mk is kept
+		said, err := Said(dir)
+		if want := (Options{Version: "1.4.0", ImageBase: "quay.io/acme/tea"}); err != nil || cmp.Diff(want, said) != "" {
+			t.Fatalf("%+v, %v", said, err)
+		}
+		if _, err := Write(t.Context(), dir, k, given.Complete(k, said)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if clashes, err := Clashes(dir); err != nil || strings.Join(clashes, " ") != "bundle" {
+		t.Errorf("%q, %v", clashes, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte("VERSION = v1\nIMAGE_TAG_BASE = $(BASE)\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "olmkit.mk")); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := Said(dir); err != nil || said.Version+said.ImageBase != "" {
+		t.Errorf("%+v, %v", said, err)
 	}
 }
 
@@ -74,7 +106,7 @@ func TestPlaceholders(t *testing.T) {
 	t.Parallel()
 	const description = "a {{package}} of {{.Tea}}"
 	k := &project.Kubebuilder{Name: "tea", Repo: "github.com/team/teas"}
-	made, err := render(t.TempDir(), k, Options{Description: description, Maintainers: []string{"Jo Doe <jo@example.com>"}}.Complete(k))
+	made, err := render(t.TempDir(), k, Options{Description: description, Maintainers: []string{"Jo Doe <jo@example.com>"}}.Complete(k, Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +153,7 @@ func TestLayouts(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte(test.makefile), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Write(t.Context(), dir, k, Options{}.Complete(k)); err != nil {
+			if _, err := Write(t.Context(), dir, k, Options{}.Complete(k, Options{})); err != nil {
 				t.Fatal(err)
 			}
 			text, err := os.ReadFile(filepath.Join(dir, test.file))

@@ -114,7 +114,7 @@ func TestBadInput(t *testing.T) {
 		"a bundle without a CSV":        {[]string{noCSV}, 3, []string{"nocsv.yaml:14:1", "tea.v0.1.0", "has no ClusterServiceVersion", "fix: add the ClusterServiceVersion"}},
 		"a bundle that is only named":   {[]string{inImages}, 1, []string{"pull bundle tea.v0.1.0", "images.yaml:14:1", "fix: see whether the registry 127.0.0.1:1 can be reached"}},
 		"an unknown flag":               {[]string{catalog, "--egdes", "all"}, 2, []string{"unknown flag: --egdes", "fix: see 'olmkit upgrade test --help'"}},
-		"edges of no kind":              {[]string{catalog, "--edges", "some"}, 2, []string{"it is chain, next, all or switch"}},
+		"edges of no kind":              {[]string{catalog, "--edges", "some"}, 2, []string{"must be chain, next, all or switch"}},
 		"fewer hops than none":          {[]string{catalog, "--max-hops", "-1"}, 2, []string{"--max-hops -1"}},
 		"no duration":                   {[]string{catalog, "--timeout", "soon"}, 2, []string{`"soon"`, "--timeout"}},
 		"a part that is not one":        {[]string{catalog, "--shard", "2/2"}, 2, []string{"2/2", "INDEX"}},
@@ -124,7 +124,7 @@ func TestBadInput(t *testing.T) {
 		"a sample that is not there":    {[]string{catalog, "--sample", filepath.Join(dir, "none.yaml")}, 2, []string{"--sample", "none.yaml: no such file"}},
 		"a sample that is no object":    {[]string{catalog, "--sample", sample}, 2, []string{"--sample", "sample.yaml", "without apiVersion, kind or metadata.name"}},
 		"a report of no kind":           {[]string{catalog, "--report", "x=y"}, 2, []string{"--report x=y", "fix: write for example --report junit=report.xml"}},
-		"a severity that is none":       {[]string{catalog, "--fail-on", "trouble"}, 2, []string{"--fail-on trouble: it is error, warning or never"}},
+		"a severity that is none":       {[]string{catalog, "--fail-on", "trouble"}, 2, []string{"--fail-on trouble: must be error, warning or never"}},
 		"an output of no kind":          {[]string{catalog, "-o", "pdf"}, 2, []string{"--output pdf"}},
 		"an argument that is no folder": {[]string{filepath.Join(root, "go.mod")}, 1, []string{"go.mod", "fix:"}},
 	} {
