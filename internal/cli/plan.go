@@ -131,7 +131,7 @@ func hops(edges []graph.Edge) []report.Hop {
 }
 
 func hopOf(e graph.Edge) report.Hop {
-	return report.Hop{Package: e.Package, Channel: e.Channel, FromChannel: e.Switch, From: e.From, To: e.To, Edge: string(e.Kind), Effective: e.Effective}
+	return report.Hop{Package: e.Package, Channel: e.Channel, FromChannel: e.Switch, From: e.From, To: e.To, Edge: string(e.Kind), Effective: e.Effective, PassedOver: e.Effective && !e.Next}
 }
 
 // restOf are the hops of plan that it does not hold, as a report shows them; nil for none.

@@ -143,7 +143,7 @@ func (f *File) check() error {
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(f.document.JSON, &fields) != nil {
-		return fmt.Errorf("%s: it is a mapping, as in 'package: my-operator'", f.document.At)
+		return fmt.Errorf("%s: it must be a mapping, as in 'package: my-operator'", f.document.At)
 	}
 	known, names := map[string]reflect.Type{}, []string{}
 	for i, t := 0, reflect.TypeFor[Settings](); i < t.NumField(); i++ {

@@ -152,7 +152,7 @@ func (m *markdown) hops(r *Report) {
 		if h.Rollback != nil {
 			result += ", rollback " + string(h.Rollback.Result)
 		}
-		line := fmt.Sprintf("| %s | %s | %s%s | %.1f | %s |", cell(h.Title()), cell(strings.TrimPrefix(h.Edge+of(h.OLM, h.Kubernetes), ", ")), sign, cell(result), h.Seconds, cell(strings.Join(outages, ", ")))
+		line := fmt.Sprintf("| %s | %s | %s%s | %.1f | %s |", cell(h.Title()), cell(strings.TrimPrefix(h.Edge+h.planned()+of(h.OLM, h.Kubernetes), ", ")), sign, cell(result), h.Seconds, cell(strings.Join(outages, ", ")))
 		all = append(all, line)
 		if h.Result == Failed {
 			failed = append(failed, line)

@@ -89,12 +89,14 @@ type Hop struct {
 	OLM         string `json:"olm,omitempty"`         // v0 or v1, or the release of OLM v0, where several walks are compared
 	Kubernetes  string `json:"kubernetes,omitempty"`  // the release, where several are compared
 
-	Edge      string    `json:"edge"` // replaces, skips or skipRange
-	Effective bool      `json:"effective"`
-	Result    Result    `json:"result,omitempty"`
-	Start     time.Time `json:"start,omitzero"` // when the catalog with To was published; phases and events count from it
-	Seconds   float64   `json:"seconds,omitempty"`
-	Phases    []Phase   `json:"phases,omitempty"`
+	Edge      string `json:"edge"`      // replaces, skips or skipRange
+	Effective bool   `json:"effective"` // OLM would take it, were To the only release to choose
+	// PassedOver tells that OLM takes another upgrade from From as long as the catalog offers the whole channel.
+	PassedOver bool      `json:"passedOver,omitempty"`
+	Result     Result    `json:"result,omitempty"`
+	Start      time.Time `json:"start,omitzero"` // when the catalog with To was published; phases and events count from it
+	Seconds    float64   `json:"seconds,omitempty"`
+	Phases     []Phase   `json:"phases,omitempty"`
 	// Verification is what olmkit did besides: before the catalog was published, and after all was stable.
 	Verification []Phase           `json:"verification,omitempty"`
 	Findings     []finding.Finding `json:"findings,omitempty"`

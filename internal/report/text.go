@@ -165,6 +165,14 @@ func after(label string) string {
 	return ", " + label
 }
 
+// planned says, of a hop that is only planned, that OLM takes another one, "" otherwise.
+func (h Hop) planned() string {
+	if h.Result != "" || !h.PassedOver {
+		return ""
+	}
+	return ", passed over while there is something newer"
+}
+
 func (t *text) hop(h Hop, verbose bool) {
 	mark, tail := "•", ""
 	switch h.Result {
@@ -182,6 +190,7 @@ func (t *text) hop(h Hop, verbose bool) {
 	if !h.Effective {
 		kind += ", not taken by OLM"
 	}
+	kind += h.planned()
 	if h.FromChannel != "" {
 		kind += ", from channel " + h.FromChannel
 	}

@@ -121,7 +121,7 @@ func File(file string, data []byte) ([]Rule, error) {
 		decoder := json.NewDecoder(bytes.NewReader(d.JSON))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&content); err != nil {
-			return nil, fmt.Errorf("%s: it is a mapping with the list suppress: %w", d.At, err)
+			return nil, fmt.Errorf("%s: it must be a mapping with the list suppress: %w", d.At, err)
 		}
 		for i, raw := range content.Suppress {
 			r := Rule{at: d.Place("suppress", i)}

@@ -39,7 +39,7 @@ func ParseShard(s string, getenv func(string) string) (Shard, error) {
 	index, err1 := strconv.Atoi(i)
 	of, err2 := strconv.Atoi(n)
 	if err1 != nil || err2 != nil || index < 0 || index >= of {
-		return Shard{}, fmt.Errorf("shard %s: part %q of %q: it is INDEX/OF, with 0 <= INDEX < OF", s, i, n)
+		return Shard{}, fmt.Errorf("shard %s: part %q of %q: must be INDEX/OF, with 0 <= INDEX < OF", s, i, n)
 	}
 	return Shard{index, of}, nil
 }
