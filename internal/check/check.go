@@ -279,6 +279,13 @@ func (o Options) None() bool {
 // Known reports whether name is the code or the family of a check.
 func Known(name string) bool { return slices.Contains(Names(), name) }
 
+// RefusedByOpm are the checks whose errors are of catalogs that opm does not serve (operator-registry v1.74.0, alpha/declcfg/declcfg_to_model.go
+// and alpha/model/model.go, Validate).
+var RefusedByOpm = []string{
+	"CAT001", "CAT002", "CAT003", "CAT004", "CAT005", "CAT006", "CAT007", "CAT008", "CAT009", "CAT010", "CAT011", "CAT012", "CAT013", "CAT014",
+	"CAT015", "CAT016", "GRA001", "GRA002", "GRA004",
+}
+
 // Names returns the families of the checks, and then their codes.
 func Names() []string {
 	var families, codes []string

@@ -73,7 +73,8 @@ func newCatalogBuild(s *session) *cobra.Command {
 		Use:   "build TEMPLATE",
 		Short: "Print the file-based catalog that a template describes",
 		Long: `Print the file-based catalog that a template describes. The template is opm's semver or basic one, with bundle
-directories in place of images, or olmkit's own:
+directories in place of images, or olmkit's own. Bundles are named relative to the template's file. TEMPLATE may be - for standard
+input; bundles are then named relative to the working directory.
 
   schema: olmkit.template
   package: example-operator
@@ -285,10 +286,11 @@ func (s *session) validate(ctx context.Context, options check.Options, by loadin
 			defer kept.trim()
 		}
 	}
-	v := &verdict{Files: filesOf(loaded), NotRead: notRead(loaded, options.Packages, by)}
+	v := &verdict{Files: filesOf(loaded)}
 	if v.Findings, v.Checks, err = checked(ctx, loaded, options); err != nil {
 		return nil, err
 	}
+	v.NotRead = notRead(loaded, options.Packages, v.Checks, by)
 	if err := errors.Join(loaded.Changed(), options.Previous.Changed()); err != nil {
 		return nil, err
 	}
@@ -303,12 +305,17 @@ func (s *session) validate(ctx context.Context, options check.Options, by loadin
 	return v, nil
 }
 
-// notRead is how many bundles of packages, or of all, have their manifests in their images alone, and were not pulled.
-func notRead(c *catalog.Catalog, packages []string, by loading) int {
-	if by.pull {
+// notRead is of how many bundles of packages, or of all, the manifests were not read, although one of the checks called codes does that.
+func notRead(c *catalog.Catalog, packages, codes []string, by loading) int {
+	if by.pull || !slices.ContainsFunc(codes, readsManifests) {
 		return 0
 	}
 	return len(catalog.Bare(bundlesIn(packages, c)))
+}
+
+// readsManifests reports whether the check called code reads bundles' manifests, rather than the catalog alone.
+func readsManifests(code string) bool {
+	return !slices.Contains([]string{"FBC", "TPL", "CAT", "GRA", "DEP", "IMG"}, strings.TrimRight(code, "0123456789"))
 }
 
 func newCatalogGraph(s *session) *cobra.Command {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"os/signal"
@@ -304,7 +305,7 @@ Exit codes: 0 passed, 1 the tool or its environment failed, 2 wrong command line
 	root.PersistentFlags().BoolVarP(&s.verbose, "verbose", "v", false, "print more detail")
 	root.PersistentFlags().Int64Var(&s.maxFile, "max-file-size", document.MaxText, "refuse catalog files larger than this many `BYTES`")
 	root.PersistentFlags().StringVar(&s.projectFile, projectFlag, "", "settings `FILE` of the project, or none (default: the nearest olmkit.yaml, from the working directory upwards)")
-	versioned(root)
+	s.versioned(root)
 	markUsage(root)
 	s.configurable(root)
 	s.completable(root)
@@ -340,6 +341,15 @@ func require(c *cobra.Command, names ...string) {
 		}
 		return nil
 	}
+}
+
+// ofFlag is err, by which reading what a flag names ended: of the environment if that cannot be read, else of the command line.
+func ofFlag(flag string, err error) error {
+	err = fmt.Errorf("%s: %w", flag, err)
+	if unread := (*fs.PathError)(nil); errors.As(err, &unread) {
+		return err
+	}
+	return usageError{err}
 }
 
 // group is a command that only holds others.

@@ -82,7 +82,7 @@ It exits with 3 if a Subscription or ClusterExtension is stuck, or a Subscriptio
 				Subscriptions: diagnosis.Diagnose(c.Context(), state, pkg, catalogs), Extensions: diagnosis.DiagnoseV1(extensions, pkg),
 			}
 			r.only(namespace)
-			return r.finish(s, l.output, pkg)
+			return r.finish(s, l.output, pkg, namespace)
 		},
 	}
 	l.flags(c)
@@ -172,12 +172,12 @@ func (s *session) loadArchives(ctx context.Context, archives [][]byte) (*catalog
 }
 
 // finish prints r, and returns errFindings if somebody has to do something.
-func (r diagnoseReport) finish(s *session, output, pkg string) error {
+func (r diagnoseReport) finish(s *session, output, pkg, namespace string) error {
 	var err error
 	if output == "json" {
 		err = s.printJSON(r)
 	} else {
-		err = r.print(s.Out, pkg)
+		err = r.print(s.Out, pkg, namespace)
 	}
 	if err == nil && r.needsSomebody() {
 		err = errFindings
@@ -201,7 +201,7 @@ func (r diagnoseReport) needsSomebody() bool {
 	}) || slices.ContainsFunc(r.Extensions, func(e diagnosis.Extension) bool { return e.State == diagnosis.Stuck })
 }
 
-func (r diagnoseReport) print(out io.Writer, pkg string) error {
+func (r diagnoseReport) print(out io.Writer, pkg, namespace string) error {
 	r = safetext.Clean(r)
 	var told []string
 	for _, d := range r.Subscriptions {
@@ -215,7 +215,8 @@ func (r diagnoseReport) print(out io.Writer, pkg string) error {
 		if r.v1 {
 			kinds = "Subscription or ClusterExtension"
 		}
-		told = append(told, fmt.Sprintf("cluster %s has no %s%s\n", r.Cluster, kinds, strings.TrimSuffix(" to package "+pkg, " to package ")))
+		of := strings.TrimSuffix(" to package "+pkg, " to package ") + strings.TrimSuffix(" in namespace "+namespace, " in namespace ")
+		told = append(told, fmt.Sprintf("cluster %s has no %s%s\n", r.Cluster, kinds, of))
 	}
 	if r.NotRead != "" {
 		told = append(told, fmt.Sprintf("OLM v1 is left out: %s\n  fix: use an account that may read ClusterExtensions, ClusterCatalogs and what they install\n", r.NotRead))

@@ -152,7 +152,7 @@ func (s *session) bundleNamed(ctx context.Context, ref string, c *catalog.Catalo
 		}
 	}
 	if _, err := os.Stat(ref); len(found) == 0 && c != nil && err != nil && !image.Is(ref) {
-		return nil, hint.With(fmt.Errorf("%s is no bundle of the catalog, by its name or version, no directory and no image", ref), "'olmkit catalog graph' lists the catalog's bundles")
+		return nil, hint.With(usagef("%s is no bundle of the catalog, by its name or version, no directory and no image", ref), "'olmkit catalog graph' lists the catalog's bundles")
 	}
 	if len(found) == 0 {
 		loaded, err := s.loadCatalog(ctx, ref)

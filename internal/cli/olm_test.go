@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,7 +104,7 @@ func TestDiagnoseText(t *testing.T) {
 		},
 	} {
 		var out strings.Builder
-		if err := r.print(&out, "tea"); err != nil || out.String() != want {
+		if err := r.print(&out, "tea", ""); err != nil || out.String() != want {
 			t.Errorf("%v: %q, want %q", err, out.String(), want)
 		}
 		if stuck := len(r.Extensions) > 0; r.needsSomebody() != stuck {
@@ -121,6 +122,26 @@ func TestNotAllowed(t *testing.T) {
 	for _, other := range []error{nil, errors.New("connection refused")} {
 		if why, err := notAllowed(other); why != "" || !errors.Is(err, other) {
 			t.Errorf("%q, %v", why, err)
+		}
+	}
+}
+
+// With a namespace, the command tells of what is there, or that nothing is.
+func TestDiagnoseNamespace(t *testing.T) {
+	all := diagnoseReport{
+		Cluster: "c", Subscriptions: []diagnosis.Diagnosis{{Namespace: "n", Subscription: "tea"}, {Namespace: "m", Subscription: "pot"}},
+		Extensions: []diagnosis.Extension{{Namespace: "n", Extension: "tea"}},
+	}
+	for namespace, want := range map[string]int{"": 3, "n": 2, "m": 1, "other": 0} {
+		r := all
+		r.Subscriptions, r.Extensions = slices.Clone(all.Subscriptions), slices.Clone(all.Extensions)
+		r.only(namespace)
+		if got := len(r.Subscriptions) + len(r.Extensions); got != want {
+			t.Errorf("%q: %d, want %d", namespace, got, want)
+		}
+		var out strings.Builder
+		if err := r.print(&out, "tea", namespace); err != nil || want == 0 && out.String() != "cluster c has no Subscription to package tea in namespace other\n" {
+			t.Errorf("%q: %v", &out, err)
 		}
 	}
 }

@@ -129,7 +129,11 @@ func (s *session) configure(c *cobra.Command, args []string) error {
 		if err != nil {
 			return fmt.Errorf("look for %s: %w", project.FileName, err)
 		}
-		if path, err = project.Find(dir); err != nil || path == "" {
+		path, err = project.Find(dir)
+		if unread := (*fs.PathError)(nil); errors.As(err, &unread) {
+			return hint.With(err, settingsFix)
+		}
+		if err != nil || path == "" {
 			return wrongUsage(err)
 		}
 	}

@@ -176,11 +176,11 @@ is one for several platforms, so is the catalog's.
 
 // servable refuses a catalog, at ref, that opm would not serve: its pod would crash again and again.
 func servable(ctx context.Context, c *catalog.Catalog, ref string) error {
-	findings, _, err := checked(ctx, c, check.Options{Only: []string{"CAT"}})
+	findings, _, err := checked(ctx, c, check.Options{Only: check.RefusedByOpm})
 	if err != nil {
 		return err
 	}
-	refused := refusedByOpm(c)
+	var refused []string
 	for _, f := range findings {
 		if f.Severity == finding.Error {
 			refused = append(refused, cmp.Or(f.Location.String(), f.Subject.Package)+": "+f.Message)

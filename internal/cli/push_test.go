@@ -121,8 +121,10 @@ func TestPushRefusesWhatOpmDoes(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, says string }{
 		"sound":              {"", "", ""},
 		"no default channel": {"defaultChannel: stable", "defaultChannel: other", "catalog.yaml:3:1: "},
+		"unknown field":      {"entries: [{name: tea.v1.0.0}]", "entries: [{name: tea.v1.0.0, replace: tea.v0.9.0}]", ""},
+		"stranded":           {"entries: [{name: tea.v1.0.0}]", "entries: [{name: tea.v1.0.0, skips: [tea.v0.9.0]}, {name: tea.v0.9.0, replaces: tea.v0.8.0}, {name: tea.v0.8.0}]", "catalog.yaml:"},
 		"no bundle":          {"entries: [{name: tea.v1.0.0}]", "entries: [{name: tea.v2.0.0, replaces: tea.v1.0.0}, {name: tea.v1.0.0}]", "catalog.yaml:"},
-		"two heads":          {"entries: [{name: tea.v1.0.0}]", "entries: [{name: tea.v1.0.0}, {name: tea.v2.0.0}]", "channel stable of package tea has several heads: tea.v1.0.0, tea.v2.0.0"},
+		"two heads":          {"entries: [{name: tea.v1.0.0}]", "entries: [{name: tea.v1.0.0}, {name: tea.v2.0.0}]", "catalog.yaml:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

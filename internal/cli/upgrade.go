@@ -373,7 +373,7 @@ func readSamples(files []string) ([]*unstructured.Unstructured, error) {
 	for _, file := range files {
 		data, err := document.ReadFile(file)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--sample: %w", err)}
+			return nil, ofFlag("--sample", err)
 		}
 		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
 		for {
@@ -402,7 +402,7 @@ func readAssertions(files []string) ([]assert.Assertion, error) {
 	for _, file := range files {
 		data, err := document.ReadFile(file)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--assert: %w", err)}
+			return nil, ofFlag("--assert", err)
 		}
 		assertions, err := assert.Parse(file, data)
 		if err != nil {

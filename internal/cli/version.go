@@ -62,12 +62,19 @@ version of kind makes the clusters of --cluster kind.`,
 	return c
 }
 
-// versioned has root print the first line of 'olmkit version' with --version.
-func versioned(root *cobra.Command) {
-	info, _ := debug.ReadBuildInfo()
-	root.Version = versionOf(info).line()
-	root.SetVersionTemplate("{{.Version}}\n")
-	root.Flags().Bool("version", false, "print olmkit's version; 'olmkit version' prints more")
+// versioned has root print the first line of 'olmkit version' with --version. Cobra does that by a template, for which the linker would keep all
+// methods of the program.
+func (s *session) versioned(root *cobra.Command) {
+	wanted := root.Flags().Bool("version", false, "print olmkit's version; 'olmkit version' prints more")
+	otherwise := root.RunE
+	root.RunE = func(c *cobra.Command, args []string) error {
+		if !*wanted || len(args) > 0 {
+			return otherwise(c, args)
+		}
+		info, _ := debug.ReadBuildInfo()
+		_, err := fmt.Fprintln(s.Out, versionOf(info).line())
+		return err
+	}
 }
 
 // versionOf reports on a program with this build information, which can be nil.

@@ -285,7 +285,7 @@ var All = []Kind{
 		"refuse what cannot work, not each change; make a field immutable in a new version of the API", nil},
 	{StatusGone, finding.Warning, "The status of an object had a field or a condition before the upgrade that the new version leaves out: who reads it, as a script or another operator, finds nothing.",
 		"go on writing what a served version's status had, or announce that it ends", nil},
-	{Unguarded, finding.Error, "Nobody refuses any more what an admission webhook or a policy of the old version refused, so users can ask for what the operator cannot do. If others of its fields are refused still, or it is one field or a choice and nobody validates such objects any more, this is a warning: it may be meant.",
+	{Unguarded, finding.Error, "Nobody refuses any more what an admission webhook or a policy of the old version refused, so users can ask for what the operator cannot do. It is a warning, since it may be meant, if other fields are refused still, if only choices, what may be left out or what only changes may not say is allowed now, or if it is one field and nobody validates such objects any more.",
 		"have the webhook, a policy or the schema's rules refuse what cannot work; say in the release notes what is allowed on purpose", nil},
 
 	{StoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",

@@ -253,44 +253,45 @@ func yamlError(file string, line int, data []byte, err error) error {
 		}
 		text = text[len(m[0]):]
 	}
-	if offset := breaks(data, err.Error()); offset >= 0 {
+	if offset := breaks(data); offset >= 0 {
 		at = lines.at(offset)
 	}
 	return &SyntaxError{At: place(file, at), Err: errors.New(text)}
 }
 
 // mostTried is how many bytes of YAML are parsed again and again to find what is wrong.
-const mostTried = 4 << 20
+const mostTried = 256 << 10
 
-// breaks returns where the line of data begins, without its indentation, with which yaml.v3 begins to say what it says of data, -1 if that
+// breaks returns where the line of data begins, without its indentation, with which yaml.v3 begins to say what is wrong with data, -1 if that
 // cannot be told: it names the line where the block begins that it cannot go on with.
-func breaks(data []byte, says string) int {
+func breaks(data []byte) int {
 	if len(data) > mostTried {
 		return -1
 	}
-	var ends []int // of lines
+	ends := []int{0} // of lines
 	for i, c := range data {
 		if c == '\n' || i == len(data)-1 {
 			ends = append(ends, i+1)
 		}
 	}
-	fails := func(n int) bool {
-		decoder := yaml.NewDecoder(bytes.NewReader(data[:ends[n]]))
+	// An empty line before it all, since yaml.v3 does not say where on the first one a block begins.
+	wrong := func(n int) string {
+		decoder := yaml.NewDecoder(io.MultiReader(strings.NewReader("\n"), bytes.NewReader(data[:ends[n]])))
 		for {
 			var node yaml.Node
-			if err := decoder.Decode(&node); err != nil {
-				return err.Error() == says
+			if err := decoder.Decode(&node); errors.Is(err, io.EOF) {
+				return ""
+			} else if err != nil {
+				return err.Error()
 			}
 		}
 	}
-	n := sort.Search(len(ends), fails)
-	if n == len(ends) || n > 0 && ends[n-1] >= len(data) {
+	says := wrong(len(ends) - 1)
+	n := sort.Search(len(ends), func(n int) bool { return wrong(n) == says })
+	if n == 0 || n == len(ends) || says == "" {
 		return -1
 	}
-	start := 0
-	if n > 0 {
-		start = ends[n-1]
-	}
+	start := ends[n-1]
 	line := data[start:ends[n]]
 	if text := bytes.TrimLeft(line, " "); len(bytes.TrimSpace(text)) > 0 {
 		start += len(line) - len(text)

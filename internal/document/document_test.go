@@ -65,6 +65,8 @@ func TestParseErrors(t *testing.T) {
 		{"tab", "a:\n\tb: 1\n", "f:2:1: found character that cannot start any token"},
 		{"far below where its block begins", "spec:\n  a: 1\n" + strings.Repeat("  b:\n    c: 1\n", 500) + "   d: 1\n  e: 1\n", "f:1003:4: did not find expected key"},
 		{"after a text of several lines", "a: |\n  b: 'c\nd: \"e\n  f\"\ng: 1\n h: 1\n", "f:6:2: mapping values are not allowed in this context"},
+		{"not closed", "schema: \"olm.package\nname: tea\ndefaultChannel: stable\n", "f:1:1: found unexpected end of stream"},
+		{"carriage returns", "\xef\xbb\xbfa: 1\r\nb: 1\r\n  c: 1\r\n", "f:3:3: mapping values are not allowed in this context"},
 		{"control character", "a: 1\nb: 2\nc: \x01\nd: 1\n", "f:3:1: control characters are not allowed"},
 		{"infinity", "a: 1\n---\nb:\n  - .inf", "f:4:5: JSON has no .inf"},
 		{"alias of itself", "a: &a [*a]", "f:1:4: values are nested more than 1000 deep"},

@@ -26,7 +26,7 @@ const (
 type Asked struct {
 	Update       bool
 	Field, Value string // the path of what is unusual, and what it says in JSON; "" for none
-	Choice       bool   // it is another of few values, of which a new version may offer more
+	Lenient      bool   // a new version may well allow it: another one of few values, or to leave a field out
 	Verdict      Verdict
 	Guard        string // the webhook or policy that refuses
 	Said         string // by it
@@ -50,7 +50,7 @@ const mostShown = 60
 // Admitted tells what webhooks and policies of the release called from refused that nobody refuses under to. was and is are the same requests, in
 // the same order; guarded says that a validating webhook or a policy is still asked about objects like sample. That all is let through of what one
 // of them refused of more than one field, or of new objects although somebody is still asked, is no decision of an author's. What only updates may
-// not say is often allowed later, and so is a choice.
+// not say is often allowed later, and so is what is lenient.
 func Admitted(from, to, sample string, guarded bool, was, is []Asked) []finding.Finding {
 	var open []Asked
 	severe := false
@@ -91,7 +91,7 @@ func createdAlike(requests []Asked, a Asked) bool {
 }
 
 // opened are those of the refused requests in was that are wanted and taken now, of fields of which nothing is refused any more. fields are how many
-// fields there were, without choices, of which something was refused, and all reports whether all of any kind are taken.
+// fields there were, without lenient requests, of which something was refused, and all reports whether all of any kind are taken.
 func opened(was, is []Asked, wanted func(Asked) bool) (taken []Asked, fields int, all bool) {
 	open, strict := map[string]bool{}, map[string]bool{}
 	counts := func(i int) bool {
@@ -101,7 +101,7 @@ func opened(was, is []Asked, wanted func(Asked) bool) (taken []Asked, fields int
 		if counts(i) {
 			known, tried := open[before.Field]
 			open[before.Field] = is[i].Verdict == Taken && (known || !tried)
-			strict[before.Field] = strict[before.Field] || !before.Choice
+			strict[before.Field] = strict[before.Field] || !before.Lenient
 		}
 	}
 	for i, before := range was {

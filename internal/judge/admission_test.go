@@ -12,9 +12,9 @@ func TestAdmitted(t *testing.T) {
 	refused := func(update bool, guard, field string) Asked {
 		return Asked{Update: update, Guard: guard, Field: field, Value: "0", Verdict: RefusedByGuard, Said: guard + " denied the request"}
 	}
-	choice := func(field string) Asked {
+	lenient := func(field string) Asked {
 		a := refused(false, two, field)
-		a.Choice = true
+		a.Lenient = true
 		return a
 	}
 	now := func(v Verdict) Asked { return Asked{Verdict: v} }
@@ -36,7 +36,7 @@ func TestAdmitted(t *testing.T) {
 		"it may be changed":   {true, []Asked{b, changed}, []Asked{now(RefusedByGuard), now(Taken)}, []string{"warning U521 Pot/n/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: a change to spec.a = 0"}},
 		"another one refuses": {true, []Asked{a, b, other}, []Asked{now(Taken), now(Taken), now(RefusedByGuard)}, []string{"error U521 Pot/n/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.a = 0, the creation of one with spec.b = 0"}},
 		"none can be changed": {true, []Asked{changed, refused(true, two, "spec.d")}, []Asked{now(Taken), now(Taken)}, []string{"warning U521 Pot/n/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: a change to spec.a = 0, a change to spec.d = 0"}},
-		"choices":             {true, []Asked{choice("spec.a"), choice("spec.b")}, []Asked{now(Taken), now(Taken)}, []string{"warning U521 Pot/n/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.a = 0, the creation of one with spec.b = 0"}},
+		"lenient":             {true, []Asked{lenient("spec.a"), lenient("spec.b")}, []Asked{now(Taken), now(Taken)}, []string{"warning U521 Pot/n/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.a = 0, the creation of one with spec.b = 0"}},
 		"nothing was refused": {true, []Asked{{Field: "spec.a", Verdict: Taken}}, []Asked{now(Taken)}, nil},
 		"the schema refused":  {true, []Asked{{Field: "spec.a", Verdict: RefusedByRules}}, []Asked{now(Taken)}, nil},
 	} {

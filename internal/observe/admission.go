@@ -10,49 +10,68 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Guarded reports whether a webhook or a policy that is about the group of resource is asked about its objects, and whether one that validates is.
-// Policies that may not be read are none.
+// Guarded reports whether a webhook or a policy that is about the group of resource is asked when its objects are created or changed, and
+// whether one that validates is. Policies that may not be read are none.
 func (c *Cluster) Guarded(ctx context.Context, resource schema.GroupResource) (asked, validated bool, err error) {
 	var validating admissionregistrationv1.ValidatingWebhookConfigurationList
 	var mutating admissionregistrationv1.MutatingWebhookConfigurationList
-	var policies admissionregistrationv1.ValidatingAdmissionPolicyList
 	if err := errors.Join(c.Client.List(ctx, &validating), c.Client.List(ctx, &mutating)); err != nil {
 		return false, false, fmt.Errorf("list webhook configurations: %w", err)
 	}
-	if err := c.Client.List(ctx, &policies); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-		return false, false, fmt.Errorf("list ValidatingAdmissionPolicies: %w", err)
+	policies, err := c.boundPolicies(ctx)
+	if err != nil {
+		return false, false, err
 	}
-	var validate, mutate []admissionregistrationv1.Rule
 	for _, configuration := range validating.Items {
 		for _, w := range configuration.Webhooks {
-			validate = append(validate, rulesOf(w.Rules)...)
+			validated = validated || slices.ContainsFunc(w.Rules, about(resource))
 		}
 	}
+	for _, p := range policies {
+		for _, r := range p.Spec.MatchConstraints.ResourceRules {
+			validated = validated || about(resource)(r.RuleWithOperations)
+		}
+	}
+	asked = validated
 	for _, configuration := range mutating.Items {
 		for _, w := range configuration.Webhooks {
-			mutate = append(mutate, rulesOf(w.Rules)...)
+			asked = asked || slices.ContainsFunc(w.Rules, about(resource))
 		}
 	}
-	for _, p := range policies.Items {
-		if p.Spec.MatchConstraints != nil {
-			for _, r := range p.Spec.MatchConstraints.ResourceRules {
-				validate = append(validate, r.Rule)
-			}
-		}
-	}
-	matches := func(r admissionregistrationv1.Rule) bool {
-		return slices.Contains(r.APIGroups, resource.Group) && (slices.Contains(r.Resources, resource.Resource) || slices.Contains(r.Resources, "*"))
-	}
-	validated = slices.ContainsFunc(validate, matches)
-	return validated || slices.ContainsFunc(mutate, matches), validated, nil
+	return asked, validated, nil
 }
 
-func rulesOf(rules []admissionregistrationv1.RuleWithOperations) []admissionregistrationv1.Rule {
-	list := make([]admissionregistrationv1.Rule, 0, len(rules))
-	for _, r := range rules {
-		list = append(list, r.Rule)
+// boundPolicies are the ValidatingAdmissionPolicies that a binding puts in force.
+func (c *Cluster) boundPolicies(ctx context.Context) ([]admissionregistrationv1.ValidatingAdmissionPolicy, error) {
+	var policies admissionregistrationv1.ValidatingAdmissionPolicyList
+	var bindings admissionregistrationv1.ValidatingAdmissionPolicyBindingList
+	for _, list := range []client.ObjectList{&policies, &bindings} {
+		err := c.Client.List(ctx, list)
+		switch {
+		case meta.IsNoMatchError(err), apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("list ValidatingAdmissionPolicies: %w", err)
+		}
 	}
-	return list
+	return slices.DeleteFunc(policies.Items, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool {
+		names := func(b admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool {
+			return b.Spec.PolicyName == p.Name
+		}
+		return p.Spec.MatchConstraints == nil || !slices.ContainsFunc(bindings.Items, names)
+	}), nil
+}
+
+// about reports whether a rule names the group of resource and is about its objects when they are created or changed.
+func about(resource schema.GroupResource) func(admissionregistrationv1.RuleWithOperations) bool {
+	return func(r admissionregistrationv1.RuleWithOperations) bool {
+		return slices.Contains(r.APIGroups, resource.Group) &&
+			slices.ContainsFunc(r.Resources, func(name string) bool { return slices.Contains([]string{resource.Resource, "*", "*/*"}, name) }) &&
+			slices.ContainsFunc(r.Operations, func(o admissionregistrationv1.OperationType) bool {
+				return slices.Contains([]admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.OperationAll}, o)
+			})
+	}
 }

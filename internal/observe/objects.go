@@ -101,7 +101,7 @@ func Refused(err error) bool {
 
 // Denied reports whether err says that somebody does not want what was asked for: the API server, or a webhook with whatever code.
 func Denied(err error) bool {
-	return Refused(err) || err != nil && strings.Contains(err.Error(), "denied the request")
+	return Refused(err) || err != nil && Denial().MatchString(err.Error())
 }
 
 // SimulatedConverter returns the image behind r's conversion webhook of crd whose pods were simulated, or "".

@@ -71,7 +71,8 @@ const messageLimit = 600
 var (
 	// RefusedVerb finds the verb in what RBAC says of a request that it refuses.
 	RefusedVerb = Compiled(`^.{0,500}cannot ([a-z]+) resource "`)
-	denial      = Compiled(`admission webhook ".{1,300}?" denied the request|ValidatingAdmissionPolicy '.{1,300}?' (with binding '.{1,300}?' )?denied request`)
+	// Denial finds who denies a request in what the API server says of it: an admission webhook or a policy.
+	Denial = Compiled(`admission webhook ".{1,300}?" denied the request|ValidatingAdmissionPolicy '.{1,300}?' (with binding '.{1,300}?' )?denied request`)
 )
 
 // alternatives returns the verbs of which an operator needs any for what it did by a before, if that is what no release does
@@ -117,7 +118,7 @@ func refusedAs(e auditv1.Event) string {
 		return s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool { return t == "" || c.Type == t })
 	}
 	switch {
-	case denial().MatchString(s.Message):
+	case Denial().MatchString(s.Message):
 		return code.Denied
 	case s.Code == http.StatusUnauthorized, s.Code == http.StatusForbidden && !caused("NamespaceTerminating"):
 		return code.Forbidden

@@ -41,7 +41,7 @@ type Report struct {
 	Verdict    string            `json:"verdict,omitempty"` // the result in words, with what nobody verified; JSON sets it
 	Findings   []finding.Finding `json:"findings"`
 	History    []finding.Finding `json:"history,omitzero"` // of releases that users have, which nobody can change: they fail nothing; [] for none
-	// NotRead is how many bundles have their manifests in their images alone, so that no check of these ran.
+	// NotRead is of how many bundles the manifests were not checked, since only their images have them.
 	NotRead int      `json:"bundlesNotRead,omitempty"`
 	Checks  []string `json:"checks,omitempty"` // codes of the static checks that ran, whether or not they found anything
 

@@ -59,22 +59,31 @@ func (o Options) Complete(k *project.Kubebuilder, said Options) Options {
 }
 
 // assigned matches what a makefile sets one of the variables to that olmkit.mk has, too: a plain value.
-var assigned = regexp.MustCompile(`(?m)^(VERSION|IMAGE_TAG_BASE)[ \t]*[:?]?=[ \t]*([^\s$#]+)[ \t]*(?:#.*)?$`)
+var assigned = regexp.MustCompile(`(?m)^(VERSION|IMAGE_TAG_BASE)[ \t]*(\?|:{1,2})?=[ \t]*([^\s$#]+)[ \t]*(?:#.*)?\r?$`)
 
-// Said is what makefiles in dir say of the release and its image: what olmkit.mk says counts before what the Makefile does, as to make.
+// Said is what makefiles in dir say of the release and its image, as to make: what the Makefile sets counts before what olmkit.mk does by ?=, and
+// that before the Makefile's own ?=.
 func Said(dir string) (Options, error) {
 	var o Options
-	for _, name := range []string{included, makefile} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
+	set := func(name, value string) {
+		switch {
+		case name == "IMAGE_TAG_BASE" && imageBase.MatchString(value):
+			o.ImageBase = cmp.Or(o.ImageBase, value)
+		case name == "VERSION" && isVersion(value):
+			o.Version = cmp.Or(o.Version, value)
+		}
+	}
+	for _, from := range []struct {
+		name     string
+		fallback bool
+	}{{makefile, false}, {included, true}, {makefile, true}} {
+		text, err := os.ReadFile(filepath.Join(dir, from.name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return o, fmt.Errorf("read the project's makefiles: %w", err)
 		}
-		for _, m := range assigned.FindAllSubmatch(text, -1) {
-			switch name, value := string(m[1]), string(m[2]); {
-			case name == "IMAGE_TAG_BASE" && imageBase.MatchString(value):
-				o.ImageBase = cmp.Or(o.ImageBase, value)
-			case name == "VERSION" && isVersion(value):
-				o.Version = cmp.Or(o.Version, value)
+		for _, m := range assigned.FindAllStringSubmatch(string(text), -1) {
+			if (m[2] == "?") == from.fallback || from.name == included {
+				set(m[1], m[3])
 			}
 		}
 	}
@@ -86,10 +95,10 @@ func isVersion(text string) bool {
 	return err == nil
 }
 
-// target matches the targets of a makefile that are plain words.
-var target = regexp.MustCompile(`(?m)^([a-z][a-z-]*)[ \t]*:(?:[^=]|$)`)
+// target matches the targets of a makefile, in one line, that are plain words and have a recipe.
+var target = regexp.MustCompile(`(?m)^([a-z][a-z -]*?)[ \t]*:(?:[^=\n][^\n]*)?\r?\n\t`)
 
-// Clashes are the targets that both the Makefile in dir and olmkit.mk have: of these the Makefile's recipes run, since they come later.
+// Clashes are the targets that both the Makefile in dir, after it includes olmkit.mk, and olmkit.mk have a recipe for: make runs the later one.
 func Clashes(dir string) ([]string, error) {
 	var targets [2][]string
 	for i, name := range []string{makefile, included} {
@@ -97,8 +106,11 @@ func Clashes(dir string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the project's makefiles: %w", err)
 		}
+		if at := includes.FindIndex(text); at != nil {
+			text = text[at[1]:]
+		}
 		for _, m := range target.FindAllSubmatch(text, -1) {
-			targets[i] = append(targets[i], string(m[1]))
+			targets[i] = append(targets[i], strings.Fields(string(m[1]))...)
 		}
 	}
 	both := slices.DeleteFunc(targets[0], func(name string) bool { return !slices.Contains(targets[1], name) })

@@ -61,6 +61,23 @@ func TestMakefiles(t *testing.T) {
 	if clashes, err := Clashes(dir); err != nil || strings.Join(clashes, " ") != "bundle" {
 		t.Errorf("%q, %v", clashes, err)
 	}
+	for text, want := range map[string]string{
+		"include olmkit.mk\nbundle: lint\ncatalog:\n\n": "", "include olmkit.mk\nbundle: VERSION = 2.0.0\n": "", "bundle:\n\tx\ninclude olmkit.mk\n": "",
+		"include olmkit.mk\r\nbundle catalog : x\r\n\tx\r\n": "bundle catalog",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if clashes, err := Clashes(dir); err != nil || strings.Join(clashes, " ") != want {
+			t.Errorf("%q: %q, want %q, %v", text, clashes, want, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte("VERSION := 3.0.0\r\nIMAGE_TAG_BASE ?= quay.io/other/tea\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := Said(dir); err != nil || said.Version != "3.0.0" || said.ImageBase != "quay.io/acme/tea" {
+		t.Errorf("%+v, %v", said, err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte("VERSION = v1\nIMAGE_TAG_BASE = $(BASE)\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

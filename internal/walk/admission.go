@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -202,7 +201,7 @@ func (w *walk) askOne(ctx context.Context, like *observe.Object, r *request) {
 	switch {
 	case err != nil:
 		r.Said = managerlog.Cut(err.Error(), mostSaid)
-		r.Guard = guard().FindString(r.Said)
+		r.Guard = observe.Denial().FindString(r.Said)
 	case !r.keptBy(got.Object):
 		r.Verdict = judge.Unanswered // somebody set it to what is usual
 	}
@@ -229,10 +228,8 @@ func (r request) set(object map[string]any) error {
 	return unstructured.SetNestedField(object, runtime.DeepCopyJSONValue(r.value), r.path...)
 }
 
-// mostSaid is how many bytes are kept of what a webhook says, and guard matches the name of who says it.
-const mostSaid = 300
-
-var guard = observe.Compiled(`admission webhook "[^"]*"|ValidatingAdmissionPolicy '[^']*'`)
+// mostSaid is how many bytes are kept of what a webhook says.
+const mostSaid = 600
 
 // unread matches what a webhook says of an object that it cannot decode: who refuses that has no rule about it (k8s.io/apimachinery v0.36.3,
 // pkg/api/resource/quantity.go, and Go's encoding/json and time).
@@ -248,7 +245,7 @@ func verdictOf(err error) judge.Verdict {
 		return judge.Unanswered
 	case codeOf(err) == http.StatusBadRequest && unread().MatchString(err.Error()):
 		return judge.RefusedByRules
-	case strings.Contains(err.Error(), "denied the request"), strings.Contains(err.Error(), "denied request: "):
+	case observe.Denial().MatchString(err.Error()):
 		return judge.RefusedByGuard
 	case observe.Refused(err):
 		return judge.RefusedByRules

@@ -30,7 +30,7 @@ func TestAdmission(t *testing.T) {
 			w := newWorld()
 			configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "things"}}
 			configuration.Webhooks = []admissionregistrationv1.ValidatingWebhook{{Rules: []admissionregistrationv1.RuleWithOperations{{
-				Rule: admissionregistrationv1.Rule{APIGroups: []string{"example.com"}, Resources: []string{"things"}},
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create}, Rule: admissionregistrationv1.Rule{APIGroups: []string{"example.com"}, Resources: []string{"things"}},
 			}}}}
 			if err := w.Create(t.Context(), configuration); err != nil {
 				t.Fatal(err)

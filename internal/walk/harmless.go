@@ -122,6 +122,15 @@ const maxDepth = 4
 // visitFields calls found for each number, choice, string and map of strings below value that schema knows, in order; not within
 // lists, which merge patches replace as a whole.
 func visitFields(schema *apiextensionsv1.JSONSchemaProps, path []string, value map[string]any, found func([]string, any, apiextensionsv1.JSONSchemaProps)) {
+	visitSchema(schema, path, value, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
+		if value != nil {
+			found(path, value, s)
+		}
+	})
+}
+
+// visitSchema is visitFields for the fields that schema has, also those of which value says nothing; not within what value does not have.
+func visitSchema(schema *apiextensionsv1.JSONSchemaProps, path []string, value map[string]any, found func([]string, any, apiextensionsv1.JSONSchemaProps)) {
 	if schema == nil || len(path) > maxDepth {
 		return
 	}
@@ -129,16 +138,12 @@ func visitFields(schema *apiextensionsv1.JSONSchemaProps, path []string, value m
 	if len(path) == 1 {
 		properties = schema.Properties["spec"].Properties
 	}
-	for _, k := range slices.Sorted(maps.Keys(value)) {
-		p, known := properties[k]
-		if !known {
-			continue
-		}
-		at := append(slices.Clone(path), k)
+	for _, k := range slices.Sorted(maps.Keys(properties)) {
+		p, at := properties[k], append(slices.Clone(path), k)
 		inner, isMap := value[k].(map[string]any)
 		switch {
 		case isMap && (p.AdditionalProperties == nil || len(p.Properties) > 0):
-			visitFields(&p, at, inner, found)
+			visitSchema(&p, at, inner, found)
 		default:
 			found(at, value[k], p)
 		}

@@ -59,8 +59,9 @@ func (w *walk) pauseNew(ctx context.Context, r *lifecycle.Release, o *newObject,
 	if pause == nil {
 		return nil
 	}
+	var refused error // what is asked for last
 	patch := func(data []byte) func() error {
-		return func() error { return mergePatch(ctx, resource, o.Name, data) }
+		return func() error { refused = mergePatch(ctx, resource, o.Name, data); return refused }
 	}
 	if err := w.awaitIdle(ctx, o); err != nil {
 		return err
@@ -73,12 +74,12 @@ func (w *walk) pauseNew(ctx context.Context, r *lifecycle.Release, o *newObject,
 	}
 	defer func() { _, _ = patch(pause.Back)(), patch(change.Back)() }() // the copy is about to be deleted
 	came := judge.Ignored
-	for _, data := range [][]byte{change.There, change.Back} {
+	for i, data := range [][]byte{change.There, change.Back} {
 		if err := w.awaitStill(ctx, o, false); err != nil {
 			return err
 		}
 		follows, err := w.followed(ctx, o, max(boldLimit, 2*o.slowest), patch(data))
-		if err != nil {
+		if err != nil || refused != nil || !follows && i > 0 { // nobody tells what comes of it
 			return err
 		}
 		if !follows {
@@ -88,7 +89,7 @@ func (w *walk) pauseNew(ctx context.Context, r *lifecycle.Release, o *newObject,
 	}
 	if came == judge.Held {
 		goesOn, err := w.followed(ctx, o, judge.EffectLimit, patch(pause.Back))
-		if err != nil {
+		if err != nil || refused != nil {
 			return err
 		}
 		if !goesOn {

@@ -13,15 +13,15 @@ import (
 // Who left paused objects alone must do so still; who never did need not begin.
 func TestPaused(t *testing.T) {
 	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":1,"depth":1,"paused":false}`, "v1", "v2")
-	for _, c := range []struct{ v1, v2, want string }{
-		{holds, holds, ""}, {"", "", ""}, {"", holds, ""}, {holds, "", code.DoesLess},
+	const alone, goesOn = "v2 does not leave a new object like it alone while its spec.paused is true: what is made for it follows a change of its spec.depth", "v2 does not go on with a new object like it once its spec.paused is not true any more"
+	for _, c := range []struct{ v1, v2, want, says string }{
+		{holds, holds, "", ""}, {"", "", "", ""}, {"", holds, "", ""}, {holds, "", code.DoesLess, alone}, {holds, sulks, code.DoesLess, goesOn}, {sulks, sulks, "", ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
 			w.behaviour["v1"], w.behaviour["v2"] = c.v1, c.v2
 			found := w.firstHop(t, p, plan).Findings
-			says := "v2 does not leave a new object like it alone while its spec.paused is true: what is made for it follows a change of its spec.depth"
-			if got := codes(found); got != c.want || c.want != "" && !strings.Contains(strings.Join(expect.Said(found), "\n"), says) {
+			if got := codes(found); got != c.want || c.want != "" && !strings.Contains(strings.Join(expect.Said(found), "\n"), c.says) {
 				t.Errorf("%q, then %q: %q, want %q: %s", c.v1, c.v2, got, c.want, expect.Said(found))
 			}
 		})

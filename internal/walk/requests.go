@@ -43,7 +43,7 @@ func unusual(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []r
 		var create, update []request
 		for _, other := range unusualValues(value, s) {
 			r := requestOf(path, other)
-			r.Choice = other != nil && (s.Type == "boolean" || len(s.Enum) > 0)
+			r.Lenient = other == nil || other == "" || s.Type == "boolean" || len(s.Enum) > 0
 			create = append(create, r)
 			r.Update = true
 			update = append(update, r)
@@ -124,25 +124,4 @@ func unusualValues(value any, s apiextensionsv1.JSONSchemaProps) []any {
 		}
 	}
 	return all
-}
-
-// visitSchema calls found for each field below path that schema has, in order, with what value says, nil for nothing; not within lists and maps,
-// nor within what value does not have.
-func visitSchema(schema *apiextensionsv1.JSONSchemaProps, path []string, value map[string]any, found func([]string, any, apiextensionsv1.JSONSchemaProps)) {
-	if schema == nil || len(path) > maxDepth {
-		return
-	}
-	properties := schema.Properties
-	if len(path) == 1 {
-		properties = schema.Properties["spec"].Properties
-	}
-	for _, k := range slices.Sorted(maps.Keys(properties)) {
-		p, at := properties[k], append(slices.Clone(path), k)
-		inner, has := value[k].(map[string]any)
-		if len(p.Properties) == 0 || !has {
-			found(at, value[k], p)
-			continue
-		}
-		visitSchema(&p, at, inner, found)
-	}
 }

@@ -60,12 +60,13 @@ type world struct {
 	running   string // bundle whose operator runs
 	place     lifecycle.Place
 	uid       int
-	catalogs  []string // that were published
-	channels  []string // that bundles were requested from
-	gets      int      // of single objects, by the walk
-	writes    int      // by anybody
-	choked    bool     // the operator that chokes did
-	said      string   // by every operator
+	catalogs  []string  // that were published
+	channels  []string  // that bundles were requested from
+	gets      int       // of single objects, by the walk
+	writes    int       // by anybody
+	choked    bool      // the operator that chokes did
+	sulked    types.UID // of what was paused last
+	said      string    // by every operator
 
 	// takes, unless nil, uninstalls the package with its definitions and objects, on a cluster that goes with the walk.
 	takes func(ctx context.Context) error
@@ -106,6 +107,7 @@ const (
 	keeps        = "lets nobody delete its objects"
 	limits       = "lets nobody have an even number"
 	holds        = "leaves what is paused alone"
+	sulks        = "leaves alone for ever what was paused"
 	checks       = "lets nobody have a note of !"
 	checksAll    = "lets nobody have a note of !, or no size"
 	exits        = "ends when a spec is changed"
@@ -275,7 +277,14 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	if w.Get(ctx, key, thing) != nil {
 		return
 	}
-	if paused, _, _ := unstructured.NestedBool(thing.Object, "spec", "paused"); paused && behaviour == holds {
+	w.mu.Lock()
+	paused, _, _ := unstructured.NestedBool(thing.Object, "spec", "paused")
+	sulked := behaviour == sulks && (paused || w.sulked == thing.GetUID())
+	if sulked {
+		w.sulked = thing.GetUID()
+	}
+	w.mu.Unlock()
+	if sulked || paused && behaviour == holds {
 		return
 	}
 	if behaviour == reports || behaviour == sickens || behaviour == hushes {
