@@ -180,16 +180,12 @@ func servable(ctx context.Context, c *catalog.Catalog, ref string) error {
 	if err != nil {
 		return err
 	}
-	var refused []string
 	for _, f := range findings {
 		if f.Severity == finding.Error {
-			refused = append(refused, cmp.Or(f.Location.String(), f.Subject.Package)+": "+f.Message)
+			return hint.With(fmt.Errorf("opm does not serve this catalog: %s: %s", cmp.Or(f.Location.String(), f.Subject.Package), f.Message), "see 'olmkit catalog validate %s'", ref)
 		}
 	}
-	if len(refused) == 0 {
-		return nil
-	}
-	return hint.With(fmt.Errorf("opm does not serve this catalog: %s", refused[0]), "see 'olmkit catalog validate %s'", ref)
+	return nil
 }
 
 // readBundle reads the bundle that ref is: a directory or an image.

@@ -13,35 +13,50 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Guarded reports whether a webhook or a policy that is about the group of resource is asked when its objects are created or changed, and
-// whether one that validates is. Policies that may not be read are none.
-func (c *Cluster) Guarded(ctx context.Context, resource schema.GroupResource) (asked, validated bool, err error) {
+// Guards are the rules by which webhooks and policies are asked about requests.
+type Guards struct {
+	validating, mutating []admissionregistrationv1.RuleWithOperations
+}
+
+// Validate reports whether a webhook that validates, or a policy, that is about the group of resource is asked when its objects are created or
+// changed.
+func (g Guards) Validate(resource schema.GroupResource) bool {
+	return slices.ContainsFunc(g.validating, about(resource))
+}
+
+// AreAsked is Validate for webhooks of any kind.
+func (g Guards) AreAsked(resource schema.GroupResource) bool {
+	return g.Validate(resource) || slices.ContainsFunc(g.mutating, about(resource))
+}
+
+// Guards reads what admission asks. Policies that may not be read are none.
+func (c *Cluster) Guards(ctx context.Context) (Guards, error) {
 	var validating admissionregistrationv1.ValidatingWebhookConfigurationList
 	var mutating admissionregistrationv1.MutatingWebhookConfigurationList
 	if err := errors.Join(c.Client.List(ctx, &validating), c.Client.List(ctx, &mutating)); err != nil {
-		return false, false, fmt.Errorf("list webhook configurations: %w", err)
+		return Guards{}, fmt.Errorf("list webhook configurations: %w", err)
 	}
 	policies, err := c.boundPolicies(ctx)
 	if err != nil {
-		return false, false, err
+		return Guards{}, err
 	}
+	var g Guards
 	for _, configuration := range validating.Items {
 		for _, w := range configuration.Webhooks {
-			validated = validated || slices.ContainsFunc(w.Rules, about(resource))
+			g.validating = append(g.validating, w.Rules...)
 		}
 	}
 	for _, p := range policies {
 		for _, r := range p.Spec.MatchConstraints.ResourceRules {
-			validated = validated || about(resource)(r.RuleWithOperations)
+			g.validating = append(g.validating, r.RuleWithOperations)
 		}
 	}
-	asked = validated
 	for _, configuration := range mutating.Items {
 		for _, w := range configuration.Webhooks {
-			asked = asked || slices.ContainsFunc(w.Rules, about(resource))
+			g.mutating = append(g.mutating, w.Rules...)
 		}
 	}
-	return asked, validated, nil
+	return g, nil
 }
 
 // boundPolicies are the ValidatingAdmissionPolicies that a binding puts in force.

@@ -12,7 +12,7 @@ import (
 )
 
 // Who is asked about deletions alone, or about everything there is, is not the operator's guard; a policy without a binding is nobody's.
-func TestGuarded(t *testing.T) {
+func TestGuards(t *testing.T) {
 	rules := func(group, resource string, operation admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
 		return []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{operation}, Rule: admissionregistrationv1.Rule{APIGroups: []string{group}, Resources: []string{resource}},
@@ -41,7 +41,9 @@ func TestGuarded(t *testing.T) {
 		"an unbound policy": {[]client.Object{policy}, false, false},
 	} {
 		cluster := &Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(c.there...).Build()}
-		asked, validated, err := cluster.Guarded(t.Context(), schema.GroupResource{Group: "example.com", Resource: "pots"})
+		guards, err := cluster.Guards(t.Context())
+		pots := schema.GroupResource{Group: "example.com", Resource: "pots"}
+		asked, validated := guards.AreAsked(pots), guards.Validate(pots)
 		if err != nil || asked != c.asked || validated != c.validated {
 			t.Errorf("%s: %t, %t, %v", name, asked, validated, err)
 		}

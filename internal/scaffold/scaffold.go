@@ -73,21 +73,38 @@ func Said(dir string) (Options, error) {
 			o.Version = cmp.Or(o.Version, value)
 		}
 	}
+	own, err := readMakefile(dir, makefile)
+	if err != nil {
+		return o, err
+	}
+	ours, err := readMakefile(dir, included)
+	if err != nil {
+		return o, err
+	}
 	for _, from := range []struct {
-		name     string
-		fallback bool
-	}{{makefile, false}, {included, true}, {makefile, true}} {
-		text, err := os.ReadFile(filepath.Join(dir, from.name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return o, fmt.Errorf("read the project's makefiles: %w", err)
-		}
-		for _, m := range assigned.FindAllStringSubmatch(string(text), -1) {
-			if (m[2] == "?") == from.fallback || from.name == included {
+		text   []byte
+		counts func(operator string) bool
+	}{
+		{own, func(operator string) bool { return operator != "?" }},
+		{ours, func(string) bool { return true }},
+		{own, func(operator string) bool { return operator == "?" }},
+	} {
+		for _, m := range assigned.FindAllStringSubmatch(string(from.text), -1) {
+			if from.counts(m[2]) {
 				set(m[1], m[3])
 			}
 		}
 	}
 	return o, nil
+}
+
+// readMakefile reads one of the project's makefiles, which is empty if it is not there.
+func readMakefile(dir, name string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the project's makefiles: %w", err)
+	}
+	return text, nil
 }
 
 func isVersion(text string) bool {
@@ -102,9 +119,9 @@ var target = regexp.MustCompile(`(?m)^([a-z][a-z -]*?)[ \t]*:(?:[^=\n][^\n]*)?\r
 func Clashes(dir string) ([]string, error) {
 	var targets [2][]string
 	for i, name := range []string{makefile, included} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
+		text, err := readMakefile(dir, name)
 		if err != nil {
-			return nil, fmt.Errorf("read the project's makefiles: %w", err)
+			return nil, err
 		}
 		if at := includes.FindIndex(text); at != nil {
 			text = text[at[1]:]
@@ -228,9 +245,9 @@ func fill(dir string, k *project.Kubebuilder, o Options) (*strings.Replacer, err
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(filepath.Join(dir, makefile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read the project's Makefile: %w", err)
+	text, err := readMakefile(dir, makefile)
+	if err != nil {
+		return nil, err
 	}
 	manifests := regexp.MustCompile(`(?m)^manifests\s*:([^=]|$)`).Match(text)
 	return strings.NewReplacer(

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -49,9 +48,14 @@ const (
 )
 
 // askings are the requests that r is to be held to, those first that the release called from refused.
-func (w *walk) askings(ctx context.Context, from string, r *lifecycle.Release) (list []asking, err error) {
+func (w *walk) askings(ctx context.Context, from string, r *lifecycle.Release) ([]asking, error) {
 	if w.options.Restore != nil || !w.OperatorRuns(r) || w.SimulatedAmong(r.AdmissionImages()) != "" {
 		return nil, nil
+	}
+	var list []asking
+	guards, err := w.Guards(ctx)
+	if err != nil {
+		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.admitted[from])) {
 		a := asking{like: w.admitted[from][name].like}
@@ -63,9 +67,7 @@ func (w *walk) askings(ctx context.Context, from string, r *lifecycle.Release) (
 		if len(a.again) == 0 {
 			continue
 		}
-		if _, a.guarded, err = w.Guarded(ctx, a.like.Resource); err != nil {
-			return nil, err
-		}
+		a.guarded = guards.Validate(a.like.Resource)
 		list = append(list, a)
 	}
 	if w.admitted[r.Name] != nil || w.after[r.Name] == nil { // nothing is compared with the last
@@ -73,11 +75,7 @@ func (w *walk) askings(ctx context.Context, from string, r *lifecycle.Release) (
 	}
 	w.admitted[r.Name] = map[string]admission{}
 	for _, like := range w.toCopy(r) {
-		asked, _, err := w.Guarded(ctx, like.Resource)
-		if err != nil {
-			return nil, err
-		}
-		if asked {
+		if guards.AreAsked(like.Resource) {
 			list = append(list, asking{like: like, first: unusual(definition.Schema(r.CRD(like.CRD), like.Version), like.Author)})
 		}
 	}
@@ -184,7 +182,7 @@ func (w *walk) askOne(ctx context.Context, like *observe.Object, r *request) {
 	var err error
 	var got *unstructured.Unstructured
 	if r.Update {
-		got, err = resource.Patch(ctx, like.Name, types.MergePatchType, patchOf(r.path, r.value), metav1.PatchOptions{FieldManager: "olmkit", DryRun: []string{metav1.DryRunAll}})
+		got, err = mergePatched(ctx, resource, like.Name, patchOf(r.path, r.value), metav1.DryRunAll)
 	} else {
 		o := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(like.Author)}
 		o.SetAPIVersion(like.Resource.Group + "/" + like.Version)

@@ -10,6 +10,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 )
@@ -172,6 +173,11 @@ func patchOf(path []string, value any) []byte {
 
 // mergePatch patches what is called name as the walk.
 func mergePatch(ctx context.Context, resource dynamic.ResourceInterface, name string, data []byte, dryRun ...string) error {
-	_, err := resource.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "olmkit", DryRun: dryRun})
+	_, err := mergePatched(ctx, resource, name, data, dryRun...)
 	return err
+}
+
+// mergePatched is mergePatch for those who look at what comes of it.
+func mergePatched(ctx context.Context, resource dynamic.ResourceInterface, name string, data []byte, dryRun ...string) (*unstructured.Unstructured, error) {
+	return resource.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "olmkit", DryRun: dryRun})
 }

@@ -32,13 +32,12 @@ func pauses(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []st
 // paused pairs the changes that pause object with those of fields that are followed, those first that known has: the nearer to the top a field is
 // that pauses, the more of the object it does.
 func paused(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, follows map[string]int, known map[judge.Paused]judge.Pause) (pause, change *step) {
-	steps := pauses(schema, object)
+	steps, changes := pauses(schema, object), bold(schema, object)
 	slices.SortStableFunc(steps, func(a, b step) int { return strings.Count(a.Path, ".") - strings.Count(b.Path, ".") })
 	for _, wanted := range []func(judge.Paused) bool{func(p judge.Paused) bool { return known[p] == judge.Held }, func(judge.Paused) bool { return true }} {
 		for _, p := range steps {
-			for _, c := range bold(schema, object) {
-				pauses := pausing.MatchString(c.Path[strings.LastIndex(c.Path, ".")+1:])
-				if !pauses && follows[c.Path] == judge.Surely && wanted(judge.Paused{By: p.Path, Changed: c.Path}) {
+			for _, c := range changes {
+				if !pausing.MatchString(lastOf(c.Path)) && follows[c.Path] == judge.Surely && wanted(judge.Paused{By: p.Path, Changed: c.Path}) {
 					return &p, &c
 				}
 			}

@@ -71,9 +71,11 @@ func (w *walk) verifyReconciled(ctx context.Context, from string, r *lifecycle.R
 // every operator acts on.
 func (w *walk) comparable(from, name, field string) bool {
 	was := w.took[from][name]
-	last := func(path string) string { return path[strings.LastIndex(path, ".")+1:] }
-	return was == "" || was == field || counts.MatchString(last(was)) && counts.MatchString(last(field))
+	return was == "" || was == field || counts.MatchString(lastOf(was)) && counts.MatchString(lastOf(field))
 }
+
+// lastOf is the name of the field at path.
+func lastOf(path string) string { return path[strings.LastIndex(path, ".")+1:] }
 
 // judgeInstalled judges whether r's operator, which was installed, reconciles the samples that were made since, and returns
 // the names of those of which nothing shows.
