@@ -59,7 +59,7 @@ type Fix struct {
 type rule func(s *State, sub *v1alpha1.Subscription) []Cause
 
 // rules are all, in the order in which causes are to be mended: what stands first may be why of what follows.
-var rules = []rule{olmUnwell, namespaceEnds, groups, duplicates, catalogUnread, unpacking, approval, failedPlan, installedGone, deadlock, versions, unservedNamespace}
+var rules = []rule{olmUnwell, namespaceEnds, groups, duplicates, catalogUnread, unpacking, approval, failedPlan, installedGone, unreferenced, deadlock, versions, unservedNamespace}
 
 // Diagnose says where the Subscriptions of s stand, to pkg only unless that is "". Of what catalogs hold, it asks OLM's resolver
 // what comes next.
@@ -104,6 +104,8 @@ func (s *State) diagnose(sub *v1alpha1.Subscription, n next) Diagnosis {
 		}
 	case before(s, sub) != nil:
 		// While one version replaces another, both are there, and OLM waits until one is gone.
+	case s.settles(sub.Namespace):
+		// Until a Subscription says that a version is installed, the resolver takes it for one that no Subscription names.
 	case n.err != nil && len(d.Causes) == 0:
 		d.Causes = append(d.Causes, unresolved(sub, n.err.Error()))
 	}

@@ -57,6 +57,11 @@ func plan(name, installs string, phase v1alpha1.InstallPlanPhase) v1alpha1.Insta
 	return p
 }
 
+// missesPlan are the conditions of a Subscription of which OLM misses the InstallPlan since a time.
+func missesPlan(since time.Time) []v1alpha1.SubscriptionCondition {
+	return []v1alpha1.SubscriptionCondition{{Type: v1alpha1.SubscriptionInstallPlanMissing, Status: "True", LastTransitionTime: &metav1.Time{Time: since}}}
+}
+
 // atV1 is a cluster on which tea.v1 runs, subscribed to the channel old, in which nothing is newer.
 func atV1() *State {
 	c := v1alpha1.CatalogSource{ObjectMeta: at("c")}
@@ -151,7 +156,22 @@ func TestDiagnose(t *testing.T) {
 			s.Subscriptions[0].Spec.Channel, s.Subscriptions[0].Status.CurrentCSV = "stable", "tea.v2"
 			s.Plans = append(s.Plans, plan("install-2", "tea.v2", v1alpha1.InstallPlanPhaseFailed))
 		}, Stuck, "tea.v1", "tea.v2", "OLM does not try it again", "kubectl delete installplans.operators.coreos.com install-2 --namespace n && kubectl patch"},
-		"somebody deleted the CSV": {func(s *State) { s.CSVs = nil }, Stuck, "tea.v1", "", "it is not there any more", `kubectl delete installplans.operators.coreos.com install-1 --namespace n && kubectl patch subscriptions.operators.coreos.com tea --namespace n --subresource status --type merge -p '{"status": {"currentCSV": null`},
+		"somebody deleted the CSV": {func(s *State) { s.CSVs = nil }, Stuck, "tea.v1", "", "it is not there any more", `kubectl patch subscriptions.operators.coreos.com tea --namespace n --subresource status --type merge -p '{"status": {"currentCSV": null`},
+		"somebody deleted the plan": {func(s *State) {
+			s.Subscriptions[0].Spec.Channel, s.Subscriptions[0].Status.CurrentCSV = "stable", "tea.v2"
+			s.Subscriptions[0].Status.Conditions = missesPlan(noon.Add(-2 * patience))
+		}, Stuck, "tea.v1", "tea.v2", "neither it nor the InstallPlan", `"currentCSV": "tea.v1", "installedCSV": "tea.v1", "installPlanRef": null`},
+		"a CSV that came this moment": {func(s *State) {
+			s.Subscriptions[0].Status.InstalledCSV, s.Subscriptions[0].Status.CurrentCSV, s.Subscriptions[0].Spec.Channel = "", "", "stable"
+			s.CSVs[0].Status.LastTransitionTime = &metav1.Time{Time: noon}
+		}, Upgrading, "", "", "", ""},
+		"a CSV that OLM has yet to note": {func(s *State) {
+			s.Subscriptions[0].Status.InstalledCSV, s.Subscriptions[0].Spec.Channel = "", "stable"
+		}, Upgrading, "", "tea.v1", "", ""},
+		"OLM misses a plan for a moment": {func(s *State) {
+			s.Subscriptions[0].Spec.Channel, s.Subscriptions[0].Status.CurrentCSV = "stable", "tea.v2"
+			s.Subscriptions[0].Status.Conditions = missesPlan(noon.Add(-time.Second))
+		}, Upgrading, "tea.v1", "tea.v2", "", ""},
 		"requirements are missing": {func(s *State) {
 			toV2(s, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet)
 			s.CSVs[1].Status.RequirementStatus = []v1alpha1.RequirementStatus{{Kind: "CustomResourceDefinition", Name: "cups.example.com", Status: v1alpha1.RequirementStatusReasonNotPresent}}
@@ -199,7 +219,7 @@ func TestDiagnose(t *testing.T) {
 		}, Stuck, "", "", "kettle", "kubectl edit subscriptions.operators.coreos.com pot"},
 		"a CSV without a Subscription": {func(s *State) {
 			s.Subscriptions[0].Status.InstalledCSV, s.Subscriptions[0].Status.CurrentCSV, s.Subscriptions[0].Spec.Channel, s.Plans = "", "", "stable", nil
-		}, Stuck, "", "", "exists and is not referenced by a subscription", "kubectl edit subscriptions.operators.coreos.com tea"},
+		}, Stuck, "", "", "it is installed, no Subscription names it", `kubectl patch subscriptions.operators.coreos.com tea --namespace n --subresource status --type merge -p '{"status": {"currentCSV": "tea.v1"}}'`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := atV1()

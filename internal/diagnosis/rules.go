@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	"github.com/operator-framework/operator-lifecycle-manager/pkg/controller/registry/resolver/projection"
+	"github.com/operator-framework/operator-registry/alpha/property"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -237,34 +240,117 @@ func failedPlan(s *State, sub *v1alpha1.Subscription) []Cause {
 	}}
 }
 
-// installedGone: somebody deleted the ClusterServiceVersion, and OLM does not make it again.
+// installedGone: somebody deleted the ClusterServiceVersion, or the InstallPlan before it was done, and OLM makes neither again.
 func installedGone(s *State, sub *v1alpha1.Subscription) []Cause {
 	name := sub.Status.CurrentCSV
-	p := planOf(s, sub)
-	if name == "" || s.csv(sub.Namespace, name) != nil || p == nil || p.Status.Phase != v1alpha1.InstallPlanPhaseComplete {
+	if name == "" || s.csv(sub.Namespace, name) != nil {
 		return nil
 	}
-	installed := ""
+	why := "OLM installed it, it is not there any more, and OLM does not make it again"
+	switch p := planOf(s, sub); {
+	case p == nil && s.planMissing(sub):
+		why = "neither it nor the InstallPlan that installs it is there any more, and OLM makes neither again"
+	case p == nil || p.Status.Phase != v1alpha1.InstallPlanPhaseComplete:
+		return nil
+	}
+	fix := Fix{
+		Do: "Have OLM install the package again", Command: tryAgain(sub, ""),
+		Risk: "OLM installs the newest version of the channel, which need not be one that the deleted version upgrades to",
+	}
 	if old := before(s, sub); old != nil {
-		installed = old.Name
+		fix = Fix{Do: "Have OLM choose the upgrade again", Command: tryAgain(sub, old.Name), Risk: noRisk}
+	}
+	return []Cause{{Object: "ClusterServiceVersion/" + sub.Namespace + "/" + name, Why: why, Fixes: []Fix{fix}}}
+}
+
+// planMissing tells whether OLM has missed the InstallPlan that sub names for so long that it does not come a moment later.
+func (s *State) planMissing(sub *v1alpha1.Subscription) bool {
+	c := sub.Status.GetCondition(v1alpha1.SubscriptionInstallPlanMissing)
+	return c.Status == corev1.ConditionTrue && c.LastTransitionTime != nil && s.Now.Sub(c.LastTransitionTime.Time) >= patience
+}
+
+// unreferenced: a ClusterServiceVersion of the package is there, and no Subscription names it: after a restored backup, a
+// Subscription that was created again, or a status that OLM has lost. The resolver then refuses to install it a second time
+// (NewBundleVariableFromOperator in pkg/controller/registry/resolver/variable_types.go of operator-lifecycle-manager v0.46.0).
+func unreferenced(s *State, sub *v1alpha1.Subscription) []Cause {
+	csv := s.unnamed(sub)
+	if csv == nil || !s.stays(csv) {
+		return nil
 	}
 	return []Cause{{
-		Object: "ClusterServiceVersion/" + sub.Namespace + "/" + name, Why: "OLM installed it, it is not there any more, and OLM does not make it again",
+		Object: "ClusterServiceVersion/" + csv.Namespace + "/" + csv.Name, Why: "it is installed, no Subscription names it, and OLM does not install the package a second time",
 		Fixes: []Fix{{
-			Do:      "Have OLM install the package again",
-			Command: fmt.Sprintf("kubectl delete installplans.operators.coreos.com %s --namespace %s && ", p.Name, p.Namespace) + tryAgain(sub, installed),
-			Risk:    "OLM installs the newest version of the channel, which need not be one that the deleted version upgrades to",
+			Do:      "Have the Subscription name it: OLM then upgrades it",
+			Command: fmt.Sprintf(`kubectl patch subscriptions.operators.coreos.com %s --namespace %s --subresource status --type merge -p '{"status": {"currentCSV": "%s"}}'`, sub.Name, sub.Namespace, csv.Name),
+			Risk:    "none, as long as the Subscription's channel has this version, or one that replaces it",
+		}, {
+			Do:      "Have OLM install the package afresh",
+			Command: fmt.Sprintf("kubectl delete clusterserviceversions.operators.coreos.com %s --namespace %s", csv.Name, csv.Namespace),
+			Risk:    "the operator is away until OLM has installed it again; CRDs and their objects stay",
 		}},
 	}}
 }
 
-// deadlockPatience is how long two versions may wait for each other, or one for its rights: they may come a moment later.
-const deadlockPatience = 15 * time.Second
+// unnamed is a ClusterServiceVersion of sub's package that no Subscription names while sub names none, or nil.
+func (s *State) unnamed(sub *v1alpha1.Subscription) *v1alpha1.ClusterServiceVersion {
+	if sub.Status.CurrentCSV != "" {
+		return nil
+	}
+	for i := range s.CSVs {
+		csv := &s.CSVs[i]
+		if csv.Namespace == sub.Namespace && csv.DeletionTimestamp == nil && packageOf(csv) == sub.Spec.Package && !s.installed(csv) && !s.chosen(csv) {
+			return csv
+		}
+	}
+	return nil
+}
+
+// settles tells whether OLM has yet to say, in a Subscription of namespace, that a ClusterServiceVersion is installed.
+func (s *State) settles(namespace string) bool {
+	for i := range s.CSVs {
+		if csv := &s.CSVs[i]; csv.Namespace == namespace && !s.installed(csv) && (s.chosen(csv) || !s.stays(csv)) {
+			return true
+		}
+	}
+	return false
+}
+
+// installed tells whether a Subscription says that csv is installed.
+func (s *State) installed(csv *v1alpha1.ClusterServiceVersion) bool {
+	return slices.ContainsFunc(s.Subscriptions, func(sub v1alpha1.Subscription) bool {
+		return sub.Namespace == csv.Namespace && sub.Status.InstalledCSV == csv.Name
+	})
+}
+
+// chosen tells whether a Subscription says that csv is to be installed.
+func (s *State) chosen(csv *v1alpha1.ClusterServiceVersion) bool {
+	return slices.ContainsFunc(s.Subscriptions, func(sub v1alpha1.Subscription) bool {
+		return sub.Namespace == csv.Namespace && sub.Status.CurrentCSV == csv.Name
+	})
+}
+
+// packageOf is the package of csv, by the properties that OLM notes in what it installs; "" if it did not install it.
+func packageOf(csv *v1alpha1.ClusterServiceVersion) string {
+	properties, err := projection.PropertyListFromPropertiesAnnotation(csv.Annotations[projection.PropertiesAnnotationKey])
+	if err != nil {
+		return ""
+	}
+	for _, p := range properties {
+		var pkg property.Package
+		if p.Type == property.TypePackage && json.Unmarshal([]byte(p.Value), &pkg) == nil {
+			return pkg.PackageName
+		}
+	}
+	return ""
+}
+
+// patience is how long what OLM waits for may be away: it may come a moment later.
+const patience = 15 * time.Second
 
 // stays tells whether csv has been where it is for so long that nothing comes a moment later.
 func (s *State) stays(csv *v1alpha1.ClusterServiceVersion) bool {
 	moved := csv.Status.LastTransitionTime
-	return moved != nil && s.Now.Sub(moved.Time) >= deadlockPatience
+	return moved != nil && s.Now.Sub(moved.Time) >= patience
 }
 
 // deadlock: what is installed waits for what the new version took away, and the new version waits for it to be replaced.

@@ -27,6 +27,7 @@ func (d daily) tellsOnFailure() {
 	d.Cleanup(func() {
 		if d.Failed() {
 			d.Log(d.kubectl("", "get", "pods,catalogsources,subscriptions.operators.coreos.com,installplans,clusterserviceversions", "--all-namespaces", "--output", "wide"))
+			d.Log(d.kubectl("", "get", "subscriptions.operators.coreos.com", "--namespace", "memcached-operator", "-o", "jsonpath={.items[*].status}"))
 			d.Log(d.kubectl("", "get", "clusterserviceversions", "--namespace", "memcached-operator", "-o", "jsonpath={.items[*].status}"))
 			d.Log(d.kubectl("", "get", "events", "--all-namespaces", "--field-selector", "type=Warning"))
 		}
@@ -158,40 +159,64 @@ func (d daily) runsBundles() {
 
 // mendsStuck gets a package that was run into states that OLM does not leave, and out of them by the commands that are printed.
 func (d daily) mendsStuck() {
-	const namespace, installed = "memcached-operator", "memcached-operator.v0.3.1"
-	diagnose := []string{"upgrade", "diagnose", "-p", "memcached-operator", "-o", "json"}
-	if r := d.olmkit(0, diagnose...); !strings.Contains(r.out, `"state": "up to date"`) || strings.Contains(r.out, "unknown") {
-		d.Errorf("of what is well it says %s", r.out)
+	if said := d.diagnosed(0); said.State != "up to date" || said.Unknown != "" {
+		d.Errorf("of what is well it says %+v", said)
 	}
-	for object, why := range map[string]string{
-		"operatorgroups.operators.coreos.com/memcached-operator":   "no OperatorGroup",
-		"clusterserviceversions.operators.coreos.com/" + installed: "not there any more",
+	for _, stuck := range []struct{ by, why string }{
+		{"kubectl delete --ignore-not-found operatorgroups.operators.coreos.com memcached-operator", "no OperatorGroup"},
+		{"kubectl delete --ignore-not-found clusterserviceversions.operators.coreos.com memcached-operator.v0.3.1", "not there any more"},
+		{"kubectl patch subscriptions.operators.coreos.com memcached-operator --subresource status --type merge -p '" +
+			`{"status": {"currentCSV": null, "installedCSV": null, "installPlanRef": null, "installplan": null, "state": null}}'`, "no Subscription names it"},
 	} {
-		d.kubectl("", "delete", "--namespace", namespace, object)
-		var said struct {
-			Subscriptions []struct {
-				State  string
-				Causes []struct {
-					Why   string
-					Fixes []struct{ Command string }
-				}
-			}
-		}
-		r := d.olmkit(3, diagnose...)
-		if err := json.Unmarshal([]byte(r.out), &said); err != nil || said.Subscriptions[0].State != "stuck" || !strings.Contains(said.Subscriptions[0].Causes[0].Why, why) {
-			d.Fatalf("without %s: %v: %s", object, err, r.out)
-		}
-		mend := exec.Command("bash", "-c", said.Subscriptions[0].Causes[0].Fixes[0].Command)
-		mend.Env = append(os.Environ(), "KUBECONFIG="+d.kubeconfig, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
-		if out, err := mend.CombinedOutput(); err != nil {
-			d.Fatalf("%s: %v\n%s", mend, err, out)
-		}
-		eventually(d.T, "the printed command mends it", func() error {
-			if r := run(d.T, nil, append(diagnose, "--kubeconfig", d.kubeconfig)...); !strings.Contains(r.out, `"state": "up to date"`) {
-				return fmt.Errorf("%s", r.out)
+		eventually(d.T, "diagnose sees that it is stuck", func() error {
+			d.shell(stuck.by + " --namespace memcached-operator") // again, since OLM may write back what it has read before
+			if said := d.diagnosed(-1); said.State != "stuck" || !strings.Contains(said.Causes[0].Why, stuck.why) {
+				return fmt.Errorf("after %s it says %+v", stuck.by, said)
 			}
 			return nil
 		})
+		d.shell(d.diagnosed(3).Causes[0].Fixes[0].Command)
+		eventually(d.T, "the printed command mends it", func() error {
+			said := d.diagnosed(-1)
+			if said.State == "stuck" {
+				d.Logf("after %s and its fix, which OLM may have overwritten, it says %+v", stuck.by, said)
+				d.shell(said.Causes[0].Fixes[0].Command)
+			}
+			if said.State != "up to date" {
+				return fmt.Errorf("after %s it says %+v", stuck.by, said)
+			}
+			return nil
+		})
+	}
+}
+
+// diagnosis is what 'upgrade diagnose' says of a Subscription.
+type diagnosis struct {
+	State, Unknown string
+	Causes         []struct {
+		Why   string
+		Fixes []struct{ Command string }
+	}
+}
+
+// diagnosed is what 'upgrade diagnose' says of the package, with the exit code unless that is -1.
+func (d daily) diagnosed(code int) diagnosis {
+	d.Helper()
+	r := run(d.T, nil, "upgrade", "diagnose", "-p", "memcached-operator", "-o", "json", "--kubeconfig", d.kubeconfig)
+	var said struct{ Subscriptions []diagnosis }
+	if err := json.Unmarshal([]byte(r.out), &said); err != nil || len(said.Subscriptions) != 1 || code >= 0 && r.code != code {
+		d.Fatalf("diagnose: exit code %d, want %d, %v\n%s%s", r.code, code, err, r.out, r.errOut)
+	}
+	return said.Subscriptions[0]
+}
+
+// shell runs a command that users run on the cluster.
+func (d daily) shell(command string) {
+	d.Helper()
+	cmd := exec.Command("bash", "-c", command)
+	cmd.Env = append(os.Environ(), "EDITOR=false", "KUBECONFIG="+d.kubeconfig, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		d.Fatalf("%s: %v\n%s", command, err, out)
 	}
 }
 
