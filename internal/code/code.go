@@ -94,6 +94,7 @@ const (
 	ChangeRefused    = "U519"
 	StatusGone       = "U520"
 	Unguarded        = "U521"
+	ReadyEarly       = "U522"
 
 	StoredVersions    = "U601"
 	LeftBehind        = "U602"
@@ -287,6 +288,9 @@ var All = []Kind{
 		"go on writing what a served version's status had, or announce that it ends", nil},
 	{Unguarded, finding.Error, "Nobody refuses any more what an admission webhook or a policy of the old version refused, so users can ask for what the operator cannot do. It is a warning, since it may be meant, if other fields are refused still, if only choices, what may be left out or what only changes may not say is allowed now, or if it is one field and nobody validates such objects any more.",
 		"have the webhook, a policy or the schema's rules refuse what cannot work; say in the release notes what is allowed on purpose", nil},
+	{ReadyEarly, finding.Error, "The status of a new object says that it is ready while none of its pods runs; with the old version it did so once they ran. Who waits for it, as `kubectl wait`, a pipeline or another operator, goes on too early, and nobody hears of an outage. " +
+		"It is a warning if another condition, which is new, does tell.",
+		"read the readiness of the workloads in each reconcile (status.readyReplicas of a Deployment or StatefulSet), and watch them", nil},
 
 	{StoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate with 'olmkit crd migrate CRD': write every object once, then remove the old versions from status.storedVersions", nil},

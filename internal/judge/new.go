@@ -66,6 +66,8 @@ type New struct {
 	Says, SampleSays map[string]bool
 	// Finalizers are those of the copy, and Events the reasons that Events of it have, sorted, but for warnings.
 	Finalizers, Events []string
+	// Readiness is what the status said of the copy while none of its pods ran, and once they did.
+	Readiness Readiness
 	// Pauses tells what came of a change of the copy while it was paused, by the field that pauses it and the one that was changed.
 	Pauses map[Paused]Pause
 	// Secrets are those of the copy, by name, with … for that of the copy, and keys: what they say is not known.
@@ -204,6 +206,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.DataLost, is.Sample, "%s deletes the claims of a new object like it when that is deleted; %s kept them", to, from))
 	}
 	findings = append(findings, unpaused(from, to, was, is)...)
+	findings = append(findings, unlooked(from, to, was, is)...)
 	gone := namesOf(is.Remakes, func(kind string) bool { return was.Remakes[kind] && !is.Remakes[kind] })
 	if len(gone) > 0 {
 		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s does not make %s again that somebody deletes of a new object like it, not within %s; %s did",

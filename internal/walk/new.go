@@ -45,7 +45,10 @@ type newObject struct {
 	claims    []observe.Operand // of what was made for the copy
 	following following         // of changes, by its fields
 	needs     []need            // what it names, copied for it
+	readiness judge.Readiness   // what its status tells while no pod of it can run
 	slowest   time.Duration     // how long it took at most until its operator did something about it
+	told, ran time.Time         // since when its status tells what it does, and since when its pods run
+	rested    bool              // it is idle, and nobody has changed it since
 }
 
 // acted notes that the operator did something about what happened to o at began.
@@ -86,14 +89,25 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 	created = map[string]judge.New{}
 	var copies []*newObject
 	defer func() { err = errors.Join(err, w.deleteNew(ctx, copies, created)) }()
-	for _, like := range w.toCopy(r) {
-		o, err := w.copyOf(ctx, r, like)
-		if err != nil {
-			return nil, err
+	create := func() error {
+		for _, like := range w.toCopy(r) {
+			o, err := w.copyOf(ctx, r, like)
+			if err != nil {
+				return err
+			}
+			if o != nil {
+				copies = append(copies, o)
+			}
 		}
-		if o != nil {
-			copies = append(copies, o)
-		}
+		return nil
+	}
+	if w.holds(from, r) {
+		err = w.whileHeld(ctx, func() error { return errors.Join(create(), w.seeHeld(ctx, copies)) })
+	} else {
+		err = create()
+	}
+	if err != nil {
+		return nil, err
 	}
 	began := time.Now()
 	err = lookUntil(ctx, judge.HealthLimit, lookPause, func() (bool, error) {
@@ -194,7 +208,10 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 		return err
 	}
 	for _, o := range copies {
-		is := judge.New{Sample: o.like.String()}
+		if now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
+			o.note(now, operands)
+		}
+		is := judge.New{Sample: o.like.String(), Readiness: o.readiness}
 		for _, side := range []struct {
 			object *observe.Object
 			dealt  *judge.Dealt

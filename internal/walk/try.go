@@ -43,6 +43,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	o.following.moves = map[string][]string{}
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
+		func() error { return w.seeReady(ctx, o, &is) },
 		func() (err error) { is.Reverts, err = w.editNew(ctx, o, operands, was); return err },
 		func() error { return w.takeFromNew(ctx, o, operands, was, remade, is.Remakes) },
 		func() error { return w.changeNew(ctx, r, o, was, &is) },
@@ -269,6 +270,10 @@ func (w *walk) awaitIdle(ctx context.Context, o *newObject) error { return w.awa
 
 // awaitStill is awaitIdle for those who can do without what is ready.
 func (w *walk) awaitStill(ctx context.Context, o *newObject, needReady bool) error {
+	if o.rested {
+		o.rested = false
+		return nil
+	}
 	same, view := sameFor(o.idle()), w.viewOf(o.Object)
 	return lookUntil(ctx, newLimit, quickPause, func() (bool, error) {
 		now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
@@ -279,6 +284,7 @@ func (w *walk) awaitStill(ctx context.Context, o *newObject, needReady bool) err
 		if err != nil {
 			return false, err
 		}
+		o.note(now, operands)
 		versions, ready := now.GetResourceVersion(), true
 		for _, name := range slices.Sorted(maps.Keys(operands)) {
 			made := operands[name]
