@@ -57,11 +57,6 @@ func plan(name, installs string, phase v1alpha1.InstallPlanPhase) v1alpha1.Insta
 	return p
 }
 
-// missesPlan are the conditions of a Subscription of which OLM misses the InstallPlan since a time.
-func missesPlan(since time.Time) []v1alpha1.SubscriptionCondition {
-	return []v1alpha1.SubscriptionCondition{{Type: v1alpha1.SubscriptionInstallPlanMissing, Status: "True", LastTransitionTime: &metav1.Time{Time: since}}}
-}
-
 // atV1 is a cluster on which tea.v1 runs, subscribed to the channel old, in which nothing is newer.
 func atV1() *State {
 	c := v1alpha1.CatalogSource{ObjectMeta: at("c")}
@@ -159,19 +154,28 @@ func TestDiagnose(t *testing.T) {
 		"somebody deleted the CSV": {func(s *State) { s.CSVs = nil }, Stuck, "tea.v1", "", "it is not there any more", `kubectl patch subscriptions.operators.coreos.com tea --namespace n --subresource status --type merge -p '{"status": {"currentCSV": null`},
 		"somebody deleted the plan": {func(s *State) {
 			s.Subscriptions[0].Spec.Channel, s.Subscriptions[0].Status.CurrentCSV = "stable", "tea.v2"
-			s.Subscriptions[0].Status.Conditions = missesPlan(noon.Add(-2 * patience))
+			s.Subscriptions[0].Status.InstallPlanRef = &corev1.ObjectReference{Name: "install-2"}
 		}, Stuck, "tea.v1", "tea.v2", "neither it nor the InstallPlan", `"currentCSV": "tea.v1", "installedCSV": "tea.v1", "installPlanRef": null`},
+		"OLM is about to make a plan": {func(s *State) {
+			s.Subscriptions[0].Spec.Channel, s.Subscriptions[0].Status.CurrentCSV = "stable", "tea.v2"
+			s.Subscriptions[0].Status.InstallPlanRef = &corev1.ObjectReference{Name: "install-2"}
+			s.Subscriptions[0].Status.LastUpdated = metav1.NewTime(noon)
+		}, Upgrading, "tea.v1", "tea.v2", "", ""},
+		"somebody deleted the CSV that OLM starts with": {func(s *State) {
+			s.CSVs, s.Subscriptions[0].Spec.StartingCSV, s.Subscriptions[0].Annotations = nil, "tea.v1", map[string]string{"olm.generated-by": "install-1"}
+		}, Stuck, "tea.v1", "", "it is not there any more", "kubectl annotate subscriptions.operators.coreos.com tea --namespace n olm.generated-by- && kubectl patch"},
+		"somebody deleted the CSV while it replaced another": {func(s *State) {
+			s.Subscriptions[0].Spec.Channel, s.Subscriptions[0].Status.CurrentCSV, s.Subscriptions[0].Status.InstalledCSV = "stable", "tea.v2", "tea.v2"
+			s.CSVs[0].Status.Phase, s.Plans = v1alpha1.CSVPhaseReplacing, []v1alpha1.InstallPlan{plan("install-2", "tea.v2", v1alpha1.InstallPlanPhaseComplete)}
+		}, Stuck, "tea.v2", "", "it is not there any more", `"currentCSV": "tea.v1", "installedCSV": "tea.v1"`},
 		"a CSV that came this moment": {func(s *State) {
 			s.Subscriptions[0].Status.InstalledCSV, s.Subscriptions[0].Status.CurrentCSV, s.Subscriptions[0].Spec.Channel = "", "", "stable"
 			s.CSVs[0].Status.LastTransitionTime = &metav1.Time{Time: noon}
 		}, Upgrading, "", "", "", ""},
 		"a CSV that OLM has yet to note": {func(s *State) {
 			s.Subscriptions[0].Status.InstalledCSV, s.Subscriptions[0].Spec.Channel = "", "stable"
+			s.Subscriptions[0].Status.LastUpdated = metav1.NewTime(noon)
 		}, Upgrading, "", "tea.v1", "", ""},
-		"OLM misses a plan for a moment": {func(s *State) {
-			s.Subscriptions[0].Spec.Channel, s.Subscriptions[0].Status.CurrentCSV = "stable", "tea.v2"
-			s.Subscriptions[0].Status.Conditions = missesPlan(noon.Add(-time.Second))
-		}, Upgrading, "tea.v1", "tea.v2", "", ""},
 		"requirements are missing": {func(s *State) {
 			toV2(s, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet)
 			s.CSVs[1].Status.RequirementStatus = []v1alpha1.RequirementStatus{{Kind: "CustomResourceDefinition", Name: "cups.example.com", Status: v1alpha1.RequirementStatusReasonNotPresent}}
@@ -219,7 +223,14 @@ func TestDiagnose(t *testing.T) {
 		}, Stuck, "", "", "kettle", "kubectl edit subscriptions.operators.coreos.com pot"},
 		"a CSV without a Subscription": {func(s *State) {
 			s.Subscriptions[0].Status.InstalledCSV, s.Subscriptions[0].Status.CurrentCSV, s.Subscriptions[0].Spec.Channel, s.Plans = "", "", "stable", nil
-		}, Stuck, "", "", "it is installed, no Subscription names it", `kubectl patch subscriptions.operators.coreos.com tea --namespace n --subresource status --type merge -p '{"status": {"currentCSV": "tea.v1"}}'`},
+		}, Stuck, "", "", "it is installed, no Subscription names it", `kubectl patch subscriptions.operators.coreos.com tea --namespace n --subresource status --type merge -p '{"status": {"currentCSV": "tea.v1", "installedCSV": "tea.v1", "installPlanRef": null`},
+		"a CSV without a Subscription, and the one that it replaces": {func(s *State) {
+			toV2(s, v1alpha1.CSVPhasePending, "RequirementsMet")
+			s.Subscriptions[0].Status.InstalledCSV, s.Subscriptions[0].Status.CurrentCSV, s.Plans = "", "", nil
+		}, Stuck, "", "", "it is installed, no Subscription names it", `"currentCSV": "tea.v2", "installedCSV": "tea.v2"`},
+		"a CSV that OLM does not note": {func(s *State) {
+			s.Subscriptions[0].Status.InstalledCSV, s.Subscriptions[0].Spec.Channel = "", "stable"
+		}, Stuck, "", "tea.v1", "exists and is not referenced by a subscription", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := atV1()

@@ -212,9 +212,17 @@ func tryAgain(sub *v1alpha1.Subscription, installed string) string {
 	if installed != "" {
 		value = `"` + installed + `"`
 	}
-	return fmt.Sprintf(`kubectl patch subscriptions.operators.coreos.com %s --namespace %s --subresource status --type merge -p '{"status": {"currentCSV": %s, "installedCSV": %s, "installPlanRef": null, "installplan": null, "state": null}}'`,
+	ours := ""
+	if sub.Annotations[generatedBy] != "" {
+		ours = fmt.Sprintf("kubectl annotate subscriptions.operators.coreos.com %s --namespace %s %s- && ", sub.Name, sub.Namespace, generatedBy)
+	}
+	return ours + fmt.Sprintf(`kubectl patch subscriptions.operators.coreos.com %s --namespace %s --subresource status --type merge -p '{"status": {"currentCSV": %s, "installedCSV": %s, "installPlanRef": null, "installplan": null, "state": null}}'`,
 		sub.Name, sub.Namespace, value, value)
 }
+
+// generatedBy is the annotation of a Subscription that OLM has made for a dependency: the InstallPlan that it was made by, for which OLM looks as
+// long as the status names none, and does not resolve anything in the namespace until then.
+const generatedBy = "olm.generated-by"
 
 // failedPlan: OLM tries a step for about a minute, and then never again.
 func failedPlan(s *State, sub *v1alpha1.Subscription) []Cause {
@@ -248,7 +256,7 @@ func installedGone(s *State, sub *v1alpha1.Subscription) []Cause {
 	}
 	why := "OLM installed it, it is not there any more, and OLM does not make it again"
 	switch p := planOf(s, sub); {
-	case p == nil && s.planMissing(sub):
+	case p == nil && sub.Status.InstallPlanRef != nil && s.rests(sub):
 		why = "neither it nor the InstallPlan that installs it is there any more, and OLM makes neither again"
 	case p == nil || p.Status.Phase != v1alpha1.InstallPlanPhaseComplete:
 		return nil
@@ -257,75 +265,89 @@ func installedGone(s *State, sub *v1alpha1.Subscription) []Cause {
 		Do: "Have OLM install the package again", Command: tryAgain(sub, ""),
 		Risk: "OLM installs the newest version of the channel, which need not be one that the deleted version upgrades to",
 	}
-	if old := before(s, sub); old != nil {
+	if starting := sub.Spec.StartingCSV; starting != "" {
+		fix.Risk = fmt.Sprintf("OLM installs %s, which spec.startingCSV names, also over objects of a newer version", starting)
+	}
+	old := before(s, sub)
+	if old == nil {
+		old = s.newest(sub)
+	}
+	if old != nil {
 		fix = Fix{Do: "Have OLM choose the upgrade again", Command: tryAgain(sub, old.Name), Risk: noRisk}
 	}
 	return []Cause{{Object: "ClusterServiceVersion/" + sub.Namespace + "/" + name, Why: why, Fixes: []Fix{fix}}}
 }
 
-// planMissing tells whether OLM has missed the InstallPlan that sub names for so long that it does not come a moment later.
-func (s *State) planMissing(sub *v1alpha1.Subscription) bool {
-	c := sub.Status.GetCondition(v1alpha1.SubscriptionInstallPlanMissing)
-	return c.Status == corev1.ConditionTrue && c.LastTransitionTime != nil && s.Now.Sub(c.LastTransitionTime.Time) >= patience
+// rests tells whether OLM has not written the status of sub for so long that nothing comes a moment later.
+func (s *State) rests(sub *v1alpha1.Subscription) bool {
+	return s.Now.Sub(sub.Status.LastUpdated.Time) >= patience
 }
 
 // unreferenced: a ClusterServiceVersion of the package is there, and no Subscription names it: after a restored backup, a
 // Subscription that was created again, or a status that OLM has lost. The resolver then refuses to install it a second time
 // (NewBundleVariableFromOperator in pkg/controller/registry/resolver/variable_types.go of operator-lifecycle-manager v0.46.0).
 func unreferenced(s *State, sub *v1alpha1.Subscription) []Cause {
-	csv := s.unnamed(sub)
+	if sub.Status.CurrentCSV != "" {
+		return nil
+	}
+	csv := s.newest(sub)
 	if csv == nil || !s.stays(csv) {
 		return nil
 	}
 	return []Cause{{
 		Object: "ClusterServiceVersion/" + csv.Namespace + "/" + csv.Name, Why: "it is installed, no Subscription names it, and OLM does not install the package a second time",
 		Fixes: []Fix{{
-			Do:      "Have the Subscription name it: OLM then upgrades it",
-			Command: fmt.Sprintf(`kubectl patch subscriptions.operators.coreos.com %s --namespace %s --subresource status --type merge -p '{"status": {"currentCSV": "%s"}}'`, sub.Name, sub.Namespace, csv.Name),
-			Risk:    "none, as long as the Subscription's channel has this version, or one that replaces it",
+			Do: "Have the Subscription name it: OLM then upgrades it", Command: tryAgain(sub, csv.Name),
+			Risk: "none, as long as the Subscription's channel has this version, or one that replaces it",
 		}, {
 			Do:      "Have OLM install the package afresh",
 			Command: fmt.Sprintf("kubectl delete clusterserviceversions.operators.coreos.com %s --namespace %s", csv.Name, csv.Namespace),
-			Risk:    "the operator is away until OLM has installed it again; CRDs and their objects stay",
+			Risk:    "the operator is away until OLM has installed it again, and with it its webhooks, without which its objects may not be read; CRDs and objects stay",
 		}},
 	}}
 }
 
-// unnamed is a ClusterServiceVersion of sub's package that no Subscription names while sub names none, or nil.
-func (s *State) unnamed(sub *v1alpha1.Subscription) *v1alpha1.ClusterServiceVersion {
-	if sub.Status.CurrentCSV != "" {
-		return nil
+// newest is the ClusterServiceVersion of sub's package in its namespace that no Subscription names and no other version replaces, or nil.
+func (s *State) newest(sub *v1alpha1.Subscription) *v1alpha1.ClusterServiceVersion {
+	replaced := func(csv *v1alpha1.ClusterServiceVersion) bool {
+		return slices.ContainsFunc(s.CSVs, func(other v1alpha1.ClusterServiceVersion) bool {
+			return other.Namespace == csv.Namespace && other.Spec.Replaces == csv.Name
+		})
 	}
 	for i := range s.CSVs {
 		csv := &s.CSVs[i]
-		if csv.Namespace == sub.Namespace && csv.DeletionTimestamp == nil && packageOf(csv) == sub.Spec.Package && !s.installed(csv) && !s.chosen(csv) {
+		if csv.Namespace == sub.Namespace && csv.DeletionTimestamp == nil && packageOf(csv) == sub.Spec.Package && !replaced(csv) && !s.named(csv) {
 			return csv
 		}
 	}
 	return nil
 }
 
-// settles tells whether OLM has yet to say, in a Subscription of namespace, that a ClusterServiceVersion is installed.
-func (s *State) settles(namespace string) bool {
-	for i := range s.CSVs {
-		if csv := &s.CSVs[i]; csv.Namespace == namespace && !s.installed(csv) && (s.chosen(csv) || !s.stays(csv)) {
-			return true
-		}
-	}
-	return false
-}
-
-// installed tells whether a Subscription says that csv is installed.
-func (s *State) installed(csv *v1alpha1.ClusterServiceVersion) bool {
+// named tells whether a Subscription says that csv is installed, or to be.
+func (s *State) named(csv *v1alpha1.ClusterServiceVersion) bool {
 	return slices.ContainsFunc(s.Subscriptions, func(sub v1alpha1.Subscription) bool {
-		return sub.Namespace == csv.Namespace && sub.Status.InstalledCSV == csv.Name
+		return sub.Namespace == csv.Namespace && (sub.Status.InstalledCSV == csv.Name || sub.Status.CurrentCSV == csv.Name)
 	})
 }
 
-// chosen tells whether a Subscription says that csv is to be installed.
-func (s *State) chosen(csv *v1alpha1.ClusterServiceVersion) bool {
-	return slices.ContainsFunc(s.Subscriptions, func(sub v1alpha1.Subscription) bool {
-		return sub.Namespace == csv.Namespace && sub.Status.CurrentCSV == csv.Name
+// settles tells whether OLM is about to say, in a Subscription of namespace, that a ClusterServiceVersion is installed.
+func (s *State) settles(namespace string) bool {
+	return slices.ContainsFunc(s.CSVs, func(csv v1alpha1.ClusterServiceVersion) bool {
+		if csv.Namespace != namespace {
+			return false
+		}
+		about := !s.named(&csv) && !s.stays(&csv)
+		for i := range s.Subscriptions {
+			sub := &s.Subscriptions[i]
+			if sub.Namespace != namespace {
+				continue
+			}
+			if sub.Status.InstalledCSV == csv.Name {
+				return false
+			}
+			about = about || sub.Status.CurrentCSV == csv.Name && !s.rests(sub)
+		}
+		return about
 	})
 }
 
@@ -350,7 +372,10 @@ const patience = 15 * time.Second
 // stays tells whether csv has been where it is for so long that nothing comes a moment later.
 func (s *State) stays(csv *v1alpha1.ClusterServiceVersion) bool {
 	moved := csv.Status.LastTransitionTime
-	return moved != nil && s.Now.Sub(moved.Time) >= patience
+	if moved == nil {
+		moved = &csv.CreationTimestamp
+	}
+	return s.Now.Sub(moved.Time) >= patience
 }
 
 // deadlock: what is installed waits for what the new version took away, and the new version waits for it to be replaced.

@@ -47,7 +47,8 @@ func Read(ctx context.Context, c *olmv0.Client) (*State, error) {
 	var groups operatorsv1.OperatorGroupList
 	var conditions operatorsv2.OperatorConditionList
 	var namespaces corev1.NamespaceList
-	for _, list := range []client.ObjectList{&subscriptions, &versions, &plans, &catalogs, &groups, &conditions, &namespaces} {
+	// Plans come before versions: a plan that is complete has installed its own.
+	for _, list := range []client.ObjectList{&subscriptions, &plans, &versions, &catalogs, &groups, &conditions, &namespaces} {
 		if err := c.List(ctx, list); err != nil && !meta.IsNoMatchError(err) {
 			return nil, fmt.Errorf("list %T: %w", list, err)
 		}

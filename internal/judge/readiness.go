@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,10 +19,15 @@ type Readiness struct {
 	Prompt  bool              // it told so at once: not what passes with time
 }
 
-// healthy matches the names of fields of a status that tell of health in one word or number.
-var healthy = observe.Compiled(`^(?i:phase|state|status|health|healthy|ready|ready[A-Z]\w*|available|available[A-Z]\w*|\w*Ready)$`)
+var (
+	// serving matches the types of conditions that tell that an object serves, and telling the names of fields that do, in one word or number.
+	serving = observe.Compiled(`(Ready|Available|Healthy|Running)$`)
+	telling = observe.Compiled(`^(phase|state|status|health|healthy|ready|available|\w+Ready|(ready|available)(Replicas|Pods|Nodes|Members|Instances|Brokers|Workers))$`)
+	// plainly matches the paths of those that everybody takes at their word; what others mean may be something else, as that a part is there.
+	plainly = observe.Compiled(`^status\.(conditions\[(Ready|Available)\]|ready|available|healthy)$|\.(ready|available)[A-Z]\w+$`)
+)
 
-// HealthWords is what the status of an object tells of its health, by path: its conditions, by type, and fields that are called so.
+// HealthWords is what the status of an object tells of its health, by path: conditions, by type, and fields that are called so.
 func HealthWords(status map[string]any) map[string]string {
 	health := map[string]string{}
 	addHealth(health, "status", status)
@@ -39,7 +45,7 @@ func addHealth(health map[string]string, path string, fields map[string]any) {
 				addConditions(health, at, inner)
 			}
 		default:
-			if healthy().MatchString(name) {
+			if telling().MatchString(name) {
 				health[at] = fmt.Sprint(value)
 			}
 		}
@@ -50,43 +56,45 @@ func addConditions(health map[string]string, path string, conditions []any) {
 	for _, item := range conditions {
 		c, _ := item.(map[string]any)
 		kind, _ := c["type"].(string)
-		if status, is := c["status"].(string); is && kind != "" {
+		if status, is := c["status"].(string); is && serving().MatchString(kind) {
 			health[path+"["+kind+"]"] = status
 		}
 	}
 }
 
-// positive are values that tell that something is well, and what a status that leaves them out says instead. A number does, unless it is 0.
-func positive(value string) (absent string, is bool) {
-	switch {
-	case value == "true":
+// well tells whether value can tell that something is well, and what a status says instead that leaves it out, if that is known: a number that is
+// not 0 does, and any word.
+func well(value string) (absent string, is bool) {
+	switch value {
+	case "", "False", "Unknown", "false":
+		return "", false
+	case "true":
 		return "false", true
-	case value == "True":
-		return "", true
-	case strings.Trim(value, "0123456789") == "" && strings.Trim(value, "0") != "":
-		return "0", true
 	}
-	return "", false
+	if strings.Trim(value, "0123456789") == "" {
+		return "0", strings.Trim(value, "0") != ""
+	}
+	return "", true
 }
 
 // waited tells whether the field at path says that the object is well, and did not before its pods ran. That a number or a flag is not there counts
 // if anything else is.
 func (h Readiness) waited(path string) bool {
-	absent, _ := positive(h.Then[path])
+	absent, is := well(h.Then[path])
 	before, said := h.Before[path]
 	if !said && len(h.Before) > 0 {
 		before = absent
 	}
-	return h.Unready && before != "" && before != h.Then[path]
+	return h.Unready && is && before != "" && before != h.Then[path]
 }
 
 // Waits reports whether the status told of an object that it is well, by any field, as soon as its pods ran and not before.
 func (h Readiness) Waits() bool {
-	return h.Prompt && slices.ContainsFunc(namesOf(h.Then, func(string) bool { return true }), h.waited)
+	return h.Prompt && slices.ContainsFunc(slices.Collect(maps.Keys(h.Then)), h.waited)
 }
 
-// early are the fields that tell that an object is well while none of its pods runs, and did not in was. A word of another field may tell the
-// truth, or a condition that is new: then a word is no lie, and a condition may be meant.
+// early are the fields that tell that an object is well while none of its pods runs, and did not in was. As long as any field tells the truth, only
+// those are lies that everybody takes at their word; and they may be meant if another one of these, which is new, does.
 func (h Readiness) early(was Readiness) (lies []string, severe bool) {
 	if !h.Unready || !was.Prompt {
 		return nil, false
@@ -95,13 +103,13 @@ func (h Readiness) early(was Readiness) (lies []string, severe bool) {
 	for path := range h.Then {
 		_, known := was.Then[path]
 		honest = honest || h.waited(path)
-		renewed = renewed || !known && h.waited(path) && h.Then[path] == "True"
+		renewed = renewed || !known && h.waited(path) && plainly().MatchString(path)
 	}
 	lies = namesOf(was.Then, func(path string) bool {
-		nothing, sure := positive(was.Then[path])
-		now, other := positive(h.Then[path])
-		same := h.Then[path] == was.Then[path] || nothing == "0" && now == "0" && other // one object may ask for more than the other
-		return was.waited(path) && h.Before[path] == h.Then[path] && same && (sure || !honest && !strings.HasSuffix(path, "]"))
+		nothing, _ := well(was.Then[path])
+		now, _ := well(h.Then[path])
+		same := h.Then[path] == was.Then[path] || nothing == "0" && now == "0" // one object may ask for more than the other
+		return was.waited(path) && h.Before[path] == h.Then[path] && same && (!honest || plainly().MatchString(path))
 	})
 	return lies, !renewed
 }

@@ -13,11 +13,12 @@ func TestHealthWords(t *testing.T) {
 	got := HealthWords(m{
 		"phase": "Running", "readyReplicas": int64(2), "ready": true, "observedGeneration": int64(3), "serviceName": "tea", "readiness": "x",
 		"nodes":      m{"availableNodes": int64(1), "primaryReady": false},
-		"conditions": []any{m{"type": "Ready", "status": "True", "lastTransitionTime": "now"}, m{"status": "True"}, "odd"},
+		"conditions": []any{m{"type": "Ready", "status": "True", "lastTransitionTime": "now"}, m{"status": "True"}, m{"type": "ReconcileSuccess", "status": "True"}, "odd"},
+		"tls":        m{"ready": true, "availableVersion": int64(3)},
 		"members":    []any{m{"phase": "Running"}},
 	})
 	want := map[string]string{
-		"status.phase": "Running", "status.readyReplicas": "2", "status.ready": "true", "status.nodes.availableNodes": "1", "status.nodes.primaryReady": "false",
+		"status.phase": "Running", "status.readyReplicas": "2", "status.ready": "true", "status.nodes.availableNodes": "1", "status.tls.ready": "true", "status.nodes.primaryReady": "false",
 		"status.conditions[Ready]": "True",
 	}
 	if !maps.Equal(got, want) {
@@ -42,6 +43,7 @@ func TestUnlooked(t *testing.T) {
 		"all of it is early":                  {was: honest, is: told(true, honest.Then, honest.Then), says: ready + " True, " + phase + " Running, " + flag + " true, " + count + " 2"},
 		"the number is early":                 {was: honest, is: told(true, words{ready: "False", count: "2"}, honest.Then), says: count + " 2"},
 		"the number of a larger object":       {was: honest, is: told(true, words{ready: "False", count: "5"}, words{ready: "True", count: "5"}), says: count + " 5"},
+		"the flag of a part":                  {was: told(true, words{ready: "False"}, words{ready: "True", "status.tls.ready": "true"}), is: told(true, words{ready: "False", "status.tls.ready": "true"}, words{ready: "True", "status.tls.ready": "true"})},
 		"the flag is early":                   {was: honest, is: told(true, words{ready: "False", flag: "true"}, honest.Then), says: flag + " true"},
 		"a word, and the condition does tell": {was: honest, is: told(true, words{ready: "False", phase: "Running"}, honest.Then)},
 		"the only word is early":              {was: told(true, words{phase: "Pending"}, words{phase: "Running"}), is: told(true, words{phase: "Running"}, words{phase: "Running"}), says: phase + " Running"},

@@ -42,6 +42,13 @@ func unready(kind string, o *unstructured.Unstructured, served map[string]bool) 
 	return ""
 }
 
+// running is how many pods of o are ready, by its status.
+func running(o *unstructured.Unstructured) int64 {
+	replicas, _, _ := unstructured.NestedInt64(o.Object, "status", "readyReplicas")
+	scheduled, _, _ := unstructured.NestedInt64(o.Object, "status", "numberReady")
+	return replicas + scheduled
+}
+
 func unreadyReplicas(o *unstructured.Unstructured, kind string, wanted int64, field string) string {
 	ready, _, _ := unstructured.NestedInt64(o.Object, "status", field)
 	observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")

@@ -37,6 +37,7 @@ type Operand struct {
 	Unowned               bool           // it belongs to nobody, and has the object's name in its own
 	Images                []string       // of a pod's containers
 	Unready               string         // how it does not do what it is for, "" if it does
+	Running               int64          // how many pods of it are ready
 	Refused               string         // why the cluster never runs a pod, "" if it does
 	Crowded               string         // why a pod does not fit beside another one on the only node, "" if it does
 	Restarts              int32          // of a pod's containers
@@ -122,7 +123,7 @@ func (c *Cluster) operands(ctx context.Context, known *recent) (map[string]Opera
 		for _, m := range items {
 			o := owned{Operand: Operand{
 				Kind: kind.Kind, Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(), ResourceVersion: m.GetResourceVersion(),
-				Unready: unready(kind.Kind, &m, served), Content: compare.Content(m.Object), Marks: marks(&m),
+				Unready: unready(kind.Kind, &m, served), Running: running(&m), Content: compare.Content(m.Object), Marks: marks(&m),
 			}}
 			hideSecrets(kind.Kind, o.Content)
 			if kind.Kind == "Pod" {

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,8 +23,10 @@ import (
 )
 
 const (
-	// holdLimit is how long new pods are kept off the nodes at most, and undoHold how long it may take to let them on again.
+	// holdLimit is how long what is done about held pods is waited for, mostHeld how long new pods are kept off the nodes, whatever is done
+	// meanwhile, and undoHold how long it may take to let them on again.
 	holdLimit = 3 * time.Second
+	mostHeld  = 2 * holdLimit
 	undoHold  = 20 * time.Second
 	// promptly is how soon an operator that watches what it makes tells of what runs; one that waits for a while, whatever runs, tells later.
 	promptly = 2 * time.Second
@@ -31,14 +35,25 @@ const (
 // holding is the taint that keeps new pods off a node.
 var holding = corev1.Taint{Key: "olmkit.dev/held", Effect: corev1.TaintEffectNoSchedule}
 
-// holds reports whether pods are to be held while r's operator deals with new objects: on a cluster that goes with the walk, and unless it is
-// known that the release called from tells nothing of them.
-func (w *walk) holds(from string, r *lifecycle.Release) bool {
-	if !w.Provider.Disposable() {
-		return false
+// holds reports whether pods are to be held while r's operator deals with new objects: on a cluster that goes with the walk, if it is not known
+// that no status tells of them. A DaemonSet would look as if it wanted no pods.
+func (w *walk) holds(ctx context.Context, from string, r *lifecycle.Release) (bool, error) {
+	if !w.Provider.Disposable() || !slices.ContainsFunc(r.CRDs, func(d *apiextensionsv1.CustomResourceDefinition) bool { return w.mayWait(from, r, d.Name) }) {
+		return false, nil
 	}
-	for _, was := range w.created[from] {
-		if was.Readiness.Waits() {
+	operands, err := w.RecentOperands(ctx)
+	for _, made := range operands {
+		if made.Kind == "DaemonSet" {
+			return false, err
+		}
+	}
+	return err == nil, err
+}
+
+// mayWait reports whether the status of an object of crd may tell of its pods: it did with any release, or nobody has looked yet.
+func (w *walk) mayWait(from string, r *lifecycle.Release, crd string) bool {
+	for _, created := range w.created {
+		if created[crd].Readiness.Waits() {
 			return true
 		}
 	}
@@ -52,7 +67,8 @@ func (w *walk) whileHeld(ctx context.Context, do func() error) (err error) {
 		return fmt.Errorf("list nodes to keep pods off: %w", err)
 	}
 	var undo undo.Stack
-	defer func() { err = errors.Join(err, undo.Run(ctx, undoHold)) }()
+	release := sync.OnceValue(func() error { return undo.Run(ctx, undoHold) })
+	defer func() { err = errors.Join(err, release()) }()
 	for i := range nodes.Items {
 		name := nodes.Items[i].Name
 		undo.Push(func(ctx context.Context) error { return w.taint(ctx, name, false) })
@@ -60,6 +76,7 @@ func (w *walk) whileHeld(ctx context.Context, do func() error) (err error) {
 			return err
 		}
 	}
+	defer time.AfterFunc(mostHeld, func() { _ = release() }).Stop() // whose error is told in the end
 	return do()
 }
 
@@ -83,76 +100,92 @@ func (w *walk) taint(ctx context.Context, name string, wanted bool) error {
 	return nil
 }
 
-// seeHeld waits, though not for long, until what was made for each of copies waits for its pods and nobody writes any more, and notes in them what
-// their statuses tell then.
-func (w *walk) seeHeld(ctx context.Context, copies []*newObject) error {
-	view := w.viewOf()
+// read are copies as they are now, without those that cannot be read: their operator may delete what it does not want.
+func (w *walk) read(ctx context.Context, copies []*newObject) map[*newObject]*unstructured.Unstructured {
+	read := map[*newObject]*unstructured.Unstructured{}
 	for _, o := range copies {
-		view.Objects = append(view.Objects, o.Object)
+		if now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
+			read[o] = now
+		}
 	}
-	same := sameFor(idleFor)
+	return read
+}
+
+// seeHeld waits, though not for long, until what was made for each of copies waits for its pods, its status tells something, and nobody writes any
+// more. What it tells is noted.
+func (w *walk) seeHeld(ctx context.Context, from string, r *lifecycle.Release, copies []*newObject) error {
+	copies = slices.DeleteFunc(slices.Clone(copies), func(o *newObject) bool { return !w.mayWait(from, r, o.CRD) })
+	view := w.viewOf()
+	same := map[*newObject]func(string) bool{}
+	for _, o := range copies {
+		view.Objects, same[o] = append(view.Objects, o.Object), sameFor(idleFor)
+	}
 	return lookUntil(ctx, holdLimit, lookPause, func() (bool, error) {
+		statuses := w.read(ctx, copies)
 		operands, err := view.RecentOperands(ctx)
 		if err != nil {
 			return false, err
 		}
-		versions, all := "", true
-		for _, o := range copies {
-			now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
-			if err != nil {
-				return false, ctx.Err() // its operator may delete what it does not want
+		still := true
+		for o, now := range statuses {
+			if err := w.note(ctx, o, now, operands); err != nil {
+				return false, err
 			}
-			status, _, _ := unstructured.NestedMap(now.Object, "status")
-			o.readiness = judge.Readiness{Unready: noneRuns(o.String(), operands), Before: judge.HealthWords(status)}
-			versions += " " + now.GetResourceVersion()
-			all = all && o.readiness.Unready && len(o.readiness.Before) > 0
+			versions := now.GetResourceVersion()
+			for _, name := range slices.Sorted(maps.Keys(operands)) {
+				if operands[name].Of == o.String() {
+					versions += " " + operands[name].ResourceVersion
+				}
+			}
+			still = same[o](versions) && o.readiness.Unready && len(o.readiness.Before) > 0 && still
 		}
-		for _, name := range slices.Sorted(maps.Keys(operands)) {
-			versions += " " + operands[name].ResourceVersion
-		}
-		return same(versions) && all, nil
+		return still, ctx.Err()
 	})
 }
 
-// noneRuns reports whether something among operands runs pods for the object called name, and does not yet, and nothing does already.
-func noneRuns(name string, operands map[string]observe.Operand) bool {
-	waits := false
+// replicated are the kinds of which the status tells how many pods are ready.
+var replicated = []string{"Deployment", "StatefulSet", "DaemonSet"}
+
+// runsFor is how many pods among operands run for the object called name, and whether more are wanted.
+func runsFor(name string, operands map[string]observe.Operand) (running int64, waits bool) {
 	for _, made := range operands {
-		if made.Of != name || made.Kind == "Job" || made.Kind == "CronJob" || !slices.Contains(judge.WorkloadKinds, made.Kind) {
-			continue
+		if made.Of == name && slices.Contains(replicated, made.Kind) {
+			running += made.Running
+			waits = waits || made.Unready != ""
 		}
-		if made.Unready == "" {
-			return false
-		}
-		waits = true
 	}
-	return waits
+	return running, waits
 }
 
-// note notes what the status of a copy whose pods were held tells by now, since when, and since when they run.
-func (o *newObject) note(now *unstructured.Unstructured, operands map[string]observe.Operand) {
-	if !o.readiness.Unready {
-		return
-	}
-	status, _, _ := unstructured.NestedMap(now.Object, "status")
-	if words := judge.HealthWords(status); !maps.Equal(words, o.readiness.Then) {
-		o.readiness.Then, o.told = words, time.Now()
-	}
-	if o.ran.IsZero() && !noneRuns(o.String(), operands) {
-		o.ran = time.Now()
-	}
-}
-
-// seeReady notes in is what the status of a copy whose pods were held tells, now that they run.
-func (w *walk) seeReady(ctx context.Context, o *newObject, is *judge.New) error {
-	if !o.readiness.Unready {
+// note notes what the status of a copy tells as long as nothing runs for it, what then, and since when it does. The status was read as now says, and
+// operands after that: if nothing runs yet, nothing ran then.
+func (w *walk) note(ctx context.Context, o *newObject, now *unstructured.Unstructured, operands map[string]observe.Operand) error {
+	if o.noted || now == nil {
 		return nil
 	}
-	if err := w.awaitIdle(ctx, o); err != nil {
-		return err
+	status, _, _ := unstructured.NestedMap(now.Object, "status")
+	words := map[string]string{}
+	for path, word := range judge.HealthWords(status) {
+		words[o.plain(path)] = word
 	}
-	o.rested = true
-	is.Readiness = o.readiness
-	is.Readiness.Prompt = !o.ran.IsZero() && o.told.Sub(o.ran) < promptly
+	running, waits := runsFor(o.String(), operands)
+	if running == 0 && waits && !maps.Equal(words, o.readiness.Before) { // what watches told may be late
+		view := w.viewOf(o.Object)
+		operands, err := view.Operands(ctx)
+		if err != nil {
+			return err
+		}
+		running, waits = runsFor(o.String(), operands)
+	}
+	if running > o.running {
+		o.running, o.ran = running, time.Now()
+	}
+	if running == 0 && waits && o.ran.IsZero() {
+		o.readiness.Unready, o.readiness.Before = true, words
+	}
+	if !maps.Equal(words, o.readiness.Then) {
+		o.readiness.Then, o.told = words, time.Now()
+	}
+	o.readiness.Prompt = !o.ran.IsZero() && o.told.Sub(o.ran) < promptly
 	return nil
 }

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
@@ -50,25 +54,62 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestNoneRuns: an object waits for its pods if what runs them is not ready, and nothing of it is.
-func TestNoneRuns(t *testing.T) {
+// TestRunsFor: the pods of all that was made for an object count, and none of a workload that wants none.
+func TestRunsFor(t *testing.T) {
 	const tea = "Tea/n/a"
-	of := func(kind, unready, of string) observe.Operand {
-		return observe.Operand{Kind: kind, Unready: unready, Of: of}
+	of := func(kind string, running int64, unready, of string) observe.Operand {
+		return observe.Operand{Kind: kind, Running: running, Unready: unready, Of: of}
 	}
+	type operands map[string]observe.Operand
 	for name, c := range map[string]struct {
-		operands map[string]observe.Operand
-		want     bool
+		operands operands
+		running  int64
+		waits    bool
 	}{
-		"nothing is made":          {nil, false},
-		"a Deployment waits":       {map[string]observe.Operand{"a": of("Deployment", "0 of 1", tea), "b": of("Service", "", tea)}, true},
-		"a Deployment runs":        {map[string]observe.Operand{"a": of("Deployment", "", tea), "b": of("StatefulSet", "0 of 1", tea)}, false},
-		"a Job waits":              {map[string]observe.Operand{"a": of("Job", "it runs", tea)}, false},
-		"what is another's waits":  {map[string]observe.Operand{"a": of("Deployment", "0 of 1", "Tea/n/b")}, false},
-		"a DaemonSet has no nodes": {map[string]observe.Operand{"a": of("DaemonSet", "", tea)}, false},
+		"nothing is made":         {},
+		"a Deployment waits":      {operands{"a": of("Deployment", 0, "0 of 1", tea), "b": of("Service", 0, "", tea), "c": of("StatefulSet", 0, "", tea)}, 0, true},
+		"one of two runs":         {operands{"a": of("Deployment", 2, "", tea), "b": of("StatefulSet", 0, "0 of 1", tea)}, 2, true},
+		"a Job waits":             {operands: operands{"a": of("Job", 0, "it runs", tea)}},
+		"what is another's waits": {operands: operands{"a": of("Deployment", 0, "0 of 1", "Tea/n/b")}},
 	} {
-		if got := noneRuns(tea, c.operands); got != c.want {
-			t.Errorf("%s: %v", name, got)
+		if running, waits := runsFor(tea, c.operands); running != c.running || waits != c.waits {
+			t.Errorf("%s: %d, %v", name, running, waits)
 		}
 	}
+}
+
+// TestNote: what a status tells until pods run, and what then; it is told at once only if it is soon after they ran. The walk's own changes are
+// not looked at.
+func TestNote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &walk{Cluster: &observe.Cluster{}}
+		o := &newObject{Object: &observe.Object{Kind: "Tea", Namespace: "n", Name: "a-new1"}, readiness: judge.Readiness{Before: map[string]string{"status.phase": "Pending"}}}
+		look := func(phase string, running int64, unready string) {
+			t.Helper()
+			now := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": phase}}}
+			if err := w.note(t.Context(), o, now, map[string]observe.Operand{"d": {Kind: "Deployment", Of: o.String(), Running: running, Unready: unready}}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		look("Pending", 0, "0 of 2")
+		if o.readiness.Prompt || !o.readiness.Unready || o.readiness.Before["status.phase"] != "Pending" {
+			t.Errorf("none runs: %+v", o.readiness)
+		}
+		look("Pending", 1, "1 of 2")
+		look("Pending", 2, "")
+		look("Running", 2, "")
+		if !o.readiness.Waits() || o.readiness.Then["status.phase"] != "Running" {
+			t.Errorf("all run: %+v", o.readiness)
+		}
+		look("Pending", 0, "0 of 2")
+		if o.readiness.Before["status.phase"] != "Pending" || o.readiness.Prompt {
+			t.Errorf("none runs any more: %+v", o.readiness)
+		}
+		o.noted = true
+		look("Odd", 2, "")
+		if o.readiness.Then["status.phase"] == "Odd" {
+			t.Error("the walk changes it, and it is noted")
+		}
+	})
 }

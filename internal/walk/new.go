@@ -45,10 +45,11 @@ type newObject struct {
 	claims    []observe.Operand // of what was made for the copy
 	following following         // of changes, by its fields
 	needs     []need            // what it names, copied for it
-	readiness judge.Readiness   // what its status tells while no pod of it can run
+	readiness judge.Readiness   // what its status tells before and after its pods run
+	running   int64             // how many of them ran at most
+	told, ran time.Time         // since when its status tells what it does, and since when as many run
+	noted     bool              // its status is not looked at any more for that
 	slowest   time.Duration     // how long it took at most until its operator did something about it
-	told, ran time.Time         // since when its status tells what it does, and since when its pods run
-	rested    bool              // it is idle, and nobody has changed it since
 }
 
 // acted notes that the operator did something about what happened to o at began.
@@ -101,9 +102,15 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 		}
 		return nil
 	}
-	if w.holds(from, r) {
-		err = w.whileHeld(ctx, func() error { return errors.Join(create(), w.seeHeld(ctx, copies)) })
-	} else {
+	held, err := w.holds(ctx, from, r)
+	if err == nil && held {
+		err = w.whileHeld(ctx, func() error {
+			if err := create(); err != nil {
+				return err
+			}
+			return w.seeHeld(ctx, from, r, copies)
+		})
+	} else if err == nil {
 		err = create()
 	}
 	if err != nil {
@@ -203,13 +210,14 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 	for _, o := range copies {
 		view.Objects = append(view.Objects, o.Object, o.like)
 	}
+	statuses := w.read(ctx, copies)
 	operands, err := view.RecentOperands(ctx)
 	if err != nil {
 		return err
 	}
 	for _, o := range copies {
-		if now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
-			o.note(now, operands)
+		if err := w.note(ctx, o, statuses[o], operands); err != nil {
+			return err
 		}
 		is := judge.New{Sample: o.like.String(), Readiness: o.readiness}
 		for _, side := range []struct {

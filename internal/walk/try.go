@@ -43,7 +43,6 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	o.following.moves = map[string][]string{}
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
-		func() error { return w.seeReady(ctx, o, &is) },
 		func() (err error) { is.Reverts, err = w.editNew(ctx, o, operands, was); return err },
 		func() error { return w.takeFromNew(ctx, o, operands, was, remade, is.Remakes) },
 		func() error { return w.changeNew(ctx, r, o, was, &is) },
@@ -57,7 +56,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 			break
 		}
 	}
-	is.Moves = o.following.moves
+	is.Moves, is.Readiness = o.following.moves, o.readiness
 	if err == nil {
 		err = w.readStatuses(ctx, o, was, &is)
 	}
@@ -270,11 +269,8 @@ func (w *walk) awaitIdle(ctx context.Context, o *newObject) error { return w.awa
 
 // awaitStill is awaitIdle for those who can do without what is ready.
 func (w *walk) awaitStill(ctx context.Context, o *newObject, needReady bool) error {
-	if o.rested {
-		o.rested = false
-		return nil
-	}
 	same, view := sameFor(o.idle()), w.viewOf(o.Object)
+	defer func() { o.noted = true }() // from now on the walk changes it
 	return lookUntil(ctx, newLimit, quickPause, func() (bool, error) {
 		now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
@@ -284,7 +280,9 @@ func (w *walk) awaitStill(ctx context.Context, o *newObject, needReady bool) err
 		if err != nil {
 			return false, err
 		}
-		o.note(now, operands)
+		if err := w.note(ctx, o, now, operands); err != nil {
+			return false, err
+		}
 		versions, ready := now.GetResourceVersion(), true
 		for _, name := range slices.Sorted(maps.Keys(operands)) {
 			made := operands[name]
