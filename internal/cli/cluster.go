@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -223,47 +221,6 @@ func newClusterDown(s *session) *cobra.Command {
 	}
 	addClusterFlags(c, &name, &kind)
 	return c
-}
-
-func newClusterStatus(s *session) *cobra.Command {
-	return &cobra.Command{
-		Use:     "status",
-		Short:   "List the running clusters",
-		Example: `  olmkit cluster status`,
-		Args:    cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			var listed bytes.Buffer
-			w := tabwriter.NewWriter(&listed, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tKIND\tKUBERNETES\tSERVER\tKUBECONFIG")
-			running, other := 0, ""
-			for _, kind := range keptKinds {
-				names, err := keptNames(c.Context(), kind)
-				if err != nil {
-					say(s.Err, "warning", fmt.Errorf("%s clusters are not listed: %w", kind, err), hint.Of(err))
-					other = "other "
-					continue
-				}
-				running += len(names)
-				for _, name := range names {
-					up, err := openKept(c.Context(), kind, name)
-					if err != nil {
-						fmt.Fprintf(w, "%s\t%s\t%s\n", safetext.Line(name), kind, safetext.Line(err.Error()))
-						continue
-					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", safetext.Line(name), kind, safetext.Line(up.Describe().Kubernetes), safetext.Line(up.Config().Host), safetext.Line(up.Kubeconfig()))
-				}
-			}
-			if running == 0 {
-				fmt.Fprintf(s.Err, "no %scluster runs; 'olmkit cluster up' starts one\n", other)
-				return nil
-			}
-			if err := w.Flush(); err != nil {
-				return err
-			}
-			_, err := listed.WriteTo(s.Out)
-			return err
-		},
-	}
 }
 
 func newClusterLoad(s *session) *cobra.Command {
