@@ -323,12 +323,12 @@ func (s *session) programs(ctx context.Context, kind string, named []string, roo
 		}
 		info, err := os.Stat(source)
 		if err != nil {
-			return nil, usageError{hint.With(fmt.Errorf("image %s: %w", i, err), "build the program first")}
+			return nil, hint.With(fmt.Errorf("image %s: %w", i, err), "build the program first")
 		}
 		if !info.IsDir() {
 			// The node of a kind cluster runs images that hold the program alone.
 			if err := image.CheckProgram(source, kind != kindKind); err != nil {
-				return nil, usageError{fmt.Errorf("image %s: %s cannot run: %w", ref, source, err)}
+				return nil, fmt.Errorf("image %s: %s cannot run: %w", ref, source, err)
 			}
 		}
 		programs = append(programs, program{ref, source})

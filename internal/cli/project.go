@@ -330,7 +330,7 @@ func (s *session) eachVersion(images []string, p *catalog.Package) ([]string, er
 			found++
 		}
 		if found == 0 {
-			return nil, hint.With(usagef("image %s: no version of package %s has a program; looked for %s", pattern, p.Name, cmp.Or(strings.Join(missing, ", "), "none")),
+			return nil, hint.With(fmt.Errorf("image %s: no version of package %s has a program; looked for %s", pattern, p.Name, cmp.Or(strings.Join(missing, ", "), "none")),
 				"build the programs first, or let {version} stand where their paths have the version")
 		}
 		for _, program := range missing {

@@ -120,7 +120,7 @@ func TestBadInput(t *testing.T) {
 		"a part that is not one":        {[]string{catalog, "--shard", "2/2"}, 2, []string{"2/2", "INDEX"}},
 		"another kind of cluster":       {[]string{catalog, "--cluster", "cloud"}, 2, []string{"--cluster cloud", "embedded"}},
 		"an image without its program":  {[]string{catalog, "--image", "example.com/tea:1"}, 2, []string{"REF=PROGRAM", "fix: write for example example.com"}},
-		"a program that is not there":   {[]string{catalog, "--image", "example.com/tea:1=" + dir + "/manager"}, 2, []string{"manager: no such file or directory", "fix: build the program first"}},
+		"a program that is not there":   {[]string{catalog, "--image", "example.com/tea:1=" + dir + "/manager"}, 1, []string{"manager: no such file or directory", "fix: build the program first"}},
 		"a sample that is not there":    {[]string{catalog, "--sample", filepath.Join(dir, "none.yaml")}, 1, []string{"--sample", "none.yaml: no such file"}},
 		"a sample that is no object":    {[]string{catalog, "--sample", sample}, 2, []string{"--sample", "sample.yaml", "without apiVersion, kind or metadata.name"}},
 		"a report of no kind":           {[]string{catalog, "--report", "x=y"}, 2, []string{"--report x=y", "fix: write for example --report junit=report.xml"}},
