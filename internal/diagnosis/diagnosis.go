@@ -102,10 +102,9 @@ func (s *State) diagnose(sub *v1alpha1.Subscription, n next) Diagnosis {
 		if len(d.Causes) == 0 {
 			d.Causes = append(d.Causes, s.told(sub)...)
 		}
-	case before(s, sub) != nil:
-		// While one version replaces another, both are there, and OLM waits until one is gone.
-	case s.settles(sub.Namespace):
-		// Until a Subscription says that a version is installed, the resolver takes it for one that no Subscription names.
+	case before(s, sub) != nil, s.settles(sub.Namespace):
+		// While one version replaces another, both are there, and OLM waits until one is gone. Until a Subscription says that a version is
+		// installed, the resolver takes it for one that no Subscription names.
 	case n.err != nil && len(d.Causes) == 0:
 		d.Causes = append(d.Causes, unresolved(sub, n.err.Error()))
 	}

@@ -152,6 +152,17 @@ func TestDiagnose(t *testing.T) {
 			s.Plans = append(s.Plans, plan("install-2", "tea.v2", v1alpha1.InstallPlanPhaseFailed))
 		}, Stuck, "tea.v1", "tea.v2", "OLM does not try it again", "kubectl delete installplans.operators.coreos.com install-2 --namespace n && kubectl patch"},
 		"somebody deleted the CSV": {func(s *State) { s.CSVs = nil }, Stuck, "tea.v1", "", "it is not there any more", `kubectl patch subscriptions.operators.coreos.com tea --namespace n --subresource status --type merge -p '{"status": {"currentCSV": null`},
+		"a CSV whose plan goes on": {func(s *State) {
+			s.Subscriptions[0].Status.InstalledCSV, s.Subscriptions[0].Spec.Channel = "", "stable"
+			s.Plans[0].Status.Phase = v1alpha1.InstallPlanPhaseInstalling
+		}, Upgrading, "", "tea.v1", "", ""},
+		"another package is upgraded": {func(s *State) {
+			toV2(s, v1alpha1.CSVPhaseInstalling, "InstallWaiting")
+			pot := csv("pot.v1", "1.0.0", "", v1alpha1.CSVPhaseSucceeded, "InstallSucceeded")
+			pot.Annotations = map[string]string{"operatorframework.io/properties": `{"properties":[{"type":"olm.package","value":{"packageName":"pot","version":"1.0.0"}}]}`}
+			s.CSVs = append(s.CSVs, pot)
+			s.Subscriptions = append([]v1alpha1.Subscription{subscription("pot", "pot", "stable", "pot.v1", "pot.v1")}, s.Subscriptions...)
+		}, UpToDate, "pot.v1", "", "", ""},
 		"somebody deleted the plan": {func(s *State) {
 			s.Subscriptions[0].Spec.Channel, s.Subscriptions[0].Status.CurrentCSV = "stable", "tea.v2"
 			s.Subscriptions[0].Status.InstallPlanRef = &corev1.ObjectReference{Name: "install-2"}
@@ -174,7 +185,7 @@ func TestDiagnose(t *testing.T) {
 		}, Upgrading, "", "", "", ""},
 		"a CSV that OLM has yet to note": {func(s *State) {
 			s.Subscriptions[0].Status.InstalledCSV, s.Subscriptions[0].Spec.Channel = "", "stable"
-			s.Subscriptions[0].Status.LastUpdated = metav1.NewTime(noon)
+			s.CSVs[0].Status.LastTransitionTime = &metav1.Time{Time: noon}
 		}, Upgrading, "", "tea.v1", "", ""},
 		"requirements are missing": {func(s *State) {
 			toV2(s, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet)

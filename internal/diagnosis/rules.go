@@ -299,25 +299,30 @@ func unreferenced(s *State, sub *v1alpha1.Subscription) []Cause {
 		Fixes: []Fix{{
 			Do: "Have the Subscription name it: OLM then upgrades it", Command: tryAgain(sub, csv.Name),
 			Risk: "none, as long as the Subscription's channel has this version, or one that replaces it",
-		}, {
-			Do:      "Have OLM install the package afresh",
-			Command: fmt.Sprintf("kubectl delete clusterserviceversions.operators.coreos.com %s --namespace %s", csv.Name, csv.Namespace),
-			Risk:    "the operator is away until OLM has installed it again, and with it its webhooks, without which its objects may not be read; CRDs and objects stay",
 		}},
 	}}
 }
 
-// newest is the ClusterServiceVersion of sub's package in its namespace that no Subscription names and no other version replaces, or nil.
-func (s *State) newest(sub *v1alpha1.Subscription) *v1alpha1.ClusterServiceVersion {
-	replaced := func(csv *v1alpha1.ClusterServiceVersion) bool {
-		return slices.ContainsFunc(s.CSVs, func(other v1alpha1.ClusterServiceVersion) bool {
-			return other.Namespace == csv.Namespace && other.Spec.Replaces == csv.Name
-		})
-	}
+// newest is the ClusterServiceVersion of sub's package in its namespace that no Subscription names and no other version replaces, or nil: of
+// several, the highest version.
+func (s *State) newest(sub *v1alpha1.Subscription) (newest *v1alpha1.ClusterServiceVersion) {
 	for i := range s.CSVs {
 		csv := &s.CSVs[i]
-		if csv.Namespace == sub.Namespace && csv.DeletionTimestamp == nil && packageOf(csv) == sub.Spec.Package && !replaced(csv) && !s.named(csv) {
-			return csv
+		if csv.Namespace != sub.Namespace || csv.DeletionTimestamp != nil || packageOf(csv) != sub.Spec.Package || s.named(csv) || s.successor(csv) != nil {
+			continue
+		}
+		if newest == nil || csv.Spec.Version.GT(newest.Spec.Version.Version) {
+			newest = csv
+		}
+	}
+	return newest
+}
+
+// successor is the ClusterServiceVersion that replaces csv, or nil.
+func (s *State) successor(csv *v1alpha1.ClusterServiceVersion) *v1alpha1.ClusterServiceVersion {
+	for i := range s.CSVs {
+		if other := &s.CSVs[i]; other.Namespace == csv.Namespace && other.Spec.Replaces == csv.Name {
+			return other
 		}
 	}
 	return nil
@@ -330,25 +335,30 @@ func (s *State) named(csv *v1alpha1.ClusterServiceVersion) bool {
 	})
 }
 
-// settles tells whether OLM is about to say, in a Subscription of namespace, that a ClusterServiceVersion is installed.
+// settles tells whether OLM is about to say, in a Subscription of namespace, that a ClusterServiceVersion is installed, or to delete one that is
+// replaced: its resolver finds no solution until then.
 func (s *State) settles(namespace string) bool {
 	return slices.ContainsFunc(s.CSVs, func(csv v1alpha1.ClusterServiceVersion) bool {
-		if csv.Namespace != namespace {
+		return csv.Namespace == namespace && (s.successor(&csv) != nil || s.unnoted(&csv))
+	})
+}
+
+// unnoted tells whether OLM has just installed csv, or is about to, and no Subscription says so yet.
+func (s *State) unnoted(csv *v1alpha1.ClusterServiceVersion) bool {
+	about := !s.stays(csv)
+	for i := range s.Subscriptions {
+		sub := &s.Subscriptions[i]
+		if sub.Namespace != csv.Namespace {
+			continue
+		}
+		if sub.Status.InstalledCSV == csv.Name {
 			return false
 		}
-		about := !s.named(&csv) && !s.stays(&csv)
-		for i := range s.Subscriptions {
-			sub := &s.Subscriptions[i]
-			if sub.Namespace != namespace {
-				continue
-			}
-			if sub.Status.InstalledCSV == csv.Name {
-				return false
-			}
-			about = about || sub.Status.CurrentCSV == csv.Name && !s.rests(sub)
+		if p := planOf(s, sub); sub.Status.CurrentCSV == csv.Name && p != nil && p.Status.Phase == v1alpha1.InstallPlanPhaseInstalling {
+			about = true
 		}
-		return about
-	})
+	}
+	return about
 }
 
 // packageOf is the package of csv, by the properties that OLM notes in what it installs; "" if it did not install it.

@@ -107,9 +107,9 @@ func (h Readiness) early(was Readiness) (lies []string, severe bool) {
 	}
 	lies = namesOf(was.Then, func(path string) bool {
 		nothing, _ := well(was.Then[path])
-		now, _ := well(h.Then[path])
+		now, is := well(h.Then[path])
 		same := h.Then[path] == was.Then[path] || nothing == "0" && now == "0" // one object may ask for more than the other
-		return was.waited(path) && h.Before[path] == h.Then[path] && same && (!honest || plainly().MatchString(path))
+		return was.waited(path) && is && h.Before[path] == h.Then[path] && same && (!honest || plainly().MatchString(path))
 	})
 	return lies, !renewed
 }

@@ -57,6 +57,7 @@ func TestUnlooked(t *testing.T) {
 		"it says another word now":       {was: told(true, words{phase: "Pending"}, words{phase: "Running"}), is: told(true, words{phase: "Deployed"}, words{phase: "Deployed"})},
 		"it is asked for more, later on": {was: honest, is: told(true, words{ready: "True", count: "2"}, words{ready: "False", count: "3"})},
 		"a condition that ends":          {was: told(true, words{other: "True"}, words{other: "False"}), is: told(true, words{other: "False"}, words{other: "False"})},
+		"nothing runs of the new one":    {was: honest, is: told(true, words{ready: "False", count: "0"}, words{ready: "False", count: "0"})},
 		"nothing runs after all":         {was: told(true, words{ready: "False"}, words{ready: "True", count: "0"}), is: told(true, words{ready: "False", count: "0"}, words{ready: "True", count: "0"})},
 	} {
 		found := unlooked("v1", "v2", New{Readiness: c.was}, New{Sample: "Tea/a", Readiness: c.is})

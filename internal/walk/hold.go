@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// holdLimit is how long what is done about held pods is waited for, mostHeld how long new pods are kept off the nodes, whatever is done
-	// meanwhile, and undoHold how long it may take to let them on again.
+	// holdLimit is how long what is done about held pods is waited for. New pods are let onto the nodes again mostHeld after all of these are
+	// tainted, although copies are not made yet; that may take undoHold.
 	holdLimit = 3 * time.Second
 	mostHeld  = 2 * holdLimit
 	undoHold  = 20 * time.Second
@@ -37,8 +37,8 @@ var holding = corev1.Taint{Key: "olmkit.dev/held", Effect: corev1.TaintEffectNoS
 
 // holds reports whether pods are to be held while r's operator deals with new objects: on a cluster that goes with the walk, if it is not known
 // that no status tells of them. A DaemonSet would look as if it wanted no pods.
-func (w *walk) holds(ctx context.Context, from string, r *lifecycle.Release) (bool, error) {
-	if !w.Provider.Disposable() || !slices.ContainsFunc(r.CRDs, func(d *apiextensionsv1.CustomResourceDefinition) bool { return w.mayWait(from, r, d.Name) }) {
+func (w *walk) holds(ctx context.Context, r *lifecycle.Release) (bool, error) {
+	if !w.Provider.Disposable() || !slices.ContainsFunc(r.CRDs, func(d *apiextensionsv1.CustomResourceDefinition) bool { return w.mayWait(d.Name) }) {
 		return false, nil
 	}
 	operands, err := w.RecentOperands(ctx)
@@ -51,13 +51,16 @@ func (w *walk) holds(ctx context.Context, from string, r *lifecycle.Release) (bo
 }
 
 // mayWait reports whether the status of an object of crd may tell of its pods: it did with any release, or nobody has looked yet.
-func (w *walk) mayWait(from string, r *lifecycle.Release, crd string) bool {
+func (w *walk) mayWait(crd string) bool {
+	known := false
 	for _, created := range w.created {
-		if created[crd].Readiness.Waits() {
+		n, looked := created[crd]
+		if n.Readiness.Waits() {
 			return true
 		}
+		known = known || looked
 	}
-	return from == r.Name
+	return !known
 }
 
 // whileHeld calls do while no pod that is new gets onto a node.
@@ -113,11 +116,12 @@ func (w *walk) read(ctx context.Context, copies []*newObject) map[*newObject]*un
 
 // seeHeld waits, though not for long, until what was made for each of copies waits for its pods, its status tells something, and nobody writes any
 // more. What it tells is noted.
-func (w *walk) seeHeld(ctx context.Context, from string, r *lifecycle.Release, copies []*newObject) error {
-	copies = slices.DeleteFunc(slices.Clone(copies), func(o *newObject) bool { return !w.mayWait(from, r, o.CRD) })
+func (w *walk) seeHeld(ctx context.Context, copies []*newObject) error {
+	copies = slices.DeleteFunc(slices.Clone(copies), func(o *newObject) bool { return !w.mayWait(o.CRD) })
 	view := w.viewOf()
 	same := map[*newObject]func(string) bool{}
 	for _, o := range copies {
+		o.held = true
 		view.Objects, same[o] = append(view.Objects, o.Object), sameFor(idleFor)
 	}
 	return lookUntil(ctx, holdLimit, lookPause, func() (bool, error) {
@@ -126,7 +130,7 @@ func (w *walk) seeHeld(ctx context.Context, from string, r *lifecycle.Release, c
 		if err != nil {
 			return false, err
 		}
-		still := true
+		still := len(statuses) == len(copies)
 		for o, now := range statuses {
 			if err := w.note(ctx, o, now, operands); err != nil {
 				return false, err
@@ -146,21 +150,35 @@ func (w *walk) seeHeld(ctx context.Context, from string, r *lifecycle.Release, c
 // replicated are the kinds of which the status tells how many pods are ready.
 var replicated = []string{"Deployment", "StatefulSet", "DaemonSet"}
 
-// runsFor is how many pods among operands run for the object called name, and whether more are wanted.
-func runsFor(name string, operands map[string]observe.Operand) (running int64, waits bool) {
-	for _, made := range operands {
-		if made.Of == name && slices.Contains(replicated, made.Kind) {
-			running += made.Running
-			waits = waits || made.Unready != ""
-		}
-	}
-	return running, waits
+// pods are those that were made for an object: how many are ready, whether more are to be, and whether any is on a node.
+type pods struct {
+	ready          int64
+	wanted, placed bool
 }
 
-// note notes what the status of a copy tells as long as nothing runs for it, what then, and since when it does. The status was read as now says, and
-// operands after that: if nothing runs yet, nothing ran then.
+// podsOf are the pods among operands that were made for the object called name.
+func podsOf(name string, operands map[string]observe.Operand) (p pods) {
+	for _, made := range operands {
+		switch {
+		case made.Of != name:
+		case made.Kind == "Pod":
+			node, _, _ := unstructured.NestedString(made.Content, "spec", "nodeName")
+			p.placed = p.placed || node != ""
+		case slices.Contains(replicated, made.Kind):
+			p.ready += made.Running
+			p.wanted = p.wanted || made.Unready != ""
+		}
+	}
+	return p
+}
+
+// held reports whether pods are wanted, and none is on a node.
+func (p pods) held() bool { return p.wanted && !p.placed && p.ready == 0 }
+
+// note notes what the status of a copy whose pods were held tells as long as none of them is on a node, what then, and since when they are ready.
+// The status was read as now says, and operands after that: what is on no node yet was on none then.
 func (w *walk) note(ctx context.Context, o *newObject, now *unstructured.Unstructured, operands map[string]observe.Operand) error {
-	if o.noted || now == nil {
+	if !o.held || o.noted || now == nil {
 		return nil
 	}
 	status, _, _ := unstructured.NestedMap(now.Object, "status")
@@ -168,19 +186,20 @@ func (w *walk) note(ctx context.Context, o *newObject, now *unstructured.Unstruc
 	for path, word := range judge.HealthWords(status) {
 		words[o.plain(path)] = word
 	}
-	running, waits := runsFor(o.String(), operands)
-	if running == 0 && waits && !maps.Equal(words, o.readiness.Before) { // what watches told may be late
+	is := podsOf(o.String(), operands)
+	if is.held() && !maps.Equal(words, o.readiness.Before) { // what watches told may be late
 		view := w.viewOf(o.Object)
 		operands, err := view.Operands(ctx)
 		if err != nil {
 			return err
 		}
-		running, waits = runsFor(o.String(), operands)
+		is = podsOf(o.String(), operands)
 	}
-	if running > o.running {
-		o.running, o.ran = running, time.Now()
+	o.placed = o.placed || is.placed
+	if is.ready > o.running {
+		o.running, o.ran = is.ready, time.Now()
 	}
-	if running == 0 && waits && o.ran.IsZero() {
+	if is.held() && !o.placed {
 		o.readiness.Unready, o.readiness.Before = true, words
 	}
 	if !maps.Equal(words, o.readiness.Then) {

@@ -54,26 +54,30 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestRunsFor: the pods of all that was made for an object count, and none of a workload that wants none.
-func TestRunsFor(t *testing.T) {
+// TestPodsOf: the pods of all that was made for an object count, and none of a workload that wants none.
+func TestPodsOf(t *testing.T) {
 	const tea = "Tea/n/a"
-	of := func(kind string, running int64, unready, of string) observe.Operand {
-		return observe.Operand{Kind: kind, Running: running, Unready: unready, Of: of}
+	of := func(kind string, ready int64, unready, of string) observe.Operand {
+		return observe.Operand{Kind: kind, Running: ready, Unready: unready, Of: of}
+	}
+	pod := func(node string) observe.Operand {
+		return observe.Operand{Kind: "Pod", Of: tea, Content: map[string]any{"spec": map[string]any{"nodeName": node}}}
 	}
 	type operands map[string]observe.Operand
 	for name, c := range map[string]struct {
 		operands operands
-		running  int64
-		waits    bool
+		want     pods
+		held     bool
 	}{
 		"nothing is made":         {},
-		"a Deployment waits":      {operands{"a": of("Deployment", 0, "0 of 1", tea), "b": of("Service", 0, "", tea), "c": of("StatefulSet", 0, "", tea)}, 0, true},
-		"one of two runs":         {operands{"a": of("Deployment", 2, "", tea), "b": of("StatefulSet", 0, "0 of 1", tea)}, 2, true},
+		"a Deployment waits":      {operands{"a": of("Deployment", 0, "0 of 1", tea), "b": of("Service", 0, "", tea), "c": of("StatefulSet", 0, "", tea), "p": pod("")}, pods{wanted: true}, true},
+		"one of two is ready":     {operands{"a": of("Deployment", 2, "", tea), "b": of("StatefulSet", 0, "0 of 1", tea)}, pods{ready: 2, wanted: true}, false},
+		"a pod starts":            {operands{"a": of("Deployment", 0, "0 of 1", tea), "p": pod(""), "q": pod("one")}, pods{wanted: true, placed: true}, false},
 		"a Job waits":             {operands: operands{"a": of("Job", 0, "it runs", tea)}},
 		"what is another's waits": {operands: operands{"a": of("Deployment", 0, "0 of 1", "Tea/n/b")}},
 	} {
-		if running, waits := runsFor(tea, c.operands); running != c.running || waits != c.waits {
-			t.Errorf("%s: %d, %v", name, running, waits)
+		if got := podsOf(tea, c.operands); got != c.want || got.held() != c.held {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
@@ -83,7 +87,7 @@ func TestRunsFor(t *testing.T) {
 func TestNote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &walk{Cluster: &observe.Cluster{}}
-		o := &newObject{Object: &observe.Object{Kind: "Tea", Namespace: "n", Name: "a-new1"}, readiness: judge.Readiness{Before: map[string]string{"status.phase": "Pending"}}}
+		o := &newObject{Object: &observe.Object{Kind: "Tea", Namespace: "n", Name: "a-new1"}, held: true, readiness: judge.Readiness{Before: map[string]string{"status.phase": "Pending"}}}
 		look := func(phase string, running int64, unready string) {
 			t.Helper()
 			now := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": phase}}}

@@ -45,8 +45,10 @@ type newObject struct {
 	claims    []observe.Operand // of what was made for the copy
 	following following         // of changes, by its fields
 	needs     []need            // what it names, copied for it
+	held      bool              // its pods were kept off the nodes for a moment
 	readiness judge.Readiness   // what its status tells before and after its pods run
-	running   int64             // how many of them ran at most
+	placed    bool              // one of them is on a node, or was
+	running   int64             // how many of them were ready at most
 	told, ran time.Time         // since when its status tells what it does, and since when as many run
 	noted     bool              // its status is not looked at any more for that
 	slowest   time.Duration     // how long it took at most until its operator did something about it
@@ -102,19 +104,19 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 		}
 		return nil
 	}
-	held, err := w.holds(ctx, from, r)
+	held, err := w.holds(ctx, r)
 	if err == nil && held {
 		err = w.whileHeld(ctx, func() error {
 			if err := create(); err != nil {
 				return err
 			}
-			return w.seeHeld(ctx, from, r, copies)
+			return w.seeHeld(ctx, copies)
 		})
 	} else if err == nil {
 		err = create()
 	}
 	if err != nil {
-		return nil, err
+		return created, err
 	}
 	began := time.Now()
 	err = lookUntil(ctx, judge.HealthLimit, lookPause, func() (bool, error) {
@@ -129,6 +131,11 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 			return early && !is.Settled() || early && !is.Usable() || expected && len(is.Lacks()) > 0 || len(is.LacksKinds(was)) > 0
 		}), nil
 	})
+	for _, o := range copies {
+		if err == nil && o.held && len(copies) > 1 { // while others are tried, nobody looks at it
+			err = w.awaitIdle(ctx, o)
+		}
+	}
 	for _, o := range copies {
 		if err == nil && created[o.CRD].Usable() && !o.hidden {
 			err = w.tryNew(ctx, from, r, o, created)

@@ -56,6 +56,9 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 			break
 		}
 	}
+	if err == nil && o.held && !o.noted { // there was nothing to try
+		err = w.awaitIdle(ctx, o)
+	}
 	is.Moves, is.Readiness = o.following.moves, o.readiness
 	if err == nil {
 		err = w.readStatuses(ctx, o, was, &is)
