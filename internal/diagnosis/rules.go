@@ -212,11 +212,11 @@ func tryAgain(sub *v1alpha1.Subscription, installed string) string {
 	if installed != "" {
 		value = `"` + installed + `"`
 	}
-	ours := ""
+	forget := ""
 	if sub.Annotations[generatedBy] != "" {
-		ours = fmt.Sprintf("kubectl annotate subscriptions.operators.coreos.com %s --namespace %s %s- && ", sub.Name, sub.Namespace, generatedBy)
+		forget = fmt.Sprintf("kubectl annotate subscriptions.operators.coreos.com %s --namespace %s %s- && ", sub.Name, sub.Namespace, generatedBy)
 	}
-	return ours + fmt.Sprintf(`kubectl patch subscriptions.operators.coreos.com %s --namespace %s --subresource status --type merge -p '{"status": {"currentCSV": %s, "installedCSV": %s, "installPlanRef": null, "installplan": null, "state": null}}'`,
+	return forget + fmt.Sprintf(`kubectl patch subscriptions.operators.coreos.com %s --namespace %s --subresource status --type merge -p '{"status": {"currentCSV": %s, "installedCSV": %s, "installPlanRef": null, "installplan": null, "state": null}}'`,
 		sub.Name, sub.Namespace, value, value)
 }
 
@@ -308,7 +308,7 @@ func unreferenced(s *State, sub *v1alpha1.Subscription) []Cause {
 func (s *State) newest(sub *v1alpha1.Subscription) (newest *v1alpha1.ClusterServiceVersion) {
 	for i := range s.CSVs {
 		csv := &s.CSVs[i]
-		if csv.Namespace != sub.Namespace || csv.DeletionTimestamp != nil || packageOf(csv) != sub.Spec.Package || s.named(csv) || s.successor(csv) != nil {
+		if csv.Namespace != sub.Namespace || csv.DeletionTimestamp != nil || packageOf(csv) != sub.Spec.Package || s.named(csv) || s.replaced(csv) {
 			continue
 		}
 		if newest == nil || csv.Spec.Version.GT(newest.Spec.Version.Version) {
@@ -318,14 +318,11 @@ func (s *State) newest(sub *v1alpha1.Subscription) (newest *v1alpha1.ClusterServ
 	return newest
 }
 
-// successor is the ClusterServiceVersion that replaces csv, or nil.
-func (s *State) successor(csv *v1alpha1.ClusterServiceVersion) *v1alpha1.ClusterServiceVersion {
-	for i := range s.CSVs {
-		if other := &s.CSVs[i]; other.Namespace == csv.Namespace && other.Spec.Replaces == csv.Name {
-			return other
-		}
-	}
-	return nil
+// replaced tells whether a ClusterServiceVersion that is there replaces csv.
+func (s *State) replaced(csv *v1alpha1.ClusterServiceVersion) bool {
+	return slices.ContainsFunc(s.CSVs, func(other v1alpha1.ClusterServiceVersion) bool {
+		return other.Namespace == csv.Namespace && other.Spec.Replaces == csv.Name
+	})
 }
 
 // named tells whether a Subscription says that csv is installed, or to be.
@@ -339,7 +336,7 @@ func (s *State) named(csv *v1alpha1.ClusterServiceVersion) bool {
 // replaced: its resolver finds no solution until then.
 func (s *State) settles(namespace string) bool {
 	return slices.ContainsFunc(s.CSVs, func(csv v1alpha1.ClusterServiceVersion) bool {
-		return csv.Namespace == namespace && (s.successor(&csv) != nil || s.unnoted(&csv))
+		return csv.Namespace == namespace && (s.replaced(&csv) || s.unnoted(&csv))
 	})
 }
 

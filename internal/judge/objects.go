@@ -133,22 +133,24 @@ func StatusStays(o *observe.Object, now *unstructured.Unstructured) []finding.Fi
 func Said(object *unstructured.Unstructured) map[string]bool {
 	fields, _ := object.Object["status"].(map[string]any)
 	said := map[string]bool{}
-	addSaid(said, "status", fields)
+	eachField("status", fields, func(path, name string, value any) {
+		_, list := value.([]any)
+		if !list && fieldName().MatchString(name) && !passing().MatchString(name) {
+			said[path] = true
+		}
+	})
 	return said
 }
 
-func addSaid(said map[string]bool, path string, fields map[string]any) {
+// eachField calls see for each of fields, which are at path, that is no map, and for those below the others.
+func eachField(path string, fields map[string]any, see func(path, name string, value any)) {
 	for name, value := range fields {
 		at := path + "." + name
-		switch inner := value.(type) {
-		case map[string]any:
-			addSaid(said, at, inner)
-		case []any:
-		default:
-			if fieldName().MatchString(name) && !passing().MatchString(name) {
-				said[at] = true
-			}
+		if inner, below := value.(map[string]any); below {
+			eachField(at, inner, see)
+			continue
 		}
+		see(at, name, value)
 	}
 }
 

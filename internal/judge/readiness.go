@@ -30,26 +30,16 @@ var (
 // HealthWords is what the status of an object tells of its health, by path: conditions, by type, and fields that are called so.
 func HealthWords(status map[string]any) map[string]string {
 	health := map[string]string{}
-	addHealth(health, "status", status)
-	return health
-}
-
-func addHealth(health map[string]string, path string, fields map[string]any) {
-	for name, value := range fields {
-		at := path + "." + name
-		switch inner := value.(type) {
-		case map[string]any:
-			addHealth(health, at, inner)
-		case []any:
-			if name == "conditions" {
-				addConditions(health, at, inner)
-			}
-		default:
-			if telling().MatchString(name) {
-				health[at] = fmt.Sprint(value)
-			}
+	eachField("status", status, func(path, name string, value any) {
+		list, several := value.([]any)
+		switch {
+		case several && name == "conditions":
+			addConditions(health, path, list)
+		case !several && telling().MatchString(name):
+			health[path] = fmt.Sprint(value)
 		}
-	}
+	})
+	return health
 }
 
 func addConditions(health map[string]string, path string, conditions []any) {

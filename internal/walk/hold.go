@@ -103,10 +103,14 @@ func (w *walk) taint(ctx context.Context, name string, wanted bool) error {
 	return nil
 }
 
-// read are copies as they are now, without those that cannot be read: their operator may delete what it does not want.
+// read are those of copies of which the status is to be noted, as they are now, without those that cannot be read: their operator may delete what it
+// does not want.
 func (w *walk) read(ctx context.Context, copies []*newObject) map[*newObject]*unstructured.Unstructured {
 	read := map[*newObject]*unstructured.Unstructured{}
 	for _, o := range copies {
+		if !o.held || o.noted {
+			continue
+		}
 		if now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
 			read[o] = now
 		}
@@ -135,12 +139,7 @@ func (w *walk) seeHeld(ctx context.Context, copies []*newObject) error {
 			if err := w.note(ctx, o, now, operands); err != nil {
 				return false, err
 			}
-			versions := now.GetResourceVersion()
-			for _, name := range slices.Sorted(maps.Keys(operands)) {
-				if operands[name].Of == o.String() {
-					versions += " " + operands[name].ResourceVersion
-				}
-			}
+			versions := versionsOf(now, operands, func(made observe.Operand) bool { return made.Of == o.String() })
 			still = same[o](versions) && o.readiness.Unready && len(o.readiness.Before) > 0 && still
 		}
 		return still, ctx.Err()

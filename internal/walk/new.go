@@ -92,28 +92,19 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 	created = map[string]judge.New{}
 	var copies []*newObject
 	defer func() { err = errors.Join(err, w.deleteNew(ctx, copies, created)) }()
-	create := func() error {
-		for _, like := range w.toCopy(r) {
-			o, err := w.copyOf(ctx, r, like)
-			if err != nil {
-				return err
-			}
-			if o != nil {
-				copies = append(copies, o)
-			}
-		}
-		return nil
-	}
 	held, err := w.holds(ctx, r)
-	if err == nil && held {
-		err = w.whileHeld(ctx, func() error {
-			if err := create(); err != nil {
+	if err != nil {
+		return created, err
+	}
+	if held {
+		err = w.whileHeld(ctx, func() (err error) {
+			if copies, err = w.makeCopies(ctx, r); err != nil {
 				return err
 			}
 			return w.seeHeld(ctx, copies)
 		})
-	} else if err == nil {
-		err = create()
+	} else {
+		copies, err = w.makeCopies(ctx, r)
 	}
 	if err != nil {
 		return created, err
@@ -142,6 +133,20 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 		}
 	}
 	return created, err
+}
+
+// makeCopies creates a copy of a sample of each of r's kinds, of which the API server takes one. It also returns those made before an error.
+func (w *walk) makeCopies(ctx context.Context, r *lifecycle.Release) (copies []*newObject, err error) {
+	for _, like := range w.toCopy(r) {
+		o, err := w.copyOf(ctx, r, like)
+		if err != nil {
+			return copies, err
+		}
+		if o != nil {
+			copies = append(copies, o)
+		}
+	}
+	return copies, nil
 }
 
 // viewOf is the walk's cluster with only some of its objects.

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/definition"
@@ -286,16 +287,24 @@ func (w *walk) awaitStill(ctx context.Context, o *newObject, needReady bool) err
 		if err := w.note(ctx, o, now, operands); err != nil {
 			return false, err
 		}
-		versions, ready := now.GetResourceVersion(), true
-		for _, name := range slices.Sorted(maps.Keys(operands)) {
-			made := operands[name]
-			if made.Direct {
-				versions += " " + made.ResourceVersion
-			}
+		ready := true
+		for name, made := range operands {
 			ready = ready && (made.Transient() || made.Unready == "" || !slices.Contains(o.ready, name))
 		}
+		versions := versionsOf(now, operands, func(made observe.Operand) bool { return made.Direct })
 		return same(versions) && (ready || !needReady), nil
 	})
+}
+
+// versionsOf is which version a copy has now, and which those of operands that count.
+func versionsOf(now *unstructured.Unstructured, operands map[string]observe.Operand, counts func(observe.Operand) bool) string {
+	versions := now.GetResourceVersion()
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		if counts(operands[name]) {
+			versions += " " + operands[name].ResourceVersion
+		}
+	}
+	return versions
 }
 
 // followed reports whether within limit after change anything that was made for o is another than before. A change that the API server
