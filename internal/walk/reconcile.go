@@ -126,6 +126,9 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 	if err != nil {
 		return findings, unverified, err
 	}
+	if found, err = w.judgeCalm(ctx, from.Name, r); err != nil || len(found) > 0 {
+		return append(findings, found...), unverified, err
+	}
 	found, err = w.judgeHotLoop(ctx, from, r, look)
 	w.verified.did("rest")
 	return append(findings, found...), unverified, err

@@ -273,7 +273,8 @@ func (w *walk) awaitIdle(ctx context.Context, o *newObject) error { return w.awa
 
 // awaitStill is awaitIdle for those who can do without what is ready.
 func (w *walk) awaitStill(ctx context.Context, o *newObject, needReady bool) error {
-	same, view := sameFor(o.idle()), w.viewOf(o.Object)
+	idle, view := o.idle(), w.viewOf(o.Object)
+	var rest calm
 	defer func() { o.noted = true }() // from now on the walk changes it
 	return lookUntil(ctx, newLimit, quickPause, func() (bool, error) {
 		now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
@@ -292,7 +293,14 @@ func (w *walk) awaitStill(ctx context.Context, o *newObject, needReady bool) err
 			ready = ready && (made.Transient() || made.Unready == "" || !slices.Contains(o.ready, name))
 		}
 		versions := versionsOf(now, operands, func(made observe.Operand) bool { return made.Direct })
-		return same(versions) && (ready || !needReady), nil
+		if versions != rest.versions {
+			rest = w.calmAt(ctx, versions)
+		}
+		if time.Since(rest.began) < idle || needReady && !ready {
+			return false, nil
+		}
+		w.noteCalm(ctx, rest)
+		return true, nil
 	})
 }
 

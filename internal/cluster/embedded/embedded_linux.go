@@ -435,6 +435,13 @@ func (c *Cluster) Audit(ctx context.Context, since time.Time) ([]auditv1.Event, 
 	return cluster.ParseAudit(log.Bytes(), since), nil
 }
 
+// Used returns for how long the containers of a pod that run now have used a processor.
+func (c *Cluster) Used(ctx context.Context, namespace, pod string) (time.Duration, error) {
+	var used time.Duration
+	err := c.client.call(ctx, http.MethodGet, "/pods/"+url.PathEscape(namespace)+"/"+url.PathEscape(pod)+"/used", nil, nil, &used)
+	return used, err
+}
+
 // Kill ends a component of the control plane the hard way, and returns when it is gone. It is started again at once;
 // that it is ready again, the caller waits for. The component node is all containers at once, as when a machine restarts.
 func (c *Cluster) Kill(ctx context.Context, component string) error {

@@ -261,6 +261,9 @@ func (h *host) handler() http.Handler {
 		address, err := h.serveCatalog(r.PathValue("name"), data)
 		return addressAnswer{address}, err
 	})
+	handle("GET /pods/{namespace}/{pod}/used", func(r *http.Request) (any, error) {
+		return h.node.Used(r.PathValue("namespace") + "/" + r.PathValue("pod"))
+	})
 	handle("GET /stored", func(r *http.Request) (any, error) {
 		value, err := stored(r.Context(), r.FormValue("key"))
 		return json.RawMessage(value), err

@@ -1,0 +1,64 @@
+package node
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
+)
+
+// Used returns for how long the containers of the pod namespace/name that run now have used a processor.
+func (n *Node) Used(key string) (time.Duration, error) {
+	p := n.find(key)
+	if p == nil {
+		return 0, notFound("pod %s is not on this node", key)
+	}
+	p.mu.Lock()
+	var pids []int
+	for _, c := range p.containers {
+		if c.process != nil {
+			pids = append(pids, c.process.Pid())
+		}
+	}
+	p.mu.Unlock()
+	var used time.Duration
+	for _, pid := range pids {
+		of, err := usedBy(pid)
+		if err != nil {
+			return 0, fmt.Errorf("measure pod %s: %w", key, err)
+		}
+		used += of
+	}
+	return used, nil
+}
+
+// usedBy returns for how long a process and those that it started have used a processor, but for what has ended.
+func usedBy(pid int) (time.Duration, error) {
+	process, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, err
+	}
+	stat, err := process.Stat()
+	if err != nil {
+		return 0, err
+	}
+	used := time.Duration(stat.CPUTime() * float64(time.Second))
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // by the thread that started them
+	if err != nil {
+		return 0, err
+	}
+	for _, list := range lists {
+		children, _ := os.ReadFile(list) // a thread may end
+		for _, child := range strings.Fields(string(children)) {
+			if id, err := strconv.Atoi(child); err == nil {
+				of, _ := usedBy(id) // as a process may
+				used += of
+			}
+		}
+	}
+	return used, nil
+}

@@ -1,0 +1,51 @@
+package observe
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/olmkit/olmkit/internal/lifecycle"
+)
+
+// Meter is a cluster that measures for how long pods use a processor.
+type Meter interface {
+	// Used returns for how long the containers of a pod that run now have used a processor.
+	Used(ctx context.Context, namespace, pod string) (time.Duration, error)
+}
+
+// Used returns for how long the pods of r's operator that are there have used a processor, if the cluster measures that.
+func (c *Cluster) Used(ctx context.Context, r *lifecycle.Release) (used time.Duration, known bool) {
+	meter, ok := c.Provider.(Meter)
+	if !ok {
+		return 0, false
+	}
+	for name, pod := range c.Watcher.OperatorPods() {
+		if pod.Release != r.Name {
+			continue
+		}
+		if of, err := meter.Used(ctx, c.Place.Namespace, name); err == nil { // of those that were there once, some are gone
+			used, known = used+of, true
+		}
+	}
+	return used, known
+}
+
+// idleGroups are the API groups in which an operator that has come to rest writes as well: it renews its Lease, and asks who is who.
+var idleGroups = []string{"coordination.k8s.io", "authentication.k8s.io", "authorization.k8s.io"}
+
+// CountWrites counts what the accounts that account returns wrote between from and to, as log says, whether it changed anything or not.
+func CountWrites(log []auditv1.Event, account func(auditv1.Event) string, from, to time.Time) (n int) {
+	for _, e := range log {
+		at, o := e.RequestReceivedTimestamp.Time, e.ObjectRef
+		if at.Before(from) || !at.Before(to) || o == nil || slices.Contains(idleGroups, o.APIGroup) || account(e) == "" {
+			continue
+		}
+		if slices.Contains([]string{"create", "update", "patch", "delete"}, e.Verb) {
+			n++
+		}
+	}
+	return n
+}
