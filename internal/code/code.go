@@ -270,9 +270,9 @@ var All = []Kind{
 	{OperandImage, finding.Error, "The new version runs an operand image that is not available, where the old version's image ran: nothing shows that it exists, or that it works.",
 		"use an image that can be pulled, or pass its program with --image REF=PROGRAM", []string{"IMG005"}},
 	{DoesLess, finding.Error, "The new version does less about an object than the old version: after the same small change of the object, or of a Secret or ConfigMap that it " +
-		"names, a workload or the status that the old version changed stays as it was; or what the object asks for reaches nothing that is made for it any more; or a pause is not honoured. " +
+		"names, a workload or the status that the old version changed stays as it was; or what the object asks for reaches nothing that is made for it any more; or a pause is not honoured; or what the old version made of an object that is deleted, as a backup, is not made any more. " +
 		"That new objects have no finalizer or no Events any more is a warning.",
-		"watch what objects name, not only the objects; leave what is paused alone; update what exists, not only what is missing; keep the operands' names, or move the data and delete the old ones; write the status after each change", nil},
+		"watch what objects name, not only the objects; leave what is paused alone; remove the finalizer last; update what exists, not only what is missing; keep the operands' names, or move the data and delete the old ones; write the status after each change", nil},
 	{DataLost, finding.Error, "What a volume of an operand held is gone, or nothing reads it any more; or the new version deletes with an object what the old version kept.",
 		"keep claims, and the names of workloads and volumeClaimTemplates; where a name has to change, copy the data first", nil},
 	{Credentials, finding.Error, "The new version changed a password or key that the old version made, or deleted the Secret or ConfigMap that an object's status names: clients that have it, or read it there, are refused.",

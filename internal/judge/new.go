@@ -75,6 +75,9 @@ type New struct {
 	// Kept are the claims of the copy that stay when it is deleted; Cleared tells that others do not.
 	Kept    []observe.Operand
 	Cleared bool
+	// Partings are the resources of which something was made for the copy when it was deleted, sorted. Parted tells that they are known.
+	Partings []string
+	Parted   bool
 	// Reverts tells whether it changed back what somebody changed of that, as Remakes does.
 	Reverts map[string]bool
 	// Unowned are what was made for the copy, belongs to nobody and stayed when the copy was deleted; named as what was made for
@@ -204,6 +207,10 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
 	if len(was.Kept) > 0 && !was.Cleared && len(is.Kept) == 0 && is.Cleared {
 		findings = append(findings, code.Finding(code.DataLost, is.Sample, "%s deletes the claims of a new object like it when that is deleted; %s kept them", to, from))
+	}
+	if len(was.Partings) > 0 && is.Parted && len(is.Partings) == 0 {
+		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: when that is deleted, it makes none of the %s that %s made then",
+			to, from, strings.Join(was.Partings, ", "), from))
 	}
 	findings = append(findings, unpaused(from, to, was, is)...)
 	findings = append(findings, unlooked(from, to, was, is)...)

@@ -43,6 +43,9 @@ func TestNewObjects(t *testing.T) {
 	tells := func(finalizers, events string) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Says: map[string]bool{}, Finalizers: strings.Fields(finalizers), Events: strings.Fields(events)}
 	}
+	parts := func(known bool, resources string) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Parted: known, Partings: strings.Fields(resources)}
+	}
 	pauses := func(p Pause) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Pauses: map[Paused]Pause{{"spec.paused", "spec.a"}: p}}
 	}
@@ -119,6 +122,11 @@ func TestNewObjects(t *testing.T) {
 		"always deleted claims":             {claims(false, true), claims(false, true), nil},
 		"deletes one of them":               {claims(true, false), claims(true, true), nil},
 		"deleted some claims":               {claims(true, true), claims(true, true), nil},
+		"takes a backup":                    {parts(true, "secrets"), parts(true, "secrets"), nil},
+		"takes it otherwise":                {parts(true, "secrets"), parts(true, "jobs.batch"), nil},
+		"takes none any more":               {parts(true, "jobs.batch secrets"), parts(true, ""), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: when that is deleted, it makes none of the jobs.batch, secrets that v1 made then"}},
+		"took none":                         {parts(true, ""), parts(true, ""), nil},
+		"stays":                             {parts(true, "secrets"), parts(false, ""), nil},
 		"has no claims":                     {claims(true, false), claims(false, false), nil},
 		"never did":                         {remakes(false), remakes(false), nil},
 		"more than the sample":              {both, New{Sample: "Pot/n/a", Copy: sound, Original: alone}, nil},

@@ -39,19 +39,20 @@ const (
 type newObject struct {
 	*observe.Object
 	like      *observe.Object
-	unowned   []observe.Operand // named as what was made for the copy
-	hidden    bool              // some of that is not seen to be the copy's
-	ready     []string          // what was made for the copy and does what it is for
-	claims    []observe.Operand // of what was made for the copy
-	following following         // of changes, by its fields
-	needs     []need            // what it names, copied for it
-	held      bool              // its pods were kept off the nodes for a moment
-	readiness judge.Readiness   // what its status tells before and after its pods run
-	placed    bool              // one of them is on a node, or was
-	running   int64             // how many of them were ready at most
-	told, ran time.Time         // since when its status tells what it does, and since when as many run
-	noted     bool              // its status is not looked at any more for that
-	slowest   time.Duration     // how long it took at most until its operator did something about it
+	unowned   []observe.Operand          // named as what was made for the copy
+	hidden    bool                       // some of that is not seen to be the copy's
+	ready     []string                   // what was made for the copy and does what it is for
+	claims    []observe.Operand          // of what was made for the copy
+	following following                  // of changes, by its fields
+	needs     []need                     // what it names, copied for it
+	held      bool                       // its pods were kept off the nodes for a moment
+	readiness judge.Readiness            // what its status tells before and after its pods run
+	placed    bool                       // one of them is on a node, or was
+	running   int64                      // how many of them were ready at most
+	told, ran time.Time                  // since when its status tells what it does, and since when as many run
+	noted     bool                       // its status is not looked at any more for that
+	had       map[string]observe.Operand // what there was of it when it was tried and all of that was ready
+	slowest   time.Duration              // how long it took at most until its operator did something about it
 }
 
 // acted notes that the operator did something about what happened to o at began.
@@ -330,12 +331,17 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[s
 	for _, o := range copies {
 		objects = append(objects, o.Object)
 	}
+	began := time.Now()
 	stay, err := w.removeThese(ctx, objects, deletionLimit)
 	w.lingering = append(w.lingering, stay...)
 	for _, o := range copies {
 		if !slices.Contains(stay, o.Object) { // its operator may need them to let it go
 			err = errors.Join(err, w.deleteNeeds(ctx, o.needs))
 		}
+	}
+	if err == nil {
+		gone := slices.DeleteFunc(slices.Clone(copies), func(o *newObject) bool { return slices.Contains(stay, o.Object) })
+		err = w.notePartings(ctx, gone, began, created)
 	}
 	if err != nil {
 		return err

@@ -67,6 +67,9 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	if err == nil {
 		is.Events, err = w.toldOf(ctx, o)
 	}
+	if err == nil {
+		err = w.readyToPart(ctx, o, was)
+	}
 	if err == nil && !is.Copy.Alike { // it has had its time by now
 		is.Copy.Alike, err = w.WellAs(ctx, o.Object, o.like)
 	}
@@ -288,15 +291,11 @@ func (w *walk) awaitStill(ctx context.Context, o *newObject, needReady bool) err
 		if err := w.note(ctx, o, now, operands); err != nil {
 			return false, err
 		}
-		ready := true
-		for name, made := range operands {
-			ready = ready && (made.Transient() || made.Unready == "" || !slices.Contains(o.ready, name))
-		}
 		versions := versionsOf(now, operands, func(made observe.Operand) bool { return made.Direct })
 		if versions != rest.versions {
 			rest = w.calmAt(ctx, versions)
 		}
-		if time.Since(rest.began) < idle || needReady && !ready {
+		if time.Since(rest.began) < idle || needReady && !o.isReady(operands) {
 			return false, nil
 		}
 		w.noteCalm(ctx, rest)
