@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
@@ -41,7 +44,7 @@ func (o *newObject) isReady(operands map[string]observe.Operand) bool {
 }
 
 // notePartings notes in created what the operator made since began, when copies that are gone by now were asked to go: a backup, or a Job that cleans
-// up. Nothing is known where there is no audit log, or of a copy that was not ready.
+// up. Nothing is known where there is no audit log, or it is late, or of a copy that was not ready.
 func (w *walk) notePartings(ctx context.Context, copies []*newObject, began time.Time, created map[string]judge.New) error {
 	auditor, ok := w.Provider.(observe.Auditor)
 	copies = slices.DeleteFunc(copies, func(o *newObject) bool { return o.had == nil })
@@ -54,11 +57,20 @@ func (w *walk) notePartings(ctx context.Context, copies []*newObject, began time
 	}
 	made := observe.Creations(log, observe.Known(observe.Asker(w.release, w.Place.Namespace, w.Watcher.OperatorPods(), began, time.Time{})))
 	for _, o := range copies {
-		is := created[o.CRD]
-		is.Parted, is.Partings = true, o.partings(made)
-		created[o.CRD] = is
+		if is := created[o.CRD]; o.goneBy(log) {
+			is.Parted, is.Partings = true, o.partings(made)
+			created[o.CRD] = is
+		}
 	}
 	return nil
+}
+
+// goneBy reports whether log, which may be late, goes on until somebody heard that the copy is gone.
+func (o *newObject) goneBy(log []auditv1.Event) bool {
+	return slices.ContainsFunc(log, func(e auditv1.Event) bool {
+		of := e.ObjectRef
+		return of != nil && of.Resource == o.Resource.Resource && of.Name == o.Name && e.Verb == "delete" && e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusNotFound
+	})
 }
 
 // partings are the resources of which one among made has the copy's name in its own, sorted. What there was before is only made again, as pods are.

@@ -42,7 +42,7 @@ func TestNotePartings(t *testing.T) {
 		e := auditv1.Event{RequestReceivedTimestamp: metav1.NewMicroTime(began), Verb: "create", ResponseStatus: &metav1.Status{Code: 201}}
 		e.User.Username = "system:serviceaccount:n:tea"
 		e.ObjectRef = &auditv1.ObjectReference{Resource: "secrets", APIVersion: "v1", Name: "a-new2-backup"}
-		pot := &newObject{Object: &observe.Object{CRD: "pots", Name: "a-new2"}, had: map[string]observe.Operand{}}
+		pot := &newObject{Object: &observe.Object{CRD: "pots", Resource: schema.GroupResource{Resource: "pots"}, Name: "a-new2"}, had: map[string]observe.Operand{}}
 		cup := &newObject{Object: &observe.Object{CRD: "cups", Name: "a-new2"}} // was not ready
 		created := map[string]judge.New{"pots": {}, "cups": {}}
 		note := func() {
@@ -55,6 +55,11 @@ func TestNotePartings(t *testing.T) {
 			t.Error("it is known without an audit log")
 		}
 		w.Provider = audited{log: []auditv1.Event{e}}
+		if note(); created["pots"].Parted {
+			t.Error("it is known though the log is late")
+		}
+		gone := auditv1.Event{RequestReceivedTimestamp: metav1.NewMicroTime(began), Verb: "delete", ResponseStatus: &metav1.Status{Code: 404}, ObjectRef: &auditv1.ObjectReference{Resource: "pots", Name: "a-new2"}}
+		w.Provider = audited{log: []auditv1.Event{e, gone}}
 		if note(); !created["pots"].Parted || !slices.Equal(created["pots"].Partings, []string{"secrets"}) || created["cups"].Parted {
 			t.Errorf("%+v", created)
 		}
