@@ -205,7 +205,7 @@ var All = []Kind{
 		"find out when it was lost, and what OLM changed at that moment", nil},
 	{ObjectGone, finding.Error, "An object was deleted, or replaced by another of the same name, during the upgrade.",
 		"never delete and recreate users' objects; do not drop the CRD", nil},
-	{DefaultChanged, finding.Warning, "A field that the author did not set in this version has another value after the upgrade: its default changed, or conversion sets it. Or a new object does not get it. " +
+	{DefaultChanged, finding.Warning, "A field that the author did not set in this version has another value after the upgrade: its default changed, or conversion sets it. Or a new object does not get it, or the operator writes it into one. " +
 		"The cause says which.",
 		"keep the defaults of a released version", []string{"CRD010"}},
 	{ManifestRefused, finding.Error, "A manifest that the old version accepted is rejected by the new one, or loses fields.",
@@ -250,7 +250,7 @@ var All = []Kind{
 	{ConditionWorse, finding.Error, "An object said in its status that it serves, and does not any more: Available, Ready or another condition of what works is not True, Degraded, Failed or Stalled is, or its phase is Failed, Error or Degraded; " +
 		"or it says without end that it is being changed.",
 		"read the condition's reason and message, and the manager's log about the object", nil},
-	{OperandChanged, finding.Warning, "The new version changed an operand of an object that nobody changed, or took labels or annotations from it. This may be its purpose, or the object means something else " +
+	{OperandChanged, finding.Warning, "The new version changed an operand of an object that nobody changed, or took labels or annotations from it. It is an error if it takes annotations away that others put there. This may be its purpose, or the object means something else " +
 		"in the version that the new release reads.",
 		"check whether each change is meant; if not, check conversion and defaults of the object", nil},
 	{OperandRestarted, finding.Warning, "Containers of operands restarted during the upgrade.",
@@ -261,7 +261,7 @@ var All = []Kind{
 		"compare before writing, and leave times and counters out of the comparison; do not requeue without a reason or a pause", nil},
 	{NotReconciled, finding.Error, "The new version does not reconcile an object that the old version reconciled: it writes nothing for it, even when the object changes.",
 		"check who is leader, what the API server refused, and the manager's log; reconcile every object when the manager starts, also those of older releases", []string{"EDG008"}},
-	{PortGone, finding.Error, "A Service of an operand, or of the operator itself, does not offer a port any more, offers it in another way, or leads nowhere or to other servers, or no Ingress leads from a host and path any more: clients that use it fail.",
+	{PortGone, finding.Error, "A Service of an operand, or of the operator itself, does not offer a port any more, offers it in another way, or leads nowhere or to other servers, also one that is made for a new object, or no Ingress leads from a host and path any more: clients that use it fail.",
 		"keep the type, the ports, their names and the selector; a new port comes beside the old one", nil},
 	{OperandWorse, finding.Error, "An operand was ready before the upgrade and is not any more, or one that the new version adds does not get ready; or what guards or scales pods does not find them any more, or lets none be evicted.",
 		"read the events and conditions of what the message names, and check what the new version changed in it", nil},
@@ -270,7 +270,7 @@ var All = []Kind{
 	{OperandImage, finding.Error, "The new version runs an operand image that is not available, where the old version's image ran: nothing shows that it exists, or that it works.",
 		"use an image that can be pulled, or pass its program with --image REF=PROGRAM", []string{"IMG005"}},
 	{DoesLess, finding.Error, "The new version does less about an object than the old version: after the same small change of the object, or of a Secret or ConfigMap that it " +
-		"names, a workload or the status that the old version changed stays as it was; or what the object asks for reaches nothing that is made for it any more; or a pause is not honoured; or what the old version made of an object that is deleted, as a backup, is not made any more. " +
+		"names, a workload or the status that the old version changed stays as it was; or what the object asks for reaches nothing that is made for it any more; or pods are not replaced when what they are made from changes; or a pause is not honoured; or what the old version made of an object that is deleted, as a backup, is not made any more. " +
 		"That new objects have no finalizer or no Events any more is a warning.",
 		"watch what objects name, not only the objects; leave what is paused alone; remove the finalizer last; update what exists, not only what is missing; keep the operands' names, or move the data and delete the old ones; write the status after each change", nil},
 	{DataLost, finding.Error, "What a volume of an operand held is gone, or nothing reads it any more; or the new version deletes with an object what the old version kept.",

@@ -57,6 +57,8 @@ type New struct {
 	// Moves are the kinds that followed, by field, and Programs what workloads run, by kind, with … for the name of the copy.
 	Moves    map[string][]string
 	Programs map[string]string
+	// Rolls tells, by field, whether pods were replaced when a change of it changed what they are made from.
+	Rolls map[string]bool
 	// Remakes tells whether the operator made again what somebody deleted of what it had made for the copy: by kind and, where that is another
 	// than the copy's, name, with … for the name of the copy.
 	Remakes map[string]bool
@@ -80,6 +82,12 @@ type New struct {
 	Parted   bool
 	// Reverts tells whether it changed back what somebody changed of that, as Remakes does.
 	Reverts map[string]bool
+	// Marks tells, as Remakes does, whether an annotation that somebody else put on what was made for the copy stayed there.
+	Marks map[string]bool
+	// Written are the fields of the copy's spec that neither its author nor a default set, by path.
+	Written []string
+	// Picks are the objects whose pods the Services that were made for the copy select besides its own, by Service.
+	Picks map[string][]string
 	// Unowned are what was made for the copy, belongs to nobody and stayed when the copy was deleted; named as what was made for
 	// the sample.
 	Unowned []Left
@@ -194,6 +202,11 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 				to, from, strings.Join(kinds, " and "), field, EffectLimit, strings.Join(is.Moves[field], ", ")))
 		}
 	}
+	unrolled := namesOf(is.Rolls, func(field string) bool { return was.Rolls[field] && !is.Rolls[field] })
+	if len(unrolled) > 0 {
+		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: a change of its %s changes what its pods are made from, and none is replaced within %s",
+			to, from, strings.Join(unrolled, ", "), EffectLimit))
+	}
 	newSecret := slices.ContainsFunc(is.Secrets, func(s string) bool { return !slices.Contains(was.Secrets, s) })
 	if unheeded := NotCarried(was.Carried, is.Carried); len(unheeded) > 0 && !newSecret {
 		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: what its %s asks for is in nothing that is made for it",
@@ -223,6 +236,25 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	if len(stay) > 0 {
 		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s leaves %s of a new object like it as somebody else changes it, for %s; %s changed it back",
 			to, strings.Join(stay, " and "), EffectLimit, from))
+	}
+	stripped := namesOf(is.Marks, func(kind string) bool { return was.Marks[kind] && !is.Marks[kind] })
+	if len(stripped) > 0 {
+		f := code.Finding(code.OperandChanged, is.Sample, "%s takes annotations that others put on %s of a new object like it away, as load balancers and monitoring are configured by; %s left them", to, strings.Join(stripped, " and "), from)
+		f.Severity = finding.Error
+		findings = append(findings, f)
+	}
+	written := slices.DeleteFunc(slices.Clone(is.Written), func(path string) bool { return slices.Contains(was.Written, path) })
+	if len(written) > 0 {
+		f := code.Finding(code.DefaultChanged, is.Sample, "%s writes %s into a new object like it, which its author left out, and %s did not: a later default does not reach it, and tools that apply its manifest may take it out again",
+			to, strings.Join(written, ", "), from)
+		f.Severity = finding.Warning
+		findings = append(findings, f)
+	}
+	for _, service := range slices.Sorted(maps.Keys(is.Picks)) {
+		if others := is.Picks[service]; was.Picks != nil && len(was.Picks[service]) == 0 && len(others) > 0 {
+			findings = append(findings, code.Finding(code.PortGone, is.Sample, "the selector of the %s that %s makes for a new object like it picks pods of other objects, too: its clients reach %s; with %s it did not",
+				service, to, strings.Join(others, ", "), from))
+		}
 	}
 	return append(findings, quieter(from, to, was, is)...)
 }

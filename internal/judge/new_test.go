@@ -46,6 +46,18 @@ func TestNewObjects(t *testing.T) {
 	parts := func(known bool, resources string) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Parted: known, Partings: strings.Fields(resources)}
 	}
+	rolls := func(does bool) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Rolls: map[string]bool{"spec.config": does}}
+	}
+	marks := func(stay bool) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Marks: map[string]bool{"Service": stay}}
+	}
+	picks := func(others string) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Picks: map[string][]string{"Service": strings.Fields(others)}}
+	}
+	writes := func(paths string) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Written: strings.Fields(paths)}
+	}
 	pauses := func(p Pause) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Pauses: map[Paused]Pause{{"spec.paused", "spec.a"}: p}}
 	}
@@ -127,6 +139,20 @@ func TestNewObjects(t *testing.T) {
 		"takes none any more":               {parts(true, "jobs.batch secrets"), parts(true, ""), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: when that is deleted, it makes none of the jobs.batch, secrets that v1 made then"}},
 		"took none":                         {parts(true, ""), parts(true, ""), nil},
 		"stays":                             {parts(true, "secrets"), parts(false, ""), nil},
+		"replaces pods":                     {rolls(true), rolls(true), nil},
+		"replaces none any more":            {rolls(true), rolls(false), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: a change of its spec.config changes what its pods are made from, and none is replaced within 30s"}},
+		"never replaced any":                {rolls(false), rolls(false), nil},
+		"there is nothing to replace":       {rolls(true), both, nil},
+		"leaves annotations":                {marks(true), marks(true), nil},
+		"takes annotations away":            {marks(true), marks(false), []string{"error U505 Pot/n/a: v2 takes annotations that others put on Service of a new object like it away, as load balancers and monitoring are configured by; v1 left them"}},
+		"always took them away":             {marks(false), marks(false), nil},
+		"may not be annotated":              {marks(true), both, nil},
+		"serves its own":                    {picks(""), picks(""), nil},
+		"serves others":                     {picks(""), picks("Pot/n/b"), []string{"error U510 Pot/n/a: the selector of the Service that v2 makes for a new object like it picks pods of other objects, too: its clients reach Pot/n/b; with v1 it did not"}},
+		"always served others":              {picks("Pot/n/b"), picks("Pot/n/b"), nil},
+		"was not looked at":                 {both, picks("Pot/n/b"), nil},
+		"leaves the spec alone":             {writes(""), writes(""), nil},
+		"writes into it":                    {writes("spec.a"), writes("spec.a spec.b"), []string{"warning U307 Pot/n/a: v2 writes spec.b into a new object like it, which its author left out, and v1 did not: a later default does not reach it, and tools that apply its manifest may take it out again"}},
 		"has no claims":                     {claims(true, false), claims(false, false), nil},
 		"never did":                         {remakes(false), remakes(false), nil},
 		"more than the sample":              {both, New{Sample: "Pot/n/a", Copy: sound, Original: alone}, nil},

@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -172,13 +173,26 @@ func clientsCut(name string, was, is observe.Operand) (findings []finding.Findin
 		findings = append(findings, code.Finding(code.Credentials, name, "%s changed although nobody changed the object it was made for", strings.Join(changed, ", ")))
 		places = slices.DeleteFunc(places, func(d compare.Difference) bool { return slices.Contains(changed, d.Path) })
 	}
-	if gone := portsGone(was, is); len(gone) > 0 {
+	gone := portsGone(was, is)
+	if len(gone) > 0 {
 		findings = append(findings, code.Finding(code.PortGone, name, "clients that the old version served fail: %s", strings.Join(gone, "; ")))
-		places = slices.DeleteFunc(places, func(d compare.Difference) bool {
-			return strings.HasPrefix(d.Path, "spec.ports") || d.Path == "spec.type"
-		})
 	}
+	places = slices.DeleteFunc(places, func(d compare.Difference) bool {
+		return len(gone) > 0 && d.Path == "spec.type" || strings.HasPrefix(d.Path, "spec.ports") && (len(gone) > 0 || portsKept(was, is))
+	})
 	return findings, places
+}
+
+// portsKept reports whether a Service still has each port that it had, as it was: there may be more.
+func portsKept(was, is observe.Operand) bool {
+	if was.Kind != observe.KindService {
+		return false
+	}
+	before, _, _ := unstructured.NestedSlice(was.Content, "spec", "ports")
+	after, _, _ := unstructured.NestedSlice(is.Content, "spec", "ports")
+	return !slices.ContainsFunc(before, func(port any) bool {
+		return !slices.ContainsFunc(after, func(now any) bool { return reflect.DeepEqual(port, now) })
+	})
 }
 
 // portsGone says what of a Service was offered to clients before, and is not any more.

@@ -70,6 +70,11 @@ func Selected(before, after map[string]observe.Operand) []finding.Finding {
 	return findings
 }
 
+// OthersSelected are the objects, but for the one that service was made for, whose pods among operands it picks, sorted.
+func OthersSelected(service observe.Operand, operands map[string]observe.Operand) []string {
+	return slices.DeleteFunc(selectedOf(service, operands), func(of string) bool { return of == service.Of })
+}
+
 // withoutPort names the pods that a Service picks after and did not before, and that do not declare a port of it that all declared before, and
 // some do after. Only numbers tell: pods without a port of a name are no endpoints of it.
 func withoutPort(was, is observe.Operand, before, after map[string]observe.Operand) []string {

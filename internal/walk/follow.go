@@ -20,6 +20,9 @@ type following struct {
 	field string              // that was changed last
 	seen  map[string]string   // how often each operand was written before
 	moves map[string][]string // the kinds that were written, by field
+
+	templates, revisions string          // what pods were made from, and which of that those ran that there were, before
+	rolls                map[string]bool // whether pods were replaced when what they are made from changed, by field
 }
 
 // noteMoves notes which kinds the change before was followed by, which surely says something did, now that all is at rest, and that field is to be
@@ -35,6 +38,7 @@ func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely
 		f.moves[f.field] = moved(f.seen, now)
 	}
 	f.field, f.seen = field, now
+	f.templates, f.revisions = templatesOf(operands), revisionsOf(operands)
 	return nil
 }
 
@@ -63,6 +67,52 @@ func (w *walk) awaitMoves(ctx context.Context, o *newObject, kinds []string) err
 		have := moved(o.following.seen, writes(without(operands, o.needs)))
 		return !slices.ContainsFunc(kinds, func(kind string) bool { return !slices.Contains(have, kind) }), err
 	})
+}
+
+// awaitRoll waits, if a change of field changed what pods are made from, until others are made, and notes whether they are: a workload that does not
+// replace its pods leaves everything as it was. did says that they were under the release before; then it is waited for longer.
+func (w *walk) awaitRoll(ctx context.Context, o *newObject, field string, did bool) error {
+	view, limit, f := w.viewOf(o.Object), boldLimit, &o.following
+	if did {
+		limit = judge.EffectLimit
+	}
+	return lookUntil(ctx, limit, quickPause, func() (bool, error) {
+		operands, err := view.RecentOperands(ctx)
+		if err != nil || templatesOf(operands) == f.templates {
+			return true, err
+		}
+		f.rolls[field] = revisionsOf(operands) != f.revisions
+		return f.rolls[field], nil
+	})
+}
+
+// templatesOf is what the workloads among operands make pods from.
+func templatesOf(operands map[string]observe.Operand) string {
+	var all strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		made := operands[name]
+		if template, has, _ := unstructured.NestedMap(made.Content, "spec", "template"); has && made.Direct && slices.Contains(replicated, made.Kind) {
+			fmt.Fprintln(&all, name, template)
+		}
+	}
+	return all.String()
+}
+
+// revisionLabels tell what of a workload's a pod is made from (Deployment, and StatefulSet or DaemonSet).
+var revisionLabels = []string{"pod-template-hash", "controller-revision-hash"}
+
+// revisionsOf are the revisions of their workloads that the pods among operands are made from.
+func revisionsOf(operands map[string]observe.Operand) string {
+	revisions := map[string]bool{}
+	for _, made := range operands {
+		labels, _ := made.Marks["labels"].(map[string]any)
+		for _, label := range revisionLabels {
+			if revision, is := labels[label].(string); is && made.Kind == observe.KindPod {
+				revisions[revision] = true
+			}
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(revisions)), " ")
 }
 
 // writes tells by name what changes whenever somebody writes what was made directly for an object: its generation, or its version where it has

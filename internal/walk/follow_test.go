@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
@@ -59,5 +61,70 @@ func TestProgramsOf(t *testing.T) {
 	one, two, other := templates("a-new1", "i:1"), templates("a-new2", "i:1"), templates("a-new3", "i:2")
 	if len(one) != 2 || one["Deployment"] != two["Deployment"] || one["CronJob"] != two["CronJob"] || one["Deployment"] == other["Deployment"] {
 		t.Errorf("%q\n%q\n%q", one, two, other)
+	}
+}
+
+// TestRevisions: what pods are made from is what workloads that were made for the object say, and which of that runs is told by the pods' labels; how
+// many there are does not matter.
+func TestRevisions(t *testing.T) {
+	workload := func(kind, template string, replicas int64, direct bool) observe.Operand {
+		return observe.Operand{Kind: kind, Name: "a", Direct: direct, Content: map[string]any{"spec": map[string]any{"replicas": replicas, "template": map[string]any{"x": template}}}}
+	}
+	pod := func(label, revision string) observe.Operand {
+		return observe.Operand{Kind: "Pod", Marks: map[string]any{"labels": map[string]any{label: revision}}}
+	}
+	type operands = map[string]observe.Operand
+	before := operands{"d": workload("Deployment", "1", 1, true), "r": workload("ReplicaSet", "1", 1, false), "p": pod("pod-template-hash", "1"), "j": pod("job-name", "5")}
+	for name, c := range map[string]struct {
+		after         operands
+		changed, runs bool
+	}{
+		"more pods":            {operands{"d": workload("Deployment", "1", 2, true), "p": pod("pod-template-hash", "1"), "q": pod("pod-template-hash", "1")}, false, false},
+		"another template":     {operands{"d": workload("Deployment", "2", 1, true), "p": pod("pod-template-hash", "1"), "j": pod("job-name", "6")}, true, false},
+		"of it runs a pod":     {operands{"d": workload("Deployment", "2", 1, true), "p": pod("pod-template-hash", "1"), "q": pod("pod-template-hash", "2")}, true, true},
+		"of it runs one alone": {operands{"d": workload("Deployment", "2", 1, true), "q": pod("controller-revision-hash", "2")}, true, true},
+	} {
+		if changed, runs := templatesOf(c.after) != templatesOf(before), revisionsOf(c.after) != revisionsOf(before); changed != c.changed || runs != c.runs {
+			t.Errorf("%s: the template changed %t, another runs %t", name, changed, runs)
+		}
+	}
+}
+
+// TestUnsetImage: an image that the object does not name is changed if all that runs for it has the same, and the schema has such a field.
+func TestUnsetImage(t *testing.T) {
+	image := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	schema := &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Properties: map[string]apiextensionsv1.JSONSchemaProps{"image": image}}}}
+	runs := func(images ...string) map[string]observe.Operand {
+		var containers []any
+		for _, i := range images {
+			containers = append(containers, map[string]any{"image": i})
+		}
+		return map[string]observe.Operand{
+			"d": {Content: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}}}}, "s": {Content: map[string]any{}},
+		}
+	}
+	names := map[string]any{"spec": map[string]any{"image": "tea"}}
+	for name, c := range map[string]struct {
+		schema   *apiextensionsv1.JSONSchemaProps
+		object   map[string]any
+		operands map[string]observe.Operand
+		want     any
+	}{
+		"one image":         {schema, nil, runs("tea:1", "tea:1"), "tea:1-olmkit"},
+		"two images":        {schema, nil, runs("tea:1", "cup:1"), nil},
+		"nothing runs":      {schema, nil, nil, nil},
+		"a digest":          {schema, nil, runs("tea@sha256:1"), nil},
+		"the object's own":  {schema, names, runs("tea:1"), nil},
+		"no field for that": {&apiextensionsv1.JSONSchemaProps{}, nil, runs("tea:1"), nil},
+	} {
+		var got any
+		for _, change := range unsetImage(c.schema, c.object, c.operands) {
+			if got = change.there; change.back != nil {
+				t.Errorf("%s: it is not taken back", name)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }

@@ -51,6 +51,7 @@ type newObject struct {
 	running   int64                      // how many of them were ready at most
 	told, ran time.Time                  // since when its status tells what it does, and since when as many run
 	noted     bool                       // its status is not looked at any more for that
+	marked    []observe.Operand          // what was made for the copy and has an annotation of somebody else
 	had       map[string]observe.Operand // what there was of it when it was tried and all of that was ready
 	slowest   time.Duration              // how long it took at most until its operator did something about it
 }

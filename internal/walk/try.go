@@ -41,16 +41,21 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	spec, _ := o.Author["spec"].(map[string]any)
 	is.Carried = judge.Carried(spec, slices.Collect(maps.Values(operands)))
 	is.Programs, is.Secrets = programsOf(o, operands), secretsOf(o, operands)
-	o.following.moves = map[string][]string{}
-	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
+	o.following.moves, o.following.rolls = map[string][]string{}, map[string]bool{}
+	is.Follows, is.Remakes, is.Marks = map[string]int{}, map[string]bool{}, map[string]bool{}
 	for _, try := range []func() error{
+		func() (err error) { is.Written, err = w.writtenInto(ctx, o); return err },
+		func() (err error) { is.Picks, err = w.picksOf(ctx, o); return err },
+		func() error { return w.markNew(ctx, o, operands) },
 		func() (err error) { is.Reverts, err = w.editNew(ctx, o, operands, was); return err },
+		func() error { return w.noteMarks(ctx, o, is.Marks) },
 		func() error { return w.takeFromNew(ctx, o, operands, was, remade, is.Remakes) },
 		func() error { return w.changeNew(ctx, r, o, was, &is) },
 		func() error { return w.pauseNew(ctx, r, o, was, &is) },
 		func() error { return w.changeNeeds(ctx, o, operands, was, is.Follows) },
-		func() error { return w.changeWords(ctx, r, o, was, &is) },
+		func() error { return w.changeWords(ctx, r, o, operands, was, &is) },
 		func() error { return w.noteLast(ctx, o, is.Follows) },
+		func() error { return w.noteMarks(ctx, o, is.Marks) },
 		func() error { return w.takeFromNew(ctx, o, operands, was, remadeLast, is.Remakes) },
 	} {
 		if err = try(); err != nil {
@@ -60,7 +65,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	if err == nil && o.held && !o.noted { // there was nothing to try
 		err = w.awaitIdle(ctx, o)
 	}
-	is.Moves, is.Readiness = o.following.moves, o.readiness
+	is.Moves, is.Rolls, is.Readiness = o.following.moves, o.following.rolls, o.readiness
 	if err == nil {
 		err = w.readStatuses(ctx, o, was, &is)
 	}
@@ -159,6 +164,9 @@ func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was
 		}
 		if times++; times == 1 {
 			if err := w.awaitMoves(ctx, o, was.Moves[field]); err != nil {
+				return 0, err
+			}
+			if err := w.awaitRoll(ctx, o, field, was.Rolls[field]); err != nil {
 				return 0, err
 			}
 		}

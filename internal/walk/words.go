@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -59,6 +60,32 @@ func words(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, found
 	return list
 }
 
+// unsetImage is the change of a field called image of which object says nothing, to another tag of the image that operands run, if it is one.
+func unsetImage(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, operands map[string]observe.Operand) []word {
+	images := map[string]bool{}
+	for _, made := range operands {
+		containers, _, _ := unstructured.NestedSlice(made.Content, "spec", "template", "spec", "containers")
+		for _, c := range containers {
+			container, _ := c.(map[string]any)
+			image, _ := container["image"].(string)
+			images[image] = true
+		}
+	}
+	if len(images) != 1 {
+		return nil
+	}
+	var list []word
+	image := slices.Collect(maps.Keys(images))[0]
+	other := otherWord("image", image)
+	spec, _ := object["spec"].(map[string]any)
+	visitSchema(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
+		if value == nil && s.Type == "string" && path[len(path)-1] == "image" && len(path) == 2 && other != image {
+			list = append(list, word{path: path, there: other, text: other})
+		}
+	})
+	return list
+}
+
 // everyMinute matches a schedule of cron's; the minute comes first.
 var everyMinute = regexp.MustCompile(`^\S+( \S+){4}$`)
 
@@ -87,7 +114,7 @@ func otherWord(name, value string) string {
 
 // changeWords changes the texts and lists of a copy, all at the same time, and changes them back; each shows by itself. It notes in is how often
 // each does.
-func (w *walk) changeWords(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, is *judge.New) error {
+func (w *walk) changeWords(ctx context.Context, r *lifecycle.Release, o *newObject, operands map[string]observe.Operand, was judge.New, is *judge.New) error {
 	resource := o.At(w.Dynamic, o.Version)
 	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
 	if err != nil {
@@ -107,7 +134,9 @@ func (w *walk) changeWords(ctx context.Context, r *lifecycle.Release, o *newObje
 		return mergePatch(ctx, resource, o.Name, data, dryRun...)
 	}
 	there, back := func(c word) any { return c.there }, func(c word) any { return c.back }
-	changes := slices.DeleteFunc(words(definition.Schema(r.CRD(o.CRD), o.Version), now.Object, is.Carried), func(c word) bool {
+	schema := definition.Schema(r.CRD(o.CRD), o.Version)
+	changes := slices.Concat(words(schema, now.Object, is.Carried), unsetImage(schema, now.Object, operands))
+	changes = slices.DeleteFunc(changes, func(c word) bool {
 		return patch([]word{c}, there, metav1.DryRunAll) != nil
 	})
 	if len(changes) == 0 || patch(changes, there, metav1.DryRunAll) != nil {
