@@ -139,5 +139,6 @@ type CatalogAddress struct {
 type Description struct {
 	Kind        string   // embedded, kind or existing
 	Kubernetes  string   // version of the API server
+	Simulates   bool     // containers of images that cannot be had are reported as running
 	Limitations []string // what real clusters have and this one does not, a sentence each
 }

@@ -77,14 +77,15 @@ type New struct {
 	// Kept are the claims of the copy that stay when it is deleted; Cleared tells that others do not.
 	Kept    []observe.Operand
 	Cleared bool
-	// Partings are the resources of which something was made for the copy when it was deleted, sorted. Parted tells that they are known.
-	Partings []string
-	Parted   bool
+	// Partings are the resources of which something was made when the copy was deleted, and Lasting those of which it was made for the copy and outlasts
+	// it, sorted. Parted tells that they are known.
+	Partings, Lasting []string
+	Parted            bool
 	// Reverts tells whether it changed back what somebody changed of that, as Remakes does.
 	Reverts map[string]bool
 	// Marks tells, as Remakes does, whether an annotation that somebody else put on what was made for the copy stayed there.
 	Marks map[string]bool
-	// Written are the fields of the copy's spec that neither its author nor a default set, by path.
+	// Written are the fields of the copy's spec that neither its author nor a default set, by path; nil if that is not known.
 	Written []string
 	// Picks are the objects whose pods the Services that were made for the copy select besides its own, by Service.
 	Picks map[string][]string
@@ -164,6 +165,16 @@ func (n New) Silent(was New) []string {
 	})
 }
 
+// Unsaved are the resources of which something that outlasts an object was made in was when it was deleted, if nothing of them is made any more, nor
+// anything in their place.
+func (n New) Unsaved(was New) []string {
+	instead := len(n.Lasting) > 0 || slices.ContainsFunc(was.Lasting, func(resource string) bool { return slices.Contains(n.Partings, resource) })
+	if !n.Parted || instead {
+		return nil
+	}
+	return was.Lasting
+}
+
 // NewObjects tells what the operator of the release called to did not do for a new object, and that of from did.
 func NewObjects(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
@@ -221,9 +232,9 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	if len(was.Kept) > 0 && !was.Cleared && len(is.Kept) == 0 && is.Cleared {
 		findings = append(findings, code.Finding(code.DataLost, is.Sample, "%s deletes the claims of a new object like it when that is deleted; %s kept them", to, from))
 	}
-	if len(was.Partings) > 0 && is.Parted && len(is.Partings) == 0 {
+	if unsaved := is.Unsaved(was); len(unsaved) > 0 {
 		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: when that is deleted, it makes none of the %s that %s made then",
-			to, from, strings.Join(was.Partings, ", "), from))
+			to, from, strings.Join(unsaved, ", "), from))
 	}
 	findings = append(findings, unpaused(from, to, was, is)...)
 	findings = append(findings, unlooked(from, to, was, is)...)
@@ -244,14 +255,15 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, f)
 	}
 	written := slices.DeleteFunc(slices.Clone(is.Written), func(path string) bool { return slices.Contains(was.Written, path) })
-	if len(written) > 0 {
+	if was.Written != nil && len(written) > 0 {
 		f := code.Finding(code.DefaultChanged, is.Sample, "%s writes %s into a new object like it, which its author left out, and %s did not: a later default does not reach it, and tools that apply its manifest may take it out again",
 			to, strings.Join(written, ", "), from)
 		f.Severity = finding.Warning
 		findings = append(findings, f)
 	}
 	for _, service := range slices.Sorted(maps.Keys(is.Picks)) {
-		if others := is.Picks[service]; was.Picks != nil && len(was.Picks[service]) == 0 && len(others) > 0 {
+		before, known := was.Picks[service]
+		if others := is.Picks[service]; known && len(before) == 0 && len(others) > 0 {
 			findings = append(findings, code.Finding(code.PortGone, is.Sample, "the selector of the %s that %s makes for a new object like it picks pods of other objects, too: its clients reach %s; with %s it did not",
 				service, to, strings.Join(others, ", "), from))
 		}

@@ -7,50 +7,59 @@ import (
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
-// Moment is what an operator did in a moment in which nothing changed that it takes care of.
-type Moment struct {
+// Work is what an operator did in a time.
+type Work struct {
 	Seconds float64
-	Writes  int     // requests to create, change or delete something, none of which changed anything
-	Used    float64 // seconds of a processor
+	Writes  int     // requests to make something or to have it otherwise
+	Used    float64 // seconds of a processor; 0 if that is not known
 }
 
-// What an operator does at rest counts from as many moments on, and is a hot loop from as many writes or processors in each second on, if the
-// release before had by so many times less.
+func (w Work) writes() float64 { return float64(w.Writes) / w.Seconds }
+func (w Work) use() float64    { return w.Used / w.Seconds }
+
+// An operator that has nothing to do is suspected in as many moments or more of a hot loop, and has one if it goes on with as many writes or
+// processors in each second, and the operator of the release before did so many times less even as long as there was something to do.
 const (
 	fewMoments = 4
 	hotWrites  = 5
 	hotUse     = 0.15
-	hotter     = 5
+	hotter     = 3
 )
 
-// Restless tells that the operator of the release called to does not come to rest when there is nothing to do, and that of from did.
-func Restless(from, to string, was, is []Moment) []finding.Finding {
-	if len(was) < fewMoments || len(is) < fewMoments {
-		return nil
-	}
-	writes := func(m Moment) float64 { return float64(m.Writes) / m.Seconds }
-	use := func(m Moment) float64 { return m.Used / m.Seconds }
-	tell := func(did string, before, now float64) []finding.Finding {
-		f := code.Finding(code.HotLoop, "", "reconcile hot loop: in moments in which nothing changed and there was nothing to do, the operator of %s "+did+", and that of %s %.2g",
-			to, now, from, before)
-		f.Severity = finding.Error
-		return []finding.Finding{f}
-	}
-	if before, now := median(was, writes), median(is, writes); now >= hotWrites && now >= hotter*before {
-		return tell("wrote what is there already %.2g times a second", before, now)
-	}
-	if before, now := median(was, use), median(is, use); now >= hotUse && now >= hotter*before {
-		return tell("used %.2g of a processor", before, now)
-	}
-	return nil
+// Suspected reports whether an operator was at work in most moments in which there was nothing to do: it may have had something left to do, or look
+// around now and then.
+func Suspected(moments []Work) bool {
+	return len(moments) >= fewMoments && (median(moments, Work.writes) >= hotWrites || median(moments, Work.use) >= hotUse)
 }
 
 // median is what half of moments have less of.
-func median(moments []Moment, of func(Moment) float64) float64 {
+func median(moments []Work, of func(Work) float64) float64 {
 	var values []float64
 	for _, m := range moments {
 		values = append(values, of(m))
 	}
 	slices.Sort(values)
 	return values[len(values)/2]
+}
+
+// Restless tells that the operator of the release called to goes on working in each part of a time in which there is nothing to do. was is what the
+// operator of from did while there was.
+func Restless(from, to string, was Work, parts []Work) []finding.Finding {
+	if was.Seconds == 0 || len(parts) == 0 {
+		return nil
+	}
+	tell := func(did string, of func(Work) float64, least float64) []finding.Finding {
+		lowest := of(slices.MinFunc(parts, func(a, b Work) int { return int(1000 * (of(a) - of(b))) }))
+		if lowest < least || lowest < hotter*of(was) {
+			return nil
+		}
+		f := code.Finding(code.HotLoop, "", "reconcile hot loop: though there is nothing to do, the operator of %s goes on "+did+"; that of %s had %.2g even while it had work",
+			to, lowest, from, of(was))
+		f.Severity = finding.Error
+		return []finding.Finding{f}
+	}
+	if found := tell("writing %.2g times a second", Work.writes, hotWrites); found != nil {
+		return found
+	}
+	return tell("using %.2g of a processor", Work.use, hotUse)
 }

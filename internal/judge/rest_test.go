@@ -8,27 +8,46 @@ import (
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
-// TestRestless: an operator that writes, or computes, in most moments in which there is nothing to do is found where the one before did not, and only there.
-func TestRestless(t *testing.T) {
-	moments := func(n, writes int, used float64) []Moment {
-		return slices.Repeat([]Moment{{Seconds: 0.5, Writes: writes, Used: used}}, n)
-	}
-	rests := moments(6, 0, 0.01)
+func works(n, writes int, used float64) []Work {
+	return slices.Repeat([]Work{{Seconds: 0.5, Writes: writes, Used: used}}, n)
+}
+
+// TestSuspected: who works in most moments in which there is nothing to do may not come to rest.
+func TestSuspected(t *testing.T) {
 	for name, c := range map[string]struct {
-		was, is []Moment
-		says    string
+		moments []Work
+		want    bool
 	}{
-		"it rests":                             {rests, rests, ""},
-		"it writes all the time":               {rests, moments(6, 10, 0), "wrote what is there already 20 times a second, and that of v1 0"},
-		"it writes little":                     {rests, moments(6, 2, 0), ""},
-		"it computes":                          {rests, moments(6, 0, 0.4), "used 0.8 of a processor, and that of v1 0.02"},
-		"it polls now and then":                {rests, slices.Concat(moments(4, 0, 0), moments(3, 20, 0.5)), ""},
-		"both write":                           {moments(6, 4, 0), moments(6, 10, 0), ""},
-		"both compute":                         {moments(6, 0, 0.2), moments(6, 0, 0.4), ""},
-		"too few moments":                      {rests, moments(3, 20, 0.5), ""},
-		"of the release before too few":        {moments(3, 0, 0), moments(6, 20, 0.5), ""},
-		"nothing is known of the one before":   {nil, moments(6, 20, 0.5), ""},
-		"a moment in which much goes on at it": {rests, slices.Concat(rests, moments(1, 1000, 0.5)), ""},
+		"it rests":                          {works(6, 0, 0.01), false},
+		"it writes":                         {works(6, 3, 0), true},
+		"it writes little":                  {works(6, 2, 0), false},
+		"it computes":                       {works(6, 0, 0.1), true},
+		"it polls now and then":             {slices.Concat(works(4, 0, 0), works(3, 20, 0.5)), false},
+		"too few moments":                   {works(3, 20, 0.5), false},
+		"a child that ended is not counted": {works(6, 0, -1), false},
+	} {
+		if got := Suspected(c.moments); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestRestless: an operator that goes on in all of the time is found if the one before did much less while it had work, and only then.
+func TestRestless(t *testing.T) {
+	work := Work{Seconds: 10, Writes: 20, Used: 0.5}
+	for name, c := range map[string]struct {
+		was  Work
+		is   []Work
+		says string
+	}{
+		"it rests":                           {work, works(3, 0, 0), ""},
+		"it writes all the time":             {work, works(3, 10, 0), "goes on writing 20 times a second; that of v1 had 2 even while"},
+		"it computes all the time":           {work, works(3, 0, 0.4), "goes on using 0.8 of a processor; that of v1 had 0.05 even while"},
+		"what it began ends":                 {work, slices.Concat(works(2, 20, 0.5), works(1, 0, 0)), ""},
+		"it looks around as the one before":  {Work{Seconds: 10, Writes: 100}, works(3, 5, 0), ""},
+		"it computes as the one before":      {Work{Seconds: 10, Used: 3}, works(3, 0, 0.4), ""},
+		"nothing is known of the one before": {Work{}, works(3, 20, 0.5), ""},
+		"nothing is known of it":             {work, nil, ""},
 	} {
 		var said string
 		for _, f := range Restless("v1", "v2", c.was, c.is) {

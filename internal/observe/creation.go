@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -53,6 +54,17 @@ func Creations(log []auditv1.Event, account func(auditv1.Event) string) []Creati
 		}
 	}
 	return append(hooks, rest...)
+}
+
+// Made are the resources of which log says that the accounts which account returns created something, under whatever name, sorted.
+func Made(log []auditv1.Event, account func(auditv1.Event) string) []string {
+	made := map[string]bool{}
+	for _, e := range log {
+		if o := e.ObjectRef; o != nil && e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusCreated && o.Subresource == "" && account(e) != "" {
+			made[schema.GroupResource{Group: o.APIGroup, Resource: o.Resource}.String()] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(made))
 }
 
 // DeleteCreations deletes those of list that are still there and belong to nothing, without their finalizers, which nobody serves any

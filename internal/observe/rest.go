@@ -36,14 +36,15 @@ func (c *Cluster) Used(ctx context.Context, r *lifecycle.Release) (used time.Dur
 // idleGroups are the API groups in which an operator that has come to rest writes as well: it renews its Lease, and asks who is who.
 var idleGroups = []string{"coordination.k8s.io", "authentication.k8s.io", "authorization.k8s.io"}
 
-// CountWrites counts what the accounts that account returns wrote between from and to, as log says, whether it changed anything or not.
+// CountWrites counts between from and to what the accounts that account returns asked the API server to make or to be otherwise, as log says, whether
+// it then was or not. Events are none, nor is what only runs, as a command in a pod.
 func CountWrites(log []auditv1.Event, account func(auditv1.Event) string, from, to time.Time) (n int) {
 	for _, e := range log {
 		at, o := e.RequestReceivedTimestamp.Time, e.ObjectRef
-		if at.Before(from) || !at.Before(to) || o == nil || slices.Contains(idleGroups, o.APIGroup) || account(e) == "" {
+		if at.Before(from) || !at.Before(to) || o == nil || o.Resource == "events" || slices.Contains(idleGroups, o.APIGroup) || account(e) == "" {
 			continue
 		}
-		if slices.Contains([]string{"create", "update", "patch", "delete"}, e.Verb) {
+		if slices.Contains([]string{"update", "patch", "delete"}, e.Verb) || e.Verb == "create" && o.Subresource == "" {
 			n++
 		}
 	}

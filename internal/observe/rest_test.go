@@ -8,7 +8,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// TestCountWrites: what an operator writes in a time, but for its Lease and what it asks about who is who.
+// TestCountWrites: what an operator writes in a time, but for its Lease, Events, what only runs and what it asks about who is who.
 func TestCountWrites(t *testing.T) {
 	began := time.Now()
 	var log []auditv1.Event
@@ -23,6 +23,9 @@ func TestCountWrites(t *testing.T) {
 	add(time.Millisecond, "tea", "get", "", "services")
 	add(time.Millisecond, "tea", "update", "coordination.k8s.io", "leases")
 	add(time.Millisecond, "tea", "create", "authorization.k8s.io", "subjectaccessreviews")
+	add(time.Millisecond, "tea", "create", "events.k8s.io", "events")
+	add(time.Millisecond, "tea", "create", "", "pods")
+	log[len(log)-1].ObjectRef.Subresource = "exec"
 	add(time.Millisecond, "other", "patch", "", "services")
 	add(time.Second, "tea", "update", "apps", "deployments")
 	log = append(log, auditv1.Event{RequestReceivedTimestamp: metav1.NewMicroTime(began), Verb: "create"})

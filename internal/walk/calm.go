@@ -5,64 +5,114 @@ import (
 	"fmt"
 	"time"
 
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// calm is a moment in which versions of what an operator takes care of stay the same.
+// How long an operator that may not come to rest is left alone first, and then is watched, in how many parts.
+const (
+	calmPause = 2 * time.Second
+	calmPart  = 2 * time.Second
+	calmParts = 3
+)
+
+// usage is how much of a processor an operator has used at a time.
+type usage struct {
+	at   time.Time
+	used time.Duration // 0 if that is not known
+}
+
+func (w *walk) usageNow(ctx context.Context) usage {
+	used, _ := w.Used(ctx, w.release)
+	return usage{time.Now(), used}
+}
+
+// calm is a time in which versions of what an operator takes care of stayed the same.
 type calm struct {
 	versions    string
-	began, over time.Time
-	used        time.Duration // of processors, at its begin and then in it
-	metered     bool
+	began, over usage
 }
 
-// calmAt begins a moment in which versions stay the same.
-func (w *walk) calmAt(ctx context.Context, versions string) calm {
-	c := calm{versions: versions, began: time.Now()}
-	c.used, c.metered = w.Used(ctx, w.release)
-	return c
-}
-
-// noteCalm notes a moment that is over, in which the operator had nothing to do.
-func (w *walk) noteCalm(ctx context.Context, c calm) {
-	used, metered := w.Used(ctx, w.release)
-	c.over, c.used, c.metered = time.Now(), used-c.used, c.metered && metered
-	w.calms = append(w.calms, c)
-}
-
-// judgeCalm judges whether r's operator comes to rest as that of the release called from, by what it did in the moments that were noted.
-func (w *walk) judgeCalm(ctx context.Context, from string, r *lifecycle.Release) ([]finding.Finding, error) {
-	if len(w.calms) > 0 {
-		moments, err := w.momentsOf(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		w.calms, w.moments[r.Name] = nil, moments
+// auditedWork asks the audit log, if there is one, what r's operator wrote since began, and returns a function that tells what it did in a time.
+func (w *walk) auditedWork(ctx context.Context, r *lifecycle.Release, began time.Time) (func(from, to usage) judge.Work, error) {
+	log, mine, err := w.auditOf(ctx, r, began)
+	if err != nil || mine == nil {
+		return nil, err
 	}
-	return judge.Restless(from, r.Name, w.moments[from], w.moments[r.Name]), nil
+	return func(from, to usage) judge.Work {
+		return judge.Work{Seconds: to.at.Sub(from.at).Seconds(), Writes: observe.CountWrites(log, mine, from.at, to.at), Used: max(0, to.used-from.used).Seconds()}
+	}, nil
 }
 
-// momentsOf is what r's operator did in the moments that were noted, as far as the cluster can tell.
-func (w *walk) momentsOf(ctx context.Context, r *lifecycle.Release) (moments []judge.Moment, err error) {
+// auditOf returns what the API server was asked since began, and a function that tells which of that r's operator asked: nil without an audit log.
+func (w *walk) auditOf(ctx context.Context, r *lifecycle.Release, began time.Time) ([]auditv1.Event, func(auditv1.Event) string, error) {
 	auditor, ok := w.Provider.(observe.Auditor)
 	if !ok {
-		return nil, nil
+		return nil, nil, nil
 	}
-	began := w.calms[0].began
 	log, err := auditor.Audit(ctx, began)
 	if err != nil {
-		return nil, fmt.Errorf("ask what the operator wrote when there was nothing to do: %w", err)
+		return nil, nil, fmt.Errorf("ask what the operator wrote: %w", err)
 	}
-	mine := observe.Known(observe.Asker(r, w.Place.Namespace, w.Watcher.OperatorPods(), began, time.Time{}))
-	for _, c := range w.calms {
-		m := judge.Moment{Seconds: c.over.Sub(c.began).Seconds(), Writes: observe.CountWrites(log, mine, c.began, c.over)}
-		if c.metered {
-			m.Used = c.used.Seconds()
+	return log, observe.Known(observe.Asker(r, w.Place.Namespace, w.Watcher.OperatorPods(), began, time.Time{})), nil
+}
+
+// judgeCalm judges whether r's operator comes to rest, by what it did in the times in which nothing changed while new objects were tried. Who is
+// suspected is watched for a while without being asked for anything, which is compared with what the operator of the release called from did while
+// it was tried.
+func (w *walk) judgeCalm(ctx context.Context, from string, r *lifecycle.Release) ([]finding.Finding, error) {
+	if calms := w.calms; len(calms) > 0 {
+		w.calms = nil
+		if err := w.measureCalm(ctx, r, calms); err != nil {
+			return nil, err
 		}
-		moments = append(moments, m)
 	}
-	return moments, nil
+	if from == r.Name { // what was installed does is no matter of an upgrade
+		return nil, nil
+	}
+	return judge.Restless(from, r.Name, w.worked[from], w.idled[r.Name]), nil
+}
+
+// measureCalm notes what r's operator did while it was tried and, if what it did in calms gives reason to look, once it was left alone.
+func (w *walk) measureCalm(ctx context.Context, r *lifecycle.Release, calms []calm) error {
+	first, last := calms[0].began, calms[len(calms)-1].over
+	did, err := w.auditedWork(ctx, r, first.at)
+	if err != nil || did == nil {
+		return err
+	}
+	w.worked[r.Name] = did(first, last)
+	var moments []judge.Work
+	for _, c := range calms {
+		moments = append(moments, did(c.began, c.over))
+	}
+	if judge.Suspected(moments) {
+		w.idled[r.Name], err = w.watchIdle(ctx, r)
+	}
+	return err
+}
+
+// watchIdle tells what r's operator does in each part of a time in which nobody asks it for anything.
+func (w *walk) watchIdle(ctx context.Context, r *lifecycle.Release) (parts []judge.Work, err error) {
+	pause := calmPause
+	var looks []usage
+	for range calmParts + 1 {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+		pause, looks = calmPart, append(looks, w.usageNow(ctx))
+	}
+	did, err := w.auditedWork(ctx, r, looks[0].at)
+	if err != nil || did == nil {
+		return nil, err
+	}
+	for i := range calmParts {
+		parts = append(parts, did(looks[i], looks[i+1]))
+	}
+	return parts, nil
 }

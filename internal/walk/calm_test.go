@@ -7,14 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/judge"
-	"github.com/olmkit/olmkit/internal/lifecycle"
-	"github.com/olmkit/olmkit/internal/observe"
 )
 
 // audited is a cluster with an audit log.
@@ -25,41 +22,55 @@ type audited struct {
 
 func (a audited) Audit(context.Context, time.Time) ([]auditv1.Event, error) { return a.log, nil }
 
-// TestJudgeCalm: what an operator writes in moments in which nothing changes is compared with the release before, also on a later hop to the same.
+// writing is an operator's log of a time: it writes n times in each second until it ends.
+func writing(from time.Time, lasting time.Duration, n int) (log []auditv1.Event) {
+	for at := time.Duration(0); at < lasting; at += time.Second / time.Duration(n) {
+		e := asked("patch", 200, auditv1.ObjectReference{Resource: "services"})
+		e.RequestReceivedTimestamp = metav1.NewMicroTime(from.Add(at))
+		log = append(log, e)
+	}
+	return log
+}
+
+// TestJudgeCalm: an operator that writes when nothing changes is left alone, and found if it goes on, also on a later hop to the same release; what
+// nobody can see, what ends, and what the release before did as well is not.
 func TestJudgeCalm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &lifecycle.Release{Name: "tea.v2", CSV: &v1alpha1.ClusterServiceVersion{}}
-		r.CSV.Spec.InstallStrategy.StrategySpec.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "tea"}}
-		w := &walk{memory: newMemory(), Cluster: &observe.Cluster{Watcher: &observe.Watcher{}, Place: lifecycle.Place{Namespace: "n"}}}
-		w.release = r
-		for range 5 {
-			w.moments["tea.v1"] = append(w.moments["tea.v1"], judge.Moment{Seconds: 1})
-		}
-		var of audited
-		for range 5 {
-			c := w.calmAt(t.Context(), "1")
-			for range 10 {
-				time.Sleep(50 * time.Millisecond)
-				e := auditv1.Event{RequestReceivedTimestamp: metav1.NewMicroTime(time.Now()), Verb: "update", ObjectRef: &auditv1.ObjectReference{Resource: "services"}}
-				e.User.Username = "system:serviceaccount:n:tea"
-				of.log = append(of.log, e)
+	const hour = time.Hour
+	for name, c := range map[string]struct {
+		lasting time.Duration
+		rate    int
+		was     judge.Work
+		found   bool
+	}{
+		"a loop":                  {hour, 20, judge.Work{Seconds: 8, Writes: 16}, true},
+		"the tail of a reconcile": {4 * time.Second, 20, judge.Work{Seconds: 8, Writes: 16}, false},
+		"it writes little":        {hour, 2, judge.Work{Seconds: 8, Writes: 1}, false},
+		"as the one before":       {hour, 20, judge.Work{Seconds: 8, Writes: 100}, false},
+		"nothing to compare with": {hour, 20, judge.Work{}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := teaWalk()
+			w.worked["tea.v1"] = c.was
+			w.Provider = audited{log: writing(time.Now(), c.lasting, c.rate)}
+			for range 5 {
+				began := w.usageNow(t.Context())
+				time.Sleep(500 * time.Millisecond)
+				w.calms = append(w.calms, calm{began: began, over: w.usageNow(t.Context())})
 			}
-			time.Sleep(50 * time.Millisecond)
-			w.noteCalm(t.Context(), c)
-		}
-		calms := w.calms
-		if found, err := w.judgeCalm(t.Context(), "tea.v1", r); err != nil || len(found) != 0 || len(w.calms) != 0 {
-			t.Errorf("the cluster keeps no audit log: %v %v", found, err)
-		}
-		w.Provider, w.calms = of, calms
-		for range 2 {
-			found, err := w.judgeCalm(t.Context(), "tea.v1", r)
-			if err != nil || len(found) != 1 || !strings.Contains(found[0].Message, "18 times a second") {
-				t.Errorf("%v %v", found, err)
+			for range 2 {
+				found, err := w.judgeCalm(t.Context(), "tea.v1", w.release)
+				if err != nil || c.found != (len(found) == 1) || c.found && !strings.Contains(found[0].Message, "goes on writing 20 times a second") {
+					t.Errorf("%s: %v %v", name, found, err)
+				}
 			}
-		}
-		if found, err := w.judgeCalm(t.Context(), "tea.v3", r); err != nil || len(found) != 0 {
-			t.Errorf("of the release before nothing is known: %v %v", found, err)
-		}
-	})
+			if found, err := w.judgeCalm(t.Context(), "tea.v2", w.release); err != nil || len(found) != 0 {
+				t.Errorf("%s: it was installed: %v %v", name, found, err)
+			}
+		})
+	}
+	w := teaWalk()
+	w.calms = []calm{{}}
+	if found, err := w.judgeCalm(t.Context(), "tea.v1", w.release); err != nil || len(found) != 0 || len(w.calms) != 0 {
+		t.Errorf("the cluster keeps no audit log: %v %v", found, err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -69,20 +70,31 @@ func (w *walk) awaitMoves(ctx context.Context, o *newObject, kinds []string) err
 	})
 }
 
-// awaitRoll waits, if a change of field changed what pods are made from, until others are made, and notes whether they are: a workload that does not
-// replace its pods leaves everything as it was. did says that they were under the release before; then it is waited for longer.
+// writeLimit is how long it takes at most from what is written first about a change until what pods are made from is.
+const writeLimit = 500 * time.Millisecond
+
+// awaitRoll waits, if a change of field changes what pods are made from, until others are made, and notes whether they are: a workload that does not
+// replace its pods leaves everything as it was. did says that they were under the release before; else it is not waited for long, and tells nothing
+// if it did not come.
 func (w *walk) awaitRoll(ctx context.Context, o *newObject, field string, did bool) error {
-	view, limit, f := w.viewOf(o.Object), boldLimit, &o.following
+	view, began, f := w.viewOf(o.Object), time.Now(), &o.following
+	limit, written := boldLimit, writeLimit
 	if did {
-		limit = judge.EffectLimit
+		limit, written = judge.EffectLimit, boldLimit
 	}
 	return lookUntil(ctx, limit, quickPause, func() (bool, error) {
 		operands, err := view.RecentOperands(ctx)
-		if err != nil || templatesOf(operands) == f.templates {
-			return true, err
+		if err != nil {
+			return false, err
 		}
-		f.rolls[field] = revisionsOf(operands) != f.revisions
-		return f.rolls[field], nil
+		if templatesOf(operands) == f.templates {
+			return time.Since(began) > written, nil
+		}
+		rolled := revisionsOf(operands) != f.revisions
+		if rolled || did {
+			f.rolls[field] = rolled
+		}
+		return rolled, nil
 	})
 }
 

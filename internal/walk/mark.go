@@ -16,12 +16,17 @@ import (
 // mark is an annotation such as others put on what an operator made.
 var mark = []string{"metadata", "annotations", "olmkit.dev/mark"}
 
-// markNew puts an annotation on each of operands that was made directly for a copy, as controllers of load balancers and monitoring do. What may not
-// be changed is left out.
+// markNew puts an annotation on each of operands that was made directly for a copy alone, as controllers of load balancers and monitoring do. What may
+// not be changed is left out.
 func (w *walk) markNew(ctx context.Context, o *newObject, operands map[string]observe.Operand) error {
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
 		made := operands[name]
 		if !made.Direct || made.Transient() {
+			continue
+		}
+		if alone, err := w.belongsAlone(ctx, made); err != nil {
+			return err
+		} else if !alone {
 			continue
 		}
 		resource := w.Dynamic.Resource(observe.OperandResource(made.Kind)).Namespace(made.Namespace)
@@ -34,19 +39,19 @@ func (w *walk) markNew(ctx context.Context, o *newObject, operands map[string]ob
 	return nil
 }
 
-// noteMarks notes in kept of what was marked whether the mark is still there; once it is gone it is. What was made anew meanwhile tells nothing more.
-func (w *walk) noteMarks(ctx context.Context, o *newObject, kept map[string]bool) error {
+// marksKept tells of what was marked whether the mark is still there. What was made anew meanwhile tells nothing.
+func (w *walk) marksKept(ctx context.Context, o *newObject) (map[string]bool, error) {
+	kept := map[string]bool{}
 	for _, made := range o.marked {
 		now, err := w.operandNow(ctx, made)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if key := o.called(made); now != nil && now.GetUID() == made.UID {
-			before, known := kept[key]
-			kept[key] = textAt(now, mark) != "" && (before || !known)
+		if now != nil && now.GetUID() == made.UID {
+			kept[o.called(made)] = textAt(now, mark) != ""
 		}
 	}
-	return nil
+	return kept, nil
 }
 
 // picksOf are the objects whose pods the Services that were made for a copy select besides its own, by Service.
@@ -65,8 +70,12 @@ func (w *walk) picksOf(ctx context.Context, o *newObject) (map[string][]string, 
 	return picks, nil
 }
 
-// writtenInto are the fields of a copy's spec that neither its author nor a default set, by path.
+// writtenInto are the fields of a copy's spec that neither its author nor a default set, by path; nil if that is not known. Nobody converts the copy
+// for that.
 func (w *walk) writtenInto(ctx context.Context, o *newObject) ([]string, error) {
+	if d := w.Watcher.Definitions()[o.CRD]; d == nil || d.Storage != o.Version {
+		return nil, nil
+	}
 	now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, ctx.Err() // its operator may delete what it does not want
@@ -76,6 +85,11 @@ func (w *walk) writtenInto(ctx context.Context, o *newObject) ([]string, error) 
 		return nil, ctx.Err() // told elsewhere
 	}
 	spec := func(of *unstructured.Unstructured) map[string]any { return map[string]any{"spec": of.Object["spec"]} }
-	onlyNow := slices.DeleteFunc(compare.Lost(spec(now), spec(made)), func(d compare.Difference) bool { return !d.Gone })
-	return onlyNow.Fields(), nil
+	paths := []string{}
+	for _, d := range compare.Lost(spec(now), spec(made)) {
+		if d.Gone && !slices.Contains([]any{"0", "0s"}, d.Was) { // as typed clients write what is not there
+			paths = append(paths, d.Path)
+		}
+	}
+	return paths, nil
 }

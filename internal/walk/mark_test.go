@@ -4,6 +4,7 @@ import (
 	"maps"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,14 +13,18 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// TestMarks: an annotation stays or is taken away, also if it comes back later; what is made anew tells nothing, nor what belongs to another operand.
+// TestMarks: an annotation stays or is taken away; what is made anew tells nothing, nor what belongs to another operand or to others as well.
 func TestMarks(t *testing.T) {
 	made := map[string]observe.Operand{}
 	var there []runtime.Object
-	for _, name := range []string{"stays", "loses", "anew", "gone"} {
+	for _, name := range []string{"stays", "loses", "anew", "gone", "shared"} {
 		o := observe.Operand{Kind: "ConfigMap", Namespace: "n", Name: name, UID: types.UID(name), Direct: name != "gone"}
 		made[o.String()] = o
-		there = append(there, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "n", "name": name, "uid": name}}})
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "n", "name": name, "uid": name}}}
+		if name == "shared" {
+			object.SetOwnerReferences([]metav1.OwnerReference{{Name: "a", UID: "a"}, {Name: "b", UID: "b"}})
+		}
+		there = append(there, object)
 	}
 	client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), there...)
 	w := &walk{Cluster: &observe.Cluster{Dynamic: client}}
@@ -34,19 +39,10 @@ func TestMarks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	kept := map[string]bool{}
-	note := func() {
-		t.Helper()
-		if err := w.noteMarks(t.Context(), o, kept); err != nil {
-			t.Fatal(err)
-		}
-	}
 	change("loses", mark, nil)
 	change("anew", []string{"metadata", "uid"}, "another")
-	note()
-	change("loses", mark, "1")
-	note()
-	if want := map[string]bool{"ConfigMap stays": true, "ConfigMap loses": false}; !maps.Equal(kept, want) {
-		t.Errorf("%v, want %v", kept, want)
+	kept, err := w.marksKept(t.Context(), o)
+	if want := map[string]bool{"ConfigMap stays": true, "ConfigMap loses": false}; err != nil || !maps.Equal(kept, want) {
+		t.Errorf("%v, want %v: %v", kept, want, err)
 	}
 }

@@ -52,7 +52,8 @@ type newObject struct {
 	told, ran time.Time                  // since when its status tells what it does, and since when as many run
 	noted     bool                       // its status is not looked at any more for that
 	marked    []observe.Operand          // what was made for the copy and has an annotation of somebody else
-	had       map[string]observe.Operand // what there was of it when it was tried and all of that was ready
+	had       map[string]observe.Operand // all that was ever seen to be made for the copy
+	parts     bool                       // all that was ready of it is when it is deleted
 	slowest   time.Duration              // how long it took at most until its operator did something about it
 }
 
@@ -93,7 +94,7 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release) (created map[string]judge.New, err error) {
 	created = map[string]judge.New{}
 	var copies []*newObject
-	defer func() { err = errors.Join(err, w.deleteNew(ctx, copies, created)) }()
+	defer func() { err = errors.Join(err, w.deleteNew(ctx, copies, w.created[from], created)) }()
 	held, err := w.holds(ctx, r)
 	if err != nil {
 		return created, err
@@ -326,8 +327,8 @@ func (w *walk) operandNow(ctx context.Context, o observe.Operand) (*unstructured
 	return now, nil
 }
 
-// deleteNew deletes copies, notes in created what stays of what was made for them, and deletes that, too.
-func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[string]judge.New) error {
+// deleteNew deletes copies, notes in created what stays of what was made for them, and deletes that, too. before is what was noted of the release before.
+func (w *walk) deleteNew(ctx context.Context, copies []*newObject, before, created map[string]judge.New) error {
 	objects := make([]*observe.Object, 0, len(copies))
 	for _, o := range copies {
 		objects = append(objects, o.Object)
@@ -342,7 +343,7 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, created map[s
 	}
 	if err == nil {
 		gone := slices.DeleteFunc(slices.Clone(copies), func(o *newObject) bool { return slices.Contains(stay, o.Object) })
-		err = w.notePartings(ctx, gone, began, created)
+		err = w.notePartings(ctx, gone, began, before, created)
 	}
 	if err != nil {
 		return err

@@ -2,39 +2,45 @@ package walk
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// readyToPart waits, though not for ever, until what was made for a copy is as ready as it was, and notes what there is then: an operator saves
-// nothing of what does not run. Where nothing came of that under the release before, nobody waits.
+// logLimit is how late the audit log may be.
+const logLimit = 2 * time.Second
+
+// readyToPart waits, though not for ever, until what was made for a copy is as ready as it was: an operator saves nothing of what does not run. Where
+// nothing came of that under the release before, or nobody would know, it is not waited for.
 func (w *walk) readyToPart(ctx context.Context, o *newObject, was judge.New) error {
 	limit := newLimit
-	if was.Parted && len(was.Partings) == 0 {
+	if _, audited := w.Provider.(observe.Auditor); !audited || was.Parted && len(was.Lasting) == 0 {
 		limit = 0
 	}
 	view := w.viewOf(o.Object)
 	return lookUntil(ctx, limit, quickPause, func() (bool, error) {
 		operands, err := view.RecentOperands(ctx)
-		if err != nil || !o.isReady(operands) {
-			return false, err
-		}
-		o.had = operands
-		return true, nil
+		o.parts = err == nil && o.isReady(operands)
+		return o.parts, err
 	})
 }
 
-// isReady reports whether among operands what was ready of a copy is.
+// isReady reports whether among operands what was ready of a copy is, and remembers what there was.
 func (o *newObject) isReady(operands map[string]observe.Operand) bool {
+	if o.had == nil {
+		o.had = map[string]observe.Operand{}
+	}
+	maps.Copy(o.had, operands)
 	for name, made := range operands {
 		if !made.Transient() && made.Unready != "" && slices.Contains(o.ready, name) {
 			return false
@@ -44,25 +50,33 @@ func (o *newObject) isReady(operands map[string]observe.Operand) bool {
 }
 
 // notePartings notes in created what the operator made since began, when copies that are gone by now were asked to go: a backup, or a Job that cleans
-// up. Nothing is known where there is no audit log, or it is late, or of a copy that was not ready.
-func (w *walk) notePartings(ctx context.Context, copies []*newObject, began time.Time, created map[string]judge.New) error {
-	auditor, ok := w.Provider.(observe.Auditor)
-	copies = slices.DeleteFunc(copies, func(o *newObject) bool { return o.had == nil })
-	if !ok || len(copies) == 0 {
+// up. What was made under the release before, as before says, is waited for. Nothing is known without an audit log, or of a copy that was not ready.
+func (w *walk) notePartings(ctx context.Context, copies []*newObject, began time.Time, before, created map[string]judge.New) error {
+	copies = slices.DeleteFunc(copies, func(o *newObject) bool { return !o.parts })
+	if len(copies) == 0 {
 		return nil
 	}
-	log, err := auditor.Audit(ctx, began)
-	if err != nil {
-		return fmt.Errorf("ask what the operator made for deleted objects: %w", err)
-	}
-	made := observe.Creations(log, observe.Known(observe.Asker(w.release, w.Place.Namespace, w.Watcher.OperatorPods(), began, time.Time{})))
-	for _, o := range copies {
-		if is := created[o.CRD]; o.goneBy(log) {
-			is.Parted, is.Partings = true, o.partings(made)
-			created[o.CRD] = is
+	asked := time.Now()
+	return lookUntil(ctx, judge.EffectLimit, lookPause, func() (done bool, err error) {
+		log, mine, err := w.auditOf(ctx, w.release, began)
+		if err != nil || mine == nil {
+			return true, err
 		}
-	}
-	return nil
+		done = true
+		for _, o := range copies {
+			is := created[o.CRD]
+			if is.Parted = o.goneBy(log); is.Parted {
+				is.Partings = observe.Made(log, mine)
+				if is.Lasting, err = w.lasting(ctx, o, observe.Creations(log, mine)); err != nil {
+					return true, err
+				}
+			}
+			created[o.CRD] = is
+			awaited := !is.Parted && time.Since(asked) < logLimit || len(is.Unsaved(before[o.CRD])) > 0
+			done = done && !awaited
+		}
+		return done, nil
+	})
 }
 
 // goneBy reports whether log, which may be late, goes on until somebody heard that the copy is gone.
@@ -73,16 +87,30 @@ func (o *newObject) goneBy(log []auditv1.Event) bool {
 	})
 }
 
-// partings are the resources of which one among made has the copy's name in its own, sorted. What there was before is only made again, as pods are.
-func (o *newObject) partings(made []observe.Creation) []string {
+// lasting are the resources of which one among made, which has the copy's name in its own, outlasts the copy, sorted: it belongs to nobody, or it is a
+// Job, which does something. What there was before is only made again, as pods are.
+func (w *walk) lasting(ctx context.Context, o *newObject, made []observe.Creation) ([]string, error) {
 	resources := map[string]bool{}
 	for _, m := range made {
-		again := slices.ContainsFunc(slices.Collect(maps.Values(o.had)), func(had observe.Operand) bool {
-			return had.Name == m.Name && observe.OperandResource(had.Kind).GroupResource() == m.GroupResource()
-		})
-		if strings.Contains(m.Name, o.Name) && !again && m.Resource != "pods" {
+		if !strings.Contains(m.Name, o.Name) || m.Resource == "pods" || o.hadBefore(m) {
+			continue
+		}
+		now, err := w.Dynamic.Resource(m.GroupVersionResource).Namespace(m.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		if m.GroupResource() == jobs || err == nil && len(now.GetOwnerReferences()) == 0 {
 			resources[m.GroupResource().String()] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(resources))
+	return slices.Sorted(maps.Keys(resources)), nil
+}
+
+var jobs = schema.GroupResource{Group: "batch", Resource: "jobs"}
+
+// hadBefore reports whether m was there before the copy was asked to go.
+func (o *newObject) hadBefore(m observe.Creation) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(o.had)), func(had observe.Operand) bool {
+		return had.Name == m.Name && observe.OperandResource(had.Kind).GroupResource() == m.GroupResource()
+	})
 }

@@ -126,10 +126,13 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 	if err != nil {
 		return findings, unverified, err
 	}
-	if found, err = w.judgeCalm(ctx, from.Name, r); err != nil || len(found) > 0 {
-		return append(findings, found...), unverified, err
+	looping, err := w.judgeHotLoop(ctx, from, r, look)
+	if err != nil {
+		return append(findings, looping...), unverified, err
 	}
-	found, err = w.judgeHotLoop(ctx, from, r, look)
+	if found, err = w.judgeCalm(ctx, from.Name, r); len(looping) > 0 { // the same by another sign
+		found = looping
+	}
 	w.verified.did("rest")
 	return append(findings, found...), unverified, err
 }

@@ -42,20 +42,19 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	is.Carried = judge.Carried(spec, slices.Collect(maps.Values(operands)))
 	is.Programs, is.Secrets = programsOf(o, operands), secretsOf(o, operands)
 	o.following.moves, o.following.rolls = map[string][]string{}, map[string]bool{}
-	is.Follows, is.Remakes, is.Marks = map[string]int{}, map[string]bool{}, map[string]bool{}
+	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
 		func() (err error) { is.Written, err = w.writtenInto(ctx, o); return err },
 		func() (err error) { is.Picks, err = w.picksOf(ctx, o); return err },
 		func() error { return w.markNew(ctx, o, operands) },
 		func() (err error) { is.Reverts, err = w.editNew(ctx, o, operands, was); return err },
-		func() error { return w.noteMarks(ctx, o, is.Marks) },
+		func() (err error) { is.Marks, err = w.marksKept(ctx, o); return err }, // before fields are changed that the other release may not have
 		func() error { return w.takeFromNew(ctx, o, operands, was, remade, is.Remakes) },
 		func() error { return w.changeNew(ctx, r, o, was, &is) },
 		func() error { return w.pauseNew(ctx, r, o, was, &is) },
 		func() error { return w.changeNeeds(ctx, o, operands, was, is.Follows) },
 		func() error { return w.changeWords(ctx, r, o, operands, was, &is) },
 		func() error { return w.noteLast(ctx, o, is.Follows) },
-		func() error { return w.noteMarks(ctx, o, is.Marks) },
 		func() error { return w.takeFromNew(ctx, o, operands, was, remadeLast, is.Remakes) },
 	} {
 		if err = try(); err != nil {
@@ -301,12 +300,13 @@ func (w *walk) awaitStill(ctx context.Context, o *newObject, needReady bool) err
 		}
 		versions := versionsOf(now, operands, func(made observe.Operand) bool { return made.Direct })
 		if versions != rest.versions {
-			rest = w.calmAt(ctx, versions)
+			rest = calm{versions: versions, began: w.usageNow(ctx)}
 		}
-		if time.Since(rest.began) < idle || needReady && !o.isReady(operands) {
+		if time.Since(rest.began.at) < idle || needReady && !o.isReady(operands) {
 			return false, nil
 		}
-		w.noteCalm(ctx, rest)
+		rest.over = w.usageNow(ctx)
+		w.calms = append(w.calms, rest)
 		return true, nil
 	})
 }

@@ -130,7 +130,8 @@ type memory struct {
 	created  map[string]map[string]judge.New    // by release and definition, what its operator did for an object that was created while it ran
 	admitted map[string]map[string]admission    // by release and definition, what webhooks and policies refused
 	calms    []calm                             // in which nothing changed while new objects were tried
-	moments  map[string][]judge.Moment          // by release, what its operator did in such moments
+	worked   map[string]judge.Work              // by release, what its operator did while new objects were tried
+	idled    map[string][]judge.Work            // by release, what its operator did when it was left alone, if it seemed not to come to rest
 	exits    map[string]bool                    // releases whose operator ended while it was verified
 	told     map[string]bool                    // findings of installations that were told
 	known    map[string]map[string]bool         // by hop, the codes of the errors that it has without faults
@@ -142,7 +143,7 @@ type memory struct {
 func newMemory() memory {
 	return memory{
 		survived: map[string]bool{}, asked: map[types.UID]string{}, looped: map[string][]string{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{}, took: map[string]map[string]string{},
-		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, admitted: map[string]map[string]admission{}, moments: map[string][]judge.Moment{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]bool{}, calls: map[string]calls{},
+		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, admitted: map[string]map[string]admission{}, worked: map[string]judge.Work{}, idled: map[string][]judge.Work{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]bool{}, calls: map[string]calls{},
 	}
 }
 

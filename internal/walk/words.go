@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/judge"
@@ -60,7 +61,7 @@ func words(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, found
 	return list
 }
 
-// unsetImage is the change of a field called image of which object says nothing, to another tag of the image that operands run, if it is one.
+// unsetImage is the change of spec.image of which object says nothing, to another tag of the image that operands run, if it is one.
 func unsetImage(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, operands map[string]observe.Operand) []word {
 	images := map[string]bool{}
 	for _, made := range operands {
@@ -71,19 +72,17 @@ func unsetImage(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, 
 			images[image] = true
 		}
 	}
-	if len(images) != 1 {
+	path := []string{"spec", "image"}
+	_, set, _ := unstructured.NestedFieldNoCopy(object, path...)
+	if len(images) != 1 || set || schema == nil || schema.Properties["spec"].Properties["image"].Type != "string" {
 		return nil
 	}
-	var list []word
 	image := slices.Collect(maps.Keys(images))[0]
 	other := otherWord("image", image)
-	spec, _ := object["spec"].(map[string]any)
-	visitSchema(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
-		if value == nil && s.Type == "string" && path[len(path)-1] == "image" && len(path) == 2 && other != image {
-			list = append(list, word{path: path, there: other, text: other})
-		}
-	})
-	return list
+	if other == image {
+		return nil
+	}
+	return []word{{path: path, there: other, text: other}}
 }
 
 // everyMinute matches a schedule of cron's; the minute comes first.
@@ -112,8 +111,22 @@ func otherWord(name, value string) string {
 	return value
 }
 
-// changeWords changes the texts and lists of a copy, all at the same time, and changes them back; each shows by itself. It notes in is how often
-// each does.
+// wordsOf lists the changes of texts and lists of a copy that the API server takes all at the same time, by patch, which patches as a dry run.
+func (w *walk) wordsOf(schema *apiextensionsv1.JSONSchemaProps, now *unstructured.Unstructured, operands map[string]observe.Operand, found map[string]judge.Carriage, patch func([]word) error) []word {
+	changes := slices.DeleteFunc(words(schema, now.Object, found), func(c word) bool { return patch([]word{c}) != nil })
+	if w.Provider.Describe().Simulates { // elsewhere an image that nobody has never runs, and a StatefulSet does not come back from that by itself
+		if more := slices.Concat(changes, unsetImage(schema, now.Object, operands)); patch(more) == nil {
+			return more
+		}
+	}
+	if len(changes) > 0 && patch(changes) != nil {
+		return nil
+	}
+	return changes
+}
+
+// changeWords changes the texts and lists of a copy, for which operands were made, all at the same time, and changes them back; each shows by itself.
+// It notes in is how often each does.
 func (w *walk) changeWords(ctx context.Context, r *lifecycle.Release, o *newObject, operands map[string]observe.Operand, was judge.New, is *judge.New) error {
 	resource := o.At(w.Dynamic, o.Version)
 	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
@@ -121,25 +134,11 @@ func (w *walk) changeWords(ctx context.Context, r *lifecycle.Release, o *newObje
 		return ctx.Err() // its operator may delete what it does not want
 	}
 	patch := func(changes []word, value func(word) any, dryRun ...string) error {
-		object := map[string]any{}
-		for _, c := range changes {
-			if err := unstructured.SetNestedField(object, value(c), c.path...); err != nil {
-				return err
-			}
-		}
-		data, err := json.Marshal(object)
-		if err != nil {
-			return err
-		}
-		return mergePatch(ctx, resource, o.Name, data, dryRun...)
+		return patchWords(ctx, resource, o.Name, changes, value, dryRun...)
 	}
 	there, back := func(c word) any { return c.there }, func(c word) any { return c.back }
-	schema := definition.Schema(r.CRD(o.CRD), o.Version)
-	changes := slices.Concat(words(schema, now.Object, is.Carried), unsetImage(schema, now.Object, operands))
-	changes = slices.DeleteFunc(changes, func(c word) bool {
-		return patch([]word{c}, there, metav1.DryRunAll) != nil
-	})
-	if len(changes) == 0 || patch(changes, there, metav1.DryRunAll) != nil {
+	changes := w.wordsOf(definition.Schema(r.CRD(o.CRD), o.Version), now, operands, is.Carried, func(changes []word) error { return patch(changes, there, metav1.DryRunAll) })
+	if len(changes) == 0 {
 		return ctx.Err()
 	}
 	if err := w.awaitIdle(ctx, o); err != nil {
@@ -196,4 +195,19 @@ func (w *walk) awaitWords(ctx context.Context, o *newObject, changes []word, sho
 		}
 	}
 	return err
+}
+
+// patchWords patches the object called name so that it says value of each of changes.
+func patchWords(ctx context.Context, resource dynamic.ResourceInterface, name string, changes []word, value func(word) any, dryRun ...string) error {
+	object := map[string]any{}
+	for _, c := range changes {
+		if err := unstructured.SetNestedField(object, value(c), c.path...); err != nil {
+			return err
+		}
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	return mergePatch(ctx, resource, name, data, dryRun...)
 }

@@ -36,7 +36,10 @@ func (n *Node) Used(key string) (time.Duration, error) {
 	return used, nil
 }
 
-// usedBy returns for how long a process and those that it started have used a processor, but for what has ended.
+// ticks are how many there are in a second of what Linux tells of processor time (USER_HZ, proc(5)).
+const ticks = 100
+
+// usedBy returns for how long a process and those that it started have used a processor, but for those that ended and that nobody waited for.
 func usedBy(pid int) (time.Duration, error) {
 	process, err := procfs.NewProc(pid)
 	if err != nil {
@@ -46,7 +49,7 @@ func usedBy(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	used := time.Duration(stat.CPUTime() * float64(time.Second))
+	used := time.Duration(stat.UTime+stat.STime+uint(stat.CUTime+stat.CSTime)) * time.Second / ticks
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // by the thread that started them
 	if err != nil {
 		return 0, err
