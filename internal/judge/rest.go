@@ -48,18 +48,18 @@ func Restless(from, to string, was Work, parts []Work) []finding.Finding {
 	if was.Seconds == 0 || len(parts) == 0 {
 		return nil
 	}
-	tell := func(did string, of func(Work) float64, least float64) []finding.Finding {
+	tell := func(did, number string, of func(Work) float64, least float64) []finding.Finding {
 		lowest := of(slices.MinFunc(parts, func(a, b Work) int { return int(1000 * (of(a) - of(b))) }))
 		if lowest < least || lowest < hotter*of(was) {
 			return nil
 		}
-		f := code.Finding(code.HotLoop, "", "reconcile hot loop: though there is nothing to do, the operator of %s goes on "+did+"; that of %s had %.2g even while it had work",
+		f := code.Finding(code.HotLoop, "", "reconcile hot loop: though there is nothing to do, the operator of %s goes on "+did+", with "+number+" a second; that of %s had "+number+" while it had work",
 			to, lowest, from, of(was))
 		f.Severity = finding.Error
 		return []finding.Finding{f}
 	}
-	if found := tell("writing %.2g times a second", Work.writes, hotWrites); found != nil {
+	if found := tell("writing", "%.0f requests", Work.writes, hotWrites); found != nil {
 		return found
 	}
-	return tell("using %.2g of a processor", Work.use, hotUse)
+	return tell("using a processor", "%.2f s", Work.use, hotUse)
 }

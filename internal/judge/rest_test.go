@@ -41,8 +41,8 @@ func TestRestless(t *testing.T) {
 		says string
 	}{
 		"it rests":                           {work, works(3, 0, 0), ""},
-		"it writes all the time":             {work, works(3, 10, 0), "goes on writing 20 times a second; that of v1 had 2 even while"},
-		"it computes all the time":           {work, works(3, 0, 0.4), "goes on using 0.8 of a processor; that of v1 had 0.05 even while"},
+		"it writes all the time":             {work, works(3, 10, 0), "goes on writing, with 20 requests a second; that of v1 had 2 requests while it had work"},
+		"it computes all the time":           {work, works(3, 0, 0.4), "goes on using a processor, with 0.80 s a second; that of v1 had 0.05 s while it had work"},
 		"what it began ends":                 {work, slices.Concat(works(2, 20, 0.5), works(1, 0, 0)), ""},
 		"it looks around as the one before":  {Work{Seconds: 10, Writes: 100}, works(3, 5, 0), ""},
 		"it computes as the one before":      {Work{Seconds: 10, Used: 3}, works(3, 0, 0.4), ""},

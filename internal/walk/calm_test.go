@@ -59,7 +59,7 @@ func TestJudgeCalm(t *testing.T) {
 			}
 			for range 2 {
 				found, err := w.judgeCalm(t.Context(), "tea.v1", w.release)
-				if err != nil || c.found != (len(found) == 1) || c.found && !strings.Contains(found[0].Message, "goes on writing 20 times a second") {
+				if err != nil || c.found != (len(found) == 1) || c.found && !strings.Contains(found[0].Message, "goes on writing, with 20 requests a second") {
 					t.Errorf("%s: %v %v", name, found, err)
 				}
 			}
