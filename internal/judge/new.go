@@ -248,8 +248,9 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s leaves %s of a new object like it as somebody else changes it, for %s; %s changed it back",
 			to, strings.Join(stay, " and "), EffectLimit, from))
 	}
+	looked := slices.Contains(slices.Collect(maps.Values(was.Reverts)), true) // who looks at nothing takes nothing away
 	stripped := namesOf(is.Marks, func(kind string) bool { return was.Marks[kind] && !is.Marks[kind] })
-	if len(stripped) > 0 {
+	if looked && len(stripped) > 0 {
 		f := code.Finding(code.OperandChanged, is.Sample, "%s takes annotations that others put on %s of a new object like it away, as load balancers and monitoring are configured by; %s left them", to, strings.Join(stripped, " and "), from)
 		f.Severity = finding.Error
 		findings = append(findings, f)

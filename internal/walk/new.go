@@ -92,7 +92,7 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 // measureNew creates a copy of a sample of each of r's kinds, sees what r's operator does for it, and deletes it again. The
 // release called from says how long that is waited for.
 func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release) (created map[string]judge.New, err error) {
-	created = map[string]judge.New{}
+	created, w.calms = map[string]judge.New{}, nil
 	var copies []*newObject
 	defer func() { err = errors.Join(err, w.deleteNew(ctx, copies, w.created[from], created)) }()
 	held, err := w.holds(ctx, r)
