@@ -148,7 +148,7 @@ func TestNewObjects(t *testing.T) {
 		"there is nothing to replace":        {rolls(true), both, nil},
 		"leaves annotations":                 {marks(true), marks(true), nil},
 		"takes annotations away":             {marks(true), marks(false), []string{"error U505 Pot/n/a: v2 takes annotations that others put on Service of a new object like it away, as load balancers and monitoring are configured by; v1 left them"}},
-		"the one before looked at nothing":  {blind, marks(false), nil},
+		"the one before looked at nothing":   {blind, marks(false), nil},
 		"always took them away":              {marks(false), marks(false), nil},
 		"may not be annotated":               {marks(true), both, nil},
 		"serves its own":                     {picks(""), picks(""), nil},

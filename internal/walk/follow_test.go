@@ -1,11 +1,17 @@
 package walk
 
 import (
+	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
@@ -125,6 +131,58 @@ func TestUnsetImage(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// described is a cluster that simulates images or does not.
+type described struct {
+	cluster.Cluster
+	simulates bool
+}
+
+func (d described) Describe() cluster.Description { return cluster.Description{Simulates: d.simulates} }
+
+// TestWordsOf: an image that nobody has is tried where it is simulated, or where what runs comes back from it; what the API server takes only alone is
+// not tried.
+func TestWordsOf(t *testing.T) {
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	props := map[string]apiextensionsv1.JSONSchemaProps{"image": text, "schedule": text}
+	schema := &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Properties: props}}}
+	spec := map[string]any{"image": "tea:1", "schedule": "1 * * * *"}
+	runs := func(kind string) map[string]observe.Operand {
+		template := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"image": "tea:1"}}, "schedule": "1 * * * *"}}
+		return map[string]observe.Operand{"a": {Kind: kind, Direct: true, Content: map[string]any{"spec": map[string]any{"template": template}}}}
+	}
+	found := judge.Carried(spec, slices.Collect(maps.Values(runs("Deployment"))))
+	unset := map[string]any{"schedule": "1 * * * *"}
+	for name, c := range map[string]struct {
+		simulates bool
+		kind      string
+		spec      map[string]any
+		refused   int // of how many changes at a time the API server refuses
+		want      string
+	}{
+		"a Deployment comes back":      {false, "Deployment", spec, 9, "spec.image spec.schedule"},
+		"a StatefulSet does not":       {false, "StatefulSet", spec, 9, "spec.schedule"},
+		"it is simulated":              {true, "StatefulSet", spec, 9, "spec.image spec.schedule"},
+		"nothing is said of the image": {true, "StatefulSet", unset, 9, "spec.schedule spec.image"},
+		"nor simulated":                {false, "StatefulSet", unset, 9, "spec.schedule"},
+		"only alone":                   {true, "StatefulSet", unset, 2, "spec.schedule"},
+		"not even that":                {false, "Deployment", spec, 2, ""},
+	} {
+		w := &walk{Cluster: &observe.Cluster{Provider: described{simulates: c.simulates}}}
+		var got []string
+		for _, change := range w.wordsOf(schema, &unstructured.Unstructured{Object: map[string]any{"spec": c.spec}}, runs(c.kind), found, func(changes []word) error {
+			if len(changes) >= c.refused {
+				return errors.New("refused")
+			}
+			return nil
+		}) {
+			got = append(got, change.String())
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, want %s", name, got, c.want)
 		}
 	}
 }

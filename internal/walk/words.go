@@ -30,6 +30,11 @@ type word struct {
 
 func (c word) String() string { return strings.Join(c.path, ".") }
 
+// ofImage reports whether the change is one of an image.
+func (c word) ofImage() bool {
+	return slices.Contains([]string{"image", "tag"}, strings.ToLower(c.path[len(c.path)-1]))
+}
+
 // shows reports whether the change is seen in what was made for the object.
 func (c word) shows(operands map[string]observe.Operand) bool {
 	if c.text != nil {
@@ -111,10 +116,14 @@ func otherWord(name, value string) string {
 	return value
 }
 
-// wordsOf lists the changes of texts and lists of a copy that the API server takes all at the same time, by patch, which patches as a dry run.
+// wordsOf lists the changes of texts and lists of a copy, for which operands were made, that the API server takes all at the same time, by patch, which
+// patches as a dry run. Where an image that nobody has is not simulated it never runs, and a StatefulSet does not come back from that by itself
+// (kubernetes/kubernetes#67250).
 func (w *walk) wordsOf(schema *apiextensionsv1.JSONSchemaProps, now *unstructured.Unstructured, operands map[string]observe.Operand, found map[string]judge.Carriage, patch func([]word) error) []word {
-	changes := slices.DeleteFunc(words(schema, now.Object, found), func(c word) bool { return patch([]word{c}) != nil })
-	if w.Provider.Describe().Simulates { // elsewhere an image that nobody has never runs, and a StatefulSet does not come back from that by itself
+	simulates := w.Provider.Describe().Simulates
+	sticks := slices.ContainsFunc(slices.Collect(maps.Values(operands)), func(made observe.Operand) bool { return made.Kind == "StatefulSet" })
+	changes := slices.DeleteFunc(words(schema, now.Object, found), func(c word) bool { return c.ofImage() && sticks && !simulates || patch([]word{c}) != nil })
+	if simulates {
 		if more := slices.Concat(changes, unsetImage(schema, now.Object, operands)); patch(more) == nil {
 			return more
 		}
