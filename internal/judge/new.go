@@ -256,7 +256,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, f)
 	}
 	written := slices.DeleteFunc(slices.Clone(is.Written), func(path string) bool { return slices.Contains(was.Written, path) })
-	if was.Written != nil && len(written) > 0 {
+	if was.Written != nil && was.Sample == is.Sample && len(written) > 0 {
 		f := code.Finding(code.DefaultChanged, is.Sample, "%s writes %s into a new object like it, which its author left out, and %s did not: a later default does not reach it, and tools that apply its manifest may take it out again",
 			to, strings.Join(written, ", "), from)
 		f.Severity = finding.Warning

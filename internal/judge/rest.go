@@ -11,11 +11,15 @@ import (
 type Work struct {
 	Seconds float64
 	Writes  int     // requests to make something or to have it otherwise
-	Used    float64 // seconds of a processor; 0 if that is not known
+	Used    float64 // seconds of a processor
+	Metered bool    // Used is known
 }
 
 func (w Work) writes() float64 { return float64(w.Writes) / w.Seconds }
 func (w Work) use() float64    { return w.Used / w.Seconds }
+
+// Hot reports whether an operator that does so much all the time is in a hot loop.
+func (w Work) Hot() bool { return w.writes() >= hotWrites || w.Metered && w.use() >= hotUse }
 
 // An operator that has nothing to do is suspected in as many moments or more of a hot loop, and has one if it goes on with as many writes or
 // processors in each second, and the operator of the release before did so many times less even as long as there was something to do.
@@ -29,18 +33,12 @@ const (
 // Suspected reports whether an operator was at work in most moments in which there was nothing to do: it may have had something left to do, or look
 // around now and then.
 func Suspected(moments []Work) bool {
-	return len(moments) >= fewMoments && (median(moments, Work.writes) >= hotWrites || median(moments, Work.use) >= hotUse)
+	hot := slices.DeleteFunc(slices.Clone(moments), func(m Work) bool { return !m.Hot() })
+	return Enough(moments) && 2*len(hot) > len(moments)
 }
 
-// median is what half of moments have less of.
-func median(moments []Work, of func(Work) float64) float64 {
-	var values []float64
-	for _, m := range moments {
-		values = append(values, of(m))
-	}
-	slices.Sort(values)
-	return values[len(values)/2]
-}
+// Enough reports whether there are as many moments as tell what an operator usually does.
+func Enough(moments []Work) bool { return len(moments) >= fewMoments }
 
 // Restless tells that the operator of the release called to goes on working in each part of a time in which there is nothing to do. was is what the
 // operator of from did while there was.
@@ -60,6 +58,9 @@ func Restless(from, to string, was Work, parts []Work) []finding.Finding {
 	}
 	if found := tell("writing", "%.0f requests", Work.writes, hotWrites); found != nil {
 		return found
+	}
+	if !was.Metered || slices.ContainsFunc(parts, func(part Work) bool { return !part.Metered }) {
+		return nil
 	}
 	return tell("using a processor", "%.2f s", Work.use, hotUse)
 }

@@ -15,20 +15,21 @@ import (
 
 // How long an operator that may not come to rest is left alone first, and then is watched, in how many parts.
 const (
-	calmPause = 2 * time.Second
+	calmPause = time.Second
 	calmPart  = 2 * time.Second
 	calmParts = 3
 )
 
 // usage is how much of a processor an operator has used at a time.
 type usage struct {
-	at   time.Time
-	used time.Duration // 0 if that is not known
+	at      time.Time
+	used    time.Duration
+	metered bool // used is known
 }
 
 func (w *walk) usageNow(ctx context.Context) usage {
-	used, _ := w.Used(ctx, w.release)
-	return usage{time.Now(), used}
+	used, metered := w.Used(ctx, w.release)
+	return usage{time.Now(), used, metered}
 }
 
 // calm is a time in which versions of what an operator takes care of stayed the same.
@@ -44,7 +45,11 @@ func (w *walk) auditedWork(ctx context.Context, r *lifecycle.Release, began time
 		return nil, err
 	}
 	return func(from, to usage) judge.Work {
-		return judge.Work{Seconds: to.at.Sub(from.at).Seconds(), Writes: observe.CountWrites(log, mine, from.at, to.at), Used: max(0, to.used-from.used).Seconds()}
+		used := to.used - from.used // less than nothing when a container began anew
+		return judge.Work{
+			Seconds: to.at.Sub(from.at).Seconds(), Writes: observe.CountWrites(log, mine, from.at, to.at),
+			Used: used.Seconds(), Metered: from.metered && to.metered && used >= 0,
+		}
 	}, nil
 }
 
@@ -84,10 +89,12 @@ func (w *walk) measureCalm(ctx context.Context, r *lifecycle.Release, calms []ca
 	if err != nil || did == nil {
 		return err
 	}
-	w.worked[r.Name] = did(first, last)
 	var moments []judge.Work
 	for _, c := range calms {
 		moments = append(moments, did(c.began, c.over))
+	}
+	if judge.Enough(moments) {
+		w.worked[r.Name] = did(first, last)
 	}
 	if judge.Suspected(moments) {
 		w.idled[r.Name], err = w.watchIdle(ctx, r)
@@ -95,24 +102,30 @@ func (w *walk) measureCalm(ctx context.Context, r *lifecycle.Release, calms []ca
 	return err
 }
 
-// watchIdle tells what r's operator does in each part of a time in which nobody asks it for anything.
+// watchIdle tells what r's operator does in each part of a time in which nobody asks it for anything, nothing if it comes to rest.
 func (w *walk) watchIdle(ctx context.Context, r *lifecycle.Release) (parts []judge.Work, err error) {
-	pause := calmPause
-	var looks []usage
-	for range calmParts + 1 {
+	pause := func(d time.Duration) (usage, error) {
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(pause):
+			return usage{}, ctx.Err()
+		case <-time.After(d):
+			return w.usageNow(ctx), nil
 		}
-		pause, looks = calmPart, append(looks, w.usageNow(ctx))
 	}
-	did, err := w.auditedWork(ctx, r, looks[0].at)
-	if err != nil || did == nil {
-		return nil, err
-	}
-	for i := range calmParts {
-		parts = append(parts, did(looks[i], looks[i+1]))
+	began, err := pause(calmPause)
+	for range calmParts {
+		var over usage
+		if err == nil {
+			over, err = pause(calmPart)
+		}
+		if err != nil {
+			return nil, err
+		}
+		did, err := w.auditedWork(ctx, r, began.at)
+		if err != nil || did == nil || !did(began, over).Hot() {
+			return nil, err
+		}
+		parts, began = append(parts, did(began, over)), over
 	}
 	return parts, nil
 }

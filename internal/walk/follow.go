@@ -74,9 +74,13 @@ func (w *walk) awaitMoves(ctx context.Context, o *newObject, kinds []string) err
 const writeLimit = 500 * time.Millisecond
 
 // awaitRoll waits, if a change of field changes what pods are made from, until others are made, and notes whether they are: a workload that does not
-// replace its pods leaves everything as it was. did says that they were under the release before; else it is not waited for long, and tells nothing
-// if it did not come.
-func (w *walk) awaitRoll(ctx context.Context, o *newObject, field string, did bool) error {
+// replace its pods leaves everything as it was. If they were under the release before, that is waited for long; if it is not known of that, it tells
+// nothing if it does not come.
+func (w *walk) awaitRoll(ctx context.Context, o *newObject, field string, was judge.New) error {
+	did := was.Rolls[field]
+	if was.Follows[field] == judge.Surely && !did {
+		return nil
+	}
 	view, began, f := w.viewOf(o.Object), time.Now(), &o.following
 	limit, written := boldLimit, writeLimit
 	if did {

@@ -87,9 +87,20 @@ func (w *walk) writtenInto(ctx context.Context, o *newObject) ([]string, error) 
 	spec := func(of *unstructured.Unstructured) map[string]any { return map[string]any{"spec": of.Object["spec"]} }
 	paths := []string{}
 	for _, d := range compare.Lost(spec(now), spec(made)) {
-		if d.Gone && !slices.Contains([]any{"0", "0s"}, d.Was) { // as typed clients write what is not there
+		if d.Gone && !zero(d.Was) { // as typed clients write what is not there
 			paths = append(paths, d.Path)
 		}
 	}
 	return paths, nil
+}
+
+// zero reports whether value is what Go's types say of what is not there, as a quantity or a duration: in all that is in it.
+func zero(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		return !slices.ContainsFunc(slices.Collect(maps.Values(value)), func(inner any) bool { return !zero(inner) })
+	case []any:
+		return !slices.ContainsFunc(value, func(inner any) bool { return !zero(inner) })
+	}
+	return slices.Contains([]any{nil, "", "0", "0s", false, int64(0), float64(0)}, value)
 }

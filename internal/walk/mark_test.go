@@ -46,3 +46,18 @@ func TestMarks(t *testing.T) {
 		t.Errorf("%v, want %v: %v", kept, want, err)
 	}
 }
+
+// TestZero: what Go's types write of what is not there says nothing, however deep.
+func TestZero(t *testing.T) {
+	type m = map[string]any
+	for _, nothing := range []any{nil, "", "0s", int64(0), false, m{}, m{"interval": "0s", "storage": m{"size": "0"}}, []any{m{"a": ""}}} {
+		if !zero(nothing) {
+			t.Errorf("%v says something", nothing)
+		}
+	}
+	for _, something := range []any{"redis:8", int64(1), true, m{"a": m{"b": "1s"}}, []any{"a"}} {
+		if zero(something) {
+			t.Errorf("%v says nothing", something)
+		}
+	}
+}

@@ -30,17 +30,22 @@ func (w *walk) readyToPart(ctx context.Context, o *newObject, was judge.New) err
 	view := w.viewOf(o.Object)
 	return lookUntil(ctx, limit, quickPause, func() (bool, error) {
 		operands, err := view.RecentOperands(ctx)
+		o.remember(operands)
 		o.parts = err == nil && o.isReady(operands)
 		return o.parts, err
 	})
 }
 
-// isReady reports whether among operands what was ready of a copy is, and remembers what there was.
-func (o *newObject) isReady(operands map[string]observe.Operand) bool {
+// remember notes that operands were made for a copy.
+func (o *newObject) remember(operands map[string]observe.Operand) {
 	if o.had == nil {
 		o.had = map[string]observe.Operand{}
 	}
 	maps.Copy(o.had, operands)
+}
+
+// isReady reports whether among operands what was ready of a copy is.
+func (o *newObject) isReady(operands map[string]observe.Operand) bool {
 	for name, made := range operands {
 		if !made.Transient() && made.Unready != "" && slices.Contains(o.ready, name) {
 			return false
@@ -88,7 +93,7 @@ func (o *newObject) goneBy(log []auditv1.Event) bool {
 }
 
 // lasting are the resources of which one among made, which has the copy's name in its own, outlasts the copy, sorted: it belongs to nobody, or it is a
-// Job, which does something. What there was before is only made again, as pods are.
+// Job and there were none before, for what the walk did last. What there was before is only made again, as pods are.
 func (w *walk) lasting(ctx context.Context, o *newObject, made []observe.Creation) ([]string, error) {
 	resources := map[string]bool{}
 	for _, m := range made {
@@ -99,7 +104,7 @@ func (w *walk) lasting(ctx context.Context, o *newObject, made []observe.Creatio
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
 		}
-		if m.GroupResource() == jobs || err == nil && len(now.GetOwnerReferences()) == 0 {
+		if m.GroupResource() == jobs && !o.hadJobs() || err == nil && len(now.GetOwnerReferences()) == 0 {
 			resources[m.GroupResource().String()] = true
 		}
 	}
@@ -113,4 +118,9 @@ func (o *newObject) hadBefore(m observe.Creation) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(o.had)), func(had observe.Operand) bool {
 		return had.Name == m.Name && observe.OperandResource(had.Kind).GroupResource() == m.GroupResource()
 	})
+}
+
+// hadJobs reports whether any Job was made for the copy before it was asked to go.
+func (o *newObject) hadJobs() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(o.had)), func(had observe.Operand) bool { return had.Kind == "Job" })
 }

@@ -130,11 +130,12 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 	if err != nil {
 		return append(findings, looping...), unverified, err
 	}
-	if found, err = w.judgeCalm(ctx, from.Name, r); len(looping) > 0 { // the same by another sign
-		found = looping
+	found, err = w.judgeCalm(ctx, from.Name, r)
+	if worst, any := finding.Worst(looping); any && worst == finding.Error { // the same by another sign
+		found = nil
 	}
 	w.verified.did("rest")
-	return append(findings, found...), unverified, err
+	return slices.Concat(findings, looping, found), unverified, err
 }
 
 // nudged is what came of changing objects a little.

@@ -30,6 +30,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		return err
 	}
 	operands = without(operands, o.needs)
+	o.remember(operands)
 	for name, made := range operands {
 		if made.Unready == "" {
 			o.ready = append(o.ready, name)
@@ -44,11 +45,12 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	o.following.moves, o.following.rolls = map[string][]string{}, map[string]bool{}
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
-		func() (err error) { is.Written, err = w.writtenInto(ctx, o); return err },
 		func() (err error) { is.Picks, err = w.picksOf(ctx, o); return err },
 		func() error { return w.markNew(ctx, o, operands) },
 		func() (err error) { is.Reverts, err = w.editNew(ctx, o, operands, was); return err },
-		func() (err error) { is.Marks, err = w.marksKept(ctx, o); return err }, // before fields are changed that the other release may not have
+		// Before fields are changed that the other release may not have.
+		func() (err error) { is.Marks, err = w.marksKept(ctx, o); return err },
+		func() (err error) { is.Written, err = w.writtenInto(ctx, o); return err },
 		func() error { return w.takeFromNew(ctx, o, operands, was, remade, is.Remakes) },
 		func() error { return w.changeNew(ctx, r, o, was, &is) },
 		func() error { return w.pauseNew(ctx, r, o, was, &is) },
@@ -165,7 +167,7 @@ func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was
 			if err := w.awaitMoves(ctx, o, was.Moves[field]); err != nil {
 				return 0, err
 			}
-			if err := w.awaitRoll(ctx, o, field, was.Rolls[field]); err != nil {
+			if err := w.awaitRoll(ctx, o, field, was); err != nil {
 				return 0, err
 			}
 		}
@@ -298,6 +300,7 @@ func (w *walk) awaitStill(ctx context.Context, o *newObject, needReady bool) err
 		if err := w.note(ctx, o, now, operands); err != nil {
 			return false, err
 		}
+		o.remember(operands)
 		versions := versionsOf(now, operands, func(made observe.Operand) bool { return made.Direct })
 		if versions != rest.versions {
 			rest = calm{versions: versions, began: w.usageNow(ctx)}
