@@ -117,6 +117,10 @@ func bulk(t *testing.T, dir string) {
 	for i := range releases {
 		fmt.Fprintf(&chain, `{"schema": "olm.bundle", "package": "tea", "name": "tea.v%s", "image": "quay.io/tea/tea:%d", "properties": [{"type": "olm.package", "value": {"packageName": "tea", "version": %q}}]}`+"\n", version(i), i, version(i))
 	}
+	const small = `{"schema": "olm.package", "name": "tea", "defaultChannel": "stable"}
+{"schema": "olm.channel", "package": "tea", "name": "stable", "entries": [{"name": "tea.v1.0.0"}]}
+{"schema": "olm.bundle", "package": "tea", "name": "tea.v1.0.0", "image": "quay.io/tea/tea:1", "properties": [{"type": "olm.package", "value": {"packageName": "tea", "version": "1.0.0"}}]}
+`
 	noise := make([]byte, 24<<20)
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range noise {
@@ -125,6 +129,7 @@ func bulk(t *testing.T, dir string) {
 	for name, content := range map[string]string{
 		"chain/catalog.json":         chain.String(),
 		"other/catalog.json":         strings.ReplaceAll(chain.String(), "quay.io/tea", "quay.io/cup"),
+		"small/catalog.json":         small,
 		"template.yaml":              "schema: olm.template.basic\nentries:\n- " + strings.ReplaceAll(strings.TrimSpace(chain.String()), "}\n{\"schema\"", "}\n- {\"schema\"") + "\n",
 		"objects.yaml":               objects.String(),
 		"report.json":                `{"apiVersion": "olmkit/v1", "kind": "ValidateReport", "result": "passed", "findings": [` + findings.String() + "]}",
@@ -181,7 +186,7 @@ func TestInterrupt(t *testing.T) {
 		{"catalog diff chain -", true},
 		{"catalog graph -", true},
 		{"catalog graph chain --project fifo", true},
-		{"catalog push chain REGISTRY/tea:1", true},
+		{"catalog push small REGISTRY/tea:1", true}, // which is one that opm serves, so that it comes to that
 		{"catalog render -", true},
 		{"catalog serve chain --address 127.0.0.1:0", false},
 		{"catalog validate -", true},
