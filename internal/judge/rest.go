@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/olmkit/olmkit/internal/code"
@@ -47,7 +48,7 @@ func Restless(from, to string, was Work, parts []Work) []finding.Finding {
 		return nil
 	}
 	tell := func(did, number string, of func(Work) float64, least float64) []finding.Finding {
-		lowest := of(slices.MinFunc(parts, func(a, b Work) int { return int(1000 * (of(a) - of(b))) }))
+		lowest := of(slices.MinFunc(parts, func(a, b Work) int { return cmp.Compare(of(a), of(b)) }))
 		if lowest < least || lowest < hotter*of(was) {
 			return nil
 		}

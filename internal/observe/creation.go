@@ -38,7 +38,7 @@ func Creations(log []auditv1.Event, account func(auditv1.Event) string) []Creati
 	var hooks, rest []Creation
 	for _, e := range log {
 		o := e.ObjectRef
-		if o == nil || e.ResponseStatus == nil || e.ResponseStatus.Code != http.StatusCreated || o.Name == "" || o.Subresource != "" || account(e) == "" {
+		if !created(e) || o.Name == "" || account(e) == "" {
 			continue
 		}
 		if uri, err := url.Parse(e.RequestURI); err != nil || uri.Query().Has("dryRun") {
@@ -56,11 +56,17 @@ func Creations(log []auditv1.Event, account func(auditv1.Event) string) []Creati
 	return append(hooks, rest...)
 }
 
+// created reports whether e made an object.
+func created(e auditv1.Event) bool {
+	o := e.ObjectRef
+	return o != nil && o.Subresource == "" && e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusCreated
+}
+
 // Made are the resources of which log says that the accounts which account returns created something, under whatever name, sorted.
 func Made(log []auditv1.Event, account func(auditv1.Event) string) []string {
 	made := map[string]bool{}
 	for _, e := range log {
-		if o := e.ObjectRef; o != nil && e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusCreated && o.Subresource == "" && account(e) != "" {
+		if o := e.ObjectRef; created(e) && account(e) != "" {
 			made[schema.GroupResource{Group: o.APIGroup, Resource: o.Resource}.String()] = true
 		}
 	}

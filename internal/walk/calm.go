@@ -104,23 +104,15 @@ func (w *walk) measureCalm(ctx context.Context, r *lifecycle.Release, calms []ca
 
 // watchIdle tells what r's operator does in each part of a time in which nobody asks it for anything, nothing if it comes to rest.
 func (w *walk) watchIdle(ctx context.Context, r *lifecycle.Release) (parts []judge.Work, err error) {
-	pause := func(d time.Duration) (usage, error) {
-		select {
-		case <-ctx.Done():
-			return usage{}, ctx.Err()
-		case <-time.After(d):
-			return w.usageNow(ctx), nil
-		}
+	if err := sleep(ctx, calmPause); err != nil {
+		return nil, err
 	}
-	began, err := pause(calmPause)
+	began := w.usageNow(ctx)
 	for range calmParts {
-		var over usage
-		if err == nil {
-			over, err = pause(calmPart)
-		}
-		if err != nil {
+		if err := sleep(ctx, calmPart); err != nil {
 			return nil, err
 		}
+		over := w.usageNow(ctx)
 		did, err := w.auditedWork(ctx, r, began.at)
 		if err != nil || did == nil || !did(began, over).Hot() {
 			return nil, err

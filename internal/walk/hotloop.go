@@ -56,10 +56,8 @@ func (w *walk) judgeHotLoop(ctx context.Context, from, r *lifecycle.Release, loo
 				return nil, err
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(lookFor(w.acted) - time.Since(look.at)):
+		if err := sleep(ctx, lookFor(w.acted)-time.Since(look.at)); err != nil {
+			return nil, err
 		}
 		after, err := w.Snapshot(ctx, observe.ReadObject)
 		if err != nil {
@@ -89,10 +87,8 @@ func (w *walk) hotLoopFindings(ctx context.Context, restless map[string][]string
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(loopWindow):
+	if err := sleep(ctx, loopWindow); err != nil {
+		return nil, err
 	}
 	after, err := w.Snapshot(ctx, observe.ReadObject)
 	if err != nil {

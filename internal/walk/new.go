@@ -307,11 +307,19 @@ func lookUntil(ctx context.Context, limit, pause time.Duration, done func() (boo
 		if !time.Now().Before(deadline) {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
+		if err := sleep(ctx, pause); err != nil {
+			return err
 		}
+	}
+}
+
+// sleep waits for d, or returns why ctx ended before.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
 	}
 }
 

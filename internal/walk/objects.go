@@ -665,10 +665,8 @@ func (w *walk) removeThese(ctx context.Context, left []*observe.Object, limit ti
 		if len(left) == 0 || time.Now().After(deadline) {
 			return left, ctx.Err()
 		}
-		select {
-		case <-ctx.Done():
-			return left, ctx.Err()
-		case <-time.After(200 * time.Millisecond):
+		if err := sleep(ctx, 200*time.Millisecond); err != nil {
+			return left, err
 		}
 	}
 }

@@ -67,12 +67,13 @@ func (w *walk) notePartings(ctx context.Context, copies []*newObject, began time
 		if err != nil || mine == nil {
 			return true, err
 		}
+		resources, made := observe.Made(log, mine), observe.Creations(log, mine)
 		done = true
 		for _, o := range copies {
 			is := created[o.CRD]
 			if is.Parted = o.goneBy(log); is.Parted {
-				is.Partings = observe.Made(log, mine)
-				if is.Lasting, err = w.lasting(ctx, o, observe.Creations(log, mine)); err != nil {
+				is.Partings = resources
+				if is.Lasting, err = w.lasting(ctx, o, made); err != nil {
 					return true, err
 				}
 			}

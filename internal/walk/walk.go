@@ -93,6 +93,7 @@ type walk struct {
 	memory
 
 	verified      verification
+	calms         []calm   // in which nothing changed while new objects were tried
 	lastHop       bool     // no hop follows
 	fresh         []string // releases that were installed without those that users come from
 	notes         []string // limitations that the walk met
@@ -129,7 +130,6 @@ type memory struct {
 	reverts  map[string]map[string]bool         // by release and workload, whether its operator puts back what others change
 	created  map[string]map[string]judge.New    // by release and definition, what its operator did for an object that was created while it ran
 	admitted map[string]map[string]admission    // by release and definition, what webhooks and policies refused
-	calms    []calm                             // in which nothing changed while new objects were tried
 	worked   map[string]judge.Work              // by release, what its operator did while new objects were tried
 	idled    map[string][]judge.Work            // by release, what its operator did when it was left alone, if it seemed not to come to rest
 	exits    map[string]bool                    // releases whose operator ended while it was verified
