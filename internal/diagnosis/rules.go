@@ -208,16 +208,11 @@ func before(s *State, sub *v1alpha1.Subscription) *v1alpha1.ClusterServiceVersio
 // pkg/controller/registry/resolver/step_resolver.go and ensureSubscriptionInstallPlanState in
 // pkg/controller/operators/catalog/operator.go of operator-lifecycle-manager v0.46.0).
 func tryAgain(sub *v1alpha1.Subscription, installed string) string {
-	value := "null"
-	if installed != "" {
-		value = `"` + installed + `"`
-	}
 	forget := ""
 	if sub.Annotations[generatedBy] != "" {
 		forget = fmt.Sprintf("kubectl annotate subscriptions.operators.coreos.com %s --namespace %s %s- && ", sub.Name, sub.Namespace, generatedBy)
 	}
-	return forget + fmt.Sprintf(`kubectl patch subscriptions.operators.coreos.com %s --namespace %s --subresource status --type merge -p '{"status": {"currentCSV": %s, "installedCSV": %s, "installPlanRef": null, "installplan": null, "state": null}}'`,
-		sub.Name, sub.Namespace, value, value)
+	return forget + fmt.Sprintf(`kubectl patch subscriptions.operators.coreos.com %s --namespace %s --subresource status --type merge -p '%s'`, sub.Name, sub.Namespace, olmv0.Naming(installed))
 }
 
 // generatedBy is the annotation of a Subscription that OLM has made for a dependency: the InstallPlan that it was made by, for which OLM looks as

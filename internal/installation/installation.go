@@ -221,6 +221,7 @@ func (r *Result) wait(ctx context.Context, c *olmv0.Client, s olmv0.Subscription
 	start, unresolved := time.Now(), time.Time{}
 	note := r.noter(start, options.Progress)
 	defer options.Progress.Status("")
+	place := lifecycle.Place{Namespace: s.Namespace, Package: s.Package, Catalog: s.Catalog}
 	var stop error
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, options.Timeout, true, func(ctx context.Context) (bool, error) {
 		state, err := c.InstallState(ctx, s, r.Bundle, r.From)
@@ -229,6 +230,13 @@ func (r *Result) wait(ctx context.Context, c *olmv0.Client, s olmv0.Subscription
 		}
 		if state.Phase != "" {
 			note(state.Phase)
+		}
+		if state.Forgotten {
+			mended, err := c.Remind(ctx, place, r.Bundle, c)
+			if mended != "" {
+				options.Progress.Say("%s", mended)
+			}
+			return false, err
 		}
 		if !state.Unresolved {
 			unresolved = time.Time{}
@@ -243,7 +251,6 @@ func (r *Result) wait(ctx context.Context, c *olmv0.Client, s olmv0.Subscription
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	place := lifecycle.Place{Namespace: s.Namespace, Package: s.Package, Catalog: s.Catalog}
 	return r.notInstalled(ctx, c, place, start, err)
 }
 

@@ -115,7 +115,9 @@ type Waker interface {
 	Wake(ctx context.Context, p Place) (mended string, err error)
 	// Hasten has the manager look at once at what it would look at by the clock alone, as seen has it: what it waits for has happened.
 	Hasten(ctx context.Context, p Place, seen client.Reader) error
-	// WhyMended returns why what Wake says that it mended was so, and what to do.
+	// Remind writes down what the manager has forgotten of the bundle, which is installed, and says what that was; "" for nothing.
+	Remind(ctx context.Context, p Place, bundle string, seen client.Reader) (mended string, err error)
+	// WhyMended returns why what Wake or Remind says that it mended was so, and what to do.
 	WhyMended(mended string) (cause, fix string)
 }
 

@@ -82,7 +82,7 @@ func (w *walk) settle(ctx context.Context, started time.Time, from string, r *li
 				end.After = reached
 				return true, nil
 			}
-			if err := w.wake(ctx, state, timeline, &woken); err != nil {
+			if err := w.wake(ctx, r.Name, state, timeline, &woken); err != nil {
 				return false, err
 			}
 		}
@@ -100,16 +100,23 @@ func (w *walk) settle(ctx context.Context, started time.Time, from string, r *li
 
 // wake has a manager that can be woken look again once nothing has happened for a quarter of the timeout, and again after each
 // quarter: so what it merely puts off is told from what it cannot do. woken is when that was done last. What the manager would look at by
-// the clock alone it is hastened to.
-func (w *walk) wake(ctx context.Context, state lifecycle.State, timeline []lifecycle.Event, woken *time.Time) error {
+// the clock alone it is hastened to, and of what it has forgotten it is reminded.
+func (w *walk) wake(ctx context.Context, bundle string, state lifecycle.State, timeline []lifecycle.Event, woken *time.Time) error {
 	waker, can := w.Manager.(lifecycle.Waker)
 	if !can {
 		return nil
 	}
-	if state.Stage == lifecycle.Unresolved {
+	switch state.Stage {
+	case lifecycle.Unresolved:
 		if err := waker.Hasten(ctx, w.Place, w.Watcher); err != nil {
 			return err
 		}
+	case lifecycle.Finishing:
+		mended, err := waker.Remind(ctx, w.Place, bundle, w.Watcher)
+		if err != nil {
+			return err
+		}
+		w.markMended(mended)
 	}
 	quarter := w.options.Timeout / 4
 	if time.Since(*woken) < quarter || !quiet(timeline, quarter) {
@@ -117,14 +124,19 @@ func (w *walk) wake(ctx context.Context, state lifecycle.State, timeline []lifec
 	}
 	*woken = w.Watcher.Mark(observe.StateWoken)
 	mended, err := waker.Wake(ctx, w.Place)
-	if mended != "" {
-		w.Watcher.MarkWhy(observe.StateWoken, mended)
-	}
+	w.markMended(mended)
 	if err != nil && ctx.Err() == nil {
 		w.options.Progress.Say("            waking the lifecycle manager: %v", err) // what it does by itself decides
 		return nil
 	}
 	return err
+}
+
+// markMended notes in the timeline what was mended of the manager, unless that is "".
+func (w *walk) markMended(what string) {
+	if what != "" {
+		w.Watcher.MarkWhy(observe.StateWoken, what)
+	}
 }
 
 // quiet reports whether nothing changed in timeline for the last d.

@@ -171,6 +171,23 @@ func TestWakesTheManager(t *testing.T) {
 	})
 }
 
+// A manager that has forgotten what is installed is reminded of it, long before it would be woken, and that is told.
+func TestRemindsTheManager(t *testing.T) {
+	p, plan := things(t, "v1", "v2")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.behaviour["v2"] = forgotten
+		r, err := w.walk(t.Context(), t, p, plan, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := r.Hops[0]
+		if said := expect.Said(h.Findings); h.Result != report.Passed || w.called("Wake") > 0 || !strings.Contains(fmt.Sprint(said), "v2 was forgotten") {
+			t.Errorf("%s: %s", h.Result, said)
+		}
+	})
+}
+
 // A rollback that the manager does not take up, or whose release does not come up again, is a finding.
 func TestRollbackFails(t *testing.T) {
 	p, plan := things(t, "v1", "v2")

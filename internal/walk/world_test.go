@@ -84,6 +84,7 @@ const (
 	hangs        = "hangs while it is installed"
 	sleeps       = "goes on only when it is woken"
 	locked       = "waits for the old one, which waits for it"
+	forgotten    = "is installed, and the manager forgets it"
 	lingers      = "takes long by itself"
 	stays        = "the old one stays"
 	fails        = "fails"
@@ -552,6 +553,13 @@ func (m fakeManager) Hasten(context.Context, lifecycle.Place, client.Reader) err
 	return m.call("Hasten")
 }
 
+func (m fakeManager) Remind(context.Context, lifecycle.Place, string, client.Reader) (string, error) {
+	if m.behaviour[m.wanted] == forgotten && m.called("Remind") == 0 {
+		return "v2 was forgotten", m.call("Remind")
+	}
+	return "", m.call("Remind")
+}
+
 func (m fakeManager) Wake(context.Context, lifecycle.Place) (string, error) {
 	if m.behaviour[m.wanted] == locked {
 		return "v1 and v2 waited for each other", m.call("Wake")
@@ -688,6 +696,11 @@ func (m fakeManager) install(namespace, bundle string) {
 	}
 	if behaviour == purges || behaviour == strands {
 		m.purge(ctx, behaviour == strands)
+	}
+	if behaviour == forgotten && m.step(bundle, lifecycle.Finishing, "finishing") {
+		for m.called("Remind") == 0 {
+			time.Sleep(time.Second)
+		}
 	}
 	m.step(bundle, lifecycle.Installed, "installed")
 }

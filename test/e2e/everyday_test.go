@@ -129,6 +129,10 @@ func (d daily) runsBundles() {
 	}
 	d.olmkit(0, bundle("0.3.1")...)
 	d.mendsStuck()
+	d.stick(forgotten)
+	if r := d.olmkit(0, bundle("0.3.1")...); !strings.Contains(r.errOut, "memcached-operator.v0.3.1 is installed, and OLM no longer said so") {
+		d.Errorf("running what OLM has forgotten says %s%s", r.out, r.errOut)
+	}
 	if r := d.olmkit(0, bundle("0.3.1")...); !strings.Contains(r.out, "left as it is") {
 		d.Errorf("running it again says %s", r.out)
 	}
@@ -162,19 +166,12 @@ func (d daily) mendsStuck() {
 	if said := d.diagnosed(0); said.State != "up to date" || said.Unknown != "" {
 		d.Errorf("of what is well it says %+v", said)
 	}
-	for _, stuck := range []struct{ by, why string }{
+	for _, stuck := range []stuck{
 		{"kubectl delete --ignore-not-found operatorgroups.operators.coreos.com memcached-operator", "no OperatorGroup"},
 		{"kubectl delete --ignore-not-found clusterserviceversions.operators.coreos.com memcached-operator.v0.3.1", "not there any more"},
-		{"kubectl patch subscriptions.operators.coreos.com memcached-operator --subresource status --type merge -p '" +
-			`{"status": {"currentCSV": null, "installedCSV": null, "installPlanRef": null, "installplan": null, "state": null}}'`, "no Subscription names it"},
+		forgotten,
 	} {
-		eventually(d.T, "diagnose sees that it is stuck", func() error {
-			d.shell(stuck.by + " --namespace memcached-operator") // again, since OLM may write back what it has read before
-			if said := d.diagnosed(-1); said.State != "stuck" || !strings.Contains(said.Causes[0].Why, stuck.why) {
-				return fmt.Errorf("after %s it says %+v", stuck.by, said)
-			}
-			return nil
-		})
+		d.stick(stuck)
 		d.shell(d.diagnosed(3).Causes[0].Fixes[0].Command)
 		eventually(d.T, "the printed command mends it", func() error {
 			said := d.diagnosed(-1)
@@ -188,6 +185,27 @@ func (d daily) mendsStuck() {
 			return nil
 		})
 	}
+}
+
+// stuck is a state that OLM does not leave.
+type stuck struct{ by, why string }
+
+// forgotten is one in which OLM comes by itself, too.
+var forgotten = stuck{
+	"kubectl patch subscriptions.operators.coreos.com memcached-operator --subresource status --type merge -p '" +
+		`{"status": {"currentCSV": null, "installedCSV": null, "installPlanRef": null, "installplan": null, "state": null}}'`, "no Subscription names it",
+}
+
+// stick gets the package that was run into a state.
+func (d daily) stick(state stuck) {
+	d.Helper()
+	eventually(d.T, "diagnose sees that it is stuck", func() error {
+		d.shell(state.by + " --namespace memcached-operator") // again, since OLM may write back what it has read before
+		if said := d.diagnosed(-1); said.State != "stuck" || !strings.Contains(said.Causes[0].Why, state.why) {
+			return fmt.Errorf("after %s it says %+v", state.by, said)
+		}
+		return nil
+	})
 }
 
 // diagnosis is what 'upgrade diagnose' says of a Subscription.

@@ -61,7 +61,8 @@ func TestWithoutRights(t *testing.T) {
 			}
 			plan := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "install-1"}, Spec: v1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{"tea.v2"}}}
 			plan.Status.Phase = v1alpha1.InstallPlanPhaseComplete
-			objects := []client.Object{csv, plan, &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "tea"}}}
+			subscription := &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "tea"}, Status: v1alpha1.SubscriptionStatus{InstalledCSV: csv.Name}}
+			objects := []client.Object{csv, plan, subscription}
 			for namespace, owner := range test.copies {
 				objects = append(objects, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{
 					Namespace: namespace, Name: "copy", Labels: map[string]string{v1alpha1.CopiedLabelKey: "operators", OwnerLabel: owner},

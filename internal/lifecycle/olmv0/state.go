@@ -84,7 +84,7 @@ func (n *installation) stage() lifecycle.Stage {
 		return lifecycle.Installing
 	case n.others:
 		return lifecycle.Replacing
-	case !n.complete():
+	case !n.complete() || n.subscription.Status.InstalledCSV != n.csv.Name:
 		return lifecycle.Finishing
 	}
 	return lifecycle.Installed

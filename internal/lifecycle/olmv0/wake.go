@@ -74,9 +74,13 @@ func (c *Client) rightsToMend(ctx context.Context, csv *v1alpha1.ClusterServiceV
 	return fmt.Sprintf("%s %s in namespace %s until the walk labelled its ClusterServiceVersion", csv.Name, lostRights, namespace), nil
 }
 
-// WhyMended returns why what Wake says that it mended was so, and what to do.
+// WhyMended returns why what Wake or Remind says that it mended was so, and what to do.
 func (c *Client) WhyMended(mended string) (cause, fix string) {
-	if strings.Contains(mended, lostRights) {
+	switch {
+	case strings.Contains(mended, lostStatus):
+		return "two workers of OLM look at a namespace at the same time, and each writes the Subscription's whole status as it has read it; the resolver then refuses what \"exists and is not referenced by a subscription\"",
+			"nothing to fix in the bundle; 'olmkit upgrade diagnose' prints the command that ends it"
+	case strings.Contains(mended, lostRights):
 		return "OLM copies Roles to the namespaces that an OperatorGroup names, but not while the old version's copies still give the ServiceAccount the rights; then they go with the old version, and OLM looks again only when the ClusterServiceVersion changes",
 			"nothing to fix in the bundle; whoever meets it can put a label on the ClusterServiceVersion, so that OLM looks again"
 	}
