@@ -270,16 +270,17 @@ var All = []Kind{
 	{OperandImage, finding.Error, "The new version runs an operand image that is not available, where the old version's image ran: nothing shows that it exists, or that it works.",
 		"use an image that can be pulled, or pass its program with --image REF=PROGRAM", []string{"IMG005"}},
 	{DoesLess, finding.Error, "The new version does less about an object than the old version: after the same small change of the object, or of a Secret or ConfigMap that it " +
-		"names, a workload or the status that the old version changed stays as it was; or what the object asks for reaches nothing that is made for it any more; or pods are not replaced when what they are made from changes; or a pause is not honoured; or what the old version made of an object that is deleted, as a backup, is not made any more. " +
-		"That new objects have no finalizer or no Events any more is a warning.",
+		"names, a workload or the status that the old version changed stays as it was; or what the object asks for reaches nothing that is made for it any more; or pods are not replaced when what they are made from changes; or a pause is not honoured; or what the old version made of an object that is deleted, as a backup, is not made any more; or an object of which no pod runs cannot be deleted. " +
+		"It is a warning if one workload of several does not follow, if the schema says that the field is deprecated, or if another finalizer keeps the object; and that new objects have no finalizer or no Events any more.",
 		"watch what objects name, not only the objects; leave what is paused alone; remove the finalizer last; update what exists, not only what is missing; keep the operands' names, or move the data and delete the old ones; write the status after each change", nil},
 	{DataLost, finding.Error, "What a volume of an operand held is gone, or nothing reads it any more; or the new version deletes with an object what the old version kept.",
-		"keep claims, and the names of workloads and volumeClaimTemplates; where a name has to change, copy the data first", nil},
+		"keep claims, and the names of workloads and volumeClaimTemplates; where a name has to change, copy the data first, by a Job that mounts both volumes: then it is a warning", nil},
 	{Credentials, finding.Error, "The new version changed a password or key that the old version made, or deleted the Secret or ConfigMap that an object's status names: clients that have it, or read it there, are refused.",
 		"make credentials only where there are none yet, and leave them where the status says that they are", nil},
-	{NewIgnored, finding.Error, "The new version does less for an object that is created after the upgrade than for one that was there before; the old version did the same for both.",
-		"test the operator with a new object, not only with what the old version made: what is created may need another right, a field that only old objects have, or a watch that starts too late", nil},
-	{NewUnowned, finding.Error, "What the new version makes for a new object stays when the object is deleted: it has no owner reference, and the operator does not delete it. What the old version made was deleted.",
+	{NewIgnored, finding.Error, "The new version does less for an object that is created after the upgrade than for one that was there before, or for one that has the name of another that was deleted; the old version did the same for both. " +
+		"It is a warning if only some fields of its status are missing.",
+		"test the operator with a new object, not only with what the old version made: what is created may need another right, a field that only old objects have, or a watch that starts too late; keep nothing in memory by an object's name alone, but by its UID", nil},
+	{NewUnowned, finding.Error, "What the new version makes for a new object stays when the object is deleted: it has no owner reference, and the operator does not delete it. What the old version made was deleted. It is a warning if it is a Secret, and claims stay as well: the data may need it.",
 		"set the owner reference on whatever the operator creates (controllerutil.SetControllerReference), or delete it by a finalizer", nil},
 	{ChangeRefused, finding.Error, "Users cannot change a field of their objects any more that the old version let them change: an admission webhook, a policy or a rule of the schema refuses each change of it. " +
 		"If other fields can be changed, or the old version ignored the change, this is a warning.",
@@ -288,7 +289,7 @@ var All = []Kind{
 		"go on writing what a served version's status had, or announce that it ends", nil},
 	{Unguarded, finding.Error, "Nobody refuses any more what an admission webhook or a policy of the old version refused, so users can ask for what the operator cannot do. It is a warning, since it may be meant, if other fields are refused still, if only choices, what may be left out or what only changes may not say is allowed now, or if it is one field and nobody validates such objects any more.",
 		"have the webhook, a policy or the schema's rules refuse what cannot work; say in the release notes what is allowed on purpose", nil},
-	{ReadyEarly, finding.Error, "The status of a new object says that it is ready while none of its pods runs; with the old version it did so once they ran. Who waits for it, as `kubectl wait`, a pipeline or another operator, goes on too early, and nobody hears of an outage. " +
+	{ReadyEarly, finding.Error, "The status of a new object says that it is ready while none of its pods runs, or goes on to say so when none runs any more; with the old version it did so once they ran. Who waits for it, as `kubectl wait`, a pipeline or another operator, goes on too early, and nobody hears of an outage. " +
 		"It is a warning if another condition, which is new, does tell.",
 		"read the readiness of the workloads in each reconcile (status.readyReplicas of a Deployment or StatefulSet), and watch them", nil},
 

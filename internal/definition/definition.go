@@ -2,6 +2,10 @@
 package definition
 
 import (
+	"regexp"
+	"strings"
+	"sync"
+
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -74,6 +78,24 @@ func Schema(d *apiextensionsv1.CustomResourceDefinition, version string) *apiext
 		}
 	}
 	return nil
+}
+
+// retiring matches the description of a field that nobody is to use any more.
+var retiring = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\b(deprecated|obsolete|no longer)\b`) })
+
+// Retired reports whether schema says of the field at path, with dots, or of one above it, that nobody is to use it any more.
+func Retired(schema *apiextensionsv1.JSONSchemaProps, path string) bool {
+	if schema == nil {
+		return false
+	}
+	field := *schema
+	for depth, key := range strings.Split(path, ".") {
+		field = field.Properties[key]
+		if depth > 0 && retiring().MatchString(field.Description) {
+			return true
+		}
+	}
+	return false
 }
 
 // Undefaulted returns a copy of object's content without the fields that say what they say by default in version of d.

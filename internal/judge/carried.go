@@ -176,8 +176,8 @@ func NotCarried(before, after map[string]Carriage) []string {
 	})
 }
 
-// Unheeded tells what objects ask for that was found in what was made for them before, and is not after.
-func Unheeded(objects []*observe.Object, before, after map[string]observe.Operand) []finding.Finding {
+// Unheeded tells what objects ask for that was found in what was made for them before, and is not after. That of a field that is retired is a warning.
+func Unheeded(objects []*observe.Object, before, after map[string]observe.Operand, retired func(o *observe.Object, path string) bool) []finding.Finding {
 	were, are := byObject(before), byObject(after)
 	var findings []finding.Finding
 	for _, o := range objects {
@@ -186,9 +186,13 @@ func Unheeded(objects []*observe.Object, before, after map[string]observe.Operan
 		if len(was) == 0 || len(is) == 0 {
 			continue
 		}
-		if lost := NotCarried(Carried(spec, was), Carried(spec, is)); len(lost) > 0 && !newSecret(was, is) {
-			findings = append(findings, code.Finding(code.DoesLess, o.String(), "what its %s asks for was in what was made for it before the upgrade, and is in none of that any more", strings.Join(lost, ", ")))
+		if newSecret(was, is) {
+			continue
 		}
+		isRetired := func(path string) bool { return retired(o, path) }
+		findings = append(findings, lessOf(NotCarried(Carried(spec, was), Carried(spec, is)), isRetired, func(fields string) finding.Finding {
+			return code.Finding(code.DoesLess, o.String(), "what its %s asks for was in what was made for it before the upgrade, and is in none of that any more", fields)
+		})...)
 	}
 	return findings
 }

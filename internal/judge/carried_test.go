@@ -35,6 +35,7 @@ func TestUnheeded(t *testing.T) {
 	container, annotations := m{"image": "pots:7", "resources": resources}, m{"example.com/lb": "inner", "more": "x"}
 	pod := m{"tolerations": []any{m{"key": "mine"}, m{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}}, "nodeSelector": m{"disk": "fast"}}
 	before := operands(container, pod, annotations)
+	used := func(*observe.Object, string) bool { return false }
 	settings := observe.Operand{Kind: "ConfigMap", Namespace: "n", Name: "a", Of: o.String(), Content: m{"data": m{"pod.yaml": "tolerate: dedicated, if it Exists"}}}
 	for _, c := range []struct {
 		name  string
@@ -57,9 +58,15 @@ func TestUnheeded(t *testing.T) {
 			observe.Operand{Kind: "Pod", Name: "mine", Of: o.String(), Direct: true, Content: m{"spec": m{"tolerations": []any{toleration}}}}), nil},
 		{"nothing is made any more, which others tell", nil, nil},
 	} {
-		t.Run(c.name, func(t *testing.T) { expect.Findings(t, Unheeded([]*observe.Object{o}, before, c.after), c.want...) })
+		t.Run(c.name, func(t *testing.T) {
+			expect.Findings(t, Unheeded([]*observe.Object{o}, before, c.after, used), c.want...)
+		})
 	}
-	expect.Findings(t, Unheeded([]*observe.Object{o}, operands(container, nil, nil), operands(m{"resources": resources, "image": "pots:7"}, pod, annotations)))
+	expect.Findings(t, Unheeded([]*observe.Object{o}, operands(container, nil, nil), operands(m{"resources": resources, "image": "pots:7"}, pod, annotations), used))
+	retired := func(_ *observe.Object, path string) bool { return path == "spec.tolerations" }
+	expect.Findings(t, Unheeded([]*observe.Object{o}, before, operands(m{"image": "pots:8", "resources": resources}, m{"nodeSelector": m{"disk": "fast"}}, annotations), retired),
+		"error U514 Pot/n/a: what its spec.image asks for was in what was made for it before the upgrade, and is in none of that any more",
+		"warning U514 Pot/n/a: what its spec.tolerations asks for was in what was made for it before the upgrade, and is in none of that any more")
 }
 
 // A word is found as a whole, and keys of labels and selectors are words.

@@ -16,6 +16,29 @@ import (
 // StatefulSet replaces its pods one after the other.
 const HealthLimit = 45 * time.Second
 
+// Delay is how long the pods of operands ask to be left before they count as ready: the longest of their readiness and startup probes' initial
+// delay, and of the time for which they must be ready.
+func Delay(operands map[string]observe.Operand) time.Duration {
+	longest := int64(0)
+	for _, o := range operands {
+		if !o.Direct || !slices.Contains(WorkloadKinds, o.Kind) {
+			continue
+		}
+		stable, _, _ := unstructured.NestedInt64(o.Content, "spec", "minReadySeconds")
+		delay := int64(0)
+		containers, _, _ := unstructured.NestedSlice(o.Content, "spec", "template", "spec", "containers")
+		for _, c := range containers {
+			container, _ := c.(map[string]any)
+			for _, probe := range []string{"readinessProbe", "startupProbe"} {
+				initial, _, _ := unstructured.NestedInt64(container, probe, "initialDelaySeconds")
+				delay = max(delay, initial)
+			}
+		}
+		longest = max(longest, stable+delay)
+	}
+	return time.Duration(longest) * time.Second
+}
+
 // Health tells the operands that were ready before and are not any more, and those that are new and not ready. Pods and ReplicaSets are
 // told by what makes them.
 func Health(before, after map[string]observe.Operand) []finding.Finding {
@@ -69,11 +92,10 @@ func Less(objects []*observe.Object, before, after map[string]observe.Operand) [
 		}
 		instead := func(o observe.Operand) bool {
 			_, known := before[o.String()]
-			target, _, _ := unstructured.NestedString(o.Content, "spec", "scaleTargetRef", "name")
-			return o.Of == is.Of && (!known && slices.Contains(WorkloadKinds, o.Kind) || o.Kind == "HorizontalPodAutoscaler" && target == is.Name)
+			return o.Of == is.Of && !known && slices.Contains(WorkloadKinds, o.Kind)
 		}
 		wanted, has := replicasOf(was.Content), replicasOf(is.Content)
-		if has < wanted && !asksFor(specs[is.Of], has) && !slices.ContainsFunc(slices.Collect(maps.Values(after)), instead) {
+		if has < wanted && !asksFor(specs[is.Of], has) && !Scaled(is, after) && !slices.ContainsFunc(slices.Collect(maps.Values(after)), instead) {
 			findings = append(findings, code.Finding(code.OperandWorse, name, "the new version runs %d replicas of it, and the old one ran %d, though nobody changed %s", has, wanted, is.Of))
 		}
 		for _, field := range []string{"suspend", "paused"} {
@@ -83,6 +105,14 @@ func Less(objects []*observe.Object, before, after map[string]observe.Operand) [
 		}
 	}
 	return findings
+}
+
+// Scaled reports whether among operands there is what scales a workload.
+func Scaled(workload observe.Operand, operands map[string]observe.Operand) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(operands)), func(o observe.Operand) bool {
+		target, _, _ := unstructured.NestedString(o.Content, "spec", "scaleTargetRef", "name")
+		return o.Kind == "HorizontalPodAutoscaler" && o.Of == workload.Of && target == workload.Name
+	})
 }
 
 // stopped reports whether the field of a workload that stops it is set.

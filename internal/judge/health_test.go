@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/test/support/expect"
@@ -132,4 +133,38 @@ func TestLess(t *testing.T) {
 	expect.Findings(t, Less(nil, operands(rests), operands(runs)))
 	expect.Findings(t, Less(nil, operands(made("Deployment", "a", nil)), operands(made("Deployment", "a", m{"paused": true}))),
 		"error U511 Deployment/n/a: the new version sets its spec.paused, though nobody changed Pot/n/a")
+}
+
+// TestDelay: the longest of what is asked for counts, and only of what runs pods.
+func TestDelay(t *testing.T) {
+	type m = map[string]any
+	workload := func(kind string, stable int64, containers ...any) observe.Operand {
+		return observe.Operand{Kind: kind, Direct: true, Content: m{"spec": m{"minReadySeconds": stable, "template": m{"spec": m{"containers": containers}}}}}
+	}
+	probe := func(kind string, seconds int64) any { return m{kind: m{"initialDelaySeconds": seconds}} }
+	for name, c := range map[string]struct {
+		operand observe.Operand
+		want    time.Duration
+	}{
+		"nothing":                  {workload("Deployment", 0), 0},
+		"a readiness probe":        {workload("Deployment", 0, probe("readinessProbe", 60), probe("readinessProbe", 5)), time.Minute},
+		"a startup probe":          {workload("StatefulSet", 10, probe("startupProbe", 20)), 30 * time.Second},
+		"a liveness probe is none": {workload("Deployment", 0, probe("livenessProbe", 60)), 0},
+		"no workload":              {workload("Service", 60), 0},
+	} {
+		if got := Delay(map[string]observe.Operand{"a": c.operand, "b": workload("Deployment", 0)}); got != c.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// TestScaled: a workload is scaled by what names it, of the same object.
+func TestScaled(t *testing.T) {
+	scaler := func(of, target string) map[string]observe.Operand {
+		return map[string]observe.Operand{"h": {Kind: "HorizontalPodAutoscaler", Of: of, Content: map[string]any{"spec": map[string]any{"scaleTargetRef": map[string]any{"name": target}}}}}
+	}
+	w := observe.Operand{Kind: "Deployment", Name: "a", Of: "A/n/a"}
+	if !Scaled(w, scaler("A/n/a", "a")) || Scaled(w, scaler("A/n/a", "b")) || Scaled(w, scaler("A/n/b", "a")) || Scaled(w, nil) {
+		t.Error("a workload is scaled by what names it, and by nothing else")
+	}
 }

@@ -54,6 +54,8 @@ type New struct {
 	// Follows tells, by field of the copy, how often anything that was made for it followed: when the field was changed, and when
 	// it was changed back.
 	Follows map[string]int
+	// Retired are the fields of which the schema says that nobody is to use them any more.
+	Retired map[string]bool
 	// Moves are the kinds that followed, by field, and Programs what workloads run, by kind, with … for the name of the copy.
 	Moves    map[string][]string
 	Programs map[string]string
@@ -70,6 +72,11 @@ type New struct {
 	Finalizers, Events []string
 	// Readiness is what the status said of the copy while none of its pods ran, and once they did.
 	Readiness Readiness
+	// Again is what the operator did for another object of the copy's name, once the copy was gone; nil if that is not known. TakesBack tells, by field
+	// of its status that says that it is well, whether that says something else once its pods are gone, and Down what came of it when it was deleted then.
+	Again     *Dealt
+	TakesBack map[string]bool
+	Down      Deletion
 	// Pauses tells what came of a change of the copy while it was paused, by the field that pauses it and the one that was changed.
 	Pauses map[Paused]Pause
 	// Secrets are those of the copy, by name, with … for that of the copy, and keys: what they say is not known.
@@ -165,6 +172,26 @@ func (n New) Silent(was New) []string {
 	})
 }
 
+// saysSome reports whether the status says nothing of some fields, and of others that the copy had in was it does.
+func (n New) saysSome(was New) bool {
+	said := namesOf(was.Says, func(path string) bool { return was.Says[path] && n.Says[path] })
+	return len(n.Silent(was)) > 0 && len(said) > 0
+}
+
+// lessOf are the findings, each of some of fields in a list, for those that are in use and for those that are retired, which is a warning.
+func lessOf(fields []string, isRetired func(field string) bool, say func(fields string) finding.Finding) (findings []finding.Finding) {
+	retired := slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return !isRetired(field) })
+	if used := slices.DeleteFunc(slices.Clone(fields), isRetired); len(used) > 0 {
+		findings = append(findings, say(strings.Join(used, ", ")))
+	}
+	if len(retired) > 0 {
+		f := say(strings.Join(retired, ", "))
+		f.Severity = finding.Warning
+		findings = append(findings, f)
+	}
+	return findings
+}
+
 // Unsaved are the resources of which something that outlasts an object was made in was when it was deleted, if nothing of them is made any more, nor
 // anything in their place.
 func (n New) Unsaved(was New) []string {
@@ -177,18 +204,7 @@ func (n New) Unsaved(was New) []string {
 
 // NewObjects tells what the operator of the release called to did not do for a new object, and that of from did.
 func NewObjects(from, to string, was, is New) []finding.Finding {
-	var findings []finding.Finding
-	manner := slices.ContainsFunc(was.Unowned, func(o Left) bool { return slices.Contains(WorkloadKinds, o.Kind) })
-	var unowned []string
-	for _, o := range is.Unowned {
-		if !slices.ContainsFunc(was.Unowned, func(other Left) bool { return other.Kind == o.Kind }) {
-			unowned = append(unowned, o.Kind+" "+o.Name)
-		}
-	}
-	if len(unowned) > 0 && !manner {
-		findings = append(findings, code.Finding(code.NewUnowned, is.Sample, "%s makes %s for a new object like it without an owner reference, and it stayed when the object was deleted; with %s it did not",
-			to, strings.Join(unowned, ", "), from))
-	}
+	findings := ownerless(from, to, was, is)
 	kinds := is.LacksKinds(was)
 	was.Original = Dealt{Made: true, Ready: 1, Well: true, Alike: true} // what the old version did not do for its copy is nothing less, whatever its sample got
 	missing := slices.DeleteFunc(is.Lacks(), func(words string) bool { return slices.Contains(was.Lacks(), words) })
@@ -199,18 +215,26 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 		missing = append(missing, "no "+strings.Join(kinds, " and no ")+" is made for it")
 	}
 	if len(findings) == 0 && len(missing) > 0 {
-		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for a new object like it: within %s %s; with %s it was as for this one",
-			to, HealthLimit, strings.Join(missing, ", "), from))
+		f := code.Finding(code.NewIgnored, is.Sample, "%s does less for a new object like it: within %s %s; with %s it was as for this one",
+			to, HealthLimit, strings.Join(missing, ", "), from)
+		if len(missing) == 1 && is.saysSome(was) { // what an old object says of it may be left from the old version
+			f.Severity = finding.Warning
+		}
+		findings = append(findings, f)
 	}
+	isRetired := func(field string) bool { return is.Retired[field] }
 	ignored := namesOf(is.Follows, func(field string) bool { return was.Follows[field] == Surely && is.Follows[field] == 0 })
-	if len(ignored) > 0 {
-		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s",
-			to, from, EffectLimit, strings.Join(ignored, ", ")))
-	}
+	findings = append(findings, lessOf(ignored, isRetired, func(fields string) finding.Finding {
+		return code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s", to, from, EffectLimit, fields)
+	})...)
 	for _, field := range namesOf(is.Moves, func(field string) bool { return len(was.Moves[field]) > 0 }) {
 		if kinds := is.staysBehind(was, field); len(kinds) > 0 {
-			findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: its %s does not follow a change of its %s, not within %s; %s does",
-				to, from, strings.Join(kinds, " and "), field, EffectLimit, strings.Join(is.Moves[field], ", ")))
+			f := code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: its %s does not follow a change of its %s, not within %s; %s does",
+				to, from, strings.Join(kinds, " and "), field, EffectLimit, strings.Join(is.Moves[field], ", "))
+			if slices.ContainsFunc(is.Moves[field], func(kind string) bool { return slices.Contains(WorkloadKinds, kind) }) { // others may have been replaced needlessly
+				f.Severity = finding.Warning
+			}
+			findings = append(findings, f)
 		}
 	}
 	unrolled := namesOf(is.Rolls, func(field string) bool { return was.Rolls[field] && !is.Rolls[field] })
@@ -219,11 +243,32 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 			to, from, strings.Join(unrolled, ", "), EffectLimit))
 	}
 	newSecret := slices.ContainsFunc(is.Secrets, func(s string) bool { return !slices.Contains(was.Secrets, s) })
-	if unheeded := NotCarried(was.Carried, is.Carried); len(unheeded) > 0 && !newSecret {
-		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: what its %s asks for is in nothing that is made for it",
-			to, from, strings.Join(unheeded, ", ")))
+	if unheeded := NotCarried(was.Carried, is.Carried); !newSecret {
+		findings = append(findings, lessOf(unheeded, isRetired, func(fields string) finding.Finding {
+			return code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: what its %s asks for is in nothing that is made for it", to, from, fields)
+		})...)
 	}
 	return append(findings, forsaken(from, to, was, is)...)
+}
+
+// ownerless tells what is made for a new object, belongs to nobody and stays when that is deleted, and was not with from.
+func ownerless(from, to string, was, is New) []finding.Finding {
+	manner := slices.ContainsFunc(was.Unowned, func(o Left) bool { return slices.Contains(WorkloadKinds, o.Kind) })
+	var unowned []string
+	for _, o := range is.Unowned {
+		if !slices.ContainsFunc(was.Unowned, func(other Left) bool { return other.Kind == o.Kind }) {
+			unowned = append(unowned, o.Kind+" "+o.Name)
+		}
+	}
+	if len(unowned) == 0 || manner {
+		return nil
+	}
+	f := code.Finding(code.NewUnowned, is.Sample, "%s makes %s for a new object like it without an owner reference, and it stayed when the object was deleted; with %s it did not",
+		to, strings.Join(unowned, ", "), from)
+	if len(is.Kept) > 0 && !slices.ContainsFunc(unowned, func(name string) bool { return !strings.HasPrefix(name, "Secret ") }) { // which the data that are kept may need
+		f.Severity = finding.Warning
+	}
+	return []finding.Finding{f}
 }
 
 // forsaken tells what the operator does not do any more for a new object that somebody else changes, pauses or deletes.
@@ -233,8 +278,12 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.DataLost, is.Sample, "%s deletes the claims of a new object like it when that is deleted; %s kept them", to, from))
 	}
 	if unsaved := is.Unsaved(was); len(unsaved) > 0 {
-		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: when that is deleted, it makes none of the %s that %s made then",
-			to, from, strings.Join(unsaved, ", "), from))
+		f := code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: when that is deleted, it makes none of the %s that %s made then",
+			to, from, strings.Join(unsaved, ", "), from)
+		if slices.Equal(unsaved, []string{"jobs.batch"}) && len(is.Finalizers) > 0 { // the operator may do now itself what a Job did
+			f.Severity = finding.Warning
+		}
+		findings = append(findings, f)
 	}
 	findings = append(findings, unpaused(from, to, was, is)...)
 	findings = append(findings, unlooked(from, to, was, is)...)
@@ -269,6 +318,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 				service, to, strings.Join(others, ", "), from))
 		}
 	}
+	findings = append(findings, again(from, to, was, is)...)
 	return append(findings, quieter(from, to, was, is)...)
 }
 

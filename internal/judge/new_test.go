@@ -37,6 +37,31 @@ func TestNewObjects(t *testing.T) {
 	says := func(copied, sample bool) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Says: map[string]bool{"status.endpoint": copied}, SampleSays: map[string]bool{"status.endpoint": sample}}
 	}
+	saysBoth := func(endpoint bool) New {
+		n := says(endpoint, true)
+		n.Says["status.phase"], n.SampleSays["status.phase"] = true, true
+		return n
+	}
+	movesTwo := func(kinds ...string) New {
+		n := moves("t", kinds...)
+		n.Copy.Kinds = []string{"Deployment", "Service", "StatefulSet"}
+		return n
+	}
+	retires := func(n New, field string) New {
+		n.Retired = map[string]bool{field: true}
+		return n
+	}
+	leaves := func(kept int, kinds ...string) New {
+		n := New{Sample: "Pot/n/a", Copy: sound, Original: sound, Kept: make([]observe.Operand, kept)}
+		for _, kind := range kinds {
+			n.Unowned = append(n.Unowned, Left{kind, "a"})
+		}
+		return n
+	}
+	finalized := func(n New) New {
+		n.Finalizers = []string{"a"}
+		return n
+	}
 	claims := func(kept, cleared bool) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Kept: make([]observe.Operand, map[bool]int{true: 1}[kept]), Cleared: cleared}
 	}
@@ -126,6 +151,13 @@ func TestNewObjects(t *testing.T) {
 		"cleans up no more":                  {tells("a", ""), tells("", ""), []string{"warning U514 Pot/n/a: v2 puts no finalizer on a new object like it, and v1 put a: what that cleaned up on deletion may stay"}},
 		"tells no more":                      {tells("", "Created Scaled"), tells("", ""), []string{"warning U514 Pot/n/a: v2 records no Event about a new object like it, and v1 recorded Created, Scaled"}},
 		"was not asked":                      {tells("a", "Created"), both, nil},
+		"says less":                          {saysBoth(true), saysBoth(false), []string{"warning U517 Pot/n/a: v2 does less for a new object like it: within 45s its status says nothing of status.endpoint; with v1 it was as for this one"}},
+		"one workload of two is replaced":    {movesTwo("Deployment", "StatefulSet"), movesTwo("StatefulSet"), []string{"warning U514 Pot/n/a: v2 does less for a new object like it than v1: its Deployment does not follow a change of its spec.config, not within 30s; StatefulSet does"}},
+		"a retired field is ignored":         {follows("spec.a", Surely), retires(follows("spec.a", 0), "spec.a"), []string{"warning U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a"}},
+		"a retired field is carried no more": {asks(carried), retires(asks(absent), "spec.tolerations"), []string{"warning U514 Pot/n/a: v2 does less for a new object like it than v1: what its spec.tolerations asks for is in nothing that is made for it"}},
+		"keeps a Secret beside its claims":   {leaves(1), leaves(1, "Secret"), []string{"warning U518 Pot/n/a: v2 makes Secret a for a new object like it without an owner reference, and it stayed when the object was deleted; with v1 it did not"}},
+		"keeps a Secret for nothing":         {leaves(0), leaves(0, "Secret"), []string{"error U518 Pot/n/a: v2 makes Secret a for a new object like it without an owner reference, and it stayed when the object was deleted; with v1 it did not"}},
+		"may do what a Job did":              {finalized(parts(true, "jobs.batch", "jobs.batch")), finalized(parts(true, "", "")), []string{"warning U514 Pot/n/a: v2 does less for a new object like it than v1: when that is deleted, it makes none of the jobs.batch that v1 made then"}},
 		"leaves it alone":                    {pauses(Held), pauses(Held), nil},
 		"does not leave it alone":            {pauses(Held), pauses(Ignored), []string{"error U514 Pot/n/a: v2 does not leave a new object like it alone while its spec.paused is true: what is made for it follows a change of its spec.a; with v1 it did not"}},
 		"does not go on":                     {pauses(Held), pauses(StaysStill), []string{"error U514 Pot/n/a: v2 does not go on with a new object like it once its spec.paused is not true any more: within 30s nothing that is made for it follows a change of its spec.a; with v1 it did"}},

@@ -228,13 +228,24 @@ func Claims(before, after map[string]observe.Operand, left map[string]bool) []fi
 			findings = append(findings, code.Finding(code.DataLost, name, "it was deleted and made anew during the upgrade: it has another volume"))
 		case smaller(was.Of, before, after):
 		case there && mounts(before, was) && !mounts(after, was) && serves(after, was.Of, anyPod), !there && left[name]:
-			findings = append(findings, code.Finding(code.DataLost, name, "it is still there, and no pod of %s mounts it any more", was.Of))
+			f := code.Finding(code.DataLost, name, "it is still there, and no pod of %s mounts it any more", was.Of)
+			if copied(after, was) {
+				f.Severity = finding.Warning
+			}
+			findings = append(findings, f)
 		case there:
 		default:
 			findings = append(findings, code.Finding(code.DataLost, name, "it was deleted during the upgrade"))
 		}
 	}
 	return findings
+}
+
+// copied reports whether a pod of a Job mounts claim and another one, as to copy what is in it.
+func copied(operands map[string]observe.Operand, claim observe.Operand) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(operands)), func(o observe.Operand) bool {
+		return o.Of == claim.Of && o.Kind == observe.KindPod && ofJob(operands, o) && len(o.Claims) > 1 && slices.Contains(o.Claims, claim.String())
+	})
 }
 
 // mounts reports whether a pod that serves claim's object mounts claim.

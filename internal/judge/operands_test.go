@@ -66,6 +66,8 @@ func TestJudgeClaims(t *testing.T) {
 			[]string{"error U515 PersistentVolumeClaim/n/data-a-0: it is still there, and no pod of Pot/n/a mounts it any more"}},
 		{"only a Job mounts it any more", there, used, backedUp,
 			[]string{"error U515 PersistentVolumeClaim/n/data-a-0: it is still there, and no pod of Pot/n/a mounts it any more"}},
+		{"a Job has copied it", there, used, byName(set("a"), user("a-0", "disk"), observe.Operand{Kind: "Job", Name: "move"}, user("move-x1y2z", "data-a-0", "disk"), claim("data-a-0", "v0"), claim("disk", "v1")),
+			[]string{"warning U515 PersistentVolumeClaim/n/data-a-0: it is still there, and no pod of Pot/n/a mounts it any more"}},
 		{"a Job of the same name", there, byName(set("a"), user("a-0", "data-a-0"), observe.Operand{Kind: "Job", Name: "a"}, claim("data-a-0", "v0")), byName(set("a"), user("a-0"), claim("data-a-0", "v0")),
 			[]string{"error U515 PersistentVolumeClaim/n/data-a-0: it is still there, and no pod of Pot/n/a mounts it any more"}},
 		{"only a Job ever did", there, backedUp, byName(set("a"), user("a-0"), claim("data-a-0", "v0")), nil},

@@ -217,6 +217,9 @@ func selectedBy(selector labels.Selector, namespace string, operands map[string]
 	return pods
 }
 
+// holding matches keys of a status below which Secrets and ConfigMaps are named: others may have the same name.
+var holding = observe.Compiled(`(?i)secret|config|cred|auth|pass|bind|cert|tls|user|key`)
+
 // Named tells the Secrets and ConfigMaps that are gone although the status of the object that they were made for named them: who uses the
 // object reads there where its credentials and settings are. statuses are those before the upgrade, by object.
 func Named(before, after map[string]observe.Operand, statuses map[string]any) []finding.Finding {
@@ -226,22 +229,9 @@ func Named(before, after map[string]observe.Operand, statuses map[string]any) []
 		if _, there := after[name]; there || was.Kind != "Secret" && was.Kind != "ConfigMap" {
 			continue
 		}
-		if says(statuses[was.Of], was.Name) {
+		if Names(statuses[was.Of], was.Name, holding().MatchString) {
 			findings = append(findings, code.Finding(code.Credentials, name, "it was deleted during the upgrade, although the status of %s named it: who reads it finds nothing", was.Of))
 		}
 	}
 	return findings
-}
-
-// says reports whether a text in value is word.
-func says(value any, word string) bool {
-	switch v := value.(type) {
-	case string:
-		return v == word
-	case map[string]any:
-		return slices.ContainsFunc(slices.Collect(maps.Values(v)), func(member any) bool { return says(member, word) })
-	case []any:
-		return slices.ContainsFunc(v, func(item any) bool { return says(item, word) })
-	}
-	return false
 }

@@ -61,7 +61,7 @@ func TestNamed(t *testing.T) {
 		"Secret/n/a-auth": {Kind: "Secret", Name: "a-auth", Of: "Pot/n/a"}, "Secret/n/a-tls": {Kind: "Secret", Name: "a-tls", Of: "Pot/n/a"},
 		"Service/n/a": {Kind: "Service", Name: "a", Of: "Pot/n/a"},
 	}
-	statuses := map[string]any{"Pot/n/a": m{"binding": []any{m{"name": "a-auth"}}, "service": "a", "phase": "Ready"}}
+	statuses := map[string]any{"Pot/n/a": m{"binding": []any{m{"name": "a-auth"}}, "service": "a", "instance": "a-tls", "phase": "Ready"}}
 	expect.Findings(t, Named(before, nil, statuses),
 		"error U516 Secret/n/a-auth: it was deleted during the upgrade, although the status of Pot/n/a named it: who reads it finds nothing")
 	expect.Findings(t, Named(before, before, statuses))

@@ -372,8 +372,8 @@ func (c *Cluster) servedServices(ctx context.Context) (map[string]bool, error) {
 }
 
 // crowded matches what the scheduler says of a pod that would fit on another node than the only one (k8s.io/kubernetes v1.36.3
-// pkg/scheduler/framework/plugins, interpodaffinity and nodeports).
-var crowded = Compiled(`^0/1 nodes are available: .*(anti-affinity|free ports)`)
+// pkg/scheduler/framework/plugins, interpodaffinity, nodeports and podtopologyspread).
+var crowded = Compiled(`^0/1 nodes are available: .*(anti-affinity|free ports|topology spread constraints)`)
 
 // readPod adds to o what only pods have.
 func (o *Operand) readPod(m *unstructured.Unstructured) error {

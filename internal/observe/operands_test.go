@@ -259,6 +259,7 @@ func TestCrowded(t *testing.T) {
 		"0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules. no new claims to deallocate": true,
 		"0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.":               true,
 		"0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules.":                             false,
+		"0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints.":                     true,
 		"0/1 nodes are available: 1 Insufficient cpu.":                                                         false,
 	} {
 		pod := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{

@@ -93,7 +93,7 @@ func (w *walk) scaleWorkloads(ctx context.Context, operands map[string]observe.O
 	changed := map[string]drift{}
 	for name, o := range operands {
 		replicas, set, _ := unstructured.NestedInt64(o.Content, "spec", "replicas")
-		if !o.Direct || o.Unready != "" || !set || replicas == 0 || !slices.Contains(judge.WorkloadKinds, o.Kind) {
+		if !o.Direct || o.Unready != "" || !set || replicas == 0 || !slices.Contains(judge.WorkloadKinds, o.Kind) || judge.Scaled(o, operands) {
 			continue
 		}
 		d := drift{o, w.Dynamic.Resource(observe.OperandResource(o.Kind)).Namespace(o.Namespace), replicas}

@@ -13,7 +13,7 @@ import (
 
 // TestJudgeEffects tells each object whose release does less, once, and remembers what was seen for the next release.
 func TestJudgeEffects(t *testing.T) {
-	w := &walk{memory: memory{effects: map[string]map[string]judge.Effect{}}}
+	w := &walk{Cluster: &observe.Cluster{}, memory: memory{effects: map[string]map[string]judge.Effect{}}}
 	scaled := judge.Effect{Change: "spec.size", Status: true, Workloads: map[string][]string{"StatefulSet/n/a": {judge.ReplicasField}}}
 	idle := judge.Effect{Change: "spec.size", Workloads: map[string][]string{}}
 	there := map[string]observe.Operand{"StatefulSet/n/a": {}}

@@ -131,8 +131,8 @@ func revisionsOf(operands map[string]observe.Operand) string {
 	return strings.Join(slices.Sorted(maps.Keys(revisions)), " ")
 }
 
-// writes tells by name what changes whenever somebody writes what was made directly for an object: its generation, or its version where it has
-// none and nobody else writes it.
+// writes tells by name what changes whenever somebody writes what was made directly for an object: its generation or, where it has none, what it says,
+// or its version where that is not known.
 func writes(operands map[string]observe.Operand) map[string]string {
 	all := map[string]string{}
 	for name, made := range operands {
@@ -141,7 +141,9 @@ func writes(operands map[string]observe.Operand) map[string]string {
 		case !made.Direct || made.Transient():
 		case generation > 0:
 			all[name] = fmt.Sprint(made.UID, generation)
-		case slices.Contains([]string{"Service", "ConfigMap", "Secret"}, made.Kind):
+		case slices.Contains([]string{observe.KindService, "ConfigMap"}, made.Kind):
+			all[name] = fmt.Sprint(made.UID, made.Content)
+		case made.Kind == "Secret":
 			all[name] = fmt.Sprint(made.UID, made.ResourceVersion)
 		}
 	}

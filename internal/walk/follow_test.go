@@ -15,12 +15,12 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// What was written is known by its generation, or by its version where it has none; what others write, as the status of a claim, does not count.
+// What was written is known by its generation, or by what it says where it has none; what others write, as the status of a claim, does not count.
 func TestMoved(t *testing.T) {
 	operands := func(generation int64, version string) map[string]observe.Operand {
 		all := map[string]observe.Operand{}
 		for _, kind := range []string{"Deployment", "ConfigMap", "PersistentVolumeClaim", "ReplicaSet"} {
-			o := observe.Operand{Kind: kind, Namespace: "n", Name: "a", Direct: kind != "ReplicaSet", ResourceVersion: version}
+			o := observe.Operand{Kind: kind, Namespace: "n", Name: "a", Direct: kind != "ReplicaSet", ResourceVersion: version, Content: map[string]any{"data": version}}
 			if kind == "Deployment" || kind == "ReplicaSet" {
 				o.Marks = map[string]any{"generation": generation}
 			}
@@ -39,6 +39,13 @@ func TestMoved(t *testing.T) {
 		if got := moved(before, writes(operands(c.generation, c.version))); !slices.Equal(got, c.want) {
 			t.Errorf("generation %d, version %s: %q", c.generation, c.version, got)
 		}
+	}
+	annotated := operands(1, "1")
+	m := annotated["ConfigMap/n/a"]
+	m.ResourceVersion = "2"
+	annotated[m.String()] = m
+	if got := moved(before, writes(annotated)); len(got) > 0 {
+		t.Errorf("of what says the same: %q", got)
 	}
 	if got := moved(nil, before); !slices.Equal(got, []string{"ConfigMap", "Deployment"}) {
 		t.Errorf("of all there is: %q", got)

@@ -24,7 +24,7 @@ import (
 
 const (
 	// holdLimit is how long what is done about held pods is waited for. New pods are let onto the nodes again mostHeld after all of these are
-	// tainted, although copies are not made yet; that may take undoHold.
+	// tainted, although copies are not made yet; undoing that may take undoHold.
 	holdLimit = 3 * time.Second
 	mostHeld  = 2 * holdLimit
 	undoHold  = 20 * time.Second
@@ -63,8 +63,8 @@ func (w *walk) mayWait(crd string) bool {
 	return !known
 }
 
-// whileHeld calls do while no pod that is new gets onto a node.
-func (w *walk) whileHeld(ctx context.Context, do func() error) (err error) {
+// whileHeld calls do while no pod that is new gets onto a node, though not for longer than limit.
+func (w *walk) whileHeld(ctx context.Context, limit time.Duration, do func() error) (err error) {
 	var nodes corev1.NodeList
 	if err := w.Client.List(ctx, &nodes); err != nil {
 		return fmt.Errorf("list nodes to keep pods off: %w", err)
@@ -79,7 +79,7 @@ func (w *walk) whileHeld(ctx context.Context, do func() error) (err error) {
 			return err
 		}
 	}
-	defer time.AfterFunc(mostHeld, func() { _ = release() }).Stop() // whose error is told in the end
+	defer time.AfterFunc(limit, func() { _ = release() }).Stop() // whose error is told in the end
 	return do()
 }
 
@@ -180,11 +180,7 @@ func (w *walk) note(ctx context.Context, o *newObject, now *unstructured.Unstruc
 	if !o.held || o.noted || now == nil {
 		return nil
 	}
-	status, _, _ := unstructured.NestedMap(now.Object, "status")
-	words := map[string]string{}
-	for path, word := range judge.HealthWords(status) {
-		words[o.plain(path)] = word
-	}
+	words := o.healthOf(now)
 	is := podsOf(o.String(), operands)
 	if is.held() && !maps.Equal(words, o.readiness.Before) { // what watches told may be late
 		view := w.viewOf(o.Object)
@@ -206,4 +202,14 @@ func (w *walk) note(ctx context.Context, o *newObject, now *unstructured.Unstruc
 	}
 	o.readiness.Prompt = !o.ran.IsZero() && o.told.Sub(o.ran) < promptly
 	return nil
+}
+
+// healthOf is what the status of a copy, as it is now, tells of its health, by path, with the same word for the name of each copy.
+func (o *newObject) healthOf(now *unstructured.Unstructured) map[string]string {
+	status, _, _ := unstructured.NestedMap(now.Object, "status")
+	words := map[string]string{}
+	for path, word := range judge.HealthWords(status) {
+		words[o.plain(path)] = word
+	}
+	return words
 }

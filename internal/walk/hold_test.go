@@ -42,7 +42,7 @@ func TestHold(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	broken := errors.New("broken")
-	err := w.whileHeld(ctx, func() error {
+	err := w.whileHeld(ctx, mostHeld, func() error {
 		if n, kept := taints(); n != 2 || kept != 1 {
 			t.Errorf("%d nodes are held, %d taints kept", n, kept)
 		}

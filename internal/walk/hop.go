@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/fault"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/judge"
@@ -425,7 +426,7 @@ func (w *walk) judgeOperands(ctx context.Context, before hopBefore, started time
 // judgeLost tells what workloads, selectors, routes and the fields of pods lost against before. Operands that are just being replaced are given time.
 func (w *walk) judgeLost(ctx context.Context, before, after map[string]observe.Operand) ([]finding.Finding, error) {
 	lost := func(now map[string]observe.Operand) []finding.Finding {
-		return slices.Concat(judge.Less(w.Objects, before, now), judge.Selected(before, now), judge.Detached(before, now), judge.Routes(before, now), judge.Unheeded(w.Objects, before, now))
+		return slices.Concat(judge.Less(w.Objects, before, now), judge.Selected(before, now), judge.Detached(before, now), judge.Routes(before, now), judge.Unheeded(w.Objects, before, now, w.isRetired))
 	}
 	findings := lost(after)
 	if len(findings) == 0 {
@@ -440,6 +441,15 @@ func (w *walk) judgeLost(ctx context.Context, before, after map[string]observe.O
 		return len(findings) == 0, nil
 	})
 	return findings, err
+}
+
+// isRetired reports whether the schema of the release that runs says of a field of o that nobody is to use it any more.
+func (w *walk) isRetired(o *observe.Object, path string) bool {
+	if w.release == nil {
+		return false
+	}
+	d := w.release.CRD(o.CRD)
+	return d != nil && definition.Retired(definition.Schema(d, o.Version), path)
 }
 
 // statuses are what the objects said in their status before the hop, by object.
@@ -551,14 +561,20 @@ func (w *walk) awaitOperands(ctx context.Context, before map[string]observe.Oper
 // healthLimits is how often what has judge.HealthLimit can begin anew.
 const healthLimits = 4
 
-// awaitHealth calls done with the operands that there are until it says so, or for judge.HealthLimit no pod among them was replaced: what
-// is rolled out one pod after the other takes its time.
+// mostDelay is how much longer what asks for a delay has at most.
+const mostDelay = 2 * judge.HealthLimit
+
+// awaitHealth calls done with the operands that there are until it says so, or for judge.HealthLimit, and the delay that they ask for, no pod among
+// them was replaced: what is rolled out one pod after the other takes its time.
 func (w *walk) awaitHealth(ctx context.Context, done func(operands map[string]observe.Operand) (bool, error)) error {
-	same := sameFor(judge.HealthLimit)
+	same, delay := sameFor(judge.HealthLimit), time.Duration(0)
 	return w.Watcher.AtMost(ctx, healthLimits*judge.HealthLimit, func() (bool, error) {
 		operands, err := w.RecentOperands(ctx)
 		if err != nil {
 			return false, err
+		}
+		if asked := min(judge.Delay(operands), mostDelay); asked > delay {
+			same, delay = sameFor(judge.HealthLimit+asked), asked
 		}
 		if ok, err := done(operands); ok || err != nil {
 			return ok, err

@@ -54,6 +54,8 @@ type newObject struct {
 	marked    []observe.Operand          // what was made for the copy and has an annotation of somebody else
 	had       map[string]observe.Operand // all that was ever seen to be made for the copy
 	parts     bool                       // all that was ready of it is when it is deleted
+	tried     bool                       // it was usable
+	says      map[string]string          // what its status tells of its health while it runs
 	slowest   time.Duration              // how long it took at most until its operator did something about it
 }
 
@@ -70,7 +72,10 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 		return nil, nil
 	}
 	if w.created[r.Name] == nil {
-		created, err := w.measureNew(ctx, from, r)
+		created, copies, err := w.measureNew(ctx, from, r)
+		if err == nil {
+			err = w.liveAgain(ctx, r, copies, w.created[from], created)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -91,16 +96,15 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 
 // measureNew creates a copy of a sample of each of r's kinds, sees what r's operator does for it, and deletes it again. The
 // release called from says how long that is waited for.
-func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release) (created map[string]judge.New, err error) {
+func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release) (created map[string]judge.New, copies []*newObject, err error) {
 	created, w.calms = map[string]judge.New{}, nil
-	var copies []*newObject
 	defer func() { err = errors.Join(err, w.deleteNew(ctx, copies, w.created[from], created)) }()
 	held, err := w.holds(ctx, r)
 	if err != nil {
-		return created, err
+		return created, copies, err
 	}
 	if held {
-		err = w.whileHeld(ctx, func() (err error) {
+		err = w.whileHeld(ctx, mostHeld, func() (err error) {
 			if copies, err = w.makeCopies(ctx, r); err != nil {
 				return err
 			}
@@ -110,10 +114,14 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 		copies, err = w.makeCopies(ctx, r)
 	}
 	if err != nil {
-		return created, err
+		return created, copies, err
+	}
+	limit := judge.HealthLimit
+	if operands, err := w.RecentOperands(ctx); err == nil { // of the samples, which are made alike
+		limit += min(judge.Delay(operands), mostDelay)
 	}
 	began := time.Now()
-	err = lookUntil(ctx, judge.HealthLimit, lookPause, func() (bool, error) {
+	err = lookUntil(ctx, limit, lookPause, func() (bool, error) {
 		if err := w.seeNew(ctx, copies, created); err != nil {
 			return false, err
 		}
@@ -132,10 +140,11 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 	}
 	for _, o := range copies {
 		if err == nil && created[o.CRD].Usable() && !o.hidden {
+			o.tried = true
 			err = w.tryNew(ctx, from, r, o, created)
 		}
 	}
-	return created, err
+	return created, copies, err
 }
 
 // makeCopies creates a copy of a sample of each of r's kinds, of which the API server takes one. It also returns those made before an error.
@@ -192,9 +201,13 @@ func (w *walk) toCopy(r *lifecycle.Release) []*observe.Object {
 // copyOf creates a copy of like, or returns nil where the API server refuses it. Its name is another one under each release, so
 // that it does not find what is left of an earlier one, as the claims of a StatefulSet.
 func (w *walk) copyOf(ctx context.Context, r *lifecycle.Release, like *observe.Object) (*newObject, error) {
+	return w.copyNamed(ctx, r, like, fmt.Sprintf("%s-new%d", shortened(like.Name), len(w.created)+1))
+}
+
+// copyNamed creates a copy of like called name, or returns nil where the API server refuses it.
+func (w *walk) copyNamed(ctx context.Context, r *lifecycle.Release, like *observe.Object, name string) (*newObject, error) {
 	o := &observe.Object{
-		CRD: like.CRD, Resource: like.Resource, Kind: like.Kind, Version: like.Version, Namespace: like.Namespace, Sample: like.Sample,
-		Name: fmt.Sprintf("%s-new%d", shortened(like.Name), len(w.created)+1),
+		CRD: like.CRD, Resource: like.Resource, Kind: like.Kind, Version: like.Version, Namespace: like.Namespace, Sample: like.Sample, Name: name,
 	}
 	sample := &unstructured.Unstructured{Object: like.Author}
 	renamed := sample.DeepCopy()

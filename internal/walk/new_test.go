@@ -26,10 +26,11 @@ import (
 func TestNewObjects(t *testing.T) {
 	p, plan := things(t, "v1", "v2")
 	for behaviour, c := range map[string]struct{ code, says string }{
-		"":      {},
-		mends:   {code.NewIgnored, "v2 does less for a new object like it: within 45s nothing is made that belongs to it; with v1 it was as for this one"},
-		disowns: {code.NewUnowned, "v2 makes ConfigMap a for a new object like it without an owner reference, and it stayed when the object was deleted; with v1 it did not"},
-		deletes: {},
+		"":        {},
+		mends:     {code.NewIgnored, "v2 does less for a new object like it: within 45s nothing is made that belongs to it; with v1 it was as for this one"},
+		disowns:   {code.NewUnowned, "v2 makes ConfigMap a for a new object like it without an owner reference, and it stayed when the object was deleted; with v1 it did not"},
+		deletes:   {},
+		remembers: {code.NewIgnored, "v2 does less for an object that has the name of one that was deleted before: within 45s nothing is made that belongs to it; with v1 it was as for the first"},
 	} {
 		t.Run(behaviour, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -57,7 +58,7 @@ func TestNewObjects(t *testing.T) {
 func TestEdits(t *testing.T) {
 	p, plan := things(t, "v1", "v2")
 	for _, c := range []struct{ v1, v2, want string }{
-		{restores, restores, ""}, {"", "", ""}, {"", restores, ""}, {restores, "", code.DriftStays},
+		{restores, restores, ""}, {"", "", ""}, {"", restores, ""}, {restores, "", code.DriftStays}, {restores, understands, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()

@@ -66,7 +66,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	if err == nil && o.held && !o.noted { // there was nothing to try
 		err = w.awaitIdle(ctx, o)
 	}
-	is.Moves, is.Rolls, is.Readiness = o.following.moves, o.following.rolls, o.readiness
+	is.Moves, is.Rolls, is.Readiness, is.Retired = o.following.moves, o.following.rolls, o.readiness, w.retiredOf(o, is)
 	if err == nil {
 		err = w.readStatuses(ctx, o, was, &is)
 	}
@@ -81,6 +81,15 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	}
 	created[o.CRD] = is
 	return err
+}
+
+// retiredOf tells which of the fields of a copy that were looked for or changed nobody is to use any more.
+func (w *walk) retiredOf(o *newObject, is judge.New) map[string]bool {
+	retired := map[string]bool{}
+	for _, path := range slices.Concat(slices.Collect(maps.Keys(is.Follows)), slices.Collect(maps.Keys(is.Carried))) {
+		retired[path] = w.isRetired(o.Object, path)
+	}
+	return retired
 }
 
 // readStatuses notes in is the fields that the statuses of a copy and of its sample have, if both are there. Some are empty while pods are replaced:

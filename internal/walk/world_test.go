@@ -71,6 +71,9 @@ type world struct {
 	// takes, unless nil, uninstalls the package with its definitions and objects, on a cluster that goes with the walk.
 	takes func(ctx context.Context) error
 
+	// gone are the names of Things that were deleted while an operator ran that remembers them.
+	gone []string
+
 	// only, unless empty, is the name that every Thing must have.
 	only string
 
@@ -115,7 +118,9 @@ const (
 	operandsExit = "runs what ends when a spec is changed"
 	answers      = "answers each write with one"
 	spins        = "writes without end once it looked at an object"
+	remembers    = "makes nothing for who has the name of one that is gone"
 	restores     = "puts back what somebody changes of what it made"
+	understands  = "puts back what somebody changes of what it made, if that means something else"
 )
 
 var thingKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
@@ -239,13 +244,17 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 	w.mu.Unlock()
 	thing, is := o.(*unstructured.Unstructured)
 	switch {
-	case is && thing.GetKind() == "ConfigMap" && !gone && w.behaviour[operator] == restores:
-		w.reconcile(restores, thing.GetNamespace(), thing.GetName())
+	case is && thing.GetKind() == "ConfigMap" && !gone && slices.Contains([]string{restores, understands}, w.behaviour[operator]):
+		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
 	case !is || thing.GetKind() != "Thing" || operator == "" || !serves:
 	case w.behaviour[operator] == evicts && !gone && strings.Contains(thing.GetName(), "-new"):
 		return w.Delete(context.Background(), thing)
 	case !gone:
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
+	case w.behaviour[operator] == remembers:
+		w.mu.Lock()
+		w.gone = append(w.gone, thing.GetName())
+		w.mu.Unlock()
 	case w.behaviour[operator] == deletes:
 		return client.IgnoreNotFound(w.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName()}}))
 	}
@@ -284,8 +293,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	if sulked {
 		w.sulked = thing.GetUID()
 	}
+	known := slices.Contains(w.gone, name)
 	w.mu.Unlock()
-	if sulked || paused && behaviour == holds {
+	if sulked || known || paused && behaviour == holds {
 		return
 	}
 	if behaviour == reports || behaviour == sickens || behaviour == hushes {
@@ -310,7 +320,7 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 		_ = w.Create(ctx, m)
 	} else if behaviour == answers || behaviour == spins {
 		go w.answer(ctx, key, behaviour)
-	} else if m.Data["said"] != said {
+	} else if m.Data["said"] != said && (behaviour != understands || strings.TrimSpace(m.Data["said"]) != said) {
 		m.Data["said"] = said
 		_ = w.Update(ctx, m)
 		if behaviour == exits || behaviour == operandsExit {

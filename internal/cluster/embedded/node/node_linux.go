@@ -185,7 +185,10 @@ func (n *Node) object() *corev1.Node {
 			corev1.LabelHostname:                    n.config.Name,
 			corev1.LabelOSStable:                    runtime.GOOS,
 			corev1.LabelArchStable:                  runtime.GOARCH,
+			corev1.LabelTopologyZone:                "embedded",
+			corev1.LabelTopologyRegion:              "embedded",
 			"node-role.kubernetes.io/control-plane": "",
+			"node-role.kubernetes.io/worker":        "", // as on real clusters, for those who choose one
 		}},
 		Status: corev1.NodeStatus{
 			Capacity:        capacity,

@@ -1,0 +1,100 @@
+package judge
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// DownLimit is how long an operator has to tell that the pods of an object are gone, and to let such an object go, if that of the release before did.
+const DownLimit = 10 * time.Second
+
+// Deletion is what came of an object that was deleted.
+type Deletion int
+
+// What may come of it.
+const (
+	_     Deletion = iota
+	Gone           // it went
+	Stays          // it did not, for as long as was waited
+)
+
+// LacksAgain says what was done for the copy, and not for another object of its name once the copy was gone, in the words of a finding. Nothing is
+// known without such an object.
+func (n New) LacksAgain() []string {
+	if n.Again == nil {
+		return nil
+	}
+	var missing []string
+	for _, aspect := range []struct {
+		first, again bool
+		words        string
+	}{
+		{n.Copy.Made, n.Again.Made, "nothing is made that belongs to it"},
+		{n.Copy.Ready > 0, n.Again.Ready > 0, "nothing runs for it"},
+		{n.Copy.Well, n.Again.Well, "its status does not say that it is well"},
+	} {
+		if aspect.first && !aspect.again {
+			missing = append(missing, aspect.words)
+		}
+	}
+	kinds := slices.DeleteFunc(slices.Clone(n.Copy.Kinds), func(kind string) bool { return slices.Contains(n.Again.Kinds, kind) })
+	if len(kinds) > 0 && n.Again.Made {
+		missing = append(missing, "no "+strings.Join(kinds, " and no ")+" is made for it")
+	}
+	return missing
+}
+
+// Tells reports whether words, of a status, tell that an object is well as soon as its pods run, as far as they tell at all. What is told of each pod
+// by its name is not to be found there.
+func (h Readiness) Tells(words map[string]string) bool {
+	told := slices.DeleteFunc(slices.Collect(maps.Keys(h.Then)), func(path string) bool { _, says := words[path]; return !h.waited(path) || !says })
+	return !h.Waits() || len(told) > 0 && !slices.ContainsFunc(told, func(path string) bool { return words[path] != h.Then[path] })
+}
+
+// TakenBack tells, of the fields that in running say that an object is well, which say something else in down: once its pods do not run any more.
+func (h Readiness) TakenBack(running, down map[string]string) map[string]bool {
+	taken := map[string]bool{}
+	for path, then := range h.Then {
+		if h.Prompt && h.waited(path) && running[path] == then {
+			taken[path] = down[path] != then
+		}
+	}
+	return taken
+}
+
+// again tells what is not done for an object of the name of one that is gone, and for one of which the pods are gone, and was with from.
+func again(from, to string, was, is New) []finding.Finding {
+	var findings []finding.Finding
+	if was.Again != nil {
+		missing := slices.DeleteFunc(is.LacksAgain(), func(words string) bool { return slices.Contains(was.LacksAgain(), words) })
+		if len(missing) > 0 {
+			findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for an object that has the name of one that was deleted before: within %s %s; with %s it was as for the first",
+				to, HealthLimit, strings.Join(missing, ", "), from))
+		}
+	}
+	honest := slices.Contains(slices.Collect(maps.Values(is.TakesBack)), true)
+	stale := namesOf(is.TakesBack, func(path string) bool {
+		return was.TakesBack[path] && !is.TakesBack[path] && (!honest || plainly().MatchString(path))
+	})
+	if len(stale) > 0 {
+		told := make([]string, 0, len(stale))
+		for _, path := range stale {
+			told = append(told, path+" "+is.Readiness.Then[path])
+		}
+		findings = append(findings, code.Finding(code.ReadyEarly, is.Sample, "with %s the status of a new object like it goes on to say %s when none of its pods runs any more, for %s; with %s it did not",
+			to, strings.Join(told, ", "), DownLimit, from))
+	}
+	if was.Down == Gone && is.Down == Stays {
+		f := code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: while none of its pods runs it cannot be deleted, and is still there after %s", to, from, DownLimit)
+		if !slices.Equal(was.Finalizers, is.Finalizers) { // what is cleaned up now may need what runs
+			f.Severity = finding.Warning
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}
