@@ -95,6 +95,7 @@ const (
 	StatusGone       = "U520"
 	Unguarded        = "U521"
 	ReadyEarly       = "U522"
+	PodSecurity      = "U523"
 
 	StoredVersions    = "U601"
 	LeftBehind        = "U602"
@@ -271,14 +272,13 @@ var All = []Kind{
 		"use an image that can be pulled, or pass its program with --image REF=PROGRAM", []string{"IMG005"}},
 	{DoesLess, finding.Error, "The new version does less about an object than the old version: after the same small change of the object, or of a Secret or ConfigMap that it " +
 		"names, a workload or the status that the old version changed stays as it was; or what the object asks for reaches nothing that is made for it any more; or pods are not replaced when what they are made from changes; or a pause is not honoured; or what the old version made of an object that is deleted, as a backup, is not made any more; or an object of which no pod runs cannot be deleted. " +
-		"It is a warning if one workload of several does not follow, if the schema says that the field is deprecated, or if another finalizer keeps the object; and that new objects have no finalizer or no Events any more.",
+		"It is a warning if one workload of several does not follow, if the schema says that the field is deprecated, or if another finalizer keeps the object, or may do what a Job did; and that new objects have no finalizer or no Events any more.",
 		"watch what objects name, not only the objects; leave what is paused alone; remove the finalizer last; update what exists, not only what is missing; keep the operands' names, or move the data and delete the old ones; write the status after each change", nil},
 	{DataLost, finding.Error, "What a volume of an operand held is gone, or nothing reads it any more; or the new version deletes with an object what the old version kept.",
 		"keep claims, and the names of workloads and volumeClaimTemplates; where a name has to change, copy the data first, by a Job that mounts both volumes: then it is a warning", nil},
 	{Credentials, finding.Error, "The new version changed a password or key that the old version made, or deleted the Secret or ConfigMap that an object's status names: clients that have it, or read it there, are refused.",
 		"make credentials only where there are none yet, and leave them where the status says that they are", nil},
-	{NewIgnored, finding.Error, "The new version does less for an object that is created after the upgrade than for one that was there before, or for one that has the name of another that was deleted; the old version did the same for both. " +
-		"It is a warning if only some fields of its status are missing.",
+	{NewIgnored, finding.Error, "The new version does less for an object that is created after the upgrade than for one that was there before, or for one that has the name of another that was deleted; the old version did the same for both.",
 		"test the operator with a new object, not only with what the old version made: what is created may need another right, a field that only old objects have, or a watch that starts too late; keep nothing in memory by an object's name alone, but by its UID", nil},
 	{NewUnowned, finding.Error, "What the new version makes for a new object stays when the object is deleted: it has no owner reference, and the operator does not delete it. What the old version made was deleted. It is a warning if it is a Secret, and claims stay as well: the data may need it.",
 		"set the owner reference on whatever the operator creates (controllerutil.SetControllerReference), or delete it by a finalizer", nil},
@@ -292,6 +292,8 @@ var All = []Kind{
 	{ReadyEarly, finding.Error, "The status of a new object says that it is ready while none of its pods runs, or goes on to say so when none runs any more; with the old version it did so once they ran. Who waits for it, as `kubectl wait`, a pipeline or another operator, goes on too early, and nobody hears of an outage. " +
 		"It is a warning if another condition, which is new, does tell.",
 		"read the readiness of the workloads in each reconcile (status.readyReplicas of a Deployment or StatefulSet), and watch them", nil},
+	{PodSecurity, finding.Warning, "What the new version runs for an object does not meet the Pod Security Standard that the old version's pods met: a namespace that enforces it, as those of OpenShift do, refuses the pods.",
+		"keep runAsNonRoot, allowPrivilegeEscalation: false, the capabilities that are dropped and the seccompProfile in the pods' templates; say in the release notes what pods need now", nil},
 
 	{StoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate with 'olmkit crd migrate CRD': write every object once, then remove the old versions from status.storedVersions", nil},

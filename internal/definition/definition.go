@@ -80,22 +80,28 @@ func Schema(d *apiextensionsv1.CustomResourceDefinition, version string) *apiext
 	return nil
 }
 
-// retiring matches the description of a field that nobody is to use any more.
-var retiring = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\b(deprecated|obsolete|no longer)\b`) })
+// deprecated matches the description of a field that is deprecated, and of one whose fields all are.
+var (
+	deprecated = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^\W*deprecated\b|\b(is|are) (deprecated|obsolete)\b|\bno longer (used|supported|read)\b`)
+	})
+	allDeprecated = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^\W*deprecated\b`) })
+)
 
-// Retired reports whether schema says of the field at path, with dots, or of one above it, that nobody is to use it any more.
-func Retired(schema *apiextensionsv1.JSONSchemaProps, path string) bool {
+// Deprecated reports whether schema says that the field at path, with dots, or one above it is deprecated.
+func Deprecated(schema *apiextensionsv1.JSONSchemaProps, path string) bool {
 	if schema == nil {
 		return false
 	}
 	field := *schema
-	for depth, key := range strings.Split(path, ".") {
+	keys := strings.Split(path, ".")
+	for depth, key := range keys {
 		field = field.Properties[key]
-		if depth > 0 && retiring().MatchString(field.Description) {
+		if depth > 0 && allDeprecated().MatchString(field.Description) {
 			return true
 		}
 	}
-	return false
+	return len(keys) > 1 && deprecated().MatchString(field.Description)
 }
 
 // Undefaulted returns a copy of object's content without the fields that say what they say by default in version of d.

@@ -67,20 +67,21 @@ spec:
 	}
 }
 
-// TestRetired: a field is retired by its description, or that of one above it; that of the spec itself is about all of them.
-func TestRetired(t *testing.T) {
+// TestDeprecated: a field is deprecated by its description, or one above it is as a whole; what is said of the spec is about some of its fields.
+func TestDeprecated(t *testing.T) {
 	said := func(text string, fields map[string]apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
 		return apiextensionsv1.JSONSchemaProps{Description: text, Properties: fields}
 	}
 	schema := said("", map[string]apiextensionsv1.JSONSchemaProps{"spec": said("Some fields are deprecated.", map[string]apiextensionsv1.JSONSchemaProps{
-		"used": said("How many.", nil), "old": said("Deprecated: use used.", nil), "above": said("It is no longer read.", map[string]apiextensionsv1.JSONSchemaProps{"inner": said("", nil)}),
+		"used": said("How many.", nil), "old": said("Deprecated: use used.", nil), "unread": said("It is no longer read.", nil), "port": said("Wipe it to no longer need it.", nil),
+		"some": said("Its size is deprecated.", map[string]apiextensionsv1.JSONSchemaProps{"class": said("", nil)}), "above": said("DEPRECATED, use used.", map[string]apiextensionsv1.JSONSchemaProps{"inner": said("", nil)}),
 	})})
-	for path, want := range map[string]bool{"spec.used": false, "spec.old": true, "spec.above.inner": true, "spec.unknown.inner": false, "Secret a": false} {
-		if got := Retired(&schema, path); got != want {
+	for path, want := range map[string]bool{"spec.used": false, "spec.old": true, "spec.unread": true, "spec.port": false, "spec.some.class": false, "spec.above.inner": true, "spec.unknown.inner": false, "Secret a": false} {
+		if got := Deprecated(&schema, path); got != want {
 			t.Errorf("%s: %t", path, got)
 		}
 	}
-	if Retired(nil, "spec.old") {
+	if Deprecated(nil, "spec.old") {
 		t.Error("without a schema nothing is known")
 	}
 }

@@ -231,7 +231,7 @@ func (r *Result) wait(ctx context.Context, c *olmv0.Client, s olmv0.Subscription
 		if state.Phase != "" {
 			note(state.Phase)
 		}
-		if state.Forgotten {
+		if state.Unnamed {
 			mended, err := c.Remind(ctx, place, r.Bundle, c)
 			if mended != "" {
 				options.Progress.Say("%s", mended)

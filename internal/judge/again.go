@@ -10,7 +10,7 @@ import (
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
-// DownLimit is how long an operator has to tell that the pods of an object are gone, and to let such an object go, if that of the release before did.
+// DownLimit is how long an operator has to tell that the pods of an object are gone, if that of the release before did.
 const DownLimit = 10 * time.Second
 
 // Deletion is what came of an object that was deleted.
@@ -28,6 +28,9 @@ const (
 func (n New) LacksAgain() []string {
 	if n.Again == nil {
 		return nil
+	}
+	if n.Again.Refused {
+		return []string{"the API server refuses it"}
 	}
 	var missing []string
 	for _, aspect := range []struct {
@@ -47,6 +50,14 @@ func (n New) LacksAgain() []string {
 		missing = append(missing, "no "+strings.Join(kinds, " and no ")+" is made for it")
 	}
 	return missing
+}
+
+// LessAgain are those words of LacksAgain that those of the release before did not say; none where nothing is known of that.
+func (n New) LessAgain(was New) []string {
+	if was.Again == nil {
+		return nil
+	}
+	return slices.DeleteFunc(n.LacksAgain(), func(words string) bool { return slices.Contains(was.LacksAgain(), words) })
 }
 
 // Tells reports whether words, of a status, tell that an object is well as soon as its pods run, as far as they tell at all. What is told of each pod
@@ -70,14 +81,15 @@ func (h Readiness) TakenBack(running, down map[string]string) map[string]bool {
 // again tells what is not done for an object of the name of one that is gone, and for one of which the pods are gone, and was with from.
 func again(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
-	if was.Again != nil {
-		missing := slices.DeleteFunc(is.LacksAgain(), func(words string) bool { return slices.Contains(was.LacksAgain(), words) })
-		if len(missing) > 0 {
-			findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for an object that has the name of one that was deleted before: within %s %s; with %s it was as for the first",
-				to, HealthLimit, strings.Join(missing, ", "), from))
-		}
+	if missing := is.LessAgain(was); len(missing) > 0 {
+		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for an object that has the name of one that was deleted before: within %s %s; with %s it was as for the first",
+			to, HealthLimit, strings.Join(missing, ", "), from))
 	}
 	honest := slices.Contains(slices.Collect(maps.Values(is.TakesBack)), true)
+	renewed := slices.ContainsFunc(slices.Collect(maps.Keys(is.TakesBack)), func(path string) bool {
+		_, known := was.TakesBack[path]
+		return !known && is.TakesBack[path] && plainly().MatchString(path)
+	})
 	stale := namesOf(is.TakesBack, func(path string) bool {
 		return was.TakesBack[path] && !is.TakesBack[path] && (!honest || plainly().MatchString(path))
 	})
@@ -86,11 +98,15 @@ func again(from, to string, was, is New) []finding.Finding {
 		for _, path := range stale {
 			told = append(told, path+" "+is.Readiness.Then[path])
 		}
-		findings = append(findings, code.Finding(code.ReadyEarly, is.Sample, "with %s the status of a new object like it goes on to say %s when none of its pods runs any more, for %s; with %s it did not",
-			to, strings.Join(told, ", "), DownLimit, from))
+		f := code.Finding(code.ReadyEarly, is.Sample, "with %s the status of a new object like it goes on to say %s when none of its pods runs any more, for %s; with %s it did not",
+			to, strings.Join(told, ", "), DownLimit, from)
+		if renewed { // what the others say may be meant
+			f.Severity = finding.Warning
+		}
+		findings = append(findings, f)
 	}
 	if was.Down == Gone && is.Down == Stays {
-		f := code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: while none of its pods runs it cannot be deleted, and is still there after %s", to, from, DownLimit)
+		f := code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: while none of its pods runs it cannot be deleted, and is still there after %s", to, from, EffectLimit)
 		if !slices.Equal(was.Finalizers, is.Finalizers) { // what is cleaned up now may need what runs
 			f.Severity = finding.Warning
 		}

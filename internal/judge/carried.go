@@ -176,8 +176,8 @@ func NotCarried(before, after map[string]Carriage) []string {
 	})
 }
 
-// Unheeded tells what objects ask for that was found in what was made for them before, and is not after. That of a field that is retired is a warning.
-func Unheeded(objects []*observe.Object, before, after map[string]observe.Operand, retired func(o *observe.Object, path string) bool) []finding.Finding {
+// Unheeded tells what objects ask for that was found in what was made for them before, and is not after. That of a field that is deprecated is a warning.
+func Unheeded(objects []*observe.Object, before, after map[string]observe.Operand, deprecated func(o *observe.Object, path string) bool) []finding.Finding {
 	were, are := byObject(before), byObject(after)
 	var findings []finding.Finding
 	for _, o := range objects {
@@ -189,8 +189,8 @@ func Unheeded(objects []*observe.Object, before, after map[string]observe.Operan
 		if newSecret(was, is) {
 			continue
 		}
-		isRetired := func(path string) bool { return retired(o, path) }
-		findings = append(findings, lessOf(NotCarried(Carried(spec, was), Carried(spec, is)), isRetired, func(fields string) finding.Finding {
+		isDeprecated := func(path string) bool { return deprecated(o, path) }
+		findings = append(findings, lessOf(NotCarried(Carried(spec, was), Carried(spec, is)), isDeprecated, func(fields string) finding.Finding {
 			return code.Finding(code.DoesLess, o.String(), "what its %s asks for was in what was made for it before the upgrade, and is in none of that any more", fields)
 		})...)
 	}

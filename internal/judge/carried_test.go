@@ -63,8 +63,8 @@ func TestUnheeded(t *testing.T) {
 		})
 	}
 	expect.Findings(t, Unheeded([]*observe.Object{o}, operands(container, nil, nil), operands(m{"resources": resources, "image": "pots:7"}, pod, annotations), used))
-	retired := func(_ *observe.Object, path string) bool { return path == "spec.tolerations" }
-	expect.Findings(t, Unheeded([]*observe.Object{o}, before, operands(m{"image": "pots:8", "resources": resources}, m{"nodeSelector": m{"disk": "fast"}}, annotations), retired),
+	deprecated := func(_ *observe.Object, path string) bool { return path == "spec.tolerations" }
+	expect.Findings(t, Unheeded([]*observe.Object{o}, before, operands(m{"image": "pots:8", "resources": resources}, m{"nodeSelector": m{"disk": "fast"}}, annotations), deprecated),
 		"error U514 Pot/n/a: what its spec.image asks for was in what was made for it before the upgrade, and is in none of that any more",
 		"warning U514 Pot/n/a: what its spec.tolerations asks for was in what was made for it before the upgrade, and is in none of that any more")
 }

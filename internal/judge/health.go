@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/olmkit/olmkit/internal/code"
@@ -26,12 +27,12 @@ func Delay(operands map[string]observe.Operand) time.Duration {
 		}
 		stable, _, _ := unstructured.NestedInt64(o.Content, "spec", "minReadySeconds")
 		delay := int64(0)
-		containers, _, _ := unstructured.NestedSlice(o.Content, "spec", "template", "spec", "containers")
-		for _, c := range containers {
-			container, _ := c.(map[string]any)
-			for _, probe := range []string{"readinessProbe", "startupProbe"} {
-				initial, _, _ := unstructured.NestedInt64(container, probe, "initialDelaySeconds")
-				delay = max(delay, initial)
+		template, _ := o.Template()
+		for _, c := range template.Spec.Containers {
+			for _, probe := range []*corev1.Probe{c.ReadinessProbe, c.StartupProbe} {
+				if probe != nil {
+					delay = max(delay, int64(probe.InitialDelaySeconds))
+				}
 			}
 		}
 		longest = max(longest, stable+delay)

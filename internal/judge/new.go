@@ -17,7 +17,9 @@ type Dealt struct {
 	Kinds []string // of these, what clients use and what runs, sorted
 	Ready int      // how many workloads that were made for it are ready
 	Well  bool     // its status tells its generation, and no bad health
-	Alike bool     // Well, and no worse by its own words than the sample
+	// Refused tells that the API server does not take it at all.
+	Refused bool
+	Alike   bool // Well, and no worse by its own words than the sample
 }
 
 // DealtWith is what is seen of the object called name among operands; well is what its status tells.
@@ -44,6 +46,9 @@ var usedKinds = []string{
 	"Deployment", "StatefulSet", "DaemonSet", "CronJob", observe.KindService, "Ingress", "PodDisruptionBudget", "NetworkPolicy", "HorizontalPodAutoscaler",
 }
 
+// replicated are the workloads that go on running.
+var replicated = []string{"Deployment", "StatefulSet", "DaemonSet"}
+
 // Left is something that stayed when the object that it was made for was deleted.
 type Left struct{ Kind, Name string }
 
@@ -54,8 +59,8 @@ type New struct {
 	// Follows tells, by field of the copy, how often anything that was made for it followed: when the field was changed, and when
 	// it was changed back.
 	Follows map[string]int
-	// Retired are the fields of which the schema says that nobody is to use them any more.
-	Retired map[string]bool
+	// Deprecated are the fields that are, as the schema says.
+	Deprecated map[string]bool
 	// Moves are the kinds that followed, by field, and Programs what workloads run, by kind, with … for the name of the copy.
 	Moves    map[string][]string
 	Programs map[string]string
@@ -165,27 +170,22 @@ func (n New) staysBehind(was New, field string) []string {
 	})
 }
 
-// Silent are the fields of the status that the copy had in was and that now the sample alone has.
+// Silent are the fields of the status that the copy had in was and that now the sample alone has, where they may be left from the old version. Those
+// that are deprecated do not count.
 func (n New) Silent(was New) []string {
 	return namesOf(was.Says, func(path string) bool {
-		return was.Says[path] && n.Says != nil && !n.Says[path] && n.SampleSays[path]
+		return was.Says[path] && n.Says != nil && !n.Says[path] && n.SampleSays[path] && !n.Deprecated[path]
 	})
 }
 
-// saysSome reports whether the status says nothing of some fields, and of others that the copy had in was it does.
-func (n New) saysSome(was New) bool {
-	said := namesOf(was.Says, func(path string) bool { return was.Says[path] && n.Says[path] })
-	return len(n.Silent(was)) > 0 && len(said) > 0
-}
-
-// lessOf are the findings, each of some of fields in a list, for those that are in use and for those that are retired, which is a warning.
-func lessOf(fields []string, isRetired func(field string) bool, say func(fields string) finding.Finding) (findings []finding.Finding) {
-	retired := slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return !isRetired(field) })
-	if used := slices.DeleteFunc(slices.Clone(fields), isRetired); len(used) > 0 {
+// lessOf are the findings, each of some of fields in a list, for those that are in use and for those that are deprecated, which is a warning.
+func lessOf(fields []string, isDeprecated func(field string) bool, say func(fields string) finding.Finding) (findings []finding.Finding) {
+	deprecated := slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return !isDeprecated(field) })
+	if used := slices.DeleteFunc(slices.Clone(fields), isDeprecated); len(used) > 0 {
 		findings = append(findings, say(strings.Join(used, ", ")))
 	}
-	if len(retired) > 0 {
-		f := say(strings.Join(retired, ", "))
+	if len(deprecated) > 0 {
+		f := say(strings.Join(deprecated, ", "))
 		f.Severity = finding.Warning
 		findings = append(findings, f)
 	}
@@ -196,7 +196,7 @@ func lessOf(fields []string, isRetired func(field string) bool, say func(fields 
 // anything in their place.
 func (n New) Unsaved(was New) []string {
 	instead := len(n.Lasting) > 0 || slices.ContainsFunc(was.Lasting, func(resource string) bool { return slices.Contains(n.Partings, resource) })
-	if !n.Parted || instead {
+	if !n.Parted || instead || n.Copy.Ready == 0 && was.Copy.Ready > 0 { // of what does not run there is nothing to save
 		return nil
 	}
 	return was.Lasting
@@ -214,37 +214,34 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 	if len(kinds) > 0 && is.Copy.Made {
 		missing = append(missing, "no "+strings.Join(kinds, " and no ")+" is made for it")
 	}
-	if len(findings) == 0 && len(missing) > 0 {
-		f := code.Finding(code.NewIgnored, is.Sample, "%s does less for a new object like it: within %s %s; with %s it was as for this one",
-			to, HealthLimit, strings.Join(missing, ", "), from)
-		if len(missing) == 1 && is.saysSome(was) { // what an old object says of it may be left from the old version
-			f.Severity = finding.Warning
-		}
-		findings = append(findings, f)
+	told := slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Severity == finding.Error })
+	if !told && len(missing) > 0 {
+		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for a new object like it: within %s %s; with %s it was as for this one",
+			to, HealthLimit, strings.Join(missing, ", "), from))
 	}
-	isRetired := func(field string) bool { return is.Retired[field] }
+	isDeprecated := func(field string) bool { return is.Deprecated[field] }
 	ignored := namesOf(is.Follows, func(field string) bool { return was.Follows[field] == Surely && is.Follows[field] == 0 })
-	findings = append(findings, lessOf(ignored, isRetired, func(fields string) finding.Finding {
+	findings = append(findings, lessOf(ignored, isDeprecated, func(fields string) finding.Finding {
 		return code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s", to, from, EffectLimit, fields)
 	})...)
 	for _, field := range namesOf(is.Moves, func(field string) bool { return len(was.Moves[field]) > 0 }) {
 		if kinds := is.staysBehind(was, field); len(kinds) > 0 {
 			f := code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: its %s does not follow a change of its %s, not within %s; %s does",
 				to, from, strings.Join(kinds, " and "), field, EffectLimit, strings.Join(is.Moves[field], ", "))
-			if slices.ContainsFunc(is.Moves[field], func(kind string) bool { return slices.Contains(WorkloadKinds, kind) }) { // others may have been replaced needlessly
+			if slices.ContainsFunc(is.Moves[field], func(kind string) bool { return slices.Contains(replicated, kind) }) { // others may have been replaced needlessly
 				f.Severity = finding.Warning
 			}
 			findings = append(findings, f)
 		}
 	}
-	unrolled := namesOf(is.Rolls, func(field string) bool { return was.Rolls[field] && !is.Rolls[field] })
+	unrolled := namesOf(is.Rolls, func(field string) bool { return was.Rolls[field] && !is.Rolls[field] && is.Copy.Ready > 0 })
 	if len(unrolled) > 0 {
 		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: a change of its %s changes what its pods are made from, and none is replaced within %s",
 			to, from, strings.Join(unrolled, ", "), EffectLimit))
 	}
 	newSecret := slices.ContainsFunc(is.Secrets, func(s string) bool { return !slices.Contains(was.Secrets, s) })
 	if unheeded := NotCarried(was.Carried, is.Carried); !newSecret {
-		findings = append(findings, lessOf(unheeded, isRetired, func(fields string) finding.Finding {
+		findings = append(findings, lessOf(unheeded, isDeprecated, func(fields string) finding.Finding {
 			return code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: what its %s asks for is in nothing that is made for it", to, from, fields)
 		})...)
 	}
@@ -280,7 +277,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	if unsaved := is.Unsaved(was); len(unsaved) > 0 {
 		f := code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: when that is deleted, it makes none of the %s that %s made then",
 			to, from, strings.Join(unsaved, ", "), from)
-		if slices.Equal(unsaved, []string{"jobs.batch"}) && len(is.Finalizers) > 0 { // the operator may do now itself what a Job did
+		if slices.Equal(unsaved, []string{"jobs.batch"}) && len(is.Finalizers) > 0 && !slices.Equal(was.Finalizers, is.Finalizers) { // which may do itself what a Job did
 			f.Severity = finding.Warning
 		}
 		findings = append(findings, f)

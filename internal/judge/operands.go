@@ -229,7 +229,7 @@ func Claims(before, after map[string]observe.Operand, left map[string]bool) []fi
 		case smaller(was.Of, before, after):
 		case there && mounts(before, was) && !mounts(after, was) && serves(after, was.Of, anyPod), !there && left[name]:
 			f := code.Finding(code.DataLost, name, "it is still there, and no pod of %s mounts it any more", was.Of)
-			if copied(after, was) {
+			if copied(before, after, was) {
 				f.Severity = finding.Warning
 			}
 			findings = append(findings, f)
@@ -241,10 +241,14 @@ func Claims(before, after map[string]observe.Operand, left map[string]bool) []fi
 	return findings
 }
 
-// copied reports whether a pod of a Job mounts claim and another one, as to copy what is in it.
-func copied(operands map[string]observe.Operand, claim observe.Operand) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(operands)), func(o observe.Operand) bool {
-		return o.Of == claim.Of && o.Kind == observe.KindPod && ofJob(operands, o) && len(o.Claims) > 1 && slices.Contains(o.Claims, claim.String())
+// copied reports whether a pod of a Job mounts claim and one that is new and that a pod mounts which serves, as to copy what is in it.
+func copied(before, after map[string]observe.Operand, claim observe.Operand) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(after)), func(o observe.Operand) bool {
+		return o.Of == claim.Of && o.Kind == observe.KindPod && ofJob(after, o) && slices.Contains(o.Claims, claim.String()) &&
+			slices.ContainsFunc(o.Claims, func(name string) bool {
+				_, known := before[name]
+				return !known && serves(after, claim.Of, func(pod observe.Operand) bool { return slices.Contains(pod.Claims, name) })
+			})
 	})
 }
 

@@ -53,6 +53,16 @@ func (o Operand) String() string { return o.Kind + "/" + o.Namespace + "/" + o.N
 // Transient reports whether o comes and goes with another operand, which Kubernetes' own controllers make it from.
 func (o Operand) Transient() bool { return o.Kind == "Pod" || o.Kind == "ReplicaSet" || o.OfPod }
 
+// Template returns what a workload makes pods from, and whether it is one.
+func (o Operand) Template() (template corev1.PodTemplateSpec, is bool) {
+	path := []string{"spec", "template"}
+	if o.Kind == "CronJob" {
+		path = []string{"spec", "jobTemplate", "spec", "template"}
+	}
+	content, has, _ := unstructured.NestedMap(o.Content, path...)
+	return template, has && runtime.DefaultUnstructuredConverter.FromUnstructured(content, &template) == nil
+}
+
 // operandKinds are the kinds that operators make for their users.
 var operandKinds = []struct {
 	schema.GroupVersionResource
@@ -373,7 +383,7 @@ func (c *Cluster) servedServices(ctx context.Context) (map[string]bool, error) {
 
 // crowded matches what the scheduler says of a pod that would fit on another node than the only one (k8s.io/kubernetes v1.36.3
 // pkg/scheduler/framework/plugins, interpodaffinity, nodeports and podtopologyspread).
-var crowded = Compiled(`^0/1 nodes are available: .*(anti-affinity|free ports|topology spread constraints)`)
+var crowded = Compiled(`^0/1 nodes are available: .*(anti-affinity|free ports|topology spread constraints[.,])`)
 
 // readPod adds to o what only pods have.
 func (o *Operand) readPod(m *unstructured.Unstructured) error {

@@ -256,11 +256,12 @@ func TestBetweenUnanswered(t *testing.T) {
 // TestCrowded: a pod that would fit beside another one on a second node is told from one that fits nowhere.
 func TestCrowded(t *testing.T) {
 	for message, want := range map[string]bool{
-		"0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules. no new claims to deallocate": true,
-		"0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.":               true,
-		"0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules.":                             false,
-		"0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints.":                     true,
-		"0/1 nodes are available: 1 Insufficient cpu.":                                                         false,
+		"0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules. no new claims to deallocate":      true,
+		"0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.":                    true,
+		"0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules.":                                  false,
+		"0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints.":                          true,
+		"0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints (missing required label).": false,
+		"0/1 nodes are available: 1 Insufficient cpu.":                                                              false,
 	} {
 		pod := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
 			map[string]any{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message},

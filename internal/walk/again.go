@@ -3,7 +3,6 @@ package walk
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -16,66 +15,54 @@ import (
 )
 
 const (
-	// downLimit is how long an operator of which it is not known has to tell that pods are gone, or to let an object go that has none.
+	// downLimit is how long an operator of which it is not known has to tell that pods are gone, and to remove its finalizer from what has none.
 	downLimit = 3 * time.Second
 	// mostDown is how long pods are held at most meanwhile.
-	mostDown = 3 * judge.DownLimit
+	mostDown = 2*judge.DownLimit + judge.EffectLimit + holdLimit
 )
 
-// liveAgain creates for each of copies, which are gone, another object of its name, as who deletes and applies again does, and sees whether r's
-// operator deals with it, tells that its pods are gone, and lets it go while it has none. before says how long that is waited for.
-func (w *walk) liveAgain(ctx context.Context, r *lifecycle.Release, copies []*newObject, before, created map[string]judge.New) (err error) {
-	var lives []*newObject
-	defer func() { err = errors.Join(err, w.endLives(ctx, lives, created)) }()
-	for _, o := range copies {
-		if !o.tried || slices.Contains(w.lingering, o.Object) {
+// recreate creates for each of copies, which are gone, another object of its name, as who deletes and applies again does, and notes in created whether
+// r's operator deals with it, tells that its pods are gone, and removes its finalizer while it has none. before says how long that is waited for.
+func (w *walk) recreate(ctx context.Context, r *lifecycle.Release, copies []*newObject, before, created map[string]judge.New) (err error) {
+	var again []*newObject
+	defer func() { err = errors.Join(err, w.deleteAgain(ctx, again, created)) }()
+	for _, first := range copies {
+		if !first.tried || slices.Contains(w.lingering, first.Object) {
 			continue
 		}
-		if cleared, err := w.clear(ctx, o); err != nil {
-			return err
-		} else if !cleared {
-			continue
-		}
-		again, err := w.copyNamed(ctx, r, o.like, o.Name)
+		cleared, err := w.collect(ctx, first)
 		if err != nil {
 			return err
 		}
-		if again != nil {
-			lives = append(lives, again)
+		if !cleared {
 			continue
 		}
-		is := created[o.CRD]
-		is.Again = &judge.Dealt{}
-		created[o.CRD] = is
+		o, err := w.copyAgain(ctx, r, first)
+		if err != nil {
+			return err
+		}
+		if o == nil {
+			is := created[first.CRD]
+			is.Again = &judge.Dealt{Refused: true}
+			created[first.CRD] = is
+			continue
+		}
+		again = append(again, o)
 	}
-	if len(lives) == 0 {
+	if len(again) == 0 {
 		return nil
 	}
-	if err := w.seeAgain(ctx, lives, before, created); err != nil {
+	if err := w.seeAgain(ctx, again, before, created); err != nil {
 		return err
 	}
-	held, err := w.holds(ctx, r)
-	if err != nil || !held {
-		return err
-	}
-	return w.whileHeld(ctx, mostDown, func() error {
-		down, err := w.takeDown(ctx, lives)
-		if err == nil {
-			err = w.seeDown(ctx, down, before, created)
-		}
-		if err == nil {
-			err = w.deleteDown(ctx, down, before, created)
-		}
-		return err
-	})
+	return w.tryWithoutPods(ctx, r, again, before, created)
 }
 
-// clear deletes what belonged to a copy that is gone, and reports whether none of that is left. A garbage collector that does not watch a new kind yet,
-// for which it looks every 30 s (k8s.io/kubernetes v1.36.3 cmd/kube-controller-manager/app/core.go), would take it for that of another of its name.
-func (w *walk) clear(ctx context.Context, o *newObject) (cleared bool, err error) {
-	background := metav1.DeletePropagationBackground
+// collect deletes what belonged to a copy that is gone, and reports whether none of that is left. A garbage collector that does not watch a new kind
+// yet, for which it looks every 30 s (k8s.io/kubernetes v1.36.3 cmd/kube-controller-manager/app/core.go), would leave it to another of the name.
+func (w *walk) collect(ctx context.Context, o *newObject) (done bool, err error) {
 	err = lookUntil(ctx, newLimit, lookPause, func() (bool, error) {
-		cleared = true
+		done = true
 		for _, made := range o.had {
 			now, err := w.operandNow(ctx, made)
 			if err != nil {
@@ -85,32 +72,57 @@ func (w *walk) clear(ctx context.Context, o *newObject) (cleared bool, err error
 			if now == nil || now.GetUID() != made.UID || !owned && made.Kind != observe.KindPod {
 				continue
 			}
-			cleared = false
-			if owned && len(now.GetOwnerReferences()) == 1 && now.GetDeletionTimestamp() == nil {
-				err := w.Dynamic.Resource(observe.OperandResource(made.Kind)).Namespace(made.Namespace).Delete(ctx, made.Name, metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: metav1.NewUIDPreconditions(string(made.UID))})
-				if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-					return false, fmt.Errorf("delete %s: %w", made, err)
-				}
+			done = false
+			if owned && len(now.GetOwnerReferences()) == 1 && now.GetDeletionTimestamp() == nil && !w.deleteOperand(ctx, made) {
+				return true, ctx.Err()
 			}
 		}
-		return cleared, nil
+		return done, nil
 	})
-	return cleared, err
+	return done, err
 }
 
-// seeAgain notes in created what is done for lives, until it is as much as for the copies of their names, or for long enough.
-func (w *walk) seeAgain(ctx context.Context, lives []*newObject, before, created map[string]judge.New) error {
-	view, began := w.viewOf(), time.Now()
-	for _, o := range lives {
+// deleteOperand deletes an operand, and reports whether it may.
+func (w *walk) deleteOperand(ctx context.Context, made observe.Operand) bool {
+	background, soon := metav1.DeletePropagationBackground, int64(1)
+	options := metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: metav1.NewUIDPreconditions(string(made.UID))}
+	if made.Kind == observe.KindPod {
+		options.GracePeriodSeconds = &soon
+	}
+	err := w.Dynamic.Resource(observe.OperandResource(made.Kind)).Namespace(made.Namespace).Delete(ctx, made.Name, options)
+	return err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err)
+}
+
+// copyAgain creates another copy of first's name, or returns nil where the API server refuses it for long: a webhook may not have noticed yet that first
+// is gone.
+func (w *walk) copyAgain(ctx context.Context, r *lifecycle.Release, first *newObject) (again *newObject, err error) {
+	w.Others = slices.DeleteFunc(w.Others, func(o *observe.Object) bool { return o == first.Object })
+	err = lookUntil(ctx, newLimit, time.Second, func() (bool, error) {
+		again, err = w.copyNamed(ctx, r, first.like, first.Name)
+		return again != nil, err
+	})
+	return again, err
+}
+
+// viewOfNew is the walk's cluster with only the objects of copies.
+func (w *walk) viewOfNew(copies []*newObject) observe.Cluster {
+	view := w.viewOf()
+	for _, o := range copies {
 		view.Objects = append(view.Objects, o.Object)
 	}
-	return lookUntil(ctx, judge.HealthLimit, lookPause, func() (bool, error) {
+	return view
+}
+
+// seeAgain notes in created what is done for again, until it is as much as for the copies of their names, or for long enough.
+func (w *walk) seeAgain(ctx context.Context, again []*newObject, before, created map[string]judge.New) error {
+	view, began := w.viewOfNew(again), time.Now()
+	return lookUntil(ctx, w.newHealthLimit(ctx), lookPause, func() (bool, error) {
 		operands, err := view.RecentOperands(ctx)
 		if err != nil {
 			return false, err
 		}
 		done := true
-		for _, o := range lives {
+		for _, o := range again {
 			well, err := view.Well(ctx, o.Object)
 			if err != nil {
 				return false, err
@@ -121,10 +133,8 @@ func (w *walk) seeAgain(ctx context.Context, lives []*newObject, before, created
 			if o.says, err = w.healthNow(ctx, o); err != nil {
 				return false, err
 			}
-			was := before[o.CRD]
 			if len(is.LacksAgain()) > 0 {
-				expected := was.Again != nil && len(was.LacksAgain()) == 0
-				done = done && !expected && time.Since(began) > newLimit
+				done = done && len(is.LessAgain(before[o.CRD])) == 0 && time.Since(began) > newLimit
 				continue
 			}
 			if o.ran.IsZero() {
@@ -136,43 +146,62 @@ func (w *walk) seeAgain(ctx context.Context, lives []*newObject, before, created
 	})
 }
 
-// takeDown deletes the pods of lives, which must not get onto a node again, and returns those lives of which none runs any more.
-func (w *walk) takeDown(ctx context.Context, lives []*newObject) (down []*newObject, err error) {
-	view := w.viewOf()
-	for _, o := range lives {
-		view.Objects = append(view.Objects, o.Object)
-	}
+// tryWithoutPods takes the pods of again away, of those that have some, keeps new ones off the nodes, and notes in created what r's operator does then.
+func (w *walk) tryWithoutPods(ctx context.Context, r *lifecycle.Release, again []*newObject, before, created map[string]judge.New) error {
+	view := w.viewOfNew(again)
 	operands, err := view.Operands(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	soon := int64(1)
+	running := slices.DeleteFunc(slices.Clone(again), func(o *newObject) bool { return podsOf(o.String(), operands).ready == 0 })
+	held, err := w.holds(ctx, r)
+	known := slices.ContainsFunc(running, func(o *newObject) bool { return before[o.CRD].Down == judge.Gone })
+	if err == nil && !held && known {
+		held, err = w.mayHold(ctx)
+	}
+	if err != nil || !held || len(running) == 0 {
+		return err
+	}
+	return w.whileHeld(ctx, mostDown, func() error {
+		down, err := w.deletePods(ctx, running, operands)
+		if err == nil && len(down) > 0 {
+			err = w.seeDown(ctx, down, before, created)
+		}
+		if err == nil && len(down) > 0 {
+			err = w.deleteDown(ctx, down, before, created)
+		}
+		return err
+	})
+}
+
+// deletePods deletes the pods among operands of running, which must not get onto a node again, and returns those of running that have none any more.
+func (w *walk) deletePods(ctx context.Context, running []*newObject, operands map[string]observe.Operand) (down []*newObject, err error) {
 	for _, made := range operands {
-		if made.Kind != observe.KindPod || podsOf(made.Of, operands).ready == 0 {
-			continue
-		}
-		err := w.Dynamic.Resource(observe.OperandResource(made.Kind)).Namespace(made.Namespace).Delete(ctx, made.Name, metav1.DeleteOptions{GracePeriodSeconds: &soon})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("delete %s: %w", made, err)
+		if made.Kind == observe.KindPod {
+			w.deleteOperand(ctx, made) // what may not be deleted goes on running
 		}
 	}
+	view := w.viewOfNew(running)
 	err = lookUntil(ctx, judge.DownLimit, quickPause, func() (bool, error) {
 		operands, err := view.RecentOperands(ctx)
-		down = slices.DeleteFunc(slices.Clone(lives), func(o *newObject) bool { return !podsOf(o.String(), operands).held() })
-		return len(down) == len(lives), err
+		down = slices.DeleteFunc(slices.Clone(running), func(o *newObject) bool { return !podsOf(o.String(), operands).held() })
+		return len(down) == len(running), err
 	})
 	return down, err
 }
 
-// seeDown notes in created which words about their health the statuses of lives, of which no pod runs any more, take back.
-func (w *walk) seeDown(ctx context.Context, lives []*newObject, before, created map[string]judge.New) error {
+// seeDown notes in created which words about their health the statuses of down, of which no pod runs any more, take back.
+func (w *walk) seeDown(ctx context.Context, down []*newObject, before, created map[string]judge.New) error {
 	began := time.Now()
 	return lookUntil(ctx, judge.DownLimit, quickPause, func() (bool, error) {
 		done := true
-		for _, o := range lives {
+		for _, o := range down {
 			says, err := w.healthNow(ctx, o)
 			if err != nil {
 				return false, err
+			}
+			if says == nil {
+				continue
 			}
 			is := created[o.CRD]
 			is.TakesBack = is.Readiness.TakenBack(o.says, says)
@@ -186,7 +215,7 @@ func (w *walk) seeDown(ctx context.Context, lives []*newObject, before, created 
 	})
 }
 
-// healthNow is what the status of a copy tells of its health; nothing if it cannot be read: its operator may delete what it does not want.
+// healthNow is what the status of a copy tells of its health; nil if it cannot be read: its operator may delete what it does not want.
 func (w *walk) healthNow(ctx context.Context, o *newObject) (map[string]string, error) {
 	now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 	if err != nil {
@@ -195,20 +224,26 @@ func (w *walk) healthNow(ctx context.Context, o *newObject) (map[string]string, 
 	return o.healthOf(now), nil
 }
 
-// deleteDown deletes lives, of which no pod runs, and notes in created which are gone before any does again.
-func (w *walk) deleteDown(ctx context.Context, lives []*newObject, before, created map[string]judge.New) error {
-	for _, o := range lives {
-		limit := downLimit
+// deleteDown deletes down, of which no pod runs, and notes in created which are gone before any does again. Who makes pods to clean up cannot.
+func (w *walk) deleteDown(ctx context.Context, down []*newObject, before, created map[string]judge.New) error {
+	limit := downLimit
+	objects := make([]*observe.Object, 0, len(down))
+	for _, o := range down {
+		objects = append(objects, o.Object)
 		if before[o.CRD].Down == judge.Gone {
-			limit = judge.DownLimit
+			limit = judge.EffectLimit
 		}
-		stay, err := w.removeThese(ctx, []*observe.Object{o.Object}, limit)
-		if err != nil {
-			return err
-		}
+	}
+	stay, err := w.removeThese(ctx, objects, limit)
+	if err != nil {
+		return err
+	}
+	for _, o := range down {
 		is := created[o.CRD]
-		is.Down = judge.Gone
-		if len(stay) > 0 {
+		switch made := is.Partings; {
+		case !slices.Contains(stay, o.Object):
+			is.Down = judge.Gone
+		case !slices.Contains(made, "jobs.batch") && !slices.Contains(made, "pods"):
 			is.Down = judge.Stays
 		}
 		created[o.CRD] = is
@@ -216,18 +251,18 @@ func (w *walk) deleteDown(ctx context.Context, lives []*newObject, before, creat
 	return nil
 }
 
-// endLives deletes lives and what was made for them that would stay, as what was made for the copies of their names did.
-func (w *walk) endLives(ctx context.Context, lives []*newObject, created map[string]judge.New) error {
-	if len(lives) == 0 {
+// deleteAgain deletes again and what was made for them that would stay, as what was made for the copies of their names did.
+func (w *walk) deleteAgain(ctx context.Context, again []*newObject, created map[string]judge.New) error {
+	if len(again) == 0 {
 		return nil
 	}
-	view, objects := w.viewOf(), make([]*observe.Object, 0, len(lives))
-	for _, o := range lives {
+	view, objects := w.viewOf(), make([]*observe.Object, 0, len(again))
+	for _, o := range again {
 		objects = append(objects, o.Object)
 		view.Objects = append(view.Objects, o.Object, o.like)
 	}
 	operands, err := view.Operands(ctx)
-	for _, o := range lives {
+	for _, o := range again {
 		if err == nil && len(created[o.CRD].Unowned) > 0 {
 			o.unowned, err = w.unownedOf(ctx, o, operands)
 		}
@@ -235,7 +270,7 @@ func (w *walk) endLives(ctx context.Context, lives []*newObject, created map[str
 	stay, failed := w.removeThese(ctx, objects, deletionLimit)
 	w.lingering = append(w.lingering, stay...)
 	err = errors.Join(err, failed)
-	for _, o := range lives {
+	for _, o := range again {
 		if slices.Contains(stay, o.Object) {
 			continue
 		}

@@ -8,9 +8,7 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
@@ -175,16 +173,11 @@ func programsOf(o *newObject, operands map[string]observe.Operand) map[string]st
 	programs := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
 		made := operands[name]
-		path := []string{"spec", "template", "spec"}
-		if made.Kind == "CronJob" {
-			path = []string{"spec", "jobTemplate", "spec", "template", "spec"}
-		}
-		template, has, _ := unstructured.NestedMap(made.Content, path...)
-		var spec corev1.PodSpec
-		if !has || !made.Direct || runtime.DefaultUnstructuredConverter.FromUnstructured(template, &spec) != nil {
+		template, has := made.Template()
+		if !has || !made.Direct {
 			continue
 		}
-		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
 			programs[made.Kind] += o.plain(strings.NewReplacer(names...).Replace(fmt.Sprintf("%s %q %q\n", c.Image, c.Command, c.Args)))
 		}
 	}

@@ -38,7 +38,15 @@ var holding = corev1.Taint{Key: "olmkit.dev/held", Effect: corev1.TaintEffectNoS
 // holds reports whether pods are to be held while r's operator deals with new objects: on a cluster that goes with the walk, if it is not known
 // that no status tells of them. A DaemonSet would look as if it wanted no pods.
 func (w *walk) holds(ctx context.Context, r *lifecycle.Release) (bool, error) {
-	if !w.Provider.Disposable() || !slices.ContainsFunc(r.CRDs, func(d *apiextensionsv1.CustomResourceDefinition) bool { return w.mayWait(d.Name) }) {
+	if !slices.ContainsFunc(r.CRDs, func(d *apiextensionsv1.CustomResourceDefinition) bool { return w.mayWait(d.Name) }) {
+		return false, nil
+	}
+	return w.mayHold(ctx)
+}
+
+// mayHold reports whether pods can be held.
+func (w *walk) mayHold(ctx context.Context) (bool, error) {
+	if !w.Provider.Disposable() {
 		return false, nil
 	}
 	operands, err := w.RecentOperands(ctx)

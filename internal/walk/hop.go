@@ -419,14 +419,14 @@ func (w *walk) judgeOperands(ctx context.Context, before hopBefore, started time
 	return slices.Concat(
 		judge.Health(before.operands, after), judge.OperandImages(before.operands, after, simulated), judge.Operands(before.operands, after),
 		judge.Named(before.operands, after, w.statuses()), judge.Claims(before.operands, after, left),
-		judge.Endpoints(w.Watcher.Since(started), before.operands), unreached, lost,
+		judge.Endpoints(w.Watcher.Since(started), before.operands), judge.PodSecurity(before.operands, after), unreached, lost,
 	), err
 }
 
 // judgeLost tells what workloads, selectors, routes and the fields of pods lost against before. Operands that are just being replaced are given time.
 func (w *walk) judgeLost(ctx context.Context, before, after map[string]observe.Operand) ([]finding.Finding, error) {
 	lost := func(now map[string]observe.Operand) []finding.Finding {
-		return slices.Concat(judge.Less(w.Objects, before, now), judge.Selected(before, now), judge.Detached(before, now), judge.Routes(before, now), judge.Unheeded(w.Objects, before, now, w.isRetired))
+		return slices.Concat(judge.Less(w.Objects, before, now), judge.Selected(before, now), judge.Detached(before, now), judge.Routes(before, now), judge.Unheeded(w.Objects, before, now, w.isDeprecated))
 	}
 	findings := lost(after)
 	if len(findings) == 0 {
@@ -443,13 +443,13 @@ func (w *walk) judgeLost(ctx context.Context, before, after map[string]observe.O
 	return findings, err
 }
 
-// isRetired reports whether the schema of the release that runs says of a field of o that nobody is to use it any more.
-func (w *walk) isRetired(o *observe.Object, path string) bool {
+// isDeprecated reports whether the schema of the release that runs says that a field of o is deprecated.
+func (w *walk) isDeprecated(o *observe.Object, path string) bool {
 	if w.release == nil {
 		return false
 	}
 	d := w.release.CRD(o.CRD)
-	return d != nil && definition.Retired(definition.Schema(d, o.Version), path)
+	return d != nil && definition.Deprecated(definition.Schema(d, o.Version), path)
 }
 
 // statuses are what the objects said in their status before the hop, by object.

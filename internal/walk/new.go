@@ -74,7 +74,7 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 	if w.created[r.Name] == nil {
 		created, copies, err := w.measureNew(ctx, from, r)
 		if err == nil {
-			err = w.liveAgain(ctx, r, copies, w.created[from], created)
+			err = w.recreate(ctx, r, copies, w.created[from], created)
 		}
 		if err != nil {
 			return nil, err
@@ -95,7 +95,7 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 }
 
 // measureNew creates a copy of a sample of each of r's kinds, sees what r's operator does for it, and deletes it again. The
-// release called from says how long that is waited for.
+// release called from says how long that is waited for. It also returns the copies.
 func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release) (created map[string]judge.New, copies []*newObject, err error) {
 	created, w.calms = map[string]judge.New{}, nil
 	defer func() { err = errors.Join(err, w.deleteNew(ctx, copies, w.created[from], created)) }()
@@ -116,12 +116,8 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 	if err != nil {
 		return created, copies, err
 	}
-	limit := judge.HealthLimit
-	if operands, err := w.RecentOperands(ctx); err == nil { // of the samples, which are made alike
-		limit += min(judge.Delay(operands), mostDelay)
-	}
 	began := time.Now()
-	err = lookUntil(ctx, limit, lookPause, func() (bool, error) {
+	err = lookUntil(ctx, w.newHealthLimit(ctx), lookPause, func() (bool, error) {
 		if err := w.seeNew(ctx, copies, created); err != nil {
 			return false, err
 		}
@@ -145,6 +141,15 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 		}
 	}
 	return created, copies, err
+}
+
+// newHealthLimit is how long what is made for new objects has to become ready: longer if what is made for samples asks for a delay.
+func (w *walk) newHealthLimit(ctx context.Context) time.Duration {
+	operands, err := w.RecentOperands(ctx)
+	if err != nil {
+		return judge.HealthLimit // whoever looks next meets the error
+	}
+	return judge.HealthLimit + min(judge.Delay(operands), mostDelay)
 }
 
 // makeCopies creates a copy of a sample of each of r's kinds, of which the API server takes one. It also returns those made before an error.
@@ -269,10 +274,21 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 		}
 		if o.hidden = slices.ContainsFunc(o.unowned, func(made observe.Operand) bool { return operands[made.String()].Of == "" }); o.hidden {
 			is.Copy.Ready, is.Copy.Kinds = is.Original.Ready, is.Original.Kinds
+			o.claims = claimsOf(o, operands)
 		}
 		created[o.CRD] = is
 	}
 	return nil
+}
+
+// claimsOf are the claims with a volume that were made for a copy, among operands.
+func claimsOf(o *newObject, operands map[string]observe.Operand) (claims []observe.Operand) {
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		if made := operands[name]; made.Of == o.String() && made.Kind == observe.KindClaim && !made.Transient() && made.Volume() != "" {
+			claims = append(claims, made)
+		}
+	}
+	return claims
 }
 
 // unownedOf returns what has the name of something that would belong to o, as its like belongs to the sample or did, and belongs to

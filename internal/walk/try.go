@@ -35,10 +35,8 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		if made.Unready == "" {
 			o.ready = append(o.ready, name)
 		}
-		if made.Kind == observe.KindClaim && !made.Transient() && made.Volume() != "" {
-			o.claims = append(o.claims, made)
-		}
 	}
+	o.claims = claimsOf(o, operands)
 	spec, _ := o.Author["spec"].(map[string]any)
 	is.Carried = judge.Carried(spec, slices.Collect(maps.Values(operands)))
 	is.Programs, is.Secrets = programsOf(o, operands), secretsOf(o, operands)
@@ -66,7 +64,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	if err == nil && o.held && !o.noted { // there was nothing to try
 		err = w.awaitIdle(ctx, o)
 	}
-	is.Moves, is.Rolls, is.Readiness, is.Retired = o.following.moves, o.following.rolls, o.readiness, w.retiredOf(o, is)
+	is.Moves, is.Rolls, is.Readiness, is.Deprecated = o.following.moves, o.following.rolls, o.readiness, w.deprecatedOf(o, was, is)
 	if err == nil {
 		err = w.readStatuses(ctx, o, was, &is)
 	}
@@ -83,13 +81,13 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	return err
 }
 
-// retiredOf tells which of the fields of a copy that were looked for or changed nobody is to use any more.
-func (w *walk) retiredOf(o *newObject, is judge.New) map[string]bool {
-	retired := map[string]bool{}
-	for _, path := range slices.Concat(slices.Collect(maps.Keys(is.Follows)), slices.Collect(maps.Keys(is.Carried))) {
-		retired[path] = w.isRetired(o.Object, path)
+// deprecatedOf tells which of the fields of a copy that were looked for or changed, or said something under the release before, are deprecated.
+func (w *walk) deprecatedOf(o *newObject, was, is judge.New) map[string]bool {
+	deprecated := map[string]bool{}
+	for _, path := range slices.Concat(slices.Collect(maps.Keys(is.Follows)), slices.Collect(maps.Keys(is.Carried)), slices.Collect(maps.Keys(was.Says))) {
+		deprecated[path] = w.isDeprecated(o.Object, path)
 	}
-	return retired
+	return deprecated
 }
 
 // readStatuses notes in is the fields that the statuses of a copy and of its sample have, if both are there. Some are empty while pods are replaced:

@@ -70,11 +70,9 @@ func words(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, found
 func unsetImage(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, operands map[string]observe.Operand) []word {
 	images := map[string]bool{}
 	for _, made := range operands {
-		containers, _, _ := unstructured.NestedSlice(made.Content, "spec", "template", "spec", "containers")
-		for _, c := range containers {
-			container, _ := c.(map[string]any)
-			image, _ := container["image"].(string)
-			images[image] = true
+		template, _ := made.Template()
+		for _, c := range template.Spec.Containers {
+			images[c.Image] = true
 		}
 	}
 	path := []string{"spec", "image"}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"strings"
 	"sync"
+	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -70,6 +71,10 @@ type Client struct {
 	// Brings names what OLM makes of the cluster's scope for the bundles of that walk, and does not remove, each Kind/name. It
 	// is noted on the cluster, for who finds the rest of a walk that could not remove it.
 	Brings []string
+
+	// forgotten is the state of a Subscription that does not name what is installed, and since is when that was seen first, or written last.
+	forgotten string
+	since     time.Time
 }
 
 // BringsAnnotation holds, on namespaces and CatalogSources of a walk, what the walk brings: Kind/name, separated by commas.

@@ -66,7 +66,7 @@ type InstallState struct {
 	Done       bool   // it is installed, and what it replaces is gone
 	Failed     bool   // OLM will not go on
 	Unresolved bool   // OLM finds nothing to install, as things are
-	Forgotten  bool   // it is installed, and the Subscription does not say so: see Remind
+	Unnamed    bool   // it is installed, and the Subscription does not say so: see Remind
 }
 
 // InstallState returns how far the installation of the bundle called name is, through s, which replaces from unless that is "".
@@ -91,7 +91,7 @@ func (c *Client) InstallState(ctx context.Context, s Subscription, name, from st
 	case csv != nil && csv.Status.Phase != "":
 		state := InstallState{Phase: "CSV " + string(csv.Status.Phase)}
 		if csv.Status.Phase != v1alpha1.CSVPhaseSucceeded || now.Status.InstalledCSV != name {
-			state.Forgotten = forgets(&now, csv)
+			state.Unnamed = csv.Status.Phase == v1alpha1.CSVPhaseSucceeded
 			return state, nil
 		}
 		before, err := c.ClusterServiceVersion(ctx, s.Namespace, from)
