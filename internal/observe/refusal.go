@@ -331,8 +331,8 @@ func accountOf(e auditv1.Event) string {
 	return strings.Replace(name, ":", "/", 1)
 }
 
-// Known is account without requests whose token the API server does not know. In an installation that does not come to its end
-// OLM makes the ServiceAccount anew while pods have tokens of the old one.
+// Known is account without requests whose token the API server does not know. In an installation that does not come to its end, or in which OLM is
+// killed, it makes the ServiceAccount anew while pods have tokens of the old one.
 func Known(account func(auditv1.Event) string) func(auditv1.Event) string {
 	return func(e auditv1.Event) string {
 		if unauthorized(e) {

@@ -14,9 +14,9 @@ import (
 )
 
 // judgeAccess judges what the API server refused the operator of to since started, and what it would refuse from now on. What
-// it refused the operator of from before that is told apart. earlier is what could be told of from then. done says whether the
-// installation of to came to its end.
-func (w *walk) judgeAccess(ctx context.Context, from, to *lifecycle.Release, started time.Time, earlier observe.Evidence, done bool) ([]finding.Finding, error) {
+// it refused the operator of from before that is told apart. earlier is what could be told of from then. smooth says whether the
+// installation of to came to its end, and no fault disturbed it.
+func (w *walk) judgeAccess(ctx context.Context, from, to *lifecycle.Release, started time.Time, earlier observe.Evidence, smooth bool) ([]finding.Finding, error) {
 	if from == nil {
 		w.freshSince = started
 	}
@@ -37,7 +37,7 @@ func (w *walk) judgeAccess(ctx context.Context, from, to *lifecycle.Release, sta
 	w.noteCalls(log, to)
 	pods := w.Watcher.OperatorPods()
 	mine := observe.Asker(to, w.Place.Namespace, pods, started, time.Time{})
-	if !done {
+	if !smooth {
 		mine = observe.Known(mine)
 	}
 	list, err := w.StillForbidden(ctx, observe.Refusals(log, mine))

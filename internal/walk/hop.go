@@ -186,7 +186,7 @@ func (w *walk) judgeHop(ctx context.Context, c course, before hopBefore, finding
 	judged, err := w.judgeOutcome(ctx, c, before, hop)
 	findings = append(findings, judged...)
 	if err == nil {
-		judged, err = w.judgeAccess(ctx, c.from, c.to, c.started, before.evidence, c.stalled == nil)
+		judged, err = w.judgeAccess(ctx, c.from, c.to, c.started, before.evidence, c.stalled == nil && len(c.faults) == 0)
 		findings = judge.ExplainEndpoints(append(findings, judged...), before.operands)
 	}
 	if err == nil {
