@@ -24,7 +24,7 @@ const (
 )
 
 // LacksAgain says what was done for the copy, and not for another object of its name once the copy was gone, in the words of a finding. Nothing is
-// known without such an object.
+// known without such an object. Whether it runs does not count: it may meet the data that the copy left.
 func (n New) LacksAgain() []string {
 	if n.Again == nil {
 		return nil
@@ -32,24 +32,14 @@ func (n New) LacksAgain() []string {
 	if n.Again.Refused {
 		return []string{"the API server refuses it"}
 	}
-	var missing []string
-	for _, aspect := range []struct {
-		first, again bool
-		words        string
-	}{
-		{n.Copy.Made, n.Again.Made, "nothing is made that belongs to it"},
-		{n.Copy.Ready > 0, n.Again.Ready > 0, "nothing runs for it"},
-		{n.Copy.Well, n.Again.Well, "its status does not say that it is well"},
-	} {
-		if aspect.first && !aspect.again {
-			missing = append(missing, aspect.words)
-		}
+	if n.Copy.Made && !n.Again.Made {
+		return []string{"nothing is made that belongs to it"}
 	}
 	kinds := slices.DeleteFunc(slices.Clone(n.Copy.Kinds), func(kind string) bool { return slices.Contains(n.Again.Kinds, kind) })
-	if len(kinds) > 0 && n.Again.Made {
-		missing = append(missing, "no "+strings.Join(kinds, " and no ")+" is made for it")
+	if len(kinds) > 0 {
+		return []string{"no " + strings.Join(kinds, " and no ") + " is made for it"}
 	}
-	return missing
+	return nil
 }
 
 // LessAgain are those words of LacksAgain that those of the release before did not say; none where nothing is known of that.

@@ -24,8 +24,9 @@ func TestAgain(t *testing.T) {
 		warning bool
 	}{
 		"as before":                    {was: again(full), is: again(full)},
-		"nothing is made":              {was: again(full), is: again(Dealt{}), says: "v2 does less for an object that has the name of one that was deleted before: within 45s nothing is made that belongs to it, nothing runs for it, its status does not say that it is well; with v1 it was as for the first"},
+		"nothing is made":              {was: again(full), is: again(Dealt{}), says: "v2 does less for an object that has the name of one that was deleted before: within 45s nothing is made that belongs to it; with v1 it was as for the first"},
 		"a kind is not made":           {was: again(full), is: again(Dealt{Made: true, Kinds: []string{"StatefulSet"}, Ready: 1, Well: true}), says: "v2 does less for an object that has the name of one that was deleted before: within 45s no Service is made for it; with v1 it was as for the first"},
+		"it does not run":              {was: again(full), is: again(Dealt{Made: true, Kinds: full.Kinds})},
 		"nor was anything made before": {was: again(Dealt{}), is: again(Dealt{})},
 		"it is refused":                {was: again(full), is: again(Dealt{Refused: true}), says: "v2 does less for an object that has the name of one that was deleted before: within 45s the API server refuses it; with v1 it was as for the first"},
 		"it is not known":              {was: again(full), is: New{Copy: full}},

@@ -137,6 +137,10 @@ func (w *walk) seeAgain(ctx context.Context, again []*newObject, before, created
 				done = done && len(is.LessAgain(before[o.CRD])) == 0 && time.Since(began) > newLimit
 				continue
 			}
+			if is.Again.Ready < is.Copy.Ready {
+				done = done && time.Since(began) > newLimit
+				continue
+			}
 			if o.ran.IsZero() {
 				o.ran = time.Now()
 			}
