@@ -3,7 +3,6 @@ package judge
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/olmkit/olmkit/internal/code"
@@ -25,35 +24,30 @@ const (
 
 // LacksAgain says what was done for the copy, and not for another object of its name once the copy was gone, in the words of a finding. Nothing is
 // known without such an object. Whether it runs does not count: it may meet the data that the copy left.
-func (n New) LacksAgain() []string {
-	if n.Again == nil {
-		return nil
+func (n New) LacksAgain() string {
+	switch {
+	case n.Again == nil:
+		return ""
+	case n.Again.Refused:
+		return "the API server refuses it"
+	case n.Copy.Made && !n.Again.Made:
+		return "nothing is made that belongs to it"
 	}
-	if n.Again.Refused {
-		return []string{"the API server refuses it"}
-	}
-	if n.Copy.Made && !n.Again.Made {
-		return []string{"nothing is made that belongs to it"}
-	}
-	kinds := slices.DeleteFunc(slices.Clone(n.Copy.Kinds), func(kind string) bool { return slices.Contains(n.Again.Kinds, kind) })
-	if len(kinds) > 0 {
-		return []string{"no " + strings.Join(kinds, " and no ") + " is made for it"}
-	}
-	return nil
+	return noneOf(slices.DeleteFunc(slices.Clone(n.Copy.Kinds), func(kind string) bool { return slices.Contains(n.Again.Kinds, kind) }))
 }
 
-// LessAgain are those words of LacksAgain that those of the release before did not say; none where nothing is known of that.
-func (n New) LessAgain(was New) []string {
-	if was.Again == nil {
-		return nil
+// LessAgain are the words of LacksAgain, if those of the release before were others; "" where nothing is known of that.
+func (n New) LessAgain(was New) string {
+	if lacks := n.LacksAgain(); was.Again != nil && lacks != was.LacksAgain() {
+		return lacks
 	}
-	return slices.DeleteFunc(n.LacksAgain(), func(words string) bool { return slices.Contains(was.LacksAgain(), words) })
+	return ""
 }
 
 // Tells reports whether words, of a status, tell that an object is well as soon as its pods run, as far as they tell at all. What is told of each pod
 // by its name is not to be found there.
 func (h Readiness) Tells(words map[string]string) bool {
-	told := slices.DeleteFunc(slices.Collect(maps.Keys(h.Then)), func(path string) bool { _, says := words[path]; return !h.waited(path) || !says })
+	told := namesOf(h.Then, func(path string) bool { _, says := words[path]; return says && h.waited(path) })
 	return !h.Waits() || len(told) > 0 && !slices.ContainsFunc(told, func(path string) bool { return words[path] != h.Then[path] })
 }
 
@@ -71,9 +65,9 @@ func (h Readiness) TakenBack(running, down map[string]string) map[string]bool {
 // again tells what is not done for an object of the name of one that is gone, and for one of which the pods are gone, and was with from.
 func again(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
-	if missing := is.LessAgain(was); len(missing) > 0 {
+	if missing := is.LessAgain(was); missing != "" {
 		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for an object that has the name of one that was deleted before: within %s %s; with %s it was as for the first",
-			to, HealthLimit, strings.Join(missing, ", "), from))
+			to, HealthLimit, missing, from))
 	}
 	honest := slices.Contains(slices.Collect(maps.Values(is.TakesBack)), true)
 	renewed := slices.ContainsFunc(slices.Collect(maps.Keys(is.TakesBack)), func(path string) bool {
@@ -84,12 +78,8 @@ func again(from, to string, was, is New) []finding.Finding {
 		return was.TakesBack[path] && !is.TakesBack[path] && (!honest || plainly().MatchString(path))
 	})
 	if len(stale) > 0 {
-		told := make([]string, 0, len(stale))
-		for _, path := range stale {
-			told = append(told, path+" "+is.Readiness.Then[path])
-		}
 		f := code.Finding(code.ReadyEarly, is.Sample, "with %s the status of a new object like it goes on to say %s when none of its pods runs any more, for %s; with %s it did not",
-			to, strings.Join(told, ", "), DownLimit, from)
+			to, is.Readiness.quote(stale), DownLimit, from)
 		if renewed { // what the others say may be meant
 			f.Severity = finding.Warning
 		}

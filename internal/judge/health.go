@@ -17,8 +17,11 @@ import (
 // StatefulSet replaces its pods one after the other.
 const HealthLimit = 45 * time.Second
 
+// mostDelay is how much longer what asks for a delay has at most.
+const mostDelay = 2 * HealthLimit
+
 // Delay is how long the pods of operands ask to be left before they count as ready: the longest of their readiness and startup probes' initial
-// delay, and of the time for which they must be ready.
+// delay, and of the time for which they must be ready, up to mostDelay.
 func Delay(operands map[string]observe.Operand) time.Duration {
 	longest := int64(0)
 	for _, o := range operands {
@@ -37,7 +40,7 @@ func Delay(operands map[string]observe.Operand) time.Duration {
 		}
 		longest = max(longest, stable+delay)
 	}
-	return time.Duration(longest) * time.Second
+	return min(time.Duration(longest)*time.Second, mostDelay)
 }
 
 // Health tells the operands that were ready before and are not any more, and those that are new and not ready. Pods and ReplicaSets are

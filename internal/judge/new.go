@@ -46,8 +46,8 @@ var usedKinds = []string{
 	"Deployment", "StatefulSet", "DaemonSet", "CronJob", observe.KindService, "Ingress", "PodDisruptionBudget", "NetworkPolicy", "HorizontalPodAutoscaler",
 }
 
-// replicated are the workloads that go on running.
-var replicated = []string{"Deployment", "StatefulSet", "DaemonSet"}
+// Replicated are the workloads that go on running, of which the status tells how many pods are ready.
+var Replicated = []string{"Deployment", "StatefulSet", "DaemonSet"}
 
 // Left is something that stayed when the object that it was made for was deleted.
 type Left struct{ Kind, Name string }
@@ -158,6 +158,14 @@ func (n New) LacksKinds(was New) []string {
 	})
 }
 
+// noneOf says that none of kinds is made, in the words of a finding; "" for no kinds.
+func noneOf(kinds []string) string {
+	if len(kinds) == 0 {
+		return ""
+	}
+	return "no " + strings.Join(kinds, " and no ") + " is made for it"
+}
+
 // staysBehind are the kinds that followed field in was, that there are still, and that do not follow now, nor any kind in their place: as pods
 // that are not told that their settings are others. What runs another program than before may see to it itself.
 func (n New) staysBehind(was New, field string) []string {
@@ -212,7 +220,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 		missing = append(missing, "its status says nothing of "+strings.Join(silent, ", "))
 	}
 	if len(kinds) > 0 && is.Copy.Made {
-		missing = append(missing, "no "+strings.Join(kinds, " and no ")+" is made for it")
+		missing = append(missing, noneOf(kinds))
 	}
 	told := slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Severity == finding.Error })
 	if !told && len(missing) > 0 {
@@ -228,7 +236,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 		if kinds := is.staysBehind(was, field); len(kinds) > 0 {
 			f := code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: its %s does not follow a change of its %s, not within %s; %s does",
 				to, from, strings.Join(kinds, " and "), field, EffectLimit, strings.Join(is.Moves[field], ", "))
-			if slices.ContainsFunc(is.Moves[field], func(kind string) bool { return slices.Contains(replicated, kind) }) { // others may have been replaced needlessly
+			if slices.ContainsFunc(is.Moves[field], func(kind string) bool { return slices.Contains(Replicated, kind) }) { // others may have been replaced needlessly
 				f.Severity = finding.Warning
 			}
 			findings = append(findings, f)

@@ -104,17 +104,22 @@ func (h Readiness) early(was Readiness) (lies []string, severe bool) {
 	return lies, !renewed
 }
 
+// quote is what the fields at paths say once pods run.
+func (h Readiness) quote(paths []string) string {
+	said := make([]string, 0, len(paths))
+	for _, path := range paths {
+		said = append(said, path+" "+h.Then[path])
+	}
+	return strings.Join(said, ", ")
+}
+
 // unlooked tells which words of a new object's status say that it is well before anything runs for it, with to and not with from.
 func unlooked(from, to string, was, is New) []finding.Finding {
 	lies, severe := is.Readiness.early(was.Readiness)
 	if len(lies) == 0 {
 		return nil
 	}
-	told := make([]string, 0, len(lies))
-	for _, path := range lies {
-		told = append(told, path+" "+is.Readiness.Then[path])
-	}
-	f := code.Finding(code.ReadyEarly, is.Sample, "with %s the status of a new object like it says %s while none of its pods runs; with %s it did so once they ran", to, strings.Join(told, ", "), from)
+	f := code.Finding(code.ReadyEarly, is.Sample, "with %s the status of a new object like it says %s while none of its pods runs; with %s it did so once they ran", to, is.Readiness.quote(lies), from)
 	if !severe {
 		f.Severity = finding.Warning
 	}

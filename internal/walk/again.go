@@ -104,18 +104,9 @@ func (w *walk) copyAgain(ctx context.Context, r *lifecycle.Release, first *newOb
 	return again, err
 }
 
-// viewOfNew is the walk's cluster with only the objects of copies.
-func (w *walk) viewOfNew(copies []*newObject) observe.Cluster {
-	view := w.viewOf()
-	for _, o := range copies {
-		view.Objects = append(view.Objects, o.Object)
-	}
-	return view
-}
-
 // seeAgain notes in created what is done for again, until it is as much as for the copies of their names, or for long enough.
 func (w *walk) seeAgain(ctx context.Context, again []*newObject, before, created map[string]judge.New) error {
-	view, began := w.viewOfNew(again), time.Now()
+	view, began := w.viewOf(objectsOf(again)...), time.Now()
 	return lookUntil(ctx, w.newHealthLimit(ctx), lookPause, func() (bool, error) {
 		operands, err := view.RecentOperands(ctx)
 		if err != nil {
@@ -123,22 +114,14 @@ func (w *walk) seeAgain(ctx context.Context, again []*newObject, before, created
 		}
 		done := true
 		for _, o := range again {
-			well, err := view.Well(ctx, o.Object)
-			if err != nil {
-				return false, err
-			}
-			is, dealt := created[o.CRD], judge.DealtWith(o.String(), operands, well)
+			is, dealt := created[o.CRD], judge.DealtWith(o.String(), operands, false)
 			is.Again = &dealt
 			created[o.CRD] = is
 			if o.says, err = w.healthNow(ctx, o); err != nil {
 				return false, err
 			}
-			if len(is.LacksAgain()) > 0 {
-				done = done && len(is.LessAgain(before[o.CRD])) == 0 && time.Since(began) > newLimit
-				continue
-			}
-			if is.Again.Ready < is.Copy.Ready {
-				done = done && time.Since(began) > newLimit
+			if is.LacksAgain() != "" || is.Again.Ready < is.Copy.Ready {
+				done = done && is.LessAgain(before[o.CRD]) == "" && time.Since(began) > newLimit
 				continue
 			}
 			if o.ran.IsZero() {
@@ -152,7 +135,7 @@ func (w *walk) seeAgain(ctx context.Context, again []*newObject, before, created
 
 // tryWithoutPods takes the pods of again away, of those that have some, keeps new ones off the nodes, and notes in created what r's operator does then.
 func (w *walk) tryWithoutPods(ctx context.Context, r *lifecycle.Release, again []*newObject, before, created map[string]judge.New) error {
-	view := w.viewOfNew(again)
+	view := w.viewOf(objectsOf(again)...)
 	operands, err := view.Operands(ctx)
 	if err != nil {
 		return err
@@ -168,13 +151,13 @@ func (w *walk) tryWithoutPods(ctx context.Context, r *lifecycle.Release, again [
 	}
 	return w.whileHeld(ctx, mostDown, func() error {
 		down, err := w.deletePods(ctx, running, operands)
-		if err == nil && len(down) > 0 {
-			err = w.seeDown(ctx, down, before, created)
+		if err != nil || len(down) == 0 {
+			return err
 		}
-		if err == nil && len(down) > 0 {
-			err = w.deleteDown(ctx, down, before, created)
+		if err := w.seeDown(ctx, down, before, created); err != nil {
+			return err
 		}
-		return err
+		return w.deleteDown(ctx, down, before, created)
 	})
 }
 
@@ -185,7 +168,7 @@ func (w *walk) deletePods(ctx context.Context, running []*newObject, operands ma
 			w.deleteOperand(ctx, made) // what may not be deleted goes on running
 		}
 	}
-	view := w.viewOfNew(running)
+	view := w.viewOf(objectsOf(running)...)
 	err = lookUntil(ctx, judge.DownLimit, quickPause, func() (bool, error) {
 		operands, err := view.RecentOperands(ctx)
 		down = slices.DeleteFunc(slices.Clone(running), func(o *newObject) bool { return !podsOf(o.String(), operands).held() })
@@ -231,14 +214,12 @@ func (w *walk) healthNow(ctx context.Context, o *newObject) (map[string]string, 
 // deleteDown deletes down, of which no pod runs, and notes in created which are gone before any does again. Who makes pods to clean up cannot.
 func (w *walk) deleteDown(ctx context.Context, down []*newObject, before, created map[string]judge.New) error {
 	limit := downLimit
-	objects := make([]*observe.Object, 0, len(down))
 	for _, o := range down {
-		objects = append(objects, o.Object)
 		if before[o.CRD].Down == judge.Gone {
 			limit = judge.EffectLimit
 		}
 	}
-	stay, err := w.removeThese(ctx, objects, limit)
+	stay, err := w.removeThese(ctx, objectsOf(down), limit)
 	if err != nil {
 		return err
 	}
@@ -260,10 +241,9 @@ func (w *walk) deleteAgain(ctx context.Context, again []*newObject, created map[
 	if len(again) == 0 {
 		return nil
 	}
-	view, objects := w.viewOf(), make([]*observe.Object, 0, len(again))
+	view := w.viewOf(objectsOf(again)...)
 	for _, o := range again {
-		objects = append(objects, o.Object)
-		view.Objects = append(view.Objects, o.Object, o.like)
+		view.Objects = append(view.Objects, o.like)
 	}
 	operands, err := view.Operands(ctx)
 	for _, o := range again {
@@ -271,14 +251,12 @@ func (w *walk) deleteAgain(ctx context.Context, again []*newObject, created map[
 			o.unowned, err = w.unownedOf(ctx, o, operands)
 		}
 	}
-	stay, failed := w.removeThese(ctx, objects, deletionLimit)
-	w.lingering = append(w.lingering, stay...)
+	stay, failed := w.removeCopies(ctx, again)
 	err = errors.Join(err, failed)
 	for _, o := range again {
 		if slices.Contains(stay, o.Object) {
 			continue
 		}
-		err = errors.Join(err, w.deleteNeeds(ctx, o.needs))
 		for _, made := range o.unowned {
 			_, failed := w.leftOf(ctx, made, 0)
 			err = errors.Join(err, failed)

@@ -105,7 +105,7 @@ func templatesOf(operands map[string]observe.Operand) string {
 	var all strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
 		made := operands[name]
-		if template, has, _ := unstructured.NestedMap(made.Content, "spec", "template"); has && made.Direct && slices.Contains(replicated, made.Kind) {
+		if template, has, _ := unstructured.NestedMap(made.Content, "spec", "template"); has && made.Direct && slices.Contains(judge.Replicated, made.Kind) {
 			fmt.Fprintln(&all, name, template)
 		}
 	}

@@ -154,9 +154,6 @@ func (w *walk) seeHeld(ctx context.Context, copies []*newObject) error {
 	})
 }
 
-// replicated are the kinds of which the status tells how many pods are ready.
-var replicated = []string{"Deployment", "StatefulSet", "DaemonSet"}
-
 // pods are those that were made for an object: how many are ready, whether more are to be, and whether any is on a node.
 type pods struct {
 	ready          int64
@@ -171,7 +168,7 @@ func podsOf(name string, operands map[string]observe.Operand) (p pods) {
 		case made.Kind == "Pod":
 			node, _, _ := unstructured.NestedString(made.Content, "spec", "nodeName")
 			p.placed = p.placed || node != ""
-		case slices.Contains(replicated, made.Kind):
+		case slices.Contains(judge.Replicated, made.Kind):
 			p.ready += made.Running
 			p.wanted = p.wanted || made.Unready != ""
 		}

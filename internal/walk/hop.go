@@ -561,9 +561,6 @@ func (w *walk) awaitOperands(ctx context.Context, before map[string]observe.Oper
 // healthLimits is how often what has judge.HealthLimit can begin anew.
 const healthLimits = 4
 
-// mostDelay is how much longer what asks for a delay has at most.
-const mostDelay = 2 * judge.HealthLimit
-
 // awaitHealth calls done with the operands that there are until it says so, or for judge.HealthLimit, and the delay that they ask for, no pod among
 // them was replaced: what is rolled out one pod after the other takes its time.
 func (w *walk) awaitHealth(ctx context.Context, done func(operands map[string]observe.Operand) (bool, error)) error {
@@ -573,7 +570,7 @@ func (w *walk) awaitHealth(ctx context.Context, done func(operands map[string]ob
 		if err != nil {
 			return false, err
 		}
-		if asked := min(judge.Delay(operands), mostDelay); asked > delay {
+		if asked := judge.Delay(operands); asked > delay {
 			same, delay = sameFor(judge.HealthLimit+asked), asked
 		}
 		if ok, err := done(operands); ok || err != nil {

@@ -149,7 +149,7 @@ func (w *walk) newHealthLimit(ctx context.Context) time.Duration {
 	if err != nil {
 		return judge.HealthLimit // whoever looks next meets the error
 	}
-	return judge.HealthLimit + min(judge.Delay(operands), mostDelay)
+	return judge.HealthLimit + judge.Delay(operands)
 }
 
 // makeCopies creates a copy of a sample of each of r's kinds, of which the API server takes one. It also returns those made before an error.
@@ -366,18 +366,8 @@ func (w *walk) operandNow(ctx context.Context, o observe.Operand) (*unstructured
 
 // deleteNew deletes copies, notes in created what stays of what was made for them, and deletes that, too. before is what was noted of the release before.
 func (w *walk) deleteNew(ctx context.Context, copies []*newObject, before, created map[string]judge.New) error {
-	objects := make([]*observe.Object, 0, len(copies))
-	for _, o := range copies {
-		objects = append(objects, o.Object)
-	}
 	began := time.Now()
-	stay, err := w.removeThese(ctx, objects, deletionLimit)
-	w.lingering = append(w.lingering, stay...)
-	for _, o := range copies {
-		if !slices.Contains(stay, o.Object) { // its operator may need them to let it go
-			err = errors.Join(err, w.deleteNeeds(ctx, o.needs))
-		}
-	}
+	stay, err := w.removeCopies(ctx, copies)
 	if err == nil {
 		gone := slices.DeleteFunc(slices.Clone(copies), func(o *newObject) bool { return slices.Contains(stay, o.Object) })
 		err = w.notePartings(ctx, gone, began, before, created)
@@ -407,6 +397,27 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, before, creat
 		created[o.CRD] = is
 	}
 	return nil
+}
+
+// removeCopies deletes copies and what they need, and returns those that stay.
+func (w *walk) removeCopies(ctx context.Context, copies []*newObject) ([]*observe.Object, error) {
+	stay, err := w.removeThese(ctx, objectsOf(copies), deletionLimit)
+	w.lingering = append(w.lingering, stay...)
+	for _, o := range copies {
+		if !slices.Contains(stay, o.Object) { // its operator may need them to let it go
+			err = errors.Join(err, w.deleteNeeds(ctx, o.needs))
+		}
+	}
+	return stay, err
+}
+
+// objectsOf are copies as the objects that they are.
+func objectsOf(copies []*newObject) []*observe.Object {
+	objects := make([]*observe.Object, 0, len(copies))
+	for _, o := range copies {
+		objects = append(objects, o.Object)
+	}
+	return objects
 }
 
 // still are those of claims that stay for good, though the object is gone: nobody deletes them, nor are they to go with an owner.
