@@ -280,7 +280,8 @@ var All = []Kind{
 		"make credentials only where there are none yet, and leave them where the status says that they are", nil},
 	{NewIgnored, finding.Error, "The new version does less for an object that is created after the upgrade than for one that was there before, or for one that has the name of another that was deleted; the old version did the same for both.",
 		"test the operator with a new object, not only with what the old version made: what is created may need another right, a field that only old objects have, or a watch that starts too late; keep nothing in memory by an object's name alone, but by its UID", nil},
-	{NewUnowned, finding.Error, "What the new version makes for a new object stays when the object is deleted: it has no owner reference, and the operator does not delete it. What the old version made was deleted. It is a warning if it is a Secret, and claims stay as well: the data may need it.",
+	{NewUnowned, finding.Error, "What the new version makes for a new object stays when the object is deleted: it has no owner reference, or cannot have one, as what is of the cluster's scope or in another namespace, and the operator does not delete it. What the old version made was deleted. " +
+		"It is a warning if it is a Secret, and claims stay as well: the data may need it; and for a backup, a snapshot, a volume or a namespace that is new.",
 		"set the owner reference on whatever the operator creates (controllerutil.SetControllerReference), or delete it by a finalizer", nil},
 	{ChangeRefused, finding.Error, "Users cannot change a field of their objects any more that the old version let them change: an admission webhook, a policy or a rule of the schema refuses each change of it. " +
 		"If other fields can be changed, or the old version ignored the change, this is a warning.",

@@ -52,6 +52,13 @@ var Replicated = []string{"Deployment", "StatefulSet", "DaemonSet"}
 // Left is something that stayed when the object that it was made for was deleted.
 type Left struct{ Kind, Name string }
 
+// Distant is something that an operator made for an object outside of what Kubernetes deletes with it: of the cluster's scope, in another namespace, or of a
+// kind that is no operand. Gone tells that it went when the object was deleted.
+type Distant struct {
+	Kind, Name string
+	Gone       bool
+}
+
 // New is what an operator did for an object that was created while it ran, and for the sample that it is a copy of.
 type New struct {
 	Sample         string // as findings name it
@@ -84,6 +91,9 @@ type New struct {
 	Down      Deletion
 	// Pauses tells what came of a change of the copy while it was paused, by the field that pauses it and the one that was changed.
 	Pauses map[Paused]Pause
+	// Blocks tells that what is made for the copy blocks the copy's deletion by an owner reference, and MayBlock that the operator may set such a one on
+	// clusters that ask for a right to do so.
+	Blocks, MayBlock bool
 	// Secrets are those of the copy, by name, with … for that of the copy, and keys: what they say is not known.
 	Secrets []string
 	// Kept are the claims of the copy that stay when it is deleted; Cleared tells that others do not.
@@ -104,6 +114,8 @@ type New struct {
 	// Unowned are what was made for the copy, belongs to nobody and stayed when the copy was deleted; named as what was made for
 	// the sample.
 	Unowned []Left
+	// Elsewhere is what was made for the copy at a distance, named as if for the sample; nil if that is not known.
+	Elsewhere []Distant
 }
 
 // Paused are the paths of a field that pauses an object and of one that is changed meanwhile.
@@ -290,6 +302,10 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 		}
 		findings = append(findings, f)
 	}
+	if was.MayBlock && is.Blocks && !is.MayBlock {
+		findings = append(findings, code.Finding(code.Forbidden, is.Sample, "%s makes things for a new object like it that block its deletion (blockOwnerDeletion), and may not update its finalizers any more; %s may. "+
+			"Clusters with the admission plugin OwnerReferencesPermissionEnforcement, as OpenShift, refuse them", to, from))
+	}
 	findings = append(findings, unpaused(from, to, was, is)...)
 	findings = append(findings, unlooked(from, to, was, is)...)
 	gone := namesOf(is.Remakes, func(kind string) bool { return was.Remakes[kind] && !is.Remakes[kind] })
@@ -323,6 +339,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 				service, to, strings.Join(others, ", "), from))
 		}
 	}
+	findings = append(findings, elsewhere(from, to, was, is)...)
 	findings = append(findings, again(from, to, was, is)...)
 	return append(findings, quieter(from, to, was, is)...)
 }

@@ -28,11 +28,10 @@ type Creation struct {
 	client.ObjectKey
 }
 
-// transient resources are left to themselves: Events go after an hour, and namespaces and definitions take their time, in which they are
-// in nobody's way as they are.
-var transient = []string{"events", "namespaces", "customresourcedefinitions"}
+// slow resources are left to themselves: namespaces and definitions take their time until they are gone, in which they are in nobody's way as they are.
+var slow = []string{"namespaces", "customresourcedefinitions"}
 
-// Creations lists what log says that the accounts which account returns created, each once: webhook configurations before the rest,
+// Creations lists what log says that the accounts which account returns created, each once, but for Events, which go by themselves: webhook configurations before the rest,
 // which they may refuse to have deleted. It does not know what got its name from the API server (generateName).
 func Creations(log []auditv1.Event, account func(auditv1.Event) string) []Creation {
 	var hooks, rest []Creation
@@ -49,7 +48,7 @@ func Creations(log []auditv1.Event, account func(auditv1.Event) string) []Creati
 		if o.APIGroup == admissionregistrationv1.GroupName {
 			list = &hooks
 		}
-		if !slices.Contains(transient, o.Resource) && !slices.Contains(*list, made) {
+		if o.Resource != "events" && !slices.Contains(*list, made) {
 			*list = append(*list, made)
 		}
 	}
@@ -78,6 +77,9 @@ func Made(log []auditv1.Event, account func(auditv1.Event) string) []string {
 // operator, and refused what it asked about without an answer.
 func (c *Cluster) DeleteCreations(ctx context.Context, list []Creation) (calling []string, err error) {
 	for _, made := range list {
+		if slices.Contains(slow, made.Resource) {
+			continue
+		}
 		resource := c.Dynamic.Resource(made.GroupVersionResource).Namespace(made.Namespace)
 		o, err := resource.Get(ctx, made.Name, metav1.GetOptions{})
 		if err != nil || len(o.GetOwnerReferences()) > 0 || o.GetDeletionTimestamp() != nil {

@@ -252,7 +252,7 @@ func (c *Cluster) mayDo(ctx context.Context, r *lifecycle.Release) ([]Access, er
 	}
 	var list []Access
 	for _, a := range did {
-		may, err := c.anyAllowed(ctx, r, a)
+		may, err := c.AnyAllowed(ctx, r, a)
 		if err != nil {
 			return nil, err
 		}
@@ -311,8 +311,8 @@ func (c *Cluster) done(ctx context.Context, r *lifecycle.Release) ([]Access, err
 	return list, nil
 }
 
-// anyAllowed asks whether any ServiceAccount that r's operator runs as may do a.
-func (c *Cluster) anyAllowed(ctx context.Context, r *lifecycle.Release, a Access) (bool, error) {
+// AnyAllowed asks whether any ServiceAccount that r's operator runs as may do a.
+func (c *Cluster) AnyAllowed(ctx context.Context, r *lifecycle.Release, a Access) (bool, error) {
 	for _, account := range r.RunsAs(c.Place.Namespace) {
 		a.Account = account
 		if may, err := c.Allowed(ctx, a); may || err != nil {

@@ -98,6 +98,16 @@ func OperandResource(kind string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{}
 }
 
+// IsOperand reports whether what resource has is found among operands.
+func IsOperand(resource schema.GroupResource) bool {
+	for _, k := range operandKinds {
+		if k.GroupResource() == resource {
+			return true
+		}
+	}
+	return false
+}
+
 // owned is an object that belongs to others by owner references. One without a kind is no operand, but a custom resource.
 type owned struct {
 	Operand

@@ -47,6 +47,7 @@ func (w *walk) recreate(ctx context.Context, r *lifecycle.Release, copies []*new
 			created[first.CRD] = is
 			continue
 		}
+		o.distant = first.distant
 		again = append(again, o)
 	}
 	if len(again) == 0 {
@@ -260,6 +261,11 @@ func (w *walk) deleteAgain(ctx context.Context, again []*newObject, created map[
 		for _, made := range o.unowned {
 			_, failed := w.leftOf(ctx, made, 0)
 			err = errors.Join(err, failed)
+		}
+		if slices.ContainsFunc(created[o.CRD].Elsewhere, func(d judge.Distant) bool { return !d.Gone }) {
+			for _, d := range o.distant {
+				err = errors.Join(err, w.deleteDistant(ctx, d))
+			}
 		}
 	}
 	return err

@@ -40,6 +40,8 @@ type newObject struct {
 	*observe.Object
 	like      *observe.Object
 	unowned   []observe.Operand          // named as what was made for the copy
+	distant   []distant                  // what was made for it elsewhere
+	searched  bool                       // that is known
 	hidden    bool                       // some of that is not seen to be the copy's
 	ready     []string                   // what was made for the copy and does what it is for
 	claims    []observe.Operand          // of what was made for the copy
@@ -98,7 +100,10 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 // release called from says how long that is waited for. It also returns the copies.
 func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release) (created map[string]judge.New, copies []*newObject, err error) {
 	created, w.calms = map[string]judge.New{}, nil
-	defer func() { err = errors.Join(err, w.deleteNew(ctx, copies, w.created[from], created)) }()
+	started := time.Now()
+	defer func() {
+		err = errors.Join(err, w.findElsewhere(ctx, r, copies, started), w.deleteNew(ctx, copies, w.created[from], created))
+	}()
 	held, err := w.holds(ctx, r)
 	if err != nil {
 		return created, copies, err
@@ -393,6 +398,9 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, before, creat
 			if left {
 				is.Unowned = append(is.Unowned, judge.Left{Kind: made.Kind, Name: strings.ReplaceAll(made.Name, o.Name, o.like.Name)})
 			}
+		}
+		if is.Elsewhere, err = w.seeElsewhere(ctx, o, before[o.CRD]); err != nil {
+			return err
 		}
 		created[o.CRD] = is
 	}

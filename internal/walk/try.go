@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/definition"
@@ -43,6 +44,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	o.following.moves, o.following.rolls = map[string][]string{}, map[string]bool{}
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
+		func() (err error) { is.Blocks, is.MayBlock, err = w.blocks(ctx, r, o, operands); return err },
 		func() (err error) { is.Picks, err = w.picksOf(ctx, o); return err },
 		func() error { return w.markNew(ctx, o, operands) },
 		func() (err error) { is.Reverts, err = w.editNew(ctx, o, operands, was); return err },
@@ -79,6 +81,28 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	}
 	created[o.CRD] = is
 	return err
+}
+
+// blocks reports whether an owner reference of what was made for a copy blocks the copy's deletion, and whether r's operator may set such a one everywhere:
+// the admission plugin OwnerReferencesPermissionEnforcement asks for the right to update the owner's finalizers (k8s.io/kubernetes v1.36.3
+// plugin/pkg/admission/gc/gc_admission.go).
+func (w *walk) blocks(ctx context.Context, r *lifecycle.Release, o *newObject, operands map[string]observe.Operand) (blocks, may bool, err error) {
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		if !operands[name].Direct {
+			continue
+		}
+		now, err := w.operandNow(ctx, operands[name])
+		if err != nil {
+			return false, false, err
+		}
+		if now != nil && slices.ContainsFunc(now.GetOwnerReferences(), func(of metav1.OwnerReference) bool {
+			return of.UID == o.UID && ptr.Deref(of.BlockOwnerDeletion, false)
+		}) {
+			may, err = w.AnyAllowed(ctx, r, observe.Access{Verb: "update", Group: o.Resource.Group, Resource: o.Resource.Resource + "/finalizers", Namespace: o.Namespace, Name: o.Name})
+			return true, may, err
+		}
+	}
+	return false, false, nil
 }
 
 // deprecatedOf tells which of the fields of a copy that were looked for or changed, or said something under the release before, are deprecated.

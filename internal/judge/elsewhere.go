@@ -1,0 +1,63 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// saving matches kinds of which something may be kept on purpose.
+var saving = observe.Compiled(`(?i)backup|snapshot|volume|secret|namespace`)
+
+// elsewhere tells what was made for a new object outside of what Kubernetes deletes with it and stayed when the object was deleted, and went or was not made
+// with from; and what is not made any more.
+func elsewhere(from, to string, was, is New) []finding.Finding {
+	if was.Elsewhere == nil || is.Elsewhere == nil {
+		return nil
+	}
+	var stay, kept, lost []string
+	for _, d := range is.Elsewhere {
+		before, stayed := ofKind(was.Elsewhere, d.Kind)
+		switch name := d.Kind + " " + d.Name; {
+		case d.Gone || stayed:
+		case before || !saving().MatchString(d.Kind):
+			stay = append(stay, name)
+		default:
+			kept = append(kept, name)
+		}
+	}
+	for _, d := range was.Elsewhere {
+		if now, _ := ofKind(is.Elsewhere, d.Kind); !now && !slices.Contains(lost, d.Kind) {
+			lost = append(lost, d.Kind)
+		}
+	}
+	var findings []finding.Finding
+	for _, left := range [][]string{stay, kept} {
+		if len(left) > 0 {
+			findings = append(findings, code.Finding(code.NewUnowned, is.Sample, "%s makes %s for a new object like it, and it stayed when the object was deleted; with %s it did not",
+				to, strings.Join(left, ", "), from))
+		}
+	}
+	if len(kept) > 0 { // some data are kept on purpose
+		findings[len(findings)-1].Severity = finding.Warning
+	}
+	if len(lost) > 0 && is.Copy.Made {
+		f := code.Finding(code.DoesLess, is.Sample, "%s makes no %s for a new object like it any more, of the cluster's scope or in another namespace; %s did", to, strings.Join(lost, " and no "), from)
+		f.Severity = finding.Warning
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+// ofKind reports whether list has something of a kind, and whether some of that stayed.
+func ofKind(list []Distant, kind string) (is, stayed bool) {
+	for _, d := range list {
+		if d.Kind == kind {
+			is, stayed = true, stayed || !d.Gone
+		}
+	}
+	return is, stayed
+}

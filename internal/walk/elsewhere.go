@@ -1,0 +1,121 @@
+package walk
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// distant is what an operator made for a copy, and what the garbage collector does not delete with it: of the cluster's scope, in another namespace, or of
+// a kind that is no operand.
+type distant struct {
+	observe.Creation
+	made *unstructured.Unstructured
+}
+
+// findElsewhere notes in copies, which are about to be deleted, what r's operator made for each of them elsewhere since began. Nothing is known without
+// an audit log, or on a cluster that stays.
+func (w *walk) findElsewhere(ctx context.Context, r *lifecycle.Release, copies []*newObject, began time.Time) error {
+	log, mine, err := w.auditOf(ctx, r, began)
+	if err != nil || mine == nil || !w.Provider.Disposable() {
+		return err
+	}
+	for _, c := range observe.Creations(log, mine) {
+		if !slices.ContainsFunc(copies, func(o *newObject) bool { return o.elsewhere(c) }) {
+			continue
+		}
+		made, err := w.distantNow(ctx, c)
+		if err != nil {
+			return err
+		}
+		if made == nil || len(made.GetOwnerReferences()) > 0 {
+			continue
+		}
+		for _, o := range copies {
+			if o.elsewhere(c) && o.meant(made) {
+				o.distant = append(o.distant, distant{c, made})
+			}
+		}
+	}
+	for _, o := range copies {
+		o.searched = true
+	}
+	return nil
+}
+
+// elsewhere reports whether c is no operand in the namespace of a copy, and may be the copy's all the same.
+func (o *newObject) elsewhere(c observe.Creation) bool {
+	return c.Namespace != o.Namespace || !observe.IsOperand(c.GroupResource())
+}
+
+// meant reports whether made, which belongs to nobody, says that it is there for a copy.
+func (o *newObject) meant(made *unstructured.Unstructured) bool {
+	text, err := json.Marshal(made.Object)
+	return err == nil && (strings.Contains(string(text), o.Name) || strings.Contains(string(text), string(o.UID)))
+}
+
+// distantNow reads what was created, or returns nil where there is none, or where it is about to go.
+func (w *walk) distantNow(ctx context.Context, c observe.Creation) (*unstructured.Unstructured, error) {
+	now, err := w.Dynamic.Resource(c.GroupVersionResource).Namespace(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
+	switch {
+	case err == nil && now.GetDeletionTimestamp() == nil:
+		return now, nil
+	case err == nil || final(err) || apierrors.IsMethodNotSupported(err):
+		return nil, nil
+	}
+	return nil, fmt.Errorf("read %s %s, which the operator made: %w", c.Resource, c.ObjectKey, err)
+}
+
+// seeElsewhere returns which of what was made elsewhere for a copy, which is gone, went with it, and deletes the rest. What went under the release before,
+// as was says, is waited for longer.
+func (w *walk) seeElsewhere(ctx context.Context, o *newObject, was judge.New) ([]judge.Distant, error) {
+	if !o.searched {
+		return nil, nil
+	}
+	seen, began := []judge.Distant{}, time.Now()
+	for _, d := range o.distant {
+		named := judge.Distant{Kind: d.made.GetKind(), Name: strings.ReplaceAll(client.ObjectKeyFromObject(d.made).String(), o.Name, o.like.Name)}
+		named.Name = strings.TrimPrefix(strings.ReplaceAll(named.Name, string(o.UID), "…"), "/")
+		limit := downLimit
+		if slices.ContainsFunc(was.Elsewhere, func(other judge.Distant) bool { return other.Kind == named.Kind && other.Gone }) {
+			limit = judge.EffectLimit
+		}
+		err := lookUntil(ctx, limit-time.Since(began), lookPause, func() (bool, error) {
+			now, err := w.distantNow(ctx, d.Creation)
+			named.Gone = now == nil || now.GetUID() != d.made.GetUID()
+			return named.Gone, err
+		})
+		if err == nil && !named.Gone {
+			err = w.deleteDistant(ctx, d)
+		}
+		if err != nil {
+			return nil, err
+		}
+		seen = append(seen, named)
+	}
+	slices.SortFunc(seen, func(a, b judge.Distant) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+	return seen, nil
+}
+
+// deleteDistant deletes what was made elsewhere, whose name another object may have by now. What may not be deleted stays.
+func (w *walk) deleteDistant(ctx context.Context, d distant) error {
+	err := w.Dynamic.Resource(d.GroupVersionResource).Namespace(d.Namespace).Delete(ctx, d.Name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
+	if err == nil || final(err) {
+		return nil
+	}
+	return fmt.Errorf("delete %s %s, which the operator made: %w", d.Resource, d.ObjectKey, err)
+}
