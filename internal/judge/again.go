@@ -3,6 +3,7 @@ package judge
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/olmkit/olmkit/internal/code"
@@ -11,6 +12,9 @@ import (
 
 // DownLimit is how long an operator has to tell that the pods of an object are gone, if that of the release before did.
 const DownLimit = 10 * time.Second
+
+// LateLimit is how long an operator has to deal with an object once what that needs is there: it may ask for it now and then.
+const LateLimit = 90 * time.Second
 
 // Deletion is what came of an object that was deleted.
 type Deletion int
@@ -36,9 +40,9 @@ func (n New) LacksAgain() string {
 	return noneOf(slices.DeleteFunc(slices.Clone(n.Copy.Kinds), func(kind string) bool { return slices.Contains(n.Again.Kinds, kind) }))
 }
 
-// LessAgain are the words of LacksAgain, if those of the release before were others; "" where nothing is known of that.
+// LessAgain are the words of LacksAgain, if those of the release before were others; "" where nothing is known of that, or it came about in another way.
 func (n New) LessAgain(was New) string {
-	if lacks := n.LacksAgain(); was.Again != nil && lacks != was.LacksAgain() {
+	if lacks := n.LacksAgain(); was.Again != nil && slices.Equal(was.Late, n.Late) && lacks != was.LacksAgain() {
 		return lacks
 	}
 	return ""
@@ -66,8 +70,12 @@ func (h Readiness) TakenBack(running, down map[string]string) map[string]bool {
 func again(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
 	if missing := is.LessAgain(was); missing != "" {
-		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for an object that has the name of one that was deleted before: within %s %s; with %s it was as for the first",
-			to, HealthLimit, missing, from))
+		object, limit := "an object that has the name of one that was deleted before", HealthLimit
+		if len(is.Late) > 0 {
+			limit = LateLimit
+			object += ", and that is there before the " + strings.Join(is.Late, " and ") + " that it names"
+		}
+		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for %s: within %s %s; with %s it was as for the first", to, object, limit, missing, from))
 	}
 	honest := slices.Contains(slices.Collect(maps.Values(is.TakesBack)), true)
 	renewed := slices.ContainsFunc(slices.Collect(maps.Keys(is.TakesBack)), func(path string) bool {

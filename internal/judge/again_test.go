@@ -18,6 +18,11 @@ func TestAgain(t *testing.T) {
 	down := func(d Deletion, finalizers ...string) New {
 		return New{Sample: "Tea/a", Down: d, Finalizers: finalizers}
 	}
+	late := func(d Dealt, needs ...string) New {
+		n := again(d)
+		n.Late = needs
+		return n
+	}
 	for name, c := range map[string]struct {
 		was, is New
 		says    string
@@ -26,6 +31,8 @@ func TestAgain(t *testing.T) {
 		"as before":                    {was: again(full), is: again(full)},
 		"nothing is made":              {was: again(full), is: again(Dealt{}), says: "v2 does less for an object that has the name of one that was deleted before: within 45s nothing is made that belongs to it; with v1 it was as for the first"},
 		"a kind is not made":           {was: again(full), is: again(Dealt{Made: true, Kinds: []string{"StatefulSet"}, Ready: 1, Well: true}), says: "v2 does less for an object that has the name of one that was deleted before: within 45s no Service is made for it; with v1 it was as for the first"},
+		"what it needs comes after it": {was: late(full, "Secret users"), is: late(Dealt{}, "Secret users"), says: "v2 does less for an object that has the name of one that was deleted before, and that is there before the Secret users that it names: within 1m30s nothing is made that belongs to it; with v1 it was as for the first"},
+		"what it needs came before it": {was: again(full), is: late(Dealt{}, "Secret users")},
 		"it does not run":              {was: again(full), is: again(Dealt{Made: true, Kinds: full.Kinds})},
 		"nor was anything made before": {was: again(Dealt{}), is: again(Dealt{})},
 		"it is refused":                {was: again(full), is: again(Dealt{Refused: true}), says: "v2 does less for an object that has the name of one that was deleted before: within 45s the API server refuses it; with v1 it was as for the first"},

@@ -84,9 +84,11 @@ type New struct {
 	Finalizers, Events []string
 	// Readiness is what the status said of the copy while none of its pods ran, and once they did.
 	Readiness Readiness
-	// Again is what the operator did for another object of the copy's name, once the copy was gone; nil if that is not known. TakesBack tells, by field
+	// Again is what the operator did for another object of the copy's name, once the copy was gone; nil if that is not known. Late is what that needs and
+	// what was created after it. TakesBack tells, by field
 	// of its status that says that it is well, whether that says something else once its pods are gone, and Down what came of it when it was deleted then.
 	Again     *Dealt
+	Late      []string
 	TakesBack map[string]bool
 	Down      Deletion
 	// Pauses tells what came of a change of the copy while it was paused, by the field that pauses it and the one that was changed.

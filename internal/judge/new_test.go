@@ -85,6 +85,13 @@ func TestNewObjects(t *testing.T) {
 	writes := func(paths string) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Written: strings.Fields(paths)}
 	}
+	distant := func(list ...Distant) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Elsewhere: append([]Distant{}, list...)}
+	}
+	role := func(gone bool) Distant { return Distant{"ClusterRole", "view-a", gone} }
+	blocks := func(does, may bool) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Blocks: does, MayBlock: may}
+	}
 	pauses := func(p Pause) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Pauses: map[Paused]Pause{{"spec.paused", "spec.a"}: p}}
 	}
@@ -112,6 +119,19 @@ func TestNewObjects(t *testing.T) {
 		"one kind more":                         {New{Copy: sound, Original: sound, Unowned: []Left{{"Secret", "a"}}}, New{Sample: "Pot/n/a", Copy: sound, Original: sound, Unowned: []Left{{"Secret", "a"}, {"Service", "a"}}}, []string{"error U518 Pot/n/a: v2 makes Service a for a new object like it without an owner reference, and it stayed when the object was deleted; with v1 it did not"}},
 		"workloads belonged to nobody":          {New{Copy: sound, Original: sound, Unowned: []Left{{"Deployment", "b"}}}, New{Copy: sound, Original: sound, Unowned: []Left{{"Service", "a"}}}, nil},
 		"nobody was well":                       {New{Copy: Dealt{Made: true, Ready: 1}, Original: Dealt{Made: true, Ready: 1}}, New{Copy: Dealt{Made: true, Ready: 1}, Original: sound}, nil},
+		"goes elsewhere, too":                   {distant(role(true)), distant(role(true)), nil},
+		"stays elsewhere":                       {distant(role(true)), distant(role(false)), []string{"error U518 Pot/n/a: v2 makes ClusterRole view-a for a new object like it, and it stayed when the object was deleted; with v1 it did not"}},
+		"stays under another name":              {distant(role(true)), distant(Distant{"ClusterRole", "a", false}), []string{"error U518 Pot/n/a: v2 makes ClusterRole a for a new object like it, and it stayed when the object was deleted; with v1 it did not"}},
+		"always stayed elsewhere":               {distant(role(false)), distant(role(false)), nil},
+		"is new and stays":                      {distant(), distant(role(false)), []string{"error U518 Pot/n/a: v2 makes ClusterRole view-a for a new object like it, and it stayed when the object was deleted; with v1 it did not"}},
+		"is new and may be kept":                {distant(), distant(Distant{"Secret", "backups/a", false}), []string{"warning U518 Pot/n/a: v2 makes Secret backups/a for a new object like it, and it stayed when the object was deleted; with v1 it did not"}},
+		"was not kept":                          {distant(Distant{"Secret", "backups/a", true}), distant(Distant{"Secret", "backups/a", false}), []string{"error U518 Pot/n/a: v2 makes Secret backups/a for a new object like it, and it stayed when the object was deleted; with v1 it did not"}},
+		"nothing is known of elsewhere":         {New{Sample: "Pot/n/a", Copy: sound, Original: sound}, distant(role(false)), nil},
+		"is not made elsewhere any more":        {distant(role(true), role(true)), distant(), []string{"warning U514 Pot/n/a: v2 makes no ClusterRole for a new object like it any more, of the cluster's scope or in another namespace; v1 did"}},
+		"may block its deletion":                {blocks(true, true), blocks(true, true), nil},
+		"may not block its deletion any more":   {blocks(true, true), blocks(true, false), []string{"error U211 Pot/n/a: v2 makes things for a new object like it that block its deletion (blockOwnerDeletion), and may not update its finalizers any more; v1 may. Clusters with the admission plugin OwnerReferencesPermissionEnforcement, as OpenShift, refuse them"}},
+		"could not block its deletion":          {blocks(true, false), blocks(true, false), nil},
+		"does not block its deletion any more":  {blocks(true, true), blocks(false, false), nil},
 		"follows a change":                      {follows("spec.a", Surely), follows("spec.a", Surely), nil},
 		"ignores a change":                      {follows("spec.a", Surely), follows("spec.a", 0), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a"}},
 		"ignored it before":                     {follows("spec.a", 0), follows("spec.a", 0), nil},

@@ -59,7 +59,7 @@ func TestCreations(t *testing.T) {
 	for _, made := range Creations(log, AnyAsker([]*lifecycle.Release{r}, "operators")) {
 		names = append(names, made.Resource+"/"+made.Name)
 	}
-	if want := []string{"validatingwebhookconfigurations/hook", "secrets/certificate", "configmaps/applied"}; !slices.Equal(names, want) {
+	if want := []string{"validatingwebhookconfigurations/hook", "secrets/certificate", "configmaps/applied", "namespaces/n", "customresourcedefinitions/things.example.com"}; !slices.Equal(names, want) {
 		t.Errorf("%q, not %q", names, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -17,6 +18,8 @@ import (
 const (
 	// downLimit is how long an operator of which it is not known has to tell that pods are gone, and to remove its finalizer from what has none.
 	downLimit = 3 * time.Second
+	// needLater is how long after an object what it needs is created.
+	needLater = time.Second
 	// mostDown is how long pods are held at most meanwhile.
 	mostDown = 2*judge.DownLimit + judge.EffectLimit + holdLimit
 )
@@ -37,18 +40,18 @@ func (w *walk) recreate(ctx context.Context, r *lifecycle.Release, copies []*new
 		if !cleared {
 			continue
 		}
-		o, err := w.copyAgain(ctx, r, first)
+		is := created[first.CRD]
+		o, late, err := w.copyAgain(ctx, r, first)
+		if o != nil {
+			o.distant = first.distant
+			again, is.Late = append(again, o), late
+		} else {
+			is.Again = &judge.Dealt{Refused: true}
+		}
+		created[first.CRD] = is
 		if err != nil {
 			return err
 		}
-		if o == nil {
-			is := created[first.CRD]
-			is.Again = &judge.Dealt{Refused: true}
-			created[first.CRD] = is
-			continue
-		}
-		o.distant = first.distant
-		again = append(again, o)
 	}
 	if len(again) == 0 {
 		return nil
@@ -94,21 +97,52 @@ func (w *walk) deleteOperand(ctx context.Context, made observe.Operand) bool {
 	return err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err)
 }
 
-// copyAgain creates another copy of first's name, or returns nil where the API server refuses it for long: a webhook may not have noticed yet that first
-// is gone.
-func (w *walk) copyAgain(ctx context.Context, r *lifecycle.Release, first *newObject) (again *newObject, err error) {
+// copyAgain creates another copy of first's name, and what it needs after it, which it returns the originals of. Where the API server asks for what it needs
+// first, that comes first. It returns no copy where the API server refuses it for long: a webhook may not have noticed yet that first is gone.
+func (w *walk) copyAgain(ctx context.Context, r *lifecycle.Release, first *newObject) (again *newObject, late []string, err error) {
 	w.Others = slices.DeleteFunc(w.Others, func(o *observe.Object) bool { return o == first.Object })
+	if again, err = w.copyBeforeNeeds(ctx, r, first); again != nil {
+		for _, n := range again.needs {
+			late = append(late, n.original())
+		}
+	}
+	if again != nil || err != nil {
+		return again, late, err
+	}
 	err = lookUntil(ctx, newLimit, time.Second, func() (bool, error) {
 		again, err = w.copyNamed(ctx, r, first.like, first.Name)
 		return again != nil, err
 	})
+	return again, nil, err
+}
+
+// copyBeforeNeeds creates another copy of first's name and, once its operator has had time to look at it, what it needs. It returns nil where first needs
+// nothing, or the API server does not take it so.
+func (w *walk) copyBeforeNeeds(ctx context.Context, r *lifecycle.Release, first *newObject) (*newObject, error) {
+	if len(first.needs) == 0 {
+		return nil, nil
+	}
+	sample := &unstructured.Unstructured{Object: first.like.Author}
+	needs := w.namesakes(sample, first.Namespace)
+	again, err := w.makeCopy(ctx, r, first.like, first.Name, naming(sample, needs))
+	if err != nil || again == nil {
+		return nil, err
+	}
+	again.needs = needs
+	if err = sleep(ctx, needLater); err == nil {
+		_, err = w.createNeeds(ctx, needs)
+	}
 	return again, err
 }
 
 // seeAgain notes in created what is done for again, until it is as much as for the copies of their names, or for long enough.
 func (w *walk) seeAgain(ctx context.Context, again []*newObject, before, created map[string]judge.New) error {
 	view, began := w.viewOf(objectsOf(again)...), time.Now()
-	return lookUntil(ctx, w.newHealthLimit(ctx), lookPause, func() (bool, error) {
+	limit := w.newHealthLimit(ctx)
+	if slices.ContainsFunc(again, func(o *newObject) bool { return len(created[o.CRD].Late) > 0 }) {
+		limit = max(limit, judge.LateLimit)
+	}
+	return lookUntil(ctx, limit, lookPause, func() (bool, error) {
 		operands, err := view.RecentOperands(ctx)
 		if err != nil {
 			return false, err

@@ -30,15 +30,15 @@ type need struct {
 // original names the original as findings do.
 func (n need) original() string { return n.GetKind() + " " + n.of }
 
-// naming matches keys of a spec below which objects are named that hold settings.
-var naming = observe.Compiled(`(?i)secret|config|ref|auth|cred|pass|cert|tls|key|from|env`)
+// telling matches keys of a spec below which objects are named that hold settings.
+var telling = observe.Compiled(`(?i)secret|config|ref|auth|cred|pass|cert|tls|key|from|env`)
 
 // needed are the Secrets and ConfigMaps among the user's samples that an object of a namespace names, in the namespaces where they are.
 func (w *walk) needed(object map[string]any, namespace string) []*unstructured.Unstructured {
 	var needed []*unstructured.Unstructured
 	for _, s := range w.options.Samples {
 		kind := s.GroupVersionKind()
-		if kind.Group != "" || kind.Kind != "Secret" && kind.Kind != "ConfigMap" || !judge.Names(object["spec"], s.GetName(), naming().MatchString) {
+		if kind.Group != "" || kind.Kind != "Secret" && kind.Kind != "ConfigMap" || !judge.Names(object["spec"], s.GetName(), telling().MatchString) {
 			continue
 		}
 		for _, at := range w.ObjectNamespaces(s.GetNamespace()) {
@@ -52,23 +52,34 @@ func (w *walk) needed(object map[string]any, namespace string) []*unstructured.U
 	return needed
 }
 
-// copyNeeds copies what an object of a namespace needs, and has it name the copies. Where the API server refuses one, the object goes on naming
-// the originals.
-func (w *walk) copyNeeds(ctx context.Context, object *unstructured.Unstructured, namespace string) ([]need, error) {
+// namesakes are copies of what an object of a namespace needs, under other names, which are not created yet.
+func (w *walk) namesakes(object *unstructured.Unstructured, namespace string) (needs []need) {
 	w.copied++
-	var needs []need
 	for _, made := range w.needed(object.Object, namespace) {
 		n := need{made, made.GetName()}
 		made.SetName(fmt.Sprintf("%s-new%d", shortened(made.GetName()), w.copied))
-		if err := observe.Retry(ctx, observe.Refused, func() error { return w.applyExtra(ctx, made) }); err != nil {
-			return nil, errors.Join(ctx.Err(), w.deleteNeeds(ctx, needs))
-		}
 		needs = append(needs, n)
 	}
+	return needs
+}
+
+// naming returns a copy of object that names needs instead of the originals.
+func naming(object *unstructured.Unstructured, needs []need) *unstructured.Unstructured {
+	object = object.DeepCopy()
 	for _, n := range needs {
 		rename(object.Object["spec"], n.of, n.GetName(), false)
 	}
-	return needs, nil
+	return object
+}
+
+// createNeeds creates needs, and reports whether the API server takes all of them. If not, none of them stays.
+func (w *walk) createNeeds(ctx context.Context, needs []need) (bool, error) {
+	for _, n := range needs {
+		if err := observe.Retry(ctx, observe.Refused, func() error { return w.applyExtra(ctx, n.Unstructured) }); err != nil {
+			return false, errors.Join(ctx.Err(), w.deleteNeeds(ctx, needs))
+		}
+	}
+	return true, nil
 }
 
 // rename has value name to instead of from wherever it says that below a key that tells so, as told says of value itself.
@@ -80,7 +91,7 @@ func rename(value any, from, to string, told bool) any {
 		}
 	case map[string]any:
 		for k, inner := range v {
-			v[k] = rename(inner, from, to, told || naming().MatchString(k))
+			v[k] = rename(inner, from, to, told || telling().MatchString(k))
 		}
 	case []any:
 		for i, inner := range v {

@@ -33,7 +33,7 @@ func TestRename(t *testing.T) {
 		if err := yaml.Unmarshal([]byte("{"+c.want+"}"), &want); err != nil {
 			t.Fatal(err)
 		}
-		if got := judge.Names(spec, "users", naming().MatchString); got != (c.want != c.spec) {
+		if got := judge.Names(spec, "users", telling().MatchString); got != (c.want != c.spec) {
 			t.Errorf("%s: it names it: %t", name, got)
 		}
 		rename(spec, "users", "users-new1", false)

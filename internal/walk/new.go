@@ -214,29 +214,42 @@ func (w *walk) copyOf(ctx context.Context, r *lifecycle.Release, like *observe.O
 	return w.copyNamed(ctx, r, like, fmt.Sprintf("%s-new%d", shortened(like.Name), len(w.created)+1))
 }
 
-// copyNamed creates a copy of like called name, or returns nil where the API server refuses it.
+// copyNamed creates a copy of like called name, once what it needs is there, or returns nil where the API server refuses it.
 func (w *walk) copyNamed(ctx context.Context, r *lifecycle.Release, like *observe.Object, name string) (*newObject, error) {
+	sample := &unstructured.Unstructured{Object: like.Author}
+	needs := w.namesakes(sample, like.Namespace)
+	created, err := w.createNeeds(ctx, needs)
+	if err != nil || !created {
+		needs = nil
+	}
+	var o *newObject
+	if err == nil {
+		o, err = w.makeCopy(ctx, r, like, name, naming(sample, needs))
+	}
+	if err == nil && o == nil && len(needs) > 0 { // it may have to name what it names
+		if err = w.deleteNeeds(ctx, needs); err == nil {
+			needs = nil
+			o, err = w.makeCopy(ctx, r, like, name, sample.DeepCopy())
+		}
+	}
+	if err != nil || o == nil {
+		return nil, errors.Join(err, w.deleteNeeds(ctx, needs))
+	}
+	o.needs = needs
+	return o, nil
+}
+
+// makeCopy creates a copy of like called name as object says, or returns nil where the API server refuses it.
+func (w *walk) makeCopy(ctx context.Context, r *lifecycle.Release, like *observe.Object, name string, object *unstructured.Unstructured) (*newObject, error) {
 	o := &observe.Object{
 		CRD: like.CRD, Resource: like.Resource, Kind: like.Kind, Version: like.Version, Namespace: like.Namespace, Sample: like.Sample, Name: name,
 	}
-	sample := &unstructured.Unstructured{Object: like.Author}
-	renamed := sample.DeepCopy()
-	needs, err := w.copyNeeds(ctx, renamed, like.Namespace)
-	if err == nil {
-		_, err = w.makeObject(ctx, r, r.CRD(like.CRD), renamed, o)
-	}
-	if err == nil && o.UID == "" && len(needs) > 0 { // it may have to name what it names
-		if err = w.deleteNeeds(ctx, needs); err == nil {
-			needs = nil
-			_, err = w.makeObject(ctx, r, r.CRD(like.CRD), sample.DeepCopy(), o)
-		}
-	}
-	if err != nil || o.UID == "" {
-		return nil, errors.Join(err, w.deleteNeeds(ctx, needs))
+	if _, err := w.makeObject(ctx, r, r.CRD(like.CRD), object, o); err != nil || o.UID == "" {
+		return nil, err
 	}
 	w.Forget([]*observe.Object{o})
 	w.Others = append(w.Others, o)
-	return &newObject{Object: o, like: like, needs: needs}, nil
+	return &newObject{Object: o, like: like}, nil
 }
 
 // seeNew notes in created what was done for copies until now, and in these what was made for them that belongs to nobody.

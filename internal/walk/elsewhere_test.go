@@ -1,0 +1,76 @@
+package walk
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/olmkit/olmkit/internal/cluster"
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// TestElsewhere: what was made for an object outside of what Kubernetes deletes with it is found by the log, as far as it says that it is there for the
+// object; what goes with the object, the operator deletes or made for others does not count. What stays is deleted.
+func TestElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		object := func(kind, namespace, name, says string, owners ...metav1.OwnerReference) *unstructured.Unstructured {
+			o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}, "says": says}}
+			o.SetNamespace(namespace)
+			o.SetOwnerReferences(owners)
+			return o
+		}
+		owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Pot", Name: "a-new2", UID: "1"}
+		w := teaWalk(object("ClusterRole", "", "view-a-new2", ""), object("ConfigMap", "registry", "hash", "uid-of-the-copy"), object("ConfigMap", "registry", "all", "others"),
+			object("ConfigMap", "n", "a-new2", ""), object("Vault", "n", "a-new2-vault", ""), object("Vault", "n", "owned", "a-new2", owner), object("Namespace", "", "tenant-a-new2", ""))
+		var log []auditv1.Event
+		for _, m := range []auditv1.ObjectReference{
+			{Resource: "clusterroles", Name: "view-a-new2"}, {Resource: "configmaps", Namespace: "registry", Name: "hash"}, {Resource: "configmaps", Namespace: "registry", Name: "all"},
+			{Resource: "configmaps", Namespace: "n", Name: "a-new2"}, {Resource: "vaults", Namespace: "n", Name: "a-new2-vault"}, {Resource: "vaults", Namespace: "n", Name: "owned"},
+			{Resource: "namespaces", Name: "tenant-a-new2"}, {Resource: "clusterroles", Name: "a-new2-deleted-before"},
+		} {
+			m.APIVersion = "v1"
+			log = append(log, asked("create", 201, m))
+		}
+		pot := &newObject{Object: &observe.Object{CRD: "pots", Namespace: "n", Name: "a-new2", UID: "uid-of-the-copy"}, like: &observe.Object{Name: "a"}}
+		began := time.Now()
+		for name, provider := range map[string]cluster.Cluster{"no audit log": nil, "a cluster that stays": audited{Cluster: fakeCluster{world: &world{}}, log: log}} {
+			w.Provider = provider
+			if err := w.findElsewhere(t.Context(), w.release, []*newObject{pot}, began); err != nil {
+				t.Fatal(err)
+			}
+			if found, err := w.seeElsewhere(t.Context(), pot, judge.New{}); found != nil || err != nil {
+				t.Errorf("%s: %+v, %v", name, found, err)
+			}
+		}
+		w.Provider = audited{Cluster: fakeCluster{world: &world{takes: func(context.Context) error { return nil }}}, log: log}
+		if err := w.findElsewhere(t.Context(), w.release, []*newObject{pot}, began); err != nil {
+			t.Fatal(err)
+		}
+		vaults := w.Dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "vaults"}).Namespace("n")
+		go func() { // as a controller does once it knows of the deletion
+			time.Sleep(judge.EffectLimit / 2)
+			_ = vaults.Delete(t.Context(), "a-new2-vault", metav1.DeleteOptions{})
+		}()
+		found, err := w.seeElsewhere(t.Context(), pot, judge.New{Elsewhere: []judge.Distant{{Kind: "Vault", Gone: true}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []judge.Distant{{Kind: "ClusterRole", Name: "view-a"}, {Kind: "ConfigMap", Name: "registry/hash"}, {Kind: "Namespace", Name: "tenant-a"}, {Kind: "Vault", Name: "n/a-vault", Gone: true}}
+		if !slices.Equal(found, want) {
+			t.Errorf("%+v, want %+v", found, want)
+		}
+		roles := w.Dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "clusterroles"})
+		if _, err := roles.Get(t.Context(), "view-a-new2", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("what stayed is still there: %v", err)
+		}
+	})
+}
