@@ -96,6 +96,7 @@ const (
 	Unguarded        = "U521"
 	ReadyEarly       = "U522"
 	PodSecurity      = "U523"
+	Unsteady         = "U524"
 
 	StoredVersions    = "U601"
 	LeftBehind        = "U602"
@@ -295,6 +296,8 @@ var All = []Kind{
 		"read the readiness of the workloads in each reconcile (status.readyReplicas of a Deployment or StatefulSet), and watch them", nil},
 	{PodSecurity, finding.Warning, "What the new version runs for an object does not meet the Pod Security Standard that the old version's pods met: a namespace that enforces it, as those of OpenShift do, refuses the pods.",
 		"keep runAsNonRoot, allowPrivilegeEscalation: false, the capabilities that are dropped and the seccompProfile in the pods' templates; say in the release notes what pods need now", nil},
+	{Unsteady, finding.Error, "What the new version makes for an object says the same things in another order from one reconcile to the next: each time it is written again, and pods are replaced for nothing, where they are made from it or have a sum of it. It is a warning where they are not.",
+		"go through maps in the order of their sorted keys, and sort what the API server or a cache lists", nil},
 
 	{StoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate with 'olmkit crd migrate CRD': write every object once, then remove the old versions from status.storedVersions", nil},

@@ -78,6 +78,9 @@ type New struct {
 	Remakes map[string]bool
 	// Carried tells how what the copy asks for is found in what was made for it.
 	Carried map[string]Carriage
+	// Unsteady are what was made for the copy and said the same things in different orders, named as in Remakes, and whether that replaces pods; nil if that
+	// is not known.
+	Unsteady map[string]bool
 	// Says are the fields that the statuses of the copy and of the sample have, by path.
 	Says, SampleSays map[string]bool
 	// Finalizers are those of the copy, and Events the reasons that Events of it have, sorted, but for warnings.
@@ -308,6 +311,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.Forbidden, is.Sample, "%s makes things for a new object like it that block its deletion (blockOwnerDeletion), and may not update its finalizers any more; %s may. "+
 			"Clusters with the admission plugin OwnerReferencesPermissionEnforcement, as OpenShift, refuse them", to, from))
 	}
+	findings = append(findings, unsteady(from, to, was, is)...)
 	findings = append(findings, unpaused(from, to, was, is)...)
 	findings = append(findings, unlooked(from, to, was, is)...)
 	gone := namesOf(is.Remakes, func(kind string) bool { return was.Remakes[kind] && !is.Remakes[kind] })
@@ -344,6 +348,22 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	findings = append(findings, elsewhere(from, to, was, is)...)
 	findings = append(findings, again(from, to, was, is)...)
 	return append(findings, quieter(from, to, was, is)...)
+}
+
+// unsteady tells what is said in another order from one time to the next, and was not with from.
+func unsteady(from, to string, was, is New) []finding.Finding {
+	names := namesOf(is.Unsteady, func(name string) bool {
+		return was.Unsteady != nil && !slices.Contains(slices.Collect(maps.Keys(was.Unsteady)), name)
+	})
+	if len(names) == 0 {
+		return nil
+	}
+	f := code.Finding(code.Unsteady, is.Sample, "%s writes what the %s of a new object like it says in another order from time to time, as who goes through a map in Go does; with %s it was always the same",
+		to, strings.Join(names, " and "), from)
+	if !slices.ContainsFunc(names, func(name string) bool { return is.Unsteady[name] }) {
+		f.Severity = finding.Warning
+	}
+	return []finding.Finding{f}
 }
 
 // unpaused tells what became of a pause that from honoured.

@@ -92,6 +92,9 @@ func TestNewObjects(t *testing.T) {
 	blocks := func(does, may bool) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Blocks: does, MayBlock: may}
 	}
+	turns := func(names map[string]bool) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Unsteady: names}
+	}
 	pauses := func(p Pause) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Pauses: map[Paused]Pause{{"spec.paused", "spec.a"}: p}}
 	}
@@ -132,6 +135,11 @@ func TestNewObjects(t *testing.T) {
 		"may not block its deletion any more":   {blocks(true, true), blocks(true, false), []string{"error U211 Pot/n/a: v2 makes things for a new object like it that block its deletion (blockOwnerDeletion), and may not update its finalizers any more; v1 may. Clusters with the admission plugin OwnerReferencesPermissionEnforcement, as OpenShift, refuse them"}},
 		"could not block its deletion":          {blocks(true, false), blocks(true, false), nil},
 		"does not block its deletion any more":  {blocks(true, true), blocks(false, false), nil},
+		"is always in order":                    {turns(map[string]bool{}), turns(map[string]bool{}), nil},
+		"turns, and replaces pods":              {turns(map[string]bool{}), turns(map[string]bool{"ConfigMap": true}), []string{"error U524 Pot/n/a: v2 writes what the ConfigMap of a new object like it says in another order from time to time, as who goes through a map in Go does; with v1 it was always the same"}},
+		"turns, and replaces none":              {turns(map[string]bool{}), turns(map[string]bool{"Service": false}), []string{"warning U524 Pot/n/a: v2 writes what the Service of a new object like it says in another order from time to time, as who goes through a map in Go does; with v1 it was always the same"}},
+		"always turned":                         {turns(map[string]bool{"ConfigMap": true}), turns(map[string]bool{"ConfigMap": true}), nil},
+		"it was not known whether it turns":     {turns(nil), turns(map[string]bool{"ConfigMap": true}), nil},
 		"follows a change":                      {follows("spec.a", Surely), follows("spec.a", Surely), nil},
 		"ignores a change":                      {follows("spec.a", Surely), follows("spec.a", 0), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a"}},
 		"ignored it before":                     {follows("spec.a", 0), follows("spec.a", 0), nil},

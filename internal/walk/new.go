@@ -55,6 +55,7 @@ type newObject struct {
 	noted     bool                       // its status is not looked at any more for that
 	marked    []observe.Operand          // what was made for the copy and has an annotation of somebody else
 	had       map[string]observe.Operand // all that was ever seen to be made for the copy
+	orders    orders                     // of what they say
 	parts     bool                       // all that was ready of it is when it is deleted
 	tried     bool                       // it was usable
 	says      map[string]string          // what its status tells of its health while it runs

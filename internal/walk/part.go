@@ -42,6 +42,7 @@ func (o *newObject) remember(operands map[string]observe.Operand) {
 		o.had = map[string]observe.Operand{}
 	}
 	maps.Copy(o.had, operands)
+	o.orders.see(operands)
 }
 
 // isReady reports whether among operands what was ready of a copy is.

@@ -66,6 +66,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	if err == nil && o.held && !o.noted { // there was nothing to try
 		err = w.awaitIdle(ctx, o)
 	}
+	is.Unsteady = o.unsteadyOf(operands)
 	is.Moves, is.Rolls, is.Readiness, is.Deprecated = o.following.moves, o.following.rolls, o.readiness, w.deprecatedOf(o, was, is)
 	if err == nil {
 		err = w.readStatuses(ctx, o, was, &is)
