@@ -97,6 +97,7 @@ const (
 	ReadyEarly       = "U522"
 	PodSecurity      = "U523"
 	Unsteady         = "U524"
+	Behind           = "U525"
 
 	StoredVersions    = "U601"
 	LeftBehind        = "U602"
@@ -298,6 +299,8 @@ var All = []Kind{
 		"keep runAsNonRoot, allowPrivilegeEscalation: false, the capabilities that are dropped and the seccompProfile in the pods' templates; say in the release notes what pods need now", nil},
 	{Unsteady, finding.Error, "What the new version makes for an object says the same things in another order from one reconcile to the next: each time it is written again, and pods are replaced for nothing, where they are made from it or have a sum of it. It is a warning where they are not.",
 		"go through maps in the order of their sorted keys, and sort what the API server or a cache lists", nil},
+	{Behind, finding.Warning, "The new version makes something else for a new object than what an object of the same spec has that was there before the upgrade: what the old version made stays as it is, at least in part.",
+		"write again what the old version made, also what a list no longer finds or an older owner of its fields keeps (managedFields; csaupgrade in client-go moves them to server-side apply); say in the release notes what stays on purpose", nil},
 
 	{StoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate with 'olmkit crd migrate CRD': write every object once, then remove the old versions from status.storedVersions", nil},

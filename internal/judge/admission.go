@@ -121,9 +121,14 @@ func listed(requests []Asked) string {
 			fields, names = append(fields, key), append(names, a.String())
 		}
 	}
+	return firstOf(names)
+}
+
+// firstOf lists the first three of names, and how many more there are.
+func firstOf(names []string) string {
 	const most = 3
 	if more := len(names) - most; more > 0 {
-		names = append(names[:most], fmt.Sprintf("%d more", more))
+		names = append(slices.Clone(names[:most]), fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(names, ", ")
 }

@@ -81,6 +81,9 @@ type New struct {
 	// Unsteady are what was made for the copy and said the same things in different orders, named as in Remakes, and whether that replaces pods; nil if that
 	// is not known.
 	Unsteady map[string]bool
+	// Behind are the fields of what was made for the sample that are not what they are for the copy, which has the same spec, and what was made for the copy
+	// alone; nil if that is not known.
+	Behind []string
 	// Says are the fields that the statuses of the copy and of the sample have, by path.
 	Says, SampleSays map[string]bool
 	// Finalizers are those of the copy, and Events the reasons that Events of it have, sorted, but for warnings.
@@ -311,6 +314,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.Forbidden, is.Sample, "%s makes things for a new object like it that block its deletion (blockOwnerDeletion), and may not update its finalizers any more; %s may. "+
 			"Clusters with the admission plugin OwnerReferencesPermissionEnforcement, as OpenShift, refuse them", to, from))
 	}
+	findings = append(findings, behind(from, to, was, is)...)
 	findings = append(findings, unsteady(from, to, was, is)...)
 	findings = append(findings, unpaused(from, to, was, is)...)
 	findings = append(findings, unlooked(from, to, was, is)...)
@@ -348,6 +352,15 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	findings = append(findings, elsewhere(from, to, was, is)...)
 	findings = append(findings, again(from, to, was, is)...)
 	return append(findings, quieter(from, to, was, is)...)
+}
+
+// behind warns that what was made for the sample stays as it is where something else is made for a new object, and did not with from.
+func behind(from, to string, was, is New) []finding.Finding {
+	left := slices.DeleteFunc(slices.Clone(is.Behind), func(field string) bool { return slices.Contains(was.Behind, field) })
+	if was.Behind == nil || was.Sample != is.Sample || len(left) == 0 {
+		return nil
+	}
+	return []finding.Finding{code.Finding(code.Behind, is.Sample, "%s makes for a new object of the same spec what this one does not get: %s; with %s they were the same", to, firstOf(left), from)}
 }
 
 // unsteady tells what is said in another order from one time to the next, and was not with from.

@@ -95,6 +95,9 @@ func TestNewObjects(t *testing.T) {
 	turns := func(names map[string]bool) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Unsteady: names}
 	}
+	stays := func(fields ...string) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Behind: append([]string{}, fields...)}
+	}
 	pauses := func(p Pause) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Pauses: map[Paused]Pause{{"spec.paused", "spec.a"}: p}}
 	}
@@ -140,6 +143,10 @@ func TestNewObjects(t *testing.T) {
 		"turns, and replaces none":              {turns(map[string]bool{}), turns(map[string]bool{"Service": false}), []string{"warning U524 Pot/n/a: v2 writes what the Service of a new object like it says in another order from time to time, as who goes through a map in Go does; with v1 it was always the same"}},
 		"always turned":                         {turns(map[string]bool{"ConfigMap": true}), turns(map[string]bool{"ConfigMap": true}), nil},
 		"it was not known whether it turns":     {turns(nil), turns(map[string]bool{"ConfigMap": true}), nil},
+		"is as what is new":                     {stays(), stays(), nil},
+		"is not as what is new":                 {stays(), stays("Deployment a spec.b", "PodDisruptionBudget a"), []string{"warning U525 Pot/n/a: v2 makes for a new object of the same spec what this one does not get: Deployment a spec.b, PodDisruptionBudget a; with v1 they were the same"}},
+		"never was as what is new":              {stays("Deployment a spec.b"), stays("Deployment a spec.b"), nil},
+		"had another spec":                      {New{Sample: "Pot/n/a", Copy: sound, Original: sound}, stays("Deployment a spec.b"), nil},
 		"follows a change":                      {follows("spec.a", Surely), follows("spec.a", Surely), nil},
 		"ignores a change":                      {follows("spec.a", Surely), follows("spec.a", 0), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a"}},
 		"ignored it before":                     {follows("spec.a", 0), follows("spec.a", 0), nil},

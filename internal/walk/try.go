@@ -45,6 +45,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
 		func() (err error) { is.Blocks, is.MayBlock, err = w.blocks(ctx, r, o, operands); return err },
+		func() (err error) { is.Behind, err = w.behindOf(ctx, o); return err },
 		func() (err error) { is.Picks, err = w.picksOf(ctx, o); return err },
 		func() error { return w.markNew(ctx, o, operands) },
 		func() (err error) { is.Reverts, err = w.editNew(ctx, o, operands, was); return err },

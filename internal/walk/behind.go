@@ -1,0 +1,96 @@
+package walk
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmkit/olmkit/internal/compare"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// renewed are the kinds that operators write again when they would make them otherwise.
+var renewed = []string{
+	"Deployment", "StatefulSet", "DaemonSet", "CronJob", "ConfigMap", "Service", "PodDisruptionBudget", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler", "Role", "RoleBinding",
+}
+
+// fixed matches fields that nobody can change once something is made, or that the cluster chooses.
+var fixed = regexp.MustCompile(`^(spec\.(selector|volumeClaimTemplates|serviceName|podManagementPolicy|clusterIPs?|ipFamil\w+|healthCheckNodePort)|roleRef)\b|[nN]odePort|^spec\.replicas$`)
+
+// behindOf names the fields of what was made for a copy's sample that are not what they are for the copy, which has the same spec, and what was made for the
+// copy alone: the sample's was made by another release. It is nil where they do not say the same.
+func (w *walk) behindOf(ctx context.Context, o *newObject) ([]string, error) {
+	copied, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, ctx.Err() // its operator may delete what it does not want
+	}
+	like, err := o.like.At(w.Dynamic, o.Version).Get(ctx, o.like.Name, metav1.GetOptions{})
+	if err != nil || !reflect.DeepEqual(like.Object["spec"], o.renamed(copied.Object["spec"])) {
+		return nil, ctx.Err()
+	}
+	view := w.viewOf(o.Object, o.like)
+	operands, err := view.Operands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.behind(operands), nil
+}
+
+// behind is what behindOf finds among operands.
+func (o *newObject) behind(operands map[string]observe.Operand) []string {
+	of := func(object *observe.Object) map[string]any {
+		made := map[string]any{}
+		for _, m := range operands {
+			if m.Of == object.String() && m.Direct && slices.Contains(renewed, m.Kind) {
+				made[strings.ReplaceAll(m.Kind+" "+m.Name, o.Name, o.like.Name)] = m.Content
+			}
+		}
+		return made
+	}
+	theirs, found := of(o.like), []string{}
+	for name, content := range of(o.Object) {
+		now, there := theirs[name]
+		if !there {
+			found = append(found, name)
+			continue
+		}
+		content = o.renamed(content)
+		fields := append(compare.Lost(content, now).Fields(), compare.Lost(now, content).Fields()...)
+		for _, field := range fields {
+			if !fixed.MatchString(field) {
+				found = append(found, name+" "+field)
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// renamed is value with the names of the sample and of what that needs in place of those of the copy and of its needs.
+func (o *newObject) renamed(value any) any {
+	switch v := value.(type) {
+	case string:
+		for _, n := range o.needs {
+			v = strings.ReplaceAll(v, n.GetName(), n.of)
+		}
+		return strings.ReplaceAll(strings.ReplaceAll(v, o.Name, o.like.Name), string(o.UID), string(o.like.UID))
+	case map[string]any:
+		renamed := map[string]any{}
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			renamed[strings.ReplaceAll(k, o.Name, o.like.Name)] = o.renamed(v[k])
+		}
+		return renamed
+	case []any:
+		renamed := make([]any, len(v))
+		for i, item := range v {
+			renamed[i] = o.renamed(item)
+		}
+		return renamed
+	}
+	return value
+}
