@@ -82,7 +82,7 @@ type New struct {
 	// is not known.
 	Unsteady map[string]bool
 	// Behind are the fields of what was made for the sample that are not what they are for the copy, which has the same spec, and what was made for the copy
-	// alone; nil if that is not known.
+	// alone, named as in Remakes; nil if that is not known.
 	Behind []string
 	// Says are the fields that the statuses of the copy and of the sample have, by path.
 	Says, SampleSays map[string]bool
@@ -357,7 +357,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 // behind warns that what was made for the sample stays as it is where something else is made for a new object, and did not with from.
 func behind(from, to string, was, is New) []finding.Finding {
 	left := slices.DeleteFunc(slices.Clone(is.Behind), func(field string) bool { return slices.Contains(was.Behind, field) })
-	if was.Behind == nil || was.Sample != is.Sample || len(left) == 0 {
+	if was.Behind == nil || len(left) == 0 {
 		return nil
 	}
 	return []finding.Finding{code.Finding(code.Behind, is.Sample, "%s makes for a new object of the same spec what this one does not get: %s; with %s they were the same", to, firstOf(left), from)}

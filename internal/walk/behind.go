@@ -41,29 +41,27 @@ func (w *walk) behindOf(ctx context.Context, o *newObject) ([]string, error) {
 	return o.behind(operands), nil
 }
 
-// behind is what behindOf finds among operands.
+// behind is what behindOf finds among operands, each named as what each copy has.
 func (o *newObject) behind(operands map[string]observe.Operand) []string {
-	of := func(object *observe.Object) map[string]any {
-		made := map[string]any{}
-		for _, m := range operands {
-			if m.Of == object.String() && m.Direct && slices.Contains(renewed, m.Kind) {
-				made[strings.ReplaceAll(m.Kind+" "+m.Name, o.Name, o.like.Name)] = m.Content
-			}
+	theirs, found := map[string]any{}, []string{}
+	for _, m := range operands {
+		if m.Of == o.like.String() && m.Direct {
+			theirs[m.Kind+" "+m.Name] = m.Content
 		}
-		return made
 	}
-	theirs, found := of(o.like), []string{}
-	for name, content := range of(o.Object) {
-		now, there := theirs[name]
-		if !there {
-			found = append(found, name)
+	for _, m := range operands {
+		if m.Of != o.String() || !m.Direct || !slices.Contains(renewed, m.Kind) {
 			continue
 		}
-		content = o.renamed(content)
-		fields := append(compare.Lost(content, now).Fields(), compare.Lost(now, content).Fields()...)
-		for _, field := range fields {
+		now, there := theirs[m.Kind+" "+strings.ReplaceAll(m.Name, o.Name, o.like.Name)]
+		if !there {
+			found = append(found, o.called(m))
+			continue
+		}
+		content := o.renamed(m.Content)
+		for _, field := range append(compare.Lost(content, now).Fields(), compare.Lost(now, content).Fields()...) {
 			if !fixed.MatchString(field) {
-				found = append(found, name+" "+field)
+				found = append(found, o.called(m)+" "+field)
 			}
 		}
 	}

@@ -16,10 +16,10 @@ import (
 func TestBehind(t *testing.T) {
 	for name, c := range map[string]struct{ sample, copied, want string }{
 		"the same":                  {"{Deployment a: {spec: {name: a, secret: users, of: [a]}}}", "{Deployment a-new2: {spec: {name: a-new2, secret: users-new7, of: [a-new2]}}}", ""},
-		"another value":             {"{Deployment a: {spec: {image: b}}}", "{Deployment a-new2: {spec: {image: c}}}", "Deployment a spec.image"},
-		"the sample has more":       {"{ConfigMap a: {data: {b: '1', c: '2'}}}", "{ConfigMap a-new2: {data: {b: '1'}}}", "ConfigMap a data.c"},
-		"the copy has more":         {"{ConfigMap a: {data: {b: '1'}}}", "{ConfigMap a-new2: {data: {b: '1', a-new2: '2'}}}", "ConfigMap a data.a"},
-		"only the copy has it":      {"{}", "{PodDisruptionBudget a-new2: {}}", "PodDisruptionBudget a"},
+		"another value":             {"{Deployment a: {spec: {image: b}}}", "{Deployment a-new2: {spec: {image: c}}}", "Deployment spec.image"},
+		"the sample has more":       {"{ConfigMap a: {data: {b: '1', c: '2'}}}", "{ConfigMap a-new2: {data: {b: '1'}}}", "ConfigMap data.c"},
+		"the copy has more":         {"{ConfigMap a: {data: {b: '1'}}}", "{ConfigMap a-new2: {data: {b: '1', a-new2: '2'}}}", "ConfigMap data.a"},
+		"only the copy has it":      {"{}", "{PodDisruptionBudget a-new2: {}}", "PodDisruptionBudget"},
 		"only the sample has it":    {"{PodDisruptionBudget a: {}}", "{}", ""},
 		"nobody can change it":      {"{StatefulSet a: {spec: {volumeClaimTemplates: [1], replicas: 3}}}", "{StatefulSet a-new2: {spec: {volumeClaimTemplates: [2], replicas: 2}}}", ""},
 		"the cluster chooses it":    {"{Service a: {spec: {clusterIP: a, ports: [{nodePort: 1}]}}}", "{Service a-new2: {spec: {clusterIP: b, ports: [{nodePort: 2}]}}}", ""},
