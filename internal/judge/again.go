@@ -77,6 +77,10 @@ func again(from, to string, was, is New) []finding.Finding {
 		}
 		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for %s: within %s %s; with %s it was as for the first", to, object, limit, missing, from))
 	}
+	if same := namesOf(is.Fresh, func(key string) bool { return was.Fresh[key] && !is.Fresh[key] }); len(same) > 0 {
+		findings = append(findings, code.Finding(code.Credentials, is.Sample, "%s gives another object of the same name what it gave the first, which is gone: Secret %s; with %s each had its own",
+			to, strings.Join(same, ", "), from))
+	}
 	honest := slices.Contains(slices.Collect(maps.Values(is.TakesBack)), true)
 	renewed := slices.ContainsFunc(slices.Collect(maps.Keys(is.TakesBack)), func(path string) bool {
 		_, known := was.TakesBack[path]

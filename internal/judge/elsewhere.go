@@ -18,11 +18,13 @@ func elsewhere(from, to string, was, is New) []finding.Finding {
 	if was.Elsewhere == nil || is.Elsewhere == nil {
 		return nil
 	}
-	var stay, kept, lost []string
+	var stay, kept, lost, said []string
 	for _, d := range is.Elsewhere {
-		before, stayed := ofKind(was.Elsewhere, d.Kind)
+		before, stayed := ofKind(was.Elsewhere, d)
 		switch name := d.Kind + " " + d.Name; {
 		case d.Gone || stayed:
+		case d.Shared:
+			said = append(said, name)
 		case before || !saving().MatchString(d.Kind):
 			stay = append(stay, name)
 		default:
@@ -30,7 +32,7 @@ func elsewhere(from, to string, was, is New) []finding.Finding {
 		}
 	}
 	for _, d := range was.Elsewhere {
-		if now, _ := ofKind(is.Elsewhere, d.Kind); !now && !slices.Contains(lost, d.Kind) {
+		if now, _ := ofKind(is.Elsewhere, d); !now && !d.Shared && !slices.Contains(lost, d.Kind) {
 			lost = append(lost, d.Kind)
 		}
 	}
@@ -44,6 +46,10 @@ func elsewhere(from, to string, was, is New) []finding.Finding {
 	if len(kept) > 0 { // some data are kept on purpose
 		findings[len(findings)-1].Severity = finding.Warning
 	}
+	if len(said) > 0 {
+		findings = append(findings, code.Finding(code.NewUnowned, is.Sample, "what %s writes about a new object like it into %s stayed there when the object was deleted; with %s it did not",
+			to, strings.Join(said, ", "), from))
+	}
 	if len(lost) > 0 && is.Copy.Made {
 		f := code.Finding(code.DoesLess, is.Sample, "%s makes no %s for a new object like it any more, of the cluster's scope or in another namespace; %s did", to, strings.Join(lost, " and no "), from)
 		f.Severity = finding.Warning
@@ -52,10 +58,10 @@ func elsewhere(from, to string, was, is New) []finding.Finding {
 	return findings
 }
 
-// ofKind reports whether list has something of a kind, and whether some of that stayed.
-func ofKind(list []Distant, kind string) (is, stayed bool) {
+// ofKind reports whether list has something of like's kind that is as shared, and whether some of that stayed.
+func ofKind(list []Distant, like Distant) (is, stayed bool) {
 	for _, d := range list {
-		if d.Kind == kind {
+		if d.Kind == like.Kind && d.Shared == like.Shared {
 			is, stayed = true, stayed || !d.Gone
 		}
 	}

@@ -53,10 +53,10 @@ var Replicated = []string{"Deployment", "StatefulSet", "DaemonSet"}
 type Left struct{ Kind, Name string }
 
 // Distant is something that an operator made for an object outside of what Kubernetes deletes with it: of the cluster's scope, in another namespace, or of a
-// kind that is no operand. Gone tells that it went when the object was deleted.
+// kind that is no operand. Gone tells that it went when the object was deleted; of what is Shared with others, what it says of the object.
 type Distant struct {
-	Kind, Name string
-	Gone       bool
+	Kind, Name   string
+	Gone, Shared bool
 }
 
 // New is what an operator did for an object that was created while it ran, and for the sample that it is a copy of.
@@ -94,6 +94,7 @@ type New struct {
 	// what was created after it. TakesBack tells, by field
 	// of its status that says that it is well, whether that says something else once its pods are gone, and Down what came of it when it was deleted then.
 	Again     *Dealt
+	Fresh     map[string]bool // whether its Secrets say something else than those of the copy, by name and key
 	Late      []string
 	TakesBack map[string]bool
 	Down      Deletion

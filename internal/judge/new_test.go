@@ -88,7 +88,8 @@ func TestNewObjects(t *testing.T) {
 	distant := func(list ...Distant) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Elsewhere: append([]Distant{}, list...)}
 	}
-	role := func(gone bool) Distant { return Distant{"ClusterRole", "view-a", gone} }
+	role := func(gone bool) Distant { return Distant{Kind: "ClusterRole", Name: "view-a", Gone: gone} }
+	index := func(gone bool) Distant { return Distant{Kind: "ConfigMap", Name: "index", Gone: gone, Shared: true} }
 	blocks := func(does, may bool) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Blocks: does, MayBlock: may}
 	}
@@ -127,11 +128,15 @@ func TestNewObjects(t *testing.T) {
 		"nobody was well":                       {New{Copy: Dealt{Made: true, Ready: 1}, Original: Dealt{Made: true, Ready: 1}}, New{Copy: Dealt{Made: true, Ready: 1}, Original: sound}, nil},
 		"goes elsewhere, too":                   {distant(role(true)), distant(role(true)), nil},
 		"stays elsewhere":                       {distant(role(true)), distant(role(false)), []string{"error U518 Pot/n/a: v2 makes ClusterRole view-a for a new object like it, and it stayed when the object was deleted; with v1 it did not"}},
-		"stays under another name":              {distant(role(true)), distant(Distant{"ClusterRole", "a", false}), []string{"error U518 Pot/n/a: v2 makes ClusterRole a for a new object like it, and it stayed when the object was deleted; with v1 it did not"}},
+		"stays under another name":              {distant(role(true)), distant(Distant{Kind: "ClusterRole", Name: "a"}), []string{"error U518 Pot/n/a: v2 makes ClusterRole a for a new object like it, and it stayed when the object was deleted; with v1 it did not"}},
 		"always stayed elsewhere":               {distant(role(false)), distant(role(false)), nil},
 		"is new and stays":                      {distant(), distant(role(false)), []string{"error U518 Pot/n/a: v2 makes ClusterRole view-a for a new object like it, and it stayed when the object was deleted; with v1 it did not"}},
-		"is new and may be kept":                {distant(), distant(Distant{"Secret", "backups/a", false}), []string{"warning U518 Pot/n/a: v2 makes Secret backups/a for a new object like it, and it stayed when the object was deleted; with v1 it did not"}},
-		"was not kept":                          {distant(Distant{"Secret", "backups/a", true}), distant(Distant{"Secret", "backups/a", false}), []string{"error U518 Pot/n/a: v2 makes Secret backups/a for a new object like it, and it stayed when the object was deleted; with v1 it did not"}},
+		"is new and may be kept":                {distant(), distant(Distant{Kind: "Secret", Name: "backups/a"}), []string{"warning U518 Pot/n/a: v2 makes Secret backups/a for a new object like it, and it stayed when the object was deleted; with v1 it did not"}},
+		"was not kept":                          {distant(Distant{Kind: "Secret", Name: "backups/a", Gone: true}), distant(Distant{Kind: "Secret", Name: "backups/a"}), []string{"error U518 Pot/n/a: v2 makes Secret backups/a for a new object like it, and it stayed when the object was deleted; with v1 it did not"}},
+		"is taken out of the index":             {distant(index(true)), distant(index(true)), nil},
+		"stays in the index":                    {distant(index(true)), distant(index(false)), []string{"error U518 Pot/n/a: what v2 writes about a new object like it into ConfigMap index stayed there when the object was deleted; with v1 it did not"}},
+		"always stayed in the index":            {distant(index(false)), distant(index(false)), nil},
+		"is in no index any more":               {distant(index(true)), distant(), nil},
 		"nothing is known of elsewhere":         {New{Sample: "Pot/n/a", Copy: sound, Original: sound}, distant(role(false)), nil},
 		"is not made elsewhere any more":        {distant(role(true), role(true)), distant(), []string{"warning U514 Pot/n/a: v2 makes no ClusterRole for a new object like it any more, of the cluster's scope or in another namespace; v1 did"}},
 		"may block its deletion":                {blocks(true, true), blocks(true, true), nil},

@@ -34,10 +34,23 @@ var slow = []string{"namespaces", "customresourcedefinitions"}
 // Creations lists what log says that the accounts which account returns created, each once, but for Events, which go by themselves: webhook configurations before the rest,
 // which they may refuse to have deleted. It does not know what got its name from the API server (generateName).
 func Creations(log []auditv1.Event, account func(auditv1.Event) string) []Creation {
+	return objectsOf(log, account, created)
+}
+
+// Written are Creations, and what else was written.
+func Written(log []auditv1.Event, account func(auditv1.Event) string) []Creation {
+	return objectsOf(log, account, func(e auditv1.Event) bool {
+		o := e.ObjectRef
+		changed := (e.Verb == "update" || e.Verb == "patch") && o != nil && o.Subresource == "" && e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusOK
+		return changed || created(e)
+	})
+}
+
+func objectsOf(log []auditv1.Event, account func(auditv1.Event) string, wanted func(auditv1.Event) bool) []Creation {
 	var hooks, rest []Creation
 	for _, e := range log {
 		o := e.ObjectRef
-		if !created(e) || o.Name == "" || account(e) == "" {
+		if !wanted(e) || o.Name == "" || account(e) == "" {
 			continue
 		}
 		if uri, err := url.Parse(e.RequestURI); err != nil || uri.Query().Has("dryRun") {

@@ -74,7 +74,11 @@ func (w *walk) askings(ctx context.Context, from string, r *lifecycle.Release) (
 		return list, nil
 	}
 	w.admitted[r.Name] = map[string]admission{}
-	for _, like := range w.toCopy(r) {
+	chosen, err := w.toCopy(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, like := range chosen {
 		if guards.AreAsked(like.Resource) {
 			list = append(list, asking{like: like, first: unusual(definition.Schema(r.CRD(like.CRD), like.Version), like.Author)})
 		}

@@ -43,7 +43,7 @@ func (w *walk) recreate(ctx context.Context, r *lifecycle.Release, copies []*new
 		is := created[first.CRD]
 		o, late, err := w.copyAgain(ctx, r, first)
 		if o != nil {
-			o.distant = first.distant
+			o.distant, o.sums = first.distant, first.sums
 			again, is.Late = append(again, o), late
 		} else {
 			is.Again = &judge.Dealt{Refused: true}
@@ -150,7 +150,7 @@ func (w *walk) seeAgain(ctx context.Context, again []*newObject, before, created
 		done := true
 		for _, o := range again {
 			is, dealt := created[o.CRD], judge.DealtWith(o.String(), operands, false)
-			is.Again = &dealt
+			is.Again, is.Fresh = &dealt, apartFrom(sumsOf(o, operands), o.sums)
 			created[o.CRD] = is
 			if o.says, err = w.healthNow(ctx, o); err != nil {
 				return false, err

@@ -21,10 +21,11 @@ import (
 )
 
 // distant is what an operator made for a copy, and what the garbage collector does not delete with it: of the cluster's scope, in another namespace, or of
-// a kind that is no operand.
+// a kind that is no operand. What is shared was there before, and says something of the copy.
 type distant struct {
 	observe.Creation
-	made *unstructured.Unstructured
+	made   *unstructured.Unstructured
+	shared bool
 }
 
 // findElsewhere notes in copies, which are about to be deleted, what r's operator made for each of them elsewhere since began. Nothing is known without
@@ -34,7 +35,8 @@ func (w *walk) findElsewhere(ctx context.Context, r *lifecycle.Release, copies [
 	if err != nil || mine == nil || !w.Provider.Disposable() {
 		return err
 	}
-	for _, c := range observe.Creations(log, mine) {
+	created := observe.Creations(log, mine)
+	for _, c := range observe.Written(log, mine) {
 		if !slices.ContainsFunc(copies, func(o *newObject) bool { return o.elsewhere(c) }) {
 			continue
 		}
@@ -47,7 +49,7 @@ func (w *walk) findElsewhere(ctx context.Context, r *lifecycle.Release, copies [
 		}
 		for _, o := range copies {
 			if o.elsewhere(c) && o.meant(made) {
-				o.distant = append(o.distant, distant{c, made})
+				o.distant = append(o.distant, distant{c, made, !slices.Contains(created, c)})
 			}
 		}
 	}
@@ -57,9 +59,10 @@ func (w *walk) findElsewhere(ctx context.Context, r *lifecycle.Release, copies [
 	return nil
 }
 
-// elsewhere reports whether c is no operand in the namespace of a copy, and may be the copy's all the same.
+// elsewhere reports whether c is neither an operand of a copy's name in its namespace nor of its kind, nor a lock, and may be about the copy.
 func (o *newObject) elsewhere(c observe.Creation) bool {
-	return c.Namespace != o.Namespace || !observe.IsOperand(c.GroupResource())
+	known := c.Namespace == o.Namespace && observe.IsOperand(c.GroupResource()) && strings.Contains(c.Name, o.Name)
+	return !known && c.GroupResource() != o.Resource && c.Resource != "leases"
 }
 
 // meant reports whether made, which belongs to nobody, says that it is there for a copy.
@@ -88,15 +91,17 @@ func (w *walk) seeElsewhere(ctx context.Context, o *newObject, was judge.New) ([
 	}
 	seen, began := []judge.Distant{}, time.Now()
 	for _, d := range o.distant {
-		named := judge.Distant{Kind: d.made.GetKind(), Name: strings.ReplaceAll(client.ObjectKeyFromObject(d.made).String(), o.Name, o.like.Name)}
+		named := judge.Distant{Kind: d.made.GetKind(), Shared: d.shared, Name: strings.ReplaceAll(client.ObjectKeyFromObject(d.made).String(), o.Name, o.like.Name)}
 		named.Name = strings.TrimPrefix(strings.ReplaceAll(named.Name, string(o.UID), "…"), "/")
 		limit := downLimit
-		if slices.ContainsFunc(was.Elsewhere, func(other judge.Distant) bool { return other.Kind == named.Kind && other.Gone }) {
+		if slices.ContainsFunc(was.Elsewhere, func(other judge.Distant) bool {
+			return other.Kind == named.Kind && other.Shared == d.shared && other.Gone
+		}) {
 			limit = judge.EffectLimit
 		}
 		err := lookUntil(ctx, limit-time.Since(began), lookPause, func() (bool, error) {
 			now, err := w.distantNow(ctx, d.Creation)
-			named.Gone = now == nil || now.GetUID() != d.made.GetUID()
+			named.Gone = now == nil || now.GetUID() != d.made.GetUID() || d.shared && !o.meant(now)
 			return named.Gone, err
 		})
 		if err == nil && !named.Gone {
@@ -111,8 +116,11 @@ func (w *walk) seeElsewhere(ctx context.Context, o *newObject, was judge.New) ([
 	return seen, nil
 }
 
-// deleteDistant deletes what was made elsewhere, whose name another object may have by now. What may not be deleted stays.
+// deleteDistant deletes what was made elsewhere, whose name another object may have by now. What is shared and what may not be deleted stay.
 func (w *walk) deleteDistant(ctx context.Context, d distant) error {
+	if d.shared {
+		return nil
+	}
 	err := w.Dynamic.Resource(d.GroupVersionResource).Namespace(d.Namespace).Delete(ctx, d.Name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
 	if err == nil || final(err) {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
@@ -194,4 +195,35 @@ func secretsOf(o *newObject, operands map[string]observe.Operand) []string {
 		}
 	}
 	return secrets
+}
+
+// summed is a sum of what a key of a Secret says.
+type summed struct {
+	of  types.UID
+	sum any
+}
+
+// sumsOf are the sums of what the Secrets among operands, which were made for a copy, say, by name and key, with the same word for the name of each copy.
+func sumsOf(o *newObject, operands map[string]observe.Operand) map[string]summed {
+	sums := map[string]summed{}
+	for _, made := range operands {
+		data, _, _ := unstructured.NestedMap(made.Content, "data")
+		for key, sum := range data {
+			if made.Kind == "Secret" && made.Of == o.String() {
+				sums[o.plain(made.Name)+" "+key] = summed{made.UID, sum}
+			}
+		}
+	}
+	return sums
+}
+
+// apartFrom tells of each that other Secrets of the same names have, too, whether they say something else.
+func apartFrom(sums, others map[string]summed) map[string]bool {
+	differ := map[string]bool{}
+	for name, is := range sums {
+		if other, there := others[name]; there && other.of != is.of {
+			differ[name] = other.sum != is.sum
+		}
+	}
+	return differ
 }

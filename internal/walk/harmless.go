@@ -103,8 +103,36 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 	return steps
 }
 
+// leftOut lists changes of an object that leave out a text of its spec which it may leave out, for which no default is known.
+func leftOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) (steps []step) {
+	spec, _ := object["spec"].(map[string]any)
+	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
+		if text, is := value.(string); is && text != "" && s.Default == nil && !isRequired(schema, path) {
+			c := stepOf(path, nil, text)
+			c.Path += withoutIt
+			steps = append(steps, c)
+		}
+	})
+	return steps
+}
+
+// withoutIt follows the path of a field that is left out.
+const withoutIt = " (left out)"
+
+// isRequired reports whether schema requires the field at path of whatever has it.
+func isRequired(schema *apiextensionsv1.JSONSchemaProps, path []string) bool {
+	within := *schema
+	for _, k := range path[:len(path)-1] {
+		within = within.Properties[k]
+	}
+	return slices.Contains(within.Required, path[len(path)-1])
+}
+
 // mostBold bounds how many changes of an object are tried that were not followed under the release before.
 const mostBold = 3
+
+// mostLeftOut is mostBold for what is left out.
+const mostLeftOut = 2
 
 // choice returns another value than value of those that s allows.
 func choice(value string, s apiextensionsv1.JSONSchemaProps) (string, bool) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,6 +56,7 @@ type newObject struct {
 	noted     bool                       // its status is not looked at any more for that
 	marked    []observe.Operand          // what was made for the copy and has an annotation of somebody else
 	had       map[string]observe.Operand // all that was ever seen to be made for the copy
+	sums      map[string]summed          // of what the Secrets that were made for the copy say
 	orders    orders                     // of what they say
 	parts     bool                       // all that was ready of it is when it is deleted
 	tried     bool                       // it was usable
@@ -160,7 +162,11 @@ func (w *walk) newHealthLimit(ctx context.Context) time.Duration {
 
 // makeCopies creates a copy of a sample of each of r's kinds, of which the API server takes one. It also returns those made before an error.
 func (w *walk) makeCopies(ctx context.Context, r *lifecycle.Release) (copies []*newObject, err error) {
-	for _, like := range w.toCopy(r) {
+	chosen, err := w.toCopy(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, like := range chosen {
 		o, err := w.copyOf(ctx, r, like)
 		if err != nil {
 			return copies, err
@@ -179,34 +185,61 @@ func (w *walk) viewOf(objects ...*observe.Object) observe.Cluster {
 	return view
 }
 
-// toCopy is one sample of each of r's kinds, if there is one: of the version that is stored, or else of another that is served; rather one
-// that needs something.
-func (w *walk) toCopy(r *lifecycle.Release) []*observe.Object {
-	var chosen []*observe.Object
+// toCopy is one sample of each of r's kinds, if there is one that is served: rather one that is well, that needs something, of the version that is stored, and
+// that asks for much.
+func (w *walk) toCopy(ctx context.Context, r *lifecycle.Release) (chosen []*observe.Object, err error) {
 	for _, d := range r.CRDs {
 		if w.SimulatedConverter(r, d.Name) != "" {
 			continue
 		}
-		fitness := func(o *observe.Object) (n int) {
-			if o.Version == definition.StorageVersion(d) {
-				n++
-			}
-			if len(w.needed(o.Author, o.Namespace)) > 0 {
-				n += 2
-			}
-			return n
-		}
 		var like *observe.Object
+		var most int
 		for _, o := range w.Untouched() {
-			if o.CRD == d.Name && slices.Contains(definition.ServedVersions(d), o.Version) && (like == nil || fitness(o) > fitness(like)) {
-				like = o
+			if o.CRD != d.Name || !slices.Contains(definition.ServedVersions(d), o.Version) {
+				continue
+			}
+			well, err := w.Well(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			if fit := w.fitness(o, d, well); like == nil || fit > most {
+				like, most = o, fit
 			}
 		}
 		if like != nil {
 			chosen = append(chosen, like)
 		}
 	}
-	return chosen
+	return chosen, nil
+}
+
+// fitness is the higher, the more a copy of a sample shows.
+func (w *walk) fitness(o *observe.Object, d *apiextensionsv1.CustomResourceDefinition, well bool) int {
+	const each = 1 << 16 // more than one asks for
+	fit := min(leaves(o.Author["spec"]), each-1)
+	for i, is := range []bool{o.Version == definition.StorageVersion(d), len(w.needed(o.Author, o.Namespace)) > 0, well} {
+		if is {
+			fit += each << i
+		}
+	}
+	return fit
+}
+
+// leaves is how many values there are in value.
+func leaves(value any) (n int) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, inner := range v {
+			n += leaves(inner)
+		}
+	case []any:
+		for _, item := range v {
+			n += leaves(item)
+		}
+	default:
+		n = 1
+	}
+	return n
 }
 
 // copyOf creates a copy of like, or returns nil where the API server refuses it. Its name is another one under each release, so

@@ -40,6 +40,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	o.claims = claimsOf(o, operands)
 	spec, _ := o.Author["spec"].(map[string]any)
 	is.Carried = judge.Carried(spec, slices.Collect(maps.Values(operands)))
+	o.sums = sumsOf(o, operands)
 	is.Programs, is.Secrets = programsOf(o, operands), secretsOf(o, operands)
 	o.following.moves, o.following.rolls = map[string][]string{}, map[string]bool{}
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
@@ -111,7 +112,7 @@ func (w *walk) blocks(ctx context.Context, r *lifecycle.Release, o *newObject, o
 func (w *walk) deprecatedOf(o *newObject, was, is judge.New) map[string]bool {
 	deprecated := map[string]bool{}
 	for _, path := range slices.Concat(slices.Collect(maps.Keys(is.Follows)), slices.Collect(maps.Keys(is.Carried)), slices.Collect(maps.Keys(was.Says))) {
-		deprecated[path] = w.isDeprecated(o.Object, path)
+		deprecated[path] = w.isDeprecated(o.Object, strings.TrimSuffix(path, withoutIt))
 	}
 	return deprecated
 }
@@ -156,8 +157,11 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 	if err != nil {
 		return ctx.Err() // its operator may delete what it does not want
 	}
-	known, others := partition(bold(definition.Schema(r.CRD(o.CRD), o.Version), now.Object), func(path string) bool { return was.Follows[path] == judge.Surely })
-	for _, change := range slices.Concat(known, others[:min(mostBold, len(others))]) {
+	schema, did := definition.Schema(r.CRD(o.CRD), o.Version), func(path string) bool { return was.Follows[path] == judge.Surely }
+	known, others := partition(bold(schema, now.Object), did)
+	knownLeft, othersLeft := partition(leftOut(schema, now.Object), did)
+	others, othersLeft = others[:min(mostBold, len(others))], othersLeft[:min(mostLeftOut, len(othersLeft))]
+	for _, change := range slices.Concat(known, others, knownLeft, othersLeft) {
 		patch := func(data []byte, dryRun ...string) error {
 			return mergePatch(ctx, resource, o.Name, data, dryRun...)
 		}

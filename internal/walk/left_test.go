@@ -1,0 +1,69 @@
+package walk
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// TestLeftOut: a text that is there may be left out where nothing requires it, and no default comes in its place.
+func TestLeftOut(t *testing.T) {
+	var schema apiextensionsv1.JSONSchemaProps
+	if err := yaml.Unmarshal([]byte(`{properties: {spec: {required: [image], properties: {
+		image: {type: string}, host: {type: string}, class: {type: string, default: small}, empty: {type: string}, replicas: {type: integer},
+		storage: {required: [class], properties: {class: {type: string}, size: {type: string}}}}}}}`), &schema); err != nil {
+		t.Fatal(err)
+	}
+	object := map[string]any{"spec": map[string]any{
+		"image": "a", "host": "b", "class": "c", "empty": "", "replicas": int64(2), "unknown": "d", "storage": map[string]any{"class": "e", "size": "1Gi"},
+	}}
+	var got []string
+	for _, s := range leftOut(&schema, object) {
+		got = append(got, s.Path+" "+string(s.There)+" "+string(s.Back))
+	}
+	want := []string{
+		`spec.host (left out) {"spec":{"host":null}} {"spec":{"host":"b"}}`,
+		`spec.storage.size (left out) {"spec":{"storage":{"size":null}}} {"spec":{"storage":{"size":"1Gi"}}}`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestFitness: a sample is copied rather if it is well, needs something, is of the stored version and, of alike ones, asks for more.
+func TestFitness(t *testing.T) {
+	w := teaWalk()
+	d := &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Storage: true}}}}
+	sample := func(version string, values ...any) *observe.Object {
+		return &observe.Object{Version: version, Author: map[string]any{"spec": map[string]any{"of": values, "in": map[string]any{"it": true}}}}
+	}
+	fits := []int{
+		w.fitness(sample("v1beta1", 1, 2, 3), d, false), w.fitness(sample("v1", 1), d, false), w.fitness(sample("v1", 1, 2), d, false),
+		w.fitness(sample("v1beta1", 1, 2), d, true), w.fitness(sample("v1beta1", 1, 2, 3), d, true), w.fitness(sample("v1"), d, true), w.fitness(sample("v1", 1), d, true),
+	}
+	if !slices.IsSorted(fits) || len(slices.Compact(fits)) < 7 {
+		t.Errorf("from the least fit: %v", fits)
+	}
+}
+
+// TestFresh: what Secrets of the same names say is compared by key, unless they are the same Secret.
+func TestFresh(t *testing.T) {
+	first := map[string]summed{"… password": {"1", "a"}, "… user": {"1", "b"}, "kept key": {"2", "c"}, "gone key": {"3", "d"}}
+	other := map[string]summed{"… password": {"4", "e"}, "… user": {"4", "b"}, "kept key": {"2", "c"}, "new key": {"5", "f"}}
+	if got, want := apartFrom(other, first), map[string]bool{"… password": true, "… user": false}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	o := &newObject{Object: &observe.Object{Kind: "Pot", Name: "a-new2"}}
+	made := func(kind, name, of string) observe.Operand {
+		return observe.Operand{Kind: kind, Name: name, UID: "1", Of: of, Content: map[string]any{"data": map[string]any{"key": "(hidden) 1"}}}
+	}
+	sums := sumsOf(o, map[string]observe.Operand{"own": made("Secret", "a-new2-users", o.String()), "other": made("Secret", "a", "Pot/a"), "settings": made("ConfigMap", "a-new2", o.String())})
+	if want := map[string]summed{"…-users key": {"1", "(hidden) 1"}}; !maps.Equal(sums, want) {
+		t.Errorf("%v, want %v", sums, want)
+	}
+}
