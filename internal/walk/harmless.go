@@ -116,6 +116,24 @@ func leftOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) (st
 	return steps
 }
 
+// noneOf is the change of the count of object that is nearest to the top to 0, where schema allows that; nil if there is none.
+func noneOf(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) *step {
+	var nearest *step
+	spec, _ := object["spec"].(map[string]any)
+	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
+		name := path[len(path)-1]
+		n, is := value.(int64)
+		if !is || n == 0 || !counts.MatchString(name) || limiting.MatchString(name) || s.Minimum != nil && *s.Minimum > 0 || len(s.Enum) > 0 {
+			return
+		}
+		c := stepOf(path, 0, n)
+		if c.Path += " = 0"; nearest == nil || strings.Count(c.Path, ".") < strings.Count(nearest.Path, ".") {
+			nearest = &c
+		}
+	})
+	return nearest
+}
+
 // withoutIt follows the path of a field that is left out.
 const withoutIt = " (left out)"
 

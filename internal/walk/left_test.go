@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmkit/olmkit/internal/observe"
@@ -32,6 +33,43 @@ func TestLeftOut(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestNoneOf: the count nearest to the top is to be 0 where the schema allows that.
+func TestNoneOf(t *testing.T) {
+	for name, c := range map[string]struct{ properties, spec, want string }{
+		"a count":            {"replicas: {type: integer}", "{replicas: 2}", `spec.replicas = 0 {"spec":{"replicas":0}} {"spec":{"replicas":2}}`},
+		"it may be none":     {"size: {type: integer, minimum: 0}", "{size: 2}", `spec.size = 0 {"spec":{"size":0}} {"spec":{"size":2}}`},
+		"there must be some": {"replicas: {type: integer, minimum: 1}", "{replicas: 2}", ""},
+		"there are none":     {"replicas: {type: integer}", "{replicas: 0}", ""},
+		"nothing is said":    {"replicas: {type: integer}", "{}", ""},
+		"of some numbers":    {"replicas: {type: integer, enum: [1, 3]}", "{replicas: 3}", ""},
+		"it limits":          {"maxReplicas: {type: integer}", "{maxReplicas: 3}", ""},
+		"another number":     {"seconds: {type: integer}", "{seconds: 3}", ""},
+		"the nearest":        {"a: {properties: {replicas: {type: integer}}}, replicas: {type: integer}", "{a: {replicas: 1}, replicas: 2}", `spec.replicas = 0 {"spec":{"replicas":0}} {"spec":{"replicas":2}}`},
+	} {
+		var schema apiextensionsv1.JSONSchemaProps
+		if err := yaml.Unmarshal([]byte("{properties: {spec: {properties: {"+c.properties+"}}}}"), &schema); err != nil {
+			t.Fatal(err)
+		}
+		var object unstructured.Unstructured
+		if err := yaml.Unmarshal([]byte("{kind: Pot, apiVersion: v1, spec: "+c.spec+"}"), &object); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if s := noneOf(&schema, object.Object); s != nil {
+			got = s.Path + " " + string(s.There) + " " + string(s.Back)
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	scaled := func(kind string, replicas any) bool {
+		return isScaledToNone(observe.Operand{Kind: kind, Direct: true, Content: map[string]any{"spec": map[string]any{"replicas": replicas}}})
+	}
+	if !scaled("Deployment", int64(0)) || scaled("Deployment", int64(1)) || scaled("Deployment", nil) || scaled("ReplicaSet", int64(0)) {
+		t.Error("what is scaled to none is a workload with 0 replicas")
 	}
 }
 

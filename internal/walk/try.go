@@ -3,6 +3,7 @@ package walk
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -59,6 +60,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		func() error { return w.changeNeeds(ctx, o, operands, was, is.Follows) },
 		func() error { return w.changeWords(ctx, r, o, operands, was, &is) },
 		func() error { return w.noteLast(ctx, o, is.Follows) },
+		func() error { return w.scaleToNone(ctx, r, o, was, &is) },
 		func() error { return w.takeFromNew(ctx, o, operands, was, remadeLast, is.Remakes) },
 	} {
 		if err = try(); err != nil {
@@ -175,6 +177,47 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		is.Follows[change.Path] = times
 	}
 	return nil
+}
+
+// scaleToNone has a copy ask for none of what it counts, and notes in is whether a workload that was made for it has no replicas then: who takes 0 for left out
+// goes on with what is usual.
+func (w *walk) scaleToNone(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, is *judge.New) error {
+	resource := o.At(w.Dynamic, o.Version)
+	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return ctx.Err() // its operator may delete what it does not want
+	}
+	change := noneOf(definition.Schema(r.CRD(o.CRD), o.Version), now.Object)
+	if change == nil || mergePatch(ctx, resource, o.Name, change.There, metav1.DryRunAll) != nil {
+		return ctx.Err()
+	}
+	limit := boldLimit
+	switch times, known := was.Follows[change.Path]; {
+	case times == judge.Surely:
+		limit = judge.EffectLimit
+	case known: // what it did not do before need not be tried again
+		is.Follows[change.Path] = 0
+		return nil
+	}
+	if err := w.awaitIdle(ctx, o); err != nil || mergePatch(ctx, resource, o.Name, change.There) != nil {
+		return errors.Join(err, ctx.Err())
+	}
+	defer func() { _ = mergePatch(ctx, resource, o.Name, change.Back) }() // the object is about to be deleted
+	is.Follows[change.Path] = 0
+	view := w.viewOf(o.Object)
+	return lookUntil(ctx, limit, quickPause, func() (bool, error) {
+		operands, err := view.RecentOperands(ctx)
+		if slices.ContainsFunc(slices.Collect(maps.Values(operands)), isScaledToNone) {
+			is.Follows[change.Path] = judge.Surely
+		}
+		return is.Follows[change.Path] > 0, err
+	})
+}
+
+// isScaledToNone reports whether an operand is a workload that is to have no pods.
+func isScaledToNone(made observe.Operand) bool {
+	replicas, has, _ := unstructured.NestedInt64(made.Content, "spec", "replicas")
+	return has && replicas == 0 && made.Direct && slices.Contains(judge.Replicated, made.Kind)
 }
 
 // thereAndBack changes a field and changes it back, and tells how often anything that was made for a copy follows; follows tells so of those that
