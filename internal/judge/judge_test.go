@@ -213,6 +213,9 @@ func TestJudgeOperands(t *testing.T) {
 		o.Marks = marks
 		return o
 	}
+	runs := func(image string) observe.Operand {
+		return observe.Operand{Kind: "Deployment", Namespace: "n", Name: "a", UID: "1", Content: map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"image": image}}}}}
+	}
 	for _, test := range []struct {
 		name          string
 		before, after map[string]observe.Operand
@@ -233,6 +236,10 @@ func TestJudgeOperands(t *testing.T) {
 			[]string{"warning U501 Service/n/a: it was deleted and made anew during the upgrade: its UID is another"}},
 		{"changed", operands(made("Service", "1", 1, 0)), operands(made("Service", "1", 2, 0)),
 			[]string{"warning U505 Service/n/a: the new version changed it although nobody changed the object it was made for: spec.port was 1 and is 2"}},
+		{"a newer image", operands(runs("example.com:5000/a:1")), operands(runs("example.com:5000/a:2@sha256:0")),
+			[]string{`info U505 Deployment/n/a: the new version changed it although nobody changed the object it was made for: spec.containers[0].image was "example.com:5000/a:1" and is "example.com:5000/a:2@sha256:0"`}},
+		{"another image", operands(runs("example.com:5000/a:1")), operands(runs("example.com:5000/b:1")),
+			[]string{`warning U505 Deployment/n/a: the new version changed it although nobody changed the object it was made for: spec.containers[0].image was "example.com:5000/a:1" and is "example.com:5000/b:1"`}},
 		{"restarted", operands(made("Pod", "1", 1, 0)), operands(made("Pod", "1", 1, 2)),
 			[]string{"warning U506 Pod/n/a: its containers were restarted 2 times during the upgrade"}},
 		{"rolled", operands(made("Pod", "1", 1, 0), made("ReplicaSet", "2", 1, 0)), nil,

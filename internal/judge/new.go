@@ -84,6 +84,8 @@ type New struct {
 	// Behind are the fields of what was made for the sample that are not what they are for the copy, which has the same spec, and what was made for the copy
 	// alone, named as in Remakes; nil if that is not known.
 	Behind []string
+	// OwnedTwice is what was made for the sample of which one manager still owns by updates what another one applies, named as in Remakes.
+	OwnedTwice []string
 	// Says are the fields that the statuses of the copy and of the sample have, by path.
 	Says, SampleSays map[string]bool
 	// Finalizers are those of the copy, and Events the reasons that Events of it have, sorted, but for warnings.
@@ -355,13 +357,19 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	return append(findings, quieter(from, to, was, is)...)
 }
 
-// behind warns that what was made for the sample stays as it is where something else is made for a new object, and did not with from.
+// behind warns that what was made for the sample stays as it is where something else is made for a new object, or may stay later, and did not with from.
 func behind(from, to string, was, is New) []finding.Finding {
+	var findings []finding.Finding
 	left := slices.DeleteFunc(slices.Clone(is.Behind), func(field string) bool { return slices.Contains(was.Behind, field) })
-	if was.Behind == nil || len(left) == 0 {
-		return nil
+	if was.Behind != nil && len(left) > 0 {
+		findings = append(findings, code.Finding(code.Behind, is.Sample, "%s makes for a new object of the same spec what this one does not get: %s; with %s they were the same", to, firstOf(left), from))
 	}
-	return []finding.Finding{code.Finding(code.Behind, is.Sample, "%s makes for a new object of the same spec what this one does not get: %s; with %s they were the same", to, firstOf(left), from)}
+	twice := slices.DeleteFunc(slices.Clone(is.OwnedTwice), func(name string) bool { return slices.Contains(was.OwnedTwice, name) })
+	if len(twice) > 0 {
+		findings = append(findings, code.Finding(code.Behind, is.Sample, "%s applies what %s updated before, which still owns the same fields (metadata.managedFields) of %s: what %s leaves out of them from now on stays there",
+			to, from, firstOf(twice), to))
+	}
+	return findings
 }
 
 // unsteady tells what is said in another order from one time to the next, and was not with from.

@@ -151,6 +151,8 @@ func TestNewObjects(t *testing.T) {
 		"is as what is new":                     {stays(), stays(), nil},
 		"is not as what is new":                 {stays(), stays("Deployment spec.b", "PodDisruptionBudget"), []string{"warning U525 Pot/n/a: v2 makes for a new object of the same spec what this one does not get: Deployment spec.b, PodDisruptionBudget; with v1 they were the same"}},
 		"never was as what is new":              {stays("Deployment spec.b"), stays("Deployment spec.b"), nil},
+		"is owned twice":                        {New{}, New{Sample: "Pot/n/a", OwnedTwice: []string{"ConfigMap", "Deployment"}}, []string{"warning U525 Pot/n/a: v2 applies what v1 updated before, which still owns the same fields (metadata.managedFields) of ConfigMap, Deployment: what v2 leaves out of them from now on stays there"}},
+		"was owned twice":                       {New{OwnedTwice: []string{"ConfigMap"}}, New{Sample: "Pot/n/a", OwnedTwice: []string{"ConfigMap"}}, nil},
 		"had another spec":                      {New{Sample: "Pot/n/a", Copy: sound, Original: sound}, stays("Deployment spec.b"), nil},
 		"follows a change":                      {follows("spec.a", Surely), follows("spec.a", Surely), nil},
 		"ignores a change":                      {follows("spec.a", Surely), follows("spec.a", 0), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a"}},

@@ -138,7 +138,11 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 			broken, places := clientsCut(name, was, is)
 			findings = append(findings, broken...)
 			if len(places) > 0 {
-				findings = append(findings, code.Finding(code.OperandChanged, name, "the new version changed it although nobody changed the object it was made for: %s", places))
+				f := code.Finding(code.OperandChanged, name, "the new version changed it although nobody changed the object it was made for: %s", places)
+				if !slices.ContainsFunc(places, otherThanTag) { // as new releases do
+					f.Severity = finding.Info
+				}
+				findings = append(findings, f)
 			}
 		}
 	}
@@ -146,6 +150,22 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 		findings = append(findings, code.Finding(code.OperandRolled, "", "the upgrade replaced %d pods that were made for objects: %s", len(rolled), strings.Join(rolled, ", ")))
 	}
 	return findings
+}
+
+// otherThanTag reports whether a field is something else than an image of the same repository as before.
+func otherThanTag(d compare.Difference) bool {
+	was, _ := d.Was.(string)
+	is, _ := d.Is.(string)
+	return !strings.HasSuffix(d.Path, "].image") || repository(was) != repository(is)
+}
+
+// repository is a reference to an image without its tag and digest.
+func repository(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
+		return image[:i]
+	}
+	return image
 }
 
 // bookkeeping are labels and annotations by which an operator keeps what it wrote.

@@ -125,7 +125,7 @@ const longestElection = 5 * time.Minute
 const leaseDuration = 15 * time.Second
 
 // awaitLeader waits until a pod of r leads, if the operator elects a leader at all, and tells how the election went. It
-// gives up when the lease must have run out long since.
+// gives up when the lease must have run out long since; the old leader goes on until the new pod is ready.
 func (c *Cluster) awaitLeader(ctx context.Context, r *lifecycle.Release) (Leadership, error) {
 	var l Leadership
 	limit := leaseDuration
@@ -141,12 +141,29 @@ func (c *Cluster) awaitLeader(ctx context.Context, r *lifecycle.Release) (Leader
 		if limit, err = c.leaseOf(ctx, l.Lock); err != nil {
 			return false, err
 		}
-		return time.Since(newestPod(timeline, pods)) > limit+max(electionSlack, limit/2), nil
+		return time.Since(electionBegan(timeline, pods, l.Lock)) > limit+max(electionSlack, limit/2), nil
 	})
 	if err != nil && !errors.Is(err, ErrTimeout) {
 		return l, fmt.Errorf("wait for a pod of %s to lead: %w", r.Name, err)
 	}
 	return l, nil
+}
+
+// Leadership tells which of r's pods leads now.
+func (c *Cluster) Leadership(ctx context.Context, r *lifecycle.Release) (Leadership, error) {
+	pods, err := c.podsOf(ctx, r)
+	return Leads(c.Watcher.Since(time.Time{}), pods), err
+}
+
+// electionBegan is since when one of pods may take a lock: the newest of them came, a pod went, or the lock changed hands.
+func electionBegan(timeline []lifecycle.Event, pods []string, lock string) time.Time {
+	at := newestPod(timeline, pods)
+	for _, e := range timeline {
+		if e.Kind == KindPod && e.State == StateGone || e.State == StateHeld && e.Kind+"/"+e.Name == lock {
+			at = Latest(at, e.At)
+		}
+	}
+	return at
 }
 
 // newestPod is when the first event of the newest of pods was seen.

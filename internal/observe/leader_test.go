@@ -45,6 +45,31 @@ func TestHolderOf(t *testing.T) {
 	}
 }
 
+// TestElectionBegan: the old leader goes on until the new pod is ready, and only then its lease runs out.
+func TestElectionBegan(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Unix(0, 0).Add(time.Duration(seconds) * time.Second) }
+	pod := func(name, state string, seconds int) lifecycle.Event {
+		return lifecycle.Event{Kind: KindPod, Name: name, State: state, At: at(seconds)}
+	}
+	lock := func(name, holder string, seconds int) lifecycle.Event {
+		return lifecycle.Event{Kind: KindLease, Name: name, State: StateHeld, For: holder, At: at(seconds)}
+	}
+	came := []lifecycle.Event{pod("old", "", 1), lock("lock", "old", 2), pod("new", "", 10), pod("new", "", 20)}
+	for name, c := range map[string]struct {
+		more []lifecycle.Event
+		want int
+	}{
+		"the new pod came":      {nil, 10},
+		"the old pod went":      {[]lifecycle.Event{pod("old", StateGone, 25)}, 25},
+		"the lock was released": {[]lifecycle.Event{pod("old", StateGone, 25), lock("lock", "", 26)}, 26},
+		"another lock":          {[]lifecycle.Event{lock("another", "somebody", 30)}, 10},
+	} {
+		if began := electionBegan(append(slices.Clone(came), c.more...), []string{"new"}, "Lease/lock"); !began.Equal(at(c.want)) {
+			t.Errorf("%s: %s, want %s", name, began, at(c.want))
+		}
+	}
+}
+
 // endingCluster is a cluster that ends with the walk, or stays.
 type endingCluster struct {
 	cluster.Cluster

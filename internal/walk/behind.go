@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/observe"
@@ -39,6 +41,45 @@ func (w *walk) behindOf(ctx context.Context, o *newObject) ([]string, error) {
 		return nil, err
 	}
 	return o.behind(operands), nil
+}
+
+// ownedTwice names what was made for a copy's sample, as each copy's is named, of which a manager that updated it before still owns what another one applies
+// now. What that does not apply any more stays there.
+func (w *walk) ownedTwice(ctx context.Context, o *newObject) (names []string, err error) {
+	view := w.viewOf(o.like)
+	operands, err := view.Operands(ctx)
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		made := operands[name]
+		if err != nil || made.Of != o.like.String() || !made.Direct || !slices.Contains(renewed, made.Kind) {
+			continue
+		}
+		var now *unstructured.Unstructured
+		if now, err = w.operandNow(ctx, made); now != nil && sharesFields(now.GetManagedFields()) {
+			made.Name = strings.ReplaceAll(made.Name, o.like.Name, o.Name)
+			names = append(names, o.called(made))
+		}
+	}
+	return names, err
+}
+
+// sharesFields reports whether in list somebody updates what somebody else applies, besides the walk, and but for metadata.
+func sharesFields(list []metav1.ManagedFieldsEntry) bool {
+	owned := func(operation metav1.ManagedFieldsOperationType) *fieldpath.Set {
+		all := &fieldpath.Set{}
+		for _, m := range list {
+			var fields fieldpath.Set
+			if m.Operation == operation && m.Subresource == "" && m.Manager != "olmkit" && m.FieldsV1 != nil && fields.FromJSON(m.FieldsV1.GetRawReader()) == nil {
+				all = all.Union(&fields)
+			}
+		}
+		return all
+	}
+	shared := false
+	owned(metav1.ManagedFieldsOperationUpdate).Intersection(owned(metav1.ManagedFieldsOperationApply)).Iterate(func(path fieldpath.Path) {
+		field := path[0].FieldName
+		shared = shared || field != nil && *field != "metadata"
+	})
+	return shared
 }
 
 // behind is what behindOf finds among operands, each named as what each copy has.

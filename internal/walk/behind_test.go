@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/olmkit/olmkit/internal/observe"
 )
@@ -46,6 +46,32 @@ func TestBehind(t *testing.T) {
 		}
 		if found := o.behind(operands); !slices.Equal(found, want) {
 			t.Errorf("%s: %q, want %q", name, found, want)
+		}
+	}
+}
+
+// TestSharesFields: a field that one manager applies and another one updates, besides status, metadata and what the walk changes, is owned twice.
+func TestSharesFields(t *testing.T) {
+	entry := func(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	const update, apply = metav1.ManagedFieldsOperationUpdate, metav1.ManagedFieldsOperationApply
+	applied := entry("operator", apply, "", `{"f:data":{"f:a":{},"f:b":{}},"f:spec":{"f:c":{}},"f:metadata":{"f:labels":{"f:app":{}}},"f:status":{"f:replicas":{}}}`)
+	for name, c := range map[string]struct {
+		other  metav1.ManagedFieldsEntry
+		shares bool
+	}{
+		"the same field":       {entry("manager", update, "", `{"f:data":{"f:a":{}}}`), true},
+		"some of the same":     {entry("manager", update, "", `{"f:data":{"f:a":{},"f:b":{}},"f:spec":{"f:c":{}}}`), true},
+		"another field":        {entry("manager", update, "", `{"f:data":{"f:d":{}}}`), false},
+		"metadata":             {entry("manager", update, "", `{"f:metadata":{"f:labels":{"f:app":{}}}}`), false},
+		"the status":           {entry("manager", update, "status", `{"f:status":{"f:replicas":{}}}`), false},
+		"the walk's":           {entry("olmkit", update, "", `{"f:data":{"f:a":{}}}`), false},
+		"another applies, too": {entry("manager", apply, "", `{"f:data":{"f:a":{}}}`), false},
+		"not to be read":       {entry("manager", update, "", `{`), false},
+	} {
+		if shares := sharesFields([]metav1.ManagedFieldsEntry{applied, c.other}); shares != c.shares {
+			t.Errorf("%s: %t", name, shares)
 		}
 	}
 }

@@ -224,7 +224,11 @@ func (w *walk) judgeOutcome(ctx context.Context, c course, before hopBefore, hop
 		return findings, err
 	}
 	if len(c.shown) > 0 || len(w.effects[c.to.Name]) > 0 { // it acts
-		findings = append(findings, judge.Unelected(w.Watcher.Since(time.Time{}), c.started, c.from, c.to, c.election)...)
+		elected, err := w.Leadership(ctx, c.to) // which may have taken its time
+		if err != nil {
+			return findings, err
+		}
+		findings = append(findings, judge.Unelected(w.Watcher.Since(time.Time{}), c.started, c.from, c.to, elected)...)
 	}
 	found, err = w.judgeExits(ctx, c.from.Name, c.to)
 	findings = append(findings, found...)

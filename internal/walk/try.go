@@ -39,16 +39,10 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		}
 	}
 	o.claims = claimsOf(o, operands)
-	spec, _ := o.Author["spec"].(map[string]any)
-	is.Carried = judge.Carried(spec, slices.Collect(maps.Values(operands)))
-	o.sums = sumsOf(o, operands)
-	is.Programs, is.Secrets = programsOf(o, operands), secretsOf(o, operands)
 	o.following.moves, o.following.rolls = map[string][]string{}, map[string]bool{}
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
-		func() (err error) { is.Blocks, is.MayBlock, err = w.blocks(ctx, r, o, operands); return err },
-		func() (err error) { is.Behind, err = w.behindOf(ctx, o); return err },
-		func() (err error) { is.Picks, err = w.picksOf(ctx, o); return err },
+		func() error { return w.lookAtMade(ctx, r, o, operands, &is) },
 		func() error { return w.markNew(ctx, o, operands) },
 		func() (err error) { is.Reverts, err = w.editNew(ctx, o, operands, was); return err },
 		// Before fields are changed that the other release may not have.
@@ -85,6 +79,24 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		is.Copy.Alike, err = w.WellAs(ctx, o.Object, o.like)
 	}
 	created[o.CRD] = is
+	return err
+}
+
+// lookAtMade notes in is what operands, which were made for a copy, are like before anything is tried.
+func (w *walk) lookAtMade(ctx context.Context, r *lifecycle.Release, o *newObject, operands map[string]observe.Operand, is *judge.New) (err error) {
+	spec, _ := o.Author["spec"].(map[string]any)
+	is.Carried = judge.Carried(spec, slices.Collect(maps.Values(operands)))
+	is.Programs, is.Secrets, o.sums = programsOf(o, operands), secretsOf(o, operands), sumsOf(o, operands)
+	if is.Blocks, is.MayBlock, err = w.blocks(ctx, r, o, operands); err != nil {
+		return err
+	}
+	if is.Behind, err = w.behindOf(ctx, o); err != nil {
+		return err
+	}
+	if is.OwnedTwice, err = w.ownedTwice(ctx, o); err != nil {
+		return err
+	}
+	is.Picks, err = w.picksOf(ctx, o)
 	return err
 }
 
