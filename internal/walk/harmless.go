@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/olmkit/olmkit/internal/judge"
 )
 
 // step is a change of the field at Path of an object and the one that takes it back, as JSON merge patches.
@@ -132,6 +134,18 @@ func noneOf(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) *ste
 		}
 	})
 	return nearest
+}
+
+// leftOutAsBefore are those of steps that were followed before, and up to mostLeftOut that were not tried: what nothing followed is not tried again.
+func leftOutAsBefore(steps []step, follows map[string]int) []step {
+	untried := 0
+	return slices.DeleteFunc(steps, func(s step) bool {
+		times, tried := follows[s.Path]
+		if !tried {
+			untried++
+		}
+		return tried && times < judge.Surely || !tried && untried > mostLeftOut
+	})
 }
 
 // withoutIt follows the path of a field that is left out.

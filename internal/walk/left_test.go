@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
@@ -32,6 +33,18 @@ func TestLeftOut(t *testing.T) {
 		`spec.storage.size (left out) {"spec":{"storage":{"size":null}}} {"spec":{"storage":{"size":"1Gi"}}}`,
 	}
 	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestLeftOutAsBefore: what nothing followed is not left out again, and of what was not tried no more than two.
+func TestLeftOutAsBefore(t *testing.T) {
+	steps := []step{{Path: "new"}, {Path: "followed"}, {Path: "ignored"}, {Path: "newer"}, {Path: "once"}, {Path: "newest"}}
+	var got []string
+	for _, s := range leftOutAsBefore(steps, map[string]int{"followed": judge.Surely, "ignored": 0, "once": 1}) {
+		got = append(got, s.Path)
+	}
+	if want := []string{"new", "followed", "newer"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

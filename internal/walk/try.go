@@ -173,9 +173,8 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 	}
 	schema, did := definition.Schema(r.CRD(o.CRD), o.Version), func(path string) bool { return was.Follows[path] == judge.Surely }
 	known, others := partition(bold(schema, now.Object), did)
-	knownLeft, othersLeft := partition(leftOut(schema, now.Object), did)
-	others, othersLeft = others[:min(mostBold, len(others))], othersLeft[:min(mostLeftOut, len(othersLeft))]
-	for _, change := range slices.Concat(known, others, knownLeft, othersLeft) {
+	left := leftOutAsBefore(leftOut(schema, now.Object), was.Follows)
+	for _, change := range slices.Concat(known, others[:min(mostBold, len(others))], left) {
 		patch := func(data []byte, dryRun ...string) error {
 			return mergePatch(ctx, resource, o.Name, data, dryRun...)
 		}
