@@ -180,7 +180,7 @@ var All = []Kind{
 		"elect a leader in every release: set LeaderElection and LeaderElectionID in controller-runtime's options, and keep the arguments that switch it on", nil},
 
 	{Forbidden, finding.Error, "The API server refuses requests of the operator's ServiceAccount that the operator needs (401 or 403). If it refused the old " +
-		"version the same, this is a warning.",
+		"version the same, this is a warning. Some clusters refuse more: owner references that block deletion need the right to update the owner's finalizers on OpenShift.",
 		"grant the ServiceAccount what the API server's message names, or do not request it", []string{"EDG008"}},
 	{NoResource, finding.Error, "The operator requests a resource that the API server does not have (404): its CustomResourceDefinition is missing, or does " +
 		"not serve the version. If the old version did the same, this is a warning.",
@@ -253,7 +253,7 @@ var All = []Kind{
 	{ConditionWorse, finding.Error, "An object said in its status that it serves, and does not any more: Available, Ready or another condition of what works is not True, Degraded, Failed or Stalled is, or its phase is Failed, Error or Degraded; " +
 		"or it says without end that it is being changed.",
 		"read the condition's reason and message, and the manager's log about the object", nil},
-	{OperandChanged, finding.Warning, "The new version changed an operand of an object that nobody changed, or took labels or annotations from it. It is an error if it takes annotations away that others put there, and no more than an info if only the tag or the digest of an image is another. This may be its purpose, or the object means something else " +
+	{OperandChanged, finding.Warning, "The new version changed an operand of an object that nobody changed, or took labels or annotations from it. It is an error if it takes annotations away that others put there, and no more than an info if only the tag or the digest of an image is another, of the same major version. This may be its purpose, or the object means something else " +
 		"in the version that the new release reads.",
 		"check whether each change is meant; if so, suppress it (docs/suppress.md); if not, check conversion and defaults of the object", nil},
 	{OperandRestarted, finding.Warning, "Containers of operands restarted during the upgrade.",
@@ -273,15 +273,15 @@ var All = []Kind{
 	{OperandImage, finding.Error, "The new version runs an operand image that is not available, where the old version's image ran: nothing shows that it exists, or that it works.",
 		"use an image that can be pulled, or pass its program with --image REF=PROGRAM", []string{"IMG005"}},
 	{DoesLess, finding.Error, "The new version does less about an object than the old version: after the same small change of the object, or of a Secret or ConfigMap that it " +
-		"names, a workload or the status that the old version changed stays as it was; or what the object asks for reaches nothing that is made for it any more; or pods are not replaced when what they are made from changes; or a pause is not honoured; or what the old version made of an object that is deleted, as a backup, is not made any more; or an object of which no pod runs cannot be deleted. " +
-		"It is a warning if one workload of several does not follow, if the schema says that the field is deprecated, or if another finalizer keeps the object, or may do what a Job did; and that new objects have no finalizer or no Events any more.",
-		"watch what objects name, not only the objects; leave what is paused alone; remove the finalizer last; update what exists, not only what is missing; keep the operands' names, or move the data and delete the old ones; write the status after each change", nil},
+		"names, a workload or the status that the old version changed stays as it was; or what the object asks for reaches nothing that is made for it any more; or pods are not replaced when what they are made from changes; or it goes on as if a text were still there that is left out, or as if it were asked for some where it is asked for none; or a pause is not honoured; or what the old version made of an object that is deleted, as a backup, is not made any more; or an object of which no pod runs cannot be deleted. " +
+		"It is a warning if one workload of several does not follow, if the schema says that the field is deprecated, if nothing went before when a text was left out, or if another finalizer keeps the object, or may do what a Job did; and that new objects have no finalizer or no Events any more.",
+		"watch what objects name, not only the objects; tell 0 and what is left out apart, and delete what is not asked for any more; leave what is paused alone; remove the finalizer last; update what exists, not only what is missing; keep the operands' names, or move the data and delete the old ones; write the status after each change", nil},
 	{DataLost, finding.Error, "What a volume of an operand held is gone, or nothing reads it any more; or the new version deletes with an object what the old version kept.",
 		"keep claims, and the names of workloads and volumeClaimTemplates; where a name has to change, copy the data first, by a Job that mounts both volumes: then it is a warning", nil},
-	{Credentials, finding.Error, "The new version changed a password or key that the old version made, or deleted the Secret or ConfigMap that an object's status names: clients that have it, or read it there, are refused.",
+	{Credentials, finding.Error, "The new version changed a password or key that the old version made, or deleted the Secret or ConfigMap that an object's status names: clients that have it, or read it there, are refused. Or it makes the same one for each object, and the old version made another for each.",
 		"make credentials only where there are none yet, and leave them where the status says that they are", nil},
-	{NewIgnored, finding.Error, "The new version does less for an object that is created after the upgrade than for one that was there before, or for one that has the name of another that was deleted; the old version did the same for both.",
-		"test the operator with a new object, not only with what the old version made: what is created may need another right, a field that only old objects have, or a watch that starts too late; keep nothing in memory by an object's name alone, but by its UID", nil},
+	{NewIgnored, finding.Error, "The new version does less for an object that is created after the upgrade than for one that was there before, or for one that has the name of another that was deleted, or that was there before a Secret or ConfigMap that it names; the old version did the same for both.",
+		"test the operator with a new object, not only with what the old version made: what is created may need another right, a field that only old objects have, or a watch that starts too late; keep nothing in memory by an object's name alone, but by its UID; watch what objects name, or ask for it again", nil},
 	{NewUnowned, finding.Error, "What the new version makes for a new object stays when the object is deleted: it has no owner reference, or cannot have one, as what is of the cluster's scope or in another namespace, and the operator does not delete it. What the old version made was deleted. " +
 		"It is a warning if it is a Secret, and claims stay as well: the data may need it; and for a backup, a snapshot, a volume or a namespace that is new.",
 		"set the owner reference on whatever the operator creates (controllerutil.SetControllerReference), or delete it by a finalizer", nil},

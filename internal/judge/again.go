@@ -8,6 +8,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/observe"
 )
 
 // DownLimit is how long an operator has to tell that the pods of an object are gone, if that of the release before did.
@@ -40,10 +41,10 @@ func (n New) LacksAgain() string {
 	return noneOf(slices.DeleteFunc(slices.Clone(n.Copy.Kinds), func(kind string) bool { return slices.Contains(n.Again.Kinds, kind) }))
 }
 
-// LessAgain are the words of LacksAgain, if those of the release before were others; "" where nothing is known of that, or it came about in another way.
+// LessAgain are the words of LacksAgain, if the release before lacked nothing; "" where that is not known, or the object came about in another way.
 func (n New) LessAgain(was New) string {
-	if lacks := n.LacksAgain(); was.Again != nil && slices.Equal(was.Late, n.Late) && lacks != was.LacksAgain() {
-		return lacks
+	if was.Again != nil && slices.Equal(was.Late, n.Late) && was.LacksAgain() == "" {
+		return n.LacksAgain()
 	}
 	return ""
 }
@@ -66,6 +67,19 @@ func (h Readiness) TakenBack(running, down map[string]string) map[string]bool {
 	return taken
 }
 
+// credential matches a key of a Secret under which there is one.
+var credential = observe.Compiled(`(?i)pass|token|secret|key$`)
+
+// stale are the keys of Secrets that say the same for another object of the copy's name, and did not in was, if nothing in the Secret is the object's own any
+// more.
+func (n New) stale(was New) []string {
+	return namesOf(n.Fresh, func(key string) bool {
+		secret, _, _ := strings.Cut(key, " ")
+		own := namesOf(n.Fresh, func(other string) bool { return n.Fresh[other] && strings.HasPrefix(other, secret+" ") })
+		return was.Fresh[key] && !n.Fresh[key] && len(own) == 0 && credential().MatchString(key[len(secret):])
+	})
+}
+
 // again tells what is not done for an object of the name of one that is gone, and for one of which the pods are gone, and was with from.
 func again(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
@@ -77,7 +91,7 @@ func again(from, to string, was, is New) []finding.Finding {
 		}
 		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for %s: within %s %s; with %s it was as for the first", to, object, limit, missing, from))
 	}
-	if same := namesOf(is.Fresh, func(key string) bool { return was.Fresh[key] && !is.Fresh[key] }); len(same) > 0 {
+	if same := is.stale(was); len(same) > 0 {
 		findings = append(findings, code.Finding(code.Credentials, is.Sample, "%s gives another object of the same name what it gave the first, which is gone: Secret %s; with %s each had its own",
 			to, strings.Join(same, ", "), from))
 	}

@@ -15,14 +15,14 @@ var saving = observe.Compiled(`(?i)backup|snapshot|volume|secret|namespace`)
 // elsewhere tells what was made for a new object outside of what Kubernetes deletes with it and stayed when the object was deleted, and went or was not made
 // with from; and what is not made any more.
 func elsewhere(from, to string, was, is New) []finding.Finding {
-	if was.Elsewhere == nil || is.Elsewhere == nil {
+	if was.Elsewhere == nil || is.Elsewhere == nil || was.Of != is.Of { // what is made may depend on what the sample asks for
 		return nil
 	}
 	var stay, kept, lost, said []string
 	for _, d := range is.Elsewhere {
 		before, stayed := ofKind(was.Elsewhere, d)
 		switch name := d.Kind + " " + d.Name; {
-		case d.Gone || stayed:
+		case d.Gone || stayed || d.Shared && saving().MatchString(d.Kind):
 		case d.Shared:
 			said = append(said, name)
 		case before || !saving().MatchString(d.Kind):

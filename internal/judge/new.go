@@ -62,10 +62,13 @@ type Distant struct {
 // New is what an operator did for an object that was created while it ran, and for the sample that it is a copy of.
 type New struct {
 	Sample         string // as findings name it
+	Of             string // the name in its manifest, which samples of several versions may have
 	Copy, Original Dealt
 	// Follows tells, by field of the copy, how often anything that was made for it followed: when the field was changed, and when
 	// it was changed back.
 	Follows map[string]int
+	// Sheds tells, by field, whether something that was made for the copy went when the field was changed.
+	Sheds map[string]bool
 	// Deprecated are the fields that are, as the schema says.
 	Deprecated map[string]bool
 	// Moves are the kinds that followed, by field, and Programs what workloads run, by kind, with … for the name of the copy.
@@ -84,7 +87,8 @@ type New struct {
 	// Behind are the fields of what was made for the sample that are not what they are for the copy, which has the same spec, and what was made for the copy
 	// alone, named as in Remakes; nil if that is not known.
 	Behind []string
-	// OwnedTwice is what was made for the sample of which one manager still owns by updates what another one applies, named as in Remakes.
+	// OwnedTwice is what was made for the sample of which one manager still owns by updates what another one applies, named as in Remakes; nil if that is
+	// not known.
 	OwnedTwice []string
 	// Says are the fields that the statuses of the copy and of the sample have, by path.
 	Says, SampleSays map[string]bool
@@ -93,11 +97,11 @@ type New struct {
 	// Readiness is what the status said of the copy while none of its pods ran, and once they did.
 	Readiness Readiness
 	// Again is what the operator did for another object of the copy's name, once the copy was gone; nil if that is not known. Late is what that needs and
-	// what was created after it. TakesBack tells, by field
-	// of its status that says that it is well, whether that says something else once its pods are gone, and Down what came of it when it was deleted then.
+	// what was created after it. Fresh tells, by name and key, whether its Secrets say something else than those of the copy. TakesBack tells, by field of
+	// its status that says that it is well, whether that says something else once its pods are gone, and Down what came of it when it was deleted then.
 	Again     *Dealt
-	Fresh     map[string]bool // whether its Secrets say something else than those of the copy, by name and key
 	Late      []string
+	Fresh     map[string]bool
 	TakesBack map[string]bool
 	Down      Deletion
 	// Pauses tells what came of a change of the copy while it was paused, by the field that pauses it and the one that was changed.
@@ -233,6 +237,15 @@ func (n New) Unsaved(was New) []string {
 	return was.Lasting
 }
 
+// LeftOut and None follow the path of a field that is left out, and of one that is 0.
+const LeftOut, None = " (left out)", " = 0"
+
+// OfField is the path of a field, without what follows it.
+func OfField(path string) string {
+	path, _, _ = strings.Cut(path, " ")
+	return path
+}
+
 // NewObjects tells what the operator of the release called to did not do for a new object, and that of from did.
 func NewObjects(from, to string, was, is New) []finding.Finding {
 	findings := ownerless(from, to, was, is)
@@ -250,8 +263,12 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for a new object like it: within %s %s; with %s it was as for this one",
 			to, HealthLimit, strings.Join(missing, ", "), from))
 	}
-	isDeprecated := func(field string) bool { return is.Deprecated[field] }
-	ignored := namesOf(is.Follows, func(field string) bool { return was.Follows[field] == Surely && is.Follows[field] == 0 })
+	ignored := namesOf(is.Follows, func(field string) bool {
+		return was.Follows[field] == Surely && is.Follows[field] == 0 && (OfField(field) == field || was.Of == is.Of)
+	})
+	isDeprecated := func(field string) bool {
+		return is.Deprecated[field] || field != OfField(field) && !was.Sheds[field] && strings.HasSuffix(field, LeftOut)
+	}
 	findings = append(findings, lessOf(ignored, isDeprecated, func(fields string) finding.Finding {
 		return code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s", to, from, EffectLimit, fields)
 	})...)
@@ -365,7 +382,7 @@ func behind(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.Behind, is.Sample, "%s makes for a new object of the same spec what this one does not get: %s; with %s they were the same", to, firstOf(left), from))
 	}
 	twice := slices.DeleteFunc(slices.Clone(is.OwnedTwice), func(name string) bool { return slices.Contains(was.OwnedTwice, name) })
-	if len(twice) > 0 {
+	if was.OwnedTwice != nil && len(twice) > 0 {
 		findings = append(findings, code.Finding(code.Behind, is.Sample, "%s applies what %s updated before, which still owns the same fields (metadata.managedFields) of %s: what %s leaves out of them from now on stays there",
 			to, from, firstOf(twice), to))
 	}
@@ -380,7 +397,7 @@ func unsteady(from, to string, was, is New) []finding.Finding {
 	if len(names) == 0 {
 		return nil
 	}
-	f := code.Finding(code.Unsteady, is.Sample, "%s writes what the %s of a new object like it says in another order from time to time, as who goes through a map in Go does; with %s it was always the same",
+	f := code.Finding(code.Unsteady, is.Sample, "%s writes the %s of a new object like it again with the same words in another order, as who goes through a map in Go does; %s did not",
 		to, strings.Join(names, " and "), from)
 	if !slices.ContainsFunc(names, func(name string) bool { return is.Unsteady[name] }) {
 		f.Severity = finding.Warning

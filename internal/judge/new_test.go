@@ -99,6 +99,15 @@ func TestNewObjects(t *testing.T) {
 	stays := func(fields ...string) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Behind: append([]string{}, fields...)}
 	}
+	sheds := func(field string, times int) New {
+		n := follows(field, times)
+		n.Sheds = map[string]bool{field: true}
+		return n
+	}
+	of := func(sample string, n New) New {
+		n.Of = sample
+		return n
+	}
 	pauses := func(p Pause) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Pauses: map[Paused]Pause{{"spec.paused", "spec.a"}: p}}
 	}
@@ -133,6 +142,8 @@ func TestNewObjects(t *testing.T) {
 		"is new and stays":                      {distant(), distant(role(false)), []string{"error U518 Pot/n/a: v2 makes ClusterRole view-a for a new object like it, and it stayed when the object was deleted; with v1 it did not"}},
 		"is new and may be kept":                {distant(), distant(Distant{Kind: "Secret", Name: "backups/a"}), []string{"warning U518 Pot/n/a: v2 makes Secret backups/a for a new object like it, and it stayed when the object was deleted; with v1 it did not"}},
 		"was not kept":                          {distant(Distant{Kind: "Secret", Name: "backups/a", Gone: true}), distant(Distant{Kind: "Secret", Name: "backups/a"}), []string{"error U518 Pot/n/a: v2 makes Secret backups/a for a new object like it, and it stayed when the object was deleted; with v1 it did not"}},
+		"a volume is labelled":                  {distant(), distant(Distant{Kind: "VolumeSnapshotContent", Name: "a", Shared: true}), nil},
+		"another sample has it":                 {distant(), of("b", distant(role(false))), nil},
 		"is taken out of the index":             {distant(index(true)), distant(index(true)), nil},
 		"stays in the index":                    {distant(index(true)), distant(index(false)), []string{"error U518 Pot/n/a: what v2 writes about a new object like it into ConfigMap index stayed there when the object was deleted; with v1 it did not"}},
 		"always stayed in the index":            {distant(index(false)), distant(index(false)), nil},
@@ -144,15 +155,19 @@ func TestNewObjects(t *testing.T) {
 		"could not block its deletion":          {blocks(true, false), blocks(true, false), nil},
 		"does not block its deletion any more":  {blocks(true, true), blocks(false, false), nil},
 		"is always in order":                    {turns(map[string]bool{}), turns(map[string]bool{}), nil},
-		"turns, and replaces pods":              {turns(map[string]bool{}), turns(map[string]bool{"ConfigMap": true}), []string{"error U524 Pot/n/a: v2 writes what the ConfigMap of a new object like it says in another order from time to time, as who goes through a map in Go does; with v1 it was always the same"}},
-		"turns, and replaces none":              {turns(map[string]bool{}), turns(map[string]bool{"Service": false}), []string{"warning U524 Pot/n/a: v2 writes what the Service of a new object like it says in another order from time to time, as who goes through a map in Go does; with v1 it was always the same"}},
+		"turns, and replaces pods":              {turns(map[string]bool{}), turns(map[string]bool{"ConfigMap": true}), []string{"error U524 Pot/n/a: v2 writes the ConfigMap of a new object like it again with the same words in another order, as who goes through a map in Go does; v1 did not"}},
+		"turns, and replaces none":              {turns(map[string]bool{}), turns(map[string]bool{"Service": false}), []string{"warning U524 Pot/n/a: v2 writes the Service of a new object like it again with the same words in another order, as who goes through a map in Go does; v1 did not"}},
 		"always turned":                         {turns(map[string]bool{"ConfigMap": true}), turns(map[string]bool{"ConfigMap": true}), nil},
 		"it was not known whether it turns":     {turns(nil), turns(map[string]bool{"ConfigMap": true}), nil},
 		"is as what is new":                     {stays(), stays(), nil},
 		"is not as what is new":                 {stays(), stays("Deployment spec.b", "PodDisruptionBudget"), []string{"warning U525 Pot/n/a: v2 makes for a new object of the same spec what this one does not get: Deployment spec.b, PodDisruptionBudget; with v1 they were the same"}},
 		"never was as what is new":              {stays("Deployment spec.b"), stays("Deployment spec.b"), nil},
-		"is owned twice":                        {New{}, New{Sample: "Pot/n/a", OwnedTwice: []string{"ConfigMap", "Deployment"}}, []string{"warning U525 Pot/n/a: v2 applies what v1 updated before, which still owns the same fields (metadata.managedFields) of ConfigMap, Deployment: what v2 leaves out of them from now on stays there"}},
+		"is owned twice":                        {New{OwnedTwice: []string{}}, New{Sample: "Pot/n/a", OwnedTwice: []string{"ConfigMap", "Deployment"}}, []string{"warning U525 Pot/n/a: v2 applies what v1 updated before, which still owns the same fields (metadata.managedFields) of ConfigMap, Deployment: what v2 leaves out of them from now on stays there"}},
 		"was owned twice":                       {New{OwnedTwice: []string{"ConfigMap"}}, New{Sample: "Pot/n/a", OwnedTwice: []string{"ConfigMap"}}, nil},
+		"follows less of another sample":        {follows("spec.a = 0", Surely), of("b", follows("spec.a = 0", 0)), nil},
+		"goes on where there are to be none":    {follows("spec.a = 0", Surely), follows("spec.a = 0", 0), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a = 0"}},
+		"may have a default":                    {follows("spec.a (left out)", Surely), follows("spec.a (left out)", 0), []string{"warning U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a (left out)"}},
+		"keeps what went when it was left out":  {sheds("spec.a (left out)", Surely), follows("spec.a (left out)", 0), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a (left out)"}},
 		"had another spec":                      {New{Sample: "Pot/n/a", Copy: sound, Original: sound}, stays("Deployment spec.b"), nil},
 		"follows a change":                      {follows("spec.a", Surely), follows("spec.a", Surely), nil},
 		"ignores a change":                      {follows("spec.a", Surely), follows("spec.a", 0), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a"}},

@@ -152,11 +152,19 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 	return findings
 }
 
-// otherThanTag reports whether a field is something else than an image of the same repository as before.
+// otherThanTag reports whether a field is something else than an image of the same repository and the same major version as before.
 func otherThanTag(d compare.Difference) bool {
 	was, _ := d.Was.(string)
 	is, _ := d.Is.(string)
-	return !strings.HasSuffix(d.Path, "].image") || repository(was) != repository(is)
+	return !strings.HasSuffix(d.Path, "].image") || repository(was) != repository(is) || major(was) != major(is)
+}
+
+// major is the first number of an image's tag, "" for none.
+func major(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	tag := strings.TrimPrefix(strings.TrimPrefix(image, repository(image)), ":")
+	tag = strings.TrimPrefix(tag, "v")
+	return tag[:len(tag)-len(strings.TrimLeft(tag, "0123456789"))]
 }
 
 // repository is a reference to an image without its tag and digest.

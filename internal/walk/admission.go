@@ -74,7 +74,7 @@ func (w *walk) askings(ctx context.Context, from string, r *lifecycle.Release) (
 		return list, nil
 	}
 	w.admitted[r.Name] = map[string]admission{}
-	chosen, err := w.toCopy(ctx, r)
+	chosen, err := w.toCopy(ctx, from, r)
 	if err != nil {
 		return nil, err
 	}

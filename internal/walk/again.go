@@ -28,9 +28,13 @@ const (
 // r's operator deals with it, tells that its pods are gone, and removes its finalizer while it has none. before says how long that is waited for.
 func (w *walk) recreate(ctx context.Context, r *lifecycle.Release, copies []*newObject, before, created map[string]judge.New) (err error) {
 	var again []*newObject
-	defer func() { err = errors.Join(err, w.deleteAgain(ctx, again, created)) }()
+	began := time.Now()
+	defer func() {
+		err = errors.Join(err, w.findElsewhere(ctx, r, again, began), w.deleteAgain(ctx, again, created))
+	}()
 	for _, first := range copies {
-		if !first.tried || slices.Contains(w.lingering, first.Object) {
+		ofItsOwn := slices.ContainsFunc(first.distant, func(d distant) bool { return d.Resource == "namespaces" }) // which takes its time to go
+		if !first.tried || ofItsOwn || slices.Contains(w.lingering, first.Object) {
 			continue
 		}
 		cleared, err := w.collect(ctx, first)
@@ -43,7 +47,7 @@ func (w *walk) recreate(ctx context.Context, r *lifecycle.Release, copies []*new
 		is := created[first.CRD]
 		o, late, err := w.copyAgain(ctx, r, first)
 		if o != nil {
-			o.distant, o.sums = first.distant, first.sums
+			o.sums = first.sums
 			again, is.Late = append(again, o), late
 		} else {
 			is.Again = &judge.Dealt{Refused: true}
@@ -97,7 +101,7 @@ func (w *walk) deleteOperand(ctx context.Context, made observe.Operand) bool {
 	return err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err)
 }
 
-// copyAgain creates another copy of first's name, and what it needs after it, which it returns the originals of. Where the API server asks for what it needs
+// copyAgain creates another copy of first's name, and then what it needs, of which it returns the names of the originals. Where the API server asks for what it needs
 // first, that comes first. It returns no copy where the API server refuses it for long: a webhook may not have noticed yet that first is gone.
 func (w *walk) copyAgain(ctx context.Context, r *lifecycle.Release, first *newObject) (again *newObject, late []string, err error) {
 	w.Others = slices.DeleteFunc(w.Others, func(o *observe.Object) bool { return o == first.Object })
@@ -129,8 +133,13 @@ func (w *walk) copyBeforeNeeds(ctx context.Context, r *lifecycle.Release, first 
 		return nil, err
 	}
 	again.needs = needs
-	if err = sleep(ctx, needLater); err == nil {
-		_, err = w.createNeeds(ctx, needs)
+	if err := sleep(ctx, needLater); err != nil {
+		return again, err
+	}
+	created, err := w.createNeeds(ctx, needs)
+	if err == nil && !created {
+		_, err = w.removeCopies(ctx, []*newObject{again})
+		return nil, err
 	}
 	return again, err
 }
@@ -296,8 +305,8 @@ func (w *walk) deleteAgain(ctx context.Context, again []*newObject, created map[
 			_, failed := w.leftOf(ctx, made, 0)
 			err = errors.Join(err, failed)
 		}
-		if slices.ContainsFunc(created[o.CRD].Elsewhere, func(d judge.Distant) bool { return !d.Gone }) {
-			for _, d := range o.distant {
+		for _, d := range o.distant {
+			if slices.ContainsFunc(created[o.CRD].Elsewhere, func(stayed judge.Distant) bool { return stayed.Kind == d.made.GetKind() && !stayed.Gone }) {
 				err = errors.Join(err, w.deleteDistant(ctx, d))
 			}
 		}

@@ -21,8 +21,8 @@ var renewed = []string{
 	"Deployment", "StatefulSet", "DaemonSet", "CronJob", "ConfigMap", "Service", "PodDisruptionBudget", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler", "Role", "RoleBinding",
 }
 
-// fixed matches fields that nobody can change once something is made, or that the cluster chooses.
-var fixed = regexp.MustCompile(`^(spec\.(selector|volumeClaimTemplates|serviceName|podManagementPolicy|clusterIPs?|ipFamil\w+|healthCheckNodePort)|roleRef)\b|[nN]odePort|^spec\.replicas$`)
+// fixed matches fields that nobody can change once something is made, that the cluster chooses, or that have a sum of what has a name in it.
+var fixed = regexp.MustCompile(`^(spec\.(selector|volumeClaimTemplates|serviceName|podManagementPolicy|clusterIPs?|ipFamil\w+|healthCheckNodePort)|roleRef)\b|[nN]odePort|^spec\.replicas$|annotations\.\S*(?i:sum|hash|digest)`)
 
 // behindOf names the fields of what was made for a copy's sample that are not what they are for the copy, which has the same spec, and what was made for the
 // copy alone: the sample's was made by another release. It is nil where they do not say the same.
@@ -48,6 +48,7 @@ func (w *walk) behindOf(ctx context.Context, o *newObject) ([]string, error) {
 func (w *walk) ownedTwice(ctx context.Context, o *newObject) (names []string, err error) {
 	view := w.viewOf(o.like)
 	operands, err := view.Operands(ctx)
+	names = []string{}
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
 		made := operands[name]
 		if err != nil || made.Of != o.like.String() || !made.Direct || !slices.Contains(renewed, made.Kind) {

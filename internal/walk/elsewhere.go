@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -35,7 +34,6 @@ func (w *walk) findElsewhere(ctx context.Context, r *lifecycle.Release, copies [
 	if err != nil || mine == nil || !w.Provider.Disposable() {
 		return err
 	}
-	created := observe.Creations(log, mine)
 	for _, c := range observe.Written(log, mine) {
 		if !slices.ContainsFunc(copies, func(o *newObject) bool { return o.elsewhere(c) }) {
 			continue
@@ -49,7 +47,7 @@ func (w *walk) findElsewhere(ctx context.Context, r *lifecycle.Release, copies [
 		}
 		for _, o := range copies {
 			if o.elsewhere(c) && o.meant(made) {
-				o.distant = append(o.distant, distant{c, made, !slices.Contains(created, c)})
+				o.distant = append(o.distant, distant{c, made, o.shares(made)})
 			}
 		}
 	}
@@ -59,10 +57,13 @@ func (w *walk) findElsewhere(ctx context.Context, r *lifecycle.Release, copies [
 	return nil
 }
 
-// elsewhere reports whether c is neither an operand of a copy's name in its namespace nor of its kind, nor a lock, and may be about the copy.
+// others are resources that controllers of the cluster delete, or that name whom they are for.
+var others = []string{"leases", "persistentvolumes", "certificatesigningrequests"}
+
+// elsewhere reports whether c is neither an operand of a copy's name in its namespace nor of its kind, and may be about the copy.
 func (o *newObject) elsewhere(c observe.Creation) bool {
 	known := c.Namespace == o.Namespace && observe.IsOperand(c.GroupResource()) && strings.Contains(c.Name, o.Name)
-	return !known && c.GroupResource() != o.Resource && c.Resource != "leases"
+	return !known && c.GroupResource() != o.Resource && !slices.Contains(others, c.Resource)
 }
 
 // meant reports whether made, which belongs to nobody, says that it is there for a copy.
@@ -71,20 +72,26 @@ func (o *newObject) meant(made *unstructured.Unstructured) bool {
 	return err == nil && (strings.Contains(string(text), o.Name) || strings.Contains(string(text), string(o.UID)))
 }
 
+// shares reports whether made, which says something of a copy, was there before it, or says something of its sample, too.
+func (o *newObject) shares(made *unstructured.Unstructured) bool {
+	text, err := json.Marshal(o.renamed(made.Object))
+	own, failed := json.Marshal(made.Object)
+	samples := strings.Count(string(text), o.like.Name) - strings.Count(string(own), o.Name)
+	return made.GetCreationTimestamp().Time.Before(o.Since) || errors.Join(err, failed) != nil || samples > 0
+}
+
 // distantNow reads what was created, or returns nil where there is none, or where it is about to go.
 func (w *walk) distantNow(ctx context.Context, c observe.Creation) (*unstructured.Unstructured, error) {
 	now, err := w.Dynamic.Resource(c.GroupVersionResource).Namespace(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
 	switch {
 	case err == nil && now.GetDeletionTimestamp() == nil:
 		return now, nil
-	case err == nil || final(err) || apierrors.IsMethodNotSupported(err):
-		return nil, nil
 	}
-	return nil, fmt.Errorf("read %s %s, which the operator made: %w", c.Resource, c.ObjectKey, err)
+	return nil, ctx.Err() // who may not read it, or gets no answer, knows nothing of it
 }
 
-// seeElsewhere returns which of what was made elsewhere for a copy, which is gone, went with it, and deletes the rest. What went under the release before,
-// as was says, is waited for longer.
+// seeElsewhere returns which of what was made elsewhere for a copy, which is gone, went with it, and deletes the rest. What stayed under the release before,
+// as was says, or was not known is not waited for as long.
 func (w *walk) seeElsewhere(ctx context.Context, o *newObject, was judge.New) ([]judge.Distant, error) {
 	if !o.searched {
 		return nil, nil
@@ -93,11 +100,11 @@ func (w *walk) seeElsewhere(ctx context.Context, o *newObject, was judge.New) ([
 	for _, d := range o.distant {
 		named := judge.Distant{Kind: d.made.GetKind(), Shared: d.shared, Name: strings.ReplaceAll(client.ObjectKeyFromObject(d.made).String(), o.Name, o.like.Name)}
 		named.Name = strings.TrimPrefix(strings.ReplaceAll(named.Name, string(o.UID), "…"), "/")
-		limit := downLimit
-		if slices.ContainsFunc(was.Elsewhere, func(other judge.Distant) bool {
-			return other.Kind == named.Kind && other.Shared == d.shared && other.Gone
+		limit := judge.EffectLimit
+		if was.Elsewhere == nil || slices.ContainsFunc(was.Elsewhere, func(other judge.Distant) bool {
+			return other.Kind == named.Kind && other.Shared == d.shared && !other.Gone
 		}) {
-			limit = judge.EffectLimit
+			limit = downLimit
 		}
 		err := lookUntil(ctx, limit-time.Since(began), lookPause, func() (bool, error) {
 			now, err := w.distantNow(ctx, d.Creation)
@@ -116,14 +123,12 @@ func (w *walk) seeElsewhere(ctx context.Context, o *newObject, was judge.New) ([
 	return seen, nil
 }
 
-// deleteDistant deletes what was made elsewhere, whose name another object may have by now. What is shared and what may not be deleted stay.
+// deleteDistant deletes what was made elsewhere. What is shared and what may not be deleted stay.
 func (w *walk) deleteDistant(ctx context.Context, d distant) error {
 	if d.shared {
 		return nil
 	}
-	err := w.Dynamic.Resource(d.GroupVersionResource).Namespace(d.Namespace).Delete(ctx, d.Name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
-	if err == nil || final(err) {
-		return nil
-	}
-	return fmt.Errorf("delete %s %s, which the operator made: %w", d.Resource, d.ObjectKey, err)
+	options := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), Preconditions: metav1.NewUIDPreconditions(string(d.made.GetUID()))}
+	_ = w.Dynamic.Resource(d.GroupVersionResource).Namespace(d.Namespace).Delete(ctx, d.Name, options)
+	return ctx.Err()
 }

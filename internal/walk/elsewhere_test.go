@@ -30,25 +30,25 @@ func TestElsewhere(t *testing.T) {
 			o.SetOwnerReferences(owners)
 			return o
 		}
-		owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Pot", Name: "a-new2", UID: "1"}
-		w := teaWalk(object("ClusterRole", "", "view-a-new2", ""), object("ConfigMap", "registry", "hash", "uid-of-the-copy"), object("ConfigMap", "registry", "all", "others"),
-			object("ConfigMap", "n", "a-new2", ""), object("Vault", "n", "a-new2-vault", ""), object("Vault", "n", "owned", "a-new2", owner), object("Namespace", "", "tenant-a-new2", ""))
-		indexed := object("ConfigMap", "n", "index", "others, a-new2")
+		owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Pot", Name: "teapot-new2", UID: "1"}
+		w := teaWalk(object("ClusterRole", "", "view-teapot-new2", ""), object("ConfigMap", "registry", "hash", "uid-of-the-copy"), object("ConfigMap", "registry", "all", "others"),
+			object("ConfigMap", "n", "teapot-new2", ""), object("Vault", "n", "teapot-new2-vault", ""), object("Vault", "n", "owned", "teapot-new2", owner), object("Namespace", "", "tenant-teapot-new2", ""))
+		indexed := object("ConfigMap", "n", "index", "teapot, teapot-new2")
 		if err := w.Dynamic.(*dynamicfake.FakeDynamicClient).Tracker().Add(indexed); err != nil {
 			t.Fatal(err)
 		}
 		changed := asked("update", 200, auditv1.ObjectReference{APIVersion: "v1", Resource: "configmaps", Namespace: "n", Name: "index"})
-		status := asked("update", 200, auditv1.ObjectReference{APIVersion: "v1", Resource: "vaults", Namespace: "n", Name: "a-new2-vault", Subresource: "status"})
-		log := []auditv1.Event{changed, changed, status, asked("update", 200, auditv1.ObjectReference{APIVersion: "v1", Resource: "pots", Namespace: "n", Name: "a-new2"})}
+		status := asked("update", 200, auditv1.ObjectReference{APIVersion: "v1", Resource: "vaults", Namespace: "n", Name: "teapot-new2-vault", Subresource: "status"})
+		log := []auditv1.Event{changed, changed, status, asked("update", 200, auditv1.ObjectReference{APIVersion: "v1", Resource: "pots", Namespace: "n", Name: "teapot-new2"})}
 		for _, m := range []auditv1.ObjectReference{
-			{Resource: "clusterroles", Name: "view-a-new2"}, {Resource: "configmaps", Namespace: "registry", Name: "hash"}, {Resource: "configmaps", Namespace: "registry", Name: "all"},
-			{Resource: "configmaps", Namespace: "n", Name: "a-new2"}, {Resource: "vaults", Namespace: "n", Name: "a-new2-vault"}, {Resource: "vaults", Namespace: "n", Name: "owned"},
-			{Resource: "namespaces", Name: "tenant-a-new2"}, {Resource: "clusterroles", Name: "a-new2-deleted-before"},
+			{Resource: "clusterroles", Name: "view-teapot-new2"}, {Resource: "configmaps", Namespace: "registry", Name: "hash"}, {Resource: "configmaps", Namespace: "registry", Name: "all"},
+			{Resource: "configmaps", Namespace: "n", Name: "teapot-new2"}, {Resource: "vaults", Namespace: "n", Name: "teapot-new2-vault"}, {Resource: "vaults", Namespace: "n", Name: "owned"},
+			{Resource: "namespaces", Name: "tenant-teapot-new2"}, {Resource: "clusterroles", Name: "teapot-new2-deleted-before"},
 		} {
 			m.APIVersion = "v1"
 			log = append(log, asked("create", 201, m))
 		}
-		pot := &newObject{Object: &observe.Object{CRD: "pots", Resource: schema.GroupResource{Resource: "pots"}, Namespace: "n", Name: "a-new2", UID: "uid-of-the-copy"}, like: &observe.Object{Name: "a"}}
+		pot := &newObject{Object: &observe.Object{CRD: "pots", Resource: schema.GroupResource{Resource: "pots"}, Namespace: "n", Name: "teapot-new2", UID: "uid-of-the-copy"}, like: &observe.Object{Name: "teapot"}}
 		began := time.Now()
 		for name, provider := range map[string]cluster.Cluster{"no audit log": nil, "a cluster that stays": audited{Cluster: fakeCluster{world: &world{}}, log: log}} {
 			w.Provider = provider
@@ -66,18 +66,18 @@ func TestElsewhere(t *testing.T) {
 		vaults := w.Dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "vaults"}).Namespace("n")
 		go func() { // as a controller does once it knows of the deletion
 			time.Sleep(judge.EffectLimit / 2)
-			_ = vaults.Delete(t.Context(), "a-new2-vault", metav1.DeleteOptions{})
+			_ = vaults.Delete(t.Context(), "teapot-new2-vault", metav1.DeleteOptions{})
 		}()
 		found, err := w.seeElsewhere(t.Context(), pot, judge.New{Elsewhere: []judge.Distant{{Kind: "Vault", Gone: true}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []judge.Distant{{Kind: "ClusterRole", Name: "view-a"}, {Kind: "ConfigMap", Name: "n/index", Shared: true}, {Kind: "ConfigMap", Name: "registry/hash"}, {Kind: "Namespace", Name: "tenant-a"}, {Kind: "Vault", Name: "n/a-vault", Gone: true}}
+		want := []judge.Distant{{Kind: "ClusterRole", Name: "view-teapot"}, {Kind: "ConfigMap", Name: "n/index", Shared: true}, {Kind: "ConfigMap", Name: "registry/hash"}, {Kind: "Namespace", Name: "tenant-teapot"}, {Kind: "Vault", Name: "n/teapot-vault", Gone: true}}
 		if !slices.Equal(found, want) {
 			t.Errorf("%+v, want %+v", found, want)
 		}
 		roles := w.Dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "clusterroles"})
-		if _, err := roles.Get(t.Context(), "view-a-new2", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := roles.Get(t.Context(), "view-teapot-new2", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("what stayed is still there: %v", err)
 		}
 		if now, err := w.distantNow(t.Context(), observe.Creation{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, ObjectKey: client.ObjectKeyFromObject(indexed)}); now == nil {

@@ -21,6 +21,9 @@ type following struct {
 	seen  map[string]string   // how often each operand was written before
 	moves map[string][]string // the kinds that were written, by field
 
+	sheds bool            // whether something of it went when the change was followed
+	shed  map[string]bool // that, by field
+
 	templates, revisions string          // what pods were made from, and which of that those ran that there were, before
 	rolls                map[string]bool // whether pods were replaced when what they are made from changed, by field
 }

@@ -105,21 +105,24 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 	return steps
 }
 
+// stored matches fields on which it depends where data are.
+var stored = regexp.MustCompile(`(?i)storage|volume|pvc|disk`)
+
 // leftOut lists changes of an object that leave out a text of its spec which it may leave out, for which no default is known.
 func leftOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) (steps []step) {
 	spec, _ := object["spec"].(map[string]any)
 	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
-		if text, is := value.(string); is && text != "" && s.Default == nil && !isRequired(schema, path) {
+		if text, is := value.(string); is && text != "" && s.Default == nil && !isRequired(schema, path) && !stored.MatchString(strings.Join(path, ".")) {
 			c := stepOf(path, nil, text)
-			c.Path += withoutIt
+			c.Path += judge.LeftOut
 			steps = append(steps, c)
 		}
 	})
 	return steps
 }
 
-// noneOf is the change of the count of object that is nearest to the top to 0, where schema allows that; nil if there is none.
-func noneOf(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) *step {
+// toNone is the change of the count of object that is nearest to the top to 0, where schema allows that; nil if there is none.
+func toNone(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) *step {
 	var nearest *step
 	spec, _ := object["spec"].(map[string]any)
 	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
@@ -129,7 +132,7 @@ func noneOf(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) *ste
 			return
 		}
 		c := stepOf(path, 0, n)
-		if c.Path += " = 0"; nearest == nil || strings.Count(c.Path, ".") < strings.Count(nearest.Path, ".") {
+		if c.Path += judge.None; nearest == nil || strings.Count(c.Path, ".") < strings.Count(nearest.Path, ".") {
 			nearest = &c
 		}
 	})
@@ -147,9 +150,6 @@ func leftOutAsBefore(steps []step, follows map[string]int) []step {
 		return tried && times < judge.Surely || !tried && untried > mostLeftOut
 	})
 }
-
-// withoutIt follows the path of a field that is left out.
-const withoutIt = " (left out)"
 
 // isRequired reports whether schema requires the field at path of whatever has it.
 func isRequired(schema *apiextensionsv1.JSONSchemaProps, path []string) bool {

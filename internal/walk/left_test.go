@@ -18,11 +18,11 @@ func TestLeftOut(t *testing.T) {
 	var schema apiextensionsv1.JSONSchemaProps
 	if err := yaml.Unmarshal([]byte(`{properties: {spec: {required: [image], properties: {
 		image: {type: string}, host: {type: string}, class: {type: string, default: small}, empty: {type: string}, replicas: {type: integer},
-		storage: {required: [class], properties: {class: {type: string}, size: {type: string}}}}}}}`), &schema); err != nil {
+		storage: {required: [class], properties: {class: {type: string}, size: {type: string}}}, tls: {required: [mode], properties: {mode: {type: string}, issuer: {type: string}}}}}}}`), &schema); err != nil {
 		t.Fatal(err)
 	}
 	object := map[string]any{"spec": map[string]any{
-		"image": "a", "host": "b", "class": "c", "empty": "", "replicas": int64(2), "unknown": "d", "storage": map[string]any{"class": "e", "size": "1Gi"},
+		"image": "a", "host": "b", "class": "c", "empty": "", "replicas": int64(2), "unknown": "d", "storage": map[string]any{"class": "e", "size": "1Gi"}, "tls": map[string]any{"mode": "f", "issuer": "g"},
 	}}
 	var got []string
 	for _, s := range leftOut(&schema, object) {
@@ -30,7 +30,7 @@ func TestLeftOut(t *testing.T) {
 	}
 	want := []string{
 		`spec.host (left out) {"spec":{"host":null}} {"spec":{"host":"b"}}`,
-		`spec.storage.size (left out) {"spec":{"storage":{"size":null}}} {"spec":{"storage":{"size":"1Gi"}}}`,
+		`spec.tls.issuer (left out) {"spec":{"tls":{"issuer":null}}} {"spec":{"tls":{"issuer":"g"}}}`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -71,22 +71,40 @@ func TestNoneOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if s := noneOf(&schema, object.Object); s != nil {
+		if s := toNone(&schema, object.Object); s != nil {
 			got = s.Path + " " + string(s.There) + " " + string(s.Back)
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	scaled := func(kind string, replicas any) bool {
-		return isScaledToNone(observe.Operand{Kind: kind, Direct: true, Content: map[string]any{"spec": map[string]any{"replicas": replicas}}})
+}
+
+// TestScaledToNone: a workload that had pods is to have none, or is gone, or no pod is left.
+func TestScaledToNone(t *testing.T) {
+	made := func(kind string, replicas int64) map[string]observe.Operand {
+		return map[string]observe.Operand{kind: {Kind: kind, Direct: true, Content: map[string]any{"spec": map[string]any{"replicas": replicas}}}}
 	}
-	if !scaled("Deployment", int64(0)) || scaled("Deployment", int64(1)) || scaled("Deployment", nil) || scaled("ReplicaSet", int64(0)) {
-		t.Error("what is scaled to none is a workload with 0 replicas")
+	for name, c := range map[string]struct {
+		before, now map[string]observe.Operand
+		none        bool
+	}{
+		"it has none":     {made("Deployment", 2), made("Deployment", 0), true},
+		"it is gone":      {made("Deployment", 2), nil, true},
+		"it has some":     {made("Deployment", 2), made("Deployment", 1), false},
+		"it had none":     {made("Deployment", 0), made("Deployment", 0), false},
+		"of a workload's": {made("ReplicaSet", 2), made("ReplicaSet", 0), false},
+		"no pod is left":  {map[string]observe.Operand{"p": {Kind: "Pod"}}, nil, true},
+		"a pod is left":   {map[string]observe.Operand{"p": {Kind: "Pod"}}, map[string]observe.Operand{"q": {Kind: "Pod"}}, false},
+	} {
+		if none := scaledToNone(c.before, c.now); none != c.none {
+			t.Errorf("%s: %t", name, none)
+		}
 	}
 }
 
-// TestFitness: a sample is copied rather if it is well, needs something, is of the stored version and, of alike ones, asks for more.
+// TestFitness: a sample is copied rather if the copy before was of it, it is well, needs something, is of the stored version, runs something and, of alike
+// ones, asks for more.
 func TestFitness(t *testing.T) {
 	w := teaWalk()
 	d := &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Storage: true}}}}
@@ -94,10 +112,11 @@ func TestFitness(t *testing.T) {
 		return &observe.Object{Version: version, Author: map[string]any{"spec": map[string]any{"of": values, "in": map[string]any{"it": true}}}}
 	}
 	fits := []int{
-		w.fitness(sample("v1beta1", 1, 2, 3), d, false), w.fitness(sample("v1", 1), d, false), w.fitness(sample("v1", 1, 2), d, false),
-		w.fitness(sample("v1beta1", 1, 2), d, true), w.fitness(sample("v1beta1", 1, 2, 3), d, true), w.fitness(sample("v1"), d, true), w.fitness(sample("v1", 1), d, true),
+		w.fitness(sample("v1beta1", 1, 2, 3), d, false, false, false), w.fitness(sample("v1beta1"), d, true, false, false), w.fitness(sample("v1", 1), d, false, false, false),
+		w.fitness(sample("v1", 1, 2), d, false, false, false), w.fitness(sample("v1beta1", 1, 2), d, false, true, false), w.fitness(sample("v1"), d, true, true, false),
+		w.fitness(sample("v1", 1), d, true, true, false), w.fitness(sample("v1beta1"), d, false, false, true),
 	}
-	if !slices.IsSorted(fits) || len(slices.Compact(fits)) < 7 {
+	if !slices.IsSorted(fits) || len(slices.Compact(fits)) < 8 {
 		t.Errorf("from the least fit: %v", fits)
 	}
 }

@@ -57,7 +57,7 @@ type newObject struct {
 	marked    []observe.Operand          // what was made for the copy and has an annotation of somebody else
 	had       map[string]observe.Operand // all that was ever seen to be made for the copy
 	sums      map[string]summed          // of what the Secrets that were made for the copy say
-	orders    orders                     // of what they say
+	orders    orders                     // of what each of these says
 	parts     bool                       // all that was ready of it is when it is deleted
 	tried     bool                       // it was usable
 	says      map[string]string          // what its status tells of its health while it runs
@@ -113,13 +113,13 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 	}
 	if held {
 		err = w.whileHeld(ctx, mostHeld, func() (err error) {
-			if copies, err = w.makeCopies(ctx, r); err != nil {
+			if copies, err = w.makeCopies(ctx, from, r); err != nil {
 				return err
 			}
 			return w.seeHeld(ctx, copies)
 		})
 	} else {
-		copies, err = w.makeCopies(ctx, r)
+		copies, err = w.makeCopies(ctx, from, r)
 	}
 	if err != nil {
 		return created, copies, err
@@ -161,8 +161,8 @@ func (w *walk) newHealthLimit(ctx context.Context) time.Duration {
 }
 
 // makeCopies creates a copy of a sample of each of r's kinds, of which the API server takes one. It also returns those made before an error.
-func (w *walk) makeCopies(ctx context.Context, r *lifecycle.Release) (copies []*newObject, err error) {
-	chosen, err := w.toCopy(ctx, r)
+func (w *walk) makeCopies(ctx context.Context, from string, r *lifecycle.Release) (copies []*newObject, err error) {
+	chosen, err := w.toCopy(ctx, from, r)
 	if err != nil {
 		return nil, err
 	}
@@ -185,9 +185,13 @@ func (w *walk) viewOf(objects ...*observe.Object) observe.Cluster {
 	return view
 }
 
-// toCopy is one sample of each of r's kinds, if there is one that is served: rather one that is well, that needs something, of the version that is stored, and
-// that asks for much.
-func (w *walk) toCopy(ctx context.Context, r *lifecycle.Release) (chosen []*observe.Object, err error) {
+// toCopy is one sample of each of r's kinds, if there is one that is served: rather one that was copied under the release called from, that is well, that needs
+// something, of the version that is stored, for which something runs, and that asks for much.
+func (w *walk) toCopy(ctx context.Context, from string, r *lifecycle.Release) (chosen []*observe.Object, err error) {
+	operands, err := w.RecentOperands(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, d := range r.CRDs {
 		if w.SimulatedConverter(r, d.Name) != "" {
 			continue
@@ -202,7 +206,8 @@ func (w *walk) toCopy(ctx context.Context, r *lifecycle.Release) (chosen []*obse
 			if err != nil {
 				return nil, err
 			}
-			if fit := w.fitness(o, d, well); like == nil || fit > most {
+			runs := podsOf(o.String(), operands).ready > 0
+			if fit := w.fitness(o, d, runs, well, w.created[from][d.Name].Of == o.Sample); like == nil || fit > most {
 				like, most = o, fit
 			}
 		}
@@ -213,11 +218,11 @@ func (w *walk) toCopy(ctx context.Context, r *lifecycle.Release) (chosen []*obse
 	return chosen, nil
 }
 
-// fitness is the higher, the more a copy of a sample shows.
-func (w *walk) fitness(o *observe.Object, d *apiextensionsv1.CustomResourceDefinition, well bool) int {
+// fitness is the higher, the more a copy of a sample shows; known tells that the one before was of the same sample.
+func (w *walk) fitness(o *observe.Object, d *apiextensionsv1.CustomResourceDefinition, runs, well, known bool) int {
 	const each = 1 << 16 // more than one asks for
 	fit := min(leaves(o.Author["spec"]), each-1)
-	for i, is := range []bool{o.Version == definition.StorageVersion(d), len(w.needed(o.Author, o.Namespace)) > 0, well} {
+	for i, is := range []bool{runs, o.Version == definition.StorageVersion(d), len(w.needed(o.Author, o.Namespace)) > 0, well, known} {
 		if is {
 			fit += each << i
 		}
@@ -304,7 +309,7 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 		if err := w.note(ctx, o, statuses[o], operands); err != nil {
 			return err
 		}
-		is := judge.New{Sample: o.like.String(), Readiness: o.readiness}
+		is := judge.New{Sample: o.like.String(), Of: o.like.Sample, Readiness: o.readiness}
 		for _, side := range []struct {
 			object *observe.Object
 			dealt  *judge.Dealt

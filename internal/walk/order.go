@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
@@ -14,46 +15,46 @@ import (
 
 // orders is what was seen of what is made for a copy, to tell what says the same in another order from what says something else.
 type orders struct {
-	versions map[string]string            // the last one seen, by name
-	seen     map[string]map[string]string // by name and by the sum of what is said in whatever order, how it was said first
-	unsteady map[string]bool              // the names of what was said in two orders
+	last     map[string]said // by name
+	unsteady map[string]bool // the names of what was written once more, in another order
 }
+
+// said is a version of what is made: what it says, and a sum of that in whatever order.
+type said struct{ version, text, sum string }
 
 // see notes what operands say that are made directly for a copy.
 func (o *orders) see(operands map[string]observe.Operand) {
-	if o.versions == nil {
-		*o = orders{map[string]string{}, map[string]map[string]string{}, map[string]bool{}}
+	if o.last == nil {
+		*o = orders{map[string]said{}, map[string]bool{}}
 	}
 	for name, made := range operands {
-		if !made.Direct || made.Transient() || o.versions[name] == made.ResourceVersion {
+		was := o.last[name]
+		if !made.Direct || made.Transient() || was.version == made.ResourceVersion {
 			continue
 		}
-		o.versions[name] = made.ResourceVersion
-		said, err := json.Marshal(made.Content)
+		text, err := json.Marshal(made.Content)
 		if err != nil {
 			continue // it came as JSON
 		}
-		if o.seen[name] == nil {
-			o.seen[name] = map[string]string{}
-		}
-		sorted := inOrder(made.Content)
-		first, known := o.seen[name][sorted]
-		if !known {
-			o.seen[name][sorted] = string(said)
-		}
-		o.unsteady[name] = o.unsteady[name] || known && first != string(said)
+		now := said{made.ResourceVersion, string(text), inOrder(made.Content)}
+		o.unsteady[name] = o.unsteady[name] || was.sum == now.sum && was.text != now.text
+		o.last[name] = now
 	}
 }
 
-// apart separates the words of a text whose order may be any.
-var apart = regexp.MustCompile(`[\n,; ]`)
+// apart separates the words of a line whose order may be any.
+var apart = regexp.MustCompile(`[,; ]`)
 
 // inOrder is a sum of what value says, whatever the order of its lists, lines and words.
 func inOrder(value any) string {
 	var parts []string
 	switch v := value.(type) {
 	case string:
-		parts = apart.Split(v, -1)
+		for _, line := range strings.Split(v, "\n") {
+			words := apart.Split(line, -1)
+			slices.Sort(words)
+			parts = append(parts, fmt.Sprintf("%q", words))
+		}
 	case []any:
 		for _, item := range v {
 			parts = append(parts, inOrder(item))
@@ -74,7 +75,7 @@ func inOrder(value any) string {
 func (o *newObject) unsteadyOf(operands map[string]observe.Operand) map[string]bool {
 	summed := slices.ContainsFunc(slices.Collect(maps.Values(operands)), func(made observe.Operand) bool {
 		template, is := made.Template()
-		return is && slices.ContainsFunc(slices.Collect(maps.Values(template.Annotations)), sum.MatchString)
+		return is && slices.ContainsFunc(slices.Collect(maps.Keys(template.Annotations)), sum.MatchString)
 	})
 	names := map[string]bool{}
 	for name, made := range o.had {
@@ -85,5 +86,5 @@ func (o *newObject) unsteadyOf(operands map[string]observe.Operand) map[string]b
 	return names
 }
 
-// sum matches a checksum in hexadecimal digits or in base 64.
-var sum = regexp.MustCompile(`^[0-9a-f]{8,}$|^[A-Za-z0-9+/_-]{20,}={0,2}$`)
+// sum matches a key under which there is a checksum.
+var sum = regexp.MustCompile(`(?i)sum|hash|digest`)

@@ -12,7 +12,7 @@ import (
 
 // TestUnsteady: what is said in another order is told from what says something else, and whether that replaces pods.
 func TestUnsteady(t *testing.T) {
-	const summed = "{spec: {template: {metadata: {annotations: {sum: 0123456789abcdef}}}}}"
+	const summed = "{spec: {template: {metadata: {annotations: {checksum/config: abc}}}}}"
 	for name, c := range map[string]struct {
 		kind     string
 		contents []string
@@ -23,8 +23,10 @@ func TestUnsteady(t *testing.T) {
 		"the same":                        {kind: "ConfigMap", contents: []string{"{data: {a: 'b c'}}", "{data: {a: 'b c'}}"}},
 		"lines in another order":          {kind: "ConfigMap", contents: []string{`{data: {a: "b\nc"}}`, `{data: {a: "c\nb"}}`}, unsteady: true},
 		"and back":                        {kind: "ConfigMap", contents: []string{`{data: {a: "b\nc"}}`, `{data: {a: "c\nb"}}`, `{data: {a: "b\nc"}}`}, unsteady: true},
+		"after another change":            {kind: "ConfigMap", contents: []string{`{data: {a: "b\nc"}}`, `{data: {a: "c"}}`, `{data: {a: "c\nb"}}`}},
+		"words change lines":              {kind: "ConfigMap", contents: []string{`{data: {a: "x 1\ny 2"}}`, `{data: {a: "x 2\ny 1"}}`}},
 		"pods have a sum of it":           {kind: "ConfigMap", contents: []string{`{data: {a: "b\nc"}}`, `{data: {a: "c\nb"}}`}, beside: summed, unsteady: true, replaces: true},
-		"pods are marked":                 {kind: "ConfigMap", contents: []string{`{data: {a: "b\nc"}}`, `{data: {a: "c\nb"}}`}, beside: `{spec: {template: {metadata: {annotations: {scrape: "true", port: "8080"}}}}}`, unsteady: true},
+		"pods are marked":                 {kind: "ConfigMap", contents: []string{`{data: {a: "b\nc"}}`, `{data: {a: "c\nb"}}`}, beside: `{spec: {template: {metadata: {annotations: {scrape: "true", container: abcdefghijklmnopqrstuvw}}}}}`, unsteady: true},
 		"words in another order":          {kind: "ConfigMap", contents: []string{"{data: {a: 'x=1,y=2'}}", "{data: {a: 'y=2,x=1'}}"}, unsteady: true},
 		"another value":                   {kind: "ConfigMap", contents: []string{"{data: {a: 'x=1,y=2'}}", "{data: {a: 'x=2,y=2'}}", "{data: {a: 'x=1,y=2'}}"}},
 		"an empty line more":              {kind: "ConfigMap", contents: []string{`{data: {a: "b"}}`, `{data: {a: "b\n"}}`, `{data: {a: "b"}}`}},

@@ -39,7 +39,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		}
 	}
 	o.claims = claimsOf(o, operands)
-	o.following.moves, o.following.rolls = map[string][]string{}, map[string]bool{}
+	o.following.moves, o.following.rolls, o.following.shed = map[string][]string{}, map[string]bool{}, map[string]bool{}
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
 		func() error { return w.lookAtMade(ctx, r, o, operands, &is) },
@@ -64,7 +64,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	if err == nil && o.held && !o.noted { // there was nothing to try
 		err = w.awaitIdle(ctx, o)
 	}
-	is.Unsteady = o.unsteadyOf(operands)
+	is.Unsteady, is.Sheds = o.unsteadyOf(operands), o.following.shed
 	is.Moves, is.Rolls, is.Readiness, is.Deprecated = o.following.moves, o.following.rolls, o.readiness, w.deprecatedOf(o, was, is)
 	if err == nil {
 		err = w.readStatuses(ctx, o, was, &is)
@@ -126,7 +126,7 @@ func (w *walk) blocks(ctx context.Context, r *lifecycle.Release, o *newObject, o
 func (w *walk) deprecatedOf(o *newObject, was, is judge.New) map[string]bool {
 	deprecated := map[string]bool{}
 	for _, path := range slices.Concat(slices.Collect(maps.Keys(is.Follows)), slices.Collect(maps.Keys(is.Carried)), slices.Collect(maps.Keys(was.Says))) {
-		deprecated[path] = w.isDeprecated(o.Object, strings.TrimSuffix(path, withoutIt))
+		deprecated[path] = w.isDeprecated(o.Object, judge.OfField(path))
 	}
 	return deprecated
 }
@@ -198,7 +198,7 @@ func (w *walk) scaleToNone(ctx context.Context, r *lifecycle.Release, o *newObje
 	if err != nil {
 		return ctx.Err() // its operator may delete what it does not want
 	}
-	change := noneOf(definition.Schema(r.CRD(o.CRD), o.Version), now.Object)
+	change := toNone(definition.Schema(r.CRD(o.CRD), o.Version), now.Object)
 	if change == nil || mergePatch(ctx, resource, o.Name, change.There, metav1.DryRunAll) != nil {
 		return ctx.Err()
 	}
@@ -209,26 +209,47 @@ func (w *walk) scaleToNone(ctx context.Context, r *lifecycle.Release, o *newObje
 	case known: // what it did not do before need not be tried again
 		is.Follows[change.Path] = 0
 		return nil
+	case len(o.claims) > 0: // which may go with the pods, as a StatefulSet says
+		return nil
 	}
-	if err := w.awaitIdle(ctx, o); err != nil || mergePatch(ctx, resource, o.Name, change.There) != nil {
+	if err := w.awaitIdle(ctx, o); err != nil {
+		return err
+	}
+	view := w.viewOf(o.Object)
+	before, err := view.Operands(ctx)
+	if err != nil || mergePatch(ctx, resource, o.Name, change.There) != nil {
 		return errors.Join(err, ctx.Err())
 	}
-	defer func() { _ = mergePatch(ctx, resource, o.Name, change.Back) }() // the object is about to be deleted
 	is.Follows[change.Path] = 0
-	view := w.viewOf(o.Object)
-	return lookUntil(ctx, limit, quickPause, func() (bool, error) {
-		operands, err := view.RecentOperands(ctx)
-		if slices.ContainsFunc(slices.Collect(maps.Values(operands)), isScaledToNone) {
+	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
+		now, err := view.RecentOperands(ctx)
+		if scaledToNone(before, now) {
 			is.Follows[change.Path] = judge.Surely
 		}
 		return is.Follows[change.Path] > 0, err
 	})
+	_ = mergePatch(ctx, resource, o.Name, change.Back) // the object is about to be deleted
+	if err == nil && is.Follows[change.Path] > 0 {
+		err = w.awaitIdle(ctx, o)
+	}
+	return err
 }
 
-// isScaledToNone reports whether an operand is a workload that is to have no pods.
-func isScaledToNone(made observe.Operand) bool {
-	replicas, has, _ := unstructured.NestedInt64(made.Content, "spec", "replicas")
-	return has && replicas == 0 && made.Direct && slices.Contains(judge.Replicated, made.Kind)
+// scaledToNone reports whether a workload that was to have pods before is to have none now, or is gone, or whether no pod is left.
+func scaledToNone(before, now map[string]observe.Operand) bool {
+	had, has := false, false
+	for _, made := range now {
+		has = has || made.Kind == observe.KindPod
+	}
+	for name, made := range before {
+		had = had || made.Kind == observe.KindPod
+		replicas, counted, _ := unstructured.NestedInt64(made.Content, "spec", "replicas")
+		left, _, _ := unstructured.NestedInt64(now[name].Content, "spec", "replicas")
+		if counted && replicas > 0 && left == 0 && made.Direct && slices.Contains(judge.Replicated, made.Kind) {
+			return true
+		}
+	}
+	return had && !has
 }
 
 // thereAndBack changes a field and changes it back, and tells how often anything that was made for a copy follows; follows tells so of those that
@@ -255,6 +276,7 @@ func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was
 			break
 		}
 		if times++; times == 1 {
+			o.following.shed[field] = o.following.sheds
 			if err := w.awaitMoves(ctx, o, was.Moves[field]); err != nil {
 				return 0, err
 			}
@@ -431,6 +453,7 @@ func (w *walk) followed(ctx context.Context, o *newObject, limit time.Duration, 
 	before = without(before, o.needs)
 	follows := false
 	follow := func(after map[string]observe.Operand) bool { return judge.Follow(before, without(after, o.needs)) }
+	o.following.sheds = false
 	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
 		after, err := view.RecentOperands(ctx)
 		last := time.Since(began)+quickPause > limit
@@ -438,9 +461,20 @@ func (w *walk) followed(ctx context.Context, o *newObject, limit time.Duration, 
 			after, err = view.Operands(ctx) // what watches told may be late
 		}
 		if follows = err == nil && follow(after); follows {
+			o.following.sheds = sheds(before, after)
 			o.acted(began)
 		}
 		return follows, err
 	})
 	return follows, err
+}
+
+// sheds reports whether something that was made directly for an object is gone.
+func sheds(before, after map[string]observe.Operand) bool {
+	for name, made := range before {
+		if _, stays := after[name]; !stays && made.Direct && !made.Transient() {
+			return true
+		}
+	}
+	return false
 }
