@@ -237,8 +237,11 @@ func (n New) Unsaved(was New) []string {
 	return was.Lasting
 }
 
-// LeftOut and None follow the path of a field that is left out, and of one that is 0.
-const LeftOut, None = " (left out)", " = 0"
+// What follows the path of a field that is left out, and of one that is 0.
+const (
+	LeftOut = " (left out)"
+	None    = " = 0"
+)
 
 // OfField is the path of a field, without what follows it.
 func OfField(path string) string {

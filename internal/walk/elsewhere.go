@@ -83,8 +83,7 @@ func (o *newObject) shares(made *unstructured.Unstructured) bool {
 // distantNow reads what was created, or returns nil where there is none, or where it is about to go.
 func (w *walk) distantNow(ctx context.Context, c observe.Creation) (*unstructured.Unstructured, error) {
 	now, err := w.Dynamic.Resource(c.GroupVersionResource).Namespace(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
-	switch {
-	case err == nil && now.GetDeletionTimestamp() == nil:
+	if err == nil && now.GetDeletionTimestamp() == nil {
 		return now, nil
 	}
 	return nil, ctx.Err() // who may not read it, or gets no answer, knows nothing of it
