@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/olmkit/olmkit/internal/compare"
@@ -24,9 +23,9 @@ var renewed = []string{
 // fixed matches fields that nobody can change once something is made, that the cluster chooses, or that have a sum of what has a name in it.
 var fixed = regexp.MustCompile(`^(spec\.(selector|volumeClaimTemplates|serviceName|podManagementPolicy|clusterIPs?|ipFamil\w+|healthCheckNodePort)|roleRef)\b|[nN]odePort|^spec\.replicas$|annotations\.\S*(?i:sum|hash|digest)`)
 
-// behindOf names the fields of what was made for a copy's sample that are not what they are for the copy, which has the same spec, and what was made for the
+// behindOf names the fields of what among operands was made for a copy's sample that are not what they are for the copy, which has the same spec, and what was made for the
 // copy alone: the sample's was made by another release. It is nil where they do not say the same.
-func (w *walk) behindOf(ctx context.Context, o *newObject) ([]string, error) {
+func (w *walk) behindOf(ctx context.Context, o *newObject, operands map[string]observe.Operand) ([]string, error) {
 	copied, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, ctx.Err() // its operator may delete what it does not want
@@ -35,32 +34,28 @@ func (w *walk) behindOf(ctx context.Context, o *newObject) ([]string, error) {
 	if err != nil || !reflect.DeepEqual(like.Object["spec"], o.renamed(copied.Object["spec"])) {
 		return nil, ctx.Err()
 	}
-	view := w.viewOf(o.Object, o.like)
-	operands, err := view.Operands(ctx)
-	if err != nil {
-		return nil, err
-	}
 	return o.behind(operands), nil
 }
 
-// ownedTwice names what was made for a copy's sample, as each copy's is named, of which a manager that updated it before still owns what another one applies
+// ownedTwice names what among operands was made for a copy's sample, as each copy's is named, of which a manager that updated it before still owns what another one applies
 // now. What that does not apply any more stays there.
-func (w *walk) ownedTwice(ctx context.Context, o *newObject) (names []string, err error) {
-	view := w.viewOf(o.like)
-	operands, err := view.Operands(ctx)
-	names = []string{}
+func (w *walk) ownedTwice(ctx context.Context, o *newObject, operands map[string]observe.Operand) ([]string, error) {
+	names := []string{}
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
 		made := operands[name]
-		if err != nil || made.Of != o.like.String() || !made.Direct || !slices.Contains(renewed, made.Kind) {
+		if made.Of != o.like.String() || !made.Direct || !slices.Contains(renewed, made.Kind) {
 			continue
 		}
-		var now *unstructured.Unstructured
-		if now, err = w.operandNow(ctx, made); now != nil && sharesFields(now.GetManagedFields()) {
+		now, err := w.operandNow(ctx, made)
+		if err != nil {
+			return nil, err
+		}
+		if now != nil && sharesFields(now.GetManagedFields()) {
 			made.Name = strings.ReplaceAll(made.Name, o.like.Name, o.Name)
 			names = append(names, o.called(made))
 		}
 	}
-	return names, err
+	return names, nil
 }
 
 // sharesFields reports whether in list somebody updates what somebody else applies, besides the walk, and but for metadata.

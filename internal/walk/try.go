@@ -90,10 +90,15 @@ func (w *walk) lookAtMade(ctx context.Context, r *lifecycle.Release, o *newObjec
 	if is.Blocks, is.MayBlock, err = w.blocks(ctx, r, o, operands); err != nil {
 		return err
 	}
-	if is.Behind, err = w.behindOf(ctx, o); err != nil {
+	view := w.viewOf(o.Object, o.like)
+	both, err := view.Operands(ctx)
+	if err != nil {
 		return err
 	}
-	if is.OwnedTwice, err = w.ownedTwice(ctx, o); err != nil {
+	if is.Behind, err = w.behindOf(ctx, o, both); err != nil {
+		return err
+	}
+	if is.OwnedTwice, err = w.ownedTwice(ctx, o, both); err != nil {
 		return err
 	}
 	is.Picks, err = w.picksOf(ctx, o)
