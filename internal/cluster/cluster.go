@@ -135,6 +135,9 @@ type CatalogAddress struct {
 	Image   string // reference of an image of the catalog, as OLM v1 reads it
 }
 
+// LimitImages is the limitation of clusters whose nodes pull what they run.
+const LimitImages = "no new object was given another image: a node would try to pull what nobody has"
+
 // Description says what a pass on a kind of cluster shows.
 type Description struct {
 	Kind        string   // embedded, kind or existing

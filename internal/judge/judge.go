@@ -37,7 +37,7 @@ func Attempts(attempts, slow []observe.Attempt, timeline []lifecycle.Event, befo
 			continue
 		}
 		all = append(all, found...)
-		wrong = append(wrong, windows(list)...)
+		wrong = append(wrong, ended(windows(list), done)...)
 	}
 	var findings []finding.Finding
 	for _, crd := range slices.Sorted(maps.Keys(unprovable)) {
@@ -60,9 +60,6 @@ func Attempts(attempts, slow []observe.Attempt, timeline []lifecycle.Event, befo
 	}
 	findings = append(findings, outageFindings(merged, before, timeline, done)...)
 	for _, x := range wrong {
-		if x.Open && done {
-			continue // what is still wrong after the upgrade is judged object by object
-		}
 		f := code.Finding(code.ServedWrong, "CustomResourceDefinition/"+x.CRD, "for %.1fs a %s through %s answered with what nobody wrote (%d times): %s",
 			x.End.Sub(x.Start).Seconds(), x.Operation, x.Version, x.Count, x.First)
 		f.Cause = cause(timeline, before[x.CRD], outage{CRD: x.CRD, Version: x.Version, Start: x.Start, End: x.End})

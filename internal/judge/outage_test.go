@@ -94,6 +94,28 @@ func TestWindows(t *testing.T) {
 	}
 }
 
+// What stays wrong is judged object by object, and so is the same for a moment before, while two versions answer.
+func TestEnded(t *testing.T) {
+	a, b := window{First: "spec.port is gone"}, window{First: "spec.size is gone"}
+	open := window{First: "spec.port is gone", Open: true}
+	for _, test := range []struct {
+		name       string
+		list, want []window
+		done       bool
+	}{
+		{"over again", []window{a, b}, []window{a, b}, true},
+		{"stays", []window{open}, []window{}, true},
+		{"stays, and came and went before", []window{a, b, open}, []window{b}, true},
+		{"the upgrade is not done", []window{a, open}, []window{a, open}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, ended(test.list, test.done)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestMerge(t *testing.T) {
 	o := func(version, operation string, start, end float64) outage {
 		return outage{CRD: "c", Version: version, Operation: operation, Start: at(start), End: at(end), Errors: 1, First: "refused"}

@@ -170,13 +170,12 @@ func TestWordsOf(t *testing.T) {
 		refused   int // of how many changes at a time the API server refuses
 		want      string
 	}{
-		"a Deployment comes back":      {false, "Deployment", spec, 9, "spec.image spec.schedule"},
-		"a StatefulSet does not":       {false, "StatefulSet", spec, 9, "spec.schedule"},
+		"a node would pull it":         {false, "Deployment", spec, 9, "spec.schedule"},
 		"it is simulated":              {true, "StatefulSet", spec, 9, "spec.image spec.schedule"},
 		"nothing is said of the image": {true, "StatefulSet", unset, 9, "spec.schedule spec.image"},
 		"nor simulated":                {false, "StatefulSet", unset, 9, "spec.schedule"},
 		"only alone":                   {true, "StatefulSet", unset, 2, "spec.schedule"},
-		"not even that":                {false, "Deployment", spec, 2, ""},
+		"not even that":                {true, "Deployment", spec, 1, ""},
 	} {
 		w := &walk{Cluster: &observe.Cluster{Provider: described{simulates: c.simulates}}}
 		var got []string

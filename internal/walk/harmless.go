@@ -108,11 +108,14 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 // stored matches fields on which it depends where data are.
 var stored = regexp.MustCompile(`(?i)storage|volume|pvc|disk`)
 
-// leftOut lists changes of an object that leave out a text of its spec which it may leave out, for which no default is known.
-func leftOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) (steps []step) {
+// leftOut lists changes of an object that leave out a text of its spec which it may leave out, for which no default is known, and which none of images
+// says.
+func leftOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, images []string) (steps []step) {
 	spec, _ := object["spec"].(map[string]any)
 	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
-		if text, is := value.(string); is && text != "" && s.Default == nil && !isRequired(schema, path) && !stored.MatchString(strings.Join(path, ".")) {
+		text, is := value.(string)
+		says := func(image string) bool { return strings.Contains(image, text) }
+		if is && text != "" && s.Default == nil && !isRequired(schema, path) && !stored.MatchString(strings.Join(path, ".")) && !slices.ContainsFunc(images, says) {
 			c := stepOf(path, nil, text)
 			c.Path += judge.LeftOut
 			steps = append(steps, c)

@@ -49,7 +49,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		func() (err error) { is.Marks, err = w.marksKept(ctx, o); return err },
 		func() (err error) { is.Written, err = w.writtenInto(ctx, o); return err },
 		func() error { return w.takeFromNew(ctx, o, operands, was, remade, is.Remakes) },
-		func() error { return w.changeNew(ctx, r, o, was, &is) },
+		func() error { return w.changeNew(ctx, r, o, operands, was, &is) },
 		func() error { return w.pauseNew(ctx, r, o, was, &is) },
 		func() error { return w.changeNeeds(ctx, o, operands, was, is.Follows) },
 		func() error { return w.changeWords(ctx, r, o, operands, was, &is) },
@@ -170,7 +170,7 @@ func (w *walk) toldOf(ctx context.Context, o *newObject) ([]string, error) {
 }
 
 // changeNew changes the fields of a copy, one after the other, and notes in is how often anything that was made for it follows each.
-func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, is *judge.New) error {
+func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject, operands map[string]observe.Operand, was judge.New, is *judge.New) error {
 	resource := o.At(w.Dynamic, o.Version)
 	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
 	if err != nil {
@@ -178,7 +178,11 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 	}
 	schema, did := definition.Schema(r.CRD(o.CRD), o.Version), func(path string) bool { return was.Follows[path] == judge.Surely }
 	known, others := partition(bold(schema, now.Object), did)
-	left := leftOutAsBefore(leftOut(schema, now.Object), was.Follows)
+	var images []string
+	if !w.Provider.Describe().Simulates { // a node would try to pull another one, and others' would wait for that
+		images = imagesOf(operands)
+	}
+	left := leftOutAsBefore(leftOut(schema, now.Object, images), was.Follows)
 	for _, change := range slices.Concat(known, others[:min(mostBold, len(others))], left) {
 		patch := func(data []byte, dryRun ...string) error {
 			return mergePatch(ctx, resource, o.Name, data, dryRun...)

@@ -68,24 +68,29 @@ func words(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, found
 
 // unsetImage is the change of spec.image of which object says nothing, to another tag of the image that operands run, if it is one.
 func unsetImage(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, operands map[string]observe.Operand) []word {
-	images := map[string]bool{}
-	for _, made := range operands {
-		template, _ := made.Template()
-		for _, c := range template.Spec.Containers {
-			images[c.Image] = true
-		}
-	}
+	images := imagesOf(operands)
 	path := []string{"spec", "image"}
 	_, set, _ := unstructured.NestedFieldNoCopy(object, path...)
 	if len(images) != 1 || set || schema == nil || schema.Properties["spec"].Properties["image"].Type != "string" {
 		return nil
 	}
-	image := slices.Collect(maps.Keys(images))[0]
-	other := otherWord("image", image)
-	if other == image {
+	other := otherWord("image", images[0])
+	if other == images[0] {
 		return nil
 	}
 	return []word{{path: path, there: other, text: other}}
+}
+
+// imagesOf are the images that the containers of operands run, each once.
+func imagesOf(operands map[string]observe.Operand) []string {
+	images := map[string]bool{}
+	for _, made := range operands {
+		template, _ := made.Template()
+		for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
+			images[c.Image] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(images))
 }
 
 // everyMinute matches a schedule of cron's; the minute comes first.
@@ -115,12 +120,11 @@ func otherWord(name, value string) string {
 }
 
 // wordsOf lists the changes of texts and lists of a copy, for which operands were made, that the API server takes all at the same time, by patch, which
-// patches as a dry run. Where an image that nobody has is not simulated it never runs, and a StatefulSet does not come back from that by itself
-// (kubernetes/kubernetes#67250).
+// patches as a dry run. An image that nobody has is one of them only where it is simulated: a node would try to pull it, others' images would wait for
+// that, and a StatefulSet does not come back from it by itself (kubernetes/kubernetes#67250).
 func (w *walk) wordsOf(schema *apiextensionsv1.JSONSchemaProps, now *unstructured.Unstructured, operands map[string]observe.Operand, found map[string]judge.Carriage, patch func([]word) error) []word {
 	simulates := w.Provider.Describe().Simulates
-	sticks := slices.ContainsFunc(slices.Collect(maps.Values(operands)), func(made observe.Operand) bool { return made.Kind == "StatefulSet" })
-	changes := slices.DeleteFunc(words(schema, now.Object, found), func(c word) bool { return c.ofImage() && sticks && !simulates || patch([]word{c}) != nil })
+	changes := slices.DeleteFunc(words(schema, now.Object, found), func(c word) bool { return c.ofImage() && !simulates || patch([]word{c}) != nil })
 	if simulates {
 		if more := slices.Concat(changes, unsetImage(schema, now.Object, operands)); patch(more) == nil {
 			return more

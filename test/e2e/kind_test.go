@@ -206,8 +206,8 @@ func compareKind(t *testing.T, flags ...string) measured {
 	check()
 
 	if kind.report.Result != embedded.report.Result || len(kind.report.Hops) != len(embedded.report.Hops) {
-		t.Fatalf("on kind: %s, %d hops; embedded: %s, %d hops\nembedded:\n%s\non kind:\n%s", kind.report.Result, len(kind.report.Hops),
-			embedded.report.Result, len(embedded.report.Hops), embedded.account, kind.account)
+		t.Fatalf("on kind: %s, %d hops, %q; embedded: %s, %d hops, %q\nembedded:\n%s\non kind:\n%s", kind.report.Result, len(kind.report.Hops), told(kind.report),
+			embedded.report.Result, len(embedded.report.Hops), told(embedded.report), embedded.account, kind.account)
 	}
 	for i, hop := range kind.report.Hops {
 		if len(hop.Simulated) > 0 {

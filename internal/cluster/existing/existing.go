@@ -191,6 +191,7 @@ func (c *Cluster) Describe() cluster.Description {
 	return cluster.Description{Kind: "existing", Kubernetes: c.version, Limitations: []string{
 		LimitInline,
 		"what is stored of objects was seen through the API server only, not in etcd",
+		cluster.LimitImages,
 		"there was no audit log: what the API server refuses the operator is known as far as its log, events and conditions quote it and reviews of its access tell, " +
 			"not what the API server does not know (404), conflicts, what admission denies, nor the values of a refused change",
 		"that the operator reconciles was seen in what changed of the objects, what was made for them and their events, whoever wrote it",

@@ -295,6 +295,7 @@ func (c *Cluster) Describe() cluster.Description {
 		"there was one node",
 		limitPackageServer,
 		"what is stored of objects was seen through the API server only, not in etcd",
+		cluster.LimitImages,
 		"PersistentVolumeClaims were bound only where the node image has a provisioner",
 	}}
 }
