@@ -71,8 +71,9 @@ type New struct {
 	Sheds map[string]bool
 	// Deprecated are the fields that are, as the schema says.
 	Deprecated map[string]bool
-	// Moves are the kinds that followed, by field, and Programs what workloads run, by kind, with … for the name of the copy.
+	// Moves are the kinds that followed, by field, Traces the fields of what was made for the copy that were others then, and Programs what workloads run, by kind, with … for the name of the copy.
 	Moves    map[string][]string
+	Traces   map[string][]string
 	Programs map[string]string
 	// Rolls tells, by field, whether pods were replaced when a change of it changed what they are made from.
 	Rolls map[string]bool
@@ -205,6 +206,14 @@ func (n New) staysBehind(was New, field string) []string {
 	})
 }
 
+// others says in a finding which kinds do what one does not, if any do.
+func others(kinds []string) string {
+	if len(kinds) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(kinds, ", ") + " does"
+}
+
 // Silent are the fields of the status that the copy had in was and that now the sample alone has, where they may be left from the old version. Those
 // that are deprecated do not count.
 func (n New) Silent(was New) []string {
@@ -277,8 +286,8 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 	})...)
 	for _, field := range namesOf(is.Moves, func(field string) bool { return len(was.Moves[field]) > 0 }) {
 		if kinds := is.staysBehind(was, field); len(kinds) > 0 {
-			f := code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: its %s does not follow a change of its %s, not within %s; %s does",
-				to, from, strings.Join(kinds, " and "), field, EffectLimit, strings.Join(is.Moves[field], ", "))
+			f := code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: its %s does not follow a change of its %s, not within %s%s",
+				to, from, strings.Join(kinds, " and "), field, EffectLimit, others(is.Moves[field]))
 			if slices.ContainsFunc(is.Moves[field], func(kind string) bool { return slices.Contains(Replicated, kind) }) { // others may have been replaced needlessly
 				f.Severity = finding.Warning
 			}

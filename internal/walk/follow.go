@@ -21,6 +21,9 @@ type following struct {
 	seen  map[string]string   // how often each operand was written before
 	moves map[string][]string // the kinds that were written, by field
 
+	before, there map[string]observe.Operand // what there was before the change, and when it had been followed; nil if it was not
+	traces        map[string][]string        // what was another then, by field
+
 	sheds bool            // whether something of it went when the change was followed
 	shed  map[string]bool // that, by field
 
@@ -39,8 +42,9 @@ func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely
 	f, now := &o.following, writes(without(operands, o.needs))
 	if f.field != "" && surely {
 		f.moves[f.field] = moved(f.seen, now)
+		f.traces[f.field] = slices.Compact(slices.Sorted(slices.Values(slices.Concat(o.trace(f.before, f.there), o.trace(f.there, operands)))))
 	}
-	f.field, f.seen = field, now
+	f.field, f.seen, f.before, f.there = field, now, operands, nil
 	f.templates, f.revisions = templatesOf(operands), revisionsOf(operands)
 	return nil
 }

@@ -39,7 +39,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		}
 	}
 	o.claims = claimsOf(o, operands)
-	o.following.moves, o.following.rolls, o.following.shed = map[string][]string{}, map[string]bool{}, map[string]bool{}
+	o.following.moves, o.following.rolls, o.following.shed, o.following.traces = map[string][]string{}, map[string]bool{}, map[string]bool{}, map[string][]string{}
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
 		func() error { return w.lookAtMade(ctx, r, o, operands, &is) },
@@ -65,7 +65,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		err = w.awaitIdle(ctx, o)
 	}
 	is.Unsteady, is.Sheds = o.unsteadyOf(operands), o.following.shed
-	is.Moves, is.Rolls, is.Readiness, is.Deprecated = o.following.moves, o.following.rolls, o.readiness, w.deprecatedOf(o, was, is)
+	is.Moves, is.Traces, is.Rolls, is.Readiness, is.Deprecated = o.following.moves, o.following.traces, o.following.rolls, o.readiness, w.deprecatedOf(o, was, is)
 	if err == nil {
 		err = w.readStatuses(ctx, o, was, &is)
 	}
@@ -183,6 +183,11 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		images = imagesOf(operands)
 	}
 	left := leftOutAsBefore(leftOut(schema, now.Object, images), was.Follows)
+	knownLeft, left := partition(left, did)
+	known, err = w.changeTogether(ctx, o, resource, slices.Concat(known, knownLeft), was, is)
+	if err != nil {
+		return err
+	}
 	for _, change := range slices.Concat(known, others[:min(mostBold, len(others))], left) {
 		patch := func(data []byte, dryRun ...string) error {
 			return mergePatch(ctx, resource, o.Name, data, dryRun...)
@@ -290,6 +295,10 @@ func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was
 				return 0, err
 			}
 			if err := w.awaitRoll(ctx, o, field, was); err != nil {
+				return 0, err
+			}
+			view := w.viewOf(o.Object)
+			if o.following.there, err = view.Operands(ctx); err != nil {
 				return 0, err
 			}
 		}

@@ -1,0 +1,75 @@
+package walk
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// TestOfTheirOwn: only what is known to leave traces that nothing else leaves is changed beside others.
+func TestOfTheirOwn(t *testing.T) {
+	was := judge.New{
+		Follows: map[string]int{"spec.once": 1},
+		Moves:   map[string][]string{"spec.untraced": {"Deployment", "Secret"}, "spec.size": {"Deployment"}},
+		Traces: map[string][]string{
+			"spec.size": {"Deployment args[0]"}, "spec.log": {"Deployment args[1]"}, "spec.tls": {"Deployment args[0]", "Service port"},
+			"spec.all": {"Deployment args"}, "spec.once": {"Service port"}, "spec.untraced": {"Deployment args[2]"},
+			"spec.host": {"Ingress "}, "spec.host (left out)": {"ConfigMap data.host"},
+		},
+	}
+	var steps []step
+	for _, path := range []string{"spec.size", "spec.log", "spec.tls", "spec.all", "spec.once", "spec.untraced", "spec.none", "spec.host", "spec.host (left out)"} {
+		steps = append(steps, step{Path: path})
+		if path != "spec.once" {
+			was.Follows[path] = judge.Surely
+		}
+	}
+	paths := func(steps []step) (paths []string) {
+		for _, s := range steps {
+			paths = append(paths, s.Path)
+		}
+		return paths
+	}
+	together, alone := ofTheirOwn(steps, was)
+	if got, want := paths(together), []string{"spec.size", "spec.log", "spec.host"}; !slices.Equal(got, want) {
+		t.Errorf("together %q, want %q", got, want)
+	}
+	if got, want := paths(alone), []string{"spec.tls", "spec.all", "spec.once", "spec.untraced", "spec.none", "spec.host (left out)"}; !slices.Equal(got, want) {
+		t.Errorf("alone %q, want %q", got, want)
+	}
+}
+
+func TestMerged(t *testing.T) {
+	there, back, err := merged([]step{stepOf([]string{"spec", "a"}, 2, 1), stepOf([]string{"spec", "b"}, nil, "x"), stepOf([]string{"spec", "c", "d"}, true, nil)})
+	if want := `{"spec":{"a":2,"b":null,"c":{"d":true}}}`; err != nil || string(there) != want {
+		t.Errorf("there: %s, %v, want %s", there, err, want)
+	}
+	if want := `{"spec":{"a":1,"b":"x","c":{"d":null}}}`; string(back) != want {
+		t.Errorf("back: %s, want %s", back, want)
+	}
+}
+
+// TestTrace: each value that is another, added or gone is named, whatever the copy is called.
+func TestTrace(t *testing.T) {
+	made := func(kind, name string, generation int64, content map[string]any) observe.Operand {
+		return observe.Operand{Kind: kind, Namespace: "n", Name: name, Direct: true, Content: content, Marks: map[string]any{"generation": generation}}
+	}
+	args := func(args ...any) map[string]any { return map[string]any{"spec": map[string]any{"args": args}} }
+	operands := func(list ...observe.Operand) map[string]observe.Operand {
+		all := map[string]observe.Operand{}
+		for _, o := range list {
+			all[o.String()] = o
+		}
+		return all
+	}
+	before := operands(made("Deployment", "tea", 1, args("x", "y")), made("ConfigMap", "tea-conf", 0, map[string]any{"data": map[string]any{"tea-1": "x"}}), made("StatefulSet", "tea", 1, args()))
+	pod := made(observe.KindPod, "tea-1", 2, args("z"))
+	after := operands(made("Deployment", "tea", 2, args("x", "z", "!")), made("Service", "tea", 0, map[string]any{"spec": map[string]any{"port": int64(1)}}), made("StatefulSet", "tea", 2, args()), pod)
+	o := &newObject{Object: &observe.Object{Name: "tea"}}
+	want := []string{"ConfigMap …-conf data.…-1", "Deployment spec.args[1]", "Deployment spec.args[2]", "Service spec.port", "StatefulSet "}
+	if got := o.trace(before, after); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
