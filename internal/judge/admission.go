@@ -27,6 +27,7 @@ type Asked struct {
 	Update       bool
 	Field, Value string // the path of what is unusual, and what it says in JSON; "" for none
 	Lenient      bool   // a new version may well allow it: another one of few values, or to leave a field out
+	Usual        bool   // many objects say such a thing: one more or less, another choice, or nothing
 	Verdict      Verdict
 	Guard        string // the webhook or policy that refuses
 	Said         string // by it
@@ -72,6 +73,23 @@ func Admitted(from, to, sample string, guarded bool, was, is []Asked) []finding.
 	if !severe {
 		f.Severity = finding.Warning
 	}
+	return []finding.Finding{f}
+}
+
+// Narrowed tells what usual requests a webhook or a policy refuses under to that the API server took under the release called from. was and is are the
+// same requests, in the same order.
+func Narrowed(from, to, sample string, was, is []Asked) []finding.Finding {
+	var refused []Asked
+	for i, before := range was {
+		if before.Usual && before.Verdict == Taken && is[i].Verdict == RefusedByGuard {
+			refused = append(refused, is[i])
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	f := code.Finding(code.Narrowed, sample, "under %s a webhook or a policy refuses for an object like it what the API server took under %s: %s", to, from, listed(refused))
+	f.Cause = fmt.Sprintf("%s said: %s", to, refused[0].Said)
 	return []finding.Finding{f}
 }
 

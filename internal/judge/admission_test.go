@@ -45,3 +45,26 @@ func TestAdmitted(t *testing.T) {
 		})
 	}
 }
+
+// What many objects say must not be refused because somebody asks a new webhook.
+func TestNarrowed(t *testing.T) {
+	asked := func(v Verdict, usual bool) Asked {
+		return Asked{Update: true, Field: "spec.a", Value: "4", Usual: usual, Verdict: v, Said: "there must be an odd number"}
+	}
+	told := "warning U526 Pot/n/a: under v2 a webhook or a policy refuses for an object like it what the API server took under v1: a change to spec.a = 4"
+	for name, c := range map[string]struct {
+		was, is Asked
+		want    []string
+	}{
+		"refused":            {asked(Taken, true), asked(RefusedByGuard, true), []string{told}},
+		"taken still":        {asked(Taken, true), asked(Taken, true), nil},
+		"refused before":     {asked(RefusedByGuard, true), asked(RefusedByGuard, true), nil},
+		"nothing usual":      {asked(Taken, false), asked(RefusedByGuard, false), nil},
+		"nobody answers":     {asked(Taken, true), asked(Unanswered, true), nil},
+		"the schema refuses": {asked(Taken, true), asked(RefusedByRules, true), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect.Findings(t, Narrowed("v1", "v2", "Pot/n/a", []Asked{c.was}, []Asked{c.is}), c.want...)
+		})
+	}
+}

@@ -248,8 +248,8 @@ func (n New) Unsaved(was New) []string {
 
 // What follows the path of a field that is left out, and of one that is 0.
 const (
-	LeftOut = " (left out)"
-	None    = " = 0"
+	LeftOut = " (leaving it out)"
+	None    = " (to 0)"
 )
 
 // OfField is the path of a field, without what follows it.

@@ -28,12 +28,14 @@ import (
 type admission struct {
 	like     *observe.Object // that was to be copied or changed
 	requests []request       // that a webhook or a policy refused
+	taken    []request       // that nobody refused, of usual ones
 }
 
 // asking are the requests about a kind that are to be made under a release.
 type asking struct {
 	like    *observe.Object
 	again   []request // that were refused under the release before
+	taken   []request // usual ones that were taken then
 	guarded bool      // whether somebody who validates is still asked about them
 	first   []request // that are made for the first time
 }
@@ -63,8 +65,12 @@ func (w *walk) askings(ctx context.Context, from string, r *lifecycle.Release) (
 			continue
 		}
 		schema := definition.Schema(r.CRD(name), a.like.Version)
-		a.again = slices.DeleteFunc(slices.Clone(w.admitted[from][name].requests), func(r request) bool { return !knows(schema, r.path) })
-		if len(a.again) == 0 {
+		isUnknown := func(r request) bool { return !knows(schema, r.path) }
+		a.again = slices.DeleteFunc(slices.Clone(w.admitted[from][name].requests), isUnknown)
+		if guards.AreAsked(a.like.Resource) {
+			a.taken = slices.DeleteFunc(slices.Clone(w.admitted[from][name].taken), isUnknown)
+		}
+		if len(a.again)+len(a.taken) == 0 {
 			continue
 		}
 		a.guarded = guards.Validate(a.like.Resource)
@@ -79,24 +85,32 @@ func (w *walk) askings(ctx context.Context, from string, r *lifecycle.Release) (
 		return nil, err
 	}
 	for _, like := range chosen {
-		if guards.AreAsked(like.Resource) {
-			list = append(list, asking{like: like, first: unusual(definition.Schema(r.CRD(like.CRD), like.Version), like.Author)})
+		first := unusual(definition.Schema(r.CRD(like.CRD), like.Version), like.Author)
+		if !guards.AreAsked(like.Resource) { // the next release's may be
+			first = slices.DeleteFunc(first, func(r request) bool { return !r.Usual })
 		}
+		list = append(list, asking{like: like, first: first})
 	}
 	return list, nil
 }
 
-// judgeAdmission tells what webhooks and policies of the release called from refuse that nobody refuses under r. No request is kept: each is a
+// judgeAdmission tells what webhooks and policies of the release called from refuse that nobody refuses under r, and what usual things those of r
+// refuse that nobody did under that. No request is kept: each is a
 // dry run, so it can go on while something else is judged.
 func (w *walk) judgeAdmission(ctx context.Context, from string, r *lifecycle.Release, list []asking) (findings []finding.Finding, err error) {
 	for _, a := range list {
 		limited, cancel := context.WithTimeout(ctx, askLimit)
 		now := w.surely(limited, a.like, w.ask(limited, a.like, a.again))
 		findings = append(findings, judge.Admitted(from, r.Name, a.like.String(), a.guarded, askedOf(a.again), askedOf(now))...)
+		findings = append(findings, judge.Narrowed(from, r.Name, a.like.String(), askedOf(a.taken), askedOf(w.ask(limited, a.like, a.taken)))...)
 		first := w.ask(limited, a.like, a.first)
 		cancel()
 		if a.first != nil {
-			w.admitted[r.Name][a.like.CRD] = admission{a.like, slices.DeleteFunc(first, func(r request) bool { return r.Verdict != judge.RefusedByGuard })}
+			w.admitted[r.Name][a.like.CRD] = admission{
+				like:     a.like,
+				requests: slices.DeleteFunc(slices.Clone(first), func(r request) bool { return r.Verdict != judge.RefusedByGuard }),
+				taken:    slices.DeleteFunc(slices.Clone(first), func(r request) bool { return !r.Usual || r.Verdict != judge.Taken }),
+			}
 		}
 	}
 	return findings, ctx.Err()

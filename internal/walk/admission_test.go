@@ -17,13 +17,14 @@ import (
 	"github.com/olmkit/olmkit/test/support/expect"
 )
 
-// What a webhook refused it must refuse still, or what refuses a part of it may be meant.
+// What a webhook refused it must refuse still, or what refuses a part of it may be meant; and it must not refuse more that is usual.
 func TestAdmission(t *testing.T) {
 	p, plan := things(t, "v1", "v2")
 	for _, c := range []struct{ v1, v2, want string }{
 		{"", "", ""}, {"", checksAll, ""}, {checks, checks, ""}, {checks, checksAll, ""},
 		{checks, "", `error U521 Thing/olmkit-samples/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.note = "!"`},
 		{checksAll, "", `error U521 Thing/olmkit-samples/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.size = 0, the creation of one with spec.note = "!"`},
+		{"", limits, `warning U526 Thing/olmkit-samples/a: under v2 a webhook or a policy refuses for an object like it what the API server took under v1: the creation of one with spec.size = 2`}, {limits, limits, ""},
 		{checksAll, checks, `warning U521 Thing/olmkit-samples/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.size = 0`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -60,6 +61,24 @@ func TestUnusual(t *testing.T) {
 		`the creation of one with spec.other = "!"|the creation of one with spec.image = "-1"|the creation of one without spec.on|`
 	if got := strings.Join(said, "|"); !strings.HasPrefix(got, want) || !strings.Contains(got, `|a change to spec.image = "!"|`) || strings.Contains(got, "a change to spec.other") {
 		t.Errorf("%s", strings.ReplaceAll(got, "|", "\n"))
+	}
+}
+
+// Usual is what many objects may say, so that nobody should begin to refuse it.
+func TestIsUsual(t *testing.T) {
+	text, number, choices := apiextensionsv1.JSONSchemaProps{Type: "string"}, apiextensionsv1.JSONSchemaProps{Type: "integer"}, apiextensionsv1.JSONSchemaProps{Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"a"`)}}}
+	for _, c := range []struct {
+		value, other any
+		schema       apiextensionsv1.JSONSchemaProps
+		want         bool
+	}{
+		{int64(3), int64(4), number, true}, {int64(3), int64(2), number, true}, {int64(1), int64(0), number, false}, {int64(3), int64(1_000_000), number, false}, {int64(-1), int64(-2), number, false},
+		{nil, int64(1), number, false}, {"x", nil, text, true}, {"x", "!", text, false}, {"b", "a", choices, true}, {nil, "a", choices, false},
+		{true, false, apiextensionsv1.JSONSchemaProps{Type: "boolean"}, true}, {[]any{"a"}, []any{}, apiextensionsv1.JSONSchemaProps{Type: "array"}, false},
+	} {
+		if got := isUsual(c.value, c.other, c.schema); got != c.want {
+			t.Errorf("%v for %v: %t", c.other, c.value, got)
+		}
 	}
 }
 

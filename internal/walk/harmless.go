@@ -106,7 +106,7 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 }
 
 // stored matches fields on which it depends where data are.
-var stored = regexp.MustCompile(`(?i)storage|volume|pvc|disk`)
+var stored = regexp.MustCompile(`(?i)storage|volume|pvc|disk|persist`)
 
 // leftOut lists changes of an object that leave out a text of its spec which it may leave out, for which no default is known, and which none of images
 // says.
@@ -114,13 +114,51 @@ func leftOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, ima
 	spec, _ := object["spec"].(map[string]any)
 	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
 		text, is := value.(string)
-		says := func(image string) bool { return strings.Contains(image, text) }
-		if is && text != "" && s.Default == nil && !isRequired(schema, path) && !stored.MatchString(strings.Join(path, ".")) && !slices.ContainsFunc(images, says) {
+		if is && text != "" && s.Default == nil && !isRequired(schema, path) && !stored.MatchString(strings.Join(path, ".")) && !saidBy(images, text) {
 			c := stepOf(path, nil, text)
 			c.Path += judge.LeftOut
 			steps = append(steps, c)
 		}
 	})
+	return steps
+}
+
+// saidBy reports whether value is a text that one of images says, or has such a one in it.
+func saidBy(images []string, value any) bool {
+	switch value := value.(type) {
+	case string:
+		return value != "" && slices.ContainsFunc(images, func(image string) bool { return strings.Contains(image, value) })
+	case map[string]any:
+		for _, inner := range value {
+			if saidBy(images, inner) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// partsLeftOut are the changes of an object that each leave out a part of its spec, with all that is in it, which it may leave out, and of which none of
+// images says anything.
+func partsLeftOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, images []string) (steps []step) {
+	spec, _ := object["spec"].(map[string]any)
+	var visit func(schema apiextensionsv1.JSONSchemaProps, path []string, value map[string]any)
+	visit = func(schema apiextensionsv1.JSONSchemaProps, path []string, value map[string]any) {
+		for _, k := range slices.Sorted(maps.Keys(schema.Properties)) {
+			p, at := schema.Properties[k], append(slices.Clone(path), k)
+			part, is := value[k].(map[string]any)
+			switch {
+			case !is || len(p.Properties) == 0 || stored.MatchString(k):
+			case slices.Contains(schema.Required, k):
+				visit(p, at, part)
+			case p.Default == nil && !saidBy(images, part):
+				steps = append(steps, stepOf(at, nil, part))
+			}
+		}
+	}
+	if schema != nil {
+		visit(schema.Properties["spec"], []string{"spec"}, spec)
+	}
 	return steps
 }
 

@@ -25,7 +25,7 @@ func TestLeftOut(t *testing.T) {
 	object := map[string]any{"spec": map[string]any{
 		"image": "a", "host": "b", "class": "c", "empty": "", "replicas": int64(2), "unknown": "d", "storage": map[string]any{"class": "e", "size": "1Gi"}, "tls": map[string]any{"mode": "f", "issuer": "g"},
 	}}
-	host, issuer := `spec.host (left out) {"spec":{"host":null}} {"spec":{"host":"b"}}`, `spec.tls.issuer (left out) {"spec":{"tls":{"issuer":null}}} {"spec":{"tls":{"issuer":"g"}}}`
+	host, issuer := `spec.host (leaving it out) {"spec":{"host":null}} {"spec":{"host":"b"}}`, `spec.tls.issuer (leaving it out) {"spec":{"tls":{"issuer":null}}} {"spec":{"tls":{"issuer":"g"}}}`
 	for _, c := range []struct{ images, want []string }{{nil, []string{host, issuer}}, {[]string{"tea:g"}, []string{host}}} {
 		var got []string
 		for _, s := range leftOut(&schema, object, c.images) {
@@ -49,18 +49,43 @@ func TestLeftOutAsBefore(t *testing.T) {
 	}
 }
 
+// TestPartsLeftOut: a part of the spec may be left out as a whole where nothing requires it, and no default comes in its place; not one on which data
+// depend, nor one of which an image says something that cannot be had.
+func TestPartsLeftOut(t *testing.T) {
+	var schema apiextensionsv1.JSONSchemaProps
+	if err := yaml.Unmarshal([]byte(`{properties: {spec: {required: [pool], properties: {
+		image: {properties: {tag: {type: string}}}, tls: {properties: {mode: {type: string}}}, labels: {additionalProperties: {type: string}}, storage: {properties: {size: {type: string}}},
+		log: {default: {level: info}, properties: {level: {type: string}}}, pool: {properties: {limits: {properties: {cpu: {type: string}}}, size: {type: integer}}}, none: {properties: {a: {type: string}}}}}}}`), &schema); err != nil {
+		t.Fatal(err)
+	}
+	object := map[string]any{"spec": map[string]any{
+		"image": map[string]any{"tag": "1"}, "tls": map[string]any{"mode": "on"}, "labels": map[string]any{"a": "b"}, "storage": map[string]any{"size": "1Gi"},
+		"log": map[string]any{"level": "info"}, "pool": map[string]any{"limits": map[string]any{"cpu": "2"}, "size": int64(1)},
+	}}
+	image, limits, tls := `{"spec":{"image":{"tag":"1"}}}`, `{"spec":{"pool":{"limits":{"cpu":"2"}}}}`, `{"spec":{"tls":{"mode":"on"}}}`
+	for _, c := range []struct{ images, want []string }{{nil, []string{image, limits, tls}}, {[]string{"tea:1"}, []string{limits, tls}}} {
+		var got []string
+		for _, s := range partsLeftOut(&schema, object, c.images) {
+			got = append(got, string(s.Back))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("where %q run: %q, want %q", c.images, got, c.want)
+		}
+	}
+}
+
 // TestNoneOf: the count nearest to the top is to be 0 where the schema allows that.
 func TestNoneOf(t *testing.T) {
 	for name, c := range map[string]struct{ properties, spec, want string }{
-		"a count":            {"replicas: {type: integer}", "{replicas: 2}", `spec.replicas = 0 {"spec":{"replicas":0}} {"spec":{"replicas":2}}`},
-		"it may be none":     {"size: {type: integer, minimum: 0}", "{size: 2}", `spec.size = 0 {"spec":{"size":0}} {"spec":{"size":2}}`},
+		"a count":            {"replicas: {type: integer}", "{replicas: 2}", `spec.replicas (to 0) {"spec":{"replicas":0}} {"spec":{"replicas":2}}`},
+		"it may be none":     {"size: {type: integer, minimum: 0}", "{size: 2}", `spec.size (to 0) {"spec":{"size":0}} {"spec":{"size":2}}`},
 		"there must be some": {"replicas: {type: integer, minimum: 1}", "{replicas: 2}", ""},
 		"there are none":     {"replicas: {type: integer}", "{replicas: 0}", ""},
 		"nothing is said":    {"replicas: {type: integer}", "{}", ""},
 		"of some numbers":    {"replicas: {type: integer, enum: [1, 3]}", "{replicas: 3}", ""},
 		"it limits":          {"maxReplicas: {type: integer}", "{maxReplicas: 3}", ""},
 		"another number":     {"seconds: {type: integer}", "{seconds: 3}", ""},
-		"the nearest":        {"a: {properties: {replicas: {type: integer}}}, replicas: {type: integer}", "{a: {replicas: 1}, replicas: 2}", `spec.replicas = 0 {"spec":{"replicas":0}} {"spec":{"replicas":2}}`},
+		"the nearest":        {"a: {properties: {replicas: {type: integer}}}, replicas: {type: integer}", "{a: {replicas: 1}, replicas: 2}", `spec.replicas (to 0) {"spec":{"replicas":0}} {"spec":{"replicas":2}}`},
 	} {
 		var schema apiextensionsv1.JSONSchemaProps
 		if err := yaml.Unmarshal([]byte("{properties: {spec: {properties: {"+c.properties+"}}}}"), &schema); err != nil {

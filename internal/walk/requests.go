@@ -44,6 +44,7 @@ func unusual(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []r
 		for _, other := range unusualValues(value, s) {
 			r := requestOf(path, other)
 			r.Lenient = other == nil || other == "" || s.Type == "boolean" || len(s.Enum) > 0
+			r.Usual = isUsual(value, other, s)
 			create = append(create, r)
 			r.Update = true
 			update = append(update, r)
@@ -56,6 +57,20 @@ func unusual(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []r
 	}
 	visitSchema(schema, []string{"spec"}, spec, add)
 	return append(inTurn(append(creations, unset...)), inTurn(updates)...)
+}
+
+// isUsual reports whether many objects say other in a field of schema s where one says value.
+func isUsual(value, other any, s apiextensionsv1.JSONSchemaProps) bool {
+	switch other := other.(type) {
+	case nil, bool:
+		return value != nil
+	case string:
+		return value != nil && len(s.Enum) > 0
+	case int64:
+		n, is := value.(int64)
+		return is && other > 0 && max(n-other, other-n) == 1
+	}
+	return false
 }
 
 // inTurn is the first of each of lists, then the second of each, and so on, up to mostAsked.

@@ -93,6 +93,14 @@ func imagesOf(operands map[string]observe.Operand) []string {
 	return slices.Sorted(maps.Keys(images))
 }
 
+// pulled are the images of operands in whose place a node would try to pull another one, while others' wait for that: none where they are simulated.
+func (w *walk) pulled(operands map[string]observe.Operand) []string {
+	if w.Provider.Describe().Simulates {
+		return nil
+	}
+	return imagesOf(operands)
+}
+
 // everyMinute matches a schedule of cron's; the minute comes first.
 var everyMinute = regexp.MustCompile(`^\S+( \S+){4}$`)
 

@@ -217,7 +217,7 @@ func (w *world) keeps(o client.Object) bool {
 // deniesNew is what the webhook of the operator that runs says of a new object, if it checks them.
 func (w *world) deniesNew(o client.Object) error {
 	w.mu.Lock()
-	checked := slices.Contains([]string{checks, checksAll}, w.behaviour[w.running])
+	checked := slices.Contains([]string{checks, checksAll, limits}, w.behaviour[w.running])
 	w.mu.Unlock()
 	data, err := json.Marshal(o)
 	if err != nil || !checked {
