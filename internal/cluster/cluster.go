@@ -136,7 +136,7 @@ type CatalogAddress struct {
 }
 
 // LimitImages is the limitation of clusters whose nodes pull what they run.
-const LimitImages = "no new object was given another image: a node would try to pull what nobody has"
+const LimitImages = "of a new object no field was changed that names an image: a node would try to pull what nobody has"
 
 // Description says what a pass on a kind of cluster shows.
 type Description struct {

@@ -302,7 +302,7 @@ var All = []Kind{
 		"go through maps in the order of their sorted keys, and sort what the API server or a cache lists", nil},
 	{Behind, finding.Warning, "The new version makes something else for a new object than what an object of the same spec has that was there before the upgrade: what the old version made stays as it is, at least in part.",
 		"write again what the old version made, also what a list no longer finds or an older owner of its fields keeps (managedFields; csaupgrade in client-go moves them to server-side apply); say in the release notes what stays on purpose", nil},
-	{Narrowed, finding.Warning, "An admission webhook or a policy of the new version refuses what users could ask for before, and what many do: one more or less of a number, another choice, or to leave a field out. An object that says so already cannot be changed any more, not even to remove a finalizer. It may be meant.",
+	{Narrowed, finding.Warning, "An admission webhook or a policy of the new version refuses what users could ask for before, and what many do: one more or less of a number, another choice, or to leave a field out. An object that says so already may not be changed any more, perhaps not even to remove a finalizer. It may be meant.",
 		"go on taking what a released version took; in an update look only at what changes, and let through what is being deleted; say in the release notes what is refused on purpose", nil},
 
 	{StoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",

@@ -77,11 +77,12 @@ func Admitted(from, to, sample string, guarded bool, was, is []Asked) []finding.
 }
 
 // Narrowed tells what usual requests a webhook or a policy refuses under to that the API server took under the release called from. was and is are the
-// same requests, in the same order.
+// same requests, in the same order. That all changes are refused is told elsewhere.
 func Narrowed(from, to, sample string, was, is []Asked) []finding.Finding {
 	var refused []Asked
+	changes := slices.ContainsFunc(is, func(a Asked) bool { return a.Update && a.Verdict == Taken })
 	for i, before := range was {
-		if before.Usual && before.Verdict == Taken && is[i].Verdict == RefusedByGuard {
+		if before.Usual && before.Verdict == Taken && is[i].Verdict == RefusedByGuard && (changes || !before.Update) {
 			refused = append(refused, is[i])
 		}
 	}

@@ -57,6 +57,7 @@ func TestNarrowed(t *testing.T) {
 		want    []string
 	}{
 		"refused":            {asked(Taken, true), asked(RefusedByGuard, true), []string{told}},
+		"as all changes are": {asked(Taken, true), asked(RefusedByGuard, true), nil},
 		"taken still":        {asked(Taken, true), asked(Taken, true), nil},
 		"refused before":     {asked(RefusedByGuard, true), asked(RefusedByGuard, true), nil},
 		"nothing usual":      {asked(Taken, false), asked(RefusedByGuard, false), nil},
@@ -64,7 +65,11 @@ func TestNarrowed(t *testing.T) {
 		"the schema refuses": {asked(Taken, true), asked(RefusedByRules, true), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect.Findings(t, Narrowed("v1", "v2", "Pot/n/a", []Asked{c.was}, []Asked{c.is}), c.want...)
+			was, is := []Asked{c.was}, []Asked{c.is}
+			if other := asked(Taken, true); name != "as all changes are" {
+				was, is = append(was, other), append(is, other)
+			}
+			expect.Findings(t, Narrowed("v1", "v2", "Pot/n/a", was, is), c.want...)
 		})
 	}
 }

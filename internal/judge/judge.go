@@ -37,7 +37,7 @@ func Attempts(attempts, slow []observe.Attempt, timeline []lifecycle.Event, befo
 			continue
 		}
 		all = append(all, found...)
-		wrong = append(wrong, ended(windows(list), done)...)
+		wrong = append(wrong, windows(list)...)
 	}
 	var findings []finding.Finding
 	for _, crd := range slices.Sorted(maps.Keys(unprovable)) {
@@ -60,12 +60,26 @@ func Attempts(attempts, slow []observe.Attempt, timeline []lifecycle.Event, befo
 	}
 	findings = append(findings, outageFindings(merged, before, timeline, done)...)
 	for _, x := range wrong {
+		if x.Open && done {
+			continue // what is still wrong after the upgrade is judged object by object
+		}
 		f := code.Finding(code.ServedWrong, "CustomResourceDefinition/"+x.CRD, "for %.1fs a %s through %s answered with what nobody wrote (%d times): %s",
 			x.End.Sub(x.Start).Seconds(), x.Operation, x.Version, x.Count, x.First)
 		f.Cause = cause(timeline, before[x.CRD], outage{CRD: x.CRD, Version: x.Version, Start: x.Start, End: x.End})
 		findings = append(findings, f)
 	}
 	return told, findings
+}
+
+// StillWrong leaves out of findings what was served wrong for a time and is told of an object that is wrong in the same way for good: then the new version
+// answered beside the old one for a moment.
+func StillWrong(findings []finding.Finding) []finding.Finding {
+	return slices.DeleteFunc(findings, func(f finding.Finding) bool {
+		_, said, _ := strings.Cut(f.Message, " times): ")
+		return f.Code == code.ServedWrong && slices.ContainsFunc(findings, func(g finding.Finding) bool {
+			return g.Code == code.FieldLost && strings.Contains(g.Message, said)
+		})
+	})
 }
 
 // Collapse makes one finding of those that say the same of several objects, and of those that have one cause.

@@ -71,9 +71,10 @@ type New struct {
 	Sheds map[string]bool
 	// Deprecated are the fields that are, as the schema says.
 	Deprecated map[string]bool
-	// Moves are the kinds that followed, by field, Traces the fields of what was made for the copy that were others then, and Programs what workloads run, by kind, with … for the name of the copy.
+	// Traces are the fields of what was made for the copy that were others when a field was changed, by that.
+	Traces map[string][]string
+	// Moves are the kinds that followed, by field, and Programs what workloads run, by kind, with … for the name of the copy.
 	Moves    map[string][]string
-	Traces   map[string][]string
 	Programs map[string]string
 	// Rolls tells, by field, whether pods were replaced when a change of it changed what they are made from.
 	Rolls map[string]bool
@@ -248,7 +249,7 @@ func (n New) Unsaved(was New) []string {
 
 // What follows the path of a field that is left out, and of one that is 0.
 const (
-	LeftOut = " (leaving it out)"
+	LeftOut = " (leaving that out)"
 	None    = " (to 0)"
 )
 

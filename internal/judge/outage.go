@@ -208,16 +208,6 @@ func windows(attempts []observe.Attempt) []window {
 	return found
 }
 
-// ended leaves out of windows of one series what is still wrong after an upgrade that is done: that is judged object by object. So
-// is what was answered before for a moment, by the new version's pod beside the old one's.
-func ended(list []window, done bool) []window {
-	if len(list) == 0 || !done || !list[len(list)-1].Open {
-		return list
-	}
-	last := list[len(list)-1].First
-	return slices.DeleteFunc(list, func(w window) bool { return w.Open || w.First == last })
-}
-
 // series splits attempts by CRD, version, operation and object, in a fixed order, each in the order of its starts. Objects
 // are kept apart because one that is stored in the version asked for is read without conversion, while others fail.
 func series(attempts []observe.Attempt) [][]observe.Attempt {

@@ -94,25 +94,19 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// What stays wrong is judged object by object, and so is the same for a moment before, while two versions answer.
-func TestEnded(t *testing.T) {
-	a, b := window{First: "spec.port is gone"}, window{First: "spec.size is gone"}
-	open := window{First: "spec.port is gone", Open: true}
-	for _, test := range []struct {
-		name       string
-		list, want []window
-		done       bool
-	}{
-		{"over again", []window{a, b}, []window{a, b}, true},
-		{"stays", []window{open}, []window{}, true},
-		{"stays, and came and went before", []window{a, b, open}, []window{b}, true},
-		{"the upgrade is not done", []window{a, open}, []window{a, open}, false},
+// What stays wrong is told of the object, not also of the moment in which two versions answered.
+func TestStillWrong(t *testing.T) {
+	wrong := code.Finding(code.ServedWrong, "CustomResourceDefinition/pots", "for 0.5s a read through v1 answered with what nobody wrote (1 times): spec.port was 1 and is gone")
+	lost := code.Finding(code.FieldLost, "Pot/n/a", "read as v1 (stored as v2): spec.port was 1 and is gone; spec.size was 2 and is 3")
+	other := code.Finding(code.FieldLost, "Pot/n/a", "read as v1 (stored as v2): spec.size was 2 and is 3")
+	for name, c := range map[string]struct{ findings, want []finding.Finding }{
+		"over again":   {[]finding.Finding{wrong}, []finding.Finding{wrong}},
+		"stays":        {[]finding.Finding{wrong, lost}, []finding.Finding{lost}},
+		"other things": {[]finding.Finding{wrong, other}, []finding.Finding{wrong, other}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, ended(test.list, test.done)); diff != "" {
-				t.Error(diff)
-			}
-		})
+		if diff := cmp.Diff(c.want, StillWrong(c.findings)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }
 

@@ -38,10 +38,13 @@ type Group struct {
 }
 
 // Log gathers the errors in the logs of one operator.
-type Log struct{ groups map[string]*Group }
+type Log struct {
+	groups map[string]*Group
+	panics map[string]string // the key of the last panic that said the same
+}
 
 // New returns a Log without errors.
-func New() *Log { return &Log{groups: map[string]*Group{}} }
+func New() *Log { return &Log{groups: map[string]*Group{}, panics: map[string]string{}} }
 
 // Groups returns the panics and then the errors, the most frequent first.
 func (l *Log) Groups() []Group {
@@ -65,7 +68,7 @@ func (l *Log) add(e *entry) {
 	if !e.Panic && harmless(e) {
 		return
 	}
-	key := e.key()
+	key := l.keyOf(e)
 	g := l.groups[key]
 	if g == nil {
 		if len(l.groups) >= maxGroups {
@@ -89,6 +92,20 @@ func (l *Log) add(e *entry) {
 	if e.At.After(g.Last) {
 		g.Last = e.At
 	}
+}
+
+// keyOf is the same for the same error, and for panics in the same function of the user's own. What comes without such a function is of the last panic
+// that said the same.
+func (l *Log) keyOf(e *entry) string {
+	said := e.key()
+	if !e.Panic {
+		return said
+	}
+	if frames := ownFrames(e.Trace); len(frames) > 0 {
+		function, _, _ := strings.Cut(frames[0], " (")
+		l.panics[said] = said + " in " + function
+	}
+	return cmp.Or(l.panics[said], said)
 }
 
 // harmless reports whether e is what managers log when they are told to stop, or when another was quicker to write: they try

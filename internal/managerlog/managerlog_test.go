@@ -1,6 +1,7 @@
 package managerlog
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -245,4 +246,26 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Panics that say the same are the same in the same function, whatever the line; what comes without a stack is of the one before.
+func TestPanicsByFunction(t *testing.T) {
+	l := New()
+	at := func(frame string) *entry {
+		e := &entry{Message: "Observed a panic", Error: "invalid memory address or nil pointer dereference", Panic: true}
+		if frame != "" {
+			e.Trace = []string{"example.com/pot/controller." + frame + "(0x1)", "\t/src/" + frame + ".go:1 +0x1"}
+		}
+		return e
+	}
+	for _, frame := range []string{"brew", "", "pour", "brew", ""} {
+		l.add(at(frame))
+	}
+	counts := map[string]int{}
+	for _, g := range l.Groups() {
+		counts[g.Key[strings.LastIndex(g.Key, ".")+1:]] = g.Count
+	}
+	if want := map[string]int{"brew": 4, "pour": 1}; !maps.Equal(counts, want) {
+		t.Errorf("%v, want %v", counts, want)
+	}
 }

@@ -95,14 +95,14 @@ func (w *walk) askings(ctx context.Context, from string, r *lifecycle.Release) (
 }
 
 // judgeAdmission tells what webhooks and policies of the release called from refuse that nobody refuses under r, and what usual things those of r
-// refuse that nobody did under that. No request is kept: each is a
-// dry run, so it can go on while something else is judged.
+// refuse that nobody did under that. No request is kept: each is a dry run, so it can go on while something else is judged.
 func (w *walk) judgeAdmission(ctx context.Context, from string, r *lifecycle.Release, list []asking) (findings []finding.Finding, err error) {
 	for _, a := range list {
 		limited, cancel := context.WithTimeout(ctx, askLimit)
-		now := w.surely(limited, a.like, w.ask(limited, a.like, a.again))
+		now := w.surely(limited, a.like, judge.Taken, w.ask(limited, a.like, a.again))
 		findings = append(findings, judge.Admitted(from, r.Name, a.like.String(), a.guarded, askedOf(a.again), askedOf(now))...)
-		findings = append(findings, judge.Narrowed(from, r.Name, a.like.String(), askedOf(a.taken), askedOf(w.ask(limited, a.like, a.taken)))...)
+		now = w.surely(limited, a.like, judge.RefusedByGuard, w.ask(limited, a.like, a.taken))
+		findings = append(findings, judge.Narrowed(from, r.Name, a.like.String(), askedOf(a.taken), askedOf(now))...)
 		first := w.ask(limited, a.like, a.first)
 		cancel()
 		if a.first != nil {
@@ -174,11 +174,11 @@ func forget(requests []request, unwanted func(request) bool) []request {
 	return requests
 }
 
-// surely makes those of requests once more that were taken, one at a time after a moment: what a webhook is too slow to refuse, or does not know to
-// refuse yet, is taken by chance.
-func (w *walk) surely(ctx context.Context, like *observe.Object, requests []request) []request {
-	isTaken := func(r request) bool { return r.Verdict == judge.Taken }
-	if !slices.ContainsFunc(requests, isTaken) {
+// surely makes those of requests once more of which verdict is told, one at a time after a moment: what a webhook is too slow to refuse, or does not know to
+// refuse yet, is taken by chance, and what it cannot look up yet is refused.
+func (w *walk) surely(ctx context.Context, like *observe.Object, verdict judge.Verdict, requests []request) []request {
+	isTold := func(r request) bool { return r.Verdict == verdict }
+	if !slices.ContainsFunc(requests, isTold) {
 		return requests
 	}
 	select {
@@ -187,7 +187,7 @@ func (w *walk) surely(ctx context.Context, like *observe.Object, requests []requ
 	}
 	for i := range requests {
 		r := &requests[i]
-		if isTaken(*r) {
+		if isTold(*r) {
 			w.askOne(ctx, like, r)
 		}
 	}

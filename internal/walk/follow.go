@@ -42,7 +42,7 @@ func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely
 	f, now := &o.following, writes(without(operands, o.needs))
 	if f.field != "" && surely {
 		f.moves[f.field] = moved(f.seen, now)
-		f.traces[f.field] = slices.Compact(slices.Sorted(slices.Values(slices.Concat(o.trace(f.before, f.there), o.trace(f.there, operands)))))
+		f.traces[f.field] = union(o.trace(f.before, f.there), o.trace(f.there, operands))
 	}
 	f.field, f.seen, f.before, f.there = field, now, operands, nil
 	f.templates, f.revisions = templatesOf(operands), revisionsOf(operands)

@@ -106,15 +106,13 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 }
 
 // stored matches fields on which it depends where data are.
-var stored = regexp.MustCompile(`(?i)storage|volume|pvc|disk|persist`)
+var stored = regexp.MustCompile(`(?i)storage|volume|pvc|disk|persist|^data$`)
 
-// leftOut lists changes of an object that leave out a text of its spec which it may leave out, for which no default is known, and which none of images
-// says.
-func leftOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, images []string) (steps []step) {
+// leftOut lists changes of an object that leave out a text of its spec which it may leave out, for which no default is known.
+func leftOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) (steps []step) {
 	spec, _ := object["spec"].(map[string]any)
 	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
-		text, is := value.(string)
-		if is && text != "" && s.Default == nil && !isRequired(schema, path) && !stored.MatchString(strings.Join(path, ".")) && !saidBy(images, text) {
+		if text, is := value.(string); is && text != "" && s.Default == nil && !isRequired(schema, path) && !stored.MatchString(strings.Join(path, ".")) {
 			c := stepOf(path, nil, text)
 			c.Path += judge.LeftOut
 			steps = append(steps, c)
@@ -123,24 +121,9 @@ func leftOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, ima
 	return steps
 }
 
-// saidBy reports whether value is a text that one of images says, or has such a one in it.
-func saidBy(images []string, value any) bool {
-	switch value := value.(type) {
-	case string:
-		return value != "" && slices.ContainsFunc(images, func(image string) bool { return strings.Contains(image, value) })
-	case map[string]any:
-		for _, inner := range value {
-			if saidBy(images, inner) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// partsLeftOut are the changes of an object that each leave out a part of its spec, with all that is in it, which it may leave out, and of which none of
-// images says anything.
-func partsLeftOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, images []string) (steps []step) {
+// partsLeftOut are the changes of an object that each leave out a part of its spec, with all that is in it, which it may leave out, and on which no data
+// depend.
+func partsLeftOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) (steps []step) {
 	spec, _ := object["spec"].(map[string]any)
 	var visit func(schema apiextensionsv1.JSONSchemaProps, path []string, value map[string]any)
 	visit = func(schema apiextensionsv1.JSONSchemaProps, path []string, value map[string]any) {
@@ -148,10 +131,10 @@ func partsLeftOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any
 			p, at := schema.Properties[k], append(slices.Clone(path), k)
 			part, is := value[k].(map[string]any)
 			switch {
-			case !is || len(p.Properties) == 0 || stored.MatchString(k):
+			case !is || len(p.Properties) == 0:
 			case slices.Contains(schema.Required, k):
 				visit(p, at, part)
-			case p.Default == nil && !saidBy(images, part):
+			case p.Default == nil && !storing(k, part):
 				steps = append(steps, stepOf(at, nil, part))
 			}
 		}
@@ -160,6 +143,20 @@ func partsLeftOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any
 		visit(schema.Properties["spec"], []string{"spec"}, spec)
 	}
 	return steps
+}
+
+// storing reports whether it may depend on the field called name, or on one in its value, where data are.
+func storing(name string, value any) bool {
+	if stored.MatchString(name) {
+		return true
+	}
+	inner, _ := value.(map[string]any)
+	for k, v := range inner {
+		if storing(k, v) {
+			return true
+		}
+	}
+	return false
 }
 
 // toNone is the change of the count of object that is nearest to the top to 0, where schema allows that; nil if there is none.

@@ -187,7 +187,7 @@ func (w *walk) judgeHop(ctx context.Context, c course, before hopBefore, finding
 	findings = append(findings, judged...)
 	if err == nil {
 		judged, err = w.judgeAccess(ctx, c.from, c.to, c.started, before.evidence, c.stalled == nil && len(c.faults) == 0)
-		findings = judge.ExplainEndpoints(append(findings, judged...), before.operands)
+		findings = judge.StillWrong(judge.ExplainEndpoints(append(findings, judged...), before.operands))
 	}
 	if err == nil {
 		findings, err = w.judgeLogs(ctx, c.to, before.known, findings, c.stalled == nil)

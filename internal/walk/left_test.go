@@ -13,8 +13,7 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// TestLeftOut: a text that is there may be left out where nothing requires it, and no default comes in its place; not what an image
-// says that cannot be had.
+// TestLeftOut: a text that is there may be left out where nothing requires it, and no default comes in its place.
 func TestLeftOut(t *testing.T) {
 	var schema apiextensionsv1.JSONSchemaProps
 	if err := yaml.Unmarshal([]byte(`{properties: {spec: {required: [image], properties: {
@@ -25,15 +24,16 @@ func TestLeftOut(t *testing.T) {
 	object := map[string]any{"spec": map[string]any{
 		"image": "a", "host": "b", "class": "c", "empty": "", "replicas": int64(2), "unknown": "d", "storage": map[string]any{"class": "e", "size": "1Gi"}, "tls": map[string]any{"mode": "f", "issuer": "g"},
 	}}
-	host, issuer := `spec.host (leaving it out) {"spec":{"host":null}} {"spec":{"host":"b"}}`, `spec.tls.issuer (leaving it out) {"spec":{"tls":{"issuer":null}}} {"spec":{"tls":{"issuer":"g"}}}`
-	for _, c := range []struct{ images, want []string }{{nil, []string{host, issuer}}, {[]string{"tea:g"}, []string{host}}} {
-		var got []string
-		for _, s := range leftOut(&schema, object, c.images) {
-			got = append(got, s.Path+" "+string(s.There)+" "+string(s.Back))
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("where %q run: %q, want %q", c.images, got, c.want)
-		}
+	var got []string
+	for _, s := range leftOut(&schema, object) {
+		got = append(got, s.Path+" "+string(s.There)+" "+string(s.Back))
+	}
+	want := []string{
+		`spec.host (leaving that out) {"spec":{"host":null}} {"spec":{"host":"b"}}`,
+		`spec.tls.issuer (leaving that out) {"spec":{"tls":{"issuer":null}}} {"spec":{"tls":{"issuer":"g"}}}`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
@@ -50,26 +50,47 @@ func TestLeftOutAsBefore(t *testing.T) {
 }
 
 // TestPartsLeftOut: a part of the spec may be left out as a whole where nothing requires it, and no default comes in its place; not one on which data
-// depend, nor one of which an image says something that cannot be had.
+// depend.
 func TestPartsLeftOut(t *testing.T) {
 	var schema apiextensionsv1.JSONSchemaProps
 	if err := yaml.Unmarshal([]byte(`{properties: {spec: {required: [pool], properties: {
 		image: {properties: {tag: {type: string}}}, tls: {properties: {mode: {type: string}}}, labels: {additionalProperties: {type: string}}, storage: {properties: {size: {type: string}}},
-		log: {default: {level: info}, properties: {level: {type: string}}}, pool: {properties: {limits: {properties: {cpu: {type: string}}}, size: {type: integer}}}, none: {properties: {a: {type: string}}}}}}}`), &schema); err != nil {
+		log: {default: {level: info}, properties: {level: {type: string}}}, pool: {properties: {limits: {properties: {cpu: {type: string}}}, size: {type: integer}}}, none: {properties: {a: {type: string}}},
+		server: {properties: {persistence: {properties: {on: {type: boolean}}}}}}}}}`), &schema); err != nil {
 		t.Fatal(err)
 	}
 	object := map[string]any{"spec": map[string]any{
 		"image": map[string]any{"tag": "1"}, "tls": map[string]any{"mode": "on"}, "labels": map[string]any{"a": "b"}, "storage": map[string]any{"size": "1Gi"},
-		"log": map[string]any{"level": "info"}, "pool": map[string]any{"limits": map[string]any{"cpu": "2"}, "size": int64(1)},
+		"log": map[string]any{"level": "info"}, "server": map[string]any{"persistence": map[string]any{"on": true}}, "pool": map[string]any{"limits": map[string]any{"cpu": "2"}, "size": int64(1)},
 	}}
-	image, limits, tls := `{"spec":{"image":{"tag":"1"}}}`, `{"spec":{"pool":{"limits":{"cpu":"2"}}}}`, `{"spec":{"tls":{"mode":"on"}}}`
-	for _, c := range []struct{ images, want []string }{{nil, []string{image, limits, tls}}, {[]string{"tea:1"}, []string{limits, tls}}} {
+	var got []string
+	for _, s := range partsLeftOut(&schema, object) {
+		got = append(got, string(s.Back))
+	}
+	if want := []string{`{"spec":{"image":{"tag":"1"}}}`, `{"spec":{"pool":{"limits":{"cpu":"2"}}}}`, `{"spec":{"tls":{"mode":"on"}}}`}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestPulledBy: where nodes pull images, what names a part of one is left as it is, however it names it.
+func TestPulledBy(t *testing.T) {
+	containers := []any{map[string]any{"image": "tea.example.com/pots/tea:v1.2@sha256:0a"}}
+	operands := map[string]observe.Operand{"a": {Kind: "Deployment", Content: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}}}}}
+	object := map[string]any{"spec": map[string]any{
+		"version": "1.2", "mode": "ea", "image": map[string]any{"repository": "pots/tea"}, "pods": []any{map[string]any{"image": "tea.example.com/pots/tea:v1.2"}}, "name": "tea", "digest": "sha256:0a", "size": "1",
+	}}
+	var steps []step
+	for _, path := range []string{"spec.version", "spec.mode", "spec.image (leaving that out)", "spec.pods", "spec.name", "spec.digest", "spec.size", "spec.none"} {
+		steps = append(steps, step{Path: path})
+	}
+	for simulates, want := range map[bool][]string{true: nil, false: {"spec.version", "spec.image (leaving that out)", "spec.pods", "spec.name", "spec.digest"}} {
+		w := &walk{Cluster: &observe.Cluster{Provider: described{simulates: simulates}}}
 		var got []string
-		for _, s := range partsLeftOut(&schema, object, c.images) {
-			got = append(got, string(s.Back))
+		for _, s := range w.pulledBy(steps, object, operands) {
+			got = append(got, s.Path)
 		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("where %q run: %q, want %q", c.images, got, c.want)
+		if !slices.Equal(got, want) {
+			t.Errorf("simulated %t: %q, want %q", simulates, got, want)
 		}
 	}
 }

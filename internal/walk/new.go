@@ -148,6 +148,11 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 			err = w.tryNew(ctx, from, r, o, created)
 		}
 	}
+	for _, o := range copies {
+		if is := created[o.CRD]; err == nil && o.tried {
+			err = w.leaveOutParts(ctx, r, o, w.created[from][o.CRD], &is)
+		}
+	}
 	return created, copies, err
 }
 

@@ -38,25 +38,29 @@ const mostAsked = 60
 // each field come first, and fields of which object says something.
 func unusual(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []request {
 	spec, _ := object["spec"].(map[string]any)
-	var creations, unset, updates [][]request // by field
+	var creations, unset, updates, usual [][]request // by field
 	add := func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
-		var create, update []request
+		var create, update, often []request
 		for _, other := range unusualValues(value, s) {
 			r := requestOf(path, other)
 			r.Lenient = other == nil || other == "" || s.Type == "boolean" || len(s.Enum) > 0
 			r.Usual = isUsual(value, other, s)
-			create = append(create, r)
-			r.Update = true
-			update = append(update, r)
+			change := r
+			change.Update = true
+			if r.Usual {
+				often = append(often, r, change)
+				continue
+			}
+			create, update = append(create, r), append(update, change)
 		}
 		if value == nil {
 			unset = append(unset, create)
 			return
 		}
-		creations, updates = append(creations, create), append(updates, update)
+		creations, updates, usual = append(creations, create), append(updates, update), append(usual, often)
 	}
 	visitSchema(schema, []string{"spec"}, spec, add)
-	return append(inTurn(append(creations, unset...)), inTurn(updates)...)
+	return slices.Concat(inTurn(append(creations, unset...)), inTurn(updates), inTurn(usual))
 }
 
 // isUsual reports whether many objects say other in a field of schema s where one says value.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,11 +18,12 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// changeTogether makes at the same time those of steps that each left traces of their own under the release before, and takes them back. If that leaves
-// these traces, all of them, and no others, each was followed as before. It returns the steps that are to be tried alone: all of them, if not.
+// changeTogether makes those of steps that each left traces of their own under the release before, one after the other without taking one back, and then
+// takes back all of them. If each leaves its traces, and all together leave no others, each was followed as before. It returns the steps that are to be tried
+// alone: all of them, if not.
 func (w *walk) changeTogether(ctx context.Context, o *newObject, resource dynamic.ResourceInterface, steps []step, was judge.New, is *judge.New) (alone []step, err error) {
 	together, alone := ofTheirOwn(steps, was)
-	if len(together) < 2 {
+	if len(together) < 2 || o.slowest > boldLimit/2 {
 		return steps, nil
 	}
 	there, back, err := merged(together)
@@ -37,21 +39,10 @@ func (w *walk) changeTogether(ctx context.Context, o *newObject, resource dynami
 	if err := w.noteMoves(ctx, o, "", is.Follows[o.following.field] == judge.Surely); err != nil {
 		return nil, err
 	}
-	for i, change := range [][]byte{there, back} {
-		same, err := w.leavesTraces(ctx, o, together, was, func() error { return mergePatch(ctx, resource, o.Name, change) })
-		if err != nil {
-			return nil, err
-		}
-		if !same {
-			_ = mergePatch(ctx, resource, o.Name, back) // the object is about to be deleted
-			return steps, ctx.Err()
-		}
-		if i > 0 {
-			break
-		}
-		if err := w.awaitRolls(ctx, o, together, was); err != nil {
-			return nil, err
-		}
+	same, err := w.leaveTraces(ctx, o, resource, together, back, was)
+	if err != nil || !same {
+		_ = mergePatch(ctx, resource, o.Name, back) // the object is about to be deleted
+		return steps, err
 	}
 	for _, s := range together {
 		is.Follows[s.Path] = judge.Surely
@@ -60,10 +51,11 @@ func (w *walk) changeTogether(ctx context.Context, o *newObject, resource dynami
 	return alone, nil
 }
 
-// ofTheirOwn separates those of steps that surely left traces under the release before which no other one of them left from the others.
+// ofTheirOwn separates those of steps that surely left traces under the release before which no other one of them left from the others. Where pods were
+// replaced, they are of one workload.
 func ofTheirOwn(steps []step, was judge.New) (together, alone []step) {
 	var taken []string
-	fields := map[string]bool{}
+	fields, rolled := map[string]bool{}, ""
 	for _, s := range steps {
 		left := was.Traces[s.Path]
 		isTaken := func(trace string) bool {
@@ -72,14 +64,28 @@ func ofTheirOwn(steps []step, was judge.New) (together, alone []step) {
 		untraced := func(kind string) bool {
 			return !slices.ContainsFunc(left, func(trace string) bool { return strings.HasPrefix(trace, kind+" ") })
 		}
-		field := judge.OfField(s.Path)
-		if was.Follows[s.Path] < judge.Surely || len(left) == 0 || fields[field] || slices.ContainsFunc(left, isTaken) || slices.ContainsFunc(was.Moves[s.Path], untraced) {
+		field, rolls := judge.OfField(s.Path), workloadsOf(left)
+		if !was.Rolls[s.Path] {
+			rolls = rolled
+		}
+		if rolled != "" && rolls != rolled || was.Follows[s.Path] < judge.Surely || len(left) == 0 || fields[field] || slices.ContainsFunc(left, isTaken) || slices.ContainsFunc(was.Moves[s.Path], untraced) {
 			alone = append(alone, s)
 			continue
 		}
-		together, taken, fields[field] = append(together, s), append(taken, left...), true
+		together, taken, fields[field], rolled = append(together, s), append(taken, left...), true, rolls
 	}
 	return together, alone
+}
+
+// workloadsOf are the workloads that traces are of, in a word.
+func workloadsOf(traces []string) string {
+	workloads := map[string]bool{}
+	for _, trace := range traces {
+		if kind, _, _ := strings.Cut(trace, " "); slices.Contains(judge.Replicated, kind) {
+			workloads[trace[:strings.LastIndex(trace, " ")]] = true
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(workloads)), ", ")
 }
 
 // merged are the patches that make all of steps, and that take all of them back.
@@ -96,39 +102,55 @@ func merged(steps []step) (there, back []byte, err error) {
 	return there, back, nil
 }
 
-// leavesTraces reports whether change leaves, soon, the traces in what was made for o that each of steps left under the release before, and no others.
-func (w *walk) leavesTraces(ctx context.Context, o *newObject, steps []step, was judge.New, change func() error) (same bool, err error) {
-	var want []string
-	for _, s := range steps {
-		want = append(want, was.Traces[s.Path]...)
-	}
-	slices.Sort(want)
+// leaveTraces makes each of steps, and then back, and reports whether after each what was made for o is another than before just where all steps until then
+// had left traces under the release before, soon, and whether pods were replaced if they were then.
+func (w *walk) leaveTraces(ctx context.Context, o *newObject, resource dynamic.ResourceInterface, steps []step, back []byte, was judge.New) (same bool, err error) {
 	view := w.viewOf(o.Object)
 	before, err := view.Operands(ctx)
-	if err != nil || change() != nil {
-		return false, errors.Join(err, ctx.Err())
+	if err != nil {
+		return false, err
 	}
+	var want []string
+	for _, s := range steps {
+		want = union(want, was.Traces[s.Path])
+		if same, err = w.leavesTraces(ctx, o, before, want, func() error { return mergePatch(ctx, resource, o.Name, s.There) }); err != nil || !same {
+			return false, err
+		}
+	}
+	rolling, _ := partition(steps, func(path string) bool { return was.Rolls[path] })
+	if len(rolling) > 0 {
+		if err := w.awaitRoll(ctx, o, rolling[0].Path, was); err != nil {
+			return false, err
+		}
+		for _, s := range rolling { // they are of one workload
+			if rolled, known := o.following.rolls[rolling[0].Path]; known {
+				o.following.rolls[s.Path] = rolled
+			}
+		}
+	}
+	return w.leavesTraces(ctx, o, before, nil, func() error { return mergePatch(ctx, resource, o.Name, back) })
+}
+
+// leavesTraces reports whether soon after change what was made for o is another than before just where want says.
+func (w *walk) leavesTraces(ctx context.Context, o *newObject, before map[string]observe.Operand, want []string, change func() error) (same bool, err error) {
+	began := time.Now()
+	if change() != nil {
+		return false, ctx.Err()
+	}
+	view := w.viewOf(o.Object)
 	err = lookUntil(ctx, boldLimit, quickPause, func() (bool, error) {
 		now, err := view.RecentOperands(ctx)
-		same = err == nil && slices.Equal(o.trace(before, now), want)
+		if same = err == nil && slices.Equal(o.trace(before, now), want); same {
+			o.acted(began)
+		}
 		return same, err
 	})
 	return same, err
 }
 
-// awaitRolls waits, if any of steps had pods replaced under the release before, until they are, and notes for each of those whether.
-func (w *walk) awaitRolls(ctx context.Context, o *newObject, steps []step, was judge.New) error {
-	rolling, _ := partition(steps, func(path string) bool { return was.Rolls[path] })
-	if len(rolling) == 0 {
-		return nil
-	}
-	if err := w.awaitRoll(ctx, o, rolling[0].Path, was); err != nil {
-		return err
-	}
-	for _, s := range rolling {
-		o.following.rolls[s.Path] = o.following.rolls[rolling[0].Path]
-	}
-	return nil
+// union is a and b, sorted, each once.
+func union(a, b []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
 // trace lists which fields of what was made directly for a copy are others in after than in before, named as in judge.New.Remakes, sorted.

@@ -16,11 +16,11 @@ func TestOfTheirOwn(t *testing.T) {
 		Traces: map[string][]string{
 			"spec.size": {"Deployment args[0]"}, "spec.log": {"Deployment args[1]"}, "spec.tls": {"Deployment args[0]", "Service port"},
 			"spec.all": {"Deployment args"}, "spec.once": {"Service port"}, "spec.untraced": {"Deployment args[2]"},
-			"spec.host": {"Ingress "}, "spec.host (leaving it out)": {"ConfigMap data.host"},
+			"spec.host": {"Ingress "}, "spec.host (leaving that out)": {"ConfigMap data.host"},
 		},
 	}
 	var steps []step
-	for _, path := range []string{"spec.size", "spec.log", "spec.tls", "spec.all", "spec.once", "spec.untraced", "spec.none", "spec.host", "spec.host (leaving it out)"} {
+	for _, path := range []string{"spec.size", "spec.log", "spec.tls", "spec.all", "spec.once", "spec.untraced", "spec.none", "spec.host", "spec.host (leaving that out)"} {
 		steps = append(steps, step{Path: path})
 		if path != "spec.once" {
 			was.Follows[path] = judge.Surely
@@ -36,7 +36,7 @@ func TestOfTheirOwn(t *testing.T) {
 	if got, want := paths(together), []string{"spec.size", "spec.log", "spec.host"}; !slices.Equal(got, want) {
 		t.Errorf("together %q, want %q", got, want)
 	}
-	if got, want := paths(alone), []string{"spec.tls", "spec.all", "spec.once", "spec.untraced", "spec.none", "spec.host (leaving it out)"}; !slices.Equal(got, want) {
+	if got, want := paths(alone), []string{"spec.tls", "spec.all", "spec.once", "spec.untraced", "spec.none", "spec.host (leaving that out)"}; !slices.Equal(got, want) {
 		t.Errorf("alone %q, want %q", got, want)
 	}
 }

@@ -54,7 +54,6 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		func() error { return w.changeNeeds(ctx, o, operands, was, is.Follows) },
 		func() error { return w.changeWords(ctx, r, o, operands, was, &is) },
 		func() error { return w.noteLast(ctx, o, is.Follows) },
-		func() error { return w.leaveOutParts(ctx, r, o, operands, was, &is) },
 		func() error { return w.scaleToNone(ctx, r, o, was, &is) },
 		func() error { return w.takeFromNew(ctx, o, operands, was, remadeLast, is.Remakes) },
 	} {
@@ -178,8 +177,15 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		return ctx.Err() // its operator may delete what it does not want
 	}
 	schema, did := definition.Schema(r.CRD(o.CRD), o.Version), func(path string) bool { return was.Follows[path] == judge.Surely }
-	known, others := partition(bold(schema, now.Object), did)
-	left := leftOutAsBefore(leftOut(schema, now.Object, w.pulled(operands)), was.Follows)
+	changes, left := bold(schema, now.Object), leftOut(schema, now.Object)
+	pulled := w.pulledBy(slices.Concat(changes, left), now.Object, operands)
+	isPulled := func(path string) bool {
+		return slices.ContainsFunc(pulled, func(s step) bool { return s.Path == path })
+	}
+	_, changes = partition(changes, isPulled)
+	_, left = partition(left, isPulled)
+	known, others := partition(changes, did)
+	left = leftOutAsBefore(left, was.Follows)
 	knownLeft, left := partition(left, did)
 	known, err = w.changeTogether(ctx, o, resource, slices.Concat(known, knownLeft), was, is)
 	if err != nil {
@@ -204,65 +210,24 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 // scaleToNone has a copy ask for none of what it counts, and notes in is whether a workload that was made for it has no replicas then: who takes 0 for left out
 // goes on with what is usual.
 func (w *walk) scaleToNone(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, is *judge.New) error {
-	now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
-	if err != nil {
-		return ctx.Err() // its operator may delete what it does not want
-	}
-	change := toNone(definition.Schema(r.CRD(o.CRD), o.Version), now.Object)
-	if change == nil {
-		return nil
-	}
-	switch times, known := was.Follows[change.Path]; {
-	case known && times < judge.Surely: // what it did not do before need not be tried again
-		is.Follows[change.Path] = 0
-		return nil
-	case !known && len(o.claims) > 0: // which may go with the pods, as a StatefulSet says
-		return nil
-	}
-	return w.changeOnce(ctx, o, *change, was, is, scaledToNone)
-}
-
-// leaveOutParts leaves out of the spec of a copy, at the same time, the parts that it may leave out and the API server takes it without, and notes in is
-// whether anything that was made for it follows. An operator that looks into what is not there panics.
-func (w *walk) leaveOutParts(ctx context.Context, r *lifecycle.Release, o *newObject, operands map[string]observe.Operand, was judge.New, is *judge.New) error {
 	resource := o.At(w.Dynamic, o.Version)
 	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
 	if err != nil {
 		return ctx.Err() // its operator may delete what it does not want
 	}
-	var parts []step
-	for _, part := range partsLeftOut(definition.Schema(r.CRD(o.CRD), o.Version), now.Object, w.pulled(operands)) {
-		there, _, err := merged(append(slices.Clone(parts), part))
-		if err == nil && mergePatch(ctx, resource, o.Name, there, metav1.DryRunAll) == nil {
-			parts = append(parts, part)
-		}
-	}
-	if len(parts) == 0 {
+	change := toNone(definition.Schema(r.CRD(o.CRD), o.Version), now.Object)
+	if change == nil || mergePatch(ctx, resource, o.Name, change.There, metav1.DryRunAll) != nil {
 		return ctx.Err()
 	}
-	var paths []string
-	for _, part := range parts {
-		paths = append(paths, part.Path)
-	}
-	change := step{Path: strings.Join(paths, ",") + judge.LeftOut}
-	if change.There, change.Back, err = merged(parts); err != nil {
-		return err
-	}
-	return w.changeOnce(ctx, o, change, was, is, func(before, after map[string]observe.Operand) bool {
-		o.following.shed[change.Path] = sheds(before, after)
-		return judge.Follow(before, after)
-	})
-}
-
-// changeOnce makes a change of a copy, notes in is whether what was made for that comes to what followed wants, and takes the change back. What did under the
-// release before is waited for longer.
-func (w *walk) changeOnce(ctx context.Context, o *newObject, change step, was judge.New, is *judge.New, followed func(before, after map[string]observe.Operand) bool) error {
-	resource, limit := o.At(w.Dynamic, o.Version), boldLimit
-	if mergePatch(ctx, resource, o.Name, change.There, metav1.DryRunAll) != nil {
-		return ctx.Err()
-	}
-	if was.Follows[change.Path] == judge.Surely {
+	limit := boldLimit
+	switch times, known := was.Follows[change.Path]; {
+	case times == judge.Surely:
 		limit = judge.EffectLimit
+	case known: // what it did not do before need not be tried again
+		is.Follows[change.Path] = 0
+		return nil
+	case len(o.claims) > 0: // which may go with the pods, as a StatefulSet says
+		return nil
 	}
 	if err := w.awaitIdle(ctx, o); err != nil {
 		return err
@@ -272,11 +237,10 @@ func (w *walk) changeOnce(ctx context.Context, o *newObject, change step, was ju
 	if err != nil || mergePatch(ctx, resource, o.Name, change.There) != nil {
 		return errors.Join(err, ctx.Err())
 	}
-	before = without(before, o.needs)
 	is.Follows[change.Path] = 0
 	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
 		now, err := view.RecentOperands(ctx)
-		if err == nil && followed(before, without(now, o.needs)) {
+		if scaledToNone(before, now) {
 			is.Follows[change.Path] = judge.Surely
 		}
 		return is.Follows[change.Path] > 0, err
@@ -286,6 +250,49 @@ func (w *walk) changeOnce(ctx context.Context, o *newObject, change step, was ju
 		err = w.awaitIdle(ctx, o)
 	}
 	return err
+}
+
+// leaveOutParts leaves out of the spec of a copy, at the same time, the parts that it may leave out and the API server takes it without, and notes in is
+// whether anything that was made for it follows. An operator that looks into what is not there panics: nothing else is tried afterwards.
+func (w *walk) leaveOutParts(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, is *judge.New) error {
+	resource := o.At(w.Dynamic, o.Version)
+	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return ctx.Err() // its operator may delete what it does not want
+	}
+	view := w.viewOf(o.Object)
+	operands, err := view.Operands(ctx)
+	if err != nil {
+		return err
+	}
+	parts := partsLeftOut(definition.Schema(r.CRD(o.CRD), o.Version), now.Object)
+	pulled := w.pulledBy(parts, now.Object, operands)
+	var taken []step
+	var paths []string
+	for _, part := range parts {
+		there, _, err := merged(append(slices.Clone(taken), part))
+		isPulled := slices.ContainsFunc(pulled, func(s step) bool { return s.Path == part.Path })
+		if err == nil && !isPulled && mergePatch(ctx, resource, o.Name, there, metav1.DryRunAll) == nil {
+			taken, paths = append(taken, part), append(paths, part.Path)
+		}
+	}
+	there, back, err := merged(taken)
+	if err != nil || len(taken) == 0 {
+		return errors.Join(err, ctx.Err())
+	}
+	path, limit := strings.Join(paths, " and ")+judge.LeftOut, boldLimit
+	if was.Follows[path] == judge.Surely {
+		limit = judge.EffectLimit
+	}
+	if err := w.awaitIdle(ctx, o); err != nil {
+		return err
+	}
+	follows, err := w.followed(ctx, o, limit, func() error { return mergePatch(ctx, resource, o.Name, there) })
+	if is.Follows[path] = 0; follows {
+		is.Follows[path], is.Sheds[path] = judge.Surely, o.following.sheds
+	}
+	_ = mergePatch(ctx, resource, o.Name, back) // the object is about to be deleted
+	return errors.Join(err, w.awaitIdle(ctx, o))
 }
 
 // scaledToNone reports whether a workload that was to have pods before is to have none now, or is gone, or whether no pod is left.

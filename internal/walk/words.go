@@ -68,37 +68,71 @@ func words(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, found
 
 // unsetImage is the change of spec.image of which object says nothing, to another tag of the image that operands run, if it is one.
 func unsetImage(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, operands map[string]observe.Operand) []word {
-	images := imagesOf(operands)
+	images := map[string]bool{}
+	for _, made := range operands {
+		template, _ := made.Template()
+		for _, c := range template.Spec.Containers {
+			images[c.Image] = true
+		}
+	}
 	path := []string{"spec", "image"}
 	_, set, _ := unstructured.NestedFieldNoCopy(object, path...)
 	if len(images) != 1 || set || schema == nil || schema.Properties["spec"].Properties["image"].Type != "string" {
 		return nil
 	}
-	other := otherWord("image", images[0])
-	if other == images[0] {
+	image := slices.Collect(maps.Keys(images))[0]
+	other := otherWord("image", image)
+	if other == image {
 		return nil
 	}
 	return []word{{path: path, there: other, text: other}}
 }
 
-// imagesOf are the images that the containers of operands run, each once.
-func imagesOf(operands map[string]observe.Operand) []string {
+// pulledBy are those of steps that may change the image of a pod, where a node would try to pull it, while others' images wait for that: what the field
+// of object says is a part of one of operands' images. Where images are simulated there are none.
+func (w *walk) pulledBy(steps []step, object map[string]any, operands map[string]observe.Operand) (pulled []step) {
+	if w.Provider.Describe().Simulates {
+		return nil
+	}
 	images := map[string]bool{}
 	for _, made := range operands {
 		template, _ := made.Template()
 		for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
-			images[c.Image] = true
+			for _, part := range imageParts(c.Image) {
+				images[part] = true
+			}
 		}
 	}
-	return slices.Sorted(maps.Keys(images))
+	pulled, _ = partition(steps, func(path string) bool {
+		value, _, _ := unstructured.NestedFieldNoCopy(object, strings.Split(judge.OfField(path), ".")...)
+		return saysOneOf(images, value)
+	})
+	return pulled
 }
 
-// pulled are the images of operands in whose place a node would try to pull another one, while others' wait for that: none where they are simulated.
-func (w *walk) pulled(operands map[string]observe.Operand) []string {
-	if w.Provider.Describe().Simulates {
-		return nil
+// imageParts are the words by which an object may name an image: all of it, its repository, with and without the registry, its name, tag and digest.
+func imageParts(image string) []string {
+	tagged, digest, _ := strings.Cut(image, "@")
+	repository, tag := tagged, ""
+	if i := strings.LastIndex(tagged, ":"); i > strings.LastIndex(tagged, "/") {
+		repository, tag = tagged[:i], tagged[i+1:]
 	}
-	return imagesOf(operands)
+	_, path, _ := strings.Cut(repository, "/")
+	parts := []string{image, tagged, repository, path, repository[strings.LastIndex(repository, "/")+1:], tag, strings.TrimPrefix(tag, "v"), "v" + tag, digest}
+	return slices.DeleteFunc(parts, func(part string) bool { return part == "" || part == "v" })
+}
+
+// saysOneOf reports whether value is one of words, or has such a one in it.
+func saysOneOf(words map[string]bool, value any) bool {
+	switch value := value.(type) {
+	case string:
+		return words[value]
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(value)), func(inner any) bool { return saysOneOf(words, inner) })
+	case []any:
+		return slices.ContainsFunc(value, func(inner any) bool { return saysOneOf(words, inner) })
+	}
+	return false
 }
 
 // everyMinute matches a schedule of cron's; the minute comes first.
