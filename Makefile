@@ -252,7 +252,7 @@ tools: $(LINT) $(REGISTRY) $(OPM) $(KUBECTL_BUILT) ## Build what the linters and
 
 # What takes minutes and repeats what a shorter test shows is left to test-nightly: -short shortens tests, and these are left out.
 SHORT ?= -short
-LONG_WALKS = $(if $(SHORT),|^TestIndexedJob$$|^TestPartsMakeTheWhole$$)
+LONG_WALKS = $(if $(SHORT),|^TestIndexedJob$$|^TestPartsMakeTheWhole$$|^TestWalkWithConversion$$|^TestUninstallThatDoesNotEnd$$)
 
 .PHONY: test-e2e
 test-e2e: test-walks test-operator test-scenarios test-hostile ## Run the end-to-end tests on embedded clusters

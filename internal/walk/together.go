@@ -103,7 +103,7 @@ func merged(steps []step) (there, back []byte, err error) {
 }
 
 // leaveTraces makes each of steps, and then back, and reports whether after each what was made for o is another than before just where all steps until then
-// had left traces under the release before, soon, and whether pods were replaced if they were then.
+// had left traces under the release before, soon, and as before in the end. It notes whether pods were replaced if they were then.
 func (w *walk) leaveTraces(ctx context.Context, o *newObject, resource dynamic.ResourceInterface, steps []step, back []byte, was judge.New) (same bool, err error) {
 	view := w.viewOf(o.Object)
 	before, err := view.Operands(ctx)
@@ -113,7 +113,8 @@ func (w *walk) leaveTraces(ctx context.Context, o *newObject, resource dynamic.R
 	var want []string
 	for _, s := range steps {
 		want = union(want, was.Traces[s.Path])
-		if same, err = w.leavesTraces(ctx, o, before, want, func() error { return mergePatch(ctx, resource, o.Name, s.There) }); err != nil || !same {
+		left := func(now map[string]observe.Operand) bool { return slices.Equal(o.trace(before, now), want) }
+		if same, err = w.comesTo(ctx, o, left, func() error { return mergePatch(ctx, resource, o.Name, s.There) }); err != nil || !same {
 			return false, err
 		}
 	}
@@ -128,11 +129,13 @@ func (w *walk) leaveTraces(ctx context.Context, o *newObject, resource dynamic.R
 			}
 		}
 	}
-	return w.leavesTraces(ctx, o, before, nil, func() error { return mergePatch(ctx, resource, o.Name, back) })
+	before = without(before, o.needs)
+	asBefore := func(now map[string]observe.Operand) bool { return !judge.Follow(before, without(now, o.needs)) }
+	return w.comesTo(ctx, o, asBefore, func() error { return mergePatch(ctx, resource, o.Name, back) })
 }
 
-// leavesTraces reports whether soon after change what was made for o is another than before just where want says.
-func (w *walk) leavesTraces(ctx context.Context, o *newObject, before map[string]observe.Operand, want []string, change func() error) (same bool, err error) {
+// comesTo reports whether soon after change what was made for o is as wanted.
+func (w *walk) comesTo(ctx context.Context, o *newObject, wanted func(now map[string]observe.Operand) bool, change func() error) (is bool, err error) {
 	began := time.Now()
 	if change() != nil {
 		return false, ctx.Err()
@@ -140,12 +143,12 @@ func (w *walk) leavesTraces(ctx context.Context, o *newObject, before map[string
 	view := w.viewOf(o.Object)
 	err = lookUntil(ctx, boldLimit, quickPause, func() (bool, error) {
 		now, err := view.RecentOperands(ctx)
-		if same = err == nil && slices.Equal(o.trace(before, now), want); same {
+		if is = err == nil && wanted(now); is {
 			o.acted(began)
 		}
-		return same, err
+		return is, err
 	})
-	return same, err
+	return is, err
 }
 
 // union is a and b, sorted, each once.

@@ -41,6 +41,21 @@ func TestOfTheirOwn(t *testing.T) {
 	}
 }
 
+// TestOneWorkloadRolls: that its pods are replaced is seen of one workload at a time.
+func TestOneWorkloadRolls(t *testing.T) {
+	was := judge.New{Follows: map[string]int{}, Rolls: map[string]bool{"a": true, "b": true, "c": true}, Traces: map[string][]string{
+		"a": {"Deployment x"}, "b": {"StatefulSet x"}, "c": {"Deployment y", "ConfigMap x"}, "d": {"StatefulSet y"},
+	}}
+	var steps []step
+	for _, path := range []string{"a", "b", "c", "d"} {
+		steps, was.Follows[path] = append(steps, step{Path: path}), judge.Surely
+	}
+	together, alone := ofTheirOwn(steps, was)
+	if len(together) != 3 || len(alone) != 1 || alone[0].Path != "b" {
+		t.Errorf("together %v, alone %v", together, alone)
+	}
+}
+
 func TestMerged(t *testing.T) {
 	there, back, err := merged([]step{stepOf([]string{"spec", "a"}, 2, 1), stepOf([]string{"spec", "b"}, nil, "x"), stepOf([]string{"spec", "c", "d"}, true, nil)})
 	if want := `{"spec":{"a":2,"b":null,"c":{"d":true}}}`; err != nil || string(there) != want {
