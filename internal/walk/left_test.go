@@ -72,21 +72,22 @@ func TestPartsLeftOut(t *testing.T) {
 	}
 }
 
-// TestPulledBy: where nodes pull images, what names a part of one is left as it is, however it names it.
-func TestPulledBy(t *testing.T) {
+// TestWithoutPulls: where nodes pull images, what names a part of one is left as it is, however it names it.
+func TestWithoutPulls(t *testing.T) {
 	containers := []any{map[string]any{"image": "tea.example.com/pots/tea:v1.2@sha256:0a"}}
 	operands := map[string]observe.Operand{"a": {Kind: "Deployment", Content: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}}}}}
 	object := map[string]any{"spec": map[string]any{
 		"version": "1.2", "mode": "ea", "image": map[string]any{"repository": "pots/tea"}, "pods": []any{map[string]any{"image": "tea.example.com/pots/tea:v1.2"}}, "name": "tea", "digest": "sha256:0a", "size": "1",
 	}}
-	var steps []step
-	for _, path := range []string{"spec.version", "spec.mode", "spec.image (leaving that out)", "spec.pods", "spec.name", "spec.digest", "spec.size", "spec.none"} {
-		steps = append(steps, step{Path: path})
-	}
-	for simulates, want := range map[bool][]string{true: nil, false: {"spec.version", "spec.image (leaving that out)", "spec.pods", "spec.name", "spec.digest"}} {
+	all := []string{"spec.version", "spec.mode", "spec.image (leaving that out)", "spec.pods", "spec.name", "spec.digest", "spec.size", "spec.none"}
+	for simulates, want := range map[bool][]string{true: all, false: {"spec.mode", "spec.size", "spec.none"}} {
+		var steps []step
+		for _, path := range all {
+			steps = append(steps, step{Path: path})
+		}
 		w := &walk{Cluster: &observe.Cluster{Provider: described{simulates: simulates}}}
 		var got []string
-		for _, s := range w.pulledBy(steps, object, operands) {
+		for _, s := range w.withoutPulls(steps, object, operands) {
 			got = append(got, s.Path)
 		}
 		if !slices.Equal(got, want) {

@@ -177,16 +177,8 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		return ctx.Err() // its operator may delete what it does not want
 	}
 	schema, did := definition.Schema(r.CRD(o.CRD), o.Version), func(path string) bool { return was.Follows[path] == judge.Surely }
-	changes, left := bold(schema, now.Object), leftOut(schema, now.Object)
-	pulled := w.pulledBy(slices.Concat(changes, left), now.Object, operands)
-	isPulled := func(path string) bool {
-		return slices.ContainsFunc(pulled, func(s step) bool { return s.Path == path })
-	}
-	_, changes = partition(changes, isPulled)
-	_, left = partition(left, isPulled)
-	known, others := partition(changes, did)
-	left = leftOutAsBefore(left, was.Follows)
-	knownLeft, left := partition(left, did)
+	known, others := partition(w.withoutPulls(bold(schema, now.Object), now.Object, operands), did)
+	knownLeft, left := partition(leftOutAsBefore(w.withoutPulls(leftOut(schema, now.Object), now.Object, operands), was.Follows), did)
 	known, err = w.changeTogether(ctx, o, resource, slices.Concat(known, knownLeft), was, is)
 	if err != nil {
 		return err
@@ -265,14 +257,11 @@ func (w *walk) leaveOutParts(ctx context.Context, r *lifecycle.Release, o *newOb
 	if err != nil {
 		return err
 	}
-	parts := partsLeftOut(definition.Schema(r.CRD(o.CRD), o.Version), now.Object)
-	pulled := w.pulledBy(parts, now.Object, operands)
 	var taken []step
 	var paths []string
-	for _, part := range parts {
+	for _, part := range w.withoutPulls(partsLeftOut(definition.Schema(r.CRD(o.CRD), o.Version), now.Object), now.Object, operands) {
 		there, _, err := merged(append(slices.Clone(taken), part))
-		isPulled := slices.ContainsFunc(pulled, func(s step) bool { return s.Path == part.Path })
-		if err == nil && !isPulled && mergePatch(ctx, resource, o.Name, there, metav1.DryRunAll) == nil {
+		if err == nil && mergePatch(ctx, resource, o.Name, there, metav1.DryRunAll) == nil {
 			taken, paths = append(taken, part), append(paths, part.Path)
 		}
 	}

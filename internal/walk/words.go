@@ -88,11 +88,11 @@ func unsetImage(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, 
 	return []word{{path: path, there: other, text: other}}
 }
 
-// pulledBy are those of steps that may change the image of a pod, where a node would try to pull it, while others' images wait for that: what the field
-// of object says is a part of one of operands' images. Where images are simulated there are none.
-func (w *walk) pulledBy(steps []step, object map[string]any, operands map[string]observe.Operand) (pulled []step) {
+// withoutPulls are steps without those that may change the image of a pod: what the field of object says is a part of one of operands' images. A node
+// would try to pull the other one, while others' images wait for that; where images are simulated, none is left out.
+func (w *walk) withoutPulls(steps []step, object map[string]any, operands map[string]observe.Operand) []step {
 	if w.Provider.Describe().Simulates {
-		return nil
+		return steps
 	}
 	images := map[string]bool{}
 	for _, made := range operands {
@@ -103,11 +103,10 @@ func (w *walk) pulledBy(steps []step, object map[string]any, operands map[string
 			}
 		}
 	}
-	pulled, _ = partition(steps, func(path string) bool {
-		value, _, _ := unstructured.NestedFieldNoCopy(object, strings.Split(judge.OfField(path), ".")...)
+	return slices.DeleteFunc(steps, func(s step) bool {
+		value, _, _ := unstructured.NestedFieldNoCopy(object, strings.Split(judge.OfField(s.Path), ".")...)
 		return saysOneOf(images, value)
 	})
-	return pulled
 }
 
 // imageParts are the words by which an object may name an image: all of it, its repository, with and without the registry, its name, tag and digest.
