@@ -149,8 +149,11 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 		}
 	}
 	for _, o := range copies {
-		if is := created[o.CRD]; err == nil && o.tried {
-			err = w.leaveOutParts(ctx, r, o, w.created[from][o.CRD], &is)
+		if err == nil && o.tried {
+			was, is := w.created[from][o.CRD], created[o.CRD]
+			if err = w.leaveOutParts(ctx, r, o, was, &is); err == nil {
+				err = w.readyToPart(ctx, o, was) // again
+			}
 		}
 	}
 	return created, copies, err
