@@ -161,19 +161,24 @@ func otherThanTag(d compare.Difference) bool {
 
 // major is the first number of an image's tag, "" for none.
 func major(image string) string {
-	image, _, _ = strings.Cut(image, "@")
-	tag := strings.TrimPrefix(strings.TrimPrefix(image, repository(image)), ":")
+	_, tag, _ := SplitImage(image)
 	tag = strings.TrimPrefix(tag, "v")
 	return tag[:len(tag)-len(strings.TrimLeft(tag, "0123456789"))]
 }
 
+// SplitImage takes a reference to an image apart; tag and digest are "" for none.
+func SplitImage(image string) (repository, tag, digest string) {
+	repository, digest, _ = strings.Cut(image, "@")
+	if i := strings.LastIndex(repository, ":"); i > strings.LastIndex(repository, "/") {
+		repository, tag = repository[:i], repository[i+1:]
+	}
+	return repository, tag, digest
+}
+
 // repository is a reference to an image without its tag and digest.
 func repository(image string) string {
-	image, _, _ = strings.Cut(image, "@")
-	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
-		return image[:i]
-	}
-	return image
+	repository, _, _ := SplitImage(image)
+	return repository
 }
 
 // bookkeeping are labels and annotations by which an operator keeps what it wrote.

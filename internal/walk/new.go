@@ -154,6 +154,7 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 			if err = w.leaveOutParts(ctx, r, o, was, &is); err == nil {
 				err = w.readyToPart(ctx, o, was) // again
 			}
+			created[o.CRD] = is
 		}
 	}
 	return created, copies, err

@@ -36,7 +36,7 @@ func (w *walk) changeTogether(ctx context.Context, o *newObject, resource dynami
 	if err := w.awaitIdle(ctx, o); err != nil {
 		return nil, err
 	}
-	if err := w.noteMoves(ctx, o, "", is.Follows[o.following.field] == judge.Surely); err != nil {
+	if err := w.noteMoves(ctx, o, "", false); err != nil {
 		return nil, err
 	}
 	same, err := w.leaveTraces(ctx, o, resource, together, back, was)

@@ -111,11 +111,8 @@ func (w *walk) withoutPulls(steps []step, object map[string]any, operands map[st
 
 // imageParts are the words by which an object may name an image: all of it, its repository, with and without the registry, its name, tag and digest.
 func imageParts(image string) []string {
-	tagged, digest, _ := strings.Cut(image, "@")
-	repository, tag := tagged, ""
-	if i := strings.LastIndex(tagged, ":"); i > strings.LastIndex(tagged, "/") {
-		repository, tag = tagged[:i], tagged[i+1:]
-	}
+	repository, tag, digest := judge.SplitImage(image)
+	tagged, _, _ := strings.Cut(image, "@")
 	_, path, _ := strings.Cut(repository, "/")
 	parts := []string{image, tagged, repository, path, repository[strings.LastIndex(repository, "/")+1:], tag, strings.TrimPrefix(tag, "v"), "v" + tag, digest}
 	return slices.DeleteFunc(parts, func(part string) bool { return part == "" || part == "v" })
