@@ -69,3 +69,14 @@ func TestMergeParts(t *testing.T) {
 		t.Errorf("without any: %+v, %v", r, err)
 	}
 }
+
+// Parts take as long as the one that takes longest: they are walked at the same time.
+func TestMergedPartsTakeAsLongAsTheLongest(t *testing.T) {
+	test := &upgradeTest{parallel: 2}
+	parts := test.parts(graph.Plan{Hops: []graph.Edge{{Package: "tea", From: "1", To: "2"}, {Package: "tea", From: "3", To: "4"}}}, 1)
+	reports := []*report.Report{walk.NotWalked(parts[0], 1), walk.NotWalked(parts[1], 1)}
+	reports[0].Seconds, reports[1].Seconds = 70, 40
+	if r, err := test.mergeParts(parts, reports); err != nil || r.Seconds != 70 {
+		t.Errorf("got %+v, %v, want 70 s", r, err)
+	}
+}

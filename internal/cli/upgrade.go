@@ -290,7 +290,7 @@ func (t *upgradeTest) walks(ctx context.Context, p *catalog.Package, plan graph.
 	return r, errors.Join(append(failures, err)...)
 }
 
-// mergeParts makes one report of those of parts, of which some may be missing. Without any there is none.
+// mergeParts makes one report of those of parts, which were walked at the same time and of which some may be missing. Without any there is none.
 func (t *upgradeTest) mergeParts(parts []graph.Plan, reports []*report.Report) (*report.Report, error) {
 	if !slices.ContainsFunc(reports, func(r *report.Report) bool { return r != nil }) {
 		return nil, nil
@@ -301,7 +301,11 @@ func (t *upgradeTest) mergeParts(parts []graph.Plan, reports []*report.Report) (
 		}
 		reports[i].Shard = &report.Shard{Index: i, Of: len(parts)}
 	}
-	return report.Merge(reports)
+	merged, err := report.Merge(reports)
+	if err == nil {
+		merged.Seconds = slices.MaxFunc(reports, func(a, b *report.Report) int { return cmp.Compare(a.Seconds, b.Seconds) }).Seconds
+	}
+	return merged, err
 }
 
 // walk brings a cluster with OLM up, walks plan on it, and ends the cluster, or leaves it as it was.
