@@ -303,7 +303,7 @@ func (g *generator) checkVersions() {
 func (g *generator) identity() {
 	g.Package = cmp.Or(g.Package, stemOf(g.at.Name))
 	if g.Package == "" {
-		g.fail(hint.With(errors.New("the package has no name: there is no base ClusterServiceVersion to take it from"), "name it with --package"))
+		g.failOption(errors.New("the package has no name: there is no base ClusterServiceVersion to take it from"), "name it with --package")
 	}
 	if len(g.Channels) == 0 {
 		g.Channels = []string{"alpha"}

@@ -253,7 +253,7 @@ func TestGenerateRefuses(t *testing.T) {
 		}, want: "the manifests hold no Deployment"},
 		"no name": {inputs: func(t *testing.T) []Input {
 			return slices.DeleteFunc(same(t), func(i Input) bool { return i.Kind == KindCSV })
-		}, want: "the package has no name"},
+		}, options: func(o *Options) { o.Package = "" }, want: "the package has no name"},
 		"a bundle that replaces itself":           {inputs: same, options: func(o *Options) { o.Replaces = "cafe-operator.v1.2.0" }, want: "cannot replace or skip itself"},
 		"a version of Kubernetes without a patch": {inputs: same, options: func(o *Options) { o.MinKubeVersion = "1.30" }, want: `minKubeVersion "1.30"`},
 		"a skipRange that is none":                {inputs: same, options: func(o *Options) { o.SkipRange = "until tomorrow" }, want: `skipRange "until tomorrow"`},
