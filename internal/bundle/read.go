@@ -93,8 +93,8 @@ func Is(dir string) bool {
 	return true
 }
 
-// In returns the bundle directories in the folder dir, at whatever depth, in the order of their names. They are none where dir
-// has a folder manifests or metadata itself: it is to be a bundle then.
+// In returns the bundle directories in the folder dir, at whatever depth, in the order of their names, also those that lack metadata. They are none
+// where dir has a folder manifests or metadata itself: it is to be a bundle then.
 func In(dir string) ([]string, error) {
 	for _, name := range []string{"manifests", "metadata"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.IsDir() {
@@ -106,7 +106,7 @@ func In(dir string) ([]string, error) {
 		switch {
 		case err != nil:
 			return err
-		case !entry.IsDir() || !Is(path):
+		case !entry.IsDir() || !Is(path) && !hasCSV(path):
 			return nil
 		}
 		found = append(found, path)
@@ -116,6 +116,12 @@ func In(dir string) ([]string, error) {
 		return nil, fmt.Errorf("look for bundles in %s: %w", dir, err)
 	}
 	return found, nil
+}
+
+// hasCSV reports whether a file in the folder manifests of dir is named as ClusterServiceVersions are.
+func hasCSV(dir string) bool {
+	entries, err := os.ReadDir(filepath.Join(dir, "manifests"))
+	return err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.Contains(e.Name(), "clusterserviceversion.") })
 }
 
 // Read reads the bundle directory dir.

@@ -15,9 +15,9 @@ import (
 	"github.com/olmkit/olmkit/internal/hint"
 )
 
-// annotationProperties is the CSV's annotation that holds properties as a JSON list (operator-registry v1.74.0,
+// AnnotationProperties is the CSV's annotation that holds properties as a JSON list (operator-registry v1.74.0,
 // pkg/registry/types.go, PropertyKey).
-const annotationProperties = "olm.properties"
+const AnnotationProperties = "olm.properties"
 
 // gvk is the value of olm.gvk and olm.gvk.required, with the fields in opm's order.
 type gvk struct {
@@ -212,10 +212,10 @@ func renderProperties(b *bundle.Bundle, manifest *bundle.Manifest, c *csv, name 
 	set.add(PropertyPackage, pkg)
 
 	var annotated []bundle.Property
-	if text := c.Metadata.Annotations[annotationProperties]; text != "" {
+	if text := c.Metadata.Annotations[AnnotationProperties]; text != "" {
 		if err := json.Unmarshal([]byte(text), &annotated); err != nil {
-			at := manifest.Document.Place("metadata", "annotations", annotationProperties)
-			return nil, hint.With(fmt.Errorf("render bundle: %s: the annotation %s: %s", at, annotationProperties, document.Plain(err)), "write the annotation as a JSON list of type and value")
+			at := manifest.Document.Place("metadata", "annotations", AnnotationProperties)
+			return nil, hint.With(fmt.Errorf("render bundle: %s: the annotation %s: %s", at, AnnotationProperties, document.Plain(err)), "write the annotation as a JSON list of type and value")
 		}
 	}
 	for _, p := range slices.Concat(b.Properties, annotated) {

@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/olmkit/olmkit/internal/bundle"
+	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
@@ -23,6 +24,8 @@ type single struct {
 	spec   v1alpha1.ClusterServiceVersion
 	failed error // why spec could not be read
 	crds   []ownedCRD
+
+	declared []bundle.Property // dependencies and properties: of metadata/ and the CSV's annotation, in a catalog those of the olm.bundle
 
 	registry  Registry // of its images; nil when none was asked
 	inCatalog bool     // the checks of catalogs look at it as well
@@ -96,6 +99,7 @@ func newSingle(b *bundle.Bundle, schemas *schemaReader) *single {
 			s.spec = v1alpha1.ClusterServiceVersion{}
 		}
 	}
+	s.declared = slices.Concat(b.Dependencies, b.Properties, annotatedProperties(s.spec.Annotations))
 	for i := range b.Manifests {
 		m := &b.Manifests[i]
 		if !isCRD(m.APIVersion, m.Kind) {
@@ -106,6 +110,15 @@ func newSingle(b *bundle.Bundle, schemas *schemaReader) *single {
 		}
 	}
 	return s
+}
+
+// annotatedProperties are those of a CSV's annotation olm.properties; none if it cannot be read, as API002 says.
+func annotatedProperties(annotations map[string]string) []bundle.Property {
+	var properties []bundle.Property
+	if json.Unmarshal([]byte(annotations[catalog.AnnotationProperties]), &properties) != nil {
+		return nil
+	}
+	return properties
 }
 
 // crd returns the bundle's CRD called name, or nil.

@@ -353,24 +353,58 @@ func TestShippedAccountOnce(t *testing.T) {
 	}
 }
 
-// TestRemovedAPIs: a bundle that is only for clusters which still serve an API can use it.
+// TestRemovedAPIs: a bundle that is only for clusters which still serve an API can use it. It says so in metadata/ or in an annotation of its CSV.
 func TestRemovedAPIs(t *testing.T) {
 	const manifest = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: p}\n"
-	for newest, want := range map[string]int{"4.11": 0, "4.12": 1, "4.20": 1, "next": 1, "": 1} {
-		files := soundFiles(t)
-		add("manifests/pdb.yaml", manifest).apply(t, files)
-		if newest != "" {
-			add("metadata/properties.yaml", fmt.Sprintf("properties: [{type: olm.maxOpenShiftVersion, value: %q}]\n", newest)).apply(t, files)
-		}
-		got := 0
-		for _, f := range judge(t, files) {
-			if f.Code == "CSV026" {
-				got++
+	for newest, want := range map[string]int{"4.11": 0, "4.12": 1, "4.20": 1, "next": 1} {
+		for where, says := range map[string]change{
+			"metadata":   add("metadata/properties.yaml", fmt.Sprintf("properties: [{type: olm.maxOpenShiftVersion, value: %q}]\n", newest)),
+			"annotation": inCSV("  annotations:\n", fmt.Sprintf("  annotations:\n    olm.properties: '[{\"type\": \"olm.maxOpenShiftVersion\", \"value\": %q}]'\n", newest)),
+		} {
+			files := soundFiles(t)
+			both(add("manifests/pdb.yaml", manifest), says).apply(t, files)
+			got := 0
+			for _, f := range judge(t, files) {
+				if f.Code == "CSV026" {
+					got++
+				}
+			}
+			if got != want {
+				t.Errorf("%q, said in %s: %d findings, and there should be %d", newest, where, got, want)
 			}
 		}
-		if got != want {
-			t.Errorf("%q: %d findings, and there should be %d", newest, got, want)
+	}
+}
+
+// TestFieldInOtherLetters: of an unknown field that OLM v0 reads all the same, nobody says that it has no effect.
+func TestFieldInOtherLetters(t *testing.T) {
+	for _, test := range []struct{ old, new, want string }{
+		{"minKubeVersion:", "MinKubeVersion:", "OLM v0 reads the field"},
+		{"minKubeVersion:", "miniKubeVersion:", "so it has no effect"},
+		{"                ports:", "                Ports:", "OLM v0 reads the field"},
+		{"                ports:", "                prots:", "so it has no effect"},
+	} {
+		files := soundFiles(t)
+		inCSV(test.old, test.new).apply(t, files)
+		found := judge(t, files)
+		if !slices.ContainsFunc(found, func(f finding.Finding) bool { return f.Code == "CSV003" && strings.Contains(f.Cause, test.want) }) {
+			t.Errorf("%s: no CSV003 with %q in %v", test.new, test.want, found)
 		}
+	}
+}
+
+// TestNoInstallModes: what is missing is told once, at its place.
+func TestNoInstallModes(t *testing.T) {
+	files := soundFiles(t)
+	inCSV("  installModes:\n", "  modes:\n").apply(t, files)
+	var told []string
+	for _, f := range judge(t, files) {
+		if f.Severity == finding.Error {
+			told = append(told, f.Code+" "+f.Message)
+		}
+	}
+	if got := strings.Join(told, "\n"); got != "CSV012 spec.installModes is missing" {
+		t.Errorf("got\n%s", got)
 	}
 }
 

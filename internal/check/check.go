@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/graph"
@@ -260,6 +261,11 @@ func (s *subject) single(b *catalog.Bundle) *single {
 	}
 	one := newSingle(inline, s.schemas)
 	one.registry, one.inCatalog = s.registry, true
+	for _, p := range b.Properties {
+		if p.Type != catalog.PropertyObject {
+			one.declared = append(one.declared, bundle.Property{Type: p.Type, Value: p.Value})
+		}
+	}
 	return one
 }
 

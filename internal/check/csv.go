@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -231,8 +232,48 @@ func checkKnownFields(s *single, found func(hit)) {
 		if field == "status" || strings.HasPrefix(field, "status.") || fieldOfAPIService.MatchString(field) {
 			continue
 		}
-		found(s.at(pathOf(field), "ClusterServiceVersion %s has the unknown field %s", s.csv.Name, field))
+		h := s.at(pathOf(field), "ClusterServiceVersion %s has the unknown field %s", s.csv.Name, field)
+		if readInAnyCase(s.csv.JSON, pathOf(field)) {
+			h.cause = "OLM v0 reads the field, since it does not tell capital letters from small ones; what does, such as kubectl and consoles, does not see it"
+			h.fix = "write the name of the field with the letters that the reference has"
+		}
+		found(h)
 	}
+}
+
+// readInAnyCase reports whether OLM v0 knows the field at path of a ClusterServiceVersion by its letters, small or capital: it reads manifests with encoding/json
+// (operator-lifecycle-manager v0.46.0, pkg/controller/registry/resolver/steps.go).
+func readInAnyCase(csv json.RawMessage, path []any) bool {
+	var value any
+	if json.Unmarshal(csv, &value) != nil {
+		return false
+	}
+	value = onlyAt(value, path)
+	written, err := json.Marshal(value)
+	if err != nil {
+		return false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(written))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(&v1alpha1.ClusterServiceVersion{}) == nil
+}
+
+// onlyAt is value with nothing but what is at path, in lists of one item.
+func onlyAt(value any, path []any) any {
+	if len(path) == 0 {
+		return value
+	}
+	switch inner := value.(type) {
+	case map[string]any:
+		if name, ok := path[0].(string); ok {
+			return map[string]any{name: onlyAt(inner[name], path[1:])}
+		}
+	case []any:
+		if i, ok := path[0].(int); ok && i < len(inner) {
+			return []any{onlyAt(inner[i], path[1:])}
+		}
+	}
+	return nil
 }
 
 func checkDuplicateKeys(s *single, found func(hit)) {
@@ -335,7 +376,10 @@ func checkOwnedCRDs(s *single, found func(hit)) {
 		path := []any{"spec", "customresourcedefinitions", "owned", i}
 		c := s.crd(owned.Name)
 		if c == nil {
-			found(s.at(path, "the bundle owns CRD %s, but does not contain it", owned.Name))
+			h := s.at(path, "the bundle owns CRD %s, but does not contain it", owned.Name)
+			h.cause = "unless the cluster has the CRD already, as after an upgrade, OLM waits for it forever: the ClusterServiceVersion stays Pending"
+			h.fix = "add the CRD to manifests/, or list under spec.customresourcedefinitions.required what another package brings"
+			found(h)
 			continue
 		}
 		at := slices.IndexFunc(c.spec.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == owned.Version })
@@ -385,6 +429,9 @@ func checkInstallModes(s *single, found func(hit)) {
 		}
 	}
 	message := "spec.installModes supports no mode"
+	if len(s.spec.Spec.InstallModes) == 0 {
+		message = "spec.installModes is missing"
+	}
 	if len(unknown) > 0 {
 		message += fmt.Sprintf(" that OLM knows; %s may mean %s", strings.Join(unknown, ", "), nearest.Names(unknown[0], installModes, 1)[0])
 	}

@@ -72,7 +72,7 @@ var deploymentChecks = []Check{
 		Code: "CSV027", Severity: finding.Warning,
 		Title:      "an object has a kind that some clusters do not have",
 		Cause:      "the InstallPlan fails in clusters without the kind, even if the operator does not need it",
-		Fix:        "create the object in the operator where the kind exists, or require the API with olm.gvk.required",
+		Fix:        "create the object in the operator where the kind exists, or, if a package of the catalog provides the kind, require that with olm.gvk.required",
 		References: []string{"https://github.com/jaegertracing/jaeger-operator/issues/1683"},
 		judge:      checkOptionalAPIs(false),
 	},
@@ -298,7 +298,7 @@ var removedAPIs = map[string]string{
 // 1.(N+13).
 func checkRemovedAPIs(s *single, found func(hit)) {
 	newest := math.MaxInt
-	for _, p := range s.bundle.Properties {
+	for _, p := range s.declared {
 		if p.Type == "olm.maxOpenShiftVersion" {
 			if _, minor, ok := strings.Cut(strings.Trim(string(p.Value), `"`), "."); ok {
 				if n, err := strconv.Atoi(minor); err == nil {
@@ -322,7 +322,7 @@ var optionalGroups = []string{"monitoring.coreos.com", "console.openshift.io", "
 // forOpenShift reports whether the bundle says that it goes to catalogs of OpenShift, which has the kinds of optionalGroups.
 func (s *single) forOpenShift() bool {
 	return s.bundle.Annotations["com.redhat.openshift.versions"] != "" || s.spec.Annotations["operators.openshift.io/valid-subscription"] != "" ||
-		slices.ContainsFunc(slices.Concat(s.bundle.Dependencies, s.bundle.Properties), func(p bundle.Property) bool { return p.Type == "olm.maxOpenShiftVersion" })
+		slices.ContainsFunc(s.declared, func(p bundle.Property) bool { return p.Type == "olm.maxOpenShiftVersion" })
 }
 
 // checkOptionalAPIs looks at bundles for OpenShift or at others.
@@ -336,7 +336,7 @@ func checkOptionalAPIs(openShift bool) func(*single, func(hit)) {
 
 func tellOptionalAPIs(s *single, found func(hit)) {
 	required := map[string]bool{}
-	for _, p := range slices.Concat(s.bundle.Dependencies, s.bundle.Properties) {
+	for _, p := range s.declared {
 		var v apiVersion
 		if json.Unmarshal(p.Value, &v) == nil {
 			required[v.Group+"/"+v.Kind] = true

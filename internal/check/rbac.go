@@ -59,7 +59,7 @@ var rbacChecks = []Check{
 		Code: "RBAC007", Severity: finding.Warning,
 		Title: "permissions contain a cluster-scoped resource",
 		Cause: "a Role does not grant it: the API server refuses the operator's requests, except in install mode AllNamespaces, for which OLM creates ClusterRoles. " +
-			"Only a request that names the operator's own Namespace, such as get, is allowed",
+			"The only exception are namespaces: a request that names the operator's own Namespace, such as get, is allowed",
 		Fix:   "move the rule to clusterPermissions",
 		judge: ofCSV(checkClusterScoped),
 	},

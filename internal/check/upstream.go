@@ -68,6 +68,7 @@ var upstreamValidators = validator.Validators{
 
 // coveredUpstream is said by checks of our own, with the place.
 var coveredUpstream = []string{"not found in bundle", "not defined in CSV", "duplicate CRD", "example must have a provided API", "provided API should have an example annotation", "unable to find the resource requests", "owned CRDs do not have resources specified",
+	"install modes not found",                    // CSV012
 	"is not following the versioning convention", // CSV006
 }
 
