@@ -342,6 +342,15 @@ func (c *comparer) images() {
 		return all
 	}
 	c.values(diff.Change{Area: diff.Images}, names(c.from), names(c.to), func(name string) string { return "Deployment " + name })
+	selectorChanged(c.subject, c.upgrade, func(h hit) {
+		name := h.Object[strings.LastIndexByte(h.Object, '/')+1:]
+		was, _ := c.from.deployment(name)
+		is, _ := c.to.deployment(name)
+		c.add(diff.Change{
+			Area: diff.Images, Kind: diff.Changed, What: "selector of Deployment " + name + ", which the API server lets nobody change",
+			Old: selectorText(was.Selector), New: selectorText(is.Selector), Breaking: true,
+		})
+	})
 	old, next := c.from.images(), c.to.images()
 	dropAliases(old, next)
 	dropAliases(next, old)

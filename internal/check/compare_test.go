@@ -53,6 +53,7 @@ func TestCompareBundles(t *testing.T) {
 		"webhook's policy":    {"failurePolicy: Ignore", "failurePolicy: Fail", "! ~ failurePolicy: Ignore → Fail", "  ~ failurePolicy: Fail → Ignore"},
 		"image":               {"image: i}", "image: example.com/j:1}", "  ~ image m: i → example.com/j:1", "  ~ image m: example.com/j:1 → i"},
 		"Deployment":          {"- name: tea\n", "- name: kettle\n", "  - Deployment tea", "  + Deployment tea"},
+		"selector":            {"matchLabels: {app: tea}", "matchLabels: {app: tea, x: z}", "! ~ selector of Deployment tea, which the API server lets nobody change: app=tea → app=tea,x=z", "! ~ selector of Deployment tea, which the API server lets nobody change: app=tea,x=z → app=tea"},
 		"object":              {crdText, crdText + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: leaves}\n", "  + ConfigMap leaves", "  - ConfigMap leaves"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -614,7 +614,8 @@ func checkProbes(s *single, found func(hit)) {
 func checkAnnotations(s *single, found func(hit)) {
 	at := s.bundle.AnnotationsAt
 	if at.File == "" {
-		at.File = s.bundle.Dir + "/metadata"
+		found(hit{at: finding.Location{File: s.bundle.Dir + "/metadata"}, message: "no file in metadata/ has annotations"})
+		return
 	}
 	for _, key := range []string{bundle.AnnotationPackage, bundle.AnnotationMediaType, bundle.AnnotationManifests, bundle.AnnotationMetadata} {
 		if s.bundle.Annotations[key] == "" {

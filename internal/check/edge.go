@@ -17,6 +17,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmkit/olmkit/internal/bundle"
 	"github.com/olmkit/olmkit/internal/catalog"
@@ -393,27 +394,19 @@ func selectorChanged(_ *subject, u upgrade, found func(hit)) {
 		if next == nil || reflect.DeepEqual(d.Spec.Selector, next.Selector) {
 			continue
 		}
-		before, after := "nothing", "nothing"
-		if d.Spec.Selector != nil {
-			before = labelText(d.Spec.Selector.MatchLabels)
-		}
-		if next.Selector != nil {
-			after = labelText(next.Selector.MatchLabels)
-		}
 		found(hit{
 			Subject: finding.Subject{Object: "Deployment/" + d.Name}, path: append(at, "spec", "selector"),
-			message: fmt.Sprintf("%s changes the selector of Deployment %s from %s in %s to %s", u.To, d.Name, before, u.From, after),
+			message: fmt.Sprintf("%s changes the selector of Deployment %s from %s in %s to %s", u.To, d.Name, selectorText(d.Spec.Selector), u.From, selectorText(next.Selector)),
 		})
 	}
 }
 
-func labelText(labels map[string]string) string {
-	list := make([]string, 0, len(labels))
-	for k, v := range labels {
-		list = append(list, k+"="+v)
+// selectorText is a selector as kubectl writes it.
+func selectorText(s *metav1.LabelSelector) string {
+	if s == nil {
+		return "nothing"
 	}
-	slices.Sort(list)
-	return strings.Join(list, ",")
+	return metav1.FormatLabelSelector(s)
 }
 
 func deploymentGone(_ *subject, u upgrade, found func(hit)) {
