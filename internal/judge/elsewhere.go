@@ -18,9 +18,12 @@ func elsewhere(from, to string, was, is New) []finding.Finding {
 	if was.Elsewhere == nil || is.Elsewhere == nil || was.Of != is.Of { // what is made may depend on what the sample asks for
 		return nil
 	}
-	var stay, kept, lost, said []string
+	var stay, kept, lost, said, dropped []string
 	for _, d := range is.Elsewhere {
 		before, stayed := ofKind(was.Elsewhere, d)
+		if d.Shared && !d.Beside && slices.ContainsFunc(was.Elsewhere, func(other Distant) bool { return other.Kind == d.Kind && other.Name == d.Name && other.Beside }) {
+			dropped = append(dropped, d.Kind+" "+d.Name)
+		}
 		switch name := d.Kind + " " + d.Name; {
 		case d.Gone || stayed || d.Shared && saving().MatchString(d.Kind):
 		case d.Shared:
@@ -49,6 +52,10 @@ func elsewhere(from, to string, was, is New) []finding.Finding {
 	if len(said) > 0 {
 		findings = append(findings, code.Finding(code.NewUnowned, is.Sample, "what %s writes about a new object like it into %s stayed there when the object was deleted; with %s it did not",
 			to, strings.Join(said, ", "), from))
+	}
+	if len(dropped) > 0 {
+		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "what %s writes about a new object like it into %s takes away what was said there of this one; with %s both were there",
+			to, strings.Join(dropped, ", "), from))
 	}
 	if len(lost) > 0 && is.Copy.Made {
 		f := code.Finding(code.DoesLess, is.Sample, "%s makes no %s for a new object like it any more, of the cluster's scope or in another namespace; %s did", to, strings.Join(lost, " and no "), from)

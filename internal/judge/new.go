@@ -53,10 +53,11 @@ var Replicated = []string{"Deployment", "StatefulSet", "DaemonSet"}
 type Left struct{ Kind, Name string }
 
 // Distant is something that an operator made for an object outside of what Kubernetes deletes with it: of the cluster's scope, in another namespace, or of a
-// kind that is no operand. Gone tells that it went when the object was deleted; of what is Shared with others, what it says of the object.
+// kind that is no operand. Gone tells that it went when the object was deleted; of what is Shared with others, what it says of the object. Beside tells that it says
+// something of the sample as well.
 type Distant struct {
-	Kind, Name   string
-	Gone, Shared bool
+	Kind, Name           string
+	Gone, Shared, Beside bool
 }
 
 // New is what an operator did for an object that was created while it ran, and for the sample that it is a copy of.
@@ -73,6 +74,10 @@ type New struct {
 	Deprecated map[string]bool
 	// Traces are the fields of what was made for the copy that were others when a field was changed, by that.
 	Traces map[string][]string
+	// Stays are the fields of what was made for the copy that were not as before when a field that was surely followed had been changed and changed back, by that.
+	Stays map[string][]string
+	// Takes are the Secrets and ConfigMaps of the user's that what belongs to the copy are, since it owns them; nil if that is not known.
+	Takes []string
 	// Moves are the kinds that followed, by field, and Programs what workloads run, by kind, with … for the name of the copy.
 	Moves    map[string][]string
 	Programs map[string]string
@@ -348,6 +353,11 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 			"Clusters with the admission plugin OwnerReferencesPermissionEnforcement, as OpenShift, refuse them", to, from))
 	}
 	findings = append(findings, behind(from, to, was, is)...)
+	findings = append(findings, notBack(from, to, was, is)...)
+	if taken := without(is.Takes, was.Takes); was.Takes != nil && len(taken) > 0 {
+		findings = append(findings, code.Finding(code.DataLost, is.Sample, "%s makes a new object like it the owner of the user's %s that it names: Kubernetes deletes that with the object; %s left it to the user",
+			to, strings.Join(taken, " and "), from))
+	}
 	findings = append(findings, unsteady(from, to, was, is)...)
 	findings = append(findings, unpaused(from, to, was, is)...)
 	findings = append(findings, unlooked(from, to, was, is)...)
@@ -385,6 +395,30 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	findings = append(findings, elsewhere(from, to, was, is)...)
 	findings = append(findings, again(from, to, was, is)...)
 	return append(findings, quieter(from, to, was, is)...)
+}
+
+// notBack tells what of that which was made for a new object is not as before when a field has been changed and changed back, and was with from: what follows
+// only one way, or makes a password anew.
+func notBack(from, to string, was, is New) (findings []finding.Finding) {
+	for _, field := range slices.Sorted(maps.Keys(is.Stays)) {
+		before, known := was.Stays[field]
+		left := without(is.Stays[field], before)
+		if !known || len(left) == 0 || is.Deprecated[field] {
+			continue
+		}
+		message := "%s leaves what it made for a new object like it other than before when %s has been changed and changed back: %s; with %s it was as before"
+		what := code.DoesLess
+		if !slices.ContainsFunc(left, func(name string) bool { return !strings.HasPrefix(name, "Secret ") }) {
+			what, message = code.Credentials, "%s does not leave what it made for a new object like it as it was when %s is changed: %s; with %s it stayed"
+		}
+		findings = append(findings, code.Finding(what, is.Sample, message, to, field, firstOf(left), from))
+	}
+	return findings
+}
+
+// without is list without what others have.
+func without(list, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(others, name) })
 }
 
 // behind warns that what was made for the sample stays as it is where something else is made for a new object, or may stay later, and did not with from.

@@ -34,7 +34,7 @@ func (w *walk) behindOf(ctx context.Context, o *newObject, operands map[string]o
 	if err != nil || !reflect.DeepEqual(like.Object["spec"], o.renamed(copied.Object["spec"])) {
 		return nil, ctx.Err()
 	}
-	return o.behind(operands), nil
+	return o.behind(without(operands, o.needs)), nil
 }
 
 // ownedTwice names what among operands was made for a copy's sample, as each copy's is named, of which a manager that updated it before still owns what another one applies
@@ -78,28 +78,39 @@ func sharesFields(list []metav1.ManagedFieldsEntry) bool {
 	return shared
 }
 
-// behind is what behindOf finds among operands, each named as what each copy has.
+// behind is what behindOf finds among operands, each named as what each copy has. Of a kind of which both have as many under other names, each has its own: part of
+// the names are chosen anew for each, as by generateName.
 func (o *newObject) behind(operands map[string]observe.Operand) []string {
 	theirs, found := map[string]any{}, []string{}
+	unmatched := map[string]int{} // of the sample, by kind
 	for _, m := range operands {
 		if m.Of == o.like.String() && m.Direct {
 			theirs[m.Kind+" "+m.Name] = m.Content
+			unmatched[m.Kind]++
 		}
 	}
-	for _, m := range operands {
+	var alone []observe.Operand
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		m := operands[name]
 		if m.Of != o.String() || !m.Direct || !slices.Contains(renewed, m.Kind) {
 			continue
 		}
 		now, there := theirs[m.Kind+" "+strings.ReplaceAll(m.Name, o.Name, o.like.Name)]
 		if !there {
-			found = append(found, o.called(m))
+			alone = append(alone, m)
 			continue
 		}
+		unmatched[m.Kind]--
 		content := o.renamed(m.Content)
 		for _, field := range append(compare.Lost(content, now).Fields(), compare.Lost(now, content).Fields()...) {
 			if !fixed.MatchString(field) {
 				found = append(found, o.called(m)+" "+field)
 			}
+		}
+	}
+	for _, m := range alone {
+		if unmatched[m.Kind]--; unmatched[m.Kind] < 0 {
+			found = append(found, o.called(m))
 		}
 	}
 	slices.Sort(found)

@@ -15,17 +15,20 @@ import (
 // TestBehind: what was made for an object and for a copy of it is the same but for names, fields that nobody can change, and what the cluster chooses.
 func TestBehind(t *testing.T) {
 	for name, c := range map[string]struct{ sample, copied, want string }{
-		"the same":                  {"{Deployment a: {spec: {name: a, secret: users, of: [a]}}}", "{Deployment a-new2: {spec: {name: a-new2, secret: users-new7, of: [a-new2]}}}", ""},
-		"another value":             {"{Deployment a: {spec: {image: b}}}", "{Deployment a-new2: {spec: {image: c}}}", "Deployment spec.image"},
-		"the sample has more":       {"{ConfigMap a: {data: {b: '1', c: '2'}}}", "{ConfigMap a-new2: {data: {b: '1'}}}", "ConfigMap data.c"},
-		"the copy has more":         {"{ConfigMap a: {data: {b: '1'}}}", "{ConfigMap a-new2: {data: {b: '1', a-new2: '2'}}}", "ConfigMap data.a"},
-		"only the copy has it":      {"{}", "{PodDisruptionBudget a-new2: {}}", "PodDisruptionBudget"},
-		"only the sample has it":    {"{PodDisruptionBudget a: {}}", "{}", ""},
-		"nobody can change it":      {"{StatefulSet a: {spec: {volumeClaimTemplates: [1], replicas: 3}}}", "{StatefulSet a-new2: {spec: {volumeClaimTemplates: [2], replicas: 2}}}", ""},
-		"the cluster chooses it":    {"{Service a: {spec: {clusterIP: a, ports: [{nodePort: 1}]}}}", "{Service a-new2: {spec: {clusterIP: b, ports: [{nodePort: 2}]}}}", ""},
-		"each has one of its own":   {"{Secret a: {data: 1}, Job a: {spec: 1}}", "{Secret a-new2: {data: 2}, Job a-new2: {spec: 2}}", ""},
-		"the UID is in it":          {"{ConfigMap a: {data: {uid: one}}}", "{ConfigMap a-new2: {data: {uid: two}}}", ""},
-		"its name is in an image's": {"{Deployment a: {spec: {image: 'a:1'}}}", "{Deployment a-new2: {spec: {image: 'a:1'}}}", ""},
+		"the same":                           {"{Deployment a: {spec: {name: a, secret: users, of: [a]}}}", "{Deployment a-new2: {spec: {name: a-new2, secret: users-new7, of: [a-new2]}}}", ""},
+		"another value":                      {"{Deployment a: {spec: {image: b}}}", "{Deployment a-new2: {spec: {image: c}}}", "Deployment spec.image"},
+		"the sample has more":                {"{ConfigMap a: {data: {b: '1', c: '2'}}}", "{ConfigMap a-new2: {data: {b: '1'}}}", "ConfigMap data.c"},
+		"the copy has more":                  {"{ConfigMap a: {data: {b: '1'}}}", "{ConfigMap a-new2: {data: {b: '1', a-new2: '2'}}}", "ConfigMap data.a"},
+		"only the copy has it":               {"{}", "{PodDisruptionBudget a-new2: {}}", "PodDisruptionBudget"},
+		"each under a name of its own":       {"{ConfigMap a-x1: {data: {b: '1'}}}", "{ConfigMap a-new2-y2: {data: {b: '1'}}}", ""},
+		"one more under a name of its own":   {"{ConfigMap a-x1: {}}", "{ConfigMap a-new2-y2: {}, ConfigMap a-new2-z3: {}}", "ConfigMap …-z3"},
+		"another kind has a name of its own": {"{Service a-x1: {}}", "{ConfigMap a-new2-y2: {}}", "ConfigMap …-y2"},
+		"only the sample has it":             {"{PodDisruptionBudget a: {}}", "{}", ""},
+		"nobody can change it":               {"{StatefulSet a: {spec: {volumeClaimTemplates: [1], replicas: 3}}}", "{StatefulSet a-new2: {spec: {volumeClaimTemplates: [2], replicas: 2}}}", ""},
+		"the cluster chooses it":             {"{Service a: {spec: {clusterIP: a, ports: [{nodePort: 1}]}}}", "{Service a-new2: {spec: {clusterIP: b, ports: [{nodePort: 2}]}}}", ""},
+		"each has one of its own":            {"{Secret a: {data: 1}, Job a: {spec: 1}}", "{Secret a-new2: {data: 2}, Job a-new2: {spec: 2}}", ""},
+		"the UID is in it":                   {"{ConfigMap a: {data: {uid: one}}}", "{ConfigMap a-new2: {data: {uid: two}}}", ""},
+		"its name is in an image's":          {"{Deployment a: {spec: {image: 'a:1'}}}", "{Deployment a-new2: {spec: {image: 'a:1'}}}", ""},
 	} {
 		like := &observe.Object{Kind: "Pot", Name: "a", UID: "one"}
 		o := &newObject{Object: &observe.Object{Kind: "Pot", Name: "a-new2", UID: "two"}, like: like, needs: []need{{&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "users-new7"}}}, "users"}}}

@@ -20,11 +20,11 @@ import (
 )
 
 // distant is what an operator made for a copy, and what the garbage collector does not delete with it: of the cluster's scope, in another namespace, or of
-// a kind that is no operand. What is shared was there before, and says something of the copy.
+// a kind that is no operand. What is shared was there before, and says something of the copy; beside that, of its sample.
 type distant struct {
 	observe.Creation
-	made   *unstructured.Unstructured
-	shared bool
+	made           *unstructured.Unstructured
+	shared, beside bool
 }
 
 // findElsewhere notes in copies, which are about to be deleted, what r's operator made for each of them elsewhere since began. Nothing is known without
@@ -47,7 +47,8 @@ func (w *walk) findElsewhere(ctx context.Context, r *lifecycle.Release, copies [
 		}
 		for _, o := range copies {
 			if o.elsewhere(c) && o.meant(made) {
-				o.distant = append(o.distant, distant{c, made, o.shares(made)})
+				beside := o.tellsOfSample(made)
+				o.distant = append(o.distant, distant{c, made, beside || made.GetCreationTimestamp().Time.Before(o.Since), beside})
 			}
 		}
 	}
@@ -72,12 +73,11 @@ func (o *newObject) meant(made *unstructured.Unstructured) bool {
 	return err == nil && (strings.Contains(string(text), o.Name) || strings.Contains(string(text), string(o.UID)))
 }
 
-// shares reports whether made, which says something of a copy, was there before it, or says something of its sample, too.
-func (o *newObject) shares(made *unstructured.Unstructured) bool {
+// tellsOfSample reports whether made, which says something of a copy, says something of its sample, too.
+func (o *newObject) tellsOfSample(made *unstructured.Unstructured) bool {
 	text, err := json.Marshal(o.renamed(made.Object))
 	own, failed := json.Marshal(made.Object)
-	samples := strings.Count(string(text), o.like.Name) - strings.Count(string(own), o.Name)
-	return made.GetCreationTimestamp().Time.Before(o.Since) || errors.Join(err, failed) != nil || samples > 0
+	return errors.Join(err, failed) != nil || strings.Count(string(text), o.like.Name) > strings.Count(string(own), o.Name)
 }
 
 // distantNow reads what was created, or returns nil where there is none, or where it is about to go.
@@ -97,7 +97,7 @@ func (w *walk) seeElsewhere(ctx context.Context, o *newObject, was judge.New) ([
 	}
 	seen, began := []judge.Distant{}, time.Now()
 	for _, d := range o.distant {
-		named := judge.Distant{Kind: d.made.GetKind(), Shared: d.shared, Name: strings.ReplaceAll(client.ObjectKeyFromObject(d.made).String(), o.Name, o.like.Name)}
+		named := judge.Distant{Kind: d.made.GetKind(), Shared: d.shared, Beside: d.beside, Name: strings.ReplaceAll(client.ObjectKeyFromObject(d.made).String(), o.Name, o.like.Name)}
 		named.Name = strings.TrimPrefix(strings.ReplaceAll(named.Name, string(o.UID), "…"), "/")
 		limit := judge.EffectLimit
 		if was.Elsewhere == nil || slices.ContainsFunc(was.Elsewhere, func(other judge.Distant) bool {

@@ -72,7 +72,7 @@ func TestElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []judge.Distant{{Kind: "ClusterRole", Name: "view-teapot"}, {Kind: "ConfigMap", Name: "n/index", Shared: true}, {Kind: "ConfigMap", Name: "registry/hash"}, {Kind: "Namespace", Name: "tenant-teapot"}, {Kind: "Vault", Name: "n/teapot-vault", Gone: true}}
+		want := []judge.Distant{{Kind: "ClusterRole", Name: "view-teapot"}, {Kind: "ConfigMap", Name: "n/index", Shared: true, Beside: true}, {Kind: "ConfigMap", Name: "registry/hash"}, {Kind: "Namespace", Name: "tenant-teapot"}, {Kind: "Vault", Name: "n/teapot-vault", Gone: true}}
 		if !slices.Equal(found, want) {
 			t.Errorf("%+v, want %+v", found, want)
 		}

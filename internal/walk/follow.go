@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,9 @@ type following struct {
 
 	before, there map[string]observe.Operand // what there was before the change, and when it had been followed; nil if it was not
 	traces        map[string][]string        // what was another then, by field
+	stays         map[string][]string        // what was not as before when it had been changed back, by field
+
+	stayed map[string][]string // stays under the release before
 
 	sheds bool            // whether something of it went when the change was followed
 	shed  map[string]bool // that, by field
@@ -39,7 +43,13 @@ func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely
 	if err != nil {
 		return err
 	}
-	f, now := &o.following, writes(without(operands, o.needs))
+	f := &o.following
+	if f.field != "" && surely {
+		if operands, err = w.awaitBack(ctx, o, f.field, f.before); err != nil {
+			return err
+		}
+	}
+	now := writes(without(operands, o.needs))
 	if f.field != "" && surely {
 		f.moves[f.field] = moved(f.seen, now)
 		f.traces[f.field] = union(o.trace(f.before, f.there), o.trace(f.there, operands))
@@ -47,6 +57,45 @@ func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely
 	f.field, f.seen, f.before, f.there = field, now, operands, nil
 	f.templates, f.revisions = templatesOf(operands), revisionsOf(operands)
 	return nil
+}
+
+// awaitBack notes what of that which was made for a copy is not as before, although a field that was changed has been changed back. What was as before under the
+// release before is waited for. It returns what there is then.
+func (w *walk) awaitBack(ctx context.Context, o *newObject, field string, before map[string]observe.Operand) (now map[string]observe.Operand, err error) {
+	view, f := w.viewOf(o.Object), &o.following
+	limit := time.Duration(0)
+	was, known := f.stayed[field]
+	if known {
+		limit = judge.EffectLimit
+	}
+	err = lookUntil(ctx, limit, lookPause, func() (bool, error) {
+		now, err = view.RecentOperands(ctx)
+		f.stays[field] = o.others(before, now)
+		return !slices.ContainsFunc(f.stays[field], func(name string) bool { return !slices.Contains(was, name) }), err
+	})
+	return now, err
+}
+
+// noted matches fields that tell when something was written, or that the cluster chooses.
+var noted = regexp.MustCompile(`\bannotations\b|[nN]odePort|\bclusterIPs?\b`)
+
+// others lists which fields of what was made directly for a copy say something else in now than in before, named as in judge.New.Remakes, sorted. Whether something is there
+// at all is another matter: some is made anew under another name.
+func (o *newObject) others(before, now map[string]observe.Operand) []string {
+	list := []string{}
+	for name, made := range without(before, o.needs) {
+		after, there := now[name]
+		if !there || !made.Direct || made.Transient() {
+			continue
+		}
+		for _, field := range otherPaths(valuesOf(made.Content), valuesOf(after.Content)) {
+			if !noted.MatchString(field) {
+				list = append(list, o.called(made)+" "+o.plain(field))
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // noteLast is noteMoves for the last change of a field, if nothing was changed since. It is followed by a rollout that nobody has to wait for.

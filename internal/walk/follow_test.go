@@ -192,3 +192,43 @@ func TestWordsOf(t *testing.T) {
 		}
 	}
 }
+
+// TestOthers: what was changed back is as before; what says something else is told field by field, but for notes and what is there no more or anew.
+func TestOthers(t *testing.T) {
+	made := func(kind, name string, content map[string]any) observe.Operand {
+		return observe.Operand{Kind: kind, Namespace: "n", Name: name, Of: "Pot/n/a-new2", Direct: true, Content: content}
+	}
+	spec := func(field string, value any) map[string]any {
+		return map[string]any{"spec": map[string]any{field: value}}
+	}
+	before := made("Ingress", "a-new2", spec("rules", []any{map[string]any{"host": "a"}}))
+	for name, c := range map[string]struct {
+		now  observe.Operand
+		want []string
+	}{
+		"as before":          {made("Ingress", "a-new2", spec("rules", []any{map[string]any{"host": "a"}})), nil},
+		"one more":           {made("Ingress", "a-new2", spec("rules", []any{map[string]any{"host": "a"}, map[string]any{"host": "b"}})), []string{"Ingress spec.rules[1].host"}},
+		"another":            {made("Ingress", "a-new2", spec("rules", []any{map[string]any{"host": "c"}})), []string{"Ingress spec.rules[0].host"}},
+		"a note":             {made("Ingress", "a-new2", map[string]any{"spec": map[string]any{"rules": []any{map[string]any{"host": "a"}}, "annotations": map[string]any{"at": "noon"}}}), nil},
+		"under another name": {made("Ingress", "a-new2-x", spec("rules", nil)), nil},
+	} {
+		o := &newObject{Object: &observe.Object{Kind: "Pot", Namespace: "n", Name: "a-new2"}}
+		got := o.others(map[string]observe.Operand{before.String(): before}, map[string]observe.Operand{c.now.String(): c.now})
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestTakes: a need that belongs to the copy is the user's no more; another of the name of another kind, and one that belongs to nobody, are not meant.
+func TestTakes(t *testing.T) {
+	o := &newObject{Object: &observe.Object{Kind: "Pot", Namespace: "n", Name: "a-new2"}, needs: []need{{&unstructured.Unstructured{Object: map[string]any{
+		"kind": "ConfigMap", "metadata": map[string]any{"name": "page-new3"},
+	}}, "page"}}}
+	for of, want := range map[string]int{"Pot/n/a-new2": 1, "Pot/n/a": 0, "": 0} {
+		got := o.takes(map[string]observe.Operand{"1": {Kind: "ConfigMap", Name: "page-new3", Of: of, Direct: true}, "2": {Kind: "Secret", Name: "page-new3", Of: of, Direct: true}})
+		if len(got) != want || want > 0 && got[0] != "ConfigMap page" {
+			t.Errorf("of %q: %q", of, got)
+		}
+	}
+}

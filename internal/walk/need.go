@@ -154,6 +154,19 @@ func without(operands map[string]observe.Operand, needs []need) map[string]obser
 	return rest
 }
 
+// takes names those of a copy's needs, among operands, that belong to it, which are the user's.
+func (o *newObject) takes(operands map[string]observe.Operand) []string {
+	taken := []string{}
+	for _, n := range o.needs {
+		for _, made := range operands {
+			if made.Kind == n.GetKind() && made.Name == n.GetName() && made.Of == o.String() && made.Direct {
+				taken = append(taken, n.original())
+			}
+		}
+	}
+	return taken
+}
+
 // deleteNeeds deletes what was copied for a copy.
 func (w *walk) deleteNeeds(ctx context.Context, needs []need) error {
 	var errs []error

@@ -31,6 +31,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	if err != nil {
 		return err
 	}
+	is.Takes = o.takes(operands)
 	operands = without(operands, o.needs)
 	o.remember(operands)
 	for name, made := range operands {
@@ -40,6 +41,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	}
 	o.claims = claimsOf(o, operands)
 	o.following.moves, o.following.rolls, o.following.shed, o.following.traces = map[string][]string{}, map[string]bool{}, map[string]bool{}, map[string][]string{}
+	o.following.stays, o.following.stayed = map[string][]string{}, was.Stays
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
 		func() error { return w.lookAtMade(ctx, r, o, operands, &is) },
@@ -65,6 +67,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		err = w.awaitIdle(ctx, o)
 	}
 	is.Unsteady, is.Sheds = o.unsteadyOf(operands), o.following.shed
+	is.Stays = o.following.stays
 	is.Moves, is.Traces, is.Rolls, is.Readiness, is.Deprecated = o.following.moves, o.following.traces, o.following.rolls, o.readiness, w.deprecatedOf(o, was, is)
 	if err == nil {
 		err = w.readStatuses(ctx, o, was, &is)
@@ -238,8 +241,11 @@ func (w *walk) scaleToNone(ctx context.Context, r *lifecycle.Release, o *newObje
 		return is.Follows[change.Path] > 0, err
 	})
 	_ = mergePatch(ctx, resource, o.Name, change.Back) // the object is about to be deleted
-	if err == nil && is.Follows[change.Path] > 0 {
-		err = w.awaitIdle(ctx, o)
+	if err != nil || is.Follows[change.Path] == 0 {
+		return err
+	}
+	if err = w.awaitIdle(ctx, o); err == nil {
+		_, err = w.awaitBack(ctx, o, change.Path, before)
 	}
 	return err
 }
@@ -281,7 +287,10 @@ func (w *walk) leaveOutParts(ctx context.Context, r *lifecycle.Release, o *newOb
 		is.Follows[path], is.Sheds[path] = judge.Surely, o.following.sheds
 	}
 	_ = mergePatch(ctx, resource, o.Name, back) // the object is about to be deleted
-	return errors.Join(err, w.awaitIdle(ctx, o))
+	if err = errors.Join(err, w.awaitIdle(ctx, o)); err == nil && follows {
+		_, err = w.awaitBack(ctx, o, path, operands)
+	}
+	return err
 }
 
 // scaledToNone reports whether a workload that was to have pods before is to have none now, or is gone, or whether no pod is left.

@@ -220,7 +220,25 @@ func (w *walk) changeWords(ctx context.Context, r *lifecycle.Release, o *newObje
 			}
 		}
 	}
-	return nil
+	return w.noteWords(ctx, o, changes, is)
+}
+
+// noteWords notes what of that which was made for a copy is not as before, although changes of its texts, as far as they surely were followed, have been changed back.
+func (w *walk) noteWords(ctx context.Context, o *newObject, changes []word, is *judge.New) error {
+	var paths []string
+	for _, c := range changes {
+		if path := c.String(); is.Follows[path] == judge.Surely {
+			paths = append(paths, path)
+		}
+	}
+	if len(paths) == 0 {
+		return nil
+	}
+	if err := w.awaitStill(ctx, o, false); err != nil {
+		return err
+	}
+	_, err := w.awaitBack(ctx, o, strings.Join(paths, " and "), o.following.before)
+	return err
 }
 
 // awaitWords waits until changes show, or do not any more, and counts in is which do. Those that did surely under the release before are waited for

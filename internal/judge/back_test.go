@@ -1,0 +1,66 @@
+package judge
+
+import (
+	"testing"
+
+	"github.com/olmkit/olmkit/test/support/expect"
+)
+
+// TestNotBack: what is other than before, once a field has been changed back, counts if the release before left it as it was, and that is known.
+func TestNotBack(t *testing.T) {
+	stays := func(fields map[string][]string) New { return New{Sample: "Pot/n/a", Stays: fields} }
+	const host, image = "spec.host", "spec.image"
+	for name, c := range map[string]struct {
+		was, is New
+		want    []string
+	}{
+		"as before":          {stays(map[string][]string{host: {}}), stays(map[string][]string{host: {}}), nil},
+		"it never went back": {stays(map[string][]string{host: {"Ingress spec.rules[1].host"}}), stays(map[string][]string{host: {"Ingress spec.rules[1].host"}}), nil},
+		"not known":          {stays(map[string][]string{image: {}}), stays(map[string][]string{host: {"Ingress spec.rules[1].host"}}), nil},
+		"the old one stays": {stays(map[string][]string{host: {}}), stays(map[string][]string{host: {"Ingress spec.rules[1].host"}}), []string{
+			"error U514 Pot/n/a: v2 leaves what it made for a new object like it other than before when spec.host has been changed and changed back: Ingress spec.rules[1].host; with v1 it was as before",
+		}},
+		"another password": {stays(map[string][]string{image: {}}), stays(map[string][]string{image: {"Secret …-admin data.password"}}), []string{
+			"error U516 Pot/n/a: v2 does not leave what it made for a new object like it as it was when spec.image is changed: Secret …-admin data.password; with v1 it stayed",
+		}},
+		"the field is deprecated": {stays(map[string][]string{host: {}}), New{Sample: "Pot/n/a", Stays: map[string][]string{host: {"Ingress spec"}}, Deprecated: map[string]bool{host: true}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) { expect.Findings(t, notBack("v1", "v2", c.was, c.is), c.want...) })
+	}
+}
+
+// TestTakesNeeds: who makes an object the owner of what is the user's, and did not before, has it deleted with the object.
+func TestTakesNeeds(t *testing.T) {
+	none, page := []string{}, []string{"ConfigMap page"}
+	for name, c := range map[string]struct{ was, is, want []string }{
+		"both":      {page, page, nil},
+		"none":      {none, none, nil},
+		"no more":   {page, none, nil},
+		"not known": {nil, page, nil},
+		"now": {none, page, []string{
+			"error U515 Pot/n/a: v2 makes a new object like it the owner of the user's ConfigMap page that it names: Kubernetes deletes that with the object; v1 left it to the user",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect.Findings(t, forsaken("v1", "v2", New{Sample: "Pot/n/a", Takes: c.was}, New{Sample: "Pot/n/a", Takes: c.is}), c.want...)
+		})
+	}
+}
+
+// TestTakesAway: of two that are listed in the same place, the second may not replace the first, if both were there before.
+func TestTakesAway(t *testing.T) {
+	both, one, anew := Distant{"ConfigMap", "n/list", true, true, true}, Distant{"ConfigMap", "n/list", true, true, false}, Distant{"ConfigMap", "n/other", true, true, false}
+	for name, c := range map[string]struct {
+		was, is Distant
+		want    []string
+	}{
+		"both": {both, both, nil}, "only one before": {one, one, nil}, "both now": {one, both, nil}, "another list": {both, anew, nil},
+		"only one now": {both, one, []string{
+			"error U514 Pot/n/a: what v2 writes about a new object like it into ConfigMap n/list takes away what was said there of this one; with v1 both were there",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect.Findings(t, elsewhere("v1", "v2", New{Sample: "Pot/n/a", Elsewhere: []Distant{c.was}}, New{Sample: "Pot/n/a", Elsewhere: []Distant{c.is}}), c.want...)
+		})
+	}
+}
