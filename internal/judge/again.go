@@ -41,6 +41,11 @@ func (n New) LacksAgain() string {
 	return noneOf(slices.DeleteFunc(slices.Clone(n.Copy.Kinds), func(kind string) bool { return slices.Contains(n.Again.Kinds, kind) }))
 }
 
+// DoesAnywhere reports whether as much was done for an object in a new namespace: something is made, or, where nothing is, its status tells that it is well.
+func (n New) DoesAnywhere() bool {
+	return n.Anywhere != nil && (n.Anywhere.Made || !n.Copy.Made && (n.Anywhere.Well || !n.Copy.Well))
+}
+
 // LessAgain are the words of LacksAgain, if the release before lacked nothing; "" where that is not known, or the object came about in another way.
 func (n New) LessAgain(was New) string {
 	if was.Again != nil && slices.Equal(was.Late, n.Late) && was.LacksAgain() == "" {
@@ -90,6 +95,9 @@ func again(from, to string, was, is New) []finding.Finding {
 			object += ", and that is there before the " + strings.Join(is.Late, " and ") + " that it names"
 		}
 		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for %s: within %s %s; with %s it was as for the first", to, object, limit, missing, from))
+	}
+	if was.DoesAnywhere() && is.Anywhere != nil && !is.DoesAnywhere() {
+		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does nothing for an object like it in a namespace that is newer than the operator's pod, not within %s; %s did", to, EffectLimit, from))
 	}
 	if same := is.stale(was); len(same) > 0 {
 		findings = append(findings, code.Finding(code.Credentials, is.Sample, "%s gives another object of the same name what it gave the first, which is gone: Secret %s; with %s each had its own",

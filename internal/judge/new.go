@@ -103,6 +103,8 @@ type New struct {
 	Finalizers, Events []string
 	// Readiness is what the status said of the copy while none of its pods ran, and once they did.
 	Readiness Readiness
+	// Anywhere is what the operator did for another object in a namespace that is newer than the operator's pod; nil if that is not known.
+	Anywhere *Dealt
 	// Again is what the operator did for another object of the copy's name, once the copy was gone; nil if that is not known. Late is what that needs and
 	// what was created after it. Fresh tells, by name and key, whether its Secrets say something else than those of the copy. TakesBack tells, by field of
 	// its status that says that it is well, whether that says something else once its pods are gone, and Down what came of it when it was deleted then.

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -128,7 +129,7 @@ func (w *walk) copyBeforeNeeds(ctx context.Context, r *lifecycle.Release, first 
 	}
 	sample := &unstructured.Unstructured{Object: first.like.Author}
 	needs := w.namesakes(sample, first.Namespace)
-	again, err := w.makeCopy(ctx, r, first.like, first.Name, naming(sample, needs))
+	again, err := w.makeCopy(ctx, r, first.like, client.ObjectKey{Namespace: first.Namespace, Name: first.Name}, naming(sample, needs))
 	if err != nil || again == nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -75,9 +74,8 @@ func (o *newObject) meant(made *unstructured.Unstructured) bool {
 
 // tellsOfSample reports whether made, which says something of a copy, says something of its sample, too.
 func (o *newObject) tellsOfSample(made *unstructured.Unstructured) bool {
-	text, err := json.Marshal(o.renamed(made.Object))
-	own, failed := json.Marshal(made.Object)
-	return errors.Join(err, failed) != nil || strings.Count(string(text), o.like.Name) > strings.Count(string(own), o.Name)
+	text, err := json.Marshal(made.Object)
+	return err != nil || strings.Contains(strings.ReplaceAll(string(text), o.Name, ""), o.like.Name)
 }
 
 // distantNow reads what was created, or returns nil where there is none, or where it is about to go.

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -80,6 +81,9 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 		created, copies, err := w.measureNew(ctx, from, r)
 		if err == nil {
 			err = w.recreate(ctx, r, copies, w.created[from], created)
+		}
+		if err == nil {
+			err = w.tryNewNamespace(ctx, r, copies, w.created[from], created)
 		}
 		if err != nil {
 			return nil, err
@@ -271,13 +275,14 @@ func (w *walk) copyNamed(ctx context.Context, r *lifecycle.Release, like *observ
 		needs = nil
 	}
 	var o *newObject
+	key := client.ObjectKey{Namespace: like.Namespace, Name: name}
 	if err == nil {
-		o, err = w.makeCopy(ctx, r, like, name, naming(sample, needs))
+		o, err = w.makeCopy(ctx, r, like, key, naming(sample, needs))
 	}
 	if err == nil && o == nil && len(needs) > 0 { // it may have to name what it names
 		if err = w.deleteNeeds(ctx, needs); err == nil {
 			needs = nil
-			o, err = w.makeCopy(ctx, r, like, name, sample.DeepCopy())
+			o, err = w.makeCopy(ctx, r, like, key, sample.DeepCopy())
 		}
 	}
 	if err != nil || o == nil {
@@ -287,10 +292,10 @@ func (w *walk) copyNamed(ctx context.Context, r *lifecycle.Release, like *observ
 	return o, nil
 }
 
-// makeCopy creates a copy of like called name as object says, or returns nil where the API server refuses it.
-func (w *walk) makeCopy(ctx context.Context, r *lifecycle.Release, like *observe.Object, name string, object *unstructured.Unstructured) (*newObject, error) {
+// makeCopy creates a copy of like called key as object says, or returns nil where the API server refuses it.
+func (w *walk) makeCopy(ctx context.Context, r *lifecycle.Release, like *observe.Object, key client.ObjectKey, object *unstructured.Unstructured) (*newObject, error) {
 	o := &observe.Object{
-		CRD: like.CRD, Resource: like.Resource, Kind: like.Kind, Version: like.Version, Namespace: like.Namespace, Sample: like.Sample, Name: name,
+		CRD: like.CRD, Resource: like.Resource, Kind: like.Kind, Version: like.Version, Namespace: key.Namespace, Sample: like.Sample, Name: key.Name,
 	}
 	if _, err := w.makeObject(ctx, r, r.CRD(like.CRD), object, o); err != nil || o.UID == "" {
 		return nil, err

@@ -1,0 +1,97 @@
+package walk
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+)
+
+// tryNewNamespace creates for each of copies, which are gone, another one in a namespace that was not there when r's operator started, and notes in created whether
+// it deals with that: who asks at its start which namespaces there are does not know of it. before says how long that is waited for.
+func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies []*newObject, before, created map[string]judge.New) (err error) {
+	if w.Place.Mode != lifecycle.AllNamespaces || !w.Provider.Disposable() {
+		return nil
+	}
+	namespace := "olmkit-samples-" + rand.String(5)
+	var there []*newObject
+	defer func() { err = errors.Join(err, w.leaveNamespace(ctx, namespace, there)) }()
+	for _, first := range copies {
+		stays := slices.ContainsFunc(created[first.CRD].Elsewhere, func(d judge.Distant) bool { return !d.Gone }) // nobody would delete it
+		if !first.tried || first.Namespace == "" || stays {
+			continue
+		}
+		o, err := w.copyInto(ctx, r, first, namespace)
+		if err != nil {
+			return err
+		}
+		if o != nil {
+			there = append(there, o)
+		}
+	}
+	if len(there) == 0 {
+		return nil
+	}
+	view, began := w.viewOf(objectsOf(there)...), time.Now()
+	return lookUntil(ctx, judge.EffectLimit, quickPause, func() (bool, error) {
+		operands, err := view.RecentOperands(ctx)
+		done := true
+		for _, o := range there {
+			if err != nil {
+				return false, err
+			}
+			is, well := created[o.CRD], false
+			if !is.Copy.Made {
+				if well, err = view.Well(ctx, o.Object); err != nil {
+					return false, err
+				}
+			}
+			dealt := judge.DealtWith(o.String(), operands, well)
+			is.Anywhere = &dealt
+			created[o.CRD] = is
+			was := before[o.CRD].Anywhere
+			done = done && (is.DoesAnywhere() || was == nil && time.Since(began) > newLimit || was != nil && !before[o.CRD].DoesAnywhere())
+		}
+		return done, nil
+	})
+}
+
+// copyInto creates another copy as first in a namespace, once what it needs is there, or returns nil where the API server refuses it.
+func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, first *newObject, namespace string) (*newObject, error) {
+	if err := w.Manager.EnsureNamespace(ctx, namespace); err != nil {
+		return nil, err
+	}
+	sample := &unstructured.Unstructured{Object: first.like.Author}
+	needs := w.namesakes(sample, first.Namespace)
+	for _, n := range needs {
+		n.SetNamespace(namespace)
+	}
+	if created, err := w.createNeeds(ctx, needs); err != nil || !created {
+		return nil, err
+	}
+	o, err := w.makeCopy(ctx, r, first.like, client.ObjectKey{Namespace: namespace, Name: first.Name}, naming(sample, needs))
+	if err != nil || o == nil {
+		return nil, errors.Join(err, w.deleteNeeds(ctx, needs))
+	}
+	o.needs = needs
+	return o, nil
+}
+
+// leaveNamespace deletes copies, and then the namespace that they were in. That it goes is not waited for.
+func (w *walk) leaveNamespace(ctx context.Context, namespace string, copies []*newObject) error {
+	stay, err := w.removeCopies(ctx, copies)
+	if err != nil || len(stay) > 0 {
+		return err
+	}
+	_ = w.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}) // the cluster goes with it
+	return ctx.Err()
+}
