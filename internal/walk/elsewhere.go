@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -46,8 +47,7 @@ func (w *walk) findElsewhere(ctx context.Context, r *lifecycle.Release, copies [
 		}
 		for _, o := range copies {
 			if o.elsewhere(c) && o.meant(made) {
-				beside := o.tellsOfSample(made)
-				o.distant = append(o.distant, distant{c, made, beside || made.GetCreationTimestamp().Time.Before(o.Since), beside})
+				o.distant = append(o.distant, distant{c, made, o.shares(made), o.besideSample(made)})
 			}
 		}
 	}
@@ -72,10 +72,20 @@ func (o *newObject) meant(made *unstructured.Unstructured) bool {
 	return err == nil && (strings.Contains(string(text), o.Name) || strings.Contains(string(text), string(o.UID)))
 }
 
-// tellsOfSample reports whether made, which says something of a copy, says something of its sample, too.
-func (o *newObject) tellsOfSample(made *unstructured.Unstructured) bool {
+// shares reports whether made, which says something of a copy, was there before it, or says something of its sample, too.
+func (o *newObject) shares(made *unstructured.Unstructured) bool {
 	text, err := json.Marshal(made.Object)
-	return err != nil || strings.Contains(strings.ReplaceAll(string(text), o.Name, ""), o.like.Name)
+	samples := strings.Contains(strings.ReplaceAll(string(text), o.Name, ""), o.like.Name)
+	return made.GetCreationTimestamp().Time.Before(o.Since) || err != nil || samples
+}
+
+// nameLike matches what may be a name of its own in a text.
+var nameLike = regexp.MustCompile(`[A-Za-z0-9.-]+`)
+
+// besideSample reports whether made names the sample of a copy: its name alone, not as a part of another or of an address, which the copy's spec may have as well.
+func (o *newObject) besideSample(made *unstructured.Unstructured) bool {
+	text, err := json.Marshal(made.Object)
+	return err == nil && slices.Contains(nameLike.FindAllString(string(text), -1), o.like.Name)
 }
 
 // distantNow reads what was created, or returns nil where there is none, or where it is about to go.
