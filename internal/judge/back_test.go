@@ -64,3 +64,27 @@ func TestTakesAway(t *testing.T) {
 		})
 	}
 }
+
+// TestAnywhere: who makes nothing in a namespace that is newer than the operator's pod, and did before, is told of; where nothing is made for any object, the status counts.
+func TestAnywhere(t *testing.T) {
+	made, well, none := Dealt{Made: true}, Dealt{Well: true}, Dealt{}
+	told := "error U517 Pot/n/a: v2 does nothing for an object like it in a namespace that is newer than the operator's pod, not within 30s; v1 did"
+	for name, c := range map[string]struct {
+		copied  Dealt
+		was, is *Dealt
+		want    []string
+	}{
+		"both":                   {made, &made, &made, nil},
+		"no more":                {made, &made, &none, []string{told}},
+		"only well":              {made, &made, &well, []string{told}},
+		"never":                  {made, &none, &none, nil},
+		"not known now":          {made, &made, nil, nil},
+		"not known before":       {made, nil, &none, nil},
+		"nothing is made, well":  {well, &well, &well, nil},
+		"nothing is made, worse": {well, &well, &none, []string{told}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect.Findings(t, again("v1", "v2", New{Sample: "Pot/n/a", Copy: c.copied, Anywhere: c.was}, New{Sample: "Pot/n/a", Copy: c.copied, Anywhere: c.is}), c.want...)
+		})
+	}
+}

@@ -356,10 +356,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	}
 	findings = append(findings, behind(from, to, was, is)...)
 	findings = append(findings, notBack(from, to, was, is)...)
-	if taken := without(is.Takes, was.Takes); was.Takes != nil && len(taken) > 0 {
-		findings = append(findings, code.Finding(code.DataLost, is.Sample, "%s makes a new object like it the owner of the user's %s that it names: Kubernetes deletes that with the object; %s left it to the user",
-			to, strings.Join(taken, " and "), from))
-	}
+	findings = append(findings, taken(from, to, was, is)...)
 	findings = append(findings, unsteady(from, to, was, is)...)
 	findings = append(findings, unpaused(from, to, was, is)...)
 	findings = append(findings, unlooked(from, to, was, is)...)
@@ -416,6 +413,16 @@ func notBack(from, to string, was, is New) (findings []finding.Finding) {
 		findings = append(findings, code.Finding(what, is.Sample, message, to, field, firstOf(left), from))
 	}
 	return findings
+}
+
+// taken tells what of the user's belongs to a new object, and did not with from: it is deleted with the object.
+func taken(from, to string, was, is New) []finding.Finding {
+	taken := without(is.Takes, was.Takes)
+	if was.Takes == nil || len(taken) == 0 {
+		return nil
+	}
+	return []finding.Finding{code.Finding(code.DataLost, is.Sample, "%s makes a new object like it the owner of the user's %s that it names: Kubernetes deletes that with the object; %s left it to the user",
+		to, strings.Join(taken, " and "), from)}
 }
 
 // without is list without what others have.
