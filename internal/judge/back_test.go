@@ -18,10 +18,10 @@ func TestNotBack(t *testing.T) {
 		"it never went back": {stays(map[string][]string{host: {"Ingress spec.rules[1].host"}}), stays(map[string][]string{host: {"Ingress spec.rules[1].host"}}), nil},
 		"not known":          {stays(map[string][]string{image: {}}), stays(map[string][]string{host: {"Ingress spec.rules[1].host"}}), nil},
 		"the old one stays": {stays(map[string][]string{host: {}}), stays(map[string][]string{host: {"Ingress spec.rules[1].host"}}), []string{
-			"error U514 Pot/n/a: v2 leaves what it made for a new object like it other than before when spec.host has been changed and changed back: Ingress spec.rules[1].host; with v1 it was as before",
+			"error U514 Pot/n/a: v2 leaves what it made for a new object like it other than it was, after a change of spec.host that was taken back: Ingress spec.rules[1].host; with v1 it was as before",
 		}},
 		"another password": {stays(map[string][]string{image: {}}), stays(map[string][]string{image: {"Secret …-admin data.password"}}), []string{
-			"error U516 Pot/n/a: v2 does not leave what it made for a new object like it as it was when spec.image is changed: Secret …-admin data.password; with v1 it stayed",
+			"error U516 Pot/n/a: v2 makes anew for a new object like it, after a change of spec.image: Secret …-admin data.password; with v1 it stayed",
 		}},
 		"the field is deprecated": {stays(map[string][]string{host: {}}), New{Sample: "Pot/n/a", Stays: map[string][]string{host: {"Ingress spec"}}, Deprecated: map[string]bool{host: true}}, nil},
 	} {

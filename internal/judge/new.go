@@ -405,10 +405,10 @@ func notBack(from, to string, was, is New) (findings []finding.Finding) {
 		if !known || len(left) == 0 || is.Deprecated[field] {
 			continue
 		}
-		message := "%s leaves what it made for a new object like it other than before when %s has been changed and changed back: %s; with %s it was as before"
+		message := "%s leaves what it made for a new object like it other than it was, after a change of %s that was taken back: %s; with %s it was as before"
 		what := code.DoesLess
 		if !slices.ContainsFunc(left, func(name string) bool { return !strings.HasPrefix(name, "Secret ") }) {
-			what, message = code.Credentials, "%s does not leave what it made for a new object like it as it was when %s is changed: %s; with %s it stayed"
+			what, message = code.Credentials, "%s makes anew for a new object like it, after a change of %s: %s; with %s it stayed"
 		}
 		findings = append(findings, code.Finding(what, is.Sample, message, to, field, firstOf(left), from))
 	}

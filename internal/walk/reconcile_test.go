@@ -198,6 +198,11 @@ func TestWords(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c[0], got, c[1])
 		}
 	}
+	for value, want := range map[string]string{"shop.example.com": "olmkit-shop.example.com", "shop": "shop", "10.0.0.1": "10.0.0.1", "*.example.com": "*.example.com", "http://a.b": "http://a.b"} {
+		if got := otherWord("hostName", value); got != want {
+			t.Errorf("of the host %s: %s, want %s", value, got, want)
+		}
+	}
 	if got := otherWord("schedule", "7 1 * * *") + otherWord("schedule", "@daily"); got != "8 1 * * *@daily" {
 		t.Error(got)
 	}

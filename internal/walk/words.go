@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/olmkit/olmkit/internal/definition"
@@ -30,10 +32,13 @@ type word struct {
 
 func (c word) String() string { return strings.Join(c.path, ".") }
 
-// ofImage reports whether the change is one of an image.
-func (c word) ofImage() bool {
-	return slices.Contains([]string{"image", "tag"}, strings.ToLower(c.path[len(c.path)-1]))
+// goesOut reports whether others than the operator act on the change: nodes pull images, and somebody may ask for an address or a certificate of a host.
+func (c word) goesOut() bool {
+	return slices.Contains(slices.Concat([]string{"image", "tag"}, hosts), strings.ToLower(c.path[len(c.path)-1]))
 }
+
+// hosts are names of fields that name a host.
+var hosts = []string{"host", "hostname", "domain", "fqdn"}
 
 // shows reports whether the change is seen in what was made for the object.
 func (c word) shows(operands map[string]observe.Operand) bool {
@@ -44,7 +49,7 @@ func (c word) shows(operands map[string]observe.Operand) bool {
 }
 
 // words lists changes of texts and lists of an object that nobody uses, which are found in what was made for it: another tag of an image, another
-// minute of a schedule, one item less of a list.
+// minute of a schedule, another host, one item less of a list.
 func words(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, found map[string]judge.Carriage) []word {
 	var list []word
 	spec, _ := object["spec"].(map[string]any)
@@ -136,6 +141,12 @@ var everyMinute = regexp.MustCompile(`^\S+( \S+){4}$`)
 
 // otherWord is another value of a field called name, or the same where no other one is known.
 func otherWord(name, value string) string {
+	if slices.Contains(hosts, strings.ToLower(name)) {
+		if other := "olmkit-" + value; strings.Contains(value, ".") && net.ParseIP(value) == nil && len(validation.IsDNS1123Subdomain(other)) == 0 {
+			return other
+		}
+		return value
+	}
 	switch strings.ToLower(name) {
 	case "image", "tag":
 		tagged := name == "tag" || strings.Contains(value[strings.LastIndex(value, "/")+1:], ":")
@@ -162,7 +173,7 @@ func otherWord(name, value string) string {
 // that, and a StatefulSet does not come back from it by itself (kubernetes/kubernetes#67250).
 func (w *walk) wordsOf(schema *apiextensionsv1.JSONSchemaProps, now *unstructured.Unstructured, operands map[string]observe.Operand, found map[string]judge.Carriage, patch func([]word) error) []word {
 	simulates := w.Provider.Describe().Simulates
-	changes := slices.DeleteFunc(words(schema, now.Object, found), func(c word) bool { return c.ofImage() && !simulates || patch([]word{c}) != nil })
+	changes := slices.DeleteFunc(words(schema, now.Object, found), func(c word) bool { return c.goesOut() && !simulates || patch([]word{c}) != nil })
 	if simulates {
 		if more := slices.Concat(changes, unsetImage(schema, now.Object, operands)); patch(more) == nil {
 			return more
