@@ -8,7 +8,9 @@ import (
 
 // TestNotBack: what is other than before, once a field has been changed back, counts if the release before left it as it was, and that is known.
 func TestNotBack(t *testing.T) {
-	stays := func(fields map[string][]string) New { return New{Sample: "Pot/n/a", Stays: fields} }
+	stays := func(fields map[string][]string) New {
+		return New{Sample: "Pot/n/a", Makes: []string{"Ingress", "Secret …-admin"}, Stays: fields}
+	}
 	const host, image = "spec.host", "spec.image"
 	for name, c := range map[string]struct {
 		was, is New
@@ -23,7 +25,8 @@ func TestNotBack(t *testing.T) {
 		"another password": {stays(map[string][]string{image: {}}), stays(map[string][]string{image: {"Secret …-admin data.password"}}), []string{
 			"error U516 Pot/n/a: v2 makes anew for a new object like it, after a change of spec.image: Secret …-admin data.password; with v1 it stayed",
 		}},
-		"the field is deprecated": {stays(map[string][]string{host: {}}), New{Sample: "Pot/n/a", Stays: map[string][]string{host: {"Ingress spec"}}, Deprecated: map[string]bool{host: true}}, nil},
+		"what is new is made anew": {stays(map[string][]string{image: {}}), stays(map[string][]string{image: {"Secret …-tls data.key"}}), nil},
+		"the field is deprecated":  {stays(map[string][]string{host: {}}), New{Sample: "Pot/n/a", Stays: map[string][]string{host: {"Ingress spec"}}, Deprecated: map[string]bool{host: true}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) { expect.Findings(t, notBack("v1", "v2", c.was, c.is), c.want...) })
 	}

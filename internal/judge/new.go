@@ -74,6 +74,8 @@ type New struct {
 	Deprecated map[string]bool
 	// Traces are the fields of what was made for the copy that were others when a field was changed, by that.
 	Traces map[string][]string
+	// Makes is what was made for the copy before anything was tried, named as in Remakes.
+	Makes []string
 	// Stays are the fields of what was made for the copy that were not as before when a field that was surely followed had been changed and changed back, by that.
 	Stays map[string][]string
 	// Takes are the Secrets and ConfigMaps of the user's that what belongs to the copy are, since it owns them; nil if that is not known.
@@ -401,7 +403,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 func notBack(from, to string, was, is New) (findings []finding.Finding) {
 	for _, field := range slices.Sorted(maps.Keys(is.Stays)) {
 		before, known := was.Stays[field]
-		left := without(is.Stays[field], before)
+		left := slices.DeleteFunc(without(is.Stays[field], before), func(name string) bool { return !slices.Contains(was.Makes, name[:strings.LastIndexByte(name, ' ')]) })
 		if !known || len(left) == 0 || is.Deprecated[field] {
 			continue
 		}

@@ -88,6 +88,11 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 // lookAtMade notes in is what operands, which were made for a copy, are like before anything is tried.
 func (w *walk) lookAtMade(ctx context.Context, r *lifecycle.Release, o *newObject, operands map[string]observe.Operand, is *judge.New) (err error) {
 	spec, _ := o.Author["spec"].(map[string]any)
+	for _, made := range operands {
+		if made.Direct {
+			is.Makes = append(is.Makes, o.called(made))
+		}
+	}
 	is.Carried = judge.Carried(spec, slices.Collect(maps.Values(operands)))
 	is.Programs, is.Secrets, o.sums = programsOf(o, operands), secretsOf(o, operands), sumsOf(o, operands)
 	if is.Blocks, is.MayBlock, err = w.blocks(ctx, r, o, operands); err != nil {
