@@ -262,7 +262,7 @@ func (s *subject) single(b *catalog.Bundle) *single {
 	one := newSingle(inline, s.schemas)
 	one.registry, one.inCatalog = s.registry, true
 	for _, p := range b.Properties {
-		if p.Type != catalog.PropertyObject {
+		if p.Type != catalog.PropertyObject && p.Type != catalog.PropertyGVK { // which it provides
 			one.declared = append(one.declared, bundle.Property{Type: p.Type, Value: p.Value})
 		}
 	}

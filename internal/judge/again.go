@@ -43,7 +43,7 @@ func (n New) LacksAgain() string {
 
 // DoesAnywhere reports whether as much was done for an object in a new namespace: something is made, or, where nothing is, its status tells that it is well.
 func (n New) DoesAnywhere() bool {
-	return n.Anywhere != nil && (n.Anywhere.Made || !n.Copy.Made && (n.Anywhere.Well || !n.Copy.Well))
+	return n.Anywhere != nil && (n.Anywhere.Made || !n.Copy.Made && n.Anywhere.Well)
 }
 
 // LessAgain are the words of LacksAgain, if the release before lacked nothing; "" where that is not known, or the object came about in another way.
@@ -75,6 +75,9 @@ func (h Readiness) TakenBack(running, down map[string]string) map[string]bool {
 // credential matches a key of a Secret under which there is one.
 var credential = observe.Compiled(`(?i)pass|token|secret|key$`)
 
+// IsCredential reports whether a key of a Secret, or a path that ends with one, is of a credential.
+func IsCredential(key string) bool { return credential().MatchString(key) }
+
 // stale are the keys of Secrets that say the same for another object of the copy's name, and did not in was, if nothing in the Secret is the object's own any
 // more.
 func (n New) stale(was New) []string {
@@ -96,7 +99,7 @@ func again(from, to string, was, is New) []finding.Finding {
 		}
 		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for %s: within %s %s; with %s it was as for the first", to, object, limit, missing, from))
 	}
-	if was.DoesAnywhere() && is.Anywhere != nil && !is.DoesAnywhere() {
+	if was.Of == is.Of && was.DoesAnywhere() && is.Anywhere != nil && !is.DoesAnywhere() {
 		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does nothing for an object like it in a namespace that is newer than the operator's pod, not within %s; %s did", to, EffectLimit, from))
 	}
 	if same := is.stale(was); len(same) > 0 {

@@ -398,21 +398,34 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	return append(findings, quieter(from, to, was, is)...)
 }
 
-// notBack tells what of that which was made for a new object is not as before when a field has been changed and changed back, and was with from: what follows
+// notBack tells what of that which was made for a new object stays as it is after a change of a field, though that has been taken back, and did not with from: what follows
 // only one way, or makes a password anew.
 func notBack(from, to string, was, is New) (findings []finding.Finding) {
+	if was.Of != is.Of {
+		return nil
+	}
 	for _, field := range slices.Sorted(maps.Keys(is.Stays)) {
 		before, known := was.Stays[field]
-		left := slices.DeleteFunc(without(is.Stays[field], before), func(name string) bool { return !slices.Contains(was.Makes, name[:strings.LastIndexByte(name, ' ')]) })
-		if !known || len(left) == 0 || is.Deprecated[field] {
+		if !known || is.Deprecated[field] {
 			continue
 		}
-		message := "%s leaves what it made for a new object like it other than it was, after a change of %s that was taken back: %s; with %s it was as before"
-		what := code.DoesLess
-		if !slices.ContainsFunc(left, func(name string) bool { return !strings.HasPrefix(name, "Secret ") }) {
-			what, message = code.Credentials, "%s makes anew for a new object like it, after a change of %s: %s; with %s it stayed"
+		var left, anew []string
+		for _, name := range without(is.Stays[field], before) {
+			switch made := name[:strings.LastIndexByte(name, ' ')]; {
+			case !slices.Contains(was.Makes, made):
+			case strings.HasPrefix(made, "Secret"):
+				anew = append(anew, name)
+			default:
+				left = append(left, name)
+			}
 		}
-		findings = append(findings, code.Finding(what, is.Sample, message, to, field, firstOf(left), from))
+		if len(left) > 0 {
+			findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s leaves what it made for a new object like it other than it was, after a change of %s that was taken back: %s; with %s it was as before",
+				to, field, firstOf(left), from))
+		}
+		if len(anew) > 0 {
+			findings = append(findings, code.Finding(code.Credentials, is.Sample, "%s makes anew for a new object like it, after a change of %s: %s; with %s it stayed", to, field, firstOf(anew), from))
+		}
 	}
 	return findings
 }
@@ -420,7 +433,7 @@ func notBack(from, to string, was, is New) (findings []finding.Finding) {
 // taken tells what of the user's belongs to a new object, and did not with from: it is deleted with the object.
 func taken(from, to string, was, is New) []finding.Finding {
 	taken := without(is.Takes, was.Takes)
-	if was.Takes == nil || len(taken) == 0 {
+	if was.Takes == nil || was.Of != is.Of || len(taken) == 0 {
 		return nil
 	}
 	return []finding.Finding{code.Finding(code.DataLost, is.Sample, "%s makes a new object like it the owner of the user's %s that it names: Kubernetes deletes that with the object; %s left it to the user",

@@ -78,15 +78,19 @@ func sharesFields(list []metav1.ManagedFieldsEntry) bool {
 	return shared
 }
 
-// behind is what behindOf finds among operands, each named as what each copy has. Of a kind of which both have as many under other names, each has its own: part of
-// the names are chosen anew for each, as by generateName.
+// generated matches the end of a name that is chosen anew for each, as by generateName, which has no vowels (k8s.io/apimachinery v0.36.3 pkg/util/rand), or that is a sum.
+var generated = regexp.MustCompile(`-([bcdfghjklmnpqrstvwxz2456789]{5,10}|[0-9a-f]{6,})$`)
+
+// behind is what behindOf finds among operands, each named as what each copy has. Of a kind of which both have as many under generated names, each has its own.
 func (o *newObject) behind(operands map[string]observe.Operand) []string {
 	theirs, found := map[string]any{}, []string{}
 	unmatched := map[string]int{} // of the sample, by kind
 	for _, m := range operands {
 		if m.Of == o.like.String() && m.Direct {
 			theirs[m.Kind+" "+m.Name] = m.Content
-			unmatched[m.Kind]++
+			if generated.MatchString(m.Name) {
+				unmatched[m.Kind]++
+			}
 		}
 	}
 	var alone []observe.Operand
@@ -100,7 +104,9 @@ func (o *newObject) behind(operands map[string]observe.Operand) []string {
 			alone = append(alone, m)
 			continue
 		}
-		unmatched[m.Kind]--
+		if generated.MatchString(m.Name) {
+			unmatched[m.Kind]--
+		}
 		content := o.renamed(m.Content)
 		for _, field := range append(compare.Lost(content, now).Fields(), compare.Lost(now, content).Fields()...) {
 			if !fixed.MatchString(field) {
@@ -109,9 +115,11 @@ func (o *newObject) behind(operands map[string]observe.Operand) []string {
 		}
 	}
 	for _, m := range alone {
-		if unmatched[m.Kind]--; unmatched[m.Kind] < 0 {
+		if !generated.MatchString(m.Name) || unmatched[m.Kind] <= 0 {
 			found = append(found, o.called(m))
+			continue
 		}
+		unmatched[m.Kind]--
 	}
 	slices.Sort(found)
 	return slices.Compact(found)

@@ -82,10 +82,13 @@ func (o *newObject) shares(made *unstructured.Unstructured) bool {
 // nameLike matches what may be a name of its own in a text.
 var nameLike = regexp.MustCompile(`[A-Za-z0-9.-]+`)
 
-// besideSample reports whether made names the sample of a copy: its name alone, not as a part of another or of an address, which the copy's spec may have as well.
+// besideSample reports whether made names the sample of a copy as it names the copy: not as a part of an address, which the spec of both may have.
 func (o *newObject) besideSample(made *unstructured.Unstructured) bool {
 	text, err := json.Marshal(made.Object)
-	return err == nil && slices.Contains(nameLike.FindAllString(string(text), -1), o.like.Name)
+	words := nameLike.FindAllString(string(text), -1)
+	return err == nil && slices.ContainsFunc(words, func(word string) bool {
+		return strings.Contains(word, o.Name) && slices.Contains(words, strings.ReplaceAll(word, o.Name, o.like.Name))
+	})
 }
 
 // distantNow reads what was created, or returns nil where there is none, or where it is about to go.
@@ -118,8 +121,11 @@ func (w *walk) seeElsewhere(ctx context.Context, o *newObject, was judge.New) ([
 			named.Gone = now == nil || now.GetUID() != d.made.GetUID() || d.shared && !o.meant(now)
 			return named.Gone, err
 		})
-		if err == nil && !named.Gone {
+		switch {
+		case err == nil && !named.Gone:
 			err = w.deleteDistant(ctx, d)
+		case err == nil && w.release != nil:
+			w.cleared[w.release.Name] = append(w.cleared[w.release.Name], cleared{d, o})
 		}
 		if err != nil {
 			return nil, err

@@ -45,7 +45,7 @@ func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely
 	}
 	f := &o.following
 	if f.field != "" && surely {
-		if operands, err = w.awaitBack(ctx, o, f.field, f.before); err != nil {
+		if operands, err = w.awaitBack(ctx, o, f.field, f.before, f.there); err != nil {
 			return err
 		}
 	}
@@ -59,9 +59,9 @@ func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely
 	return nil
 }
 
-// awaitBack notes what of that which was made for a copy is not as before, although a field that was changed has been changed back. What was as before under the
-// release before is waited for. It returns what there is then.
-func (w *walk) awaitBack(ctx context.Context, o *newObject, field string, before map[string]observe.Operand) (now map[string]observe.Operand, err error) {
+// awaitBack notes what of that which was made for a copy is not as before, although a field that was changed has been changed back: it is as it was there, once the change
+// had been followed. What was as before under the release before is waited for. It returns what there is then.
+func (w *walk) awaitBack(ctx context.Context, o *newObject, field string, before, there map[string]observe.Operand) (now map[string]observe.Operand, err error) {
 	view, f := w.viewOf(o.Object), &o.following
 	limit := time.Duration(0)
 	was, known := f.stayed[field]
@@ -70,7 +70,7 @@ func (w *walk) awaitBack(ctx context.Context, o *newObject, field string, before
 	}
 	err = lookUntil(ctx, limit, lookPause, func() (bool, error) {
 		now, err = view.RecentOperands(ctx)
-		f.stays[field] = o.others(before, now)
+		f.stays[field] = o.notBack(before, there, now)
 		return !slices.ContainsFunc(f.stays[field], func(name string) bool { return !slices.Contains(was, name) }), err
 	})
 	return now, err
@@ -79,23 +79,39 @@ func (w *walk) awaitBack(ctx context.Context, o *newObject, field string, before
 // noted matches fields that tell when something was written, or that the cluster chooses.
 var noted = regexp.MustCompile(`\bannotations\b|[nN]odePort|\bclusterIPs?\b`)
 
-// others lists which fields of what was made directly for a copy say something else in now than in before, named as in judge.New.Remakes, sorted. Whether something is there
-// at all is another matter: some is made anew under another name.
-func (o *newObject) others(before, now map[string]observe.Operand) []string {
+// notBack lists which fields of what was made directly for a copy say in now what they said there, and something else before, named as in judge.New.Remakes, sorted; of Secrets,
+// the credentials that say something else in now than before. What is as it was at first has only come back late, claims do not shrink, and what scales pods sets their number.
+// Whether something is there at all is another matter: some is made anew under another name.
+func (o *newObject) notBack(before, there, now map[string]observe.Operand) []string {
+	scaled := slices.ContainsFunc(slices.Collect(maps.Values(now)), func(made observe.Operand) bool { return made.Kind == "HorizontalPodAutoscaler" })
 	list := []string{}
 	for name, made := range without(before, o.needs) {
-		after, there := now[name]
-		if !there || !made.Direct || made.Transient() {
+		after, stays := now[name]
+		if !stays || !made.Direct || made.Transient() || made.Kind == observe.KindClaim {
 			continue
 		}
-		for _, field := range otherPaths(valuesOf(made.Content), valuesOf(after.Content)) {
-			if !noted.MatchString(field) {
+		was, meanwhile, is, first := valuesOf(made.Content), valuesOf(there[name].Content), valuesOf(after.Content), valuesOf(o.first[name].Content)
+		for _, field := range otherPaths(was, is) {
+			same := meanwhile[field] == is[field]
+			if made.Kind == "Secret" {
+				same = isCredential(made.Content, field)
+			}
+			if same && is[field] != first[field] && !noted.MatchString(field) && (!scaled || field != "spec.replicas") {
 				list = append(list, o.called(made)+" "+o.plain(field))
 			}
 		}
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// isCredential reports whether a field of a Secret's content is a password or the like. What is there beside a certificate ends with that.
+func isCredential(content map[string]any, field string) bool {
+	data, _, _ := unstructured.NestedMap(content, "data")
+	certified := slices.ContainsFunc(slices.Collect(maps.Keys(data)), func(key string) bool {
+		return strings.HasSuffix(key, ".crt") || strings.HasSuffix(key, ".pem")
+	})
+	return !certified && judge.IsCredential(field)
 }
 
 // noteLast is noteMoves for the last change of a field, if nothing was changed since. It is followed by a rollout that nobody has to wait for.

@@ -193,29 +193,46 @@ func TestWordsOf(t *testing.T) {
 	}
 }
 
-// TestOthers: what was changed back is as before; what says something else is told field by field, but for notes and what is there no more or anew.
-func TestOthers(t *testing.T) {
-	made := func(kind, name string, content map[string]any) observe.Operand {
-		return observe.Operand{Kind: kind, Namespace: "n", Name: name, Of: "Pot/n/a-new2", Direct: true, Content: content}
-	}
-	spec := func(field string, value any) map[string]any {
-		return map[string]any{"spec": map[string]any{field: value}}
-	}
-	before := made("Ingress", "a-new2", spec("rules", []any{map[string]any{"host": "a"}}))
-	for name, c := range map[string]struct {
-		now  observe.Operand
-		want []string
+// TestNotBack: what was changed back is as before, or another than it was meanwhile; what stays as it was then is told field by field, but for notes, claims, what came back late, the
+// number of pods that somebody scales, and what is there no more or anew. Of Secrets credentials count that are others than before.
+func TestNotBack(t *testing.T) {
+	const name = "a-new2"
+	for title, c := range map[string]struct {
+		kind                     string
+		first, before, there, is map[string]any
+		besides                  string // a kind that is there as well
+		want                     []string
 	}{
-		"as before":          {made("Ingress", "a-new2", spec("rules", []any{map[string]any{"host": "a"}})), nil},
-		"one more":           {made("Ingress", "a-new2", spec("rules", []any{map[string]any{"host": "a"}, map[string]any{"host": "b"}})), []string{"Ingress spec.rules[1].host"}},
-		"another":            {made("Ingress", "a-new2", spec("rules", []any{map[string]any{"host": "c"}})), []string{"Ingress spec.rules[0].host"}},
-		"a note":             {made("Ingress", "a-new2", map[string]any{"spec": map[string]any{"rules": []any{map[string]any{"host": "a"}}, "annotations": map[string]any{"at": "noon"}}}), nil},
-		"under another name": {made("Ingress", "a-new2-x", spec("rules", nil)), nil},
+		"as before":            {kind: "Ingress", before: map[string]any{"host": "a"}, there: map[string]any{"host": "b"}, is: map[string]any{"host": "a"}},
+		"as it was there":      {kind: "Ingress", before: map[string]any{"host": "a"}, there: map[string]any{"host": "b"}, is: map[string]any{"host": "b"}, want: []string{"Ingress host"}},
+		"one more":             {kind: "Ingress", before: map[string]any{}, there: map[string]any{"host": []any{"b"}}, is: map[string]any{"host": []any{"b"}}, want: []string{"Ingress host[0]"}},
+		"another again":        {kind: "ConfigMap", before: map[string]any{"at": "1"}, there: map[string]any{"at": "2"}, is: map[string]any{"at": "3"}},
+		"as at first":          {kind: "Ingress", first: map[string]any{"host": "b"}, before: map[string]any{"host": "a"}, there: map[string]any{"host": "b"}, is: map[string]any{"host": "b"}},
+		"a note":               {kind: "Ingress", before: map[string]any{"annotations": "1"}, there: map[string]any{"annotations": "2"}, is: map[string]any{"annotations": "2"}},
+		"a claim":              {kind: "PersistentVolumeClaim", before: map[string]any{"size": "1"}, there: map[string]any{"size": "2"}, is: map[string]any{"size": "2"}},
+		"the number of pods":   {kind: "Deployment", before: map[string]any{"spec": map[string]any{"replicas": "1"}}, there: map[string]any{"spec": map[string]any{"replicas": "2"}}, is: map[string]any{"spec": map[string]any{"replicas": "2"}}, want: []string{"Deployment spec.replicas"}},
+		"pods that are scaled": {kind: "Deployment", before: map[string]any{"spec": map[string]any{"replicas": "1"}}, there: map[string]any{"spec": map[string]any{"replicas": "2"}}, is: map[string]any{"spec": map[string]any{"replicas": "2"}}, besides: "HorizontalPodAutoscaler"},
+		"a password":           {kind: "Secret", before: map[string]any{"data": map[string]any{"password": "1"}}, there: map[string]any{"data": map[string]any{"password": "2"}}, is: map[string]any{"data": map[string]any{"password": "3"}}, want: []string{"Secret data.password"}},
+		"no password":          {kind: "Secret", before: map[string]any{"data": map[string]any{"at": "1"}}, there: map[string]any{"data": map[string]any{"at": "2"}}, is: map[string]any{"data": map[string]any{"at": "2"}}},
+		"a certificate's key":  {kind: "Secret", before: map[string]any{"data": map[string]any{"tls.key": "1", "tls.crt": "1"}}, there: map[string]any{"data": map[string]any{"tls.key": "2", "tls.crt": "2"}}, is: map[string]any{"data": map[string]any{"tls.key": "2", "tls.crt": "2"}}},
+		"gone":                 {kind: "Ingress", before: map[string]any{"host": "a"}, there: map[string]any{"host": "b"}},
 	} {
-		o := &newObject{Object: &observe.Object{Kind: "Pot", Namespace: "n", Name: "a-new2"}}
-		got := o.others(map[string]observe.Operand{before.String(): before}, map[string]observe.Operand{c.now.String(): c.now})
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+		o := &newObject{Object: &observe.Object{Kind: "Pot", Namespace: "n", Name: name}}
+		made := func(content map[string]any) map[string]observe.Operand {
+			all := map[string]observe.Operand{}
+			if content != nil {
+				all["1"] = observe.Operand{Kind: c.kind, Namespace: "n", Name: name, Of: o.String(), Direct: true, Content: content}
+			}
+			if c.besides != "" {
+				all["2"] = observe.Operand{Kind: c.besides, Namespace: "n", Name: name, Of: o.String(), Direct: true}
+			}
+			return all
+		}
+		if o.first = made(c.before); c.first != nil {
+			o.first = made(c.first)
+		}
+		if got := o.notBack(made(c.before), made(c.there), made(c.is)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", title, got, c.want)
 		}
 	}
 }

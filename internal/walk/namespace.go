@@ -3,10 +3,13 @@ package walk
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
 )
 
 // tryNewNamespace creates for each of copies, which are gone, another one in a namespace that was not there when r's operator started, and notes in created whether
@@ -27,7 +31,7 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	defer func() { err = errors.Join(err, w.leaveNamespace(ctx, namespace, there)) }()
 	for _, first := range copies {
 		stays := slices.ContainsFunc(created[first.CRD].Elsewhere, func(d judge.Distant) bool { return !d.Gone }) // nobody would delete it
-		if !first.tried || first.Namespace == "" || stays {
+		if !first.tried || first.Namespace == "" || stays || w.namesAnother(first.like) {
 			continue
 		}
 		o, err := w.copyInto(ctx, r, first, namespace)
@@ -58,8 +62,7 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 			dealt := judge.DealtWith(o.String(), operands, well)
 			is.Anywhere = &dealt
 			created[o.CRD] = is
-			was := before[o.CRD].Anywhere
-			done = done && (is.DoesAnywhere() || was == nil && time.Since(began) > newLimit || was != nil && !before[o.CRD].DoesAnywhere())
+			done = done && (is.DoesAnywhere() || !before[o.CRD].DoesAnywhere() && time.Since(began) > newLimit)
 		}
 		return done, nil
 	})
@@ -67,7 +70,7 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 
 // copyInto creates another copy as first in a namespace, once what it needs is there, or returns nil where the API server refuses it.
 func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, first *newObject, namespace string) (*newObject, error) {
-	if err := w.Manager.EnsureNamespace(ctx, namespace); err != nil {
+	if err := w.likeNamespace(ctx, first.Namespace, namespace); err != nil {
 		return nil, err
 	}
 	sample := &unstructured.Unstructured{Object: first.like.Author}
@@ -84,6 +87,27 @@ func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, first *newObj
 	}
 	o.needs = needs
 	return o, nil
+}
+
+// likeNamespace creates the namespace called name with the labels and annotations of another, by which operators may choose those that they serve, if it is not there.
+func (w *walk) likeNamespace(ctx context.Context, other, name string) error {
+	var like corev1.Namespace
+	if err := client.IgnoreNotFound(w.Client.Get(ctx, client.ObjectKey{Name: other}, &like)); err != nil {
+		return fmt.Errorf("read namespace %s: %w", other, err)
+	}
+	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(like.Labels), Annotations: like.Annotations}}
+	delete(made.Labels, corev1.LabelMetadataName)
+	if err := w.Client.Create(ctx, made); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// namesAnother reports whether the spec of a sample names another one, which is not in the new namespace.
+func (w *walk) namesAnother(like *observe.Object) bool {
+	return slices.ContainsFunc(w.Objects, func(o *observe.Object) bool {
+		return o.Name != like.Name && judge.Names(like.Author["spec"], o.Name, func(string) bool { return true })
+	})
 }
 
 // leaveNamespace deletes copies, and then the namespace that they were in. That it goes is not waited for.

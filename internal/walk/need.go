@@ -156,6 +156,9 @@ func without(operands map[string]observe.Operand, needs []need) map[string]obser
 
 // takes names those of a copy's needs, among operands, that belong to it, which are the user's.
 func (o *newObject) takes(operands map[string]observe.Operand) []string {
+	if len(o.needs) == 0 {
+		return nil
+	}
 	taken := []string{}
 	for _, n := range o.needs {
 		for _, made := range operands {

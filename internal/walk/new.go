@@ -56,6 +56,7 @@ type newObject struct {
 	told, ran time.Time                  // since when its status tells what it does, and since when as many run
 	noted     bool                       // its status is not looked at any more for that
 	marked    []observe.Operand          // what was made for the copy and has an annotation of somebody else
+	first     map[string]observe.Operand // what was made for the copy before anything was tried
 	had       map[string]observe.Operand // all that was ever seen to be made for the copy
 	sums      map[string]summed          // of what the Secrets that were made for the copy say
 	orders    orders                     // of what each of these says

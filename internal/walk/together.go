@@ -47,9 +47,7 @@ func (w *walk) changeTogether(ctx context.Context, o *newObject, resource dynami
 	for _, s := range together {
 		is.Follows[s.Path] = judge.Surely
 		o.following.moves[s.Path], o.following.traces[s.Path], o.following.shed[s.Path] = was.Moves[s.Path], was.Traces[s.Path], was.Sheds[s.Path]
-		if stays, known := was.Stays[s.Path]; known {
-			o.following.stays[s.Path] = stays
-		}
+		o.following.stays[s.Path] = []string{}
 	}
 	return alone, nil
 }

@@ -34,6 +34,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	is.Takes = o.takes(operands)
 	operands = without(operands, o.needs)
 	o.remember(operands)
+	o.first = operands
 	for name, made := range operands {
 		if made.Unready == "" {
 			o.ready = append(o.ready, name)
@@ -238,19 +239,23 @@ func (w *walk) scaleToNone(ctx context.Context, r *lifecycle.Release, o *newObje
 		return errors.Join(err, ctx.Err())
 	}
 	is.Follows[change.Path] = 0
+	var there map[string]observe.Operand
 	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
-		now, err := view.RecentOperands(ctx)
-		if scaledToNone(before, now) {
+		there, err = view.RecentOperands(ctx)
+		if scaledToNone(before, there) {
 			is.Follows[change.Path] = judge.Surely
 		}
 		return is.Follows[change.Path] > 0, err
 	})
-	_ = mergePatch(ctx, resource, o.Name, change.Back) // the object is about to be deleted
+	refused := mergePatch(ctx, resource, o.Name, change.Back) // the object is about to be deleted
 	if err != nil || is.Follows[change.Path] == 0 {
 		return err
 	}
-	if err = w.awaitIdle(ctx, o); err == nil {
-		_, err = w.awaitBack(ctx, o, change.Path, before)
+	if there, err = view.RecentOperands(ctx); err == nil {
+		err = w.awaitIdle(ctx, o)
+	}
+	if err == nil && refused == nil {
+		_, err = w.awaitBack(ctx, o, change.Path, before, there)
 	}
 	return err
 }
@@ -287,13 +292,18 @@ func (w *walk) leaveOutParts(ctx context.Context, r *lifecycle.Release, o *newOb
 	if err := w.awaitIdle(ctx, o); err != nil {
 		return err
 	}
+	before, err := view.RecentOperands(ctx)
+	if err != nil {
+		return err
+	}
 	follows, err := w.followed(ctx, o, limit, func() error { return mergePatch(ctx, resource, o.Name, there) })
 	if is.Follows[path] = 0; follows {
 		is.Follows[path], is.Sheds[path] = judge.Surely, o.following.sheds
 	}
-	_ = mergePatch(ctx, resource, o.Name, back) // the object is about to be deleted
-	if err = errors.Join(err, w.awaitIdle(ctx, o)); err == nil && follows {
-		_, err = w.awaitBack(ctx, o, path, operands)
+	refused := mergePatch(ctx, resource, o.Name, back) // the object is about to be deleted
+	left, failed := view.RecentOperands(ctx)
+	if err = errors.Join(err, failed, w.awaitIdle(ctx, o)); err == nil && follows && refused == nil {
+		_, err = w.awaitBack(ctx, o, path, before, left)
 	}
 	return err
 }

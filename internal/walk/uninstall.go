@@ -48,6 +48,10 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 		finalizers = 0
 	}
 	made, unread := w.Operands(ctx)
+	owing, err := w.owing(ctx)
+	if err != nil {
+		return nil, err
+	}
 	stay, err := w.remove(ctx, finalizers)
 	if err != nil {
 		return nil, err
@@ -57,7 +61,10 @@ func (w *walk) tryClean(ctx context.Context) ([]finding.Finding, error) {
 		return nil, err
 	}
 	if finalizers > 0 {
-		findings = w.notGone(ctx, stay)
+		if findings, err = w.judgeOwed(ctx, owing, stay); err != nil {
+			return nil, err
+		}
+		findings = append(findings, w.notGone(ctx, stay)...)
 	}
 	err = w.Manager.Uninstall(ctx, w.Place, w.CRDs, w.options.Timeout)
 	found, remains := w.deleteRemains(ctx, made)

@@ -129,6 +129,7 @@ type memory struct {
 	effects  map[string]map[string]judge.Effect // by release and object, what its operator did about a change
 	reverts  map[string]map[string]bool         // by release and workload, whether its operator puts back what others change
 	created  map[string]map[string]judge.New    // by release and definition, what its operator did for an object that was created while it ran
+	cleared  map[string][]cleared               // by release, what its operator deleted with copies
 	admitted map[string]map[string]admission    // by release and definition, what webhooks and policies refused
 	worked   map[string]judge.Work              // by release, what its operator did while new objects were tried
 	idled    map[string][]judge.Work            // by release, what its operator did when it was left alone, if it seemed not to come to rest
@@ -143,7 +144,7 @@ type memory struct {
 func newMemory() memory {
 	return memory{
 		survived: map[string]bool{}, asked: map[types.UID]string{}, looped: map[string][]string{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{}, took: map[string]map[string]string{},
-		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, admitted: map[string]map[string]admission{}, worked: map[string]judge.Work{}, idled: map[string][]judge.Work{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]bool{}, calls: map[string]calls{},
+		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, cleared: map[string][]cleared{}, admitted: map[string]map[string]admission{}, worked: map[string]judge.Work{}, idled: map[string][]judge.Work{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]bool{}, calls: map[string]calls{},
 	}
 }
 

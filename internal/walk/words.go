@@ -37,6 +37,16 @@ func (c word) goesOut() bool {
 	return slices.Contains(slices.Concat([]string{"image", "tag"}, hosts), strings.ToLower(c.path[len(c.path)-1]))
 }
 
+// ofHost reports whether the change is of a host: what is not routed by it may have to be there to be reached.
+func (c word) ofHost() bool { return slices.Contains(hosts, strings.ToLower(c.path[len(c.path)-1])) }
+
+// ofKind are those of operands that are of a kind.
+func ofKind(operands map[string]observe.Operand, kind string) map[string]observe.Operand {
+	operands = maps.Clone(operands)
+	maps.DeleteFunc(operands, func(_ string, made observe.Operand) bool { return made.Kind != kind })
+	return operands
+}
+
 // hosts are names of fields that name a host.
 var hosts = []string{"host", "hostname", "domain", "fqdn"}
 
@@ -173,7 +183,9 @@ func otherWord(name, value string) string {
 // that, and a StatefulSet does not come back from it by itself (kubernetes/kubernetes#67250).
 func (w *walk) wordsOf(schema *apiextensionsv1.JSONSchemaProps, now *unstructured.Unstructured, operands map[string]observe.Operand, found map[string]judge.Carriage, patch func([]word) error) []word {
 	simulates := w.Provider.Describe().Simulates
-	changes := slices.DeleteFunc(words(schema, now.Object, found), func(c word) bool { return c.goesOut() && !simulates || patch([]word{c}) != nil })
+	changes := slices.DeleteFunc(words(schema, now.Object, found), func(c word) bool {
+		return c.goesOut() && !simulates || c.ofHost() && !judge.Mentioned(ofKind(operands, "Ingress"), c.back) || patch([]word{c}) != nil
+	})
 	if simulates {
 		if more := slices.Concat(changes, unsetImage(schema, now.Object, operands)); patch(more) == nil {
 			return more
@@ -207,6 +219,7 @@ func (w *walk) changeWords(ctx context.Context, r *lifecycle.Release, o *newObje
 	if err := w.noteMoves(ctx, o, "", is.Follows[o.following.field] == judge.Surely); err != nil {
 		return err
 	}
+	var changed map[string]observe.Operand
 	try := func(changes []word) error {
 		for _, c := range changes {
 			is.Follows[c.String()] = 0
@@ -217,6 +230,12 @@ func (w *walk) changeWords(ctx context.Context, r *lifecycle.Release, o *newObje
 			}
 			if err := w.awaitWords(ctx, o, changes, times == 0, was, is); err != nil {
 				return err
+			}
+			if times == 0 && changed == nil {
+				view := w.viewOf(o.Object)
+				if changed, err = view.RecentOperands(ctx); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
@@ -231,11 +250,11 @@ func (w *walk) changeWords(ctx context.Context, r *lifecycle.Release, o *newObje
 			}
 		}
 	}
-	return w.noteWords(ctx, o, changes, is)
+	return w.noteWords(ctx, o, changes, changed, is)
 }
 
-// noteWords notes what of that which was made for a copy is not as before, although changes of its texts, as far as they surely were followed, have been changed back.
-func (w *walk) noteWords(ctx context.Context, o *newObject, changes []word, is *judge.New) error {
+// noteWords notes what of that which was made for a copy is as it was when its texts were changed, although those of changes that surely were followed have been changed back.
+func (w *walk) noteWords(ctx context.Context, o *newObject, changes []word, changed map[string]observe.Operand, is *judge.New) error {
 	var paths []string
 	for _, c := range changes {
 		if path := c.String(); is.Follows[path] == judge.Surely {
@@ -248,7 +267,7 @@ func (w *walk) noteWords(ctx context.Context, o *newObject, changes []word, is *
 	if err := w.awaitStill(ctx, o, false); err != nil {
 		return err
 	}
-	_, err := w.awaitBack(ctx, o, strings.Join(paths, " and "), o.following.before)
+	_, err := w.awaitBack(ctx, o, strings.Join(paths, " and "), o.following.before, changed)
 	return err
 }
 
