@@ -31,8 +31,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	if err != nil {
 		return err
 	}
-	is.Takes = o.takes(operands)
-	operands = without(operands, o.needs)
+	is.Takes, operands = o.takes(operands), without(operands, o.needs)
 	o.remember(operands)
 	o.first = operands
 	for name, made := range operands {
