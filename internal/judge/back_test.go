@@ -22,6 +22,9 @@ func TestNotBack(t *testing.T) {
 		"the old one stays": {stays(map[string][]string{host: {}}), stays(map[string][]string{host: {"Ingress spec.rules[1].host"}}), []string{
 			"error U514 Pot/n/a: v2 leaves what it made for a new object like it other than it was, after a change of spec.host that was taken back: Ingress spec.rules[1].host; with v1 it was as before",
 		}},
+		"two at the same time": {stays(map[string][]string{host: {}, image: {"Ingress spec.a"}}), stays(map[string][]string{host + And + image: {"Ingress spec.a", "Ingress spec.b"}}), []string{
+			"error U514 Pot/n/a: v2 leaves what it made for a new object like it other than it was, after a change of spec.host and spec.image that was taken back: Ingress spec.b; with v1 it was as before",
+		}},
 		"another password": {stays(map[string][]string{image: {}}), stays(map[string][]string{image: {"Secret …-admin data.password"}}), []string{
 			"error U516 Pot/n/a: v2 makes anew for a new object like it, after a change of spec.image: Secret …-admin data.password; with v1 it stayed",
 		}},

@@ -405,7 +405,7 @@ func notBack(from, to string, was, is New) (findings []finding.Finding) {
 		return nil
 	}
 	for _, field := range slices.Sorted(maps.Keys(is.Stays)) {
-		before, known := was.Stays[field]
+		before, known := was.StaysAfter(field)
 		if !known || is.Deprecated[field] {
 			continue
 		}
@@ -428,6 +428,24 @@ func notBack(from, to string, was, is New) (findings []finding.Finding) {
 		}
 	}
 	return findings
+}
+
+// And is between the fields that are changed at the same time.
+const And = " and "
+
+// StaysAfter is what is known to stay after a change of a field, or, if they were changed one after the other, of those that And joins.
+func (n New) StaysAfter(field string) (all []string, known bool) {
+	if all, known = n.Stays[field]; known {
+		return all, true
+	}
+	for part := range strings.SplitSeq(field, And) {
+		stays, known := n.Stays[part]
+		if !known {
+			return nil, false
+		}
+		all = append(all, stays...)
+	}
+	return all, true
 }
 
 // taken tells what of the user's belongs to a new object, and did not with from: it is deleted with the object.

@@ -26,7 +26,7 @@ type following struct {
 	traces        map[string][]string        // what was another then, by field
 	stays         map[string][]string        // what was not as before when it had been changed back, by field
 
-	stayed map[string][]string // stays under the release before
+	was judge.New // what the operator did under the release before
 
 	sheds bool            // whether something of it went when the change was followed
 	shed  map[string]bool // that, by field
@@ -64,7 +64,7 @@ func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely
 func (w *walk) awaitBack(ctx context.Context, o *newObject, field string, before, there map[string]observe.Operand) (now map[string]observe.Operand, err error) {
 	view, f := w.viewOf(o.Object), &o.following
 	limit := time.Duration(0)
-	was, known := f.stayed[field]
+	was, known := f.was.StaysAfter(field)
 	if known {
 		limit = judge.EffectLimit
 	}

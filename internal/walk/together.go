@@ -39,10 +39,14 @@ func (w *walk) changeTogether(ctx context.Context, o *newObject, resource dynami
 	if err := w.noteMoves(ctx, o, "", false); err != nil {
 		return nil, err
 	}
-	same, err := w.leaveTraces(ctx, o, resource, together, back, was)
+	view := w.viewOf(o.Object)
+	before, err := view.Operands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	same, err := w.leaveTraces(ctx, o, resource, before, together, back, was)
 	if err != nil || !same {
-		_ = mergePatch(ctx, resource, o.Name, back) // the object is about to be deleted
-		return steps, err
+		return steps, errors.Join(err, w.undoTogether(ctx, o, resource, before, together, back))
 	}
 	for _, s := range together {
 		is.Follows[s.Path] = judge.Surely
@@ -105,12 +109,7 @@ func merged(steps []step) (there, back []byte, err error) {
 
 // leaveTraces makes each of steps, and then back, and reports whether after each what was made for o is another than before just where all steps until then
 // had left traces under the release before, soon, and as before in the end. It notes whether pods were replaced if they were then.
-func (w *walk) leaveTraces(ctx context.Context, o *newObject, resource dynamic.ResourceInterface, steps []step, back []byte, was judge.New) (same bool, err error) {
-	view := w.viewOf(o.Object)
-	before, err := view.Operands(ctx)
-	if err != nil {
-		return false, err
-	}
+func (w *walk) leaveTraces(ctx context.Context, o *newObject, resource dynamic.ResourceInterface, before map[string]observe.Operand, steps []step, back []byte, was judge.New) (same bool, err error) {
 	var want []string
 	for _, s := range steps {
 		want = union(want, was.Traces[s.Path])
@@ -133,6 +132,27 @@ func (w *walk) leaveTraces(ctx context.Context, o *newObject, resource dynamic.R
 	before = without(before, o.needs)
 	asBefore := func(now map[string]observe.Operand) bool { return !judge.Follow(before, without(now, o.needs)) }
 	return w.comesTo(ctx, o, asBefore, func() error { return mergePatch(ctx, resource, o.Name, back) })
+}
+
+// undoTogether takes all of steps back, and notes what of that which was made for o does not follow: before each is tried alone, it has changed already.
+func (w *walk) undoTogether(ctx context.Context, o *newObject, resource dynamic.ResourceInterface, before map[string]observe.Operand, steps []step, back []byte) error {
+	view := w.viewOf(o.Object)
+	there, err := view.RecentOperands(ctx)
+	if err != nil {
+		return err
+	}
+	if mergePatch(ctx, resource, o.Name, back) != nil { // the object is about to be deleted
+		return ctx.Err()
+	}
+	if err := w.awaitIdle(ctx, o); err != nil {
+		return err
+	}
+	paths := make([]string, 0, len(steps))
+	for _, s := range steps {
+		paths = append(paths, s.Path)
+	}
+	_, err = w.awaitBack(ctx, o, strings.Join(paths, judge.And), before, there)
+	return err
 }
 
 // comesTo reports whether soon after change what was made for o is as wanted.

@@ -41,7 +41,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	}
 	o.claims = claimsOf(o, operands)
 	o.following.moves, o.following.rolls, o.following.shed, o.following.traces = map[string][]string{}, map[string]bool{}, map[string]bool{}, map[string][]string{}
-	o.following.stays, o.following.stayed = map[string][]string{}, was.Stays
+	o.following.stays, o.following.was = map[string][]string{}, was
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
 		func() error { return w.lookAtMade(ctx, r, o, operands, &is) },

@@ -267,7 +267,7 @@ func (w *walk) noteWords(ctx context.Context, o *newObject, changes []word, chan
 	if err := w.awaitStill(ctx, o, false); err != nil {
 		return err
 	}
-	_, err := w.awaitBack(ctx, o, strings.Join(paths, " and "), o.following.before, changed)
+	_, err := w.awaitBack(ctx, o, strings.Join(paths, judge.And), o.following.before, changed)
 	return err
 }
 
