@@ -15,9 +15,21 @@ import (
 	"github.com/olmkit/olmkit/internal/hint"
 )
 
-// AnnotationProperties is the CSV's annotation that holds properties as a JSON list (operator-registry v1.74.0,
+// annotationProperties is the CSV's annotation that holds properties as a JSON list (operator-registry v1.74.0,
 // pkg/registry/types.go, PropertyKey).
-const AnnotationProperties = "olm.properties"
+const annotationProperties = "olm.properties"
+
+// AnnotatedProperties are those that an annotation of a CSV holds. The error says why it cannot be read.
+func AnnotatedProperties(annotations map[string]string) (properties []bundle.Property, err error) {
+	text := annotations[annotationProperties]
+	if text == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(text), &properties); err != nil {
+		return nil, err
+	}
+	return properties, nil
+}
 
 // gvk is the value of olm.gvk and olm.gvk.required, with the fields in opm's order.
 type gvk struct {
@@ -211,12 +223,10 @@ func renderProperties(b *bundle.Bundle, manifest *bundle.Manifest, c *csv, name 
 	}{name, c.Spec.Version, c.release()}
 	set.add(PropertyPackage, pkg)
 
-	var annotated []bundle.Property
-	if text := c.Metadata.Annotations[AnnotationProperties]; text != "" {
-		if err := json.Unmarshal([]byte(text), &annotated); err != nil {
-			at := manifest.Document.Place("metadata", "annotations", AnnotationProperties)
-			return nil, hint.With(fmt.Errorf("render bundle: %s: the annotation %s: %s", at, AnnotationProperties, document.Plain(err)), "write the annotation as a JSON list of type and value")
-		}
+	annotated, err := AnnotatedProperties(c.Metadata.Annotations)
+	if err != nil {
+		at := manifest.Document.Place("metadata", "annotations", annotationProperties)
+		return nil, hint.With(fmt.Errorf("render bundle: %s: the annotation %s: %s", at, annotationProperties, document.Plain(err)), "write the annotation as a JSON list of type and value")
 	}
 	for _, p := range slices.Concat(b.Properties, annotated) {
 		if p.Type == PropertyPackage {

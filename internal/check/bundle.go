@@ -99,7 +99,8 @@ func newSingle(b *bundle.Bundle, schemas *schemaReader) *single {
 			s.spec = v1alpha1.ClusterServiceVersion{}
 		}
 	}
-	s.declared = slices.Concat(b.Dependencies, b.Properties, annotatedProperties(s.spec.Annotations))
+	annotated, _ := catalog.AnnotatedProperties(s.spec.Annotations) // API002 says that it cannot be read
+	s.declared = slices.Concat(b.Dependencies, b.Properties, annotated)
 	for i := range b.Manifests {
 		m := &b.Manifests[i]
 		if !isCRD(m.APIVersion, m.Kind) {
@@ -110,15 +111,6 @@ func newSingle(b *bundle.Bundle, schemas *schemaReader) *single {
 		}
 	}
 	return s
-}
-
-// annotatedProperties are those of a CSV's annotation olm.properties; none if it cannot be read, as API002 says.
-func annotatedProperties(annotations map[string]string) []bundle.Property {
-	var properties []bundle.Property
-	if json.Unmarshal([]byte(annotations[catalog.AnnotationProperties]), &properties) != nil {
-		return nil
-	}
-	return properties
 }
 
 // crd returns the bundle's CRD called name, or nil.

@@ -11,6 +11,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/olmkit/olmkit/internal/bundle"
@@ -342,13 +343,10 @@ func (c *comparer) images() {
 		return all
 	}
 	c.values(diff.Change{Area: diff.Images}, names(c.from), names(c.to), func(name string) string { return "Deployment " + name })
-	selectorChanged(c.subject, c.upgrade, func(h hit) {
-		name := h.Object[strings.LastIndexByte(h.Object, '/')+1:]
-		was, _ := c.from.deployment(name)
-		is, _ := c.to.deployment(name)
+	c.eachSelectorChange(func(name string, was, is *metav1.LabelSelector, _ []any) {
 		c.add(diff.Change{
 			Area: diff.Images, Kind: diff.Changed, What: "selector of Deployment " + name + ", which the API server lets nobody change",
-			Old: selectorText(was.Selector), New: selectorText(is.Selector), Breaking: true,
+			Old: selectorText(was), New: selectorText(is), Breaking: true,
 		})
 	})
 	old, next := c.from.images(), c.to.images()

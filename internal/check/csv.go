@@ -232,8 +232,9 @@ func checkKnownFields(s *single, found func(hit)) {
 		if field == "status" || strings.HasPrefix(field, "status.") || fieldOfAPIService.MatchString(field) {
 			continue
 		}
-		h := s.at(pathOf(field), "ClusterServiceVersion %s has the unknown field %s", s.csv.Name, field)
-		if readInAnyCase(s.csv.JSON, pathOf(field)) {
+		path := pathOf(field)
+		h := s.at(path, "ClusterServiceVersion %s has the unknown field %s", s.csv.Name, field)
+		if readInAnyCase(s.csv.JSON, path) {
 			h.cause = "OLM v0 reads the field, since it does not tell capital letters from small ones; what does, such as kubectl and consoles, does not see it"
 			h.fix = "write the name of the field with the letters that the reference has"
 		}

@@ -389,15 +389,20 @@ func (r *release) deployment(name string) (*appsv1.DeploymentSpec, []any) {
 }
 
 func selectorChanged(_ *subject, u upgrade, found func(hit)) {
-	for _, d := range u.from.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		next, at := u.to.deployment(d.Name)
-		if next == nil || reflect.DeepEqual(d.Spec.Selector, next.Selector) {
-			continue
-		}
+	u.eachSelectorChange(func(name string, was, is *metav1.LabelSelector, at []any) {
 		found(hit{
-			Subject: finding.Subject{Object: "Deployment/" + d.Name}, path: append(at, "spec", "selector"),
-			message: fmt.Sprintf("%s changes the selector of Deployment %s from %s in %s to %s", u.To, d.Name, selectorText(d.Spec.Selector), u.From, selectorText(next.Selector)),
+			Subject: finding.Subject{Object: "Deployment/" + name}, path: append(at, "spec", "selector"),
+			message: fmt.Sprintf("%s changes the selector of Deployment %s from %s in %s to %s", u.To, name, selectorText(was), u.From, selectorText(is)),
 		})
+	})
+}
+
+// eachSelectorChange calls changed with each Deployment whose selector the upgrade changes, and with its path in the CSV.
+func (u upgrade) eachSelectorChange(changed func(name string, was, is *metav1.LabelSelector, at []any)) {
+	for _, d := range u.from.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		if next, at := u.to.deployment(d.Name); next != nil && !reflect.DeepEqual(d.Spec.Selector, next.Selector) {
+			changed(d.Name, d.Spec.Selector, next.Selector, at)
+		}
 	}
 }
 

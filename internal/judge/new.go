@@ -379,7 +379,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 		f.Severity = finding.Error
 		findings = append(findings, f)
 	}
-	written := slices.DeleteFunc(slices.Clone(is.Written), func(path string) bool { return slices.Contains(was.Written, path) })
+	written := without(is.Written, was.Written)
 	if was.Written != nil && was.Sample == is.Sample && len(written) > 0 {
 		f := code.Finding(code.DefaultChanged, is.Sample, "%s writes %s into a new object like it, which its author left out, and %s did not: a later default does not reach it, and tools that apply its manifest may take it out again",
 			to, strings.Join(written, ", "), from)
@@ -466,11 +466,11 @@ func without(list, others []string) []string {
 // behind warns that what was made for the sample stays as it is where something else is made for a new object, or may stay later, and did not with from.
 func behind(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
-	left := slices.DeleteFunc(slices.Clone(is.Behind), func(field string) bool { return slices.Contains(was.Behind, field) })
+	left := without(is.Behind, was.Behind)
 	if was.Behind != nil && len(left) > 0 {
 		findings = append(findings, code.Finding(code.Behind, is.Sample, "%s makes for a new object of the same spec what this one does not get: %s; with %s they were the same", to, firstOf(left), from))
 	}
-	twice := slices.DeleteFunc(slices.Clone(is.OwnedTwice), func(name string) bool { return slices.Contains(was.OwnedTwice, name) })
+	twice := without(is.OwnedTwice, was.OwnedTwice)
 	if was.OwnedTwice != nil && len(twice) > 0 {
 		findings = append(findings, code.Finding(code.Behind, is.Sample, "%s applies what %s updated before, which still owns the same fields (metadata.managedFields) of %s: what %s leaves out of them from now on stays there",
 			to, from, firstOf(twice), to))

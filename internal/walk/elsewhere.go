@@ -45,9 +45,11 @@ func (w *walk) findElsewhere(ctx context.Context, r *lifecycle.Release, copies [
 		if made == nil || len(made.GetOwnerReferences()) > 0 {
 			continue
 		}
+		text := textOf(made)
 		for _, o := range copies {
-			if o.elsewhere(c) && o.meant(made) {
-				o.distant = append(o.distant, distant{c, made, o.shares(made), o.besideSample(made)})
+			if o.elsewhere(c) && o.meant(text) {
+				shared := made.GetCreationTimestamp().Time.Before(o.Since) || o.saysOfSample(text)
+				o.distant = append(o.distant, distant{c, made, shared, o.besideSample(text)})
 			}
 		}
 	}
@@ -66,29 +68,44 @@ func (o *newObject) elsewhere(c observe.Creation) bool {
 	return !known && c.GroupResource() != o.Resource && !slices.Contains(others, c.Resource)
 }
 
-// meant reports whether made, which belongs to nobody, says that it is there for a copy.
-func (o *newObject) meant(made *unstructured.Unstructured) bool {
-	text, err := json.Marshal(made.Object)
-	return err == nil && (strings.Contains(string(text), o.Name) || strings.Contains(string(text), string(o.UID)))
+// textOf is all that an object says.
+func textOf(o *unstructured.Unstructured) string {
+	text, err := json.Marshal(o.Object)
+	if err != nil { // it was read from JSON
+		return ""
+	}
+	return string(text)
 }
 
-// shares reports whether made, which says something of a copy, was there before it, or says something of its sample, too.
-func (o *newObject) shares(made *unstructured.Unstructured) bool {
-	text, err := json.Marshal(made.Object)
-	samples := strings.Contains(strings.ReplaceAll(string(text), o.Name, ""), o.like.Name)
-	return made.GetCreationTimestamp().Time.Before(o.Since) || err != nil || samples
+// meant reports whether text, of something that belongs to nobody, says that it is there for a copy.
+func (o *newObject) meant(text string) bool {
+	return strings.Contains(text, o.Name) || strings.Contains(text, string(o.UID))
+}
+
+// saysOfSample reports whether text, which says something of a copy, says something of its sample, too.
+func (o *newObject) saysOfSample(text string) bool {
+	return strings.Contains(strings.ReplaceAll(text, o.Name, ""), o.like.Name)
 }
 
 // nameLike matches what may be a name of its own in a text.
 var nameLike = regexp.MustCompile(`[A-Za-z0-9.-]+`)
 
-// besideSample reports whether made names the sample of a copy as it names the copy: not as a part of an address, which the spec of both may have.
-func (o *newObject) besideSample(made *unstructured.Unstructured) bool {
-	text, err := json.Marshal(made.Object)
-	words := nameLike.FindAllString(string(text), -1)
-	return err == nil && slices.ContainsFunc(words, func(word string) bool {
+// besideSample reports whether text names the sample of a copy as it names the copy: not as a part of an address, which the spec of both may have.
+func (o *newObject) besideSample(text string) bool {
+	words := nameLike.FindAllString(text, -1)
+	return slices.ContainsFunc(words, func(word string) bool {
 		return strings.Contains(word, o.Name) && slices.Contains(words, strings.ReplaceAll(word, o.Name, o.like.Name))
 	})
+}
+
+// timesNamed is how often text says name: that alone, not as a part of another or of an address.
+func timesNamed(text, name string) (times int) {
+	for _, word := range nameLike.FindAllString(text, -1) {
+		if word == name {
+			times++
+		}
+	}
+	return times
 }
 
 // distantNow reads what was created, or returns nil where there is none, or where it is about to go.
@@ -118,7 +135,7 @@ func (w *walk) seeElsewhere(ctx context.Context, o *newObject, was judge.New) ([
 		}
 		err := lookUntil(ctx, limit-time.Since(began), lookPause, func() (bool, error) {
 			now, err := w.distantNow(ctx, d.Creation)
-			named.Gone = now == nil || now.GetUID() != d.made.GetUID() || d.shared && !o.meant(now)
+			named.Gone = now == nil || now.GetUID() != d.made.GetUID() || d.shared && !o.meant(textOf(now))
 			return named.Gone, err
 		})
 		switch {

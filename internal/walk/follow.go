@@ -44,13 +44,14 @@ func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely
 		return err
 	}
 	f := &o.following
-	if f.field != "" && surely {
+	followed := f.field != "" && surely
+	if followed {
 		if operands, err = w.awaitBack(ctx, o, f.field, f.before, f.there); err != nil {
 			return err
 		}
 	}
 	now := writes(without(operands, o.needs))
-	if f.field != "" && surely {
+	if followed {
 		f.moves[f.field] = moved(f.seen, now)
 		f.traces[f.field] = union(o.trace(f.before, f.there), o.trace(f.there, operands))
 	}
@@ -90,8 +91,13 @@ func (o *newObject) notBack(before, there, now map[string]observe.Operand) []str
 		if !stays || !made.Direct || made.Transient() || made.Kind == observe.KindClaim {
 			continue
 		}
-		was, meanwhile, is, first := valuesOf(made.Content), valuesOf(there[name].Content), valuesOf(after.Content), valuesOf(o.first[name].Content)
-		for _, field := range otherPaths(was, is) {
+		is := valuesOf(after.Content)
+		fields := otherPaths(valuesOf(made.Content), is)
+		if len(fields) == 0 {
+			continue
+		}
+		meanwhile, first := valuesOf(there[name].Content), valuesOf(o.first[name].Content)
+		for _, field := range fields {
 			same := meanwhile[field] == is[field]
 			if made.Kind == "Secret" {
 				same = isCredential(made.Content, field)

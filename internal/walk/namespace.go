@@ -26,14 +26,17 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	if w.Place.Mode != lifecycle.AllNamespaces || !w.Provider.Disposable() {
 		return nil
 	}
+	copies = slices.DeleteFunc(slices.Clone(copies), func(first *newObject) bool {
+		stays := slices.ContainsFunc(created[first.CRD].Elsewhere, func(d judge.Distant) bool { return !d.Gone }) // nobody would delete it
+		return !first.tried || first.Namespace == "" || stays || w.namesAnother(first.like)
+	})
+	if len(copies) == 0 {
+		return nil
+	}
 	namespace := "olmkit-samples-" + rand.String(5)
 	var there []*newObject
 	defer func() { err = errors.Join(err, w.leaveNamespace(ctx, namespace, there)) }()
 	for _, first := range copies {
-		stays := slices.ContainsFunc(created[first.CRD].Elsewhere, func(d judge.Distant) bool { return !d.Gone }) // nobody would delete it
-		if !first.tried || first.Namespace == "" || stays || w.namesAnother(first.like) {
-			continue
-		}
 		o, err := w.copyInto(ctx, r, first, namespace)
 		if err != nil {
 			return err
@@ -48,11 +51,11 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	view, began := w.viewOf(objectsOf(there)...), time.Now()
 	return lookUntil(ctx, judge.EffectLimit, quickPause, func() (bool, error) {
 		operands, err := view.RecentOperands(ctx)
+		if err != nil {
+			return false, err
+		}
 		done := true
 		for _, o := range there {
-			if err != nil {
-				return false, err
-			}
 			is, well := created[o.CRD], false
 			if !is.Copy.Made {
 				if well, err = view.Well(ctx, o.Object); err != nil {

@@ -2,11 +2,9 @@ package walk
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,25 +50,11 @@ func (w *walk) owing(ctx context.Context) (all []owed, err error) {
 		if now == nil || len(now.GetOwnerReferences()) > 0 {
 			continue
 		}
-		if names := timesNamed(now, c.of.like.Name); names > 0 || !c.shared {
+		if names := timesNamed(textOf(now), c.of.like.Name); names > 0 || !c.shared {
 			all = append(all, owed{theirs, w.Objects[i], now.GetKind(), now.GetUID(), c.shared, names})
 		}
 	}
 	return all, nil
-}
-
-// timesNamed is how often o says name: that alone, not as a part of another or of an address.
-func timesNamed(o *unstructured.Unstructured, name string) (times int) {
-	text, err := json.Marshal(o.Object)
-	if err != nil {
-		return 0
-	}
-	for _, word := range nameLike.FindAllString(string(text), -1) {
-		if word == name {
-			times++
-		}
-	}
-	return times
 }
 
 // judgeOwed tells what of all is still there, or says what it said, although the samples are gone, but for those that stay.
@@ -82,7 +66,7 @@ func (w *walk) judgeOwed(ctx context.Context, all []owed, stay []*observe.Object
 		left := true
 		err = lookUntil(ctx, judge.EffectLimit, lookPause, func() (bool, error) {
 			now, err := w.distantNow(ctx, o.Creation)
-			left = now != nil && now.GetUID() == o.uid && (!o.shared || timesNamed(now, o.of.Name) >= o.names)
+			left = now != nil && now.GetUID() == o.uid && (!o.shared || timesNamed(textOf(now), o.of.Name) >= o.names)
 			return !left, err
 		})
 		if err != nil {

@@ -238,10 +238,9 @@ func (w *walk) scaleToNone(ctx context.Context, r *lifecycle.Release, o *newObje
 		return errors.Join(err, ctx.Err())
 	}
 	is.Follows[change.Path] = 0
-	var there map[string]observe.Operand
 	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
-		there, err = view.RecentOperands(ctx)
-		if scaledToNone(before, there) {
+		now, err := view.RecentOperands(ctx)
+		if scaledToNone(before, now) {
 			is.Follows[change.Path] = judge.Surely
 		}
 		return is.Follows[change.Path] > 0, err
@@ -250,7 +249,8 @@ func (w *walk) scaleToNone(ctx context.Context, r *lifecycle.Release, o *newObje
 	if err != nil || is.Follows[change.Path] == 0 {
 		return err
 	}
-	if there, err = view.RecentOperands(ctx); err == nil {
+	there, err := view.RecentOperands(ctx)
+	if err == nil {
 		err = w.awaitIdle(ctx, o)
 	}
 	if err == nil && refused == nil {
@@ -284,7 +284,7 @@ func (w *walk) leaveOutParts(ctx context.Context, r *lifecycle.Release, o *newOb
 	if err != nil || len(taken) == 0 {
 		return errors.Join(err, ctx.Err())
 	}
-	path, limit := strings.Join(paths, " and ")+judge.LeftOut, boldLimit
+	path, limit := strings.Join(paths, judge.And)+judge.LeftOut, boldLimit
 	if was.Follows[path] == judge.Surely {
 		limit = judge.EffectLimit
 	}

@@ -32,13 +32,16 @@ type word struct {
 
 func (c word) String() string { return strings.Join(c.path, ".") }
 
-// goesOut reports whether others than the operator act on the change: nodes pull images, and somebody may ask for an address or a certificate of a host.
-func (c word) goesOut() bool {
-	return slices.Contains(slices.Concat([]string{"image", "tag"}, hosts), strings.ToLower(c.path[len(c.path)-1]))
+// images and hosts are names of fields that name an image or a host.
+var images, hosts = []string{"image", "tag"}, []string{"host", "hostname", "domain", "fqdn"}
+
+// names reports whether the field that is changed is called as one of fields.
+func (c word) names(fields []string) bool {
+	return slices.Contains(fields, strings.ToLower(c.path[len(c.path)-1]))
 }
 
-// ofHost reports whether the change is of a host: what is not routed by it may have to be there to be reached.
-func (c word) ofHost() bool { return slices.Contains(hosts, strings.ToLower(c.path[len(c.path)-1])) }
+// goesOut reports whether others than the operator act on the change: nodes pull images, and somebody may ask for an address or a certificate of a host.
+func (c word) goesOut() bool { return c.names(images) || c.names(hosts) }
 
 // ofKind are those of operands that are of a kind.
 func ofKind(operands map[string]observe.Operand, kind string) map[string]observe.Operand {
@@ -46,9 +49,6 @@ func ofKind(operands map[string]observe.Operand, kind string) map[string]observe
 	maps.DeleteFunc(operands, func(_ string, made observe.Operand) bool { return made.Kind != kind })
 	return operands
 }
-
-// hosts are names of fields that name a host.
-var hosts = []string{"host", "hostname", "domain", "fqdn"}
 
 // shows reports whether the change is seen in what was made for the object.
 func (c word) shows(operands map[string]observe.Operand) bool {
@@ -184,7 +184,8 @@ func otherWord(name, value string) string {
 func (w *walk) wordsOf(schema *apiextensionsv1.JSONSchemaProps, now *unstructured.Unstructured, operands map[string]observe.Operand, found map[string]judge.Carriage, patch func([]word) error) []word {
 	simulates := w.Provider.Describe().Simulates
 	changes := slices.DeleteFunc(words(schema, now.Object, found), func(c word) bool {
-		return c.goesOut() && !simulates || c.ofHost() && !judge.Mentioned(ofKind(operands, "Ingress"), c.back) || patch([]word{c}) != nil
+		unrouted := c.names(hosts) && !judge.Mentioned(ofKind(operands, "Ingress"), c.back) // it may have to be there to be reached
+		return c.goesOut() && !simulates || unrouted || patch([]word{c}) != nil
 	})
 	if simulates {
 		if more := slices.Concat(changes, unsetImage(schema, now.Object, operands)); patch(more) == nil {
