@@ -2,7 +2,7 @@ package walk
 
 import (
 	"fmt"
-	"math/bits"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -70,13 +70,18 @@ func fromRunner(of string, getenv func(string) string) (string, string, error) {
 	return "", "", fmt.Errorf("no variable says which shard this is (%s): write INDEX/OF", strings.Join(known, ", "))
 }
 
-// Take leaves the shard's hops in plan and moves the others to what is left out. Shards are stretches of the plan, so that
-// hops that go on from each other stay together as far as can be. A plan that is an installation alone is the first shard's.
+// Take leaves the shard's hops in plan and moves the others to what is left out. Shards are stretches of the plan that take
+// about as long as each other: hops that go on from each other stay together as far as can be, since each part of a chain begins with an
+// installation. A plan that is an installation alone is the first shard's.
 func (s Shard) Take(plan graph.Plan) graph.Plan {
 	if s.Of == 0 {
 		return plan
 	}
-	return stretch(plan, s.until(s.Index, plan.Count()), s.until(s.Index+1, plan.Count()), s.Index == 0)
+	cuts := append(cutsOf(plan, s.Of, false), graph.MostCounted)
+	if s.Index >= len(cuts)-1 {
+		return stretch(plan, 0, 0, s.Index == 0)
+	}
+	return stretch(plan, cuts[s.Index], cuts[s.Index+1], s.Index == 0)
 }
 
 // stretch leaves the hops of plan from begin to before end in it, and the installation of its head if it is the first.
@@ -91,34 +96,68 @@ func stretch(plan graph.Plan, begin, end int, first bool) graph.Plan {
 // Chains splits plan into at most n parts, which together are all of it. No hop that goes on from the one before is parted from that:
 // what older releases stored is there in each as in the whole. So there may be fewer parts, and longer ones.
 func Chains(plan graph.Plan, n int) []graph.Plan {
-	cuts := []int{0}
-	i, last := 0, graph.Edge{}
-	for hop := range plan.All() {
-		goesOn := hop.From == last.To && hop.Switch == ""
-		if i > 0 && !goesOn && len(cuts) < n && i >= plan.Count()*len(cuts)/n {
-			cuts = append(cuts, i)
-		}
-		if i, last = i+1, hop; len(cuts) == n || i == graph.MostCounted {
-			break
-		}
-	}
-	if len(cuts) == 1 {
+	cuts := append(cutsOf(plan, n, true), graph.MostCounted)
+	if len(cuts) <= 2 {
 		return []graph.Plan{plan}
 	}
-	parts := make([]graph.Plan, len(cuts))
-	for i, begin := range cuts {
-		end := graph.MostCounted
-		if i+1 < len(cuts) {
-			end = cuts[i+1]
-		}
-		parts[i] = stretch(plan, begin, end, i == 0)
+	var parts []graph.Plan
+	for i, begin := range cuts[:len(cuts)-1] {
+		parts = append(parts, stretch(plan, begin, cuts[i+1], i == 0))
 	}
 	return parts
 }
 
-// until returns how many of hops are in the shards before index.
-func (s Shard) until(index, hops int) int {
-	high, low := bits.Mul64(uint64(hops), uint64(index)) // there may be more shards than an int times hops can say
-	quotient, _ := bits.Div64(high, low, uint64(s.Of))
-	return int(quotient)
+// installCost is how long an installation takes, with what is tried on it and its removal, in hops.
+const installCost = 1
+
+// cutsOf returns with which hops at most n parts of plan begin, of which the longest is as short as can be. Whole ones part no chain.
+func cutsOf(plan graph.Plan, n int, whole bool) []int {
+	var fresh []bool // for each hop, whether it begins with an installation
+	var last graph.Edge
+	for hop := range plan.All() {
+		fresh = append(fresh, len(fresh) == 0 || hop.From != last.To || hop.Switch != "")
+		if last = hop; len(fresh) == graph.MostCounted {
+			break
+		}
+	}
+	longest := sort.Search(len(fresh)*(1+installCost), func(longest int) bool {
+		_, fit := pack(fresh, longest, n, whole)
+		return fit
+	})
+	cuts, _ := pack(fresh, longest, n, whole)
+	return cuts
+}
+
+// pack fills parts one after the other, none of which takes longer than longest. It reports whether that makes at most n; none is left empty
+// while there is something for it.
+func pack(fresh []bool, longest, n int, whole bool) (cuts []int, fit bool) {
+	left := len(fresh)
+	if whole {
+		left = 0
+		for _, f := range fresh {
+			if f {
+				left++
+			}
+		}
+	}
+	fit = true
+	took := 0
+	for i := 0; i < len(fresh); left-- {
+		end := i + 1
+		for whole && end < len(fresh) && !fresh[end] {
+			end++
+		}
+		alone := end - i + installCost
+		takes := alone
+		if !fresh[i] {
+			takes = end - i
+		}
+		if len(cuts) == 0 || took+takes > longest || left <= n-len(cuts) {
+			cuts, took, takes = append(cuts, i), 0, alone
+		}
+		took += takes
+		fit = fit && took <= longest
+		i = end
+	}
+	return cuts, fit && len(cuts) <= n
 }

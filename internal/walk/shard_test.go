@@ -27,8 +27,8 @@ func TestChains(t *testing.T) {
 		want string
 	}{
 		"one part":                 {plan, 1, "1 2, 2 3, 3 4, 1 3, 2 4, 1 4"},
-		"two":                      {plan, 2, "1 2, 2 3, 3 4 | 1 3, 2 4, 1 4"},
-		"three":                    {plan, 3, "1 2, 2 3, 3 4 | 1 3 | 2 4, 1 4"},
+		"two":                      {plan, 2, "1 2, 2 3, 3 4, 1 3 | 2 4, 1 4"},
+		"three":                    {plan, 3, "1 2, 2 3, 3 4 | 1 3, 2 4 | 1 4"},
 		"as many as can be":        {plan, 9, "1 2, 2 3, 3 4 | 1 3 | 2 4 | 1 4"},
 		"a chain is one part":      {hops("1 2", "2 3", "3 4"), 4, "1 2, 2 3, 3 4"},
 		"another channel's user":   {switched, 2, "1 2 | 2 3"},
@@ -55,6 +55,19 @@ func TestChains(t *testing.T) {
 				t.Errorf("%d hops are left out of the parts, want %d", left, want)
 			}
 		})
+	}
+}
+
+// A part that installs more often has fewer hops.
+func TestShardsTakeAsLong(t *testing.T) {
+	var plan graph.Plan
+	for _, s := range []string{"1 2", "2 3", "3 4", "4 5", "5 6", "2 4", "4 6", "3 5", "1 6", "2 6"} {
+		plan.Hops = append(plan.Hops, graph.Edge{From: s[:1], To: s[2:]})
+	}
+	for i, want := range []int{5, 3, 2} {
+		if hops := (Shard{i, 3}).Take(plan).Hops; len(hops) != want {
+			t.Errorf("shard %d has %d hops, want %d: %v", i, len(hops), want, hops)
+		}
 	}
 }
 

@@ -486,7 +486,7 @@ func TestShard(t *testing.T) {
 		return s
 	}
 	for _, test := range []struct{ shard, hops, leftOut string }{
-		{"0/1", "abcde", "x"}, {"0/2", "ab", "xcde"}, {"1/2", "cde", "xab"}, {"7/9", "d", "xabce"}, {"0/9", "", "xabcde"},
+		{"0/1", "abcde", "x"}, {"0/2", "abc", "xde"}, {"1/2", "de", "xabc"}, {"1/4", "c", "xabde"}, {"4/9", "e", "xabcd"}, {"7/9", "", "xabcde"},
 	} {
 		s, err := ParseShard(test.shard, nil)
 		if err != nil {
