@@ -99,6 +99,9 @@ const (
 	Unsteady         = "U524"
 	Behind           = "U525"
 	Narrowed         = "U526"
+	MetricsGone      = "U527"
+	MetricsOpen      = "U528"
+	MetricsLess      = "U529"
 
 	StoredVersions    = "U601"
 	LeftBehind        = "U602"
@@ -304,6 +307,12 @@ var All = []Kind{
 		"write again what the old version made, also what a list no longer finds or an older owner of its fields keeps (managedFields; csaupgrade in client-go moves them to server-side apply); say in the release notes what stays on purpose", nil},
 	{Narrowed, finding.Warning, "An admission webhook or a policy of the new version refuses what users could ask for before, and what many do: one more or less of a number, another choice, or to leave a field out. An object that says so already may not be changed any more, perhaps not even to remove a finalizer. It may be meant.",
 		"go on taking what a released version took; in an update look only at what changes, and let through what is being deleted; say in the release notes what is refused on purpose", nil},
+	{MetricsGone, finding.Error, "The operator's metrics cannot be read any more: nothing answers at /metrics, or who has a token and may read them is refused. Prometheus finds nothing, and alerts stay silent.",
+		"serve the metrics at a port that a Service leads to; who serves them to those who may read them needs the right to create tokenreviews and subjectaccessreviews", nil},
+	{MetricsOpen, finding.Error, "Everybody who reaches the operator's pod can read its metrics without a token; with the old version only those could who may.",
+		"serve them over TLS with FilterProvider: filters.WithAuthenticationAndAuthorization of controller-runtime, or behind a proxy that asks for a token", nil},
+	{MetricsLess, finding.Warning, "The new version does not report a metric of its own, or a label of one, that the old version reported: alerts and dashboards that read it show nothing, without a word. It may be meant. It is an info for a metric with labels, which has no series before there is something to count.",
+		"report it under the old name as well for some releases, and say in the release notes what replaces it", nil},
 
 	{StoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate with 'olmkit crd migrate CRD': write every object once, then remove the old versions from status.storedVersions", nil},

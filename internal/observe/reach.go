@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -38,16 +39,10 @@ type ServicePort struct {
 // connects to what a Service's endpoints are. What it says to the server need not be what that expects: any answer, and none, is one of
 // something that took the connection.
 func (c *Cluster) Reached(ctx context.Context, operands map[string]Operand) (map[ServicePort]bool, error) {
-	base, _, err := rest.DefaultServerUrlFor(c.Provider.Config())
+	api, err := connectProxy(c.Provider.Config())
 	if err != nil {
-		return nil, fmt.Errorf("connect to the API server: %w", err)
+		return nil, err
 	}
-	authorized, err := rest.HTTPClientFor(c.Provider.Config())
-	if err != nil {
-		return nil, fmt.Errorf("connect to the API server: %w", err)
-	}
-	// Where a server sends its clients, nobody goes with the administrator's credentials.
-	api := &http.Client{Transport: authorized.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	var mu sync.Mutex
 	reached := map[ServicePort]bool{}
 	var group errgroup.Group
@@ -55,8 +50,7 @@ func (c *Cluster) Reached(ctx context.Context, operands map[string]Operand) (map
 	for _, o := range operands {
 		for _, port := range o.tcpPorts() {
 			group.Go(func() error {
-				proxy := base.JoinPath("api/v1/namespaces", o.Namespace, "services", fmt.Sprintf("%s:%d", o.Name, port), "proxy/")
-				said, err := beginningOf(ctx, api, proxy.String())
+				said, _, err := api.get(ctx, answerSize, o.Namespace, "services", fmt.Sprintf("%s:%d", o.Name, port), "proxy/")
 				mu.Lock()
 				defer mu.Unlock()
 				reached[ServicePort{o.String(), port}] = errors.Is(err, context.DeadlineExceeded) || err == nil && !notReached(said)
@@ -96,21 +90,50 @@ func madeByPod(owner metav1.OwnerReference) bool {
 // answerSize is how much is read of an answer.
 const answerSize = 4 << 10
 
-// beginningOf returns the beginning of the answer at url.
-func beginningOf(ctx context.Context, api *http.Client, url string) (string, error) {
+// proxy is the API server, which connects to pods and Services.
+type proxy struct {
+	base *url.URL
+	http *http.Client
+}
+
+func connectProxy(config *rest.Config) (proxy, error) {
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return proxy{}, fmt.Errorf("connect to the API server: %w", err)
+	}
+	authorized, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return proxy{}, fmt.Errorf("connect to the API server: %w", err)
+	}
+	// Where a server sends its clients, nobody goes with the administrator's credentials.
+	return proxy{base, &http.Client{Transport: authorized.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
+}
+
+// in is the address of something in a namespace.
+func (p proxy) in(namespace string, path ...string) *url.URL {
+	return p.base.JoinPath("api/v1/namespaces", namespace).JoinPath(path...)
+}
+
+// get returns the first size bytes of the answer at a path in a namespace, and its status.
+func (p proxy) get(ctx context.Context, size int64, namespace string, path ...string) (answer []byte, status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.in(namespace, path...).String(), nil)
 	if err != nil {
-		return "", err
+		return nil, 0, err
 	}
-	answer, err := api.Do(request)
+	return beginning(p.http, request, size)
+}
+
+// beginning returns the first size bytes of the answer to request, and its status.
+func beginning(client *http.Client, request *http.Request, size int64) (answer []byte, status int, err error) {
+	response, err := client.Do(request)
 	if err != nil {
-		return "", err
+		return nil, 0, err
 	}
-	defer answer.Body.Close()
-	said, _ := io.ReadAll(io.LimitReader(answer.Body, answerSize))
-	return string(said), nil
+	defer response.Body.Close()
+	answer, _ = io.ReadAll(io.LimitReader(response.Body, size))
+	return answer, response.StatusCode, nil
 }
 
 // tcpPorts are the ports of a Service that has endpoints by a selector.
@@ -130,9 +153,9 @@ func (o Operand) tcpPorts() []int32 {
 
 // notReached reports whether the API server says that there was no connection, or that nobody may ask for one (k8s.io/apimachinery v0.36.3
 // pkg/util/proxy, k8s.io/kubernetes v1.36.3 pkg/registry/core/service).
-func notReached(said string) bool {
+func notReached(said []byte) bool {
 	var status metav1.Status
-	if json.Unmarshal([]byte(said), &status) != nil || status.Kind != "Status" {
+	if json.Unmarshal(said, &status) != nil || status.Kind != "Status" {
 		return false // it is the server's own
 	}
 	return slices.ContainsFunc([]string{"connection refused", "no endpoints available", "no route to host", "forbidden"}, func(none string) bool {

@@ -135,7 +135,12 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 		found = nil
 	}
 	w.verified.did("rest")
-	return slices.Concat(findings, looping, found), unverified, err
+	if err != nil {
+		return slices.Concat(findings, looping, found), unverified, err
+	}
+	unseen, err := w.judgeMetrics(ctx, from.Name, r)
+	w.verified.did("metrics")
+	return slices.Concat(findings, looping, found, unseen), unverified, err
 }
 
 // nudged is what came of changing objects a little.

@@ -133,6 +133,7 @@ type memory struct {
 	admitted map[string]map[string]admission    // by release and definition, what webhooks and policies refused
 	worked   map[string]judge.Work              // by release, what its operator did while new objects were tried
 	idled    map[string][]judge.Work            // by release, what its operator did when it was left alone, if it seemed not to come to rest
+	metrics  map[string]observe.Metrics         // by release, what its operator reports
 	exits    map[string]bool                    // releases whose operator ended while it was verified
 	told     map[string]bool                    // findings of installations that were told
 	known    map[string]map[string]bool         // by hop, the codes of the errors that it has without faults
@@ -144,7 +145,7 @@ type memory struct {
 func newMemory() memory {
 	return memory{
 		survived: map[string]bool{}, asked: map[types.UID]string{}, looped: map[string][]string{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{}, took: map[string]map[string]string{},
-		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, cleared: map[string][]cleared{}, admitted: map[string]map[string]admission{}, worked: map[string]judge.Work{}, idled: map[string][]judge.Work{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]bool{}, calls: map[string]calls{},
+		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, cleared: map[string][]cleared{}, admitted: map[string]map[string]admission{}, worked: map[string]judge.Work{}, idled: map[string][]judge.Work{}, metrics: map[string]observe.Metrics{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]bool{}, calls: map[string]calls{},
 	}
 }
 

@@ -50,11 +50,11 @@ func (n *Node) kubeletServer() *http.Server {
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", n.ofContainer(serveLogs))
 	mux.HandleFunc("GET /exec/{namespace}/{pod}/{container}", n.ofContainer(serveExec))
 	mux.HandleFunc("POST /exec/{namespace}/{pod}/{container}", n.ofContainer(serveExec))
-	for _, path := range []string{"/attach/", "/portForward/"} {
-		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "this node serves logs and exec only", http.StatusNotImplemented)
-		})
-	}
+	mux.HandleFunc("GET /portForward/{namespace}/{pod}", orError(n.servePortForward))
+	mux.HandleFunc("POST /portForward/{namespace}/{pod}", orError(n.servePortForward))
+	mux.HandleFunc("/attach/", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "this node serves logs, exec and port-forward only", http.StatusNotImplemented)
+	})
 	return &http.Server{Handler: mux, TLSConfig: n.config.KubeletTLS, ReadHeaderTimeout: 10 * time.Second, ConnContext: whileConnected}
 }
 
@@ -68,13 +68,21 @@ func notFound(format string, args ...any) error {
 	return statusError{fmt.Errorf(format, args...), http.StatusNotFound}
 }
 
-// ofContainer serves requests of which the path names a container. The error of one that cannot be served is the answer.
+// ofContainer serves requests of which the path names a container.
 func (n *Node) ofContainer(serve func(http.ResponseWriter, *http.Request, *container) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+	return orError(func(w http.ResponseWriter, r *http.Request) error {
 		c, err := n.requested(r)
 		if err == nil {
 			err = serve(w, r, c)
 		}
+		return err
+	})
+}
+
+// orError answers requests that cannot be served with the error.
+func orError(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		err := serve(w, r)
 		if err == nil {
 			return
 		}

@@ -74,6 +74,9 @@ type endpoint struct {
 	address netip.Addr
 	link    string
 	shared  *shared // if the address is there, and the pod has neither a handle nor a link
+
+	mu     sync.Mutex // of handle, which is another file's once it is closed
+	closed bool
 }
 
 // attachPod gives a pod its network; idle is one in which nothing runs.
@@ -209,7 +212,10 @@ func (e *endpoint) Close() {
 	if link, err := netlink.LinkByName(e.link); err == nil {
 		_ = netlink.LinkDel(link)
 	}
+	e.mu.Lock()
 	_ = e.handle.Close()
+	e.closed = true
+	e.mu.Unlock()
 	e.network.release(e.address)
 }
 
