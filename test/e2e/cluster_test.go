@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -133,6 +134,38 @@ func command(t *testing.T, config *rest.Config, c *kubernetes.Clientset, pod str
 	return out.String() + errOut.String(), err
 }
 
+// forwarded has kubectl forward a port of a pod until the test ends, and returns the address here.
+func forwarded(t *testing.T, kubeconfig, pod, port string) string {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(root, "bin", "kubectl"), "--kubeconfig", kubeconfig, "port-forward", "pod/"+pod, ":"+port)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	lines.Scan()
+	address, _, _ := strings.Cut(strings.TrimPrefix(lines.Text(), "Forwarding from "), " ")
+	return address
+}
+
+// get returns what a server answers.
+func get(url string) (string, error) {
+	response, err := http.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	return string(answer), err
+}
+
 // commandLines are those of all processes of this machine, those in containers included.
 func commandLines(t *testing.T) []string {
 	t.Helper()
@@ -202,6 +235,17 @@ func TestPodsRunAsProcesses(t *testing.T) {
 		}
 		if out, err := command(t, config, c, pod.Name, "/manager", "link", "nowhere", "/scratch/link"); err != nil || out != "box started [link nowhere /scratch/link]\n" {
 			t.Errorf("a command that ends well, while its input is open, printed %q, %v", out, err)
+		}
+	})
+	t.Run("forwarded ports", func(t *testing.T) {
+		address := forwarded(t, kubeconfig, pod.Name, "8080")
+		for range 3 { // each is a connection of its own
+			if answer, err := get("http://" + address + "/file?path=/etc/hosts"); err != nil || !strings.Contains(answer, pod.Name) {
+				t.Errorf("the forwarded port answers %q, %v", answer, err)
+			}
+		}
+		if _, err := get("http://" + forwarded(t, kubeconfig, pod.Name, "8099") + "/"); err == nil {
+			t.Errorf("a port that nobody listens at answers")
 		}
 	})
 	t.Run("deletion is prompt and orderly", func(t *testing.T) {

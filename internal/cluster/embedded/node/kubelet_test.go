@@ -112,7 +112,7 @@ func TestServeLogs(t *testing.T) {
 		fmt.Fprintln(c.log, "four")
 		_ = c.log.Close()
 	}
-	for path, want := range map[string]int{"/pods": 404, "/attach/n/p/c": 501, "/portForward/n/p": 501, "/exec/n/q/c?command=x&output=1": 404, "/exec/n/p/c?command=x": 400} {
+	for path, want := range map[string]int{"/pods": 404, "/attach/n/p/c": 501, "/portForward/n/q": 404, "/exec/n/q/c?command=x&output=1": 404, "/exec/n/p/c?command=x": 400} {
 		if status, body := get(t, u, path); status != want {
 			t.Errorf("%s: %d %q, want %d", path, status, body, want)
 		}
