@@ -46,6 +46,9 @@ func (n New) DoesAnywhere() bool {
 	return n.Anywhere != nil && (n.Anywhere.Made || !n.Copy.Made && n.Anywhere.Well)
 }
 
+// GoesAnywhere reports whether it was seen that an object goes with its namespace.
+func (n New) GoesAnywhere() bool { return n.Goes != nil && *n.Goes }
+
 // LessAgain are the words of LacksAgain, if the release before lacked nothing; "" where that is not known, or the object came about in another way.
 func (n New) LessAgain(was New) string {
 	if was.Again != nil && slices.Equal(was.Late, n.Late) && was.LacksAgain() == "" {
@@ -101,6 +104,10 @@ func again(from, to string, was, is New) []finding.Finding {
 	}
 	if was.Of == is.Of && was.DoesAnywhere() && is.Anywhere != nil && !is.DoesAnywhere() {
 		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does nothing for an object like it in a namespace that is newer than the operator's pod, not within %s; %s did", to, EffectLimit, from))
+	}
+	if was.GoesAnywhere() && is.Goes != nil && !*is.Goes {
+		findings = append(findings, code.Finding(code.Uninstall, is.Sample, "an object like it stays for %s when the namespace that it is in is deleted, and the namespace with it: %s does not remove %s; with %s both went",
+			GoLimit, to, strings.Join(is.Keeps, ", "), from))
 	}
 	if same := is.stale(was); len(same) > 0 {
 		findings = append(findings, code.Finding(code.Credentials, is.Sample, "%s gives another object of the same name what it gave the first, which is gone: Secret %s; with %s each had its own",

@@ -71,6 +71,24 @@ func TestTakesAway(t *testing.T) {
 	}
 }
 
+// TestGoes: an object that stays in a namespace that is deleted, and went before, is told of.
+func TestGoes(t *testing.T) {
+	goes, stays := true, false
+	for name, c := range map[string]struct {
+		was, is *bool
+		want    []string
+	}{
+		"both": {&goes, &goes, nil}, "never": {&stays, &stays, nil}, "now": {&stays, &goes, nil}, "not known now": {&goes, nil, nil}, "not known before": {nil, &stays, nil},
+		"no more": {&goes, &stays, []string{
+			"error U603 Pot/n/a: an object like it stays for 1m0s when the namespace that it is in is deleted, and the namespace with it: v2 does not remove example.com/keep; with v1 both went",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect.Findings(t, again("v1", "v2", New{Sample: "Pot/n/a", Goes: c.was}, New{Sample: "Pot/n/a", Goes: c.is, Keeps: []string{"example.com/keep"}}), c.want...)
+		})
+	}
+}
+
 // TestAnywhere: who makes nothing in a namespace that is newer than the operator's pod, and did before, is told of; where nothing is made for any object, the status counts.
 func TestAnywhere(t *testing.T) {
 	made, well, none := Dealt{Made: true}, Dealt{Well: true}, Dealt{}

@@ -17,6 +17,9 @@ import (
 // StatefulSet replaces its pods one after the other.
 const HealthLimit = 45 * time.Second
 
+// GoLimit is how long an object has to go with the namespace that it is in.
+const GoLimit = time.Minute
+
 // mostDelay is how much longer what asks for a delay has at most.
 const mostDelay = 2 * HealthLimit
 

@@ -107,6 +107,9 @@ type New struct {
 	Readiness Readiness
 	// Anywhere is what the operator did for another object in a namespace that is newer than the operator's pod; nil if that is not known.
 	Anywhere *Dealt
+	// Goes tells whether that object goes when its namespace is deleted, and Keeps the finalizers by which it stays; nil if that is not known.
+	Goes  *bool
+	Keeps []string
 	// Again is what the operator did for another object of the copy's name, once the copy was gone; nil if that is not known. Late is what that needs and
 	// what was created after it. Fresh tells, by name and key, whether its Secrets say something else than those of the copy. TakesBack tells, by field of
 	// its status that says that it is well, whether that says something else once its pods are gone, and Down what came of it when it was deleted then.

@@ -35,7 +35,7 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	}
 	namespace := "olmkit-samples-" + rand.String(5)
 	var there []*newObject
-	defer func() { err = errors.Join(err, w.leaveNamespace(ctx, namespace, there)) }()
+	defer func() { err = errors.Join(err, w.deleteNamespace(ctx, namespace, there, before, created)) }()
 	for _, first := range copies {
 		o, err := w.copyInto(ctx, r, first, namespace)
 		if err != nil {
@@ -65,7 +65,9 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 			dealt := judge.DealtWith(o.String(), operands, well)
 			is.Anywhere = &dealt
 			created[o.CRD] = is
-			done = done && (is.DoesAnywhere() || !before[o.CRD].DoesAnywhere() && time.Since(began) > newLimit)
+			early := time.Since(began) < newLimit
+			runs := podsOf(o.String(), operands).ready >= is.Copy.Ready // what it does when it is deleted may rest on that
+			done = done && (is.DoesAnywhere() && (runs || !early) || !before[o.CRD].DoesAnywhere() && !early)
 		}
 		return done, nil
 	})
@@ -113,12 +115,45 @@ func (w *walk) namesAnother(like *observe.Object) bool {
 	})
 }
 
-// leaveNamespace deletes copies, and then the namespace that they were in. That it goes is not waited for.
-func (w *walk) leaveNamespace(ctx context.Context, namespace string, copies []*newObject) error {
-	stay, err := w.removeCopies(ctx, copies)
-	if err != nil || len(stay) > 0 {
-		return err
+// deleteNamespace deletes the namespace that copies are in, and notes in created whether they go with it: an operator that makes something there before it removes
+// its finalizer cannot any more. before says how long that is waited for. What stays is let go, since the cluster is the walk's.
+func (w *walk) deleteNamespace(ctx context.Context, name string, copies []*newObject, before, created map[string]judge.New) error {
+	if err := client.IgnoreNotFound(w.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})); err != nil {
+		return fmt.Errorf("delete namespace %s: %w", name, err)
 	}
-	_ = w.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}) // the cluster goes with it
-	return ctx.Err()
+	began := time.Now()
+	return lookUntil(ctx, judge.GoLimit, lookPause, func() (bool, error) {
+		done := true
+		for _, o := range copies {
+			stays, err := w.keptBy(ctx, o)
+			if err != nil {
+				return false, err
+			}
+			is, goes := created[o.CRD], len(stays) == 0
+			is.Goes, is.Keeps = &goes, stays
+			created[o.CRD] = is
+			limit := newLimit
+			if before[o.CRD].GoesAnywhere() {
+				limit = judge.GoLimit
+			}
+			if late := time.Since(began)+lookPause > limit; !goes && late {
+				_ = mergePatch(ctx, o.At(w.Dynamic, o.Version), o.Name, []byte(`{"metadata":{"finalizers":null}}`))
+			} else if !goes {
+				done = false
+			}
+		}
+		return done, nil
+	})
+}
+
+// keptBy are the finalizers that a copy has, none if it is gone.
+func (w *walk) keptBy(ctx context.Context, o *newObject) ([]string, error) {
+	now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s, whose namespace is deleted: %w", o, err)
+	}
+	return now.GetFinalizers(), nil
 }

@@ -95,10 +95,10 @@ func TestOwnShare(t *testing.T) {
 			}
 			return all
 		}
-		if got := names(r.Installations[0].Verification); got != "samples; changes; drift; new objects; rest; requests and logs; " {
+		if got := names(r.Installations[0].Verification); got != "samples; changes; drift; new objects; rest; metrics; requests and logs; " {
 			t.Errorf("of the installation: %s", got)
 		}
-		if got := names(r.Hops[0].Verification); got != "before; objects; changes; drift; new objects; rest; health; requests and logs; " {
+		if got := names(r.Hops[0].Verification); got != "before; objects; changes; drift; new objects; rest; metrics; health; requests and logs; " {
 			t.Errorf("of the hop: %s", got)
 		}
 		share := 0.0

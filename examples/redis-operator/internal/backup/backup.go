@@ -73,6 +73,11 @@ func Take(ctx context.Context, c client.Client, namespace, name, secretName stri
 	return count, nil
 }
 
+// Impossible reports whether err, of Take, stays: no server is left, or the namespace is being deleted and takes no Secret.
+func Impossible(err error) bool {
+	return errors.Is(err, ErrNoServer) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
 func dump(ctx context.Context, pod corev1.Pod, limit int) ([]redis.Key, error) {
 	conn, err := dial(ctx, pod)
 	if err != nil {

@@ -152,7 +152,7 @@ func (r *RedisClusterReconciler) reconcileDelete(ctx context.Context, rc *redisv
 		switch {
 		case err == nil:
 			r.Recorder.Eventf(rc, nil, corev1.EventTypeNormal, "BackupTaken", "Delete", "%d keys are saved in Secret %s", keys, name)
-		case errors.Is(err, backup.ErrNoServer) || time.Since(rc.DeletionTimestamp.Time) > backupTimeout:
+		case backup.Impossible(err) || time.Since(rc.DeletionTimestamp.Time) > backupTimeout:
 			r.Recorder.Eventf(rc, nil, corev1.EventTypeWarning, "BackupSkipped", "Delete",
 				"no backup was taken, the data stay in the PersistentVolumeClaims: %v", err)
 		default:

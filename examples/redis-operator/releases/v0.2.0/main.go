@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -154,7 +153,7 @@ func (r *reconciler) reconcileDelete(ctx context.Context, rc *redisv1alpha1.Redi
 		switch {
 		case err == nil:
 			r.events.Eventf(rc, nil, corev1.EventTypeNormal, "BackupTaken", "Delete", "%d keys are saved in Secret %s", keys, name)
-		case errors.Is(err, backup.ErrNoServer) || time.Since(rc.DeletionTimestamp.Time) > backupTimeout:
+		case backup.Impossible(err) || time.Since(rc.DeletionTimestamp.Time) > backupTimeout:
 			r.events.Eventf(rc, nil, corev1.EventTypeWarning, "BackupSkipped", "Delete",
 				"no backup was taken, the data stay in the PersistentVolumeClaims: %v", err)
 		default:
