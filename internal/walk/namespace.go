@@ -66,7 +66,7 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 			is.Anywhere = &dealt
 			created[o.CRD] = is
 			early := time.Since(began) < newLimit
-			runs := podsOf(o.String(), operands).ready >= is.Copy.Ready // what it does when it is deleted may rest on that
+			runs := podsOf(o.String(), operands).ready >= int64(is.Copy.Ready) // what it does when it is deleted may rest on that
 			done = done && (is.DoesAnywhere() && (runs || !early) || !before[o.CRD].DoesAnywhere() && !early)
 		}
 		return done, nil
