@@ -10,6 +10,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/document"
 	"github.com/olmkit/olmkit/internal/hint"
+	"github.com/olmkit/olmkit/internal/rbac"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
@@ -45,6 +46,7 @@ of the whole walk. A shard that is missing, given twice, or of another walk is a
 			return hint.With(usageError{fmt.Errorf("merge %d reports: %w", len(files), err)},
 				"give the JSON report of each shard of one walk once (report 1 is %s)", files[0])
 		}
+		merged.Access = rbac.Join(merged.Access)
 		return j.finish(c.Context(), merged)
 	}
 	return c

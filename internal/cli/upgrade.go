@@ -28,6 +28,7 @@ import (
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv0"
 	"github.com/olmkit/olmkit/internal/lifecycle/olmv1"
 	"github.com/olmkit/olmkit/internal/progress"
+	"github.com/olmkit/olmkit/internal/rbac"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/internal/walk"
 )
@@ -303,6 +304,7 @@ func (t *upgradeTest) mergeParts(parts []graph.Plan, reports []*report.Report) (
 	}
 	merged, err := report.Merge(reports)
 	if err == nil {
+		merged.Access = rbac.Join(merged.Access)
 		merged.Seconds = slices.MaxFunc(reports, func(a, b *report.Report) int { return cmp.Compare(a.Seconds, b.Seconds) }).Seconds
 	}
 	return merged, err

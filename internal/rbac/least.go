@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/blang/semver/v4"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/olmkit/olmkit/internal/report"
@@ -110,6 +111,35 @@ func rules(list []report.Right) []rbacv1.PolicyRule {
 		}
 	}
 	return made
+}
+
+// Join makes one of what the parts of a walk measured of the same account of a release, the newest release last. A right that one of them used is used.
+func Join(list []report.Access) []report.Access {
+	var joined []report.Access
+	for _, a := range list {
+		i := slices.IndexFunc(joined, func(o report.Access) bool {
+			return o.Package == a.Package && o.Release == a.Release && o.Account == a.Account && o.OLM == a.OLM && o.Kubernetes == a.Kubernetes
+		})
+		if i < 0 {
+			joined = append(joined, a)
+			continue
+		}
+		both := joined[i]
+		used, kept, unused := split(slices.Concat(both.Used, a.Used)), split(slices.Concat(both.Kept, a.Kept)), split(slices.Concat(both.Unused, a.Unused))
+		maps.DeleteFunc(kept, func(r right, _ bool) bool { return used[r] })
+		maps.DeleteFunc(unused, func(r right, _ bool) bool { return used[r] || kept[r] })
+		both.Used, both.Kept, both.Unused, both.Denied = merge(used), merge(kept), merge(unused), merge(split(slices.Concat(both.Denied, a.Denied)))
+		joined[i] = both
+	}
+	slices.SortStableFunc(joined, func(a, b report.Access) int {
+		older, err1 := semver.ParseTolerant(a.Version)
+		newer, err2 := semver.ParseTolerant(b.Version)
+		if err1 != nil || err2 != nil {
+			return 0
+		}
+		return older.Compare(newer)
+	})
+	return joined
 }
 
 // Of returns the newest measured release in r, and what its ServiceAccounts did, by their names. Each walk tells the

@@ -90,7 +90,7 @@ func Measure(csv *v1alpha1.ClusterServiceVersion, account string, calls []Call, 
 			}
 		}
 	}
-	a := report.Access{Release: csv.Name, Account: account}
+	a := report.Access{Release: csv.Name, Version: csv.Spec.Version.String(), Account: account}
 	kept, unused := map[right]bool{}, map[right]bool{}
 	grants := grantsRights(used, has)
 	for r := range has {

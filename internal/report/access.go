@@ -11,6 +11,7 @@ import (
 type Access struct {
 	Package string `json:"package"`
 	Release string `json:"release"`        // name of the bundle
+	Version string `json:"version"`        // of the release
 	Account string `json:"serviceAccount"` // its name
 	OLM     string `json:"olm,omitempty"`  // v0 or v1, or the release of OLM v0, where several walks are compared
 
