@@ -75,19 +75,13 @@ func (h Readiness) TakenBack(running, down map[string]string) map[string]bool {
 	return taken
 }
 
-// credential matches a key of a Secret under which there is one.
-var credential = observe.Compiled(`(?i)pass|token|secret|key$`)
-
-// IsCredential reports whether a key of a Secret, or a path that ends with one, is of a credential.
-func IsCredential(key string) bool { return credential().MatchString(key) }
-
 // stale are the keys of Secrets that say the same for another object of the copy's name, and did not in was, if nothing in the Secret is the object's own any
 // more.
 func (n New) stale(was New) []string {
 	return namesOf(n.Fresh, func(key string) bool {
 		secret, _, _ := strings.Cut(key, " ")
 		own := namesOf(n.Fresh, func(other string) bool { return n.Fresh[other] && strings.HasPrefix(other, secret+" ") })
-		return was.Fresh[key] && !n.Fresh[key] && len(own) == 0 && credential().MatchString(key[len(secret):])
+		return was.Fresh[key] && !n.Fresh[key] && len(own) == 0 && observe.IsCredential(key[len(secret):])
 	})
 }
 

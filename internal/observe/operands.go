@@ -2,7 +2,6 @@ package observe
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -68,6 +67,7 @@ var operandKinds = []struct {
 	schema.GroupVersionResource
 	Kind string
 }{
+	{schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, KindSecret},
 	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment"},
 	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, "StatefulSet"},
 	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}, "DaemonSet"},
@@ -82,7 +82,6 @@ var operandKinds = []struct {
 	{schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}, "RoleBinding"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "services"}, "Service"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ConfigMap"},
-	{schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "Secret"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, "ServiceAccount"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, KindClaim},
 	{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "Pod"},
@@ -145,7 +144,11 @@ func (c *Cluster) operands(ctx context.Context, known *recent) (map[string]Opera
 				Kind: kind.Kind, Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(), ResourceVersion: m.GetResourceVersion(),
 				Unready: unready(kind.Kind, &m, served), Running: running(&m), Content: compare.Content(m.Object), Marks: marks(&m),
 			}}
-			hideSecrets(kind.Kind, o.Content)
+			if kind.Kind == KindSecret {
+				c.Watcher.secrets.hide(o.Content)
+			} else {
+				o.Content = c.Watcher.secrets.hideIn(o.Content)
+			}
 			if kind.Kind == "Pod" {
 				if err := o.readPod(&m); err != nil {
 					return nil, err
@@ -355,22 +358,6 @@ func addClaims(found, claims map[string]Operand) {
 				claim.Of = found[pod].Of
 				found[name] = claim
 			}
-		}
-	}
-}
-
-// hideSecrets replaces in place what a Secret holds by digests: reports tell what changed.
-func hideSecrets(kind string, content map[string]any) {
-	if kind != "Secret" {
-		return
-	}
-	for _, field := range []string{"data", "stringData"} {
-		if data, ok := content[field].(map[string]any); ok {
-			hidden := map[string]any{}
-			for k, v := range data {
-				hidden[k] = fmt.Sprintf("(hidden) sha256:%.8x", sha256.Sum256(fmt.Append(nil, v)))
-			}
-			content[field] = hidden
 		}
 	}
 }

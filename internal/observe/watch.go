@@ -44,6 +44,7 @@ type Watcher struct {
 	changed  chan struct{}              // closed and replaced at each change
 	told     func(lifecycle.Event)      // called for each event; may be nil
 
+	secrets secrets
 	between sync.Map // by CRD: its objects that belong to others ([]owned), as they were read last
 	recent  *recent  // lists of what operators make
 }

@@ -117,7 +117,7 @@ func isCredential(content map[string]any, field string) bool {
 	certified := slices.ContainsFunc(slices.Collect(maps.Keys(data)), func(key string) bool {
 		return strings.HasSuffix(key, ".crt") || strings.HasSuffix(key, ".pem")
 	})
-	return !certified && judge.IsCredential(field)
+	return !certified && observe.IsCredential(field)
 }
 
 // noteLast is noteMoves for the last change of a field, if nothing was changed since. It is followed by a rollout that nobody has to wait for.

@@ -423,7 +423,7 @@ func (w *walk) judgeOperands(ctx context.Context, before hopBefore, started time
 	return slices.Concat(
 		judge.Health(before.operands, after), judge.OperandImages(before.operands, after, simulated), judge.Operands(before.operands, after),
 		judge.Named(before.operands, after, w.statuses()), judge.Claims(before.operands, after, left),
-		judge.Endpoints(w.Watcher.Since(started), before.operands), judge.PodSecurity(before.operands, after), unreached, lost,
+		judge.Endpoints(w.Watcher.Since(started), before.operands), judge.PodSecurity(before.operands, after), judge.Leaks(before.operands, after), unreached, lost,
 	), err
 }
 

@@ -1,0 +1,72 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/compare"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// Leaks tells what of after says what a Secret holds, and no such operand of the object did before.
+func Leaks(before, after map[string]observe.Operand) []finding.Finding {
+	leaky := map[string]bool{} // by object and kind
+	for _, o := range before {
+		if len(hiddenIn(o)) > 0 {
+			leaky[o.Of+" "+o.Kind] = true
+		}
+	}
+	var findings []finding.Finding
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		o := after[name]
+		if o.Kind == observe.KindSecret || o.Kind == observe.KindPod || leaky[o.Of+" "+o.Kind] {
+			continue
+		}
+		if hidden := hiddenIn(o); len(hidden) > 0 {
+			paths := slices.Sorted(maps.Keys(hidden))
+			findings = append(findings, code.Finding(code.Credentials, name, "it says in %s what %s, and did not before the upgrade: whoever may read it has that",
+				strings.Join(paths, ", "), holderOf(hidden[paths[0]], after)))
+		}
+	}
+	return findings
+}
+
+// holderOf says which Secret among operands holds what digest stands for.
+func holderOf(digest string, operands map[string]observe.Operand) string {
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		for path, held := range hiddenIn(operands[name]) {
+			if operands[name].Kind == observe.KindSecret && held == digest {
+				return fmt.Sprintf("%s holds in %s", name, path)
+			}
+		}
+	}
+	return "a Secret holds"
+}
+
+// hiddenIn is what stands for values of Secrets in an operand, by path.
+func hiddenIn(o observe.Operand) map[string]string {
+	found := map[string]string{}
+	var look func(at string, value any)
+	look = func(at string, value any) {
+		switch v := value.(type) {
+		case string:
+			if digest := observe.Hidden.FindString(v); digest != "" {
+				found[at] = digest
+			}
+		case map[string]any:
+			for key, inner := range v {
+				look(compare.Join(at, key), inner)
+			}
+		case []any:
+			for i, inner := range v {
+				look(fmt.Sprintf("%s[%d]", at, i), inner)
+			}
+		}
+	}
+	look("", o.Content)
+	return found
+}

@@ -1,0 +1,111 @@
+package observe
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// KindSecret is the kind whose data reports never have.
+const KindSecret = "Secret"
+
+// Hidden matches what stands for a value of a Secret.
+var Hidden = regexp.MustCompile(`\(hidden\) sha256:[0-9a-f]+`)
+
+// credential matches a key of a Secret under which there is one.
+var credential = Compiled(`(?i)pass|token|secret|key$`)
+
+// IsCredential reports whether a key of a Secret, or a path that ends with one, is of a credential.
+func IsCredential(key string) bool { return credential().MatchString(key) }
+
+// secrets are the credentials that Secrets hold, each with what stands for it.
+type secrets struct {
+	mu    sync.Mutex
+	known map[string]string
+}
+
+// leastCredential is how long a credential is at least that is looked for elsewhere, and everyday matches what many things are called.
+const leastCredential = 8
+
+var everyday = regexp.MustCompile(`^[a-z./:-]*$`)
+
+// hide replaces in place what a Secret holds by digests, which tell what changed, and notes the credentials in it.
+func (s *secrets) hide(content map[string]any) {
+	data, ok := content["data"].(map[string]any)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hidden := map[string]any{}
+	for key, v := range data {
+		digest := fmt.Sprintf("(hidden) sha256:%.8x", sha256.Sum256(fmt.Append(nil, v)))
+		hidden[key] = digest
+		encoded, _ := v.(string)
+		value, err := base64.StdEncoding.DecodeString(encoded)
+		if err == nil && IsCredential(key) && len(value) >= leastCredential && !everyday.Match(value) {
+			if s.known == nil {
+				s.known = map[string]string{}
+			}
+			s.known[string(value)] = digest
+		}
+	}
+	content["data"] = hidden
+}
+
+// hideIn returns what something else than a Secret says without the credentials that are known. It changes nothing in place.
+func (s *secrets) hideIn(content map[string]any) map[string]any {
+	s.mu.Lock()
+	var pairs []string
+	for _, value := range slices.SortedFunc(maps.Keys(s.known), func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }) {
+		pairs = append(pairs, value, s.known[value])
+	}
+	s.mu.Unlock()
+	if len(pairs) == 0 {
+		return content
+	}
+	without, _ := hiddenIn(content, strings.NewReplacer(pairs...))
+	return without.(map[string]any)
+}
+
+// hiddenIn returns value without what is known, and whether there was any of it.
+func hiddenIn(value any, known *strings.Replacer) (any, bool) {
+	switch v := value.(type) {
+	case string:
+		text := known.Replace(v)
+		return text, text != v
+	case map[string]any:
+		var without map[string]any
+		for key, inner := range v {
+			if now, found := hiddenIn(inner, known); found {
+				if without == nil {
+					without = maps.Clone(v)
+				}
+				without[key] = now
+			}
+		}
+		if without != nil {
+			return without, true
+		}
+	case []any:
+		var without []any
+		for i, inner := range v {
+			if now, found := hiddenIn(inner, known); found {
+				if without == nil {
+					without = append([]any(nil), v...)
+				}
+				without[i] = now
+			}
+		}
+		if without != nil {
+			return without, true
+		}
+	}
+	return value, false
+}
