@@ -138,7 +138,7 @@ type New struct {
 	Marks map[string]bool
 	// Written are the fields of the copy's spec that neither its author nor a default set, by path; nil if that is not known.
 	Written []string
-	// Picks are the objects whose pods the Services that were made for the copy select besides its own, by Service.
+	// Picks are the objects whose pods the Services, budgets and policies that were made for the copy select besides its own, by what selects them.
 	Picks map[string][]string
 	// Unowned are what was made for the copy, belongs to nobody and stayed when the copy was deleted; named as what was made for
 	// the sample.
@@ -389,11 +389,12 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 		f.Severity = finding.Warning
 		findings = append(findings, f)
 	}
-	for _, service := range slices.Sorted(maps.Keys(is.Picks)) {
-		before, known := was.Picks[service]
-		if others := is.Picks[service]; known && len(before) == 0 && len(others) > 0 {
-			findings = append(findings, code.Finding(code.PortGone, is.Sample, "the selector of the %s that %s makes for a new object like it picks pods of other objects, too: its clients reach %s; with %s it did not",
-				service, to, strings.Join(others, ", "), from))
+	for _, made := range slices.Sorted(maps.Keys(is.Picks)) {
+		before, known := was.Picks[made]
+		if others := is.Picks[made]; known && len(before) == 0 && len(others) > 0 {
+			kind, _, _ := strings.Cut(made, " ")
+			findings = append(findings, code.Finding(selectors[kind].code, is.Sample, "the selector of the %s that %s makes for a new object like it picks pods of other objects, too: "+selectors[kind].then+"; with %s it did not",
+				made, to, strings.Join(others, ", "), from))
 		}
 	}
 	findings = append(findings, elsewhere(from, to, was, is)...)

@@ -43,15 +43,25 @@ func Unreached(before, after map[observe.ServicePort]bool, operands map[string]o
 	return findings
 }
 
-// Selected tells the Services whose selector picks pods that were made for other objects, too, and did not before.
+// selectors are the kinds that select pods: by which field of their spec, whether an empty one selects all, by which finding it is told that one selects pods of
+// other objects, and what becomes of these.
+var selectors = map[string]struct {
+	field      string
+	all        bool
+	code, then string
+}{
+	observe.KindService:   {"selector", false, code.PortGone, "its clients reach %s"},
+	"PodDisruptionBudget": {"selector", false, code.OperandWorse, "it counts those of %s, and a pod that two budgets pick is not evicted at all: its node cannot be drained"},
+	"NetworkPolicy":       {"podSelector", true, code.OperandWorse, "it isolates those of %s, whose clients it does not name"},
+}
+
+// Selected tells the operands whose selector picks pods that were made for other objects, too, and did not before.
 func Selected(before, after map[string]observe.Operand) []finding.Finding {
 	var findings []finding.Finding
 	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if before[name].Kind != observe.KindService {
-			continue
-		}
+		of, selects := selectors[before[name].Kind]
 		was, is := selectedOf(before[name], before), selectedOf(after[name], after)
-		if len(was) == 0 {
+		if !selects || len(was) == 0 {
 			continue
 		}
 		var others []string
@@ -61,7 +71,10 @@ func Selected(before, after map[string]observe.Operand) []finding.Finding {
 			}
 		}
 		if len(others) > 0 {
-			findings = append(findings, code.Finding(code.PortGone, name, "its selector picks pods of other objects, too, and did not before the upgrade: its clients reach %s", strings.Join(others, ", ")))
+			findings = append(findings, code.Finding(of.code, name, "its selector picks pods of other objects, too, and did not before the upgrade: "+of.then, strings.Join(others, ", ")))
+		}
+		if before[name].Kind != observe.KindService {
+			continue
 		}
 		if strangers := withoutPort(before[name], after[name], before, after); len(strangers) > 0 {
 			findings = append(findings, code.Finding(code.PortGone, name, "its selector picks pods, too, that do not have its targetPort, and did not before the upgrade: its clients reach %s", strings.Join(strangers, ", ")))
@@ -70,9 +83,12 @@ func Selected(before, after map[string]observe.Operand) []finding.Finding {
 	return findings
 }
 
-// OthersSelected are the objects, but for the one that service was made for, whose pods among operands it picks, sorted.
-func OthersSelected(service observe.Operand, operands map[string]observe.Operand) []string {
-	return slices.DeleteFunc(selectedOf(service, operands), func(of string) bool { return of == service.Of })
+// Selects reports whether what is of a kind selects pods.
+func Selects(kind string) bool { _, selects := selectors[kind]; return selects }
+
+// OthersSelected are the objects, but for the one that o was made for, whose pods among operands it picks, sorted.
+func OthersSelected(o observe.Operand, operands map[string]observe.Operand) []string {
+	return slices.DeleteFunc(selectedOf(o, operands), func(of string) bool { return of == o.Of })
 }
 
 // withoutPort names the pods that a Service picks after and did not before, and that do not declare a port of it that all declared before, and
@@ -177,32 +193,37 @@ func mayEvict(o observe.Operand, operands map[string]observe.Operand) bool {
 
 // picks reports whether the selector of o, a PodDisruptionBudget or a NetworkPolicy, picks pods among operands that are none of Jobs.
 func picks(o observe.Operand, operands map[string]observe.Operand) bool {
-	field, ok := map[string]string{"PodDisruptionBudget": "selector", "NetworkPolicy": "podSelector"}[o.Kind]
-	wanted, _, _ := unstructured.NestedMap(o.Content, "spec", field)
-	var parsed metav1.LabelSelector
-	if !ok || runtime.DefaultUnstructuredConverter.FromUnstructured(wanted, &parsed) != nil {
-		return false
-	}
-	selector, err := metav1.LabelSelectorAsSelector(&parsed)
-	return err == nil && slices.ContainsFunc(selectedBy(selector, o.Namespace, operands), func(p observe.Operand) bool { return !ofJob(operands, p) })
+	return o.Kind != observe.KindService && slices.ContainsFunc(podsOf(o, operands), func(p observe.Operand) bool { return !ofJob(operands, p) })
 }
 
-// selectedOf names the objects whose pods service selects among operands, sorted.
-func selectedOf(service observe.Operand, operands map[string]observe.Operand) []string {
+// selectedOf names the objects whose pods o selects among operands, sorted.
+func selectedOf(o observe.Operand, operands map[string]observe.Operand) []string {
 	objects := map[string]bool{}
-	for _, p := range podsOf(service, operands) {
+	for _, p := range podsOf(o, operands) {
 		objects[p.Of] = true
 	}
 	return slices.Sorted(maps.Keys(objects))
 }
 
-// podsOf returns the pods that service selects among operands.
-func podsOf(service observe.Operand, operands map[string]observe.Operand) []observe.Operand {
-	wanted, _, _ := unstructured.NestedStringMap(service.Content, "spec", "selector")
-	if len(wanted) == 0 {
+// podsOf returns the pods that o, of a kind in selectors, selects among operands.
+func podsOf(o observe.Operand, operands map[string]observe.Operand) []observe.Operand {
+	of, selects := selectors[o.Kind]
+	wanted, _, _ := unstructured.NestedMap(o.Content, "spec", of.field)
+	if !selects || len(wanted) == 0 && !of.all {
 		return nil
 	}
-	return selectedBy(labels.SelectorFromSet(wanted), service.Namespace, operands)
+	if o.Kind == observe.KindService {
+		wanted = map[string]any{"matchLabels": wanted}
+	}
+	var parsed metav1.LabelSelector
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(wanted, &parsed) != nil {
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&parsed)
+	if err != nil {
+		return nil
+	}
+	return selectedBy(selector, o.Namespace, operands)
 }
 
 // selectedBy returns the pods in a namespace that selector selects among operands.

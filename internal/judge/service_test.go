@@ -35,6 +35,24 @@ func TestSelected(t *testing.T) {
 	expect.Findings(t, Selected(wide, wide))
 	expect.Findings(t, Selected(wide, narrow))
 	expect.Findings(t, Selected(operands(nil), wide))
+	for kind, c := range map[string]struct{ field, want string }{
+		"PodDisruptionBudget": {"selector", "it counts those of Pot/n/b, and a pod that two budgets pick is not evicted at all: its node cannot be drained"},
+		"NetworkPolicy":       {"podSelector", "it isolates those of Pot/n/b, whose clients it does not name"},
+	} {
+		with := func(selector m) map[string]observe.Operand {
+			all := operands(nil)
+			all[kind+"/n/a"] = observe.Operand{Kind: kind, Namespace: "n", Name: "a", Of: "Pot/n/a", Content: m{"spec": m{c.field: selector}}}
+			return all
+		}
+		one, both := with(m{"matchLabels": m{"of": "a"}}), with(m{"matchLabels": m{"app": "pot"}})
+		want := "error U511 " + kind + "/n/a: its selector picks pods of other objects, too, and did not before the upgrade: " + c.want
+		expect.Findings(t, Selected(one, both), want)
+		expect.Findings(t, Selected(one, one))
+		expect.Findings(t, Selected(both, both))
+		if every := Selected(one, with(m{})); (len(every) == 1) != (kind == "NetworkPolicy") {
+			t.Errorf("a %s with an empty selector: %v", kind, every)
+		}
+	}
 	expect.Findings(t, Selected(narrow, nil))
 }
 

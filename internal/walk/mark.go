@@ -54,7 +54,7 @@ func (w *walk) marksKept(ctx context.Context, o *newObject) (map[string]bool, er
 	return kept, nil
 }
 
-// picksOf are the objects whose pods the Services that were made for a copy select besides its own, by Service.
+// picksOf are the objects whose pods what was made for a copy selects besides its own, by what selects them.
 func (w *walk) picksOf(ctx context.Context, o *newObject) (map[string][]string, error) {
 	view := w.viewOf(slices.Concat(w.Objects, []*observe.Object{o.Object})...)
 	operands, err := view.RecentOperands(ctx)
@@ -63,7 +63,7 @@ func (w *walk) picksOf(ctx context.Context, o *newObject) (map[string][]string, 
 	}
 	picks := map[string][]string{}
 	for _, made := range operands {
-		if made.Kind == observe.KindService && made.Of == o.String() {
+		if judge.Selects(made.Kind) && made.Of == o.String() {
 			picks[o.called(made)] = judge.OthersSelected(made, operands)
 		}
 	}
