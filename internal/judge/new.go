@@ -78,6 +78,8 @@ type New struct {
 	Makes []string
 	// Stays are the fields of what was made for the copy that were not as before when a field that was surely followed had been changed and changed back, by that.
 	Stays map[string][]string
+	// Along is what was made for the samples and is deleted when the copy is; nil if that is not known.
+	Along []string
 	// Takes are the Secrets and ConfigMaps of the user's that what belongs to the copy are, since it owns them; nil if that is not known.
 	Takes []string
 	// Moves are the kinds that followed, by field, and Programs what workloads run, by kind, with … for the name of the copy.
@@ -397,6 +399,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 				made, to, strings.Join(others, ", "), from))
 		}
 	}
+	findings = append(findings, along(from, to, was, is)...)
 	findings = append(findings, elsewhere(from, to, was, is)...)
 	findings = append(findings, again(from, to, was, is)...)
 	return append(findings, quieter(from, to, was, is)...)
@@ -465,6 +468,19 @@ func taken(from, to string, was, is New) []finding.Finding {
 // without is list without what others have.
 func without(list, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(others, name) })
+}
+
+// along tells what of other objects is deleted with a new object, and was not with from.
+func along(from, to string, was, is New) []finding.Finding {
+	taken := without(is.Along, was.Along)
+	if was.Along == nil || len(taken) == 0 {
+		return nil
+	}
+	which, lost := code.DoesLess, ""
+	if slices.ContainsFunc(taken, func(name string) bool { return strings.HasPrefix(name, observe.KindClaim+"/") }) {
+		which, lost = code.DataLost, ", with the data, once no pod mounts it"
+	}
+	return []finding.Finding{code.Finding(which, is.Sample, "when another object like it is deleted, %s deletes what belongs to this one or to others%s: %s; %s left it", to, lost, firstOf(taken), from)}
 }
 
 // behind warns that what was made for the sample stays as it is where something else is made for a new object, or may stay later, and did not with from.

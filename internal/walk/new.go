@@ -438,6 +438,10 @@ func (w *walk) operandNow(ctx context.Context, o observe.Operand) (*unstructured
 
 // deleteNew deletes copies, notes in created what stays of what was made for them, and deletes that, too. before is what was noted of the release before.
 func (w *walk) deleteNew(ctx context.Context, copies []*newObject, before, created map[string]judge.New) error {
+	theirs, err := w.theirs(ctx)
+	if err != nil {
+		return err
+	}
 	began := time.Now()
 	stay, err := w.removeCopies(ctx, copies)
 	if err == nil {
@@ -447,12 +451,18 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, before, creat
 	if err != nil {
 		return err
 	}
+	along, err := w.goneAlong(ctx, theirs)
+	if err != nil {
+		return err
+	}
 	deadline := time.Now().Add(unownedLimit)
 	for _, o := range copies {
+		is := created[o.CRD]
+		is.Along = along
+		created[o.CRD] = is
 		if slices.Contains(stay, o.Object) {
 			continue // its operator may be about to delete what is left
 		}
-		is := created[o.CRD]
 		if is.Kept, err = w.still(ctx, o.claims); err != nil {
 			return err
 		}

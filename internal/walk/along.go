@@ -1,0 +1,31 @@
+package walk
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// theirs is what was made for the samples, but for what comes and goes.
+func (w *walk) theirs(ctx context.Context) (map[string]observe.Operand, error) {
+	operands, err := w.Operands(ctx)
+	maps.DeleteFunc(operands, func(_ string, made observe.Operand) bool { return made.Transient() || made.Kind == "Job" })
+	return operands, err
+}
+
+// goneAlong names what of theirs is deleted, or is about to be, since copies were deleted: who clears by a selector that picks too much takes what others have.
+func (w *walk) goneAlong(ctx context.Context, theirs map[string]observe.Operand) ([]string, error) {
+	gone := []string{}
+	for _, name := range slices.Sorted(maps.Keys(theirs)) {
+		now, err := w.operandNow(ctx, theirs[name])
+		if err != nil {
+			return nil, err
+		}
+		if now == nil || now.GetUID() != theirs[name].UID || now.GetDeletionTimestamp() != nil {
+			gone = append(gone, name)
+		}
+	}
+	return gone, nil
+}
