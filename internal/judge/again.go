@@ -101,7 +101,7 @@ func again(from, to string, was, is New) []finding.Finding {
 	}
 	if was.GoesAnywhere() && is.Goes != nil && !*is.Goes {
 		findings = append(findings, code.Finding(code.Uninstall, is.Sample, "an object like it stays for %s when the namespace that it is in is deleted, and the namespace with it: %s does not remove %s; with %s both went",
-			GoLimit, to, strings.Join(is.Keeps, ", "), from))
+			GoLimit, to, strings.Join(is.Held, ", "), from))
 	}
 	if same := is.stale(was); len(same) > 0 {
 		findings = append(findings, code.Finding(code.Credentials, is.Sample, "%s gives another object of the same name what it gave the first, which is gone: Secret %s; with %s each had its own",

@@ -84,7 +84,7 @@ func TestGoes(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect.Findings(t, again("v1", "v2", New{Sample: "Pot/n/a", Goes: c.was}, New{Sample: "Pot/n/a", Goes: c.is, Keeps: []string{"example.com/keep"}}), c.want...)
+			expect.Findings(t, again("v1", "v2", New{Sample: "Pot/n/a", Goes: c.was}, New{Sample: "Pot/n/a", Goes: c.is, Held: []string{"example.com/keep"}}), c.want...)
 		})
 	}
 }

@@ -83,7 +83,9 @@ type New struct {
 	// Takes are the Secrets and ConfigMaps of the user's that what belongs to the copy are, since it owns them; nil if that is not known.
 	Takes []string
 	// Moves are the kinds that followed, by field, and Programs what workloads run, by kind, with … for the name of the copy.
-	Moves    map[string][]string
+	Moves map[string][]string
+	// Retains are the ConfigMaps that go on saying an entry that was taken out of a map, by the field of that.
+	Retains  map[string][]string
 	Programs map[string]string
 	// Rolls tells, by field, whether pods were replaced when a change of it changed what they are made from.
 	Rolls map[string]bool
@@ -109,9 +111,9 @@ type New struct {
 	Readiness Readiness
 	// Anywhere is what the operator did for another object in a namespace that is newer than the operator's pod; nil if that is not known.
 	Anywhere *Dealt
-	// Goes tells whether that object goes when its namespace is deleted, and Keeps the finalizers by which it stays; nil if that is not known.
-	Goes  *bool
-	Keeps []string
+	// Goes tells whether that object goes when its namespace is deleted, and Held the finalizers by which it stays; nil if that is not known.
+	Goes *bool
+	Held []string
 	// Again is what the operator did for another object of the copy's name, once the copy was gone; nil if that is not known. Late is what that needs and
 	// what was created after it. Fresh tells, by name and key, whether its Secrets say something else than those of the copy. TakesBack tells, by field of
 	// its status that says that it is well, whether that says something else once its pods are gone, and Down what came of it when it was deleted then.
@@ -307,6 +309,12 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 				f.Severity = finding.Warning
 			}
 			findings = append(findings, f)
+		}
+	}
+	for _, field := range slices.Sorted(maps.Keys(is.Retains)) {
+		before, known := was.Retains[field]
+		if left := without(is.Retains[field], before); known && was.Of == is.Of && len(left) > 0 {
+			findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: its %s goes on saying what is taken out of its %s", to, from, strings.Join(left, " and "), field))
 		}
 	}
 	unrolled := namesOf(is.Rolls, func(field string) bool { return was.Rolls[field] && !is.Rolls[field] && is.Copy.Ready > 0 })

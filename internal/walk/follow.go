@@ -227,6 +227,34 @@ func writes(operands map[string]observe.Operand) map[string]string {
 	return all
 }
 
+// retains names the ConfigMaps that were made for a copy, as each copy's are named, that go on saying an entry that was taken out of a map of its spec, now that this is followed.
+func (o *newObject) retains(entry [2]string) []string {
+	names := []string{}
+	for _, name := range slices.Sorted(maps.Keys(o.following.there)) {
+		made := o.following.there[name]
+		if made.Kind == "ConfigMap" && made.Direct && says(made, entry) && says(o.following.before[name], entry) {
+			names = append(names, o.called(made))
+		}
+	}
+	return names
+}
+
+// says reports whether a ConfigMap has an entry of a map, or a line that says both its key and its value.
+func says(configMap observe.Operand, entry [2]string) bool {
+	data, _, _ := unstructured.NestedStringMap(configMap.Content, "data")
+	for key, text := range data {
+		if key == entry[0] && text == entry[1] {
+			return true
+		}
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, entry[0]) && strings.Contains(line, entry[1]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // moved are the kinds of what was written or deleted between before and after, sorted; of all that there is, if before is nil.
 func moved(before, after map[string]string) []string {
 	names := before

@@ -3,6 +3,7 @@ package walk
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -21,10 +22,11 @@ import (
 type step struct {
 	Path        string
 	There, Back []byte
+	Entry       [2]string // the key and the value that are taken out of a map; none if that is no entry of one
 }
 
 func stepOf(path []string, there, back any) step {
-	return step{strings.Join(path, "."), patchOf(path, there), patchOf(path, back)}
+	return step{Path: strings.Join(path, "."), There: patchOf(path, there), Back: patchOf(path, back)}
 }
 
 var (
@@ -98,7 +100,8 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 			}
 		case map[string]any:
 			for _, k := range slices.Sorted(maps.Keys(value))[:min(1, len(value))] {
-				steps = append(steps, step{strings.Join(path, "."), patchOf(append(slices.Clone(path), k), nil), patchOf(append(slices.Clone(path), k), value[k])})
+				entry := append(slices.Clone(path), k)
+				steps = append(steps, step{strings.Join(path, "."), patchOf(entry, nil), patchOf(entry, value[k]), [2]string{k, fmt.Sprint(value[k])}})
 			}
 		}
 	})

@@ -130,7 +130,7 @@ func (w *walk) deleteNamespace(ctx context.Context, name string, copies []*newOb
 				return false, err
 			}
 			is, goes := created[o.CRD], len(stays) == 0
-			is.Goes, is.Keeps = &goes, stays
+			is.Goes, is.Held = &goes, stays
 			created[o.CRD] = is
 			limit := newLimit
 			if before[o.CRD].GoesAnywhere() {

@@ -81,6 +81,7 @@ func TestEditsOf(t *testing.T) {
 	operands := map[string]observe.Operand{}
 	for _, o := range []observe.Operand{
 		made("ConfigMap", "a", false, m{"data": m{"k": "v"}}), made("ConfigMap", "b", true, m{"data": m{"k": "v"}, "immutable": true}), made("ConfigMap", "c", true, nil),
+		made("ConfigMap", "cc", true, m{"data": m{"k": "password=(hidden) sha256:0a"}}),
 		made("ConfigMap", "d", true, m{"data": m{"k": "v", "l": "w"}}), made("ConfigMap", "e", true, m{"data": m{"k": "v"}}),
 		made("Service", "a", true, m{"spec": m{}}), made("Service", "b", true, m{"spec": m{"selector": m{"app": "a"}}}), made("Deployment", "a", true, m{"spec": m{}}),
 	} {

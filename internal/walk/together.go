@@ -52,6 +52,9 @@ func (w *walk) changeTogether(ctx context.Context, o *newObject, resource dynami
 		is.Follows[s.Path] = judge.Surely
 		o.following.moves[s.Path], o.following.traces[s.Path], o.following.shed[s.Path] = was.Moves[s.Path], was.Traces[s.Path], was.Sheds[s.Path]
 		o.following.stays[s.Path] = []string{}
+		if s.Entry[0] != "" {
+			is.Retains[s.Path] = was.Retains[s.Path]
+		}
 	}
 	return alone, nil
 }

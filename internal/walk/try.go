@@ -41,7 +41,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	}
 	o.claims = claimsOf(o, operands)
 	o.following.moves, o.following.rolls, o.following.shed, o.following.traces = map[string][]string{}, map[string]bool{}, map[string]bool{}, map[string][]string{}
-	o.following.stays, o.following.was = map[string][]string{}, was
+	o.following.stays, o.following.was, is.Retains = map[string][]string{}, was, map[string][]string{}
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
 		func() error { return w.lookAtMade(ctx, r, o, operands, &is) },
@@ -202,7 +202,9 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		if err != nil {
 			return err
 		}
-		is.Follows[change.Path] = times
+		if is.Follows[change.Path] = times; times > 0 && change.Entry[0] != "" {
+			is.Retains[change.Path] = o.retains(change.Entry)
+		}
 	}
 	return nil
 }
