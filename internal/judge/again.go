@@ -103,6 +103,14 @@ func again(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.Uninstall, is.Sample, "an object like it stays for %s when the namespace that it is in is deleted, and the namespace with it: %s does not remove %s; with %s both went",
 			GoLimit, to, strings.Join(is.Held, ", "), from))
 	}
+	if was.Goes != nil && !was.Strips && is.Strips {
+		f := code.Finding(code.OperandChanged, is.Sample, "%s removes finalizers of others from a deleted object like it: who guards objects by one, as a backup, finds them gone; %s removed its own alone", to, from)
+		f.Severity = finding.Error
+		findings = append(findings, f)
+	}
+	if lack := without(is.Long, was.Long); was.Of == is.Of && was.Long != nil && len(lack) > 0 {
+		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does not make for each of two new objects with names of 52 characters, which differ in the last one alone, its own %s; %s did", to, strings.Join(lack, " and "), from))
+	}
 	if same := is.stale(was); len(same) > 0 {
 		findings = append(findings, code.Finding(code.Credentials, is.Sample, "%s gives another object of the same name what it gave the first, which is gone: Secret %s; with %s each had its own",
 			to, strings.Join(same, ", "), from))

@@ -89,6 +89,27 @@ func TestGoes(t *testing.T) {
 	}
 }
 
+// TestStripsAndLong: who removes what others guard by, and who tells objects apart by the beginning of their names.
+func TestStripsAndLong(t *testing.T) {
+	goes := true
+	sound := New{Sample: "Pot/n/a", Goes: &goes, Long: []string{}}
+	strips, mixes := sound, sound
+	strips.Strips, mixes.Long = true, []string{"Service"}
+	told := []string{
+		"error U505 Pot/n/a: v2 removes finalizers of others from a deleted object like it: who guards objects by one, as a backup, finds them gone; v1 removed its own alone",
+		"error U517 Pot/n/a: v2 does not make for each of two new objects with names of 52 characters, which differ in the last one alone, its own Service; v1 did",
+	}
+	for name, c := range map[string]struct {
+		was, is New
+		want    []string
+	}{
+		"sound": {sound, sound, nil}, "strips": {sound, strips, told[:1]}, "mixes": {sound, mixes, told[1:]}, "stripped before": {strips, strips, nil}, "mixed before": {mixes, mixes, nil},
+		"not known before": {New{Sample: "Pot/n/a"}, strips, nil}, "names not known before": {New{Sample: "Pot/n/a"}, mixes, nil},
+	} {
+		t.Run(name, func(t *testing.T) { expect.Findings(t, again("v1", "v2", c.was, c.is), c.want...) })
+	}
+}
+
 // TestAnywhere: who makes nothing in a namespace that is newer than the operator's pod, and did before, is told of; where nothing is made for any object, the status counts.
 func TestAnywhere(t *testing.T) {
 	made, well, none := Dealt{Made: true}, Dealt{Well: true}, Dealt{}

@@ -114,6 +114,10 @@ type New struct {
 	// Goes tells whether that object goes when its namespace is deleted, and Held the finalizers by which it stays; nil if that is not known.
 	Goes *bool
 	Held []string
+	// Strips tells that the operator removed the finalizer of somebody else from it.
+	Strips bool
+	// Long are the kinds of which the operator made nothing for one of two other objects there, with long names that differ at their ends alone; nil if that is not known.
+	Long []string
 	// Again is what the operator did for another object of the copy's name, once the copy was gone; nil if that is not known. Late is what that needs and
 	// what was created after it. Fresh tells, by name and key, whether its Secrets say something else than those of the copy. TakesBack tells, by field of
 	// its status that says that it is well, whether that says something else once its pods are gone, and Down what came of it when it was deleted then.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/judge"
@@ -34,21 +36,29 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 		return nil
 	}
 	namespace := "olmkit-samples-" + rand.String(5)
-	var there []*newObject
-	defer func() { err = errors.Join(err, w.deleteNamespace(ctx, namespace, there, before, created)) }()
+	var there, long []*newObject
+	defer func() {
+		err = errors.Join(err, w.deleteNamespace(ctx, namespace, slices.Concat(there, long), before, created))
+	}()
 	for _, first := range copies {
-		o, err := w.copyInto(ctx, r, first, namespace)
-		if err != nil {
-			return err
-		}
-		if o != nil {
-			there = append(there, o)
+		for _, name := range append([]string{first.Name}, longNames(first.Name)...) {
+			o, err := w.copyInto(ctx, r, first, client.ObjectKey{Namespace: namespace, Name: name})
+			if err != nil {
+				return err
+			}
+			switch {
+			case o == nil:
+			case name == first.Name:
+				there = append(there, o)
+			default:
+				long = append(long, o)
+			}
 		}
 	}
 	if len(there) == 0 {
 		return nil
 	}
-	view, began := w.viewOf(objectsOf(there)...), time.Now()
+	view, began := w.viewOf(objectsOf(slices.Concat(there, long))...), time.Now()
 	return lookUntil(ctx, judge.EffectLimit, quickPause, func() (bool, error) {
 		operands, err := view.RecentOperands(ctx)
 		if err != nil {
@@ -63,30 +73,59 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 				}
 			}
 			dealt := judge.DealtWith(o.String(), operands, well)
-			is.Anywhere = &dealt
+			is.Anywhere, is.Long = &dealt, lackOf(is.Copy.Kinds, long, o.CRD, operands)
 			created[o.CRD] = is
-			early := time.Since(began) < newLimit
+			early, known := time.Since(began) < newLimit, before[o.CRD].Long != nil && len(before[o.CRD].Long) == 0
 			runs := podsOf(o.String(), operands).ready >= int64(is.Copy.Ready) // what it does when it is deleted may rest on that
-			done = done && (is.DoesAnywhere() && (runs || !early) || !before[o.CRD].DoesAnywhere() && !early)
+			done = done && (is.DoesAnywhere() && (runs || !early) || !before[o.CRD].DoesAnywhere() && !early) && (len(is.Long) == 0 || !known && time.Since(began) > boldLimit)
 		}
 		return done, nil
 	})
 }
 
-// copyInto creates another copy as first in a namespace, once what it needs is there, or returns nil where the API server refuses it.
-func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, first *newObject, namespace string) (*newObject, error) {
-	if err := w.likeNamespace(ctx, first.Namespace, namespace); err != nil {
+// longName is how long a name is at most that a StatefulSet can have: its pods have a label with a sum of eleven characters more, of 63.
+const longName = 52
+
+// longNames are two names that begin with name and differ at their ends alone.
+func longNames(name string) []string {
+	name += "-" + strings.Repeat("long-", longName/len("long-"))
+	return []string{name[:longName-1] + "1", name[:longName-1] + "2"}
+}
+
+// lackOf are those of kinds of which not each of the copies of a definition that there are two of has something; nil where there are not.
+func lackOf(kinds []string, copies []*newObject, crd string, operands map[string]observe.Operand) []string {
+	var have [][]string
+	for _, o := range copies {
+		if o.CRD == crd {
+			have = append(have, judge.DealtWith(o.String(), operands, false).Kinds)
+		}
+	}
+	if len(have) < 2 {
+		return nil
+	}
+	lack := []string{}
+	for _, kind := range kinds {
+		if slices.ContainsFunc(have, func(kinds []string) bool { return !slices.Contains(kinds, kind) }) {
+			lack = append(lack, kind)
+		}
+	}
+	return lack
+}
+
+// copyInto creates another copy as first, called key, once what it needs is there, or returns nil where the API server refuses it.
+func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, first *newObject, key client.ObjectKey) (*newObject, error) {
+	if err := w.likeNamespace(ctx, first.Namespace, key.Namespace); err != nil {
 		return nil, err
 	}
 	sample := &unstructured.Unstructured{Object: first.like.Author}
 	needs := w.namesakes(sample, first.Namespace)
 	for _, n := range needs {
-		n.SetNamespace(namespace)
+		n.SetNamespace(key.Namespace)
 	}
 	if created, err := w.createNeeds(ctx, needs); err != nil || !created {
 		return nil, err
 	}
-	o, err := w.makeCopy(ctx, r, first.like, client.ObjectKey{Namespace: namespace, Name: first.Name}, naming(sample, needs))
+	o, err := w.makeCopy(ctx, r, first.like, key, naming(sample, needs))
 	if err != nil || o == nil {
 		return nil, errors.Join(err, w.deleteNeeds(ctx, needs))
 	}
@@ -115,45 +154,68 @@ func (w *walk) namesAnother(like *observe.Object) bool {
 	})
 }
 
+// foreign is a finalizer of somebody else.
+const foreign = "olmkit.dev/foreign"
+
 // deleteNamespace deletes the namespace that copies are in, and notes in created whether they go with it: an operator that makes something there before it removes
-// its finalizer cannot any more. before says how long that is waited for. What stays is let go, since the cluster is the walk's.
+// its finalizer cannot any more; and whether it removes the finalizer of somebody else as well. before says how long that is waited for. What stays is let go, since
+// the cluster is the walk's.
 func (w *walk) deleteNamespace(ctx context.Context, name string, copies []*newObject, before, created map[string]judge.New) error {
+	guarded := map[*newObject]bool{}
+	for _, o := range copies {
+		guarded[o] = w.addForeign(ctx, o) == nil
+	}
 	if err := client.IgnoreNotFound(w.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})); err != nil {
 		return fmt.Errorf("delete namespace %s: %w", name, err)
 	}
 	began := time.Now()
 	return lookUntil(ctx, judge.GoLimit, lookPause, func() (bool, error) {
-		done := true
+		held, stripped, done := map[string][]string{}, map[string]bool{}, true
 		for _, o := range copies {
-			stays, err := w.keptBy(ctx, o)
-			if err != nil {
-				return false, err
+			now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				stripped[o.CRD] = stripped[o.CRD] || guarded[o]
+				continue
 			}
-			is, goes := created[o.CRD], len(stays) == 0
-			is.Goes, is.Held = &goes, stays
-			created[o.CRD] = is
+			if err != nil {
+				return false, fmt.Errorf("read %s, whose namespace is deleted: %w", o, err)
+			}
 			limit := newLimit
 			if before[o.CRD].GoesAnywhere() {
 				limit = judge.GoLimit
 			}
-			if late := time.Since(began)+lookPause > limit; !goes && late {
-				_ = mergePatch(ctx, o.At(w.Dynamic, o.Version), o.Name, []byte(`{"metadata":{"finalizers":null}}`))
-			} else if !goes {
+			by := slices.DeleteFunc(now.GetFinalizers(), func(finalizer string) bool { return finalizer == foreign })
+			held[o.CRD] = append(held[o.CRD], by...)
+			if len(by) > 0 && time.Since(began)+lookPause < limit || now.GetDeletionTimestamp() == nil {
+				done = false
+				continue
+			}
+			if mergePatch(ctx, o.At(w.Dynamic, o.Version), o.Name, []byte(`{"metadata":{"finalizers":null}}`)) == nil {
+				guarded[o] = false
+			} else {
 				done = false
 			}
+		}
+		for _, o := range copies {
+			is, goes := created[o.CRD], len(held[o.CRD]) == 0
+			slices.Sort(held[o.CRD])
+			is.Goes, is.Held, is.Strips = &goes, slices.Compact(held[o.CRD]), stripped[o.CRD]
+			created[o.CRD] = is
 		}
 		return done, nil
 	})
 }
 
-// keptBy are the finalizers that a copy has, none if it is gone.
-func (w *walk) keptBy(ctx context.Context, o *newObject) ([]string, error) {
-	now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s, whose namespace is deleted: %w", o, err)
-	}
-	return now.GetFinalizers(), nil
+// addForeign adds the finalizer of somebody else to a copy.
+func (w *walk) addForeign(ctx context.Context, o *newObject) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		resource := o.At(w.Dynamic, o.Version)
+		now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		now.SetFinalizers(append(now.GetFinalizers(), foreign))
+		_, err = resource.Update(ctx, now, metav1.UpdateOptions{FieldManager: "olmkit"})
+		return err
+	})
 }
