@@ -311,8 +311,8 @@ var All = []Kind{
 		"serve the metrics at a port that a Service leads to; who serves them to those who may read them needs the right to create tokenreviews and subjectaccessreviews", nil},
 	{MetricsOpen, finding.Error, "Everybody who reaches the operator's pod can read its metrics without a token; with the old version only those could who may.",
 		"serve them over TLS with FilterProvider: filters.WithAuthenticationAndAuthorization of controller-runtime, or behind a proxy that asks for a token", nil},
-	{MetricsLess, finding.Warning, "The new version does not report a metric of its own, or a label of one, that the old version reported: alerts and dashboards that read it show nothing, without a word. It may be meant. It is an info for a metric with labels, which has no series before there is something to count.",
-		"report it under the old name as well for some releases, and say in the release notes what replaces it", nil},
+	{MetricsLess, finding.Warning, "The new version does not report a metric of its own, or a label of one, that the old version reported: alerts and dashboards that read it show nothing, without a word; or it goes on reporting an object that is gone. It may be meant. It is an info for a metric with labels, which has no series before there is something to count.",
+		"report it under the old name as well for some releases, and say in the release notes what replaces it; delete the series of an object (DeletePartialMatch) when it is gone", nil},
 
 	{StoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate with 'olmkit crd migrate CRD': write every object once, then remove the old versions from status.storedVersions", nil},

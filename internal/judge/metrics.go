@@ -11,8 +11,8 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// Metrics tells what of the metrics of the operator of the release called from that of the one called to does not report any more, and whether these are
-// for all to read.
+// Metrics tells what of the metrics of the operator of the release called from that of the one called to does not report any more, whether these are for
+// all to read, and which tell of what is gone.
 func Metrics(from, to string, was, is observe.Metrics) []finding.Finding {
 	switch {
 	case was.Port == "":
@@ -29,6 +29,9 @@ func Metrics(from, to string, was, is observe.Metrics) []finding.Finding {
 	gone, unheard := metricsLess(was, is)
 	if len(gone) > 0 {
 		findings = append(findings, code.Finding(code.MetricsLess, "", "the operator of %s does not report %s; that of %s did", to, strings.Join(gone, ", "), from))
+	}
+	if stale := without(is.Stale, was.Stale); len(stale) > 0 {
+		findings = append(findings, code.Finding(code.MetricsLess, "", "the operator of %s goes on reporting an object that is gone in %s; that of %s did not: alerts on it do not end, and who makes many objects fills its memory", to, strings.Join(stale, ", "), from))
 	}
 	if len(unheard) > 0 {
 		f := code.Finding(code.MetricsLess, "", "the operator of %s has not reported %s, as that of %s did: there may have been nothing to count", to, strings.Join(unheard, ", "), from)

@@ -31,6 +31,8 @@ func TestMetrics(t *testing.T) {
 		"open":                    {was, observe.Metrics{Port: "http:8080", Open: true, Families: own()}, "U528 error: the operator of b serves its metrics at http:8080 to whoever asks; that of a asked for a token"},
 		"one gone":                {was, observe.Metrics{Port: "https:8443", Families: map[string][]string{"acme_messages": {"namespace", "queue"}}}, "U529 warning: the operator of b does not report acme_queues; that of a did"},
 		"a label gone":            {was, observe.Metrics{Port: "https:8443", Families: map[string][]string{"acme_queues": nil, "acme_messages": {"queue"}}}, "U529 warning: the operator of b does not report the label namespace of acme_messages; that of a did"},
+		"one of what is gone":     {was, observe.Metrics{Port: "https:8443", Families: own(), Stale: []string{"acme_messages"}}, "U529 warning: the operator of b goes on reporting an object that is gone in acme_messages; that of a did not: alerts on it do not end, and who makes many objects fills its memory"},
+		"gone before as well":     {observe.Metrics{Port: "https:8443", Families: own(), Stale: []string{"acme_messages"}}, observe.Metrics{Port: "https:8443", Families: own(), Stale: []string{"acme_messages"}}, ""},
 		"one that counts nothing": {was, observe.Metrics{Port: "https:8443", Families: map[string][]string{"acme_queues": nil}}, "U529 info: the operator of b has not reported acme_messages, as that of a did: there may have been nothing to count"},
 	} {
 		t.Run(name, func(t *testing.T) {

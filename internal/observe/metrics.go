@@ -38,6 +38,7 @@ type Metrics struct {
 	Open     bool                // to whoever asks
 	Refused  string              // what one said who asks for a token to who has one and may read them, "" if none refused
 	Families map[string][]string // the labels that the series of each metric have, sorted
+	Stale    []string            // the metrics of which a series names an object that is gone, sorted
 }
 
 const (
@@ -49,9 +50,9 @@ const (
 	MetricsPath = "/metrics"
 )
 
-// Metrics reads the metrics of r's operator at the ports that its pods declare and that Services lead to. It makes a ServiceAccount for that, so it reads
+// Metrics reads the metrics of r's operator at the ports that its pods declare and that Services lead to; gone are the names of objects that are gone. It makes a ServiceAccount for that, so it reads
 // none on a cluster that is not the walk's own.
-func (c *Cluster) Metrics(ctx context.Context, r *lifecycle.Release) (Metrics, error) {
+func (c *Cluster) Metrics(ctx context.Context, r *lifecycle.Release, gone []string) (Metrics, error) {
 	read := Metrics{Families: map[string][]string{}}
 	if !c.Provider.Disposable() || !c.OperatorRuns(r) {
 		return read, nil
@@ -67,7 +68,7 @@ func (c *Cluster) Metrics(ctx context.Context, r *lifecycle.Release) (Metrics, e
 	if err != nil {
 		return read, err
 	}
-	s := scraper{config: c.Provider.Config(), client: c.Client, api: api}
+	s := scraper{config: c.Provider.Config(), client: c.Client, api: api, gone: gone}
 	known := c.Watcher.OperatorPods()
 	for i := range pods.Items {
 		p := &pods.Items[i]
@@ -116,6 +117,7 @@ type scraper struct {
 	config *rest.Config
 	client client.Client
 	api    proxy
+	gone   []string
 	token  string
 }
 
@@ -140,7 +142,7 @@ func (s *scraper) read(ctx context.Context, p *corev1.Pod, port int32, metrics *
 				return nil
 			}
 		}
-		families, err := familiesOf(answer)
+		families, stale, err := familiesOf(answer, s.gone)
 		if status != http.StatusOK || err != nil || len(families) == 0 {
 			continue
 		}
@@ -148,6 +150,7 @@ func (s *scraper) read(ctx context.Context, p *corev1.Pod, port int32, metrics *
 		for name, labels := range families {
 			metrics.Families[name] = sortedSet(append(labels, metrics.Families[name]...))
 		}
+		metrics.Stale = sortedSet(append(metrics.Stale, stale...))
 		return nil
 	}
 	return ctx.Err()
@@ -238,24 +241,27 @@ func (s *scraper) authenticate(ctx context.Context) error {
 	return nil
 }
 
-// familiesOf reads the text format of Prometheus.
-func familiesOf(text []byte) (map[string][]string, error) {
+// familiesOf reads the text format of Prometheus; stale are the metrics that have one of gone as the value of a label.
+func familiesOf(text []byte, gone []string) (families map[string][]string, stale []string, err error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	read, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	families := map[string][]string{}
+	families = map[string][]string{}
 	for name, f := range read {
 		var labels []string
 		for _, series := range f.GetMetric() {
 			for _, label := range series.GetLabel() {
 				labels = append(labels, label.GetName())
+				if slices.Contains(gone, label.GetValue()) {
+					stale = append(stale, name)
+				}
 			}
 		}
 		families[name] = sortedSet(labels)
 	}
-	return families, nil
+	return families, stale, nil
 }
 
 func sortedSet(words []string) []string {

@@ -29,7 +29,7 @@ func TestMetricsPorts(t *testing.T) {
 }
 
 func TestFamilies(t *testing.T) {
-	got, err := familiesOf([]byte(`# TYPE acme_messages counter
+	got, stale, err := familiesOf([]byte(`# TYPE acme_messages counter
 acme_messages{queue="a"} 1
 acme_messages{namespace="b",queue="b"} 2
 # TYPE acme_queues gauge
@@ -39,12 +39,15 @@ acme_took_bucket{le="1"} 0
 acme_took_bucket{le="+Inf"} 0
 acme_took_sum 0
 acme_took_count 0
-`))
+`), []string{"b", "c"})
 	if want := map[string][]string{"acme_messages": {"namespace", "queue"}, "acme_queues": nil, "acme_took": nil}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
+	if stale = sortedSet(stale); !slices.Equal(stale, []string{"acme_messages"}) {
+		t.Errorf("stale are %v", stale)
+	}
 	for _, text := range []string{"<html>", `{"kind": "Status"}`, "a{"} {
-		if got, err := familiesOf([]byte(text)); err == nil && len(got) > 0 {
+		if got, _, err := familiesOf([]byte(text), nil); err == nil && len(got) > 0 {
 			t.Errorf("%q is taken for %v", text, got)
 		}
 	}

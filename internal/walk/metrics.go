@@ -12,7 +12,7 @@ import (
 func (w *walk) judgeMetrics(ctx context.Context, from string, r *lifecycle.Release) (findings []finding.Finding, err error) {
 	was := w.metrics[from]
 	return findings, lookUntil(ctx, newLimit, lookPause, func() (bool, error) {
-		is, err := w.Metrics(ctx, r)
+		is, err := w.Metrics(ctx, r, w.copyNames)
 		if err != nil {
 			return false, err
 		}

@@ -86,6 +86,10 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 		if err == nil {
 			err = w.tryNewNamespace(ctx, r, copies, w.created[from], created)
 		}
+		w.copyNames = nil
+		for _, o := range copies {
+			w.copyNames = append(w.copyNames, o.Name)
+		}
 		if err != nil {
 			return nil, err
 		}

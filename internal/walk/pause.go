@@ -2,6 +2,8 @@ package walk
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,10 +31,39 @@ func pauses(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []st
 	return steps
 }
 
-// paused pairs the changes that pause object with those of fields that are followed, those first that known has: the nearer to the top a field is
+// pausingKey matches annotations by which a user does the same, where a text names them.
+var pausingKey = regexp.MustCompile(`\b[a-z0-9.-]+\.[a-z]{2,}/[A-Za-z-]*(pause|suspend|skip-reconcil)[A-Za-z-]*`)
+
+// annotated is the change that pauses an object of a definition by an annotation: whichever its operator heeds, of those that are usual, for the definition's group and the domain
+// that this is in, and of those that release names.
+func annotated(release *lifecycle.Release, group string) step {
+	keys := map[string]any{}
+	_, domain, _ := strings.Cut(group, ".")
+	for _, prefix := range []string{group, domain} {
+		for _, name := range []string{"paused", "pause", "suspend"} {
+			if strings.Contains(prefix, ".") {
+				keys[prefix+"/"+name] = "true"
+			}
+		}
+	}
+	for _, text := range []any{release.CSV, release.CRDs} {
+		written, _ := json.Marshal(text) // what cannot be written names nothing
+		for _, key := range pausingKey.FindAllString(string(written), -1) {
+			keys[key] = "true"
+		}
+	}
+	none := map[string]any{}
+	for key := range keys {
+		none[key] = nil
+	}
+	path := []string{"metadata", "annotations"}
+	return step{Path: fmt.Sprintf("annotation %s/paused, or one like it,", group), There: patchOf(path, keys), Back: patchOf(path, none)}
+}
+
+// paused pairs the changes that pause object, and others that do, with those of fields that are followed, those first that known has: the nearer to the top a field is
 // that pauses, the more of the object it does.
-func paused(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, follows map[string]int, known map[judge.Paused]judge.Pause) (pause, change *step) {
-	steps, changes := pauses(schema, object), bold(schema, object)
+func paused(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, follows map[string]int, known map[judge.Paused]judge.Pause, others ...step) (pause, change *step) {
+	steps, changes := append(pauses(schema, object), others...), bold(schema, object)
 	slices.SortStableFunc(steps, func(a, b step) int { return strings.Count(a.Path, ".") - strings.Count(b.Path, ".") })
 	for _, wanted := range []func(judge.Paused) bool{func(p judge.Paused) bool { return known[p] == judge.Held }, func(judge.Paused) bool { return true }} {
 		for _, p := range steps {
@@ -54,8 +85,17 @@ func (w *walk) pauseNew(ctx context.Context, r *lifecycle.Release, o *newObject,
 	if err != nil {
 		return ctx.Err() // its operator may delete what it does not want
 	}
-	pause, change := paused(definition.Schema(r.CRD(o.CRD), o.Version), now.Object, is.Follows, was.Pauses)
+	schema, byAnnotation := definition.Schema(r.CRD(o.CRD), o.Version), annotated(r, o.Resource.Group)
+	pause, change := paused(schema, now.Object, is.Follows, was.Pauses)
 	if pause == nil {
+		pause, change = paused(schema, now.Object, is.Follows, was.Pauses, byAnnotation)
+	}
+	if pause == nil {
+		return nil
+	}
+	tried := judge.Paused{By: pause.Path, Changed: change.Path}
+	if pause.Path == byAnnotation.Path && was.Pauses[tried] == judge.Ignored { // few operators heed one
+		is.Pauses = map[judge.Paused]judge.Pause{tried: judge.Ignored}
 		return nil
 	}
 	var refused error // what is asked for last
@@ -95,6 +135,6 @@ func (w *walk) pauseNew(ctx context.Context, r *lifecycle.Release, o *newObject,
 			came = judge.StaysStill
 		}
 	}
-	is.Pauses = map[judge.Paused]judge.Pause{{By: pause.Path, Changed: change.Path}: came}
+	is.Pauses = map[judge.Paused]judge.Pause{tried: came}
 	return nil
 }

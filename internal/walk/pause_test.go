@@ -1,9 +1,15 @@
 package walk
 
 import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -39,6 +45,31 @@ func TestPauses(t *testing.T) {
 	} {
 		if got := pauses(schema, map[string]any{"spec": c.spec}); len(got) != c.want {
 			t.Errorf("%v: %v", c.spec, got)
+		}
+	}
+}
+
+// An object is paused by the usual annotations, and by those that a release names.
+func TestAnnotated(t *testing.T) {
+	csv := &v1alpha1.ClusterServiceVersion{}
+	csv.Spec.Description = "Set `ops.example.org/skip-reconcile: \"true\"` to pause it, not example.com/size."
+	s := annotated(&lifecycle.Release{CSV: csv}, "things.example.com")
+	var there, back struct {
+		Metadata struct{ Annotations map[string]any }
+	}
+	if err := errors.Join(json.Unmarshal(s.There, &there), json.Unmarshal(s.Back, &back)); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"example.com/pause", "example.com/paused", "example.com/suspend", "ops.example.org/skip-reconcile",
+		"things.example.com/pause", "things.example.com/paused", "things.example.com/suspend",
+	}
+	if got := slices.Sorted(maps.Keys(there.Metadata.Annotations)); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for _, key := range want {
+		if value, has := back.Metadata.Annotations[key]; !has || value != nil || there.Metadata.Annotations[key] != "true" {
+			t.Errorf("%s: %v and back %v", key, there.Metadata.Annotations[key], value)
 		}
 	}
 }

@@ -94,6 +94,7 @@ type walk struct {
 
 	verified      verification
 	calms         []calm   // in which nothing changed while new objects were tried
+	copyNames     []string // of the copies that were tried last
 	lastHop       bool     // no hop follows
 	fresh         []string // releases that were installed without those that users come from
 	notes         []string // limitations that the walk met
