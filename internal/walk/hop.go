@@ -258,7 +258,7 @@ func (w *walk) judgeStillWell(ctx context.Context, before map[string]observe.Ope
 		if _, there := before[findings[i].Subject.Object]; !there && findings[i].Code == code.OperandWorse {
 			state = "well, or not there,"
 		}
-		findings[i].Message += "; it was " + state + " until the walk made changes as users do, and took them back"
+		findings[i].Message += "; it was " + state + " when the upgrade was through, and not any more later, while the walk made changes as users do and took them back"
 	}
 	if err != nil {
 		return findings, err
