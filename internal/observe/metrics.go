@@ -182,7 +182,7 @@ func (s *scraper) dial(p *corev1.Pod, port int32) (net.Conn, error) {
 		return nil, err
 	}
 	url := s.api.in(p.Namespace, "pods", p.Name, "portforward")
-	connection, _, err := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url).Dial(portforward.PortForwardProtocolV1Name)
+	connection, _, err := spdy.NewDialer(upgrader, &http.Client{Transport: transport, Timeout: reachTimeout}, http.MethodPost, url).Dial(portforward.PortForwardProtocolV1Name)
 	if err != nil {
 		return nil, err
 	}

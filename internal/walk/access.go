@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -35,6 +38,8 @@ func (w *walk) judgeAccess(ctx context.Context, from, to *lifecycle.Release, sta
 	}
 	w.noteCalls(log, from)
 	w.noteCalls(log, to)
+	// What an object there is refused for is its long name, or that the namespace goes.
+	log = slices.DeleteFunc(log, func(e auditv1.Event) bool { return e.ObjectRef != nil && strings.HasPrefix(e.ObjectRef.Namespace, newNamespaces) })
 	pods := w.Watcher.OperatorPods()
 	mine := observe.Asker(to, w.Place.Namespace, pods, started, time.Time{})
 	if !smooth {

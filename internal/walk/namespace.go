@@ -22,6 +22,9 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
+// newNamespaces is how the names of namespaces begin that are newer than the operator's pod.
+const newNamespaces = observe.SamplesNamespace + "-"
+
 // tryNewNamespace creates for each of copies, which are gone, another one in a namespace that was not there when r's operator started, and notes in created whether
 // it deals with that: who asks at its start which namespaces there are does not know of it. before says how long that is waited for.
 func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies []*newObject, before, created map[string]judge.New) (err error) {
@@ -35,7 +38,7 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	if len(copies) == 0 {
 		return nil
 	}
-	namespace := "olmkit-samples-" + rand.String(5)
+	namespace := newNamespaces + rand.String(5)
 	var there, long []*newObject
 	defer func() {
 		err = errors.Join(err, w.deleteNamespace(ctx, namespace, slices.Concat(there, long), before, created))
