@@ -132,7 +132,7 @@ func again(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, f)
 	}
 	if was.Down == Gone && is.Down == Stays {
-		f := code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: while none of its pods runs it cannot be deleted, and is still there after %s", to, from, EffectLimit)
+		f := doesLess("let go an object of which no pod runs: give up after a while on what needs one, and remove the finalizer then", is.Sample, "%s does less for a new object like it than %s: while none of its pods runs it cannot be deleted, and is still there after %s", to, from, EffectLimit)
 		if !slices.Equal(was.Finalizers, is.Finalizers) { // what is cleaned up now may need what runs
 			f.Severity = finding.Warning
 		}

@@ -8,7 +8,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/observe"
 )
@@ -191,7 +190,7 @@ func Unheeded(objects []*observe.Object, before, after map[string]observe.Operan
 		}
 		isDeprecated := func(path string) bool { return deprecated(o, path) }
 		findings = append(findings, lessOf(NotCarried(Carried(spec, was), Carried(spec, is)), isDeprecated, func(fields string) finding.Finding {
-			return code.Finding(code.DoesLess, o.String(), "what its %s asks for was in what was made for it before the upgrade, and is in none of that any more", fields)
+			return doesLess("hand each field of the spec on to what is made for the object, or say in the schema that it is deprecated", o.String(), "what its %s asks for was in what was made for it before the upgrade, and is in none of that any more", fields)
 		})...)
 	}
 	return findings

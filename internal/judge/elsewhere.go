@@ -54,11 +54,11 @@ func elsewhere(from, to string, was, is New) []finding.Finding {
 			to, strings.Join(said, ", "), from))
 	}
 	if len(dropped) > 0 {
-		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "what %s writes about a new object like it into %s takes away what was said there of this one; with %s both were there",
+		findings = append(findings, doesLess("in what objects share change the entry of the object alone, and leave those of the others", is.Sample, "what %s writes about a new object like it into %s takes away what was said there of this one; with %s both were there",
 			to, strings.Join(dropped, ", "), from))
 	}
 	if len(lost) > 0 && is.Copy.Made {
-		f := code.Finding(code.DoesLess, is.Sample, "%s makes no %s for a new object like it any more, of the cluster's scope or in another namespace; %s did", to, strings.Join(lost, " and no "), from)
+		f := doesLess("make it still, or say in the release notes what takes its place", is.Sample, "%s makes no %s for a new object like it any more, of the cluster's scope or in another namespace; %s did", to, strings.Join(lost, " and no "), from)
 		f.Severity = finding.Warning
 		findings = append(findings, f)
 	}

@@ -207,6 +207,13 @@ func (n New) LacksKinds(was New) []string {
 	})
 }
 
+// doesLess is the finding that an operator does less for object, with what to do about it.
+func doesLess(fix, object, format string, args ...any) finding.Finding {
+	f := code.Finding(code.DoesLess, object, format, args...)
+	f.Fix = fix
+	return f
+}
+
 // noneOf says that none of kinds is made, in the words of a finding; "" for no kinds.
 func noneOf(kinds []string) string {
 	if len(kinds) == 0 {
@@ -303,11 +310,11 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 		return is.Deprecated[field] || field != OfField(field) && !was.Sheds[field] && strings.HasSuffix(field, LeftOut)
 	}
 	findings = append(findings, lessOf(ignored, isDeprecated, func(fields string) finding.Finding {
-		return code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s", to, from, EffectLimit, fields)
+		return doesLess("reconcile each change of the spec, and update what exists, not only what is missing", is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s", to, from, EffectLimit, fields)
 	})...)
 	for _, field := range namesOf(is.Moves, func(field string) bool { return len(was.Moves[field]) > 0 }) {
 		if kinds := is.staysBehind(was, field); len(kinds) > 0 {
-			f := code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: its %s does not follow a change of its %s, not within %s%s",
+			f := doesLess("update what exists of each kind, not only what is missing", is.Sample, "%s does less for a new object like it than %s: its %s does not follow a change of its %s, not within %s%s",
 				to, from, strings.Join(kinds, " and "), field, EffectLimit, others(is.Moves[field]))
 			if slices.ContainsFunc(is.Moves[field], func(kind string) bool { return slices.Contains(Replicated, kind) }) { // others may have been replaced needlessly
 				f.Severity = finding.Warning
@@ -318,18 +325,18 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 	for _, field := range slices.Sorted(maps.Keys(is.Retains)) {
 		before, known := was.Retains[field]
 		if left := without(is.Retains[field], before); known && was.Of == is.Of && len(left) > 0 {
-			findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: its %s goes on saying what is taken out of its %s", to, from, strings.Join(left, " and "), field))
+			findings = append(findings, doesLess("write all of a ConfigMap's data anew in each reconcile, rather than add to what it says", is.Sample, "%s does less for a new object like it than %s: its %s goes on saying what is taken out of its %s", to, from, strings.Join(left, " and "), field))
 		}
 	}
 	unrolled := namesOf(is.Rolls, func(field string) bool { return was.Rolls[field] && !is.Rolls[field] && is.Copy.Ready > 0 })
 	if len(unrolled) > 0 {
-		findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: a change of its %s changes what its pods are made from, and none is replaced within %s",
+		findings = append(findings, doesLess("have the workload replace its pods: no partition and no OnDelete that stays, and a sum of what pods read in an annotation of their template", is.Sample, "%s does less for a new object like it than %s: a change of its %s changes what its pods are made from, and none is replaced within %s",
 			to, from, strings.Join(unrolled, ", "), EffectLimit))
 	}
 	newSecret := slices.ContainsFunc(is.Secrets, func(s string) bool { return !slices.Contains(was.Secrets, s) })
 	if unheeded := NotCarried(was.Carried, is.Carried); !newSecret {
 		findings = append(findings, lessOf(unheeded, isDeprecated, func(fields string) finding.Finding {
-			return code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: what its %s asks for is in nothing that is made for it", to, from, fields)
+			return doesLess("hand each field of the spec on to what is made for the object, or say in the schema that it is deprecated", is.Sample, "%s does less for a new object like it than %s: what its %s asks for is in nothing that is made for it", to, from, fields)
 		})...)
 	}
 	return append(findings, forsaken(from, to, was, is)...)
@@ -362,7 +369,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.DataLost, is.Sample, "%s deletes the claims of a new object like it when that is deleted; %s kept them", to, from))
 	}
 	if unsaved := is.Unsaved(was); len(unsaved) > 0 {
-		f := code.Finding(code.DoesLess, is.Sample, "%s does less for a new object like it than %s: when that is deleted, it makes none of the %s that %s made then",
+		f := doesLess("make on deletion, before the finalizer is removed, what the old version made", is.Sample, "%s does less for a new object like it than %s: when that is deleted, it makes none of the %s that %s made then",
 			to, from, strings.Join(unsaved, ", "), from)
 		if slices.Equal(unsaved, []string{"jobs.batch"}) && len(is.Finalizers) > 0 && !slices.Equal(was.Finalizers, is.Finalizers) { // which may do itself what a Job did
 			f.Severity = finding.Warning
@@ -439,7 +446,7 @@ func notBack(from, to string, was, is New) (findings []finding.Finding) {
 			}
 		}
 		if len(left) > 0 {
-			findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s leaves what it made for a new object like it other than it was, after a change of %s that was taken back: %s; with %s it was as before",
+			findings = append(findings, doesLess("make each operand anew from the whole spec in each reconcile, also where something is left out or taken back", is.Sample, "%s leaves what it made for a new object like it other than it was, after a change of %s that was taken back: %s; with %s it was as before",
 				to, field, firstOf(left), from))
 		}
 		if len(anew) > 0 {
@@ -492,7 +499,9 @@ func along(from, to string, was, is New) []finding.Finding {
 	if slices.ContainsFunc(taken, func(name string) bool { return strings.HasPrefix(name, observe.KindClaim+"/") }) {
 		which, lost = code.DataLost, ", with the data, once no pod mounts it"
 	}
-	return []finding.Finding{code.Finding(which, is.Sample, "when another object like it is deleted, %s deletes what belongs to this one or to others%s: %s; %s left it", to, lost, firstOf(taken), from)}
+	f := code.Finding(which, is.Sample, "when another object like it is deleted, %s deletes what belongs to this one or to others%s: %s; %s left it", to, lost, firstOf(taken), from)
+	f.Fix = "delete by the object's own name, or by a selector that names it, never what the labels of all objects pick"
+	return []finding.Finding{f}
 }
 
 // behind warns that what was made for the sample stays as it is where something else is made for a new object, or may stay later, and did not with from.
@@ -533,10 +542,10 @@ func unpaused(from, to string, was, is New) []finding.Finding {
 		switch {
 		case before != Held:
 		case is.Pauses[p] == Ignored:
-			findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does not leave a new object like it alone while its %s is true: what is made for it follows a change of its %s; with %s it did not",
+			findings = append(findings, doesLess("leave what is paused alone", is.Sample, "%s does not leave a new object like it alone while its %s is true: what is made for it follows a change of its %s; with %s it did not",
 				to, p.By, p.Changed, from))
 		case is.Pauses[p] == StaysStill:
-			findings = append(findings, code.Finding(code.DoesLess, is.Sample, "%s does not go on with a new object like it once its %s is not true any more: within %s nothing that is made for it follows a change of its %s; with %s it did",
+			findings = append(findings, doesLess("reconcile an object when it is paused no more: a predicate that looks at generations alone does not see annotations", is.Sample, "%s does not go on with a new object like it once its %s is not true any more: within %s nothing that is made for it follows a change of its %s; with %s it did",
 				to, p.By, EffectLimit, p.Changed, from))
 		}
 	}
@@ -554,7 +563,7 @@ func quieter(from, to string, was, is New) []finding.Finding {
 		{was.Events, is.Events, "%s records no Event about a new object like it, and %s recorded %s"},
 	} {
 		if is.Says != nil && len(lost.was) > 0 && len(lost.is) == 0 {
-			f := code.Finding(code.DoesLess, is.Sample, lost.words, to, from, strings.Join(lost.was, ", "))
+			f := doesLess("go on with it, or say in the release notes that it ends", is.Sample, lost.words, to, from, strings.Join(lost.was, ", "))
 			f.Severity = finding.Warning
 			findings = append(findings, f)
 		}

@@ -39,7 +39,9 @@ func (w *walk) judgeAccess(ctx context.Context, from, to *lifecycle.Release, sta
 	w.noteCalls(log, from)
 	w.noteCalls(log, to)
 	// What an object there is refused for is its long name, or that the namespace goes.
-	log = slices.DeleteFunc(log, func(e auditv1.Event) bool { return e.ObjectRef != nil && strings.HasPrefix(e.ObjectRef.Namespace, newNamespaces) })
+	log = slices.DeleteFunc(log, func(e auditv1.Event) bool {
+		return e.ObjectRef != nil && strings.HasPrefix(e.ObjectRef.Namespace, newNamespaces)
+	})
 	pods := w.Watcher.OperatorPods()
 	mine := observe.Asker(to, w.Place.Namespace, pods, started, time.Time{})
 	if !smooth {

@@ -141,7 +141,7 @@ func TestSaysLess(t *testing.T) {
 	p, plan := things(t, "v1", "v2")
 	for behaviour, want := range map[string]struct{ begins, has string }{
 		hushes:  {"warning U520 Thing/olmkit-samples/a: its status says nothing any more of status.endpoint", ""},
-		sickens: {"error U504 Thing/olmkit-samples/a: ", "it was well until the walk made changes"},
+		sickens: {"error U504 Thing/olmkit-samples/a: ", "it was well when the upgrade was through, and not any more later"},
 	} {
 		t.Run(behaviour, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
