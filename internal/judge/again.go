@@ -100,7 +100,7 @@ func again(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does nothing for an object like it in a namespace that is newer than the operator's pod, not within %s; %s did", to, EffectLimit, from))
 	}
 	if was.GoesAnywhere() && is.Goes != nil && !*is.Goes {
-		findings = append(findings, code.Finding(code.Uninstall, is.Sample, "an object like it stays for %s when the namespace that it is in is deleted, and the namespace with it: %s does not remove %s; with %s both went",
+		findings = append(findings, code.Finding(code.Uninstall, is.Sample, "an object like it that is deleted with its namespace stays for %s, and the namespace with it: %s does not remove %s; with %s it went",
 			GoLimit, to, strings.Join(is.Held, ", "), from))
 	}
 	if was.Goes != nil && !was.Strips && is.Strips {
@@ -108,7 +108,8 @@ func again(from, to string, was, is New) []finding.Finding {
 		f.Severity = finding.Error
 		findings = append(findings, f)
 	}
-	if lack := without(is.Long, was.Long); was.Of == is.Of && was.Long != nil && len(lack) > 0 {
+	lack := slices.DeleteFunc(without(is.Long, was.Long), func(kind string) bool { return was.Anywhere == nil || !slices.Contains(was.Anywhere.Kinds, kind) })
+	if was.Of == is.Of && was.Long != nil && len(lack) > 0 {
 		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does not make for each of two new objects with names of 52 characters, which differ in the last one alone, its own %s; %s did", to, strings.Join(lack, " and "), from))
 	}
 	if same := is.stale(was); len(same) > 0 {

@@ -13,9 +13,9 @@ func TestAlong(t *testing.T) {
 	}{
 		"nothing": {[]string{}, []string{}, nil}, "as before": {[]string{service}, []string{service}, nil}, "not known before": {nil, []string{service}, nil}, "not known now": {[]string{}, nil, nil},
 		"a claim": {[]string{}, []string{claim, service}, []string{
-			"error U515 Pot/n/a: when another object like it is deleted, v2 deletes what belongs to this one or to others, with the data, once no pod mounts it: " + claim + ", " + service + "; v1 left it",
+			"error U515 Pot/n/a: when a new object is deleted, v2 deletes what belongs to this one or to others like it, with the data, once no pod mounts it: " + claim + ", " + service + "; v1 left it",
 		}},
-		"a Service": {[]string{claim}, []string{claim, service}, []string{"error U514 Pot/n/a: when another object like it is deleted, v2 deletes what belongs to this one or to others: " + service + "; v1 left it"}},
+		"a Service": {[]string{claim}, []string{claim, service}, []string{"error U514 Pot/n/a: when a new object is deleted, v2 deletes what belongs to this one or to others like it: " + service + "; v1 left it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expect.Findings(t, along("v1", "v2", New{Sample: "Pot/n/a", Along: c.was}, New{Sample: "Pot/n/a", Along: c.is}), c.want...)

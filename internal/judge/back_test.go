@@ -80,7 +80,7 @@ func TestGoes(t *testing.T) {
 	}{
 		"both": {&goes, &goes, nil}, "never": {&stays, &stays, nil}, "now": {&stays, &goes, nil}, "not known now": {&goes, nil, nil}, "not known before": {nil, &stays, nil},
 		"no more": {&goes, &stays, []string{
-			"error U603 Pot/n/a: an object like it stays for 1m0s when the namespace that it is in is deleted, and the namespace with it: v2 does not remove example.com/keep; with v1 both went",
+			"error U603 Pot/n/a: an object like it that is deleted with its namespace stays for 1m0s, and the namespace with it: v2 does not remove example.com/keep; with v1 it went",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestGoes(t *testing.T) {
 // TestStripsAndLong: who removes what others guard by, and who tells objects apart by the beginning of their names.
 func TestStripsAndLong(t *testing.T) {
 	goes := true
-	sound := New{Sample: "Pot/n/a", Goes: &goes, Long: []string{}}
+	sound := New{Sample: "Pot/n/a", Goes: &goes, Long: []string{}, Anywhere: &Dealt{Made: true, Kinds: []string{"Service"}}}
 	strips, mixes := sound, sound
 	strips.Strips, mixes.Long = true, []string{"Service"}
 	told := []string{

@@ -14,16 +14,22 @@ import (
 
 // Leaks tells what of after says what a Secret holds, and no such operand of the object did before.
 func Leaks(before, after map[string]observe.Operand) []finding.Finding {
-	leaky := map[string]bool{} // by object and kind
+	like := func(o observe.Operand) string {
+		if slices.Contains(WorkloadKinds, o.Kind) {
+			return o.Of + " workload"
+		}
+		return o.Of + " " + o.Kind
+	}
+	leaky := map[string]bool{}
 	for _, o := range before {
 		if len(hiddenIn(o)) > 0 {
-			leaky[o.Of+" "+o.Kind] = true
+			leaky[like(o)] = true
 		}
 	}
 	var findings []finding.Finding
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		o := after[name]
-		if o.Kind == observe.KindSecret || o.Kind == observe.KindPod || leaky[o.Of+" "+o.Kind] {
+		if o.Kind == observe.KindSecret || o.Transient() || o.Kind == "Job" && !o.Direct || leaky[like(o)] {
 			continue
 		}
 		if hidden := hiddenIn(o); len(hidden) > 0 {

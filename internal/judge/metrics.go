@@ -20,11 +20,11 @@ func Metrics(from, to string, was, is observe.Metrics) []finding.Finding {
 	case is.Port == "" && is.Refused != "":
 		return []finding.Finding{code.Finding(code.MetricsGone, "", "who may read %s is told %s by the operator of %s; that of %s served %d metrics there, at %s", observe.MetricsPath, is.Refused, to, from, len(was.Families), was.Port)}
 	case is.Port == "":
-		return []finding.Finding{code.Finding(code.MetricsGone, "", "the operator of %s serves no metrics at %s of any port; that of %s served %d at %s", to, observe.MetricsPath, from, len(was.Families), was.Port)}
+		return []finding.Finding{code.Finding(code.MetricsGone, "", "the operator of %s serves no metrics at %s of a port that it declares or that a Service leads to; that of %s served %d at %s", to, observe.MetricsPath, from, len(was.Families), was.Port)}
 	}
 	var findings []finding.Finding
-	if is.Open && !was.Open {
-		findings = append(findings, code.Finding(code.MetricsOpen, "", "the operator of %s serves its metrics at %s to whoever asks; that of %s asked for a token", to, is.Port, from))
+	if is.Open != "" && was.Open == "" {
+		findings = append(findings, code.Finding(code.MetricsOpen, "", "the operator of %s serves its metrics at %s to whoever asks; that of %s asked for a token", to, is.Open, from))
 	}
 	gone, unheard := metricsLess(was, is)
 	if len(gone) > 0 {
@@ -67,6 +67,6 @@ func metricsLess(was, is observe.Metrics) (gone, unheard []string) {
 func ofLibrary(name string) bool {
 	return slices.ContainsFunc([]string{
 		"go_", "process_", "promhttp_", "controller_runtime_", "workqueue_", "rest_client_", "leader_election_", "certwatcher_", "reconcile_", "ansible_operator_", "helm_operator_",
-		"apiserver_", "authentication_", "authorization_", "authenticated_", "kubernetes_", "hidden_metrics_", "registered_metrics_", "disabled_metrics_", "build_info",
+		"apiserver_", "authentication_", "authorization_", "authenticated_", "kubernetes_", "hidden_metrics_", "jvm_", "system_", "executor_", "http_server_", "logback_", "operator_sdk_", "python_", "tokio_", "vertx_", "kopf_", "registered_metrics_", "disabled_metrics_", "build_info",
 	}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }

@@ -163,10 +163,10 @@ type Pause int
 
 // What may come of it.
 const (
-	_          Pause = iota
-	Ignored          // it is followed all the same
-	Held             // it is followed once the object is not paused any more
-	StaysStill       // it is not followed then either
+	Unknown    Pause = iota // nobody can tell
+	Ignored                 // it is followed all the same
+	Held                    // it is followed once the object is not paused any more
+	StaysStill              // it is not followed then either
 )
 
 // Settled reports whether as many workloads are ready for the copy as for the sample: until then, reconciles are under way.
@@ -499,7 +499,7 @@ func along(from, to string, was, is New) []finding.Finding {
 	if slices.ContainsFunc(taken, func(name string) bool { return strings.HasPrefix(name, observe.KindClaim+"/") }) {
 		which, lost = code.DataLost, ", with the data, once no pod mounts it"
 	}
-	f := code.Finding(which, is.Sample, "when another object like it is deleted, %s deletes what belongs to this one or to others%s: %s; %s left it", to, lost, firstOf(taken), from)
+	f := code.Finding(which, is.Sample, "when a new object is deleted, %s deletes what belongs to this one or to others like it%s: %s; %s left it", to, lost, firstOf(taken), from)
 	f.Fix = "delete by the object's own name, or by a selector that names it, never what the labels of all objects pick"
 	return []finding.Finding{f}
 }

@@ -43,21 +43,23 @@ func Unreached(before, after map[observe.ServicePort]bool, operands map[string]o
 	return findings
 }
 
-// selectors are the kinds that select pods: by which field of their spec, whether an empty one selects all, by which finding it is told that one selects pods of
-// other objects, and what becomes of these.
+// selectors are the kinds that select pods: by which field of their spec, by which finding it is told that one selects pods of other objects, and what becomes of
+// these.
 var selectors = map[string]struct {
-	field      string
-	all        bool
-	code, then string
+	field, code, then string
 }{
-	observe.KindService:   {"selector", false, code.PortGone, "its clients reach %s"},
-	"PodDisruptionBudget": {"selector", false, code.OperandWorse, "it counts those of %s, and a pod that two budgets pick is not evicted at all: its node cannot be drained"},
-	"NetworkPolicy":       {"podSelector", true, code.OperandWorse, "it isolates those of %s, whose clients it does not name"},
+	observe.KindService:   {"selector", code.PortGone, "its clients reach %s"},
+	"PodDisruptionBudget": {"selector", code.OperandWorse, "it counts those of %s, and those that have a budget of their own as well cannot be evicted any more"},
+	"NetworkPolicy":       {"podSelector", code.OperandWorse, "it applies to those of %s, too, and what it does not name reaches them no more"},
 }
 
 // Selected tells the operands whose selector picks pods that were made for other objects, too, and did not before.
 func Selected(before, after map[string]observe.Operand) []finding.Finding {
 	var findings []finding.Finding
+	ran := map[string]bool{} // what had pods, so that it could have been picked
+	for _, o := range before {
+		ran[o.Of] = ran[o.Of] || o.Kind == observe.KindPod && !ofJob(before, o)
+	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		of, selects := selectors[before[name].Kind]
 		was, is := selectedOf(before[name], before), selectedOf(after[name], after)
@@ -66,7 +68,7 @@ func Selected(before, after map[string]observe.Operand) []finding.Finding {
 		}
 		var others []string
 		for _, of := range is {
-			if of != after[name].Of && !slices.Contains(was, of) {
+			if of != after[name].Of && !slices.Contains(was, of) && ran[of] {
 				others = append(others, of)
 			}
 		}
@@ -196,11 +198,13 @@ func picks(o observe.Operand, operands map[string]observe.Operand) bool {
 	return o.Kind != observe.KindService && slices.ContainsFunc(podsOf(o, operands), func(p observe.Operand) bool { return !ofJob(operands, p) })
 }
 
-// selectedOf names the objects whose pods o selects among operands, sorted.
+// selectedOf names the objects whose pods, but for those of Jobs, o selects among operands, sorted.
 func selectedOf(o observe.Operand, operands map[string]observe.Operand) []string {
 	objects := map[string]bool{}
 	for _, p := range podsOf(o, operands) {
-		objects[p.Of] = true
+		if !ofJob(operands, p) {
+			objects[p.Of] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(objects))
 }
@@ -208,11 +212,11 @@ func selectedOf(o observe.Operand, operands map[string]observe.Operand) []string
 // podsOf returns the pods that o, of a kind in selectors, selects among operands.
 func podsOf(o observe.Operand, operands map[string]observe.Operand) []observe.Operand {
 	of, selects := selectors[o.Kind]
-	wanted, _, _ := unstructured.NestedMap(o.Content, "spec", of.field)
-	if !selects || len(wanted) == 0 && !of.all {
+	wanted, set, _ := unstructured.NestedMap(o.Content, "spec", of.field)
+	switch {
+	case !selects, o.Kind == observe.KindService && len(wanted) == 0, o.Kind == "PodDisruptionBudget" && !set:
 		return nil
-	}
-	if o.Kind == observe.KindService {
+	case o.Kind == observe.KindService:
 		wanted = map[string]any{"matchLabels": wanted}
 	}
 	var parsed metav1.LabelSelector

@@ -36,8 +36,8 @@ func TestSelected(t *testing.T) {
 	expect.Findings(t, Selected(wide, narrow))
 	expect.Findings(t, Selected(operands(nil), wide))
 	for kind, c := range map[string]struct{ field, want string }{
-		"PodDisruptionBudget": {"selector", "it counts those of Pot/n/b, and a pod that two budgets pick is not evicted at all: its node cannot be drained"},
-		"NetworkPolicy":       {"podSelector", "it isolates those of Pot/n/b, whose clients it does not name"},
+		"PodDisruptionBudget": {"selector", "it counts those of Pot/n/b, and those that have a budget of their own as well cannot be evicted any more"},
+		"NetworkPolicy":       {"podSelector", "it applies to those of Pot/n/b, too, and what it does not name reaches them no more"},
 	} {
 		with := func(selector m) map[string]observe.Operand {
 			all := operands(nil)
@@ -49,9 +49,10 @@ func TestSelected(t *testing.T) {
 		expect.Findings(t, Selected(one, both), want)
 		expect.Findings(t, Selected(one, one))
 		expect.Findings(t, Selected(both, both))
-		if every := Selected(one, with(m{})); (len(every) == 1) != (kind == "NetworkPolicy") {
-			t.Errorf("a %s with an empty selector: %v", kind, every)
-		}
+		expect.Findings(t, Selected(one, with(m{})), want)
+		late := with(m{"matchLabels": m{"of": "a"}})
+		delete(late, "Pod/n/b-0")
+		expect.Findings(t, Selected(late, both)) // b had none to be picked
 	}
 	expect.Findings(t, Selected(narrow, nil))
 }

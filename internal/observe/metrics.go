@@ -35,7 +35,7 @@ import (
 // Metrics is what an operator's pods answer at /metrics.
 type Metrics struct {
 	Port     string              // where they were read, as https:8443; "" for nowhere
-	Open     bool                // to whoever asks
+	Open     string              // where they are for whoever asks, as Port; "" for nowhere
 	Refused  string              // what one said who asks for a token to who has one and may read them, "" if none refused
 	Families map[string][]string // the labels that the series of each metric have, sorted
 	Stale    []string            // the metrics of which a series names an object that is gone, sorted
@@ -88,7 +88,7 @@ func (c *Cluster) Metrics(ctx context.Context, r *lifecycle.Release, gone []stri
 func metricsPorts(p *corev1.Pod, services []corev1.Service) []int32 {
 	ports := map[int32]bool{}
 	named := map[string]int32{}
-	for _, c := range p.Spec.Containers {
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 		for _, port := range c.Ports {
 			if cmp.Or(port.Protocol, corev1.ProtocolTCP) == corev1.ProtocolTCP {
 				ports[port.ContainerPort], named[port.Name] = true, port.ContainerPort
@@ -146,7 +146,10 @@ func (s *scraper) read(ctx context.Context, p *corev1.Pod, port int32, metrics *
 		if status != http.StatusOK || err != nil || len(families) == 0 {
 			continue
 		}
-		metrics.Port, metrics.Open = fmt.Sprintf("%s:%d", scheme, port), metrics.Open || open
+		metrics.Port = fmt.Sprintf("%s:%d", scheme, port)
+		if open {
+			metrics.Open = metrics.Port
+		}
 		for name, labels := range families {
 			metrics.Families[name] = sortedSet(append(labels, metrics.Families[name]...))
 		}
@@ -163,8 +166,8 @@ func (s *scraper) authorized(ctx context.Context, p *corev1.Pod, scheme string, 
 	transport := &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return s.dial(p, port) },
 		// Most sign their own certificate; the token is good for metrics alone, and the connection leads to the pod.
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
-		DisableKeepAlives: true,
+		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
+		TLSHandshakeTimeout: reachTimeout, DisableKeepAlives: true,
 	}
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s://%s:%d%s", scheme, p.Name, port, MetricsPath), nil)

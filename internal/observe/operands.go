@@ -146,8 +146,6 @@ func (c *Cluster) operands(ctx context.Context, known *recent) (map[string]Opera
 			}}
 			if kind.Kind == KindSecret {
 				c.Watcher.secrets.hide(o.Content)
-			} else {
-				o.Content = c.Watcher.secrets.hideIn(o.Content)
 			}
 			if kind.Kind == "Pod" {
 				if err := o.readPod(&m); err != nil {
@@ -167,7 +165,7 @@ func (c *Cluster) operands(ctx context.Context, known *recent) (map[string]Opera
 	}
 	found := belonging(c.Objects, c.Made, all)
 	addClaims(found, claims)
-	return found, nil
+	return c.HideSecrets(found), nil
 }
 
 // namespaces are those in which operands can be: what belongs to an object with a namespace is in the same.

@@ -26,9 +26,13 @@ func IsCredential(key string) bool { return credential().MatchString(key) }
 
 // secrets are the credentials that Secrets hold, each with what stands for it.
 type secrets struct {
-	mu    sync.Mutex
-	known map[string]string
+	mu       sync.Mutex
+	known    map[string]string
+	replacer *strings.Replacer // of all that is known; nil for none
 }
+
+// masked matches the keys of Secrets whose values are looked for elsewhere: what ends so is no name or address.
+var masked = regexp.MustCompile(`(?i)(password|passwd|passphrase|token|secret|(api|access|secret|private|encryption)[-_.]?key)$`)
 
 // leastCredential is how long a credential is at least that is looked for elsewhere, and everyday matches what many things are called.
 const leastCredential = 8
@@ -49,28 +53,50 @@ func (s *secrets) hide(content map[string]any) {
 		hidden[key] = digest
 		encoded, _ := v.(string)
 		value, err := base64.StdEncoding.DecodeString(encoded)
-		if err == nil && IsCredential(key) && len(value) >= leastCredential && !everyday.Match(value) {
-			if s.known == nil {
-				s.known = map[string]string{}
-			}
-			s.known[string(value)] = digest
+		if err == nil && masked.MatchString(key) && len(value) >= leastCredential && !everyday.Match(value) {
+			s.note(string(value), digest)
 		}
 	}
 	content["data"] = hidden
 }
 
-// hideIn returns what something else than a Secret says without the credentials that are known. It changes nothing in place.
-func (s *secrets) hideIn(content map[string]any) map[string]any {
-	s.mu.Lock()
+// note adds a credential to what is known.
+func (s *secrets) note(value, digest string) {
+	if s.known[value] == digest {
+		return
+	}
+	if s.known == nil {
+		s.known = map[string]string{}
+	}
+	s.known[value] = digest
 	var pairs []string
 	for _, value := range slices.SortedFunc(maps.Keys(s.known), func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }) {
 		pairs = append(pairs, value, s.known[value])
 	}
+	s.replacer = strings.NewReplacer(pairs...)
+}
+
+// HideSecrets returns operands without the credentials that are known by now.
+func (c *Cluster) HideSecrets(operands map[string]Operand) map[string]Operand {
+	hidden := maps.Clone(operands)
+	for name, o := range hidden {
+		if o.Kind != KindSecret {
+			o.Content = c.Watcher.secrets.hideIn(o.Content)
+			hidden[name] = o
+		}
+	}
+	return hidden
+}
+
+// hideIn returns what something else than a Secret says without the credentials that are known. It changes nothing in place.
+func (s *secrets) hideIn(content map[string]any) map[string]any {
+	s.mu.Lock()
+	replacer := s.replacer
 	s.mu.Unlock()
-	if len(pairs) == 0 {
+	if replacer == nil {
 		return content
 	}
-	without, _ := hiddenIn(content, strings.NewReplacer(pairs...))
+	without, _ := hiddenIn(content, replacer)
 	return without.(map[string]any)
 }
 

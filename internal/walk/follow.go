@@ -26,6 +26,9 @@ type following struct {
 	traces        map[string][]string        // what was another then, by field
 	stays         map[string][]string        // what was not as before when it had been changed back, by field
 
+	entry    [2]string // that the change takes out of a map; none if it takes out none
+	retained []string  // the ConfigMaps that go on saying it; nil if that is not known
+
 	was judge.New // what the operator did under the release before
 
 	sheds bool            // whether something of it went when the change was followed
@@ -225,6 +228,24 @@ func writes(operands map[string]observe.Operand) map[string]string {
 		}
 	}
 	return all
+}
+
+// noteThere notes what there is once a change of field has been followed, and what goes on saying what that took out of a map. If nothing did under the release before,
+// that is waited for.
+func (w *walk) noteThere(ctx context.Context, o *newObject, field string, was judge.New) (err error) {
+	view, f := w.viewOf(o.Object), &o.following
+	limit := time.Duration(0)
+	before, known := was.Retains[field]
+	if known && f.entry[0] != "" {
+		limit = judge.EffectLimit
+	}
+	return lookUntil(ctx, limit, quickPause, func() (bool, error) {
+		if f.there, err = view.Operands(ctx); err != nil || f.entry[0] == "" {
+			return true, err
+		}
+		f.retained = o.retains(f.entry)
+		return !slices.ContainsFunc(f.retained, func(name string) bool { return !slices.Contains(before, name) }), nil
+	})
 }
 
 // retains names the ConfigMaps that were made for a copy, as each copy's are named, that go on saying an entry that was taken out of a map of its spec, now that this is followed.

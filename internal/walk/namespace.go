@@ -76,11 +76,11 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 				}
 			}
 			dealt := judge.DealtWith(o.String(), operands, well)
-			is.Anywhere, is.Long = &dealt, lackOf(is.Copy.Kinds, long, o.CRD, operands)
+			is.Anywhere, is.Long = &dealt, lackOf(dealt.Kinds, long, o.CRD, operands)
 			created[o.CRD] = is
 			early, known := time.Since(began) < newLimit, before[o.CRD].Long != nil && len(before[o.CRD].Long) == 0
 			runs := podsOf(o.String(), operands).ready >= int64(is.Copy.Ready) // what it does when it is deleted may rest on that
-			done = done && (is.DoesAnywhere() && (runs || !early) || !before[o.CRD].DoesAnywhere() && !early) && (len(is.Long) == 0 || !known && time.Since(began) > boldLimit)
+			done = done && (is.DoesAnywhere() && (runs || time.Since(began) > 2*boldLimit) || !before[o.CRD].DoesAnywhere() && !early) && (len(is.Long) == 0 || !known && time.Since(began) > boldLimit)
 		}
 		return done, nil
 	})
@@ -160,53 +160,75 @@ func (w *walk) namesAnother(like *observe.Object) bool {
 // foreign is a finalizer of somebody else.
 const foreign = "olmkit.dev/foreign"
 
-// deleteNamespace deletes the namespace that copies are in, and notes in created whether they go with it: an operator that makes something there before it removes
-// its finalizer cannot any more; and whether it removes the finalizer of somebody else as well. before says how long that is waited for. What stays is let go, since
-// the cluster is the walk's.
+// deleteNamespace deletes copies in a namespace that is being deleted, and notes in created whether they go: an operator that makes something there before it removes its
+// finalizer cannot any more; and whether it removes the finalizer of somebody else as well. The namespace controller would delete them, too, some seconds later. before
+// says how long that is waited for. What stays is let go, since the cluster is the walk's.
 func (w *walk) deleteNamespace(ctx context.Context, name string, copies []*newObject, before, created map[string]judge.New) error {
-	guarded := map[*newObject]bool{}
+	partings := map[*newObject]*parting{}
 	for _, o := range copies {
-		guarded[o] = w.addForeign(ctx, o) == nil
+		partings[o] = &parting{guarded: w.addForeign(ctx, o) == nil}
 	}
-	if err := client.IgnoreNotFound(w.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})); err != nil {
-		return fmt.Errorf("delete namespace %s: %w", name, err)
+	if w.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}) != nil {
+		_, err := w.removeCopies(ctx, copies)
+		return err
+	}
+	for _, o := range copies {
+		_ = o.At(w.Dynamic, o.Version).Delete(ctx, o.Name, metav1.DeleteOptions{}) // who may not has the controller do it
 	}
 	began := time.Now()
-	return lookUntil(ctx, judge.GoLimit, lookPause, func() (bool, error) {
-		held, stripped, done := map[string][]string{}, map[string]bool{}, true
+	err := lookUntil(ctx, judge.GoLimit, lookPause, func() (bool, error) {
+		done := true
 		for _, o := range copies {
-			now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				stripped[o.CRD] = stripped[o.CRD] || guarded[o]
-				continue
-			}
-			if err != nil {
-				return false, fmt.Errorf("read %s, whose namespace is deleted: %w", o, err)
-			}
 			limit := newLimit
 			if before[o.CRD].GoesAnywhere() {
 				limit = judge.GoLimit
 			}
-			by := slices.DeleteFunc(now.GetFinalizers(), func(finalizer string) bool { return finalizer == foreign })
-			held[o.CRD] = append(held[o.CRD], by...)
-			if len(by) > 0 && time.Since(began)+lookPause < limit || now.GetDeletionTimestamp() == nil {
-				done = false
-				continue
-			}
-			if mergePatch(ctx, o.At(w.Dynamic, o.Version), o.Name, []byte(`{"metadata":{"finalizers":null}}`)) == nil {
-				guarded[o] = false
-			} else {
-				done = false
-			}
-		}
-		for _, o := range copies {
-			is, goes := created[o.CRD], len(held[o.CRD]) == 0
-			slices.Sort(held[o.CRD])
-			is.Goes, is.Held, is.Strips = &goes, slices.Compact(held[o.CRD]), stripped[o.CRD]
-			created[o.CRD] = is
+			w.lookAtParting(ctx, o, partings[o], time.Since(began)+lookPause >= limit)
+			done = done && partings[o].gone
 		}
 		return done, nil
 	})
+	for _, o := range copies {
+		p, is := partings[o], created[o.CRD]
+		goes := p.gone && len(p.held) == 0 && (is.Goes == nil || *is.Goes)
+		if is.Goes = &goes; len(p.held) > 0 {
+			is.Held = p.held
+		}
+		is.Strips = is.Strips || p.stripped
+		created[o.CRD] = is
+		if !p.gone {
+			w.lingering = append(w.lingering, o.Object)
+		}
+	}
+	return err
+}
+
+// parting is how a deleted copy goes.
+type parting struct {
+	guarded  bool     // it has the finalizer of somebody else
+	held     []string // the finalizers by which it stays
+	stripped bool     // somebody removed the one of somebody else
+	gone     bool     // or nothing holds it any more
+}
+
+// lookAtParting notes how a deleted copy goes, and lets it go if nobody but the walk holds it any more, or it is late.
+func (w *walk) lookAtParting(ctx context.Context, o *newObject, p *parting, late bool) {
+	if p.gone {
+		return
+	}
+	resource := o.At(w.Dynamic, o.Version)
+	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		p.gone, p.stripped, p.held = true, p.guarded, nil
+		return
+	case err != nil || now.GetDeletionTimestamp() == nil: // nobody was asked to let it go yet
+		return
+	}
+	p.held = slices.DeleteFunc(now.GetFinalizers(), func(finalizer string) bool { return finalizer == foreign })
+	if len(p.held) == 0 || late {
+		p.gone = mergePatch(ctx, resource, o.Name, []byte(`{"metadata":{"finalizers":null}}`)) == nil
+	}
 }
 
 // addForeign adds the finalizer of somebody else to a copy.

@@ -88,7 +88,9 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 		}
 		w.copyNames = nil
 		for _, o := range copies {
-			w.copyNames = append(w.copyNames, o.Name)
+			if !slices.Contains(w.lingering, o.Object) {
+				w.copyNames = append(w.copyNames, o.Name)
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -442,13 +444,10 @@ func (w *walk) operandNow(ctx context.Context, o observe.Operand) (*unstructured
 
 // deleteNew deletes copies, notes in created what stays of what was made for them, and deletes that, too. before is what was noted of the release before.
 func (w *walk) deleteNew(ctx context.Context, copies []*newObject, before, created map[string]judge.New) error {
-	theirs, err := w.theirs(ctx)
-	if err != nil {
-		return err
-	}
+	theirs, unread := w.theirs(ctx)
 	began := time.Now()
 	stay, err := w.removeCopies(ctx, copies)
-	if err == nil {
+	if err = errors.Join(err, unread); err == nil {
 		gone := slices.DeleteFunc(slices.Clone(copies), func(o *newObject) bool { return slices.Contains(stay, o.Object) })
 		err = w.notePartings(ctx, gone, began, before, created)
 	}
@@ -462,7 +461,7 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, before, creat
 	deadline := time.Now().Add(unownedLimit)
 	for _, o := range copies {
 		is := created[o.CRD]
-		is.Along = along
+		is.Along = slices.DeleteFunc(slices.Clone(along), func(name string) bool { return !strings.HasPrefix(theirs[name].Of, o.Kind+"/") })
 		created[o.CRD] = is
 		if slices.Contains(stay, o.Object) {
 			continue // its operator may be about to delete what is left

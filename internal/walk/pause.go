@@ -10,6 +10,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/judge"
@@ -49,7 +50,9 @@ func annotated(release *lifecycle.Release, group string) step {
 	for _, text := range []any{release.CSV, release.CRDs} {
 		written, _ := json.Marshal(text) // what cannot be written names nothing
 		for _, key := range pausingKey.FindAllString(string(written), -1) {
-			keys[key] = "true"
+			if len(validation.IsQualifiedName(key)) == 0 {
+				keys[key] = "true"
+			}
 		}
 	}
 	none := map[string]any{}
@@ -85,17 +88,18 @@ func (w *walk) pauseNew(ctx context.Context, r *lifecycle.Release, o *newObject,
 	if err != nil {
 		return ctx.Err() // its operator may delete what it does not want
 	}
-	schema, byAnnotation := definition.Schema(r.CRD(o.CRD), o.Version), annotated(r, o.Resource.Group)
+	schema, annotation := definition.Schema(r.CRD(o.CRD), o.Version), annotated(r, o.Resource.Group)
 	pause, change := paused(schema, now.Object, is.Follows, was.Pauses)
 	if pause == nil {
-		pause, change = paused(schema, now.Object, is.Follows, was.Pauses, byAnnotation)
+		pause, change = paused(schema, now.Object, is.Follows, was.Pauses, annotation)
 	}
 	if pause == nil {
 		return nil
 	}
-	tried := judge.Paused{By: pause.Path, Changed: change.Path}
-	if pause.Path == byAnnotation.Path && was.Pauses[tried] == judge.Ignored { // few operators heed one
-		is.Pauses = map[judge.Paused]judge.Pause{tried: judge.Ignored}
+	tried, unsure := judge.Paused{By: pause.Path, Changed: change.Path}, pause.Path == annotation.Path
+	is.Pauses = map[judge.Paused]judge.Pause{}
+	if unsure && was.Pauses[tried] == judge.Ignored { // few operators heed one
+		is.Pauses[tried] = judge.Ignored
 		return nil
 	}
 	var refused error // what is asked for last
@@ -112,18 +116,14 @@ func (w *walk) pauseNew(ctx context.Context, r *lifecycle.Release, o *newObject,
 		return ctx.Err()
 	}
 	defer func() { _, _ = patch(pause.Back)(), patch(change.Back)() }() // the copy is about to be deleted
-	came := judge.Ignored
-	for i, data := range [][]byte{change.There, change.Back} {
-		if err := w.awaitStill(ctx, o, false); err != nil {
+	came, err := w.changePaused(ctx, o, change, patch)
+	if err != nil || refused != nil || came == judge.Unknown {
+		return err
+	}
+	if came == judge.Held && unsure && was.Pauses[tried] != judge.Held {
+		late, err := w.followed(ctx, o, 2*boldLimit, func() error { return nil })
+		if err != nil || late { // it was busy with the annotation
 			return err
-		}
-		follows, err := w.followed(ctx, o, max(boldLimit, 2*o.slowest), patch(data))
-		if err != nil || refused != nil || !follows && i > 0 { // nobody tells what comes of it
-			return err
-		}
-		if !follows {
-			came = judge.Held
-			break
 		}
 	}
 	if came == judge.Held {
@@ -135,6 +135,23 @@ func (w *walk) pauseNew(ctx context.Context, r *lifecycle.Release, o *newObject,
 			came = judge.StaysStill
 		}
 	}
-	is.Pauses = map[judge.Paused]judge.Pause{tried: came}
+	is.Pauses[tried] = came
 	return nil
+}
+
+// changePaused changes a copy that is paused, twice, and tells what comes of it; Unknown where the second is not followed.
+func (w *walk) changePaused(ctx context.Context, o *newObject, change *step, patch func(data []byte) func() error) (judge.Pause, error) {
+	for i, data := range [][]byte{change.There, change.Back} {
+		if err := w.awaitStill(ctx, o, false); err != nil {
+			return judge.Unknown, err
+		}
+		follows, err := w.followed(ctx, o, max(boldLimit, 2*o.slowest), patch(data))
+		switch {
+		case err != nil || !follows && i > 0:
+			return judge.Unknown, err
+		case !follows:
+			return judge.Held, nil
+		}
+	}
+	return judge.Ignored, nil
 }

@@ -156,8 +156,10 @@ func pack(fresh []bool, longest, n int, whole bool) (cuts []int, fit bool) {
 			cuts, took, takes = append(cuts, i), 0, alone
 		}
 		took += takes
-		fit = fit && took <= longest
+		if fit = took <= longest && len(cuts) <= n; !fit {
+			return nil, false
+		}
 		i = end
 	}
-	return cuts, fit && len(cuts) <= n
+	return cuts, true
 }

@@ -198,14 +198,16 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		if patch(change.There, metav1.DryRunAll) != nil {
 			continue
 		}
+		o.following.entry, o.following.retained = change.Entry, nil
 		times, err := w.thereAndBack(ctx, o, change.Path, was, is.Follows, func() error { return patch(change.There) }, func() error { return patch(change.Back) })
 		if err != nil {
 			return err
 		}
-		if is.Follows[change.Path] = times; times > 0 && change.Entry[0] != "" {
-			is.Retains[change.Path] = o.retains(change.Entry)
+		if is.Follows[change.Path] = times; o.following.retained != nil {
+			is.Retains[change.Path] = o.following.retained
 		}
 	}
+	o.following.entry = [2]string{}
 	return nil
 }
 
@@ -357,8 +359,7 @@ func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was
 			if err := w.awaitRoll(ctx, o, field, was); err != nil {
 				return 0, err
 			}
-			view := w.viewOf(o.Object)
-			if o.following.there, err = view.Operands(ctx); err != nil {
+			if err := w.noteThere(ctx, o, field, was); err != nil {
 				return 0, err
 			}
 		}

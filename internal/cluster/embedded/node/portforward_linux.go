@@ -31,7 +31,10 @@ func (n *Node) servePortForward(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// PortForward copies between a client's stream and a port of the pod, until either ends.
+// lastWords is how long a server may say something once its client is through.
+const lastWords = 10 * time.Second
+
+// PortForward copies between a client's stream and a port of the pod, until the server ends, or its client and it has had its last words.
 func (p *pod) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
 	defer stream.Close()
 	p.mu.Lock()
@@ -47,7 +50,8 @@ func (p *pod) PortForward(ctx context.Context, _, _ string, port int32, stream i
 	defer conn.Close()
 	go func() {
 		_, _ = io.Copy(conn, stream)
-		_ = conn.(*net.TCPConn).CloseWrite() // the server may still have something to say
+		_ = conn.(*net.TCPConn).CloseWrite()
+		_ = conn.SetReadDeadline(time.Now().Add(lastWords))
 	}()
 	_, err = io.Copy(stream, conn)
 	return err
