@@ -139,6 +139,7 @@ type memory struct {
 	told     map[string]bool                    // findings of installations that were told
 	known    map[string]map[string]bool         // by hop, the codes of the errors that it has without faults
 	fuzzed   map[string]bool                    // releases whose conversion was fuzzed
+	sampled  map[string]askedFor                // by definition
 	calls    map[string]calls                   // by the name of a release
 	measured []*lifecycle.Release               // whose calls are noted
 }
@@ -146,7 +147,7 @@ type memory struct {
 func newMemory() memory {
 	return memory{
 		survived: map[string]bool{}, asked: map[types.UID]string{}, looped: map[string][]string{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{}, took: map[string]map[string]string{},
-		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, cleared: map[string][]cleared{}, admitted: map[string]map[string]admission{}, worked: map[string]judge.Work{}, idled: map[string][]judge.Work{}, metrics: map[string]observe.Metrics{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]bool{}, calls: map[string]calls{},
+		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, cleared: map[string][]cleared{}, admitted: map[string]map[string]admission{}, worked: map[string]judge.Work{}, idled: map[string][]judge.Work{}, metrics: map[string]observe.Metrics{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]bool{}, sampled: map[string]askedFor{}, calls: map[string]calls{},
 	}
 }
 
@@ -195,7 +196,7 @@ func (w *walk) run(ctx context.Context, plan graph.Plan) (_ *report.Report, walk
 	defer func() {
 		r.Seconds = observe.Seconds(time.Since(start))
 		r.Installations, r.Access = w.installations, w.access()
-		r.Cluster.Limitations = slices.Concat(notRun(r), w.notes, r.Cluster.Limitations)
+		r.Cluster.Limitations = slices.Concat(notRun(r), w.notes, r.Cluster.Limitations, w.untried())
 	}()
 	var err error
 	if r.Cluster.OLM, err = w.Manager.Version(ctx); err != nil {
