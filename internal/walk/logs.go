@@ -2,6 +2,8 @@ package walk
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -19,12 +21,18 @@ func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, known map[st
 	}
 	var lasting []managerlog.Group
 	if done {
-		if lasting, err = w.Lasting(ctx, r, groups); err != nil {
+		if lasting, err = w.Lasting(ctx, r, slices.DeleteFunc(slices.Clone(groups), ofNewNamespace)); err != nil {
 			return findings, err
 		}
 	}
 	told := judge.QuoteErrors(findings, groups)
 	return append(findings, judge.Groups(r.Name, w.Manager.ObjectOf(r.Name), groups, lasting, known, told)...), nil
+}
+
+// ofNewNamespace reports whether an error is of objects alone that were in a namespace that went, or had long names there.
+func ofNewNamespace(g managerlog.Group) bool {
+	elsewhere := func(object string) bool { return !strings.HasPrefix(object, newNamespaces) }
+	return !g.Panic && strings.Contains(g.Excerpt, newNamespaces) && !slices.ContainsFunc(g.Objects, elsewhere)
 }
 
 // judgeBase judges what the manager of a release logged that users come from: no upgrade is to blame for its panics.
