@@ -140,7 +140,6 @@ func pack(fresh []bool, longest, n int, whole bool) (cuts []int, fit bool) {
 			}
 		}
 	}
-	fit = true
 	took := 0
 	for i := 0; i < len(fresh); left-- {
 		end := i + 1
