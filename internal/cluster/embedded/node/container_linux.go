@@ -249,7 +249,7 @@ func (c *container) terminate(process *sandbox.Process, exited <-chan int, deadl
 	if c.spec.Lifecycle != nil && c.spec.Lifecycle.PreStop != nil {
 		c.preStop(ctx, process, c.spec.Lifecycle.PreStop)
 	}
-	_ = process.Signal(syscall.SIGTERM)
+	_ = process.Terminate()
 	select {
 	case code := <-exited:
 		return code

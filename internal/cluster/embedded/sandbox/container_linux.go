@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -203,6 +204,30 @@ func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Signal sends a signal to the container's first process.
 func (p *Process) Signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
+
+// catchLimit is how long a program has from its start until it catches signals.
+const catchLimit = time.Second
+
+// Terminate sends SIGTERM once the program can have noticed it. The kernel drops what the first process of a process id namespace does not catch
+// (pid_namespaces(7)), and a program needs a moment until it does: one that is to end as soon as it has started would stay until it is killed.
+func (p *Process) Terminate() error {
+	for began := time.Now(); time.Since(began) < catchLimit && !catches(p.cmd.Process.Pid, syscall.SIGTERM); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	return p.Signal(syscall.SIGTERM)
+}
+
+// catches reports whether a process catches a signal (SigCgt in proc_pid_status(5)), or is gone.
+func catches(pid int, s syscall.Signal) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return true
+	}
+	_, rest, _ := strings.Cut(string(status), "\nSigCgt:")
+	mask, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
+	caught, err := strconv.ParseUint(mask, 16, 64)
+	return err != nil || caught>>(s-1)&1 == 1
+}
 
 // Wait waits for the container's end and returns its exit code, 128 + n when signal n ended it.
 func (p *Process) Wait() int {
