@@ -211,14 +211,14 @@ const catchLimit = time.Second
 // Terminate sends SIGTERM once the program can have noticed it. The kernel drops what the first process of a process id namespace does not catch
 // (pid_namespaces(7)), and a program needs a moment until it does: one that is to end as soon as it has started would stay until it is killed.
 func (p *Process) Terminate() error {
-	for began := time.Now(); time.Since(began) < catchLimit && !catches(p.cmd.Process.Pid, syscall.SIGTERM); {
+	for began := time.Now(); time.Since(began) < catchLimit && !catchesTerm(p.cmd.Process.Pid); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	return p.Signal(syscall.SIGTERM)
 }
 
-// catches reports whether a process catches a signal (SigCgt in proc_pid_status(5)), or is gone.
-func catches(pid int, s syscall.Signal) bool {
+// catchesTerm reports whether a process catches SIGTERM (SigCgt in proc_pid_status(5)), or is gone.
+func catchesTerm(pid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return true
@@ -226,7 +226,7 @@ func catches(pid int, s syscall.Signal) bool {
 	_, rest, _ := strings.Cut(string(status), "\nSigCgt:")
 	mask, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
 	caught, err := strconv.ParseUint(mask, 16, 64)
-	return err != nil || caught>>(s-1)&1 == 1
+	return err != nil || caught>>(syscall.SIGTERM-1)&1 == 1
 }
 
 // Wait waits for the container's end and returns its exit code, 128 + n when signal n ended it.
