@@ -184,6 +184,28 @@ func Show(v any) string {
 	return string(b)
 }
 
+// Values are all values of content by their paths, of which none is a map or a list.
+func Values(content map[string]any) map[string]string {
+	values := map[string]string{}
+	var visit func(path string, value any)
+	visit = func(path string, value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			for k, inner := range value {
+				visit(Join(path, k), inner)
+			}
+		case []any:
+			for i, item := range value {
+				visit(fmt.Sprintf("%s[%d]", path, i), item)
+			}
+		default:
+			values[path] = fmt.Sprint(value)
+		}
+	}
+	visit("", content)
+	return values
+}
+
 // Join is the path of key below at.
 func Join(at, key string) string {
 	if at == "" {

@@ -46,6 +46,9 @@ func (n New) DoesAnywhere() bool {
 	return n.Anywhere != nil && (n.Anywhere.Made || !n.Copy.Made && n.Anywhere.Well)
 }
 
+// LongName is how long a name is at most that a StatefulSet can have: its pods have a label with a sum of eleven characters more, of 63.
+const LongName = 52
+
 // GoesAnywhere reports whether it was seen that an object goes with its namespace.
 func (n New) GoesAnywhere() bool { return n.Goes != nil && *n.Goes }
 
@@ -110,7 +113,7 @@ func again(from, to string, was, is New) []finding.Finding {
 	}
 	lack := slices.DeleteFunc(without(is.Long, was.Long), func(kind string) bool { return was.Anywhere == nil || !slices.Contains(was.Anywhere.Kinds, kind) })
 	if was.Of == is.Of && was.Long != nil && len(lack) > 0 {
-		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does not make for each of two new objects with names of 52 characters, which differ in the last one alone, its own %s; %s did", to, strings.Join(lack, " and "), from))
+		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does not make for each of two new objects with names of %d characters, which differ in the last one alone, its own %s; %s did", to, LongName, strings.Join(lack, " and "), from))
 	}
 	if same := is.stale(was); len(same) > 0 {
 		findings = append(findings, code.Finding(code.Credentials, is.Sample, "%s gives another object of the same name what it gave the first, which is gone: Secret %s; with %s each had its own",

@@ -175,6 +175,9 @@ func NotCarried(before, after map[string]Carriage) []string {
 	})
 }
 
+// handOn is what to do about a field that is not carried.
+const handOn = "hand each field of the spec on to what is made for the object, or say in the schema that it is deprecated"
+
 // Unheeded tells what objects ask for that was found in what was made for them before, and is not after. That of a field that is deprecated is a warning.
 func Unheeded(objects []*observe.Object, before, after map[string]observe.Operand, deprecated func(o *observe.Object, path string) bool) []finding.Finding {
 	were, are := byObject(before), byObject(after)
@@ -190,7 +193,7 @@ func Unheeded(objects []*observe.Object, before, after map[string]observe.Operan
 		}
 		isDeprecated := func(path string) bool { return deprecated(o, path) }
 		findings = append(findings, lessOf(NotCarried(Carried(spec, was), Carried(spec, is)), isDeprecated, func(fields string) finding.Finding {
-			return doesLess("hand each field of the spec on to what is made for the object, or say in the schema that it is deprecated", o.String(), "what its %s asks for was in what was made for it before the upgrade, and is in none of that any more", fields)
+			return doesLess(handOn, o.String(), "what its %s asks for was in what was made for it before the upgrade, and is in none of that any more", fields)
 		})...)
 	}
 	return findings

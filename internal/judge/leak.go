@@ -44,8 +44,11 @@ func Leaks(before, after map[string]observe.Operand) []finding.Finding {
 // holderOf says which Secret among operands holds what digest stands for.
 func holderOf(digest string, operands map[string]observe.Operand) string {
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		if operands[name].Kind != observe.KindSecret {
+			continue
+		}
 		for path, held := range hiddenIn(operands[name]) {
-			if operands[name].Kind == observe.KindSecret && held == digest {
+			if held == digest {
 				return fmt.Sprintf("%s holds in %s", name, path)
 			}
 		}
@@ -56,23 +59,10 @@ func holderOf(digest string, operands map[string]observe.Operand) string {
 // hiddenIn is what stands for values of Secrets in an operand, by path.
 func hiddenIn(o observe.Operand) map[string]string {
 	found := map[string]string{}
-	var look func(at string, value any)
-	look = func(at string, value any) {
-		switch v := value.(type) {
-		case string:
-			if digest := observe.Hidden.FindString(v); digest != "" {
-				found[at] = digest
-			}
-		case map[string]any:
-			for key, inner := range v {
-				look(compare.Join(at, key), inner)
-			}
-		case []any:
-			for i, inner := range v {
-				look(fmt.Sprintf("%s[%d]", at, i), inner)
-			}
+	for path, text := range compare.Values(o.Content) {
+		if digest := observe.Hidden().FindString(text); digest != "" {
+			found[path] = digest
 		}
 	}
-	look("", o.Content)
 	return found
 }

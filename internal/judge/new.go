@@ -82,10 +82,10 @@ type New struct {
 	Along []string
 	// Takes are the Secrets and ConfigMaps of the user's that what belongs to the copy are, since it owns them; nil if that is not known.
 	Takes []string
-	// Moves are the kinds that followed, by field, and Programs what workloads run, by kind, with … for the name of the copy.
-	Moves map[string][]string
 	// Retains are the ConfigMaps that go on saying an entry that was taken out of a map, by the field of that.
-	Retains  map[string][]string
+	Retains map[string][]string
+	// Moves are the kinds that followed, by field, and Programs what workloads run, by kind, with … for the name of the copy.
+	Moves    map[string][]string
 	Programs map[string]string
 	// Rolls tells, by field, whether pods were replaced when a change of it changed what they are made from.
 	Rolls map[string]bool
@@ -336,7 +336,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 	newSecret := slices.ContainsFunc(is.Secrets, func(s string) bool { return !slices.Contains(was.Secrets, s) })
 	if unheeded := NotCarried(was.Carried, is.Carried); !newSecret {
 		findings = append(findings, lessOf(unheeded, isDeprecated, func(fields string) finding.Finding {
-			return doesLess("hand each field of the spec on to what is made for the object, or say in the schema that it is deprecated", is.Sample, "%s does less for a new object like it than %s: what its %s asks for is in nothing that is made for it", to, from, fields)
+			return doesLess(handOn, is.Sample, "%s does less for a new object like it than %s: what its %s asks for is in nothing that is made for it", to, from, fields)
 		})...)
 	}
 	return append(findings, forsaken(from, to, was, is)...)

@@ -90,7 +90,7 @@ func metricsPorts(p *corev1.Pod, services []corev1.Service) []int32 {
 	named := map[string]int32{}
 	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 		for _, port := range c.Ports {
-			if cmp.Or(port.Protocol, corev1.ProtocolTCP) == corev1.ProtocolTCP {
+			if isTCP(port.Protocol) {
 				ports[port.ContainerPort], named[port.Name] = true, port.ContainerPort
 			}
 		}
@@ -104,7 +104,7 @@ func metricsPorts(p *corev1.Pod, services []corev1.Service) []int32 {
 			if target == 0 && port.TargetPort.StrVal == "" {
 				target = port.Port
 			}
-			if target != 0 && cmp.Or(port.Protocol, corev1.ProtocolTCP) == corev1.ProtocolTCP {
+			if target != 0 && isTCP(port.Protocol) {
 				ports[target] = true
 			}
 		}

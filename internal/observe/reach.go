@@ -144,12 +144,15 @@ func (o Operand) tcpPorts() []int32 {
 	}
 	var ports []int32
 	for _, p := range s.Spec.Ports {
-		if p.Protocol == "" || p.Protocol == corev1.ProtocolTCP {
+		if isTCP(p.Protocol) {
 			ports = append(ports, p.Port)
 		}
 	}
 	return ports
 }
+
+// isTCP reports whether a port of the protocol is one of TCP, which is the default.
+func isTCP(protocol corev1.Protocol) bool { return protocol == "" || protocol == corev1.ProtocolTCP }
 
 // notReached reports whether the API server says that there was no connection, or that nobody may ask for one (k8s.io/apimachinery v0.36.3
 // pkg/util/proxy, k8s.io/kubernetes v1.36.3 pkg/registry/core/service).

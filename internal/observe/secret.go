@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +15,7 @@ import (
 const KindSecret = "Secret"
 
 // Hidden matches what stands for a value of a Secret.
-var Hidden = regexp.MustCompile(`\(hidden\) sha256:[0-9a-f]+`)
+var Hidden = Compiled(`\(hidden\) sha256:[0-9a-f]+`)
 
 // credential matches a key of a Secret under which there is one.
 var credential = Compiled(`(?i)pass|token|secret|key$`)
@@ -32,12 +31,12 @@ type secrets struct {
 }
 
 // masked matches the keys of Secrets whose values are looked for elsewhere: what ends so is no name or address.
-var masked = regexp.MustCompile(`(?i)(password|passwd|passphrase|token|secret|(api|access|secret|private|encryption)[-_.]?key)$`)
+var masked = Compiled(`(?i)(password|passwd|passphrase|token|secret|(api|access|secret|private|encryption)[-_.]?key)$`)
 
 // leastCredential is how long a credential is at least that is looked for elsewhere, and everyday matches what many things are called.
 const leastCredential = 8
 
-var everyday = regexp.MustCompile(`^[a-z./:-]*$`)
+var everyday = Compiled(`^[a-z./:-]*$`)
 
 // hide replaces in place what a Secret holds by digests, which tell what changed, and notes the credentials in it.
 func (s *secrets) hide(content map[string]any) {
@@ -53,7 +52,7 @@ func (s *secrets) hide(content map[string]any) {
 		hidden[key] = digest
 		encoded, _ := v.(string)
 		value, err := base64.StdEncoding.DecodeString(encoded)
-		if err == nil && masked.MatchString(key) && len(value) >= leastCredential && !everyday.Match(value) {
+		if err == nil && masked().MatchString(key) && len(value) >= leastCredential && !everyday().Match(value) {
 			s.note(string(value), digest)
 		}
 	}

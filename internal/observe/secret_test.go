@@ -27,7 +27,7 @@ func TestHide(t *testing.T) {
 	if inner["conf"] != "user=username1\npassword=s3cret-value\n" {
 		t.Error("it was changed in place")
 	}
-	if !Hidden.MatchString(digest) {
+	if !Hidden().MatchString(digest) {
 		t.Errorf("%s is not told from others", digest)
 	}
 }

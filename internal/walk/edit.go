@@ -38,7 +38,7 @@ func editsOf(operands map[string]observe.Operand, names []string) []edit {
 		case "ConfigMap":
 			data, _, _ := unstructured.NestedStringMap(made.Content, "data")
 			immutable, _, _ := unstructured.NestedBool(made.Content, "immutable")
-			maps.DeleteFunc(data, func(_, text string) bool { return observe.Hidden.MatchString(text) }) // nobody could put it back
+			maps.DeleteFunc(data, func(_, text string) bool { return observe.Hidden().MatchString(text) }) // nobody could put it back
 			if len(data) == 0 || immutable {
 				continue
 			}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
 )
@@ -94,12 +95,12 @@ func (o *newObject) notBack(before, there, now map[string]observe.Operand) []str
 		if !stays || !made.Direct || made.Transient() || made.Kind == observe.KindClaim {
 			continue
 		}
-		is := valuesOf(after.Content)
-		fields := otherPaths(valuesOf(made.Content), is)
+		is := compare.Values(after.Content)
+		fields := otherPaths(compare.Values(made.Content), is)
 		if len(fields) == 0 {
 			continue
 		}
-		meanwhile, first := valuesOf(there[name].Content), valuesOf(o.first[name].Content)
+		meanwhile, first := compare.Values(there[name].Content), compare.Values(o.first[name].Content)
 		for _, field := range fields {
 			same := meanwhile[field] == is[field]
 			if made.Kind == "Secret" {

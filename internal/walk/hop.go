@@ -407,7 +407,7 @@ func (w *walk) judgeOperands(ctx context.Context, before hopBefore, started time
 	if err != nil {
 		return nil, err
 	}
-	before.operands, after = w.HideSecrets(before.operands), w.HideSecrets(after) // a Secret may have been made since
+	before.operands = w.HideSecrets(before.operands) // a Secret may have been made since
 	simulated, err := w.Provider.Simulated(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ask which images were simulated: %w", err)

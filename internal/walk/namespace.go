@@ -39,27 +39,12 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 		return nil
 	}
 	namespace := newNamespaces + rand.String(5)
-	var there, long []*newObject
+	there, long, err := w.copiesInto(ctx, r, copies, namespace)
 	defer func() {
 		err = errors.Join(err, w.deleteNamespace(ctx, namespace, slices.Concat(there, long), before, created))
 	}()
-	for _, first := range copies {
-		for _, name := range append([]string{first.Name}, longNames(first.Name)...) {
-			o, err := w.copyInto(ctx, r, first, client.ObjectKey{Namespace: namespace, Name: name})
-			if err != nil {
-				return err
-			}
-			switch {
-			case o == nil:
-			case name == first.Name:
-				there = append(there, o)
-			default:
-				long = append(long, o)
-			}
-		}
-	}
-	if len(there) == 0 {
-		return nil
+	if err != nil || len(there) == 0 {
+		return err
 	}
 	view, began := w.viewOf(objectsOf(slices.Concat(there, long))...), time.Now()
 	return lookUntil(ctx, judge.EffectLimit, quickPause, func() (bool, error) {
@@ -86,13 +71,33 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	})
 }
 
-// longName is how long a name is at most that a StatefulSet can have: its pods have a label with a sum of eleven characters more, of 63.
-const longName = 52
+// copiesInto creates in a namespace another one as each of copies, and two more with long names. It also returns those made before an error.
+func (w *walk) copiesInto(ctx context.Context, r *lifecycle.Release, copies []*newObject, namespace string) (there, long []*newObject, err error) {
+	for _, first := range copies {
+		if err := w.likeNamespace(ctx, first.Namespace, namespace); err != nil {
+			return there, long, err
+		}
+		for _, name := range append([]string{first.Name}, longNames(first.Name)...) {
+			o, err := w.copyInto(ctx, r, first, client.ObjectKey{Namespace: namespace, Name: name})
+			if err != nil {
+				return there, long, err
+			}
+			switch {
+			case o == nil:
+			case name == first.Name:
+				there = append(there, o)
+			default:
+				long = append(long, o)
+			}
+		}
+	}
+	return there, long, nil
+}
 
 // longNames are two names that begin with name and differ at their ends alone.
 func longNames(name string) []string {
-	name += "-" + strings.Repeat("long-", longName/len("long-"))
-	return []string{name[:longName-1] + "1", name[:longName-1] + "2"}
+	name += "-" + strings.Repeat("long-", judge.LongName/len("long-"))
+	return []string{name[:judge.LongName-1] + "1", name[:judge.LongName-1] + "2"}
 }
 
 // lackOf are those of kinds of which not each of the copies of a definition that there are two of has something; nil where there are not.
@@ -117,9 +122,6 @@ func lackOf(kinds []string, copies []*newObject, crd string, operands map[string
 
 // copyInto creates another copy as first, called key, once what it needs is there, or returns nil where the API server refuses it.
 func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, first *newObject, key client.ObjectKey) (*newObject, error) {
-	if err := w.likeNamespace(ctx, first.Namespace, key.Namespace); err != nil {
-		return nil, err
-	}
 	sample := &unstructured.Unstructured{Object: first.like.Author}
 	needs := w.namesakes(sample, first.Namespace)
 	for _, n := range needs {
@@ -227,7 +229,7 @@ func (w *walk) lookAtParting(ctx context.Context, o *newObject, p *parting, late
 	}
 	p.held = slices.DeleteFunc(now.GetFinalizers(), func(finalizer string) bool { return finalizer == foreign })
 	if len(p.held) == 0 || late {
-		p.gone = mergePatch(ctx, resource, o.Name, []byte(`{"metadata":{"finalizers":null}}`)) == nil
+		p.gone = mergePatch(ctx, resource, o.Name, patchOf([]string{"metadata", "finalizers"}, nil)) == nil
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 
+	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
@@ -65,7 +66,7 @@ func TestParting(t *testing.T) {
 // Of two objects with long names, each has to have its own; that is known only where there are two.
 func TestLackOf(t *testing.T) {
 	names := longNames("queue-sample-new3")
-	if len(names[0]) != longName || names[0] == names[1] || names[0][:longName-1] != names[1][:longName-1] {
+	if len(names[0]) != judge.LongName || names[0] == names[1] || names[0][:judge.LongName-1] != names[1][:judge.LongName-1] {
 		t.Errorf("%q", names)
 	}
 	one := &newObject{Object: &observe.Object{Kind: "Pot", Namespace: "n", Name: "1", CRD: "pots"}}

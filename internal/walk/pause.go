@@ -15,6 +15,7 @@ import (
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
 )
 
 // pausing are fields by which a user tells an operator to leave an object alone for a while.
@@ -33,7 +34,7 @@ func pauses(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []st
 }
 
 // pausingKey matches annotations by which a user does the same, where a text names them.
-var pausingKey = regexp.MustCompile(`\b[a-z0-9.-]+\.[a-z]{2,}/[A-Za-z-]*(pause|suspend|skip-reconcil)[A-Za-z-]*`)
+var pausingKey = observe.Compiled(`\b[a-z0-9.-]+\.[a-z]{2,}/[A-Za-z-]*(pause|suspend|skip-reconcil)[A-Za-z-]*`)
 
 // annotated is the change that pauses an object of a definition by an annotation: whichever its operator heeds, of those that are usual, for the definition's group and the domain
 // that this is in, and of those that release names.
@@ -49,7 +50,7 @@ func annotated(release *lifecycle.Release, group string) step {
 	}
 	for _, text := range []any{release.CSV, release.CRDs} {
 		written, _ := json.Marshal(text) // what cannot be written names nothing
-		for _, key := range pausingKey.FindAllString(string(written), -1) {
+		for _, key := range pausingKey().FindAllString(string(written), -1) {
 			if len(validation.IsQualifiedName(key)) == 0 {
 				keys[key] = "true"
 			}
@@ -88,15 +89,16 @@ func (w *walk) pauseNew(ctx context.Context, r *lifecycle.Release, o *newObject,
 	if err != nil {
 		return ctx.Err() // its operator may delete what it does not want
 	}
-	schema, annotation := definition.Schema(r.CRD(o.CRD), o.Version), annotated(r, o.Resource.Group)
+	schema := definition.Schema(r.CRD(o.CRD), o.Version)
 	pause, change := paused(schema, now.Object, is.Follows, was.Pauses)
-	if pause == nil {
-		pause, change = paused(schema, now.Object, is.Follows, was.Pauses, annotation)
+	unsure := pause == nil // no field does
+	if unsure {
+		pause, change = paused(schema, now.Object, is.Follows, was.Pauses, annotated(r, o.Resource.Group))
 	}
 	if pause == nil {
 		return nil
 	}
-	tried, unsure := judge.Paused{By: pause.Path, Changed: change.Path}, pause.Path == annotation.Path
+	tried := judge.Paused{By: pause.Path, Changed: change.Path}
 	is.Pauses = map[judge.Paused]judge.Pause{}
 	if unsure && was.Pauses[tried] == judge.Ignored { // few operators heed one
 		is.Pauses[tried] = judge.Ignored

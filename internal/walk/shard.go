@@ -146,15 +146,14 @@ func pack(fresh []bool, longest, n int, whole bool) (cuts []int, fit bool) {
 		for whole && end < len(fresh) && !fresh[end] {
 			end++
 		}
-		alone := end - i + installCost
-		takes := alone
-		if !fresh[i] {
-			takes = end - i
+		hops, install := end-i, 0
+		if fresh[i] {
+			install = installCost
 		}
-		if len(cuts) == 0 || took+takes > longest || left <= n-len(cuts) {
-			cuts, took, takes = append(cuts, i), 0, alone
+		if len(cuts) == 0 || took+hops+install > longest || left <= n-len(cuts) {
+			cuts, took, install = append(cuts, i), 0, installCost
 		}
-		took += takes
+		took += hops + install
 		if fit = took <= longest && len(cuts) <= n; !fit {
 			return nil, false
 		}

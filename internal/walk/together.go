@@ -191,7 +191,7 @@ func (o *newObject) trace(before, after map[string]observe.Operand) []string {
 		if !made.Direct || made.Transient() {
 			continue
 		}
-		fields := otherPaths(valuesOf(before[name].Content), valuesOf(after[name].Content))
+		fields := otherPaths(compare.Values(before[name].Content), compare.Values(after[name].Content))
 		if len(fields) == 0 && written[name] != writtenThen[name] {
 			fields = []string{""}
 		}
@@ -213,26 +213,4 @@ func otherPaths(before, after map[string]string) []string {
 		return had == has && was == is
 	})
 	return slices.Collect(maps.Keys(paths))
-}
-
-// valuesOf are all values of content by their paths, of which none is a map or a list.
-func valuesOf(content map[string]any) map[string]string {
-	values := map[string]string{}
-	var visit func(path string, value any)
-	visit = func(path string, value any) {
-		switch value := value.(type) {
-		case map[string]any:
-			for k, inner := range value {
-				visit(compare.Join(path, k), inner)
-			}
-		case []any:
-			for i, item := range value {
-				visit(fmt.Sprintf("%s[%d]", path, i), item)
-			}
-		default:
-			values[path] = fmt.Sprint(value)
-		}
-	}
-	visit("", content)
-	return values
 }

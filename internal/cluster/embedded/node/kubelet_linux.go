@@ -96,16 +96,25 @@ func orError(serve func(http.ResponseWriter, *http.Request) error) http.HandlerF
 
 // requested returns the container that the path of a request names.
 func (n *Node) requested(r *http.Request) (*container, error) {
-	namespace, name := r.PathValue("namespace"), r.PathValue("pod")
-	p := n.find(namespace + "/" + name)
-	if p == nil {
-		return nil, notFound("pod %s/%s is not on this node", namespace, name)
+	p, err := n.requestedPod(r)
+	if err != nil {
+		return nil, err
 	}
 	c, ok := p.containers[r.PathValue("container")]
 	if !ok {
-		return nil, notFound("pod %s/%s has no container %s", namespace, name, r.PathValue("container"))
+		return nil, notFound("pod %s has no container %s", p.key, r.PathValue("container"))
 	}
 	return c, nil
+}
+
+// requestedPod returns the pod that the path of a request names.
+func (n *Node) requestedPod(r *http.Request) (*pod, error) {
+	key := r.PathValue("namespace") + "/" + r.PathValue("pod")
+	p := n.find(key)
+	if p == nil {
+		return nil, notFound("pod %s is not on this node", key)
+	}
+	return p, nil
 }
 
 func serveLogs(w http.ResponseWriter, r *http.Request, c *container) error {

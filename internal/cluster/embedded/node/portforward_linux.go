@@ -2,16 +2,19 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strconv"
 	"time"
 
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
+
+	"github.com/olmkit/olmkit/internal/cluster/embedded/sandbox"
 )
 
 // forwardTimeout is how long a connection to a pod's port may take, which is on the same machine.
@@ -19,9 +22,9 @@ const forwardTimeout = 10 * time.Second
 
 // servePortForward connects a client with ports of a pod.
 func (n *Node) servePortForward(w http.ResponseWriter, r *http.Request) error {
-	p := n.find(r.PathValue("namespace") + "/" + r.PathValue("pod"))
-	if p == nil {
-		return notFound("pod %s/%s is not on this node", r.PathValue("namespace"), r.PathValue("pod"))
+	p, err := n.requestedPod(r)
+	if err != nil {
+		return err
 	}
 	options, err := portforward.NewV4Options(r)
 	if err != nil {
@@ -58,36 +61,31 @@ func (p *pod) PortForward(ctx context.Context, _, _ string, port int32, stream i
 }
 
 // dial connects to a port of the pod from inside of it, where servers that listen on the loopback interface alone are reached, too.
-func (e *endpoint) dial(ctx context.Context, port int32) (net.Conn, error) {
+func (e *endpoint) dial(ctx context.Context, port int32) (conn net.Conn, err error) {
+	handle, err := e.duplicate()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = handle.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()
-	type result struct {
-		conn net.Conn
-		err  error
-	}
-	dialled := make(chan result, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread, which is in the pod's namespace, ends with the goroutine
-		if err := e.enter(); err != nil {
-			dialled <- result{nil, err}
-			return
-		}
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
-		dialled <- result{conn, err}
-	}()
-	r := <-dialled
-	return r.conn, r.err
+	err = sandbox.InNetwork(handle, func() (err error) {
+		conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
+		return err
+	})
+	return conn, err
 }
 
-// enter takes the calling thread into the pod's network namespace.
-func (e *endpoint) enter() error {
+// duplicate returns a handle of the pod's network namespace that stays open when the pod ends.
+func (e *endpoint) duplicate() (netns.NsHandle, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return fmt.Errorf("the pod has ended")
+		return netns.None(), errors.New("the pod has ended")
 	}
-	if err := netns.Set(e.handle); err != nil {
-		return fmt.Errorf("enter the pod's network namespace: %w", err)
+	fd, err := unix.FcntlInt(uintptr(e.handle), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return netns.None(), fmt.Errorf("keep the pod's network namespace: %w", err)
 	}
-	return nil
+	return netns.NsHandle(fd), nil
 }

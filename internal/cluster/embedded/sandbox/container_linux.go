@@ -166,7 +166,7 @@ func Start(c Container, network netns.NsHandle, out io.Writer) (*Process, error)
 			Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWCGROUP,
 		},
 	}
-	err = inNetwork(network, cmd.Start)
+	err = InNetwork(network, cmd.Start)
 	configReader.Close()
 	statusWriter.Close()
 	if err != nil {
@@ -185,8 +185,8 @@ func Start(c Container, network netns.NsHandle, out io.Writer) (*Process, error)
 	return process, nil
 }
 
-// inNetwork calls f on a thread that is in the network namespace network.
-func inNetwork(network netns.NsHandle, f func() error) error {
+// InNetwork calls f on a thread that is in the network namespace network.
+func InNetwork(network netns.NsHandle, f func() error) error {
 	result := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
