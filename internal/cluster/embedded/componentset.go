@@ -165,7 +165,7 @@ func (s *componentSet) build(ctx context.Context, work, out, arch string, step *
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
-		args := slices.Concat([]string{"build", "-v", "-trimpath", "-tags=grpcnotrace"}, p.flags, []string{"-o", file, p.pkg})
+		args := slices.Concat([]string{"build", "-v", "-trimpath", "-tags=grpcnotrace", "-gcflags=all=-dwarf=false"}, p.flags, []string{"-o", file, p.pkg})
 		if err := s.goBuild(ctx, source, temporary, arch, step, args...); err != nil {
 			return err
 		}
@@ -223,7 +223,8 @@ func (s *componentSet) goBuild(ctx context.Context, source, temporary, arch stri
 	cmd, process := s.command(ctx, "go", args...)
 	cmd.Dir = source
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOTMPDIR="+temporary,
-		"GOOS="+runtime.GOOS, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly -buildvcs=false")
+		"GOOS="+runtime.GOOS, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly -buildvcs=false",
+		"GOGC=400", "GOMEMLIMIT=2GiB") // the compiler's: a fifth less time
 	output, err := cmd.StderrPipe()
 	if err != nil {
 		return err
