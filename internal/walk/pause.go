@@ -64,10 +64,9 @@ func annotated(release *lifecycle.Release, group string) step {
 	return step{Path: fmt.Sprintf("annotation %s/paused, or one like it,", group), There: patchOf(path, keys), Back: patchOf(path, none)}
 }
 
-// paused pairs the changes that pause object, and others that do, with those of fields that are followed, those first that known has: the nearer to the top a field is
-// that pauses, the more of the object it does.
-func paused(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, follows map[string]int, known map[judge.Paused]judge.Pause, others ...step) (pause, change *step) {
-	steps, changes := append(pauses(schema, object), others...), bold(schema, object)
+// paused pairs one of steps, which pause an object, with one of changes, of fields that are followed; those first that known has, and then those nearest to the top: the nearer
+// a field is to it that pauses, the more of the object it does.
+func paused(steps, changes []step, follows map[string]int, known map[judge.Paused]judge.Pause) (pause, change *step) {
 	slices.SortStableFunc(steps, func(a, b step) int { return strings.Count(a.Path, ".") - strings.Count(b.Path, ".") })
 	for _, wanted := range []func(judge.Paused) bool{func(p judge.Paused) bool { return known[p] == judge.Held }, func(judge.Paused) bool { return true }} {
 		for _, p := range steps {
@@ -81,64 +80,78 @@ func paused(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, foll
 	return nil, nil
 }
 
-// pauseNew pauses a copy, changes a field that the operator follows, and notes in is whether that is followed before the copy goes on again, which
-// is looked at twice, or afterwards.
+// pauseNew pauses a copy by a field, or by an annotation where no field does, changes a field that the operator follows, and notes in is what comes of it.
 func (w *walk) pauseNew(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, is *judge.New) error {
-	resource := o.At(w.Dynamic, o.Version)
-	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
+	now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 	if err != nil {
 		return ctx.Err() // its operator may delete what it does not want
 	}
 	schema := definition.Schema(r.CRD(o.CRD), o.Version)
-	pause, change := paused(schema, now.Object, is.Follows, was.Pauses)
-	unsure := pause == nil // no field does
-	if unsure {
-		pause, change = paused(schema, now.Object, is.Follows, was.Pauses, annotated(r, o.Resource.Group))
-	}
-	if pause == nil {
-		return nil
-	}
-	tried := judge.Paused{By: pause.Path, Changed: change.Path}
+	changes := bold(schema, now.Object)
 	is.Pauses = map[judge.Paused]judge.Pause{}
-	if unsure && was.Pauses[tried] == judge.Ignored { // few operators heed one
-		is.Pauses[tried] = judge.Ignored
-		return nil
+	for _, way := range []struct {
+		steps []step
+		usual bool // nobody said that it pauses
+	}{{pauses(schema, now.Object), false}, {[]step{annotated(r, o.Resource.Group)}, true}} {
+		pause, change := paused(way.steps, changes, is.Follows, was.Pauses)
+		if pause == nil {
+			continue
+		}
+		tried := judge.Paused{By: pause.Path, Changed: change.Path}
+		came := was.Pauses[tried]
+		if came != judge.Ignored { // as the backup's suspend, which pauses a CronJob and not the object
+			if came, err = w.pauseBy(ctx, o, pause, change, is.Follows, way.usual && came != judge.Held); err != nil {
+				return err
+			}
+		}
+		if is.Pauses[tried] = came; came != judge.Ignored {
+			return nil
+		}
 	}
+	return nil
+}
+
+// pauseBy pauses a copy, changes a field, and tells whether that is followed before the copy goes on again, which is looked at twice where that is unsure, or afterwards; Unknown where
+// the API server refuses it.
+func (w *walk) pauseBy(ctx context.Context, o *newObject, pause, change *step, follows map[string]int, unsure bool) (judge.Pause, error) {
+	resource := o.At(w.Dynamic, o.Version)
 	var refused error // what is asked for last
 	patch := func(data []byte) func() error {
 		return func() error { refused = mergePatch(ctx, resource, o.Name, data); return refused }
 	}
 	if err := w.awaitIdle(ctx, o); err != nil {
-		return err
+		return judge.Unknown, err
 	}
-	if err := w.noteMoves(ctx, o, "", is.Follows[o.following.field] == judge.Surely); err != nil {
-		return err
+	if err := w.noteMoves(ctx, o, "", follows[o.following.field] == judge.Surely); err != nil {
+		return judge.Unknown, err
 	}
 	if patch(pause.There)() != nil {
-		return ctx.Err()
+		return judge.Unknown, ctx.Err()
 	}
 	defer func() { _, _ = patch(pause.Back)(), patch(change.Back)() }() // the copy is about to be deleted
 	came, err := w.changePaused(ctx, o, change, patch)
-	if err != nil || refused != nil || came == judge.Unknown {
-		return err
+	if err != nil || refused != nil || came != judge.Held {
+		return cameOf(came, refused), err
 	}
-	if came == judge.Held && unsure && was.Pauses[tried] != judge.Held {
+	if unsure {
 		late, err := w.followed(ctx, o, 2*boldLimit, func() error { return nil })
 		if err != nil || late { // it was busy with the annotation
-			return err
+			return judge.Unknown, err
 		}
 	}
-	if came == judge.Held {
-		goesOn, err := w.followed(ctx, o, judge.EffectLimit, patch(pause.Back))
-		if err != nil || refused != nil {
-			return err
-		}
-		if !goesOn {
-			came = judge.StaysStill
-		}
+	goesOn, err := w.followed(ctx, o, judge.EffectLimit, patch(pause.Back))
+	if err == nil && !goesOn {
+		came = judge.StaysStill
 	}
-	is.Pauses[tried] = came
-	return nil
+	return cameOf(came, refused), err
+}
+
+// cameOf is what came of a pause, unless the API server refused what was asked for.
+func cameOf(came judge.Pause, refused error) judge.Pause {
+	if refused != nil {
+		return judge.Unknown
+	}
+	return came
 }
 
 // changePaused changes a copy that is paused, twice, and tells what comes of it; Unknown where the second is not followed.
