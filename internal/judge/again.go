@@ -88,6 +88,9 @@ func (n New) stale(was New) []string {
 	})
 }
 
+// reverts reports whether the operator changed back anything that somebody changed of what it had made: who looks at nothing takes nothing away.
+func (n New) reverts() bool { return slices.Contains(slices.Collect(maps.Values(n.Reverts)), true) }
+
 // again tells what is not done for an object of the name of one that is gone, and for one of which the pods are gone, and was with from.
 func again(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
@@ -109,6 +112,15 @@ func again(from, to string, was, is New) []finding.Finding {
 	if was.Goes != nil && !was.Strips && is.Strips {
 		f := code.Finding(code.OperandChanged, is.Sample, "%s removes finalizers of others from a deleted object like it: who guards objects by one, as a backup, finds them gone; %s removed its own alone", to, from)
 		f.Severity = finding.Error
+		findings = append(findings, f)
+	}
+	if given := namesOf(is.Retries, func(kind string) bool { return was.Retries[kind] && !is.Retries[kind] }); len(given) > 0 {
+		findings = append(findings, doesLess("return the error from Reconcile, so that the request is tried again with a back-off, until it can be done; wait for nothing in a worker", is.Sample,
+			"%s does not try again: a new object like it, in a namespace whose quota was used up, has no %s %s after there is room; with %s it had", to, strings.Join(given, " and no "), EffectLimit, from))
+	}
+	if taken := namesOf(is.Additions, func(what string) bool { return was.Additions[what] && !is.Additions[what] }); was.reverts() && len(taken) > 0 {
+		f := code.Finding(code.OperandChanged, is.Sample, "%s takes back what others set of what is made for a new object like it: %s; %s left it", to, strings.Join(taken, ", "), from)
+		f.Severity, f.Fix = finding.Error, "change the fields that the operator is to set and leave the others, by server-side apply or in what CreateOrUpdate read"
 		findings = append(findings, f)
 	}
 	lack := slices.DeleteFunc(without(is.Long, was.Long), func(kind string) bool { return was.Anywhere == nil || !slices.Contains(was.Anywhere.Kinds, kind) })

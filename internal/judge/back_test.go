@@ -110,6 +110,27 @@ func TestStripsAndLong(t *testing.T) {
 	}
 }
 
+// TestRetriesAndAdditions: who does not try again what was refused, and who takes back what others set, is told of where it did otherwise before.
+func TestRetriesAndAdditions(t *testing.T) {
+	const restart = "the restart (kubectl rollout restart) of Deployment"
+	of := func(retries, stays bool) New {
+		return New{Sample: "Pot/n/a", Retries: map[string]bool{"Deployment": retries}, Additions: map[string]bool{restart: stays}, Reverts: map[string]bool{"Service": true}}
+	}
+	blind := of(true, true)
+	blind.Reverts = nil
+	gives := "error U514 Pot/n/a: v2 does not try again: a new object like it, in a namespace whose quota was used up, has no Deployment 30s after there is room; with v1 it had"
+	takes := "error U505 Pot/n/a: v2 takes back what others set of what is made for a new object like it: " + restart + "; v1 left it"
+	for name, c := range map[string]struct {
+		was, is New
+		want    []string
+	}{
+		"sound": {of(true, true), of(true, true), nil}, "gives up": {of(true, true), of(false, true), []string{gives}}, "takes back": {of(true, true), of(true, false), []string{takes}},
+		"did both before": {of(false, false), of(false, false), nil}, "not known before": {New{Sample: "Pot/n/a"}, of(false, false), nil}, "looked at nothing before": {blind, of(true, false), nil},
+	} {
+		t.Run(name, func(t *testing.T) { expect.Findings(t, again("v1", "v2", c.was, c.is), c.want...) })
+	}
+}
+
 // TestAnywhere: who makes nothing in a namespace that is newer than the operator's pod, and did before, is told of; where nothing is made for any object, the status counts.
 func TestAnywhere(t *testing.T) {
 	made, well, none := Dealt{Made: true}, Dealt{Well: true}, Dealt{}

@@ -41,7 +41,8 @@ func EffectOf(name, change string, before, now observe.Seen) Effect {
 		if before.Of[operand] != name || !slices.Contains(WorkloadKinds, kind) {
 			continue
 		}
-		fields = slices.DeleteFunc(fields, func(f string) bool { return strings.HasPrefix(f, "metadata.") })
+		scaled := Scaled(now.Operands[operand], now.Operands) // by Kubernetes, whatever the operator does
+		fields = slices.DeleteFunc(fields, func(f string) bool { return strings.HasPrefix(f, "metadata.") || scaled && f == ReplicasField })
 		if len(fields) > 0 {
 			e.Workloads[operand] = fields
 		}

@@ -30,6 +30,23 @@ func TestEffectOf(t *testing.T) {
 	}
 }
 
+// TestEffectOfScaled: the number of replicas of what Kubernetes scales is not what the operator did.
+func TestEffectOfScaled(t *testing.T) {
+	type m = map[string]any
+	state := func(replicas int64, target string) observe.Seen {
+		operands := map[string]observe.Operand{
+			"Deployment/n/a":              {Kind: "Deployment", Namespace: "n", Name: "a", Of: "Pot/n/a"},
+			"HorizontalPodAutoscaler/n/a": {Kind: "HorizontalPodAutoscaler", Namespace: "n", Name: "a", Of: "Pot/n/a", Content: m{"spec": m{"scaleTargetRef": m{"name": target}}}},
+		}
+		return observe.Seen{Snapshot: observe.Snapshot{"Deployment/n/a": m{"spec": m{"replicas": replicas}}}, Of: map[string]string{"Deployment/n/a": "Pot/n/a"}, Operands: operands}
+	}
+	for target, want := range map[string]int{"a": 0, "b": 1} {
+		if e := EffectOf("Pot/n/a", "spec.max", state(1, target), state(2, target)); len(e.Workloads) != want {
+			t.Errorf("scaled by the one of %s: %+v", target, e)
+		}
+	}
+}
+
 // TestEffectLacks asks of a release what the one before did about the same change, not how.
 func TestEffectLacks(t *testing.T) {
 	scaled := map[string][]string{"StatefulSet/n/a": {ReplicasField, "spec.template.metadata.annotations.hash"}}

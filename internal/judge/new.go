@@ -118,6 +118,10 @@ type New struct {
 	Strips bool
 	// Long are the kinds of which the operator made nothing for one of two other objects there, with long names that differ at their ends alone; nil if that is not known.
 	Long []string
+	// Retries tells of a kind that could not be made for that object at first, since the namespace had no room for one, whether it was made once there was.
+	Retries map[string]bool
+	// Additions tells of what others set of what was made there, where the operator says nothing of it, whether it stayed: by what that is.
+	Additions map[string]bool
 	// Again is what the operator did for another object of the copy's name, once the copy was gone; nil if that is not known. Late is what that needs and
 	// what was created after it. Fresh tells, by name and key, whether its Secrets say something else than those of the copy. TakesBack tells, by field of
 	// its status that says that it is well, whether that says something else once its pods are gone, and Down what came of it when it was deleted then.
@@ -142,8 +146,8 @@ type New struct {
 	Parted            bool
 	// Reverts tells whether it changed back what somebody changed of that, as Remakes does.
 	Reverts map[string]bool
-	// Marks tells, as Remakes does, whether an annotation that somebody else put on what was made for the copy stayed there.
-	Marks map[string]bool
+	// Marks and Labels tell, as Remakes does, whether an annotation and a label that somebody else put on what was made for the copy stayed there.
+	Marks, Labels map[string]bool
 	// Written are the fields of the copy's spec that neither its author nor a default set, by path; nil if that is not known.
 	Written []string
 	// Picks are the objects whose pods the Services, budgets and policies that were made for the copy select besides its own, by what selects them.
@@ -396,12 +400,19 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s leaves %s of a new object like it as somebody else changes it, for %s; %s changed it back",
 			to, strings.Join(stay, " and "), EffectLimit, from))
 	}
-	looked := slices.Contains(slices.Collect(maps.Values(was.Reverts)), true) // who looks at nothing takes nothing away
-	stripped := namesOf(is.Marks, func(kind string) bool { return was.Marks[kind] && !is.Marks[kind] })
-	if looked && len(stripped) > 0 {
-		f := code.Finding(code.OperandChanged, is.Sample, "%s takes annotations that others put on %s of a new object like it away, as load balancers and monitoring are configured by; %s left them", to, strings.Join(stripped, " and "), from)
-		f.Severity = finding.Error
-		findings = append(findings, f)
+	for _, of := range []struct {
+		what, use string
+		was, is   map[string]bool
+	}{
+		{"annotations", "as load balancers and monitoring are configured by", was.Marks, is.Marks},
+		{"labels", "as monitoring and policies choose by", was.Labels, is.Labels},
+	} {
+		stripped := namesOf(of.is, func(kind string) bool { return of.was[kind] && !of.is[kind] })
+		if was.reverts() && len(stripped) > 0 {
+			f := code.Finding(code.OperandChanged, is.Sample, "%s takes %s that others put on %s of a new object like it away, %s; %s left them", to, of.what, strings.Join(stripped, " and "), of.use, from)
+			f.Severity = finding.Error
+			findings = append(findings, f)
+		}
 	}
 	written := without(is.Written, was.Written)
 	if was.Written != nil && was.Sample == is.Sample && len(written) > 0 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -248,14 +249,18 @@ func portsGone(before, after observe.Operand) []string {
 	return gone
 }
 
-// Claims tells the claims of before whose data is gone or is not used any more. left are those that are no operands any more
-// and still there.
+// Claims tells the claims of before whose data is gone or is not used any more, and the StatefulSets that begin to delete those of pods that they have no more. left are
+// those that are no operands any more and still there.
 func Claims(before, after map[string]observe.Operand, left map[string]bool) []finding.Finding {
 	var findings []finding.Finding
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		was := before[name]
 		is, there := after[name]
 		switch {
+		case there && deletesScaled(is) && !deletesScaled(was):
+			f := code.Finding(code.DataLost, name, "who scales it down loses data: it deletes the claims of the pods that it has no more (persistentVolumeClaimRetentionPolicy.whenScaled), and kept them before")
+			f.Fix = "leave whenScaled at Retain, or let whoever made the object choose"
+			findings = append(findings, f)
 		case was.Kind != observe.KindClaim || was.Transient() || was.Volume() == "":
 		case there && is.Volume() != was.Volume():
 			findings = append(findings, code.Finding(code.DataLost, name, "it was deleted and made anew during the upgrade: it has another volume"))
@@ -272,6 +277,12 @@ func Claims(before, after map[string]observe.Operand, left map[string]bool) []fi
 		}
 	}
 	return findings
+}
+
+// deletesScaled reports whether a StatefulSet deletes the claims of the pods that it is scaled down by.
+func deletesScaled(o observe.Operand) bool {
+	when, _, _ := unstructured.NestedString(o.Content, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled")
+	return o.Kind == "StatefulSet" && when == string(appsv1.DeletePersistentVolumeClaimRetentionPolicyType)
 }
 
 // copied reports whether a pod of a Job mounts claim and one that is new and that a pod mounts which serves, as to copy what is in it.

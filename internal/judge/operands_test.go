@@ -23,6 +23,22 @@ func byName(list ...observe.Operand) map[string]observe.Operand {
 	return all
 }
 
+// TestClaimsOfScaled: who begins to delete the claims of pods that there are no more is told of, and who did so already or goes over to keeping them is not.
+func TestClaimsOfScaled(t *testing.T) {
+	set := func(when any) map[string]observe.Operand {
+		return map[string]observe.Operand{"StatefulSet/n/a": {Kind: "StatefulSet", Namespace: "n", Name: "a", Content: map[string]any{"spec": map[string]any{"persistentVolumeClaimRetentionPolicy": map[string]any{"whenScaled": when}}}}}
+	}
+	told := "error U515 StatefulSet/n/a: who scales it down loses data: it deletes the claims of the pods that it has no more (persistentVolumeClaimRetentionPolicy.whenScaled), and kept them before"
+	for name, c := range map[string]struct {
+		was, is any
+		want    []string
+	}{
+		"begins": {"Retain", "Delete", []string{told}}, "begins, not said before": {nil, "Delete", []string{told}}, "did already": {"Delete", "Delete", nil}, "keeps now": {"Delete", "Retain", nil},
+	} {
+		t.Run(name, func(t *testing.T) { expect.Findings(t, Claims(set(c.was), set(c.is), nil), c.want...) })
+	}
+}
+
 // TestJudgeClaims tells volumes whose data is gone or not read any more, and is silent where fewer pods are wanted.
 func TestJudgeClaims(t *testing.T) {
 	there := map[string]bool{"PersistentVolumeClaim/n/data-a-0": true}

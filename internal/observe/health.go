@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -157,6 +158,9 @@ func unwell(o *unstructured.Unstructured) string {
 
 // worse says what an object's status told of its health before and does not tell any more, with the reason that it gives, or "".
 func worse(before, now *unstructured.Unstructured) string {
+	if isOver(before, time.Now()) {
+		return ""
+	}
 	said := false // that it serves
 	for _, t := range healthConditions {
 		if conditionOf(before, t).Status != corev1.ConditionTrue {
@@ -184,6 +188,26 @@ func worse(before, now *unstructured.Unstructured) string {
 		}
 	}
 	return worseCondition(before, now, said)
+}
+
+// ending matches the names of fields that say when an object's time is over; not notAfter of certificates, which are renewed before.
+var ending = Compiled(`(?i)(expir|until|deadline|end(s|ed)?(At|Time)$)`)
+
+// isOver reports whether an object's time was over at at, as its spec or its status says: that it does not serve then is its purpose.
+func isOver(o *unstructured.Unstructured, at time.Time) bool {
+	var over func(value any) bool
+	over = func(value any) bool {
+		fields, _ := value.(map[string]any)
+		for name, inner := range fields {
+			text, _ := inner.(string)
+			when, err := time.Parse(time.RFC3339, text)
+			if err == nil && ending().MatchString(name) && when.Before(at) || over(inner) {
+				return true
+			}
+		}
+		return false
+	}
+	return over(o.Object["spec"]) || over(o.Object["status"])
 }
 
 // worseCondition is what worse says of conditions of any type. Of an object that told nothing of its health before, which said tells, the new

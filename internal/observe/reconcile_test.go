@@ -104,12 +104,18 @@ func TestWorse(t *testing.T) {
 		}
 		return &unstructured.Unstructured{Object: map[string]any{"status": status}}
 	}
+	until := func(o *unstructured.Unstructured, at string) *unstructured.Unstructured {
+		o.Object["status"].(map[string]any)["expiresAt"] = at
+		return o
+	}
 	for _, test := range []struct {
 		was, now     *unstructured.Unstructured
 		want, unwell string
 	}{
 		{object("", "Available=True", "Ready=False"), object("", "Available=True"), "", ""},
 		{object("", "Available=True"), object("", "Available=False"), "condition Available was True and is False: Broken: no server", "condition Available is False: Broken: no server"},
+		{until(object("", "Ready=True"), "2020-01-01T00:00:00Z"), object("", "Ready=False"), "", "condition Ready is False: Broken: no server"},
+		{until(object("", "Ready=True"), "2999-01-01T00:00:00Z"), object("", "Ready=False"), "condition Ready was True and is False: Broken: no server", "condition Ready is False: Broken: no server"},
 		{object("", "Available=True"), object(""), "condition Available was True and is not there any more", ""},
 		{object("", "Degraded=False"), object("", "Degraded=True"), "condition Degraded was not True and is True: Broken: no server", "condition Degraded is True: Broken: no server"},
 		{object("", "Ready=True"), object("", "Ready=True", "Stalled=True"), "condition Stalled was not True and is True: Broken: no server", "condition Stalled is True: Broken: no server"},

@@ -13,10 +13,13 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// mark is an annotation such as others put on what an operator made.
-var mark = []string{"metadata", "annotations", "olmkit.dev/mark"}
+// mark and labelMark are an annotation and a label such as others put on what an operator made.
+var (
+	mark      = []string{"metadata", "annotations", "olmkit.dev/mark"}
+	labelMark = []string{"metadata", "labels", "olmkit.dev/mark"}
+)
 
-// markNew puts an annotation on each of operands that was made directly for a copy alone, as controllers of load balancers and monitoring do. What may
+// markNew puts an annotation and a label on each of operands that was made directly for a copy alone, as controllers of load balancers and monitoring do. What may
 // not be changed is left out.
 func (w *walk) markNew(ctx context.Context, o *newObject, operands map[string]observe.Operand) error {
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
@@ -30,7 +33,11 @@ func (w *walk) markNew(ctx context.Context, o *newObject, operands map[string]ob
 			continue
 		}
 		resource := w.Dynamic.Resource(observe.OperandResource(made.Kind)).Namespace(made.Namespace)
-		if mergePatch(ctx, resource, made.Name, patchOf(mark, "1")) == nil {
+		both, _, err := merged([]step{stepOf(mark, "1", nil), stepOf(labelMark, "1", nil)})
+		if err != nil {
+			return err
+		}
+		if mergePatch(ctx, resource, made.Name, both) == nil {
 			o.marked = append(o.marked, made)
 		} else if ctx.Err() != nil {
 			return ctx.Err()
@@ -39,19 +46,19 @@ func (w *walk) markNew(ctx context.Context, o *newObject, operands map[string]ob
 	return nil
 }
 
-// marksKept tells of what was marked whether the mark is still there. What was made anew meanwhile tells nothing.
-func (w *walk) marksKept(ctx context.Context, o *newObject) (map[string]bool, error) {
-	kept := map[string]bool{}
+// noteMarks notes in is of what was marked whether the marks are still there. What was made anew meanwhile tells nothing.
+func (w *walk) noteMarks(ctx context.Context, o *newObject, is *judge.New) error {
+	is.Marks, is.Labels = map[string]bool{}, map[string]bool{}
 	for _, made := range o.marked {
 		now, err := w.operandNow(ctx, made)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if now != nil && now.GetUID() == made.UID {
-			kept[o.called(made)] = textAt(now, mark) != ""
+			is.Marks[o.called(made)], is.Labels[o.called(made)] = textAt(now, mark) != "", textAt(now, labelMark) != ""
 		}
 	}
-	return kept, nil
+	return nil
 }
 
 // picksOf are the objects whose pods what was made for a copy selects besides its own, by what selects them.

@@ -10,10 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 
+	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// TestMarks: an annotation stays or is taken away; what is made anew tells nothing, nor what belongs to another operand or to others as well.
+// TestMarks: an annotation and a label stay or are taken away; what is made anew tells nothing, nor what belongs to another operand or to others as well.
 func TestMarks(t *testing.T) {
 	made := map[string]observe.Operand{}
 	var there []runtime.Object
@@ -40,10 +41,15 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	change("loses", mark, nil)
+	change("stays", labelMark, nil)
 	change("anew", []string{"metadata", "uid"}, "another")
-	kept, err := w.marksKept(t.Context(), o)
-	if want := map[string]bool{"ConfigMap stays": true, "ConfigMap loses": false}; err != nil || !maps.Equal(kept, want) {
-		t.Errorf("%v, want %v: %v", kept, want, err)
+	var is judge.New
+	err := w.noteMarks(t.Context(), o, &is)
+	if want := map[string]bool{"ConfigMap stays": true, "ConfigMap loses": false}; err != nil || !maps.Equal(is.Marks, want) {
+		t.Errorf("annotations %v, want %v: %v", is.Marks, want, err)
+	}
+	if want := map[string]bool{"ConfigMap stays": false, "ConfigMap loses": true}; !maps.Equal(is.Labels, want) {
+		t.Errorf("labels %v, want %v", is.Labels, want)
 	}
 }
 

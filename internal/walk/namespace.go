@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/observe"
@@ -38,22 +39,58 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	if len(copies) == 0 {
 		return nil
 	}
-	namespace := newNamespaces + rand.String(5)
-	there, long, err := w.copiesInto(ctx, r, copies, namespace)
-	defer func() {
-		err = errors.Join(err, w.deleteNamespace(ctx, namespace, slices.Concat(there, long), before, created))
-	}()
-	if err != nil || len(there) == 0 {
+	namespace, kinds := newNamespaces+rand.String(5), refusedKinds(copies, before)
+	if err := w.likeNamespace(ctx, copies[0].Namespace, namespace); err != nil {
 		return err
 	}
-	view, began := w.viewOf(objectsOf(slices.Concat(there, long))...), time.Now()
+	full, err := w.fill(ctx, namespace, kinds)
+	var in newcomers
+	if err == nil {
+		in, err = w.copiesInto(ctx, r, copies, namespace)
+	}
+	defer func() { err = errors.Join(err, w.deleteNamespace(ctx, namespace, in.all(), before, created)) }()
+	if err != nil || len(in.there) == 0 {
+		return err
+	}
+	if full {
+		goesOn, err := w.makeRoom(ctx, namespace, in.there, kinds, before, created)
+		if err != nil {
+			return err
+		}
+		if !goesOn {
+			if _, err := w.removeCopies(ctx, in.all()); err != nil {
+				return err
+			}
+			if in, err = w.copiesInto(ctx, r, copies, namespace); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.seeNewcomers(ctx, in, before, created); err != nil {
+		return err
+	}
+	idle := idleFor
+	for _, first := range copies {
+		idle = max(idle, first.idle())
+	}
+	return w.setByOthers(ctx, in, idle, before, created)
+}
+
+// newcomers are copies in a new namespace: as those that were there before, with long names, and without their counts.
+type newcomers struct{ there, long, free []*newObject }
+
+func (n newcomers) all() []*newObject { return slices.Concat(n.there, n.long, n.free) }
+
+// seeNewcomers notes in created what is done for newcomers, as long as before says.
+func (w *walk) seeNewcomers(ctx context.Context, in newcomers, before, created map[string]judge.New) error {
+	view, began := w.viewOf(objectsOf(in.all())...), time.Now()
 	return lookUntil(ctx, judge.EffectLimit, quickPause, func() (bool, error) {
 		operands, err := view.RecentOperands(ctx)
 		if err != nil {
 			return false, err
 		}
 		done := true
-		for _, o := range there {
+		for _, o := range in.there {
 			is, well := created[o.CRD], false
 			if !is.Copy.Made {
 				if well, err = view.Well(ctx, o.Object); err != nil {
@@ -61,7 +98,7 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 				}
 			}
 			dealt := judge.DealtWith(o.String(), operands, well)
-			is.Anywhere, is.Long = &dealt, lackOf(dealt.Kinds, long, o.CRD, operands)
+			is.Anywhere, is.Long = &dealt, lackOf(dealt.Kinds, in.long, o.CRD, operands)
 			created[o.CRD] = is
 			early, known := time.Since(began) < newLimit, before[o.CRD].Long != nil && len(before[o.CRD].Long) == 0
 			runs := podsOf(o.String(), operands).ready >= int64(is.Copy.Ready) // what it does when it is deleted may rest on that
@@ -71,27 +108,33 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	})
 }
 
-// copiesInto creates in a namespace another one as each of copies, and two more with long names. It also returns those made before an error.
-func (w *walk) copiesInto(ctx context.Context, r *lifecycle.Release, copies []*newObject, namespace string) (there, long []*newObject, err error) {
+// copiesInto creates in a namespace another one as each of copies, two more with long names, and one without its count, if that may be left out. It also returns those
+// made before an error.
+func (w *walk) copiesInto(ctx context.Context, r *lifecycle.Release, copies []*newObject, namespace string) (in newcomers, err error) {
 	for _, first := range copies {
-		if err := w.likeNamespace(ctx, first.Namespace, namespace); err != nil {
-			return there, long, err
+		long := longNames(first.Name)
+		ways := []newcomer{{&in.there, first.Name, nil}, {&in.long, long[0], nil}, {&in.long, long[1], nil}}
+		if count := countToLeaveOut(definition.Schema(r.CRD(first.CRD), first.Version), first.like.Author); count != nil {
+			ways = append(ways, newcomer{&in.free, first.Name + "-free", count})
 		}
-		for _, name := range append([]string{first.Name}, longNames(first.Name)...) {
-			o, err := w.copyInto(ctx, r, first, client.ObjectKey{Namespace: namespace, Name: name})
+		for _, way := range ways {
+			o, err := w.copyInto(ctx, r, first, client.ObjectKey{Namespace: namespace, Name: way.name}, way.leftOut)
 			if err != nil {
-				return there, long, err
+				return in, err
 			}
-			switch {
-			case o == nil:
-			case name == first.Name:
-				there = append(there, o)
-			default:
-				long = append(long, o)
+			if o != nil {
+				*way.among = append(*way.among, o)
 			}
 		}
 	}
-	return there, long, nil
+	return in, nil
+}
+
+// newcomer is what a newcomer is called, and the path of what it leaves out.
+type newcomer struct {
+	among   *[]*newObject
+	name    string
+	leftOut []string
 }
 
 // longNames are two names that begin with name and differ at their ends alone.
@@ -120,8 +163,8 @@ func lackOf(kinds []string, copies []*newObject, crd string, operands map[string
 	return lack
 }
 
-// copyInto creates another copy as first, called key, once what it needs is there, or returns nil where the API server refuses it.
-func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, first *newObject, key client.ObjectKey) (*newObject, error) {
+// copyInto creates another copy as first, called key, without what is at the path leftOut, once what it needs is there, or returns nil where the API server refuses it.
+func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, first *newObject, key client.ObjectKey, leftOut []string) (*newObject, error) {
 	sample := &unstructured.Unstructured{Object: first.like.Author}
 	needs := w.namesakes(sample, first.Namespace)
 	for _, n := range needs {
@@ -130,7 +173,11 @@ func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, first *newObj
 	if created, err := w.createNeeds(ctx, needs); err != nil || !created {
 		return nil, err
 	}
-	o, err := w.makeCopy(ctx, r, first.like, key, naming(sample, needs))
+	object := naming(sample, needs)
+	if len(leftOut) > 0 {
+		unstructured.RemoveNestedField(object.Object, leftOut...)
+	}
+	o, err := w.makeCopy(ctx, r, first.like, key, object)
 	if err != nil || o == nil {
 		return nil, errors.Join(err, w.deleteNeeds(ctx, needs))
 	}

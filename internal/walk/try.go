@@ -48,7 +48,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		func() error { return w.markNew(ctx, o, operands) },
 		func() (err error) { is.Reverts, err = w.editNew(ctx, o, operands, was); return err },
 		// Before fields are changed that the other release may not have.
-		func() (err error) { is.Marks, err = w.marksKept(ctx, o); return err },
+		func() error { return w.noteMarks(ctx, o, &is) },
 		func() (err error) { is.Written, err = w.writtenInto(ctx, o); return err },
 		func() error { return w.takeFromNew(ctx, o, operands, was, remade, is.Remakes) },
 		func() error { return w.changeNew(ctx, r, o, operands, was, &is) },

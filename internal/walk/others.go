@@ -1,0 +1,130 @@
+package walk
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// addition is what somebody else sets of what an operator made, where the operator says nothing of it.
+type addition struct {
+	what  string // as a finding says it, before the name of what was made
+	kinds []string
+	path  []string
+	value any
+}
+
+var (
+	// usualAdditions are those that users make to any object's.
+	usualAdditions = []addition{
+		{"the restart (kubectl rollout restart) of", judge.Replicated, []string{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"}, "2000-01-01T00:00:00Z"},
+		{"the imagePullSecrets of", []string{"ServiceAccount"}, []string{"imagePullSecrets"}, []any{map[string]any{"name": "olmkit"}}},
+		{"the sessionAffinity of", []string{"Service"}, []string{"spec", "sessionAffinity"}, "ClientIP"},
+	}
+	// scaling is what an autoscaler, or kubectl scale, sets where the object leaves it out.
+	scaling = addition{"the replicas of", []string{"Deployment", "StatefulSet"}, []string{"spec", "replicas"}, nil}
+)
+
+// setByOthers makes additions to what was made for newcomers, waits for what the operator does about them, and notes in created which of them stay. What did not in before
+// is not tried. An operator that does nothing for idle is through.
+func (w *walk) setByOthers(ctx context.Context, in newcomers, idle time.Duration, before, created map[string]judge.New) error {
+	view := w.viewOf(objectsOf(in.all())...)
+	operands, err := view.RecentOperands(ctx)
+	if err != nil {
+		return err
+	}
+	var added []added
+	for _, side := range []struct {
+		objects   []*newObject
+		additions []addition
+	}{{in.there, usualAdditions}, {in.free, []addition{scaling}}} {
+		for _, o := range side.objects {
+			for _, a := range side.additions {
+				some, err := w.add(ctx, o, a, operands, before[o.CRD].Additions)
+				if err != nil {
+					return err
+				}
+				added = append(added, some...)
+			}
+		}
+	}
+	if len(added) == 0 {
+		return nil
+	}
+	if err := sleep(ctx, idle); err != nil {
+		return err
+	}
+	return w.noteAdded(ctx, added, created)
+}
+
+// noteAdded notes in created which of these additions are there still. What was made anew meanwhile tells nothing.
+func (w *walk) noteAdded(ctx context.Context, added []added, created map[string]judge.New) error {
+	for _, a := range added {
+		now, err := w.operandNow(ctx, a.to)
+		if err != nil {
+			return err
+		}
+		is := created[a.of.CRD]
+		if is.Additions == nil {
+			is.Additions = map[string]bool{}
+		}
+		if now != nil && now.GetUID() == a.to.UID {
+			stays, _, _ := unstructured.NestedFieldNoCopy(now.Object, a.path...)
+			is.Additions[a.name] = reflect.DeepEqual(stays, a.value)
+		}
+		created[a.of.CRD] = is
+	}
+	return nil
+}
+
+// added is an addition to what was made for a newcomer, and how a finding names it.
+type added struct {
+	addition
+	name string
+	of   *newObject
+	to   observe.Operand
+}
+
+// add makes an addition to what was made for a newcomer directly, of those of operands of its kinds. What may not be changed is left out, and what known says that does not stay.
+func (w *walk) add(ctx context.Context, o *newObject, a addition, operands map[string]observe.Operand, known map[string]bool) (made []added, err error) {
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		to := operands[name]
+		called := a.what + " " + o.called(to)
+		if stays, tried := known[called]; to.Of != o.String() || !to.Direct || !slices.Contains(a.kinds, to.Kind) || tried && !stays {
+			continue
+		}
+		now, _, _ := unstructured.NestedFieldNoCopy(to.Content, a.path...)
+		switch n, counted := now.(int64); {
+		case counted && n > 0:
+			a.value = n + 1
+		case now != nil && now != "None": // the operator's own, or none at all
+			continue
+		}
+		if mergePatch(ctx, w.Dynamic.Resource(observe.OperandResource(to.Kind)).Namespace(to.Namespace), to.Name, patchOf(a.path, a.value)) == nil {
+			made = append(made, added{a, called, o, to})
+		} else if ctx.Err() != nil {
+			return made, ctx.Err()
+		}
+	}
+	return made, nil
+}
+
+// countToLeaveOut is the path of the count nearest to the top that an object of schema may leave out and that has no default; nil if there is none.
+func countToLeaveOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) (nearest []string) {
+	spec, _ := object["spec"].(map[string]any)
+	visitSchema(schema, []string{"spec"}, spec, func(path []string, _ any, s apiextensionsv1.JSONSchemaProps) {
+		name := path[len(path)-1]
+		if s.Type == "integer" && s.Default == nil && counts.MatchString(name) && !limiting.MatchString(name) && !isRequired(schema, path) && (nearest == nil || len(path) < len(nearest)) {
+			nearest = slices.Clone(path)
+		}
+	})
+	return nearest
+}
