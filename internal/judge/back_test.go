@@ -84,7 +84,7 @@ func TestGoes(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect.Findings(t, again("v1", "v2", New{Sample: "Pot/n/a", Goes: c.was}, New{Sample: "Pot/n/a", Goes: c.is, Held: []string{"example.com/keep"}}), c.want...)
+			expect.Findings(t, inNamespace("v1", "v2", New{Sample: "Pot/n/a", Goes: c.was}, New{Sample: "Pot/n/a", Goes: c.is, Held: []string{"example.com/keep"}}), c.want...)
 		})
 	}
 }
@@ -106,7 +106,7 @@ func TestStripsAndLong(t *testing.T) {
 		"sound": {sound, sound, nil}, "strips": {sound, strips, told[:1]}, "mixes": {sound, mixes, told[1:]}, "stripped before": {strips, strips, nil}, "mixed before": {mixes, mixes, nil},
 		"not known before": {New{Sample: "Pot/n/a"}, strips, nil}, "names not known before": {New{Sample: "Pot/n/a"}, mixes, nil},
 	} {
-		t.Run(name, func(t *testing.T) { expect.Findings(t, again("v1", "v2", c.was, c.is), c.want...) })
+		t.Run(name, func(t *testing.T) { expect.Findings(t, inNamespace("v1", "v2", c.was, c.is), c.want...) })
 	}
 }
 
@@ -127,7 +127,9 @@ func TestRetriesAndAdditions(t *testing.T) {
 		"sound": {of(true, true), of(true, true), nil}, "gives up": {of(true, true), of(false, true), []string{gives}}, "takes back": {of(true, true), of(true, false), []string{takes}},
 		"did both before": {of(false, false), of(false, false), nil}, "not known before": {New{Sample: "Pot/n/a"}, of(false, false), nil}, "looked at nothing before": {blind, of(true, false), nil},
 	} {
-		t.Run(name, func(t *testing.T) { expect.Findings(t, again("v1", "v2", c.was, c.is), c.want...) })
+		t.Run(name, func(t *testing.T) {
+			expect.Findings(t, append(inNamespace("v1", "v2", c.was, c.is), stripped("v1", "v2", c.was, c.is)...), c.want...)
+		})
 	}
 }
 
@@ -150,7 +152,7 @@ func TestAnywhere(t *testing.T) {
 		"nothing is made, worse": {well, &well, &none, []string{told}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect.Findings(t, again("v1", "v2", New{Sample: "Pot/n/a", Copy: c.copied, Anywhere: c.was}, New{Sample: "Pot/n/a", Copy: c.copied, Anywhere: c.is}), c.want...)
+			expect.Findings(t, inNamespace("v1", "v2", New{Sample: "Pot/n/a", Copy: c.copied, Anywhere: c.was}, New{Sample: "Pot/n/a", Copy: c.copied, Anywhere: c.is}), c.want...)
 		})
 	}
 }

@@ -369,9 +369,6 @@ func ownerless(from, to string, was, is New) []finding.Finding {
 // forsaken tells what the operator does not do any more for a new object that somebody else changes, pauses or deletes.
 func forsaken(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
-	if len(was.Kept) > 0 && !was.Cleared && len(is.Kept) == 0 && is.Cleared {
-		findings = append(findings, code.Finding(code.DataLost, is.Sample, "%s deletes the claims of a new object like it when that is deleted; %s kept them", to, from))
-	}
 	if unsaved := is.Unsaved(was); len(unsaved) > 0 {
 		f := doesLess("make on deletion, before the finalizer is removed, what the old version made", is.Sample, "%s does less for a new object like it than %s: when that is deleted, it makes none of the %s that %s made then",
 			to, from, strings.Join(unsaved, ", "), from)
@@ -400,20 +397,6 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s leaves %s of a new object like it as somebody else changes it, for %s; %s changed it back",
 			to, strings.Join(stay, " and "), EffectLimit, from))
 	}
-	for _, of := range []struct {
-		what, use string
-		was, is   map[string]bool
-	}{
-		{"annotations", "as load balancers and monitoring are configured by", was.Marks, is.Marks},
-		{"labels", "as monitoring and policies choose by", was.Labels, is.Labels},
-	} {
-		stripped := namesOf(of.is, func(kind string) bool { return of.was[kind] && !of.is[kind] })
-		if was.reverts() && len(stripped) > 0 {
-			f := code.Finding(code.OperandChanged, is.Sample, "%s takes %s that others put on %s of a new object like it away, %s; %s left them", to, of.what, strings.Join(stripped, " and "), of.use, from)
-			f.Severity = finding.Error
-			findings = append(findings, f)
-		}
-	}
 	written := without(is.Written, was.Written)
 	if was.Written != nil && was.Sample == is.Sample && len(written) > 0 {
 		f := code.Finding(code.DefaultChanged, is.Sample, "%s writes %s into a new object like it, which its author left out, and %s did not: a later default does not reach it, and tools that apply its manifest may take it out again",
@@ -421,17 +404,13 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 		f.Severity = finding.Warning
 		findings = append(findings, f)
 	}
-	for _, made := range slices.Sorted(maps.Keys(is.Picks)) {
-		before, known := was.Picks[made]
-		if others := is.Picks[made]; known && len(before) == 0 && len(others) > 0 {
-			kind, _, _ := strings.Cut(made, " ")
-			findings = append(findings, code.Finding(selectors[kind].code, is.Sample, "the selector of the %s that %s makes for a new object like it picks pods of other objects, too: "+selectors[kind].then+"; with %s it did not",
-				made, to, strings.Join(others, ", "), from))
-		}
-	}
+	findings = append(findings, claimsOf(from, to, was, is)...)
+	findings = append(findings, stripped(from, to, was, is)...)
+	findings = append(findings, servicesOf(from, to, was, is)...)
 	findings = append(findings, along(from, to, was, is)...)
 	findings = append(findings, elsewhere(from, to, was, is)...)
 	findings = append(findings, again(from, to, was, is)...)
+	findings = append(findings, inNamespace(from, to, was, is)...)
 	return append(findings, quieter(from, to, was, is)...)
 }
 

@@ -77,6 +77,12 @@ func TestNewObjects(t *testing.T) {
 	marks := func(stay bool) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Marks: map[string]bool{"Service": stay}, Reverts: map[string]bool{"ConfigMap": true}}
 	}
+	labels := func(stay bool) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Labels: map[string]bool{"Service": stay}, Reverts: map[string]bool{"ConfigMap": true}}
+	}
+	makes := func(names ...string) New {
+		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Makes: names}
+	}
 	blind := marks(true)
 	blind.Reverts = nil
 	picks := func(others string) New {
@@ -226,6 +232,7 @@ func TestNewObjects(t *testing.T) {
 		"keeps claims":                          {claims(true, false), claims(true, false), nil},
 		"deletes claims":                        {claims(true, false), claims(false, true), []string{"error U515 Pot/n/a: v2 deletes the claims of a new object like it when that is deleted; v1 kept them"}},
 		"always deleted claims":                 {claims(false, true), claims(false, true), nil},
+		"leaves what it deleted":                {claims(false, true), claims(true, false), []string{"warning U518 Pot/n/a: v2 leaves the claims of a new object like it when that is deleted, and another one of its name finds their data; v1 deleted them"}},
 		"deletes one of them":                   {claims(true, false), claims(true, true), nil},
 		"deleted some claims":                   {claims(true, true), claims(true, true), nil},
 		"takes a backup":                        {parts(true, "secrets", "secrets"), parts(true, "secrets", "secrets"), nil},
@@ -240,6 +247,11 @@ func TestNewObjects(t *testing.T) {
 		"there is nothing to replace":           {rolls(true), both, nil},
 		"leaves annotations":                    {marks(true), marks(true), nil},
 		"takes annotations away":                {marks(true), marks(false), []string{"error U505 Pot/n/a: v2 takes annotations that others put on Service of a new object like it away, as load balancers and monitoring are configured by; v1 left them"}},
+		"takes labels away":                     {labels(true), labels(false), []string{"error U505 Pot/n/a: v2 takes labels that others put on Service of a new object like it away, as monitoring and policies choose by; v1 left them"}},
+		"always took labels away":               {labels(false), labels(false), nil},
+		"renames a Service":                     {makes("Service", "Service …-client", "Secret"), makes("Service", "Service …-svc"), []string{"warning U510 Pot/n/a: v2 makes no Service …-client for a new object like it any more, and v1 did: clients find a Service by its name, and nobody keeps up to date the one that was made before"}},
+		"makes no Service at all":               {makes("Service"), makes("Secret"), nil},
+		"makes another Service":                 {makes("Service"), makes("Service", "Service …-svc"), nil},
 		"the one before looked at nothing":      {blind, marks(false), nil},
 		"always took them away":                 {marks(false), marks(false), nil},
 		"may not be annotated":                  {marks(true), both, nil},

@@ -136,6 +136,9 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 			if gone := marksGone(was, is); len(gone) > 0 {
 				findings = append(findings, code.Finding(code.OperandChanged, name, "the new version took from it what others may select it or be configured by: %s", strings.Join(gone, ", ")))
 			}
+			if is.Content["immutable"] == true && was.Content["immutable"] != true {
+				findings = append(findings, code.Finding(code.OperandChanged, name, "the new version made it immutable: neither a user nor the operator can change it any more, as to rotate a password"))
+			}
 			broken, places := clientsCut(name, was, is)
 			findings = append(findings, broken...)
 			if len(places) > 0 {
@@ -257,7 +260,7 @@ func Claims(before, after map[string]observe.Operand, left map[string]bool) []fi
 		was := before[name]
 		is, there := after[name]
 		switch {
-		case there && deletesScaled(is) && !deletesScaled(was):
+		case there && DeletesScaled(is) && !DeletesScaled(was):
 			f := code.Finding(code.DataLost, name, "who scales it down loses data: it deletes the claims of the pods that it has no more (persistentVolumeClaimRetentionPolicy.whenScaled), and kept them before")
 			f.Fix = "leave whenScaled at Retain, or let whoever made the object choose"
 			findings = append(findings, f)
@@ -279,8 +282,8 @@ func Claims(before, after map[string]observe.Operand, left map[string]bool) []fi
 	return findings
 }
 
-// deletesScaled reports whether a StatefulSet deletes the claims of the pods that it is scaled down by.
-func deletesScaled(o observe.Operand) bool {
+// DeletesScaled reports whether a StatefulSet deletes the claims of the pods that it is scaled down by.
+func DeletesScaled(o observe.Operand) bool {
 	when, _, _ := unstructured.NestedString(o.Content, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled")
 	return o.Kind == "StatefulSet" && when == string(appsv1.DeletePersistentVolumeClaimRetentionPolicyType)
 }

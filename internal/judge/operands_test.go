@@ -39,6 +39,15 @@ func TestClaimsOfScaled(t *testing.T) {
 	}
 }
 
+// TestImmutable: a Secret that nobody can change any more is told of where it was another before.
+func TestImmutable(t *testing.T) {
+	secret := func(is any) map[string]observe.Operand {
+		return map[string]observe.Operand{"Secret/n/a": {Kind: "Secret", Namespace: "n", Name: "a", UID: "u", Content: map[string]any{"immutable": is}}}
+	}
+	expect.Findings(t, Operands(secret(nil), secret(true)), "warning U505 Secret/n/a: the new version made it immutable: neither a user nor the operator can change it any more, as to rotate a password")
+	expect.Findings(t, Operands(secret(true), secret(true)))
+}
+
 // TestJudgeClaims tells volumes whose data is gone or not read any more, and is silent where fewer pods are wanted.
 func TestJudgeClaims(t *testing.T) {
 	there := map[string]bool{"PersistentVolumeClaim/n/data-a-0": true}

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// fullFor is how long a new namespace has no room for what operators make: controller-runtime has tried eight times by then, and does so every second or two.
-	fullFor = 1500 * time.Millisecond
+	// fullFor is how long a new namespace has no room for what operators make: controller-runtime has tried seven times by then, and does so once more within two seconds.
+	fullFor = 700 * time.Millisecond
 	// roomLimit is how long an operator of which it is not known has to make it once there is room.
 	roomLimit = 5 * time.Second
 	// fillLimit is how long the cluster has to notice a new quota.

@@ -230,7 +230,7 @@ func (w *walk) scaleToNone(ctx context.Context, r *lifecycle.Release, o *newObje
 	case known: // what it did not do before need not be tried again
 		is.Follows[change.Path] = 0
 		return nil
-	case len(o.claims) > 0: // which may go with the pods, as a StatefulSet says
+	case slices.ContainsFunc(slices.Collect(maps.Values(o.first)), judge.DeletesScaled): // its claims would go with the pods
 		return nil
 	}
 	if err := w.awaitIdle(ctx, o); err != nil {

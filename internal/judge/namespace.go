@@ -1,0 +1,46 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/finding"
+)
+
+// DoesAnywhere reports whether as much was done for an object in a new namespace: something is made, or, where nothing is, its status tells that it is well.
+func (n New) DoesAnywhere() bool {
+	return n.Anywhere != nil && (n.Anywhere.Made || !n.Copy.Made && n.Anywhere.Well)
+}
+
+// LongName is how long a name is at most that a StatefulSet can have: its pods have a label with a sum of eleven characters more, of 63.
+const LongName = 52
+
+// GoesAnywhere reports whether it was seen that an object goes with its namespace.
+func (n New) GoesAnywhere() bool { return n.Goes != nil && *n.Goes }
+
+// inNamespace tells what is not done for objects in a namespace that is newer than the operator's pod, and was with from.
+func inNamespace(from, to string, was, is New) []finding.Finding {
+	var findings []finding.Finding
+	if was.Of == is.Of && was.DoesAnywhere() && is.Anywhere != nil && !is.DoesAnywhere() {
+		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does nothing for an object like it in a namespace that is newer than the operator's pod, not within %s; %s did", to, EffectLimit, from))
+	}
+	if was.GoesAnywhere() && is.Goes != nil && !*is.Goes {
+		findings = append(findings, code.Finding(code.Uninstall, is.Sample, "an object like it that is deleted with its namespace stays for %s, and the namespace with it: %s does not remove %s; with %s it went",
+			GoLimit, to, strings.Join(is.Held, ", "), from))
+	}
+	if was.Goes != nil && !was.Strips && is.Strips {
+		f := code.Finding(code.OperandChanged, is.Sample, "%s removes finalizers of others from a deleted object like it: who guards objects by one, as a backup, finds them gone; %s removed its own alone", to, from)
+		f.Severity = finding.Error
+		findings = append(findings, f)
+	}
+	if given := namesOf(is.Retries, func(kind string) bool { return was.Retries[kind] && !is.Retries[kind] }); len(given) > 0 {
+		findings = append(findings, doesLess("return the error from Reconcile, so that the request is tried again with a back-off, until it can be done; wait for nothing in a worker", is.Sample,
+			"%s does not try again: a new object like it, in a namespace whose quota was used up, has no %s %s after there is room; with %s it had", to, strings.Join(given, " and no "), EffectLimit, from))
+	}
+	lack := slices.DeleteFunc(without(is.Long, was.Long), func(kind string) bool { return was.Anywhere == nil || !slices.Contains(was.Anywhere.Kinds, kind) })
+	if was.Of == is.Of && was.Long != nil && len(lack) > 0 {
+		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does not make for each of two new objects with names of %d characters, which differ in the last one alone, its own %s; %s did", to, LongName, strings.Join(lack, " and "), from))
+	}
+	return findings
+}
