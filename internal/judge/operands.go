@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -118,6 +119,8 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 		case was.Kind == "Pod" && is.UID != was.UID:
 			rolled = append(rolled, was.Namespace+"/"+was.Name)
 		case was.Transient() && is.UID != was.UID:
+		case was.Kind == observe.KindNamespace && is.UID != was.UID:
+			findings = append(findings, code.Finding(code.DataLost, name, "it was deleted during the upgrade, with all that was in it"))
 		case !there && was.Kind == observe.KindService:
 			findings = append(findings, code.Finding(code.PortGone, name, "it was deleted during the upgrade, and its clients find nothing under its name"))
 		case !there:
@@ -138,6 +141,9 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 			}
 			if is.Content["immutable"] == true && was.Content["immutable"] != true {
 				findings = append(findings, code.Finding(code.OperandChanged, name, "the new version made it immutable: neither a user nor the operator can change it any more, as to rotate a password"))
+			}
+			if gone := subjectsGone(was, is); len(gone) > 0 {
+				findings = append(findings, code.Finding(code.OperandWorse, name, "the new version takes the role from %s, though nobody changed the object that it was made for", strings.Join(gone, ", ")))
 			}
 			broken, places := clientsCut(name, was, is)
 			findings = append(findings, broken...)
@@ -218,6 +224,22 @@ func clientsCut(name string, was, is observe.Operand) (findings []finding.Findin
 		return len(gone) > 0 && d.Path == "spec.type" || strings.HasPrefix(d.Path, "spec.ports") && (len(gone) > 0 || portsKept(was, is))
 	})
 	return findings, places
+}
+
+// subjectsGone are the users and groups of a RoleBinding that do not have its role any more. Accounts of pods come and go with these.
+func subjectsGone(was, is observe.Operand) (gone []string) {
+	if was.Kind != "RoleBinding" {
+		return nil
+	}
+	before, _, _ := unstructured.NestedSlice(was.Content, "subjects")
+	after, _, _ := unstructured.NestedSlice(is.Content, "subjects")
+	for _, item := range before {
+		s, _ := item.(map[string]any)
+		if s["kind"] != rbacv1.ServiceAccountKind && !slices.ContainsFunc(after, func(other any) bool { return reflect.DeepEqual(item, other) }) {
+			gone = append(gone, fmt.Sprintf("%v %v", s["kind"], s["name"]))
+		}
+	}
+	return gone
 }
 
 // portsKept reports whether a Service still has each port that it had, as it was: there may be more.

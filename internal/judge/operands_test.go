@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -209,4 +211,33 @@ func TestJudgeDropped(t *testing.T) {
 	expect.Findings(t, Dropped(from, to, nil), deleted)
 	expect.Findings(t, Dropped(from, to, map[string]*lifecycle.Definition{d.Name: {Deleting: true}}), deleted)
 	expect.Findings(t, Dropped(from, to, there), "warning U605 CustomResourceDefinition/things.example.com: a owned it and b does not: OLM leaves it, with its objects, to nobody")
+}
+
+// TestRoleTaken: a user who has a role no more is told of, and an account that pods have another one instead of is not.
+func TestRoleTaken(t *testing.T) {
+	binding := func(subjects ...any) map[string]observe.Operand {
+		return map[string]observe.Operand{"RoleBinding/n/a": {Kind: "RoleBinding", Namespace: "n", Name: "a", UID: "u", Content: map[string]any{"subjects": subjects}}}
+	}
+	subject := func(kind, name string) any { return map[string]any{"kind": kind, "name": name} }
+	ann, team, pods := subject("User", "ann"), subject("Group", "team"), subject("ServiceAccount", "a")
+	told := Operands(binding(ann, team, pods), binding(team, pods))
+	expect.Findings(t, told[:1], "error U511 RoleBinding/n/a: the new version takes the role from User ann, though nobody changed the object that it was made for")
+	for _, kept := range []map[string]observe.Operand{binding(pods, team, ann), binding(ann, team, subject("ServiceAccount", "b"))} {
+		for _, f := range Operands(binding(ann, team, pods), kept) {
+			if f.Severity == finding.Error {
+				t.Errorf("%v", f)
+			}
+		}
+	}
+}
+
+// TestNamespaceGone: who deletes a namespace deletes all that is in it, also where it is made anew.
+func TestNamespaceGone(t *testing.T) {
+	namespace := func(uid types.UID) map[string]observe.Operand {
+		return map[string]observe.Operand{"Namespace//a": {Kind: observe.KindNamespace, Name: "a", UID: uid}}
+	}
+	told := "error U515 Namespace//a: it was deleted during the upgrade, with all that was in it"
+	expect.Findings(t, Operands(namespace("1"), namespace("2")), told)
+	expect.Findings(t, Operands(namespace("1"), nil), told)
+	expect.Findings(t, Operands(namespace("1"), namespace("1")))
 }

@@ -83,6 +83,9 @@ var operandKinds = []struct {
 	{schema.GroupVersionResource{Version: "v1", Resource: "services"}, "Service"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ConfigMap"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, "ServiceAccount"},
+	{schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, KindNamespace},
+	{schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}, "ResourceQuota"},
+	{schema.GroupVersionResource{Version: "v1", Resource: "limitranges"}, "LimitRange"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, KindClaim},
 	{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "Pod"},
 }
@@ -135,6 +138,9 @@ func (c *Cluster) operands(ctx context.Context, known *recent) (map[string]Opera
 	named := c.namedAfter()
 	namespaces := c.namespaces()
 	for _, kind := range operandKinds {
+		if kind.Kind == KindNamespace && !slices.Contains(namespaces, metav1.NamespaceAll) { // what is in one cannot own one
+			continue
+		}
 		items, err := c.listIn(ctx, known, kind.GroupVersionResource, namespaces)
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
@@ -410,6 +416,9 @@ func (o *Operand) readPod(m *unstructured.Unstructured) error {
 
 // KindClaim is the kind of operand that holds data.
 const KindClaim = "PersistentVolumeClaim"
+
+// KindNamespace is the kind of what an object of the cluster's scope can have all of its operands in.
+const KindNamespace = "Namespace"
 
 // Volume names the PersistentVolume that o, a claim, is bound to, "" for none.
 func (o Operand) Volume() string {

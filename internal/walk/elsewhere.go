@@ -64,7 +64,7 @@ var others = []string{"leases", "persistentvolumes", "certificatesigningrequests
 
 // elsewhere reports whether c is neither an operand of a copy's name in its namespace nor of its kind, and may be about the copy.
 func (o *newObject) elsewhere(c observe.Creation) bool {
-	known := c.Namespace == o.Namespace && observe.IsOperand(c.GroupResource()) && strings.Contains(c.Name, o.Name)
+	known := c.Namespace == o.Namespace && observe.IsOperand(c.GroupResource()) && c.Resource != "namespaces" && strings.Contains(c.Name, o.Name)
 	return !known && c.GroupResource() != o.Resource && !slices.Contains(others, c.Resource)
 }
 
