@@ -108,7 +108,7 @@ func Dropped(from, to *lifecycle.Release, there map[string]*lifecycle.Definition
 // Operands compares the operands before and after a hop. That ReplicaSets and pods come and go follows from what
 // changed in their owners.
 func Operands(before, after map[string]observe.Operand) []finding.Finding {
-	var findings []finding.Finding
+	findings := namespacesGone(before, after)
 	var rolled []string
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		was := before[name]
@@ -119,8 +119,7 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 		case was.Kind == "Pod" && is.UID != was.UID:
 			rolled = append(rolled, was.Namespace+"/"+was.Name)
 		case was.Transient() && is.UID != was.UID:
-		case was.Kind == observe.KindNamespace && is.UID != was.UID:
-			findings = append(findings, code.Finding(code.DataLost, name, "it was deleted during the upgrade, with all that was in it"))
+		case was.Kind == observe.KindNamespace && is.UID != was.UID: // told already
 		case !there && was.Kind == observe.KindService:
 			findings = append(findings, code.Finding(code.PortGone, name, "it was deleted during the upgrade, and its clients find nothing under its name"))
 		case !there:
@@ -139,12 +138,7 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 			if gone := marksGone(was, is); len(gone) > 0 {
 				findings = append(findings, code.Finding(code.OperandChanged, name, "the new version took from it what others may select it or be configured by: %s", strings.Join(gone, ", ")))
 			}
-			if is.Content["immutable"] == true && was.Content["immutable"] != true {
-				findings = append(findings, code.Finding(code.OperandChanged, name, "the new version made it immutable: neither a user nor the operator can change it any more, as to rotate a password"))
-			}
-			if gone := subjectsGone(was, is); len(gone) > 0 {
-				findings = append(findings, code.Finding(code.OperandWorse, name, "the new version takes the role from %s, though nobody changed the object that it was made for", strings.Join(gone, ", ")))
-			}
+			findings = append(findings, accessChanged(name, was, is)...)
 			broken, places := clientsCut(name, was, is)
 			findings = append(findings, broken...)
 			if len(places) > 0 {
@@ -158,6 +152,23 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 	}
 	if len(rolled) > 0 {
 		findings = append(findings, code.Finding(code.OperandRolled, "", "the upgrade replaced %d pods that were made for objects: %s", len(rolled), strings.Join(rolled, ", ")))
+	}
+	return findings
+}
+
+// namespacesGone tells the namespaces that were made for objects, or in which something was, and that are gone or other ones of the name.
+func namespacesGone(before, after map[string]observe.Operand) (findings []finding.Finding) {
+	gone := map[string]bool{}
+	for name, was := range before {
+		is, there := after[name]
+		if was.Kind == observe.KindNamespace && is.UID != was.UID {
+			gone[was.Name] = true
+		} else if there && was.Within != "" && is.Within != "" && is.Within != was.Within {
+			gone[was.Namespace] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(gone)) {
+		findings = append(findings, code.Finding(code.DataLost, observe.KindNamespace+"/"+name, "it was deleted during the upgrade, with all that was in it"))
 	}
 	return findings
 }
@@ -226,20 +237,48 @@ func clientsCut(name string, was, is observe.Operand) (findings []finding.Findin
 	return findings, places
 }
 
-// subjectsGone are the users and groups of a RoleBinding that do not have its role any more. Accounts of pods come and go with these.
-func subjectsGone(was, is observe.Operand) (gone []string) {
+// accessChanged tells who has a role less, or more, than before, and what nobody can change any more.
+func accessChanged(name string, was, is observe.Operand) (findings []finding.Finding) {
+	gone, everybody := subjectsChanged(was, is)
+	if len(gone) > 0 {
+		findings = append(findings, code.Finding(code.OperandWorse, name, "the new version takes the role from %s, though nobody changed the object that it was made for", strings.Join(gone, ", ")))
+	}
+	if everybody {
+		findings = append(findings, code.Finding(code.OperandWorse, name, "the new version gives the role to everybody, though nobody changed the object that it was made for"))
+	}
+	if is.Content["immutable"] == true && was.Content["immutable"] != true {
+		findings = append(findings, code.Finding(code.OperandChanged, name, "the new version made it immutable: neither a user nor the operator can change it any more, as to rotate a password"))
+	}
+	return findings
+}
+
+// subjectsChanged tells the users and groups of a RoleBinding that do not have its role any more, and whether everybody has it who had not. Accounts of pods come and go with
+// these.
+func subjectsChanged(was, is observe.Operand) (gone []string, everybody bool) {
 	if was.Kind != "RoleBinding" {
-		return nil
+		return nil, false
 	}
 	before, _, _ := unstructured.NestedSlice(was.Content, "subjects")
 	after, _, _ := unstructured.NestedSlice(is.Content, "subjects")
-	for _, item := range before {
-		s, _ := item.(map[string]any)
-		if s["kind"] != rbacv1.ServiceAccountKind && !slices.ContainsFunc(after, func(other any) bool { return reflect.DeepEqual(item, other) }) {
-			gone = append(gone, fmt.Sprintf("%v %v", s["kind"], s["name"]))
+	for _, item := range missing(before, after) {
+		if item["kind"] != rbacv1.ServiceAccountKind {
+			gone = append(gone, fmt.Sprintf("%v %v", item["kind"], item["name"]))
 		}
 	}
-	return gone
+	return gone, slices.ContainsFunc(missing(after, before), func(item map[string]any) bool {
+		name, _ := item["name"].(string)
+		return slices.Contains([]string{"system:authenticated", "system:unauthenticated", "system:anonymous", "system:serviceaccounts"}, name)
+	})
+}
+
+// missing are the maps of list that others does not have.
+func missing(list, others []any) (all []map[string]any) {
+	for _, item := range list {
+		if m, is := item.(map[string]any); is && !slices.ContainsFunc(others, func(other any) bool { return reflect.DeepEqual(item, other) }) {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 // portsKept reports whether a Service still has each port that it had, as it was: there may be more.

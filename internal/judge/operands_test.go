@@ -222,6 +222,7 @@ func TestRoleTaken(t *testing.T) {
 	ann, team, pods := subject("User", "ann"), subject("Group", "team"), subject("ServiceAccount", "a")
 	told := Operands(binding(ann, team, pods), binding(team, pods))
 	expect.Findings(t, told[:1], "error U511 RoleBinding/n/a: the new version takes the role from User ann, though nobody changed the object that it was made for")
+	expect.Findings(t, Operands(binding(team), binding(team, subject("Group", "system:authenticated")))[:1], "error U511 RoleBinding/n/a: the new version gives the role to everybody, though nobody changed the object that it was made for")
 	for _, kept := range []map[string]observe.Operand{binding(pods, team, ann), binding(ann, team, subject("ServiceAccount", "b"))} {
 		for _, f := range Operands(binding(ann, team, pods), kept) {
 			if f.Severity == finding.Error {
@@ -236,8 +237,13 @@ func TestNamespaceGone(t *testing.T) {
 	namespace := func(uid types.UID) map[string]observe.Operand {
 		return map[string]observe.Operand{"Namespace//a": {Kind: observe.KindNamespace, Name: "a", UID: uid}}
 	}
-	told := "error U515 Namespace//a: it was deleted during the upgrade, with all that was in it"
+	in := func(uid types.UID) map[string]observe.Operand {
+		return map[string]observe.Operand{"RoleBinding/a/b": {Kind: "RoleBinding", Namespace: "a", Name: "b", UID: uid, Within: uid}}
+	}
+	told := "error U515 Namespace/a: it was deleted during the upgrade, with all that was in it"
 	expect.Findings(t, Operands(namespace("1"), namespace("2")), told)
 	expect.Findings(t, Operands(namespace("1"), nil), told)
 	expect.Findings(t, Operands(namespace("1"), namespace("1")))
+	expect.Findings(t, Operands(in("1"), in("2"))[:1], told)
+	expect.Findings(t, Operands(in("1"), in("1")))
 }

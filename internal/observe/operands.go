@@ -29,6 +29,7 @@ import (
 type Operand struct {
 	Kind, Namespace, Name string
 	UID                   types.UID
+	Within                types.UID // its namespace's, where that may come and go with the object
 	ResourceVersion       string
 	Of                    string         // the object that it was made for
 	Direct                bool           // it belongs to that object or to a custom resource below, not to another operand
@@ -62,11 +63,12 @@ func (o Operand) Template() (template corev1.PodTemplateSpec, is bool) {
 	return template, has && runtime.DefaultUnstructuredConverter.FromUnstructured(content, &template) == nil
 }
 
-// operandKinds are the kinds that operators make for their users.
+// operandKinds are the kinds that operators make for their users, namespaces before what is in them.
 var operandKinds = []struct {
 	schema.GroupVersionResource
 	Kind string
 }{
+	{schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, KindNamespace},
 	{schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, KindSecret},
 	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment"},
 	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, "StatefulSet"},
@@ -83,7 +85,6 @@ var operandKinds = []struct {
 	{schema.GroupVersionResource{Version: "v1", Resource: "services"}, "Service"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ConfigMap"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, "ServiceAccount"},
-	{schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, KindNamespace},
 	{schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}, "ResourceQuota"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "limitranges"}, "LimitRange"},
 	{schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, KindClaim},
@@ -137,6 +138,7 @@ func (c *Cluster) operands(ctx context.Context, known *recent) (map[string]Opera
 	claims := map[string]Operand{}
 	named := c.namedAfter()
 	namespaces := c.namespaces()
+	within := map[string]types.UID{}
 	for _, kind := range operandKinds {
 		if kind.Kind == KindNamespace && !slices.Contains(namespaces, metav1.NamespaceAll) { // what is in one cannot own one
 			continue
@@ -150,6 +152,10 @@ func (c *Cluster) operands(ctx context.Context, known *recent) (map[string]Opera
 				Kind: kind.Kind, Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(), ResourceVersion: m.GetResourceVersion(),
 				Unready: unready(kind.Kind, &m, served), Running: running(&m), Content: compare.Content(m.Object), Marks: marks(&m),
 			}}
+			if kind.Kind == KindNamespace {
+				within[o.Name] = o.UID
+			}
+			o.Within = within[o.Namespace]
 			if kind.Kind == KindSecret {
 				c.Watcher.secrets.hide(o.Content)
 			}
