@@ -69,11 +69,7 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	if err := w.seeNewcomers(ctx, in, before, created); err != nil {
 		return err
 	}
-	idle := idleFor
-	for _, first := range copies {
-		idle = max(idle, first.idle())
-	}
-	return w.setByOthers(ctx, in, idle, before, created)
+	return w.setByOthers(ctx, in, before, created)
 }
 
 // newcomers are copies in a new namespace: as those that were there before, with long names, and without their counts.

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,36 +32,62 @@ var (
 	scaling = addition{"the replicas of", []string{"Deployment", "StatefulSet"}, []string{"spec", "replicas"}, nil}
 )
 
-// setByOthers makes additions to what was made for newcomers, waits for what the operator does about them, and notes in created which of them stay. What did not in before
-// is not tried. An operator that does nothing for idle is through.
-func (w *walk) setByOthers(ctx context.Context, in newcomers, idle time.Duration, before, created map[string]judge.New) error {
+// setByOthers makes additions to what was made for newcomers, and notes in created which of them stay once the operator has looked at all of that. What did not in before is
+// not tried.
+func (w *walk) setByOthers(ctx context.Context, in newcomers, before, created map[string]judge.New) error {
 	view := w.viewOf(objectsOf(in.all())...)
 	operands, err := view.RecentOperands(ctx)
 	if err != nil {
 		return err
 	}
-	var added []added
 	for _, side := range []struct {
 		objects   []*newObject
 		additions []addition
 	}{{in.there, usualAdditions}, {in.free, []addition{scaling}}} {
 		for _, o := range side.objects {
+			var list []added
 			for _, a := range side.additions {
 				some, err := w.add(ctx, o, a, operands, before[o.CRD].Additions)
 				if err != nil {
 					return err
 				}
-				added = append(added, some...)
+				list = append(list, some...)
+			}
+			if len(list) == 0 {
+				continue
+			}
+			looked, err := w.looksAgain(ctx, o, operands, created[o.CRD].Remakes)
+			if err == nil && looked {
+				err = w.noteAdded(ctx, list, created)
+			}
+			if err != nil {
+				return err
 			}
 		}
 	}
-	if len(added) == 0 {
-		return nil
+	return nil
+}
+
+// looksAgain has the operator reconcile a newcomer from beginning to end, and reports whether it did: twice it makes again something that is deleted and that it is known to
+// make again. The first time may be in the middle of it.
+func (w *walk) looksAgain(ctx context.Context, o *newObject, operands map[string]observe.Operand, remakes map[string]bool) (bool, error) {
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		made := operands[name]
+		if made.Of != o.String() || !made.Direct || !slices.Contains(remade, made.Kind) || !remakes[o.called(made)] {
+			continue
+		}
+		for range 2 {
+			if !w.deleteOperand(ctx, made) {
+				return false, ctx.Err()
+			}
+			again, err := w.seeRemade(ctx, &made, judge.EffectLimit)
+			if err != nil || !again {
+				return false, err
+			}
+		}
+		return true, nil
 	}
-	if err := sleep(ctx, idle); err != nil {
-		return err
-	}
-	return w.noteAdded(ctx, added, created)
+	return false, nil
 }
 
 // noteAdded notes in created which of these additions are there still. What was made anew meanwhile tells nothing.

@@ -67,7 +67,13 @@ func (w *walk) fill(ctx context.Context, namespace string, kinds map[string]stri
 		noticed = len(quota.Status.Hard) == len(quota.Spec.Hard)
 		return noticed, nil
 	})
-	return noticed, err
+	if err != nil || noticed {
+		return noticed, err
+	}
+	if err := w.Client.Delete(ctx, quota); err != nil { // it would hold later
+		return false, fmt.Errorf("delete ResourceQuota %s/%s: %w", namespace, quotaName, err)
+	}
+	return false, nil
 }
 
 // roomFor is the quota of so many of each of kinds.

@@ -456,19 +456,26 @@ func (w *walk) takeOne(ctx context.Context, o *newObject, made *observe.Operand,
 		return false, false, err
 	}
 	began := time.Now()
-	err = w.Dynamic.Resource(observe.OperandResource(made.Kind)).Namespace(made.Namespace).Delete(ctx, made.Name, metav1.DeleteOptions{})
-	if err != nil {
+	if !w.deleteOperand(ctx, *made) {
 		return false, false, ctx.Err()
 	}
+	remade, err = w.seeRemade(ctx, made, limit)
+	if remade {
+		o.acted(began)
+	}
+	return remade, true, err
+}
+
+// seeRemade reports whether the operator makes again within limit what was deleted, which made is then.
+func (w *walk) seeRemade(ctx context.Context, made *observe.Operand, limit time.Duration) (remade bool, err error) {
 	err = lookUntil(ctx, limit, lookPause, func() (bool, error) {
 		now, err := w.operandNow(ctx, *made)
 		if remade = now != nil && now.GetUID() != made.UID; remade {
 			made.UID = now.GetUID()
-			o.acted(began)
 		}
 		return remade, err
 	})
-	return remade, true, err
+	return remade, err
 }
 
 // awaitIdle waits, though not for ever, until what was made for a copy is as ready as it was, and nobody writes that or the copy for a
