@@ -56,7 +56,7 @@ func (w *walk) setByOthers(ctx context.Context, in newcomers, before, created ma
 			if len(list) == 0 {
 				continue
 			}
-			looked, err := w.looksAgain(ctx, o, operands, created[o.CRD].Remakes)
+			looked, err := w.looksAgain(ctx, o, operands, list, created[o.CRD].Remakes)
 			if err == nil && looked {
 				err = w.noteAdded(ctx, list, created)
 			}
@@ -69,10 +69,17 @@ func (w *walk) setByOthers(ctx context.Context, in newcomers, before, created ma
 }
 
 // looksAgain has the operator reconcile a newcomer from beginning to end, and reports whether it did: twice it makes again something that is deleted and that it is known to
-// make again. The first time may be in the middle of it.
-func (w *walk) looksAgain(ctx context.Context, o *newObject, operands map[string]observe.Operand, remakes map[string]bool) (bool, error) {
+// make again, rather something without additions. The first time may be in the middle of it.
+func (w *walk) looksAgain(ctx context.Context, o *newObject, operands map[string]observe.Operand, list []added, remakes map[string]bool) (bool, error) {
+	var untouched, touched []observe.Operand
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
-		made := operands[name]
+		if made := operands[name]; slices.ContainsFunc(list, func(a added) bool { return a.to.String() == name }) {
+			touched = append(touched, made)
+		} else {
+			untouched = append(untouched, made)
+		}
+	}
+	for _, made := range append(untouched, touched...) {
 		if made.Of != o.String() || !made.Direct || !slices.Contains(remade, made.Kind) || !remakes[o.called(made)] {
 			continue
 		}
