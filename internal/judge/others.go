@@ -21,15 +21,16 @@ func stripped(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
 	for _, of := range []struct {
 		what, use string
+		severity  finding.Severity // many operators have all labels for theirs
 		was, is   map[string]bool
 	}{
-		{"annotations", "as load balancers and monitoring are configured by", was.Marks, is.Marks},
-		{"labels", "as monitoring and policies choose by", was.Labels, is.Labels},
+		{"annotations", "as load balancers and monitoring are configured by", finding.Error, was.Marks, is.Marks},
+		{"labels", "as monitoring and policies choose by", finding.Warning, was.Labels, is.Labels},
 	} {
 		gone := namesOf(of.is, func(kind string) bool { return of.was[kind] && !of.is[kind] })
 		if len(gone) > 0 {
 			f := code.Finding(code.OperandChanged, is.Sample, "%s takes %s that others put on %s of a new object like it away, %s; %s left them", to, of.what, strings.Join(gone, " and "), of.use, from)
-			f.Severity = finding.Error
+			f.Severity = of.severity
 			findings = append(findings, f)
 		}
 	}
