@@ -247,7 +247,7 @@ func TestNewObjects(t *testing.T) {
 		"there is nothing to replace":           {rolls(true), both, nil},
 		"leaves annotations":                    {marks(true), marks(true), nil},
 		"takes annotations away":                {marks(true), marks(false), []string{"error U505 Pot/n/a: v2 takes annotations that others put on Service of a new object like it away, as load balancers and monitoring are configured by; v1 left them"}},
-		"takes labels away":                     {labels(true), labels(false), []string{"warning U505 Pot/n/a: v2 takes labels that others put on Service of a new object like it away, as monitoring and policies choose by; v1 left them"}},
+		"takes labels away":                     {labels(true), labels(false), []string{"info U505 Pot/n/a: v2 takes labels that others put on Service of a new object like it away, as monitoring and policies choose by; v1 left them"}},
 		"always took labels away":               {labels(false), labels(false), nil},
 		"renames a Service":                     {makes("Service", "Service …-client", "Secret"), makes("Service", "Service …-svc"), []string{"warning U510 Pot/n/a: v2 makes no Service …-client for a new object like it any more, and v1 did: clients find a Service by its name, and nobody keeps up to date the one that was made before"}},
 		"makes no Service at all":               {makes("Service"), makes("Secret"), nil},

@@ -25,7 +25,7 @@ func stripped(from, to string, was, is New) []finding.Finding {
 		was, is   map[string]bool
 	}{
 		{"annotations", "as load balancers and monitoring are configured by", finding.Error, was.Marks, is.Marks},
-		{"labels", "as monitoring and policies choose by", finding.Warning, was.Labels, is.Labels},
+		{"labels", "as monitoring and policies choose by", finding.Info, was.Labels, is.Labels},
 	} {
 		gone := namesOf(of.is, func(kind string) bool { return of.was[kind] && !of.is[kind] })
 		if len(gone) > 0 {
