@@ -164,17 +164,26 @@ func storing(name string, value any) bool {
 
 // toNone is the change of the count of object that is nearest to the top to 0, where schema allows that; nil if there is none.
 func toNone(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) *step {
-	var nearest *step
-	spec, _ := object["spec"].(map[string]any)
-	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
-		name := path[len(path)-1]
+	path := nearestCount(schema, object, func(_ []string, value any, s apiextensionsv1.JSONSchemaProps) bool {
 		n, is := value.(int64)
-		if !is || n == 0 || !counts.MatchString(name) || limiting.MatchString(name) || s.Minimum != nil && *s.Minimum > 0 || len(s.Enum) > 0 {
-			return
-		}
-		c := stepOf(path, 0, n)
-		if c.Path += judge.None; nearest == nil || strings.Count(c.Path, ".") < strings.Count(nearest.Path, ".") {
-			nearest = &c
+		return is && n != 0 && (s.Minimum == nil || *s.Minimum <= 0) && len(s.Enum) == 0
+	})
+	if path == nil {
+		return nil
+	}
+	n, _, _ := unstructured.NestedInt64(object, path...)
+	c := stepOf(path, 0, n)
+	c.Path += judge.None
+	return &c
+}
+
+// nearestCount is the path of the count that is nearest to the top, of those of object, which may leave it out, that fit; nil if there is none.
+func nearestCount(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, fits func([]string, any, apiextensionsv1.JSONSchemaProps) bool) (nearest []string) {
+	spec, _ := object["spec"].(map[string]any)
+	visitSchema(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
+		name := path[len(path)-1]
+		if counts.MatchString(name) && !limiting.MatchString(name) && fits(path, value, s) && (nearest == nil || len(path) < len(nearest)) {
+			nearest = path
 		}
 	})
 	return nearest

@@ -150,13 +150,8 @@ func (w *walk) add(ctx context.Context, o *newObject, a addition, operands map[s
 }
 
 // countToLeaveOut is the path of the count nearest to the top that an object of schema may leave out and that has no default; nil if there is none.
-func countToLeaveOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) (nearest []string) {
-	spec, _ := object["spec"].(map[string]any)
-	visitSchema(schema, []string{"spec"}, spec, func(path []string, _ any, s apiextensionsv1.JSONSchemaProps) {
-		name := path[len(path)-1]
-		if s.Type == "integer" && s.Default == nil && counts.MatchString(name) && !limiting.MatchString(name) && !isRequired(schema, path) && (nearest == nil || len(path) < len(nearest)) {
-			nearest = slices.Clone(path)
-		}
+func countToLeaveOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []string {
+	return nearestCount(schema, object, func(path []string, _ any, s apiextensionsv1.JSONSchemaProps) bool {
+		return s.Type == "integer" && s.Default == nil && !isRequired(schema, path)
 	})
-	return nearest
 }

@@ -217,14 +217,17 @@ func join(files []string, path string) error {
 	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, all, 0o644))
 }
 
+// CompilerEnv has the compiler collect its garbage less often: a fifth less time.
+var CompilerEnv = []string{"GOGC=400", "GOMEMLIMIT=2GiB"}
+
 // goBuild runs the Go command so that its compilers end with it. What it makes depends on the version of Go and on the system alone,
 // and not on what this machine could run.
 func (s *componentSet) goBuild(ctx context.Context, source, temporary, arch string, step *progress.Step, args ...string) error {
 	cmd, process := s.command(ctx, "go", args...)
 	cmd.Dir = source
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOTMPDIR="+temporary,
-		"GOOS="+runtime.GOOS, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly -buildvcs=false",
-		"GOGC=400", "GOMEMLIMIT=2GiB") // the compiler's: a fifth less time
+		"GOOS="+runtime.GOOS, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly -buildvcs=false")
+	cmd.Env = append(cmd.Env, CompilerEnv...)
 	output, err := cmd.StderrPipe()
 	if err != nil {
 		return err

@@ -140,7 +140,8 @@ func (m *material) build(ctx context.Context, p *progress.Printer) error {
 		args := append([]string{"-C", b.module, "build", "-trimpath", "-buildvcs=false", "-tags", b.flags,
 			"-ldflags", "-s -w " + b.ldflags, "-o", m.program(b.as) + map[bool]string{true: "/"}[b.as == ""]}, b.packages...)
 		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOGC=400", "GOMEMLIMIT=2GiB") // the compiler's: a fifth less time
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+		cmd.Env = append(cmd.Env, embedded.CompilerEnv...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			err = fmt.Errorf("build %s: %w\n%s", b.what, err, out)
