@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -49,6 +50,17 @@ var usedKinds = []string{
 // Replicated are the workloads that go on running, of which the status tells how many pods are ready.
 var Replicated = []string{"Deployment", "StatefulSet", "DaemonSet"}
 
+// patience is how long what a quick operator did is waited for at least: so long one takes to be started again and to be elected.
+const patience = 15 * time.Second
+
+// Patience is how long the operator of the next release has to do what that of which was tells did: many times as long.
+func (was New) Patience() time.Duration {
+	if was.Slowest == 0 {
+		return EffectLimit
+	}
+	return min(max(20*was.Slowest, patience), EffectLimit)
+}
+
 // Left is something that stayed when the object that it was made for was deleted.
 type Left struct{ Kind, Name string }
 
@@ -68,6 +80,8 @@ type New struct {
 	// Follows tells, by field of the copy, how often anything that was made for it followed: when the field was changed, and when
 	// it was changed back.
 	Follows map[string]int
+	// Slowest is how long it took at most until the operator did something about what happened to the copy, 0 if it did nothing.
+	Slowest time.Duration
 	// Sheds tells, by field, whether something that was made for the copy went when the field was changed.
 	Sheds map[string]bool
 	// Deprecated are the fields that are, as the schema says.
@@ -314,7 +328,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 		return is.Deprecated[field] || field != OfField(field) && !was.Sheds[field] && strings.HasSuffix(field, LeftOut)
 	}
 	findings = append(findings, lessOf(ignored, isDeprecated, func(fields string) finding.Finding {
-		return doesLess("reconcile each change of the spec, and update what exists, not only what is missing", is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s", to, from, EffectLimit, fields)
+		return doesLess("reconcile each change of the spec, and update what exists, not only what is missing", is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s", to, from, was.Patience(), fields)
 	})...)
 	for _, field := range namesOf(is.Moves, func(field string) bool { return len(was.Moves[field]) > 0 }) {
 		if kinds := is.staysBehind(was, field); len(kinds) > 0 {
@@ -390,12 +404,12 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	gone := namesOf(is.Remakes, func(kind string) bool { return was.Remakes[kind] && !is.Remakes[kind] })
 	if len(gone) > 0 {
 		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s does not make %s again that somebody deletes of a new object like it, not within %s; %s did",
-			to, strings.Join(gone, " and "), EffectLimit, from))
+			to, strings.Join(gone, " and "), was.Patience(), from))
 	}
 	stay := namesOf(is.Reverts, func(kind string) bool { return was.Reverts[kind] && !is.Reverts[kind] })
 	if len(stay) > 0 {
 		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s leaves %s of a new object like it as somebody else changes it, for %s; %s changed it back",
-			to, strings.Join(stay, " and "), EffectLimit, from))
+			to, strings.Join(stay, " and "), was.Patience(), from))
 	}
 	written := without(is.Written, was.Written)
 	if was.Written != nil && was.Sample == is.Sample && len(written) > 0 {

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -329,6 +330,17 @@ func TestSettled(t *testing.T) {
 	for ready, want := range map[int]bool{0: false, 1: false, 2: true, 3: true} {
 		if got := (New{Original: Dealt{Ready: 2}, Copy: Dealt{Ready: ready}}).Settled(); got != want {
 			t.Errorf("%d of 2: %t", ready, got)
+		}
+	}
+}
+
+// TestPatience: a quick operator has less time than one that took its time, or of which nobody knows how long it took, and no less than to be started again.
+func TestPatience(t *testing.T) {
+	for slowest, patience := range map[time.Duration]time.Duration{
+		0: EffectLimit, 100 * time.Millisecond: 15 * time.Second, time.Second: 20 * time.Second, time.Minute: EffectLimit,
+	} {
+		if is := (New{Slowest: slowest}).Patience(); is != patience {
+			t.Errorf("after %s it has %s, not %s", slowest, is, patience)
 		}
 	}
 }

@@ -20,6 +20,13 @@ const (
 	calmParts = 3
 )
 
+// How long an operator that usually is quick has to do nothing at most until it is at rest, and how much of a processor it uses in that time at most: to look at one
+// object takes more.
+const (
+	quietFor = 120 * time.Millisecond
+	quietUse = 500 * time.Microsecond
+)
+
 // usage is how much of a processor an operator has used at a time.
 type usage struct {
 	at      time.Time
@@ -32,10 +39,31 @@ func (w *walk) usageNow(ctx context.Context) usage {
 	return usage{time.Now(), used, metered}
 }
 
+// quiet reports whether the operator surely did nothing since began.
+func (u usage) quiet(began usage) bool {
+	return u.metered && began.metered && u.used >= began.used && u.used-began.used <= quietUse
+}
+
 // calm is a time in which versions of what an operator takes care of stayed the same.
 type calm struct {
 	versions    string
 	began, over usage
+	quiet       usage // since when the operator did nothing
+}
+
+// goesOn notes what the versions and the operator's usage are now.
+func (c *calm) goesOn(versions string, now usage) {
+	if versions != c.versions {
+		*c = calm{versions: versions, began: now, quiet: now}
+	}
+	if c.over = now; !now.quiet(c.quiet) {
+		c.quiet = now
+	}
+}
+
+// lasted reports whether nothing changed for idle, or for a moment in which an operator that usually is quick did nothing.
+func (c calm) lasted(idle time.Duration, quick bool) bool {
+	return c.over.at.Sub(c.began.at) >= idle || quick && c.over.at.Sub(c.quiet.at) >= quietFor
 }
 
 // auditedWork asks the audit log, if there is one, what r's operator wrote since began, and returns a function that tells what it did in a time.

@@ -74,3 +74,38 @@ func TestJudgeCalm(t *testing.T) {
 		t.Errorf("the cluster keeps no audit log: %v %v", found, err)
 	}
 }
+
+// TestCalmLasted: what is at rest is left alone for a while, and only for a moment where an operator that is quick surely did nothing; one that may have looked at an
+// object, or of which nobody knows, is waited for.
+func TestCalmLasted(t *testing.T) {
+	const look = 50 * time.Millisecond
+	for name, c := range map[string]struct {
+		quick   bool
+		version func(looks int) string
+		used    func(looks int) time.Duration
+		metered bool
+		lasted  time.Duration
+	}{
+		"it does nothing":       {true, func(int) string { return "1" }, func(int) time.Duration { return 0 }, true, 150 * time.Millisecond},
+		"it is slow":            {false, func(int) string { return "1" }, func(int) time.Duration { return 0 }, true, idleFor},
+		"nobody knows":          {true, func(int) string { return "1" }, func(int) time.Duration { return 0 }, false, idleFor},
+		"it works":              {true, func(int) string { return "1" }, func(n int) time.Duration { return time.Duration(n) * time.Millisecond }, true, idleFor},
+		"it looks a while":      {true, func(int) string { return "1" }, func(n int) time.Duration { return time.Duration(min(n, 3)) * time.Millisecond }, true, 300 * time.Millisecond},
+		"it began anew":         {true, func(int) string { return "1" }, func(n int) time.Duration { return time.Hour - time.Duration(n)*time.Minute }, true, idleFor},
+		"somebody else writes":  {true, func(n int) string { return strings.Repeat("1", min(n, 4)+1) }, func(int) time.Duration { return 0 }, true, 350 * time.Millisecond},
+		"it writes as it works": {true, func(n int) string { return strings.Repeat("1", min(n, 4)+1) }, func(n int) time.Duration { return time.Duration(min(n, 4)) * time.Millisecond }, true, 350 * time.Millisecond},
+	} {
+		var rest calm
+		began := time.Now()
+		for n := 0; ; n++ {
+			at := time.Duration(n) * look
+			rest.goesOn(c.version(n), usage{began.Add(at), c.used(n), c.metered})
+			if rest.lasted(idleFor, c.quick) || at > time.Minute {
+				if at != c.lasted {
+					t.Errorf("%s: at rest after %s, not %s", name, at, c.lasted)
+				}
+				break
+			}
+		}
+	}
+}

@@ -85,15 +85,15 @@ func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]ob
 			reverts[key] = false
 			continue
 		}
-		times := 2 // once may be luck: a reconcile that another cause began
+		limit, times := max(boldLimit, lookFor(w.acted)), 2 // once may be luck: a reconcile that another cause began
 		if did {
-			times = 1
+			limit, times = was.Patience(), 1
 		}
 		for range times {
-			reverted, tried, err := w.editOnce(ctx, o, e, did)
+			reverted, tried, err := w.editOnce(ctx, o, e, limit)
 			if err == nil && did && tried && !reverted && e.other != nil { // who compares what it means sees none in the first
 				e.there = e.other
-				reverted, _, err = w.editOnce(ctx, o, e, did)
+				reverted, _, err = w.editOnce(ctx, o, e, limit)
 			}
 			if err != nil {
 				return nil, err
@@ -109,15 +109,11 @@ func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]ob
 	return reverts, nil
 }
 
-// editOnce makes an edit, and reports whether the operator reverts it; did says that it did under the release before. What it does not revert is
-// taken back. Who may not make it has tried nothing.
-func (w *walk) editOnce(ctx context.Context, o *newObject, e edit, did bool) (reverted, tried bool, err error) {
+// editOnce makes an edit, and reports whether the operator reverts it within limit. What it does not revert is taken back. Who may not make it has tried
+// nothing.
+func (w *walk) editOnce(ctx context.Context, o *newObject, e edit, limit time.Duration) (reverted, tried bool, err error) {
 	if err := w.awaitIdle(ctx, o); err != nil {
 		return false, false, err
-	}
-	limit := max(boldLimit, lookFor(w.acted))
-	if did {
-		limit = judge.EffectLimit
 	}
 	resource := w.Dynamic.Resource(observe.OperandResource(e.Kind)).Namespace(e.Namespace)
 	began := time.Now()

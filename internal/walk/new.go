@@ -72,6 +72,9 @@ func (o *newObject) acted(began time.Time) { o.slowest = max(o.slowest, time.Sin
 // idle is how long nobody writes what is at rest: an operator that is at work would have written.
 func (o *newObject) idle() time.Duration { return min(max(o.slowest, idleFor), mostIdle) }
 
+// quick reports whether the operator always did something soon.
+func (o *newObject) quick() bool { return o.slowest > 0 && o.slowest <= idleFor }
+
 // judgeNew tells what r's operator does less for objects that are created now than for those that are there, although that of the
 // release called from did the same for both.
 func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) ([]finding.Finding, error) {

@@ -67,7 +67,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		err = w.awaitIdle(ctx, o)
 	}
 	is.Unsteady, is.Sheds = o.unsteadyOf(operands), o.following.shed
-	is.Stays = o.following.stays
+	is.Stays, is.Slowest = o.following.stays, o.slowest
 	is.Moves, is.Traces, is.Rolls, is.Readiness, is.Deprecated = o.following.moves, o.following.traces, o.following.rolls, o.readiness, w.deprecatedOf(o, was, is)
 	if err == nil {
 		err = w.readStatuses(ctx, o, was, &is)
@@ -226,7 +226,7 @@ func (w *walk) scaleToNone(ctx context.Context, r *lifecycle.Release, o *newObje
 	limit := boldLimit
 	switch times, known := was.Follows[change.Path]; {
 	case times == judge.Surely:
-		limit = judge.EffectLimit
+		limit = was.Patience()
 	case known: // what it did not do before need not be tried again
 		is.Follows[change.Path] = 0
 		return nil
@@ -290,7 +290,7 @@ func (w *walk) leaveOutParts(ctx context.Context, r *lifecycle.Release, o *newOb
 	}
 	path, limit := strings.Join(paths, judge.And)+judge.LeftOut, boldLimit
 	if was.Follows[path] == judge.Surely {
-		limit = judge.EffectLimit
+		limit = was.Patience()
 	}
 	if err := w.awaitIdle(ctx, o); err != nil {
 		return err
@@ -333,7 +333,7 @@ func scaledToNone(before, now map[string]observe.Operand) bool {
 func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was judge.New, follows map[string]int, there, back func() error) (times int, err error) {
 	limit := boldLimit
 	if was.Follows[field] == judge.Surely {
-		limit = judge.EffectLimit
+		limit = was.Patience()
 	}
 	// What still follows an earlier change must not be taken for what follows this one.
 	if err := w.awaitIdle(ctx, o); err != nil {
@@ -396,7 +396,7 @@ func (w *walk) takeFromNew(ctx context.Context, o *newObject, operands map[strin
 		key := o.called(made)
 		limit, times := boldLimit, 2 // once may be luck: a reconcile that another cause began
 		if was.Remakes[key] {
-			limit, times = judge.EffectLimit, 1
+			limit, times = was.Patience(), 1
 		}
 		for range times {
 			remade, deleted, err := w.takeOne(ctx, o, &made, limit)
@@ -484,7 +484,7 @@ func (w *walk) awaitIdle(ctx context.Context, o *newObject) error { return w.awa
 
 // awaitStill is awaitIdle for those who can do without what is ready.
 func (w *walk) awaitStill(ctx context.Context, o *newObject, needReady bool) error {
-	idle, view := o.idle(), w.viewOf(o.Object)
+	view := w.viewOf(o.Object)
 	var rest calm
 	defer func() { o.noted = true }() // from now on the walk changes it
 	return lookUntil(ctx, newLimit, quickPause, func() (bool, error) {
@@ -501,13 +501,10 @@ func (w *walk) awaitStill(ctx context.Context, o *newObject, needReady bool) err
 		}
 		o.remember(operands)
 		versions := versionsOf(now, operands, func(made observe.Operand) bool { return made.Direct })
-		if versions != rest.versions {
-			rest = calm{versions: versions, began: w.usageNow(ctx)}
-		}
-		if time.Since(rest.began.at) < idle || needReady && !o.isReady(operands) {
+		rest.goesOn(versions, w.usageNow(ctx))
+		if !rest.lasted(o.idle(), o.quick()) || needReady && !o.isReady(operands) {
 			return false, nil
 		}
-		rest.over = w.usageNow(ctx)
 		w.calms = append(w.calms, rest)
 		return true, nil
 	})

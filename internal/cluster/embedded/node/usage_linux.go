@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 )
 
 // Used returns for how long the containers of the pod namespace/name that run now have used a processor.
@@ -39,6 +40,17 @@ func (n *Node) Used(key string) (time.Duration, error) {
 // ticks are how many there are in a second of what Linux tells of processor time (USER_HZ, proc(5)).
 const ticks = 100
 
+// clockOf returns for how long the threads of a process have used a processor, to the nanosecond, as clock_getcpuclockid(3) does: the kernel numbers the clock of
+// a process by its id (include/linux/posix-timers_types.h, MAKE_PROCESS_CPUCLOCK).
+func clockOf(pid int) (time.Duration, error) {
+	const scheduled = 2 // CPUCLOCK_SCHED
+	var used unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &used); err != nil {
+		return 0, fmt.Errorf("read the clock of process %d: %w", pid, err)
+	}
+	return time.Duration(used.Nano()), nil
+}
+
 // usedBy returns for how long a process and those that it started have used a processor, but for those that ended and that nobody waited for.
 func usedBy(pid int) (time.Duration, error) {
 	process, err := procfs.NewProc(pid)
@@ -49,7 +61,12 @@ func usedBy(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	used := time.Duration(stat.UTime+stat.STime+uint(stat.CUTime+stat.CSTime)) * time.Second / ticks
+	used := time.Duration(stat.CUTime+stat.CSTime) * time.Second / ticks
+	if own, err := clockOf(pid); err == nil {
+		used += own
+	} else {
+		used += time.Duration(stat.UTime+stat.STime) * time.Second / ticks
+	}
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // by the thread that started them
 	if err != nil {
 		return 0, err
