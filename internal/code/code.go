@@ -233,9 +233,9 @@ var All = []Kind{
 		"check what the release does to these fields; if it is right, correct the assertion", nil},
 	{AfterHop, finding.Error, "A function that a Go test passed to upgradetest.AfterHop returned an error after the hop.",
 		"read the error; the function has it from the cluster as it is after the hop", nil},
-	{FuzzLost, finding.Error, "An object that --fuzz made of the schema loses or changes fields between versions. The message has the least such object, and the seed that makes it again.",
+	{FuzzLost, finding.Error, "An object that the walk made of the schema, as --fuzz says, loses or changes fields between versions. Where --fuzz is not given, it is a note if the previous version loses them as well. The message has the least such object, and the seed that makes it again.",
 		"convert without loss: keep what a version has no field for, for example in an annotation", []string{"CRD004"}},
-	{FuzzRefused, finding.Warning, "The conversion webhook fails for an object that --fuzz made and that the schema accepts. Whoever stores such an object makes every list of " +
+	{FuzzRefused, finding.Warning, "The conversion webhook fails for an object that the walk made, as --fuzz says, and that the schema accepts. Whoever stores such an object makes every list of " +
 		"this kind fail in the other version, for all users.",
 		"convert whatever the schema accepts, or narrow the schema (pattern, format, enum, a CEL rule), first in a release that warns", nil},
 
@@ -305,8 +305,8 @@ var All = []Kind{
 		"go through maps in the order of their sorted keys, and sort what the API server or a cache lists", nil},
 	{Behind, finding.Warning, "The new version makes something else for a new object than what an object of the same spec has that was there before the upgrade: what the old version made stays as it is, at least in part.",
 		"write again what the old version made, also what a list no longer finds or an older owner of its fields keeps (managedFields; csaupgrade in client-go moves them to server-side apply); say in the release notes what stays on purpose", nil},
-	{Narrowed, finding.Warning, "An admission webhook or a policy of the new version refuses what users could ask for before, and what many do: one more or less of a number, another choice, or to leave a field out. An object that says so already may not be changed any more, perhaps not even to remove a finalizer. It may be meant.",
-		"go on taking what a released version took; in an update look only at what changes, and let through what is being deleted; say in the release notes what is refused on purpose", nil},
+	{Narrowed, finding.Warning, "The schema, an admission webhook or a policy of the new version refuses what users could ask for before, and what many do: one more or less of a number, another choice, or to leave a field out. An object that says so already may not be changed any more, perhaps not even to remove a finalizer; what the schema refuses keeps OLM from installing the version where such an object is. It may be meant.",
+		"go on taking what a released version took; in an update look only at what changes, and let through what is being deleted; say in the release notes what is refused on purpose", []string{"CRD006", "CRD019"}},
 	{MetricsGone, finding.Error, "The operator's metrics cannot be read any more: nothing answers at /metrics, or who has a token and may read them is refused. Prometheus finds nothing, and alerts stay silent.",
 		"serve the metrics at a port that a Service leads to; who serves them to those who may read them needs the right to create tokenreviews and subjectaccessreviews", nil},
 	{MetricsOpen, finding.Error, "Everybody who reaches the operator's pod can read its metrics without a token; with the old version only those could who may.",

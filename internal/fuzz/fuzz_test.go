@@ -555,6 +555,9 @@ func TestRunShrinksWhatIsLost(t *testing.T) {
 		t.Fatalf("got %+v", result.Failures)
 	}
 	f := result.Failures[0]
+	if !result.Kinds[f.Kind()] || len(result.Kinds) != 1 {
+		t.Errorf("kinds %v", result.Kinds)
+	}
 	least, _ := json.Marshal(f.Object["spec"])
 	if f.Version != "v2" || f.Through != "v1" || f.Field != "spec.zones" || string(least) != `{"scale":{"size":1},"zones":["aa","aa"]}` && !regexp.MustCompile(`^\{"scale":\{"size":1\},"zones":\["[a-z]+","[a-z]+"\]\}$`).Match(least) {
 		t.Errorf("got %+v: %s", f, least)

@@ -48,13 +48,23 @@ type Failure struct {
 	Object  map[string]any // the least object
 }
 
+// Kind is what failures have in common that are alike.
+type Kind struct {
+	Version, Through, Field string
+	Refused                 bool
+}
+
+// Kind returns that of f.
+func (f Failure) Kind() Kind { return Kind{f.Version, f.Through, f.Field, f.Refused} }
+
 // Result is what a run showed.
 type Result struct {
 	Failures   []Failure
-	Made       int    // valid objects
-	Impossible int    // seeds for which no valid object was found
-	Refused    int    // valid objects that admission refused
-	Refusal    string // of the first of them
+	Kinds      map[Kind]bool // of all failures, also of those that are too many to be told
+	Made       int           // valid objects
+	Impossible int           // seeds for which no valid object was found
+	Refused    int           // valid objects that admission refused
+	Refusal    string        // of the first of them
 }
 
 // UnreachableError is returned by Convert where there is nobody who converts: it ends the run, and is no object's fault.
@@ -71,11 +81,12 @@ type run struct {
 	schemas map[string]*Schema
 	storage string
 	told    map[string]bool // version and field that were told to be lost when only read again
+	kinds   map[Kind]bool   // of failures until now
 }
 
 // Run makes objects of each served version, and asks what of them is lost on the way through each other served version.
 func Run(ctx context.Context, o Options) (*Result, error) {
-	r := &run{Options: o, schemas: map[string]*Schema{}, told: map[string]bool{}}
+	r := &run{Options: o, schemas: map[string]*Schema{}, told: map[string]bool{}, kinds: map[Kind]bool{}}
 	var served []string
 	for _, v := range o.Definition.Spec.Versions {
 		s, err := NewSchema(o.Definition, v.Name, o.Samples[v.Name]...)
@@ -90,7 +101,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			r.storage = v.Name
 		}
 	}
-	result := &Result{}
+	result := &Result{Kinds: r.kinds}
 	if len(served) == 1 && served[0] == r.storage {
 		return result, nil // nothing is converted
 	}
@@ -178,6 +189,9 @@ func (r *run) pair(ctx context.Context, version, through string, objects map[uin
 			}
 			failures = append(failures, Failure{Version: version, Through: through, Field: l.field, Text: l.Text, Refused: l.refused, Seed: seeds[i], Count: 1, Object: list[i]})
 		}
+	}
+	for _, f := range failures {
+		r.kinds[f.Kind()] = true
 	}
 	slices.SortStableFunc(failures, func(a, b Failure) int { return cmp.Compare(b.Count, a.Count) })
 	failures = failures[:min(len(failures), shrunk)]

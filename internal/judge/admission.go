@@ -76,20 +76,23 @@ func Admitted(from, to, sample string, guarded bool, was, is []Asked) []finding.
 	return []finding.Finding{f}
 }
 
-// Narrowed tells what usual requests a webhook or a policy refuses under to that the API server took under the release called from. was and is are the
-// same requests, in the same order. That all changes are refused is told elsewhere.
+// Narrowed tells what usual requests the schema, a webhook or a policy refuses under to that the API server took under the release called from. was and is
+// are the same requests, in the same order. That all changes are refused is told elsewhere.
 func Narrowed(from, to, sample string, was, is []Asked) []finding.Finding {
 	var refused []Asked
+	by := map[Verdict]string{RefusedByRules: "the schema", RefusedByGuard: "a webhook or a policy"}
+	who := map[string]bool{}
 	changes := slices.ContainsFunc(is, func(a Asked) bool { return a.Update && a.Verdict == Taken })
 	for i, before := range was {
-		if before.Usual && before.Verdict == Taken && is[i].Verdict == RefusedByGuard && (changes || !before.Update) {
-			refused = append(refused, is[i])
+		if name, refuses := by[is[i].Verdict]; refuses && before.Usual && before.Verdict == Taken && (changes || !before.Update) {
+			refused, who[name] = append(refused, is[i]), true
 		}
 	}
 	if len(refused) == 0 {
 		return nil
 	}
-	f := code.Finding(code.Narrowed, sample, "under %s a webhook or a policy refuses for an object like it what the API server took under %s: %s", to, from, listed(refused))
+	f := code.Finding(code.Narrowed, sample, "under %s %s refuses for an object like it what the API server took under %s: %s",
+		to, strings.Join(slices.Sorted(maps.Keys(who)), ", or "), from, listed(refused))
 	f.Cause = fmt.Sprintf("%s said: %s", to, refused[0].Said)
 	return []finding.Finding{f}
 }

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/olmkit/olmkit/test/support/expect"
@@ -62,7 +63,7 @@ func TestNarrowed(t *testing.T) {
 		"refused before":     {asked(RefusedByGuard, true), asked(RefusedByGuard, true), nil},
 		"nothing usual":      {asked(Taken, false), asked(RefusedByGuard, false), nil},
 		"nobody answers":     {asked(Taken, true), asked(Unanswered, true), nil},
-		"the schema refuses": {asked(Taken, true), asked(RefusedByRules, true), nil},
+		"the schema refuses": {asked(Taken, true), asked(RefusedByRules, true), []string{strings.Replace(told, "a webhook or a policy", "the schema", 1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			was, is := []Asked{c.was}, []Asked{c.is}

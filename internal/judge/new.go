@@ -82,8 +82,8 @@ type New struct {
 	Follows map[string]int
 	// Slowest is how long it took at most until the operator did something about what happened to the copy, 0 if it did nothing.
 	Slowest time.Duration
-	// Sheds tells, by field, whether something that was made for the copy went when the field was changed.
-	Sheds map[string]bool
+	// Sheds is what was made for the copy and went when a field was changed, named as in Remakes, by the field.
+	Sheds map[string][]string
 	// Deprecated are the fields that are, as the schema says.
 	Deprecated map[string]bool
 	// Traces are the fields of what was made for the copy that were others when a field was changed, by that.
@@ -114,6 +114,8 @@ type New struct {
 	// Behind are the fields of what was made for the sample that are not what they are for the copy, which has the same spec, and what was made for the copy
 	// alone, named as in Remakes; nil if that is not known.
 	Behind []string
+	// Beside is what was made for the sample and not for the copy, which has others of the kind, named as in Remakes; nil if that is not known.
+	Beside []string
 	// OwnedTwice is what was made for the sample of which one manager still owns by updates what another one applies, named as in Remakes; nil if that is
 	// not known.
 	OwnedTwice []string
@@ -292,10 +294,12 @@ func (n New) Unsaved(was New) []string {
 	return was.Lasting
 }
 
-// What follows the path of a field that is left out, and of one that is 0.
+// What follows the path of a field that is left out, of a count that is 0 or 1, and of a list that has an item less.
 const (
 	LeftOut = " (leaving that out)"
 	None    = " (to 0)"
+	One     = " (to 1)"
+	Fewer   = " (without the last)"
 )
 
 // OfField is the path of a field, without what follows it.
@@ -325,7 +329,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 		return was.Follows[field] == Surely && is.Follows[field] == 0 && (OfField(field) == field || was.Of == is.Of)
 	})
 	isDeprecated := func(field string) bool {
-		return is.Deprecated[field] || field != OfField(field) && !was.Sheds[field] && strings.HasSuffix(field, LeftOut)
+		return is.Deprecated[field] || field != OfField(field) && len(was.Sheds[field]) == 0 && strings.HasSuffix(field, LeftOut)
 	}
 	findings = append(findings, lessOf(ignored, isDeprecated, func(fields string) finding.Finding {
 		return doesLess("reconcile each change of the spec, and update what exists, not only what is missing", is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s", to, from, was.Patience(), fields)
@@ -346,6 +350,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 			findings = append(findings, doesLess("write all of a ConfigMap's data anew in each reconcile, rather than add to what it says", is.Sample, "%s does less for a new object like it than %s: its %s goes on saying what is taken out of its %s", to, from, strings.Join(left, " and "), field))
 		}
 	}
+	findings = append(findings, unshed(from, to, was, is)...)
 	unrolled := namesOf(is.Rolls, func(field string) bool { return was.Rolls[field] && !is.Rolls[field] && is.Copy.Ready > 0 })
 	if len(unrolled) > 0 {
 		findings = append(findings, doesLess("have the workload replace its pods: no partition and no OnDelete that stays, and a sum of what pods read in an annotation of their template", is.Sample, "%s does less for a new object like it than %s: a change of its %s changes what its pods are made from, and none is replaced within %s",
@@ -358,6 +363,20 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 		})...)
 	}
 	return append(findings, forsaken(from, to, was, is)...)
+}
+
+// unshed tells what the operator still makes for an object, and does not delete any more when a field of the object asks for it no longer.
+func unshed(from, to string, was, is New) (findings []finding.Finding) {
+	for _, field := range namesOf(is.Sheds, func(field string) bool { return is.Follows[field] > 0 && was.Of == is.Of }) {
+		stays := slices.DeleteFunc(slices.Clone(was.Sheds[field]), func(name string) bool {
+			return slices.Contains(is.Sheds[field], name) || !slices.Contains(is.Makes, name)
+		})
+		if len(stays) > 0 {
+			findings = append(findings, doesLess("delete what the spec asks for no longer, also of what earlier reconciles made", is.Sample, "%s does less for a new object like it than %s: its %s stays after a change of its %s, not only for %s",
+				to, from, strings.Join(stays, " and "), field, was.Patience()))
+		}
+	}
+	return findings
 }
 
 // ownerless tells what is made for a new object, belongs to nobody and stays when that is deleted, and was not with from.
@@ -514,6 +533,17 @@ func behind(from, to string, was, is New) []finding.Finding {
 	left := without(is.Behind, was.Behind)
 	if was.Behind != nil && len(left) > 0 {
 		findings = append(findings, code.Finding(code.Behind, is.Sample, "%s makes for a new object of the same spec what this one does not get: %s; with %s they were the same", to, firstOf(left), from))
+	}
+	beside := without(is.Beside, was.Beside)
+	if was.Beside != nil && len(beside) > 0 {
+		f := code.Finding(code.Behind, is.Sample, "%s makes others for a new object of the same spec, and leaves what %s made of this one beside them: %s", to, from, firstOf(beside))
+		if slices.ContainsFunc(beside, func(name string) bool {
+			kind, _, _ := strings.Cut(name, " ")
+			return slices.Contains(WorkloadKinds, kind)
+		}) { // it runs twice
+			f.Severity = finding.Error
+		}
+		findings = append(findings, f)
 	}
 	twice := without(is.OwnedTwice, was.OwnedTwice)
 	if was.OwnedTwice != nil && len(twice) > 0 {

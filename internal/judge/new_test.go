@@ -108,7 +108,12 @@ func TestNewObjects(t *testing.T) {
 	}
 	sheds := func(field string, times int) New {
 		n := follows(field, times)
-		n.Sheds = map[string]bool{field: true}
+		n.Sheds = map[string][]string{field: {"ConfigMap"}}
+		return n
+	}
+	went := func(names ...string) New {
+		n := follows("spec.a (to 1)", Surely)
+		n.Sheds, n.Makes = map[string][]string{"spec.a (to 1)": names}, []string{"ConfigMap", "PodDisruptionBudget"}
 		return n
 	}
 	of := func(sample string, n New) New {
@@ -169,12 +174,20 @@ func TestNewObjects(t *testing.T) {
 		"is as what is new":                     {stays(), stays(), nil},
 		"is not as what is new":                 {stays(), stays("Deployment spec.b", "PodDisruptionBudget"), []string{"warning U525 Pot/n/a: v2 makes for a new object of the same spec what this one does not get: Deployment spec.b, PodDisruptionBudget; with v1 they were the same"}},
 		"never was as what is new":              {stays("Deployment spec.b"), stays("Deployment spec.b"), nil},
+		"leaves what is called otherwise":       {New{Beside: []string{}}, New{Sample: "Pot/n/a", Beside: []string{"RoleBinding access-…"}}, []string{"warning U525 Pot/n/a: v2 makes others for a new object of the same spec, and leaves what v1 made of this one beside them: RoleBinding access-…"}},
+		"leaves what runs":                      {New{Beside: []string{}}, New{Sample: "Pot/n/a", Beside: []string{"Deployment server-…"}}, []string{"error U525 Pot/n/a: v2 makes others for a new object of the same spec, and leaves what v1 made of this one beside them: Deployment server-…"}},
+		"left it before":                        {New{Beside: []string{"Deployment server-…"}}, New{Sample: "Pot/n/a", Beside: []string{"Deployment server-…"}}, nil},
 		"is owned twice":                        {New{OwnedTwice: []string{}}, New{Sample: "Pot/n/a", OwnedTwice: []string{"ConfigMap", "Deployment"}}, []string{"warning U525 Pot/n/a: v2 applies what v1 updated before, which still owns the same fields (metadata.managedFields) of ConfigMap, Deployment: what v2 leaves out of them from now on stays there"}},
 		"was owned twice":                       {New{OwnedTwice: []string{"ConfigMap"}}, New{Sample: "Pot/n/a", OwnedTwice: []string{"ConfigMap"}}, nil},
 		"follows less of another sample":        {follows("spec.a (to 0)", Surely), of("b", follows("spec.a (to 0)", 0)), nil},
 		"goes on where there are to be none":    {follows("spec.a (to 0)", Surely), follows("spec.a (to 0)", 0), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a (to 0)"}},
 		"may have a default":                    {follows("spec.a (leaving that out)", Surely), follows("spec.a (leaving that out)", 0), []string{"warning U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a (leaving that out)"}},
 		"keeps what went when it was left out":  {sheds("spec.a (leaving that out)", Surely), follows("spec.a (leaving that out)", 0), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a (leaving that out)"}},
+		"deletes what is asked for no longer":   {went("PodDisruptionBudget"), went("PodDisruptionBudget"), nil},
+		"keeps it":                              {went("PodDisruptionBudget"), went(), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: its PodDisruptionBudget stays after a change of its spec.a (to 1), not only for 30s"}},
+		"keeps some of it":                      {went("ConfigMap", "PodDisruptionBudget"), went("ConfigMap"), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: its PodDisruptionBudget stays after a change of its spec.a (to 1), not only for 30s"}},
+		"makes none of it":                      {went("Secret"), went(), nil},
+		"deletes it of another sample":          {went("PodDisruptionBudget"), of("b", went()), nil},
 		"had another spec":                      {New{Sample: "Pot/n/a", Copy: sound, Original: sound}, stays("Deployment spec.b"), nil},
 		"follows a change":                      {follows("spec.a", Surely), follows("spec.a", Surely), nil},
 		"ignores a change":                      {follows("spec.a", Surely), follows("spec.a", 0), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a"}},

@@ -43,7 +43,7 @@ type Operand struct {
 	Restarts              int32          // of a pod's containers
 	Claims                []string       // PersistentVolumeClaims that a pod mounts
 	OfPod                 bool           // it belongs to a pod, as the claim of an ephemeral volume
-	Content               map[string]any // all but metadata and status
+	Content               map[string]any // all but metadata and status; of a namespace also its labels and annotations
 	Marks                 map[string]any // what of its metadata tells that somebody wrote it
 }
 
@@ -154,6 +154,7 @@ func (c *Cluster) operands(ctx context.Context, known *recent) (map[string]Opera
 			}}
 			if kind.Kind == KindNamespace {
 				within[o.Name] = o.UID
+				o.Content["metadata"] = spoken(&m)
 			}
 			o.Within = within[o.Namespace]
 			if kind.Kind == KindSecret {
@@ -178,6 +179,18 @@ func (c *Cluster) operands(ctx context.Context, known *recent) (map[string]Opera
 	found := belonging(c.Objects, c.Made, all)
 	addClaims(found, claims)
 	return c.HideSecrets(found), nil
+}
+
+// spoken is what of a namespace's metadata has a meaning to others: who may run what in it, and on which nodes.
+func spoken(namespace *unstructured.Unstructured) map[string]any {
+	marks := map[string]any{}
+	for _, field := range []string{"labels", "annotations"} {
+		if says, has, _ := unstructured.NestedMap(namespace.Object, "metadata", field); has {
+			delete(says, corev1.LabelMetadataName)
+			marks[field] = says
+		}
+	}
+	return marks
 }
 
 // namespaces are those in which operands can be: what belongs to an object with a namespace is in the same.
@@ -253,7 +266,7 @@ func belonging(objects []*Object, before map[string]Operand, all []owned) map[st
 // unownedKinds are the kinds that some operators make without owner references, and by which users are served. Of others, what runs in
 // pods makes some as well.
 var unownedKinds = []string{
-	"Deployment", "StatefulSet", "DaemonSet", "CronJob", "Service", "Ingress", "PodDisruptionBudget", "NetworkPolicy", "HorizontalPodAutoscaler",
+	KindNamespace, "Deployment", "StatefulSet", "DaemonSet", "CronJob", "Service", "Ingress", "PodDisruptionBudget", "NetworkPolicy", "HorizontalPodAutoscaler",
 }
 
 // names are the walk's objects after which operands can be named.

@@ -67,7 +67,7 @@ func (w *walk) askings(ctx context.Context, from string, r *lifecycle.Release) (
 		schema := definition.Schema(r.CRD(name), a.like.Version)
 		isUnknown := func(r request) bool { return !knows(schema, r.path) }
 		a.again = slices.DeleteFunc(slices.Clone(w.admitted[from][name].requests), isUnknown)
-		if guards.AreAsked(a.like.Resource) {
+		if guards.AreAsked(a.like.Resource) || !reflect.DeepEqual(schema, definition.Schema(w.releases[from].CRD(name), a.like.Version)) {
 			a.taken = slices.DeleteFunc(slices.Clone(w.admitted[from][name].taken), isUnknown)
 		}
 		if len(a.again)+len(a.taken) == 0 {

@@ -12,29 +12,32 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/olmkit/olmkit/internal/compare"
+	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
 // renewed are the kinds that operators write again when they would make them otherwise.
 var renewed = []string{
-	"Deployment", "StatefulSet", "DaemonSet", "CronJob", "ConfigMap", "Service", "PodDisruptionBudget", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler", "Role", "RoleBinding",
+	"Deployment", "StatefulSet", "DaemonSet", "CronJob", "ConfigMap", "Service", "PodDisruptionBudget", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler", "Role", "RoleBinding", "ResourceQuota", "LimitRange",
 }
 
 // fixed matches fields that nobody can change once something is made, that the cluster chooses, or that have a sum of what has a name in it.
 var fixed = regexp.MustCompile(`^(spec\.(selector|volumeClaimTemplates|serviceName|podManagementPolicy|clusterIPs?|ipFamil\w+|healthCheckNodePort)|roleRef)\b|[nN]odePort|^spec\.replicas$|annotations\.\S*(?i:sum|hash|digest)`)
 
-// behindOf names the fields of what among operands was made for a copy's sample that are not what they are for the copy, which has the same spec, and what was made for the
-// copy alone: the sample's was made by another release. It is nil where they do not say the same.
-func (w *walk) behindOf(ctx context.Context, o *newObject, operands map[string]observe.Operand) ([]string, error) {
+// noteBehind notes in is the fields of what among operands was made for a copy's sample that are not what they are for the copy, which has the same spec, what was made for the
+// copy alone, and what for the sample alone: the sample's was made by another release. Nothing is noted where they do not say the same.
+func (w *walk) noteBehind(ctx context.Context, o *newObject, operands map[string]observe.Operand, is *judge.New) error {
 	copied, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 	if err != nil {
-		return nil, ctx.Err() // its operator may delete what it does not want
+		return ctx.Err() // its operator may delete what it does not want
 	}
 	like, err := o.like.At(w.Dynamic, o.Version).Get(ctx, o.like.Name, metav1.GetOptions{})
 	if err != nil || !reflect.DeepEqual(like.Object["spec"], o.renamed(copied.Object["spec"])) {
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-	return o.behind(without(operands, o.needs)), nil
+	operands = without(operands, o.needs)
+	is.Behind, is.Beside = o.behind(operands), o.beside(operands)
+	return nil
 }
 
 // ownedTwice names what among operands was made for a copy's sample, as each copy's is named, of which a manager that updated it before still owns what another one applies
@@ -123,6 +126,35 @@ func (o *newObject) behind(operands map[string]observe.Operand) []string {
 	}
 	slices.Sort(found)
 	return slices.Compact(found)
+}
+
+// beside names what among operands was made for the sample and not for the copy, as each copy has it: of a kind of which the copy has some, and fewer than the sample. What has a
+// generated name may be an older one that is kept.
+func (o *newObject) beside(operands map[string]observe.Operand) []string {
+	copied, count, names := map[string]bool{}, map[string]int{}, []string{}
+	for _, m := range operands {
+		if m.Of == o.String() && m.Direct {
+			copied[o.called(m)] = true
+			count[m.Kind]++
+		}
+	}
+	few := maps.Clone(count)
+	for _, m := range operands {
+		if m.Of == o.like.String() && m.Direct {
+			count[m.Kind]--
+		}
+	}
+	for _, m := range operands {
+		if m.Of != o.like.String() || !m.Direct || !slices.Contains(renewed, m.Kind) || generated.MatchString(m.Name) {
+			continue
+		}
+		m.Name = strings.ReplaceAll(m.Name, o.like.Name, o.Name)
+		if called := o.called(m); !copied[called] && few[m.Kind] > 0 && count[m.Kind] < 0 {
+			names = append(names, called)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // renamed is value with the names of the sample and of what that needs in place of those of the copy and of its needs.

@@ -31,25 +31,49 @@ func TestBehind(t *testing.T) {
 		"the UID is in it":                   {"{ConfigMap a: {data: {uid: one}}}", "{ConfigMap a-new2: {data: {uid: two}}}", ""},
 		"its name is in an image's":          {"{Deployment a: {spec: {image: 'a:1'}}}", "{Deployment a-new2: {spec: {image: 'a:1'}}}", ""},
 	} {
-		like := &observe.Object{Kind: "Pot", Name: "a", UID: "one"}
-		o := &newObject{Object: &observe.Object{Kind: "Pot", Name: "a-new2", UID: "two"}, like: like, needs: []need{{&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "users-new7"}}}, "users"}}}
-		operands := map[string]observe.Operand{}
-		for of, text := range map[*observe.Object]string{like: c.sample, o.Object: c.copied} {
-			var made map[string]map[string]any
-			if err := yaml.Unmarshal([]byte(text), &made); err != nil {
-				t.Fatal(err)
-			}
-			for named, content := range made {
-				kind, name, _ := strings.Cut(named, " ")
-				operands[of.Name+named] = observe.Operand{Kind: kind, Name: name, Of: of.String(), Direct: true, Content: content}
-			}
-		}
+		o, operands := besideOperands(t, c.sample, c.copied)
 		var want []string
 		if c.want != "" {
 			want = strings.Split(c.want, ", ")
 		}
 		if found := o.behind(operands); !slices.Equal(found, want) {
 			t.Errorf("%s: %q, want %q", name, found, want)
+		}
+	}
+}
+
+// besideOperands are what was made for a sample called a, and for its copy a-new2, as sample and copied say.
+func besideOperands(t *testing.T, sample, copied string) (*newObject, map[string]observe.Operand) {
+	t.Helper()
+	like := &observe.Object{Kind: "Pot", Name: "a", UID: "one"}
+	o := &newObject{Object: &observe.Object{Kind: "Pot", Name: "a-new2", UID: "two"}, like: like, needs: []need{{&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "users-new7"}}}, "users"}}}
+	operands := map[string]observe.Operand{}
+	for of, text := range map[*observe.Object]string{like: sample, o.Object: copied} {
+		var made map[string]map[string]any
+		if err := yaml.Unmarshal([]byte(text), &made); err != nil {
+			t.Fatal(err)
+		}
+		for named, content := range made {
+			kind, name, _ := strings.Cut(named, " ")
+			operands[of.Name+named] = observe.Operand{Kind: kind, Name: name, Of: of.String(), Direct: true, Content: content}
+		}
+	}
+	return o, operands
+}
+
+// TestBeside: what only the sample has is told where the copy has another one of the kind in its place.
+func TestBeside(t *testing.T) {
+	for name, c := range map[string]struct{ sample, copied, want string }{
+		"the same":                {"{Deployment a: {}, RoleBinding access-a: {}}", "{Deployment a-new2: {}, RoleBinding access-a-new2: {}}", ""},
+		"another name":            {"{RoleBinding access-a: {}, RoleBinding grant-a: {}}", "{RoleBinding grant-a-new2: {}}", "RoleBinding access-…"},
+		"none of the kind":        {"{PodDisruptionBudget a: {}}", "{Deployment a-new2: {}}", ""},
+		"it was renamed":          {"{RoleBinding access-a: {}}", "{RoleBinding grant-a-new2: {}}", ""},
+		"an older one is kept":    {"{ConfigMap a-7x2c4d: {}, ConfigMap a-9b3f5c: {}}", "{ConfigMap a-new2-9b3f5c: {}}", ""},
+		"a kind with many owners": {"{Secret a: {}, Secret b: {}}", "{Secret a-new2: {}}", ""},
+	} {
+		o, operands := besideOperands(t, c.sample, c.copied)
+		if got := strings.Join(o.beside(operands), ", "); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }

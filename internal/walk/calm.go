@@ -63,8 +63,11 @@ func (c *calm) goesOn(versions string, now usage) {
 
 // lasted reports whether nothing changed for idle, or for a moment in which an operator that usually is quick did nothing.
 func (c calm) lasted(idle time.Duration, quick bool) bool {
-	return c.over.at.Sub(c.began.at) >= idle || quick && c.over.at.Sub(c.quiet.at) >= quietFor
+	return c.over.at.Sub(c.began.at) >= idle || quick && c.silent(quietFor)
 }
+
+// silent reports whether the operator has surely done nothing for a time.
+func (c calm) silent(lasting time.Duration) bool { return c.over.at.Sub(c.quiet.at) >= lasting }
 
 // auditedWork asks the audit log, if there is one, what r's operator wrote since began, and returns a function that tells what it did in a time.
 func (w *walk) auditedWork(ctx context.Context, r *lifecycle.Release, began time.Time) (func(from, to usage) judge.Work, error) {

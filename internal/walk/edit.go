@@ -120,7 +120,7 @@ func (w *walk) editOnce(ctx context.Context, o *newObject, e edit, limit time.Du
 	if mergePatch(ctx, resource, e.Name, e.there) != nil {
 		return false, false, ctx.Err()
 	}
-	err = lookUntil(ctx, limit, lookPause, func() (bool, error) {
+	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
 		now, err := w.operandNow(ctx, e.Operand)
 		if err != nil {
 			return false, err

@@ -32,8 +32,7 @@ type following struct {
 
 	was judge.New // what the operator did under the release before
 
-	sheds bool            // whether something of it went when the change was followed
-	shed  map[string]bool // that, by field
+	shed map[string][]string // what went when a field was changed, named as in judge.New.Remakes, by field
 
 	templates, revisions string          // what pods were made from, and which of that those ran that there were, before
 	rolls                map[string]bool // whether pods were replaced when what they are made from changed, by field
@@ -222,13 +221,60 @@ func writes(operands map[string]observe.Operand) map[string]string {
 		case !made.Direct || made.Transient():
 		case generation > 0:
 			all[name] = fmt.Sprint(made.UID, generation)
-		case slices.Contains([]string{observe.KindService, "ConfigMap"}, made.Kind):
-			all[name] = fmt.Sprint(made.UID, made.Content)
 		case made.Kind == "Secret":
 			all[name] = fmt.Sprint(made.UID, made.ResourceVersion)
+		case made.Kind != observe.KindClaim: // which is bound
+			all[name] = fmt.Sprint(made.UID, made.Content)
 		}
 	}
 	return all
+}
+
+// awaitShed names what was made for a copy before a change of field, and goes when that is followed. What went under the release before is waited for; where nobody knows, it is
+// looked at when the operator has come to its end: some delete what they make anew.
+func (w *walk) awaitShed(ctx context.Context, o *newObject, before map[string]observe.Operand, field string, was judge.New) (shed []string, err error) {
+	there, limit := namesIn(o, before), boldLimit
+	went := slices.DeleteFunc(slices.Clone(was.Sheds[field]), func(name string) bool { return !slices.Contains(there, name) })
+	if len(went) > 0 {
+		limit = was.Patience()
+	}
+	var since calm
+	began, view := time.Now(), w.viewOf(o.Object)
+	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
+		now, err := view.RecentOperands(ctx)
+		if err != nil {
+			return false, err
+		}
+		shed = o.shed(before, now)
+		since.goesOn(field, w.usageNow(ctx))
+		switch {
+		case len(went) > 0:
+			return !slices.ContainsFunc(went, func(name string) bool { return !slices.Contains(shed, name) }), nil
+		case o.quick():
+			return since.silent(quietFor), nil
+		}
+		return len(shed) == 0 || time.Since(began) > writeLimit, nil
+	})
+	return shed, err
+}
+
+// shed names what of that which was made directly for a copy is gone, sorted.
+func (o *newObject) shed(before, now map[string]observe.Operand) []string {
+	gone := maps.Clone(without(before, o.needs))
+	maps.DeleteFunc(gone, func(name string, _ observe.Operand) bool { _, stays := now[name]; return stays })
+	return namesIn(o, gone)
+}
+
+// namesIn names those of operands that were made directly for a copy and stay until somebody deletes them, sorted.
+func namesIn(o *newObject, operands map[string]observe.Operand) []string {
+	names := []string{}
+	for _, made := range operands {
+		if made.Direct && !made.Transient() {
+			names = append(names, o.called(made))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // noteThere notes what there is once a change of field has been followed, and what goes on saying what that took out of a map. If nothing did under the release before,

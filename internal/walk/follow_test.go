@@ -249,3 +249,24 @@ func TestTakes(t *testing.T) {
 		}
 	}
 }
+
+// TestShed: what was made for a copy directly and is gone is named as that of each copy; what comes and goes by itself, and what the copy needs, is not.
+func TestShed(t *testing.T) {
+	o := &newObject{Object: &observe.Object{Kind: "Pot", Name: "a-new1"}}
+	before := map[string]observe.Operand{}
+	for _, made := range []observe.Operand{
+		{Kind: "ConfigMap", Name: "a-new1", Direct: true}, {Kind: "RoleBinding", Name: "a-new1-bob", Direct: true}, {Kind: "Service", Name: "a-new1", Direct: true}, {Kind: "ReplicaSet", Name: "a-new1-x"},
+	} {
+		before[made.String()] = made
+	}
+	now := maps.Clone(before)
+	delete(now, "RoleBinding//a-new1-bob")
+	delete(now, "ConfigMap//a-new1")
+	delete(now, "ReplicaSet//a-new1-x")
+	if got := o.shed(before, now); !slices.Equal(got, []string{"ConfigMap", "RoleBinding …-bob"}) {
+		t.Errorf("%q", got)
+	}
+	if got := o.shed(now, now); len(got) > 0 || len(before) != 4 {
+		t.Errorf("nothing went: %q", got)
+	}
+}

@@ -28,21 +28,27 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
+// losing is a kind of failures of the conversion of a definition.
+type losing struct {
+	crd string
+	fuzz.Kind
+}
+
 // fuzz sends objects that it makes of the schemas of r's definitions through conversion, there and back, once for each release. It
 // stores nothing: objects are created as a dry run, and the conversion webhook is asked as the API server asks it, through the API
-// server's proxy.
-func (w *walk) fuzz(ctx context.Context, r *lifecycle.Release) ([]finding.Finding, error) {
-	if w.options.Fuzz == 0 || w.fuzzed[r.Name] {
+// server's proxy. What the release called from loses as well, or r if it was installed, is no matter of an upgrade.
+func (w *walk) fuzz(ctx context.Context, from string, r *lifecycle.Release) ([]finding.Finding, error) {
+	if w.options.Fuzz == 0 || w.fuzzed[r.Name] != nil {
 		return nil, nil
 	}
-	w.fuzzed[r.Name] = true
+	w.fuzzed[r.Name] = map[losing]bool{}
 	var findings []finding.Finding
 	for _, d := range r.CRDs {
 		if len(definition.ServedVersions(d)) < 2 || w.SimulatedConverter(r, d.Name) != "" {
 			continue
 		}
 		step := w.options.Progress.Start("  fuzz %s on %s", d.Name, r.Name)
-		found, err := w.fuzzKind(ctx, r, d.Name)
+		found, err := w.fuzzKind(ctx, from, r, d.Name)
 		findings = append(findings, found...)
 		if step.End(err) != nil {
 			return findings, fmt.Errorf("fuzz CustomResourceDefinition %s: %w", d.Name, err)
@@ -52,10 +58,13 @@ func (w *walk) fuzz(ctx context.Context, r *lifecycle.Release) ([]finding.Findin
 }
 
 // fuzzKind fuzzes the definition called name as it is on the cluster, with the CA that the manager put in.
-func (w *walk) fuzzKind(ctx context.Context, r *lifecycle.Release, name string) ([]finding.Finding, error) {
+func (w *walk) fuzzKind(ctx context.Context, from string, r *lifecycle.Release, name string) ([]finding.Finding, error) {
 	d := &apiextensionsv1.CustomResourceDefinition{}
 	if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, d); err != nil {
 		return nil, err
+	}
+	if !w.options.FuzzAll && !definition.ConvertsByWebhook(d) { // what the API server drops is seen of schemas alone
+		return nil, nil
 	}
 	o := fuzz.Options{Definition: d, Count: w.options.Fuzz, Seed: w.options.FuzzSeed, Samples: map[string][]map[string]any{}, Lost: losses}
 	if d.Spec.Scope == apiextensionsv1.NamespaceScoped {
@@ -88,7 +97,26 @@ func (w *walk) fuzzKind(ctx context.Context, r *lifecycle.Release, name string) 
 	if result.Refused+result.Impossible > 0 {
 		w.notes = append(w.notes, fuzzNote(r, name, result))
 	}
-	return fuzzFindings(r, d, result), nil
+	for kind := range result.Kinds {
+		w.fuzzed[r.Name][losing{d.Name, kind}] = true
+	}
+	findings := fuzzFindings(r, d, result)
+	if !w.options.FuzzAll {
+		lessen(findings, result.Failures, from, func(kind fuzz.Kind) bool { return w.fuzzed[from][losing{d.Name, kind}] })
+	}
+	return findings, nil
+}
+
+// lessen makes notes of those of findings, one of each of failures, that are no matter of an upgrade: of kinds that the release called from had, and all where there is none.
+func lessen(findings []finding.Finding, failures []fuzz.Failure, from string, had func(fuzz.Kind) bool) {
+	for i, f := range failures {
+		switch {
+		case from == "":
+			findings[i].Severity = finding.Info
+		case had(f.Kind()):
+			findings[i].Severity, findings[i].Message = finding.Info, findings[i].Message+"; with "+from+" it was the same"
+		}
+	}
 }
 
 // fuzzNote says of how many objects nothing was shown.
@@ -103,13 +131,13 @@ func fuzzNote(r *lifecycle.Release, name string, result *fuzz.Result) string {
 	return note
 }
 
-// fuzzFindings tells what does not survive.
+// fuzzFindings tells of each failure what does not survive.
 func fuzzFindings(r *lifecycle.Release, d *apiextensionsv1.CustomResourceDefinition, result *fuzz.Result) []finding.Finding {
 	var findings []finding.Finding
 	for _, failure := range result.Failures {
 		least, err := json.Marshal(compare.Content(failure.Object))
 		if err != nil {
-			continue // it came as JSON
+			panic("walk: " + err.Error()) // it came as JSON
 		}
 		way := "created as " + failure.Version
 		if failure.Through != failure.Version {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -139,5 +140,25 @@ func TestFuzzFindings(t *testing.T) {
 	}
 	if refused.Code != code.FuzzRefused || refused.Severity != finding.Warning || refused.Message != `created as v1, a valid Thing of thing.v2 cannot be converted from v1 to v2: no such zone; 1 object of this kind, the least: {"spec":{}} (--fuzz-seed 3)` {
 		t.Errorf("got %+v", refused)
+	}
+}
+
+// TestLessen: what the release before lost as well, and what one that is installed loses, is a note.
+func TestLessen(t *testing.T) {
+	failures := []fuzz.Failure{{Version: "v1", Through: "v2", Field: "spec.zones"}, {Version: "v1", Through: "v2", Field: "spec.size"}, {Version: "v2", Through: "v1", Field: "spec.zones"}}
+	had := func(kind fuzz.Kind) bool { return kind == failures[0].Kind() }
+	for from, want := range map[string]string{"": "info lost, info lost, info lost", "thing.v1": "info lost; with thing.v1 it was the same, error lost, error lost"} {
+		var findings []finding.Finding
+		for range failures {
+			findings = append(findings, finding.Finding{Severity: finding.Error, Message: "lost"})
+		}
+		lessen(findings, failures, from, had)
+		var got []string
+		for _, f := range findings {
+			got = append(got, fmt.Sprintf("%v %s", f.Severity, f.Message))
+		}
+		if said := strings.Join(got, ", "); said != want {
+			t.Errorf("from %q: %s, want %s", from, said, want)
+		}
 	}
 }

@@ -108,6 +108,31 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 	return steps
 }
 
+// fewer lists changes of an object that nobody uses that leave less of what there are many of: one of what its topmost count counts, and a list without its last item. An operator has
+// to delete then what it made for it. The count stays where claims would go.
+func fewer(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, claims bool) (steps []step) {
+	one := nearestCount(schema, object, func(_ []string, value any, s apiextensionsv1.JSONSchemaProps) bool {
+		n, is := value.(int64)
+		return is && n > 1 && (s.Minimum == nil || *s.Minimum <= 1) && len(s.Enum) == 0
+	})
+	if one != nil && !claims {
+		n, _, _ := unstructured.NestedInt64(object, one...)
+		c := stepOf(one, 1, n)
+		c.Path += judge.One
+		steps = append(steps, c)
+	}
+	spec, _ := object["spec"].(map[string]any)
+	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, _ apiextensionsv1.JSONSchemaProps) {
+		list, is := value.([]any)
+		if is && len(list) > 0 && !stored.MatchString(strings.Join(path, ".")) {
+			c := stepOf(path, list[:len(list)-1], list)
+			c.Path += judge.Fewer
+			steps = append(steps, c)
+		}
+	})
+	return steps
+}
+
 // stored matches fields on which it depends where data are.
 var stored = regexp.MustCompile(`(?i)storage|volume|pvc|disk|persist|^data$`)
 
@@ -189,15 +214,15 @@ func nearestCount(schema *apiextensionsv1.JSONSchemaProps, object map[string]any
 	return nearest
 }
 
-// leftOutAsBefore are those of steps that were followed before, and up to mostLeftOut that were not tried: what nothing followed is not tried again.
-func leftOutAsBefore(steps []step, follows map[string]int) []step {
+// asBefore are those of steps that were followed before, and up to most that were not tried: what nothing followed is not tried again.
+func asBefore(steps []step, follows map[string]int, most int) []step {
 	untried := 0
 	return slices.DeleteFunc(steps, func(s step) bool {
 		times, tried := follows[s.Path]
 		if !tried {
 			untried++
 		}
-		return tried && times < judge.Surely || !tried && untried > mostLeftOut
+		return tried && times < judge.Surely || !tried && untried > most
 	})
 }
 
@@ -210,11 +235,12 @@ func isRequired(schema *apiextensionsv1.JSONSchemaProps, path []string) bool {
 	return slices.Contains(within.Required, path[len(path)-1])
 }
 
-// mostBold bounds how many changes of an object are tried that were not followed under the release before.
-const mostBold = 3
-
-// mostLeftOut is mostBold for what is left out.
-const mostLeftOut = 2
+// How many changes of an object are tried at most that were not tried under the release before: others, and those that leave out a text, or leave fewer.
+const (
+	mostBold    = 4
+	mostLeftOut = 2
+	mostFewer   = 3
+)
 
 // choice returns another value than value of those that s allows.
 func choice(value string, s apiextensionsv1.JSONSchemaProps) (string, bool) {

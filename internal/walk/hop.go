@@ -359,7 +359,7 @@ func (w *walk) judgeAfter(ctx context.Context, from, to *lifecycle.Release, befo
 		return findings, err
 	}
 	before.operands = w.forgetGone(before.operands)
-	fuzzed, err := w.fuzz(ctx, to)
+	fuzzed, err := w.fuzz(ctx, from.Name, to)
 	findings = append(findings, fuzzed...)
 	if err != nil {
 		return findings, err

@@ -55,7 +55,7 @@ func (w *walk) installation(ctx context.Context, r *lifecycle.Release) (report.I
 	}
 	if err == nil && refused == nil {
 		var fuzzed []finding.Finding
-		fuzzed, err = w.fuzz(ctx, r)
+		fuzzed, err = w.fuzz(ctx, "", r)
 		found = append(found, fuzzed...)
 	}
 	if err == nil {

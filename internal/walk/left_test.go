@@ -41,7 +41,7 @@ func TestLeftOut(t *testing.T) {
 func TestLeftOutAsBefore(t *testing.T) {
 	steps := []step{{Path: "new"}, {Path: "followed"}, {Path: "ignored"}, {Path: "newer"}, {Path: "once"}, {Path: "newest"}}
 	var got []string
-	for _, s := range leftOutAsBefore(steps, map[string]int{"followed": judge.Surely, "ignored": 0, "once": 1}) {
+	for _, s := range asBefore(steps, map[string]int{"followed": judge.Surely, "ignored": 0, "once": 1}, mostLeftOut) {
 		got = append(got, s.Path)
 	}
 	if want := []string{"new", "followed", "newer"}; !slices.Equal(got, want) {
@@ -182,5 +182,39 @@ func TestFresh(t *testing.T) {
 	sums := sumsOf(o, map[string]observe.Operand{"own": made("Secret", "a-new2-users", o.String()), "other": made("Secret", "a", "Pot/a"), "settings": made("ConfigMap", "a-new2", o.String())})
 	if want := map[string]summed{"…-users key": {"1", "(hidden) 1"}}; !maps.Equal(sums, want) {
 		t.Errorf("%v, want %v", sums, want)
+	}
+}
+
+// TestFewer: there is to be one of what many are counted of, where the schema allows that and no claims go, and a list is to have an item less, unless data depend on it.
+func TestFewer(t *testing.T) {
+	for name, c := range map[string]struct {
+		properties, spec string
+		claims           bool
+		want             []string
+	}{
+		"a count":            {"replicas: {type: integer}", "{replicas: 3}", false, []string{`spec.replicas (to 1) {"spec":{"replicas":1}} {"spec":{"replicas":3}}`}},
+		"claims go":          {"replicas: {type: integer}", "{replicas: 3}", true, nil},
+		"there must be more": {"replicas: {type: integer, minimum: 2}", "{replicas: 3}", false, nil},
+		"there is one":       {"replicas: {type: integer}", "{replicas: 1}", false, nil},
+		"a list":             {"users: {type: array}", "{users: [{name: a}, {name: b}]}", true, []string{`spec.users (without the last) {"spec":{"users":[{"name":"a"}]}} {"spec":{"users":[{"name":"a"},{"name":"b"}]}}`}},
+		"one item":           {"a: {properties: {users: {type: array}}}", "{a: {users: [b]}}", false, []string{`spec.a.users (without the last) {"spec":{"a":{"users":[]}}} {"spec":{"a":{"users":["b"]}}}`}},
+		"no item":            {"users: {type: array}", "{users: []}", false, nil},
+		"data":               {"volumes: {type: array}", "{volumes: [a, b]}", false, nil},
+	} {
+		var schema apiextensionsv1.JSONSchemaProps
+		if err := yaml.Unmarshal([]byte("{properties: {spec: {properties: {"+c.properties+"}}}}"), &schema); err != nil {
+			t.Fatal(err)
+		}
+		var object unstructured.Unstructured
+		if err := yaml.Unmarshal([]byte("{apiVersion: v1, kind: A, spec: "+c.spec+"}"), &object); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range fewer(&schema, object.Object, c.claims) {
+			got = append(got, s.Path+" "+string(s.There)+" "+string(s.Back))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }

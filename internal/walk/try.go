@@ -40,7 +40,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		}
 	}
 	o.claims = claimsOf(o, operands)
-	o.following.moves, o.following.rolls, o.following.shed, o.following.traces = map[string][]string{}, map[string]bool{}, map[string]bool{}, map[string][]string{}
+	o.following.moves, o.following.rolls, o.following.shed, o.following.traces = map[string][]string{}, map[string]bool{}, map[string][]string{}, map[string][]string{}
 	o.following.stays, o.following.was, is.Retains = map[string][]string{}, was, map[string][]string{}
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
@@ -103,7 +103,7 @@ func (w *walk) lookAtMade(ctx context.Context, r *lifecycle.Release, o *newObjec
 	if err != nil {
 		return err
 	}
-	if is.Behind, err = w.behindOf(ctx, o, both); err != nil {
+	if err = w.noteBehind(ctx, o, both, is); err != nil {
 		return err
 	}
 	if is.OwnedTwice, err = w.ownedTwice(ctx, o, both); err != nil {
@@ -185,13 +185,16 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		return ctx.Err() // its operator may delete what it does not want
 	}
 	schema, did := definition.Schema(r.CRD(o.CRD), o.Version), func(path string) bool { return was.Follows[path] == judge.Surely }
-	known, others := partition(w.withoutPulls(bold(schema, now.Object), now.Object, operands), did)
-	knownLeft, left := partition(leftOutAsBefore(w.withoutPulls(leftOut(schema, now.Object), now.Object, operands), was.Follows), did)
+	known, others := partition(asBefore(w.withoutPulls(bold(schema, now.Object), now.Object, operands), was.Follows, mostBold), did)
+	knownLeft, left := partition(slices.Concat(
+		asBefore(w.withoutPulls(leftOut(schema, now.Object), now.Object, operands), was.Follows, mostLeftOut),
+		asBefore(fewer(schema, now.Object, slices.ContainsFunc(slices.Collect(maps.Values(operands)), judge.DeletesScaled)), was.Follows, mostFewer),
+	), did)
 	known, err = w.changeTogether(ctx, o, resource, slices.Concat(known, knownLeft), was, is)
 	if err != nil {
 		return err
 	}
-	for _, change := range slices.Concat(known, others[:min(mostBold, len(others))], left) {
+	for _, change := range slices.Concat(known, others, left) {
 		patch := func(data []byte, dryRun ...string) error {
 			return mergePatch(ctx, resource, o.Name, data, dryRun...)
 		}
@@ -301,7 +304,10 @@ func (w *walk) leaveOutParts(ctx context.Context, r *lifecycle.Release, o *newOb
 	}
 	follows, err := w.followed(ctx, o, limit, func() error { return mergePatch(ctx, resource, o.Name, there) })
 	if is.Follows[path] = 0; follows {
-		is.Follows[path], is.Sheds[path] = judge.Surely, o.following.sheds
+		is.Follows[path] = judge.Surely
+		if is.Sheds[path], err = w.awaitShed(ctx, o, before, path, was); err != nil {
+			return err
+		}
 	}
 	refused := mergePatch(ctx, resource, o.Name, back) // the object is about to be deleted
 	left, failed := view.RecentOperands(ctx)
@@ -331,9 +337,9 @@ func scaledToNone(before, now map[string]observe.Operand) bool {
 // thereAndBack changes a field and changes it back, and tells how often anything that was made for a copy follows; follows tells so of those that
 // were changed before. What did surely under the release before is waited for longer; what nothing follows is changed back without a look.
 func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was judge.New, follows map[string]int, there, back func() error) (times int, err error) {
-	limit := boldLimit
+	limit, followed := boldLimit, w.followedSoon
 	if was.Follows[field] == judge.Surely {
-		limit = was.Patience()
+		limit, followed = was.Patience(), w.followed
 	}
 	// What still follows an earlier change must not be taken for what follows this one.
 	if err := w.awaitIdle(ctx, o); err != nil {
@@ -343,7 +349,7 @@ func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was
 		return 0, err
 	}
 	for _, change := range []func() error{there, back} {
-		follow, err := w.followed(ctx, o, limit, change)
+		follow, err := followed(ctx, o, limit, change)
 		if err != nil {
 			return 0, err
 		}
@@ -352,18 +358,20 @@ func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was
 			break
 		}
 		if times++; times == 1 {
-			o.following.shed[field] = o.following.sheds
 			if err := w.awaitMoves(ctx, o, was.Moves[field]); err != nil {
 				return 0, err
 			}
 			if err := w.awaitRoll(ctx, o, field, was); err != nil {
 				return 0, err
 			}
+			if o.following.shed[field], err = w.awaitShed(ctx, o, o.following.before, field, was); err != nil {
+				return 0, err
+			}
 			if err := w.noteThere(ctx, o, field, was); err != nil {
 				return 0, err
 			}
 		}
-		limit = boldLimit
+		limit, followed = boldLimit, w.followed
 	}
 	return times, nil
 }
@@ -468,7 +476,7 @@ func (w *walk) takeOne(ctx context.Context, o *newObject, made *observe.Operand,
 
 // seeRemade reports whether the operator makes again within limit what was deleted, which made is then.
 func (w *walk) seeRemade(ctx context.Context, made *observe.Operand, limit time.Duration) (remade bool, err error) {
-	err = lookUntil(ctx, limit, lookPause, func() (bool, error) {
+	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
 		now, err := w.operandNow(ctx, *made)
 		if remade = now != nil && now.GetUID() != made.UID; remade {
 			made.UID = now.GetUID()
@@ -524,6 +532,20 @@ func versionsOf(now *unstructured.Unstructured, operands map[string]observe.Oper
 // followed reports whether within limit after change anything that was made for o is another than before. A change that the API server
 // refuses is followed by nothing.
 func (w *walk) followed(ctx context.Context, o *newObject, limit time.Duration, change func() error) (bool, error) {
+	return w.followedUnless(ctx, o, limit, change, func() bool { return false })
+}
+
+// followedSoon is followed for a change of which nobody knows whether an operator follows it: one that is quick, and has done nothing for a while, will not.
+func (w *walk) followedSoon(ctx context.Context, o *newObject, limit time.Duration, change func() error) (bool, error) {
+	var since calm
+	return w.followedUnless(ctx, o, limit, change, func() bool {
+		since.goesOn(o.Name, w.usageNow(ctx))
+		return o.quick() && since.silent(3*quietFor)
+	})
+}
+
+// followedUnless is followed until ended says that nothing comes any more.
+func (w *walk) followedUnless(ctx context.Context, o *newObject, limit time.Duration, change func() error, ended func() bool) (bool, error) {
 	view := w.viewOf(o.Object)
 	before, err := view.Operands(ctx)
 	if err != nil {
@@ -536,28 +558,16 @@ func (w *walk) followed(ctx context.Context, o *newObject, limit time.Duration, 
 	before = without(before, o.needs)
 	follows := false
 	follow := func(after map[string]observe.Operand) bool { return judge.Follow(before, without(after, o.needs)) }
-	o.following.sheds = false
 	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
 		after, err := view.RecentOperands(ctx)
-		last := time.Since(began)+quickPause > limit
+		last := ended() || time.Since(began)+quickPause > limit
 		if err == nil && (last || follow(after)) {
 			after, err = view.Operands(ctx) // what watches told may be late
 		}
 		if follows = err == nil && follow(after); follows {
-			o.following.sheds = sheds(before, after)
 			o.acted(began)
 		}
-		return follows, err
+		return follows || last, err
 	})
 	return follows, err
-}
-
-// sheds reports whether something that was made directly for an object is gone.
-func sheds(before, after map[string]observe.Operand) bool {
-	for name, made := range before {
-		if _, stays := after[name]; !stays && made.Direct && !made.Transient() {
-			return true
-		}
-	}
-	return false
 }

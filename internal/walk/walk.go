@@ -50,9 +50,11 @@ type Options struct {
 	Progress *progress.Printer
 	Verbose  bool // print every change that the walk sees
 
-	// Fuzz is how many objects of each served version are made of its schema and sent through conversion; FuzzSeed makes the first.
+	// Fuzz is how many objects of each served version are made of its schema and sent through conversion; FuzzSeed makes the first. FuzzAll tells of all that
+	// they lose on the way; without, it is an error only where a webhook loses what that of the release before did not, and a note where both do.
 	Fuzz     int
 	FuzzSeed uint64
+	FuzzAll  bool
 
 	// Strict makes errors of the warnings about what users notice; see judge.Strict.
 	Strict bool
@@ -138,7 +140,7 @@ type memory struct {
 	exits    map[string]bool                    // releases whose operator ended while it was verified
 	told     map[string]bool                    // findings of installations that were told
 	known    map[string]map[string]bool         // by hop, the codes of the errors that it has without faults
-	fuzzed   map[string]bool                    // releases whose conversion was fuzzed
+	fuzzed   map[string]map[losing]bool         // by release, what fuzzing showed that its conversion loses
 	sampled  map[string]askedFor                // by definition
 	calls    map[string]calls                   // by the name of a release
 	measured []*lifecycle.Release               // whose calls are noted
@@ -147,7 +149,7 @@ type memory struct {
 func newMemory() memory {
 	return memory{
 		survived: map[string]bool{}, asked: map[types.UID]string{}, looped: map[string][]string{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{}, took: map[string]map[string]string{},
-		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, cleared: map[string][]cleared{}, admitted: map[string]map[string]admission{}, worked: map[string]judge.Work{}, idled: map[string][]judge.Work{}, metrics: map[string]observe.Metrics{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]bool{}, sampled: map[string]askedFor{}, calls: map[string]calls{},
+		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, cleared: map[string][]cleared{}, admitted: map[string]map[string]admission{}, worked: map[string]judge.Work{}, idled: map[string][]judge.Work{}, metrics: map[string]observe.Metrics{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]map[losing]bool{}, sampled: map[string]askedFor{}, calls: map[string]calls{},
 	}
 }
 
