@@ -131,26 +131,20 @@ func (o *newObject) behind(operands map[string]observe.Operand) []string {
 // beside names what among operands was made for the sample and not for the copy, as each copy has it: of a kind of which the copy has some, and fewer than the sample. What has a
 // generated name may be an older one that is kept.
 func (o *newObject) beside(operands map[string]observe.Operand) []string {
-	copied, count, names := map[string]bool{}, map[string]int{}, []string{}
+	copied, count, few, names := map[string]bool{}, map[string]int{}, map[string]bool{}, []string{}
 	for _, m := range operands {
-		if m.Of == o.String() && m.Direct {
-			copied[o.called(m)] = true
+		switch {
+		case m.Direct && m.Of == o.String():
+			copied[m.Kind+" "+strings.ReplaceAll(m.Name, o.Name, o.like.Name)], few[m.Kind] = true, true
 			count[m.Kind]++
-		}
-	}
-	few := maps.Clone(count)
-	for _, m := range operands {
-		if m.Of == o.like.String() && m.Direct {
+		case m.Direct && m.Of == o.like.String():
 			count[m.Kind]--
 		}
 	}
 	for _, m := range operands {
-		if m.Of != o.like.String() || !m.Direct || !slices.Contains(renewed, m.Kind) || generated.MatchString(m.Name) {
-			continue
-		}
-		m.Name = strings.ReplaceAll(m.Name, o.like.Name, o.Name)
-		if called := o.called(m); !copied[called] && few[m.Kind] > 0 && count[m.Kind] < 0 {
-			names = append(names, called)
+		if m.Direct && m.Of == o.like.String() && slices.Contains(renewed, m.Kind) && !generated.MatchString(m.Name) &&
+			!copied[m.Kind+" "+m.Name] && few[m.Kind] && count[m.Kind] < 0 {
+			names = append(names, strings.TrimSuffix(m.Kind+" "+strings.ReplaceAll(m.Name, o.like.Name, "…"), " …"))
 		}
 	}
 	slices.Sort(names)

@@ -64,10 +64,10 @@ func besideOperands(t *testing.T, sample, copied string) (*newObject, map[string
 // TestBeside: what only the sample has is told where the copy has another one of the kind in its place.
 func TestBeside(t *testing.T) {
 	for name, c := range map[string]struct{ sample, copied, want string }{
-		"the same":                {"{Deployment a: {}, RoleBinding access-a: {}}", "{Deployment a-new2: {}, RoleBinding access-a-new2: {}}", ""},
-		"another name":            {"{RoleBinding access-a: {}, RoleBinding grant-a: {}}", "{RoleBinding grant-a-new2: {}}", "RoleBinding access-…"},
+		"the same":                {"{Deployment a: {}, RoleBinding label-a: {}}", "{Deployment a-new2: {}, RoleBinding label-a-new2: {}}", ""},
+		"another name":            {"{RoleBinding old-a: {}, RoleBinding label-a: {}, Role a: {}, Role b: {}}", "{RoleBinding label-a-new2: {}, Role b: {}}", "Role, RoleBinding old-…"},
 		"none of the kind":        {"{PodDisruptionBudget a: {}}", "{Deployment a-new2: {}}", ""},
-		"it was renamed":          {"{RoleBinding access-a: {}}", "{RoleBinding grant-a-new2: {}}", ""},
+		"it was renamed":          {"{RoleBinding old-a: {}}", "{RoleBinding label-a-new2: {}}", ""},
 		"an older one is kept":    {"{ConfigMap a-7x2c4d: {}, ConfigMap a-9b3f5c: {}}", "{ConfigMap a-new2-9b3f5c: {}}", ""},
 		"a kind with many owners": {"{Secret a: {}, Secret b: {}}", "{Secret a-new2: {}}", ""},
 	} {
