@@ -102,6 +102,7 @@ const (
 	MetricsGone      = "U527"
 	MetricsOpen      = "U528"
 	MetricsLess      = "U529"
+	RestartChanges   = "U530"
 
 	StoredVersions    = "U601"
 	LeftBehind        = "U602"
@@ -165,7 +166,7 @@ var All = []Kind{
 	{Rollouts, finding.Warning, "A Deployment of the operator was rolled out more than once in one upgrade.",
 		"keep what OLM adds to the pod template stable: the webhooks' Deployment and its certificates", nil},
 	{Reinstalls, finding.Info, "The old version was installed again before it was replaced.", "", nil},
-	{NobodyLed, finding.Info, "For some seconds no pod of the operator was leader, so nothing was reconciled: the new leader waited until the old lock expired.",
+	{NobodyLed, finding.Info, "For some seconds no pod of the operator was leader, so nothing was reconciled: the new leader waited until the old lock expired. It is a warning if the new version began to keep its lock, and an error if that lasts a minute or more.",
 		"release the lock when the manager stops: set LeaderElectionReleaseOnCancel in controller-runtime's options, and exit as soon as the manager has stopped", nil},
 	{LogErrors, finding.Warning, "The new version's manager logs the same error again and again, also after the upgrade. If the old version logged it as well, this " +
 		"is a note.",
@@ -313,6 +314,8 @@ var All = []Kind{
 		"serve them over TLS with FilterProvider: filters.WithAuthenticationAndAuthorization of controller-runtime, or behind a proxy that asks for a token", nil},
 	{MetricsLess, finding.Warning, "The new version does not report a metric of its own, or a label of one, that the old version reported: alerts and dashboards that read it show nothing, without a word; or it goes on reporting an object that is gone. It may be meant. It is an info for a metric with labels, which has no series before there is something to count.",
 		"report it under the old name as well for some releases, and say in the release notes what replaces it; delete the series of an object (DeletePartialMatch) when it is gone", nil},
+	{RestartChanges, finding.Error, "When the new version's operator starts again, as on another node, it replaces pods, makes anew or deletes what it made, or sets other credentials, though nobody asked for anything. It is a warning for other fields, and for times in the status that begin anew.",
+		"work out what is made from the spec and from what is there already, not from the moment or from memory; keep in the status, or in a Secret, what must outlast the process", nil},
 
 	{StoredVersions, finding.Info, "status.storedVersions has versions besides the storage version: no later release may drop them before the stored objects are migrated.",
 		"migrate with 'olmkit crd migrate CRD': write every object once, then remove the old versions from status.storedVersions", nil},

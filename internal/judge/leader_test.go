@@ -35,21 +35,22 @@ func TestLeads(t *testing.T) {
 		elects   bool
 		leads    bool
 		gap      time.Duration
+		given    bool
 	}{
-		{"nobody elects", []lifecycle.Event{pod(0, "new", observe.StateCreated)}, []string{"new"}, false, false, 0},
-		{"somebody else's lock", []lifecycle.Event{pod(0, "new", observe.StateCreated), held(1, "stranger_1")}, []string{"new"}, false, false, 0},
-		{"the first leader", []lifecycle.Event{pod(0, "new", observe.StateCreated), held(1, "new_1")}, []string{"new"}, true, true, 0},
-		{"the old one still leads", old, []string{"new"}, true, false, 0},
-		{"it ended and did not release", append(old, pod(8, "old", observe.StateGone)), []string{"new"}, true, false, 0},
-		{"taken over when the lease ran out", append(old, pod(8, "old", observe.StateGone), held(23, "new_2")), []string{"new"}, true, true, 15 * time.Second},
-		{"released", append(old, held(8, ""), pod(9, "old", observe.StateGone), held(10, "new_2")), []string{"new"}, true, true, 0},
-		{"leader for life", append(old[:1:1], held(1, "old"), pod(3, "old", observe.StateGone), held(3, ""), held(4, "new")), []string{"new"}, true, true, 0},
-		{"it led and is gone", append(old, held(9, "new_2"), pod(12, "new", observe.StateGone)), []string{"new"}, true, false, 0},
-		{"lost again to another", append(old, held(9, "new_2"), held(12, "third_3")), []string{"new"}, true, false, 0},
-		{"a long name", []lifecycle.Event{pod(0, long, observe.StateCreated), held(1, long[:63]+"_1")}, []string{long}, true, true, 0},
+		{"nobody elects", []lifecycle.Event{pod(0, "new", observe.StateCreated)}, []string{"new"}, false, false, 0, false},
+		{"somebody else's lock", []lifecycle.Event{pod(0, "new", observe.StateCreated), held(1, "stranger_1")}, []string{"new"}, false, false, 0, false},
+		{"the first leader", []lifecycle.Event{pod(0, "new", observe.StateCreated), held(1, "new_1")}, []string{"new"}, true, true, 0, false},
+		{"the old one still leads", old, []string{"new"}, true, false, 0, false},
+		{"it ended and did not release", append(old, pod(8, "old", observe.StateGone)), []string{"new"}, true, false, 0, false},
+		{"taken over when the lease ran out", append(old, pod(8, "old", observe.StateGone), held(23, "new_2")), []string{"new"}, true, true, 15 * time.Second, false},
+		{"released", append(old, held(8, ""), pod(9, "old", observe.StateGone), held(10, "new_2")), []string{"new"}, true, true, 0, true},
+		{"leader for life", append(old[:1:1], held(1, "old"), pod(3, "old", observe.StateGone), held(3, ""), held(4, "new")), []string{"new"}, true, true, 0, true},
+		{"it led and is gone", append(old, held(9, "new_2"), pod(12, "new", observe.StateGone)), []string{"new"}, true, false, 0, false},
+		{"lost again to another", append(old, held(9, "new_2"), held(12, "third_3")), []string{"new"}, true, false, 0, false},
+		{"a long name", []lifecycle.Event{pod(0, long, observe.StateCreated), held(1, long[:63]+"_1")}, []string{long}, true, true, 0, false},
 	} {
 		l := observe.Leads(test.timeline, test.pods)
-		if l.Elects != test.elects || l.Leads != test.leads || l.Gap != test.gap {
+		if l.Elects != test.elects || l.Leads != test.leads || l.Gap != test.gap || l.Given != test.given {
 			t.Errorf("%s: %+v", test.name, l)
 		}
 	}

@@ -335,7 +335,10 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 		return doesLess("reconcile each change of the spec, and update what exists, not only what is missing", is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s", to, from, was.Patience(), fields)
 	})...)
 	for _, field := range namesOf(is.Moves, func(field string) bool { return len(was.Moves[field]) > 0 }) {
-		if kinds := is.staysBehind(was, field); len(kinds) > 0 {
+		unshed := func(kind string) bool { // told by itself
+			return slices.ContainsFunc(was.Sheds[field], func(name string) bool { of, _, _ := strings.Cut(name, " "); return of == kind })
+		}
+		if kinds := slices.DeleteFunc(is.staysBehind(was, field), unshed); len(kinds) > 0 {
 			f := doesLess("update what exists of each kind, not only what is missing", is.Sample, "%s does less for a new object like it than %s: its %s does not follow a change of its %s, not within %s%s",
 				to, from, strings.Join(kinds, " and "), field, EffectLimit, others(is.Moves[field]))
 			if slices.ContainsFunc(is.Moves[field], func(kind string) bool { return slices.Contains(Replicated, kind) }) { // others may have been replaced needlessly

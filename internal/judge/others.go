@@ -21,7 +21,7 @@ func stripped(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
 	for _, of := range []struct {
 		what, use string
-		severity  finding.Severity // many operators have all labels for theirs
+		severity  finding.Severity // many operators have all labels for theirs, but for those of namespaces
 		was, is   map[string]bool
 	}{
 		{"annotations", "as load balancers and monitoring are configured by", finding.Error, was.Marks, is.Marks},
@@ -30,7 +30,9 @@ func stripped(from, to string, was, is New) []finding.Finding {
 		gone := namesOf(of.is, func(kind string) bool { return of.was[kind] && !of.is[kind] })
 		if len(gone) > 0 {
 			f := code.Finding(code.OperandChanged, is.Sample, "%s takes %s that others put on %s of a new object like it away, %s; %s left them", to, of.what, strings.Join(gone, " and "), of.use, from)
-			f.Severity = of.severity
+			if f.Severity = of.severity; slices.ContainsFunc(gone, func(name string) bool { kind, _, _ := strings.Cut(name, " "); return kind == observe.KindNamespace }) {
+				f.Severity = finding.Error
+			}
 			findings = append(findings, f)
 		}
 	}

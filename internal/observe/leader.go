@@ -59,6 +59,7 @@ type Leadership struct {
 	Leads  bool          // one of the pods asked about holds a lock
 	Since  time.Time     // since when it does
 	Gap    time.Duration // how long the lock was held by a pod that had ended before; 0 where it was released, or nobody knows
+	Given  bool          // nobody held the lock any more when it took it, and somebody had
 }
 
 // Leads tells from timeline whether one of pods leads now. A pod that held a lock and is gone, or gave it up, leads no more.
@@ -83,7 +84,9 @@ func Leads(timeline []lifecycle.Event, pods []string) Leadership {
 			known[PodOf(e)] = true
 		case e.State == StateHeld:
 			lock := e.Kind + "/" + e.Name
+			before, had := holders[lock]
 			l.hold(lock, e, pods, known, free[lock])
+			l.Given = l.Given && l.Lock != lock || l.Leads && l.Lock == lock && had && before == ""
 			holders[lock] = e.For
 			delete(free, lock)
 		}
@@ -237,25 +240,26 @@ func (c *Cluster) Free(ctx context.Context, releases []*lifecycle.Release, limit
 		return !isManager(name, releases) || slices.ContainsFunc(left, func(p corev1.Pod) bool { return p.Name == name })
 	})
 	for i := range leases.Items {
-		if err := c.freeLease(ctx, &leases.Items[i], ended); err != nil {
+		if _, err := c.freeLease(ctx, &leases.Items[i], slices.Collect(maps.Keys(ended))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// freeLease deletes a Lease if one of pods holds it.
-func (c *Cluster) freeLease(ctx context.Context, lease *coordinationv1.Lease, pods map[string]OperatorPod) error {
-	for name := range pods {
+// freeLease deletes a Lease if one of pods holds it, and reports whether one does.
+func (c *Cluster) freeLease(ctx context.Context, lease *coordinationv1.Lease, pods []string) (held bool, err error) {
+	for _, name := range pods {
 		if !IsPod(ptr.Deref(lease.Spec.HolderIdentity, ""), name) {
 			continue
 		}
+		held = true
 		err := c.Client.Delete(ctx, lease, client.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // somebody else holds it now
-			return fmt.Errorf("delete Lease %s, which pod %s held: %w", lease.Name, name, err)
+			return true, fmt.Errorf("delete Lease %s, which pod %s held: %w", lease.Name, name, err)
 		}
 	}
-	return nil
+	return held, nil
 }
 
 // managers are the pods of the deployments of releases, also those that are on their way out.

@@ -108,6 +108,22 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 	return steps
 }
 
+// unset lists changes of an object that set what it leaves out and what takes one of few values: what is off to on, rather than what would pause it.
+func unset(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) (steps []step) {
+	spec, _ := object["spec"].(map[string]any)
+	visitSchema(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
+		if value != nil || pausing.MatchString(path[len(path)-1]) {
+			return
+		}
+		if one, has := choice("", s); s.Type == "boolean" {
+			steps = append(steps, stepOf(path, true, nil))
+		} else if has {
+			steps = append(steps, stepOf(path, one, nil))
+		}
+	})
+	return steps
+}
+
 // fewer lists changes of an object that nobody uses that leave less of what there are many of: one of what its topmost count counts, and a list without its last item. An operator has
 // to delete then what it made for it. The count stays where claims would go.
 func fewer(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, claims bool) (steps []step) {
@@ -235,9 +251,10 @@ func isRequired(schema *apiextensionsv1.JSONSchemaProps, path []string) bool {
 	return slices.Contains(within.Required, path[len(path)-1])
 }
 
-// How many changes of an object are tried at most that were not tried under the release before: others, and those that leave out a text, or leave fewer.
+// How many changes of an object are tried at most that were not tried under the release before: others, and those that set what is left out, leave out a text, or leave fewer.
 const (
 	mostBold    = 4
+	mostUnset   = 3
 	mostLeftOut = 2
 	mostFewer   = 3
 )

@@ -193,6 +193,10 @@ func (w *walk) judgeHop(ctx context.Context, c course, before hopBefore, finding
 		findings, err = w.judgeLogs(ctx, c.to, before.known, findings, c.stalled == nil)
 	}
 	w.verified.did("requests and logs")
+	if worst, any := finding.Worst(findings); err == nil && c.stalled == nil && len(c.faults) == 0 && (!any || worst != finding.Error) {
+		judged, err = w.judgeRestart(ctx, c.from.Name, c.to, c.election)
+		findings = append(findings, judged...)
+	}
 	findings = judge.AttributeToFaults(judge.WithoutConsequences(findings), c.faults)
 	w.options.Grades.Apply(findings) // a fault breaks nothing by what is no error to the user
 	var broke []finding.Finding

@@ -185,7 +185,9 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		return ctx.Err() // its operator may delete what it does not want
 	}
 	schema, did := definition.Schema(r.CRD(o.CRD), o.Version), func(path string) bool { return was.Follows[path] == judge.Surely }
-	known, others := partition(asBefore(w.withoutPulls(bold(schema, now.Object), now.Object, operands), was.Follows, mostBold), did)
+	known, others := partition(slices.Concat(
+		asBefore(w.withoutPulls(bold(schema, now.Object), now.Object, operands), was.Follows, mostBold), asBefore(unset(schema, now.Object), was.Follows, mostUnset),
+	), did)
 	knownLeft, left := partition(slices.Concat(
 		asBefore(w.withoutPulls(leftOut(schema, now.Object), now.Object, operands), was.Follows, mostLeftOut),
 		asBefore(fewer(schema, now.Object, slices.ContainsFunc(slices.Collect(maps.Values(operands)), judge.DeletesScaled)), was.Follows, mostFewer),
@@ -357,23 +359,35 @@ func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was
 			_ = back() // the object is about to be deleted
 			break
 		}
-		if times++; times == 1 {
-			if err := w.awaitMoves(ctx, o, was.Moves[field]); err != nil {
-				return 0, err
-			}
-			if err := w.awaitRoll(ctx, o, field, was); err != nil {
-				return 0, err
-			}
-			if o.following.shed[field], err = w.awaitShed(ctx, o, o.following.before, field, was); err != nil {
-				return 0, err
-			}
-			if err := w.noteThere(ctx, o, field, was); err != nil {
-				return 0, err
-			}
-		}
 		limit, followed = boldLimit, w.followed
+		if times++; times > 1 {
+			break
+		}
+		if err := w.noteFollowed(ctx, o, field, was); err != nil {
+			return 0, err
+		}
+		if len(o.following.shed[field]) > 0 { // what is deleted takes a while to be made again
+			limit = newLimit
+		}
+	}
+	if times == 1 && len(o.following.shed[field]) > 0 { // nothing goes by chance
+		times = judge.Surely
 	}
 	return times, nil
+}
+
+// noteFollowed notes what comes of a change of field of a copy that is followed.
+func (w *walk) noteFollowed(ctx context.Context, o *newObject, field string, was judge.New) (err error) {
+	if err := w.awaitMoves(ctx, o, was.Moves[field]); err != nil {
+		return err
+	}
+	if err := w.awaitRoll(ctx, o, field, was); err != nil {
+		return err
+	}
+	if o.following.shed[field], err = w.awaitShed(ctx, o, o.following.before, field, was); err != nil {
+		return err
+	}
+	return w.noteThere(ctx, o, field, was)
 }
 
 // remade are the kinds that operators make again without a loss to anybody who does not use the object.
