@@ -23,6 +23,9 @@ func Metrics(from, to string, was, is observe.Metrics) []finding.Finding {
 		return []finding.Finding{code.Finding(code.MetricsGone, "", "the operator of %s serves no metrics at %s of a port that it declares or that a Service leads to; that of %s served %d at %s", to, observe.MetricsPath, from, len(was.Families), was.Port)}
 	}
 	var findings []finding.Finding
+	if was.Service != "" && is.Service == "" {
+		findings = append(findings, code.Finding(code.MetricsGone, "", "no Service leads to the metrics of the operator of %s, at %s of its pods: those who look for Service %s of %s, as ServiceMonitors do, find nothing", to, is.Port, was.Service, from))
+	}
 	if is.Open != "" && was.Open == "" {
 		findings = append(findings, code.Finding(code.MetricsOpen, "", "the operator of %s serves its metrics at %s to whoever asks; that of %s asked for a token", to, is.Open, from))
 	}

@@ -35,6 +35,7 @@ import (
 // Metrics is what an operator's pods answer at /metrics.
 type Metrics struct {
 	Port     string              // where they were read, as https:8443; "" for nowhere
+	Service  string              // that leads there, "" for none
 	Open     string              // where they are for whoever asks, as Port; "" for nowhere
 	Refused  string              // what one said who asks for a token to who has one and may read them, "" if none refused
 	Families map[string][]string // the labels that the series of each metric have, sorted
@@ -75,23 +76,28 @@ func (c *Cluster) Metrics(ctx context.Context, r *lifecycle.Release, gone []stri
 		if known[p.Name].Release != r.Name || p.DeletionTimestamp != nil || !podReady(p) {
 			continue
 		}
-		for _, port := range metricsPorts(p, services.Items) {
-			if err := s.read(ctx, p, port, &read); err != nil {
+		ports := metricsPorts(p, services.Items)
+		for _, port := range slices.Sorted(maps.Keys(ports)) {
+			found, err := s.read(ctx, p, port, &read)
+			if err != nil {
 				return read, err
+			}
+			if found {
+				read.Service = cmp.Or(read.Service, ports[port])
 			}
 		}
 	}
 	return read, ctx.Err()
 }
 
-// metricsPorts are the TCP ports at which others may find a pod, in order.
-func metricsPorts(p *corev1.Pod, services []corev1.Service) []int32 {
-	ports := map[int32]bool{}
+// metricsPorts are the TCP ports at which others may find a pod, each with a Service that leads there, "" for none.
+func metricsPorts(p *corev1.Pod, services []corev1.Service) map[int32]string {
+	ports := map[int32]string{}
 	named := map[string]int32{}
 	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 		for _, port := range c.Ports {
 			if isTCP(port.Protocol) {
-				ports[port.ContainerPort], named[port.Name] = true, port.ContainerPort
+				ports[port.ContainerPort], named[port.Name] = "", port.ContainerPort
 			}
 		}
 	}
@@ -105,11 +111,11 @@ func metricsPorts(p *corev1.Pod, services []corev1.Service) []int32 {
 				target = port.Port
 			}
 			if target != 0 && isTCP(port.Protocol) {
-				ports[target] = true
+				ports[target] = cmp.Or(ports[target], s.Name)
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(ports))
+	return ports
 }
 
 // scraper reads metrics as Prometheus does: with a token, and, to see whether it needs one, without.
@@ -121,8 +127,8 @@ type scraper struct {
 	token  string
 }
 
-// read adds to metrics what a port of a pod answers. What does not answer has none.
-func (s *scraper) read(ctx context.Context, p *corev1.Pod, port int32, metrics *Metrics) error {
+// read adds to metrics what a port of a pod answers, and reports whether it has any. What does not answer has none.
+func (s *scraper) read(ctx context.Context, p *corev1.Pod, port int32, metrics *Metrics) (bool, error) {
 	for _, scheme := range []string{"https", "http"} {
 		// The API server's proxy passes no token on.
 		answer, status, err := s.api.get(ctx, metricsSize, p.Namespace, "pods", fmt.Sprintf("%s:%s:%d", scheme, p.Name, port), "proxy", MetricsPath)
@@ -132,14 +138,14 @@ func (s *scraper) read(ctx context.Context, p *corev1.Pod, port int32, metrics *
 		open := status == http.StatusOK
 		if status == http.StatusUnauthorized || status == http.StatusForbidden {
 			if err := s.authenticate(ctx); err != nil {
-				return err
+				return false, err
 			}
 			if answer, status, err = s.authorized(ctx, p, scheme, port); err != nil {
 				continue
 			}
 			if status != http.StatusOK {
 				metrics.Refused = fmt.Sprintf("%d %s", status, http.StatusText(status))
-				return nil
+				return false, nil
 			}
 		}
 		families, stale, err := familiesOf(answer, s.gone)
@@ -154,9 +160,9 @@ func (s *scraper) read(ctx context.Context, p *corev1.Pod, port int32, metrics *
 			metrics.Families[name] = sortedSet(append(labels, metrics.Families[name]...))
 		}
 		metrics.Stale = sortedSet(append(metrics.Stale, stale...))
-		return nil
+		return true, nil
 	}
-	return ctx.Err()
+	return false, ctx.Err()
 }
 
 // authorized is what a port answers to who has a token and may read metrics.

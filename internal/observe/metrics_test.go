@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -15,7 +16,7 @@ func TestMetricsPorts(t *testing.T) {
 		Ports: []corev1.ContainerPort{{Name: "probes", ContainerPort: 8081}, {Name: "metrics", ContainerPort: 8443}, {Name: "udp", ContainerPort: 53, Protocol: corev1.ProtocolUDP}},
 	}}}}
 	service := func(app string, ports ...corev1.ServicePort) corev1.Service {
-		return corev1.Service{Spec: corev1.ServiceSpec{Selector: map[string]string{"app": app}, Ports: ports}}
+		return corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: app}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": app}, Ports: ports}}
 	}
 	services := []corev1.Service{
 		service("a", corev1.ServicePort{Port: 443, TargetPort: intstr.FromString("metrics")}, corev1.ServicePort{Port: 9443}, corev1.ServicePort{Port: 80, TargetPort: intstr.FromInt32(8080)}),
@@ -23,7 +24,7 @@ func TestMetricsPorts(t *testing.T) {
 		service("a", corev1.ServicePort{Port: 2, TargetPort: intstr.FromString("none")}, corev1.ServicePort{Port: 3, Protocol: corev1.ProtocolUDP}),
 		{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 4}}}},
 	}
-	if got, want := metricsPorts(pod, services), []int32{8080, 8081, 8443, 9443}; !slices.Equal(got, want) {
+	if got, want := metricsPorts(pod, services), (map[int32]string{8080: "a", 8081: "", 8443: "a", 9443: "a"}); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
