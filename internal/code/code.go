@@ -253,8 +253,8 @@ var All = []Kind{
 	{OperandReplaced, finding.Warning, "An operand was deleted, or replaced by another of the same name.",
 		"update operands in place; keep their names and selectors", nil},
 	{OperandRolled, finding.Info, "The upgrade replaced pods of operands.", "", nil},
-	{StatusStale, finding.Warning, "The new version does not update an object's status: status.observedGeneration stays behind.",
-		"reconcile every object at start, and write status.observedGeneration", nil},
+	{StatusStale, finding.Warning, "The new version does not update an object's status: status.observedGeneration stays behind. It is an error if a field of the status does not follow a change of the spec any more.",
+		"reconcile every object at start, and write status.observedGeneration, and the rest of the status, in each reconcile", nil},
 	{ConditionWorse, finding.Error, "An object said in its status that it serves, and does not any more: Available, Ready or another condition of what works is not True, Degraded, Failed or Stalled is, or its phase is Failed, Error or Degraded; " +
 		"or it says without end that it is being changed.",
 		"read the condition's reason and message, and the manager's log about the object", nil},

@@ -3,6 +3,7 @@ package judge
 import (
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -84,6 +85,9 @@ type New struct {
 	Slowest time.Duration
 	// Sheds is what was made for the copy and went when a field was changed, named as in Remakes, by the field.
 	Sheds map[string][]string
+	// Tells are the fields of the copy's status that said something else when a field was changed, by that, and States those that it has; see ToldOf.
+	Tells  map[string][]string
+	States []string
 	// Deprecated are the fields that are, as the schema says.
 	Deprecated map[string]bool
 	// Traces are the fields of what was made for the copy that were others when a field was changed, by that.
@@ -353,7 +357,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 			findings = append(findings, doesLess("write all of a ConfigMap's data anew in each reconcile, rather than add to what it says", is.Sample, "%s does less for a new object like it than %s: its %s goes on saying what is taken out of its %s", to, from, strings.Join(left, " and "), field))
 		}
 	}
-	findings = append(findings, unshed(from, to, was, is)...)
+	findings = slices.Concat(findings, unshed(from, to, was, is), untold(from, to, was, is))
 	unrolled := namesOf(is.Rolls, func(field string) bool { return was.Rolls[field] && !is.Rolls[field] && is.Copy.Ready > 0 })
 	if len(unrolled) > 0 {
 		findings = append(findings, doesLess("have the workload replace its pods: no partition and no OnDelete that stays, and a sum of what pods read in an annotation of their template", is.Sample, "%s does less for a new object like it than %s: a change of its %s changes what its pods are made from, and none is replaced within %s",
@@ -377,6 +381,37 @@ func unshed(from, to string, was, is New) (findings []finding.Finding) {
 		if len(stays) > 0 {
 			findings = append(findings, doesLess("delete what the spec asks for no longer, also of what earlier reconciles made", is.Sample, "%s does less for a new object like it than %s: its %s stays after a change of its %s, not only for %s",
 				to, from, strings.Join(stays, " and "), field, was.Patience()))
+		}
+	}
+	return findings
+}
+
+// ofPods matches fields of a status that tell of pods, and follow these, or of when something was looked at.
+var ofPods = regexp.MustCompile(`(?i)ready|available|replicas|nodes|pods|members|phase|state|status|condition|generation|revision|hash|last|time|update|message|reason|progress|healthy?$`)
+
+// ToldOf are the fields of a status that say something else in after than in before, sorted, without what is in them, but for those that tell of pods.
+func ToldOf(before, after map[string]any) []string {
+	told := []string{}
+	for field, is := range after {
+		if !ofPods.MatchString(field) && !reflect.DeepEqual(withoutTimes(before[field]), withoutTimes(is)) {
+			told = append(told, field)
+		}
+	}
+	slices.Sort(told)
+	return told
+}
+
+// untold tells of which changes that are followed the status says nothing any more, where it has the field still.
+func untold(from, to string, was, is New) (findings []finding.Finding) {
+	for _, field := range namesOf(is.Tells, func(field string) bool {
+		return was.Follows[field] == Surely && is.Follows[field] > 0 && was.Of == is.Of
+	}) {
+		stale := slices.DeleteFunc(without(was.Tells[field], is.Tells[field]), func(name string) bool { return !slices.Contains(is.States, name) })
+		if len(stale) > 0 {
+			f := code.Finding(code.StatusStale, is.Sample, "%s does not tell of a change of %s in status.%s of a new object like it, not within %s, though it follows it; %s did",
+				to, field, strings.Join(stale, " and status."), was.Patience(), from)
+			f.Severity = finding.Error
+			findings = append(findings, f)
 		}
 	}
 	return findings

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,11 @@ func TestNewObjects(t *testing.T) {
 		n.Sheds, n.Makes = map[string][]string{"spec.a (to 1)": names}, []string{"ConfigMap", "PodDisruptionBudget"}
 		return n
 	}
+	reports := func(names ...string) New {
+		n := follows("spec.a", Surely)
+		n.Tells, n.States = map[string][]string{"spec.a": names}, []string{"endpoint", "users"}
+		return n
+	}
 	of := func(sample string, n New) New {
 		n.Of = sample
 		return n
@@ -188,6 +194,10 @@ func TestNewObjects(t *testing.T) {
 		"keeps some of it":                      {went("ConfigMap", "PodDisruptionBudget"), went("ConfigMap"), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: its PodDisruptionBudget stays after a change of its spec.a (to 1), not only for 30s"}},
 		"makes none of it":                      {went("Secret"), went(), nil},
 		"deletes it of another sample":          {went("PodDisruptionBudget"), of("b", went()), nil},
+		"tells of it in the status":             {reports("endpoint"), reports("endpoint"), nil},
+		"status tells no more":                  {reports("endpoint", "users"), reports("users"), []string{"error U503 Pot/n/a: v2 does not tell of a change of spec.a in status.endpoint of a new object like it, not within 30s, though it follows it; v1 did"}},
+		"has no such field":                     {reports("url"), reports(), nil},
+		"tells of another sample":               {reports("endpoint"), of("b", reports()), nil},
 		"had another spec":                      {New{Sample: "Pot/n/a", Copy: sound, Original: sound}, stays("Deployment spec.b"), nil},
 		"follows a change":                      {follows("spec.a", Surely), follows("spec.a", Surely), nil},
 		"ignores a change":                      {follows("spec.a", Surely), follows("spec.a", 0), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a"}},
@@ -355,5 +365,14 @@ func TestPatience(t *testing.T) {
 		if is := (New{Slowest: slowest}).Patience(); is != patience {
 			t.Errorf("after %s it has %s, not %s", slowest, is, patience)
 		}
+	}
+}
+
+// TestToldOf: what says something else is told, but for times and what follows pods.
+func TestToldOf(t *testing.T) {
+	before := map[string]any{"endpoint": "a:1", "users": []any{"a"}, "readyReplicas": int64(1), "backup": map[string]any{"at": "2026-01-02T03:04:05Z", "to": "s"}, "gone": "a"}
+	after := map[string]any{"endpoint": "a:2", "users": []any{"a", "b"}, "readyReplicas": int64(2), "backup": map[string]any{"at": "2026-01-02T03:04:06Z", "to": "s"}, "new": "a"}
+	if got := ToldOf(before, after); !slices.Equal(got, []string{"endpoint", "new", "users"}) {
+		t.Errorf("%q", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,6 +35,10 @@ type following struct {
 
 	shed map[string][]string // what went when a field was changed, named as in judge.New.Remakes, by field
 
+	said  map[string]any      // what the status said before the change
+	tells map[string][]string // the fields of the status that said something else when a field was changed, by field
+	says  []string            // the fields that the status has
+
 	templates, revisions string          // what pods were made from, and which of that those ran that there were, before
 	rolls                map[string]bool // whether pods were replaced when what they are made from changed, by field
 }
@@ -53,14 +58,28 @@ func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely
 			return err
 		}
 	}
+	says, err := w.statusOf(ctx, o)
+	if err != nil {
+		return err
+	}
 	now := writes(without(operands, o.needs))
 	if followed {
 		f.moves[f.field] = moved(f.seen, now)
 		f.traces[f.field] = union(o.trace(f.before, f.there), o.trace(f.there, operands))
+		f.tells[f.field] = f.surelyTells(says)
 	}
-	f.field, f.seen, f.before, f.there = field, now, operands, nil
+	f.field, f.seen, f.before, f.there, f.said, f.says = field, now, operands, nil, says, slices.Sorted(maps.Keys(says))
 	f.templates, f.revisions = templatesOf(operands), revisionsOf(operands)
 	return nil
+}
+
+// surelyTells are the fields of the status that said something else when the field before was changed, and that say in says what they did before that again, or that did so
+// under the release before: others may have come to say something else by chance.
+func (f *following) surelyTells(says map[string]any) []string {
+	differ := judge.ToldOf(f.said, says)
+	return slices.DeleteFunc(slices.Clone(f.tells[f.field]), func(name string) bool {
+		return slices.Contains(differ, name) && !slices.Contains(f.was.Tells[f.field], name)
+	})
 }
 
 // awaitBack notes what of that which was made for a copy is not as before, although a field that was changed has been changed back: it is as it was there, once the change
@@ -256,6 +275,30 @@ func (w *walk) awaitShed(ctx context.Context, o *newObject, before map[string]ob
 		return len(shed) == 0 || time.Since(began) > writeLimit, nil
 	})
 	return shed, err
+}
+
+// awaitTold names the fields of the status, without what is in them, that say something else than before the change of field that is followed. Those that did under the release before
+// are waited for.
+func (w *walk) awaitTold(ctx context.Context, o *newObject, field string, was judge.New) (told []string, err error) {
+	limit := time.Duration(0)
+	if len(was.Tells[field]) > 0 {
+		limit = was.Patience()
+	}
+	return told, lookUntil(ctx, limit, quickPause, func() (bool, error) {
+		now, err := w.statusOf(ctx, o)
+		told = judge.ToldOf(o.following.said, now)
+		return !slices.ContainsFunc(was.Tells[field], func(name string) bool { return !slices.Contains(told, name) }), err
+	})
+}
+
+// statusOf is what the status of a copy says, nothing if it cannot be read: its operator may delete what it does not want.
+func (w *walk) statusOf(ctx context.Context, o *newObject) (map[string]any, error) {
+	now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, ctx.Err()
+	}
+	status, _, _ := unstructured.NestedMap(now.Object, "status")
+	return status, nil
 }
 
 // shed names what of that which was made directly for a copy is gone, sorted.

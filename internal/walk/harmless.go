@@ -108,11 +108,11 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 	return steps
 }
 
-// unset lists changes of an object that set what it leaves out and what takes one of few values: what is off to on, rather than what would pause it.
+// unset lists changes of an object that set what it leaves out and what takes one of few values: what is off to on, but for what would pause it as a whole.
 func unset(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) (steps []step) {
 	spec, _ := object["spec"].(map[string]any)
 	visitSchema(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
-		if value != nil || pausing.MatchString(path[len(path)-1]) {
+		if value != nil || len(path) == 2 && pausing.MatchString(path[1]) {
 			return
 		}
 		if one, has := choice("", s); s.Type == "boolean" {

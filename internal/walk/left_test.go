@@ -219,19 +219,19 @@ func TestFewer(t *testing.T) {
 	}
 }
 
-// TestUnset: what is left out and takes one of few values is set to one, unless that would pause the object.
+// TestUnset: what is left out and takes one of few values is set to one, unless that would pause all of the object.
 func TestUnset(t *testing.T) {
 	var schema apiextensionsv1.JSONSchemaProps
 	if err := yaml.Unmarshal([]byte(`{properties: {spec: {properties: {
 		tls: {type: boolean}, metrics: {type: boolean}, mode: {type: string, enum: ["", fast, slow]}, image: {type: string}, size: {type: integer}, paused: {type: boolean},
-		log: {properties: {json: {type: boolean}}}, none: {properties: {on: {type: boolean}}}}}}}`), &schema); err != nil {
+		log: {properties: {json: {type: boolean}}}, backup: {properties: {suspend: {type: boolean}}}, none: {properties: {on: {type: boolean}}}}}}}`), &schema); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, s := range unset(&schema, map[string]any{"spec": map[string]any{"metrics": false, "log": map[string]any{}}}) {
+	for _, s := range unset(&schema, map[string]any{"spec": map[string]any{"metrics": false, "log": map[string]any{}, "backup": map[string]any{}}}) {
 		got = append(got, string(s.There)+" "+string(s.Back))
 	}
-	want := []string{`{"spec":{"log":{"json":true}}} {"spec":{"log":{"json":null}}}`, `{"spec":{"mode":"fast"}} {"spec":{"mode":null}}`, `{"spec":{"tls":true}} {"spec":{"tls":null}}`}
+	want := []string{`{"spec":{"backup":{"suspend":true}}} {"spec":{"backup":{"suspend":null}}}`, `{"spec":{"log":{"json":true}}} {"spec":{"log":{"json":null}}}`, `{"spec":{"mode":"fast"}} {"spec":{"mode":null}}`, `{"spec":{"tls":true}} {"spec":{"tls":null}}`}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -60,7 +60,7 @@ func (w *walk) changeTogether(ctx context.Context, o *newObject, resource dynami
 }
 
 // ofTheirOwn separates those of steps that surely left traces under the release before which no other one of them left from the others. Where pods were
-// replaced, they are of one workload.
+// replaced, they are of one workload. What the status told of is tried alone.
 func ofTheirOwn(steps []step, was judge.New) (together, alone []step) {
 	var taken []string
 	fields, rolled := map[string]bool{}, ""
@@ -76,7 +76,7 @@ func ofTheirOwn(steps []step, was judge.New) (together, alone []step) {
 		if !was.Rolls[s.Path] {
 			rolls = rolled
 		}
-		if rolled != "" && rolls != rolled || was.Follows[s.Path] < judge.Surely || len(left) == 0 || fields[field] || slices.ContainsFunc(left, isTaken) || slices.ContainsFunc(was.Moves[s.Path], untraced) {
+		if rolled != "" && rolls != rolled || was.Follows[s.Path] < judge.Surely || len(left) == 0 || len(was.Tells[s.Path]) > 0 || fields[field] || slices.ContainsFunc(left, isTaken) || slices.ContainsFunc(was.Moves[s.Path], untraced) {
 			alone = append(alone, s)
 			continue
 		}

@@ -41,7 +41,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	}
 	o.claims = claimsOf(o, operands)
 	o.following.moves, o.following.rolls, o.following.shed, o.following.traces = map[string][]string{}, map[string]bool{}, map[string][]string{}, map[string][]string{}
-	o.following.stays, o.following.was, is.Retains = map[string][]string{}, was, map[string][]string{}
+	o.following.stays, o.following.was, is.Retains, o.following.tells = map[string][]string{}, was, map[string][]string{}, map[string][]string{}
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
 		func() error { return w.lookAtMade(ctx, r, o, operands, &is) },
@@ -67,7 +67,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		err = w.awaitIdle(ctx, o)
 	}
 	is.Unsteady, is.Sheds = o.unsteadyOf(operands), o.following.shed
-	is.Stays, is.Slowest = o.following.stays, o.slowest
+	is.Stays, is.Slowest, is.Tells, is.States = o.following.stays, o.slowest, o.following.tells, o.following.says
 	is.Moves, is.Traces, is.Rolls, is.Readiness, is.Deprecated = o.following.moves, o.following.traces, o.following.rolls, o.readiness, w.deprecatedOf(o, was, is)
 	if err == nil {
 		err = w.readStatuses(ctx, o, was, &is)
@@ -385,6 +385,9 @@ func (w *walk) noteFollowed(ctx context.Context, o *newObject, field string, was
 		return err
 	}
 	if o.following.shed[field], err = w.awaitShed(ctx, o, o.following.before, field, was); err != nil {
+		return err
+	}
+	if o.following.tells[field], err = w.awaitTold(ctx, o, field, was); err != nil {
 		return err
 	}
 	return w.noteThere(ctx, o, field, was)
