@@ -254,8 +254,18 @@ func (n New) staysBehind(was New, field string) []string {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(was.Moves[field]), func(kind string) bool {
-		return slices.Contains(n.Moves[field], kind) || !slices.Contains(n.Copy.Kinds, kind) || n.Programs[kind] != was.Programs[kind]
+		there := slices.Contains(n.Copy.Kinds, kind) || slices.Contains(governing, kind) && slices.ContainsFunc(n.Makes, func(name string) bool { return isOfKind(name, kind) })
+		return slices.Contains(n.Moves[field], kind) || !there || n.Programs[kind] != was.Programs[kind]
 	})
+}
+
+// governing are the kinds that say who may do what, and how much there may be: nothing else can say it in their place.
+var governing = []string{"Role", "RoleBinding", "ResourceQuota", "LimitRange"}
+
+// isOfKind reports whether what is named as in Remakes is of kind.
+func isOfKind(name, kind string) bool {
+	of, _, _ := strings.Cut(name, " ")
+	return of == kind
 }
 
 // others says in a finding which kinds do what one does not, if any do.
@@ -340,7 +350,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 	})...)
 	for _, field := range namesOf(is.Moves, func(field string) bool { return len(was.Moves[field]) > 0 }) {
 		unshed := func(kind string) bool { // told by itself
-			return slices.ContainsFunc(was.Sheds[field], func(name string) bool { of, _, _ := strings.Cut(name, " "); return of == kind })
+			return slices.ContainsFunc(was.Sheds[field], func(name string) bool { return isOfKind(name, kind) })
 		}
 		if kinds := slices.DeleteFunc(is.staysBehind(was, field), unshed); len(kinds) > 0 {
 			f := doesLess("update what exists of each kind, not only what is missing", is.Sample, "%s does less for a new object like it than %s: its %s does not follow a change of its %s, not within %s%s",

@@ -33,7 +33,7 @@ func TestNewObjects(t *testing.T) {
 	moves := func(template string, kinds ...string) New {
 		dealt := sound
 		dealt.Kinds = []string{"Service", "StatefulSet"}
-		return New{Sample: "Pot/n/a", Copy: dealt, Original: dealt, Follows: map[string]int{"spec.config": Surely},
+		return New{Sample: "Pot/n/a", Copy: dealt, Original: dealt, Follows: map[string]int{"spec.config": Surely}, Makes: []string{"Role reader-…", "RoleBinding"},
 			Moves: map[string][]string{"spec.config": kinds}, Programs: map[string]string{"StatefulSet": template}}
 	}
 	says := func(copied, sample bool) New {
@@ -220,6 +220,7 @@ func TestNewObjects(t *testing.T) {
 		"pods are not told":                     {moves("t", "ConfigMap", "StatefulSet"), moves("t", "ConfigMap"), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: its StatefulSet does not follow a change of its spec.config, not within 30s; ConfigMap does"}},
 		"pods may see it themselves":            {moves("t", "ConfigMap", "StatefulSet"), moves("with a reloader", "ConfigMap"), nil},
 		"something else is told":                {moves("t", "ConfigMap", "StatefulSet"), moves("t", "ConfigMap", "Secret"), nil},
+		"rights do not follow":                  {moves("t", "Role", "RoleBinding"), moves("t", "Role"), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: its RoleBinding does not follow a change of its spec.config, not within 30s; Role does"}},
 		"pods never were told":                  {moves("t", "ConfigMap"), moves("t", "ConfigMap"), nil},
 		"what is not made any more":             {moves("t", "ConfigMap", "StatefulSet"), moves("t", "StatefulSet"), nil},
 		"carries it":                            {asks(carried), asks(carried), nil},

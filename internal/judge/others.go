@@ -30,7 +30,7 @@ func stripped(from, to string, was, is New) []finding.Finding {
 		gone := namesOf(of.is, func(kind string) bool { return of.was[kind] && !of.is[kind] })
 		if len(gone) > 0 {
 			f := code.Finding(code.OperandChanged, is.Sample, "%s takes %s that others put on %s of a new object like it away, %s; %s left them", to, of.what, strings.Join(gone, " and "), of.use, from)
-			if f.Severity = of.severity; slices.ContainsFunc(gone, func(name string) bool { kind, _, _ := strings.Cut(name, " "); return kind == observe.KindNamespace }) {
+			if f.Severity = of.severity; slices.ContainsFunc(gone, func(name string) bool { return isOfKind(name, observe.KindNamespace) }) {
 				f.Severity = finding.Error
 			}
 			findings = append(findings, f)
