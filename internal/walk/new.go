@@ -62,6 +62,7 @@ type newObject struct {
 	orders    orders                     // of what each of these says
 	parts     bool                       // all that was ready of it is when it is deleted
 	tried     bool                       // it was usable
+	stuck     bool                       // something that was made for it did not get ready again in time
 	says      map[string]string          // what its status tells of its health while it runs
 	slowest   time.Duration              // how long it took at most until its operator did something about it
 }

@@ -184,19 +184,18 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 	if err != nil {
 		return ctx.Err() // its operator may delete what it does not want
 	}
-	schema, did := definition.Schema(r.CRD(o.CRD), o.Version), func(path string) bool { return was.Follows[path] == judge.Surely }
-	known, others := partition(slices.Concat(
-		asBefore(w.withoutPulls(bold(schema, now.Object), now.Object, operands), was.Follows, mostBold), asBefore(unset(schema, now.Object), was.Follows, mostUnset),
-	), did)
-	knownLeft, left := partition(slices.Concat(
+	schema := definition.Schema(r.CRD(o.CRD), o.Version)
+	known, left := partition(slices.Concat(
+		asBefore(w.withoutPulls(bold(schema, now.Object), now.Object, operands), was.Follows, mostBold),
 		asBefore(w.withoutPulls(leftOut(schema, now.Object), now.Object, operands), was.Follows, mostLeftOut),
 		asBefore(fewer(schema, now.Object, slices.ContainsFunc(slices.Collect(maps.Values(operands)), judge.DeletesScaled)), was.Follows, mostFewer),
-	), did)
-	known, err = w.changeTogether(ctx, o, resource, slices.Concat(known, knownLeft), was, is)
+		asBefore(unset(schema, now.Object), was.Follows, mostUnset), // which may need what is not there
+	), func(path string) bool { return was.Follows[path] == judge.Surely })
+	known, err = w.changeTogether(ctx, o, resource, known, was, is)
 	if err != nil {
 		return err
 	}
-	for _, change := range slices.Concat(known, others, left) {
+	for _, change := range slices.Concat(known, left) {
 		patch := func(data []byte, dryRun ...string) error {
 			return mergePatch(ctx, resource, o.Name, data, dryRun...)
 		}
@@ -507,12 +506,13 @@ func (w *walk) seeRemade(ctx context.Context, made *observe.Operand, limit time.
 // moment: a reconcile that is under way for another reason, as a rollout, would make again what it finds missing.
 func (w *walk) awaitIdle(ctx context.Context, o *newObject) error { return w.awaitStill(ctx, o, true) }
 
-// awaitStill is awaitIdle for those who can do without what is ready.
+// awaitStill is awaitIdle for those who can do without what is ready. What did not get ready once is not waited for again: a change may have broken it.
 func (w *walk) awaitStill(ctx context.Context, o *newObject, needReady bool) error {
 	view := w.viewOf(o.Object)
 	var rest calm
 	defer func() { o.noted = true }() // from now on the walk changes it
-	return lookUntil(ctx, newLimit, quickPause, func() (bool, error) {
+	unready := false
+	err := lookUntil(ctx, newLimit, quickPause, func() (bool, error) {
 		now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, ctx.Err()
@@ -527,12 +527,15 @@ func (w *walk) awaitStill(ctx context.Context, o *newObject, needReady bool) err
 		o.remember(operands)
 		versions := versionsOf(now, operands, func(made observe.Operand) bool { return made.Direct })
 		rest.goesOn(versions, w.usageNow(ctx))
-		if !rest.lasted(o.idle(), o.quick()) || needReady && !o.isReady(operands) {
+		unready = needReady && !o.stuck && !o.isReady(operands)
+		if !rest.lasted(o.idle(), o.quick()) || unready {
 			return false, nil
 		}
 		w.calms = append(w.calms, rest)
 		return true, nil
 	})
+	o.stuck = o.stuck || err == nil && unready
+	return err
 }
 
 // versionsOf is which version a copy has now, and which those of operands that count.
