@@ -23,7 +23,7 @@ type Comeback struct {
 }
 
 // comebackLimit is how long an operator has to end, and how long to be ready again.
-const comebackLimit = time.Minute
+const comebackLimit = 2 * time.Minute
 
 // Restart deletes the pods of r's operator, as who drains a node does, and waits until others run in their place. The Lease that one holds still is deleted, so that nobody has
 // to wait until it runs out.
