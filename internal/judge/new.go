@@ -59,7 +59,7 @@ func (was New) Patience() time.Duration {
 	if was.Slowest == 0 {
 		return EffectLimit
 	}
-	return min(max(20*was.Slowest, patience), EffectLimit)
+	return min(max(20*was.Slowest, patience), EffectLimit).Round(time.Second)
 }
 
 // Left is something that stayed when the object that it was made for was deleted.
