@@ -99,7 +99,7 @@ fails if either walk fails. With --parallel 2 or more both are walked at the sam
 	f.IntVar(&t.parallel, "parallel", 0, "run `N` shards concurrently, each on its own cluster, which takes up to 2 cores and 1 GiB; 0 takes as many embedded clusters as this machine has room for, and splits no chain of hops")
 	f.DurationVar(&t.options.Timeout, "timeout", 4*time.Minute, "timeout of one installation, and of one hop")
 	f.BoolVar(&t.options.Strict, "strict", false, "treat the walk's warnings as errors, except refused samples and outages of up to 1s")
-	f.IntVar(&t.options.Fuzz, "fuzz", 20, "send `N` objects, made of the schema of each served version, through the conversion webhook and back; nothing is stored. It is an error if one loses a field that the previous version kept, and, where this flag is given, if any loses one; 0 sends none")
+	f.IntVar(&t.options.Fuzz, "fuzz", 50, "send `N` objects, made of the schema of each served version, through the conversion webhook and back; nothing is stored. It is an error if one loses a field that the previous version kept, and, where this flag is given, if any loses one; 0 sends none")
 	f.Uint64Var(&t.options.FuzzSeed, "fuzz-seed", 1, "seed of the first object of --fuzz; the others have the next ones")
 	f.BoolVar(&t.options.RequireImages, "require-images", false, "fail when pods of the operator itself were simulated because its images were not available")
 	f.BoolVar(&t.options.Fresh, "compare-fresh", false, "at the end, compare with a fresh install of the last release")

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,6 +118,17 @@ func lessen(findings []finding.Finding, failures []fuzz.Failure, from string, ha
 			findings[i].Severity, findings[i].Message = finding.Info, findings[i].Message+"; with "+from+" it was the same"
 		}
 	}
+}
+
+// unseen are those of fuzzed, of which each is about a field, whose field none of findings about objects tells of: one cause is told once.
+func unseen(fuzzed, findings []finding.Finding) []finding.Finding {
+	told := map[string]bool{}
+	for _, f := range findings {
+		for _, field := range f.Fields {
+			told[field] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(fuzzed), func(f finding.Finding) bool { return len(f.Fields) > 0 && told[f.Fields[0]] })
 }
 
 // fuzzNote says of how many objects nothing was shown.

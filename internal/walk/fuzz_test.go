@@ -162,3 +162,12 @@ func TestLessen(t *testing.T) {
 		}
 	}
 }
+
+// TestUnseen: what samples lose is not told once more.
+func TestUnseen(t *testing.T) {
+	of := func(fields ...string) finding.Finding { return finding.Finding{Fields: fields} }
+	got := unseen([]finding.Finding{of("spec.port"), of("spec.users"), of()}, []finding.Finding{of("spec.size", "spec.port"), of()})
+	if len(got) != 2 || got[0].Fields[0] != "spec.users" {
+		t.Errorf("%v", got)
+	}
+}

@@ -364,6 +364,9 @@ func (w *walk) judgeAfter(ctx context.Context, from, to *lifecycle.Release, befo
 	}
 	before.operands = w.forgetGone(before.operands)
 	fuzzed, err := w.fuzz(ctx, from.Name, to)
+	if !w.options.FuzzAll {
+		fuzzed = unseen(fuzzed, findings)
+	}
 	findings = append(findings, fuzzed...)
 	if err != nil {
 		return findings, err
