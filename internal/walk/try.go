@@ -185,11 +185,17 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		return ctx.Err() // its operator may delete what it does not want
 	}
 	schema := definition.Schema(r.CRD(o.CRD), o.Version)
+	most := func(n int) int {
+		if w.lastHop && was.Follows != nil { // nothing is compared with the last
+			return 0
+		}
+		return n
+	}
 	known, left := partition(slices.Concat(
-		asBefore(w.withoutPulls(bold(schema, now.Object), now.Object, operands), was.Follows, mostBold),
-		asBefore(w.withoutPulls(leftOut(schema, now.Object), now.Object, operands), was.Follows, mostLeftOut),
-		asBefore(fewer(schema, now.Object, slices.ContainsFunc(slices.Collect(maps.Values(operands)), judge.DeletesScaled)), was.Follows, mostFewer),
-		asBefore(unset(schema, now.Object), was.Follows, mostUnset), // which may need what is not there
+		asBefore(w.withoutPulls(bold(schema, now.Object), now.Object, operands), was.Follows, mostBold), // one may end the operator
+		asBefore(w.withoutPulls(leftOut(schema, now.Object), now.Object, operands), was.Follows, most(mostLeftOut)),
+		asBefore(fewer(schema, now.Object, slices.ContainsFunc(slices.Collect(maps.Values(operands)), judge.DeletesScaled)), was.Follows, most(mostFewer)),
+		asBefore(unset(schema, now.Object), was.Follows, most(mostUnset)), // which may need what is not there
 	), func(path string) bool { return was.Follows[path] == judge.Surely })
 	known, err = w.changeTogether(ctx, o, resource, known, was, is)
 	if err != nil {
