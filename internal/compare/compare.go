@@ -51,6 +51,13 @@ func (d Diffs) Fields() []string {
 	return paths
 }
 
+// OtherFields are the paths of the fields that say something else in one of a and b than in the other, or nothing, as Lost sees it, sorted.
+func OtherFields(a, b any) []string {
+	fields := slices.Concat(Lost(a, b).Fields(), Lost(b, a).Fields())
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
 // Has reports whether field is one of d.
 func (d Diffs) Has(field Difference) bool {
 	return slices.ContainsFunc(d, func(o Difference) bool { return o.String() == field.String() })

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,5 +43,14 @@ func TestLost(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestOtherFields: a field is told once, whichever side says something else or nothing; what is empty is as if it was not there.
+func TestOtherFields(t *testing.T) {
+	a := map[string]any{"same": "1", "other": "1", "gone": "1", "none": ""}
+	b := map[string]any{"same": "1", "other": "2", "new": "1"}
+	if got, want := OtherFields(a, b), []string{"gone", "new", "other"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

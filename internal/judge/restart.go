@@ -58,7 +58,7 @@ func Restart(to string, before, after map[string]observe.Operand, said, says map
 				severe, others = append(severe, bad...), append(others, other...)
 			}
 		}
-		for _, field := range otherFields(said[object], says[object]) {
+		for _, field := range compare.OtherFields(said[object], says[object]) {
 			if !moments.MatchString(field) {
 				others = append(others, "the status says something else in "+field)
 			}
@@ -86,7 +86,7 @@ func objectsOf(operands map[string]observe.Operand) []string {
 
 // restarted tells which fields of what was made are others now: those by which pods are replaced and credentials, and others.
 func restarted(was, now observe.Operand) (severe, others []string) {
-	for _, field := range otherFields(was.Content, now.Content) {
+	for _, field := range compare.OtherFields(was.Content, now.Content) {
 		switch {
 		case slices.Contains(Replicated, was.Kind) && strings.HasPrefix(field, "spec.template"):
 			severe = append(severe, "it replaces the pods of "+was.String()+" ("+field+")")
@@ -97,11 +97,4 @@ func restarted(was, now observe.Operand) (severe, others []string) {
 		}
 	}
 	return severe, others
-}
-
-// otherFields are the fields that say something else in one than in the other, sorted.
-func otherFields(a, b map[string]any) []string {
-	fields := slices.Concat(compare.Lost(a, b).Fields(), compare.Lost(b, a).Fields())
-	slices.Sort(fields)
-	return slices.Compact(fields)
 }

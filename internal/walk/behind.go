@@ -111,7 +111,7 @@ func (o *newObject) behind(operands map[string]observe.Operand) []string {
 			unmatched[m.Kind]--
 		}
 		content := o.renamed(m.Content)
-		for _, field := range append(compare.Lost(content, now).Fields(), compare.Lost(now, content).Fields()...) {
+		for _, field := range compare.OtherFields(content, now) {
 			if !fixed.MatchString(field) {
 				found = append(found, o.called(m)+" "+field)
 			}

@@ -20,10 +20,11 @@ const (
 	calmParts = 3
 )
 
-// How long an operator that usually is quick has to do nothing at most until it is at rest, and how much of a processor it uses in that time at most: to look at one
-// object takes more.
 const (
-	quietFor = 120 * time.Millisecond
+	// quietFor is how long an operator that usually is quick does nothing until it is at rest, and silentFor until nothing more comes of what nobody asked of it before.
+	quietFor  = 120 * time.Millisecond
+	silentFor = 3 * quietFor
+	// quietUse is how much of a processor it uses in that time at most: to look at one object takes more.
 	quietUse = 500 * time.Microsecond
 )
 

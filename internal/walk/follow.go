@@ -58,7 +58,7 @@ func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely
 			return err
 		}
 	}
-	says, err := w.statusOf(ctx, o)
+	says, err := w.statusOf(ctx, o.Object)
 	if err != nil {
 		return err
 	}
@@ -285,14 +285,14 @@ func (w *walk) awaitTold(ctx context.Context, o *newObject, field string, was ju
 		limit = was.Patience()
 	}
 	return told, lookUntil(ctx, limit, quickPause, func() (bool, error) {
-		now, err := w.statusOf(ctx, o)
+		now, err := w.statusOf(ctx, o.Object)
 		told = judge.ToldOf(o.following.said, now)
 		return !slices.ContainsFunc(was.Tells[field], func(name string) bool { return !slices.Contains(told, name) }), err
 	})
 }
 
-// statusOf is what the status of a copy says, nothing if it cannot be read: its operator may delete what it does not want.
-func (w *walk) statusOf(ctx context.Context, o *newObject) (map[string]any, error) {
+// statusOf is what the status of an object says, nothing if it cannot be read: its operator may delete what it does not want.
+func (w *walk) statusOf(ctx context.Context, o *observe.Object) (map[string]any, error) {
 	now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, ctx.Err()

@@ -132,10 +132,7 @@ func fewer(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, claim
 		return is && n > 1 && (s.Minimum == nil || *s.Minimum <= 1) && len(s.Enum) == 0
 	})
 	if one != nil && !claims {
-		n, _, _ := unstructured.NestedInt64(object, one...)
-		c := stepOf(one, 1, n)
-		c.Path += judge.One
-		steps = append(steps, c)
+		steps = append(steps, countStep(object, one, 1, judge.One))
 	}
 	spec, _ := object["spec"].(map[string]any)
 	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, _ apiextensionsv1.JSONSchemaProps) {
@@ -212,10 +209,16 @@ func toNone(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) *ste
 	if path == nil {
 		return nil
 	}
-	n, _, _ := unstructured.NestedInt64(object, path...)
-	c := stepOf(path, 0, n)
-	c.Path += judge.None
+	c := countStep(object, path, 0, judge.None)
 	return &c
+}
+
+// countStep is the change of the count of object at path to n, which what follows its path says.
+func countStep(object map[string]any, path []string, n int64, what string) step {
+	was, _, _ := unstructured.NestedInt64(object, path...)
+	c := stepOf(path, n, was)
+	c.Path += what
+	return c
 }
 
 // nearestCount is the path of the count that is nearest to the top, of those of object, which may leave it out, that fit; nil if there is none.

@@ -4,9 +4,6 @@ import (
 	"context"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -43,7 +40,7 @@ func (w *walk) judgeRestart(ctx context.Context, from string, r *lifecycle.Relea
 	var since calm
 	if err := lookUntil(ctx, startedFor, quickPause, func() (bool, error) {
 		since.goesOn(r.Name, w.usageNow(ctx))
-		return since.silent(3 * quietFor), nil
+		return since.silent(silentFor), nil
 	}); err != nil {
 		return findings, err
 	}
@@ -60,9 +57,7 @@ func (w *walk) judgeRestart(ctx context.Context, from string, r *lifecycle.Relea
 func (w *walk) statusesNow(ctx context.Context) map[string]map[string]any {
 	all := map[string]map[string]any{}
 	for _, o := range w.Untouched() {
-		if now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
-			all[o.String()], _, _ = unstructured.NestedMap(now.Object, "status")
-		}
+		all[o.String()], _ = w.statusOf(ctx, o) // whoever asks next meets the error
 	}
 	return all
 }

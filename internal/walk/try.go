@@ -566,7 +566,7 @@ func (w *walk) followedSoon(ctx context.Context, o *newObject, limit time.Durati
 	var since calm
 	return w.followedUnless(ctx, o, limit, change, func() bool {
 		since.goesOn(o.Name, w.usageNow(ctx))
-		return o.quick() && since.silent(3*quietFor)
+		return o.quick() && since.silent(silentFor)
 	})
 }
 
