@@ -58,7 +58,7 @@ func elsewhere(from, to string, was, is New) []finding.Finding {
 			to, strings.Join(dropped, ", "), from))
 	}
 	if len(lost) > 0 && is.Copy.Made {
-		f := doesLess("make it still, or say in the release notes what takes its place", is.Sample, "%s makes no %s for a new object like it any more, of the cluster's scope or in another namespace; %s did", to, strings.Join(lost, " and no "), from)
+		f := doesLess("make it still, or say in the release notes what takes its place", is.Sample, "%s makes no %s for a new object like it any more, of the cluster's scope, in another namespace or without an owner; %s did", to, strings.Join(lost, " and no "), from)
 		f.Severity = finding.Warning
 		findings = append(findings, f)
 	}

@@ -78,6 +78,12 @@ type New struct {
 	Sample         string // as findings name it
 	Of             string // the name in its manifest, which samples of several versions may have
 	Copy, Original Dealt
+	// Variant is what the copy asks for that its sample does not, in the words of a finding; none if it is one.
+	Variant string
+	// Paused is what came of a variant that was deleted while it was paused.
+	Paused Deletion
+	// Unlike are the fields of what was made for a variant that are not what they are for the copy, and what was made for it alone, named as in Remakes.
+	Unlike []string
 	// Follows tells, by field of the copy, how often anything that was made for it followed: when the field was changed, and when
 	// it was changed back.
 	Follows map[string]int
@@ -220,6 +226,17 @@ func (n New) Lacks() []string {
 	return missing
 }
 
+// LacksOf are those of Lacks that the copy of was did not lack, whatever its sample got.
+func (n New) LacksOf(was New) []string {
+	was.Original = Dealt{Made: true, Ready: 1, Well: true, Alike: true}
+	return without(n.Lacks(), was.Lacks())
+}
+
+// Clears reports whether it is known that nothing of kind that belongs to nobody stayed when the copy was deleted.
+func (n New) Clears(kind string) bool {
+	return n.Sample != "" && !slices.ContainsFunc(n.Unowned, func(left Left) bool { return left.Kind == kind })
+}
+
 // LacksKinds are the kinds of which the operator of the release before made something for its copy, and this one did for the sample and not
 // for the copy. A workload of another kind will do: what there was for the sample may have stayed.
 func (n New) LacksKinds(was New) []string {
@@ -325,9 +342,7 @@ func OfField(path string) string {
 // NewObjects tells what the operator of the release called to did not do for a new object, and that of from did.
 func NewObjects(from, to string, was, is New) []finding.Finding {
 	findings := ownerless(from, to, was, is)
-	kinds := is.LacksKinds(was)
-	was.Original = Dealt{Made: true, Ready: 1, Well: true, Alike: true} // what the old version did not do for its copy is nothing less, whatever its sample got
-	missing := slices.DeleteFunc(is.Lacks(), func(words string) bool { return slices.Contains(was.Lacks(), words) })
+	kinds, missing := is.LacksKinds(was), is.LacksOf(was)
 	if silent := is.Silent(was); len(silent) > 0 {
 		missing = append(missing, "its status says nothing of "+strings.Join(silent, ", "))
 	}

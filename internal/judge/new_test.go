@@ -167,7 +167,7 @@ func TestNewObjects(t *testing.T) {
 		"always stayed in the index":            {distant(index(false)), distant(index(false)), nil},
 		"is in no index any more":               {distant(index(true)), distant(), nil},
 		"nothing is known of elsewhere":         {New{Sample: "Pot/n/a", Copy: sound, Original: sound}, distant(role(false)), nil},
-		"is not made elsewhere any more":        {distant(role(true), role(true)), distant(), []string{"warning U514 Pot/n/a: v2 makes no ClusterRole for a new object like it any more, of the cluster's scope or in another namespace; v1 did"}},
+		"is not made elsewhere any more":        {distant(role(true), role(true)), distant(), []string{"warning U514 Pot/n/a: v2 makes no ClusterRole for a new object like it any more, of the cluster's scope, in another namespace or without an owner; v1 did"}},
 		"may block its deletion":                {blocks(true, true), blocks(true, true), nil},
 		"may not block its deletion any more":   {blocks(true, true), blocks(true, false), []string{"error U211 Pot/n/a: v2 makes things for a new object like it that block its deletion (blockOwnerDeletion), and may not update its finalizers any more; v1 may. Clusters with the admission plugin OwnerReferencesPermissionEnforcement, as OpenShift, refuse them"}},
 		"could not block its deletion":          {blocks(true, false), blocks(true, false), nil},

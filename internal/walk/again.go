@@ -303,7 +303,7 @@ func (w *walk) deleteAgain(ctx context.Context, again []*newObject, created map[
 			continue
 		}
 		for _, made := range o.unowned {
-			_, failed := w.leftOf(ctx, made, 0)
+			_, failed := w.leftOf(ctx, made, 0, true)
 			err = errors.Join(err, failed)
 		}
 		for _, d := range o.distant {

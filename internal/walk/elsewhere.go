@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,8 +20,8 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// distant is what an operator made for a copy, and what the garbage collector does not delete with it: of the cluster's scope, in another namespace, or of
-// a kind that is no operand. What is shared was there before, and says something of the copy; beside that, of its sample.
+// distant is what an operator made for a copy, and what the garbage collector does not delete with it: of the cluster's scope, in another namespace, of
+// a kind that is no operand, or without an owner. What is shared was there before, and says something of the copy; beside that, of its sample.
 type distant struct {
 	observe.Creation
 	made           *unstructured.Unstructured
@@ -48,7 +49,7 @@ func (w *walk) findElsewhere(ctx context.Context, r *lifecycle.Release, copies [
 		text := textOf(made)
 		for _, o := range copies {
 			if o.elsewhere(c) && o.meant(text) {
-				shared := made.GetCreationTimestamp().Time.Before(o.Since) || o.saysOfSample(text)
+				shared := made.GetCreationTimestamp().Time.Before(o.Since) || !strings.Contains(made.GetName(), o.Name) && o.saysOfSample(text)
 				o.distant = append(o.distant, distant{c, made, shared, o.besideSample(text)})
 			}
 		}
@@ -60,11 +61,14 @@ func (w *walk) findElsewhere(ctx context.Context, r *lifecycle.Release, copies [
 }
 
 // others are resources that controllers of the cluster delete, or that name whom they are for.
-var others = []string{"leases", "persistentvolumes", "certificatesigningrequests"}
+var others = []string{"leases", "persistentvolumes", "persistentvolumeclaims", "certificatesigningrequests"}
 
-// elsewhere reports whether c is neither an operand of a copy's name in its namespace nor of its kind, and may be about the copy.
+// elsewhere reports whether c is neither known as an operand of a copy nor of its kind, and may be about the copy.
 func (o *newObject) elsewhere(c observe.Creation) bool {
-	known := c.Namespace == o.Namespace && observe.IsOperand(c.GroupResource()) && c.Resource != "namespaces" && strings.Contains(c.Name, o.Name)
+	is := func(made observe.Operand) bool {
+		return made.Name == c.Name && made.Namespace == c.Namespace && made.Kind != observe.KindNamespace && observe.OperandResource(made.Kind).GroupResource() == c.GroupResource()
+	}
+	known := slices.ContainsFunc(slices.Collect(maps.Values(o.had)), is) || slices.ContainsFunc(o.unowned, is)
 	return !known && c.GroupResource() != o.Resource && !slices.Contains(others, c.Resource)
 }
 

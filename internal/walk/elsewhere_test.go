@@ -32,7 +32,7 @@ func TestElsewhere(t *testing.T) {
 		}
 		owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Pot", Name: "teapot-new2", UID: "1"}
 		w := teaWalk(object("ClusterRole", "", "view-teapot-new2", ""), object("ConfigMap", "registry", "hash", "uid-of-the-copy"), object("ConfigMap", "registry", "all", "others"),
-			object("ConfigMap", "n", "teapot-new2", ""), object("Vault", "n", "teapot-new2-vault", ""), object("Vault", "n", "owned", "teapot-new2", owner), object("Namespace", "", "tenant-teapot-new2", ""))
+			object("ConfigMap", "n", "teapot-new2", ""), object("Secret", "n", "teapot-new2-login", "of the teapot"), object("Vault", "n", "teapot-new2-vault", ""), object("Vault", "n", "owned", "teapot-new2", owner), object("Namespace", "", "tenant-teapot-new2", ""))
 		indexed := object("ConfigMap", "n", "index", "teapot, teapot-new2")
 		if err := w.Dynamic.(*dynamicfake.FakeDynamicClient).Tracker().Add(indexed); err != nil {
 			t.Fatal(err)
@@ -42,13 +42,14 @@ func TestElsewhere(t *testing.T) {
 		log := []auditv1.Event{changed, changed, status, asked("update", 200, auditv1.ObjectReference{APIVersion: "v1", Resource: "pots", Namespace: "n", Name: "teapot-new2"})}
 		for _, m := range []auditv1.ObjectReference{
 			{Resource: "clusterroles", Name: "view-teapot-new2"}, {Resource: "configmaps", Namespace: "registry", Name: "hash"}, {Resource: "configmaps", Namespace: "registry", Name: "all"},
-			{Resource: "configmaps", Namespace: "n", Name: "teapot-new2"}, {Resource: "vaults", Namespace: "n", Name: "teapot-new2-vault"}, {Resource: "vaults", Namespace: "n", Name: "owned"},
+			{Resource: "configmaps", Namespace: "n", Name: "teapot-new2"}, {Resource: "secrets", Namespace: "n", Name: "teapot-new2-login"}, {Resource: "vaults", Namespace: "n", Name: "teapot-new2-vault"}, {Resource: "vaults", Namespace: "n", Name: "owned"},
 			{Resource: "namespaces", Name: "tenant-teapot-new2"}, {Resource: "clusterroles", Name: "teapot-new2-deleted-before"},
 		} {
 			m.APIVersion = "v1"
 			log = append(log, asked("create", 201, m))
 		}
 		pot := &newObject{Object: &observe.Object{CRD: "pots", Resource: schema.GroupResource{Resource: "pots"}, Namespace: "n", Name: "teapot-new2", UID: "uid-of-the-copy"}, like: &observe.Object{Name: "teapot"}}
+		pot.remember(map[string]observe.Operand{"": {Kind: "ConfigMap", Namespace: "n", Name: "teapot-new2"}})
 		began := time.Now()
 		for name, provider := range map[string]cluster.Cluster{"no audit log": nil, "a cluster that stays": audited{Cluster: fakeCluster{world: &world{}}, log: log}} {
 			w.Provider = provider
@@ -72,7 +73,7 @@ func TestElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []judge.Distant{{Kind: "ClusterRole", Name: "view-teapot"}, {Kind: "ConfigMap", Name: "n/index", Shared: true, Beside: true}, {Kind: "ConfigMap", Name: "registry/hash"}, {Kind: "Namespace", Name: "tenant-teapot"}, {Kind: "Vault", Name: "n/teapot-vault", Gone: true}}
+		want := []judge.Distant{{Kind: "ClusterRole", Name: "view-teapot"}, {Kind: "ConfigMap", Name: "n/index", Shared: true, Beside: true}, {Kind: "ConfigMap", Name: "registry/hash"}, {Kind: "Namespace", Name: "tenant-teapot"}, {Kind: "Secret", Name: "n/teapot-login"}, {Kind: "Vault", Name: "n/teapot-vault", Gone: true}}
 		if !slices.Equal(found, want) {
 			t.Errorf("%+v, want %+v", found, want)
 		}

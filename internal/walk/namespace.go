@@ -111,10 +111,10 @@ func (w *walk) copiesInto(ctx context.Context, r *lifecycle.Release, copies []*n
 		long := longNames(first.Name)
 		ways := []newcomer{{&in.there, first.Name, nil}, {&in.long, long[0], nil}, {&in.long, long[1], nil}}
 		if count := countToLeaveOut(definition.Schema(r.CRD(first.CRD), first.Version), first.like.Author); count != nil {
-			ways = append(ways, newcomer{&in.free, first.Name + "-free", count})
+			ways = append(ways, newcomer{&in.free, first.Name + "-free", patchOf(count, nil)})
 		}
 		for _, way := range ways {
-			o, err := w.copyInto(ctx, r, first, client.ObjectKey{Namespace: namespace, Name: way.name}, way.leftOut)
+			o, err := w.copyInto(ctx, r, first.like, client.ObjectKey{Namespace: namespace, Name: way.name}, way.change)
 			if err != nil {
 				return in, err
 			}
@@ -126,11 +126,11 @@ func (w *walk) copiesInto(ctx context.Context, r *lifecycle.Release, copies []*n
 	return in, nil
 }
 
-// newcomer is what a newcomer is called, and the path of what it leaves out.
+// newcomer is what a newcomer is called, and what it asks for otherwise, as a merge patch.
 type newcomer struct {
-	among   *[]*newObject
-	name    string
-	leftOut []string
+	among  *[]*newObject
+	name   string
+	change []byte
 }
 
 // longNames are two names that begin with name and differ at their ends alone.
@@ -159,21 +159,21 @@ func lackOf(kinds []string, copies []*newObject, crd string, operands map[string
 	return lack
 }
 
-// copyInto creates another copy as first, called key, without what is at the path leftOut, once what it needs is there, or returns nil where the API server refuses it.
-func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, first *newObject, key client.ObjectKey, leftOut []string) (*newObject, error) {
-	sample := &unstructured.Unstructured{Object: first.like.Author}
-	needs := w.namesakes(sample, first.Namespace)
+// copyInto creates a copy of like, called key, with change, a merge patch, if there is one, once what it needs is there, or returns nil where the API server refuses it.
+func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, like *observe.Object, key client.ObjectKey, change []byte) (*newObject, error) {
+	sample := &unstructured.Unstructured{Object: like.Author}
+	needs := w.namesakes(sample, like.Namespace)
 	for _, n := range needs {
 		n.SetNamespace(key.Namespace)
 	}
 	if created, err := w.createNeeds(ctx, needs); err != nil || !created {
 		return nil, err
 	}
-	object := naming(sample, needs)
-	if len(leftOut) > 0 {
-		unstructured.RemoveNestedField(object.Object, leftOut...)
+	object, err := withChange(naming(sample, needs), change)
+	if err != nil {
+		return nil, err
 	}
-	o, err := w.makeCopy(ctx, r, first.like, key, object)
+	o, err := w.makeCopy(ctx, r, like, key, object)
 	if err != nil || o == nil {
 		return nil, errors.Join(err, w.deleteNeeds(ctx, needs))
 	}

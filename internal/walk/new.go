@@ -41,6 +41,8 @@ const (
 type newObject struct {
 	*observe.Object
 	like      *observe.Object
+	variant   string                     // what else it asks for than the copy does; none if it is the copy
+	pause     *step                      // that it is deleted after; nil if after none
 	unowned   []observe.Operand          // named as what was made for the copy
 	distant   []distant                  // what was made for it elsewhere
 	searched  bool                       // that is known
@@ -67,6 +69,9 @@ type newObject struct {
 	slowest   time.Duration              // how long it took at most until its operator did something about it
 }
 
+// key is what is noted of o is known by.
+func (o *newObject) key() string { return o.CRD + o.variant }
+
 // acted notes that the operator did something about what happened to o at began.
 func (o *newObject) acted(began time.Time) { o.slowest = max(o.slowest, time.Since(began)) }
 
@@ -90,6 +95,9 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 		if err == nil {
 			err = w.tryNewNamespace(ctx, r, copies, w.created[from], created)
 		}
+		if err == nil {
+			err = w.tryVariants(ctx, r, copies, w.created[from], created)
+		}
 		w.copyNames = nil
 		for _, o := range copies {
 			if !slices.Contains(w.lingering, o.Object) {
@@ -108,7 +116,12 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 			if was.Kept, err = w.still(ctx, was.Kept); err != nil { // some operators take their time
 				return nil, err
 			}
-			findings = append(findings, judge.NewObjects(from, r.Name, was, w.created[r.Name][name])...)
+			is := w.created[r.Name][name]
+			found := judge.NewObjects(from, r.Name, was, is)
+			if is.Variant != "" {
+				found = judge.Variants(from, r.Name, w.created[from][strings.TrimSuffix(name, is.Variant)], was, is, findings)
+			}
+			findings = append(findings, found...)
 		}
 	}
 	return findings, nil
@@ -334,7 +347,7 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 		if err := w.note(ctx, o, statuses[o], operands); err != nil {
 			return err
 		}
-		is := judge.New{Sample: o.like.String(), Of: o.like.Sample, Readiness: o.readiness}
+		is := judge.New{Sample: o.like.String(), Of: o.like.Sample, Variant: o.variant, Readiness: o.readiness}
 		for _, side := range []struct {
 			object *observe.Object
 			dealt  *judge.Dealt
@@ -358,7 +371,7 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 			is.Copy.Ready, is.Copy.Kinds = is.Original.Ready, is.Original.Kinds
 			o.claims = claimsOf(o, operands)
 		}
-		created[o.CRD] = is
+		created[o.key()] = is
 	}
 	return nil
 }
@@ -464,9 +477,9 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, before, creat
 	}
 	deadline := time.Now().Add(unownedLimit)
 	for _, o := range copies {
-		is := created[o.CRD]
+		is := created[o.key()]
 		is.Along = slices.DeleteFunc(slices.Clone(along), func(name string) bool { return !strings.HasPrefix(theirs[name].Of, o.Kind+"/") })
-		created[o.CRD] = is
+		created[o.key()] = is
 		if slices.Contains(stay, o.Object) {
 			continue // its operator may be about to delete what is left
 		}
@@ -475,7 +488,7 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, before, creat
 		}
 		is.Cleared = len(is.Kept) < len(o.claims)
 		for _, made := range o.unowned {
-			left, err := w.leftOf(ctx, made, time.Until(deadline))
+			left, err := w.leftOf(ctx, made, time.Until(deadline), o.quick() && !before[o.key()].Clears(made.Kind))
 			if err != nil {
 				return err
 			}
@@ -483,10 +496,10 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, before, creat
 				is.Unowned = append(is.Unowned, judge.Left{Kind: made.Kind, Name: strings.ReplaceAll(made.Name, o.Name, o.like.Name)})
 			}
 		}
-		if is.Elsewhere, err = w.seeElsewhere(ctx, o, before[o.CRD]); err != nil {
+		if is.Elsewhere, err = w.seeElsewhere(ctx, o, before[o.key()]); err != nil {
 			return err
 		}
-		created[o.CRD] = is
+		created[o.key()] = is
 	}
 	return nil
 }
@@ -526,12 +539,14 @@ func (w *walk) still(ctx context.Context, claims []observe.Operand) (stay []obse
 	return stay, nil
 }
 
-// leftOf waits until an operand that belongs to nobody is gone, but no longer than limit, and deletes it if it stays.
-func (w *walk) leftOf(ctx context.Context, made observe.Operand, limit time.Duration) (bool, error) {
+// leftOf waits until an operand that belongs to nobody is gone, but no longer than limit, nor, for one that is soon, than its operator does something, and deletes it if it stays.
+func (w *walk) leftOf(ctx context.Context, made observe.Operand, limit time.Duration, soon bool) (bool, error) {
 	var now *unstructured.Unstructured
+	var since calm
 	err := lookUntil(ctx, limit, lookPause, func() (_ bool, err error) {
 		now, err = w.operandNow(ctx, made)
-		return now == nil, err
+		since.goesOn(made.Name, w.usageNow(ctx))
+		return now == nil || soon && since.silent(silentFor), err
 	})
 	if err != nil || now == nil {
 		return false, err

@@ -71,15 +71,15 @@ func (w *walk) notePartings(ctx context.Context, copies []*newObject, began time
 		resources, made := observe.Made(log, mine), observe.Creations(log, mine)
 		done = true
 		for _, o := range copies {
-			is := created[o.CRD]
+			is := created[o.key()]
 			if is.Parted = o.goneBy(log); is.Parted {
 				is.Partings = resources
 				if is.Lasting, err = w.lasting(ctx, o, made); err != nil {
 					return true, err
 				}
 			}
-			created[o.CRD] = is
-			awaited := !is.Parted && time.Since(asked) < logLimit || len(is.Unsaved(before[o.CRD])) > 0
+			created[o.key()] = is
+			awaited := !is.Parted && time.Since(asked) < logLimit || len(is.Unsaved(before[o.key()])) > 0
 			done = done && !awaited
 		}
 		return done, nil

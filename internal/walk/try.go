@@ -88,11 +88,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 // lookAtMade notes in is what operands, which were made for a copy, are like before anything is tried.
 func (w *walk) lookAtMade(ctx context.Context, r *lifecycle.Release, o *newObject, operands map[string]observe.Operand, is *judge.New) (err error) {
 	spec, _ := o.Author["spec"].(map[string]any)
-	for _, made := range operands {
-		if made.Direct {
-			is.Makes = append(is.Makes, o.called(made))
-		}
-	}
+	is.Makes = o.makes(operands)
 	is.Carried = judge.Carried(spec, slices.Collect(maps.Values(operands)))
 	is.Programs, is.Secrets, o.sums = programsOf(o, operands), secretsOf(o, operands), sumsOf(o, operands)
 	if is.Blocks, is.MayBlock, err = w.blocks(ctx, r, o, operands); err != nil {
@@ -111,6 +107,16 @@ func (w *walk) lookAtMade(ctx context.Context, r *lifecycle.Release, o *newObjec
 	}
 	is.Picks, err = w.picksOf(ctx, o)
 	return err
+}
+
+// makes is what among operands was made for a copy, named as in judge.New.Remakes.
+func (o *newObject) makes(operands map[string]observe.Operand) (names []string) {
+	for _, made := range operands {
+		if made.Direct {
+			names = append(names, o.called(made))
+		}
+	}
+	return names
 }
 
 // blocks reports whether an owner reference of what was made for a copy blocks the copy's deletion, and whether r's operator may set such a one everywhere:

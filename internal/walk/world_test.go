@@ -103,6 +103,7 @@ const (
 	purges       = "deletes all objects when it starts"
 	strands      = "deletes all objects when it starts, and keeps them by a finalizer"
 	deletes      = "creates what belongs to nobody, and deletes it with its object"
+	retains      = "creates what belongs to nobody for objects that are to retain it"
 	chokes       = "lets nobody write once a spec was changed"
 	freezes      = "lets nobody change a spec"
 	reports      = "says that its objects are well, and where"
@@ -111,6 +112,8 @@ const (
 	keeps        = "lets nobody delete its objects"
 	limits       = "lets nobody have an even number"
 	holds        = "leaves what is paused alone"
+	frees        = "leaves what is paused alone, and lets go what is deleted"
+	clutches     = "leaves what is paused alone, also when it is deleted"
 	sulks        = "leaves alone for ever what was paused"
 	checks       = "lets nobody have a note of !"
 	checksAll    = "lets nobody have a note of !, or no size"
@@ -249,7 +252,7 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 	case !is || thing.GetKind() != "Thing" || operator == "" || !serves:
 	case w.behaviour[operator] == evicts && !gone && strings.Contains(thing.GetName(), "-new"):
 		return w.Delete(context.Background(), thing)
-	case !gone:
+	case !gone || w.behaviour[operator] == frees || w.behaviour[operator] == clutches:
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
 	case w.behaviour[operator] == remembers:
 		w.mu.Lock()
@@ -294,8 +297,10 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 		w.sulked = thing.GetUID()
 	}
 	known := slices.Contains(w.gone, name)
+	onDelete, _, _ := unstructured.NestedString(thing.Object, "spec", "onDelete")
 	w.mu.Unlock()
-	if sulked || known || paused && behaviour == holds {
+	guards := behaviour == frees || behaviour == clutches
+	if sulked || known || guards && w.guard(ctx, thing, behaviour == frees || !paused) || paused && (behaviour == holds || guards) {
 		return
 	}
 	if behaviour == reports || behaviour == sickens || behaviour == hushes {
@@ -312,7 +317,7 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 			return
 		}
 		m.Namespace, m.Name, m.Data = namespace, name, map[string]string{"said": said}
-		if behaviour == disowns || behaviour == deletes {
+		if behaviour == disowns || behaviour == deletes || behaviour == retains && onDelete == "Retain" {
 			_ = w.Create(ctx, m)
 			return
 		}
@@ -327,6 +332,21 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 			w.exit(ctx, behaviour == exits)
 		}
 	}
+}
+
+// guard puts a finalizer on a thing or, if that is being deleted, which it reports, takes it off if it may.
+func (w *world) guard(ctx context.Context, thing *unstructured.Unstructured, may bool) (deleted bool) {
+	deleted = thing.GetDeletionTimestamp() != nil
+	switch has := len(thing.GetFinalizers()) > 0; {
+	case deleted && may:
+		thing.SetFinalizers(nil)
+	case deleted || has:
+		return deleted
+	default:
+		thing.SetFinalizers([]string{"example.com/guard"})
+	}
+	_ = w.Update(ctx, thing)
+	return deleted
 }
 
 // report has a Thing say that it is well, and not what has become of it since its spec was changed by an operator that sickens.
@@ -880,7 +900,8 @@ func thingDefinition() *apiextensionsv1.CustomResourceDefinition {
 	d.Spec.Names.Plural, d.Spec.Names.ListKind = "things", "ThingList"
 	d.Spec.Versions[0].Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 		Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {
-			Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"size": {Type: "integer"}, "note": {Type: "string"}, "depth": {Type: "integer"}, "paused": {Type: "boolean"}},
+			Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"size": {Type: "integer"}, "note": {Type: "string"}, "depth": {Type: "integer"}, "paused": {Type: "boolean"},
+				"onDelete": {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"Delete"`)}, {Raw: []byte(`"Retain"`)}}}},
 		}},
 	}}
 	return d

@@ -1,0 +1,300 @@
+package walk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/compare"
+	"github.com/olmkit/olmkit/internal/definition"
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// How many other new objects of a kind are tried at most: with another choice than the copy, and as other samples ask.
+const (
+	mostChoices = 4
+	mostSamples = 2
+)
+
+// variant is another object than a copy: as another sample asks, or as the same one with another choice.
+type variant struct {
+	name   string // what is noted of it is known by that
+	like   *observe.Object
+	change []byte
+	pause  *step // that it is deleted after
+}
+
+// tryVariants creates for each of copies, which are gone, others that ask for something else, and deletes them again. It notes in created what r's operator does for them: what cannot
+// be changed once it is there, or says what is to stay, is seen in no other way. before says how long that is waited for.
+func (w *walk) tryVariants(ctx context.Context, r *lifecycle.Release, copies []*newObject, before, created map[string]judge.New) (err error) {
+	var all []*newObject
+	began := time.Now()
+	defer func() {
+		if len(all) > 0 {
+			err = errors.Join(err, w.findElsewhere(ctx, r, all, began), w.deleteNew(ctx, all, before, created))
+		}
+	}()
+	for _, first := range copies {
+		if !first.tried || slices.Contains(w.lingering, first.Object) {
+			continue
+		}
+		for i, v := range w.variantsOf(r, first, before, created[first.CRD]) {
+			key := client.ObjectKey{Namespace: first.Namespace, Name: fmt.Sprintf("%s-alt%d%c", shortened(v.like.Name), len(w.created)+1, 'a'+i)}
+			o, err := w.copyInto(ctx, r, v.like, key, v.change)
+			if err != nil {
+				return err
+			}
+			if o != nil {
+				o.variant, o.slowest, o.pause = v.name, first.slowest, v.pause
+				if v.like == first.like {
+					o.first = first.asSample(first.first)
+				}
+				all = append(all, o)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return w.seeVariants(ctx, all, before, created)
+}
+
+// variantsOf are the variants of a copy that are tried: those of the release before, as before says, and others, but on the last hop.
+func (w *walk) variantsOf(r *lifecycle.Release, first *newObject, before map[string]judge.New, is judge.New) []variant {
+	others := 0
+	_, compared := before[first.CRD]
+	wanted := func(v variant, most int) bool {
+		if _, was := before[first.CRD+v.name]; was {
+			return true
+		}
+		others++
+		return others <= most && (!w.lastHop || !compared)
+	}
+	d := r.CRD(first.CRD)
+	samples := w.otherSamples(d, first.like)
+	all := choices(d, first.like, is)
+	for _, v := range samples { // a newer version may have more to choose
+		if more := choices(d, v.like, is); len(more) > len(all) {
+			all = more
+		}
+	}
+	all = append(w.pausedToo(r, first, before[first.CRD], is), slices.DeleteFunc(all, func(v variant) bool { return !wanted(v, mostChoices) })...)
+	others = 0
+	return append(all, slices.DeleteFunc(samples, func(v variant) bool { return !wanted(v, mostSamples) })...)
+}
+
+// pausedToo is the variant that is paused when it is deleted, where r's operator heeds a pause, or that of the release before did.
+func (w *walk) pausedToo(r *lifecycle.Release, first *newObject, was, is judge.New) []variant {
+	for _, pause := range append(pauses(definition.Schema(r.CRD(first.CRD), first.Version), first.like.Author), annotated(r, first.Resource.Group)) {
+		for _, known := range []judge.New{was, is} {
+			for tried, came := range known.Pauses {
+				if tried.By == pause.Path && came == judge.Held {
+					return []variant{{name: " while it is paused", like: first.like, pause: &pause}}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// otherSamples are the samples of a kind besides like in the versions that are served, each manifest once.
+func (w *walk) otherSamples(d *apiextensionsv1.CustomResourceDefinition, like *observe.Object) (others []variant) {
+	nameOf := func(o *observe.Object) string { return " as " + o.Version + " " + o.Sample }
+	seen := []string{nameOf(like)}
+	for _, o := range w.Untouched() {
+		name := nameOf(o)
+		if o.CRD == like.CRD && slices.Contains(definition.ServedVersions(d), o.Version) && !slices.Contains(seen, name) {
+			seen, others = append(seen, name), append(others, variant{name: name, like: o})
+		}
+	}
+	return others
+}
+
+// keeping matches fields by which an object says what becomes of what it has when it goes.
+var keeping = regexp.MustCompile(`(?i)delet|reclaim|ret(ain|ention)|keep|orphan|prune|clean|preserv|purge|remov|finali|teardown|snapshot|backup`)
+
+// choices are the variants of a sample that choose something else of few: first where the choice tells what stays when the object goes, then where a change of it is not surely
+// followed, as is says. What would pause the object is left as it is.
+func choices(d *apiextensionsv1.CustomResourceDefinition, like *observe.Object, is judge.New) []variant {
+	var first, others []variant
+	spec, _ := like.Author["spec"].(map[string]any)
+	visitSchema(definition.Schema(d, like.Version), []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
+		name := strings.Join(path, ".")
+		keeps := slices.ContainsFunc(path[1:], keeping.MatchString)
+		if pausing.MatchString(path[len(path)-1]) || !keeps && is.Follows[name] == judge.Surely {
+			return
+		}
+		values := otherChoices(value, s)
+		for _, other := range values {
+			v := variant{name: fmt.Sprintf(" with %s: %v", name, other), like: like, change: patchOf(path, other)}
+			if keeps {
+				first = append(first, v)
+			} else if other == values[0] {
+				others = append(others, v)
+			}
+		}
+	})
+	return append(first, others...)
+}
+
+// otherChoices are what a field that has value, nil if it is left out, may choose instead, if it is a choice of few.
+func otherChoices(value any, s apiextensionsv1.JSONSchemaProps) (others []any) {
+	if value == nil && s.Default != nil {
+		_ = json.Unmarshal(s.Default.Raw, &value) // the API server took it
+	}
+	if s.Type == "boolean" {
+		return []any{value != true}
+	}
+	for _, raw := range s.Enum {
+		var other string
+		if json.Unmarshal(raw.Raw, &other) == nil && other != "" && other != value {
+			others = append(others, other)
+		}
+	}
+	return others
+}
+
+// withChange is an object with change, a merge patch; nil changes nothing.
+func withChange(object *unstructured.Unstructured, change []byte) (*unstructured.Unstructured, error) {
+	if change == nil {
+		return object, nil
+	}
+	data, err := object.MarshalJSON()
+	if err == nil {
+		data, err = jsonpatch.MergePatch(data, change)
+	}
+	made := &unstructured.Unstructured{}
+	if err == nil {
+		err = made.UnmarshalJSON(data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("change a copy of %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return made, nil
+}
+
+// seeVariants notes in created what is done for variants, as long as before says.
+func (w *walk) seeVariants(ctx context.Context, all []*newObject, before, created map[string]judge.New) error {
+	began := time.Now()
+	err := lookUntil(ctx, w.newHealthLimit(ctx), lookPause, func() (bool, error) {
+		if err := w.seeNew(ctx, all, created); err != nil {
+			return false, err
+		}
+		return !slices.ContainsFunc(all, func(o *newObject) bool {
+			was, known := before[o.key()]
+			is := created[o.key()]
+			if !known {
+				return time.Since(began) < newLimit && (!is.Settled() || !is.Usable())
+			}
+			return len(is.LacksOf(was)) > 0 || is.Copy.Ready < was.Copy.Ready
+		}), nil
+	})
+	for _, o := range all {
+		if err == nil {
+			err = w.seeVariant(ctx, o, before[o.key()], created)
+		}
+	}
+	for _, o := range all {
+		if err == nil && o.pause != nil {
+			err = w.deletePaused(ctx, o, before[o.key()], created)
+		}
+	}
+	return err
+}
+
+// deletePaused pauses a variant and deletes it, and notes in created whether it goes. One that stays is paused no more.
+func (w *walk) deletePaused(ctx context.Context, o *newObject, was judge.New, created map[string]judge.New) error {
+	resource, is, limit := o.At(w.Dynamic, o.Version), created[o.key()], downLimit
+	if mergePatch(ctx, resource, o.Name, o.pause.There) != nil {
+		return ctx.Err()
+	}
+	if was.Paused == judge.Gone {
+		limit = judge.EffectLimit
+	}
+	if err := w.awaitStill(ctx, o, false); err != nil {
+		return err
+	}
+	stay, err := w.removeThese(ctx, []*observe.Object{o.Object}, limit)
+	if is.Paused = judge.Gone; len(stay) > 0 {
+		is.Paused = judge.Stays
+		_ = mergePatch(ctx, resource, o.Name, o.pause.Back) // whoever may not, or comes too late, has it deleted at the end
+	}
+	created[o.key()] = is
+	return err
+}
+
+// seeVariant notes in created what was made for a variant.
+func (w *walk) seeVariant(ctx context.Context, o *newObject, was judge.New, created map[string]judge.New) error {
+	if err := w.awaitIdle(ctx, o); err != nil {
+		return err
+	}
+	view, is := w.viewOf(o.Object), created[o.key()]
+	unowned := map[string]observe.Operand{}
+	for _, made := range o.unowned { // what it says is not known
+		unowned[made.String()], o.first = made, nil
+	}
+	err := lookUntil(ctx, was.Patience(), lookPause, func() (bool, error) {
+		operands, err := view.RecentOperands(ctx)
+		o.remember(operands)
+		maps.Copy(operands, unowned)
+		o.claims, is.Unlike, is.Makes = claimsOf(o, operands), o.unlike(operands), o.makes(operands)
+		if err == nil && !is.Copy.Alike {
+			is.Copy.Alike, err = w.WellAs(ctx, o.Object, o.like)
+		}
+		return (len(was.Unlike) == 0 || len(is.Unlike) > 0 || is.Unlike == nil) && (is.Copy.Alike || !was.Copy.Alike), err
+	})
+	created[o.key()] = is
+	if err != nil {
+		return err
+	}
+	return w.readyToPart(ctx, o, was)
+}
+
+// unlike lists which fields of what among operands was made for a variant are not as what was made for the copy, named as in judge.New.Remakes, sorted: not those that nobody chose.
+func (o *newObject) unlike(operands map[string]observe.Operand) []string {
+	if o.first == nil {
+		return nil
+	}
+	list := []string{}
+	for _, m := range without(operands, o.needs) {
+		if !m.Direct || m.Transient() || m.Kind == "Secret" || generated.MatchString(m.Name) {
+			continue
+		}
+		first, there := o.first[o.called(m)]
+		if !there {
+			list = append(list, o.called(m))
+			continue
+		}
+		for _, field := range compare.OtherFields(o.renamed(m.Content), first.Content) {
+			if !noted.MatchString(field) {
+				list = append(list, o.called(m)+" "+field)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// asSample are operands, which were made for a copy, as if they were the sample's, by what they are called.
+func (o *newObject) asSample(operands map[string]observe.Operand) map[string]observe.Operand {
+	theirs := map[string]observe.Operand{}
+	for _, m := range operands {
+		renamed := m
+		renamed.Content, _ = o.renamed(m.Content).(map[string]any)
+		theirs[o.called(m)] = renamed
+	}
+	return theirs
+}
