@@ -93,10 +93,7 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 			err = w.recreate(ctx, r, copies, w.created[from], created)
 		}
 		if err == nil {
-			err = w.tryNewNamespace(ctx, r, copies, w.created[from], created)
-		}
-		if err == nil {
-			err = w.tryVariants(ctx, r, copies, w.created[from], created)
+			err = w.tryVariants(ctx, r, copies, w.created[from], created, func() error { return w.tryNewNamespace(ctx, r, copies, w.created[from], created) })
 		}
 		w.copyNames = nil
 		for _, o := range copies {

@@ -38,8 +38,8 @@ type variant struct {
 }
 
 // tryVariants creates for each of copies, which are gone, others that ask for something else, and deletes them again. It notes in created what r's operator does for them: what cannot
-// be changed once it is there, or says what is to stay, is seen in no other way. before says how long that is waited for.
-func (w *walk) tryVariants(ctx context.Context, r *lifecycle.Release, copies []*newObject, before, created map[string]judge.New) (err error) {
+// be changed once it is there, or says what is to stay, is seen in no other way. before says how long that is waited for; meanwhile is done until they run.
+func (w *walk) tryVariants(ctx context.Context, r *lifecycle.Release, copies []*newObject, before, created map[string]judge.New, meanwhile func() error) (err error) {
 	var all []*newObject
 	began := time.Now()
 	defer func() {
@@ -66,8 +66,8 @@ func (w *walk) tryVariants(ctx context.Context, r *lifecycle.Release, copies []*
 			}
 		}
 	}
-	if len(all) == 0 {
-		return nil
+	if err := meanwhile(); err != nil || len(all) == 0 {
+		return err
 	}
 	return w.seeVariants(ctx, all, before, created)
 }
