@@ -162,10 +162,7 @@ func lackOf(kinds []string, copies []*newObject, crd string, operands map[string
 // copyInto creates a copy of like, called key, with change, a merge patch, if there is one, once what it needs is there, or returns nil where the API server refuses it.
 func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, like *observe.Object, key client.ObjectKey, change []byte) (*newObject, error) {
 	sample := &unstructured.Unstructured{Object: like.Author}
-	needs := w.namesakes(sample, like.Namespace)
-	for _, n := range needs {
-		n.SetNamespace(key.Namespace)
-	}
+	needs := w.namesakesIn(sample, like.Namespace, key.Namespace)
 	if created, err := w.createNeeds(ctx, needs); err != nil || !created {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,12 +35,15 @@ func (n need) original() string { return n.GetKind() + " " + n.of }
 // telling matches keys of a spec below which objects are named that hold settings.
 var telling = observe.Compiled(`(?i)secret|config|ref|auth|cred|pass|cert|tls|key|from|env`)
 
+// settingKinds are the kinds that hold them.
+var settingKinds = []string{"Secret", "ConfigMap"}
+
 // needed are the Secrets and ConfigMaps among the user's samples that an object of a namespace names, in the namespaces where they are.
 func (w *walk) needed(object map[string]any, namespace string) []*unstructured.Unstructured {
 	var needed []*unstructured.Unstructured
 	for _, s := range w.options.Samples {
 		kind := s.GroupVersionKind()
-		if kind.Group != "" || kind.Kind != "Secret" && kind.Kind != "ConfigMap" || !judge.Names(object["spec"], s.GetName(), telling().MatchString) {
+		if kind.Group != "" || !slices.Contains(settingKinds, kind.Kind) || !names(object["spec"], s.GetName()) {
 			continue
 		}
 		for _, at := range w.ObjectNamespaces(s.GetNamespace()) {
@@ -63,6 +68,17 @@ func (w *walk) namesakes(object *unstructured.Unstructured, namespace string) (n
 	return needs
 }
 
+// namesakesIn are namesakes for a copy of object in another namespace; "" if objects of its kind have none, which name what is anywhere.
+func (w *walk) namesakesIn(object *unstructured.Unstructured, namespace, other string) []need {
+	needs := w.namesakes(object, namespace)
+	for _, n := range needs {
+		if other != "" {
+			n.SetNamespace(other)
+		}
+	}
+	return needs
+}
+
 // naming returns a copy of object that names needs instead of the originals.
 func naming(object *unstructured.Unstructured, needs []need) *unstructured.Unstructured {
 	object = object.DeepCopy()
@@ -82,7 +98,12 @@ func (w *walk) createNeeds(ctx context.Context, needs []need) (bool, error) {
 	return true, nil
 }
 
-// rename has value name to instead of from wherever it says that below a key that tells so, as told says of value itself.
+// names reports whether a spec says name where rename would rename it.
+func names(spec any, name string) bool {
+	return !reflect.DeepEqual(rename(runtime.DeepCopyJSONValue(spec), name, name+"-other", false), spec)
+}
+
+// rename has value name to instead of from wherever it says that below a key that tells so, as told says of value itself, or beside such a kind.
 func rename(value any, from, to string, told bool) any {
 	switch v := value.(type) {
 	case string:
@@ -90,6 +111,8 @@ func rename(value any, from, to string, told bool) any {
 			return to
 		}
 	case map[string]any:
+		kind, _ := v["kind"].(string)
+		told = told || slices.Contains(settingKinds, kind)
 		for k, inner := range v {
 			v[k] = rename(inner, from, to, told || telling().MatchString(k))
 		}

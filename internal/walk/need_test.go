@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
@@ -21,6 +21,7 @@ func TestRename(t *testing.T) {
 		"below a key that does not tell":  {"database: users", ""},
 		"a part of it":                    {"adminSecret: users-new", ""},
 		"a number":                        {"adminSecret: 5", ""},
+		"beside a kind":                   {"copies: [{kind: Secret, name: users}, {kind: User, name: users}]", "copies: [{kind: Secret, name: users-new1}, {kind: User, name: users}]"},
 		"beside a key that tells of some": {"adminSecret: other, team: users", ""},
 	} {
 		var spec, want map[string]any
@@ -33,7 +34,7 @@ func TestRename(t *testing.T) {
 		if err := yaml.Unmarshal([]byte("{"+c.want+"}"), &want); err != nil {
 			t.Fatal(err)
 		}
-		if got := judge.Names(spec, "users", telling().MatchString); got != (c.want != c.spec) {
+		if got := names(spec, "users"); got != (c.want != c.spec) {
 			t.Errorf("%s: it names it: %t", name, got)
 		}
 		rename(spec, "users", "users-new1", false)
@@ -98,5 +99,30 @@ func TestWithoutNeeds(t *testing.T) {
 	rest := without(operands, []need{{copied, "users"}})
 	if _, there := rest["a"]; there || len(rest) != 2 || len(operands) != 3 {
 		t.Errorf("what is left is %v of %v", rest, operands)
+	}
+}
+
+// What an object names is copied to where the copy is; what an object without a namespace names stays where it is.
+func TestNamesakes(t *testing.T) {
+	secret, pot := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+	for o, manifest := range map[*unstructured.Unstructured]string{
+		secret: "{apiVersion: v1, kind: Secret, metadata: {name: registry, namespace: place}}",
+		pot:    "{apiVersion: example.com/v1, kind: Pot, metadata: {name: a}, spec: {copies: [{kind: Secret, name: registry, namespace: place}]}}",
+	} {
+		if err := yaml.Unmarshal([]byte(manifest), &o.Object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := teaWalk()
+	w.Place.Mode = lifecycle.AllNamespaces
+	w.options.Samples = []*unstructured.Unstructured{pot, secret}
+	for _, c := range []struct{ namespace, other, want string }{{"place", "place", "place"}, {"place", "other", "other"}, {"", "", "place"}} {
+		needs := w.namesakesIn(pot, c.namespace, c.other)
+		if len(needs) != 1 || needs[0].of != "registry" || needs[0].GetNamespace() != c.want || !names(naming(pot, needs).Object["spec"], needs[0].GetName()) {
+			t.Errorf("%+v: %+v", c, needs)
+		}
+	}
+	if secret.GetName() != "registry" || secret.GetNamespace() != "place" {
+		t.Errorf("the sample became %s", secret.GetName())
 	}
 }
