@@ -23,22 +23,25 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// How many other new objects of a kind are tried at most: with another choice than the copy, and as other samples ask.
+// How many other new objects are tried at most: of a kind with another choice than the copy, and as other samples ask, and of all kinds.
 const (
-	mostChoices = 4
-	mostSamples = 2
+	mostChoices  = 4
+	mostSamples  = 2
+	mostVariants = 12
 )
 
 // variant is another object than a copy: as another sample asks, or as the same one with another choice.
 type variant struct {
 	name   string // what is noted of it is known by that
 	like   *observe.Object
+	path   string // of the field that is chosen
 	change []byte
 	pause  *step // that it is deleted after
 }
 
 // tryVariants creates for each of copies, which are gone, others that ask for something else, and deletes them again. It notes in created what r's operator does for them: what cannot
-// be changed once it is there, or says what is to stay, is seen in no other way. before says how long that is waited for; meanwhile is done until they run.
+// be changed once it is there, or says what is to stay, is seen in no other way. before says how long that is waited for; meanwhile is done until they run. What they have
+// kept may not be found again, so there are none on a cluster that stays.
 func (w *walk) tryVariants(ctx context.Context, r *lifecycle.Release, copies []*newObject, before, created map[string]judge.New, meanwhile func() error) (err error) {
 	var all []*newObject
 	began := time.Now()
@@ -48,7 +51,7 @@ func (w *walk) tryVariants(ctx context.Context, r *lifecycle.Release, copies []*
 		}
 	}()
 	for _, first := range copies {
-		if !first.tried || slices.Contains(w.lingering, first.Object) {
+		if !first.tried || slices.Contains(w.lingering, first.Object) || len(all) >= mostVariants || !w.Provider.Disposable() {
 			continue
 		}
 		for i, v := range w.variantsOf(r, first, before, created[first.CRD]) {
@@ -91,6 +94,9 @@ func (w *walk) variantsOf(r *lifecycle.Release, first *newObject, before map[str
 			all = more
 		}
 	}
+	all = slices.DeleteFunc(all, func(v variant) bool {
+		return len(w.withoutPulls([]step{{Path: v.path}}, v.like.Author, first.first)) == 0
+	})
 	all = append(w.pausedToo(r, first, before[first.CRD], is), slices.DeleteFunc(all, func(v variant) bool { return !wanted(v, mostChoices) })...)
 	others = 0
 	return append(all, slices.DeleteFunc(samples, func(v variant) bool { return !wanted(v, mostSamples) })...)
@@ -139,7 +145,7 @@ func choices(d *apiextensionsv1.CustomResourceDefinition, like *observe.Object, 
 		}
 		values := otherChoices(value, s)
 		for _, other := range values {
-			v := variant{name: fmt.Sprintf(" with %s: %v", name, other), like: like, change: patchOf(path, other)}
+			v := variant{name: fmt.Sprintf(" with %s: %v", name, other), like: like, path: name, change: patchOf(path, other)}
 			if keeps {
 				first = append(first, v)
 			} else if other == values[0] {
@@ -188,19 +194,20 @@ func withChange(object *unstructured.Unstructured, change []byte) (*unstructured
 
 // seeVariants notes in created what is done for variants, as long as before says.
 func (w *walk) seeVariants(ctx context.Context, all []*newObject, before, created map[string]judge.New) error {
-	began := time.Now()
+	began, view := time.Now(), w.viewOf(objectsOf(all)...)
 	err := lookUntil(ctx, w.newHealthLimit(ctx), lookPause, func() (bool, error) {
 		if err := w.seeNew(ctx, all, created); err != nil {
 			return false, err
 		}
-		return !slices.ContainsFunc(all, func(o *newObject) bool {
+		operands, err := view.RecentOperands(ctx)
+		return err == nil && !slices.ContainsFunc(all, func(o *newObject) bool {
 			was, known := before[o.key()]
 			is := created[o.key()]
 			if !known {
-				return time.Since(began) < newLimit && (!is.Settled() || !is.Usable())
+				return time.Since(began) < newLimit && (!is.Usable() || o.starts(operands))
 			}
 			return len(is.LacksOf(was)) > 0 || is.Copy.Ready < was.Copy.Ready
-		}), nil
+		}), err
 	})
 	for _, o := range all {
 		if err == nil {
@@ -213,6 +220,11 @@ func (w *walk) seeVariants(ctx context.Context, all []*newObject, before, create
 		}
 	}
 	return err
+}
+
+// starts reports whether something among operands that was made for o is not ready.
+func (o *newObject) starts(operands map[string]observe.Operand) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(operands)), func(made observe.Operand) bool { return made.Of == o.String() && made.Unready != "" })
 }
 
 // deletePaused pauses a variant and deletes it, and notes in created whether it goes. One that stays is paused no more.
