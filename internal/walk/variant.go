@@ -77,29 +77,29 @@ func (w *walk) tryVariants(ctx context.Context, r *lifecycle.Release, copies []*
 
 // variantsOf are the variants of a copy that are tried: those of the release before, as before says, and others, but on the last hop.
 func (w *walk) variantsOf(r *lifecycle.Release, first *newObject, before map[string]judge.New, is judge.New) []variant {
-	others := 0
 	_, compared := before[first.CRD]
-	wanted := func(v variant, most int) bool {
-		if _, was := before[first.CRD+v.name]; was {
-			return true
-		}
-		others++
-		return others <= most && (!w.lastHop || !compared)
+	pick := func(all []variant, most int) []variant {
+		others := 0
+		return slices.DeleteFunc(all, func(v variant) bool {
+			if _, known := before[first.CRD+v.name]; known {
+				return false
+			}
+			others++
+			return others > most || w.lastHop && compared
+		})
 	}
 	d := r.CRD(first.CRD)
 	samples := w.otherSamples(d, first.like)
-	all := choices(d, first.like, is)
+	chosen := choices(d, first.like, is)
 	for _, v := range samples { // a newer version may have more to choose
-		if more := choices(d, v.like, is); len(more) > len(all) {
-			all = more
+		if more := choices(d, v.like, is); len(more) > len(chosen) {
+			chosen = more
 		}
 	}
-	all = slices.DeleteFunc(all, func(v variant) bool {
+	chosen = slices.DeleteFunc(chosen, func(v variant) bool {
 		return len(w.withoutPulls([]step{{Path: v.path}}, v.like.Author, first.first)) == 0
 	})
-	all = append(w.pausedToo(r, first, before[first.CRD], is), slices.DeleteFunc(all, func(v variant) bool { return !wanted(v, mostChoices) })...)
-	others = 0
-	return append(all, slices.DeleteFunc(samples, func(v variant) bool { return !wanted(v, mostSamples) })...)
+	return slices.Concat(pick(w.pausedToo(r, first, before[first.CRD], is), 1), pick(chosen, mostChoices), pick(samples, mostSamples))
 }
 
 // pausedToo is the variant that is paused when it is deleted, where r's operator heeds a pause, or that of the release before did.
