@@ -102,7 +102,7 @@ func (o *newObject) behind(operands map[string]observe.Operand) []string {
 		if m.Of != o.String() || !m.Direct || !slices.Contains(renewed, m.Kind) {
 			continue
 		}
-		now, there := theirs[m.Kind+" "+strings.ReplaceAll(m.Name, o.Name, o.like.Name)]
+		now, there := theirs[m.Kind+" "+o.named(m.Name)]
 		if !there {
 			alone = append(alone, m)
 			continue
@@ -135,7 +135,7 @@ func (o *newObject) beside(operands map[string]observe.Operand) []string {
 	for _, m := range operands {
 		switch {
 		case m.Direct && m.Of == o.String():
-			copied[m.Kind+" "+strings.ReplaceAll(m.Name, o.Name, o.like.Name)], few[m.Kind] = true, true
+			copied[m.Kind+" "+o.named(m.Name)], few[m.Kind] = true, true
 			count[m.Kind]++
 		case m.Direct && m.Of == o.like.String():
 			count[m.Kind]--
@@ -151,14 +151,19 @@ func (o *newObject) beside(operands map[string]observe.Operand) []string {
 	return slices.Compact(names)
 }
 
+// named is a name with those of the sample and of what that needs in place of those of the copy and of its needs.
+func (o *newObject) named(name string) string {
+	for _, n := range o.needs {
+		name = strings.ReplaceAll(name, n.GetName(), n.of)
+	}
+	return strings.ReplaceAll(name, o.Name, o.like.Name)
+}
+
 // renamed is value with the names of the sample and of what that needs in place of those of the copy and of its needs.
 func (o *newObject) renamed(value any) any {
 	switch v := value.(type) {
 	case string:
-		for _, n := range o.needs {
-			v = strings.ReplaceAll(v, n.GetName(), n.of)
-		}
-		return strings.ReplaceAll(strings.ReplaceAll(v, o.Name, o.like.Name), string(o.UID), string(o.like.UID))
+		return strings.ReplaceAll(o.named(v), string(o.UID), string(o.like.UID))
 	case map[string]any:
 		renamed := map[string]any{}
 		for _, k := range slices.Sorted(maps.Keys(v)) {

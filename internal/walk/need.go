@@ -32,6 +32,11 @@ type need struct {
 // original names the original as findings do.
 func (n need) original() string { return n.GetKind() + " " + n.of }
 
+// is reports whether made is n, and no copy of it that an operator made elsewhere.
+func (n need) is(made observe.Operand) bool {
+	return made.Kind == n.GetKind() && made.Name == n.GetName() && made.Namespace == n.GetNamespace()
+}
+
 // telling matches keys of a spec below which objects are named that hold settings.
 var telling = observe.Compiled(`(?i)secret|config|ref|auth|cred|pass|cert|tls|key|from|env`)
 
@@ -172,7 +177,7 @@ func without(operands map[string]observe.Operand, needs []need) map[string]obser
 	}
 	rest := maps.Clone(operands)
 	maps.DeleteFunc(rest, func(_ string, made observe.Operand) bool {
-		return slices.ContainsFunc(needs, func(n need) bool { return n.GetKind() == made.Kind && n.GetName() == made.Name })
+		return slices.ContainsFunc(needs, func(n need) bool { return n.is(made) })
 	})
 	return rest
 }
@@ -185,7 +190,7 @@ func (o *newObject) takes(operands map[string]observe.Operand) []string {
 	taken := []string{}
 	for _, n := range o.needs {
 		for _, made := range operands {
-			if made.Kind == n.GetKind() && made.Name == n.GetName() && made.Of == o.String() && made.Direct {
+			if n.is(made) && made.Of == o.String() && made.Direct {
 				taken = append(taken, n.original())
 			}
 		}

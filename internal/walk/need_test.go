@@ -95,9 +95,13 @@ func TestWithoutNeeds(t *testing.T) {
 	copied := &unstructured.Unstructured{}
 	copied.SetKind("Secret")
 	copied.SetName("users-new1")
-	operands := map[string]observe.Operand{"a": {Kind: "Secret", Name: "users-new1"}, "b": {Kind: "Secret", Name: "users"}, "c": {Kind: "Service", Name: "users-new1"}}
+	copied.SetNamespace("n")
+	of := func(kind, namespace, name string) observe.Operand {
+		return observe.Operand{Kind: kind, Namespace: namespace, Name: name}
+	}
+	operands := map[string]observe.Operand{"a": of("Secret", "n", "users-new1"), "b": of("Secret", "n", "users"), "c": of("Service", "n", "users-new1"), "d": of("Secret", "other", "users-new1")}
 	rest := without(operands, []need{{copied, "users"}})
-	if _, there := rest["a"]; there || len(rest) != 2 || len(operands) != 3 {
+	if _, there := rest["a"]; there || len(rest) != 3 || len(operands) != 4 {
 		t.Errorf("what is left is %v of %v", rest, operands)
 	}
 }

@@ -458,8 +458,13 @@ func (o *newObject) called(made observe.Operand) string {
 	return made.Kind + " " + o.plain(made.Name)
 }
 
-// plain is text with the same word in place of each copy's name.
-func (o *newObject) plain(text string) string { return strings.ReplaceAll(text, o.Name, "…") }
+// plain is text with the same word in place of each copy's name, and the names of what its sample needs.
+func (o *newObject) plain(text string) string {
+	for _, n := range o.needs {
+		text = strings.ReplaceAll(text, n.GetName(), n.of)
+	}
+	return strings.ReplaceAll(text, o.Name, "…")
+}
 
 // knownFirst are the names of operands in order, those first that known has: what is compared is what becomes of the same.
 func knownFirst(o *newObject, operands map[string]observe.Operand, known map[string]bool) []string {
