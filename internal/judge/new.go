@@ -22,6 +22,8 @@ type Dealt struct {
 	// Refused tells that the API server does not take it at all.
 	Refused bool
 	Alike   bool // Well, and no worse by its own words than the sample
+	// Unwell says why it is not Alike.
+	Unwell string
 }
 
 // DealtWith is what is seen of the object called name among operands; well is what its status tells.
@@ -208,6 +210,9 @@ func (n New) Usable() bool {
 	return len(n.Lacks()) == 0
 }
 
+// notWell says in a finding that an object is not well by its own words.
+const notWell = "its status does not say that it is well"
+
 // Lacks says what was not done for the copy and was done for the sample, in the words of a finding.
 func (n New) Lacks() []string {
 	var missing []string
@@ -217,7 +222,7 @@ func (n New) Lacks() []string {
 	}{
 		{n.Original.Made, n.Copy.Made, "nothing is made that belongs to it"},
 		{n.Original.Ready > 0, n.Copy.Ready > 0, "nothing runs for it"},
-		{n.Original.Well, n.Copy.Alike, "its status does not say that it is well"},
+		{n.Original.Well, n.Copy.Alike, notWell},
 	} {
 		if aspect.sample && !aspect.copied {
 			missing = append(missing, aspect.words)
@@ -351,8 +356,12 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 	}
 	told := slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Severity == finding.Error })
 	if !told && len(missing) > 0 {
-		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does less for a new object like it: within %s %s; with %s it was as for this one",
-			to, HealthLimit, strings.Join(missing, ", "), from))
+		f := code.Finding(code.NewIgnored, is.Sample, "%s does less for a new object like it: within %s %s; with %s it was as for this one",
+			to, HealthLimit, strings.Join(missing, ", "), from)
+		if slices.Contains(missing, notWell) {
+			f.Cause = is.Copy.Unwell
+		}
+		findings = append(findings, f)
 	}
 	ignored := namesOf(is.Follows, func(field string) bool {
 		return was.Follows[field] == Surely && is.Follows[field] == 0 && (OfField(field) == field || was.Of == is.Of)

@@ -95,3 +95,14 @@ func TestVariantWords(t *testing.T) {
 		}
 	}
 }
+
+// Why an object is not well is the cause of what is found.
+func TestUnwell(t *testing.T) {
+	was := New{Sample: "Pot/n/a", Copy: Dealt{Made: true, Well: true, Alike: true}, Original: Dealt{Made: true, Well: true}}
+	is := was
+	is.Copy.Alike, is.Copy.Unwell = false, "condition Ready was True and is False"
+	found := NewObjects("v1", "v2", was, is)
+	if len(found) != 1 || found[0].Code != code.NewIgnored || found[0].Cause != is.Copy.Unwell {
+		t.Errorf("%s: %+v", expect.Said(found), found)
+	}
+}

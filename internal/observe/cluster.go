@@ -175,19 +175,31 @@ func (c *Cluster) IsServed(crd, version string) bool {
 }
 
 // Well reports whether o's status tells of its newest generation and, where it tells health, good.
-func (c *Cluster) Well(ctx context.Context, o *Object) (bool, error) { return c.WellAs(ctx, o, o) }
+func (c *Cluster) Well(ctx context.Context, o *Object) (bool, error) {
+	why, err := c.UnwellAs(ctx, o, o)
+	return why == "", err
+}
 
-// WellAs is Well for an object that has had time to tell of its health what another one of its kind, like, tells.
-func (c *Cluster) WellAs(ctx context.Context, o, like *Object) (bool, error) {
+// UnwellAs says why o is not Well, or tells less of its health than another one of its kind, like, or "". It has had time to do so.
+func (c *Cluster) UnwellAs(ctx context.Context, o, like *Object) (string, error) {
 	now, err := c.current(ctx, o)
-	if err != nil || StaleBy(now) != "" || unwell(now) != "" {
-		return false, ctx.Err()
+	if err != nil {
+		return err.Error(), ctx.Err()
 	}
-	if o == like {
-		return true, nil
+	if why := cmp.Or(StaleBy(now), unwell(now)); why != "" || o == like {
+		return why, nil
 	}
 	model, err := c.current(ctx, like)
-	return err != nil || worse(model, now) == "" && (UpToDate(now) || !UpToDate(model)), ctx.Err()
+	if err != nil {
+		return "", ctx.Err()
+	}
+	if why := worse(model, now); why != "" {
+		return "beside " + like.String() + " " + why, nil
+	}
+	if UpToDate(model) && !UpToDate(now) {
+		return "status.observedGeneration is not there, and " + like.String() + " has it", nil
+	}
+	return "", nil
 }
 
 // Stale says how o's status stays behind its generation, or "".

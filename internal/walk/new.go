@@ -354,9 +354,10 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 				return err
 			}
 			*side.dealt = judge.DealtWith(side.object.String(), operands, well)
-			if side.dealt.Alike, err = view.WellAs(ctx, side.object, o.like); err != nil {
+			if side.dealt.Unwell, err = view.UnwellAs(ctx, side.object, o.like); err != nil {
 				return err
 			}
+			side.dealt.Alike = side.dealt.Unwell == ""
 		}
 		if o.unowned, err = w.unownedOf(ctx, o, operands); err != nil {
 			return err

@@ -79,9 +79,16 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		err = w.readyToPart(ctx, o, was)
 	}
 	if err == nil && !is.Copy.Alike { // it has had its time by now
-		is.Copy.Alike, err = w.WellAs(ctx, o.Object, o.like)
+		err = w.lookWhetherWell(ctx, o, &is.Copy)
 	}
 	created[o.CRD] = is
+	return err
+}
+
+// lookWhetherWell notes in dealt whether a copy is as well as its sample by its own words.
+func (w *walk) lookWhetherWell(ctx context.Context, o *newObject, dealt *judge.Dealt) (err error) {
+	dealt.Unwell, err = w.UnwellAs(ctx, o.Object, o.like)
+	dealt.Alike = dealt.Unwell == ""
 	return err
 }
 

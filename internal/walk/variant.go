@@ -264,7 +264,7 @@ func (w *walk) seeVariant(ctx context.Context, o *newObject, was judge.New, crea
 		maps.Copy(operands, unowned)
 		o.claims, is.Unlike, is.Makes = claimsOf(o, operands), o.unlike(operands), o.makes(operands)
 		if err == nil && !is.Copy.Alike {
-			is.Copy.Alike, err = w.WellAs(ctx, o.Object, o.like)
+			err = w.lookWhetherWell(ctx, o, &is.Copy)
 		}
 		return (len(was.Unlike) == 0 || len(is.Unlike) > 0 || is.Unlike == nil) && (is.Copy.Alike || !was.Copy.Alike), err
 	})
