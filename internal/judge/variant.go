@@ -8,6 +8,9 @@ import (
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
+// With is what the choice of a variant follows, in New.Variant.
+const With = " with "
+
 // Variants tells what the operator of the release called to did not do for a variant, and that of from did, besides what found tells already. copied is what that of from did for the
 // copy.
 func Variants(from, to string, copied, was, is New, found []finding.Finding) []finding.Finding {
@@ -24,7 +27,7 @@ func Variants(from, to string, copied, was, is New, found []finding.Finding) []f
 		return slices.ContainsFunc(found, func(told finding.Finding) bool { return told.Code == f.Code && told.Message == f.Message })
 	})
 	for i := range list {
-		if strings.HasPrefix(is.Variant, " with ") { // others say it by their names or in their words
+		if strings.HasPrefix(is.Variant, With) { // others say it by their names or in their words
 			list[i].Message += "; this is so" + is.Variant
 		}
 	}

@@ -110,12 +110,7 @@ func (o *newObject) behind(operands map[string]observe.Operand) []string {
 		if generated.MatchString(m.Name) {
 			unmatched[m.Kind]--
 		}
-		content := o.renamed(m.Content)
-		for _, field := range compare.OtherFields(content, now) {
-			if !fixed.MatchString(field) {
-				found = append(found, o.called(m)+" "+field)
-			}
-		}
+		found = append(found, o.apart(m, now, fixed)...)
 	}
 	for _, m := range alone {
 		if !generated.MatchString(m.Name) || unmatched[m.Kind] <= 0 {
@@ -151,13 +146,18 @@ func (o *newObject) beside(operands map[string]observe.Operand) []string {
 	return slices.Compact(names)
 }
 
-// named is a name with those of the sample and of what that needs in place of those of the copy and of its needs.
-func (o *newObject) named(name string) string {
-	for _, n := range o.needs {
-		name = strings.ReplaceAll(name, n.GetName(), n.of)
+// apart are the fields of made, of a copy, that say something else in other, which is as if it was the sample's, but for those that but matches, each named as what each copy has.
+func (o *newObject) apart(made observe.Operand, other any, but *regexp.Regexp) (fields []string) {
+	for _, field := range compare.OtherFields(o.renamed(made.Content), other) {
+		if !but.MatchString(field) {
+			fields = append(fields, o.called(made)+" "+field)
+		}
 	}
-	return strings.ReplaceAll(name, o.Name, o.like.Name)
+	return fields
 }
+
+// named is a name with those of the sample and of what that needs in place of those of the copy and of its needs.
+func (o *newObject) named(name string) string { return o.with(name, o.like.Name) }
 
 // renamed is value with the names of the sample and of what that needs in place of those of the copy and of its needs.
 func (o *newObject) renamed(value any) any {

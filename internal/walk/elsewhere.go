@@ -66,7 +66,7 @@ var others = []string{"leases", "persistentvolumes", "persistentvolumeclaims", "
 // elsewhere reports whether c is neither known as an operand of a copy nor of its kind, and may be about the copy.
 func (o *newObject) elsewhere(c observe.Creation) bool {
 	is := func(made observe.Operand) bool {
-		return made.Name == c.Name && made.Namespace == c.Namespace && made.Kind != observe.KindNamespace && observe.OperandResource(made.Kind).GroupResource() == c.GroupResource()
+		return madeAs(made, c) && made.Namespace == c.Namespace && made.Kind != observe.KindNamespace
 	}
 	known := slices.ContainsFunc(slices.Collect(maps.Values(o.had)), is) || slices.ContainsFunc(o.unowned, is)
 	return !known && c.GroupResource() != o.Resource && !slices.Contains(others, c.Resource)

@@ -264,13 +264,21 @@ const (
 
 // choice returns another value than value of those that s allows.
 func choice(value string, s apiextensionsv1.JSONSchemaProps) (string, bool) {
+	if others := otherWords(value, s); len(others) > 0 {
+		return others[0], true
+	}
+	return "", false
+}
+
+// otherWords are the values besides value that s allows, if it is a choice of words.
+func otherWords(value any, s apiextensionsv1.JSONSchemaProps) (others []string) {
 	for _, raw := range s.Enum {
 		var other string
 		if json.Unmarshal(raw.Raw, &other) == nil && other != value && other != "" {
-			return other, true
+			others = append(others, other)
 		}
 	}
-	return "", false
+	return others
 }
 
 // maxDepth is how deep below spec a field is looked for.

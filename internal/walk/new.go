@@ -114,11 +114,12 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 				return nil, err
 			}
 			is := w.created[r.Name][name]
-			found := judge.NewObjects(from, r.Name, was, is)
-			if is.Variant != "" {
-				found = judge.Variants(from, r.Name, w.created[from][strings.TrimSuffix(name, is.Variant)], was, is, findings)
+			if is.Variant == "" {
+				findings = append(findings, judge.NewObjects(from, r.Name, was, is)...)
+				continue
 			}
-			findings = append(findings, found...)
+			copied := w.created[from][strings.TrimSuffix(name, is.Variant)]
+			findings = append(findings, judge.Variants(from, r.Name, copied, was, is, findings)...)
 		}
 	}
 	return findings, nil
@@ -151,7 +152,7 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 	}
 	began := time.Now()
 	err = lookUntil(ctx, w.newHealthLimit(ctx), lookPause, func() (bool, error) {
-		if err := w.seeNew(ctx, copies, created); err != nil {
+		if _, err := w.seeNew(ctx, copies, created); err != nil {
 			return false, err
 		}
 		early := time.Since(began) < newLimit
@@ -326,10 +327,10 @@ func (w *walk) makeCopy(ctx context.Context, r *lifecycle.Release, like *observe
 	return &newObject{Object: o, like: like}, nil
 }
 
-// seeNew notes in created what was done for copies until now, and in these what was made for them that belongs to nobody.
-func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[string]judge.New) error {
+// seeNew notes in created what was done for copies until now, and in these what was made for them that belongs to nobody. It returns what was made for them and for their samples.
+func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[string]judge.New) (map[string]observe.Operand, error) {
 	if len(copies) == 0 {
-		return nil
+		return nil, nil
 	}
 	view := w.viewOf()
 	for _, o := range copies {
@@ -338,11 +339,11 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 	statuses := w.read(ctx, copies)
 	operands, err := view.RecentOperands(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, o := range copies {
 		if err := w.note(ctx, o, statuses[o], operands); err != nil {
-			return err
+			return nil, err
 		}
 		is := judge.New{Sample: o.like.String(), Of: o.like.Sample, Variant: o.variant, Readiness: o.readiness}
 		for _, side := range []struct {
@@ -351,16 +352,16 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 		}{{o.Object, &is.Copy}, {o.like, &is.Original}} {
 			well, err := view.Well(ctx, side.object)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			*side.dealt = judge.DealtWith(side.object.String(), operands, well)
 			if side.dealt.Unwell, err = view.UnwellAs(ctx, side.object, o.like); err != nil {
-				return err
+				return nil, err
 			}
 			side.dealt.Alike = side.dealt.Unwell == ""
 		}
 		if o.unowned, err = w.unownedOf(ctx, o, operands); err != nil {
-			return err
+			return nil, err
 		}
 		if len(o.unowned) > 0 { // something is made, and who it belongs to is the operator's matter if it deletes it
 			is.Copy.Made = true
@@ -371,7 +372,7 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 		}
 		created[o.key()] = is
 	}
-	return nil
+	return operands, nil
 }
 
 // claimsOf are the claims with a volume that were made for a copy, among operands.
@@ -537,13 +538,16 @@ func (w *walk) still(ctx context.Context, claims []observe.Operand) (stay []obse
 	return stay, nil
 }
 
-// leftOf waits until an operand that belongs to nobody is gone, but no longer than limit, nor, for one that is soon, than its operator does something, and deletes it if it stays.
+// leftOf waits until an operand that belongs to nobody is gone, but no longer than limit, and deletes it if it stays. If soon, it is not
+// waited for once its operator surely does nothing more.
 func (w *walk) leftOf(ctx context.Context, made observe.Operand, limit time.Duration, soon bool) (bool, error) {
 	var now *unstructured.Unstructured
 	var since calm
 	err := lookUntil(ctx, limit, lookPause, func() (_ bool, err error) {
 		now, err = w.operandNow(ctx, made)
-		since.goesOn(made.Name, w.usageNow(ctx))
+		if soon {
+			since.goesOn(made.Name, w.usageNow(ctx))
+		}
 		return now == nil || soon && since.silent(silentFor), err
 	})
 	if err != nil || now == nil {

@@ -117,9 +117,12 @@ var jobs = schema.GroupResource{Group: "batch", Resource: "jobs"}
 
 // hadBefore reports whether m was there before the copy was asked to go.
 func (o *newObject) hadBefore(m observe.Creation) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(o.had)), func(had observe.Operand) bool {
-		return had.Name == m.Name && observe.OperandResource(had.Kind).GroupResource() == m.GroupResource()
-	})
+	return slices.ContainsFunc(slices.Collect(maps.Values(o.had)), func(had observe.Operand) bool { return madeAs(had, m) })
+}
+
+// madeAs reports whether made has the name of c and is of its resource.
+func madeAs(made observe.Operand, c observe.Creation) bool {
+	return made.Name == c.Name && observe.OperandResource(made.Kind).GroupResource() == c.GroupResource()
 }
 
 // hadJobs reports whether any Job was made for the copy before it was asked to go.

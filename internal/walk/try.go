@@ -466,11 +466,14 @@ func (o *newObject) called(made observe.Operand) string {
 }
 
 // plain is text with the same word in place of each copy's name, and the names of what its sample needs.
-func (o *newObject) plain(text string) string {
+func (o *newObject) plain(text string) string { return o.with(text, "…") }
+
+// with is text with name in place of the copy's, and with the names of what its sample needs.
+func (o *newObject) with(text, name string) string {
 	for _, n := range o.needs {
 		text = strings.ReplaceAll(text, n.GetName(), n.of)
 	}
-	return strings.ReplaceAll(text, o.Name, "…")
+	return strings.ReplaceAll(text, o.Name, name)
 }
 
 // knownFirst are the names of operands in order, those first that known has: what is compared is what becomes of the same.

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -34,8 +33,7 @@ const (
 type variant struct {
 	name   string // what is noted of it is known by that
 	like   *observe.Object
-	path   string // of the field that is chosen
-	change []byte
+	choice step  // what it chooses; none if nothing
 	pause  *step // that it is deleted after
 }
 
@@ -43,36 +41,48 @@ type variant struct {
 // be changed once it is there, or says what is to stay, is seen in no other way. before says how long that is waited for; meanwhile is done until they run. What they have
 // kept may not be found again, so there are none on a cluster that stays.
 func (w *walk) tryVariants(ctx context.Context, r *lifecycle.Release, copies []*newObject, before, created map[string]judge.New, meanwhile func() error) (err error) {
-	var all []*newObject
+	if !w.Provider.Disposable() {
+		return meanwhile()
+	}
 	began := time.Now()
-	defer func() {
-		if len(all) > 0 {
+	all, err := w.makeVariants(ctx, r, copies, before, created)
+	if len(all) > 0 {
+		defer func() {
 			err = errors.Join(err, w.findElsewhere(ctx, r, all, began), w.deleteNew(ctx, all, before, created))
-		}
-	}()
+		}()
+	}
+	if err == nil {
+		err = meanwhile()
+	}
+	if err == nil && len(all) > 0 {
+		err = w.seeVariants(ctx, all, before, created)
+	}
+	return err
+}
+
+// makeVariants creates the variants of copies that are tried. It also returns those made before an error.
+func (w *walk) makeVariants(ctx context.Context, r *lifecycle.Release, copies []*newObject, before, created map[string]judge.New) (all []*newObject, err error) {
 	for _, first := range copies {
-		if !first.tried || slices.Contains(w.lingering, first.Object) || len(all) >= mostVariants || !w.Provider.Disposable() {
+		if !first.tried || slices.Contains(w.lingering, first.Object) || len(all) >= mostVariants {
 			continue
 		}
 		for i, v := range w.variantsOf(r, first, before, created[first.CRD]) {
 			key := client.ObjectKey{Namespace: first.Namespace, Name: fmt.Sprintf("%s-alt%d%c", shortened(v.like.Name), len(w.created)+1, 'a'+i)}
-			o, err := w.copyInto(ctx, r, v.like, key, v.change)
+			o, err := w.copyInto(ctx, r, v.like, key, v.choice.There)
 			if err != nil {
-				return err
+				return all, err
 			}
-			if o != nil {
-				o.variant, o.slowest, o.pause = v.name, first.slowest, v.pause
-				if v.like == first.like {
-					o.first = first.asSample(first.first)
-				}
-				all = append(all, o)
+			if o == nil {
+				continue
 			}
+			o.variant, o.slowest, o.pause = v.name, first.slowest, v.pause
+			if v.like == first.like {
+				o.first = first.asSample(first.first)
+			}
+			all = append(all, o)
 		}
 	}
-	if err := meanwhile(); err != nil || len(all) == 0 {
-		return err
-	}
-	return w.seeVariants(ctx, all, before, created)
+	return all, nil
 }
 
 // variantsOf are the variants of a copy that are tried: those of the release before, as before says, and others, but on the last hop.
@@ -97,7 +107,7 @@ func (w *walk) variantsOf(r *lifecycle.Release, first *newObject, before map[str
 		}
 	}
 	chosen = slices.DeleteFunc(chosen, func(v variant) bool {
-		return len(w.withoutPulls([]step{{Path: v.path}}, v.like.Author, first.first)) == 0
+		return len(w.withoutPulls([]step{v.choice}, v.like.Author, first.first)) == 0
 	})
 	return slices.Concat(pick(w.pausedToo(r, first, before[first.CRD], is), 1), pick(chosen, mostChoices), pick(samples, mostSamples))
 }
@@ -145,7 +155,7 @@ func choices(d *apiextensionsv1.CustomResourceDefinition, like *observe.Object, 
 		}
 		values := otherChoices(value, s)
 		for _, other := range values {
-			v := variant{name: fmt.Sprintf(" with %s: %v", name, other), like: like, path: name, change: patchOf(path, other)}
+			v := variant{name: fmt.Sprintf(judge.With+"%s: %v", name, other), like: like, choice: stepOf(path, other, value)}
 			if keeps {
 				first = append(first, v)
 			} else if other == values[0] {
@@ -164,11 +174,8 @@ func otherChoices(value any, s apiextensionsv1.JSONSchemaProps) (others []any) {
 	if s.Type == "boolean" {
 		return []any{value != true}
 	}
-	for _, raw := range s.Enum {
-		var other string
-		if json.Unmarshal(raw.Raw, &other) == nil && other != "" && other != value {
-			others = append(others, other)
-		}
+	for _, other := range otherWords(value, s) {
+		others = append(others, other)
 	}
 	return others
 }
@@ -194,12 +201,9 @@ func withChange(object *unstructured.Unstructured, change []byte) (*unstructured
 
 // seeVariants notes in created what is done for variants, as long as before says.
 func (w *walk) seeVariants(ctx context.Context, all []*newObject, before, created map[string]judge.New) error {
-	began, view := time.Now(), w.viewOf(objectsOf(all)...)
+	began := time.Now()
 	err := lookUntil(ctx, w.newHealthLimit(ctx), lookPause, func() (bool, error) {
-		if err := w.seeNew(ctx, all, created); err != nil {
-			return false, err
-		}
-		operands, err := view.RecentOperands(ctx)
+		operands, err := w.seeNew(ctx, all, created)
 		return err == nil && !slices.ContainsFunc(all, func(o *newObject) bool {
 			was, known := before[o.key()]
 			is := created[o.key()]
@@ -290,11 +294,7 @@ func (o *newObject) unlike(operands map[string]observe.Operand) []string {
 			list = append(list, o.called(m))
 			continue
 		}
-		for _, field := range compare.OtherFields(o.renamed(m.Content), first.Content) {
-			if !noted.MatchString(field) {
-				list = append(list, o.called(m)+" "+field)
-			}
-		}
+		list = append(list, o.apart(m, first.Content, noted)...)
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
