@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -112,46 +113,62 @@ func WithInformers(list []Refusal, allowed func(Access) (bool, error)) ([]Refusa
 	return all, nil
 }
 
-// Starving lists, each once and by the verb that was refused last, what the informers of the accounts that account returns ask for and did
-// not get when they last asked, as log says.
-func Starving(log []auditv1.Event, account func(auditv1.Event) string) []Access {
-	asked := map[Access]string{} // the verb
+// starved is what an informer asked for by its verb, and did not get when it last asked: since it may not, or since the API server could not answer, as where the webhook that
+// converts is not there yet.
+type starved struct {
+	Access
+	version   string
+	forbidden bool
+}
+
+// starving lists, each once, what the informers of the accounts that account returns ask for and did not get when they last asked, as log says.
+func starving(log []auditv1.Event, account func(auditv1.Event) string) []starved {
+	asked := map[Access]starved{}
 	var order []Access
 	for _, e := range log {
 		who := account(e)
-		if who == "" {
+		if who == "" || e.ResponseStatus == nil {
 			continue
 		}
 		for _, a := range accesses(e, who) {
-			verb := a.Verb
+			s := starved{a, e.ObjectRef.APIVersion, refusedAs(e) == code.Forbidden}
 			a.Verb = ""
-			switch {
-			case !slices.Contains(informerVerbs, verb):
+			switch failed := e.ResponseStatus.Code; {
+			case !slices.Contains(informerVerbs, s.Verb):
 			case granted(e):
 				delete(asked, a)
-			case refusedAs(e) == code.Forbidden:
-				asked[a] = verb
+			case s.forbidden || failed >= http.StatusInternalServerError || failed == http.StatusTooManyRequests:
+				asked[a] = s
 				order = append(order, a)
 			}
 		}
 	}
-	var list []Access
+	var list []starved
 	for _, a := range order {
-		if verb, starves := asked[a]; starves {
+		if s, still := asked[a]; still {
 			delete(asked, a)
-			a.Verb = verb
-			list = append(list, a)
+			list = append(list, s)
 		}
 	}
 	return list
+}
+
+// wouldGet asks whether an informer would get now what it asked for.
+func (c *Cluster) wouldGet(ctx context.Context, s starved) (bool, error) {
+	if s.forbidden {
+		return c.Allowed(ctx, s.Access)
+	}
+	resource := schema.GroupVersionResource{Group: s.Group, Version: s.version, Resource: s.Resource}
+	_, err := c.Dynamic.Resource(resource).Namespace(s.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	return err == nil, ctx.Err()
 }
 
 // retryLimit is how long an informer may wait until it asks again for what it was refused: it doubles its pause up to 30 s, and adds as much
 // again at random (NewReflectorWithOptions in tools/cache/reflector.go of client-go v0.36.3).
 const retryLimit = 65 * time.Second
 
-// awaitInformers waits until r's operator has asked again for what it was refused and is allowed by now, as where OLM gives it its rights
-// in a namespace late: until then it knows nothing of the objects there.
+// awaitInformers waits until r's operator has asked again for what it did not get and would get by now, as where OLM gives it its rights
+// in a namespace late, or where it converts what it asks for itself: until then it knows nothing of the objects there.
 func (c *Cluster) awaitInformers(ctx context.Context, r *lifecycle.Release, since time.Time) error {
 	auditor, ok := c.Provider.(Auditor)
 	if !ok {
@@ -163,8 +180,8 @@ func (c *Cluster) awaitInformers(ctx context.Context, r *lifecycle.Release, sinc
 		if err != nil {
 			return false, fmt.Errorf("ask what the operator was refused: %w", err)
 		}
-		for _, a := range Starving(log, mine) {
-			if allowed, err := c.Allowed(ctx, a); allowed || err != nil {
+		for _, s := range starving(log, mine) {
+			if now, err := c.wouldGet(ctx, s); now || err != nil {
 				return false, err
 			}
 		}

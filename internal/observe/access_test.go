@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"testing"
@@ -12,8 +13,11 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -22,18 +26,23 @@ import (
 	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
-// TestAwaitInformers has an operator that is refused a namespace until OLM gives it the rights, and asks again for it when its pause is
-// over. Nobody waits for what it is refused for good.
+// TestAwaitInformers has an operator that is refused a namespace until OLM gives it the rights, or gets no answer until its own webhook converts, and asks again for it when its
+// pause is over. Nobody waits for what it does not get for good.
 func TestAwaitInformers(t *testing.T) {
 	for _, test := range []struct {
 		name    string
+		refused int32 // the code
 		allowed bool
 		again   time.Duration // when it is granted, after its start; 0 for never
 		waits   time.Duration
 	}{
-		{"it asks again", true, 43 * time.Second, 40 * time.Second},
-		{"it never asks again", true, 0, retryLimit},
-		{"it is refused for good", false, 0, 0},
+		{"it asks again", http.StatusForbidden, true, 43 * time.Second, 40 * time.Second},
+		{"it never asks again", http.StatusForbidden, true, 0, retryLimit},
+		{"it is refused for good", http.StatusForbidden, false, 0, 0},
+		{"its webhook converts now", http.StatusInternalServerError, true, 43 * time.Second, 40 * time.Second},
+		{"what it watches was not read yet", http.StatusTooManyRequests, true, 43 * time.Second, 40 * time.Second},
+		{"its webhook never converts", http.StatusInternalServerError, false, 0, 0},
+		{"it does not ask again although its webhook converts", http.StatusInternalServerError, true, 0, retryLimit},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -47,7 +56,7 @@ func TestAwaitInformers(t *testing.T) {
 						RequestReceivedTimestamp: metav1.NewMicroTime(started.Add(after)),
 					}
 				}
-				log := &fakeLog{events: []auditv1.Event{request("watch", http.StatusForbidden, time.Second), request("list", http.StatusForbidden, 2*time.Second)}}
+				log := &fakeLog{events: []auditv1.Event{request("watch", test.refused, time.Second), request("list", test.refused, 2*time.Second)}}
 				if test.again > 0 {
 					log.events = append(log.events, request("watch", http.StatusOK, test.again))
 				}
@@ -57,7 +66,14 @@ func TestAwaitInformers(t *testing.T) {
 						return nil
 					},
 				}).Build()
-				c := &Cluster{Client: w, Provider: log, Place: lifecycle.Place{Namespace: "operators"}, Watcher: &Watcher{changed: make(chan struct{})}}
+				served := dynamicfake.NewSimpleDynamicClient(scheme.Scheme)
+				served.PrependReactor("list", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
+					if !test.allowed {
+						return true, nil, errors.New("conversion webhook failed")
+					}
+					return false, nil, nil
+				})
+				c := &Cluster{Client: w, Dynamic: served, Provider: log, Place: lifecycle.Place{Namespace: "operators"}, Watcher: &Watcher{changed: make(chan struct{})}}
 				time.Sleep(3 * time.Second)
 				began := time.Now()
 				if err := c.awaitInformers(t.Context(), r, started); err != nil {

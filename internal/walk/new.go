@@ -88,25 +88,11 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 		return nil, nil
 	}
 	if w.created[r.Name] == nil {
-		created, copies, err := w.measureNew(ctx, from, r)
-		if err == nil {
-			err = w.recreate(ctx, r, copies, w.created[from], created)
-		}
-		if err == nil {
-			err = w.tryVariants(ctx, r, copies, w.created[from], created, func() error { return w.tryNewNamespace(ctx, r, copies, w.created[from], created) })
-		}
-		w.copyNames = nil
-		for _, o := range copies {
-			if !slices.Contains(w.lingering, o.Object) {
-				w.copyNames = append(w.copyNames, o.Name)
-			}
-		}
-		if err != nil {
+		if err := w.tryAll(ctx, from, r); err != nil {
 			return nil, err
 		}
-		w.created[r.Name] = created
 	}
-	var findings []finding.Finding
+	findings := judge.LeftAlone(from, r.Name, w.left[from], w.left[r.Name])
 	for _, name := range slices.Sorted(maps.Keys(w.created[r.Name])) {
 		if was, known := w.created[from][name]; known {
 			var err error
@@ -123,6 +109,34 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 		}
 	}
 	return findings, nil
+}
+
+// tryAll notes what r's operator does for objects that are created now, and whether it leaves alone what somebody else has. The release called from says how
+// long that is waited for.
+func (w *walk) tryAll(ctx context.Context, from string, r *lifecycle.Release) error {
+	if err := w.placeForeign(ctx); err != nil {
+		return err
+	}
+	created, copies, err := w.measureNew(ctx, from, r)
+	if err == nil {
+		err = w.recreate(ctx, r, copies, w.created[from], created)
+	}
+	if err == nil {
+		err = w.tryVariants(ctx, r, copies, w.created[from], created, func() error { return w.tryNewNamespace(ctx, r, copies, w.created[from], created) })
+	}
+	w.copyNames = nil
+	for _, o := range copies {
+		if !slices.Contains(w.lingering, o.Object) {
+			w.copyNames = append(w.copyNames, o.Name)
+		}
+	}
+	if err == nil {
+		w.left[r.Name], err = w.seeForeign(ctx)
+	}
+	if err == nil {
+		w.created[r.Name] = created
+	}
+	return err
 }
 
 // measureNew creates a copy of a sample of each of r's kinds, sees what r's operator does for it, and deletes it again. The
