@@ -22,16 +22,14 @@ func LeftAlone(from, to string, was, is map[string]Foreign) []finding.Finding {
 		if !known || before.Gone || before.Changed {
 			continue
 		}
-		var f finding.Finding
-		switch now := is[name]; {
-		case now.Gone:
-			f = code.Finding(code.DataLost, name, "%s deletes what others made: it is not the operator's, has neither labels nor an owner, and only is where the operator makes others of its kind for %s; %s left it", to, now.Of, from)
-		case now.Changed:
-			f = code.Finding(code.OperandChanged, name, "%s changes what others made: it is not the operator's, has neither labels nor an owner, and only is where the operator makes others of its kind for %s; %s left it", to, now.Of, from)
-			f.Severity = finding.Error
-		default:
+		which, does := code.DataLost, "deletes"
+		if now := is[name]; now.Changed {
+			which, does = code.OperandChanged, "changes"
+		} else if !now.Gone {
 			continue
 		}
+		f := code.Finding(which, name, "%s %s an object that is not the operator's: it has no labels and no owner, in a namespace where the operator makes others of its kind for %s; %s left it", to, does, is[name].Of, from)
+		f.Severity = finding.Error
 		f.Fix = "delete and change only what the operator made: what it is the controller of, or has a label that it alone sets"
 		findings = append(findings, f)
 	}

@@ -266,9 +266,9 @@ func (l Leadership) String() string {
 	return ""
 }
 
-// AwaitActed waits until r's operator wrote something for each of the objects called names since began, though not for ever.
-func (c *Cluster) AwaitActed(ctx context.Context, r *lifecycle.Release, began time.Time, before Snapshot, names []string) (found map[string]string, err error) {
-	err = c.Watcher.AtMost(ctx, NudgeLimit, func() (bool, error) {
+// AwaitActed waits until r's operator wrote something for each of the objects called names since began, but no longer than limit. It returns what it wrote for any.
+func (c *Cluster) AwaitActed(ctx context.Context, r *lifecycle.Release, began time.Time, before Snapshot, names []string, limit time.Duration) (found map[string]string, err error) {
+	err = c.Watcher.AtMost(ctx, limit, func() (bool, error) {
 		if found, err = c.acted(ctx, r, began, before); err != nil {
 			return false, err
 		}

@@ -2,7 +2,9 @@ package observe
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -49,4 +51,24 @@ func CountWrites(log []auditv1.Event, account func(auditv1.Event) string, from, 
 		}
 	}
 	return n
+}
+
+// Asked says how often the accounts that account returns asked the API server for anything, as log says, and what for last: not for what they do at rest.
+func Asked(log []auditv1.Event, account func(auditv1.Event) string) string {
+	times, last := 0, auditv1.Event{}
+	for _, e := range log {
+		if o := e.ObjectRef; o == nil || slices.Contains(idleGroups, o.APIGroup) || account(e) == "" {
+			continue
+		}
+		times, last = times+1, e
+	}
+	if times == 0 {
+		return "it asked the API server for nothing"
+	}
+	answer := int32(0)
+	if last.ResponseStatus != nil {
+		answer = last.ResponseStatus.Code
+	}
+	of := strings.Trim(strings.Join([]string{last.ObjectRef.Resource, last.ObjectRef.Namespace, last.ObjectRef.Name}, "/"), "/")
+	return fmt.Sprintf("it asked the API server %d times, last for %s of %s (%d)", times, last.Verb, of, answer)
 }

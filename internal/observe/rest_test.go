@@ -39,3 +39,20 @@ func TestCountWrites(t *testing.T) {
 		t.Errorf("%d writes", n)
 	}
 }
+
+// TestAsked: what an operator asks for, but for its Lease, and what it got last.
+func TestAsked(t *testing.T) {
+	request := func(verb, group, resource string, answer int32) auditv1.Event {
+		return auditv1.Event{Verb: verb, ObjectRef: &auditv1.ObjectReference{APIGroup: group, Resource: resource, Namespace: "shop", Name: "tea"}, ResponseStatus: &metav1.Status{Code: answer}}
+	}
+	anybody := func(auditv1.Event) string { return "tea" }
+	lease := request("update", "coordination.k8s.io", "leases", 200)
+	for want, log := range map[string][]auditv1.Event{
+		"it asked the API server for nothing":                                            {lease, {}},
+		"it asked the API server 2 times, last for patch of statefulsets/shop/tea (409)": {request("get", "", "pods", 200), request("patch", "apps", "statefulsets", 409), lease},
+	} {
+		if got := Asked(log, anybody); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

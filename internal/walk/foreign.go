@@ -89,6 +89,7 @@ func (w *walk) createForeign(ctx context.Context, o *foreignObject, content map[
 	object := &unstructured.Unstructured{Object: maps.Clone(content)}
 	object.SetAPIVersion(resource.GroupVersion().String())
 	object.SetKind(o.Kind)
+	object.SetNamespace(o.Namespace)
 	object.SetName(foreignName)
 	made, err := w.Dynamic.Resource(resource).Namespace(o.Namespace).Create(ctx, object, metav1.CreateOptions{FieldManager: "olmkit"})
 	if err != nil {

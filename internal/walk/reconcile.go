@@ -55,8 +55,10 @@ func (w *walk) verifyReconciled(ctx context.Context, from string, r *lifecycle.R
 		// An annotation may be what a new release ignores on purpose.
 		case shown[name] != "" && (!w.responds[name] || !judge.OfSpec(n.changed[name])):
 		case w.responds[name] && n.changed[name] != "" && w.comparable(from, name, n.changed[name]) && (judge.OfSpec(n.changed[name]) || w.effects[from][name].Any()):
-			f := code.Finding(code.NotReconciled, name, "%s does not reconcile it: the operator wrote nothing for it within %s of a change to it, and the release before did", r.Name, observe.NudgeLimit)
-			f.Cause = l.String()
+			f := code.Finding(code.NotReconciled, name, "%s does not reconcile it: the operator wrote nothing for it within %s of a change to it, and the release before did", r.Name, observe.NudgeLimit+judge.EffectLimit)
+			if f.Cause, err = w.idleness(ctx, r, l, n.began); err != nil {
+				return nil, nil, err
+			}
 			findings = append(findings, f)
 		default:
 			unverified = append(unverified, name)
@@ -65,6 +67,16 @@ func (w *walk) verifyReconciled(ctx context.Context, from string, r *lifecycle.R
 	drifted, err := w.judgeDrift(ctx, from, r, n.answered)
 	w.verified.did("drift")
 	return append(findings, drifted...), unverified, err
+}
+
+// idleness says who leads of r's operator, and what it asked the API server for since began.
+func (w *walk) idleness(ctx context.Context, r *lifecycle.Release, l observe.Leadership, began time.Time) (string, error) {
+	said := l.String()
+	log, mine, err := w.auditOf(ctx, r, began)
+	if err == nil && mine != nil {
+		said = strings.TrimPrefix(said+"; since the change "+observe.Asked(log, mine), "; ")
+	}
+	return said, err
 }
 
 // comparable reports whether the release called from was not asked by another field of the object called name. That counts, as replicas do,
@@ -147,6 +159,7 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 type nudged struct {
 	changed  map[string]string // the fields that the API server let change, by object
 	answered map[string]string // what the operator wrote then, by object
+	began    time.Time
 	findings []finding.Finding // about what the release before did and this one does not
 }
 
@@ -166,7 +179,7 @@ func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, obj
 	if err != nil {
 		return n, err
 	}
-	began := time.Now()
+	n.began = time.Now()
 	var undo undo.Stack
 	var refused []finding.Finding
 	patience := newLimit
@@ -199,11 +212,11 @@ func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, obj
 		w.took[r.Name] = map[string]string{}
 	}
 	maps.Copy(w.took[r.Name], n.changed)
-	if n.answered, err = w.AwaitActed(ctx, r, began, before.Snapshot, slices.Sorted(maps.Keys(n.changed))); err != nil {
+	if err = w.awaitAnswers(ctx, r, &n, before.Snapshot); err != nil {
 		return n, err
 	}
 	if len(n.unanswered()) == 0 {
-		w.acted = time.Since(began)
+		w.acted = time.Since(n.began)
 	}
 	less, err := w.compareEffects(ctx, from, r, n, before)
 	n.findings = slices.Concat(refused, less)
@@ -212,6 +225,16 @@ func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, obj
 	}
 	err = w.takeBack(ctx, r, n, &undo, before.Operands)
 	return n, err
+}
+
+// awaitAnswers waits until r's operator wrote something for each of the objects that n changed: longer for those of which it is known that operators do, since the machine may be slow.
+func (w *walk) awaitAnswers(ctx context.Context, r *lifecycle.Release, n *nudged, before observe.Snapshot) (err error) {
+	if n.answered, err = w.AwaitActed(ctx, r, n.began, before, slices.Sorted(maps.Keys(n.changed)), observe.NudgeLimit); err != nil {
+		return err
+	}
+	late := slices.DeleteFunc(n.unanswered(), func(name string) bool { return !w.responds[name] })
+	n.answered, err = w.AwaitActed(ctx, r, n.began, before, late, judge.EffectLimit)
+	return err
 }
 
 // undoLimit is how long it may take in all until the walk's changes are taken back: each is tried for observe.RetryTimeout, and
@@ -242,7 +265,7 @@ func (w *walk) takeBack(ctx context.Context, r *lifecycle.Release, n nudged, und
 		return err
 	}
 	answered := slices.DeleteFunc(slices.Sorted(maps.Keys(n.changed)), func(name string) bool { return n.answered[name] == "" })
-	if _, err = w.AwaitActed(ctx, r, began, before.Snapshot, answered); err != nil {
+	if _, err = w.AwaitActed(ctx, r, began, before.Snapshot, answered, observe.NudgeLimit); err != nil {
 		return err
 	}
 	_, err = w.awaitOperands(ctx, operands)

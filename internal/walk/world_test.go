@@ -103,6 +103,8 @@ const (
 	purges       = "deletes all objects when it starts"
 	strands      = "deletes all objects when it starts, and keeps them by a finalizer"
 	deletes      = "creates what belongs to nobody, and deletes it with its object"
+	sweeps       = "deletes all that belongs to nobody where it makes something"
+	adopts       = "labels all where it makes something"
 	retains      = "creates what belongs to nobody for objects that are to retain it"
 	chokes       = "lets nobody write once a spec was changed"
 	freezes      = "lets nobody change a spec"
@@ -281,6 +283,22 @@ func (w *world) serves(namespace string) bool {
 	return slices.Contains(w.place.Targets, namespace)
 }
 
+// takeOver deletes or labels the ConfigMaps of a namespace that belong to nobody.
+func (w *world) takeOver(ctx context.Context, namespace string, deletes bool) {
+	var all corev1.ConfigMapList
+	_ = w.List(ctx, &all, client.InNamespace(namespace))
+	for i := range all.Items {
+		switch m := &all.Items[i]; {
+		case len(m.OwnerReferences) > 0:
+		case deletes:
+			_ = w.Delete(ctx, m)
+		case len(m.Labels) == 0:
+			m.Labels = map[string]string{"app": "thing"}
+			_ = w.Update(ctx, m)
+		}
+	}
+}
+
 // reconcile is what an operator that behaves so does: a ConfigMap says what the Thing says.
 func (w *world) reconcile(behaviour, namespace, name string) {
 	ctx := context.Background()
@@ -302,6 +320,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	guards := behaviour == frees || behaviour == clutches
 	if sulked || known || guards && w.guard(ctx, thing, behaviour == frees || !paused) || paused && (behaviour == holds || guards) {
 		return
+	}
+	if behaviour == sweeps || behaviour == adopts {
+		w.takeOver(ctx, namespace, behaviour == sweeps)
 	}
 	if behaviour == reports || behaviour == sickens || behaviour == hushes {
 		w.report(ctx, thing, behaviour)
