@@ -203,6 +203,11 @@ func TestWords(t *testing.T) {
 			t.Errorf("of the host %s: %s, want %s", value, got, want)
 		}
 	}
+	for value, want := range map[string]string{"256Mi": "257Mi", "1Gi": "2Gi", "10m": "11m", "30s": "31s", "100mb": "101mb", "9ms": "10ms", "1": "1", "0s": "0s", "1h30m": "1h30m", "8.2": "8.2", "7x": "7x", "-1s": "-1s", "redis": "redis"} {
+		if got := otherWord("memory", value); got != want {
+			t.Errorf("of the amount %s: %s, want %s", value, got, want)
+		}
+	}
 	if got := otherWord("schedule", "7 1 * * *") + otherWord("schedule", "@daily"); got != "8 1 * * *@daily" {
 		t.Error(got)
 	}

@@ -29,6 +29,9 @@ const (
 	mostVariants = 12
 )
 
+// asSample begins the name of a variant that is as another sample asks.
+const asSample = " as "
+
 // variant is another object than a copy: as another sample asks, or as the same one with another choice.
 type variant struct {
 	name   string // what is noted of it is known by that
@@ -128,7 +131,7 @@ func (w *walk) pausedToo(r *lifecycle.Release, first *newObject, was, is judge.N
 
 // otherSamples are the samples of a kind besides like in the versions that are served, each manifest once.
 func (w *walk) otherSamples(d *apiextensionsv1.CustomResourceDefinition, like *observe.Object) (others []variant) {
-	nameOf := func(o *observe.Object) string { return " as " + o.Version + " " + o.Sample }
+	nameOf := func(o *observe.Object) string { return asSample + o.Version + " " + o.Sample }
 	seen := []string{nameOf(like)}
 	for _, o := range w.Untouched() {
 		name := nameOf(o)
@@ -153,7 +156,7 @@ func choices(d *apiextensionsv1.CustomResourceDefinition, like *observe.Object, 
 		if pausing.MatchString(path[len(path)-1]) || !keeps && is.Follows[name] == judge.Surely {
 			return
 		}
-		values := otherChoices(value, s)
+		values := otherChoices(path[len(path)-1], value, s)
 		for _, other := range values {
 			v := variant{name: fmt.Sprintf(judge.With+"%s: %v", name, other), like: like, choice: stepOf(path, other, value)}
 			if keeps {
@@ -166,8 +169,8 @@ func choices(d *apiextensionsv1.CustomResourceDefinition, like *observe.Object, 
 	return append(first, others...)
 }
 
-// otherChoices are what a field that has value, nil if it is left out, may choose instead, if it is a choice of few.
-func otherChoices(value any, s apiextensionsv1.JSONSchemaProps) (others []any) {
+// otherChoices are what a field called name that has value, nil if it is left out, may choose instead, if it is a choice of few, a number or an amount.
+func otherChoices(name string, value any, s apiextensionsv1.JSONSchemaProps) (others []any) {
 	if value == nil && s.Default != nil {
 		_ = json.Unmarshal(s.Default.Raw, &value) // the API server took it
 	}
@@ -176,6 +179,16 @@ func otherChoices(value any, s apiextensionsv1.JSONSchemaProps) (others []any) {
 	}
 	for _, other := range otherWords(value, s) {
 		others = append(others, other)
+	}
+	switch value := value.(type) {
+	case string:
+		if other := otherAmount(value); other != value {
+			others = append(others, other)
+		}
+	case int64:
+		if next := neighbours(value, s); len(next) > 0 && len(s.Enum) == 0 && !delicate.MatchString(name) {
+			others = append(others, next[0])
+		}
 	}
 	return others
 }
@@ -215,6 +228,9 @@ func (w *walk) seeVariants(ctx context.Context, all []*newObject, before, create
 	})
 	for _, o := range all {
 		if err == nil {
+			err = w.findFirst(ctx, o, all)
+		}
+		if err == nil {
 			err = w.seeVariant(ctx, o, before[o.key()], created)
 		}
 	}
@@ -222,6 +238,20 @@ func (w *walk) seeVariants(ctx context.Context, all []*newObject, before, create
 		if err == nil && o.pause != nil {
 			err = w.deletePaused(ctx, o, before[o.key()], created)
 		}
+	}
+	return err
+}
+
+// findFirst finds what the variant o is held against where the copy is of another sample: what was made for the one of all variants that is as the sample asks.
+func (w *walk) findFirst(ctx context.Context, o *newObject, all []*newObject) error {
+	i := slices.IndexFunc(all, func(plain *newObject) bool { return plain.like == o.like && strings.HasPrefix(plain.variant, asSample) })
+	if o.first != nil || i < 0 || all[i] == o {
+		return nil
+	}
+	view := w.viewOf(all[i].Object)
+	operands, err := view.RecentOperands(ctx)
+	if err == nil {
+		o.first = all[i].asSample(without(operands, all[i].needs))
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ func (c word) shows(operands map[string]observe.Operand) bool {
 }
 
 // words lists changes of texts and lists of an object that nobody uses, which are found in what was made for it: another tag of an image, another
-// minute of a schedule, another host, one item less of a list.
+// minute of a schedule, another host, a larger amount of what is not stored, one item less of a list.
 func words(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, found map[string]judge.Carriage) []word {
 	var list []word
 	spec, _ := object["spec"].(map[string]any)
@@ -69,7 +70,7 @@ func words(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, found
 		}
 		switch value := value.(type) {
 		case string:
-			if other := otherWord(path[len(path)-1], value); other != value {
+			if other := otherWord(path[len(path)-1], value); other != value && !ofStorage(path, value) {
 				list = append(list, word{path: path, there: other, back: value, text: other})
 			}
 		case []any:
@@ -79,6 +80,13 @@ func words(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, found
 		}
 	})
 	return list
+}
+
+// ofStorage reports whether the field at path, which says value, is how much is stored: that may grow, and never shrinks again.
+func ofStorage(path []string, value string) bool {
+	return amount().MatchString(value) && slices.ContainsFunc(path, func(name string) bool {
+		return stored.MatchString(name) || counts.MatchString(name) || strings.EqualFold(name, "capacity")
+	})
 }
 
 // unsetImage is the change of spec.image of which object says nothing, to another tag of the image that operands run, if it is one.
@@ -149,6 +157,19 @@ func saysOneOf(words map[string]bool, value any) bool {
 // everyMinute matches a schedule of cron's; the minute comes first.
 var everyMinute = regexp.MustCompile(`^\S+( \S+){4}$`)
 
+// amount matches a number with a unit: of bytes, of processors, or of time.
+var amount = observe.Compiled(`^([1-9][0-9]{0,8})([kKmMgGtT]i?[bB]?|[hsd]|[num]s)$`)
+
+// otherAmount is an amount that is a little larger, or the same of what is none.
+func otherAmount(value string) string {
+	parts := amount().FindStringSubmatch(value)
+	if parts == nil {
+		return value
+	}
+	n, _ := strconv.Atoi(parts[1]) // digits alone
+	return strconv.Itoa(n+1) + parts[2]
+}
+
 // otherWord is another value of a field called name, or the same where no other one is known.
 func otherWord(name, value string) string {
 	if slices.Contains(hosts, strings.ToLower(name)) {
@@ -175,7 +196,7 @@ func otherWord(name, value string) string {
 			}
 		}
 	}
-	return value
+	return otherAmount(value)
 }
 
 // wordsOf lists the changes of texts and lists of a copy, for which operands were made, that the API server takes all at the same time, by patch, which
