@@ -23,7 +23,7 @@ const foreignName = "olmkit-foreign"
 // nobodys chooses no pod.
 var nobodys = map[string]any{"matchLabels": map[string]any{foreign: "true"}}
 
-// foreignContents is, by kind, what an object of somebody else says that does nothing to anybody.
+// foreignContents is, by kind, what an object of somebody else says that does nothing to anybody: nobody has such a volume for the claim.
 var foreignContents = map[string]map[string]any{
 	"ConfigMap":           {"data": map[string]any{"by": "olmkit"}},
 	observe.KindSecret:    {"stringData": map[string]any{"by": "olmkit"}},
@@ -34,7 +34,7 @@ var foreignContents = map[string]map[string]any{
 	"NetworkPolicy":       {"spec": map[string]any{"podSelector": nobodys}},
 	"PodDisruptionBudget": {"spec": map[string]any{"selector": nobodys}},
 	observe.KindClaim: {"spec": map[string]any{
-		"accessModes": []any{"ReadWriteOnce"}, "storageClassName": "", "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+		"accessModes": []any{"ReadWriteOnce"}, "storageClassName": foreignName, "resources": map[string]any{"requests": map[string]any{"storage": "1Mi"}},
 	}},
 }
 

@@ -161,6 +161,7 @@ func TestWords(t *testing.T) {
 	text, list := apiextensionsv1.JSONSchemaProps{Type: "string"}, apiextensionsv1.JSONSchemaProps{Type: "array"}
 	fields := map[string]any{
 		"image": "r/a:1", "tag": "1", "schedule": "0 * * * *", "args": []any{"a", "b"}, "hosts": []any{"h"}, "name": "n", "unseen": []any{"x"},
+		"memory": "9Mi", "volumeSize": "1Gi", "capacity": "1Gi",
 	}
 	properties, found := map[string]apiextensionsv1.JSONSchemaProps{}, map[string]judge.Carriage{}
 	for name, value := range fields {
@@ -169,7 +170,7 @@ func TestWords(t *testing.T) {
 			properties[name] = list
 		}
 	}
-	spec := map[string]any{"image": "r/a:1", "tag": "1", "schedule": "0 * * * *", "args": []any{"a", "b"}, "hosts": []any{"h"}, "name": "n"}
+	spec := map[string]any{"image": "r/a:1", "tag": "1", "schedule": "0 * * * *", "args": []any{"a", "b"}, "hosts": []any{"h"}, "name": "n", "memory": "9Mi", "volumeSize": "1Gi", "capacity": "1Gi"}
 	for path, carriage := range judge.Carried(spec, []observe.Operand{{Kind: "Deployment", Content: spec}}) {
 		found[path] = carriage
 	}
@@ -179,14 +180,14 @@ func TestWords(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s: %v back %v shows %v and not %v", c, c.there, c.back, c.text, c.item))
 	}
 	want := []string{
-		"spec.args: [a] back [a b] shows <nil> and not b", "spec.hosts: [] back [h] shows <nil> and not h", "spec.image: r/a:1-olmkit back r/a:1 shows r/a:1-olmkit and not <nil>",
+		"spec.args: [a] back [a b] shows <nil> and not b", "spec.hosts: [] back [h] shows <nil> and not h", "spec.image: r/a:1-olmkit back r/a:1 shows r/a:1-olmkit and not <nil>", "spec.memory: 10Mi back 9Mi shows 10Mi and not <nil>",
 		"spec.schedule: 7 * * * * back 0 * * * * shows 7 * * * * and not <nil>", "spec.tag: 1-olmkit back 1 shows 1-olmkit and not <nil>",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	shown := map[string]observe.Operand{"Deployment/n/a": {Kind: "Deployment", Content: map[string]any{"image": "r/a:1-olmkit", "args": []any{"a"}}}}
-	for i, want := range []bool{true, true, true, false, true} {
+	for i, want := range []bool{true, true, true, false, false, true} {
 		if c := words(schema, map[string]any{"spec": fields}, found)[i]; c.shows(shown) != want {
 			t.Errorf("%s shows: %v", c, !want)
 		}

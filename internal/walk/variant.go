@@ -169,7 +169,7 @@ func choices(d *apiextensionsv1.CustomResourceDefinition, like *observe.Object, 
 	return append(first, others...)
 }
 
-// otherChoices are what a field called name that has value, nil if it is left out, may choose instead, if it is a choice of few, a number or an amount.
+// otherChoices are what a field called name that has value, nil if it is left out, may choose instead, if it is a choice of few, an amount, or a number that counts nothing.
 func otherChoices(name string, value any, s apiextensionsv1.JSONSchemaProps) (others []any) {
 	if value == nil && s.Default != nil {
 		_ = json.Unmarshal(s.Default.Raw, &value) // the API server took it
@@ -186,7 +186,7 @@ func otherChoices(name string, value any, s apiextensionsv1.JSONSchemaProps) (ot
 			others = append(others, other)
 		}
 	case int64:
-		if next := neighbours(value, s); len(next) > 0 && len(s.Enum) == 0 && !delicate.MatchString(name) {
+		if next := neighbours(value, s); len(next) > 0 && len(s.Enum) == 0 && !delicate.MatchString(name) && !counts.MatchString(name) {
 			others = append(others, next[0])
 		}
 	}
@@ -247,6 +247,9 @@ func (w *walk) findFirst(ctx context.Context, o *newObject, all []*newObject) er
 	i := slices.IndexFunc(all, func(plain *newObject) bool { return plain.like == o.like && strings.HasPrefix(plain.variant, asSample) })
 	if o.first != nil || i < 0 || all[i] == o {
 		return nil
+	}
+	if err := w.awaitIdle(ctx, all[i]); err != nil {
+		return err
 	}
 	view := w.viewOf(all[i].Object)
 	operands, err := view.RecentOperands(ctx)

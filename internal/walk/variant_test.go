@@ -48,14 +48,14 @@ func TestChoices(t *testing.T) {
 	byDefault.Default = &apiextensionsv1.JSON{Raw: []byte(`"a"`)}
 	d := thingDefinition()
 	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{
-		"followed": {Type: "boolean"}, "mode": enum("one", "two", "three"), "other": byDefault, "paused": {Type: "boolean"}, "reclaimPolicy": enum("Keep", "Drop", "Save"), "size": {Type: "integer"}, "storage": {Type: "string"}, "port": {Type: "integer"}, "tls": {Type: "boolean"},
+		"followed": {Type: "boolean"}, "mode": enum("one", "two", "three"), "other": byDefault, "paused": {Type: "boolean"}, "reclaimPolicy": enum("Keep", "Drop", "Save"), "shards": {Type: "integer"}, "size": {Type: "integer"}, "storage": {Type: "string"}, "port": {Type: "integer"}, "tls": {Type: "boolean"},
 	}}
-	like := &observe.Object{Version: "v1", Author: map[string]any{"spec": map[string]any{"mode": "one", "reclaimPolicy": "Drop", "size": int64(2), "storage": "1Gi", "port": int64(80), "tls": true}}}
+	like := &observe.Object{Version: "v1", Author: map[string]any{"spec": map[string]any{"mode": "one", "reclaimPolicy": "Drop", "shards": int64(2), "size": int64(2), "storage": "1Gi", "port": int64(80), "tls": true}}}
 	var names []string
 	for _, v := range choices(d, like, judge.New{Follows: map[string]int{"spec.followed": judge.Surely, "spec.reclaimPolicy": judge.Surely, "spec.tls": 1}}) {
 		names = append(names, v.name)
 	}
-	want := []string{" with spec.reclaimPolicy: Keep", " with spec.reclaimPolicy: Save", " with spec.mode: two", " with spec.other: b", " with spec.size: 3", " with spec.storage: 2Gi", " with spec.tls: false"}
+	want := []string{" with spec.reclaimPolicy: Keep", " with spec.reclaimPolicy: Save", " with spec.mode: two", " with spec.other: b", " with spec.shards: 3", " with spec.storage: 2Gi", " with spec.tls: false"}
 	if !reflect.DeepEqual(names, want) {
 		t.Errorf("%q, want %q", names, want)
 	}
