@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
 )
@@ -41,7 +42,6 @@ var foreignContents = map[string]map[string]any{
 // foreignObject is one that somebody else has where an operator makes others of its kind.
 type foreignObject struct {
 	observe.Operand
-	within  types.UID // its namespace's
 	written map[string]any
 }
 
@@ -56,7 +56,7 @@ func (w *walk) placeForeign(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if within != o.within {
+		if within != o.Within {
 			delete(w.foreign, name)
 		}
 	}
@@ -82,7 +82,7 @@ func (w *walk) placeForeign(ctx context.Context) error {
 
 // createForeign creates o with content, and notes what it is then.
 func (w *walk) createForeign(ctx context.Context, o *foreignObject, content map[string]any) (err error) {
-	if o.within, err = w.namespaceUID(ctx, o.Namespace); err != nil {
+	if o.Within, err = w.namespaceUID(ctx, o.Namespace); err != nil {
 		return err
 	}
 	resource := observe.OperandResource(o.Kind)
@@ -101,8 +101,7 @@ func (w *walk) createForeign(ctx context.Context, o *foreignObject, content map[
 
 // written is what anybody may write of an object.
 func written(o *unstructured.Unstructured) map[string]any {
-	all := maps.Clone(o.Object)
-	delete(all, "status")
+	all := compare.Content(o.Object)
 	all["metadata"] = []any{o.GetLabels(), o.GetAnnotations(), o.GetOwnerReferences(), o.GetFinalizers()}
 	return all
 }
@@ -134,7 +133,7 @@ func (w *walk) seeForeign(ctx context.Context) (map[string]judge.Foreign, error)
 		}
 		if within, err := w.namespaceUID(ctx, o.Namespace); err != nil {
 			return nil, err
-		} else if within == o.within {
+		} else if within == o.Within {
 			seen[name] = is
 		}
 	}

@@ -2,12 +2,10 @@ package walk
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/olmkit/olmkit/internal/code"
-	"github.com/olmkit/olmkit/test/support/expect"
 )
 
 // What somebody else has where an operator makes something is the operator's neither to delete nor to change, on a cluster where the walk may place it.
@@ -30,11 +28,7 @@ func TestForeign(t *testing.T) {
 			if !c.stays {
 				w.takes = func(context.Context) error { return nil }
 			}
-			w.behaviour["v1"], w.behaviour["v2"] = c.v1, c.v2
-			found := w.firstHop(t, p, plan).Findings
-			if got := codes(found); got != c.code || !strings.Contains(strings.Join(expect.Said(found), "\n"), c.says) {
-				t.Errorf("%q, then %q: %q, want %q: %s", c.v1, c.v2, got, c.code, expect.Said(found))
-			}
+			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
 		})
 	}
 }

@@ -88,9 +88,8 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
 		switch value := value.(type) {
 		case int64:
-			name, next := path[len(path)-1], neighbours(value, s)
-			if len(next) > 0 && len(s.Enum) == 0 && !counts.MatchString(name) && !delicate.MatchString(name) {
-				steps = append(steps, stepOf(path, next[0], value))
+			if other, ok := otherNumber(path[len(path)-1], value, s); ok {
+				steps = append(steps, stepOf(path, other, value))
 			}
 		case bool:
 			steps = append(steps, stepOf(path, !value, value))
@@ -321,6 +320,15 @@ func neighbours(value int64, s apiextensionsv1.JSONSchemaProps) []int64 {
 	return slices.DeleteFunc([]int64{value + 1, value - 1, value + 2}, func(n int64) bool {
 		return n <= 0 || s.Maximum != nil && float64(n) > *s.Maximum || s.Minimum != nil && float64(n) < *s.Minimum
 	})
+}
+
+// otherNumber returns another number than value of a field called name that counts nothing, of those that s allows.
+func otherNumber(name string, value int64, s apiextensionsv1.JSONSchemaProps) (int64, bool) {
+	next := neighbours(value, s)
+	if len(next) == 0 || len(s.Enum) > 0 || counts.MatchString(name) || delicate.MatchString(name) {
+		return 0, false
+	}
+	return next[0], true
 }
 
 // patchOf is the merge patch that sets the field at path to value.

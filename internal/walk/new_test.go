@@ -35,11 +35,7 @@ func TestNewObjects(t *testing.T) {
 		t.Run(behaviour, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
-				w.behaviour["v2"] = behaviour
-				found := w.firstHop(t, p, plan).Findings
-				if got := codes(found); got != c.code || c.code != "" && !strings.Contains(strings.Join(expect.Said(found), "\n"), c.says) {
-					t.Errorf("%q, want %q: %s", got, c.code, expect.Said(found))
-				}
+				w.expect(t, p, plan, "", behaviour, c.code, c.says)
 				var left corev1.ConfigMapList
 				if err := w.List(t.Context(), &left, client.InNamespace(metav1.NamespaceAll)); err != nil {
 					t.Fatal(err)
@@ -61,13 +57,7 @@ func TestEdits(t *testing.T) {
 		{restores, restores, ""}, {"", "", ""}, {"", restores, ""}, {restores, "", code.DriftStays}, {restores, understands, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			w.behaviour["v1"], w.behaviour["v2"] = c.v1, c.v2
-			found := w.firstHop(t, p, plan).Findings
-			says := "v2 leaves ConfigMap of a new object like it as somebody else changes it, for 30s; v1 changed it back"
-			if got := codes(found); got != c.want || c.want != "" && !strings.Contains(strings.Join(expect.Said(found), "\n"), says) {
-				t.Errorf("%q, then %q: %q, want %q: %s", c.v1, c.v2, got, c.want, expect.Said(found))
-			}
+			newWorld().expect(t, p, plan, c.v1, c.v2, c.want, "v2 leaves ConfigMap of a new object like it as somebody else changes it, for 30s; v1 changed it back")
 		})
 	}
 }

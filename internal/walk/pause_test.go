@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -14,7 +13,6 @@ import (
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/lifecycle"
-	"github.com/olmkit/olmkit/test/support/expect"
 )
 
 // Who left paused objects alone must do so still; who never did need not begin.
@@ -29,11 +27,7 @@ func TestPaused(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
 			w.takes = func(context.Context) error { return nil }
-			w.behaviour["v1"], w.behaviour["v2"] = c.v1, c.v2
-			found := w.firstHop(t, p, plan).Findings
-			if got := codes(found); got != c.want || c.want != "" && !strings.Contains(strings.Join(expect.Said(found), "\n"), c.says) {
-				t.Errorf("%q, then %q: %q, want %q: %s", c.v1, c.v2, got, c.want, expect.Said(found))
-			}
+			w.expect(t, p, plan, c.v1, c.v2, c.want, c.says)
 		})
 	}
 }

@@ -233,6 +233,9 @@ func (w *walk) awaitAnswers(ctx context.Context, r *lifecycle.Release, n *nudged
 		return err
 	}
 	late := slices.DeleteFunc(n.unanswered(), func(name string) bool { return !w.responds[name] })
+	if len(late) == 0 {
+		return nil
+	}
 	n.answered, err = w.AwaitActed(ctx, r, n.began, before, late, judge.EffectLimit)
 	return err
 }

@@ -186,8 +186,8 @@ func otherChoices(name string, value any, s apiextensionsv1.JSONSchemaProps) (ot
 			others = append(others, other)
 		}
 	case int64:
-		if next := neighbours(value, s); len(next) > 0 && len(s.Enum) == 0 && !delicate.MatchString(name) && !counts.MatchString(name) {
-			others = append(others, next[0])
+		if other, ok := otherNumber(name, value, s); ok {
+			others = append(others, other)
 		}
 	}
 	return others
@@ -226,10 +226,10 @@ func (w *walk) seeVariants(ctx context.Context, all []*newObject, before, create
 			return len(is.LacksOf(was)) > 0 || is.Copy.Ready < was.Copy.Ready
 		}), err
 	})
+	if err == nil {
+		err = w.findFirst(ctx, all)
+	}
 	for _, o := range all {
-		if err == nil {
-			err = w.findFirst(ctx, o, all)
-		}
 		if err == nil {
 			err = w.seeVariant(ctx, o, before[o.key()], created)
 		}
@@ -242,21 +242,26 @@ func (w *walk) seeVariants(ctx context.Context, all []*newObject, before, create
 	return err
 }
 
-// findFirst finds what the variant o is held against where the copy is of another sample: what was made for the one of all variants that is as the sample asks.
-func (w *walk) findFirst(ctx context.Context, o *newObject, all []*newObject) error {
-	i := slices.IndexFunc(all, func(plain *newObject) bool { return plain.like == o.like && strings.HasPrefix(plain.variant, asSample) })
-	if o.first != nil || i < 0 || all[i] == o {
-		return nil
+// findFirst finds what those of all variants are held against that are of another sample than the copy: what was made for the one that is as that sample asks.
+func (w *walk) findFirst(ctx context.Context, all []*newObject) error {
+	for _, plain := range all {
+		of := slices.DeleteFunc(slices.Clone(all), func(o *newObject) bool { return o == plain || o.like != plain.like || o.first != nil })
+		if !strings.HasPrefix(plain.variant, asSample) || len(of) == 0 {
+			continue
+		}
+		if err := w.awaitIdle(ctx, plain); err != nil {
+			return err
+		}
+		view := w.viewOf(plain.Object)
+		operands, err := view.RecentOperands(ctx)
+		if err != nil {
+			return err
+		}
+		for _, o := range of {
+			o.first = plain.asSample(without(operands, plain.needs))
+		}
 	}
-	if err := w.awaitIdle(ctx, all[i]); err != nil {
-		return err
-	}
-	view := w.viewOf(all[i].Object)
-	operands, err := view.RecentOperands(ctx)
-	if err == nil {
-		o.first = all[i].asSample(without(operands, all[i].needs))
-	}
-	return err
+	return nil
 }
 
 // starts reports whether something among operands that was made for o is not ready.

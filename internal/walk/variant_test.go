@@ -3,7 +3,6 @@ package walk
 import (
 	"context"
 	"reflect"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
-	"github.com/olmkit/olmkit/test/support/expect"
 )
 
 // What an object says of its end is tried, though nothing shows it as long as it is there.
@@ -27,11 +25,7 @@ func TestVariants(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
 			w.takes = func(context.Context) error { return nil }
-			w.behaviour["v1"], w.behaviour["v2"] = c.v1, c.v2
-			found := w.firstHop(t, p, plan).Findings
-			if got := codes(found); got != c.code || !strings.Contains(strings.Join(expect.Said(found), "\n"), c.says) {
-				t.Errorf("%q, then %q: %q, want %q: %s", c.v1, c.v2, got, c.code, expect.Said(found))
-			}
+			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
 		})
 	}
 }

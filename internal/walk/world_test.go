@@ -43,6 +43,7 @@ import (
 	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/internal/report"
+	"github.com/olmkit/olmkit/test/support/expect"
 )
 
 // world is a cluster with a lifecycle manager and an operator, all in memory and in the time of a synctest bubble. It keeps
@@ -944,6 +945,16 @@ func (w *world) firstHop(t *testing.T, p *catalog.Package, plan graph.Plan) repo
 		t.Fatal(err)
 	}
 	return r.Hops[0]
+}
+
+// expect walks plan in the world, whose v1 and v2 behave so, and fails the test unless what the first hop finds has the codes want and, if there are any, says that.
+func (w *world) expect(t *testing.T, p *catalog.Package, plan graph.Plan, v1, v2, want, says string) {
+	t.Helper()
+	w.behaviour["v1"], w.behaviour["v2"] = v1, v2
+	found := w.firstHop(t, p, plan).Findings
+	if got := codes(found); got != want || want != "" && !strings.Contains(strings.Join(expect.Said(found), "\n"), says) {
+		t.Errorf("%q, then %q: %q, want %q: %s", v1, v2, got, want, expect.Said(found))
+	}
 }
 
 // connect returns a walk of plan that is connected to the world.
