@@ -143,9 +143,13 @@ func (w *walk) tryAll(ctx context.Context, from string, r *lifecycle.Release) er
 // release called from says how long that is waited for. It also returns the copies.
 func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release) (created map[string]judge.New, copies []*newObject, err error) {
 	created, w.calms = map[string]judge.New{}, nil
+	theirs, err := w.theirs(ctx)
+	if err != nil {
+		return created, nil, err
+	}
 	started := time.Now()
 	defer func() {
-		err = errors.Join(err, w.findElsewhere(ctx, r, copies, started), w.deleteNew(ctx, copies, w.created[from], created))
+		err = errors.Join(err, w.findElsewhere(ctx, r, copies, started), w.deleteNew(ctx, copies, theirs, w.created[from], created))
 	}()
 	held, err := w.holds(ctx, r)
 	if err != nil {
@@ -472,9 +476,10 @@ func (w *walk) operandNow(ctx context.Context, o observe.Operand) (*unstructured
 	return now, nil
 }
 
-// deleteNew deletes copies, notes in created what stays of what was made for them, and deletes that, too. before is what was noted of the release before.
-func (w *walk) deleteNew(ctx context.Context, copies []*newObject, before, created map[string]judge.New) error {
-	theirs, unread := w.theirs(ctx)
+// deleteNew deletes copies, notes in created what stays of what was made for them, and deletes that, too. theirs is what others had before, and before what was noted of the
+// release before.
+func (w *walk) deleteNew(ctx context.Context, copies []*newObject, theirs map[string]observe.Operand, before, created map[string]judge.New) error {
+	theirs, unread := w.stillTheirs(ctx, theirs)
 	began := time.Now()
 	stay, err := w.removeCopies(ctx, copies)
 	if err = errors.Join(err, unread); err == nil {

@@ -47,11 +47,15 @@ func (w *walk) tryVariants(ctx context.Context, r *lifecycle.Release, copies []*
 	if !w.Provider.Disposable() {
 		return meanwhile()
 	}
+	theirs, err := w.theirs(ctx)
+	if err != nil {
+		return err
+	}
 	began := time.Now()
 	all, err := w.makeVariants(ctx, r, copies, before, created)
 	if len(all) > 0 {
 		defer func() {
-			err = errors.Join(err, w.findElsewhere(ctx, r, all, began), w.deleteNew(ctx, all, before, created))
+			err = errors.Join(err, w.findElsewhere(ctx, r, all, began), w.deleteNew(ctx, all, theirs, before, created))
 		}()
 	}
 	if err == nil {

@@ -106,6 +106,8 @@ const (
 	deletes      = "creates what belongs to nobody, and deletes it with its object"
 	sweeps       = "deletes all that belongs to nobody where it makes something"
 	adopts       = "labels all where it makes something"
+	pairs        = "makes something for each pair of objects, and deletes it with either"
+	robs         = "does, and deletes with an object what others have"
 	retains      = "creates what belongs to nobody for objects that are to retain it"
 	chokes       = "lets nobody write once a spec was changed"
 	freezes      = "lets nobody change a spec"
@@ -261,6 +263,8 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 		w.mu.Lock()
 		w.gone = append(w.gone, thing.GetName())
 		w.mu.Unlock()
+	case w.behaviour[operator] == pairs || w.behaviour[operator] == robs:
+		w.takePaired(context.Background(), thing, w.behaviour[operator] == robs)
 	case w.behaviour[operator] == deletes:
 		return client.IgnoreNotFound(w.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName()}}))
 	}
@@ -300,6 +304,32 @@ func (w *world) takeOver(ctx context.Context, namespace string, deletes bool) {
 	}
 }
 
+// pair makes a ConfigMap for thing and each other one, in both orders, which the first owns and which has the names of both.
+func (w *world) pair(ctx context.Context, thing *unstructured.Unstructured) {
+	all := &unstructured.UnstructuredList{}
+	all.SetGroupVersionKind(thingKind)
+	_ = w.List(ctx, all, client.InNamespace(thing.GetNamespace()))
+	for _, other := range all.Items {
+		for first, second := range map[*unstructured.Unstructured]*unstructured.Unstructured{thing: &other, &other: thing} {
+			owner := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Thing", Name: first.GetName(), UID: first.GetUID()}
+			if other.GetName() != thing.GetName() {
+				_ = w.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: first.GetName() + "." + second.GetName(), OwnerReferences: []metav1.OwnerReference{owner}}})
+			}
+		}
+	}
+}
+
+// takePaired deletes the ConfigMaps that others own with thing, which is gone, or all that others own.
+func (w *world) takePaired(ctx context.Context, thing *unstructured.Unstructured, all bool) {
+	var list corev1.ConfigMapList
+	_ = w.List(ctx, &list, client.InNamespace(thing.GetNamespace()))
+	for _, m := range list.Items {
+		if len(m.OwnerReferences) > 0 && (all || strings.HasSuffix(m.Name, "."+thing.GetName())) {
+			_ = w.Delete(ctx, &m)
+		}
+	}
+}
+
 // reconcile is what an operator that behaves so does: a ConfigMap says what the Thing says.
 func (w *world) reconcile(behaviour, namespace, name string) {
 	ctx := context.Background()
@@ -324,6 +354,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	}
 	if behaviour == sweeps || behaviour == adopts {
 		w.takeOver(ctx, namespace, behaviour == sweeps)
+	}
+	if behaviour == pairs || behaviour == robs {
+		w.pair(ctx, thing)
 	}
 	if behaviour == reports || behaviour == sickens || behaviour == hushes {
 		w.report(ctx, thing, behaviour)
