@@ -4,7 +4,7 @@
 set -euo pipefail
 
 olmkit=${RUNNER_TEMP:?}/olmkit
-(cd "$ACTION" && CGO_ENABLED=0 GOGC=400 GOMEMLIMIT=2GiB go build -trimpath -tags=grpcnotrace -gcflags=all=-dwarf=false -o "$olmkit" ./cmd/olmkit)
+make -s -C "$ACTION" build OLMKIT="$olmkit"
 mkdir -p "$REPORT"
 read -ra catalog <<<"$CATALOG"
 

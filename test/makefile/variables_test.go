@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/olmkit/olmkit/internal/cluster/embedded"
 )
 
 var (
@@ -31,6 +33,21 @@ func makeIn(t *testing.T, dir string, args ...string) string {
 		t.Fatalf("make %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return string(out)
+}
+
+// TestBuildFlags: what make builds and the components that olmkit builds are built with the same flags.
+func TestBuildFlags(t *testing.T) {
+	t.Parallel()
+	var want []string
+	for _, flag := range embedded.CompilerFlags {
+		if strings.Contains(flag, " ") {
+			flag = "'" + flag + "'"
+		}
+		want = append(want, flag)
+	}
+	if got := strings.TrimSpace(makeIn(t, root, "-s", "build-flags")); got != strings.Join(want, " ") {
+		t.Errorf("make has %s, embedded.CompilerFlags are %s", got, want)
+	}
 }
 
 // TestVariables: IMG, IMAGE_TAG_BASE and VERSION mean to each target what they mean in operator-sdk's Makefiles.

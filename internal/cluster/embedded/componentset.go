@@ -165,7 +165,7 @@ func (s *componentSet) build(ctx context.Context, work, out, arch string, step *
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
-		args := slices.Concat([]string{"build", "-v", "-trimpath", "-tags=grpcnotrace", "-gcflags=all=-dwarf=false"}, p.flags, []string{"-o", file, p.pkg})
+		args := slices.Concat([]string{"build", "-v"}, CompilerFlags, p.flags, []string{"-o", file, p.pkg})
 		if err := s.goBuild(ctx, source, temporary, arch, step, args...); err != nil {
 			return err
 		}
@@ -215,6 +215,13 @@ func join(files []string, path string) error {
 		all = append(append(all, "---\n"...), data...)
 	}
 	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, all, 0o644))
+}
+
+// CompilerFlags are those of the Makefile (BUILD_FLAGS), so that a package that olmkit has as well is not compiled again: nothing is written for debuggers, and only what reads and
+// computes much has its functions inlined.
+var CompilerFlags = []string{
+	"-trimpath", "-tags=grpcnotrace", "-gcflags=all=-dwarf=false -l", "-gcflags=std=-dwarf=false", "-gcflags=github.com/olmkit/...=-dwarf=false",
+	"-gcflags=github.com/klauspost/...=-dwarf=false", "-gcflags=go.yaml.in/...=-dwarf=false", "-gcflags=sigs.k8s.io/yaml/...=-dwarf=false",
 }
 
 // CompilerEnv has the compiler collect its garbage less often: a fifth less time.
