@@ -82,8 +82,8 @@ type New struct {
 	Copy, Original Dealt
 	// Variant is what the copy asks for that its sample does not, in the words of a finding; none if it is one.
 	Variant string
-	// Paused is what came of a variant that was deleted while it was paused.
-	Paused Deletion
+	// Paused is what came of a variant that was deleted while it was paused, and Deserted of one that was deleted after what it names.
+	Paused, Deserted Deletion
 	// Unlike are the fields of what was made for a variant that are not what they are for the copy, and what was made for it alone, named as in Remakes.
 	Unlike []string
 	// Follows tells, by field of the copy, how often anything that was made for it followed: when the field was changed, and when

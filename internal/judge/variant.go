@@ -8,16 +8,16 @@ import (
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
-// With is what the choice of a variant follows, in New.Variant.
-const With = " with "
+// With is what the choice of a variant follows, in New.Variant, and Early what a variant names that is created before that.
+const (
+	With  = " with "
+	Early = " if it is created before "
+)
 
 // Variants tells what the operator of the release called to did not do for a variant, and that of from did, besides what found tells already. copied is what that of from did for the
 // copy.
 func Variants(from, to string, copied, was, is New, found []finding.Finding) []finding.Finding {
 	list := NewObjects(from, to, was, is)
-	if was.Paused == Gone && is.Paused == Stays {
-		list = append(list, doesLess("look at whether an object is being deleted before looking at whether it is paused", is.Sample, "%s does not let a new object like it go that is deleted while it is paused: its finalizer stays; %s did", to, from))
-	}
 	if was.Of == is.Of {
 		list = append(list, keptNoMore(from, to, copied, was, is)...)
 		list = append(list, keptAllTheSame(from, to, copied, was, is)...)
@@ -27,9 +27,21 @@ func Variants(from, to string, copied, was, is New, found []finding.Finding) []f
 		return slices.ContainsFunc(found, func(told finding.Finding) bool { return told.Code == f.Code && told.Message == f.Message })
 	})
 	for i := range list {
-		if strings.HasPrefix(is.Variant, With) { // others say it by their names or in their words
+		if strings.HasPrefix(is.Variant, With) || strings.HasPrefix(is.Variant, Early) { // others say it by their names or in their words
 			list[i].Message += "; this is so" + is.Variant
 		}
+	}
+	return append(list, heldBack(from, to, was, is)...)
+}
+
+// heldBack tells that a variant stays that is deleted in a way in which it went.
+func heldBack(from, to string, was, is New) (list []finding.Finding) {
+	if was.Paused == Gone && is.Paused == Stays {
+		list = append(list, doesLess("look at whether an object is being deleted before looking at whether it is paused", is.Sample, "%s does not let a new object like it go that is deleted while it is paused: its finalizer stays; %s did", to, from))
+	}
+	if was.Deserted == Gone && is.Deserted == Stays {
+		list = append(list, doesLess("let an object go also where what it names is gone", is.Sample, "%s does not let a new object like it go when %s, which it names, is gone: its finalizer stays; %s did",
+			to, strings.TrimPrefix(is.Variant, Early), from))
 	}
 	return list
 }

@@ -40,6 +40,9 @@ func TestVariants(t *testing.T) {
 	paused := func(came Deletion) New {
 		return dealt(func(n *New) { n.Paused = came })
 	}
+	deserted := func(came Deletion) New {
+		return dealt(func(n *New) { n.Variant, n.Deserted = " if it is created before Cup b", came })
+	}
 	saving := saves("secrets")
 	alone := dealt(func(n *New) { n.Copy = Dealt{} })
 	for name, c := range map[string]struct {
@@ -65,6 +68,10 @@ func TestVariants(t *testing.T) {
 		"one that is paused stays": {copied: plain, was: paused(Gone), is: paused(Stays), want: []string{code.DoesLess}},
 		"one that stayed":          {copied: plain, was: paused(Stays), is: paused(Stays)},
 		"one that goes now":        {copied: plain, was: paused(Stays), is: paused(Gone)},
+		"one alone goes":           {copied: plain, was: deserted(Gone), is: deserted(Gone)},
+		"one alone stays":          {copied: plain, was: deserted(Gone), is: deserted(Stays), want: []string{code.DoesLess}},
+		"one alone stayed":         {copied: plain, was: deserted(Stays), is: deserted(Stays)},
+		"one with what it names":   {copied: plain, was: deserted(Gone), is: deserted(0)},
 		"nothing":                  {copied: plain, was: is, is: alone, want: []string{code.NewIgnored}},
 		"nothing for any":          {copied: plain, was: is, is: alone, found: NewObjects("v1", "v2", is, alone)},
 		"nothing for either":       {copied: plain, was: alone, is: alone},

@@ -23,7 +23,7 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// need is a copy of a Secret or a ConfigMap of the user's, which a new object names as the sample names the original.
+// need is a copy of what a new object names as the sample names the original: of a Secret or a ConfigMap of the user's, or of another sample.
 type need struct {
 	*unstructured.Unstructured
 	of string // the name of the original
@@ -48,7 +48,7 @@ func (w *walk) needed(object map[string]any, namespace string) []*unstructured.U
 	var needed []*unstructured.Unstructured
 	for _, s := range w.options.Samples {
 		kind := s.GroupVersionKind()
-		if kind.Group != "" || !slices.Contains(settingKinds, kind.Kind) || !names(object["spec"], s.GetName()) {
+		if kind.Group != "" || !slices.Contains(settingKinds, kind.Kind) || !names(object["spec"], kind.Kind, s.GetName()) {
 			continue
 		}
 		for _, at := range w.ObjectNamespaces(s.GetNamespace()) {
@@ -88,7 +88,7 @@ func (w *walk) namesakesIn(object *unstructured.Unstructured, namespace, other s
 func naming(object *unstructured.Unstructured, needs []need) *unstructured.Unstructured {
 	object = object.DeepCopy()
 	for _, n := range needs {
-		rename(object.Object["spec"], n.of, n.GetName(), false)
+		rename(object.Object["spec"], n.GetKind(), n.of, n.GetName(), false)
 	}
 	return object
 }
@@ -103,27 +103,37 @@ func (w *walk) createNeeds(ctx context.Context, needs []need) (bool, error) {
 	return true, nil
 }
 
-// names reports whether a spec says name where rename would rename it.
-func names(spec any, name string) bool {
-	return !reflect.DeepEqual(rename(runtime.DeepCopyJSONValue(spec), name, name+"-other", false), spec)
+// tells reports whether an object of a kind may be named below a key of a spec: what holds settings, and other kinds also below such as databaseName for a Database.
+func tells(kind, key string) bool {
+	if telling().MatchString(key) || slices.Contains(settingKinds, kind) {
+		return telling().MatchString(key)
+	}
+	kind, key = strings.ToLower(kind), strings.ToLower(key)
+	stem := strings.TrimSuffix(key, "name")
+	return strings.Contains(key, kind) || len(stem) > 2 && strings.Contains(kind, stem)
 }
 
-// rename has value name to instead of from wherever it says that below a key that tells so, as told says of value itself, or beside such a kind.
-func rename(value any, from, to string, told bool) any {
+// names reports whether a spec says name, of an object of a kind, where rename would rename it.
+func names(spec any, kind, name string) bool {
+	return !reflect.DeepEqual(rename(runtime.DeepCopyJSONValue(spec), kind, name, name+"-other", false), spec)
+}
+
+// rename has value name to, of an object of a kind, instead of from wherever it says that below a key that tells so, as told says of value itself, or beside such a kind.
+func rename(value any, kind, from, to string, told bool) any {
 	switch v := value.(type) {
 	case string:
 		if told && v == from {
 			return to
 		}
 	case map[string]any:
-		kind, _ := v["kind"].(string)
-		told = told || slices.Contains(settingKinds, kind)
+		said, _ := v["kind"].(string)
+		told = told || said == kind
 		for k, inner := range v {
-			v[k] = rename(inner, from, to, told || telling().MatchString(k))
+			v[k] = rename(inner, kind, from, to, told || tells(kind, k))
 		}
 	case []any:
 		for i, inner := range v {
-			v[i] = rename(inner, from, to, told)
+			v[i] = rename(inner, kind, from, to, told)
 		}
 	}
 	return value

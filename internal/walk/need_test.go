@@ -13,16 +13,21 @@ import (
 
 // TestRename: what a spec names is named otherwise below keys that tell of settings, and nowhere else.
 func TestRename(t *testing.T) {
-	for name, c := range map[string]struct{ spec, want string }{
-		"a key that tells":                {"adminSecret: users", "adminSecret: users-new1"},
-		"below a key that tells":          {"auth: {secretRef: {name: users}}", "auth: {secretRef: {name: users-new1}}"},
-		"in a list":                       {"envFrom: [{secretRef: {name: users}}, {secretRef: {name: other}}]", "envFrom: [{secretRef: {name: users-new1}}, {secretRef: {name: other}}]"},
-		"a list of names":                 {"tlsSecrets: [users, other]", "tlsSecrets: [users-new1, other]"},
-		"below a key that does not tell":  {"database: users", ""},
-		"a part of it":                    {"adminSecret: users-new", ""},
-		"a number":                        {"adminSecret: 5", ""},
-		"beside a kind":                   {"copies: [{kind: Secret, name: users}, {kind: User, name: users}]", "copies: [{kind: Secret, name: users-new1}, {kind: User, name: users}]"},
-		"beside a key that tells of some": {"adminSecret: other, team: users", ""},
+	for name, c := range map[string]struct{ spec, want, kind string }{
+		"a key that tells":                {"adminSecret: users", "adminSecret: users-new1", ""},
+		"below a key that tells":          {"auth: {secretRef: {name: users}}", "auth: {secretRef: {name: users-new1}}", ""},
+		"in a list":                       {"envFrom: [{secretRef: {name: users}}, {secretRef: {name: other}}]", "envFrom: [{secretRef: {name: users-new1}}, {secretRef: {name: other}}]", ""},
+		"a list of names":                 {"tlsSecrets: [users, other]", "tlsSecrets: [users-new1, other]", ""},
+		"below a key that does not tell":  {"database: users", "", ""},
+		"a part of it":                    {"adminSecret: users-new", "", ""},
+		"a number":                        {"adminSecret: 5", "", ""},
+		"beside a kind":                   {"copies: [{kind: Secret, name: users}, {kind: User, name: users}]", "copies: [{kind: Secret, name: users-new1}, {kind: User, name: users}]", ""},
+		"beside a key that tells of some": {"adminSecret: other, team: users", "", ""},
+		"a kind as the key says":          {"database: users", "database: users-new1", "Database"},
+		"a kind's name":                   {"databaseName: users", "databaseName: users-new1", "Database"},
+		"a part of the kind":              {"cluster: {name: users}", "cluster: {name: users-new1}", "KafkaCluster"},
+		"a kind that is referred to":      {"databaseRef: {name: users}, dbName: users", "databaseRef: {name: users-new1}, dbName: users", "Database"},
+		"another kind":                    {"owner: users, kind: Team, name: users", "", "Database"},
 	} {
 		var spec, want map[string]any
 		if err := yaml.Unmarshal([]byte("{"+c.spec+"}"), &spec); err != nil {
@@ -34,10 +39,13 @@ func TestRename(t *testing.T) {
 		if err := yaml.Unmarshal([]byte("{"+c.want+"}"), &want); err != nil {
 			t.Fatal(err)
 		}
-		if got := names(spec, "users"); got != (c.want != c.spec) {
+		if c.kind == "" {
+			c.kind = "Secret"
+		}
+		if got := names(spec, c.kind, "users"); got != (c.want != c.spec) {
 			t.Errorf("%s: it names it: %t", name, got)
 		}
-		rename(spec, "users", "users-new1", false)
+		rename(spec, c.kind, "users", "users-new1", false)
 		got, _ := json.Marshal(spec)
 		wanted, _ := json.Marshal(want)
 		if string(got) != string(wanted) {
@@ -122,7 +130,7 @@ func TestNamesakes(t *testing.T) {
 	w.options.Samples = []*unstructured.Unstructured{pot, secret}
 	for _, c := range []struct{ namespace, other, want string }{{"place", "place", "place"}, {"place", "other", "other"}, {"", "", "place"}} {
 		needs := w.namesakesIn(pot, c.namespace, c.other)
-		if len(needs) != 1 || needs[0].of != "registry" || needs[0].GetNamespace() != c.want || !names(naming(pot, needs).Object["spec"], needs[0].GetName()) {
+		if len(needs) != 1 || needs[0].of != "registry" || needs[0].GetNamespace() != c.want || !names(naming(pot, needs).Object["spec"], needs[0].GetKind(), needs[0].GetName()) {
 			t.Errorf("%+v: %+v", c, needs)
 		}
 	}

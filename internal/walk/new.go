@@ -43,6 +43,8 @@ type newObject struct {
 	like      *observe.Object
 	variant   string                     // what else it asks for than the copy does; none if it is the copy
 	pause     *step                      // that it is deleted after; nil if after none
+	early     []*observe.Object          // samples of whose copies it was there before
+	later     []*observe.Object          // these copies
 	unowned   []observe.Operand          // named as what was made for the copy
 	distant   []distant                  // what was made for it elsewhere
 	searched  bool                       // that is known

@@ -36,8 +36,9 @@ const asSample = " as "
 type variant struct {
 	name   string // what is noted of it is known by that
 	like   *observe.Object
-	choice step  // what it chooses; none if nothing
-	pause  *step // that it is deleted after
+	choice step              // what it chooses; none if nothing
+	pause  *step             // that it is deleted after
+	named  []*observe.Object // that it is created before
 }
 
 // tryVariants creates for each of copies, which are gone, others that ask for something else, and deletes them again. It notes in created what r's operator does for them: what cannot
@@ -55,7 +56,7 @@ func (w *walk) tryVariants(ctx context.Context, r *lifecycle.Release, copies []*
 	all, err := w.makeVariants(ctx, r, copies, before, created)
 	if len(all) > 0 {
 		defer func() {
-			err = errors.Join(err, w.findElsewhere(ctx, r, all, began), w.deleteNew(ctx, all, theirs, before, created))
+			err = errors.Join(err, w.findElsewhere(ctx, r, all, began), w.deleteNew(ctx, all, theirs, before, created), w.deleteAllNamed(ctx, all))
 		}()
 	}
 	if err == nil {
@@ -75,21 +76,25 @@ func (w *walk) makeVariants(ctx context.Context, r *lifecycle.Release, copies []
 		}
 		for i, v := range w.variantsOf(r, first, before, created[first.CRD]) {
 			key := client.ObjectKey{Namespace: first.Namespace, Name: fmt.Sprintf("%s-alt%d%c", shortened(v.like.Name), len(w.created)+1, 'a'+i)}
-			o, err := w.copyInto(ctx, r, v.like, key, v.choice.There)
+			make := func() (*newObject, error) { return w.copyInto(ctx, r, v.like, key, v.choice.There) }
+			if len(v.named) > 0 {
+				make = func() (*newObject, error) { return w.copyEarly(ctx, r, v, key) }
+			}
+			o, err := make()
 			if err != nil {
 				return all, err
 			}
 			if o == nil {
 				continue
 			}
-			o.variant, o.slowest, o.pause = v.name, first.slowest, v.pause
-			if v.like == first.like {
+			o.variant, o.slowest, o.pause, o.early = v.name, first.slowest, v.pause, v.named
+			if v.like == first.like && len(v.named) == 0 {
 				o.first = first.asSample(first.first)
 			}
 			all = append(all, o)
 		}
 	}
-	return all, nil
+	return w.createNamed(ctx, r, all)
 }
 
 // variantsOf are the variants of a copy that are tried: those of the release before, as before says, and others, but on the last hop.
@@ -116,7 +121,7 @@ func (w *walk) variantsOf(r *lifecycle.Release, first *newObject, before map[str
 	chosen = slices.DeleteFunc(chosen, func(v variant) bool {
 		return len(w.withoutPulls([]step{v.choice}, v.like.Author, first.first)) == 0
 	})
-	return slices.Concat(pick(w.pausedToo(r, first, before[first.CRD], is), 1), pick(chosen, mostChoices), pick(samples, mostSamples))
+	return slices.Concat(pick(w.pausedToo(r, first, before[first.CRD], is), 1), pick(w.earlyToo(r, first), 1), pick(chosen, mostChoices), pick(samples, mostSamples))
 }
 
 // pausedToo is the variant that is paused when it is deleted, where r's operator heeds a pause, or that of the release before did.
@@ -241,6 +246,9 @@ func (w *walk) seeVariants(ctx context.Context, all []*newObject, before, create
 	for _, o := range all {
 		if err == nil && o.pause != nil {
 			err = w.deletePaused(ctx, o, before[o.key()], created)
+		}
+		if err == nil && len(o.later) > 0 {
+			err = w.deleteNamed(ctx, o, before[o.key()], created)
 		}
 	}
 	return err

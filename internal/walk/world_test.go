@@ -78,6 +78,9 @@ type world struct {
 	// only, unless empty, is the name that every Thing must have.
 	only string
 
+	// holders tells that the package has Holders, too.
+	holders bool
+
 	// rival writes an object when the walk is about to write it.
 	rival func(o *unstructured.Unstructured)
 }
@@ -107,6 +110,8 @@ const (
 	sweeps       = "deletes all that belongs to nobody where it makes something"
 	adopts       = "labels all where it makes something"
 	pairs        = "makes something for each pair of objects, and deletes it with either"
+	misses       = "does not look at a Holder again once there is what it names"
+	clings       = "lets no Holder go without what it names"
 	robs         = "does, and deletes with an object what others have"
 	retains      = "creates what belongs to nobody for objects that are to retain it"
 	chokes       = "lets nobody write once a spec was changed"
@@ -131,7 +136,10 @@ const (
 	understands  = "puts back what somebody changes of what it made, if that means something else"
 )
 
-var thingKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
+var (
+	thingKind  = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
+	holderKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Holder"}
+)
 
 func newWorld() *world {
 	s := runtime.NewScheme()
@@ -140,8 +148,10 @@ func newWorld() *world {
 			panic(err)
 		}
 	}
-	s.AddKnownTypeWithName(thingKind, &unstructured.Unstructured{})
-	s.AddKnownTypeWithName(thingKind.GroupVersion().WithKind("ThingList"), &unstructured.UnstructuredList{})
+	for _, kind := range []schema.GroupVersionKind{thingKind, holderKind} {
+		s.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
+		s.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
+	}
 	w := &world{behaviour: map[string]string{}, on: func(string) error { return nil }}
 	// The tracker of managed fields, which is the default, takes half of the tests' time.
 	tracker := clienttesting.NewObjectTracker(s, serializer.NewCodecFactory(s).UniversalDecoder())
@@ -254,6 +264,8 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 	switch {
 	case is && thing.GetKind() == "ConfigMap" && !gone && slices.Contains([]string{restores, understands}, w.behaviour[operator]):
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
+	case is && thing.GetKind() == "Holder" && operator != "":
+		w.hold(context.Background(), client.ObjectKeyFromObject(thing))
 	case !is || thing.GetKind() != "Thing" || operator == "" || !serves:
 	case w.behaviour[operator] == evicts && !gone && strings.Contains(thing.GetName(), "-new"):
 		return w.Delete(context.Background(), thing)
@@ -301,6 +313,41 @@ func (w *world) takeOver(ctx context.Context, namespace string, deletes bool) {
 			m.Labels = map[string]string{"app": "thing"}
 			_ = w.Update(ctx, m)
 		}
+	}
+}
+
+// hold is what an operator does about a Holder: it makes a ConfigMap once what the Holder names is there, and lets a Holder go that is deleted.
+func (w *world) hold(ctx context.Context, key client.ObjectKey) {
+	holder, thing := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+	holder.SetGroupVersionKind(holderKind)
+	thing.SetGroupVersionKind(thingKind)
+	if w.Get(ctx, key, holder) != nil {
+		return
+	}
+	name, _, _ := unstructured.NestedString(holder.Object, "spec", "thing")
+	there := w.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: name}, thing) == nil
+	switch {
+	case holder.GetDeletionTimestamp() != nil:
+		if there || w.behaviour[w.running] != clings {
+			holder.SetFinalizers(nil)
+			_ = w.Update(ctx, holder)
+		}
+	case len(holder.GetFinalizers()) == 0:
+		holder.SetFinalizers([]string{"example.com/holder"})
+		_ = w.Update(ctx, holder)
+	case there:
+		owner := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Holder", Name: key.Name, UID: holder.GetUID()}
+		_ = w.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "of-" + key.Name, OwnerReferences: []metav1.OwnerReference{owner}}})
+	}
+}
+
+// holdAll looks at all Holders of a namespace.
+func (w *world) holdAll(ctx context.Context, namespace string) {
+	all := &unstructured.UnstructuredList{}
+	all.SetGroupVersionKind(holderKind)
+	_ = w.List(ctx, all, client.InNamespace(namespace))
+	for _, holder := range all.Items {
+		w.hold(ctx, client.ObjectKeyFromObject(&holder))
 	}
 }
 
@@ -354,6 +401,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	}
 	if behaviour == sweeps || behaviour == adopts {
 		w.takeOver(ctx, namespace, behaviour == sweeps)
+	}
+	if w.holders && behaviour != misses {
+		w.holdAll(ctx, namespace)
 	}
 	if behaviour == pairs || behaviour == robs {
 		w.pair(ctx, thing)
@@ -730,9 +780,14 @@ func (m fakeManager) install(namespace, bundle string) {
 		m.stall(lifecycle.State{Stage: lifecycle.Resolved, Stall: &lifecycle.Stall{Reason: lifecycle.Unmet, Said: "no Teapot", Grace: 15 * time.Second}})
 		return
 	}
-	d := thingDefinition()
-	d.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
-	_ = m.Create(ctx, d)
+	definitions := []*apiextensionsv1.CustomResourceDefinition{thingDefinition()}
+	if m.holders {
+		definitions = append(definitions, holderDefinition())
+	}
+	for _, d := range definitions {
+		d.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
+		_ = m.Create(ctx, d)
+	}
 	switch behaviour {
 	case sleeps, locked:
 		for m.called("Wake") == 0 {
@@ -854,7 +909,7 @@ func (r resourceOf) List(ctx context.Context, _ metav1.ListOptions) (*unstructur
 	list := &unstructured.UnstructuredList{}
 	kind := r.named("").GroupVersionKind()
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if !slices.Contains([]string{"Thing", "ConfigMap", "Pod", "Deployment", "Service"}, kind.Kind) {
+	if !slices.Contains([]string{"Thing", "Holder", "ConfigMap", "Pod", "Deployment", "Service"}, kind.Kind) {
 		return list, nil // nobody makes any
 	}
 	return list, r.client.List(ctx, list, client.InNamespace(r.namespace))
@@ -902,6 +957,12 @@ func thingsIn(t *testing.T, mode lifecycle.Mode, bundles ...string) (*catalog.Pa
 // thingsOf is thingsIn whose sample has spec.
 func thingsOf(t *testing.T, mode lifecycle.Mode, spec string, bundles ...string) (*catalog.Package, graph.Plan) {
 	t.Helper()
+	return packageOf(t, mode, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":`+spec+`}]`, bundles, thingDefinition)
+}
+
+// packageOf is a package whose bundles follow each other, support an install mode alone and have samples and definitions, and the plan to walk them.
+func packageOf(t *testing.T, mode lifecycle.Mode, samples string, bundles []string, definitions ...func() *apiextensionsv1.CustomResourceDefinition) (*catalog.Package, graph.Plan) {
+	t.Helper()
 	var fbc strings.Builder
 	write := func(document any) {
 		data, err := json.Marshal(document)
@@ -925,15 +986,19 @@ func thingsOf(t *testing.T, mode lifecycle.Mode, spec string, bundles ...string)
 	for i, name := range bundles {
 		csv := testRelease(name).CSV
 		csv.APIVersion, csv.Kind, csv.Name = v1alpha1.SchemeGroupVersion.String(), v1alpha1.ClusterServiceVersionKind, name
-		csv.Annotations = map[string]string{"alm-examples": `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":` + spec + `}]`}
+		csv.Annotations = map[string]string{"alm-examples": samples}
 		csv.Spec.InstallModes = []v1alpha1.InstallMode{{Type: v1alpha1.InstallModeType(mode), Supported: true}}
 		csv.Spec.InstallStrategy.StrategyName = "deployment"
 		csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "op-" + name
-		d := thingDefinition()
-		d.APIVersion, d.Kind = "apiextensions.k8s.io/v1", observe.KindCRD
-		csv.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: d.Name, Version: "v1", Kind: "Thing"}}
+		objects := []any{&csv}
+		for _, make := range definitions {
+			d := make()
+			d.APIVersion, d.Kind = "apiextensions.k8s.io/v1", observe.KindCRD
+			csv.Spec.CustomResourceDefinitions.Owned = append(csv.Spec.CustomResourceDefinitions.Owned, v1alpha1.CRDDescription{Name: d.Name, Version: "v1", Kind: d.Spec.Names.Kind})
+			objects = append(objects, d)
+		}
 		properties := []any{map[string]any{"type": "olm.package", "value": map[string]any{"packageName": "things", "version": fmt.Sprintf("%d.0.0", i+1)}}}
-		for _, o := range []any{csv, d} {
+		for _, o := range objects {
 			data, err := json.Marshal(o)
 			if err != nil {
 				t.Fatal(err)
@@ -959,6 +1024,15 @@ func thingDefinition() *apiextensionsv1.CustomResourceDefinition {
 				"onDelete": {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"Delete"`)}, {Raw: []byte(`"Retain"`)}}}},
 		}},
 	}}
+	return d
+}
+
+// holderDefinition defines Holders, each of which names a Thing.
+func holderDefinition() *apiextensionsv1.CustomResourceDefinition {
+	d := thingDefinition()
+	d.Name = "holders.example.com"
+	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "holders", Kind: "Holder", ListKind: "HolderList"}
+	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"thing": {Type: "string"}}}
 	return d
 }
 
