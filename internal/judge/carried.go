@@ -17,12 +17,13 @@ type Carriage int
 
 const (
 	absent    Carriage = iota // nowhere
+	partly                    // some words of a list are, somewhere
 	mentioned                 // its words are, somewhere
 	carried                   // a field of the same name says the same, as a pod's tolerations do
 )
 
-// Found reports whether it is found at all.
-func (c Carriage) Found() bool { return c != absent }
+// Found reports whether all of it is found.
+func (c Carriage) Found() bool { return c >= mentioned }
 
 // Carried tells, by its path, how what spec asks for by a text, a list or a map is found in operands. Numbers and choices are tried by changes,
 // and say too little to be recognized.
@@ -35,6 +36,8 @@ func Carried(spec map[string]any, operands []observe.Operand) map[string]Carriag
 			found[path] = carried
 		case allMentioned(contents, value, slices.Contains(tagging, key)):
 			found[path] = mentioned
+		case someMentioned(contents, value):
+			found[path] = partly
 		default:
 			found[path] = absent
 		}
@@ -63,6 +66,20 @@ func allMentioned(contents []any, value any, keys bool) bool {
 	return everyText(value, keys, func(text string) bool {
 		return slices.ContainsFunc(contents, func(content any) bool { return mentions(content, text) })
 	})
+}
+
+// someMentioned reports whether value is a list of texts of which some are found in contents.
+func someMentioned(contents []any, value any) bool {
+	list, _ := value.([]any)
+	some := false
+	for _, item := range list {
+		text, is := item.(string)
+		if !is {
+			return false
+		}
+		some = some || allMentioned(contents, text, false)
+	}
+	return some
 }
 
 // visitAsked calls asked for each text, list and map below value, but not within lists.
@@ -164,11 +181,11 @@ func hasWord(s, word string) bool {
 	}
 }
 
-// NotCarried are the paths of what was carried before and is absent after, without those above others.
+// NotCarried are the paths of what was carried before and is not after, without those above others. What was only mentioned may be said in other words, unless some of them are.
 func NotCarried(before, after map[string]Carriage) []string {
 	lost := namesOf(before, func(path string) bool {
 		is, asked := after[path]
-		return before[path] == carried && asked && is == absent
+		return asked && (before[path] == carried && !is.Found() || before[path] == mentioned && is == partly)
 	})
 	return slices.DeleteFunc(slices.Clone(lost), func(path string) bool {
 		return slices.ContainsFunc(lost, func(other string) bool { return strings.HasPrefix(other, path+".") })
@@ -193,7 +210,7 @@ func Unheeded(objects []*observe.Object, before, after map[string]observe.Operan
 		}
 		isDeprecated := func(path string) bool { return deprecated(o, path) }
 		findings = append(findings, lessOf(NotCarried(Carried(spec, was), Carried(spec, is)), isDeprecated, func(fields string) finding.Finding {
-			return doesLess(handOn, o.String(), "what its %s asks for was in what was made for it before the upgrade, and is in none of that any more", fields)
+			return doesLess(handOn, o.String(), "what its %s asks for was in what was made for it before the upgrade, and is not any more", fields)
 		})...)
 	}
 	return findings

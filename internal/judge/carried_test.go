@@ -44,14 +44,14 @@ func TestUnheeded(t *testing.T) {
 	}{
 		{"as before", before, nil},
 		{"tolerations", operands(container, m{"nodeSelector": m{"disk": "fast"}}, annotations),
-			[]string{"error U514 Pot/n/a: what its spec.tolerations asks for was in what was made for it before the upgrade, and is in none of that any more"}},
+			[]string{"error U514 Pot/n/a: what its spec.tolerations asks for was in what was made for it before the upgrade, and is not any more"}},
 		{"tolerations in a file", operands(container, m{"nodeSelector": m{"disk": "fast"}}, annotations, settings), nil},
 		{"one of them alone", operands(m{"image": "pots:7", "resources": m{"limits": m{"memory": "1Gi"}}}, pod, annotations),
-			[]string{"error U514 Pot/n/a: what its spec.pod.resources.requests.cpu asks for was in what was made for it before the upgrade, and is in none of that any more"}},
+			[]string{"error U514 Pot/n/a: what its spec.pod.resources.requests.cpu asks for was in what was made for it before the upgrade, and is not any more"}},
 		{"a map of keys", operands(container, m{"tolerations": pod["tolerations"], "nodeSelector": m{}}, nil),
-			[]string{"error U514 Pot/n/a: what its spec.pod.nodeSelector, spec.service.annotations asks for was in what was made for it before the upgrade, and is in none of that any more"}},
+			[]string{"error U514 Pot/n/a: what its spec.pod.nodeSelector, spec.service.annotations asks for was in what was made for it before the upgrade, and is not any more"}},
 		{"the image", operands(m{"image": "pots:8", "resources": resources}, pod, annotations),
-			[]string{"error U514 Pot/n/a: what its spec.image asks for was in what was made for it before the upgrade, and is in none of that any more"}},
+			[]string{"error U514 Pot/n/a: what its spec.image asks for was in what was made for it before the upgrade, and is not any more"}},
 		{"another registry", operands(m{"image": "mirror.example.com/pots:7", "resources": resources}, pod, annotations), nil},
 		{"a Secret that was not there", operands(container, nil, annotations, observe.Operand{Kind: "Secret", Of: o.String()}), nil},
 		{"a pod that the operator makes", operands(container, m{"nodeSelector": m{"disk": "fast"}}, annotations,
@@ -65,8 +65,8 @@ func TestUnheeded(t *testing.T) {
 	expect.Findings(t, Unheeded([]*observe.Object{o}, operands(container, nil, nil), operands(m{"resources": resources, "image": "pots:7"}, pod, annotations), used))
 	deprecated := func(_ *observe.Object, path string) bool { return path == "spec.tolerations" }
 	expect.Findings(t, Unheeded([]*observe.Object{o}, before, operands(m{"image": "pots:8", "resources": resources}, m{"nodeSelector": m{"disk": "fast"}}, annotations), deprecated),
-		"error U514 Pot/n/a: what its spec.image asks for was in what was made for it before the upgrade, and is in none of that any more",
-		"warning U514 Pot/n/a: what its spec.tolerations asks for was in what was made for it before the upgrade, and is in none of that any more")
+		"error U514 Pot/n/a: what its spec.image asks for was in what was made for it before the upgrade, and is not any more",
+		"warning U514 Pot/n/a: what its spec.tolerations asks for was in what was made for it before the upgrade, and is not any more")
 }
 
 // A word is found as a whole, and keys of labels and selectors are words.
@@ -83,6 +83,8 @@ func TestMentioned(t *testing.T) {
 		{m{"cpu": "2"}, "memory: 2Gi", absent}, {m{"cpu": "2"}, "cpus=2, memory=1", mentioned}, {m{"image": "pots:7"}, "pots:7.2", absent},
 		{m{"image": "pots:7"}, "mirror/pots:7", mentioned}, {m{"class": "high"}, "highest", absent},
 		{m{"nodeSelector": m{"worker": ""}}, "nothing", absent}, {m{"nodeSelector": m{"worker": ""}}, "run on worker", mentioned},
+		{m{"keep": []any{"daily", "weekly"}}, "--keep=daily,weekly", mentioned}, {m{"keep": []any{"daily", "weekly"}}, "--keep=daily", partly},
+		{m{"keep": []any{"daily", "weekly"}}, "--keep=all", absent}, {m{"keep": []any{m{"of": "daily"}, m{"of": "weekly"}}}, "--keep=daily", absent},
 		{m{"f": "all of it"}, "all of it", carried},
 	} {
 		for path, got := range Carried(c.spec, made(c.text)) {

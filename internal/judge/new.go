@@ -400,7 +400,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 	newSecret := slices.ContainsFunc(is.Secrets, func(s string) bool { return !slices.Contains(was.Secrets, s) })
 	if unheeded := NotCarried(was.Carried, is.Carried); !newSecret {
 		findings = append(findings, lessOf(unheeded, isDeprecated, func(fields string) finding.Finding {
-			return doesLess(handOn, is.Sample, "%s does less for a new object like it than %s: what its %s asks for is in nothing that is made for it", to, from, fields)
+			return doesLess(handOn, is.Sample, "%s does less for a new object like it than %s: what its %s asks for is not in what is made for it", to, from, fields)
 		})...)
 	}
 	return append(findings, forsaken(from, to, was, is)...)

@@ -43,13 +43,14 @@ func (w *walk) findElsewhere(ctx context.Context, r *lifecycle.Release, copies [
 		if err != nil {
 			return err
 		}
-		if made == nil || len(made.GetOwnerReferences()) > 0 {
+		if made == nil {
 			continue
 		}
 		text := textOf(made)
 		for _, o := range copies {
-			if o.elsewhere(c) && o.meant(text) {
-				shared := made.GetCreationTimestamp().Time.Before(o.Since) || !strings.Contains(made.GetName(), o.Name) && o.saysOfSample(text)
+			before := made.GetCreationTimestamp().Time.Before(o.Since)
+			if o.elsewhere(c) && o.meant(text) && (before || len(made.GetOwnerReferences()) == 0) { // what is owned and newer goes with its owner
+				shared := before || !strings.Contains(made.GetName(), o.Name) && o.saysOfSample(text)
 				o.distant = append(o.distant, distant{c, made, shared, o.besideSample(text)})
 			}
 		}

@@ -27,6 +27,7 @@ func TestElsewhere(t *testing.T) {
 		object := func(kind, namespace, name, says string, owners ...metav1.OwnerReference) *unstructured.Unstructured {
 			o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}, "says": says}}
 			o.SetNamespace(namespace)
+			o.SetCreationTimestamp(metav1.Now())
 			o.SetOwnerReferences(owners)
 			return o
 		}
@@ -37,9 +38,14 @@ func TestElsewhere(t *testing.T) {
 		if err := w.Dynamic.(*dynamicfake.FakeDynamicClient).Tracker().Add(indexed); err != nil {
 			t.Fatal(err)
 		}
+		users := object("ConfigMap", "n", "cups-users", "teapot, teapot-new2", metav1.OwnerReference{APIVersion: "v1", Kind: "Cup", Name: "cups", UID: "2"})
+		users.SetCreationTimestamp(metav1.NewTime(time.Now().Add(-time.Hour)))
+		if err := w.Dynamic.(*dynamicfake.FakeDynamicClient).Tracker().Add(users); err != nil {
+			t.Fatal(err)
+		}
 		changed := asked("update", 200, auditv1.ObjectReference{APIVersion: "v1", Resource: "configmaps", Namespace: "n", Name: "index"})
 		status := asked("update", 200, auditv1.ObjectReference{APIVersion: "v1", Resource: "vaults", Namespace: "n", Name: "teapot-new2-vault", Subresource: "status"})
-		log := []auditv1.Event{changed, changed, status, asked("update", 200, auditv1.ObjectReference{APIVersion: "v1", Resource: "pots", Namespace: "n", Name: "teapot-new2"})}
+		log := []auditv1.Event{changed, changed, asked("patch", 200, auditv1.ObjectReference{APIVersion: "v1", Resource: "configmaps", Namespace: "n", Name: "cups-users"}), status, asked("update", 200, auditv1.ObjectReference{APIVersion: "v1", Resource: "pots", Namespace: "n", Name: "teapot-new2"})}
 		for _, m := range []auditv1.ObjectReference{
 			{Resource: "clusterroles", Name: "view-teapot-new2"}, {Resource: "configmaps", Namespace: "registry", Name: "hash"}, {Resource: "configmaps", Namespace: "registry", Name: "all"},
 			{Resource: "configmaps", Namespace: "n", Name: "teapot-new2"}, {Resource: "secrets", Namespace: "n", Name: "teapot-new2-login"}, {Resource: "vaults", Namespace: "n", Name: "teapot-new2-vault"}, {Resource: "vaults", Namespace: "n", Name: "owned"},
@@ -48,7 +54,7 @@ func TestElsewhere(t *testing.T) {
 			m.APIVersion = "v1"
 			log = append(log, asked("create", 201, m))
 		}
-		pot := &newObject{Object: &observe.Object{CRD: "pots", Resource: schema.GroupResource{Resource: "pots"}, Namespace: "n", Name: "teapot-new2", UID: "uid-of-the-copy"}, like: &observe.Object{Name: "teapot"}}
+		pot := &newObject{Object: &observe.Object{CRD: "pots", Resource: schema.GroupResource{Resource: "pots"}, Namespace: "n", Name: "teapot-new2", UID: "uid-of-the-copy", Since: time.Now()}, like: &observe.Object{Name: "teapot"}}
 		pot.remember(map[string]observe.Operand{"": {Kind: "ConfigMap", Namespace: "n", Name: "teapot-new2"}})
 		began := time.Now()
 		for name, provider := range map[string]cluster.Cluster{"no audit log": nil, "a cluster that stays": audited{Cluster: fakeCluster{world: &world{}}, log: log}} {
@@ -73,7 +79,7 @@ func TestElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []judge.Distant{{Kind: "ClusterRole", Name: "view-teapot"}, {Kind: "ConfigMap", Name: "n/index", Shared: true, Beside: true}, {Kind: "ConfigMap", Name: "registry/hash"}, {Kind: "Namespace", Name: "tenant-teapot"}, {Kind: "Secret", Name: "n/teapot-login"}, {Kind: "Vault", Name: "n/teapot-vault", Gone: true}}
+		want := []judge.Distant{{Kind: "ClusterRole", Name: "view-teapot"}, {Kind: "ConfigMap", Name: "n/cups-users", Shared: true, Beside: true}, {Kind: "ConfigMap", Name: "n/index", Shared: true, Beside: true}, {Kind: "ConfigMap", Name: "registry/hash"}, {Kind: "Namespace", Name: "tenant-teapot"}, {Kind: "Secret", Name: "n/teapot-login"}, {Kind: "Vault", Name: "n/teapot-vault", Gone: true}}
 		if !slices.Equal(found, want) {
 			t.Errorf("%+v, want %+v", found, want)
 		}

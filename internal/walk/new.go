@@ -153,21 +153,7 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 	defer func() {
 		err = errors.Join(err, w.findElsewhere(ctx, r, copies, started), w.deleteNew(ctx, copies, theirs, w.created[from], created))
 	}()
-	held, err := w.holds(ctx, r)
-	if err != nil {
-		return created, copies, err
-	}
-	if held {
-		err = w.whileHeld(ctx, mostHeld, func() (err error) {
-			if copies, err = w.makeCopies(ctx, from, r); err != nil {
-				return err
-			}
-			return w.seeHeld(ctx, copies)
-		})
-	} else {
-		copies, err = w.makeCopies(ctx, from, r)
-	}
-	if err != nil {
+	if copies, err = w.makeCopiesHeld(ctx, from, r); err != nil {
 		return created, copies, err
 	}
 	began := time.Now()
@@ -204,6 +190,24 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 		}
 	}
 	return created, copies, err
+}
+
+// makeCopiesHeld makes copies and, where that may be, holds their pods until their statuses were seen.
+func (w *walk) makeCopiesHeld(ctx context.Context, from string, r *lifecycle.Release) (copies []*newObject, err error) {
+	held, err := w.holds(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if !held {
+		return w.makeCopies(ctx, from, r)
+	}
+	err = w.whileHeld(ctx, mostHeld, func() (err error) {
+		if copies, err = w.makeCopies(ctx, from, r); err != nil {
+			return err
+		}
+		return w.seeHeld(ctx, copies)
+	})
+	return copies, err
 }
 
 // newHealthLimit is how long what is made for new objects has to become ready: longer if what is made for samples asks for a delay.
