@@ -93,7 +93,7 @@ fails if either walk fails. With --parallel 2 or more both are walked at the sam
 	f.StringVar(&t.existing.Server, "catalog-server", serverImage(), "`IMAGE` of olmkit that serves the catalogs to OLM v0 on the existing cluster")
 	f.StringVar(&t.registry, "registry", "", "`REPOSITORY` to push bundles and catalogs to, from which the existing cluster pulls them for OLM v1")
 	f.StringArrayVar(&t.images, "image", nil, "run image REF from a local binary, a root file system directory, or a single-binary image (archive, OCI layout or registry reference), as `REF=PROGRAM`; {version} in both stands for each bundle's version (repeatable)")
-	f.StringArrayVar(&t.samples, "sample", nil, "YAML or JSON `FILE` of samples to create instead of the bundles' alm-examples, with the objects that they need; what is new is tried on a copy of one sample of each kind (repeatable)")
+	f.StringArrayVar(&t.samples, "sample", nil, "YAML or JSON `FILE` of samples to create instead of the bundles' alm-examples of the same kinds, with the objects that they need; what is new is tried on a copy of one sample of each kind (repeatable)")
 	f.StringArrayVar(&t.asserts, "assert", nil, "YAML or JSON `FILE` with partial objects, as in an assert file of kuttl or chainsaw, that must match after installation and after each hop (repeatable)")
 	f.StringVar(&t.shard, "shard", "", "run only shard `I/N` of the plan, I from 0; auto, or auto/N, reads it from the environment of an Indexed Job, GitLab, CircleCI or Buildkite. 'olmkit report merge' merges the shards' reports")
 	f.IntVar(&t.parallel, "parallel", 0, "run `N` shards concurrently, each on its own cluster, which takes up to 2 cores and 1 GiB; 0 takes as many embedded clusters as this machine has room for, and splits no chain of hops")

@@ -49,7 +49,7 @@ func (w *walk) findElsewhere(ctx context.Context, r *lifecycle.Release, copies [
 		text := textOf(made)
 		for _, o := range copies {
 			before := made.GetCreationTimestamp().Time.Before(o.Since)
-			if o.elsewhere(c) && o.meant(text) && (before || len(made.GetOwnerReferences()) == 0) { // what is owned and newer goes with its owner
+			if o.elsewhere(c) && o.meant(text) && (before || w.outlasts(made)) {
 				shared := before || !strings.Contains(made.GetName(), o.Name) && o.saysOfSample(text)
 				o.distant = append(o.distant, distant{c, made, shared, o.besideSample(text)})
 			}
@@ -59,6 +59,13 @@ func (w *walk) findElsewhere(ctx context.Context, r *lifecycle.Release, copies [
 		o.searched = true
 	}
 	return nil
+}
+
+// outlasts reports whether Kubernetes does not delete made with a copy: it belongs to nobody, or to samples alone, as where objects of two kinds have something for each pair of them.
+func (w *walk) outlasts(made *unstructured.Unstructured) bool {
+	return !slices.ContainsFunc(made.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
+		return !slices.ContainsFunc(w.Objects, func(o *observe.Object) bool { return o.UID == owner.UID })
+	})
 }
 
 // others are resources that controllers of the cluster delete, or that name whom they are for.
@@ -122,13 +129,13 @@ func (w *walk) distantNow(ctx context.Context, c observe.Creation) (*unstructure
 	return nil, ctx.Err() // who may not read it, or gets no answer, knows nothing of it
 }
 
-// seeElsewhere returns which of what was made elsewhere for a copy, which is gone, went with it, and deletes the rest. What stayed under the release before,
+// seeElsewhere returns which of what was made elsewhere for a copy, which is gone since began, went with it, and deletes the rest. What stayed under the release before,
 // as was says, or was not known is not waited for as long.
-func (w *walk) seeElsewhere(ctx context.Context, o *newObject, was judge.New) ([]judge.Distant, error) {
+func (w *walk) seeElsewhere(ctx context.Context, o *newObject, began time.Time, was judge.New) ([]judge.Distant, error) {
 	if !o.searched {
 		return nil, nil
 	}
-	seen, began := []judge.Distant{}, time.Now()
+	seen := []judge.Distant{}
 	for _, d := range o.distant {
 		named := judge.Distant{Kind: d.made.GetKind(), Shared: d.shared, Beside: d.beside, Name: strings.ReplaceAll(client.ObjectKeyFromObject(d.made).String(), o.Name, o.like.Name)}
 		named.Name = strings.TrimPrefix(strings.ReplaceAll(named.Name, string(o.UID), "…"), "/")

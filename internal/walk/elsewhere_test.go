@@ -33,7 +33,9 @@ func TestElsewhere(t *testing.T) {
 		}
 		owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Pot", Name: "teapot-new2", UID: "1"}
 		w := teaWalk(object("ClusterRole", "", "view-teapot-new2", ""), object("ConfigMap", "registry", "hash", "uid-of-the-copy"), object("ConfigMap", "registry", "all", "others"),
-			object("ConfigMap", "n", "teapot-new2", ""), object("Secret", "n", "teapot-new2-login", "of the teapot"), object("Vault", "n", "teapot-new2-vault", ""), object("Vault", "n", "owned", "teapot-new2", owner), object("Namespace", "", "tenant-teapot-new2", ""))
+			object("ConfigMap", "n", "teapot-new2", ""), object("Secret", "n", "teapot-new2-login", "of the teapot"), object("Vault", "n", "teapot-new2-vault", ""), object("Vault", "n", "owned", "teapot-new2", owner), object("Namespace", "", "tenant-teapot-new2", ""),
+			object("ConfigMap", "n", "pair-teapot-new2", "", metav1.OwnerReference{APIVersion: "v1", Kind: "Cup", Name: "cups", UID: "2"}))
+		w.Objects = append(w.Objects, &observe.Object{Name: "cups", UID: "2"})
 		indexed := object("ConfigMap", "n", "index", "teapot, teapot-new2")
 		if err := w.Dynamic.(*dynamicfake.FakeDynamicClient).Tracker().Add(indexed); err != nil {
 			t.Fatal(err)
@@ -49,7 +51,7 @@ func TestElsewhere(t *testing.T) {
 		for _, m := range []auditv1.ObjectReference{
 			{Resource: "clusterroles", Name: "view-teapot-new2"}, {Resource: "configmaps", Namespace: "registry", Name: "hash"}, {Resource: "configmaps", Namespace: "registry", Name: "all"},
 			{Resource: "configmaps", Namespace: "n", Name: "teapot-new2"}, {Resource: "secrets", Namespace: "n", Name: "teapot-new2-login"}, {Resource: "vaults", Namespace: "n", Name: "teapot-new2-vault"}, {Resource: "vaults", Namespace: "n", Name: "owned"},
-			{Resource: "namespaces", Name: "tenant-teapot-new2"}, {Resource: "clusterroles", Name: "teapot-new2-deleted-before"},
+			{Resource: "namespaces", Name: "tenant-teapot-new2"}, {Resource: "clusterroles", Name: "teapot-new2-deleted-before"}, {Resource: "configmaps", Namespace: "n", Name: "pair-teapot-new2"},
 		} {
 			m.APIVersion = "v1"
 			log = append(log, asked("create", 201, m))
@@ -62,7 +64,7 @@ func TestElsewhere(t *testing.T) {
 			if err := w.findElsewhere(t.Context(), w.release, []*newObject{pot}, began); err != nil {
 				t.Fatal(err)
 			}
-			if found, err := w.seeElsewhere(t.Context(), pot, judge.New{}); found != nil || err != nil {
+			if found, err := w.seeElsewhere(t.Context(), pot, time.Now(), judge.New{}); found != nil || err != nil {
 				t.Errorf("%s: %+v, %v", name, found, err)
 			}
 		}
@@ -75,11 +77,11 @@ func TestElsewhere(t *testing.T) {
 			time.Sleep(judge.EffectLimit / 2)
 			_ = vaults.Delete(t.Context(), "teapot-new2-vault", metav1.DeleteOptions{})
 		}()
-		found, err := w.seeElsewhere(t.Context(), pot, judge.New{Elsewhere: []judge.Distant{{Kind: "Vault", Gone: true}}})
+		found, err := w.seeElsewhere(t.Context(), pot, time.Now(), judge.New{Elsewhere: []judge.Distant{{Kind: "Vault", Gone: true}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []judge.Distant{{Kind: "ClusterRole", Name: "view-teapot"}, {Kind: "ConfigMap", Name: "n/cups-users", Shared: true, Beside: true}, {Kind: "ConfigMap", Name: "n/index", Shared: true, Beside: true}, {Kind: "ConfigMap", Name: "registry/hash"}, {Kind: "Namespace", Name: "tenant-teapot"}, {Kind: "Secret", Name: "n/teapot-login"}, {Kind: "Vault", Name: "n/teapot-vault", Gone: true}}
+		want := []judge.Distant{{Kind: "ClusterRole", Name: "view-teapot"}, {Kind: "ConfigMap", Name: "n/cups-users", Shared: true, Beside: true}, {Kind: "ConfigMap", Name: "n/index", Shared: true, Beside: true}, {Kind: "ConfigMap", Name: "n/pair-teapot"}, {Kind: "ConfigMap", Name: "registry/hash"}, {Kind: "Namespace", Name: "tenant-teapot"}, {Kind: "Secret", Name: "n/teapot-login"}, {Kind: "Vault", Name: "n/teapot-vault", Gone: true}}
 		if !slices.Equal(found, want) {
 			t.Errorf("%+v, want %+v", found, want)
 		}

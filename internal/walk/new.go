@@ -499,7 +499,8 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, theirs map[st
 	if err != nil {
 		return err
 	}
-	deadline := time.Now().Add(unownedLimit)
+	since := time.Now()
+	deadline := since.Add(unownedLimit)
 	for _, o := range copies {
 		is := created[o.key()]
 		is.Along = slices.DeleteFunc(slices.Clone(along), func(name string) bool { return !strings.HasPrefix(theirs[name].Of, o.Kind+"/") })
@@ -520,7 +521,7 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, theirs map[st
 				is.Unowned = append(is.Unowned, judge.Left{Kind: made.Kind, Name: strings.ReplaceAll(made.Name, o.Name, o.like.Name)})
 			}
 		}
-		if is.Elsewhere, err = w.seeElsewhere(ctx, o, before[o.key()]); err != nil {
+		if is.Elsewhere, err = w.seeElsewhere(ctx, o, since, before[o.key()]); err != nil {
 			return err
 		}
 		created[o.key()] = is
