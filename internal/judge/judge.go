@@ -85,8 +85,16 @@ func StillWrong(findings []finding.Finding) []finding.Finding {
 // Collapse makes one finding of those that say the same of several objects, and of those that have one cause.
 func Collapse(findings []finding.Finding) []finding.Finding {
 	return onePerCause(gather(findings, func(f finding.Finding) string {
-		return strings.Join([]string{f.Code, string(f.Severity), f.Message, f.Cause}, "\n")
+		return strings.Join([]string{f.Code, string(f.Severity), withoutName(f), f.Cause}, "\n")
 	}))
+}
+
+// withoutName is what a finding says, with … for the namespace and name of its object, with which what is made for the object is called as well.
+func withoutName(f finding.Finding) string {
+	if parts := strings.SplitN(f.Subject.Object, "/", 2); len(parts) == 2 && strings.Contains(parts[1], "/") {
+		return strings.ReplaceAll(f.Message, parts[1], "…")
+	}
+	return f.Message
 }
 
 // outageFindings judges outages: what OLM makes and unmakes is a warning with what shortens it, what stays an error. All

@@ -300,6 +300,14 @@ func TestCollapse(t *testing.T) {
 	})
 	expect.Findings(t, got, "error U302 Thing/a: spec.size is gone; the same of 1 more: Thing/b", "error U302 Thing/c: spec.port is gone")
 
+	// What is made for an object is called as it.
+	got = Collapse([]finding.Finding{
+		code.Finding(code.DoesLess, "Thing/n/a", "it does not change StatefulSet/n/a-db"), code.Finding(code.DoesLess, "Thing/n/b", "it does not change StatefulSet/n/b-db"),
+		code.Finding(code.DoesLess, "Thing/n/c", "it does not change StatefulSet/n/c"), code.Finding(code.DoesLess, "Thing/d", "it does not change StatefulSet/d"),
+	})
+	expect.Findings(t, got, "error U514 Thing/n/a: it does not change StatefulSet/n/a-db; the same of 1 more: Thing/n/b", "error U514 Thing/n/c: it does not change StatefulSet/n/c",
+		"error U514 Thing/d: it does not change StatefulSet/d")
+
 	// Of many objects some are named.
 	var many []finding.Finding
 	for i := range 10_000 {

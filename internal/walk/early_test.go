@@ -17,9 +17,7 @@ func TestEarly(t *testing.T) {
 		{"", "", "", ""},
 		{"", misses, code.NewIgnored, "this is so if it is created before Thing a"},
 		{"", clings, code.DoesLess, "v2 does not let a new object like it go when Thing a, which it names, is gone"},
-		{misses, misses, "", ""},
 		{clings, clings, "", ""},
-		{misses, clings, code.DoesLess, "v2 does not let a new object like it go"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()

@@ -60,6 +60,7 @@ func (w *walk) judgeEffects(from, to string, effects map[string]judge.Effect, th
 		if missing := was.Lacks(now, there); from != to && len(missing) > 0 {
 			f := code.Finding(code.DoesLess, name, "%s does less for it than %s: within %s of a change of its %s %s",
 				to, from, judge.EffectLimit, now.Change, strings.Join(missing, "; "))
+			f.Fix = "in each reconcile update what exists by what the spec says, not only what is missing, and write the status after it"
 			if slices.ContainsFunc(w.Objects, func(o *observe.Object) bool { return o.String() == name && w.isDeprecated(o, now.Change) }) {
 				f.Severity = finding.Warning
 			}
