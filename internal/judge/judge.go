@@ -91,8 +91,8 @@ func Collapse(findings []finding.Finding) []finding.Finding {
 
 // withoutName is what a finding says, with … for the namespace and name of its object, with which what is made for the object is called as well.
 func withoutName(f finding.Finding) string {
-	if parts := strings.SplitN(f.Subject.Object, "/", 2); len(parts) == 2 && strings.Contains(parts[1], "/") {
-		return strings.ReplaceAll(f.Message, parts[1], "…")
+	if _, name, _ := strings.Cut(f.Subject.Object, "/"); strings.Contains(name, "/") {
+		return strings.ReplaceAll(f.Message, name, "…")
 	}
 	return f.Message
 }

@@ -25,6 +25,14 @@ const (
 	mostDown = 2*judge.DownLimit + judge.EffectLimit + holdLimit
 )
 
+// goesWithin is how long is waited until an object goes of whose deletion is known what came under the release before.
+func goesWithin(was judge.Deletion) time.Duration {
+	if was == judge.Gone {
+		return judge.EffectLimit
+	}
+	return downLimit
+}
+
 // recreate creates for each of copies, which are gone, another object of its name, as who deletes and applies again does, and notes in created whether
 // r's operator deals with it, tells that its pods are gone, and removes its finalizer while it has none. before says how long that is waited for.
 func (w *walk) recreate(ctx context.Context, r *lifecycle.Release, copies []*newObject, before, created map[string]judge.New) (err error) {
@@ -260,9 +268,7 @@ func (w *walk) healthNow(ctx context.Context, o *newObject) (map[string]string, 
 func (w *walk) deleteDown(ctx context.Context, down []*newObject, before, created map[string]judge.New) error {
 	limit := downLimit
 	for _, o := range down {
-		if before[o.CRD].Down == judge.Gone {
-			limit = judge.EffectLimit
-		}
+		limit = max(limit, goesWithin(before[o.CRD].Down))
 	}
 	stay, err := w.removeThese(ctx, objectsOf(down), limit)
 	if err != nil {

@@ -8,19 +8,14 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// theirs is what was made for the samples, but for what comes and goes.
-func (w *walk) theirs(ctx context.Context) (map[string]observe.Operand, error) {
+// theirs is what was made for the samples and was there before copies were created, but for what comes and goes. What an operator made since for a sample may be about a copy, as
+// where objects of two kinds have something for each pair of them.
+func (w *walk) theirs(ctx context.Context, there map[string]observe.Operand) (map[string]observe.Operand, error) {
 	operands, err := w.Operands(ctx)
-	maps.DeleteFunc(operands, func(_ string, made observe.Operand) bool { return made.Transient() || made.Kind == "Job" })
+	maps.DeleteFunc(operands, func(name string, made observe.Operand) bool {
+		return made.Transient() || made.Kind == "Job" || made.UID != there[name].UID
+	})
 	return operands, err
-}
-
-// stillTheirs is what of theirs, which was there before copies were created, is there now: what an operator made since for a sample may be about a copy, as where objects of
-// two kinds have something for each pair of them.
-func (w *walk) stillTheirs(ctx context.Context, theirs map[string]observe.Operand) (map[string]observe.Operand, error) {
-	now, err := w.theirs(ctx)
-	maps.DeleteFunc(now, func(name string, made observe.Operand) bool { return theirs[name].UID != made.UID })
-	return now, err
 }
 
 // goneAlong names what of theirs is deleted, or is about to be, since copies were deleted: who clears by a selector that picks too much takes what others have.

@@ -2,10 +2,10 @@ package walk
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,50 +40,53 @@ func (w *walk) earlyToo(r *lifecycle.Release, first *newObject) []variant {
 	return []variant{{name: judge.Early + strings.Join(names, ", "), like: first.like, named: named}}
 }
 
-// copyEarly creates a copy of v's sample, called key, that names others than that does, which are not there yet, or returns nil where the API server refuses it.
-func (w *walk) copyEarly(ctx context.Context, r *lifecycle.Release, v variant, key client.ObjectKey) (*newObject, error) {
-	sample := &unstructured.Unstructured{Object: v.like.Author}
-	needs := w.namesakes(sample, v.like.Namespace)
-	if created, err := w.createNeeds(ctx, needs); err != nil || !created {
-		return nil, err
-	}
-	for _, o := range v.named {
+// laterNeeds are copies of samples under other names, which are created after what names them.
+func (w *walk) laterNeeds(named []*observe.Object) (needs []need) {
+	for _, o := range named {
+		w.copied++
 		other := (&unstructured.Unstructured{Object: o.Author}).DeepCopy()
 		other.SetName(fmt.Sprintf("%s-new%d", shortened(o.Name), w.copied))
-		needs = append(needs, need{other, o.Name})
+		needs = append(needs, need{other, o.Name, o})
 	}
-	o, err := w.makeCopy(ctx, r, v.like, key, naming(sample, needs))
-	if err != nil || o == nil {
-		return nil, errors.Join(err, w.deleteNeeds(ctx, needs))
-	}
-	o.needs = needs
-	return o, nil
+	return needs
 }
 
 // createNamed creates what those of all name that are there before it, once their operator has had time to look at them, and returns all without those that name what the API server
 // refuses.
 func (w *walk) createNamed(ctx context.Context, r *lifecycle.Release, all []*newObject) (taken []*newObject, err error) {
-	if slices.ContainsFunc(all, func(o *newObject) bool { return len(o.early) > 0 }) {
+	early := func(o *newObject) bool {
+		return slices.ContainsFunc(o.needs, func(n need) bool { return n.like != nil })
+	}
+	if slices.ContainsFunc(all, early) {
 		err = sleep(ctx, needLater)
 	}
 	for _, o := range all {
-		for _, like := range o.early {
-			i := slices.IndexFunc(o.needs, func(n need) bool { return n.of == like.Name && n.GetKind() == like.Kind })
-			var made *newObject
-			if err == nil {
-				made, err = w.makeCopy(ctx, r, like, client.ObjectKeyFromObject(o.needs[i]), o.needs[i].Unstructured)
-			}
-			if made != nil {
-				o.later = append(o.later, made.Object)
-			}
+		created := false
+		if err == nil {
+			created, err = w.createLater(ctx, r, o)
 		}
-		if err != nil || len(o.later) == len(o.early) {
-			taken = append(taken, o)
+		if err == nil && !created {
+			_, err = w.removeCopies(ctx, []*newObject{o})
 			continue
 		}
-		_, err = w.removeCopies(ctx, []*newObject{o})
+		taken = append(taken, o)
 	}
 	return taken, err
+}
+
+// createLater creates what o names and was there before, and reports whether the API server takes all of it.
+func (w *walk) createLater(ctx context.Context, r *lifecycle.Release, o *newObject) (bool, error) {
+	for _, n := range o.needs {
+		if n.like == nil {
+			continue
+		}
+		made, err := w.makeCopy(ctx, r, n.like, client.ObjectKeyFromObject(n), n.Unstructured)
+		if err != nil || made == nil {
+			return false, err
+		}
+		o.later = append(o.later, made.Object)
+	}
+	return true, nil
 }
 
 // deleteAllNamed deletes what variants name.
@@ -99,10 +102,7 @@ func (w *walk) deleteAllNamed(ctx context.Context, all []*newObject) error {
 
 // deleteNamed deletes what a variant names and then the variant, and notes in created whether that goes. Nothing is known where what it names stays for it.
 func (w *walk) deleteNamed(ctx context.Context, o *newObject, was judge.New, created map[string]judge.New) error {
-	limit := downLimit
-	if was.Deserted == judge.Gone {
-		limit = judge.EffectLimit
-	}
+	limit := goesWithin(was.Deserted)
 	stay, err := w.removeThese(ctx, o.later, limit)
 	if err != nil || len(stay) > 0 {
 		return err
@@ -110,11 +110,17 @@ func (w *walk) deleteNamed(ctx context.Context, o *newObject, was judge.New, cre
 	if err := w.awaitIdle(ctx, o); err != nil {
 		return err
 	}
-	stay, err = w.removeThese(ctx, []*observe.Object{o.Object}, limit)
 	is := created[o.key()]
-	if is.Deserted = judge.Gone; len(stay) > 0 {
-		is.Deserted = judge.Stays
-	}
+	is.Deserted, err = w.deleteAlone(ctx, o, limit)
 	created[o.key()] = is
 	return err
+}
+
+// deleteAlone deletes o, and tells what comes of it within limit.
+func (w *walk) deleteAlone(ctx context.Context, o *newObject, limit time.Duration) (judge.Deletion, error) {
+	stay, err := w.removeThese(ctx, []*observe.Object{o.Object}, limit)
+	if len(stay) > 0 {
+		return judge.Stays, err
+	}
+	return judge.Gone, err
 }

@@ -159,13 +159,14 @@ func lackOf(kinds []string, copies []*newObject, crd string, operands map[string
 	return lack
 }
 
-// copyInto creates a copy of like, called key, with change, a merge patch, if there is one, once what it needs is there, or returns nil where the API server refuses it.
-func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, like *observe.Object, key client.ObjectKey, change []byte) (*newObject, error) {
+// copyInto creates a copy of like, called key, with change, a merge patch, if there is one, once what it needs is there but for later, or returns nil where the API server refuses it.
+func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, like *observe.Object, key client.ObjectKey, change []byte, later ...need) (*newObject, error) {
 	sample := &unstructured.Unstructured{Object: like.Author}
 	needs := w.namesakesIn(sample, like.Namespace, key.Namespace)
 	if created, err := w.createNeeds(ctx, needs); err != nil || !created {
 		return nil, err
 	}
+	needs = append(needs, later...)
 	object, err := withChange(naming(sample, needs), change)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,8 @@ import (
 // need is a copy of what a new object names as the sample names the original: of a Secret or a ConfigMap of the user's, or of another sample.
 type need struct {
 	*unstructured.Unstructured
-	of string // the name of the original
+	of   string          // the name of the original
+	like *observe.Object // the original, if it is a sample of the operator's, of which the copy is created after what names it
 }
 
 // original names the original as findings do.
@@ -66,7 +67,7 @@ func (w *walk) needed(object map[string]any, namespace string) []*unstructured.U
 func (w *walk) namesakes(object *unstructured.Unstructured, namespace string) (needs []need) {
 	w.copied++
 	for _, made := range w.needed(object.Object, namespace) {
-		n := need{made, made.GetName()}
+		n := need{made, made.GetName(), nil}
 		made.SetName(fmt.Sprintf("%s-new%d", shortened(made.GetName()), w.copied))
 		needs = append(needs, n)
 	}

@@ -43,8 +43,7 @@ type newObject struct {
 	like      *observe.Object
 	variant   string                     // what else it asks for than the copy does; none if it is the copy
 	pause     *step                      // that it is deleted after; nil if after none
-	early     []*observe.Object          // samples of whose copies it was there before
-	later     []*observe.Object          // these copies
+	later     []*observe.Object          // what it names and was there before
 	unowned   []observe.Operand          // named as what was made for the copy
 	distant   []distant                  // what was made for it elsewhere
 	searched  bool                       // that is known
@@ -145,13 +144,13 @@ func (w *walk) tryAll(ctx context.Context, from string, r *lifecycle.Release) er
 // release called from says how long that is waited for. It also returns the copies.
 func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release) (created map[string]judge.New, copies []*newObject, err error) {
 	created, w.calms = map[string]judge.New{}, nil
-	theirs, err := w.theirs(ctx)
+	there, err := w.RecentOperands(ctx)
 	if err != nil {
 		return created, nil, err
 	}
 	started := time.Now()
 	defer func() {
-		err = errors.Join(err, w.findElsewhere(ctx, r, copies, started), w.deleteNew(ctx, copies, theirs, w.created[from], created))
+		err = errors.Join(err, w.findElsewhere(ctx, r, copies, started), w.deleteNew(ctx, copies, there, w.created[from], created))
 	}()
 	if copies, err = w.makeCopiesHeld(ctx, from, r); err != nil {
 		return created, copies, err
@@ -482,10 +481,10 @@ func (w *walk) operandNow(ctx context.Context, o observe.Operand) (*unstructured
 	return now, nil
 }
 
-// deleteNew deletes copies, notes in created what stays of what was made for them, and deletes that, too. theirs is what others had before, and before what was noted of the
-// release before.
-func (w *walk) deleteNew(ctx context.Context, copies []*newObject, theirs map[string]observe.Operand, before, created map[string]judge.New) error {
-	theirs, unread := w.stillTheirs(ctx, theirs)
+// deleteNew deletes copies, notes in created what stays of what was made for them, and deletes that, too. there are the operands that there were before copies, and before is what was
+// noted of the release before.
+func (w *walk) deleteNew(ctx context.Context, copies []*newObject, there map[string]observe.Operand, before, created map[string]judge.New) error {
+	theirs, unread := w.theirs(ctx, there)
 	began := time.Now()
 	stay, err := w.removeCopies(ctx, copies)
 	if err = errors.Join(err, unread); err == nil {

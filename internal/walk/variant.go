@@ -48,7 +48,7 @@ func (w *walk) tryVariants(ctx context.Context, r *lifecycle.Release, copies []*
 	if !w.Provider.Disposable() {
 		return meanwhile()
 	}
-	theirs, err := w.theirs(ctx)
+	there, err := w.RecentOperands(ctx)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (w *walk) tryVariants(ctx context.Context, r *lifecycle.Release, copies []*
 	all, err := w.makeVariants(ctx, r, copies, before, created)
 	if len(all) > 0 {
 		defer func() {
-			err = errors.Join(err, w.findElsewhere(ctx, r, all, began), w.deleteNew(ctx, all, theirs, before, created), w.deleteAllNamed(ctx, all))
+			err = errors.Join(err, w.findElsewhere(ctx, r, all, began), w.deleteNew(ctx, all, there, before, created), w.deleteAllNamed(ctx, all))
 		}()
 	}
 	if err == nil {
@@ -76,18 +76,14 @@ func (w *walk) makeVariants(ctx context.Context, r *lifecycle.Release, copies []
 		}
 		for i, v := range w.variantsOf(r, first, before, created[first.CRD]) {
 			key := client.ObjectKey{Namespace: first.Namespace, Name: fmt.Sprintf("%s-alt%d%c", shortened(v.like.Name), len(w.created)+1, 'a'+i)}
-			make := func() (*newObject, error) { return w.copyInto(ctx, r, v.like, key, v.choice.There) }
-			if len(v.named) > 0 {
-				make = func() (*newObject, error) { return w.copyEarly(ctx, r, v, key) }
-			}
-			o, err := make()
+			o, err := w.copyInto(ctx, r, v.like, key, v.choice.There, w.laterNeeds(v.named)...)
 			if err != nil {
 				return all, err
 			}
 			if o == nil {
 				continue
 			}
-			o.variant, o.slowest, o.pause, o.early = v.name, first.slowest, v.pause, v.named
+			o.variant, o.slowest, o.pause = v.name, first.slowest, v.pause
 			if v.like == first.like && len(v.named) == 0 {
 				o.first = first.asSample(first.first)
 			}
@@ -283,19 +279,15 @@ func (o *newObject) starts(operands map[string]observe.Operand) bool {
 
 // deletePaused pauses a variant and deletes it, and notes in created whether it goes. One that stays is paused no more.
 func (w *walk) deletePaused(ctx context.Context, o *newObject, was judge.New, created map[string]judge.New) error {
-	resource, is, limit := o.At(w.Dynamic, o.Version), created[o.key()], downLimit
+	resource, is := o.At(w.Dynamic, o.Version), created[o.key()]
 	if mergePatch(ctx, resource, o.Name, o.pause.There) != nil {
 		return ctx.Err()
 	}
-	if was.Paused == judge.Gone {
-		limit = judge.EffectLimit
-	}
-	if err := w.awaitStill(ctx, o, false); err != nil {
+	err := w.awaitStill(ctx, o, false)
+	if err != nil {
 		return err
 	}
-	stay, err := w.removeThese(ctx, []*observe.Object{o.Object}, limit)
-	if is.Paused = judge.Gone; len(stay) > 0 {
-		is.Paused = judge.Stays
+	if is.Paused, err = w.deleteAlone(ctx, o, goesWithin(was.Paused)); is.Paused == judge.Stays {
 		_ = mergePatch(ctx, resource, o.Name, o.pause.Back) // whoever may not, or comes too late, has it deleted at the end
 	}
 	created[o.key()] = is

@@ -341,22 +341,24 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 	}
 }
 
+// all are the objects of a kind in a namespace, or in all of them.
+func (w *world) all(ctx context.Context, kind schema.GroupVersionKind, namespace string) []unstructured.Unstructured {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	_ = w.List(ctx, list, client.InNamespace(namespace))
+	return list.Items
+}
+
 // holdAll looks at all Holders of a namespace.
 func (w *world) holdAll(ctx context.Context, namespace string) {
-	all := &unstructured.UnstructuredList{}
-	all.SetGroupVersionKind(holderKind)
-	_ = w.List(ctx, all, client.InNamespace(namespace))
-	for _, holder := range all.Items {
+	for _, holder := range w.all(ctx, holderKind, namespace) {
 		w.hold(ctx, client.ObjectKeyFromObject(&holder))
 	}
 }
 
 // pair makes a ConfigMap for thing and each other one, in both orders, which the first owns and which has the names of both.
 func (w *world) pair(ctx context.Context, thing *unstructured.Unstructured) {
-	all := &unstructured.UnstructuredList{}
-	all.SetGroupVersionKind(thingKind)
-	_ = w.List(ctx, all, client.InNamespace(thing.GetNamespace()))
-	for _, other := range all.Items {
+	for _, other := range w.all(ctx, thingKind, thing.GetNamespace()) {
 		for first, second := range map[*unstructured.Unstructured]*unstructured.Unstructured{thing: &other, &other: thing} {
 			owner := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Thing", Name: first.GetName(), UID: first.GetUID()}
 			if other.GetName() != thing.GetName() {
@@ -847,16 +849,12 @@ func (m fakeManager) install(namespace, bundle string) {
 
 // purge deletes all Things, and what was made for them, and has them stay by a finalizer or not.
 func (w *world) purge(ctx context.Context, stay bool) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(thingKind.GroupVersion().WithKind("ThingList"))
-	_ = w.List(ctx, list)
-	for i := range list.Items {
-		thing := &list.Items[i]
+	for _, thing := range w.all(ctx, thingKind, metav1.NamespaceAll) {
 		if stay {
 			thing.SetFinalizers([]string{"example.com/forever"})
-			_ = w.Update(ctx, thing)
+			_ = w.Update(ctx, &thing)
 		}
-		_ = w.Delete(ctx, thing)
+		_ = w.Delete(ctx, &thing)
 		_ = w.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName()}})
 	}
 }
