@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -58,9 +60,11 @@ func OtherFields(a, b any) []string {
 	return slices.Compact(fields)
 }
 
-// Has reports whether field is one of d.
+// Has reports whether field is one of d, with the same values.
 func (d Diffs) Has(field Difference) bool {
-	return slices.ContainsFunc(d, func(o Difference) bool { return o.String() == field.String() })
+	return slices.ContainsFunc(d, func(o Difference) bool {
+		return o.Path == field.Path && o.Gone == field.Gone && encoded(o.Was) == encoded(field.Was) && encoded(o.Is) == encoded(field.Is)
+	})
 }
 
 // Difference is a field that is not what it was.
@@ -68,13 +72,34 @@ type Difference struct {
 	Path    string
 	Was, Is any
 	Gone    bool
+	Renamed string // the key under which there is now what was here; "" for none
 }
 
 func (d Difference) String() string {
-	if d.Gone {
+	switch was, is := around(encoded(d.Was), encoded(d.Is)); {
+	case d.Renamed != "":
+		return fmt.Sprintf("%s was %s and is called %s now", d.Path, Show(d.Was), d.Renamed)
+	case d.Gone:
 		return fmt.Sprintf("%s was %s and is gone", d.Path, Show(d.Was))
+	default:
+		return fmt.Sprintf("%s was %s and is %s", OrRoot(d.Path), short(was), short(is))
 	}
-	return fmt.Sprintf("%s was %s and is %s", OrRoot(d.Path), Show(d.Was), Show(d.Is))
+}
+
+// around are two texts from shortly before what differs in them, if they are too long to show what does.
+func around(a, b string) (string, string) {
+	same := 0
+	for same < min(len(a), len(b)) && a[same] == b[same] {
+		same++
+	}
+	from := same - shownBefore
+	if from <= 0 || max(len(a), len(b)) <= shownMost {
+		return a, b
+	}
+	for !utf8.RuneStart(a[from]) {
+		from--
+	}
+	return "..." + a[from:], "..." + b[from:]
 }
 
 // Differences lists the fields of want that are not the same in got.
@@ -99,7 +124,7 @@ func compare(at string, want, got any, found *Diffs) {
 			value, present := g[k]
 			if !present {
 				if !empty(w[k]) {
-					*found = append(*found, Difference{Path: Join(at, k), Was: w[k], Gone: true})
+					*found = append(*found, Difference{Path: Join(at, k), Was: w[k], Gone: true, Renamed: renamed(w, g, k)})
 				}
 				continue
 			}
@@ -120,6 +145,26 @@ func compare(at string, want, got any, found *Diffs) {
 		}
 	}
 }
+
+// renamed is the only key of got, which want does not have, that has what want has under key, "" for none. What is as short as a number or a word is so by chance.
+func renamed(want, got map[string]any, key string) (now string) {
+	if len(encoded(want[key])) < distinct {
+		return ""
+	}
+	for _, k := range slices.Sorted(maps.Keys(got)) {
+		if _, known := want[k]; known || !reflect.DeepEqual(got[k], want[key]) {
+			continue
+		}
+		if now != "" {
+			return ""
+		}
+		now = k
+	}
+	return now
+}
+
+// distinct is how long JSON is at least that is not there twice by chance.
+const distinct = 12
 
 func sameScalar(a, b any) bool {
 	// 1 and 1.0 are one number in JSON; decoding tells them apart as int64 and float64.
@@ -179,16 +224,30 @@ func empty(v any) bool {
 	return v == int64(0) || v == float64(0)
 }
 
+// How many bytes of a value are shown at most, and of what differs in it how many before that.
+const (
+	shownMost   = 80
+	shownBefore = 20
+)
+
 // Show is v as JSON, cut short.
-func Show(v any) string {
+func Show(v any) string { return short(encoded(v)) }
+
+// encoded is v as JSON.
+func encoded(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Sprint(v)
 	}
-	if len(b) > 80 {
-		return string(b[:77]) + "..."
-	}
 	return string(b)
+}
+
+// short is text, cut short.
+func short(text string) string {
+	if len(text) > shownMost {
+		return strings.ToValidUTF8(text[:shownMost-3], "") + "..."
+	}
+	return text
 }
 
 // Values are all values of content by their paths, of which none is a map or a list.

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,6 +31,13 @@ func TestLost(t *testing.T) {
 			[]string{`spec.a was "7.0" and is "7"`, `spec.b was "1.10" and is "1.1"`, `spec.c was "1Gi" and is "1024Mi"`, `spec.d was "5m" and is "300s"`, `spec.e was "2000m" and is "2"`, `spec.f was "2024-01-02T03:04:05.9Z" and is "2024-01-02T03:04:05Z"`}},
 		{"big numbers are exact", "spec: {a: 9007199254740993}", "spec: {a: 9007199254740992}", []string{"spec.a was 9007199254740993 and is 9007199254740992"}},
 		{"list grew", "spec: {a: [1]}", "spec: {a: [1, 2]}", []string{"spec.a was [1] and is [1,2]"}},
+		{"a long list of which one is another", "args: [--first-of-many-arguments=yes, --second-of-many-arguments=yes, --third=3, --fourth=4]", "args: [--first-of-many-arguments=yes, --second-of-many-arguments=yes, --fourth=4]",
+			[]string{`args was ...y-arguments=yes","--third=3","--fourth=4"] and is ...y-arguments=yes","--fourth=4"]`}},
+		{"a long text with what is no ASCII", "a: " + strings.Repeat("é", 50) + "x", "a: " + strings.Repeat("é", 50) + "y",
+			[]string{`a was ...ééééééééééx" and is ...ééééééééééy"`}},
+		{"called something else", "data: {my.conf: maxmemory 1gb}", "data: {redis.conf: maxmemory 1gb}", []string{`data.my.conf was "maxmemory 1gb" and is called redis.conf now`}},
+		{"what is short is so by chance", "data: {a: 'true'}", "data: {b: 'true'}", []string{`data.a was "true" and is gone`}},
+		{"one of two is not known", "data: {a: maxmemory 1gb}", "data: {b: maxmemory 1gb, c: maxmemory 1gb}", []string{`data.a was "maxmemory 1gb" and is gone`}},
 		{"list in another order", "spec: {a: [1, 2]}", "spec: {a: [2, 1]}", []string{"spec.a[0] was 1 and is 2", "spec.a[1] was 2 and is 1"}},
 		{"data beside spec counts", "data: {k: v}", "spec: {}", []string{`data was {"k":"v"} and is gone`}},
 		{"status and metadata do not", "metadata: {name: a}\nstatus: {x: 1}", "metadata: {name: b}", nil},

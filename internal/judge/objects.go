@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,9 +31,7 @@ func FieldFindings(o *observe.Object, d *apiextensionsv1.CustomResourceDefinitio
 		authored = append(compare.Lost(compare.Content(o.Author), compare.Content(now.Object)), lost...)
 		if first := o.First[version]; first != nil { // what an operator made of it before any upgrade is no loss
 			known := compare.Lost(compare.Content(o.Author), compare.Content(first.Object))
-			authored = slices.DeleteFunc(authored, func(d compare.Difference) bool {
-				return slices.ContainsFunc(known, func(k compare.Difference) bool { return reflect.DeepEqual(d, k) })
-			})
+			authored = slices.DeleteFunc(authored, known.Has)
 		}
 		if len(authored) > 0 {
 			findings = append(findings, WithFields(code.Finding(code.FieldLost, o.String(), "read as %s%s: %s", version, where, authored), authored))

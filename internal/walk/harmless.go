@@ -34,6 +34,8 @@ var (
 	counts = regexp.MustCompile(`(?i)^(replicas?|size|instances|nodes|members|count|.*(Replicas|Count|Size|Instances|Members))$`)
 	// limiting are counts of what there may be or was, which much does not follow at once.
 	limiting = regexp.MustCompile(`(?i)^(min|max|history|backup|cache|batch|pool|buffer|queue|log|retr).*(Replicas|Count|Size|Instances|Members|Limit)$`)
+	// ports are numbers that others reach, which only what nobody uses may change; the node has one of each of the others.
+	ports, nodePorts = regexp.MustCompile(`^port$|Port$`), regexp.MustCompile(`(?i)(node|host)Port$`)
 	// delicate are numbers that are no harmless ones to change.
 	delicate = regexp.MustCompile(`(?i)port|uid|gid|user|group|version|generation|priority|percent|mode`)
 )
@@ -255,7 +257,7 @@ func isRequired(schema *apiextensionsv1.JSONSchemaProps, path []string) bool {
 
 // How many changes of an object are tried at most that were not tried under the release before: others, and those that set what is left out, leave out a text, or leave fewer.
 const (
-	mostBold    = 4
+	mostBold    = 6
 	mostUnset   = 3
 	mostLeftOut = 2
 	mostFewer   = 3
@@ -317,15 +319,28 @@ func visitSchema(schema *apiextensionsv1.JSONSchemaProps, path []string, value m
 // neighbours returns the numbers near value that s allows, the best first: the larger, the smaller, and the next but one for those
 // who count in pairs or want an odd number.
 func neighbours(value int64, s apiextensionsv1.JSONSchemaProps) []int64 {
-	return slices.DeleteFunc([]int64{value + 1, value - 1, value + 2}, func(n int64) bool {
+	return allowed([]int64{value + 1, value - 1, value + 2}, s)
+}
+
+// allowed are those of numbers that are more than 0 and that s allows.
+func allowed(numbers []int64, s apiextensionsv1.JSONSchemaProps) []int64 {
+	return slices.DeleteFunc(numbers, func(n int64) bool {
 		return n <= 0 || s.Maximum != nil && float64(n) > *s.Maximum || s.Minimum != nil && float64(n) < *s.Minimum
 	})
 }
 
+// portsApart is how far another port is from the one that an object has: it often has others near that one, or a round number away.
+const portsApart = 7
+
 // otherNumber returns another number than value of a field called name that counts nothing, of those that s allows.
 func otherNumber(name string, value int64, s apiextensionsv1.JSONSchemaProps) (int64, bool) {
 	next := neighbours(value, s)
-	if len(next) == 0 || len(s.Enum) > 0 || counts.MatchString(name) || delicate.MatchString(name) {
+	if ports.MatchString(name) && !nodePorts.MatchString(name) {
+		next = allowed([]int64{value + portsApart, value - portsApart}, s)
+	} else if delicate.MatchString(name) {
+		next = nil
+	}
+	if len(next) == 0 || len(s.Enum) > 0 || counts.MatchString(name) {
 		return 0, false
 	}
 	return next[0], true

@@ -60,14 +60,15 @@ func TestHarmless(t *testing.T) {
 func TestBold(t *testing.T) {
 	text := &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}
 	schema := &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Properties: map[string]apiextensionsv1.JSONSchemaProps{
-		"size": {Type: "integer"}, "port": {Type: "integer"}, "paused": {Type: "boolean"}, "image": {Type: "string"},
+		"size": {Type: "integer"}, "port": {Type: "integer"}, "adminPort": {Type: "integer", Maximum: ptr.To(8085.0)}, "nodePort": {Type: "integer"}, "export": {Type: "integer"},
+		"paused": {Type: "boolean"}, "image": {Type: "string"},
 		"config": {Type: "object", AdditionalProperties: text}, "empty": {Type: "object", AdditionalProperties: text},
 		"policy": {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"Keep"`)}, {Raw: []byte(`"Delete"`)}}},
 		"only":   {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"One"`)}}},
 		"server": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"replicas": {Type: "integer"}}},
 	}}}}
 	object := map[string]any{"spec": map[string]any{
-		"size": int64(3), "port": int64(80), "paused": false, "image": "a:b", "config": map[string]any{"a": "1", "b": "2"}, "empty": map[string]any{},
+		"size": int64(3), "port": int64(80), "adminPort": int64(8080), "nodePort": int64(30080), "export": int64(1), "paused": false, "image": "a:b", "config": map[string]any{"a": "1", "b": "2"}, "empty": map[string]any{},
 		"policy": "Keep", "only": "One", "server": map[string]any{"replicas": int64(1)}, "unknown": true, "list": []any{int64(1)},
 	}}
 	var got []string
@@ -75,15 +76,17 @@ func TestBold(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s: %s back %s", s.Path, s.There, s.Back))
 	}
 	want := []string{
+		`spec.adminPort: {"spec":{"adminPort":8073}} back {"spec":{"adminPort":8080}}`,
 		`spec.config: {"spec":{"config":{"a":null}}} back {"spec":{"config":{"a":"1"}}}`,
 		`spec.paused: {"spec":{"paused":true}} back {"spec":{"paused":false}}`,
 		`spec.policy: {"spec":{"policy":"Delete"}} back {"spec":{"policy":"Keep"}}`,
+		`spec.port: {"spec":{"port":87}} back {"spec":{"port":80}}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	first, others := partition(bold(schema, object), func(path string) bool { return path == "spec.policy" || path == "spec.paused" })
-	if len(first) != 2 || first[0].Path != "spec.paused" || first[1].Path != "spec.policy" || len(others) != 1 || others[0].Path != "spec.config" {
+	if len(first) != 2 || first[0].Path != "spec.paused" || first[1].Path != "spec.policy" || len(others) != 3 || others[1].Path != "spec.config" {
 		t.Errorf("wanted are %v, others %v", first, others)
 	}
 	if none := bold(nil, object); len(none) > 0 {

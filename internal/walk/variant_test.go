@@ -49,7 +49,7 @@ func TestChoices(t *testing.T) {
 	for _, v := range choices(d, like, judge.New{Follows: map[string]int{"spec.followed": judge.Surely, "spec.reclaimPolicy": judge.Surely, "spec.tls": 1}}) {
 		names = append(names, v.name)
 	}
-	want := []string{" with spec.reclaimPolicy: Keep", " with spec.reclaimPolicy: Save", " with spec.mode: two", " with spec.other: b", " with spec.shards: 3", " with spec.storage: 2Gi", " with spec.tls: false"}
+	want := []string{" with spec.reclaimPolicy: Keep", " with spec.reclaimPolicy: Save", " with spec.mode: two", " with spec.other: b", " with spec.port: 87", " with spec.shards: 3", " with spec.storage: 2Gi", " with spec.tls: false"}
 	if !reflect.DeepEqual(names, want) {
 		t.Errorf("%q, want %q", names, want)
 	}
