@@ -338,6 +338,12 @@ const (
 	Fewer   = " (without the last)"
 )
 
+// What Follows has for changes of what an object names, the name of that before it and the path of its field after it, and of a label, which comes after it.
+const (
+	OfOther = "'s spec."
+	OfLabel = "label "
+)
+
 // OfField is the path of a field, without what follows it.
 func OfField(path string) string {
 	path, _, _ = strings.Cut(path, " ")
@@ -363,15 +369,10 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 		}
 		findings = append(findings, f)
 	}
-	ignored := namesOf(is.Follows, func(field string) bool {
-		return was.Follows[field] == Surely && is.Follows[field] == 0 && (OfField(field) == field || was.Of == is.Of)
-	})
 	isDeprecated := func(field string) bool {
 		return is.Deprecated[field] || field != OfField(field) && len(was.Sheds[field]) == 0 && strings.HasSuffix(field, LeftOut)
 	}
-	findings = append(findings, lessOf(ignored, isDeprecated, func(fields string) finding.Finding {
-		return doesLess("reconcile each change of the spec, and update what exists, not only what is missing", is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s", to, from, was.Patience(), fields)
-	})...)
+	findings = append(findings, ignored(from, to, was, is, isDeprecated)...)
 	for _, field := range namesOf(is.Moves, func(field string) bool { return len(was.Moves[field]) > 0 }) {
 		unshed := func(kind string) bool { // told by itself
 			return slices.ContainsFunc(was.Sheds[field], func(name string) bool { return isOfKind(name, kind) })
@@ -404,6 +405,20 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 		})...)
 	}
 	return append(findings, forsaken(from, to, was, is)...)
+}
+
+// ignored tells what nothing follows any more.
+func ignored(from, to string, was, is New, isDeprecated func(field string) bool) []finding.Finding {
+	fields := namesOf(is.Follows, func(field string) bool {
+		return was.Follows[field] == Surely && is.Follows[field] == 0 && (OfField(field) == field || was.Of == is.Of)
+	})
+	return lessOf(fields, isDeprecated, func(fields string) finding.Finding {
+		fix := "reconcile each change of the spec, and update what exists, not only what is missing"
+		if strings.Contains(fields, OfOther) || strings.HasPrefix(fields, OfLabel) {
+			fix = "watch the objects of other kinds that an object names or selects, map each to those that do (handler.EnqueueRequestsFromMapFunc), and read the selector in each reconcile"
+		}
+		return doesLess(fix, is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s", to, from, was.Patience(), fields)
+	})
 }
 
 // unshed tells what the operator still makes for an object, and does not delete any more when a field of the object asks for it no longer.

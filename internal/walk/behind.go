@@ -167,7 +167,7 @@ func (o *newObject) renamed(value any) any {
 	case map[string]any:
 		renamed := map[string]any{}
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			renamed[strings.ReplaceAll(k, o.Name, o.like.Name)] = o.renamed(v[k])
+			renamed[o.named(k)] = o.renamed(v[k])
 		}
 		return renamed
 	case []any:

@@ -2,6 +2,7 @@ package walk
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -18,11 +19,47 @@ func TestEarly(t *testing.T) {
 		{"", misses, code.NewIgnored, "this is so if it is created before Thing a"},
 		{"", clings, code.DoesLess, "v2 does not let a new object like it go when Thing a, which it names, is gone"},
 		{clings, clings, "", ""},
+		{"", tires, code.DoesLess, "nothing that is made for it follows a change of its Thing a's spec.size; this is so if it is created before Thing a"},
+		{tires, tires, "", ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
 			w.holders, w.takes = true, func(context.Context) error { return nil }
 			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
 		})
+	}
+}
+
+// What a selector picks follows labels.
+func TestUnlabel(t *testing.T) {
+	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","labels":{"app":"x"}},"spec":{"size":1}},
+		{"apiVersion":"example.com/v1","kind":"Holder","metadata":{"name":"h"},"spec":{"thing":"a","selector":{"matchLabels":{"app":"x"}}}}]`, []string{"v1", "v2", "v3"}, thingDefinition, holderDefinition)
+	for _, c := range []struct{ v1, v2, code, says string }{
+		{"", "", "", ""},
+		{"", takesAll, code.DoesLess, "nothing that is made for it follows a change of its label app, by which a Holder selects it"},
+		{takesAll, takesAll, "", ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.holders, w.takes = true, func(context.Context) error { return nil }
+			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
+		})
+	}
+}
+
+func TestSelected(t *testing.T) {
+	labels := map[string]string{"app": "db", "tier": "gold", "zone": "a", "own": "x"}
+	spec := map[string]any{
+		"selector": map[string]any{"matchLabels": map[string]any{"app": "db", "other": "b"}, "matchExpressions": []any{
+			map[string]any{"key": "tier", "operator": "In", "values": []any{"gold", "silver"}}, map[string]any{"key": "zone", "operator": "NotIn", "values": []any{"a"}},
+			map[string]any{"key": "none", "operator": "Exists"},
+		}},
+		"template": map[string]any{"labels": map[string]any{"own": "x"}},
+	}
+	if got, want := selected(spec, "", labels), []string{"app", "tier"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := selected(map[string]any{"databaseSelector": map[string]any{"zone": "a"}}, "", labels); !slices.Equal(got, []string{"zone"}) {
+		t.Errorf("a plain selector: %q", got)
 	}
 }

@@ -91,7 +91,8 @@ func textOf(o *unstructured.Unstructured) string {
 
 // meant reports whether text, of something that belongs to nobody, says that it is there for a copy.
 func (o *newObject) meant(text string) bool {
-	return strings.Contains(text, o.Name) || strings.Contains(text, string(o.UID))
+	return strings.Contains(text, o.Name) || strings.Contains(text, string(o.UID)) ||
+		slices.ContainsFunc(o.uniques, func(u unique) bool { return strings.Contains(text, u.text) })
 }
 
 // saysOfSample reports whether text, which says something of a copy, says something of its sample, too.
@@ -137,7 +138,7 @@ func (w *walk) seeElsewhere(ctx context.Context, o *newObject, began time.Time, 
 	}
 	seen := []judge.Distant{}
 	for _, d := range o.distant {
-		named := judge.Distant{Kind: d.made.GetKind(), Shared: d.shared, Beside: d.beside, Name: strings.ReplaceAll(client.ObjectKeyFromObject(d.made).String(), o.Name, o.like.Name)}
+		named := judge.Distant{Kind: d.made.GetKind(), Shared: d.shared, Beside: d.beside, Name: o.named(client.ObjectKeyFromObject(d.made).String())}
 		named.Name = strings.TrimPrefix(strings.ReplaceAll(named.Name, string(o.UID), "…"), "/")
 		limit := judge.EffectLimit
 		if was.Elsewhere == nil || slices.ContainsFunc(was.Elsewhere, func(other judge.Distant) bool {

@@ -43,6 +43,11 @@ type following struct {
 	rolls                map[string]bool // whether pods were replaced when what they are made from changed, by field
 }
 
+// noteIn notes in is what followed the changes of a copy.
+func (f *following) noteIn(is *judge.New) {
+	is.Sheds, is.Stays, is.Tells, is.States, is.Moves, is.Traces, is.Rolls = f.shed, f.stays, f.tells, f.says, f.moves, f.traces, f.rolls
+}
+
 // noteMoves notes which kinds the change before was followed by, which surely says something did, now that all is at rest, and that field is to be
 // changed next.
 func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely bool) error {

@@ -27,6 +27,8 @@ const (
 	newLimit = 15 * time.Second
 	// boldLimit is how long an operator of which it is not known has to follow a change of one, or to make again what is deleted of it.
 	boldLimit = 2 * time.Second
+	// pollLimit is how long one has to follow a change of what an object names, at which it may look from time to time alone.
+	pollLimit = 6 * time.Second
 	// idleFor is how long nobody writes what is at rest, once all that was made is ready; longer where the operator is slow, up to mostIdle.
 	idleFor  = 400 * time.Millisecond
 	mostIdle = 2 * time.Second
@@ -52,6 +54,7 @@ type newObject struct {
 	claims    []observe.Operand          // of what was made for the copy
 	following following                  // of changes, by its fields
 	needs     []need                     // what it names, copied for it
+	uniques   []unique                   // what it says otherwise than the sample, as no two objects may say the same
 	held      bool                       // its pods were kept off the nodes for a moment
 	readiness judge.Readiness            // what its status tells before and after its pods run
 	placed    bool                       // one of them is on a node, or was
@@ -168,6 +171,9 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 			return early && !is.Settled() || early && !is.Usable() || expected && len(is.Lacks()) > 0 || len(is.LacksKinds(was)) > 0
 		}), nil
 	})
+	if err == nil {
+		err = w.makeUnique(ctx, from, r, copies, created)
+	}
 	for _, o := range copies {
 		if err == nil && o.held && len(copies) > 1 { // while others are tried, nobody looks at it
 			err = w.awaitIdle(ctx, o)
@@ -226,6 +232,9 @@ func (w *walk) makeCopies(ctx context.Context, from string, r *lifecycle.Release
 	}
 	for _, like := range chosen {
 		o, err := w.copyOf(ctx, r, like)
+		if o == nil && err == nil {
+			o, err = w.copyUnique(ctx, from, r, like)
+		}
 		if err != nil {
 			return copies, err
 		}
@@ -339,6 +348,7 @@ func (w *walk) copyNamed(ctx context.Context, r *lifecycle.Release, like *observ
 
 // makeCopy creates a copy of like called key as object says, or returns nil where the API server refuses it.
 func (w *walk) makeCopy(ctx context.Context, r *lifecycle.Release, like *observe.Object, key client.ObjectKey, object *unstructured.Unstructured) (*newObject, error) {
+	object, uniques := w.withUniques(object, like, key)
 	o := &observe.Object{
 		CRD: like.CRD, Resource: like.Resource, Kind: like.Kind, Version: like.Version, Namespace: key.Namespace, Sample: like.Sample, Name: key.Name,
 	}
@@ -347,7 +357,7 @@ func (w *walk) makeCopy(ctx context.Context, r *lifecycle.Release, like *observe
 	}
 	w.Forget([]*observe.Object{o})
 	w.Others = append(w.Others, o)
-	return &newObject{Object: o, like: like}, nil
+	return &newObject{Object: o, like: like, uniques: uniques}, nil
 }
 
 // seeNew notes in created what was done for copies until now, and in these what was made for them that belongs to nobody. It returns what was made for them and for their samples.

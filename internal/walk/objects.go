@@ -153,6 +153,9 @@ func (w *walk) make(ctx context.Context, r *lifecycle.Release, d *apiextensionsv
 				Kind: d.Spec.Names.Kind, Version: version, Namespace: namespace, Sample: sample.GetName(), Written: n > 0,
 			}
 			found, err := w.makeNamed(ctx, r, d, sample, o, suffix, i)
+			if beside := n > 0 || namespace != namespaces[0]; err == nil && o.UID == "" && beside {
+				found, err = w.makeOther(ctx, r, d, sample, o, found)
+			}
 			only := w.judgeOnly(o, found)
 			again := n > 0 || namespace != namespaces[0] // what is wrong with a sample is said once
 			findings = append(findings, slices.DeleteFunc(found, func(f finding.Finding) bool {

@@ -54,6 +54,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		func() error { return w.changeNew(ctx, r, o, operands, was, &is) },
 		func() error { return w.pauseNew(ctx, r, o, was, &is) },
 		func() error { return w.changeNeeds(ctx, o, operands, was, is.Follows) },
+		func() error { return w.unlabelNew(ctx, r, o, was, is.Follows) },
 		func() error { return w.changeWords(ctx, r, o, operands, was, &is) },
 		func() error { return w.noteLast(ctx, o, is.Follows) },
 		func() error { return w.scaleToNone(ctx, r, o, was, &is) },
@@ -66,9 +67,8 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	if err == nil && o.held && !o.noted { // there was nothing to try
 		err = w.awaitIdle(ctx, o)
 	}
-	is.Unsteady, is.Sheds = o.unsteadyOf(operands), o.following.shed
-	is.Stays, is.Slowest, is.Tells, is.States = o.following.stays, o.slowest, o.following.tells, o.following.says
-	is.Moves, is.Traces, is.Rolls, is.Readiness, is.Deprecated = o.following.moves, o.following.traces, o.following.rolls, o.readiness, w.deprecatedOf(o, was, is)
+	o.following.noteIn(&is)
+	is.Unsteady, is.Slowest, is.Readiness, is.Deprecated = o.unsteadyOf(operands), o.slowest, o.readiness, w.deprecatedOf(o, was, is)
 	if err == nil {
 		err = w.readStatuses(ctx, o, was, &is)
 	}
@@ -207,6 +207,7 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 	known, left := partition(slices.Concat(
 		asBefore(w.withoutPulls(bold(schema, now.Object), now.Object, operands), was.Follows, mostBold), // one may end the operator
 		asBefore(w.withoutPulls(leftOut(schema, now.Object), now.Object, operands), was.Follows, most(mostLeftOut)),
+		asBefore(w.otherTexts(o, now.Object), was.Follows, most(mostLeftOut)),
 		asBefore(fewer(schema, now.Object, slices.ContainsFunc(slices.Collect(maps.Values(operands)), judge.DeletesScaled)), was.Follows, most(mostFewer)),
 		asBefore(unset(schema, now.Object), was.Follows, most(mostUnset)), // which may need what is not there
 	), func(path string) bool { return was.Follows[path] == judge.Surely })
@@ -358,8 +359,10 @@ func scaledToNone(before, now map[string]observe.Operand) bool {
 // were changed before. What did surely under the release before is waited for longer; what nothing follows is changed back without a look.
 func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was judge.New, follows map[string]int, there, back func() error) (times int, err error) {
 	limit, followed := boldLimit, w.followedSoon
-	if was.Follows[field] == judge.Surely {
+	if _, tried := was.Follows[field]; was.Follows[field] == judge.Surely {
 		limit, followed = was.Patience(), w.followed
+	} else if !tried && slices.ContainsFunc(o.needs, func(n need) bool { return n.original() == field }) {
+		limit, followed = pollLimit, w.followed
 	}
 	// What still follows an earlier change must not be taken for what follows this one.
 	if err := w.awaitIdle(ctx, o); err != nil {
@@ -468,10 +471,13 @@ func (o *newObject) called(made observe.Operand) string {
 // plain is text with the same word in place of each copy's name, and the names of what its sample needs.
 func (o *newObject) plain(text string) string { return o.with(text, "…") }
 
-// with is text with name in place of the copy's, and with the names of what its sample needs.
+// with is text with name in place of the copy's, and with the names of what its sample needs, and what that says, in place of those that are the copy's alone.
 func (o *newObject) with(text, name string) string {
 	for _, n := range o.needs {
 		text = strings.ReplaceAll(text, n.GetName(), n.of)
+	}
+	for _, u := range o.uniques {
+		text = strings.ReplaceAll(text, u.text, u.of)
 	}
 	return strings.ReplaceAll(text, o.Name, name)
 }
@@ -584,17 +590,26 @@ func (w *walk) followed(ctx context.Context, o *newObject, limit time.Duration, 
 
 // followedSoon is followed for a change of which nobody knows whether an operator follows it: one that is quick, and has done nothing for a while, will not.
 func (w *walk) followedSoon(ctx context.Context, o *newObject, limit time.Duration, change func() error) (bool, error) {
+	return w.followedUnless(ctx, o, limit, change, w.silent(ctx, o))
+}
+
+// silent tells, whenever it is asked, whether o's operator usually is quick and has done nothing for a while now.
+func (w *walk) silent(ctx context.Context, o *newObject) func() bool {
 	var since calm
-	return w.followedUnless(ctx, o, limit, change, func() bool {
+	return func() bool {
 		since.goesOn(o.Name, w.usageNow(ctx))
 		return o.quick() && since.silent(silentFor)
-	})
+	}
 }
 
 // followedUnless is followed until ended says that nothing comes any more.
-func (w *walk) followedUnless(ctx context.Context, o *newObject, limit time.Duration, change func() error, ended func() bool) (bool, error) {
+func (w *walk) followedUnless(ctx context.Context, o *newObject, limit time.Duration, change func() error, ended func() bool) (follows bool, err error) {
 	view := w.viewOf(o.Object)
 	before, err := view.Operands(ctx)
+	if err != nil {
+		return false, err
+	}
+	follow, err := w.follower(ctx, o, before)
 	if err != nil {
 		return false, err
 	}
@@ -602,19 +617,40 @@ func (w *walk) followedUnless(ctx context.Context, o *newObject, limit time.Dura
 	if change() != nil {
 		return false, ctx.Err()
 	}
-	before = without(before, o.needs)
-	follows := false
-	follow := func(after map[string]observe.Operand) bool { return judge.Follow(before, without(after, o.needs)) }
 	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
 		after, err := view.RecentOperands(ctx)
-		last := ended() || time.Since(began)+quickPause > limit
-		if err == nil && (last || follow(after)) {
-			after, err = view.Operands(ctx) // what watches told may be late
+		if err != nil {
+			return false, err
 		}
-		if follows = err == nil && follow(after); follows {
+		last := ended() || time.Since(began)+quickPause > limit
+		if follows, err = follow(after); err == nil && (last || follows) {
+			if after, err = view.Operands(ctx); err == nil { // what watches told may be late
+				follows, err = follow(after)
+			}
+		}
+		if follows && err == nil {
 			o.acted(began)
 		}
 		return follows || last, err
 	})
-	return follows, err
+	return follows && err == nil, err
+}
+
+// follower returns what tells whether operands that were made for o are others than before or, where none were, whether something else shows what o's operator does.
+func (w *walk) follower(ctx context.Context, o *newObject, before map[string]observe.Operand) (func(after map[string]observe.Operand) (bool, error), error) {
+	before = without(before, o.needs)
+	made := func(after map[string]observe.Operand) (bool, error) {
+		return judge.Follow(before, without(after, o.needs)), nil
+	}
+	if slices.ContainsFunc(slices.Collect(maps.Values(before)), func(made observe.Operand) bool { return made.Direct }) {
+		return made, nil
+	}
+	showed, err := w.shownOf(ctx, o)
+	return func(after map[string]observe.Operand) (bool, error) {
+		if follows, err := made(after); follows || err != nil {
+			return follows, err
+		}
+		shows, err := w.shownOf(ctx, o)
+		return !shows.isAs(showed), err
+	}, err
 }

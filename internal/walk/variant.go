@@ -63,7 +63,7 @@ func (w *walk) tryVariants(ctx context.Context, r *lifecycle.Release, copies []*
 		err = meanwhile()
 	}
 	if err == nil && len(all) > 0 {
-		err = w.seeVariants(ctx, all, before, created)
+		err = w.seeVariants(ctx, r, all, before, created)
 	}
 	return err
 }
@@ -218,7 +218,7 @@ func withChange(object *unstructured.Unstructured, change []byte) (*unstructured
 }
 
 // seeVariants notes in created what is done for variants, as long as before says.
-func (w *walk) seeVariants(ctx context.Context, all []*newObject, before, created map[string]judge.New) error {
+func (w *walk) seeVariants(ctx context.Context, r *lifecycle.Release, all []*newObject, before, created map[string]judge.New) error {
 	began := time.Now()
 	err := lookUntil(ctx, w.newHealthLimit(ctx), lookPause, func() (bool, error) {
 		operands, err := w.seeNew(ctx, all, created)
@@ -242,6 +242,9 @@ func (w *walk) seeVariants(ctx context.Context, all []*newObject, before, create
 	for _, o := range all {
 		if err == nil && o.pause != nil {
 			err = w.deletePaused(ctx, o, before[o.key()], created)
+		}
+		if err == nil && len(o.later) > 0 {
+			err = w.changeNamed(ctx, r, o, before[o.key()], created)
 		}
 		if err == nil && len(o.later) > 0 {
 			err = w.deleteNamed(ctx, o, before[o.key()], created)

@@ -112,6 +112,10 @@ const (
 	pairs        = "makes something for each pair of objects, and deletes it with either"
 	misses       = "does not look at a Holder again once there is what it names"
 	clings       = "lets no Holder go without what it names"
+	tires        = "updates nothing of a Holder when what it names changes"
+	hosted       = "makes nothing for who has the host of another"
+	hostedFree   = "does not either, and creates what belongs to nobody"
+	takesAll     = "selects for a Holder also what does not have the labels that it asks for"
 	robs         = "does, and deletes with an object what others have"
 	retains      = "creates what belongs to nobody for objects that are to retain it"
 	chokes       = "lets nobody write once a spec was changed"
@@ -337,8 +341,33 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 		_ = w.Update(ctx, holder)
 	case there:
 		owner := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Holder", Name: key.Name, UID: holder.GetUID()}
-		_ = w.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "of-" + key.Name, OwnerReferences: []metav1.OwnerReference{owner}}})
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "of-" + key.Name, OwnerReferences: []metav1.OwnerReference{owner}}}
+		m.Data = map[string]string{"held": fmt.Sprint(thing.Object["spec"]), "selected": w.selectedBy(ctx, holder)}
+		if held := m.Data; w.Create(ctx, m) != nil && w.behaviour[w.running] != tires && w.Get(ctx, client.ObjectKeyFromObject(m), m) == nil && !maps.Equal(m.Data, held) {
+			m.Data = held
+			_ = w.Update(ctx, m)
+		}
 	}
+}
+
+// selectedBy names the Things that a Holder selects by a label.
+func (w *world) selectedBy(ctx context.Context, holder *unstructured.Unstructured) (names string) {
+	app, _, _ := unstructured.NestedString(holder.Object, "spec", "selector", "matchLabels", "app")
+	for _, thing := range w.all(ctx, thingKind, holder.GetNamespace()) {
+		if app != "" && (thing.GetLabels()["app"] == app || w.behaviour[w.running] == takesAll) {
+			names += thing.GetName() + " "
+		}
+	}
+	return names
+}
+
+// hasHost reports whether an older Thing has the host of thing.
+func (w *world) hasHost(ctx context.Context, thing *unstructured.Unstructured) bool {
+	host, _, _ := unstructured.NestedString(thing.Object, "spec", "host")
+	return slices.ContainsFunc(w.all(ctx, thingKind, ""), func(other unstructured.Unstructured) bool {
+		its, _, _ := unstructured.NestedString(other.Object, "spec", "host")
+		return its == host && len(other.GetUID()) < len(thing.GetUID()) || its == host && len(other.GetUID()) == len(thing.GetUID()) && other.GetUID() < thing.GetUID()
+	})
 }
 
 // all are the objects of a kind in a namespace, or in all of them.
@@ -398,7 +427,7 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	onDelete, _, _ := unstructured.NestedString(thing.Object, "spec", "onDelete")
 	w.mu.Unlock()
 	guards := behaviour == frees || behaviour == clutches
-	if sulked || known || guards && w.guard(ctx, thing, behaviour == frees || !paused) || paused && (behaviour == holds || guards) {
+	if sulked || known || (behaviour == hosted || behaviour == hostedFree) && w.hasHost(ctx, thing) || guards && w.guard(ctx, thing, behaviour == frees || !paused) || paused && (behaviour == holds || guards) {
 		return
 	}
 	if behaviour == sweeps || behaviour == adopts {
@@ -424,7 +453,7 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 			return
 		}
 		m.Namespace, m.Name, m.Data = namespace, name, map[string]string{"said": said}
-		if behaviour == disowns || behaviour == deletes || behaviour == retains && onDelete == "Retain" {
+		if behaviour == disowns || behaviour == hostedFree || behaviour == deletes || behaviour == retains && onDelete == "Retain" {
 			_ = w.Create(ctx, m)
 			return
 		}
@@ -1030,7 +1059,9 @@ func holderDefinition() *apiextensionsv1.CustomResourceDefinition {
 	d := thingDefinition()
 	d.Name = "holders.example.com"
 	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "holders", Kind: "Holder", ListKind: "HolderList"}
-	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"thing": {Type: "string"}}}
+	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"thing": {Type: "string"}, "selector": {Type: "object", XPreserveUnknownFields: new(true)},
+	}}
 	return d
 }
 

@@ -1,0 +1,216 @@
+package walk
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmkit/olmkit/internal/compare"
+	"github.com/olmkit/olmkit/internal/definition"
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// How many changes at most that were not tried before are tried of an object that another one names, and how many labels by which another one selects it.
+const (
+	mostNamed    = 3
+	mostSelected = 2
+)
+
+// changeNamed changes what a variant names, one field after the other, and notes in created whether what was made for the variant, or its status, follows: who makes something of two
+// objects has to watch both.
+func (w *walk) changeNamed(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, created map[string]judge.New) error {
+	is := created[o.key()]
+	if !is.Usable() || len(is.LacksOf(was)) > 0 { // which says more
+		return nil
+	}
+	is.Follows, is.Slowest = map[string]int{}, o.slowest
+	for _, named := range o.later {
+		resource := named.At(w.Dynamic, named.Version)
+		now, err := resource.Get(ctx, named.Name, metav1.GetOptions{})
+		if err != nil {
+			return ctx.Err() // its operator may delete what it does not want
+		}
+		view := w.viewOf(named)
+		operands, err := view.RecentOperands(ctx)
+		if err != nil {
+			return err
+		}
+		steps := w.withoutPulls(ofNamed(definition.Schema(r.CRD(named.CRD), named.Version), now.Object), now.Object, operands)
+		for i := range steps {
+			steps[i].Path = o.original(named) + judge.OfOther + strings.TrimPrefix(steps[i].Path, "spec.")
+		}
+		for _, change := range asBefore(steps, was.Follows, mostNamed) {
+			is.Follows[change.Path], err = w.otherFollowed(ctx, o, was.Follows[change.Path] == judge.Surely, was, o.Object,
+				func(data []byte) error { return mergePatch(ctx, resource, named.Name, data) }, change)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	created[o.key()] = is
+	return nil
+}
+
+// ofNamed lists changes of an object that others may have to follow: the count that is nearest to its top, and what nobody counts, but for what would pause it.
+func ofNamed(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step {
+	steps := bold(schema, object)
+	if first := harmless(schema, object)[0]; counts.MatchString(lastOf(first.Path)) {
+		steps = append([]step{first}, steps...)
+	}
+	return slices.DeleteFunc(steps, func(s step) bool { return pausing.MatchString(lastOf(s.Path)) })
+}
+
+// shown is what a copy for which nothing is made shows of what its operator does: its status, and what is made for others says of it.
+type shown struct {
+	status  map[string]any
+	entries map[string]string
+}
+
+// shownOf is what o shows now.
+func (w *walk) shownOf(ctx context.Context, o *newObject) (s shown, err error) {
+	if s.status, err = w.statusOf(ctx, o.Object); err != nil {
+		return s, err
+	}
+	operands, err := w.RecentOperands(ctx)
+	s.entries = map[string]string{}
+	for name, made := range operands {
+		if made.Of == o.String() || made.Transient() {
+			continue
+		}
+		for path, value := range compare.Values(made.Content) {
+			if o.meant(path) || o.meant(value) {
+				s.entries[name+" "+path] = value
+			}
+		}
+	}
+	return s, err
+}
+
+// isAs reports whether s is as before, but for what of a status tells of pods.
+func (s shown) isAs(before shown) bool {
+	return maps.Equal(before.entries, s.entries) && len(judge.ToldOf(before.status, s.status)) == 0
+}
+
+// original names what named, which o names, is a copy of.
+func (o *newObject) original(named *observe.Object) string {
+	for _, n := range o.needs {
+		if n.like != nil && n.GetKind() == named.Kind && n.GetName() == named.Name {
+			return n.original()
+		}
+	}
+	return named.Kind + " " + named.Name
+}
+
+// unlabelNew takes from a copy the labels by which samples of r's other kinds select it, one after the other, and notes in follows whether what was made for who selects it follows.
+func (w *walk) unlabelNew(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, follows map[string]int) error {
+	resource := o.At(w.Dynamic, o.Version)
+	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return ctx.Err() // its operator may delete what it does not want
+	}
+	labels := now.GetLabels()
+	steps, by := []step{}, map[string]*observe.Object{}
+	for _, s := range w.Untouched() {
+		if s.CRD == o.CRD || r.CRD(s.CRD) == nil {
+			continue
+		}
+		for _, key := range selected(s.Author["spec"], "", labels) {
+			c := stepOf([]string{"metadata", "labels", key}, nil, labels[key])
+			c.Path = fmt.Sprintf(judge.OfLabel+"%s, by which a %s selects it", key, s.Kind)
+			if by[c.Path] == nil {
+				steps, by[c.Path] = append(steps, c), s
+			}
+		}
+	}
+	for _, change := range asBefore(steps, was.Follows, mostSelected) {
+		follows[change.Path], err = w.otherFollowed(ctx, o, was.Follows[change.Path] == judge.Surely, was, by[change.Path],
+			func(data []byte) error { return mergePatch(ctx, resource, o.Name, data) }, change)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// selected are the keys of labels that a selector below key asks for, sorted.
+func selected(value any, key string, labels map[string]string) (keys []string) {
+	switch v := value.(type) {
+	case map[string]any:
+		selects := strings.HasSuffix(strings.ToLower(key), "selector") || key == "matchLabels"
+		for k, inner := range v {
+			if text, is := inner.(string); is && selects && labels[k] == text && text != "" {
+				keys = append(keys, k)
+			}
+			keys = append(keys, selected(inner, k, labels)...)
+		}
+		required, _ := v["key"].(string)
+		values, _ := v["values"].([]any)
+		if has, is := labels[required]; is && (v["operator"] == string(metav1.LabelSelectorOpExists) || v["operator"] == string(metav1.LabelSelectorOpIn) && slices.Contains(values, any(has))) {
+			keys = append(keys, required)
+		}
+	case []any:
+		for _, inner := range v {
+			keys = append(keys, selected(inner, key, labels)...)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// otherFollowed makes change and takes it back while o rests, and tells how often something that was made for other follows, or its status. known tells that it surely did under the
+// release before, of which was says how long it took.
+func (w *walk) otherFollowed(ctx context.Context, o *newObject, known bool, was judge.New, other *observe.Object, patch func([]byte) error, change step) (times int, err error) {
+	for _, data := range [][]byte{change.There, change.Back} {
+		if err := w.awaitIdle(ctx, o); err != nil {
+			return 0, err
+		}
+		limit, ended := boldLimit, w.silent(ctx, o)
+		if known || times > 0 {
+			limit, ended = was.Patience(), func() bool { return false }
+		}
+		follows, err := w.otherFollows(ctx, other, limit, func() error { return patch(data) }, ended)
+		if err != nil {
+			return 0, err
+		}
+		if !follows {
+			_ = patch(change.Back) // the object is about to be deleted
+			break
+		}
+		times++
+	}
+	return times, nil
+}
+
+// otherFollows reports whether within limit after change something that was made for other, or its status, is another than before, unless ended says that nothing comes any more.
+func (w *walk) otherFollows(ctx context.Context, other *observe.Object, limit time.Duration, change func() error, ended func() bool) (follows bool, err error) {
+	view := w.viewOf(other)
+	before, err := view.Operands(ctx)
+	if err != nil {
+		return false, err
+	}
+	said, err := w.statusOf(ctx, other)
+	if err != nil {
+		return false, err
+	}
+	if change() != nil {
+		return false, ctx.Err()
+	}
+	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
+		after, err := view.RecentOperands(ctx)
+		if err != nil {
+			return false, err
+		}
+		says, err := w.statusOf(ctx, other)
+		follows = judge.Follow(before, after) || len(judge.ToldOf(said, says)) > 0
+		return follows || ended(), err
+	})
+	return follows, err
+}

@@ -1,0 +1,216 @@
+package walk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/definition"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// unique is a text in the spec of a new object which no other one may have there, and the one that the sample has.
+type unique struct{ text, of string }
+
+var (
+	// identifying matches fields that say what something outside of the object is called, of which there may be one alone.
+	identifying = observe.Compiled(`(?i)(name|host|domain|target|path|topic|bucket|database|db|user|login|prefix|id|key|alias|subject|queue|address|slug|realm|tenant|role|stream|channel|vhost|destination|output)s?$`)
+	// elsewhereNamed matches those that name what is there already.
+	elsewhereNamed = observe.Compiled(`(?i)class|account|image|secret|config|ref|namespace|volume|claim|node|scheduler|priority|registry|repository|issuer|key(name)?$`)
+	// plainText matches texts of which another one means much the same.
+	plainText = observe.Compiled(`^[A-Za-z][A-Za-z0-9._/-]*$`)
+)
+
+// uniquesOf are the paths of the fields of a sample, which r's definition has, of which no two objects may have the same text.
+func (w *walk) uniquesOf(r *lifecycle.Release, like *observe.Object) (paths []string) {
+	spec, _ := like.Author["spec"].(map[string]any)
+	visitFields(definition.Schema(r.CRD(like.CRD), like.Version), []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
+		text, _ := value.(string)
+		_, err := netip.ParseAddr(text)
+		field := lastOf(strings.Join(path, "."))
+		if plainText().MatchString(text) && err != nil && len(s.Enum) == 0 && identifying().MatchString(field) && !elsewhereNamed().MatchString(field) && !w.isNamed(like, path, text) {
+			paths = append(paths, strings.Join(path, "."))
+		}
+	})
+	return paths
+}
+
+// isNamed reports whether text, at path of a sample, is the name of another object, or is at the same place of one.
+func (w *walk) isNamed(like *observe.Object, path []string, text string) bool {
+	return slices.ContainsFunc(w.Objects, func(o *observe.Object) bool {
+		same, _, _ := unstructured.NestedString(o.Author, path...)
+		return o.Sample != like.Sample && (o.Name == text || o.CRD == like.CRD && same == text)
+	}) || slices.ContainsFunc(w.options.Samples, func(s *unstructured.Unstructured) bool {
+		return s.GetName() == text && (s.GetKind() != like.Kind || text != like.Sample)
+	})
+}
+
+// numbered matches by what the names of new objects differ from release to release.
+var numbered = observe.Compiled(`-(new|own|alt)[0-9]+`)
+
+// uniqueText is text as only the object called key has it, and under each release that of another number: whatever it means, letters and digits before its first dot are allowed in it.
+func uniqueText(text string, key client.ObjectKey) string {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(numbered().ReplaceAllString(key.String(), "-$1")))
+	name, rest, _ := strings.Cut(text, ".")
+	return name + "x" + strconv.FormatUint(uint64(sum.Sum32())%(36*36*36*36), 36) + text[len(text)-len(rest)-min(1, len(text)-len(name)):]
+}
+
+// withUniques returns object, which is to be a copy of like called key, with other texts where no two objects may have the same.
+func (w *walk) withUniques(object *unstructured.Unstructured, like *observe.Object, key client.ObjectKey) (*unstructured.Unstructured, []unique) {
+	var others []unique
+	for _, path := range w.uniques[ofVersion(like)] {
+		fields := strings.Split(path, ".")
+		was, _, _ := unstructured.NestedString(like.Author, fields...)
+		is, _, _ := unstructured.NestedString(object.Object, fields...)
+		if was == "" || is != was {
+			continue
+		}
+		if len(others) == 0 {
+			object = object.DeepCopy()
+		}
+		other := unique{uniqueText(was, key), was}
+		_ = unstructured.SetNestedField(object.Object, other.text, fields...) // it was there
+		others = append(others, other)
+	}
+	return object, others
+}
+
+// otherTexts lists changes of a copy to other texts where no two objects may have the same.
+func (w *walk) otherTexts(o *newObject, object map[string]any) (steps []step) {
+	for _, path := range w.uniques[ofVersion(o.like)] {
+		fields := strings.Split(path, ".")
+		if text, _, _ := unstructured.NestedString(object, fields...); text != "" {
+			steps = append(steps, stepOf(fields, uniqueText(text, client.ObjectKey{Namespace: o.Namespace, Name: o.Name + " changed"}), text))
+		}
+	}
+	return steps
+}
+
+// ofVersion is what is noted of samples like one is known by: those of another version have other fields.
+func ofVersion(like *observe.Object) string { return like.CRD + "/" + like.Version }
+
+// copyUnique is copyNamed for a sample of which the API server refuses copies, or for which less is done than for the sample, with other texts where no two objects may have the same. It
+// returns nil where there are none, or where the API server refuses that as well.
+func (w *walk) copyUnique(ctx context.Context, from string, r *lifecycle.Release, like *observe.Object) (o *newObject, err error) {
+	if _, compared := w.created[from][like.CRD]; compared || w.uniques[ofVersion(like)] != nil || !w.notesUniques(r, like) {
+		return nil, nil
+	}
+	if o, err = w.copyNamed(ctx, r, like, fmt.Sprintf("%s-own%d", shortened(like.Name), len(w.created)+1)); o == nil {
+		delete(w.uniques, ofVersion(like))
+	}
+	return o, err
+}
+
+// makeUnique has those of copies that get less than their samples, of which nothing was known before, replaced by others that differ where no two objects may be the same, if these get as much,
+// and notes that in created.
+func (w *walk) makeUnique(ctx context.Context, from string, r *lifecycle.Release, copies []*newObject, created map[string]judge.New) error {
+	for i, first := range copies {
+		if created[first.CRD].Usable() {
+			continue
+		}
+		other, err := w.copyUnique(ctx, from, r, first.like)
+		if err != nil {
+			return err
+		}
+		if other == nil {
+			continue
+		}
+		worse, kept := first, other
+		err = lookUntil(ctx, newLimit, lookPause, func() (bool, error) {
+			_, err := w.seeNew(ctx, []*newObject{other}, created)
+			return created[other.CRD].Usable() && created[other.CRD].Settled(), err
+		})
+		if !created[other.CRD].Usable() {
+			worse, kept = other, first
+			delete(w.uniques, ofVersion(first.like))
+		}
+		copies[i] = kept
+		if _, failed := w.removeCopies(ctx, []*newObject{worse}); err != nil || failed != nil {
+			return errors.Join(err, failed)
+		}
+		if _, err := w.seeNew(ctx, []*newObject{kept}, created); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeOther creates o, which the API server refused beside others of its sample, with other texts where no two objects may have the same. found is what is known of the refusal, which stays
+// where that is refused as well.
+func (w *walk) makeOther(ctx context.Context, r *lifecycle.Release, d *apiextensionsv1.CustomResourceDefinition, sample *unstructured.Unstructured, o *observe.Object, found []finding.Finding) ([]finding.Finding, error) {
+	like := &observe.Object{CRD: o.CRD, Kind: o.Kind, Version: o.Version, Sample: o.Sample, Author: sample.Object}
+	known := w.uniques[ofVersion(o)] != nil
+	if !w.notesUniques(r, like) {
+		return found, nil
+	}
+	other, _ := w.withUniques(sample, like, client.ObjectKey{Namespace: o.Namespace, Name: o.Name})
+	again, err := w.makeObject(ctx, r, d, other, o)
+	if o.UID != "" || err != nil {
+		return again, err
+	}
+	if !known {
+		delete(w.uniques, ofVersion(o))
+	}
+	return found, nil
+}
+
+// notesUniques reports whether there are fields of which no two objects like one may have the same text, as far as anybody knows, and notes them.
+func (w *walk) notesUniques(r *lifecycle.Release, like *observe.Object) bool {
+	if w.uniques[ofVersion(like)] == nil {
+		if paths := w.uniquesOf(r, like); len(paths) > 0 {
+			w.uniques[ofVersion(like)] = paths
+		}
+	}
+	return len(w.uniques[ofVersion(like)]) > 0
+}
+
+// separate creates anew, with other texts where no two objects may have the same, those of made that are of the sample of an earlier one, where some of these are well and others are not.
+// It reports whether there were such.
+func (w *walk) separate(ctx context.Context, r *lifecycle.Release, made []*observe.Object) (bool, error) {
+	var again []*observe.Object
+	for i, first := range made {
+		of := slices.DeleteFunc(slices.Clone(made), func(o *observe.Object) bool { return o.CRD != first.CRD || o.Sample != first.Sample })
+		if of[0] != made[i] {
+			continue
+		}
+		well := 0
+		for _, o := range of {
+			is, err := w.Well(ctx, o)
+			if err != nil {
+				return false, err
+			}
+			if is {
+				well++
+			}
+		}
+		if well == 0 || well == len(of) {
+			continue
+		}
+		again = append(again, slices.DeleteFunc(of[1:], func(o *observe.Object) bool { return !w.notesUniques(r, o) })...)
+	}
+	stay, err := w.removeThese(ctx, again, deletionLimit)
+	w.Objects = slices.DeleteFunc(w.Objects, func(o *observe.Object) bool { return slices.Contains(again, o) && !slices.Contains(stay, o) })
+	for _, o := range again {
+		if err != nil || slices.Contains(stay, o) {
+			continue
+		}
+		other, _ := w.withUniques(&unstructured.Unstructured{Object: o.Author}, o, client.ObjectKey{Namespace: o.Namespace, Name: o.Name})
+		_, err = w.makeObject(ctx, r, r.CRD(o.CRD), other, &observe.Object{
+			CRD: o.CRD, Resource: o.Resource, Kind: o.Kind, Version: o.Version, Namespace: o.Namespace, Sample: o.Sample, Name: o.Name, Written: o.Written,
+		})
+	}
+	return len(again) > 0, err
+}

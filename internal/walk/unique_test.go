@@ -1,0 +1,76 @@
+package walk
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// A copy of what is there once alone is none; it is tried with another host.
+func TestUnique(t *testing.T) {
+	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1,"host":"www.example.com"}}]`, []string{"v1", "v2", "v3"}, hostDefinition)
+	for _, c := range []struct{ v1, v2, code, says string }{
+		{hosted, hosted, "", ""},
+		{hosted, hostedFree, code.NewUnowned, "v2 makes ConfigMap a for a new object like it without an owner reference"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.takes = func(context.Context) error { return nil }
+			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
+		})
+	}
+}
+
+// hostDefinition defines Things that have a host.
+func hostDefinition() *apiextensionsv1.CustomResourceDefinition {
+	d := thingDefinition()
+	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["host"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+	return d
+}
+
+func TestUniquesOf(t *testing.T) {
+	like := &observe.Object{CRD: "things.example.com", Version: "v1", Name: "a", Sample: "a", Author: map[string]any{"spec": map[string]any{
+		"host": "www.example.com", "note": "x",
+	}}}
+	other := &observe.Object{CRD: "things.example.com", Version: "v1", Name: "b", Sample: "b", Author: map[string]any{"spec": map[string]any{"host": "b.example.com"}}}
+	r := &lifecycle.Release{CRDs: []*apiextensionsv1.CustomResourceDefinition{hostDefinition()}}
+	w := &walk{Cluster: &observe.Cluster{Objects: []*observe.Object{like, other}}, memory: newMemory()}
+	if got, want := w.uniquesOf(r, like), []string{"spec.host"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	other.Author["spec"].(map[string]any)["host"] = "www.example.com"
+	if got := w.uniquesOf(r, like); len(got) > 0 {
+		t.Errorf("two have the same, and it is unique: %q", got)
+	}
+	w.uniques[ofVersion(like)] = []string{"spec.host", "spec.other"}
+	object := &unstructured.Unstructured{Object: like.Author}
+	copied, uniques := w.withUniques(object, like, client.ObjectKey{Namespace: "n", Name: "a-new1"})
+	again, _ := w.withUniques(object, like, client.ObjectKey{Namespace: "n", Name: "a-new1"})
+	host, _, _ := unstructured.NestedString(copied.Object, "spec", "host")
+	same, _, _ := unstructured.NestedString(again.Object, "spec", "host")
+	if len(uniques) != 1 || uniques[0] != (unique{host, "www.example.com"}) || host != same || host == "www.example.com" || object.Object["spec"].(map[string]any)["host"] != "www.example.com" {
+		t.Errorf("%v, %q and then %q, the sample is %v", uniques, host, same, object.Object)
+	}
+}
+
+func TestUniqueText(t *testing.T) {
+	key := client.ObjectKey{Namespace: "n", Name: "a"}
+	for text, want := range map[string]string{"www": "wwwx5zr5", "www.example.com": "wwwx5zr5.example.com", "app.": "appx5zr5.", "/var": "/varx5zr5", "": "x5zr5"} {
+		if got := uniqueText(text, key); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	of := func(name string) string { return uniqueText("www", client.ObjectKey{Namespace: "n", Name: name}) }
+	if of("www-new1") != of("www-new2") || of("www-alt1a") != of("www-alt2a") || of("www-alt1a") == of("www-alt1b") || of("www-new1") == of("www") {
+		t.Error("one is as another, or not as that of the release before")
+	}
+}
