@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -246,17 +247,35 @@ func selectedBy(selector labels.Selector, namespace string, operands map[string]
 var holding = observe.Compiled(`(?i)secret|config|cred|auth|pass|bind|cert|tls|user|key`)
 
 // Named tells the Secrets and ConfigMaps that are gone although the status of the object that they were made for named them: who uses the
-// object reads there where its credentials and settings are. statuses are those before the upgrade, by object.
-func Named(before, after map[string]observe.Operand, statuses map[string]any) []finding.Finding {
+// object reads there where its credentials and settings are. statuses are those before the upgrade, by object, and now those after it: one that names
+// another one leads there.
+func Named(before, after map[string]observe.Operand, statuses map[string]any, now map[string]map[string]any) []finding.Finding {
 	var findings []finding.Finding
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		was := before[name]
 		if _, there := after[name]; there || was.Kind != "Secret" && was.Kind != "ConfigMap" {
 			continue
 		}
-		if Names(statuses[was.Of], was.Name, holding().MatchString) {
-			findings = append(findings, code.Finding(code.Credentials, name, "it was deleted during the upgrade, although the status of %s named it: who reads it finds nothing", was.Of))
+		if !Names(statuses[was.Of], was.Name, holding().MatchString) {
+			continue
 		}
+		f := code.Finding(code.Credentials, name, "it was deleted during the upgrade, although the status of %s named it: who reads it finds nothing", was.Of)
+		if other := instead(was, after, now[was.Of]); other != "" {
+			f.Severity = finding.Warning
+			f.Message = fmt.Sprintf("it was deleted during the upgrade, and the status of %s, which named it, names %s now: who goes on reading the old one finds nothing", was.Of, other)
+			f.Fix = "keep the old one, with what the new one says, for a release or two, and say in the release notes that it goes"
+		}
+		findings = append(findings, f)
 	}
 	return findings
+}
+
+// instead is the name of what among after is of the kind and the object of was, and named by the status of that, "" for none.
+func instead(was observe.Operand, after map[string]observe.Operand, status any) string {
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if is := after[name]; is.Kind == was.Kind && is.Of == was.Of && Names(status, is.Name, holding().MatchString) {
+			return is.Name
+		}
+	}
+	return ""
 }

@@ -81,10 +81,15 @@ func TestNamed(t *testing.T) {
 		"Service/n/a": {Kind: "Service", Name: "a", Of: "Pot/n/a"},
 	}
 	statuses := map[string]any{"Pot/n/a": m{"binding": []any{m{"name": "a-auth"}}, "service": "a", "instance": "a-tls", "phase": "Ready"}}
-	expect.Findings(t, Named(before, nil, statuses),
+	expect.Findings(t, Named(before, nil, statuses, nil),
 		"error U516 Secret/n/a-auth: it was deleted during the upgrade, although the status of Pot/n/a named it: who reads it finds nothing")
-	expect.Findings(t, Named(before, before, statuses))
-	expect.Findings(t, Named(before, nil, nil))
+	expect.Findings(t, Named(before, before, statuses, nil))
+	renamed := map[string]observe.Operand{"Secret/n/a-credentials": {Kind: "Secret", Name: "a-credentials", Of: "Pot/n/a"}}
+	expect.Findings(t, Named(before, renamed, statuses, map[string]m{"Pot/n/a": {"binding": []any{m{"name": "a-credentials"}}}}),
+		"warning U516 Secret/n/a-auth: it was deleted during the upgrade, and the status of Pot/n/a, which named it, names a-credentials now: who goes on reading the old one finds nothing")
+	expect.Findings(t, Named(before, renamed, statuses, map[string]m{"Pot/n/a": {"phase": "Ready"}}),
+		"error U516 Secret/n/a-auth: it was deleted during the upgrade, although the status of Pot/n/a named it: who reads it finds nothing")
+	expect.Findings(t, Named(before, nil, nil, nil))
 }
 
 // A Service that was made anew is compared as one that was changed.

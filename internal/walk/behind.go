@@ -2,6 +2,7 @@ package walk
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
@@ -36,7 +37,7 @@ func (w *walk) noteBehind(ctx context.Context, o *newObject, operands map[string
 		return ctx.Err()
 	}
 	operands = without(operands, o.needs)
-	is.Behind, is.Beside = o.behind(operands), o.beside(operands)
+	is.Behind, is.Beside = o.behind(operands, w.ofOtherKinds(o)), o.beside(operands)
 	return nil
 }
 
@@ -85,12 +86,13 @@ func sharesFields(list []metav1.ManagedFieldsEntry) bool {
 var generated = regexp.MustCompile(`-([bcdfghjklmnpqrstvwxz2456789]{5,10}|[0-9a-f]{6,})$`)
 
 // behind is what behindOf finds among operands, each named as what each copy has. Of a kind of which both have as many under generated names, each has its own.
-func (o *newObject) behind(operands map[string]observe.Operand) []string {
+// others are the names of objects of other kinds of the operator's.
+func (o *newObject) behind(operands map[string]observe.Operand, others map[string]bool) []string {
 	theirs, found := map[string]any{}, []string{}
 	unmatched := map[string]int{} // of the sample, by kind
 	for _, m := range operands {
 		if m.Of == o.like.String() && m.Direct {
-			theirs[m.Kind+" "+m.Name] = m.Content
+			theirs[m.Kind+" "+m.Name] = withoutEntries(m, others)
 			if generated.MatchString(m.Name) {
 				unmatched[m.Kind]++
 			}
@@ -110,6 +112,7 @@ func (o *newObject) behind(operands map[string]observe.Operand) []string {
 		if generated.MatchString(m.Name) {
 			unmatched[m.Kind]--
 		}
+		m.Content = withoutEntries(m, others)
 		found = append(found, o.apart(m, now, fixed)...)
 	}
 	for _, m := range alone {
@@ -121,6 +124,33 @@ func (o *newObject) behind(operands map[string]observe.Operand) []string {
 	}
 	slices.Sort(found)
 	return slices.Compact(found)
+}
+
+// withoutEntries is what made says, but for the entries of a ConfigMap that name one of others, which are theirs.
+func withoutEntries(made observe.Operand, others map[string]bool) map[string]any {
+	data, _ := made.Content["data"].(map[string]any)
+	if made.Kind != "ConfigMap" || len(data) == 0 || len(others) == 0 {
+		return made.Content
+	}
+	content, own := maps.Clone(made.Content), maps.Clone(data)
+	maps.DeleteFunc(own, func(key string, value any) bool {
+		return slices.ContainsFunc(nameLike.FindAllString(fmt.Sprint(key, " ", value), -1), func(word string) bool { return others[word] })
+	})
+	if content["data"] = own; len(own) == 0 {
+		delete(content, "data")
+	}
+	return content
+}
+
+// ofOtherKinds are the names of all objects of the package that are of other kinds than o.
+func (w *walk) ofOtherKinds(o *newObject) map[string]bool {
+	names := map[string]bool{}
+	for _, other := range slices.Concat(w.Objects, w.Others) {
+		if other.CRD != o.CRD {
+			names[other.Name] = true
+		}
+	}
+	return names
 }
 
 // beside names what among operands was made for the sample and not for the copy, as each copy has it: of a kind of which the copy has some, and fewer than the sample. What has a

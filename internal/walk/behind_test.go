@@ -1,6 +1,7 @@
 package walk
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func TestBehind(t *testing.T) {
 		if c.want != "" {
 			want = strings.Split(c.want, ", ")
 		}
-		if found := o.behind(operands); !slices.Equal(found, want) {
+		if found := o.behind(operands, nil); !slices.Equal(found, want) {
 			t.Errorf("%s: %q, want %q", name, found, want)
 		}
 	}
@@ -101,5 +102,22 @@ func TestSharesFields(t *testing.T) {
 		if shares := sharesFields([]metav1.ManagedFieldsEntry{applied, c.other}); shares != c.shares {
 			t.Errorf("%s: %t", name, shares)
 		}
+	}
+}
+
+// What a ConfigMap says of objects of other kinds is theirs.
+func TestWithoutEntries(t *testing.T) {
+	of := func(data map[string]any) observe.Operand {
+		return observe.Operand{Kind: "ConfigMap", Content: map[string]any{"data": data}}
+	}
+	others := map[string]bool{"www": true}
+	if got := withoutEntries(of(map[string]any{"_zone": "ttl 5", "www.example.com": "A; team/www", "n.www": "x www"}), others)["data"]; !reflect.DeepEqual(got, map[string]any{"_zone": "ttl 5"}) {
+		t.Errorf("%v", got)
+	}
+	if got := withoutEntries(of(map[string]any{"a": "n/www"}), others); len(got) > 0 {
+		t.Errorf("nothing is its own: %v", got)
+	}
+	if got := withoutEntries(of(map[string]any{"a": "n/www"}), nil)["data"]; got == nil {
+		t.Error("without others all is its own")
 	}
 }

@@ -125,7 +125,7 @@ func (w *walk) editOnce(ctx context.Context, o *newObject, e edit, limit time.Du
 		if err != nil {
 			return false, err
 		}
-		if reverted = now == nil || textAt(now, e.path) == e.was; reverted {
+		if reverted = now == nil || inOrder(textAt(now, e.path)) == inOrder(e.was); reverted {
 			o.acted(began)
 		}
 		return reverted, nil

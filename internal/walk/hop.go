@@ -430,7 +430,7 @@ func (w *walk) judgeOperands(ctx context.Context, before hopBefore, started time
 	lost, err := w.judgeLost(ctx, before.operands, after)
 	return slices.Concat(
 		judge.Health(before.operands, after), judge.OperandImages(before.operands, after, simulated), judge.Operands(before.operands, after),
-		judge.Named(before.operands, after, w.statuses()), judge.Claims(before.operands, after, left),
+		judge.Named(before.operands, after, w.statuses(), w.statusesNow(ctx, w.Objects)), judge.Claims(before.operands, after, left),
 		judge.Endpoints(w.Watcher.Since(started), before.operands), judge.PodSecurity(before.operands, after), judge.Leaks(before.operands, after), unreached, lost,
 	), err
 }

@@ -39,7 +39,7 @@ func (n need) is(made observe.Operand) bool {
 }
 
 // telling matches keys of a spec below which objects are named that hold settings.
-var telling = observe.Compiled(`(?i)secret|config|ref|auth|cred|pass|cert|tls|key|from|env`)
+var telling = observe.Compiled(`(?i)secret|config|ref|auth|cred|pass|cert|tls|key|from|env|source|template|settings`)
 
 // settingKinds are the kinds that hold them.
 var settingKinds = []string{"Secret", "ConfigMap"}

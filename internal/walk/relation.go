@@ -48,8 +48,10 @@ func (w *walk) changeNamed(ctx context.Context, r *lifecycle.Release, o *newObje
 			steps[i].Path = o.original(named) + judge.OfOther + strings.TrimPrefix(steps[i].Path, "spec.")
 		}
 		for _, change := range asBefore(steps, was.Follows, mostNamed) {
-			is.Follows[change.Path], err = w.otherFollowed(ctx, o, was.Follows[change.Path] == judge.Surely, was, o.Object,
-				func(data []byte) error { return mergePatch(ctx, resource, named.Name, data) }, change)
+			is.Follows[change.Path], err = w.otherFollowed(ctx, o, was.Follows[change.Path] == judge.Surely, was, change,
+				func(limit time.Duration, data []byte, ended func() bool) (bool, error) {
+					return w.followedUnless(ctx, o, limit, func() error { return mergePatch(ctx, resource, named.Name, data) }, ended)
+				})
 			if err != nil {
 				return err
 			}
@@ -131,8 +133,10 @@ func (w *walk) unlabelNew(ctx context.Context, r *lifecycle.Release, o *newObjec
 		}
 	}
 	for _, change := range asBefore(steps, was.Follows, mostSelected) {
-		follows[change.Path], err = w.otherFollowed(ctx, o, was.Follows[change.Path] == judge.Surely, was, by[change.Path],
-			func(data []byte) error { return mergePatch(ctx, resource, o.Name, data) }, change)
+		follows[change.Path], err = w.otherFollowed(ctx, o, was.Follows[change.Path] == judge.Surely, was, change,
+			func(limit time.Duration, data []byte, ended func() bool) (bool, error) {
+				return w.otherFollows(ctx, by[change.Path], limit, func() error { return mergePatch(ctx, resource, o.Name, data) }, ended)
+			})
 		if err != nil {
 			return err
 		}
@@ -165,9 +169,9 @@ func selected(value any, key string, labels map[string]string) (keys []string) {
 	return slices.Compact(keys)
 }
 
-// otherFollowed makes change and takes it back while o rests, and tells how often something that was made for other follows, or its status. known tells that it surely did under the
-// release before, of which was says how long it took.
-func (w *walk) otherFollowed(ctx context.Context, o *newObject, known bool, was judge.New, other *observe.Object, patch func([]byte) error, change step) (times int, err error) {
+// otherFollowed makes change and takes it back while o rests, and tells how often that is followed, as follows says. known tells that it surely was under the release before, of which was
+// says how long it took.
+func (w *walk) otherFollowed(ctx context.Context, o *newObject, known bool, was judge.New, change step, follows func(limit time.Duration, data []byte, ended func() bool) (bool, error)) (times int, err error) {
 	for _, data := range [][]byte{change.There, change.Back} {
 		if err := w.awaitIdle(ctx, o); err != nil {
 			return 0, err
@@ -176,13 +180,13 @@ func (w *walk) otherFollowed(ctx context.Context, o *newObject, known bool, was 
 		if known || times > 0 {
 			limit, ended = was.Patience(), func() bool { return false }
 		}
-		follows, err := w.otherFollows(ctx, other, limit, func() error { return patch(data) }, ended)
+		did, err := follows(limit, data, ended)
 		if err != nil {
 			return 0, err
 		}
-		if !follows {
-			_ = patch(change.Back) // the object is about to be deleted
-			break
+		if !did {
+			_, err = follows(0, change.Back, ended) // the object is about to be deleted
+			return times, err
 		}
 		times++
 	}

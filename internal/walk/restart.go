@@ -28,7 +28,7 @@ func (w *walk) judgeRestart(ctx context.Context, from string, r *lifecycle.Relea
 	if err != nil {
 		return nil, err
 	}
-	said := w.statusesNow(ctx)
+	said := w.statusesNow(ctx, w.Untouched())
 	back, err := w.Restart(ctx, r)
 	if err != nil {
 		return nil, err
@@ -47,16 +47,16 @@ func (w *walk) judgeRestart(ctx context.Context, from string, r *lifecycle.Relea
 	var changed []finding.Finding
 	err = lookUntil(ctx, revertLimit, lookPause, func() (bool, error) {
 		after, err := w.Operands(ctx)
-		changed = judge.Restart(r.Name, before, after, said, w.statusesNow(ctx))
+		changed = judge.Restart(r.Name, before, after, said, w.statusesNow(ctx, w.Untouched()))
 		return len(changed) == 0, err
 	})
 	return append(findings, changed...), err
 }
 
-// statusesNow are what the objects that no observer writes say in their status, by name. What cannot be read says nothing.
-func (w *walk) statusesNow(ctx context.Context) map[string]map[string]any {
+// statusesNow are what objects say in their status, by name. What cannot be read says nothing.
+func (w *walk) statusesNow(ctx context.Context, objects []*observe.Object) map[string]map[string]any {
 	all := map[string]map[string]any{}
-	for _, o := range w.Untouched() {
+	for _, o := range objects {
 		all[o.String()], _ = w.statusOf(ctx, o) // whoever asks next meets the error
 	}
 	return all
