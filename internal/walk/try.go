@@ -637,18 +637,17 @@ func (w *walk) followedUnless(ctx context.Context, o *newObject, limit time.Dura
 }
 
 // follower returns what tells whether operands that were made for o are others than before or, where none were, whether something else shows what o's operator does.
-func (w *walk) follower(ctx context.Context, o *newObject, before map[string]observe.Operand) (func(after map[string]observe.Operand) (bool, error), error) {
+func (w *walk) follower(ctx context.Context, o *newObject, before map[string]observe.Operand) (follow func(after map[string]observe.Operand) (bool, error), err error) {
 	before = without(before, o.needs)
-	made := func(after map[string]observe.Operand) (bool, error) {
-		return judge.Follow(before, without(after, o.needs)), nil
+	bare := !slices.ContainsFunc(slices.Collect(maps.Values(before)), func(made observe.Operand) bool { return made.Direct })
+	var showed shown
+	if bare {
+		showed, err = w.shownOf(ctx, o)
 	}
-	if slices.ContainsFunc(slices.Collect(maps.Values(before)), func(made observe.Operand) bool { return made.Direct }) {
-		return made, nil
-	}
-	showed, err := w.shownOf(ctx, o)
 	return func(after map[string]observe.Operand) (bool, error) {
-		if follows, err := made(after); follows || err != nil {
-			return follows, err
+		follows := judge.Follow(before, without(after, o.needs))
+		if follows || !bare {
+			return follows, nil
 		}
 		shows, err := w.shownOf(ctx, o)
 		return !shows.isAs(showed), err
