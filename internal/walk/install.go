@@ -166,11 +166,7 @@ func (w *walk) makeSamples(ctx context.Context, r *lifecycle.Release) (findings 
 	if err := w.reconciled(ctx, r); err != nil {
 		return findings, nil, err
 	}
-	separated, err := w.separate(ctx, r, w.Objects[known:])
-	if err == nil && separated {
-		err = w.reconciled(ctx, r)
-	}
-	if err != nil {
+	if err := w.separate(ctx, r, w.Objects[known:]); err != nil {
 		return findings, nil, err
 	}
 	w.verified.did("samples")

@@ -81,7 +81,8 @@ func (w *walk) shownOf(ctx context.Context, o *newObject) (s shown, err error) {
 	if s.status, err = w.statusOf(ctx, o.Object); err != nil {
 		return s, err
 	}
-	operands, err := w.RecentOperands(ctx)
+	view := w.viewOf(slices.Concat(w.Objects, w.Others)...)
+	operands, err := view.RecentOperands(ctx)
 	s.entries = map[string]string{}
 	for name, made := range operands {
 		if made.Of == o.String() || made.Transient() {

@@ -380,7 +380,9 @@ func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was
 			_ = back() // the object is about to be deleted
 			break
 		}
-		limit, followed = boldLimit, w.followed
+		if followed = w.followed; limit != pollLimit {
+			limit = boldLimit
+		}
 		if times++; times > 1 {
 			break
 		}

@@ -178,9 +178,27 @@ func (w *walk) notesUniques(r *lifecycle.Release, like *observe.Object) bool {
 }
 
 // separate creates anew, with other texts where no two objects may have the same, those of made that are of the sample of an earlier one, where some of these are well and others are not.
-// It reports whether there were such.
-func (w *walk) separate(ctx context.Context, r *lifecycle.Release, made []*observe.Object) (bool, error) {
-	var again []*observe.Object
+// If that does not help, it is not done of others.
+func (w *walk) separate(ctx context.Context, r *lifecycle.Release, made []*observe.Object) error {
+	again, err := w.together(ctx, r, made)
+	if err != nil || len(again) == 0 {
+		return err
+	}
+	others, err := w.makeApart(ctx, r, again)
+	if err == nil {
+		err = w.reconciled(ctx, r)
+	}
+	for _, o := range others {
+		well, failed := w.Well(ctx, o)
+		if err = errors.Join(err, failed); !well {
+			delete(w.uniques, ofVersion(o))
+		}
+	}
+	return err
+}
+
+// together are those of made that are of the sample of an earlier one, where some of these are well and others are not, and that may say something else.
+func (w *walk) together(ctx context.Context, r *lifecycle.Release, made []*observe.Object) (again []*observe.Object, err error) {
 	for i, first := range made {
 		of := slices.DeleteFunc(slices.Clone(made), func(o *observe.Object) bool { return o.CRD != first.CRD || o.Sample != first.Sample })
 		if of[0] != made[i] {
@@ -190,7 +208,7 @@ func (w *walk) separate(ctx context.Context, r *lifecycle.Release, made []*obser
 		for _, o := range of {
 			is, err := w.Well(ctx, o)
 			if err != nil {
-				return false, err
+				return nil, err
 			}
 			if is {
 				well++
@@ -201,6 +219,11 @@ func (w *walk) separate(ctx context.Context, r *lifecycle.Release, made []*obser
 		}
 		again = append(again, slices.DeleteFunc(of[1:], func(o *observe.Object) bool { return !w.notesUniques(r, o) })...)
 	}
+	return again, nil
+}
+
+// makeApart creates those of again that may be deleted anew, with other texts where no two objects may have the same, and returns them.
+func (w *walk) makeApart(ctx context.Context, r *lifecycle.Release, again []*observe.Object) (others []*observe.Object, err error) {
 	stay, err := w.removeThese(ctx, again, deletionLimit)
 	w.Objects = slices.DeleteFunc(w.Objects, func(o *observe.Object) bool { return slices.Contains(again, o) && !slices.Contains(stay, o) })
 	for _, o := range again {
@@ -208,9 +231,9 @@ func (w *walk) separate(ctx context.Context, r *lifecycle.Release, made []*obser
 			continue
 		}
 		other, _ := w.withUniques(&unstructured.Unstructured{Object: o.Author}, o, client.ObjectKey{Namespace: o.Namespace, Name: o.Name})
-		_, err = w.makeObject(ctx, r, r.CRD(o.CRD), other, &observe.Object{
-			CRD: o.CRD, Resource: o.Resource, Kind: o.Kind, Version: o.Version, Namespace: o.Namespace, Sample: o.Sample, Name: o.Name, Written: o.Written,
-		})
+		apart := &observe.Object{CRD: o.CRD, Resource: o.Resource, Kind: o.Kind, Version: o.Version, Namespace: o.Namespace, Sample: o.Sample, Name: o.Name, Written: o.Written}
+		_, err = w.makeObject(ctx, r, r.CRD(o.CRD), other, apart)
+		others = append(others, apart)
 	}
-	return len(again) > 0, err
+	return others, err
 }
