@@ -34,7 +34,7 @@ var root = func() string {
 var olmkit = filepath.Join(root, "bin", "olmkit")
 
 // waitLimit bounds every wait for something that is to happen; reaching it is a failure.
-const waitLimit = 2 * time.Minute
+const waitLimit = 5 * time.Minute
 
 type result struct {
 	code        int
