@@ -26,6 +26,9 @@ func TestUnique(t *testing.T) {
 			w := newWorld()
 			w.takes = func(context.Context) error { return nil }
 			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
+			if w.hosts["a"] != "www.example.com" || w.hosts["a-v1-w"] == "www.example.com" || w.hosts["a-v1-w"] == "" {
+				t.Errorf("the sample does not have its host alone: %v", w.hosts)
+			}
 		})
 	}
 }

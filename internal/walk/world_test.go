@@ -78,6 +78,9 @@ type world struct {
 	// only, unless empty, is the name that every Thing must have.
 	only string
 
+	// hosts are the last hosts of Things, by name, where an operator looks at them.
+	hosts map[string]string
+
 	// holders tells that the package has Holders, too.
 	holders bool
 
@@ -361,13 +364,21 @@ func (w *world) selectedBy(ctx context.Context, holder *unstructured.Unstructure
 	return names
 }
 
-// hasHost reports whether an older Thing has the host of thing.
+// hasHost reports whether an older Thing has the host of thing, which is not ready then.
 func (w *world) hasHost(ctx context.Context, thing *unstructured.Unstructured) bool {
 	host, _, _ := unstructured.NestedString(thing.Object, "spec", "host")
-	return slices.ContainsFunc(w.all(ctx, thingKind, ""), func(other unstructured.Unstructured) bool {
+	taken := slices.ContainsFunc(w.all(ctx, thingKind, ""), func(other unstructured.Unstructured) bool {
 		its, _, _ := unstructured.NestedString(other.Object, "spec", "host")
 		return its == host && len(other.GetUID()) < len(thing.GetUID()) || its == host && len(other.GetUID()) == len(thing.GetUID()) && other.GetUID() < thing.GetUID()
 	})
+	w.mu.Lock()
+	if w.hosts == nil {
+		w.hosts = map[string]string{}
+	}
+	w.hosts[thing.GetName()] = host
+	w.mu.Unlock()
+	w.ready(ctx, thing, thing.DeepCopy().Object["status"], map[bool]string{true: "False", false: "True"}[taken])
+	return taken
 }
 
 // all are the objects of a kind in a namespace, or in all of them.
@@ -497,6 +508,11 @@ func (w *world) report(ctx context.Context, thing *unstructured.Unstructured, be
 	if behaviour == hushes {
 		unstructured.RemoveNestedField(thing.Object, "status", "endpoint")
 	}
+	w.ready(ctx, thing, was, status)
+}
+
+// ready has a Thing whose status was that say whether it is ready.
+func (w *world) ready(ctx context.Context, thing *unstructured.Unstructured, was any, status string) {
 	condition := map[string]any{"type": "Ready", "status": status}
 	_ = unstructured.SetNestedSlice(thing.Object, []any{condition}, "status", "conditions")
 	if !reflect.DeepEqual(was, thing.Object["status"]) {
