@@ -58,7 +58,7 @@ func (w *walk) isNamed(like *observe.Object, path []string, text string) bool {
 }
 
 // numbered matches by what the names of new objects differ from release to release.
-var numbered = observe.Compiled(`-(new|own|alt)[0-9]+`)
+var numbered = observe.Compiled(`-(?:new|own|(alt))[0-9]+`)
 
 // uniqueText is text as only the object called key has it, and under each release that of another number: whatever it means, letters and digits before its first dot are allowed in it.
 func uniqueText(text string, key client.ObjectKey) string {
