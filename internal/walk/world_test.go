@@ -323,6 +323,13 @@ func (w *world) takeOver(ctx context.Context, namespace string, deletes bool) {
 	}
 }
 
+// behaves is what the operator that runs does.
+func (w *world) behaves() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.behaviour[w.running]
+}
+
 // hold is what an operator does about a Holder: it makes a ConfigMap once what the Holder names is there, and lets a Holder go that is deleted.
 func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 	holder, thing := &unstructured.Unstructured{}, &unstructured.Unstructured{}
@@ -335,7 +342,7 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 	there := w.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: name}, thing) == nil
 	switch {
 	case holder.GetDeletionTimestamp() != nil:
-		if there || w.behaviour[w.running] != clings {
+		if there || w.behaves() != clings {
 			holder.SetFinalizers(nil)
 			_ = w.Update(ctx, holder)
 		}
@@ -346,7 +353,7 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 		owner := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Holder", Name: key.Name, UID: holder.GetUID()}
 		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "of-" + key.Name, OwnerReferences: []metav1.OwnerReference{owner}}}
 		m.Data = map[string]string{"held": fmt.Sprint(thing.Object["spec"]), "selected": w.selectedBy(ctx, holder)}
-		if held := m.Data; w.Create(ctx, m) != nil && w.behaviour[w.running] != tires && w.Get(ctx, client.ObjectKeyFromObject(m), m) == nil && !maps.Equal(m.Data, held) {
+		if held := m.Data; w.Create(ctx, m) != nil && w.behaves() != tires && w.Get(ctx, client.ObjectKeyFromObject(m), m) == nil && !maps.Equal(m.Data, held) {
 			m.Data = held
 			_ = w.Update(ctx, m)
 		}
@@ -357,7 +364,7 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 func (w *world) selectedBy(ctx context.Context, holder *unstructured.Unstructured) (names string) {
 	app, _, _ := unstructured.NestedString(holder.Object, "spec", "selector", "matchLabels", "app")
 	for _, thing := range w.all(ctx, thingKind, holder.GetNamespace()) {
-		if app != "" && (thing.GetLabels()["app"] == app || w.behaviour[w.running] == takesAll) {
+		if app != "" && (thing.GetLabels()["app"] == app || w.behaves() == takesAll) {
 			names += thing.GetName() + " "
 		}
 	}
