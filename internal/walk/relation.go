@@ -48,7 +48,7 @@ func (w *walk) changeNamed(ctx context.Context, r *lifecycle.Release, o *newObje
 			steps[i].Path = o.original(named) + judge.OfOther + strings.TrimPrefix(steps[i].Path, "spec.")
 		}
 		for _, change := range asBefore(steps, was.Follows, mostNamed) {
-			is.Follows[change.Path], err = w.otherFollowed(ctx, o, was.Follows[change.Path] == judge.Surely, was, change,
+			is.Follows[change.Path], err = w.otherFollowed(ctx, o, was, change,
 				func(limit time.Duration, data []byte, ended func() bool) (bool, error) {
 					return w.followedUnless(ctx, o, limit, func() error { return mergePatch(ctx, resource, named.Name, data) }, ended)
 				})
@@ -134,7 +134,7 @@ func (w *walk) unlabelNew(ctx context.Context, r *lifecycle.Release, o *newObjec
 		}
 	}
 	for _, change := range asBefore(steps, was.Follows, mostSelected) {
-		follows[change.Path], err = w.otherFollowed(ctx, o, was.Follows[change.Path] == judge.Surely, was, change,
+		follows[change.Path], err = w.otherFollowed(ctx, o, was, change,
 			func(limit time.Duration, data []byte, ended func() bool) (bool, error) {
 				return w.otherFollows(ctx, by[change.Path], limit, func() error { return mergePatch(ctx, resource, o.Name, data) }, ended)
 			})
@@ -170,15 +170,15 @@ func selected(value any, key string, labels map[string]string) (keys []string) {
 	return slices.Compact(keys)
 }
 
-// otherFollowed makes change and takes it back while o rests, and tells how often that is followed, as follows says. known tells that it surely was under the release before, of which was
-// says how long it took.
-func (w *walk) otherFollowed(ctx context.Context, o *newObject, known bool, was judge.New, change step, follows func(limit time.Duration, data []byte, ended func() bool) (bool, error)) (times int, err error) {
+// otherFollowed makes change and takes it back while o rests, and tells how often that is followed, as follows says. What surely was under the release before, as was says, is waited
+// for longer.
+func (w *walk) otherFollowed(ctx context.Context, o *newObject, was judge.New, change step, follows func(limit time.Duration, data []byte, ended func() bool) (bool, error)) (times int, err error) {
 	for _, data := range [][]byte{change.There, change.Back} {
 		if err := w.awaitIdle(ctx, o); err != nil {
 			return 0, err
 		}
 		limit, ended := boldLimit, w.silent(ctx, o)
-		if known || times > 0 {
+		if was.Follows[change.Path] == judge.Surely || times > 0 {
 			limit, ended = was.Patience(), func() bool { return false }
 		}
 		did, err := follows(limit, data, ended)

@@ -358,11 +358,11 @@ func scaledToNone(before, now map[string]observe.Operand) bool {
 // thereAndBack changes a field and changes it back, and tells how often anything that was made for a copy follows; follows tells so of those that
 // were changed before. What did surely under the release before is waited for longer; what nothing follows is changed back without a look.
 func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was judge.New, follows map[string]int, there, back func() error) (times int, err error) {
-	limit, followed := boldLimit, w.followedSoon
+	limit, backLimit, followed := boldLimit, boldLimit, w.followedSoon
 	if _, tried := was.Follows[field]; was.Follows[field] == judge.Surely {
 		limit, followed = was.Patience(), w.followed
 	} else if !tried && slices.ContainsFunc(o.needs, func(n need) bool { return n.original() == field }) {
-		limit, followed = pollLimit, w.followed
+		limit, backLimit, followed = pollLimit, pollLimit, w.followed
 	}
 	// What still follows an earlier change must not be taken for what follows this one.
 	if err := w.awaitIdle(ctx, o); err != nil {
@@ -380,9 +380,7 @@ func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was
 			_ = back() // the object is about to be deleted
 			break
 		}
-		if followed = w.followed; limit != pollLimit {
-			limit = boldLimit
-		}
+		limit, followed = backLimit, w.followed
 		if times++; times > 1 {
 			break
 		}

@@ -199,9 +199,9 @@ func (w *walk) separate(ctx context.Context, r *lifecycle.Release, made []*obser
 
 // together are those of made that are of the sample of an earlier one, where some of these are well and others are not, and that may say something else.
 func (w *walk) together(ctx context.Context, r *lifecycle.Release, made []*observe.Object) (again []*observe.Object, err error) {
-	for i, first := range made {
+	for _, first := range made {
 		of := slices.DeleteFunc(slices.Clone(made), func(o *observe.Object) bool { return o.CRD != first.CRD || o.Sample != first.Sample })
-		if of[0] != made[i] {
+		if of[0] != first {
 			continue
 		}
 		well := 0

@@ -244,10 +244,9 @@ func (w *walk) seeVariants(ctx context.Context, r *lifecycle.Release, all []*new
 			err = w.deletePaused(ctx, o, before[o.key()], created)
 		}
 		if err == nil && len(o.later) > 0 {
-			err = w.changeNamed(ctx, r, o, before[o.key()], created)
-		}
-		if err == nil && len(o.later) > 0 {
-			err = w.deleteNamed(ctx, o, before[o.key()], created)
+			if err = w.changeNamed(ctx, r, o, before[o.key()], created); err == nil {
+				err = w.deleteNamed(ctx, o, before[o.key()], created)
+			}
 		}
 	}
 	return err
