@@ -289,7 +289,7 @@ test-scenarios: build managers ## Test that the walk finds what broke public upg
 .PHONY: test-redis
 test-redis: build redis-managers ## Test the Redis operator, walk its upgrades, and test that the walk finds what is broken in broken releases of it
 	$(REDIS) test
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel $(AT_ONCE) -run '^(TestScenarios|TestCounterparts)$$/^redis-' ./test/scenario
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel $(AT_ONCE) -run '^(TestScenarios|TestTogether|TestCounterparts)$$/^redis-' ./test/scenario
 
 # The components of each minor, and of each release of OLM, take minutes to build, once.
 .PHONY: matrix

@@ -14,6 +14,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -178,12 +179,60 @@ func scenarios(t *testing.T) []scenario {
 		list = append(list, s)
 		names[s.name()] = true
 	}
-	for _, s := range list {
+	groups := groups(t)
+	for i, s := range list {
 		if !names[s.Nightly] {
 			t.Fatalf("%s: nightly names no scenario: %s", s.dir, s.Nightly)
 		}
+		for group, members := range groups {
+			if slices.Contains(members, s.name()) {
+				list[i].Nightly = group
+			}
+		}
 	}
 	return list
+}
+
+// groups reads together.yaml: the names of scenarios, by that of their group.
+func groups(t *testing.T) (groups map[string][]string) {
+	t.Helper()
+	data, err := os.ReadFile("together.yaml")
+	if err == nil {
+		err = yaml.UnmarshalStrict(data, &groups)
+	}
+	if err != nil {
+		t.Fatalf("together.yaml: %v", err)
+	}
+	return groups
+}
+
+// together is a scenario whose releases are broken as those of each of members are, and that expects what all of them do.
+func together(name string, members []scenario) (scenario, error) {
+	all := scenario{dir: filepath.Join("together", name), packaged: members[0].packaged, Flags: members[0].Flags, Expect: members[0].Expect}
+	all.Releases = map[string][]change{}
+	all.Expect.Findings, all.Expect.May = nil, nil
+	for _, s := range members {
+		files, err := filepath.Glob(filepath.Join(s.dir, "*"))
+		if err != nil {
+			return scenario{}, err
+		}
+		if s.Operator != all.Operator || !reflect.DeepEqual(s.Channels, all.Channels) || !slices.Equal(s.Flags, all.Flags) || len(s.Documents) > 0 || len(files) > 1 {
+			return scenario{}, fmt.Errorf("%s: %s has another operator, other channels or flags, or files and documents of its own", name, s.name())
+		}
+		for version, changes := range s.Releases {
+			all.Releases[version] = append(all.Releases[version], changes...)
+		}
+		for i, h := range s.Expect.Hops {
+			if h.Result == report.Failed {
+				all.Expect.Hops = slices.Clone(all.Expect.Hops)
+				all.Expect.Hops[i].Result = report.Failed
+			}
+		}
+		all.Expect.Exit = max(all.Expect.Exit, s.Expect.Exit)
+		all.Expect.Findings = append(all.Expect.Findings, s.Expect.Findings...)
+		all.Expect.May = append(all.Expect.May, s.Expect.May...)
+	}
+	return all, nil
 }
 
 // walked reports whether s is one to be walked now.

@@ -37,6 +37,33 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
+// TestTogether walks scenarios of one operator as one release that has all of their defects, and looks for what each of them expects.
+func TestTogether(t *testing.T) {
+	byName := map[string]scenario{}
+	for _, s := range scenarios(t) {
+		byName[s.name()] = s
+	}
+	for name, list := range groups(t) {
+		var members []scenario
+		for _, member := range list {
+			s, is := byName[member]
+			if !is {
+				t.Fatalf("together.yaml: %s: there is no scenario %s", name, member)
+			}
+			members = append(members, s)
+		}
+		all, err := together(name, members)
+		if err != nil {
+			t.Fatalf("together.yaml: %v", err)
+		}
+		t.Run(name, func(t *testing.T) {
+			all.needBuilt(t)
+			t.Parallel()
+			all.check(t, all.Flags)
+		})
+	}
+}
+
 // check walks s and compares what comes of it with what s expects.
 func (s scenario) check(t *testing.T, flags []string) {
 	t.Helper()
