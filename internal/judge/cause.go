@@ -89,12 +89,11 @@ func WithFields(f finding.Finding, d compare.Diffs) finding.Finding {
 // same of several objects.
 func Summarize(findings []finding.Finding) []finding.Finding {
 	return gather(findings, func(f finding.Finding) string {
-		kind, _, _ := strings.Cut(f.Subject.Object, "/")
 		same := strings.Join(f.Fields, "\n")
 		if len(f.Fields) == 0 {
 			same = strings.ReplaceAll(f.Message, `"`+path.Base(f.Subject.Object)+`"`, "…")
 		}
-		return strings.Join([]string{f.Code, string(f.Severity), kind, f.Cause, same}, "\n")
+		return strings.Join([]string{f.Code, string(f.Severity), kindOf(f), f.Cause, same}, "\n")
 	})
 }
 
@@ -129,10 +128,23 @@ func gather(findings []finding.Finding, key func(finding.Finding) string) []find
 func WithoutConsequences(findings []finding.Finding) []finding.Finding {
 	causes := append([]string{code.NotReconciled, code.Panics}, refusals...)
 	for _, consequence := range []string{code.DoesLess, code.DriftStays, code.NewIgnored, code.StatusStale} {
-		if slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Severity == finding.Error && slices.Contains(causes, f.Code) }) {
-			findings = slices.DeleteFunc(findings, func(f finding.Finding) bool { return f.Code == consequence && f.Severity == finding.Error })
-		}
+		found := slices.DeleteFunc(slices.Clone(findings), func(f finding.Finding) bool { return f.Severity != finding.Error || !slices.Contains(causes, f.Code) })
+		findings = slices.DeleteFunc(findings, func(f finding.Finding) bool {
+			return f.Code == consequence && f.Severity == finding.Error && slices.ContainsFunc(found, func(cause finding.Finding) bool { return mayFollow(f, cause) })
+		})
 		causes = append(causes, consequence)
 	}
 	return findings
+}
+
+// mayFollow reports whether f may be a consequence of cause. What an operator does for objects of one kind is a matter of that kind's controller.
+func mayFollow(f, cause finding.Finding) bool {
+	ofOneKind := f.Code != code.DriftStays && slices.Contains([]string{code.NotReconciled, code.DoesLess}, cause.Code)
+	return !ofOneKind || kindOf(f) == kindOf(cause)
+}
+
+// kindOf is the kind of the object that f is about.
+func kindOf(f finding.Finding) string {
+	kind, _, _ := strings.Cut(f.Subject.Object, "/")
+	return kind
 }

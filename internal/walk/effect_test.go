@@ -55,6 +55,13 @@ func TestJudgeDrift(t *testing.T) {
 	if kept := judge.WithoutConsequences([]finding.Finding{drifted, code.Finding(code.DoesLess, "", "")}); len(kept) != 1 || kept[0].Code != code.DoesLess {
 		t.Errorf("beside what the operator does less %v are kept", kept)
 	}
+	other := code.Finding(code.NewIgnored, "Other/n/a", "")
+	if kept := judge.WithoutConsequences([]finding.Finding{other, code.Finding(code.DoesLess, "Thing/n/a", "")}); len(kept) != 2 {
+		t.Errorf("beside what it does less for another kind %v are kept", kept)
+	}
+	if kept := judge.WithoutConsequences([]finding.Finding{other, code.Finding(code.DoesLess, "Other/n/b", "")}); len(kept) != 1 {
+		t.Errorf("beside what it does less for the kind %v are kept", kept)
+	}
 	late, stays := code.Finding(code.StatusStale, "", "late"), code.Finding(code.StatusStale, "", "stays")
 	stays.Severity = finding.Error
 	if kept := judge.WithoutConsequences([]finding.Finding{late, stays, code.Finding(code.Forbidden, "", "")}); len(kept) != 2 || kept[0].Message != "late" {
