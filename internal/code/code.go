@@ -269,7 +269,7 @@ var All = []Kind{
 		"compare before writing, and leave times and counters out of the comparison; do not requeue without a reason or a pause", nil},
 	{NotReconciled, finding.Error, "The new version does not reconcile an object that the old version reconciled: it writes nothing for it, even when the object changes.",
 		"check who is leader, what the API server refused, and the manager's log; reconcile every object when the manager starts, also those of older releases", []string{"EDG008"}},
-	{PortGone, finding.Error, "A Service of an operand, or of the operator itself, does not offer a port any more, offers it in another way, or leads nowhere or to other servers, also one that is made for a new object, or no Ingress leads from a host and path any more: clients that use it fail.",
+	{PortGone, finding.Error, "A Service of an operand, or of the operator itself, does not offer a port any more, offers it in another way, or leads nowhere or to other servers, also one that is made for a new object, no Ingress leads from a host and path any more, or a Secret, a ConfigMap or a status says an address at which there is no Service: clients that use it fail.",
 		"keep the type, the ports, their names and the selector; a new port comes beside the old one", nil},
 	{OperandWorse, finding.Error, "An operand was ready before the upgrade and is not any more, or one that the new version adds does not get ready; or what guards or scales pods does not find them any more, or lets none be evicted; or a RoleBinding takes its role from a user or a group, or gives it to everybody.",
 		"read the events and conditions of what the message names, and check what the new version changed in it", nil},

@@ -180,6 +180,9 @@ type New struct {
 	Written []string
 	// Picks are the objects whose pods the Services, budgets and policies that were made for the copy select besides its own, by what selects them.
 	Picks map[string][]string
+
+	// Leads is, for each place where what was made for the copy, or its status, says an address in the cluster, that address if there is no Service at it, else "".
+	Leads map[string]string
 	// Unowned are what was made for the copy, belongs to nobody and stayed when the copy was deleted; named as what was made for
 	// the sample.
 	Unowned []Left
@@ -527,6 +530,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	findings = append(findings, claimsOf(from, to, was, is)...)
 	findings = append(findings, stripped(from, to, was, is)...)
 	findings = append(findings, servicesOf(from, to, was, is)...)
+	findings = append(findings, astray(from, to, was, is)...)
 	findings = append(findings, along(from, to, was, is)...)
 	findings = append(findings, elsewhere(from, to, was, is)...)
 	findings = append(findings, again(from, to, was, is)...)

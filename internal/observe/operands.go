@@ -45,6 +45,8 @@ type Operand struct {
 	OfPod                 bool           // it belongs to a pod, as the claim of an ephemeral volume
 	Content               map[string]any // all but metadata and status; of a namespace also its labels and annotations
 	Marks                 map[string]any // what of its metadata tells that somebody wrote it
+
+	Addresses map[string][]string // that a Secret says, by path: its Content does not
 }
 
 // String names the operand as findings do.
@@ -158,7 +160,7 @@ func (c *Cluster) operands(ctx context.Context, known *recent) (map[string]Opera
 			}
 			o.Within = within[o.Namespace]
 			if kind.Kind == KindSecret {
-				c.Watcher.secrets.hide(o.Content)
+				o.Addresses = c.Watcher.secrets.hide(o.Content)
 			}
 			if kind.Kind == "Pod" {
 				if err := o.readPod(&m); err != nil {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/olmkit/olmkit/internal/compare"
 )
 
 // KindSecret is the kind whose data reports never have.
@@ -38,15 +40,16 @@ const leastCredential = 8
 
 var everyday = Compiled(`^[a-z./:-]*$`)
 
-// hide replaces in place what a Secret holds by digests, which tell what changed, and notes the credentials in it.
-func (s *secrets) hide(content map[string]any) {
+// hide replaces in place what a Secret holds by digests, which tell what changed, and notes the credentials in it. It returns the addresses in it, by the paths of what says
+// them.
+func (s *secrets) hide(content map[string]any) map[string][]string {
 	data, ok := content["data"].(map[string]any)
 	if !ok {
-		return
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	hidden := map[string]any{}
+	hidden, addresses := map[string]any{}, map[string][]string{}
 	for key, v := range data {
 		digest := fmt.Sprintf("(hidden) sha256:%.8x", sha256.Sum256(fmt.Append(nil, v)))
 		hidden[key] = digest
@@ -55,8 +58,12 @@ func (s *secrets) hide(content map[string]any) {
 		if err == nil && masked().MatchString(key) && len(value) >= leastCredential && !everyday().Match(value) {
 			s.note(string(value), digest)
 		}
+		if found := addressesOnly(string(value)); err == nil && len(found) > 0 {
+			addresses[compare.Join("data", key)] = found
+		}
 	}
 	content["data"] = hidden
+	return addresses
 }
 
 // note adds a credential to what is known.

@@ -437,20 +437,21 @@ func (w *walk) judgeOperands(ctx context.Context, before hopBefore, started time
 
 // judgeLost tells what workloads, selectors, routes and the fields of pods lost against before. Operands that are just being replaced are given time.
 func (w *walk) judgeLost(ctx context.Context, before, after map[string]observe.Operand) ([]finding.Finding, error) {
-	lost := func(now map[string]observe.Operand) []finding.Finding {
-		return slices.Concat(judge.Less(w.Objects, before, now), judge.Selected(before, now), judge.Detached(before, now), judge.Routes(before, now), judge.Unheeded(w.Objects, before, now, w.isDeprecated))
+	lost := func(now map[string]observe.Operand) ([]finding.Finding, error) {
+		services, err := w.services(ctx)
+		return slices.Concat(judge.Less(w.Objects, before, now), judge.Selected(before, now), judge.Detached(before, now), judge.Routes(before, now),
+			judge.Addresses(before, now, services, w.statuses(), w.statusesNow(ctx, w.Objects)), judge.Unheeded(w.Objects, before, now, w.isDeprecated)), err
 	}
-	findings := lost(after)
-	if len(findings) == 0 {
-		return nil, nil
+	findings, err := lost(after)
+	if err != nil || len(findings) == 0 {
+		return nil, err
 	}
-	err := lookUntil(ctx, judge.HealthLimit, lookPause, func() (bool, error) {
+	err = lookUntil(ctx, judge.HealthLimit, lookPause, func() (bool, error) {
 		now, err := w.RecentOperands(ctx)
-		if err != nil {
-			return false, err
+		if err == nil {
+			findings, err = lost(now)
 		}
-		findings = lost(now)
-		return len(findings) == 0, nil
+		return len(findings) == 0, err
 	})
 	return findings, err
 }

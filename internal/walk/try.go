@@ -112,6 +112,9 @@ func (w *walk) lookAtMade(ctx context.Context, r *lifecycle.Release, o *newObjec
 	if is.OwnedTwice, err = w.ownedTwice(ctx, o, both); err != nil {
 		return err
 	}
+	if is.Leads, err = w.leadsOf(ctx, o, operands); err != nil {
+		return err
+	}
 	is.Picks, err = w.picksOf(ctx, o)
 	return err
 }

@@ -119,6 +119,8 @@ const (
 	hosted       = "makes nothing for who has the host of another"
 	hostedFree   = "does not either, and creates what belongs to nobody"
 	takesAll     = "selects for a Holder also what does not have the labels that it asks for"
+	leads        = "makes a Service, and says where that is"
+	strays       = "makes a Service, and says another port"
 	robs         = "does, and deletes with an object what others have"
 	retains      = "creates what belongs to nobody for objects that are to retain it"
 	chokes       = "lets nobody write once a spec was changed"
@@ -471,6 +473,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 			return
 		}
 		m.Namespace, m.Name, m.Data = namespace, name, map[string]string{"said": said}
+		if behaviour == leads || behaviour == strays {
+			m.Data["server"] = w.serve(ctx, thing, map[bool]int32{true: 6379, false: 6380}[behaviour == leads])
+		}
 		if behaviour == disowns || behaviour == hostedFree || behaviour == deletes || behaviour == retains && onDelete == "Retain" {
 			_ = w.Create(ctx, m)
 			return
@@ -486,6 +491,18 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 			w.exit(ctx, behaviour == exits)
 		}
 	}
+}
+
+// serve makes a Service for a thing, and returns an address at a port of its host.
+func (w *world) serve(ctx context.Context, thing *unstructured.Unstructured, port int32) string {
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName(), OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "example.com/v1", Kind: "Thing", Name: thing.GetName(), UID: thing.GetUID()},
+		}},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 6379}}},
+	}
+	_ = w.Create(ctx, service)
+	return fmt.Sprintf("%s.%s.svc:%d", service.Name, service.Namespace, port)
 }
 
 // guard puts a finalizer on a thing or, if that is being deleted, which it reports, takes it off if it may.
