@@ -25,8 +25,9 @@ func Addresses(before, after, services map[string]observe.Operand, statuses map[
 	tell := func(name, namespace string, was, is map[string][]string) {
 		for _, path := range slices.Sorted(maps.Keys(was)) {
 			led, _ := leads(was[path], namespace, before)
-			leading, astray := leads(is[path], namespace, services)
-			if led != "" && leading == "" && astray != "" && !slices.Equal(was[path], is[path]) {
+			leading, _ := leads(is[path], namespace, services)
+			_, astray := leads(slices.DeleteFunc(slices.Clone(is[path]), func(address string) bool { return slices.Contains(was[path], address) }), namespace, services)
+			if led != "" && leading == "" && astray != "" {
 				f := code.Finding(code.PortGone, name, "its %s leads to %s, where there is no Service; before the upgrade it led to one, at %s", path, astray, led)
 				f.Fix = addressFix
 				findings = append(findings, f)

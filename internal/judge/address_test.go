@@ -31,7 +31,7 @@ func TestAddresses(t *testing.T) {
 		return observe.Operand{Kind: "ConfigMap", Namespace: "n", Name: "a", Of: "Cache/n/a", Content: map[string]any{"data": map[string]any{"servers": text}}}
 	}
 	service := serviceWith("a", portOf(6379))
-	before := operandsOf(service, secret("a.n.svc:6379"), config("a:6379"))
+	before := operandsOf(service, secret("a.n.svc:6379"), config("a:6379 port:80"))
 	statuses := map[string]any{"Cache/n/a": map[string]any{"endpoint": "a.n:6379"}}
 	status := func(endpoint string) map[string]map[string]any {
 		return map[string]map[string]any{"Cache/n/a": {"endpoint": endpoint}}
@@ -52,6 +52,7 @@ func TestAddresses(t *testing.T) {
 		},
 		{"outside", operandsOf(service, secret("cache.example.com:6379"), config("none")), operandsOf(service), status("cache.example.com:443"), nil},
 		{"to one of two", operandsOf(service, secret("c:1", "a:6379"), config("c:1,a:6379")), operandsOf(service), status("a:6379"), nil},
+		{"by an address outside", operandsOf(service, secret("a:6379"), config("10.0.0.1:6379 port:80")), operandsOf(service), status("a:6379"), nil},
 		{"as before, though the Service is gone", before, nil, status("a.n:6379"), nil},
 		{
 			"astray", operandsOf(service, secret("a.n.svc:6380"), config("b:6379")), operandsOf(service), status("b.n.svc:6379"),
