@@ -261,7 +261,7 @@ tools: $(LINT) $(REGISTRY) $(OPM) $(KUBECTL_BUILT) ## Build what the linters and
 
 # What takes minutes and repeats what a shorter test shows is left to test-nightly: -short shortens tests, and these are left out.
 SHORT ?= -short
-LONG_WALKS = $(if $(SHORT),|^TestIndexedJob$$|^TestPartsMakeTheWhole$$|^TestWalkWithConversion$$|^TestUninstallThatDoesNotEnd$$)
+LONG_WALKS = $(if $(SHORT),|^TestRaces$$|^TestEachFault$$|^TestDeadlock$$|^TestWalkWithRealOperands$$|^TestIndexedJob$$|^TestPartsMakeTheWhole$$|^TestWalkWithConversion$$|^TestUninstallThatDoesNotEnd$$)
 
 .PHONY: test-e2e
 test-e2e: test-walks test-operator test-scenarios test-hostile ## Run the end-to-end tests on embedded clusters
@@ -271,7 +271,7 @@ test-e2e: test-walks test-operator test-scenarios test-hostile ## Run the end-to
 AT_ONCE ?= 2
 
 .PHONY: test-walks
-test-walks: build build-race managers $(REGISTRY) $(OPM) $(KUBECTL_BUILT) ## Test olmkit on embedded clusters: walks, published operators, registries, bad input
+test-walks: build $(if $(SHORT),,build-race) managers $(REGISTRY) $(OPM) $(KUBECTL_BUILT) ## Test olmkit on embedded clusters: walks, published operators, registries, bad input
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -p 1 -parallel $(AT_ONCE) -skip '^TestKind$(LONG_WALKS)' ./test/e2e ./test/upgrades
 
 .PHONY: test-hostile
