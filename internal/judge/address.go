@@ -29,7 +29,7 @@ func Addresses(before, after, services map[string]observe.Operand, statuses map[
 			_, astray := leads(slices.DeleteFunc(slices.Clone(is[path]), func(address string) bool { return slices.Contains(was[path], address) }), namespace, services)
 			if led != "" && leading == "" && astray != "" {
 				f := code.Finding(code.PortGone, name, "its %s leads to %s, where there is no Service; before the upgrade it led to one, at %s", path, astray, led)
-				f.Fix = addressFix
+				f.Fix, f.Fields = addressFix, []string{path}
 				findings = append(findings, f)
 			}
 		}
@@ -44,7 +44,7 @@ func Addresses(before, after, services map[string]observe.Operand, statuses map[
 		parts := strings.Split(name, "/")
 		tell(name, parts[max(0, len(parts)-2)], addressesIn("status", said), addressesIn("status", now[name]))
 	}
-	return findings
+	return Summarize(findings)
 }
 
 // Leads tells of each place in operands, which called names, and in the status of their object, where there is an address in the cluster, what that is if there is no Service of its

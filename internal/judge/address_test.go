@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/olmkit/olmkit/internal/observe"
@@ -67,6 +68,18 @@ func TestAddresses(t *testing.T) {
 			expect.Findings(t, Addresses(before, c.after, c.services, statuses, c.now), c.want...)
 		})
 	}
+}
+
+func TestAddressesOfSeveral(t *testing.T) {
+	before, after := map[string]observe.Operand{}, map[string]observe.Operand{}
+	for _, name := range []string{"a", "b"} {
+		for host, operands := range map[string]map[string]observe.Operand{name: before, "old-" + name: after} {
+			config := observe.Operand{Kind: "ConfigMap", Namespace: "n", Name: name, Content: map[string]any{"data": map[string]any{"server": host + ":6379"}}}
+			maps.Copy(operands, operandsOf(config, serviceWith(name, portOf(6379))))
+		}
+	}
+	expect.Findings(t, Addresses(before, after, after, nil, nil),
+		"error U510 ConfigMap/n/a: its data.server leads to old-a:6379, where there is no Service; before the upgrade it led to one, at a:6379; the same of 1 more: ConfigMap/n/b")
 }
 
 func TestAstray(t *testing.T) {
