@@ -93,7 +93,7 @@ func addressesIn(at string, content map[string]any) map[string][]string {
 	all := map[string][]string{}
 	for path, value := range compare.Values(content) {
 		if found := observe.Addresses(value); len(found) > 0 {
-			all[strings.TrimPrefix(at+"."+path, ".")] = found
+			all[compare.Join(at, path)] = found
 		}
 	}
 	return all

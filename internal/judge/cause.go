@@ -15,11 +15,10 @@ import (
 // ofOneCause says under which key a finding shares its cause with others, "" if it stands alone: fields of one kind's objects
 // that are lost, in whatever version and by whoever reads or writes, and outages that have the same words for their cause.
 func ofOneCause(f finding.Finding) string {
-	kind, _, _ := strings.Cut(f.Subject.Object, "/")
 	switch f.Code {
 	case code.FieldLost, code.RoundTrip, code.ManifestRefused:
 		if len(f.Fields) > 0 {
-			return strings.Join([]string{"fields", string(f.Severity), kind}, "\n")
+			return strings.Join([]string{"fields", string(f.Severity), kindOf(f)}, "\n")
 		}
 	case code.ReadOutage, code.WriteOutage:
 		if f.Cause != "" {
