@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -131,25 +132,54 @@ func (c *Cluster) RecentOperands(ctx context.Context) (map[string]Operand, error
 	return c.operands(ctx, c.Watcher.recent)
 }
 
+// ConfirmedOperands is Operands for those who ask what is made directly for the walk's objects, and is quicker: a list has the API server wait until its cache
+// has caught up, for up to 100 ms (k8s.io/apiserver v0.36.3 pkg/storage/cacher/progress), but one object is read from etcd at once.
+func (c *Cluster) ConfirmedOperands(ctx context.Context) (map[string]Operand, error) {
+	operands, err := c.RecentOperands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var reading errgroup.Group
+	reading.SetLimit(mostLists)
+	for _, o := range operands {
+		if !o.Direct || o.Transient() {
+			continue
+		}
+		reading.Go(func() error {
+			now, err := c.Dynamic.Resource(OperandResource(o.Kind)).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+			if err == nil && !o.is(now) {
+				err = errors.New("it is another by now")
+			}
+			return err
+		})
+	}
+	if reading.Wait() != nil {
+		return c.Operands(ctx)
+	}
+	return operands, nil
+}
+
+// is reports whether nobody has written now since o was read, but for its status.
+func (o Operand) is(now *unstructured.Unstructured) bool {
+	generation, _ := o.Marks["generation"].(int64)
+	return now.GetUID() == o.UID && now.GetGeneration() == generation && (generation > 0 || now.GetResourceVersion() == o.ResourceVersion)
+}
+
 func (c *Cluster) operands(ctx context.Context, known *recent) (map[string]Operand, error) {
 	served, err := c.servedServices(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := c.between(ctx)
+	all := c.between(ctx, known)
 	claims := map[string]Operand{}
 	named := c.namedAfter()
-	namespaces := c.namespaces()
+	lists, err := c.listOperands(ctx, known, c.namespaces())
+	if err != nil {
+		return nil, err
+	}
 	within := map[string]types.UID{}
-	for _, kind := range operandKinds {
-		if kind.Kind == KindNamespace && !slices.Contains(namespaces, metav1.NamespaceAll) { // what is in one cannot own one
-			continue
-		}
-		items, err := c.listIn(ctx, known, kind.GroupVersionResource, namespaces)
-		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
-		}
-		for _, m := range items {
+	for i, kind := range operandKinds {
+		for _, m := range lists[i] {
 			o := owned{Operand: Operand{
 				Kind: kind.Kind, Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(), ResourceVersion: m.GetResourceVersion(),
 				Unready: unready(kind.Kind, &m, served), Running: running(&m), Content: compare.Content(m.Object), Marks: marks(&m),
@@ -205,6 +235,28 @@ func (c *Cluster) namespaces() []string {
 		return []string{metav1.NamespaceAll}
 	}
 	return slices.Sorted(maps.Keys(all))
+}
+
+// mostLists is how many kinds are listed side by side: one after the other, their round trips would be most of a look.
+const mostLists = 8
+
+// listOperands lists each of operandKinds in namespaces, unless it is known. Nobody may change what it returns.
+func (c *Cluster) listOperands(ctx context.Context, known *recent, namespaces []string) ([][]unstructured.Unstructured, error) {
+	lists := make([][]unstructured.Unstructured, len(operandKinds))
+	var listing errgroup.Group
+	listing.SetLimit(mostLists)
+	for i, kind := range operandKinds {
+		if kind.Kind == KindNamespace && !slices.Contains(namespaces, metav1.NamespaceAll) { // what is in one cannot own one
+			continue
+		}
+		listing.Go(func() (err error) {
+			if lists[i], err = c.listIn(ctx, known, kind.GroupVersionResource, namespaces); err != nil {
+				return fmt.Errorf("list %s: %w", kind.Resource, err)
+			}
+			return nil
+		})
+	}
+	return lists, listing.Wait()
 }
 
 // listIn lists a resource in namespaces, unless it is known. Nobody may change what it returns.
@@ -332,7 +384,7 @@ const betweenLimit = 5 * time.Second
 
 // between are custom resources of the package that belong to others, as operators make them to divide their work: what hangs below
 // them belongs to the object above. While a kind cannot be read, as without its conversion webhook, those that were read last count.
-func (c *Cluster) between(ctx context.Context) []owned {
+func (c *Cluster) between(ctx context.Context, known *recent) []owned {
 	if len(c.CRDs) < 2 { // there is nothing to divide it among
 		return nil
 	}
@@ -342,10 +394,10 @@ func (c *Cluster) between(ctx context.Context) []owned {
 		resource, group, _ := strings.Cut(name, ".")
 		if d := definitions[name]; d != nil {
 			limited, cancel := context.WithTimeout(ctx, betweenLimit)
-			list, err := c.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: d.Storage, Resource: resource}).List(limited, metav1.ListOptions{})
+			items, err := c.listIn(limited, known, schema.GroupVersionResource{Group: group, Version: d.Storage, Resource: resource}, []string{metav1.NamespaceAll})
 			cancel()
 			if err == nil {
-				c.Watcher.between.Store(name, ownedAmong(list.Items))
+				c.Watcher.between.Store(name, ownedAmong(items))
 			}
 		}
 		if known, read := c.Watcher.between.Load(name); read {

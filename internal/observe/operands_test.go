@@ -18,11 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/olmkit/olmkit/internal/lifecycle"
 )
@@ -145,7 +147,7 @@ func TestBetween(t *testing.T) {
 	}
 	read := func(want int) {
 		t.Helper()
-		got := c.between(t.Context())
+		got := c.between(t.Context(), nil)
 		if len(got) != want || want > 0 && (got[0].UID != "lid" || got[0].owners[0] != "pot" || got[0].Kind != "") {
 			t.Errorf("%+v", got)
 		}
@@ -155,6 +157,68 @@ func TestBetween(t *testing.T) {
 	read(1)
 	c.CRDs = c.CRDs[:1]
 	read(0)
+}
+
+// TestConfirmed lists all only where what was made directly is not as watches told last.
+func TestConfirmed(t *testing.T) {
+	object := func(kind, name, version string, generation int64) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{"kind": kind, "apiVersion": "v1"}}
+		if kind == "Deployment" {
+			o.SetAPIVersion("apps/v1")
+		}
+		o.SetNamespace("n")
+		o.SetName(name)
+		o.SetUID(types.UID(name))
+		o.SetResourceVersion(version)
+		o.SetGeneration(generation)
+		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Pot", Name: "a", UID: "a"}})
+		return o
+	}
+	for _, test := range []struct {
+		name   string
+		change func(settings, workload dynamic.ResourceInterface) error
+		listed bool
+		want   int
+	}{
+		{"nothing", func(_, _ dynamic.ResourceInterface) error { return nil }, false, 2},
+		{"the status of what has a generation", func(_, workload dynamic.ResourceInterface) error {
+			_, err := workload.Update(t.Context(), object("Deployment", "server", "9", 1), metav1.UpdateOptions{})
+			return err
+		}, false, 2},
+		{"its spec", func(_, workload dynamic.ResourceInterface) error {
+			_, err := workload.Update(t.Context(), object("Deployment", "server", "9", 2), metav1.UpdateOptions{})
+			return err
+		}, true, 2},
+		{"what has no generation", func(settings, _ dynamic.ResourceInterface) error {
+			_, err := settings.Update(t.Context(), object("ConfigMap", "settings", "9", 0), metav1.UpdateOptions{})
+			return err
+		}, true, 2},
+		{"it is gone", func(settings, _ dynamic.ResourceInterface) error {
+			return settings.Delete(t.Context(), "settings", metav1.DeleteOptions{})
+		}, true, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client := dynamicfake.NewSimpleDynamicClient(scheme.Scheme, object("ConfigMap", "settings", "1", 0), object("Deployment", "server", "1", 1))
+			c := &Cluster{Dynamic: client, Objects: []*Object{{Kind: "Pot", Namespace: "n", Name: "a", UID: "a"}}, Watcher: &Watcher{
+				Reader: fake.NewClientBuilder().WithScheme(scheme.Scheme).Build(),
+				recent: &recent{lists: map[place]*recentList{}, watch: func(place, string) (watch.Interface, error) { return watch.NewFake(), nil }}, // which tells nothing
+			}}
+			if _, err := c.RecentOperands(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := test.change(client.Resource(OperandResource("ConfigMap")).Namespace("n"), client.Resource(OperandResource("Deployment")).Namespace("n")); err != nil {
+				t.Fatal(err)
+			}
+			client.ClearActions()
+			got, err := c.ConfirmedOperands(t.Context())
+			if err != nil || len(got) != test.want {
+				t.Errorf("%v, %v", got, err)
+			}
+			if listed := slices.ContainsFunc(client.Actions(), func(a clienttesting.Action) bool { return a.GetVerb() == "list" }); listed != test.listed {
+				t.Errorf("all are listed: %v, want %v", listed, test.listed)
+			}
+		})
+	}
 }
 
 // TestCollect has the garbage collector take a Service three seconds after its object went. What stays is deleted on a cluster that ends
@@ -235,7 +299,7 @@ func TestBetweenUnanswered(t *testing.T) {
 	}
 	c := &Cluster{Dynamic: client, CRDs: []string{"parts.example.com", "things.example.com"}, Watcher: &Watcher{crds: map[string]*lifecycle.Definition{"parts.example.com": {Storage: "v1"}}}}
 	c.Watcher.between.Store("parts.example.com", []owned{{Operand: Operand{UID: "p"}, owners: []types.UID{"t"}}})
-	if known := c.between(t.Context()); len(known) != 1 || known[0].UID != "p" {
+	if known := c.between(t.Context(), nil); len(known) != 1 || known[0].UID != "p" {
 		t.Errorf("known is %+v", known)
 	}
 }

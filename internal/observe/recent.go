@@ -18,7 +18,7 @@ import (
 
 const (
 	// recentLimit is how long a list is used again at most without a word of its watch.
-	recentLimit = time.Second
+	recentLimit = 5 * time.Second
 	// watchPause is how long no other watch is begun after one.
 	watchPause = 500 * time.Millisecond
 )

@@ -126,7 +126,7 @@ func (w *walk) editOnce(ctx context.Context, o *newObject, e edit, limit time.Du
 			return false, err
 		}
 		if reverted = now == nil || inOrder(textAt(now, e.path)) == inOrder(e.was); reverted {
-			o.acted(began)
+			o.acted(time.Since(began))
 		}
 		return reverted, nil
 	})

@@ -335,7 +335,7 @@ func (w *walk) noteThere(ctx context.Context, o *newObject, field string, was ju
 		limit = judge.EffectLimit
 	}
 	return lookUntil(ctx, limit, quickPause, func() (bool, error) {
-		if f.there, err = view.Operands(ctx); err != nil || f.entry[0] == "" {
+		if f.there, err = view.ConfirmedOperands(ctx); err != nil || f.entry[0] == "" {
 			return true, err
 		}
 		f.retained = o.retains(f.entry)

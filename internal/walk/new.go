@@ -76,8 +76,8 @@ type newObject struct {
 // key is what is noted of o is known by.
 func (o *newObject) key() string { return o.CRD + o.variant }
 
-// acted notes that the operator did something about what happened to o at began.
-func (o *newObject) acted(began time.Time) { o.slowest = max(o.slowest, time.Since(began)) }
+// acted notes how long it took the operator to do something about what happened to o.
+func (o *newObject) acted(took time.Duration) { o.slowest = max(o.slowest, took) }
 
 // idle is how long nobody writes what is at rest: an operator that is at work would have written.
 func (o *newObject) idle() time.Duration { return min(max(o.slowest, idleFor), mostIdle) }

@@ -197,7 +197,7 @@ func (w *walk) otherFollowed(ctx context.Context, o *newObject, was judge.New, c
 // otherFollows reports whether within limit after change something that was made for other, or its status, is another than before, unless ended says that nothing comes any more.
 func (w *walk) otherFollows(ctx context.Context, other *observe.Object, limit time.Duration, change func() error, ended func() bool) (follows bool, err error) {
 	view := w.viewOf(other)
-	before, err := view.Operands(ctx)
+	before, err := view.ConfirmedOperands(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -40,7 +40,7 @@ func (w *walk) changeTogether(ctx context.Context, o *newObject, resource dynami
 		return nil, err
 	}
 	view := w.viewOf(o.Object)
-	before, err := view.Operands(ctx)
+	before, err := view.ConfirmedOperands(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func (w *walk) comesTo(ctx context.Context, o *newObject, wanted func(now map[st
 	err = lookUntil(ctx, boldLimit, quickPause, func() (bool, error) {
 		now, err := view.RecentOperands(ctx)
 		if is = err == nil && wanted(now); is {
-			o.acted(began)
+			o.acted(time.Since(began))
 		}
 		return is, err
 	})

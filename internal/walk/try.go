@@ -264,7 +264,7 @@ func (w *walk) scaleToNone(ctx context.Context, r *lifecycle.Release, o *newObje
 		return err
 	}
 	view := w.viewOf(o.Object)
-	before, err := view.Operands(ctx)
+	before, err := view.ConfirmedOperands(ctx)
 	if err != nil || mergePatch(ctx, resource, o.Name, change.There) != nil {
 		return errors.Join(err, ctx.Err())
 	}
@@ -521,7 +521,7 @@ func (w *walk) takeOne(ctx context.Context, o *newObject, made *observe.Operand,
 	}
 	remade, err = w.seeRemade(ctx, made, limit)
 	if remade {
-		o.acted(began)
+		o.acted(time.Since(began))
 	}
 	return remade, true, err
 }
@@ -608,7 +608,7 @@ func (w *walk) silent(ctx context.Context, o *newObject) func() bool {
 // followedUnless is followed until ended says that nothing comes any more.
 func (w *walk) followedUnless(ctx context.Context, o *newObject, limit time.Duration, change func() error, ended func() bool) (follows bool, err error) {
 	view := w.viewOf(o.Object)
-	before, err := view.Operands(ctx)
+	before, err := view.ConfirmedOperands(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -625,14 +625,19 @@ func (w *walk) followedUnless(ctx context.Context, o *newObject, limit time.Dura
 		if err != nil {
 			return false, err
 		}
-		last := ended() || time.Since(began)+quickPause > limit
-		if follows, err = follow(after); err == nil && (last || follows) {
-			if after, err = view.Operands(ctx); err == nil { // what watches told may be late
+		seen := time.Since(began)
+		last := ended() || seen+quickPause > limit
+		if follows, err = follow(after); err == nil && (last || follows) { // what watches told may be late
+			look := view.Operands
+			if follows {
+				look = view.ConfirmedOperands
+			}
+			if after, err = look(ctx); err == nil {
 				follows, err = follow(after)
 			}
 		}
 		if follows && err == nil {
-			o.acted(began)
+			o.acted(seen)
 		}
 		return follows || last, err
 	})
