@@ -1,8 +1,11 @@
 package cluster
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +29,23 @@ const AuditPolicy = `{
     {"level": "Metadata"}
   ]
 }`
+
+// CopyAudit copies to w what of an audit log the API server received at since or later, or may have received then.
+func CopyAudit(w io.Writer, log io.Reader, since time.Time) error {
+	for lines := bufio.NewReader(log); ; {
+		line, failed := lines.ReadBytes('\n')
+		if !receivedBefore(line, since) {
+			if _, err := w.Write(line); err != nil {
+				return err
+			}
+		}
+		if errors.Is(failed, io.EOF) {
+			return nil
+		} else if failed != nil {
+			return failed
+		}
+	}
+}
 
 // ParseAudit returns the events in an audit log that the API server received at since or later, in the order in which it
 // received them. A line that is not whole, as a killed API server leaves it, is left out.

@@ -13,20 +13,37 @@ import (
 	"github.com/olmkit/olmkit/internal/cluster"
 )
 
-func TestParseAudit(t *testing.T) {
-	t.Parallel()
-	const log = `{"auditID":"later","verb":"get","requestReceivedTimestamp":"2026-01-02T03:04:07.000001Z"}
+const auditLog = `{"auditID":"later","verb":"get","requestReceivedTimestamp":"2026-01-02T03:04:07.000001Z"}
 {"auditID":"at once","verb":"list","requestReceivedTimestamp":"2026-01-02T03:04:05.000000Z"}
 {"auditID":"torn","verb":"wa{"auditID":"lost with it","verb":"get","requestReceivedTimestamp":"2026-01-02T03:04:08.000000Z"}
 {"auditID":"too early","verb":"get","requestReceivedTimestamp":"2026-01-02T03:04:04.999999Z"}
 
 {"auditID":"not yet whole","verb":"get","requestReceived`
+
+var auditSince = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func TestParseAudit(t *testing.T) {
+	t.Parallel()
 	var got []string
-	for _, e := range cluster.ParseAudit([]byte(log), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) {
+	for _, e := range cluster.ParseAudit([]byte(auditLog), auditSince) {
 		got = append(got, string(e.AuditID))
 	}
 	if want := "at once, later"; strings.Join(got, ", ") != want {
 		t.Errorf("%q, wanted %s", got, want)
+	}
+}
+
+// TestCopyAudit leaves out what surely came before, and nothing else.
+func TestCopyAudit(t *testing.T) {
+	t.Parallel()
+	var want, got strings.Builder
+	for line := range strings.Lines(auditLog) {
+		if !strings.Contains(line, "too early") {
+			want.WriteString(line)
+		}
+	}
+	if err := cluster.CopyAudit(&got, strings.NewReader(auditLog), auditSince); err != nil || got.String() != want.String() {
+		t.Errorf("%v\n%s", err, got.String())
 	}
 }
 

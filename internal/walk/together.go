@@ -18,9 +18,12 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
+// fewSteps are not worth another try to make them together: a try that fails takes as long as changing them alone.
+const fewSteps = 3
+
 // changeTogether makes those of steps that each left traces of their own under the release before, one after the other without taking one back, and then
-// takes back all of them. If each leaves its traces, and all together leave no others, each was followed as before. It returns the steps that are to be tried
-// alone: all of them, if not.
+// takes back all of them. If each leaves its traces, and all together leave no others, each was followed as before. If not, the others are made together without those
+// that may have left other ones. It returns the steps that are to be tried alone.
 func (w *walk) changeTogether(ctx context.Context, o *newObject, resource dynamic.ResourceInterface, steps []step, was judge.New, is *judge.New) (alone []step, err error) {
 	together, alone := ofTheirOwn(steps, was)
 	if len(together) < 2 || o.slowest > boldLimit/2 {
@@ -44,9 +47,17 @@ func (w *walk) changeTogether(ctx context.Context, o *newObject, resource dynami
 	if err != nil {
 		return nil, err
 	}
-	same, err := w.leaveTraces(ctx, o, resource, before, together, back, was)
+	fine, same, err := w.leaveTraces(ctx, o, resource, before, together, back, was)
 	if err != nil || !same {
-		return steps, errors.Join(err, w.undoTogether(ctx, o, resource, before, together, back))
+		if err = errors.Join(err, w.undoTogether(ctx, o, resource, before, together, back)); err != nil {
+			return nil, err
+		}
+		suspects, others := suspected(together, fine)
+		if len(others) < fewSteps {
+			return steps, nil
+		}
+		left, err := w.changeTogether(ctx, o, resource, others, was, is)
+		return slices.Concat(alone, suspects, left), err
 	}
 	for _, s := range together {
 		is.Follows[s.Path] = judge.Surely
@@ -57,6 +68,16 @@ func (w *walk) changeTogether(ctx context.Context, o *newObject, resource dynami
 		}
 	}
 	return alone, nil
+}
+
+// suspected separates those of steps that may have left other traces, when the first that are fine had left theirs, from the others: the next step or, as some come late, the last
+// that was fine. If all were, it may be any.
+func suspected(steps []step, fine int) (suspects, others []step) {
+	if fine == len(steps) {
+		return steps, nil
+	}
+	first := max(fine-1, 0)
+	return steps[first : fine+1], slices.Concat(steps[:first], steps[fine+1:])
 }
 
 // ofTheirOwn separates those of steps that surely left traces under the release before which no other one of them left from the others. Where pods were
@@ -111,20 +132,20 @@ func merged(steps []step) (there, back []byte, err error) {
 }
 
 // leaveTraces makes each of steps, and then back, and reports whether after each what was made for o is another than before just where all steps until then
-// had left traces under the release before, soon, and as before in the end. It notes whether pods were replaced if they were then.
-func (w *walk) leaveTraces(ctx context.Context, o *newObject, resource dynamic.ResourceInterface, before map[string]observe.Operand, steps []step, back []byte, was judge.New) (same bool, err error) {
+// had left traces under the release before, soon, and as before in the end, and after how many it is. It notes whether pods were replaced if they were then.
+func (w *walk) leaveTraces(ctx context.Context, o *newObject, resource dynamic.ResourceInterface, before map[string]observe.Operand, steps []step, back []byte, was judge.New) (fine int, same bool, err error) {
 	var want []string
-	for _, s := range steps {
+	for i, s := range steps {
 		want = union(want, was.Traces[s.Path])
 		left := func(now map[string]observe.Operand) bool { return slices.Equal(o.trace(before, now), want) }
 		if same, err = w.comesTo(ctx, o, left, func() error { return mergePatch(ctx, resource, o.Name, s.There) }); err != nil || !same {
-			return false, err
+			return i, false, err
 		}
 	}
 	rolling, _ := partition(steps, func(path string) bool { return was.Rolls[path] })
 	if len(rolling) > 0 {
 		if err := w.awaitRoll(ctx, o, rolling[0].Path, was); err != nil {
-			return false, err
+			return len(steps), false, err
 		}
 		for _, s := range rolling { // they are of one workload
 			if rolled, known := o.following.rolls[rolling[0].Path]; known {
@@ -134,7 +155,8 @@ func (w *walk) leaveTraces(ctx context.Context, o *newObject, resource dynamic.R
 	}
 	before = without(before, o.needs)
 	asBefore := func(now map[string]observe.Operand) bool { return !judge.Follow(before, without(now, o.needs)) }
-	return w.comesTo(ctx, o, asBefore, func() error { return mergePatch(ctx, resource, o.Name, back) })
+	same, err = w.comesTo(ctx, o, asBefore, func() error { return mergePatch(ctx, resource, o.Name, back) })
+	return len(steps), same, err
 }
 
 // undoTogether takes all of steps back, and notes what of that which was made for o does not follow: before each is tried alone, it has changed already.

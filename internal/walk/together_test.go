@@ -2,6 +2,7 @@ package walk
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/olmkit/olmkit/internal/judge"
@@ -53,6 +54,21 @@ func TestOneWorkloadRolls(t *testing.T) {
 	together, alone := ofTheirOwn(steps, was)
 	if len(together) != 3 || len(alone) != 1 || alone[0].Path != "b" {
 		t.Errorf("together %v, alone %v", together, alone)
+	}
+}
+
+// TestSuspected: what comes late is seen once the next step was made.
+func TestSuspected(t *testing.T) {
+	steps := []step{{Path: "a"}, {Path: "b"}, {Path: "c"}, {Path: "d"}}
+	for fine, want := range []string{"a", "a b", "b c", "c d", "a b c d"} {
+		suspects, others := suspected(steps, fine)
+		var got []string
+		for _, s := range suspects {
+			got = append(got, s.Path)
+		}
+		if strings.Join(got, " ") != want || len(suspects)+len(others) != len(steps) {
+			t.Errorf("%d fine: suspects %v, others %v", fine, suspects, others)
+		}
 	}
 }
 

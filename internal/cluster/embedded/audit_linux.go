@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/olmkit/olmkit/internal/cluster"
 )
@@ -25,8 +26,8 @@ func (p *plane) auditArgs() ([]string, error) {
 	}, nil
 }
 
-// writeAudit copies the audit log to w, the oldest events first.
-func (p *plane) writeAudit(w io.Writer) error {
+// writeAudit copies the audit log to w from since on, the oldest events first.
+func (p *plane) writeAudit(w io.Writer, since time.Time) error {
 	// The newest file is opened first: when it is full meanwhile, it is found once more among the older ones, not missed.
 	newest, err := os.Open(p.file("audit.log"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,13 +53,12 @@ func (p *plane) writeAudit(w io.Writer) error {
 		}
 		info, err := f.Stat()
 		if err == nil && !os.SameFile(info, opened) {
-			_, err = io.Copy(w, f)
+			err = cluster.CopyAudit(w, f, since)
 		}
 		f.Close()
 		if err != nil {
 			return err
 		}
 	}
-	_, err = io.Copy(w, newest)
-	return err
+	return cluster.CopyAudit(w, newest, since)
 }

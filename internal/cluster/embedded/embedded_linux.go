@@ -429,7 +429,7 @@ func (c *Cluster) Stored(ctx context.Context, group, plural, namespace, name str
 // thousand.
 func (c *Cluster) Audit(ctx context.Context, since time.Time) ([]auditv1.Event, error) {
 	var log bytes.Buffer
-	if err := c.client.call(ctx, http.MethodGet, "/audit", nil, nil, &log); err != nil {
+	if err := c.client.call(ctx, http.MethodGet, "/audit", url.Values{"since": {since.Format(time.RFC3339Nano)}}, nil, &log); err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
 	return cluster.ParseAudit(log.Bytes(), since), nil

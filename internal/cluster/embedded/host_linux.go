@@ -367,8 +367,12 @@ func (h *host) answerState(r *http.Request) (any, error) {
 	return s, nil
 }
 
-func (h *host) writeAudit(w http.ResponseWriter, _ *http.Request) {
-	if err := h.plane.writeAudit(w); err != nil {
+func (h *host) writeAudit(w http.ResponseWriter, r *http.Request) {
+	since, err := time.Parse(time.RFC3339Nano, r.FormValue("since"))
+	if err == nil {
+		err = h.plane.writeAudit(w, since)
+	}
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 	}
 }
