@@ -99,3 +99,5 @@ func (l *fakeLog) Audit(_ context.Context, since time.Time) ([]auditv1.Event, er
 		return at.Before(since) || at.After(time.Now())
 	}), nil
 }
+
+func (l *fakeLog) Disposable() bool { return true }

@@ -266,13 +266,15 @@ func (l Leadership) String() string {
 	return ""
 }
 
-// AwaitActed waits until r's operator wrote something for each of the objects called names since began, but no longer than limit. It returns what it wrote for any.
-func (c *Cluster) AwaitActed(ctx context.Context, r *lifecycle.Release, began time.Time, before Snapshot, names []string, limit time.Duration) (found map[string]string, err error) {
+// AwaitActed waits until r's operator wrote something for each of the objects called names since began, or ended, which may be nil, says
+// of those for which it did not that it will not, but no longer than limit. It returns what it wrote for any.
+func (c *Cluster) AwaitActed(ctx context.Context, r *lifecycle.Release, began time.Time, before Snapshot, names []string, limit time.Duration, ended func(late []string) bool) (found map[string]string, err error) {
 	err = c.Watcher.AtMost(ctx, limit, func() (bool, error) {
 		if found, err = c.acted(ctx, r, began, before); err != nil {
 			return false, err
 		}
-		return !slices.ContainsFunc(names, func(name string) bool { return found[name] == "" }), nil
+		late := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return found[name] != "" })
+		return len(late) == 0 || ended != nil && ended(late), nil
 	})
 	return found, err
 }

@@ -1,13 +1,23 @@
 package observe
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/olmkit/olmkit/internal/lifecycle"
 )
 
 // TestSigns takes writes of the new pods to an object, its operands and its events for signs, and nothing else.
@@ -180,5 +190,42 @@ func TestUnreadyStatefulSet(t *testing.T) {
 		if got := unready("StatefulSet", o, nil); (got != "") != test.unready {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+// TestAwaitActed waits for those objects for which nothing was written until somebody says that nothing will be, or for all of the time.
+func TestAwaitActed(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		ended func(late []string) bool
+		want  time.Duration
+	}{
+		{"nobody says", nil, NudgeLimit},
+		{"it may come", func([]string) bool { return false }, NudgeLimit},
+		{"it does not come", func(late []string) bool { return slices.Equal(late, []string{"Pot/n/b"}) }, 2 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &lifecycle.Release{CSV: &v1alpha1.ClusterServiceVersion{}}
+				r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{{}}
+				began := time.Now()
+				objects := []*Object{{Kind: "Pot", Namespace: "n", Name: "a"}, {Kind: "Pot", Namespace: "n", Name: "b"}}
+				for _, o := range objects {
+					o.Resource = schema.GroupResource{Group: "example.com", Resource: "pots"}
+				}
+				log := &fakeLog{events: []auditv1.Event{{
+					Verb: "patch", User: authenticationv1.UserInfo{Username: "system:serviceaccount:operators:default"}, ResponseStatus: &metav1.Status{Code: 200},
+					ObjectRef:                &auditv1.ObjectReference{APIGroup: "example.com", Resource: "pots", Namespace: "n", Name: "a", Subresource: "status"},
+					RequestReceivedTimestamp: metav1.NewMicroTime(began.Add(2 * time.Second)),
+				}}}
+				c := &Cluster{Dynamic: dynamicfake.NewSimpleDynamicClient(scheme.Scheme), Provider: log, Place: lifecycle.Place{Namespace: "operators"}, Objects: objects, Watcher: &Watcher{
+					Reader: fake.NewClientBuilder().WithScheme(scheme.Scheme).Build(), changed: make(chan struct{}),
+				}}
+				found, err := c.AwaitActed(t.Context(), r, began, nil, []string{"Pot/n/a", "Pot/n/b"}, NudgeLimit, test.ended)
+				if took := time.Since(began); err != nil || len(found) != 1 || took < test.want || took > test.want+time.Second {
+					t.Errorf("after %s, want %s: %v, %v", took, test.want, found, err)
+				}
+			})
+		})
 	}
 }

@@ -227,16 +227,23 @@ func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, obj
 	return n, err
 }
 
+// unknownLimit is how long an operator has to write something for an object of which it is not known that it does, unless it is at work.
+const unknownLimit = 5 * time.Second
+
 // awaitAnswers waits until r's operator wrote something for each of the objects that n changed: longer for those of which it is known that operators do, since the machine may be slow.
 func (w *walk) awaitAnswers(ctx context.Context, r *lifecycle.Release, n *nudged, before observe.Snapshot) (err error) {
-	if n.answered, err = w.AwaitActed(ctx, r, n.began, before, slices.Sorted(maps.Keys(n.changed)), observe.NudgeLimit); err != nil {
+	responds := func(name string) bool { return w.responds[name] }
+	var since calm
+	ended := func(late []string) bool {
+		since.goesOn(r.Name, w.usageNow(ctx))
+		return time.Since(n.began) > unknownLimit && since.silent(silentFor) && !slices.ContainsFunc(late, responds)
+	}
+	if n.answered, err = w.AwaitActed(ctx, r, n.began, before, slices.Sorted(maps.Keys(n.changed)), observe.NudgeLimit, ended); err != nil {
 		return err
 	}
-	late := slices.DeleteFunc(n.unanswered(), func(name string) bool { return !w.responds[name] })
-	if len(late) == 0 {
-		return nil
+	if late := slices.DeleteFunc(n.unanswered(), func(name string) bool { return !responds(name) }); len(late) > 0 {
+		n.answered, err = w.AwaitActed(ctx, r, n.began, before, late, judge.EffectLimit, nil)
 	}
-	n.answered, err = w.AwaitActed(ctx, r, n.began, before, late, judge.EffectLimit)
 	return err
 }
 
@@ -268,7 +275,7 @@ func (w *walk) takeBack(ctx context.Context, r *lifecycle.Release, n nudged, und
 		return err
 	}
 	answered := slices.DeleteFunc(slices.Sorted(maps.Keys(n.changed)), func(name string) bool { return n.answered[name] == "" })
-	if _, err = w.AwaitActed(ctx, r, began, before.Snapshot, answered, observe.NudgeLimit); err != nil {
+	if _, err = w.AwaitActed(ctx, r, began, before.Snapshot, answered, observe.NudgeLimit, nil); err != nil {
 		return err
 	}
 	_, err = w.awaitOperands(ctx, operands)
