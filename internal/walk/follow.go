@@ -152,7 +152,7 @@ func (w *walk) noteLast(ctx context.Context, o *newObject, follows map[string]in
 	if o.following.field == "" || follows[o.following.field] < judge.Surely {
 		return nil
 	}
-	if err := w.awaitStill(ctx, o, false); err != nil {
+	if err := w.awaitStill(ctx, false, o); err != nil {
 		return err
 	}
 	return w.noteMoves(ctx, o, "", true)

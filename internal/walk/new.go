@@ -174,10 +174,8 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 	if err == nil {
 		err = w.makeUnique(ctx, from, r, copies, created)
 	}
-	for _, o := range copies {
-		if err == nil && o.held && len(copies) > 1 { // while others are tried, nobody looks at it
-			err = w.awaitIdle(ctx, o)
-		}
+	if err == nil && len(copies) > 1 { // while others are tried, nobody looks at it
+		err = w.awaitIdle(ctx, slices.DeleteFunc(slices.Clone(copies), func(o *newObject) bool { return !o.held })...)
 	}
 	for _, o := range copies {
 		if err == nil && created[o.CRD].Usable() && !o.hidden {

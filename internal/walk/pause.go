@@ -157,7 +157,7 @@ func cameOf(came judge.Pause, refused error) judge.Pause {
 // changePaused changes a copy that is paused, twice, and tells what comes of it; Unknown where the second is not followed.
 func (w *walk) changePaused(ctx context.Context, o *newObject, change *step, patch func(data []byte) func() error) (judge.Pause, error) {
 	for i, data := range [][]byte{change.There, change.Back} {
-		if err := w.awaitStill(ctx, o, false); err != nil {
+		if err := w.awaitStill(ctx, false, o); err != nil {
 			return judge.Unknown, err
 		}
 		follows, err := w.followed(ctx, o, max(boldLimit, 2*o.slowest), patch(data))

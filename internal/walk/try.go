@@ -538,40 +538,56 @@ func (w *walk) seeRemade(ctx context.Context, made *observe.Operand, limit time.
 	return remade, err
 }
 
-// awaitIdle waits, though not for ever, until what was made for a copy is as ready as it was, and nobody writes that or the copy for a
+// awaitIdle waits, though not for ever, until what was made for each of copies is as ready as it was, and nobody writes that or the copy for a
 // moment: a reconcile that is under way for another reason, as a rollout, would make again what it finds missing.
-func (w *walk) awaitIdle(ctx context.Context, o *newObject) error { return w.awaitStill(ctx, o, true) }
+func (w *walk) awaitIdle(ctx context.Context, copies ...*newObject) error {
+	return w.awaitStill(ctx, true, copies...)
+}
 
 // awaitStill is awaitIdle for those who can do without what is ready. What did not get ready once is not waited for again: a change may have broken it.
-func (w *walk) awaitStill(ctx context.Context, o *newObject, needReady bool) error {
-	view := w.viewOf(o.Object)
-	var rest calm
-	defer func() { o.noted = true }() // from now on the walk changes it
-	unready := false
+func (w *walk) awaitStill(ctx context.Context, needReady bool, copies ...*newObject) error {
+	rests, unready := map[*newObject]*calm{}, map[*newObject]bool{}
+	for _, o := range copies {
+		rests[o] = &calm{}
+	}
 	err := lookUntil(ctx, newLimit, quickPause, func() (bool, error) {
-		now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
-		if err != nil {
-			return false, ctx.Err()
+		for o, rest := range rests {
+			operands, err := w.lookAtRest(ctx, o, rest)
+			if err != nil {
+				return false, err
+			}
+			unready[o] = needReady && !o.stuck && operands != nil && !o.isReady(operands)
+			if rest.lasted(o.idle(), o.quick()) && !unready[o] {
+				w.calms = append(w.calms, *rest)
+				delete(rests, o)
+			}
 		}
-		operands, err := view.RecentOperands(ctx)
-		if err != nil {
-			return false, err
-		}
-		if err := w.note(ctx, o, now, operands); err != nil {
-			return false, err
-		}
-		o.remember(operands)
-		versions := versionsOf(now, operands, func(made observe.Operand) bool { return made.Direct })
-		rest.goesOn(versions, w.usageNow(ctx))
-		unready = needReady && !o.stuck && !o.isReady(operands)
-		if !rest.lasted(o.idle(), o.quick()) || unready {
-			return false, nil
-		}
-		w.calms = append(w.calms, rest)
-		return true, nil
+		return len(rests) == 0, nil
 	})
-	o.stuck = o.stuck || err == nil && unready
+	for _, o := range copies {
+		o.noted = true // from now on the walk changes it
+		o.stuck = o.stuck || err == nil && unready[o]
+	}
 	return err
+}
+
+// lookAtRest notes in rest whether a copy, and what was made for it, are as they were, and returns what that is: nothing if the copy cannot be read.
+func (w *walk) lookAtRest(ctx context.Context, o *newObject, rest *calm) (map[string]observe.Operand, error) {
+	now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, ctx.Err()
+	}
+	view := w.viewOf(o.Object)
+	operands, err := view.RecentOperands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.note(ctx, o, now, operands); err != nil {
+		return nil, err
+	}
+	o.remember(operands)
+	rest.goesOn(versionsOf(now, operands, func(made observe.Operand) bool { return made.Direct }), w.usageNow(ctx))
+	return operands, nil
 }
 
 // versionsOf is which version a copy has now, and which those of operands that count.

@@ -232,6 +232,9 @@ func (w *walk) seeVariants(ctx context.Context, r *lifecycle.Release, all []*new
 		}), err
 	})
 	if err == nil {
+		err = w.awaitIdle(ctx, all...)
+	}
+	if err == nil {
 		err = w.findFirst(ctx, all)
 	}
 	for _, o := range all {
@@ -252,15 +255,12 @@ func (w *walk) seeVariants(ctx context.Context, r *lifecycle.Release, all []*new
 	return err
 }
 
-// findFirst finds what those of all variants are held against that are of another sample than the copy: what was made for the one that is as that sample asks.
+// findFirst finds what those of all variants, which are at rest, are held against that are of another sample than the copy: what was made for the one that is as that sample asks.
 func (w *walk) findFirst(ctx context.Context, all []*newObject) error {
 	for _, plain := range all {
 		of := slices.DeleteFunc(slices.Clone(all), func(o *newObject) bool { return o == plain || o.like != plain.like || o.first != nil })
 		if !strings.HasPrefix(plain.variant, asSample) || len(of) == 0 {
 			continue
-		}
-		if err := w.awaitIdle(ctx, plain); err != nil {
-			return err
 		}
 		view := w.viewOf(plain.Object)
 		operands, err := view.RecentOperands(ctx)
@@ -285,7 +285,7 @@ func (w *walk) deletePaused(ctx context.Context, o *newObject, was judge.New, cr
 	if mergePatch(ctx, resource, o.Name, o.pause.There) != nil {
 		return ctx.Err()
 	}
-	err := w.awaitStill(ctx, o, false)
+	err := w.awaitStill(ctx, false, o)
 	if err != nil {
 		return err
 	}
@@ -296,11 +296,8 @@ func (w *walk) deletePaused(ctx context.Context, o *newObject, was judge.New, cr
 	return err
 }
 
-// seeVariant notes in created what was made for a variant.
+// seeVariant notes in created what was made for a variant, which is at rest.
 func (w *walk) seeVariant(ctx context.Context, o *newObject, was judge.New, created map[string]judge.New) error {
-	if err := w.awaitIdle(ctx, o); err != nil {
-		return err
-	}
 	view, is := w.viewOf(o.Object), created[o.key()]
 	unowned := map[string]observe.Operand{}
 	for _, made := range o.unowned { // what it says is not known

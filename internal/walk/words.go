@@ -286,7 +286,7 @@ func (w *walk) noteWords(ctx context.Context, o *newObject, changes []word, chan
 	if len(paths) == 0 {
 		return nil
 	}
-	if err := w.awaitStill(ctx, o, false); err != nil {
+	if err := w.awaitStill(ctx, false, o); err != nil {
 		return err
 	}
 	_, err := w.awaitBack(ctx, o, strings.Join(paths, judge.And), o.following.before, changed)
