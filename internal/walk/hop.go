@@ -327,13 +327,13 @@ const mostSettled = time.Second
 
 // reconciled waits, though not for ever, until r's operator has dealt with every object: no more operands come, all are
 // ready, a status that tells its generation tells the newest, and one that tells health tells good. Operators that do
-// nothing of this are not waited for any longer than it takes to see that.
-func (w *walk) reconciled(ctx context.Context, r *lifecycle.Release) error {
+// nothing of this are not waited for any longer than it takes to see that, nor are others once ended, which may be nil, says that they will not.
+func (w *walk) reconciled(ctx context.Context, r *lifecycle.Release, ended func() (bool, error)) error {
 	if !w.OperatorRuns(r) || len(w.Objects) == 0 {
 		return nil
 	}
 	same := sameFor(min(w.options.Settle, mostSettled))
-	err := w.Watcher.Until(ctx, judge.HealthLimit, func() (bool, error) {
+	well := func() (bool, error) {
 		operands, err := w.RecentOperands(ctx)
 		if err != nil {
 			return false, err
@@ -348,6 +348,12 @@ func (w *walk) reconciled(ctx context.Context, r *lifecycle.Release) error {
 			}
 		}
 		return true, nil
+	}
+	err := w.Watcher.Until(ctx, judge.HealthLimit, func() (bool, error) {
+		if done, err := well(); done || err != nil || ended == nil {
+			return done, err
+		}
+		return ended()
 	})
 	if ctx.Err() != nil || err != nil && !errors.Is(err, observe.ErrTimeout) {
 		return fmt.Errorf("wait for the operator to act on its objects: %w", err)

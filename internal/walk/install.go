@@ -163,10 +163,11 @@ func (w *walk) makeSamples(ctx context.Context, r *lifecycle.Release) (findings 
 		step := w.options.Progress.Start("  wait until %s is through with %d objects", r.Name, len(w.restored))
 		defer func() { _ = step.End(err) }()
 	}
-	if err := w.reconciled(ctx, r); err != nil {
+	made := w.Objects[known:]
+	if err := w.reconciled(ctx, r, w.apart(ctx, r, made)); err != nil {
 		return findings, nil, err
 	}
-	if err := w.separate(ctx, r, w.Objects[known:]); err != nil {
+	if err := w.separate(ctx, r, made); err != nil {
 		return findings, nil, err
 	}
 	w.verified.did("samples")

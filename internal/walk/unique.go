@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,6 +48,23 @@ func (w *walk) uniquesOf(r *lifecycle.Release, like *observe.Object) (paths []st
 	return paths
 }
 
+// namesMade are the paths of the fields of the spec of a sample, which r's definition has, whose text is the name of something that r's operator made: another object that says the same would
+// get what is the sample's.
+func (w *walk) namesMade(ctx context.Context, r *lifecycle.Release, like *observe.Object) (paths []string, err error) {
+	spec, _ := like.Author["spec"].(map[string]any)
+	visitFields(definition.Schema(r.CRD(like.CRD), like.Version), []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
+		text, _ := value.(string)
+		if text == "" || len(s.Enum) > 0 || !plainText().MatchString(text) || w.isNamed(like, path, text) {
+			return
+		}
+		made, failed := w.MadeNamed(ctx, like, text)
+		if err = errors.Join(err, failed); made {
+			paths = append(paths, strings.Join(path, "."))
+		}
+	})
+	return paths, err
+}
+
 // isNamed reports whether text, at path of a sample, is the name of another object, or is at the same place of one.
 func (w *walk) isNamed(like *observe.Object, path []string, text string) bool {
 	return slices.ContainsFunc(w.Objects, func(o *observe.Object) bool {
@@ -60,12 +78,25 @@ func (w *walk) isNamed(like *observe.Object, path []string, text string) bool {
 // numbered matches by what the names of new objects differ from release to release.
 var numbered = observe.Compiled(`-(?:new|own|(alt))[0-9]+`)
 
-// uniqueText is text as only the object called key has it, and under each release that of another number: whatever it means, letters and digits before its first dot are allowed in it.
-func uniqueText(text string, key client.ObjectKey) string {
+// unnumbered is what the object called key, and under each release that of another number, is known by.
+func unnumbered(key client.ObjectKey) string {
+	return numbered().ReplaceAllString(key.String(), "-$1")
+}
+
+// uniqueText is text as only the object that is known by key has it: whatever it means, letters and digits before its first dot are allowed in it.
+func uniqueText(text, key string) string {
 	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(numbered().ReplaceAllString(key.String(), "-$1")))
+	_, _ = sum.Write([]byte(key))
 	name, rest, _ := strings.Cut(text, ".")
 	return name + "x" + strconv.FormatUint(uint64(sum.Sum32())%(36*36*36*36), 36) + text[len(text)-len(rest)-min(1, len(text)-len(name)):]
+}
+
+// uniqueAt is text, at path of the spec of objects like one, as only the object called key has it. What is called so may be left of an object of an earlier release.
+func (w *walk) uniqueAt(like *observe.Object, path, text string, key client.ObjectKey) string {
+	if w.makes[ofVersion(like)+" "+path] {
+		return uniqueText(text, key.String())
+	}
+	return uniqueText(text, unnumbered(key))
 }
 
 // withUniques returns object, which is to be a copy of like called key, with other texts where no two objects may have the same.
@@ -81,7 +112,7 @@ func (w *walk) withUniques(object *unstructured.Unstructured, like *observe.Obje
 		if len(others) == 0 {
 			object = object.DeepCopy()
 		}
-		other := unique{uniqueText(was, key), was}
+		other := unique{w.uniqueAt(like, path, was, key), was}
 		_ = unstructured.SetNestedField(object.Object, other.text, fields...) // it was there
 		others = append(others, other)
 	}
@@ -93,7 +124,7 @@ func (w *walk) otherTexts(o *newObject, object map[string]any) (steps []step) {
 	for _, path := range w.uniques[ofVersion(o.like)] {
 		fields := strings.Split(path, ".")
 		if text, _, _ := unstructured.NestedString(object, fields...); text != "" {
-			steps = append(steps, stepOf(fields, uniqueText(text, client.ObjectKey{Namespace: o.Namespace, Name: o.Name + " changed"}), text))
+			steps = append(steps, stepOf(fields, w.uniqueAt(o.like, path, text, client.ObjectKey{Namespace: o.Namespace, Name: o.Name + " changed"}), text))
 		}
 	}
 	return steps
@@ -177,8 +208,8 @@ func (w *walk) notesUniques(r *lifecycle.Release, like *observe.Object) bool {
 	return len(w.uniques[ofVersion(like)]) > 0
 }
 
-// separate creates anew, with other texts where no two objects may have the same, those of made that are of the sample of an earlier one, where some of these are well and others are not.
-// If that does not help, it is not done of others.
+// separate creates anew, with other texts where no two objects may have the same, those of made that are of the sample of an earlier one, where some of these are well and others are not,
+// or where the sample names what the operator makes. If that does not help, it is not done of others.
 func (w *walk) separate(ctx context.Context, r *lifecycle.Release, made []*observe.Object) error {
 	again, err := w.together(ctx, r, made)
 	if err != nil || len(again) == 0 {
@@ -186,7 +217,7 @@ func (w *walk) separate(ctx context.Context, r *lifecycle.Release, made []*obser
 	}
 	others, err := w.makeApart(ctx, r, again)
 	if err == nil {
-		err = w.reconciled(ctx, r)
+		err = w.reconciled(ctx, r, nil)
 	}
 	for _, o := range others {
 		well, failed := w.Well(ctx, o)
@@ -197,29 +228,66 @@ func (w *walk) separate(ctx context.Context, r *lifecycle.Release, made []*obser
 	return err
 }
 
-// together are those of made that are of the sample of an earlier one, where some of these are well and others are not, and that may say something else.
+// apartAfter is how long objects that are not well have to become that, where the operator does nothing any more, before they are taken for others that must not say the same.
+const apartAfter = 10 * time.Second
+
+// apart returns a function that tells, whenever it is asked, whether those of made that are not well may be so because others say the same.
+func (w *walk) apart(ctx context.Context, r *lifecycle.Release, made []*observe.Object) func() (bool, error) {
+	began := time.Now()
+	var since calm
+	return func() (bool, error) {
+		if since.goesOn(r.Name, w.usageNow(ctx)); time.Since(began) < apartAfter || !since.silent(silentFor) {
+			return false, nil
+		}
+		again, err := w.together(ctx, r, made)
+		return len(again) > 0, err
+	}
+}
+
+// together are those of made that are of the sample of an earlier one, where some of these are well and others are not, or where the sample names what the operator makes, and that may say
+// something else.
 func (w *walk) together(ctx context.Context, r *lifecycle.Release, made []*observe.Object) (again []*observe.Object, err error) {
 	for _, first := range made {
-		of := slices.DeleteFunc(slices.Clone(made), func(o *observe.Object) bool { return o.CRD != first.CRD || o.Sample != first.Sample })
-		if of[0] != first {
+		of := slices.DeleteFunc(slices.Clone(made), func(o *observe.Object) bool {
+			return o.CRD != first.CRD || o.Sample != first.Sample || o.Version != first.Version
+		})
+		if of[0] != first || len(of) < 2 {
 			continue
 		}
-		well := 0
-		for _, o := range of {
-			is, err := w.Well(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			if is {
-				well++
-			}
+		paths, err := w.namesMade(ctx, r, first)
+		if err != nil {
+			return nil, err
 		}
-		if well == 0 || well == len(of) {
+		if len(paths) > 0 {
+			w.uniques[ofVersion(first)] = union(w.uniques[ofVersion(first)], paths)
+			for _, path := range paths {
+				w.makes[ofVersion(first)+" "+path] = true
+			}
+			again = append(again, of[1:]...)
 			continue
 		}
-		again = append(again, slices.DeleteFunc(of[1:], func(o *observe.Object) bool { return !w.notesUniques(r, o) })...)
+		apart, err := w.someWell(ctx, of)
+		if err != nil {
+			return nil, err
+		}
+		if apart && w.notesUniques(r, first) {
+			again = append(again, of[1:]...)
+		}
 	}
 	return again, nil
+}
+
+// someWell reports whether some of objects are well, and others are not.
+func (w *walk) someWell(ctx context.Context, objects []*observe.Object) (bool, error) {
+	seen := map[bool]bool{}
+	for _, o := range objects {
+		well, err := w.Well(ctx, o)
+		if err != nil {
+			return false, err
+		}
+		seen[well] = true
+	}
+	return len(seen) > 1, nil
 }
 
 // makeApart creates those of again that may be deleted anew, with other texts where no two objects may have the same, and returns them.

@@ -33,6 +33,26 @@ func TestUnique(t *testing.T) {
 	}
 }
 
+// A copy that is to make what is the sample's already makes something of another name: what an operator does for neither shows nothing of what it does for one.
+func TestNamesMade(t *testing.T) {
+	secretDefinition := func() *apiextensionsv1.CustomResourceDefinition {
+		d := thingDefinition()
+		d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["secretName"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+		return d
+	}
+	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1,"secretName":"tea"}}]`, []string{"v1", "v2", "v3"}, secretDefinition)
+	for _, c := range []struct{ v1, v2, code, says string }{
+		{titles, titles, "", ""},
+		{titles, titlesNone, code.NewIgnored, "within 45s nothing is made that belongs to it"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.takes = func(context.Context) error { return nil }
+			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
+		})
+	}
+}
+
 // hostDefinition defines Things that have a host.
 func hostDefinition() *apiextensionsv1.CustomResourceDefinition {
 	d := thingDefinition()
@@ -66,13 +86,15 @@ func TestUniquesOf(t *testing.T) {
 }
 
 func TestUniqueText(t *testing.T) {
-	key := client.ObjectKey{Namespace: "n", Name: "a"}
+	key := client.ObjectKey{Namespace: "n", Name: "a"}.String()
 	for text, want := range map[string]string{"www": "wwwx5zr5", "www.example.com": "wwwx5zr5.example.com", "app.": "appx5zr5.", "/var": "/varx5zr5", "": "x5zr5"} {
 		if got := uniqueText(text, key); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
-	of := func(name string) string { return uniqueText("www", client.ObjectKey{Namespace: "n", Name: name}) }
+	of := func(name string) string {
+		return uniqueText("www", unnumbered(client.ObjectKey{Namespace: "n", Name: name}))
+	}
 	if of("www-own1") != of("www-new2") || of("www-alt1a") != of("www-alt2a") || of("www-alt1a") == of("www-alt1b") || of("www-new1") == of("www") {
 		t.Error("one is as another, or not as that of the release before")
 	}

@@ -119,6 +119,8 @@ const (
 	hosted       = "makes nothing for who has the host of another"
 	hostedFree   = "does not either, and creates what belongs to nobody"
 	takesAll     = "selects for a Holder also what does not have the labels that it asks for"
+	titles       = "calls what it makes as the Thing says, unless that is another's"
+	titlesNone   = "does, and creates nothing"
 	leads        = "makes a Service, and says where that is"
 	strays       = "makes a Service, and says another port"
 	robs         = "does, and deletes with an object what others have"
@@ -468,8 +470,15 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	delete(spec, "paused") // which is for the operator alone
 	said := fmt.Sprint(spec, thing.GetLabels(), annotations)
 	m := &corev1.ConfigMap{}
+	if behaviour == titles || behaviour == titlesNone {
+		key.Name, _, _ = unstructured.NestedString(spec, "secretName")
+		name = key.Name
+		if w.isTaken(ctx, thing, key) {
+			return
+		}
+	}
 	if err := w.Get(ctx, key, m); apierrors.IsNotFound(err) {
-		if behaviour == mends {
+		if behaviour == mends || behaviour == titlesNone {
 			return
 		}
 		m.Namespace, m.Name, m.Data = namespace, name, map[string]string{"said": said}
@@ -480,7 +489,7 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 			_ = w.Create(ctx, m)
 			return
 		}
-		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: name, UID: thing.GetUID()}}
+		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: thing.GetName(), UID: thing.GetUID()}}
 		_ = w.Create(ctx, m)
 	} else if behaviour == answers || behaviour == spins {
 		go w.answer(ctx, key, behaviour)
@@ -491,6 +500,14 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 			w.exit(ctx, behaviour == exits)
 		}
 	}
+}
+
+// isTaken reports whether the ConfigMap called key is another's than a thing's, which says so.
+func (w *world) isTaken(ctx context.Context, thing *unstructured.Unstructured, key client.ObjectKey) bool {
+	m := &corev1.ConfigMap{}
+	taken := w.Get(ctx, key, m) == nil && m.OwnerReferences[0].UID != thing.GetUID()
+	w.ready(ctx, thing, thing.DeepCopy().Object["status"], map[bool]string{true: "False", false: "True"}[taken])
+	return taken
 }
 
 // serve makes a Service for a thing, and returns an address at a port of its host.
