@@ -127,13 +127,22 @@ func (j *judge) wants(format string) bool {
 	return j.output == format || slices.ContainsFunc(j.reports, func(r string) bool { return strings.HasPrefix(r, format+"=") })
 }
 
-// conclude is finish for a walk that err ended, or nothing; r is nil if nothing was walked.
+// tellLimit is how long who interrupted a walk waits for the report of what was walked.
+const tellLimit = 5 * time.Second
+
+// conclude is finish for a walk that err ended, or nothing; r is nil if nothing was walked. That of a walk that was interrupted has failed, and tells what was found until then.
 func (j *judge) conclude(ctx context.Context, r *report.Report, err error) error {
-	if r == nil || ctx.Err() != nil {
+	if r == nil || ctx.Err() != nil && len(r.Installations) == 0 {
 		return err
 	}
 	j.failed = err != nil
-	if told := j.finish(ctx, r); err == nil || !errors.Is(told, errFindings) {
+	interrupted := ctx.Err() != nil
+	if interrupted {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), tellLimit)
+		defer cancel()
+	}
+	if told := j.finish(ctx, r); err == nil && !interrupted || !errors.Is(told, errFindings) {
 		err = errors.Join(err, told)
 	}
 	return err

@@ -269,6 +269,9 @@ func (w *walk) hops(ctx context.Context, plan graph.Plan, r *report.Report) erro
 			hop, err := w.hop(ctx, edge, injections)
 			hop.Findings = judge.Collapse(hop.Findings)
 			finding.Sort(hop.Findings)
+			if errors.Is(err, context.Canceled) { // nothing is known of it yet
+				hop.Result = report.Skipped
+			}
 			r.Hops[round*len(plan.Hops)+i] = hop
 			if err != nil {
 				return err
@@ -299,6 +302,9 @@ func (w *walk) end(err error) ([]finding.Finding, error) {
 			findings = append(findings, code.Finding(code.Leftovers, name, "%s", text))
 		}
 		return findings, nil
+	}
+	if errors.Is(err, context.Canceled) {
+		return []finding.Finding{code.Finding(code.WalkEnded, "", "it was interrupted")}, err
 	}
 	return []finding.Finding{code.Finding(code.WalkEnded, "", "%v", err)}, err
 }
