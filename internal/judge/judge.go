@@ -82,10 +82,10 @@ func StillWrong(findings []finding.Finding) []finding.Finding {
 	})
 }
 
-// Collapse makes one finding of those that say the same of several objects, and of those that have one cause.
+// Collapse makes one finding of those that say the same of several objects of one kind, and of those that have one cause.
 func Collapse(findings []finding.Finding) []finding.Finding {
 	return onePerCause(gather(findings, func(f finding.Finding) string {
-		return strings.Join([]string{f.Code, string(f.Severity), withoutName(f), f.Cause}, "\n")
+		return strings.Join([]string{f.Code, string(f.Severity), kindOf(f), withoutName(f), f.Cause}, "\n")
 	}))
 }
 

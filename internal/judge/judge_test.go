@@ -300,6 +300,10 @@ func TestCollapse(t *testing.T) {
 	})
 	expect.Findings(t, got, "error U302 Thing/a: spec.size is gone; the same of 1 more: Thing/b", "error U302 Thing/c: spec.port is gone")
 
+	// A Job that is gone is another matter than a ConfigMap.
+	got = Collapse([]finding.Finding{code.Finding(code.OperandReplaced, "ConfigMap/n/a", "it was deleted"), code.Finding(code.OperandReplaced, "Job/n/a", "it was deleted"), code.Finding(code.OperandReplaced, "ConfigMap/n/b", "it was deleted")})
+	expect.Findings(t, got, "warning U501 ConfigMap/n/a: it was deleted; the same of 1 more: ConfigMap/n/b", "warning U501 Job/n/a: it was deleted")
+
 	// What is made for an object is called as it.
 	got = Collapse([]finding.Finding{
 		code.Finding(code.DoesLess, "Thing/n/a", "it does not change StatefulSet/n/a-db"), code.Finding(code.DoesLess, "Thing/n/b", "it does not change StatefulSet/n/b-db"),

@@ -142,7 +142,7 @@ func declaresPort(pod observe.Operand, number int32) bool {
 }
 
 // Detached tells the PodDisruptionBudgets and NetworkPolicies that picked pods before and pick none of those that there are after, unless
-// another one of the kind does, the budgets that let a pod be evicted before and let none after, and the HorizontalPodAutoscalers whose workload is
+// another one of the kind does, the budgets that let a pod be evicted before and let none after, those that are new and let none, and the HorizontalPodAutoscalers whose workload is
 // not there any more.
 func Detached(before, after map[string]observe.Operand) []finding.Finding {
 	var findings []finding.Finding
@@ -158,6 +158,23 @@ func Detached(before, after map[string]observe.Operand) []finding.Finding {
 			findings = append(findings, code.Finding(code.OperandWorse, name, "it picked pods before the upgrade, and picks none of those of %s any more: its selector and their labels differ", is.Of))
 		case mayEvict(was, before) && mayEvict(was, after) && picks(is, after) && !mayEvict(is, after):
 			findings = append(findings, code.Finding(code.OperandWorse, name, "it let pods of %s be evicted before the upgrade, and lets none be any more: no node on which one runs can be drained", is.Of))
+		}
+	}
+	return append(findings, undrainable(before, after)...)
+}
+
+// undrainable tells the PodDisruptionBudgets that are new and let no pod be evicted of an object that had pods, and no such budget, before.
+func undrainable(before, after map[string]observe.Operand) []finding.Finding {
+	keeps := func(o observe.Operand, operands map[string]observe.Operand) bool {
+		return o.Kind == "PodDisruptionBudget" && picks(o, operands) && !mayEvict(o, operands)
+	}
+	var findings []finding.Finding
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		is := after[name]
+		_, had := before[name]
+		kept := func(o observe.Operand) bool { return o.Of == is.Of && keeps(o, before) }
+		if !had && keeps(is, after) && serves(before, is.Of, anyPod) && !slices.ContainsFunc(slices.Collect(maps.Values(before)), kept) {
+			findings = append(findings, code.Finding(code.OperandWorse, name, "it is new, and lets none of the pods of %s be evicted: no node on which one runs can be drained any more", is.Of))
 		}
 	}
 	return findings

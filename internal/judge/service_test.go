@@ -217,4 +217,15 @@ func TestMayEvict(t *testing.T) {
 	} {
 		expect.Findings(t, Detached(operands(c.pods, c.was), operands(c.after, c.is)), c.want...)
 	}
+	without := func(all map[string]observe.Operand) map[string]observe.Operand {
+		delete(all, "PodDisruptionBudget/n/a")
+		return all
+	}
+	isNew := "error U511 PodDisruptionBudget/n/a: it is new, and lets none of the pods of Pot/n/a be evicted: no node on which one runs can be drained any more"
+	expect.Findings(t, Detached(without(operands(1, m{})), operands(1, m{"minAvailable": int64(1)})), isNew)
+	expect.Findings(t, Detached(without(operands(1, m{})), operands(1, m{"maxUnavailable": int64(1)})))
+	expect.Findings(t, Detached(without(operands(0, m{})), operands(1, m{"minAvailable": int64(1)})))
+	renamed := operands(1, m{"minAvailable": int64(1)})
+	renamed["PodDisruptionBudget/n/old"] = renamed["PodDisruptionBudget/n/a"]
+	expect.Findings(t, Detached(without(renamed), operands(1, m{"minAvailable": int64(1)})))
 }
