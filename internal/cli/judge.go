@@ -132,11 +132,11 @@ const tellLimit = 5 * time.Second
 
 // conclude is finish for a walk that err ended, or nothing; r is nil if nothing was walked. That of a walk that was interrupted has failed, and tells what was found until then.
 func (j *judge) conclude(ctx context.Context, r *report.Report, err error) error {
-	if r == nil || ctx.Err() != nil && len(r.Installations) == 0 {
+	interrupted := ctx.Err() != nil
+	if r == nil || interrupted && len(r.Installations) == 0 {
 		return err
 	}
 	j.failed = err != nil
-	interrupted := ctx.Err() != nil
 	if interrupted {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), tellLimit)

@@ -213,17 +213,19 @@ func (c *Cluster) operands(ctx context.Context, known *recent) (map[string]Opera
 	return c.HideSecrets(found), nil
 }
 
-// MadeNamed reports whether there is something called name, of a kind that operators make, which belongs to o by an owner reference or, in o's namespace or anywhere if o has none, came
+// NamesMade are the names of what there is, of kinds that operators make, which belongs to o by an owner reference or, in o's namespace or anywhere if o has none, came
 // after o and belongs to nobody. What the walk applied for its user is not made.
-func (c *Cluster) MadeNamed(ctx context.Context, o *Object, name string) (bool, error) {
+func (c *Cluster) NamesMade(ctx context.Context, o *Object) (map[string]bool, error) {
 	lists, err := c.listOperands(ctx, c.Watcher.recent, []string{o.Namespace})
-	return slices.ContainsFunc(lists, func(list []unstructured.Unstructured) bool {
-		return slices.ContainsFunc(list, func(m unstructured.Unstructured) bool {
-			owners := ownersOf(&m)
-			later := !o.Since.IsZero() && len(owners) == 0 && !m.GetCreationTimestamp().Time.Before(o.Since)
-			return m.GetName() == name && (slices.Contains(owners, o.UID) || later) && !Applied(&m)
-		})
-	}), err
+	made := map[string]bool{}
+	for _, m := range slices.Concat(lists...) {
+		owners := ownersOf(&m)
+		later := !o.Since.IsZero() && len(owners) == 0 && !m.GetCreationTimestamp().Time.Before(o.Since)
+		if (slices.Contains(owners, o.UID) || later) && !Applied(&m) {
+			made[m.GetName()] = true
+		}
+	}
+	return made, err
 }
 
 // spoken is what of a namespace's metadata has a meaning to others: who may run what in it, and on which nodes.

@@ -70,6 +70,15 @@ func (c calm) lasted(idle time.Duration, quick bool) bool {
 // silent reports whether the operator has surely done nothing for a time.
 func (c calm) silent(lasting time.Duration) bool { return c.over.at.Sub(c.quiet.at) >= lasting }
 
+// silence tells, whenever it is asked, whether the operator that runs has surely done nothing for a while now.
+func (w *walk) silence(ctx context.Context) func() bool {
+	var since calm
+	return func() bool {
+		since.goesOn("the operator", w.usageNow(ctx))
+		return since.silent(silentFor)
+	}
+}
+
 // auditedWork asks the audit log, if there is one, what r's operator wrote since began, and returns a function that tells what it did in a time.
 func (w *walk) auditedWork(ctx context.Context, r *lifecycle.Release, began time.Time) (func(from, to usage) judge.Work, error) {
 	log, mine, err := w.auditOf(ctx, r, began)

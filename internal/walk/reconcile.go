@@ -233,10 +233,9 @@ const unknownLimit = 5 * time.Second
 // awaitAnswers waits until r's operator wrote something for each of the objects that n changed: longer for those of which it is known that operators do, since the machine may be slow.
 func (w *walk) awaitAnswers(ctx context.Context, r *lifecycle.Release, n *nudged, before observe.Snapshot) (err error) {
 	responds := func(name string) bool { return w.responds[name] }
-	var since calm
+	silent := w.silence(ctx)
 	ended := func(late []string) bool {
-		since.goesOn(r.Name, w.usageNow(ctx))
-		return time.Since(n.began) > unknownLimit && since.silent(silentFor) && !slices.ContainsFunc(late, responds)
+		return silent() && time.Since(n.began) > unknownLimit && !slices.ContainsFunc(late, responds)
 	}
 	if n.answered, err = w.AwaitActed(ctx, r, n.began, before, slices.Sorted(maps.Keys(n.changed)), observe.NudgeLimit, ended); err != nil {
 		return err

@@ -37,11 +37,8 @@ func (w *walk) judgeRestart(ctx context.Context, from string, r *lifecycle.Relea
 	if !back.Back {
 		return findings, nil
 	}
-	var since calm
-	if err := lookUntil(ctx, startedFor, quickPause, func() (bool, error) {
-		since.goesOn(r.Name, w.usageNow(ctx))
-		return since.silent(silentFor), nil
-	}); err != nil {
+	silent := w.silence(ctx)
+	if err := lookUntil(ctx, startedFor, quickPause, func() (bool, error) { return silent(), nil }); err != nil {
 		return findings, err
 	}
 	var changed []finding.Finding

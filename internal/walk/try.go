@@ -614,11 +614,8 @@ func (w *walk) followedSoon(ctx context.Context, o *newObject, limit time.Durati
 
 // silent tells, whenever it is asked, whether o's operator usually is quick and has done nothing for a while now.
 func (w *walk) silent(ctx context.Context, o *newObject) func() bool {
-	var since calm
-	return func() bool {
-		since.goesOn(o.Name, w.usageNow(ctx))
-		return o.quick() && since.silent(silentFor)
-	}
+	silent := w.silence(ctx)
+	return func() bool { return silent() && o.quick() }
 }
 
 // followedUnless is followed until ended says that nothing comes any more.

@@ -36,30 +36,33 @@ var (
 
 // uniquesOf are the paths of the fields of a sample, which r's definition has, of which no two objects may have the same text.
 func (w *walk) uniquesOf(r *lifecycle.Release, like *observe.Object) (paths []string) {
-	spec, _ := like.Author["spec"].(map[string]any)
-	visitFields(definition.Schema(r.CRD(like.CRD), like.Version), []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
-		text, _ := value.(string)
+	w.visitTexts(r, like, func(path, text string) {
 		_, err := netip.ParseAddr(text)
-		field := lastOf(strings.Join(path, "."))
-		if plainText().MatchString(text) && err != nil && len(s.Enum) == 0 && identifying().MatchString(field) && !elsewhereNamed().MatchString(field) && !w.isNamed(like, path, text) {
-			paths = append(paths, strings.Join(path, "."))
+		if field := lastOf(path); err != nil && identifying().MatchString(field) && !elsewhereNamed().MatchString(field) {
+			paths = append(paths, path)
 		}
 	})
 	return paths
 }
 
-// namesMade are the paths of the fields of the spec of a sample, which r's definition has, whose text is the name of something that r's operator made: another object that says the same would
-// get what is the sample's.
-func (w *walk) namesMade(ctx context.Context, r *lifecycle.Release, like *observe.Object) (paths []string, err error) {
+// visitTexts calls found for the paths of those fields of the spec of a sample, which r's definition has, whose text may be another one.
+func (w *walk) visitTexts(r *lifecycle.Release, like *observe.Object, found func(path, text string)) {
 	spec, _ := like.Author["spec"].(map[string]any)
 	visitFields(definition.Schema(r.CRD(like.CRD), like.Version), []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
 		text, _ := value.(string)
-		if text == "" || len(s.Enum) > 0 || !plainText().MatchString(text) || w.isNamed(like, path, text) {
-			return
+		if plainText().MatchString(text) && len(s.Enum) == 0 && !w.isNamed(like, path, text) {
+			found(strings.Join(path, "."), text)
 		}
-		made, failed := w.MadeNamed(ctx, like, text)
-		if err = errors.Join(err, failed); made {
-			paths = append(paths, strings.Join(path, "."))
+	})
+}
+
+// namesMade are the paths of the fields of the spec of a sample, which r's definition has, whose text is the name of something that r's operator made: another object that says the same would
+// get what is the sample's.
+func (w *walk) namesMade(ctx context.Context, r *lifecycle.Release, like *observe.Object) (paths []string, err error) {
+	made, err := w.NamesMade(ctx, like)
+	w.visitTexts(r, like, func(path, text string) {
+		if made[text] {
+			paths = append(paths, path)
 		}
 	})
 	return paths, err
@@ -233,10 +236,9 @@ const apartAfter = 10 * time.Second
 
 // apart returns a function that tells, whenever it is asked, whether those of made that are not well may be so because others say the same.
 func (w *walk) apart(ctx context.Context, r *lifecycle.Release, made []*observe.Object) func() (bool, error) {
-	began := time.Now()
-	var since calm
+	began, silent := time.Now(), w.silence(ctx)
 	return func() (bool, error) {
-		if since.goesOn(r.Name, w.usageNow(ctx)); time.Since(began) < apartAfter || !since.silent(silentFor) {
+		if !silent() || time.Since(began) < apartAfter {
 			return false, nil
 		}
 		again, err := w.together(ctx, r, made)

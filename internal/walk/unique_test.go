@@ -17,7 +17,7 @@ import (
 
 // A copy of what is there once alone is none; it is tried with another host.
 func TestUnique(t *testing.T) {
-	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1,"host":"www.example.com"}}]`, []string{"v1", "v2", "v3"}, hostDefinition)
+	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1,"host":"www.example.com"}}]`, []string{"v1", "v2", "v3"}, definitionWith("host"))
 	for _, c := range []struct{ v1, v2, code, says string }{
 		{hosted, hosted, "", ""},
 		{hosted, hostedFree, code.NewUnowned, "v2 makes ConfigMap a for a new object like it without an owner reference"},
@@ -35,12 +35,7 @@ func TestUnique(t *testing.T) {
 
 // A copy that is to make what is the sample's already makes something of another name: what an operator does for neither shows nothing of what it does for one.
 func TestNamesMade(t *testing.T) {
-	secretDefinition := func() *apiextensionsv1.CustomResourceDefinition {
-		d := thingDefinition()
-		d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["secretName"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
-		return d
-	}
-	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1,"secretName":"tea"}}]`, []string{"v1", "v2", "v3"}, secretDefinition)
+	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1,"secretName":"tea"}}]`, []string{"v1", "v2", "v3"}, definitionWith("secretName"))
 	for _, c := range []struct{ v1, v2, code, says string }{
 		{titles, titles, "", ""},
 		{titles, titlesNone, code.NewIgnored, "within 45s nothing is made that belongs to it"},
@@ -53,11 +48,13 @@ func TestNamesMade(t *testing.T) {
 	}
 }
 
-// hostDefinition defines Things that have a host.
-func hostDefinition() *apiextensionsv1.CustomResourceDefinition {
-	d := thingDefinition()
-	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["host"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
-	return d
+// definitionWith defines Things that have a text in a field of their spec.
+func definitionWith(field string) func() *apiextensionsv1.CustomResourceDefinition {
+	return func() *apiextensionsv1.CustomResourceDefinition {
+		d := thingDefinition()
+		d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties[field] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+		return d
+	}
 }
 
 func TestUniquesOf(t *testing.T) {
@@ -65,7 +62,7 @@ func TestUniquesOf(t *testing.T) {
 		"host": "www.example.com", "note": "x",
 	}}}
 	other := &observe.Object{CRD: "things.example.com", Version: "v1", Name: "b", Sample: "b", Author: map[string]any{"spec": map[string]any{"host": "b.example.com"}}}
-	r := &lifecycle.Release{CRDs: []*apiextensionsv1.CustomResourceDefinition{hostDefinition()}}
+	r := &lifecycle.Release{CRDs: []*apiextensionsv1.CustomResourceDefinition{definitionWith("host")()}}
 	w := &walk{Cluster: &observe.Cluster{Objects: []*observe.Object{like, other}}, memory: newMemory()}
 	if got, want := w.uniquesOf(r, like), []string{"spec.host"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
