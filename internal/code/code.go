@@ -258,7 +258,7 @@ var All = []Kind{
 	{ConditionWorse, finding.Error, "An object said in its status that it serves, and does not any more: Available, Ready or another condition of what works is not True, Degraded, Failed or Stalled is, or its phase is Failed, Error or Degraded; " +
 		"or it says without end that it is being changed.",
 		"read the condition's reason and message, and the manager's log about the object", nil},
-	{OperandChanged, finding.Warning, "The new version changed an operand of an object that nobody changed, or took labels or annotations from it. It is an error if it takes annotations away that others put there, or changes an object that is not its own beside what it makes, and no more than an info if only the tag or the digest of an image is another, of the same major version. This may be its purpose, or the object means something else " +
+	{OperandChanged, finding.Warning, "The new version changed an operand of an object that nobody changed, or took labels or annotations from it. It is an error if it takes annotations away that others put there, or changes an object that is not its own beside what it makes, and no more than an info if only the tag or the digest of an image is another, of the same major version, or if pods only get more containers, variables or volumes. This may be its purpose, or the object means something else " +
 		"in the version that the new release reads.",
 		"check whether each change is meant; if so, suppress it (docs/suppress.md); if not, check conversion and defaults of the object", nil},
 	{OperandRestarted, finding.Warning, "Containers of operands restarted during the upgrade.",

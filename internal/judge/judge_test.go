@@ -213,9 +213,14 @@ func TestJudgeOperands(t *testing.T) {
 		o.Marks = marks
 		return o
 	}
-	runs := func(image string) observe.Operand {
-		return observe.Operand{Kind: "Deployment", Namespace: "n", Name: "a", UID: "1", Content: map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"image": image}}}}}
+	pods := func(containers ...any) observe.Operand {
+		return observe.Operand{Kind: "Deployment", Namespace: "n", Name: "a", UID: "1", Content: map[string]any{"spec": map[string]any{"containers": containers}}}
 	}
+	container := func(name, image string, env ...any) any {
+		return map[string]any{"name": name, "image": image, "env": env}
+	}
+	env := func(name, value string) any { return map[string]any{"name": name, "value": value} }
+	runs := func(image string) observe.Operand { return pods(container("main", image)) }
 	for _, test := range []struct {
 		name          string
 		before, after map[string]observe.Operand
@@ -237,11 +242,19 @@ func TestJudgeOperands(t *testing.T) {
 		{"changed", operands(made("Service", "1", 1, 0)), operands(made("Service", "1", 2, 0)),
 			[]string{"warning U505 Service/n/a: the new version changed it although nobody changed the object it was made for: spec.port was 1 and is 2"}},
 		{"a newer image", operands(runs("example.com:5000/a:v1.2")), operands(runs("example.com:5000/a:v1.3@sha256:0")),
-			[]string{`info U505 Deployment/n/a: the new version changed it although nobody changed the object it was made for: spec.containers[0].image was "example.com:5000/a:v1.2" and is "example.com:5000/a:v1.3@sha256:0"`}},
+			[]string{`info U505 Deployment/n/a: the new version changed it although nobody changed the object it was made for: spec.containers[main].image was "example.com:5000/a:v1.2" and is "example.com:5000/a:v1.3@sha256:0"`}},
 		{"the next major version", operands(runs("a:13.1")), operands(runs("a:16.0")),
-			[]string{`warning U505 Deployment/n/a: the new version changed it although nobody changed the object it was made for: spec.containers[0].image was "a:13.1" and is "a:16.0"`}},
+			[]string{`warning U505 Deployment/n/a: the new version changed it although nobody changed the object it was made for: spec.containers[main].image was "a:13.1" and is "a:16.0"`}},
 		{"another image", operands(runs("example.com:5000/a:1")), operands(runs("example.com:5000/b:1")),
-			[]string{`warning U505 Deployment/n/a: the new version changed it although nobody changed the object it was made for: spec.containers[0].image was "example.com:5000/a:1" and is "example.com:5000/b:1"`}},
+			[]string{`warning U505 Deployment/n/a: the new version changed it although nobody changed the object it was made for: spec.containers[main].image was "example.com:5000/a:1" and is "example.com:5000/b:1"`}},
+		{"containers and variables more", operands(pods(container("main", "a:1", env("A", "1"), env("B", "2")))),
+			operands(pods(container("side", "b:1", env("A", "1")), container("main", "a:1", env("B", "2"), env("C", "3"), env("A", "1")))),
+			[]string{"info U505 Deployment/n/a: the new version added to it spec.containers[main].env[C], spec.containers[side]"}},
+		{"the first variable", operands(runs("a:1")), operands(pods(container("main", "a:1", env("A", "1")))),
+			[]string{"info U505 Deployment/n/a: the new version added to it spec.containers[main].env[A]"}},
+		{"a variable changed, and one gone", operands(pods(container("main", "a:1", env("A", "1"), env("B", "2")))), operands(pods(container("main", "a:1", env("B", "3")))),
+			[]string{"warning U505 Deployment/n/a: the new version changed it although nobody changed the object it was made for: " +
+				`spec.containers[main].env[A] was {"name":"A","value":"1"} and is gone; spec.containers[main].env[B].value was "2" and is "3"`}},
 		{"restarted", operands(made("Pod", "1", 1, 0)), operands(made("Pod", "1", 1, 2)),
 			[]string{"warning U506 Pod/n/a: its containers were restarted 2 times during the upgrade"}},
 		{"rolled", operands(made("Pod", "1", 1, 0), made("ReplicaSet", "2", 1, 0)), nil,

@@ -148,6 +148,11 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 				}
 				findings = append(findings, f)
 			}
+			if more := itemsAdded(was, is); len(more) > 0 {
+				f := code.Finding(code.OperandChanged, name, "the new version added to it %s", strings.Join(more, ", "))
+				f.Severity = finding.Info
+				findings = append(findings, f)
+			}
 		}
 	}
 	if len(rolled) > 0 {
@@ -222,7 +227,10 @@ func marksGone(was, is observe.Operand) []string {
 
 // clientsCut tells what clients that the old version served fail by, and returns what else differs.
 func clientsCut(name string, was, is observe.Operand) (findings []finding.Finding, places compare.Diffs) {
-	places = compare.Lost(was.Content, is.Content)
+	places = compare.Lost(keyed(was.Content), keyed(is.Content))
+	for i, d := range places {
+		places[i].Path = strings.ReplaceAll(d.Path, ".[", "[")
+	}
 	if changed := credentialsChanged(was, is); len(changed) > 0 {
 		findings = append(findings, code.Finding(code.Credentials, name, "%s changed although nobody changed the object it was made for", strings.Join(changed, ", ")))
 		places = slices.DeleteFunc(places, func(d compare.Difference) bool { return slices.Contains(changed, d.Path) })
@@ -235,6 +243,55 @@ func clientsCut(name string, was, is observe.Operand) (findings []finding.Findin
 		return len(gone) > 0 && d.Path == "spec.type" || strings.HasPrefix(d.Path, "spec.ports") && (len(gone) > 0 || portsKept(was, is))
 	})
 	return findings, places
+}
+
+// itemKeys are the lists of a pod in which an item is found by the value of a field, and that field.
+var itemKeys = map[string]string{"containers": "name", "initContainers": "name", "env": "name", "volumes": "name", "volumeMounts": "mountPath"}
+
+// keyed is v with the lists of itemKeys as maps, so that an item that is added or moved changes none of the others.
+func keyed(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		named := make(map[string]any, len(v))
+		for key, value := range v {
+			named[key] = keyed(value)
+			if items, is := named[key].([]any); is && itemKeys[key] != "" {
+				named[key] = itemsBy(itemKeys[key], items)
+			}
+		}
+		return named
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = keyed(item)
+		}
+		return list
+	}
+	return v
+}
+
+// itemsBy is a map of items by what each has in field, in brackets, or items where they cannot be told apart by it.
+func itemsBy(field string, items []any) any {
+	byValue := make(map[string]any, len(items))
+	for _, item := range items {
+		fields, _ := item.(map[string]any)
+		value, _ := fields[field].(string)
+		byValue["["+value+"]"] = item
+	}
+	if len(byValue) < len(items) || byValue["[]"] != nil {
+		return items
+	}
+	return byValue
+}
+
+// itemsAdded are the items that is has beyond those of was, as paths.
+func itemsAdded(was, is observe.Operand) (paths []string) {
+	for _, d := range compare.Lost(keyed(is.Content), keyed(was.Content)) {
+		if last := d.Path[strings.LastIndex(d.Path, ".")+1:]; d.Gone && (itemKeys[last] != "" || strings.HasSuffix(last, "]")) {
+			paths = append(paths, strings.ReplaceAll(d.Path, ".[", "["))
+		}
+	}
+	return paths
 }
 
 // accessChanged tells who has a role less, or more, than before, and what nobody can change any more.
