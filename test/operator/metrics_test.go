@@ -347,12 +347,13 @@ func converts(t *testing.T) (stop func() int) {
 		calls   int
 	)
 	running.Go(func() {
-		for ; ctx.Err() == nil; calls++ {
+		for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 			// v1beta1 is converted, and v1 is what admission is asked about.
 			m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}, Spec: v1beta1.MemcachedSpec{Size: 2}}
 			if err := admin.Create(ctx, m, client.DryRunAll); err != nil && ctx.Err() == nil {
 				t.Errorf("call %d: %v", calls, err)
 			}
+			calls++
 		}
 	})
 	return func() int {
@@ -435,7 +436,7 @@ func TestMountedCertificate(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var calling sync.WaitGroup
 	calling.Go(func() {
-		for ctx.Err() == nil {
+		for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) { // without a pause it keeps the machine busy
 			// A connection of its own for each call.
 			c := &http.Client{Transport: &http.Transport{TLSClientConfig: config.Clone(), DisableKeepAlives: true}}
 			if err := convertNothing(ctx, c, "https://"+webhooks+"/convert"); err != nil && ctx.Err() == nil {

@@ -78,7 +78,7 @@ type scenario struct {
 	Counterpart *packaged `json:"counterpart"` // the sound ones; by default the same without what releases says
 	Flags       []string  `json:"flags"`       // of 'olmkit upgrade test', besides those that every scenario has
 	Expect      expected  `json:"expect"`      // what olmkit has to say
-	Nightly     string    `json:"nightly"`     // the scenario that shows much the same in every run; this one is walked without -short
+	Nightly     string    `json:"nightly"`     // the nearest scenario that every run walks; this one is walked without -short
 }
 
 // failure is where the public can read of a failure.
