@@ -289,7 +289,12 @@ test-scenarios: build managers ## Test that the walk finds what broke public upg
 .PHONY: test-redis
 test-redis: build redis-managers ## Test the Redis operator, walk its upgrades, and test that the walk finds what is broken in broken releases of it
 	$(REDIS) test
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel 1 -run '^(TestScenarios|TestTogether|TestCounterparts)$$/^redis-' ./test/scenario
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) -parallel 1 -run '^(TestScenarios|TestTogether|TestCounterparts)$$/^redis-' $(if $(SHORT),-skip '/$(REDIS_MORE)') ./test/scenario
+
+.PHONY: test-redis-more
+test-redis-more: build redis-managers ## Test that the walk finds what broken releases of the Redis operator do at an object's end, and with its size
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v -short -parallel $(AT_ONCE) -run '^TestTogether$$/$(REDIS_MORE)' ./test/scenario
+REDIS_MORE := ^(redis-parting|redis-sizing)$$
 
 # The components of each minor, and of each release of OLM, take minutes to build, once.
 .PHONY: matrix
