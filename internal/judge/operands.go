@@ -227,10 +227,7 @@ func marksGone(was, is observe.Operand) []string {
 
 // clientsCut tells what clients that the old version served fail by, and returns what else differs.
 func clientsCut(name string, was, is observe.Operand) (findings []finding.Finding, places compare.Diffs) {
-	places = compare.Lost(keyed(was.Content), keyed(is.Content))
-	for i, d := range places {
-		places[i].Path = strings.ReplaceAll(d.Path, ".[", "[")
-	}
+	places = lostByName(was.Content, is.Content)
 	if changed := credentialsChanged(was, is); len(changed) > 0 {
 		findings = append(findings, code.Finding(code.Credentials, name, "%s changed although nobody changed the object it was made for", strings.Join(changed, ", ")))
 		places = slices.DeleteFunc(places, func(d compare.Difference) bool { return slices.Contains(changed, d.Path) })
@@ -247,6 +244,15 @@ func clientsCut(name string, was, is observe.Operand) (findings []finding.Findin
 
 // itemKeys are the lists of a pod in which an item is found by the value of a field, and that field.
 var itemKeys = map[string]string{"containers": "name", "initContainers": "name", "env": "name", "volumes": "name", "volumeMounts": "mountPath"}
+
+// lostByName is what compare.Lost tells, with the items of those lists compared by name.
+func lostByName(want, got map[string]any) compare.Diffs {
+	lost := compare.Lost(keyed(want), keyed(got))
+	for i, d := range lost {
+		lost[i].Path = strings.ReplaceAll(d.Path, ".[", "[")
+	}
+	return lost
+}
 
 // keyed is v with the lists of itemKeys as maps, so that an item that is added or moved changes none of the others.
 func keyed(v any) any {
@@ -286,9 +292,9 @@ func itemsBy(field string, items []any) any {
 
 // itemsAdded are the items that is has beyond those of was, as paths.
 func itemsAdded(was, is observe.Operand) (paths []string) {
-	for _, d := range compare.Lost(keyed(is.Content), keyed(was.Content)) {
+	for _, d := range lostByName(is.Content, was.Content) {
 		if last := d.Path[strings.LastIndex(d.Path, ".")+1:]; d.Gone && (itemKeys[last] != "" || strings.HasSuffix(last, "]")) {
-			paths = append(paths, strings.ReplaceAll(d.Path, ".[", "["))
+			paths = append(paths, d.Path)
 		}
 	}
 	return paths
