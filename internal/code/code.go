@@ -191,13 +191,14 @@ var All = []Kind{
 		"not serve the version. If the old version did the same, this is a warning.",
 		"own or require the CRD in the ClusterServiceVersion, or use the resource only where discovery lists it", nil},
 	{Conflicts, finding.Error, "Every update of an object by the operator ends in a conflict (409), so it is never written. If the old version had the same " +
-		"conflicts, this is a warning.",
+		"conflicts, or the walk installed the version to go on from it, this is a warning.",
 		"read the object again before each update, or use server-side apply with the operator's own field manager and force", nil},
 	{Invalid, finding.Error, "The API server rejects what the operator writes as invalid (422), for example a change of an immutable field, so the object is not " +
-		"changed. If it rejected the old version's writes the same, this is a warning.",
+		"changed. If it rejected the old version's writes the same, or the walk installed the version to go on from it, this is a warning.",
 		"do not change immutable fields; if one has to change, create an object with another name and migrate, or delete and " +
 			"recreate the object in a release whose notes say so", nil},
-	{Denied, finding.Error, "An admission webhook or policy denies the operator's writes. If it denied the old version's writes too, this is a warning.",
+	{Denied, finding.Error, "An admission webhook or policy denies the operator's writes. If it denied the old version's writes too, or the walk installed the version " +
+		"to go on from it, this is a warning.",
 		"write what the webhook accepts, also for objects that are older than the webhook; the operator's own webhooks must allow its writes of " +
 			"status and finalizers", nil},
 
@@ -306,7 +307,7 @@ var All = []Kind{
 		"go through maps in the order of their sorted keys, and sort what the API server or a cache lists", nil},
 	{Behind, finding.Warning, "The new version makes something else for a new object than what an object of the same spec has that was there before the upgrade: what the old version made stays as it is, at least in part.",
 		"write again what the old version made, also what a list no longer finds or an older owner of its fields keeps (managedFields; csaupgrade in client-go moves them to server-side apply); say in the release notes what stays on purpose", nil},
-	{Narrowed, finding.Warning, "The schema, an admission webhook or a policy of the new version refuses what users could ask for before, and what many do: one more or less of a number, another choice, or to leave a field out. An object that says so already may not be changed any more, perhaps not even to remove a finalizer; what the schema refuses keeps OLM from installing the version where such an object is. It may be meant.",
+	{Narrowed, finding.Warning, "The schema, an admission webhook or a policy of the new version refuses what users could ask for before, and what many do: one more or less of a number, another choice, or to leave a field out. An object that says so already may not be changed any more, perhaps not even to remove a finalizer; what the schema refuses keeps OLM from installing the version where such an object is. Or somebody sets another value for what users ask for. It may be meant. It is an error where some are set for none (0 of replicas, members and the like).",
 		"go on taking what a released version took; in an update look only at what changes, and let through what is being deleted; say in the release notes what is refused on purpose", []string{"CRD006", "CRD019"}},
 	{MetricsGone, finding.Error, "The operator's metrics cannot be read any more: nothing answers at /metrics, or who has a token and may read them is refused. Prometheus finds nothing, and alerts stay silent.",
 		"serve the metrics at a port that a Service leads to; who serves them to those who may read them needs the right to create tokenreviews and subjectaccessreviews", nil},

@@ -20,6 +20,7 @@ const (
 	Taken                         // it does what it is asked for
 	RefusedByRules                // the schema or a rule of it refuses
 	RefusedByGuard                // a webhook or a policy does
+	Overridden                    // a webhook or a policy sets something else
 )
 
 // Asked is a request to make an object of a kind, or to change one, that says what few objects say.
@@ -28,9 +29,10 @@ type Asked struct {
 	Field, Value string // the path of what is unusual, and what it says in JSON; "" for none
 	Lenient      bool   // a new version may well allow it: another one of few values, or to leave a field out
 	Usual        bool   // many objects say such a thing: one more or less, another choice, or nothing
+	None         bool   // it asks for none of what there are some of
 	Verdict      Verdict
 	Guard        string // the webhook or policy that refuses
-	Said         string // by it
+	Said         string // by it, or what is set
 }
 
 func (a Asked) String() string {
@@ -97,6 +99,30 @@ func Narrowed(from, to, sample string, was, is []Asked) []finding.Finding {
 	return []finding.Finding{f}
 }
 
+// Replaced tells of what requests that the API server took under the release called from somebody sets something else under to. was and is are the same
+// requests, in the same order. Who makes some out of none takes users the way to stop what runs.
+func Replaced(from, to, sample string, was, is []Asked) []finding.Finding {
+	var replaced []Asked
+	none := false
+	for i, before := range was {
+		if before.Verdict == Taken && is[i].Verdict == Overridden {
+			replaced = append(replaced, is[i])
+			none = none || before.None
+		}
+	}
+	if len(replaced) == 0 {
+		return nil
+	}
+	f := code.Finding(code.Narrowed, sample, "under %s an admission webhook or policy sets another value for what an object like it asks for, and the API server took as it was under %s: %s",
+		to, from, listed(replaced))
+	f.Cause = fmt.Sprintf("%s is set to %s", replaced[0].Field, managerlog.Cut(replaced[0].Said, mostShown))
+	f.Fix = "set a default only where nothing is said: a pointer in Go's type tells 0 and false from what is left out; refuse what cannot work"
+	if none {
+		f.Severity = finding.Error
+	}
+	return []finding.Finding{f}
+}
+
 func guardsOf(requests []Asked) []string {
 	guards := map[string]bool{}
 	for _, a := range requests {
@@ -117,7 +143,7 @@ func createdAlike(requests []Asked, a Asked) bool {
 func opened(was, is []Asked, wanted func(Asked) bool) (taken []Asked, fields int, all bool) {
 	open, strict := map[string]bool{}, map[string]bool{}
 	counts := func(i int) bool {
-		return was[i].Verdict == RefusedByGuard && is[i].Verdict != Unanswered && wanted(was[i])
+		return was[i].Verdict == RefusedByGuard && is[i].Verdict != Unanswered && is[i].Verdict != Overridden && wanted(was[i])
 	}
 	for i, before := range was {
 		if counts(i) {

@@ -74,3 +74,29 @@ func TestNarrowed(t *testing.T) {
 		})
 	}
 }
+
+// What users ask for must not become something else on the way.
+func TestReplaced(t *testing.T) {
+	asked := func(v Verdict, none bool) Asked {
+		return Asked{Field: "spec.a", Value: "0", None: none, Verdict: v, Said: "1"}
+	}
+	told := " U526 Pot/n/a: under v2 an admission webhook or policy sets another value for what an object like it asks for, and the API server took as it was under v1: the creation of one with spec.a = 0"
+	for name, c := range map[string]struct {
+		was, is Asked
+		want    []string
+	}{
+		"a number":        {asked(Taken, false), asked(Overridden, false), []string{"warning" + told}},
+		"none":            {asked(Taken, true), asked(Overridden, true), []string{"error" + told}},
+		"taken still":     {asked(Taken, true), asked(Taken, true), nil},
+		"replaced before": {asked(Overridden, true), asked(Overridden, true), nil},
+		"refused":         {asked(Taken, true), asked(RefusedByGuard, true), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Replaced("v1", "v2", "Pot/n/a", []Asked{c.was}, []Asked{c.is})
+			expect.Findings(t, got, c.want...)
+			if len(got) > 0 && got[0].Cause != "spec.a is set to 1" {
+				t.Error(got[0].Cause)
+			}
+		})
+	}
+}

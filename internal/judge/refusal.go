@@ -36,6 +36,9 @@ func RefusalFindings(list, before []observe.Refusal, to *lifecycle.Release, star
 				f.Fix = rule
 			}
 		}
+		if k.code == code.Invalid && !slices.ContainsFunc(group, func(r observe.Refusal) bool { return fixed().MatchString(r.Why) }) {
+			f.Fix = "write what the API server accepts in the fields that it names; what an update leaves out, an object may have already"
+		}
 		f.Cause = group[0].Why
 		if !slices.ContainsFunc(group, func(r observe.Refusal) bool { return !r.In(before) }) {
 			f.Severity = finding.Warning
@@ -44,6 +47,20 @@ func RefusalFindings(list, before []observe.Refusal, to *lifecycle.Release, star
 		findings = append(findings, f)
 	}
 	return findings
+}
+
+// fixed matches what the API server says of a field that nobody can change (k8s.io/kubernetes v1.36.3, pkg/apis/*/validation).
+var fixed = observe.Compiled(`immutable|updates to .* are forbidden|(may not|cannot) (be )?changed?|can only be`)
+
+// RefusedBase makes warnings of errors that say what the API server refused a release from which the walk goes on: that it does not take what that
+// release writes says nothing of an upgrade. What its account may not do, or does not find, an upgrade may need as well.
+func RefusedBase(findings []finding.Finding) {
+	for i, f := range findings {
+		if f.Severity == finding.Error && slices.Contains([]string{code.Invalid, code.Denied, code.Conflicts}, f.Code) {
+			findings[i].Severity = finding.Warning
+			findings[i].Cause += "; this release is out, and the upgrade is judged by what comes after it"
+		}
+	}
 }
 
 // tellRefusals says what was refused, where, how often and when.

@@ -304,3 +304,33 @@ func TestInvalidIn(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestRefusedBase is mild about what a release that is out writes, not about what it may not do.
+func TestRefusedBase(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]finding.Severity{
+		code.Invalid: finding.Warning, code.Denied: finding.Warning, code.Conflicts: finding.Warning, code.Forbidden: finding.Error, code.NoResource: finding.Error,
+	} {
+		findings := []finding.Finding{code.Finding(kind, "x", "refused")}
+		if RefusedBase(findings); findings[0].Severity != want {
+			t.Errorf("%s is %s, want %s", kind, findings[0].Severity, want)
+		}
+	}
+}
+
+// TestFixOfInvalid tells a field that nobody can change from a value that nobody can have.
+func TestFixOfInvalid(t *testing.T) {
+	t.Parallel()
+	for why, keeps := range map[string]bool{
+		"StatefulSet.apps \"a\" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden":    true,
+		"Job.batch \"a\" is invalid: spec.template: Invalid value: {}: field is immutable":                                                  true,
+		"Service \"a\" is invalid: spec.clusterIPs[0]: Invalid value: []: may not change once set":                                          true,
+		"PersistentVolumeClaim \"a\" is invalid: spec.resources.requests.storage: Forbidden: field can not be less than status.capacity":    false,
+		"Deployment.apps \"a\" is invalid: spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'": false,
+	} {
+		f := RefusalFindings([]observe.Refusal{{Access: observe.Access{Resource: "x"}, Code: code.Invalid, Count: 1, Why: why}}, nil, newRelease("v2"), time.Time{}, nil)[0]
+		if got := strings.Contains(f.Fix, "immutable"); got != keeps {
+			t.Errorf("%s: fix %q", why, f.Fix)
+		}
+	}
+}

@@ -28,14 +28,14 @@ import (
 type admission struct {
 	like     *observe.Object // that was to be copied or changed
 	requests []request       // that a webhook or a policy refused
-	taken    []request       // that nobody refused, of usual ones
+	taken    []request       // that nobody refused, of usual ones and those for none
 }
 
 // asking are the requests about a kind that are to be made under a release.
 type asking struct {
 	like    *observe.Object
 	again   []request // that were refused under the release before
-	taken   []request // usual ones that were taken then
+	taken   []request // usual ones, and those for none, that were taken then
 	guarded bool      // whether somebody who validates is still asked about them
 	first   []request // that are made for the first time
 }
@@ -103,13 +103,14 @@ func (w *walk) judgeAdmission(ctx context.Context, from string, r *lifecycle.Rel
 		findings = append(findings, judge.Admitted(from, r.Name, a.like.String(), a.guarded, askedOf(a.again), askedOf(now))...)
 		now = w.surely(limited, a.like, judge.RefusedByGuard, w.ask(limited, a.like, a.taken))
 		findings = append(findings, judge.Narrowed(from, r.Name, a.like.String(), askedOf(a.taken), askedOf(now))...)
+		findings = append(findings, judge.Replaced(from, r.Name, a.like.String(), askedOf(a.taken), askedOf(now))...)
 		first := w.ask(limited, a.like, a.first)
 		cancel()
 		if a.first != nil {
 			w.admitted[r.Name][a.like.CRD] = admission{
 				like:     a.like,
 				requests: slices.DeleteFunc(slices.Clone(first), func(r request) bool { return r.Verdict != judge.RefusedByGuard }),
-				taken:    slices.DeleteFunc(slices.Clone(first), func(r request) bool { return !r.Usual || r.Verdict != judge.Taken }),
+				taken:    slices.DeleteFunc(slices.Clone(first), func(r request) bool { return !r.Usual && r.value != int64(0) || r.Verdict != judge.Taken }),
 			}
 		}
 	}
@@ -218,18 +219,26 @@ func (w *walk) askOne(ctx context.Context, like *observe.Object, r *request) {
 	case err != nil:
 		r.Said = managerlog.Cut(err.Error(), mostSaid)
 		r.Guard = observe.Denial().FindString(r.Said)
-	case !r.keptBy(got.Object):
-		r.Verdict = judge.Unanswered // somebody set it to what is usual
+	default:
+		r.note(got.Object)
 	}
 }
 
-// keptBy reports whether object says what the request asks for.
-func (r request) keptBy(object map[string]any) bool {
+// note notes what became of what the request asks for in object, which the API server took: a webhook may say something else there.
+func (r *request) note(object map[string]any) {
 	if len(r.path) == 0 {
-		return true
+		return
 	}
 	is, _, err := unstructured.NestedFieldNoCopy(object, r.path...)
-	return err == nil && reflect.DeepEqual(is, r.value)
+	switch {
+	case err != nil:
+		r.Verdict = judge.Unanswered
+	case reflect.DeepEqual(is, r.value):
+	case is == nil || r.value == nil: // it is unknown, or has a default
+		r.Verdict = judge.Unanswered
+	default:
+		r.Verdict, r.Said = judge.Overridden, requestOf(r.path, is).Value
+	}
 }
 
 // set puts the request's value into object.

@@ -25,6 +25,8 @@ func TestAdmission(t *testing.T) {
 		{checks, "", `error U521 Thing/olmkit-samples/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.note = "!"`},
 		{checksAll, "", `error U521 Thing/olmkit-samples/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.size = 0, the creation of one with spec.note = "!"`},
 		{"", limits, `warning U526 Thing/olmkit-samples/a: under v2 a webhook or a policy refuses for an object like it what the API server took under v1: the creation of one with spec.size = 2`}, {limits, limits, ""},
+		{"", insists, `error U526 Thing/olmkit-samples/a: under v2 an admission webhook or policy sets another value for what an object like it asks for, and the API server took as it was under v1: the creation of one with spec.size = 0`},
+		{insists, insists, ""},
 		{checksAll, checks, `warning U521 Thing/olmkit-samples/a: under v2 the API server takes for an object like it what a webhook or a policy of v1 refused: the creation of one with spec.size = 0`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -116,18 +118,20 @@ func TestVerdictOf(t *testing.T) {
 	}
 }
 
-// What somebody sets to what is usual is not taken.
-func TestKeptBy(t *testing.T) {
+// What somebody sets to something else is told, unless it is left out, or unknown.
+func TestNoteRequest(t *testing.T) {
 	object := map[string]any{"spec": map[string]any{"size": int64(3)}}
+	size := []string{"spec", "size"}
 	for _, c := range []struct {
 		r    request
-		want bool
+		want judge.Verdict
 	}{
-		{request{}, true}, {requestOf([]string{"spec", "size"}, int64(3)), true}, {requestOf([]string{"spec", "size"}, int64(0)), false},
-		{requestOf([]string{"spec", "size"}, nil), false}, {requestOf([]string{"spec", "note"}, nil), true}, {requestOf([]string{"spec", "size", "x"}, nil), false},
+		{request{}, judge.Taken}, {requestOf(size, int64(3)), judge.Taken}, {requestOf(size, int64(0)), judge.Overridden}, {requestOf(size, nil), judge.Unanswered},
+		{requestOf([]string{"spec", "note"}, nil), judge.Taken}, {requestOf([]string{"spec", "note"}, "a"), judge.Unanswered}, {requestOf([]string{"spec", "size", "x"}, nil), judge.Unanswered},
 	} {
-		if got := c.r.keptBy(object); got != c.want {
-			t.Errorf("%s: %t", c.r, got)
+		c.r.Verdict = judge.Taken
+		if c.r.note(object); c.r.Verdict != c.want || c.want == judge.Overridden && c.r.Said != "3" {
+			t.Errorf("%s: %d, %s", c.r, c.r.Verdict, c.r.Said)
 		}
 	}
 }

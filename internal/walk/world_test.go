@@ -138,6 +138,7 @@ const (
 	sulks        = "leaves alone for ever what was paused"
 	checks       = "lets nobody have a note of !"
 	checksAll    = "lets nobody have a note of !, or no size"
+	insists      = "has a webhook that makes one of none"
 	exits        = "ends when a spec is changed"
 	operandsExit = "runs what ends when a spec is changed"
 	answers      = "answers each write with one"
@@ -177,6 +178,7 @@ func newWorld() *world {
 				if w.only != "" && o.GetObjectKind().GroupVersionKind() == thingKind && o.GetName() != w.only {
 					return apierrors.NewInvalid(thingKind.GroupKind(), o.GetName(), nil)
 				}
+				w.insist(o)
 				if len((&client.CreateOptions{}).ApplyOptions(options).DryRun) > 0 {
 					return w.deniesNew(o)
 				}
@@ -234,6 +236,17 @@ func (w *world) denies(o client.Object, patch client.Patch) error {
 		return err
 	}
 	return denial(o)
+}
+
+// insist sets the size of o to one where it asks for none, if the webhook of the operator that runs does.
+func (w *world) insist(o client.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if thing, is := o.(*unstructured.Unstructured); is && w.behaviour[w.running] == insists && o.GetObjectKind().GroupVersionKind() == thingKind {
+		if size, has, _ := unstructured.NestedInt64(thing.Object, "spec", "size"); has && size == 0 {
+			_ = unstructured.SetNestedField(thing.Object, int64(1), "spec", "size")
+		}
+	}
 }
 
 // keeps reports whether the webhook of the operator that runs lets nobody delete o.
