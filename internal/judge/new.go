@@ -100,6 +100,8 @@ type New struct {
 	Deprecated map[string]bool
 	// Traces are the fields of what was made for the copy that were others when a field was changed, by that.
 	Traces map[string][]string
+	// Keeps are those of the fields that were others under the release before that said still what was asked for when a change was followed, by the field that was changed.
+	Keeps map[string][]string
 	// Makes is what was made for the copy before anything was tried, named as in Remakes.
 	Makes []string
 	// Stays are the fields of what was made for the copy that were not as before when a field that was surely followed had been changed and changed back, by that.
@@ -395,7 +397,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 			findings = append(findings, doesLess("write all of a ConfigMap's data anew in each reconcile, rather than add to what it says", is.Sample, "%s does less for a new object like it than %s: its %s goes on saying what is taken out of its %s", to, from, strings.Join(left, " and "), field))
 		}
 	}
-	findings = slices.Concat(findings, unshed(from, to, was, is), untold(from, to, was, is))
+	findings = slices.Concat(findings, kept(from, to, was, is), unshed(from, to, was, is), untold(from, to, was, is))
 	unrolled := namesOf(is.Rolls, func(field string) bool { return was.Rolls[field] && !is.Rolls[field] && is.Copy.Ready > 0 })
 	if len(unrolled) > 0 {
 		findings = append(findings, doesLess("have the workload replace its pods: no partition and no OnDelete that stays, and a sum of what pods read in an annotation of their template", is.Sample, "%s does less for a new object like it than %s: a change of its %s changes what its pods are made from, and none is replaced within %s",
@@ -422,6 +424,27 @@ func ignored(from, to string, was, is New, isDeprecated func(field string) bool)
 		}
 		return doesLess(fix, is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s", to, from, was.Patience(), fields)
 	})
+}
+
+// kept tells what goes on saying what a field asked for before a change that is followed elsewhere. Kinds that do not follow at all are told by themselves.
+func kept(from, to string, was, is New) (findings []finding.Finding) {
+	for _, field := range namesOf(is.Keeps, func(field string) bool {
+		return was.Follows[field] == Surely && is.Follows[field] > 0 && was.Of == is.Of
+	}) {
+		stale := slices.DeleteFunc(slices.Clone(is.Keeps[field]), func(trace string) bool {
+			return slices.ContainsFunc(is.staysBehind(was, field), func(kind string) bool { return isOfKind(trace, kind) })
+		})
+		if len(stale) == 0 {
+			continue
+		}
+		f := doesLess("write every place that says what the spec asks for in each reconcile", is.Sample, "%s does less for a new object like it than %s: after a change of its %s, what it asked for before stays in %s, not only for %s",
+			to, from, field, firstOf(stale), was.Patience())
+		if is.Deprecated[field] {
+			f.Severity = finding.Warning
+		}
+		findings = append(findings, f)
+	}
+	return findings
 }
 
 // unshed tells what the operator still makes for an object, and does not delete any more when a field of the object asks for it no longer.

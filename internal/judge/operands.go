@@ -43,7 +43,7 @@ func Endpoints(timeline []lifecycle.Event, operands map[string]observe.Operand) 
 			}
 		}
 		if since.IsZero() && total > 0 { // one that still has none is judged as an operand's health
-			findings = append(findings, code.Finding(code.OperandOutage, name, "it had no ready endpoint for %.1fs during the upgrade", total.Seconds()))
+			findings = append(findings, code.Finding(code.OperandOutage, name, "it had no ready endpoint for %.1fs during the upgrade", max(total, 100*time.Millisecond).Seconds()))
 		}
 	}
 	return findings

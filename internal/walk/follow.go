@@ -31,6 +31,9 @@ type following struct {
 	entry    [2]string // that the change takes out of a map; none if it takes out none
 	retained []string  // the ConfigMaps that go on saying it; nil if that is not known
 
+	asked string              // what the field that is changed asked for before, "" if that is no text, number or choice
+	keeps map[string][]string // what still said that when the change was followed, of what was another then under the release before, by field
+
 	was judge.New // what the operator did under the release before
 
 	shed map[string][]string // what went when a field was changed, named as in judge.New.Remakes, by field
@@ -45,7 +48,7 @@ type following struct {
 
 // noteIn notes in is what followed the changes of a copy.
 func (f *following) noteIn(is *judge.New) {
-	is.Sheds, is.Stays, is.Tells, is.States, is.Moves, is.Traces, is.Rolls = f.shed, f.stays, f.tells, f.says, f.moves, f.traces, f.rolls
+	is.Sheds, is.Stays, is.Tells, is.States, is.Moves, is.Traces, is.Rolls, is.Keeps = f.shed, f.stays, f.tells, f.says, f.moves, f.traces, f.rolls, f.keeps
 }
 
 // noteMoves notes which kinds the change before was followed by, which surely says something did, now that all is at rest, and that field is to be
@@ -325,22 +328,62 @@ func namesIn(o *newObject, operands map[string]observe.Operand) []string {
 	return slices.Compact(names)
 }
 
-// noteThere notes what there is once a change of field has been followed, and what goes on saying what that took out of a map. If nothing did under the release before,
-// that is waited for.
+// noteThere notes what there is once a change of field has been followed, what goes on saying what that took out of a map, and what goes on saying what the field
+// asked for. If nothing did under the release before, that is waited for.
 func (w *walk) noteThere(ctx context.Context, o *newObject, field string, was judge.New) (err error) {
 	view, f := w.viewOf(o.Object), &o.following
 	limit := time.Duration(0)
 	before, known := was.Retains[field]
-	if known && f.entry[0] != "" {
+	switch {
+	case known && f.entry[0] != "":
 		limit = judge.EffectLimit
+	case len(was.Traces[field]) > 0:
+		limit = was.Patience()
 	}
 	return lookUntil(ctx, limit, quickPause, func() (bool, error) {
-		if f.there, err = view.ConfirmedOperands(ctx); err != nil || f.entry[0] == "" {
+		if f.there, err = view.ConfirmedOperands(ctx); err != nil {
 			return true, err
 		}
-		f.retained = o.retains(f.entry)
-		return !slices.ContainsFunc(f.retained, func(name string) bool { return !slices.Contains(before, name) }), nil
+		f.keeps[field] = o.keeps(was.Traces[field])
+		if f.entry[0] != "" {
+			f.retained = o.retains(f.entry)
+		}
+		return len(f.keeps[field]) == 0 && !slices.ContainsFunc(f.retained, func(name string) bool { return !slices.Contains(before, name) }), nil
 	})
+}
+
+// keeps lists which of traces say there still what the field that is changed asked for before.
+func (o *newObject) keeps(traces []string) (kept []string) {
+	f := &o.following
+	if f.asked == "" || len(traces) == 0 {
+		return nil
+	}
+	for name, made := range without(f.before, o.needs) {
+		now := compare.Values(f.there[name].Content)
+		for path, value := range compare.Values(made.Content) {
+			trace := o.called(made) + " " + o.plain(path)
+			if made.Direct && !made.Transient() && now[path] == value && slices.Contains(traces, trace) && asksFor(value, f.asked) {
+				kept = append(kept, trace)
+			}
+		}
+	}
+	slices.Sort(kept)
+	return slices.Compact(kept)
+}
+
+// asksFor reports whether a value of what was made for an object is what a field of the object asks for, or has it in it, where that is no chance.
+func asksFor(value, asked string) bool {
+	return value == asked || len(asked) > 2 && strings.Contains(value, asked)
+}
+
+// askedIn is what object asks for by the field that a step changes: a text, a number, a choice, or the entry that is taken out of a map; "" for anything else.
+func (s step) askedIn(object map[string]any) string {
+	value, _, _ := unstructured.NestedFieldNoCopy(object, strings.Split(judge.OfField(s.Path), ".")...)
+	switch value := value.(type) {
+	case string, int64, bool:
+		return fmt.Sprint(value)
+	}
+	return s.Entry[1]
 }
 
 // retains names the ConfigMaps that were made for a copy, as each copy's are named, that go on saying an entry that was taken out of a map of its spec, now that this is followed.

@@ -26,6 +26,7 @@ var (
 	usualAdditions = []addition{
 		{"the restart (kubectl rollout restart) of", judge.Replicated, []string{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"}, "2000-01-01T00:00:00Z"},
 		{"the imagePullSecrets of", []string{"ServiceAccount"}, []string{"imagePullSecrets"}, []any{map[string]any{"name": "olmkit"}}},
+		{"the suspension of", []string{"CronJob"}, []string{"spec", "suspend"}, true},
 		{"the sessionAffinity of", []string{"Service"}, []string{"spec", "sessionAffinity"}, "ClientIP"},
 	}
 	// scaling is what an autoscaler, or kubectl scale, sets where the object leaves it out.
@@ -137,7 +138,7 @@ func (w *walk) add(ctx context.Context, o *newObject, a addition, operands map[s
 		switch n, counted := now.(int64); {
 		case counted && n > 0:
 			a.value = n + 1
-		case now != nil && now != "None": // the operator's own, or none at all
+		case now != nil && now != "None" && now != false: // the operator's own, or none at all
 			continue
 		}
 		if mergePatch(ctx, w.Dynamic.Resource(observe.OperandResource(to.Kind)).Namespace(to.Namespace), to.Name, patchOf(a.path, a.value)) == nil {

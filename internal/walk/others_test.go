@@ -28,6 +28,8 @@ func TestSetByOthers(t *testing.T) {
 		{"v1", "Service", "a", map[string]any{"sessionAffinity": "None"}},
 		{"v1", "Service", "a-sticky", map[string]any{"sessionAffinity": "ClientIP"}},
 		{"v1", "ServiceAccount", "a", nil},
+		{"batch/v1", "CronJob", "a", map[string]any{"suspend": false}},
+		{"batch/v1", "CronJob", "a-off", map[string]any{"suspend": true}},
 	} {
 		content := map[string]any{"apiVersion": o.apiVersion, "kind": o.kind, "metadata": map[string]any{"namespace": "n", "name": o.name, "uid": o.name}}
 		if o.spec != nil {
@@ -56,7 +58,7 @@ func TestSetByOthers(t *testing.T) {
 	if err := w.noteAdded(t.Context(), made, created); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]bool{"the restart (kubectl rollout restart) of StatefulSet": true, "the sessionAffinity of Service": true, "the replicas of StatefulSet": false}
+	want := map[string]bool{"the restart (kubectl rollout restart) of StatefulSet": true, "the sessionAffinity of Service": true, "the suspension of CronJob": true, "the replicas of StatefulSet": false}
 	if is := created["pots"].Additions; !maps.Equal(is, want) {
 		t.Errorf("%v, want %v", is, want)
 	}

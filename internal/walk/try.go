@@ -42,6 +42,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	o.claims = claimsOf(o, operands)
 	o.following.moves, o.following.rolls, o.following.shed, o.following.traces = map[string][]string{}, map[string]bool{}, map[string][]string{}, map[string][]string{}
 	o.following.stays, o.following.was, is.Retains, o.following.tells = map[string][]string{}, was, map[string][]string{}, map[string][]string{}
+	o.following.keeps = map[string][]string{}
 	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
 	for _, try := range []func() error{
 		func() error { return w.lookAtMade(ctx, r, o, operands, &is) },
@@ -225,7 +226,7 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		if patch(change.There, metav1.DryRunAll) != nil {
 			continue
 		}
-		o.following.entry, o.following.retained = change.Entry, nil
+		o.following.entry, o.following.retained, o.following.asked = change.Entry, nil, change.askedIn(now.Object)
 		times, err := w.thereAndBack(ctx, o, change.Path, was, is.Follows, func() error { return patch(change.There) }, func() error { return patch(change.Back) })
 		if err != nil {
 			return err
@@ -234,7 +235,7 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 			is.Retains[change.Path] = o.following.retained
 		}
 	}
-	o.following.entry = [2]string{}
+	o.following.entry, o.following.asked = [2]string{}, ""
 	return nil
 }
 

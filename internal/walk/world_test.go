@@ -138,6 +138,8 @@ const (
 	sulks        = "leaves alone for ever what was paused"
 	checks       = "lets nobody have a note of !"
 	checksAll    = "lets nobody have a note of !, or no size"
+	doubles      = "says the depth twice"
+	halves       = "does, and keeps one of them when it changes"
 	insists      = "has a webhook that makes one of none"
 	exits        = "ends when a spec is changed"
 	operandsExit = "runs what ends when a spec is changed"
@@ -495,6 +497,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 			return
 		}
 		m.Namespace, m.Name, m.Data = namespace, name, map[string]string{"said": said}
+		if behaviour == doubles || behaviour == halves {
+			m.Data["depth"] = fmt.Sprint(spec["depth"])
+		}
 		if behaviour == leads || behaviour == strays {
 			m.Data["server"] = w.serve(ctx, thing, map[bool]int32{true: 6379, false: 6380}[behaviour == leads])
 		}
@@ -508,6 +513,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 		go w.answer(ctx, key, behaviour)
 	} else if m.Data["said"] != said && (behaviour != understands || strings.TrimSpace(m.Data["said"]) != said) {
 		m.Data["said"] = said
+		if behaviour == doubles {
+			m.Data["depth"] = fmt.Sprint(spec["depth"])
+		}
 		_ = w.Update(ctx, m)
 		if behaviour == exits || behaviour == operandsExit {
 			w.exit(ctx, behaviour == exits)
