@@ -150,11 +150,13 @@ func fewer(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, claim
 // stored matches fields on which it depends where data are.
 var stored = regexp.MustCompile(`(?i)storage|volume|pvc|disk|persist|^data$`)
 
-// leftOut lists changes of an object that leave out a text of its spec which it may leave out, for which no default is known.
+// leftOut lists changes of an object that leave out a text of its spec which it may leave out, for which no default is known; not of what pods are to have of a node, where
+// the API server fills in what is left out.
 func leftOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) (steps []step) {
 	spec, _ := object["spec"].(map[string]any)
 	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
-		if text, is := value.(string); is && text != "" && s.Default == nil && !isRequired(schema, path) && !stored.MatchString(strings.Join(path, ".")) {
+		given := stored.MatchString(strings.Join(path, ".")) || slices.Contains(path, "resources")
+		if text, is := value.(string); is && text != "" && s.Default == nil && !isRequired(schema, path) && !given {
 			c := stepOf(path, nil, text)
 			c.Path += judge.LeftOut
 			steps = append(steps, c)
@@ -257,10 +259,10 @@ func isRequired(schema *apiextensionsv1.JSONSchemaProps, path []string) bool {
 
 // How many changes of an object are tried at most that were not tried under the release before: others, and those that set what is left out, leave out a text, or leave fewer.
 const (
-	mostBold    = 6
-	mostUnset   = 3
-	mostLeftOut = 2
-	mostFewer   = 3
+	mostBold    = 16
+	mostUnset   = 6
+	mostLeftOut = 5
+	mostFewer   = 5
 )
 
 // choice returns another value than value of those that s allows.

@@ -22,8 +22,8 @@ import (
 const fewSteps = 3
 
 // changeTogether makes those of steps that each left traces of their own under the release before, one after the other without taking one back, and then
-// takes back all of them. If each leaves its traces, and all together leave no others, each was followed as before. If not, the others are made together without those
-// that may have left other ones. It returns the steps that are to be tried alone.
+// takes back all of them. If each leaves its traces, and all together leave no others, each was followed as before, and so it goes on with those that left the same traces as one of
+// them. If not, the others are made together without those that may have left other ones. It returns the steps that are to be tried alone.
 func (w *walk) changeTogether(ctx context.Context, o *newObject, resource dynamic.ResourceInterface, steps []step, was judge.New, is *judge.New) (alone []step, err error) {
 	together, alone := ofTheirOwn(steps, was)
 	if len(together) < 2 || o.slowest > boldLimit/2 {
@@ -67,7 +67,7 @@ func (w *walk) changeTogether(ctx context.Context, o *newObject, resource dynami
 			is.Retains[s.Path] = was.Retains[s.Path]
 		}
 	}
-	return alone, nil
+	return w.changeTogether(ctx, o, resource, alone, was, is) // they left what those left, not each other
 }
 
 // suspected separates those of steps that may have left other traces, when the first that are fine had left theirs, from the others: the next step or, as some come late, the last
