@@ -230,7 +230,7 @@ func TestHTML(t *testing.T) {
 	}
 	for _, want := range []string{
 		`<p class="verdict failed">`, `id="hop-tea-tea2"`, `id="hop-tea-tea2_2"`, `id="U103"`, `href="#hop-tea-tea2"`,
-		`no read tea</th>`, "1 object whose reconciling was not verified", `>restarts</th>`, "Log of tea", "suppressed until 2027-01-31: tea", "<h3>Not covered by this cluster</h3>", `id="install-tea"`, "1 installation, 2 hops",
+		`no read tea</th>`, "1 object: reconciling not verified", `>restarts</th>`, "Log of tea", "suppressed until 2027-01-31: tea", "<h3>Not covered by this cluster</h3>", `id="install-tea"`, "1 installation, 2 hops",
 		`<a href="https://example.com/?q=tea"`, "1 hop left out",
 	} {
 		if !strings.Contains(page, want) {

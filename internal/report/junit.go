@@ -122,7 +122,7 @@ func hopCases(r *Report, steps []Hop) []junitCase {
 			c.Out += "log of " + l.Source + ":\n" + strings.TrimRight(l.Text, "\n") + "\n"
 		}
 		if len(h.NotVerified) > 0 {
-			c.Out += "reconciling not verified, as nothing that the operator writes shows it: " + strings.Join(h.NotVerified, ", ") + "\n"
+			c.Out += unverified + ": " + strings.Join(h.NotVerified, ", ") + "\n"
 		}
 		if h.Result == Skipped || h.Result == "" {
 			c.Skipped = &junitMessage{Message: "planned, not walked"}

@@ -46,7 +46,7 @@ func (v hopView) details() g.Node {
 			return folded("Log of "+l.Source, h.Pre(h.TabIndex("0"), h.Class("log"), g.Text(l.Text)))
 		}),
 		g.If(len(v.Simulated) > 0, folded(count(len(v.Simulated), "image")+" simulated, not really run", plainList(v.Simulated, code))),
-		g.If(len(v.NotVerified) > 0, folded(count(len(v.NotVerified), "object")+" whose reconciling was not verified, as nothing that the operator writes shows it", plainList(v.NotVerified, code))),
+		g.If(len(v.NotVerified) > 0, folded(count(len(v.NotVerified), "object")+": "+unverified, plainList(v.NotVerified, code))),
 		v.nothing(),
 	)
 }

@@ -218,7 +218,7 @@ func (t *text) hop(h Hop, verbose bool) {
 		t.paragraph("      ", "simulated, not really run: "+strings.Join(h.Simulated, ", "))
 	}
 	if len(h.NotVerified) > 0 {
-		t.paragraph("      ", "reconciling not verified, as nothing that the operator writes shows it: "+strings.Join(h.NotVerified, ", "))
+		t.paragraph("      ", unverified+": "+strings.Join(h.NotVerified, ", "))
 	}
 	if b := h.Rollback; b != nil {
 		t.line("      rollback to %s: %s (%.1fs)", b.To, b.Result, b.Seconds)

@@ -35,6 +35,9 @@ func verdict(r *Report) string {
 	return strings.Join(parts, ", ")
 }
 
+// unverified says why it was not verified what the operator does about objects, and what to do.
+const unverified = "reconciling not verified, as nothing that the operator writes shows it (have it write status.observedGeneration, or say with --assert what must hold)"
+
 // nothingRan reports whether r is of a walk that had nothing to install or upgrade.
 func nothingRan(r *Report) bool {
 	return r.Kind == KindUpgrade && len(r.Installations)+len(r.Hops) == 0

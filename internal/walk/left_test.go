@@ -41,7 +41,7 @@ func TestLeftOut(t *testing.T) {
 func TestLeftOutAsBefore(t *testing.T) {
 	steps := []step{{Path: "new"}, {Path: "followed"}, {Path: "ignored"}, {Path: "newer"}, {Path: "once"}, {Path: "newest"}}
 	var got []string
-	for _, s := range asBefore(steps, map[string]int{"followed": judge.Surely, "ignored": 0, "once": 1}, mostLeftOut) {
+	for _, s := range asBefore(steps, map[string]int{"followed": judge.Surely, "ignored": 0, "once": 1}, 2) {
 		got = append(got, s.Path)
 	}
 	if want := []string{"new", "followed", "newer"}; !slices.Equal(got, want) {

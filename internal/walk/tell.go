@@ -25,7 +25,11 @@ func (w *walk) tell(hop report.Hop) {
 func (w *walk) tellFindings(findings []finding.Finding) {
 	for _, f := range findings {
 		if f.Severity.AtLeast(finding.Warning) {
-			w.options.Progress.Say("            %s %s: %s", f.Severity, f.Code, f.Message)
+			about := ""
+			if f.Subject.Object != "" {
+				about = " " + f.Subject.Object
+			}
+			w.options.Progress.Say("            %s %s%s: %s", f.Severity, f.Code, about, f.Message)
 		}
 	}
 }
