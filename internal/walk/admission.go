@@ -61,13 +61,14 @@ func (w *walk) askings(ctx context.Context, from string, r *lifecycle.Release) (
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.admitted[from])) {
 		a := asking{like: w.admitted[from][name].like}
-		if from == r.Name || r.CRD(name) == nil || !w.IsServed(name, a.like.Version) || a.like.Gone {
+		d := r.CRD(a.like.CRD)
+		if from == r.Name || d == nil || !w.IsServed(d.Name, a.like.Version) || a.like.Gone {
 			continue
 		}
-		schema := definition.Schema(r.CRD(name), a.like.Version)
+		schema := definition.Schema(d, a.like.Version)
 		isUnknown := func(r request) bool { return !knows(schema, r.path) }
 		a.again = slices.DeleteFunc(slices.Clone(w.admitted[from][name].requests), isUnknown)
-		if guards.AreAsked(a.like.Resource) || !reflect.DeepEqual(schema, definition.Schema(w.releases[from].CRD(name), a.like.Version)) {
+		if guards.AreAsked(a.like.Resource) || !reflect.DeepEqual(schema, definition.Schema(w.releases[from].CRD(d.Name), a.like.Version)) {
 			a.taken = slices.DeleteFunc(slices.Clone(w.admitted[from][name].taken), isUnknown)
 		}
 		if len(a.again)+len(a.taken) == 0 {
@@ -90,8 +91,25 @@ func (w *walk) askings(ctx context.Context, from string, r *lifecycle.Release) (
 			first = slices.DeleteFunc(first, func(r request) bool { return !r.Usual })
 		}
 		list = append(list, asking{like: like, first: first})
+		if guards.AreAsked(like.Resource) {
+			list = append(list, w.askOthers(r, like, first)...)
+		}
 	}
 	return list, nil
+}
+
+// askOthers are the requests for none of what samples of like's kind ask for some of and like, about which first are made, does not, each once.
+func (w *walk) askOthers(r *lifecycle.Release, like *observe.Object, first []request) (list []asking) {
+	known := slices.Clone(first)
+	for _, other := range w.Untouched() {
+		if other.CRD != like.CRD || other == like || !w.IsServed(other.CRD, other.Version) {
+			continue
+		}
+		if more := forNone(definition.Schema(r.CRD(other.CRD), other.Version), other.Author, known); len(more) > 0 {
+			known, list = append(known, more...), append(list, asking{like: other, first: more})
+		}
+	}
+	return list
 }
 
 // judgeAdmission tells what webhooks and policies of the release called from refuse that nobody refuses under r, and what usual things those of r
@@ -107,7 +125,7 @@ func (w *walk) judgeAdmission(ctx context.Context, from string, r *lifecycle.Rel
 		first := w.ask(limited, a.like, a.first)
 		cancel()
 		if a.first != nil {
-			w.admitted[r.Name][a.like.CRD] = admission{
+			w.admitted[r.Name][a.like.String()] = admission{
 				like:     a.like,
 				requests: slices.DeleteFunc(slices.Clone(first), func(r request) bool { return r.Verdict != judge.RefusedByGuard }),
 				taken:    slices.DeleteFunc(slices.Clone(first), func(r request) bool { return !r.Usual && r.value != int64(0) || r.Verdict != judge.Taken }),

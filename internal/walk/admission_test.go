@@ -67,6 +67,20 @@ func TestUnusual(t *testing.T) {
 	}
 }
 
+// What one sample does not say another may: none of that is asked for once.
+func TestForNone(t *testing.T) {
+	schema := &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"replicas": {Type: "integer"}, "members": {Type: "integer"}, "seconds": {Type: "integer"},
+	}}}}
+	known := forNone(schema, map[string]any{"spec": map[string]any{"replicas": int64(2)}}, nil)
+	more := forNone(schema, map[string]any{"spec": map[string]any{"replicas": int64(1), "members": int64(3), "seconds": int64(9)}}, known)
+	got := fmt.Sprint(known, more)
+	want := "[the creation of one with spec.replicas = 0 a change to spec.replicas = 0] [the creation of one with spec.members = 0 a change to spec.members = 0]"
+	if got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // Usual is what many objects may say, so that nobody should begin to refuse it.
 func TestIsUsual(t *testing.T) {
 	text, number, choices := apiextensionsv1.JSONSchemaProps{Type: "string"}, apiextensionsv1.JSONSchemaProps{Type: "integer"}, apiextensionsv1.JSONSchemaProps{Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"a"`)}}}

@@ -64,6 +64,13 @@ func unusual(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []r
 	return slices.Concat(inTurn(append(creations, unset...)), inTurn(updates), inTurn(usual))
 }
 
+// forNone are those of requests about object that ask for none of what it asks for some of, of fields that known does not have.
+func forNone(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, known []request) []request {
+	return slices.DeleteFunc(unusual(schema, object), func(r request) bool {
+		return !r.None || slices.ContainsFunc(known, func(k request) bool { return k.None && k.Field == r.Field })
+	})
+}
+
 // isUsual reports whether many objects say other in a field of schema s where one says value.
 func isUsual(value, other any, s apiextensionsv1.JSONSchemaProps) bool {
 	switch other := other.(type) {

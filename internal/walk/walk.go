@@ -137,7 +137,7 @@ type memory struct {
 	makes    map[string]bool                     // of these, by definition, version and path, those that name what an operator makes
 	foreign  map[string]foreignObject            // by name, what somebody else has
 	left     map[string]map[string]judge.Foreign // by release and name, what became of these
-	admitted map[string]map[string]admission     // by release and definition, what webhooks and policies refused
+	admitted map[string]map[string]admission     // by release and sample, what webhooks and policies refused
 	worked   map[string]judge.Work               // by release, what its operator did while new objects were tried
 	idled    map[string][]judge.Work             // by release, what its operator did when it was left alone, if it seemed not to come to rest
 	metrics  map[string]observe.Metrics          // by release, what its operator reports
