@@ -257,7 +257,7 @@ var All = []Kind{
 	{StatusStale, finding.Warning, "The new version does not update an object's status: status.observedGeneration stays behind. It is an error if a field of the status does not follow a change of the spec any more.",
 		"reconcile every object at start, and write status.observedGeneration, and the rest of the status, in each reconcile", nil},
 	{ConditionWorse, finding.Error, "An object said in its status that it serves, and does not any more: Available, Ready or another condition of what works is not True, Degraded, Failed or Stalled is, or its phase is Failed, Error or Degraded; " +
-		"or it says without end that it is being changed.",
+		"or it says without end that it is being changed, or that it is not well while it is asked for none, where it was well with the old version.",
 		"read the condition's reason and message, and the manager's log about the object", nil},
 	{OperandChanged, finding.Warning, "The new version changed an operand of an object that nobody changed, or took labels or annotations from it. It is an error if it takes annotations away that others put there, or changes an object that is not its own beside what it makes, and no more than an info if only the tag or the digest of an image is another, of the same major version, or if pods only get more containers, variables or volumes. This may be its purpose, or the object means something else " +
 		"in the version that the new release reads.",

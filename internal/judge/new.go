@@ -102,6 +102,8 @@ type New struct {
 	Traces map[string][]string
 	// Keeps are those of the fields that were others under the release before that said still what was asked for when a change was followed, by the field that was changed.
 	Keeps map[string][]string
+	// AtNone says why the copy was not well by its own words when it asked for none, "" if it was; nil if that is not known.
+	AtNone *string
 	// Makes is what was made for the copy before anything was tried, named as in Remakes.
 	Makes []string
 	// Stays are the fields of what was made for the copy that were not as before when a field that was surely followed had been changed and changed back, by that.
@@ -533,6 +535,11 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	findings = append(findings, unsteady(from, to, was, is)...)
 	findings = append(findings, unpaused(from, to, was, is)...)
 	findings = append(findings, unlooked(from, to, was, is)...)
+	if was.AtNone != nil && is.AtNone != nil && *was.AtNone == "" && *is.AtNone != "" {
+		f := code.Finding(code.ConditionWorse, is.Sample, "%s says of a new object like it that is asked for none that it is not well, not only for %s; with %s it was well: %s", to, was.Patience(), from, *is.AtNone)
+		f.Fix = "compare how many are ready with how many are asked for, of which none may be"
+		findings = append(findings, f)
+	}
 	gone := namesOf(is.Remakes, func(kind string) bool { return was.Remakes[kind] && !is.Remakes[kind] })
 	if len(gone) > 0 {
 		findings = append(findings, code.Finding(code.DriftStays, is.Sample, "%s does not make %s again that somebody deletes of a new object like it, not within %s; %s did",

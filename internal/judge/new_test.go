@@ -49,6 +49,11 @@ func TestNewObjects(t *testing.T) {
 		n.Copy.Kinds = []string{"Deployment", "Service", "StatefulSet"}
 		return n
 	}
+	atNone := func(why string) New {
+		n := both
+		n.AtNone = &why
+		return n
+	}
 	keeps := func(traces ...string) New {
 		n := moves("t", "Service", "StatefulSet")
 		n.Keeps = map[string][]string{"spec.config": traces}
@@ -195,6 +200,9 @@ func TestNewObjects(t *testing.T) {
 		"may have a default":                     {follows("spec.a (leaving that out)", Surely), follows("spec.a (leaving that out)", 0), []string{"warning U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a (leaving that out)"}},
 		"keeps a part of what a field asked for": {keeps(), keeps("Service spec.ports[0].port"), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: after a change of its spec.config, what it asked for before stays in Service spec.ports[0].port, not only for 30s"}},
 		"keeps a part of a deprecated field":     {keeps(), deprecates(keeps("Service spec.ports[0].port"), "spec.config"), []string{"warning U514 Pot/n/a: v2 does less for a new object like it than v1: after a change of its spec.config, what it asked for before stays in Service spec.ports[0].port, not only for 30s"}},
+		"is not well when there is to be none":   {atNone(""), atNone("Ready is False"), []string{"error U504 Pot/n/a: v2 says of a new object like it that is asked for none that it is not well, not only for 30s; with v1 it was well: Ready is False"}},
+		"nor was it with the old one":            {atNone("Ready is False"), atNone("Ready is Unknown"), nil},
+		"it is well when there is to be none":    {atNone("Ready is False"), atNone(""), nil},
 		"the old one did not follow it":          {New{Sample: "Pot/n/a", Copy: sound, Original: sound}, keeps("Service spec.ports[0].port"), nil},
 		"keeps what went when it was left out":   {sheds("spec.a (leaving that out)", Surely), follows("spec.a (leaving that out)", 0), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a (leaving that out)"}},
 		"deletes what is asked for no longer":    {went("PodDisruptionBudget"), went("PodDisruptionBudget"), nil},

@@ -4,9 +4,15 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmkit/olmkit/internal/judge"
@@ -234,5 +240,49 @@ func TestUnset(t *testing.T) {
 	want := []string{`{"spec":{"backup":{"suspend":true}}} {"spec":{"backup":{"suspend":null}}}`, `{"spec":{"log":{"json":true}}} {"spec":{"log":{"json":null}}}`, `{"spec":{"mode":"fast"}} {"spec":{"mode":null}}`, `{"spec":{"tls":true}} {"spec":{"tls":null}}`}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestUnwellAtNone: what an object that is asked for none says of itself is waited for.
+func TestUnwellAtNone(t *testing.T) {
+	said := func(ready string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"namespace": "n", "name": "a"},
+			"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": ready, "reason": "NoServers"}}},
+		}}
+	}
+	well := ""
+	for name, c := range map[string]struct {
+		ready string
+		later bool
+		was   judge.New
+		well  bool
+		after time.Duration
+	}{
+		"it is well":                    {"True", false, judge.New{}, true, 0},
+		"it is not":                     {"False", false, judge.New{}, false, boldLimit},
+		"it is not, and was before":     {"False", false, judge.New{AtNone: &well}, false, judge.EffectLimit},
+		"it is later, and was before":   {"False", true, judge.New{AtNone: &well}, true, 20 * time.Second},
+		"it is later, and nobody knows": {"False", true, judge.New{}, false, boldLimit},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), said(c.ready))
+			things := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}
+			o := &newObject{Object: &observe.Object{Kind: "Thing", CRD: "things.example.com", Resource: things.GroupResource(), Version: "v1", Namespace: "n", Name: "a"}}
+			w := &walk{Cluster: &observe.Cluster{Dynamic: client, Watcher: observe.NewWatcher(nil, nil, "operators")}}
+			w.Watcher.See(nil, thingDefinition(), false)
+			began := time.Now()
+			if c.later {
+				go func() {
+					time.Sleep(20 * time.Second)
+					_, _ = client.Resource(things).Namespace("n").Update(t.Context(), said("True"), metav1.UpdateOptions{})
+				}()
+			}
+			why, err := w.unwellAtNone(t.Context(), o, c.was)
+			if took := time.Since(began); err != nil || (*why == "") != c.well || took < c.after || took > c.after+5*time.Second {
+				t.Errorf("%s: %q after %s, %v", name, *why, took, err)
+			}
+			time.Sleep(time.Minute)
+		})
 	}
 }

@@ -277,6 +277,9 @@ func (w *walk) scaleToNone(ctx context.Context, r *lifecycle.Release, o *newObje
 		}
 		return is.Follows[change.Path] > 0, err
 	})
+	if err == nil && is.Follows[change.Path] > 0 {
+		is.AtNone, err = w.unwellAtNone(ctx, o, was)
+	}
 	refused := mergePatch(ctx, resource, o.Name, change.Back) // the object is about to be deleted
 	if err != nil || is.Follows[change.Path] == 0 {
 		return err
@@ -289,6 +292,20 @@ func (w *walk) scaleToNone(ctx context.Context, r *lifecycle.Release, o *newObje
 		_, err = w.awaitBack(ctx, o, change.Path, before, there)
 	}
 	return err
+}
+
+// unwellAtNone says why a copy that was asked for none is not well by its own words, "" if it is. If it was under the release before, that is waited for.
+func (w *walk) unwellAtNone(ctx context.Context, o *newObject, was judge.New) (*string, error) {
+	limit := boldLimit
+	if was.AtNone != nil && *was.AtNone == "" {
+		limit = was.Patience()
+	}
+	why := ""
+	err := lookUntil(ctx, limit, quickPause, func() (well bool, err error) {
+		why, err = w.UnwellAs(ctx, o.Object, o.Object)
+		return why == "", err
+	})
+	return &why, err
 }
 
 // leaveOutParts leaves out of the spec of a copy, at the same time, the parts that it may leave out and the API server takes it without, and notes in is
