@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -56,16 +57,23 @@ func (w *walk) visitTexts(r *lifecycle.Release, like *observe.Object, found func
 	})
 }
 
-// namesMade are the paths of the fields of the spec of a sample, which r's definition has, whose text is the name of something that r's operator made: another object that says the same would
-// get what is the sample's.
-func (w *walk) namesMade(ctx context.Context, r *lifecycle.Release, like *observe.Object) (paths []string, err error) {
-	made, err := w.NamesMade(ctx, like)
-	w.visitTexts(r, like, func(path, text string) {
+// namesMade are the paths of the fields of the spec of objects of a sample, which r's definition has, whose text is the name of something that r's operator made: another object that says the
+// same would get what is the sample's. Who has it may change from one moment to the next.
+func (w *walk) namesMade(ctx context.Context, r *lifecycle.Release, objects []*observe.Object) (paths []string, err error) {
+	made := map[string]bool{}
+	for _, o := range objects {
+		names, err := w.NamesMade(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(made, names)
+	}
+	w.visitTexts(r, objects[0], func(path, text string) {
 		if made[text] {
 			paths = append(paths, path)
 		}
 	})
-	return paths, err
+	return paths, nil
 }
 
 // isNamed reports whether text, at path of a sample, is the name of another object, or is at the same place of one.
@@ -256,7 +264,7 @@ func (w *walk) together(ctx context.Context, r *lifecycle.Release, made []*obser
 		if of[0] != first || len(of) < 2 {
 			continue
 		}
-		paths, err := w.namesMade(ctx, r, first)
+		paths, err := w.namesMade(ctx, r, of)
 		if err != nil {
 			return nil, err
 		}

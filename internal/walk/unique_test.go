@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,6 +39,7 @@ func TestNamesMade(t *testing.T) {
 	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1,"secretName":"tea"}}]`, []string{"v1", "v2", "v3"}, definitionWith("secretName"))
 	for _, c := range []struct{ v1, v2, code, says string }{
 		{titles, titles, "", ""},
+		{titlesTakes, titlesTakes, "", ""},
 		{titles, titlesNone, code.NewIgnored, "within 45s nothing is made that belongs to it"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -55,6 +57,23 @@ func definitionWith(field string) func() *apiextensionsv1.CustomResourceDefiniti
 		d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties[field] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 		return d
 	}
+}
+
+// Whoever of two objects has what their sample names at the moment, both want it.
+func TestNamesTaken(t *testing.T) {
+	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1,"secretName":"tea"}}]`, []string{"v1", "v2"}, definitionWith("secretName"))
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.behaviour["v1"], w.behaviour["v2"] = titlesTakes, titlesTakes
+		walk := w.connect(t, p, plan, Options{})
+		defer time.Sleep(5 * time.Second)
+		if _, err := walk.run(t.Context(), plan); err != nil {
+			t.Fatal(err)
+		}
+		if len(walk.makes) != 1 {
+			t.Errorf("what it names is not known: %v", walk.makes)
+		}
+	})
 }
 
 func TestUniquesOf(t *testing.T) {

@@ -120,6 +120,7 @@ const (
 	hostedFree   = "does not either, and creates what belongs to nobody"
 	takesAll     = "selects for a Holder also what does not have the labels that it asks for"
 	titles       = "calls what it makes as the Thing says, unless that is another's"
+	titlesTakes  = "calls what it makes as the Thing says, and takes it from another"
 	titlesNone   = "does, and creates nothing"
 	leads        = "makes a Service, and says where that is"
 	strays       = "makes a Service, and says another port"
@@ -485,10 +486,12 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	delete(spec, "paused") // which is for the operator alone
 	said := fmt.Sprint(spec, thing.GetLabels(), annotations)
 	m := &corev1.ConfigMap{}
-	if behaviour == titles || behaviour == titlesNone {
+	if behaviour == titles || behaviour == titlesNone || behaviour == titlesTakes {
 		key.Name, _, _ = unstructured.NestedString(spec, "secretName")
 		name = key.Name
-		if w.isTaken(ctx, thing, key) {
+		if behaviour == titlesTakes {
+			w.take(ctx, thing, key)
+		} else if w.isTaken(ctx, thing, key) {
 			return
 		}
 	}
@@ -520,6 +523,15 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 		if behaviour == exits || behaviour == operandsExit {
 			w.exit(ctx, behaviour == exits)
 		}
+	}
+}
+
+// take makes the ConfigMap called key a thing's, if there is one.
+func (w *world) take(ctx context.Context, thing *unstructured.Unstructured, key client.ObjectKey) {
+	m := &corev1.ConfigMap{}
+	if w.Get(ctx, key, m) == nil && m.OwnerReferences[0].UID != thing.GetUID() {
+		m.OwnerReferences[0].Name, m.OwnerReferences[0].UID = thing.GetName(), thing.GetUID()
+		_ = w.Update(ctx, m)
 	}
 }
 
