@@ -428,11 +428,14 @@ func ignored(from, to string, was, is New, isDeprecated func(field string) bool)
 	})
 }
 
+// followsAs returns a function that reports whether a change of a field of copies of one sample was surely followed in was, and is followed now.
+func (n New) followsAs(was New) func(field string) bool {
+	return func(field string) bool { return was.Follows[field] == Surely && n.Follows[field] > 0 && was.Of == n.Of }
+}
+
 // kept tells what goes on saying what a field asked for before a change that is followed elsewhere. Kinds that do not follow at all are told by themselves.
 func kept(from, to string, was, is New) (findings []finding.Finding) {
-	for _, field := range namesOf(is.Keeps, func(field string) bool {
-		return was.Follows[field] == Surely && is.Follows[field] > 0 && was.Of == is.Of
-	}) {
+	for _, field := range namesOf(is.Keeps, is.followsAs(was)) {
 		stale := slices.DeleteFunc(slices.Clone(is.Keeps[field]), func(trace string) bool {
 			return slices.ContainsFunc(is.staysBehind(was, field), func(kind string) bool { return isOfKind(trace, kind) })
 		})
@@ -480,9 +483,7 @@ func ToldOf(before, after map[string]any) []string {
 
 // untold tells of which changes that are followed the status says nothing any more, where it has the field still.
 func untold(from, to string, was, is New) (findings []finding.Finding) {
-	for _, field := range namesOf(is.Tells, func(field string) bool {
-		return was.Follows[field] == Surely && is.Follows[field] > 0 && was.Of == is.Of
-	}) {
+	for _, field := range namesOf(is.Tells, is.followsAs(was)) {
 		stale := slices.DeleteFunc(without(was.Tells[field], is.Tells[field]), func(name string) bool { return !slices.Contains(is.States, name) })
 		if len(stale) > 0 {
 			f := code.Finding(code.StatusStale, is.Sample, "%s does not tell of a change of %s in status.%s of a new object like it, not within %s, though it follows it; %s did",

@@ -166,7 +166,7 @@ func (d daily) runsBundles() {
 
 // mendsStuck gets a package that was run into states that OLM does not leave, and out of them by the commands that are printed.
 func (d daily) mendsStuck() {
-	if said := d.diagnosed(0); said.State != "up to date" || said.Unknown != "" {
+	if said := d.diagnosed(); said.State != "up to date" || said.Unknown != "" {
 		d.Errorf("of what is well it says %+v", said)
 	}
 	for _, stuck := range []stuck{
@@ -174,10 +174,9 @@ func (d daily) mendsStuck() {
 		{"kubectl delete --ignore-not-found clusterserviceversions.operators.coreos.com memcached-operator.v0.3.1", "not there any more"},
 		forgotten,
 	} {
-		d.stick(stuck)
-		d.shell(d.diagnosed(3).Causes[0].Fixes[0].Command)
+		d.shell(d.stick(stuck).Causes[0].Fixes[0].Command)
 		eventually(d.T, "the printed command mends it", func() error {
-			said := d.diagnosed(-1)
+			said := d.diagnosed()
 			if said.State == "stuck" {
 				d.Logf("after %s and its fix, which OLM may have overwritten, it says %+v", stuck.by, said)
 				d.shell(said.Causes[0].Fixes[0].Command)
@@ -199,16 +198,17 @@ var forgotten = stuck{
 		`{"status": {"currentCSV": null, "installedCSV": null, "installPlanRef": null, "installplan": null, "state": null}}'`, "no Subscription names it",
 }
 
-// stick gets the package that was run into a state.
-func (d daily) stick(state stuck) {
+// stick gets the package that was run into a state, and returns what is said of that.
+func (d daily) stick(state stuck) (said diagnosis) {
 	d.Helper()
 	eventually(d.T, "diagnose sees that it is stuck", func() error {
 		d.shell(state.by + " --namespace memcached-operator") // again, since OLM may write back what it has read before
-		if said := d.diagnosed(-1); said.State != "stuck" || !strings.Contains(said.Causes[0].Why, state.why) {
+		if said = d.diagnosed(); said.State != "stuck" || !strings.Contains(said.Causes[0].Why, state.why) {
 			return fmt.Errorf("after %s it says %+v", state.by, said)
 		}
 		return nil
 	})
+	return said
 }
 
 // diagnosis is what 'upgrade diagnose' says of a Subscription.
@@ -220,13 +220,16 @@ type diagnosis struct {
 	}
 }
 
-// diagnosed is what 'upgrade diagnose' says of the package, with the exit code unless that is -1.
-func (d daily) diagnosed(code int) diagnosis {
+// diagnosed is what 'upgrade diagnose' says of the package. It exits with 3 if that is stuck, and with 0 if it is up to date.
+func (d daily) diagnosed() diagnosis {
 	d.Helper()
 	r := run(d.T, nil, "upgrade", "diagnose", "-p", "memcached-operator", "-o", "json", "--kubeconfig", d.kubeconfig)
 	var said struct{ Subscriptions []diagnosis }
-	if err := json.Unmarshal([]byte(r.out), &said); err != nil || len(said.Subscriptions) != 1 || code >= 0 && r.code != code {
-		d.Fatalf("diagnose: exit code %d, want %d, %v\n%s%s", r.code, code, err, r.out, r.errOut)
+	if err := json.Unmarshal([]byte(r.out), &said); err != nil || len(said.Subscriptions) != 1 {
+		d.Fatalf("diagnose: exit code %d, %v\n%s%s", r.code, err, r.out, r.errOut)
+	}
+	if want, known := map[string]int{"stuck": 3, "up to date": 0}[said.Subscriptions[0].State]; known && r.code != want {
+		d.Fatalf("diagnose: exit code %d, want %d\n%s%s", r.code, want, r.out, r.errOut)
 	}
 	return said.Subscriptions[0]
 }
