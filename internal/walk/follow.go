@@ -46,6 +46,14 @@ type following struct {
 	rolls                map[string]bool // whether pods were replaced when what they are made from changed, by field
 }
 
+// begin forgets what followed earlier; was is what the operator did under the release before.
+func (f *following) begin(was judge.New) {
+	f.was, f.rolls = was, map[string]bool{}
+	for _, noted := range []*map[string][]string{&f.moves, &f.traces, &f.stays, &f.keeps, &f.shed, &f.tells} {
+		*noted = map[string][]string{}
+	}
+}
+
 // noteIn notes in is what followed the changes of a copy.
 func (f *following) noteIn(is *judge.New) {
 	is.Sheds, is.Stays, is.Tells, is.States, is.Moves, is.Traces, is.Rolls, is.Keeps = f.shed, f.stays, f.tells, f.says, f.moves, f.traces, f.rolls, f.keeps

@@ -40,10 +40,8 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		}
 	}
 	o.claims = claimsOf(o, operands)
-	o.following.moves, o.following.rolls, o.following.shed, o.following.traces = map[string][]string{}, map[string]bool{}, map[string][]string{}, map[string][]string{}
-	o.following.stays, o.following.was, is.Retains, o.following.tells = map[string][]string{}, was, map[string][]string{}, map[string][]string{}
-	o.following.keeps = map[string][]string{}
-	is.Follows, is.Remakes = map[string]int{}, map[string]bool{}
+	o.following.begin(was)
+	is.Follows, is.Remakes, is.Retains = map[string]int{}, map[string]bool{}, map[string][]string{}
 	for _, try := range []func() error{
 		func() error { return w.lookAtMade(ctx, r, o, operands, &is) },
 		func() error { return w.markNew(ctx, o, operands) },
