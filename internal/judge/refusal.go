@@ -56,7 +56,7 @@ var fixed = observe.Compiled(`immutable|updates to .* are forbidden|(may not|can
 // release writes says nothing of an upgrade. What its account may not do, or does not find, an upgrade may need as well.
 func RefusedBase(findings []finding.Finding) {
 	for i, f := range findings {
-		if f.Severity == finding.Error && slices.Contains([]string{code.Invalid, code.Denied, code.Conflicts}, f.Code) {
+		if slices.Contains([]string{code.Invalid, code.Denied, code.Conflicts}, f.Code) {
 			findings[i].Severity = finding.Warning
 			findings[i].Cause += "; this release is out, and the upgrade is judged by what comes after it"
 		}

@@ -30,7 +30,7 @@ func (w *walk) judgeAccess(ctx context.Context, from, to *lifecycle.Release, sta
 	auditor, ok := w.Provider.(observe.Auditor)
 	if !ok {
 		list, err := w.ObservedRefusals(ctx, from, to, started, earlier)
-		return w.toldRefusals(from, to, judge.RefusalFindings(list, earlier.Refused, to, started, local)), err
+		return judge.RefusalFindings(list, earlier.Refused, to, started, local), err
 	}
 	log, err := auditor.Audit(ctx, w.freshSince)
 	if err != nil {
@@ -73,13 +73,5 @@ func (w *walk) judgeAccess(ctx context.Context, from, to *lifecycle.Release, sta
 			list[i].Fields = r.ChangedFields(w.Live(ctx, r))
 		}
 	}
-	return w.toldRefusals(from, to, judge.RefusalFindings(list, before, to, started, local)), nil
-}
-
-// toldRefusals are findings, and milder ones where to was installed, not upgraded from from, and the walk goes on from it.
-func (w *walk) toldRefusals(from, to *lifecycle.Release, findings []finding.Finding) []finding.Finding {
-	if from == nil && w.after[to.Name] != nil {
-		judge.RefusedBase(findings)
-	}
-	return findings
+	return judge.RefusalFindings(list, before, to, started, local), nil
 }

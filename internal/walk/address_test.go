@@ -1,7 +1,6 @@
 package walk
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 
@@ -15,10 +14,6 @@ func TestLeads(t *testing.T) {
 		{leads, leads, "", ""},
 		{leads, strays, "U510 U525", "the ConfigMap data.server of a new object like it leads to a.olmkit-samples.svc:6380 with v2, where there is no Service; with v1 it led to one"},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			w.takes = func(context.Context) error { return nil }
-			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
-		})
+		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
 	}
 }

@@ -60,16 +60,17 @@ func (w *walk) askings(ctx context.Context, from string, r *lifecycle.Release) (
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.admitted[from])) {
-		a := asking{like: w.admitted[from][name].like}
+		before := w.admitted[from][name]
+		a := asking{like: before.like}
 		d := r.CRD(a.like.CRD)
 		if from == r.Name || d == nil || !w.IsServed(d.Name, a.like.Version) || a.like.Gone {
 			continue
 		}
 		schema := definition.Schema(d, a.like.Version)
 		isUnknown := func(r request) bool { return !knows(schema, r.path) }
-		a.again = slices.DeleteFunc(slices.Clone(w.admitted[from][name].requests), isUnknown)
+		a.again = slices.DeleteFunc(slices.Clone(before.requests), isUnknown)
 		if guards.AreAsked(a.like.Resource) || !reflect.DeepEqual(schema, definition.Schema(w.releases[from].CRD(d.Name), a.like.Version)) {
-			a.taken = slices.DeleteFunc(slices.Clone(w.admitted[from][name].taken), isUnknown)
+			a.taken = slices.DeleteFunc(slices.Clone(before.taken), isUnknown)
 		}
 		if len(a.again)+len(a.taken) == 0 {
 			continue
@@ -87,13 +88,13 @@ func (w *walk) askings(ctx context.Context, from string, r *lifecycle.Release) (
 	}
 	for _, like := range chosen {
 		first := unusual(definition.Schema(r.CRD(like.CRD), like.Version), like.Author)
-		if !guards.AreAsked(like.Resource) { // the next release's may be
+		var others []asking
+		if guards.AreAsked(like.Resource) {
+			others = w.askOthers(r, like, first)
+		} else { // the next release's may be
 			first = slices.DeleteFunc(first, func(r request) bool { return !r.Usual })
 		}
-		list = append(list, asking{like: like, first: first})
-		if guards.AreAsked(like.Resource) {
-			list = append(list, w.askOthers(r, like, first)...)
-		}
+		list = append(append(list, asking{like: like, first: first}), others...)
 	}
 	return list, nil
 }

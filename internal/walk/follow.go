@@ -367,10 +367,15 @@ func (o *newObject) keeps(traces []string) (kept []string) {
 		return nil
 	}
 	for name, made := range without(f.before, o.needs) {
+		if !made.Direct || made.Transient() {
+			continue
+		}
 		now := compare.Values(f.there[name].Content)
 		for path, value := range compare.Values(made.Content) {
-			trace := o.called(made) + " " + o.plain(path)
-			if made.Direct && !made.Transient() && now[path] == value && slices.Contains(traces, trace) && asksFor(value, f.asked) {
+			if now[path] != value || !asksFor(value, f.asked) {
+				continue
+			}
+			if trace := o.called(made) + " " + o.plain(path); slices.Contains(traces, trace) {
 				kept = append(kept, trace)
 			}
 		}

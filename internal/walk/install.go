@@ -61,6 +61,9 @@ func (w *walk) installation(ctx context.Context, r *lifecycle.Release) (report.I
 	if err == nil {
 		var judged []finding.Finding
 		judged, err = w.judgeAccess(ctx, nil, r, in.Start, observe.Evidence{}, refused == nil)
+		if w.after[r.Name] != nil {
+			judge.RefusedBase(judged)
+		}
 		found = append(found, judged...)
 	}
 	w.verified.did("requests and logs")

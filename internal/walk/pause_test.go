@@ -1,7 +1,6 @@
 package walk
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -24,11 +23,7 @@ func TestPaused(t *testing.T) {
 		{holds, holds, "", ""}, {"", "", "", ""}, {"", holds, "", ""}, {holds, "", code.DoesLess, alone}, {holds, sulks, code.DoesLess, goesOn}, {sulks, sulks, "", ""},
 		{frees, frees, "", ""}, {clutches, clutches, "", ""}, {clutches, frees, "", ""}, {frees, clutches, code.DoesLess, stays},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			w.takes = func(context.Context) error { return nil }
-			w.expect(t, p, plan, c.v1, c.v2, c.want, c.says)
-		})
+		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.want, c.says) })
 	}
 }
 

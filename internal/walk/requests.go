@@ -45,7 +45,7 @@ func unusual(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []r
 			r := requestOf(path, other)
 			r.Lenient = other == nil || other == "" || s.Type == "boolean" || len(s.Enum) > 0
 			r.Usual = isUsual(value, other, s)
-			r.None = other == int64(0) && value != nil && counts.MatchString(lastOf(strings.Join(path, ".")))
+			r.None = other == int64(0) && value != nil && counts.MatchString(path[len(path)-1])
 			change := r
 			change.Update = true
 			if r.Usual {

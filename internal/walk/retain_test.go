@@ -1,7 +1,6 @@
 package walk
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -45,11 +44,7 @@ func TestKeepsInTheWorld(t *testing.T) {
 		{halves, halves, "", ""},
 		{doubles, halves, code.DoesLess, "after a change of its spec.depth, what it asked for before stays in ConfigMap data.depth"},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			w.takes = func(context.Context) error { return nil }
-			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
-		})
+		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
 	}
 }
 

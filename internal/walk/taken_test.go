@@ -80,9 +80,8 @@ func TestTakenAlong(t *testing.T) {
 func TestUndeletable(t *testing.T) {
 	p, plan := things(t, "v1", "v2")
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newDisposable()
 		w.behaviour["v2"] = keeps
-		w.takes = func(context.Context) error { return nil }
 		r, err := w.walk(t.Context(), t, p, plan, Options{})
 		if err != nil {
 			t.Fatal(err)

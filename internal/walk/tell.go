@@ -25,11 +25,7 @@ func (w *walk) tell(hop report.Hop) {
 func (w *walk) tellFindings(findings []finding.Finding) {
 	for _, f := range findings {
 		if f.Severity.AtLeast(finding.Warning) {
-			about := ""
-			if f.Subject.Object != "" {
-				about = " " + f.Subject.Object
-			}
-			w.options.Progress.Say("            %s %s%s: %s", f.Severity, f.Code, about, f.Message)
+			w.options.Progress.Say("            %s %s: %s", f.Severity, strings.TrimSpace(f.Code+" "+f.Subject.Object), f.Message)
 		}
 	}
 }

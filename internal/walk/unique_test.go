@@ -1,7 +1,6 @@
 package walk
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -24,8 +23,7 @@ func TestUnique(t *testing.T) {
 		{hosted, hostedFree, code.NewUnowned, "v2 makes ConfigMap a for a new object like it without an owner reference"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			w.takes = func(context.Context) error { return nil }
+			w := newDisposable()
 			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
 			if w.hosts["a"] != "www.example.com" || w.hosts["a-v1-w"] == "www.example.com" || w.hosts["a-v1-w"] == "" {
 				t.Errorf("the sample does not have its host alone: %v", w.hosts)
@@ -42,11 +40,7 @@ func TestNamesMade(t *testing.T) {
 		{titlesTakes, titlesTakes, "", ""},
 		{titles, titlesNone, code.NewIgnored, "within 45s nothing is made that belongs to it"},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			w.takes = func(context.Context) error { return nil }
-			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
-		})
+		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
 	}
 }
 

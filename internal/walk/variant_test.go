@@ -1,7 +1,6 @@
 package walk
 
 import (
-	"context"
 	"reflect"
 	"testing"
 	"testing/synctest"
@@ -22,11 +21,7 @@ func TestVariants(t *testing.T) {
 		{retains, "", code.DataLost, "v2 deletes ConfigMap a of a new object like it when that is deleted; v1 kept it; this is so with spec.onDelete: Retain"},
 		{"", retains, code.NewUnowned, "v2 makes ConfigMap a for a new object like it without an owner reference, and it stayed when the object was deleted; with v1 it did not; this is so with spec.onDelete: Retain"},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			w.takes = func(context.Context) error { return nil }
-			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
-		})
+		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
 	}
 }
 

@@ -211,6 +211,13 @@ func newWorld() *world {
 	return w
 }
 
+// newDisposable is a new world whose manager takes what there is with it, so that the walk may do there as it likes.
+func newDisposable() *world {
+	w := newWorld()
+	w.takes = func(context.Context) error { return nil }
+	return w
+}
+
 // chokesOn refuses a write of o if the operator that runs chokes and did so before, and notes whether it does now.
 func (w *world) chokesOn(o client.Object, patch client.Patch, options []client.PatchOption) error {
 	w.mu.Lock()
