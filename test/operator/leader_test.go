@@ -339,7 +339,7 @@ func (p *party) hand(after string, do func()) *member {
 // meanwhile if it is asked to.
 func (p *party) repaired(restart ...*member) {
 	p.t.Helper()
-	since := time.Now().Truncate(time.Second)
+	since := time.Now()
 	eventually(p.t, "the leader works", func() error {
 		for _, m := range restart {
 			if !running(m.process) {
@@ -350,7 +350,7 @@ func (p *party) repaired(restart ...*member) {
 		if err := admin.Get(p.t.Context(), client.ObjectKeyFromObject(policy), policy); err != nil {
 			return err
 		}
-		if policy.CreationTimestamp.Time.Before(since) {
+		if !policy.CreationTimestamp.After(since) { // it is in whole seconds
 			return errors.New("the network policy is an old one")
 		}
 		return nil
@@ -689,11 +689,24 @@ func deployed(t *testing.T, kind string) *party {
 	return p
 }
 
-// next does something, and waits for another pod that leads and works.
+// next does something, and waits for another pod that leads and works. In a rollout one that is about to end may lead for
+// a moment, and do no work.
 func (p *party) next(after string, former types.UID, do func()) types.UID {
 	p.t.Helper()
 	begun := term{after: after, at: time.Now()}
 	do()
+	leader := p.otherThan(former, after)
+	for p.repaired(); p.owner() != leader; p.repaired() {
+		leader = p.otherThan(former, after)
+	}
+	begun.user = string(leader)
+	p.terms = append(p.terms, begun)
+	return leader
+}
+
+// otherThan waits until a pod leads that is not the former.
+func (p *party) otherThan(former types.UID, after string) types.UID {
+	p.t.Helper()
 	var leader types.UID
 	eventually(p.t, "a leader after "+after, func() error {
 		owner, ok := p.owner().(types.UID)
@@ -703,9 +716,6 @@ func (p *party) next(after string, former types.UID, do func()) types.UID {
 		leader = owner
 		return nil
 	})
-	p.repaired()
-	begun.user = string(leader)
-	p.terms = append(p.terms, begun)
 	return leader
 }
 
