@@ -44,6 +44,7 @@ type newObject struct {
 	*observe.Object
 	like      *observe.Object
 	variant   string                     // what else it asks for than the copy does; none if it is the copy
+	besides   *newObject                 // the copy of another sample; nil if it is not a variant as another sample asks
 	pause     *step                      // that it is deleted after; nil if after none
 	later     []*observe.Object          // what it names and was there before
 	unowned   []observe.Operand          // named as what was made for the copy

@@ -46,27 +46,40 @@ func (w *walk) setByOthers(ctx context.Context, in newcomers, before, created ma
 		additions []addition
 	}{{in.there, usualAdditions}, {in.free, []addition{scaling}}} {
 		for _, o := range side.objects {
-			var list []added
-			for _, a := range side.additions {
-				some, err := w.add(ctx, o, a, operands, before[o.CRD].Additions)
-				if err != nil {
-					return err
-				}
-				list = append(list, some...)
-			}
-			if len(list) == 0 {
-				continue
-			}
-			looked, err := w.looksAgain(ctx, o, operands, list, created[o.CRD].Remakes)
-			if err == nil && looked {
-				err = w.noteAdded(ctx, list, created)
-			}
+			is := created[o.CRD]
+			stays, err := w.setOn(ctx, o, side.additions, operands, operands, before[o.CRD].Additions, is.Remakes)
 			if err != nil {
 				return err
 			}
+			if is.Additions == nil {
+				is.Additions = map[string]bool{}
+			}
+			maps.Copy(is.Additions, stays)
+			created[o.CRD] = is
 		}
 	}
 	return nil
+}
+
+// setOn makes additions to those of operands, which are of o, that are among some, and returns which of them stay once the operator has looked at all of that: it makes again what remakes says.
+// What known says that does not stay is not tried.
+func (w *walk) setOn(ctx context.Context, o *newObject, additions []addition, some, operands map[string]observe.Operand, known, remakes map[string]bool) (stays map[string]bool, err error) {
+	var list []added
+	for _, a := range additions {
+		made, err := w.add(ctx, o, a, some, known)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, made...)
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	looked, err := w.looksAgain(ctx, o, operands, list, remakes)
+	if err != nil || !looked {
+		return nil, err
+	}
+	return w.stay(ctx, list)
 }
 
 // looksAgain has the operator reconcile a newcomer from beginning to end, and reports whether it did: twice it makes again something that is deleted and that it is known to
@@ -98,31 +111,26 @@ func (w *walk) looksAgain(ctx context.Context, o *newObject, operands map[string
 	return false, nil
 }
 
-// noteAdded notes in created which of these additions are there still. What was made anew meanwhile tells nothing.
-func (w *walk) noteAdded(ctx context.Context, added []added, created map[string]judge.New) error {
-	for _, a := range added {
+// stay tells of additions which are there still. What was made anew meanwhile tells nothing.
+func (w *walk) stay(ctx context.Context, list []added) (map[string]bool, error) {
+	stays := map[string]bool{}
+	for _, a := range list {
 		now, err := w.operandNow(ctx, a.to)
 		if err != nil {
-			return err
-		}
-		is := created[a.of.CRD]
-		if is.Additions == nil {
-			is.Additions = map[string]bool{}
+			return nil, err
 		}
 		if now != nil && now.GetUID() == a.to.UID {
-			stays, _, _ := unstructured.NestedFieldNoCopy(now.Object, a.path...)
-			is.Additions[a.name] = reflect.DeepEqual(stays, a.value)
+			value, _, _ := unstructured.NestedFieldNoCopy(now.Object, a.path...)
+			stays[a.name] = reflect.DeepEqual(value, a.value)
 		}
-		created[a.of.CRD] = is
 	}
-	return nil
+	return stays, nil
 }
 
 // added is an addition to what was made for a newcomer, and how a finding names it.
 type added struct {
 	addition
 	name string
-	of   *newObject
 	to   observe.Operand
 }
 
@@ -142,7 +150,7 @@ func (w *walk) add(ctx context.Context, o *newObject, a addition, operands map[s
 			continue
 		}
 		if mergePatch(ctx, w.Dynamic.Resource(observe.OperandResource(to.Kind)).Namespace(to.Namespace), to.Name, patchOf(a.path, a.value)) == nil {
-			made = append(made, added{a, called, o, to})
+			made = append(made, added{a, called, to})
 		} else if ctx.Err() != nil {
 			return made, ctx.Err()
 		}

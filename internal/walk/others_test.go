@@ -54,12 +54,12 @@ func TestSetByOthers(t *testing.T) {
 	if err := mergePatch(t.Context(), sets, "a", patchOf([]string{"spec", "replicas"}, 2)); err != nil { // the operator
 		t.Fatal(err)
 	}
-	created := map[string]judge.New{}
-	if err := w.noteAdded(t.Context(), made, created); err != nil {
+	is, err := w.stay(t.Context(), made)
+	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]bool{"the restart (kubectl rollout restart) of StatefulSet": true, "the sessionAffinity of Service": true, "the suspension of CronJob": true, "the replicas of StatefulSet": false}
-	if is := created["pots"].Additions; !maps.Equal(is, want) {
+	if !maps.Equal(is, want) {
 		t.Errorf("%v, want %v", is, want)
 	}
 }

@@ -206,12 +206,13 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		}
 		return n
 	}
+	untried := func(steps []step, most int) []step { return asBefore(o.ofItsOwn(steps), was.Follows, most) }
 	known, left := partition(slices.Concat(
-		asBefore(w.withoutPulls(bold(schema, now.Object), now.Object, operands), was.Follows, mostBold), // one may end the operator
-		asBefore(w.withoutPulls(leftOut(schema, now.Object), now.Object, operands), was.Follows, most(mostLeftOut)),
-		asBefore(w.otherTexts(o, now.Object), was.Follows, most(mostLeftOut)),
-		asBefore(fewer(schema, now.Object, slices.ContainsFunc(slices.Collect(maps.Values(operands)), judge.DeletesScaled)), was.Follows, most(mostFewer)),
-		asBefore(unset(schema, now.Object), was.Follows, most(mostUnset)), // which may need what is not there
+		untried(w.withoutPulls(bold(schema, now.Object), now.Object, operands), mostBold), // one may end the operator
+		untried(w.withoutPulls(leftOut(schema, now.Object), now.Object, operands), most(mostLeftOut)),
+		untried(w.otherTexts(o, now.Object), most(mostLeftOut)),
+		untried(fewer(schema, now.Object, slices.ContainsFunc(slices.Collect(maps.Values(operands)), judge.DeletesScaled)), most(mostFewer)),
+		untried(unset(schema, now.Object), most(mostUnset)), // which may need what is not there
 	), func(path string) bool { return was.Follows[path] == judge.Surely })
 	known, err = w.changeTogether(ctx, o, resource, known, was, is)
 	if err != nil {

@@ -84,6 +84,9 @@ func (w *walk) makeVariants(ctx context.Context, r *lifecycle.Release, copies []
 				continue
 			}
 			o.variant, o.slowest, o.pause = v.name, first.slowest, v.pause
+			if strings.HasPrefix(v.name, asSample) {
+				o.besides = first
+			}
 			if v.like == first.like && len(v.named) == 0 {
 				o.first = first.asSample(first.first)
 			}
@@ -243,6 +246,9 @@ func (w *walk) seeVariants(ctx context.Context, r *lifecycle.Release, all []*new
 		}
 	}
 	for _, o := range all {
+		if err == nil && o.besides != nil && created[o.key()].Usable() && !o.hidden {
+			err = w.tryBesides(ctx, r, o, before, created)
+		}
 		if err == nil && o.pause != nil {
 			err = w.deletePaused(ctx, o, before[o.key()], created)
 		}
@@ -259,7 +265,7 @@ func (w *walk) seeVariants(ctx context.Context, r *lifecycle.Release, all []*new
 func (w *walk) findFirst(ctx context.Context, all []*newObject) error {
 	for _, plain := range all {
 		of := slices.DeleteFunc(slices.Clone(all), func(o *newObject) bool { return o == plain || o.like != plain.like || o.first != nil })
-		if !strings.HasPrefix(plain.variant, asSample) || len(of) == 0 {
+		if plain.besides == nil || len(of) == 0 {
 			continue
 		}
 		view := w.viewOf(plain.Object)

@@ -141,6 +141,8 @@ const (
 	checksAll    = "lets nobody have a note of !, or no size"
 	doubles      = "says the depth twice"
 	halves       = "does, and keeps one of them when it changes"
+	paves        = "makes a Service for who says a depth, and again if somebody deletes it"
+	pavesOnce    = "does not make it again"
 	insists      = "has a webhook that makes one of none"
 	exits        = "ends when a spec is changed"
 	operandsExit = "runs what ends when a spec is changed"
@@ -298,6 +300,8 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 	switch {
 	case is && thing.GetKind() == "ConfigMap" && !gone && slices.Contains([]string{restores, understands}, w.behaviour[operator]):
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
+	case is && thing.GetKind() == "Service" && gone && w.behaviour[operator] == paves:
+		w.reconcile(paves, thing.GetNamespace(), thing.GetName())
 	case is && thing.GetKind() == "Holder" && operator != "":
 		w.hold(context.Background(), client.ObjectKeyFromObject(thing))
 	case !is || thing.GetKind() != "Thing" || operator == "" || !serves:
@@ -492,6 +496,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	spec, _, _ := unstructured.NestedMap(thing.Object, "spec")
 	delete(spec, "paused") // which is for the operator alone
 	said := fmt.Sprint(spec, thing.GetLabels(), annotations)
+	if _, deep := spec["depth"]; deep && (behaviour == paves || behaviour == pavesOnce) {
+		w.serve(ctx, thing, 6379)
+	}
 	m := &corev1.ConfigMap{}
 	if behaviour == titles || behaviour == titlesNone || behaviour == titlesTakes {
 		key.Name, _, _ = unstructured.NestedString(spec, "secretName")

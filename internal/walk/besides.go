@@ -1,0 +1,83 @@
+package walk
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// tryBesides tries on o, a variant that is as another sample asks, what could not be tried on the copy: what is made for it of a kind of which there was none for the copy, the fields that
+// the copy's sample does not say, and to ask for none.
+func (w *walk) tryBesides(ctx context.Context, r *lifecycle.Release, o *newObject, before, created map[string]judge.New) error {
+	copied, was, is := created[o.CRD], before[o.key()], created[o.key()]
+	view := w.viewOf(o.Object)
+	operands, err := view.Operands(ctx)
+	if err != nil {
+		return err
+	}
+	operands = without(operands, o.needs)
+	o.remember(operands)
+	o.first = operands
+	o.following.begin(was)
+	is.Follows, is.Remakes, is.Retains = map[string]int{}, map[string]bool{}, map[string][]string{}
+	others := ofOtherKinds(operands, copied.Makes)
+	for _, try := range []func() error{
+		func() (err error) { is.Reverts, err = w.editNew(ctx, o, others, was); return err },
+		func() error { return w.takeFromNew(ctx, o, others, was, remade, is.Remakes) },
+		func() (err error) {
+			remakes := maps.Clone(is.Remakes)
+			maps.Copy(remakes, copied.Remakes)
+			is.Additions, err = w.setOn(ctx, o, usualAdditions, others, operands, was.Additions, remakes)
+			return err
+		},
+		func() error { return w.changeNew(ctx, r, o, operands, was, &is) },
+		func() error { return w.noteLast(ctx, o, is.Follows) },
+		func() error {
+			if copied.AtNone != nil {
+				return nil
+			}
+			return w.scaleToNone(ctx, r, o, was, &is)
+		},
+		func() error { return w.takeFromNew(ctx, o, others, was, remadeLast, is.Remakes) },
+	} {
+		if err = try(); err != nil {
+			break
+		}
+	}
+	o.following.noteIn(&is)
+	is.Slowest = o.slowest
+	if err == nil {
+		err = w.readyToPart(ctx, o, was)
+	}
+	created[o.key()] = is
+	return err
+}
+
+// ofOtherKinds are those of operands that are of no kind of what was made, as judge.New.Makes names that.
+func ofOtherKinds(operands map[string]observe.Operand, made []string) map[string]observe.Operand {
+	others := maps.Clone(operands)
+	maps.DeleteFunc(others, func(_ string, o observe.Operand) bool {
+		return slices.ContainsFunc(made, func(name string) bool { kind, _, _ := strings.Cut(name, " "); return kind == o.Kind })
+	})
+	return others
+}
+
+// ofItsOwn are those of steps that may be tried on o alone: of a variant as another sample asks, those of fields that only that says.
+func (o *newObject) ofItsOwn(steps []step) []step {
+	if o.besides == nil {
+		return steps
+	}
+	return slices.DeleteFunc(steps, func(s step) bool {
+		path := strings.Split(judge.OfField(s.Path), ".")
+		_, says, _ := unstructured.NestedFieldNoCopy(o.like.Author, path...)
+		_, both, _ := unstructured.NestedFieldNoCopy(o.besides.like.Author, path...)
+		return !says || both || o.Version != o.besides.Version
+	})
+}
