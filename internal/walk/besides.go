@@ -31,14 +31,15 @@ func (w *walk) tryBesides(ctx context.Context, r *lifecycle.Release, o *newObjec
 	for _, try := range []func() error{
 		func() (err error) { is.Reverts, err = w.editNew(ctx, o, others, was); return err },
 		func() error { return w.takeFromNew(ctx, o, others, was, remade, is.Remakes) },
-		func() (err error) {
-			remakes := maps.Clone(is.Remakes)
-			maps.Copy(remakes, copied.Remakes)
-			is.Additions, err = w.setOn(ctx, o, usualAdditions, others, operands, was.Additions, remakes)
-			return err
-		},
 		func() error { return w.changeNew(ctx, r, o, operands, was, &is) },
 		func() error { return w.noteLast(ctx, o, is.Follows) },
+		func() (err error) {
+			both := judge.New{Remakes: maps.Clone(copied.Remakes), Follows: maps.Clone(copied.Follows)}
+			maps.Copy(both.Remakes, is.Remakes)
+			maps.Copy(both.Follows, is.Follows)
+			is.Additions, err = w.setOn(ctx, r, o, usualAdditions, others, operands, was.Additions, both)
+			return err
+		},
 		func() error {
 			if copied.AtNone != nil {
 				return nil
@@ -78,6 +79,6 @@ func (o *newObject) ofItsOwn(steps []step) []step {
 		path := strings.Split(judge.OfField(s.Path), ".")
 		_, says, _ := unstructured.NestedFieldNoCopy(o.like.Author, path...)
 		_, both, _ := unstructured.NestedFieldNoCopy(o.besides.like.Author, path...)
-		return !says || both || o.Version != o.besides.Version
+		return !says || both
 	})
 }

@@ -69,7 +69,7 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	if err := w.seeNewcomers(ctx, in, before, created); err != nil {
 		return err
 	}
-	return w.setByOthers(ctx, in, before, created)
+	return w.setByOthers(ctx, r, in, before, created)
 }
 
 // newcomers are copies in a new namespace: as those that were there before, with long names, and without their counts.

@@ -7,9 +7,12 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
@@ -35,7 +38,7 @@ var (
 
 // setByOthers makes additions to what was made for newcomers, and notes in created which of them stay once the operator has looked at all of that. What did not in before is
 // not tried.
-func (w *walk) setByOthers(ctx context.Context, in newcomers, before, created map[string]judge.New) error {
+func (w *walk) setByOthers(ctx context.Context, r *lifecycle.Release, in newcomers, before, created map[string]judge.New) error {
 	view := w.viewOf(objectsOf(in.all())...)
 	operands, err := view.RecentOperands(ctx)
 	if err != nil {
@@ -47,7 +50,7 @@ func (w *walk) setByOthers(ctx context.Context, in newcomers, before, created ma
 	}{{in.there, usualAdditions}, {in.free, []addition{scaling}}} {
 		for _, o := range side.objects {
 			is := created[o.CRD]
-			stays, err := w.setOn(ctx, o, side.additions, operands, operands, before[o.CRD].Additions, is.Remakes)
+			stays, err := w.setOn(ctx, r, o, side.additions, operands, operands, before[o.CRD].Additions, is)
 			if err != nil {
 				return err
 			}
@@ -61,9 +64,9 @@ func (w *walk) setByOthers(ctx context.Context, in newcomers, before, created ma
 	return nil
 }
 
-// setOn makes additions to those of operands, which are of o, that are among some, and returns which of them stay once the operator has looked at all of that: it makes again what remakes says.
+// setOn makes additions to those of operands, which are of o, that are among some, and returns which of them stay once the operator, which does what is says, has looked at all of that.
 // What known says that does not stay is not tried.
-func (w *walk) setOn(ctx context.Context, o *newObject, additions []addition, some, operands map[string]observe.Operand, known, remakes map[string]bool) (stays map[string]bool, err error) {
+func (w *walk) setOn(ctx context.Context, r *lifecycle.Release, o *newObject, additions []addition, some, operands map[string]observe.Operand, known map[string]bool, is judge.New) (stays map[string]bool, err error) {
 	var list []added
 	for _, a := range additions {
 		made, err := w.add(ctx, o, a, some, known)
@@ -75,7 +78,10 @@ func (w *walk) setOn(ctx context.Context, o *newObject, additions []addition, so
 	if len(list) == 0 {
 		return nil, nil
 	}
-	looked, err := w.looksAgain(ctx, o, operands, list, remakes)
+	looked, err := w.looksAgain(ctx, o, operands, list, is.Remakes)
+	if err == nil && !looked {
+		looked, err = w.follows(ctx, r, o, is.Follows)
+	}
 	if err != nil || !looked {
 		return nil, err
 	}
@@ -109,6 +115,29 @@ func (w *walk) looksAgain(ctx context.Context, o *newObject, operands map[string
 		return true, nil
 	}
 	return false, nil
+}
+
+// follows has the operator reconcile o by a change of a field that is surely followed, as known says, and that is taken back, and reports whether it followed both.
+func (w *walk) follows(ctx context.Context, r *lifecycle.Release, o *newObject, known map[string]int) (bool, error) {
+	resource := o.At(w.Dynamic, o.Version)
+	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return false, ctx.Err() // its operator may delete what it does not want
+	}
+	surely, _ := partition(bold(definition.Schema(r.CRD(o.CRD), o.Version), now.Object), func(path string) bool { return known[path] == judge.Surely })
+	if len(surely) == 0 {
+		return false, nil
+	}
+	for _, change := range [][]byte{surely[0].There, surely[0].Back} {
+		if err := w.awaitIdle(ctx, o); err != nil {
+			return false, err
+		}
+		follow, err := w.followed(ctx, o, judge.EffectLimit, func() error { return mergePatch(ctx, resource, o.Name, change) })
+		if err != nil || !follow {
+			return false, err
+		}
+	}
+	return true, w.awaitIdle(ctx, o)
 }
 
 // stay tells of additions which are there still. What was made anew meanwhile tells nothing.

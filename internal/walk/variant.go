@@ -84,7 +84,7 @@ func (w *walk) makeVariants(ctx context.Context, r *lifecycle.Release, copies []
 				continue
 			}
 			o.variant, o.slowest, o.pause = v.name, first.slowest, v.pause
-			if strings.HasPrefix(v.name, asSample) {
+			if strings.HasPrefix(v.name, asSample) && o.Version == first.Version { // another's fields are those of the copy
 				o.besides = first
 			}
 			if v.like == first.like && len(v.named) == 0 {
@@ -265,7 +265,7 @@ func (w *walk) seeVariants(ctx context.Context, r *lifecycle.Release, all []*new
 func (w *walk) findFirst(ctx context.Context, all []*newObject) error {
 	for _, plain := range all {
 		of := slices.DeleteFunc(slices.Clone(all), func(o *newObject) bool { return o == plain || o.like != plain.like || o.first != nil })
-		if plain.besides == nil || len(of) == 0 {
+		if !strings.HasPrefix(plain.variant, asSample) || len(of) == 0 {
 			continue
 		}
 		view := w.viewOf(plain.Object)
