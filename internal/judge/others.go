@@ -13,11 +13,15 @@ import (
 // reverts reports whether the operator changed back anything that somebody changed of what it had made: who looks at nothing takes nothing away.
 func (n New) reverts() bool { return slices.Contains(slices.Collect(maps.Values(n.Reverts)), true) }
 
+// writes reports whether the operator is known to write what is named so: it changed it back, as others of the kinds that are compared, or had it follow a change.
+func (n New) writes(name string) bool {
+	return n.reverts() || slices.ContainsFunc(slices.Collect(maps.Values(n.Moves)), func(kinds []string) bool {
+		return slices.ContainsFunc(kinds, func(kind string) bool { return isOfKind(name, kind) })
+	})
+}
+
 // stripped tells what others set of what was made for new objects and the operator takes away, and did not with from.
 func stripped(from, to string, was, is New) []finding.Finding {
-	if !was.reverts() {
-		return nil
-	}
 	var findings []finding.Finding
 	for _, of := range []struct {
 		what, use string
@@ -27,7 +31,7 @@ func stripped(from, to string, was, is New) []finding.Finding {
 		{"annotations", "as load balancers and monitoring are configured by", finding.Error, was.Marks, is.Marks},
 		{"labels", "as monitoring and policies choose by", finding.Info, was.Labels, is.Labels},
 	} {
-		gone := namesOf(of.is, func(kind string) bool { return of.was[kind] && !of.is[kind] })
+		gone := namesOf(of.is, func(kind string) bool { return was.reverts() && of.was[kind] && !of.is[kind] })
 		if len(gone) > 0 {
 			f := code.Finding(code.OperandChanged, is.Sample, "%s takes %s that others put on %s of a new object like it away, %s; %s left them", to, of.what, strings.Join(gone, " and "), of.use, from)
 			if f.Severity = of.severity; slices.ContainsFunc(gone, func(name string) bool { return isOfKind(name, observe.KindNamespace) }) {
@@ -36,7 +40,11 @@ func stripped(from, to string, was, is New) []finding.Finding {
 			findings = append(findings, f)
 		}
 	}
-	if taken := namesOf(is.Additions, func(what string) bool { return was.Additions[what] && !is.Additions[what] }); len(taken) > 0 {
+	taken := namesOf(is.Additions, func(what string) bool {
+		_, name, _ := strings.Cut(what, " of ")
+		return was.Additions[what] && !is.Additions[what] && was.writes(name)
+	})
+	if len(taken) > 0 {
 		f := code.Finding(code.OperandChanged, is.Sample, "%s takes back what others set of what is made for a new object like it: %s; %s left it", to, strings.Join(taken, ", "), from)
 		f.Severity, f.Fix = finding.Error, "change the fields that the operator is to set and leave the others, by server-side apply or in what CreateOrUpdate read"
 		findings = append(findings, f)

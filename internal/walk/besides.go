@@ -14,25 +14,29 @@ import (
 )
 
 // tryBesides tries on o, a variant that is as another sample asks, what could not be tried on the copy: what is made for it of a kind of which there was none for the copy, the fields that
-// the copy's sample does not say, and to ask for none.
+// the copy's sample does not say or that nothing followed, and to ask for none.
 func (w *walk) tryBesides(ctx context.Context, r *lifecycle.Release, o *newObject, before, created map[string]judge.New) error {
 	copied, was, is := created[o.CRD], before[o.key()], created[o.key()]
-	view := w.viewOf(o.Object)
-	operands, err := view.Operands(ctx)
+	operands, err := w.madeFor(ctx, o)
 	if err != nil {
 		return err
 	}
-	operands = without(operands, o.needs)
 	o.remember(operands)
 	o.first = operands
 	o.following.begin(was)
 	is.Follows, is.Remakes, is.Retains = map[string]int{}, map[string]bool{}, map[string][]string{}
 	others := ofOtherKinds(operands, copied.Makes)
+	o.wanted = o.shows(others, copied, was)
 	for _, try := range []func() error{
 		func() (err error) { is.Reverts, err = w.editNew(ctx, o, others, was); return err },
 		func() error { return w.takeFromNew(ctx, o, others, was, remade, is.Remakes) },
 		func() error { return w.changeNew(ctx, r, o, operands, was, &is) },
 		func() error { return w.noteLast(ctx, o, is.Follows) },
+		func() (err error) { // some may have been made anew
+			operands, err = w.madeFor(ctx, o)
+			others = ofOtherKinds(operands, copied.Makes)
+			return err
+		},
 		func() (err error) {
 			both := judge.New{Remakes: maps.Clone(copied.Remakes), Follows: maps.Clone(copied.Follows)}
 			maps.Copy(both.Remakes, is.Remakes)
@@ -61,6 +65,13 @@ func (w *walk) tryBesides(ctx context.Context, r *lifecycle.Release, o *newObjec
 	return err
 }
 
+// madeFor is what is there now that was made for a copy.
+func (w *walk) madeFor(ctx context.Context, o *newObject) (map[string]observe.Operand, error) {
+	view := w.viewOf(o.Object)
+	operands, err := view.Operands(ctx)
+	return without(operands, o.needs), err
+}
+
 // ofOtherKinds are those of operands that are of no kind of what was made, as judge.New.Makes names that.
 func ofOtherKinds(operands map[string]observe.Operand, made []string) map[string]observe.Operand {
 	others := maps.Clone(operands)
@@ -70,15 +81,21 @@ func ofOtherKinds(operands map[string]observe.Operand, made []string) map[string
 	return others
 }
 
-// ofItsOwn are those of steps that may be tried on o alone: of a variant as another sample asks, those of fields that only that says.
-func (o *newObject) ofItsOwn(steps []step) []step {
-	if o.besides == nil {
-		return steps
-	}
-	return slices.DeleteFunc(steps, func(s step) bool {
+// shows returns a function that reports whether a variant as another sample asks may show what comes of a step, and the copy did not: of a field that only that sample says or, if others is made
+// for the variant alone, of which nothing followed.
+func (o *newObject) shows(others map[string]observe.Operand, copied, was judge.New) func(s step) bool {
+	return func(s step) bool {
 		path := strings.Split(judge.OfField(s.Path), ".")
 		_, says, _ := unstructured.NestedFieldNoCopy(o.like.Author, path...)
 		_, both, _ := unstructured.NestedFieldNoCopy(o.besides.like.Author, path...)
-		return !says || both
-	})
+		return says && (!both || len(others) > 0 && copied.Follows[s.Path] < judge.Surely || was.Follows[s.Path] == judge.Surely)
+	}
+}
+
+// toTry are those of steps that are to be tried on o.
+func (o *newObject) toTry(steps []step) []step {
+	if o.wanted == nil {
+		return steps
+	}
+	return slices.DeleteFunc(steps, func(s step) bool { return !o.wanted(s) })
 }

@@ -45,6 +45,7 @@ type newObject struct {
 	like      *observe.Object
 	variant   string                     // what else it asks for than the copy does; none if it is the copy
 	besides   *newObject                 // the copy of another sample; nil if it is not a variant as another sample asks
+	wanted    func(step) bool            // which changes are tried on it; nil if all are
 	pause     *step                      // that it is deleted after; nil if after none
 	later     []*observe.Object          // what it names and was there before
 	unowned   []observe.Operand          // named as what was made for the copy

@@ -48,6 +48,17 @@ func TestKeepsInTheWorld(t *testing.T) {
 	}
 }
 
+// What cannot be changed back keeps nothing from being tried that comes next.
+func TestPutRight(t *testing.T) {
+	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":1,"depth":40,"note":"x"}`, "v1", "v2", "v3")
+	for _, c := range []struct{ v1, v2, code, says string }{
+		{jams, jams, "", ""},
+		{jams, jamsMore, code.DoesLess, "a change of its spec.note"},
+	} {
+		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
+	}
+}
+
 // What says something else, or never said what the field asks for, keeps nothing.
 func TestKeeps(t *testing.T) {
 	said := func(port, probe, line string) map[string]observe.Operand {

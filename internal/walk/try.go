@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -57,7 +58,13 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		func() error { return w.changeWords(ctx, r, o, operands, was, &is) },
 		func() error { return w.noteLast(ctx, o, is.Follows) },
 		func() error { return w.scaleToNone(ctx, r, o, was, &is) },
-		func() error { return w.takeFromNew(ctx, o, operands, was, remadeLast, is.Remakes) },
+		func() error {
+			last, err := w.madeFor(ctx, o) // some may have been made anew
+			if err != nil {
+				return err
+			}
+			return w.takeFromNew(ctx, o, last, was, remadeLast, is.Remakes)
+		},
 	} {
 		if err = try(); err != nil {
 			break
@@ -206,7 +213,7 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		}
 		return n
 	}
-	untried := func(steps []step, most int) []step { return asBefore(o.ofItsOwn(steps), was.Follows, most) }
+	untried := func(steps []step, most int) []step { return asBefore(o.toTry(steps), was.Follows, most) }
 	known, left := partition(slices.Concat(
 		untried(w.withoutPulls(bold(schema, now.Object), now.Object, operands), mostBold), // one may end the operator
 		untried(w.withoutPulls(leftOut(schema, now.Object), now.Object, operands), most(mostLeftOut)),
@@ -230,11 +237,37 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		if err != nil {
 			return err
 		}
+		if times == 1 {
+			if err := w.putRight(ctx, o); err != nil {
+				return err
+			}
+		}
 		if is.Follows[change.Path] = times; o.following.retained != nil {
 			is.Retains[change.Path] = o.following.retained
 		}
 	}
 	o.following.entry, o.following.asked = [2]string{}, ""
+	return nil
+}
+
+// putRight deletes what was made for a copy that is another than before the last change, which was taken back, so that the operator makes it anew: what the API server does not let it change
+// back, as a Deployment's strategy to Recreate by server-side apply, would keep it from all that is tried next.
+func (w *walk) putRight(ctx context.Context, o *newObject) error {
+	view := w.viewOf(o.Object)
+	now, err := view.ConfirmedOperands(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		made, before := now[name], o.following.before[name]
+		if !made.Direct || made.UID != before.UID || !slices.Contains(slices.Concat(judge.Replicated, remade), made.Kind) ||
+			len(otherPaths(compare.Values(before.Content), compare.Values(made.Content))) == 0 {
+			continue
+		}
+		if _, _, err := w.takeOne(ctx, o, &made, newLimit); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

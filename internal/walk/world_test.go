@@ -141,6 +141,8 @@ const (
 	checksAll    = "lets nobody have a note of !, or no size"
 	doubles      = "says the depth twice"
 	halves       = "does, and keeps one of them when it changes"
+	jams         = "cannot take back a greater depth until somebody deletes what it made"
+	jamsMore     = "cannot either, and has one note"
 	paves        = "makes a Service for who says a depth, and again if somebody deletes it"
 	pavesOnce    = "does not make it again"
 	insists      = "has a webhook that makes one of none"
@@ -302,6 +304,8 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
 	case is && thing.GetKind() == "Service" && gone && w.behaviour[operator] == paves:
 		w.reconcile(paves, thing.GetNamespace(), thing.GetName())
+	case is && thing.GetKind() == "ConfigMap" && gone && (w.behaviour[operator] == jams || w.behaviour[operator] == jamsMore):
+		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
 	case is && thing.GetKind() == "Holder" && operator != "":
 		w.hold(context.Background(), client.ObjectKeyFromObject(thing))
 	case !is || thing.GetKind() != "Thing" || operator == "" || !serves:
@@ -495,6 +499,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	delete(annotations, observe.Writes)
 	spec, _, _ := unstructured.NestedMap(thing.Object, "spec")
 	delete(spec, "paused") // which is for the operator alone
+	if behaviour == jamsMore {
+		spec["note"] = "x"
+	}
 	said := fmt.Sprint(spec, thing.GetLabels(), annotations)
 	if _, deep := spec["depth"]; deep && (behaviour == paves || behaviour == pavesOnce) {
 		w.serve(ctx, thing, 6379)
@@ -514,7 +521,7 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 			return
 		}
 		m.Namespace, m.Name, m.Data = namespace, name, map[string]string{"said": said}
-		if behaviour == doubles || behaviour == halves {
+		if slices.Contains([]string{doubles, halves, jams, jamsMore}, behaviour) {
 			m.Data["depth"] = fmt.Sprint(spec["depth"])
 		}
 		if behaviour == leads || behaviour == strays {
@@ -528,9 +535,11 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 		_ = w.Create(ctx, m)
 	} else if behaviour == answers || behaviour == spins {
 		go w.answer(ctx, key, behaviour)
+	} else if (behaviour == jams || behaviour == jamsMore) && m.Data["depth"] > fmt.Sprint(spec["depth"]) {
+		return
 	} else if m.Data["said"] != said && (behaviour != understands || strings.TrimSpace(m.Data["said"]) != said) {
 		m.Data["said"] = said
-		if behaviour == doubles {
+		if slices.Contains([]string{doubles, jams, jamsMore}, behaviour) {
 			m.Data["depth"] = fmt.Sprint(spec["depth"])
 		}
 		_ = w.Update(ctx, m)
