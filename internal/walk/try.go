@@ -58,13 +58,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		func() error { return w.changeWords(ctx, r, o, operands, was, &is) },
 		func() error { return w.noteLast(ctx, o, is.Follows) },
 		func() error { return w.scaleToNone(ctx, r, o, was, &is) },
-		func() error {
-			last, err := w.madeFor(ctx, o) // some may have been made anew
-			if err != nil {
-				return err
-			}
-			return w.takeFromNew(ctx, o, last, was, remadeLast, is.Remakes)
-		},
+		func() error { return w.takeLast(ctx, o, was, is.Remakes) },
 	} {
 		if err = try(); err != nil {
 			break
@@ -511,6 +505,15 @@ func (w *walk) takeFromNew(ctx context.Context, o *newObject, operands map[strin
 		}
 	}
 	return nil
+}
+
+// takeLast is takeFromNew for what others cannot do without, of what is there now: some may have been made anew.
+func (w *walk) takeLast(ctx context.Context, o *newObject, was judge.New, remakes map[string]bool) error {
+	operands, err := w.madeFor(ctx, o)
+	if err != nil {
+		return err
+	}
+	return w.takeFromNew(ctx, o, operands, was, remadeLast, remakes)
 }
 
 // called names what was made for a copy, so that it is called the same for each copy: by its kind, and its name if that is another than the copy's.

@@ -516,12 +516,14 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 			return
 		}
 	}
-	if err := w.Get(ctx, key, m); apierrors.IsNotFound(err) {
+	jammed := behaviour == jams || behaviour == jamsMore
+	switch err := w.Get(ctx, key, m); {
+	case apierrors.IsNotFound(err):
 		if behaviour == mends || behaviour == titlesNone {
 			return
 		}
 		m.Namespace, m.Name, m.Data = namespace, name, map[string]string{"said": said}
-		if slices.Contains([]string{doubles, halves, jams, jamsMore}, behaviour) {
+		if behaviour == doubles || behaviour == halves || jammed {
 			m.Data["depth"] = fmt.Sprint(spec["depth"])
 		}
 		if behaviour == leads || behaviour == strays {
@@ -533,13 +535,12 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 		}
 		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: thing.GetName(), UID: thing.GetUID()}}
 		_ = w.Create(ctx, m)
-	} else if behaviour == answers || behaviour == spins {
+	case behaviour == answers || behaviour == spins:
 		go w.answer(ctx, key, behaviour)
-	} else if (behaviour == jams || behaviour == jamsMore) && m.Data["depth"] > fmt.Sprint(spec["depth"]) {
-		return
-	} else if m.Data["said"] != said && (behaviour != understands || strings.TrimSpace(m.Data["said"]) != said) {
+	case jammed && m.Data["depth"] > fmt.Sprint(spec["depth"]):
+	case m.Data["said"] != said && (behaviour != understands || strings.TrimSpace(m.Data["said"]) != said):
 		m.Data["said"] = said
-		if slices.Contains([]string{doubles, jams, jamsMore}, behaviour) {
+		if behaviour == doubles || jammed {
 			m.Data["depth"] = fmt.Sprint(spec["depth"])
 		}
 		_ = w.Update(ctx, m)
