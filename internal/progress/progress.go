@@ -77,9 +77,9 @@ type Step struct {
 // notePeriod is how often a step's notes are printed where lines can't be written anew.
 const notePeriod = 30 * time.Second
 
-// Note tells how far the step is: at once on a live terminal, now and then elsewhere.
+// Note tells how far the step is: at once on a live terminal, now and then elsewhere. One of no step is dropped.
 func (s *Step) Note(text string) {
-	if s.printer == nil {
+	if s == nil || s.printer == nil {
 		return
 	}
 	on := s.printer.screen

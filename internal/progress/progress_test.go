@@ -50,6 +50,8 @@ func TestNoPrinter(t *testing.T) {
 	s := p.Start("first")
 	s.Note("halfway")
 	p.Say("said")
+	var none *Step
+	none.Note("halfway")
 	if err := s.End(nil); err != nil {
 		t.Error(err)
 	}

@@ -36,6 +36,7 @@ func goesWithin(was judge.Deletion) time.Duration {
 // recreate creates for each of copies, which are gone, another object of its name, as who deletes and applies again does, and notes in created whether
 // r's operator deals with it, tells that its pods are gone, and removes its finalizer while it has none. before says how long that is waited for.
 func (w *walk) recreate(ctx context.Context, r *lifecycle.Release, copies []*newObject, before, created map[string]judge.New) (err error) {
+	w.trying.Note("with the names of those that are gone")
 	var again []*newObject
 	began := time.Now()
 	defer func() {

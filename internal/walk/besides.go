@@ -17,6 +17,7 @@ import (
 // the copy's sample does not say or that nothing followed, and to ask for none.
 func (w *walk) tryBesides(ctx context.Context, r *lifecycle.Release, o *newObject, before, created map[string]judge.New) error {
 	copied, was, is := created[o.CRD], before[o.key()], created[o.key()]
+	w.trying.Note(o.String())
 	operands, err := w.madeFor(ctx, o)
 	if err != nil {
 		return err

@@ -1,12 +1,32 @@
 package walk
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/progress"
 )
+
+// A walk tells on the way that it tries new objects, which takes the longest, and what it tries now.
+func TestTellsOfNewObjects(t *testing.T) {
+	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":1,"depth":40}`, "v1", "v2", "v3")
+	synctest.Test(t, func(t *testing.T) {
+		w := newDisposable()
+		var out strings.Builder
+		walk := w.connect(t, p, plan, Options{Progress: progress.New(&out)})
+		defer time.Sleep(5 * time.Second)
+		if _, err := walk.run(t.Context(), plan); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), "✓   try new objects on v1 (") {
+			t.Errorf("%s", out.String())
+		}
+	})
+}
 
 // What only one of two samples asks for is tried as well, although the copy is one of the other: it says more.
 func TestBesides(t *testing.T) {

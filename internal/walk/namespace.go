@@ -39,6 +39,7 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	if len(copies) == 0 {
 		return nil
 	}
+	w.trying.Note("in a new namespace")
 	namespace, kinds := newNamespaces+rand.String(5), refusedKinds(copies, before)
 	if err := w.likeNamespace(ctx, copies[0].Namespace, namespace); err != nil {
 		return err

@@ -94,7 +94,8 @@ func (w *walk) judgeNew(ctx context.Context, from string, r *lifecycle.Release) 
 		return nil, nil
 	}
 	if w.created[r.Name] == nil {
-		if err := w.tryAll(ctx, from, r); err != nil {
+		w.trying = w.options.Progress.Start("  try new objects on %s", r.Name)
+		if err := w.trying.End(w.tryAll(ctx, from, r)); err != nil {
 			return nil, err
 		}
 	}

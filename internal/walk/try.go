@@ -26,6 +26,7 @@ import (
 // tryNew takes from a copy what was made for it and changes it, and notes in created what r's operator does then. The release called
 // from says how long that is waited for.
 func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o *newObject, created map[string]judge.New) error {
+	w.trying.Note(o.String())
 	was, is := w.created[from][o.CRD], created[o.CRD]
 	view := w.viewOf(o.Object)
 	operands, err := view.Operands(ctx)
@@ -226,6 +227,7 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		if patch(change.There, metav1.DryRunAll) != nil {
 			continue
 		}
+		w.trying.Note(fmt.Sprintf("%s: %s", o, change.Path))
 		o.following.entry, o.following.retained, o.following.asked = change.Entry, nil, change.askedIn(now.Object)
 		times, err := w.thereAndBack(ctx, o, change.Path, was, is.Follows, func() error { return patch(change.There) }, func() error { return patch(change.Back) })
 		if err != nil {

@@ -48,6 +48,7 @@ func (w *walk) tryVariants(ctx context.Context, r *lifecycle.Release, copies []*
 	if !w.Provider.Disposable() {
 		return meanwhile()
 	}
+	w.trying.Note("with other choices, and as other samples ask")
 	there, err := w.RecentOperands(ctx)
 	if err != nil {
 		return err

@@ -108,6 +108,7 @@ type installed struct {
 	release    *lifecycle.Release // nil when nothing of the package stands, or not surely in one piece
 	populated  *lifecycle.Release // whose samples were made last
 	lingering  []*observe.Object  // that were deleted, and were not gone in time
+	trying     *progress.Step     // of new objects, which is under way
 	copied     int                // for how many new objects it was asked what they need
 	unwatch    context.CancelFunc
 	freshSince time.Time            // when the package was last installed where nothing of it stood
