@@ -30,7 +30,7 @@ type Settings struct {
 	Package      string   `json:"package,omitempty" jsonschema:"name of the operator's package"`
 	Catalog      string   `json:"catalog,omitempty" jsonschema:"the package's file-based catalog: a directory, a file or an image"`
 	Images       []string `json:"images,omitempty" jsonschema:"what images run in tests, each as REF=PROGRAM; {version} in both stands for the version of each bundle, and versions whose program does not exist are simulated"`
-	Samples      []string `json:"samples,omitempty" jsonschema:"files with the samples that upgrade tests create instead of the bundles' alm-examples of the same kinds"`
+	Samples      []string `json:"samples,omitempty" jsonschema:"files with the samples that upgrade tests create instead of the bundles' alm-examples of the same kinds and versions"`
 	Assertions   []string `json:"assertions,omitempty" jsonschema:"files with the partial objects that must match after installation and after each hop of an upgrade test"`
 	Suppressions string   `json:"suppressions,omitempty" jsonschema:"file of suppressed findings, each with a reason and an expiry date"`
 	Cluster      string   `json:"cluster,omitempty" jsonschema:"kind of cluster of upgrade tests: embedded, kind or existing"`

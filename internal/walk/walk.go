@@ -36,7 +36,7 @@ import (
 
 // Options of a walk.
 type Options struct {
-	Samples []*unstructured.Unstructured // objects to make instead of the bundles' alm-examples of the same kinds, and what those need
+	Samples []*unstructured.Unstructured // objects to make instead of the bundles' alm-examples of the same kinds and versions, and what those need
 	// Restore, unless nil, is what the walk restores of another cluster, in place of making samples. It ends with the first hop
 	// after which the release is not there, and with the last it leaves all as it is.
 	Restore *Restored
