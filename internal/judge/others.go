@@ -23,6 +23,7 @@ func (n New) writes(name string) bool {
 // stripped tells what others set of what was made for new objects and the operator takes away, and did not with from.
 func stripped(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
+	reverts := was.reverts()
 	for _, of := range []struct {
 		what, use string
 		severity  finding.Severity // many operators have all labels for theirs, but for those of namespaces
@@ -31,7 +32,7 @@ func stripped(from, to string, was, is New) []finding.Finding {
 		{"annotations", "as load balancers and monitoring are configured by", finding.Error, was.Marks, is.Marks},
 		{"labels", "as monitoring and policies choose by", finding.Info, was.Labels, is.Labels},
 	} {
-		gone := namesOf(of.is, func(kind string) bool { return was.reverts() && of.was[kind] && !of.is[kind] })
+		gone := namesOf(of.is, func(kind string) bool { return reverts && of.was[kind] && !of.is[kind] })
 		if len(gone) > 0 {
 			f := code.Finding(code.OperandChanged, is.Sample, "%s takes %s that others put on %s of a new object like it away, %s; %s left them", to, of.what, strings.Join(gone, " and "), of.use, from)
 			if f.Severity = of.severity; slices.ContainsFunc(gone, func(name string) bool { return isOfKind(name, observe.KindNamespace) }) {

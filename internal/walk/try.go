@@ -254,9 +254,10 @@ func (w *walk) putRight(ctx context.Context, o *newObject) error {
 	if err != nil {
 		return err
 	}
+	kinds := slices.Concat(judge.Replicated, remade)
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		made, before := now[name], o.following.before[name]
-		if !made.Direct || made.UID != before.UID || !slices.Contains(slices.Concat(judge.Replicated, remade), made.Kind) ||
+		if !made.Direct || made.UID != before.UID || !slices.Contains(kinds, made.Kind) ||
 			len(otherPaths(compare.Values(before.Content), compare.Values(made.Content))) == 0 {
 			continue
 		}

@@ -95,11 +95,12 @@ type walk struct {
 	memory
 
 	verified      verification
-	calms         []calm   // in which nothing changed while new objects were tried
-	copyNames     []string // of the copies that were tried last
-	lastHop       bool     // no hop follows
-	fresh         []string // releases that were installed without those that users come from
-	notes         []string // limitations that the walk met
+	trying        *progress.Step // of new objects, which was begun last
+	calms         []calm         // in which nothing changed while new objects were tried
+	copyNames     []string       // of the copies that were tried last
+	lastHop       bool           // no hop follows
+	fresh         []string       // releases that were installed without those that users come from
+	notes         []string       // limitations that the walk met
 	installations []report.Installation
 }
 
@@ -108,7 +109,6 @@ type installed struct {
 	release    *lifecycle.Release // nil when nothing of the package stands, or not surely in one piece
 	populated  *lifecycle.Release // whose samples were made last
 	lingering  []*observe.Object  // that were deleted, and were not gone in time
-	trying     *progress.Step     // of new objects, which is under way
 	copied     int                // for how many new objects it was asked what they need
 	unwatch    context.CancelFunc
 	freshSince time.Time            // when the package was last installed where nothing of it stood
