@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,6 +51,8 @@ import (
 // Things, of which the operator makes ConfigMaps.
 type world struct {
 	client.WithWatch
+	tracker clienttesting.ObjectTracker
+	listed  sync.Map         // by resource and namespace, as it was read last
 	watcher *observe.Watcher // of the walk, once it follows
 
 	mu        sync.Mutex
@@ -171,9 +174,9 @@ func newWorld() *world {
 		s.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		s.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
-	w := &world{behaviour: map[string]string{}, on: func(string) error { return nil }}
 	// The tracker of managed fields, which is the default, takes half of the tests' time.
 	tracker := clienttesting.NewObjectTracker(s, serializer.NewCodecFactory(s).UniversalDecoder())
+	w := &world{tracker: tracker, behaviour: map[string]string{}, on: func(string) error { return nil }}
 	w.WithWatch = fake.NewClientBuilder().WithScheme(s).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(s)).WithObjectTracker(tracker).
 		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}}).
 		WithInterceptorFuncs(interceptor.Funcs{
@@ -1024,13 +1027,21 @@ func (r resourceOf) Namespace(name string) dynamic.ResourceInterface {
 	return r
 }
 
+// kinds are those of the resources that were asked for: all worlds have the same, and their mapper looks through all of them.
+var kinds sync.Map
+
 func (r resourceOf) named(name string) *unstructured.Unstructured {
-	kind, err := r.client.RESTMapper().KindFor(r.of)
-	if err != nil {
-		panic(err)
+	kind, known := kinds.Load(r.of)
+	if !known {
+		found, err := r.client.RESTMapper().KindFor(r.of)
+		if err != nil {
+			panic(err)
+		}
+		kinds.Store(r.of, found)
+		kind = found
 	}
 	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(kind)
+	o.SetGroupVersionKind(kind.(schema.GroupVersionKind))
 	o.SetNamespace(r.namespace)
 	o.SetName(name)
 	return o
@@ -1053,7 +1064,44 @@ func (r resourceOf) List(ctx context.Context, _ metav1.ListOptions) (*unstructur
 	if !slices.Contains([]string{"Thing", "Holder", "ConfigMap", "Pod", "Deployment", "Service"}, kind.Kind) {
 		return list, nil // nobody makes any
 	}
+	if w, is := r.client.(*world); is {
+		return w.list(ctx, list, r)
+	}
 	return list, r.client.List(ctx, list, client.InNamespace(r.namespace))
+}
+
+// listing is a list as it was read, of objects in these versions.
+type listing struct {
+	versions string
+	list     *unstructured.UnstructuredList
+}
+
+// list reads what there is of a resource into list, or returns what it was the last time if nobody wrote any of it: to read all anew takes a third of the tests' time.
+func (w *world) list(ctx context.Context, list *unstructured.UnstructuredList, of resourceOf) (*unstructured.UnstructuredList, error) {
+	there, err := w.tracker.List(of.of, of.named("").GroupVersionKind(), of.namespace)
+	if err != nil {
+		return nil, err
+	}
+	versions := ""
+	err = meta.EachListItem(there, func(o runtime.Object) error {
+		is, err := meta.Accessor(o)
+		if err == nil {
+			versions += fmt.Sprintln(is.GetNamespace(), is.GetName(), is.GetUID(), is.GetResourceVersion())
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	key := of.of.String() + " " + of.namespace
+	if last, is := w.listed.Load(key); is && last.(listing).versions == versions {
+		return last.(listing).list.DeepCopy(), nil
+	}
+	if err := w.WithWatch.List(ctx, list, client.InNamespace(of.namespace)); err != nil {
+		return nil, err
+	}
+	w.listed.Store(key, listing{versions, list.DeepCopy()})
+	return list, nil
 }
 
 func (r resourceOf) Create(ctx context.Context, o *unstructured.Unstructured, options metav1.CreateOptions, _ ...string) (*unstructured.Unstructured, error) {
