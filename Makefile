@@ -87,12 +87,13 @@ test: ## Run the unit tests and the command line's scripts, with the race detect
 		race=; cgo=0; \
 		printf '%s\nThe tests run without the race detector: it needs a C compiler. Install one (on Debian: apt-get install gcc libc6-dev) to have races found.\n' "$$why" >&2; \
 	fi; \
-	GORACE=atexit_sleep_ms=100 CGO_ENABLED=$$cgo $(GO) test $$race $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /tools/ $(WITHOUT_RACE:.%=-e %$$) -e /test/e2e -e /test/hostile -e /test/olmv1 -e /test/operator -e /test/scenario -e /test/started -e /test/bench -e /test/browser -e /test/systems -e /test/upgrades)
+	GORACE=atexit_sleep_ms=100 CGO_ENABLED=$$cgo $(GO) test $$race $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /tools/ $(WITHOUT_RACE:.%=-e %$$) -e /test/e2e -e /test/hostile -e /test/olmv1 -e /test/operator -e /test/scenario -e /test/started -e /test/api -e /test/arrows -e /test/style -e /test/bench -e /test/browser -e /test/systems -e /test/upgrades)
 	$(GO) test $(TEST_FLAGS) $(WITHOUT_RACE) ./tools/...
 	$(GO) test $(TEST_FLAGS) -short -run 'Growth|ByParts|OpmRefuses|RoundTrips' ./internal/check ./operator/internal/conversion
 	$(GO) test $(TEST_FLAGS) ./test/scenario -run 'Static|Commands|Docs'
-# What does nothing at the same time: the race detector would find nothing, and make it take up to ten times as long.
-WITHOUT_RACE := ./internal/graph ./internal/report ./test/api ./test/arrows ./test/coverage ./test/faults ./test/makefile ./test/style
+# What does nothing at the same time: the race detector would find nothing, and make it take up to ten times as long. The scripts start olmkit for
+# each command, which takes three times as long with it: internal/cli's tests have it every time, the scripts at night.
+WITHOUT_RACE := ./internal/graph ./internal/report ./test/coverage ./test/faults ./test/makefile ./test/script
 TEST_FLAGS ?= -timeout 30m
 
 .PHONY: resolver
@@ -364,6 +365,7 @@ test-olmv1: build managers ## Test OLM v1 on embedded clusters: every upgrade an
 .PHONY: test-nightly
 test-nightly: test-kind-all test-started test-olmv1 ## Run every end-to-end test at full length
 	$(MAKE) SHORT= test-e2e test-redis test-browser
+	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 30m ./test/script
 	$(MAKE) ends kills resolver conversion-rounds growth
 	$(MAKE) faults FAIL_ON=error
 
