@@ -1097,7 +1097,7 @@ func (w *world) list(ctx context.Context, list *unstructured.UnstructuredList, o
 	if last, is := w.listed.Load(key); is && last.(listing).versions == versions {
 		return last.(listing).list.DeepCopy(), nil
 	}
-	if err := w.WithWatch.List(ctx, list, client.InNamespace(of.namespace)); err != nil {
+	if err := w.List(ctx, list, client.InNamespace(of.namespace)); err != nil {
 		return nil, err
 	}
 	w.listed.Store(key, listing{versions, list.DeepCopy()})
