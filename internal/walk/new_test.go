@@ -14,9 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/test/support/expect"
@@ -183,4 +185,30 @@ func TestFindEach(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An Event that comes late counts where the release before had some recorded, and nobody waits for one where it had none.
+func TestToldLate(t *testing.T) {
+	for name, test := range map[string]struct{ was, want []string }{
+		"some before": {[]string{"Made"}, []string{"Made"}},
+		"none before": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := fake.NewClientBuilder().Build()
+				w := &walk{Cluster: &observe.Cluster{Client: c}}
+				o := &newObject{Object: &observe.Object{Namespace: "n", UID: "1"}}
+				late := time.AfterFunc(2*time.Second, func() {
+					_ = c.Create(t.Context(), &corev1.Event{
+						ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "made"}, InvolvedObject: corev1.ObjectReference{UID: "1"}, Type: corev1.EventTypeNormal, Reason: "Made",
+					})
+				})
+				defer late.Stop()
+				told, err := w.toldOf(t.Context(), o, judge.New{Events: test.was})
+				if err != nil || !slices.Equal(told, test.want) {
+					t.Errorf("%v, %v", told, err)
+				}
+			})
+		})
+	}
 }

@@ -74,7 +74,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		err = w.readStatuses(ctx, o, was, &is)
 	}
 	if err == nil {
-		is.Events, err = w.toldOf(ctx, o)
+		is.Events, err = w.toldOf(ctx, o, was)
 	}
 	if err == nil {
 		err = w.readyToPart(ctx, o, was)
@@ -179,19 +179,24 @@ func (w *walk) readStatuses(ctx context.Context, o *newObject, was judge.New, is
 	})
 }
 
-// toldOf are the reasons of the Events about a copy, sorted, but for warnings.
-func (w *walk) toldOf(ctx context.Context, o *newObject) ([]string, error) {
-	var events corev1.EventList
-	if err := w.Client.List(ctx, &events, client.InNamespace(cmp.Or(o.Namespace, metav1.NamespaceDefault))); err != nil {
-		return nil, fmt.Errorf("list Events: %w", err)
-	}
-	reasons := map[string]bool{}
-	for _, e := range events.Items {
-		if e.InvolvedObject.UID == o.UID && e.Type == corev1.EventTypeNormal {
-			reasons[e.Reason] = true
+// toldOf are the reasons of the Events about a copy, sorted, but for warnings. They are sent apart from what they tell of, and may come late: one is
+// waited for if there were any under the release before.
+func (w *walk) toldOf(ctx context.Context, o *newObject, was judge.New) (told []string, err error) {
+	err = lookUntil(ctx, was.Patience(), lookPause, func() (bool, error) {
+		var events corev1.EventList
+		if err := w.Client.List(ctx, &events, client.InNamespace(cmp.Or(o.Namespace, metav1.NamespaceDefault))); err != nil {
+			return false, fmt.Errorf("list Events: %w", err)
 		}
-	}
-	return slices.Sorted(maps.Keys(reasons)), nil
+		reasons := map[string]bool{}
+		for _, e := range events.Items {
+			if e.InvolvedObject.UID == o.UID && e.Type == corev1.EventTypeNormal {
+				reasons[e.Reason] = true
+			}
+		}
+		told = slices.Sorted(maps.Keys(reasons))
+		return len(told) > 0 || len(was.Events) == 0, nil
+	})
+	return told, err
 }
 
 // changeNew changes the fields of a copy, one after the other, and notes in is how often anything that was made for it follows each.
