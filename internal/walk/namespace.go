@@ -41,7 +41,7 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	}
 	w.trying.Note("in a new namespace")
 	namespace, kinds := newNamespaces+rand.String(5), refusedKinds(copies, before)
-	if err := w.likeNamespace(ctx, copies[0].Namespace, namespace); err != nil {
+	if err := w.likeNamespace(ctx, copies[0].Namespace, namespace, nil); err != nil {
 		return err
 	}
 	full, err := w.fill(ctx, namespace, kinds)
@@ -180,14 +180,20 @@ func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, like *observe
 	return o, nil
 }
 
-// likeNamespace creates the namespace called name with the labels and annotations of another, by which operators may choose those that they serve, if it is not there.
-func (w *walk) likeNamespace(ctx context.Context, other, name string) error {
-	var like corev1.Namespace
-	if err := client.IgnoreNotFound(w.Client.Get(ctx, client.ObjectKey{Name: other}, &like)); err != nil {
-		return fmt.Errorf("read namespace %s: %w", other, err)
+// likeNamespace creates the namespace called name, if it is not there, with labels and, if other is not empty, the labels and annotations of that one, by which operators may
+// choose those that they serve.
+func (w *walk) likeNamespace(ctx context.Context, other, name string, labels map[string]string) error {
+	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
+	if other != "" {
+		var like corev1.Namespace
+		if err := client.IgnoreNotFound(w.Client.Get(ctx, client.ObjectKey{Name: other}, &like)); err != nil {
+			return fmt.Errorf("read namespace %s: %w", other, err)
+		}
+		maps.Copy(made.Labels, like.Labels)
+		made.Annotations = like.Annotations
 	}
-	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(like.Labels), Annotations: like.Annotations}}
 	delete(made.Labels, corev1.LabelMetadataName)
+	maps.Copy(made.Labels, labels)
 	if err := w.Client.Create(ctx, made); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create namespace %s: %w", name, err)
 	}

@@ -56,6 +56,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		func() error { return w.pauseNew(ctx, r, o, was, &is) },
 		func() error { return w.changeNeeds(ctx, o, operands, was, is.Follows) },
 		func() error { return w.unlabelNew(ctx, r, o, was, is.Follows) },
+		func() error { return w.spreadNew(ctx, o, operands, was, &is) },
 		func() error { return w.changeWords(ctx, r, o, operands, was, &is) },
 		func() error { return w.noteLast(ctx, o, is.Follows) },
 		func() error { return w.scaleToNone(ctx, r, o, was, &is) },

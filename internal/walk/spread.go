@@ -1,0 +1,168 @@
+package walk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// spreadNew creates a namespace like one of those in which something was made for a copy that is in none, and with the labels by which the copy chooses namespaces. It notes in
+// is what is made there, whether that goes when the namespace loses its labels, and is made again when it gets them back.
+func (w *walk) spreadNew(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New, is *judge.New) (err error) {
+	like, labels := namespaceOf(operands), chosenBy(o.Author["spec"])
+	if is.Spread = was.Spread; o.Namespace != "" || !w.Provider.Disposable() || like == "" && len(labels) == 0 || was.Spread != nil && len(was.Spread.Kinds) == 0 {
+		return nil
+	}
+	if err := w.awaitIdle(ctx, o); err != nil {
+		return err
+	}
+	s := spreading{w, o, newNamespaces + rand.String(5), w.viewOf(o.Object)}
+	if err := w.likeNamespace(ctx, like, s.namespace, labels); err != nil {
+		return err
+	}
+	is.Spread = &judge.Spread{}
+	defer func() { err = errors.Join(err, s.end(ctx, len(is.Spread.Kinds) > 0)) }()
+	before := judge.Spread{}
+	if was.Spread != nil {
+		before = *was.Spread
+	}
+	return s.note(ctx, before, is.Spread)
+}
+
+// spreading is how something is made for a copy in a new namespace.
+type spreading struct {
+	w         *walk
+	o         *newObject
+	namespace string
+	view      observe.Cluster
+}
+
+// note notes in is what is made in the namespace, and what becomes of it. What was done before is waited for longer.
+func (s spreading) note(ctx context.Context, was judge.Spread, is *judge.Spread) error {
+	err := s.await(ctx, len(was.Kinds) > 0, func(kinds []string) bool {
+		is.Kinds = kinds
+		return len(kinds) > 0 && !slices.ContainsFunc(was.Kinds, func(kind string) bool { return !slices.Contains(kinds, kind) })
+	})
+	if err != nil || len(is.Kinds) == 0 {
+		return err
+	}
+	var now corev1.Namespace
+	if err := s.w.Client.Get(ctx, client.ObjectKey{Name: s.namespace}, &now); err != nil {
+		return fmt.Errorf("read namespace %s: %w", s.namespace, err)
+	}
+	set, none := map[string]any{}, map[string]any{}
+	for label, value := range now.Labels {
+		if label != corev1.LabelMetadataName {
+			set[label], none[label] = value, nil
+		}
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	if err := s.label(ctx, none); err != nil {
+		return err
+	}
+	err = s.await(ctx, was.Leaves, func(kinds []string) bool {
+		is.Leaves = len(kinds) == 0
+		return is.Leaves
+	})
+	if err != nil || !is.Leaves {
+		return err
+	}
+	if err := s.label(ctx, set); err != nil {
+		return err
+	}
+	return s.await(ctx, was.Returns, func(kinds []string) bool {
+		is.Returns = len(kinds) > 0
+		return is.Returns
+	})
+}
+
+// await looks at the kinds of what is made for the copy in the namespace, sorted, until done, longer if that was so before.
+func (s spreading) await(ctx context.Context, before bool, done func(kinds []string) bool) error {
+	limit := boldLimit
+	if before {
+		limit = judge.EffectLimit
+	}
+	return lookUntil(ctx, limit, quickPause, func() (bool, error) {
+		operands, err := s.view.RecentOperands(ctx)
+		kinds := map[string]bool{}
+		for _, made := range operands {
+			if made.Direct && made.Namespace == s.namespace && !made.Transient() {
+				kinds[made.Kind] = true
+			}
+		}
+		return err == nil && done(slices.Sorted(maps.Keys(kinds))), err
+	})
+}
+
+// label sets labels of the namespace, and removes those that are nil.
+func (s spreading) label(ctx context.Context, labels map[string]any) error {
+	namespace := &corev1.Namespace{}
+	namespace.Name = s.namespace
+	if err := s.w.Client.Patch(ctx, namespace, client.RawPatch(types.MergePatchType, patchOf([]string{"metadata", "labels"}, labels))); err != nil {
+		return fmt.Errorf("label namespace %s: %w", s.namespace, err)
+	}
+	return nil
+}
+
+// end deletes the namespace. Where something was made, the status of samples counts it, too, until it is gone.
+func (s spreading) end(ctx context.Context, made bool) error {
+	namespace := &corev1.Namespace{}
+	namespace.Name = s.namespace
+	if err := client.IgnoreNotFound(s.w.Client.Delete(ctx, namespace)); err != nil || !made {
+		return err
+	}
+	return lookUntil(ctx, newLimit, 4*quickPause, func() (bool, error) {
+		return apierrors.IsNotFound(s.w.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)), ctx.Err()
+	})
+}
+
+// namespaceOf is the first of the namespaces in which something was made for a copy, "" if there is none.
+func namespaceOf(operands map[string]observe.Operand) (first string) {
+	for _, made := range operands {
+		if made.Direct && made.Namespace != "" && (first == "" || made.Namespace < first) {
+			first = made.Namespace
+		}
+	}
+	return first
+}
+
+// choosing matches fields by which an object chooses namespaces.
+var choosing = regexp.MustCompile(`(?i)namespaceSelector$`)
+
+// chosenBy are the labels of the namespaces that value, of an object's spec, chooses.
+func chosenBy(value any) map[string]string {
+	labels := map[string]string{}
+	switch value := value.(type) {
+	case map[string]any:
+		for _, field := range slices.Sorted(maps.Keys(value)) {
+			selector, is := value[field].(map[string]any)
+			if !is || !choosing.MatchString(field) {
+				maps.Copy(labels, chosenBy(value[field]))
+				continue
+			}
+			chosen, _ := selector["matchLabels"].(map[string]any)
+			for label, wanted := range chosen {
+				labels[label] = fmt.Sprint(wanted)
+			}
+		}
+	case []any:
+		for _, item := range value {
+			maps.Copy(labels, chosenBy(item))
+		}
+	}
+	return labels
+}
