@@ -29,4 +29,8 @@ func TestUnspread(t *testing.T) {
 			t.Errorf("%s: %v", name, found)
 		}
 	}
+	was, is := New{Spread: all, Makes: []string{"ConfigMap …-roots"}}, New{Spread: &Spread{}, Makes: []string{"Secret …-roots"}}
+	if found := unspread("v1", "v2", was, is); len(found) > 0 {
+		t.Errorf("of a kind that is made nowhere any more: %v", found)
+	}
 }

@@ -29,8 +29,8 @@ func (w *walk) spreadNew(ctx context.Context, o *newObject, operands map[string]
 		return err
 	}
 	s := spreading{w, o, newNamespaces + rand.String(5), w.viewOf(o.Object)}
-	if err := w.likeNamespace(ctx, like, s.namespace, labels); err != nil {
-		return err
+	if w.likeNamespace(ctx, like, s.namespace, labels) != nil { // who looks after namespaces may not let others make one
+		return ctx.Err()
 	}
 	is.Spread = &judge.Spread{}
 	defer func() { err = errors.Join(err, s.end(ctx, len(is.Spread.Kinds) > 0)) }()
@@ -58,9 +58,10 @@ func (s spreading) note(ctx context.Context, was judge.Spread, is *judge.Spread)
 	if err != nil || len(is.Kinds) == 0 {
 		return err
 	}
+	is.Leaves, is.Returns = was.Leaves, was.Returns // unless more is known
 	var now corev1.Namespace
-	if err := s.w.Client.Get(ctx, client.ObjectKey{Name: s.namespace}, &now); err != nil {
-		return fmt.Errorf("read namespace %s: %w", s.namespace, err)
+	if s.w.Client.Get(ctx, client.ObjectKey{Name: s.namespace}, &now) != nil { // who looks after namespaces may delete it
+		return ctx.Err()
 	}
 	set, none := map[string]any{}, map[string]any{}
 	for label, value := range now.Labels {
@@ -68,21 +69,15 @@ func (s spreading) note(ctx context.Context, was judge.Spread, is *judge.Spread)
 			set[label], none[label] = value, nil
 		}
 	}
-	if len(set) == 0 {
-		return nil
-	}
-	if err := s.label(ctx, none); err != nil {
-		return err
+	if len(set) == 0 || s.label(ctx, none) != nil {
+		return ctx.Err()
 	}
 	err = s.await(ctx, was.Leaves, func(kinds []string) bool {
 		is.Leaves = len(kinds) == 0
 		return is.Leaves
 	})
-	if err != nil || !is.Leaves {
-		return err
-	}
-	if err := s.label(ctx, set); err != nil {
-		return err
+	if is.Returns = is.Leaves && was.Returns; err != nil || !is.Leaves || s.label(ctx, set) != nil {
+		return errors.Join(err, ctx.Err())
 	}
 	return s.await(ctx, was.Returns, func(kinds []string) bool {
 		is.Returns = len(kinds) > 0
@@ -108,22 +103,19 @@ func (s spreading) await(ctx context.Context, before bool, done func(kinds []str
 	})
 }
 
-// label sets labels of the namespace, and removes those that are nil.
+// label sets labels of the namespace, and removes those that are nil. It may be refused.
 func (s spreading) label(ctx context.Context, labels map[string]any) error {
 	namespace := &corev1.Namespace{}
 	namespace.Name = s.namespace
-	if err := s.w.Client.Patch(ctx, namespace, client.RawPatch(types.MergePatchType, patchOf([]string{"metadata", "labels"}, labels))); err != nil {
-		return fmt.Errorf("label namespace %s: %w", s.namespace, err)
-	}
-	return nil
+	return s.w.Client.Patch(ctx, namespace, client.RawPatch(types.MergePatchType, patchOf([]string{"metadata", "labels"}, labels)))
 }
 
 // end deletes the namespace. Where something was made, the status of samples counts it, too, until it is gone.
 func (s spreading) end(ctx context.Context, made bool) error {
 	namespace := &corev1.Namespace{}
 	namespace.Name = s.namespace
-	if err := client.IgnoreNotFound(s.w.Client.Delete(ctx, namespace)); err != nil || !made {
-		return err
+	if s.w.Client.Delete(ctx, namespace) != nil || !made {
+		return ctx.Err()
 	}
 	return lookUntil(ctx, newLimit, 4*quickPause, func() (bool, error) {
 		return apierrors.IsNotFound(s.w.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)), ctx.Err()
