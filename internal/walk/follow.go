@@ -62,17 +62,16 @@ func (f *following) noteIn(is *judge.New) {
 // noteMoves notes which kinds the change before was followed by, which surely says something did, now that all is at rest, and that field is to be
 // changed next.
 func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely bool) error {
-	view := w.viewOf(o.Object)
-	operands, err := view.RecentOperands(ctx)
+	f, view := &o.following, w.viewOf(o.Object)
+	followed, look := f.field != "" && surely, view.ConfirmedOperands
+	if followed {
+		look = func(ctx context.Context) (map[string]observe.Operand, error) {
+			return w.awaitBack(ctx, o, f.field, f.before, f.there)
+		}
+	}
+	operands, err := look(ctx)
 	if err != nil {
 		return err
-	}
-	f := &o.following
-	followed := f.field != "" && surely
-	if followed {
-		if operands, err = w.awaitBack(ctx, o, f.field, f.before, f.there); err != nil {
-			return err
-		}
 	}
 	says, err := w.statusOf(ctx, o.Object)
 	if err != nil {

@@ -75,9 +75,6 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		err = w.readStatuses(ctx, o, was, &is)
 	}
 	if err == nil {
-		is.Events, err = w.toldOf(ctx, o, was)
-	}
-	if err == nil {
 		err = w.readyToPart(ctx, o, was)
 	}
 	if err == nil && !is.Copy.Alike { // it has had its time by now
@@ -162,10 +159,10 @@ func (w *walk) deprecatedOf(o *newObject, was, is judge.New) map[string]bool {
 	return deprecated
 }
 
-// readStatuses notes in is the fields that the statuses of a copy and of its sample have, if both are there. Some are empty while pods are replaced:
-// what the copy had under the release before is waited for.
+// readStatuses notes in is the fields that the statuses of a copy and of its sample have, if both are there, and which Events there are about the copy. Some are empty while pods
+// are replaced: what the copy had under the release before is waited for.
 func (w *walk) readStatuses(ctx context.Context, o *newObject, was judge.New, is *judge.New) error {
-	return lookUntil(ctx, judge.HealthLimit, lookPause, func() (bool, error) {
+	err := lookUntil(ctx, judge.HealthLimit, lookPause, func() (bool, error) {
 		copied, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
 			return true, ctx.Err()
@@ -178,6 +175,10 @@ func (w *walk) readStatuses(ctx context.Context, o *newObject, was judge.New, is
 		is.Finalizers = copied.GetFinalizers()
 		return len(is.Silent(was)) == 0, nil
 	})
+	if err == nil {
+		is.Events, err = w.toldOf(ctx, o, was)
+	}
+	return err
 }
 
 // toldOf are the reasons of the Events about a copy, sorted, but for warnings. They are sent apart from what they tell of, and may come late: one is
@@ -375,7 +376,7 @@ func (w *walk) leaveOutParts(ctx context.Context, r *lifecycle.Release, o *newOb
 	if err := w.awaitIdle(ctx, o); err != nil {
 		return err
 	}
-	before, err := view.RecentOperands(ctx)
+	before, err := view.ConfirmedOperands(ctx) // a Secret that was made anew a moment ago is not the one that watches may still tell of
 	if err != nil {
 		return err
 	}
