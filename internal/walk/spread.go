@@ -3,15 +3,17 @@ package walk
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/judge"
@@ -34,11 +36,7 @@ func (w *walk) spreadNew(ctx context.Context, o *newObject, operands map[string]
 	}
 	is.Spread = &judge.Spread{}
 	defer func() { err = errors.Join(err, s.end(ctx, len(is.Spread.Kinds) > 0)) }()
-	before := judge.Spread{}
-	if was.Spread != nil {
-		before = *was.Spread
-	}
-	return s.note(ctx, before, is.Spread)
+	return s.note(ctx, ptr.Deref(was.Spread, judge.Spread{}), is.Spread)
 }
 
 // spreading is how something is made for a copy in a new namespace.
@@ -105,19 +103,17 @@ func (s spreading) await(ctx context.Context, before bool, done func(kinds []str
 
 // label sets labels of the namespace, and removes those that are nil. It may be refused.
 func (s spreading) label(ctx context.Context, labels map[string]any) error {
-	namespace := &corev1.Namespace{}
-	namespace.Name = s.namespace
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	return s.w.Client.Patch(ctx, namespace, client.RawPatch(types.MergePatchType, patchOf([]string{"metadata", "labels"}, labels)))
 }
 
 // end deletes the namespace. Where something was made, the status of samples counts it, too, until it is gone.
 func (s spreading) end(ctx context.Context, made bool) error {
-	namespace := &corev1.Namespace{}
-	namespace.Name = s.namespace
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	if s.w.Client.Delete(ctx, namespace) != nil || !made {
 		return ctx.Err()
 	}
-	return lookUntil(ctx, newLimit, 4*quickPause, func() (bool, error) {
+	return lookUntil(ctx, newLimit, lookPause, func() (bool, error) {
 		return apierrors.IsNotFound(s.w.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)), ctx.Err()
 	})
 }
@@ -132,28 +128,21 @@ func namespaceOf(operands map[string]observe.Operand) (first string) {
 	return first
 }
 
-// choosing matches fields by which an object chooses namespaces.
-var choosing = regexp.MustCompile(`(?i)namespaceSelector$`)
-
 // chosenBy are the labels of the namespaces that value, of an object's spec, chooses.
 func chosenBy(value any) map[string]string {
 	labels := map[string]string{}
-	switch value := value.(type) {
+	switch v := value.(type) {
 	case map[string]any:
-		for _, field := range slices.Sorted(maps.Keys(value)) {
-			selector, is := value[field].(map[string]any)
-			if !is || !choosing.MatchString(field) {
-				maps.Copy(labels, chosenBy(value[field]))
-				continue
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			chosen := chosenBy(v[key])
+			if strings.HasSuffix(strings.ToLower(key), "namespaceselector") {
+				chosen, _, _ = unstructured.NestedStringMap(v, key, "matchLabels")
 			}
-			chosen, _ := selector["matchLabels"].(map[string]any)
-			for label, wanted := range chosen {
-				labels[label] = fmt.Sprint(wanted)
-			}
+			maps.Copy(labels, chosen)
 		}
 	case []any:
-		for _, item := range value {
-			maps.Copy(labels, chosenBy(item))
+		for _, inner := range v {
+			maps.Copy(labels, chosenBy(inner))
 		}
 	}
 	return labels

@@ -21,17 +21,17 @@ import (
 
 // What becomes of namespaces that are new, or chosen later, is seen of each operator, also of those that are late.
 func TestSpread(t *testing.T) {
-	maps1 := []string{"ConfigMap"}
+	configMaps := []string{"ConfigMap"}
 	for name, test := range map[string]struct {
 		operator spreader
 		was      *judge.Spread
 		want     *judge.Spread
 	}{
-		"follows":                   {spreader{}, nil, &judge.Spread{Kinds: maps1, Leaves: true, Returns: true}},
-		"is late, and was not":      {spreader{late: 8 * time.Second}, &judge.Spread{Kinds: maps1, Leaves: true, Returns: true}, &judge.Spread{Kinds: maps1, Leaves: true, Returns: true}},
+		"follows":                   {spreader{}, nil, &judge.Spread{Kinds: configMaps, Leaves: true, Returns: true}},
+		"is late, and was not":      {spreader{late: 8 * time.Second}, &judge.Spread{Kinds: configMaps, Leaves: true, Returns: true}, &judge.Spread{Kinds: configMaps, Leaves: true, Returns: true}},
 		"knows the old ones":        {spreader{old: true}, nil, &judge.Spread{}},
-		"leaves what it made":       {spreader{leaves: true}, nil, &judge.Spread{Kinds: maps1}},
-		"looks at labels once":      {spreader{once: true}, nil, &judge.Spread{Kinds: maps1, Leaves: true}},
+		"leaves what it made":       {spreader{leaves: true}, nil, &judge.Spread{Kinds: configMaps}},
+		"looks at labels once":      {spreader{once: true}, nil, &judge.Spread{Kinds: configMaps, Leaves: true}},
 		"did nothing, and does now": {spreader{}, &judge.Spread{}, &judge.Spread{}},
 	} {
 		t.Run(name, func(t *testing.T) {

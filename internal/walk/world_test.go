@@ -1065,7 +1065,7 @@ func (r resourceOf) List(ctx context.Context, _ metav1.ListOptions) (*unstructur
 		return list, nil // nobody makes any
 	}
 	if w, is := r.client.(*world); is {
-		return w.list(ctx, list, r)
+		return w.list(ctx, list, kind, r)
 	}
 	return list, r.client.List(ctx, list, client.InNamespace(r.namespace))
 }
@@ -1076,9 +1076,9 @@ type listing struct {
 	list     *unstructured.UnstructuredList
 }
 
-// list reads what there is of a resource into list, or returns what it was the last time if nobody wrote any of it: to read all anew takes a third of the tests' time.
-func (w *world) list(ctx context.Context, list *unstructured.UnstructuredList, of resourceOf) (*unstructured.UnstructuredList, error) {
-	there, err := w.tracker.List(of.of, of.named("").GroupVersionKind(), of.namespace)
+// list reads what there is of a resource, of kind, into list, or returns what it was the last time if nobody wrote any of it: to read all anew takes a third of the tests' time.
+func (w *world) list(ctx context.Context, list *unstructured.UnstructuredList, kind schema.GroupVersionKind, of resourceOf) (*unstructured.UnstructuredList, error) {
+	there, err := w.tracker.List(of.of, kind, of.namespace)
 	if err != nil {
 		return nil, err
 	}
