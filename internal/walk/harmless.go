@@ -259,10 +259,10 @@ func isRequired(schema *apiextensionsv1.JSONSchemaProps, path []string) bool {
 
 // How many changes of an object are tried at most that were not tried under the release before: others, and those that set what is left out, leave out a text, or leave fewer.
 const (
-	mostBold    = 16
-	mostUnset   = 6
-	mostLeftOut = 5
-	mostFewer   = 5
+	mostBold    = 48
+	mostUnset   = 12
+	mostLeftOut = 12
+	mostFewer   = 8
 )
 
 // choice returns another value than value of those that s allows.

@@ -1,9 +1,12 @@
 package walk
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -42,6 +45,28 @@ func TestKeepsInTheWorld(t *testing.T) {
 	for _, c := range []struct{ v1, v2, code, says string }{
 		{doubles, doubles, "", ""},
 		{halves, halves, "", ""},
+		{doubles, halves, code.DoesLess, "after a change of its spec.depth, what it asked for before stays in ConfigMap data.depth"},
+	} {
+		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
+	}
+}
+
+// A kind with many fields is tried to the last of them.
+func TestManyFields(t *testing.T) {
+	spec := `{"size":1,"depth":40`
+	for i := range 20 {
+		spec += fmt.Sprintf(`,"count%02d":%d`, i, 1000+i)
+	}
+	define := func() *apiextensionsv1.CustomResourceDefinition {
+		d := thingDefinition()
+		for i := range 20 {
+			d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties[fmt.Sprintf("count%02d", i)] = apiextensionsv1.JSONSchemaProps{Type: "integer"}
+		}
+		return d
+	}
+	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":`+spec+`}}]`, []string{"v1", "v2", "v3"}, define)
+	for _, c := range []struct{ v1, v2, code, says string }{
+		{doubles, doubles, "", ""},
 		{doubles, halves, code.DoesLess, "after a change of its spec.depth, what it asked for before stays in ConfigMap data.depth"},
 	} {
 		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
