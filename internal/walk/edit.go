@@ -23,13 +23,13 @@ type edit struct {
 	other       []byte // a patch that means something else, where there does not; nil for none
 }
 
-// editsOf are an edit of one ConfigMap and one of a Service among operands, which were made for a new object: the first of names of each. Unlike
+// editsOf are edits of ConfigMaps and Services among operands, which were made for a new object: of the first of names of each kind. Unlike
 // workloads they have no generation, so who looks at generations alone does not see one.
-func editsOf(operands map[string]observe.Operand, names []string) []edit {
-	kinds := map[string]edit{}
+func editsOf(operands map[string]observe.Operand, names []string) (edits []edit) {
+	kinds := map[string]int{}
 	for _, name := range names {
 		made := operands[name]
-		if _, known := kinds[made.Kind]; known || !made.Direct {
+		if kinds[made.Kind] == mostOfOneKind || !made.Direct {
 			continue
 		}
 		var path []string
@@ -58,19 +58,16 @@ func editsOf(operands map[string]observe.Operand, names []string) []edit {
 			e.back = patchOf(path, was)
 			e.other = patchOf(path, withoutLastLine(was))
 		}
-		kinds[made.Kind] = e
-	}
-	var edits []edit
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		edits = append(edits, kinds[kind])
+		kinds[made.Kind]++
+		edits = append(edits, e)
 	}
 	return edits
 }
 
-// editNew changes a ConfigMap and a Service among operands, which were made for a copy, one after the other, and tells of each whether the
+// editNew changes ConfigMaps and Services among operands, which were made for a copy, one after the other, and tells of each whether the
 // operator changed it back. What it did under the release before is waited for longer, and what it did not is not tried again.
 func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New) (map[string]bool, error) {
-	reverts := map[string]bool{}
+	reverts, watched := map[string]bool{}, map[string]bool{}
 	for _, e := range editsOf(operands, knownFirst(o, operands, was.Reverts)) { // a look at one would correct another
 		alone, err := w.belongsAlone(ctx, e.Operand)
 		if err != nil {
@@ -86,8 +83,11 @@ func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]ob
 			continue
 		}
 		limit, times := max(boldLimit, lookFor(w.acted)), 2 // once may be luck: a reconcile that another cause began
-		if did {
+		switch {
+		case did:
 			limit, times = was.Patience(), 1
+		case watched[e.Kind]:
+			times = 1
 		}
 		for range times {
 			reverted, tried, err := w.editOnce(ctx, o, e, limit)
@@ -101,7 +101,7 @@ func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]ob
 			if delete(reverts, key); tried {
 				reverts[key] = reverted
 			}
-			if !reverted {
+			if watched[e.Kind] = reverted; !reverted {
 				break
 			}
 		}

@@ -477,15 +477,18 @@ var remade = []string{
 }
 
 // remadeLast are those of which others cannot do without: an operator that does not make them again may do nothing more.
-var remadeLast = []string{"Secret", "CronJob", "DaemonSet"}
+var remadeLast = slices.Concat([]string{"Secret", "CronJob"}, judge.Replicated)
 
-// takeFromNew deletes one thing of each of kinds among operands, which were made for a copy, one after the other, and notes in remakes which of
+// mostOfOneKind is how many things of a kind are deleted, or edited, at most: an operator may take care of one and not of the next.
+const mostOfOneKind = 3
+
+// takeFromNew deletes what there is of each of kinds among operands, which were made for a copy, one after the other, and notes in remakes which of
 // them the operator made again. What was made again under the release before is waited for longer.
 func (w *walk) takeFromNew(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New, kinds []string, remakes map[string]bool) error {
-	tried := map[string]bool{}
+	tried, watched := map[string]int{}, w.revertedKinds()
 	for _, name := range knownFirst(o, operands, was.Remakes) {
 		made := operands[name]
-		if tried[made.Kind] || !made.Direct || !slices.Contains(kinds, made.Kind) {
+		if tried[made.Kind] == mostOfOneKind || !made.Direct || !slices.Contains(kinds, made.Kind) {
 			continue
 		}
 		alone, err := w.belongsAlone(ctx, made)
@@ -495,11 +498,14 @@ func (w *walk) takeFromNew(ctx context.Context, o *newObject, operands map[strin
 		if !alone {
 			continue
 		}
-		tried[made.Kind] = true
+		tried[made.Kind]++
 		key := o.called(made)
 		limit, times := boldLimit, 2 // once may be luck: a reconcile that another cause began
-		if was.Remakes[key] {
+		switch {
+		case was.Remakes[key]:
 			limit, times = was.Patience(), 1
+		case watched[made.Kind]:
+			times = 1
 		}
 		for range times {
 			remade, deleted, err := w.takeOne(ctx, o, &made, limit)
@@ -509,12 +515,22 @@ func (w *walk) takeFromNew(ctx context.Context, o *newObject, operands map[strin
 			if deleted {
 				remakes[key] = remade
 			}
-			if !remade {
+			if watched[made.Kind] = remade; !remade {
 				break
 			}
 		}
 	}
 	return nil
+}
+
+// revertedKinds are the kinds of the workloads that the operator that runs put back when somebody else scaled them: it watches them.
+func (w *walk) revertedKinds() map[string]bool {
+	kinds := map[string]bool{}
+	for name, reverted := range w.reverts[w.release.Name] {
+		kind, _, _ := strings.Cut(name, "/")
+		kinds[kind] = kinds[kind] || reverted
+	}
+	return kinds
 }
 
 // takeLast is takeFromNew for what others cannot do without, of what is there now: some may have been made anew.

@@ -146,6 +146,8 @@ const (
 	halves       = "does, and keeps one of them when it changes"
 	jams         = "cannot take back a greater depth until somebody deletes what it made"
 	jamsMore     = "cannot either, and has one note"
+	twins        = "makes two of each, and makes either again that somebody deletes"
+	twinsHalf    = "makes two of each, and one of them again"
 	paves        = "makes a Service for who says a depth, and again if somebody deletes it"
 	pavesOnce    = "does not make it again"
 	insists      = "has a webhook that makes one of none"
@@ -309,6 +311,8 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 		w.reconcile(paves, thing.GetNamespace(), thing.GetName())
 	case is && thing.GetKind() == "ConfigMap" && gone && (w.behaviour[operator] == jams || w.behaviour[operator] == jamsMore):
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
+	case is && thing.GetKind() == "ConfigMap" && gone && (w.behaviour[operator] == twins || w.behaviour[operator] == twinsHalf && !strings.HasSuffix(thing.GetName(), twin)):
+		w.reconcile(w.behaviour[operator], thing.GetNamespace(), strings.TrimSuffix(thing.GetName(), twin))
 	case is && thing.GetKind() == "Holder" && operator != "":
 		w.hold(context.Background(), client.ObjectKeyFromObject(thing))
 	case !is || thing.GetKind() != "Thing" || operator == "" || !serves:
@@ -464,6 +468,9 @@ func (w *world) takePaired(ctx context.Context, thing *unstructured.Unstructured
 	}
 }
 
+// twin follows the name of the first of two.
+const twin = "-twin"
+
 // reconcile is what an operator that behaves so does: a ConfigMap says what the Thing says.
 func (w *world) reconcile(behaviour, namespace, name string) {
 	ctx := context.Background()
@@ -518,6 +525,10 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 		} else if w.isTaken(ctx, thing, key) {
 			return
 		}
+	}
+	if behaviour == twins || behaviour == twinsHalf {
+		second := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + twin, OwnerReferences: []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: name, UID: thing.GetUID()}}}}
+		_ = w.Create(ctx, second)
 	}
 	jammed := behaviour == jams || behaviour == jamsMore
 	switch err := w.Get(ctx, key, m); {
