@@ -64,6 +64,23 @@ func (was New) Patience() time.Duration {
 	return min(max(20*was.Slowest, patience), EffectLimit).Round(time.Second)
 }
 
+// What is slow for a new object: so long it takes mostly, and so many times as long as it did.
+const (
+	slow      = 3 * time.Second
+	slowTimes = 10
+)
+
+// slower tells that the operator takes much longer than before for whatever happens to an object: a busy machine is not that slow most of the time.
+func slower(from, to string, was, is New) []finding.Finding {
+	if was.Usually == 0 || is.Usually < max(slow, slowTimes*was.Usually) {
+		return nil
+	}
+	f := doesLess("do not wait in a reconcile, but return and ask for another one (RequeueAfter); and have more than one worker (MaxConcurrentReconciles)", is.Sample,
+		"%s mostly takes %s for a change of a new object like it; %s took %s", to, is.Usually.Round(100*time.Millisecond), from, was.Usually.Round(10*time.Millisecond))
+	f.Severity = finding.Warning
+	return []finding.Finding{f}
+}
+
 // Left is something that stayed when the object that it was made for was deleted.
 type Left struct{ Kind, Name string }
 
@@ -89,8 +106,8 @@ type New struct {
 	// Follows tells, by field of the copy, how often anything that was made for it followed: when the field was changed, and when
 	// it was changed back.
 	Follows map[string]int
-	// Slowest is how long it took at most until the operator did something about what happened to the copy, 0 if it did nothing.
-	Slowest time.Duration
+	// Slowest and Usually are how long it took at most and mostly until the operator did something about what happened to the copy, 0 if it did nothing.
+	Slowest, Usually time.Duration
 	// Sheds is what was made for the copy and went when a field was changed, named as in Remakes, by the field.
 	Sheds map[string][]string
 	// Tells are the fields of the copy's status that said something else when a field was changed, by that, and States those that it has; see ToldOf.
@@ -413,7 +430,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 			return doesLess(handOn, is.Sample, "%s does less for a new object like it than %s: what its %s asks for is not in what is made for it", to, from, fields)
 		})...)
 	}
-	return append(findings, forsaken(from, to, was, is)...)
+	return slices.Concat(findings, forsaken(from, to, was, is), slower(from, to, was, is))
 }
 
 // ignored tells what nothing follows any more.

@@ -73,13 +73,24 @@ type newObject struct {
 	stuck     bool                       // something that was made for it did not get ready again in time
 	says      map[string]string          // what its status tells of its health while it runs
 	slowest   time.Duration              // how long it took at most until its operator did something about it
+	took      []time.Duration            // how long it took each time
 }
 
 // key is what is noted of o is known by.
 func (o *newObject) key() string { return o.CRD + o.variant }
 
 // acted notes how long it took the operator to do something about what happened to o.
-func (o *newObject) acted(took time.Duration) { o.slowest = max(o.slowest, took) }
+func (o *newObject) acted(took time.Duration) {
+	o.slowest, o.took = max(o.slowest, took), append(o.took, took)
+}
+
+// usually is how long it took mostly, 0 if it did nothing.
+func (o *newObject) usually() time.Duration {
+	if len(o.took) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(o.took))[len(o.took)/2]
+}
 
 // idle is how long nobody writes what is at rest: an operator that is at work would have written.
 func (o *newObject) idle() time.Duration { return min(max(o.slowest, idleFor), mostIdle) }

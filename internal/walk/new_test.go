@@ -76,6 +76,18 @@ func TestTwins(t *testing.T) {
 	}
 }
 
+// Who does everything, but late, is told of.
+func TestSlower(t *testing.T) {
+	p, plan := things(t, "v1", "v2", "v3")
+	for _, c := range []struct{ v1, v2, code, says string }{
+		{hurries, dawdles, code.DoesLess, "v2 mostly takes 4."},
+		{hurries, hurries, "", ""},
+		{dawdles, hurries, "", ""},
+	} {
+		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
+	}
+}
+
 // An edit is one that the owner of a thing alone would change back: a few of each kind, and nothing that nobody may change.
 func TestEditsOf(t *testing.T) {
 	type m = map[string]any

@@ -70,7 +70,8 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		err = w.awaitIdle(ctx, o)
 	}
 	o.following.noteIn(&is)
-	is.Unsteady, is.Slowest, is.Readiness, is.Deprecated = o.unsteadyOf(operands), o.slowest, o.readiness, w.deprecatedOf(o, was, is)
+	is.Slowest, is.Usually = o.slowest, o.usually()
+	is.Unsteady, is.Readiness, is.Deprecated = o.unsteadyOf(operands), o.readiness, w.deprecatedOf(o, was, is)
 	if err == nil {
 		err = w.readStatuses(ctx, o, was, &is)
 	}

@@ -146,6 +146,8 @@ const (
 	halves       = "does, and keeps one of them when it changes"
 	jams         = "cannot take back a greater depth until somebody deletes what it made"
 	jamsMore     = "cannot either, and has one note"
+	hurries      = "takes a tenth of a second for all that it does"
+	dawdles      = "takes five seconds for that"
 	twins        = "makes two of each, and makes either again that somebody deletes"
 	twinsHalf    = "makes two of each, and one of them again"
 	paves        = "makes a Service for who says a depth, and again if somebody deletes it"
@@ -318,6 +320,8 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 	case !is || thing.GetKind() != "Thing" || operator == "" || !serves:
 	case w.behaviour[operator] == evicts && !gone && strings.Contains(thing.GetName(), "-new"):
 		return w.Delete(context.Background(), thing)
+	case !gone && takes[w.behaviour[operator]] > 0:
+		time.AfterFunc(takes[w.behaviour[operator]], func() { w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName()) })
 	case !gone || w.behaviour[operator] == frees || w.behaviour[operator] == clutches:
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
 	case w.behaviour[operator] == remembers:
@@ -467,6 +471,9 @@ func (w *world) takePaired(ctx context.Context, thing *unstructured.Unstructured
 		}
 	}
 }
+
+// takes is how long those that are not at once done take for each change.
+var takes = map[string]time.Duration{hurries: time.Second / 10, dawdles: 5 * time.Second}
 
 // twin follows the name of the first of two.
 const twin = "-twin"
