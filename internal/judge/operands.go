@@ -116,6 +116,7 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 		switch {
 		case was.Kind == observe.KindClaim && !was.Transient() && (!there || is.Volume() != was.Volume()): // Claims tells
 		case idle(was, after): // Health tells
+		case !there && followed(was, before, after): // as those who run something from time to time keep the last few
 		case was.Kind == "Pod" && is.UID != was.UID:
 			rolled = append(rolled, was.Namespace+"/"+was.Name)
 		case was.Transient() && is.UID != was.UID:
@@ -159,6 +160,19 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 		findings = append(findings, code.Finding(code.OperandRolled, "", "the upgrade replaced %d pods that were made for objects: %s", len(rolled), strings.Join(rolled, ", ")))
 	}
 	return findings
+}
+
+// followed reports whether was is a Job that had ended, and there is another one now of the same object.
+func followed(was observe.Operand, before, after map[string]observe.Operand) bool {
+	if was.Kind != "Job" || was.Unready != "" {
+		return false
+	}
+	for name, is := range after {
+		if _, there := before[name]; !there && is.Kind == "Job" && is.Of == was.Of {
+			return true
+		}
+	}
+	return false
 }
 
 // namespacesGone tells the namespaces that were made for objects, or in which something was, and that are gone or other ones of the name.

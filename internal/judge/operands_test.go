@@ -136,6 +136,13 @@ func TestIdle(t *testing.T) {
 	expect.Findings(t, Operands(before, other), "warning U501 Deployment/n/a: it was deleted during the upgrade", "warning U501 Job/n/j: it was deleted during the upgrade")
 }
 
+// TestFollowedJob tells no Job that has ended and that another one came after, only one that still ran.
+func TestFollowedJob(t *testing.T) {
+	next := byName(observe.Operand{Kind: "Job", Name: "k", UID: "2"})
+	expect.Findings(t, Operands(byName(observe.Operand{Kind: "Job", Name: "j", UID: "1"}), next))
+	expect.Findings(t, Operands(byName(observe.Operand{Kind: "Job", Name: "j", UID: "1", Unready: "0 of 1 completed"}), next), "warning U501 Job/n/j: it was deleted during the upgrade")
+}
+
 // TestAdmissionIsNotConversion gives the trouble of an admission webhook its own code, and does not blame the definition.
 func TestAdmissionIsNotConversion(t *testing.T) {
 	at := time.Unix(100, 0)
