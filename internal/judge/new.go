@@ -181,6 +181,8 @@ type New struct {
 	Down      Deletion
 	// Spread is what the operator made for the copy, which is in no namespace, in one that is newer than the operator's pod; nil if that is not known.
 	Spread *Spread
+	// Returned tells of the fields of the user's workloads that the copy names, and that were others while it was there, whether they were as before once it was gone.
+	Returned map[string]bool
 	// Pauses tells what came of a change of the copy while it was paused, by the field that pauses it and the one that was changed.
 	Pauses map[Paused]Pause
 	// Blocks tells that what is made for the copy blocks the copy's deletion by an owner reference, and MayBlock that the operator may set such a one on
@@ -554,7 +556,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	findings = append(findings, taken(from, to, was, is)...)
 	findings = append(findings, unsteady(from, to, was, is)...)
 	findings = append(findings, unpaused(from, to, was, is)...)
-	findings = append(findings, unspread(from, to, was, is)...)
+	findings = slices.Concat(findings, unspread(from, to, was, is), unreturned(from, to, was, is))
 	findings = append(findings, unlooked(from, to, was, is)...)
 	if was.AtNone != nil && is.AtNone != nil && *was.AtNone == "" && *is.AtNone != "" {
 		f := code.Finding(code.ConditionWorse, is.Sample, "%s says of a new object like it that is asked for none that it is not well, not only for %s; with %s it was well: %s", to, was.Patience(), from, *is.AtNone)

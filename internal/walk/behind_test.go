@@ -47,7 +47,7 @@ func TestBehind(t *testing.T) {
 func besideOperands(t *testing.T, sample, copied string) (*newObject, map[string]observe.Operand) {
 	t.Helper()
 	like := &observe.Object{Kind: "Pot", Name: "a", UID: "one"}
-	o := &newObject{Object: &observe.Object{Kind: "Pot", Name: "a-new2", UID: "two"}, like: like, needs: []need{{&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "users-new7"}}}, "users", nil}}}
+	o := &newObject{Object: &observe.Object{Kind: "Pot", Name: "a-new2", UID: "two"}, like: like, needs: []need{{Unstructured: &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "users-new7"}}}, of: "users"}}}
 	operands := map[string]observe.Operand{}
 	for of, text := range map[*observe.Object]string{like: sample, o.Object: copied} {
 		var made map[string]map[string]any

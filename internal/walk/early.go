@@ -46,7 +46,7 @@ func (w *walk) laterNeeds(named []*observe.Object) (needs []need) {
 		w.copied++
 		other := (&unstructured.Unstructured{Object: o.Author}).DeepCopy()
 		other.SetName(fmt.Sprintf("%s-new%d", shortened(o.Name), w.copied))
-		needs = append(needs, need{other, o.Name, o})
+		needs = append(needs, need{Unstructured: other, of: o.Name, like: o})
 	}
 	return needs
 }

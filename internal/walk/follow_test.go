@@ -239,9 +239,9 @@ func TestNotBack(t *testing.T) {
 
 // TestTakes: a need that belongs to the copy is the user's no more; another of the name of another kind, and one that belongs to nobody, are not meant.
 func TestTakes(t *testing.T) {
-	o := &newObject{Object: &observe.Object{Kind: "Pot", Namespace: "n", Name: "a-new2"}, needs: []need{{&unstructured.Unstructured{Object: map[string]any{
+	o := &newObject{Object: &observe.Object{Kind: "Pot", Namespace: "n", Name: "a-new2"}, needs: []need{{Unstructured: &unstructured.Unstructured{Object: map[string]any{
 		"kind": "ConfigMap", "metadata": map[string]any{"name": "page-new3"},
-	}}, "page", nil}}}
+	}}, of: "page"}}}
 	for of, want := range map[string]int{"Pot/n/a-new2": 1, "Pot/n/a": 0, "": 0} {
 		got := o.takes(map[string]observe.Operand{"1": {Kind: "ConfigMap", Name: "page-new3", Of: of, Direct: true}, "2": {Kind: "Secret", Name: "page-new3", Of: of, Direct: true}})
 		if len(got) != want || want > 0 && got[0] != "ConfigMap page" {

@@ -23,7 +23,7 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// need is a copy of what a new object names as the sample names the original: of a Secret or a ConfigMap of the user's, or of another sample.
+// need is a copy of what a new object names as the sample names the original: of a Secret, a ConfigMap or a workload of the user's, or of another sample.
 type need struct {
 	*unstructured.Unstructured
 	of   string          // the name of the original
@@ -44,12 +44,13 @@ var telling = observe.Compiled(`(?i)secret|config|ref|auth|cred|pass|cert|tls|ke
 // settingKinds are the kinds that hold them.
 var settingKinds = []string{"Secret", "ConfigMap"}
 
-// needed are the Secrets and ConfigMaps among the user's samples that an object of a namespace names, in the namespaces where they are.
+// needed are the Secrets and ConfigMaps, and on a cluster that goes with the walk the targets, among the user's samples that an object of a namespace names, in the namespaces where they are.
 func (w *walk) needed(object map[string]any, namespace string) []*unstructured.Unstructured {
 	var needed []*unstructured.Unstructured
 	for _, s := range w.options.Samples {
 		kind := s.GroupVersionKind()
-		if kind.Group != "" || !slices.Contains(settingKinds, kind.Kind) || !names(object["spec"], kind.Kind, s.GetName()) {
+		holds, runs := kind.Group == "" && slices.Contains(settingKinds, kind.Kind), kind.Group == "apps" && slices.Contains(targetKinds, kind.Kind)
+		if !holds && (!runs || !w.Provider.Disposable()) || !names(object["spec"], kind.Kind, s.GetName()) {
 			continue
 		}
 		for _, at := range w.ObjectNamespaces(s.GetNamespace()) {
@@ -67,7 +68,7 @@ func (w *walk) needed(object map[string]any, namespace string) []*unstructured.U
 func (w *walk) namesakes(object *unstructured.Unstructured, namespace string) (needs []need) {
 	w.copied++
 	for _, made := range w.needed(object.Object, namespace) {
-		n := need{made, made.GetName(), nil}
+		n := need{Unstructured: made, of: made.GetName()}
 		made.SetName(fmt.Sprintf("%s-new%d", shortened(made.GetName()), w.copied))
 		needs = append(needs, n)
 	}

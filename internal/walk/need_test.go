@@ -108,7 +108,7 @@ func TestWithoutNeeds(t *testing.T) {
 		return observe.Operand{Kind: kind, Namespace: namespace, Name: name}
 	}
 	operands := map[string]observe.Operand{"a": of("Secret", "n", "users-new1"), "b": of("Secret", "n", "users"), "c": of("Service", "n", "users-new1"), "d": of("Secret", "other", "users-new1")}
-	rest := without(operands, []need{{copied, "users", nil}})
+	rest := without(operands, []need{{Unstructured: copied, of: "users"}})
 	if _, there := rest["a"]; there || len(rest) != 3 || len(operands) != 4 {
 		t.Errorf("what is left is %v of %v", rest, operands)
 	}

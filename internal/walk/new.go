@@ -72,6 +72,8 @@ type newObject struct {
 	tried     bool                       // it was usable
 	stuck     bool                       // something that was made for it did not get ready again in time
 	says      map[string]string          // what its status tells of its health while it runs
+	targets   map[string]string          // what its targets said before it was there
+	returned  map[string]bool            // whether what its operator changed of its targets was changed back once it was gone
 	slowest   time.Duration              // how long it took at most until its operator did something about it
 	took      []time.Duration            // how long it took each time
 }
@@ -340,6 +342,8 @@ func (w *walk) copyNamed(ctx context.Context, r *lifecycle.Release, like *observ
 	if err != nil || !created {
 		needs = nil
 	}
+	targets, failed := w.targetsNow(ctx, needs)
+	err = errors.Join(err, failed)
 	var o *newObject
 	key := client.ObjectKey{Namespace: like.Namespace, Name: name}
 	if err == nil {
@@ -347,14 +351,14 @@ func (w *walk) copyNamed(ctx context.Context, r *lifecycle.Release, like *observ
 	}
 	if err == nil && o == nil && len(needs) > 0 { // it may have to name what it names
 		if err = w.deleteNeeds(ctx, needs); err == nil {
-			needs = nil
+			needs, targets = nil, nil
 			o, err = w.makeCopy(ctx, r, like, key, sample.DeepCopy())
 		}
 	}
 	if err != nil || o == nil {
 		return nil, errors.Join(err, w.deleteNeeds(ctx, needs))
 	}
-	o.needs = needs
+	o.needs, o.targets = needs, targets
 	return o, nil
 }
 
@@ -532,7 +536,7 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, there map[str
 		if is.Kept, err = w.still(ctx, o.claims); err != nil {
 			return err
 		}
-		is.Cleared = len(is.Kept) < len(o.claims)
+		is.Cleared, is.Returned = len(is.Kept) < len(o.claims), o.returned
 		for _, made := range o.unowned {
 			left, err := w.leftOf(ctx, made, time.Until(deadline), o.quick() && !before[o.key()].Clears(made.Kind))
 			if err != nil {
@@ -552,11 +556,18 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, there map[str
 
 // removeCopies deletes copies and what they need, and returns those that stay.
 func (w *walk) removeCopies(ctx context.Context, copies []*newObject) ([]*observe.Object, error) {
+	acted := map[*newObject][]string{}
+	for _, o := range copies {
+		var err error
+		if acted[o], err = w.actedOn(ctx, o); err != nil {
+			return nil, err
+		}
+	}
 	stay, err := w.removeThese(ctx, objectsOf(copies), deletionLimit)
 	w.lingering = append(w.lingering, stay...)
 	for _, o := range copies {
 		if !slices.Contains(stay, o.Object) { // its operator may need them to let it go
-			err = errors.Join(err, w.deleteNeeds(ctx, o.needs))
+			err = errors.Join(err, w.noteReturned(ctx, o, acted[o]), w.deleteNeeds(ctx, o.needs))
 		}
 	}
 	return stay, err

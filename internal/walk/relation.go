@@ -70,10 +70,11 @@ func ofNamed(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []s
 	return slices.DeleteFunc(steps, func(s step) bool { return pausing.MatchString(lastOf(s.Path)) })
 }
 
-// shown is what a copy for which nothing is made shows of what its operator does: its status, and what is made for others says of it.
+// shown is what a copy for which nothing is made shows of what its operator does: its status, what is made for others says of it, and its targets.
 type shown struct {
 	status  map[string]any
 	entries map[string]string
+	targets map[string]string
 }
 
 // shownOf is what o shows now.
@@ -94,12 +95,15 @@ func (w *walk) shownOf(ctx context.Context, o *newObject) (s shown, err error) {
 			}
 		}
 	}
+	if err == nil {
+		s.targets, err = w.targetsNow(ctx, o.needs)
+	}
 	return s, err
 }
 
 // isAs reports whether s is as before, but for what of a status tells of pods.
 func (s shown) isAs(before shown) bool {
-	return maps.Equal(before.entries, s.entries) && len(judge.ToldOf(before.status, s.status)) == 0
+	return maps.Equal(before.entries, s.entries) && maps.Equal(before.targets, s.targets) && len(judge.ToldOf(before.status, s.status)) == 0
 }
 
 // original names what named, which o names, is a copy of.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -32,6 +33,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -71,6 +73,9 @@ type world struct {
 	choked    bool      // the operator that chokes did
 	sulked    types.UID // of what was paused last
 	said      string    // by every operator
+
+	// samples are what walks get beside the bundles' own.
+	samples []*unstructured.Unstructured
 
 	// takes, unless nil, uninstalls the package with its definitions and objects, on a cluster that goes with the walk.
 	takes func(ctx context.Context) error
@@ -146,6 +151,9 @@ const (
 	halves       = "does, and keeps one of them when it changes"
 	jams         = "cannot take back a greater depth until somebody deletes what it made"
 	jamsMore     = "cannot either, and has one note"
+	scales       = "scales the Deployment that a Thing names, until that is deleted"
+	scalesOnce   = "does, and leaves it so when the Thing changes"
+	scalesLeaves = "does, and leaves it so when the Thing is deleted"
 	hurries      = "takes a tenth of a second for all that it does"
 	dawdles      = "takes five seconds for that"
 	twins        = "makes two of each, and makes either again that somebody deletes"
@@ -211,6 +219,17 @@ func newWorld() *world {
 					return err
 				}
 				return w.saw(o, false, c.Patch(ctx, o, patch, options...))
+			},
+			Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+				data, err := json.Marshal(config)
+				o := &unstructured.Unstructured{}
+				if err = errors.Join(err, json.Unmarshal(data, &o.Object)); err != nil {
+					return err
+				}
+				if err = c.Create(ctx, o); apierrors.IsAlreadyExists(err) { // the walk applies it as it is
+					err = nil
+				}
+				return w.saw(o, false, err)
 			},
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 				if w.keeps(o) {
@@ -320,6 +339,8 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 	case !is || thing.GetKind() != "Thing" || operator == "" || !serves:
 	case w.behaviour[operator] == evicts && !gone && strings.Contains(thing.GetName(), "-new"):
 		return w.Delete(context.Background(), thing)
+	case slices.Contains([]string{scales, scalesOnce, scalesLeaves}, w.behaviour[operator]):
+		w.scale(context.Background(), thing, w.behaviour[operator], gone)
 	case !gone && takes[w.behaviour[operator]] > 0:
 		time.AfterFunc(takes[w.behaviour[operator]], func() { w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName()) })
 	case !gone || w.behaviour[operator] == frees || w.behaviour[operator] == clutches:
@@ -469,6 +490,29 @@ func (w *world) takePaired(ctx context.Context, thing *unstructured.Unstructured
 		if len(m.OwnerReferences) > 0 && (all || strings.HasSuffix(m.Name, "."+thing.GetName())) {
 			_ = w.Delete(ctx, &m)
 		}
+	}
+}
+
+// scale gives the Deployment that a Thing names as many replicas as the Thing says, and those that it had once that is gone, of which nothing but the name is known then.
+func (w *world) scale(ctx context.Context, thing *unstructured.Unstructured, behaviour string, gone bool) {
+	const had, by = "example.com/had", "example.com/by"
+	name, _, _ := unstructured.NestedString(thing.Object, "spec", "deploymentName")
+	size, _, _ := unstructured.NestedInt64(thing.Object, "spec", "size")
+	var list appsv1.DeploymentList
+	_ = w.List(ctx, &list, client.InNamespace(thing.GetNamespace()))
+	for _, d := range list.Items {
+		mine, replicas := d.Annotations[by] == thing.GetName(), int64(ptr.Deref(d.Spec.Replicas, 1))
+		switch {
+		case gone && mine && behaviour != scalesLeaves:
+			size, _ = strconv.ParseInt(d.Annotations[had], 10, 32)
+			d.Annotations = nil
+		case !gone && d.Name == name && !mine:
+			d.Annotations = map[string]string{had: fmt.Sprint(replicas), by: thing.GetName()}
+		case gone || d.Name != name || behaviour == scalesOnce || replicas == size:
+			continue
+		}
+		d.Spec.Replicas = ptr.To(int32(size))
+		_ = w.Update(ctx, &d)
 	}
 }
 
@@ -1256,7 +1300,7 @@ func (w *world) walk(ctx context.Context, t *testing.T, p *catalog.Package, plan
 // firstHop walks plan in the world, and returns its first hop.
 func (w *world) firstHop(t *testing.T, p *catalog.Package, plan graph.Plan) report.Hop {
 	t.Helper()
-	r, err := w.walk(t.Context(), t, p, plan, Options{})
+	r, err := w.walk(t.Context(), t, p, plan, Options{Samples: w.samples})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,34 @@
+package walk
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+)
+
+// Who scales what is the user's has to follow the object that asks for it, and to give it back.
+func TestTargets(t *testing.T) {
+	const sample = `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":3,"deploymentName":"shop"}}]`
+	p, plan := packageOf(t, lifecycle.AllNamespaces, sample, []string{"v1", "v2", "v3"}, definitionWith("deploymentName"))
+	for _, c := range []struct{ v1, v2, code, says string }{
+		{scales, scales, "", ""},
+		{scalesOnce, scalesOnce, "", ""},
+		{scalesLeaves, scalesLeaves, "", ""},
+		{scales, scalesOnce, code.DoesLess, "nothing that is made for it follows a change of its spec.size"},
+		{scales, scalesLeaves, code.DoesLess, "when it is deleted, what was changed for it stays in Deployment shop "},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			shop := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "shop"},
+				"spec": map[string]any{"replicas": int64(1), "selector": map[string]any{"matchLabels": map[string]any{"app": "shop"}}},
+			}}
+			w := newDisposable()
+			w.samples = []*unstructured.Unstructured{shop}
+			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
+		})
+	}
+}
