@@ -114,6 +114,9 @@ func (w *walk) tryInstall(ctx context.Context, r *lifecycle.Release, in *report.
 	if err := w.prepareAt(ctx); err != nil {
 		return nil, err
 	}
+	if err := w.notePlain(ctx); err != nil {
+		return nil, err
+	}
 	if err := w.Publish(ctx, r.Name); err != nil {
 		return nil, err
 	}

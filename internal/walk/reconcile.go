@@ -128,13 +128,14 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 	if err != nil {
 		return findings, unverified, err
 	}
-	var admitted, found []finding.Finding
+	var admitted, bystood, found []finding.Finding
 	group, grouped := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { admitted, err = w.judgeAdmission(grouped, from.Name, r, requests); return err })
+	group.Go(func() (err error) { bystood, err = w.judgeBystanders(grouped, from.Name, r); return err })
 	group.Go(func() (err error) { found, err = w.judgeNew(grouped, from.Name, r); return err })
 	err = group.Wait()
 	w.verified.did("new objects")
-	findings = slices.Concat(findings, judge.Untold(findings, found), admitted)
+	findings = slices.Concat(findings, judge.Untold(findings, found), admitted, bystood)
 	if err != nil {
 		return findings, unverified, err
 	}

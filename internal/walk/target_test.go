@@ -22,12 +22,8 @@ func TestTargets(t *testing.T) {
 		{scales, scalesLeaves, code.DoesLess, "when it is deleted, what was changed for it stays in Deployment shop "},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			shop := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "shop"},
-				"spec": map[string]any{"replicas": int64(1), "selector": map[string]any{"matchLabels": map[string]any{"app": "shop"}}},
-			}}
 			w := newDisposable()
-			w.samples = []*unstructured.Unstructured{shop}
+			w.samples = []*unstructured.Unstructured{shop()}
 			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
 		})
 	}

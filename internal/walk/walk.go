@@ -124,37 +124,39 @@ type restoration struct {
 
 // memory is what earlier hops showed, for later ones to be compared with.
 type memory struct {
-	survived map[string]bool                     // what was told to survive uninstalling
-	looped   map[string][]string                 // fields that an earlier release kept writing, by object
-	acted    time.Duration                       // how long an operator took last to act on a change
-	asked    map[types.UID]string                // the release that an object was changed under last
-	responds map[string]bool                     // objects of which it was seen that an operator acts on a change
-	took     map[string]map[string]string        // by release and object, the field of which the API server took a change
-	effects  map[string]map[string]judge.Effect  // by release and object, what its operator did about a change
-	reverts  map[string]map[string]bool          // by release and workload, whether its operator puts back what others change
-	created  map[string]map[string]judge.New     // by release and definition, what its operator did for an object that was created while it ran
-	cleared  map[string][]cleared                // by release, what its operator deleted with copies
-	uniques  map[string][]string                 // by definition and version, the fields of which no two objects may have the same text
-	makes    map[string]bool                     // of these, by definition, version and path, those that name what an operator makes
-	foreign  map[string]foreignObject            // by name, what somebody else has
-	left     map[string]map[string]judge.Foreign // by release and name, what became of these
-	admitted map[string]map[string]admission     // by release and sample, what webhooks and policies refused
-	worked   map[string]judge.Work               // by release, what its operator did while new objects were tried
-	idled    map[string][]judge.Work             // by release, what its operator did when it was left alone, if it seemed not to come to rest
-	metrics  map[string]observe.Metrics          // by release, what its operator reports
-	exits    map[string]bool                     // releases whose operator ended while it was verified
-	told     map[string]bool                     // findings of installations that were told
-	known    map[string]map[string]bool          // by hop, the codes of the errors that it has without faults
-	fuzzed   map[string]map[losing]bool          // by release, what fuzzing showed that its conversion loses
-	sampled  map[string]askedFor                 // by definition
-	calls    map[string]calls                    // by the name of a release
-	measured []*lifecycle.Release                // whose calls are noted
+	survived map[string]bool                       // what was told to survive uninstalling
+	looped   map[string][]string                   // fields that an earlier release kept writing, by object
+	acted    time.Duration                         // how long an operator took last to act on a change
+	asked    map[types.UID]string                  // the release that an object was changed under last
+	responds map[string]bool                       // objects of which it was seen that an operator acts on a change
+	took     map[string]map[string]string          // by release and object, the field of which the API server took a change
+	effects  map[string]map[string]judge.Effect    // by release and object, what its operator did about a change
+	reverts  map[string]map[string]bool            // by release and workload, whether its operator puts back what others change
+	created  map[string]map[string]judge.New       // by release and definition, what its operator did for an object that was created while it ran
+	cleared  map[string][]cleared                  // by release, what its operator deleted with copies
+	uniques  map[string][]string                   // by definition and version, the fields of which no two objects may have the same text
+	makes    map[string]bool                       // of these, by definition, version and path, those that name what an operator makes
+	foreign  map[string]foreignObject              // by name, what somebody else has
+	left     map[string]map[string]judge.Foreign   // by release and name, what became of these
+	admitted map[string]map[string]admission       // by release and sample, what webhooks and policies refused
+	plain    map[string]map[string]string          // by what they are, what the API server alone makes of bystanders; nil if that is not known
+	bystood  map[string]map[string]judge.Bystander // by release, what became of them
+	worked   map[string]judge.Work                 // by release, what its operator did while new objects were tried
+	idled    map[string][]judge.Work               // by release, what its operator did when it was left alone, if it seemed not to come to rest
+	metrics  map[string]observe.Metrics            // by release, what its operator reports
+	exits    map[string]bool                       // releases whose operator ended while it was verified
+	told     map[string]bool                       // findings of installations that were told
+	known    map[string]map[string]bool            // by hop, the codes of the errors that it has without faults
+	fuzzed   map[string]map[losing]bool            // by release, what fuzzing showed that its conversion loses
+	sampled  map[string]askedFor                   // by definition
+	calls    map[string]calls                      // by the name of a release
+	measured []*lifecycle.Release                  // whose calls are noted
 }
 
 func newMemory() memory {
 	return memory{
 		survived: map[string]bool{}, asked: map[types.UID]string{}, looped: map[string][]string{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{}, took: map[string]map[string]string{},
-		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, cleared: map[string][]cleared{}, foreign: map[string]foreignObject{}, uniques: map[string][]string{}, makes: map[string]bool{}, left: map[string]map[string]judge.Foreign{}, admitted: map[string]map[string]admission{}, worked: map[string]judge.Work{}, idled: map[string][]judge.Work{}, metrics: map[string]observe.Metrics{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]map[losing]bool{}, sampled: map[string]askedFor{}, calls: map[string]calls{},
+		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, cleared: map[string][]cleared{}, foreign: map[string]foreignObject{}, uniques: map[string][]string{}, makes: map[string]bool{}, left: map[string]map[string]judge.Foreign{}, admitted: map[string]map[string]admission{}, bystood: map[string]map[string]judge.Bystander{}, worked: map[string]judge.Work{}, idled: map[string][]judge.Work{}, metrics: map[string]observe.Metrics{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]map[losing]bool{}, sampled: map[string]askedFor{}, calls: map[string]calls{},
 	}
 }
 

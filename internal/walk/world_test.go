@@ -154,6 +154,9 @@ const (
 	scales       = "scales the Deployment that a Thing names, until that is deleted"
 	scalesOnce   = "does, and leaves it so when the Thing changes"
 	scalesLeaves = "does, and leaves it so when the Thing is deleted"
+	injects      = "adds to each pod"
+	injectsLess  = "adds less to each pod"
+	bansPods     = "lets nobody create a pod"
 	hurries      = "takes a tenth of a second for all that it does"
 	dawdles      = "takes five seconds for that"
 	twins        = "makes two of each, and makes either again that somebody deletes"
@@ -202,6 +205,7 @@ func newWorld() *world {
 				}
 				w.insist(o)
 				if len((&client.CreateOptions{}).ApplyOptions(options).DryRun) > 0 {
+					w.inject(o)
 					return w.deniesNew(o)
 				}
 				w.mu.Lock()
@@ -239,6 +243,16 @@ func newWorld() *world {
 			},
 		}).Build()
 	return w
+}
+
+// inject is what the webhook of the operator that runs makes of a new pod.
+func (w *world) inject(o client.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	added := map[string]map[string]string{injects: {"example.com/a": "1", "example.com/b": "2"}, injectsLess: {"example.com/a": "1"}}[w.behaviour[w.running]]
+	if o.GetObjectKind().GroupVersionKind().Kind == "Pod" && added != nil {
+		o.SetAnnotations(added)
+	}
 }
 
 // newDisposable is a new world whose manager takes what there is with it, so that the walk may do there as it likes.
@@ -300,7 +314,11 @@ func (w *world) keeps(o client.Object) bool {
 func (w *world) deniesNew(o client.Object) error {
 	w.mu.Lock()
 	checked := slices.Contains([]string{checks, checksAll, limits}, w.behaviour[w.running])
+	banned := w.behaviour[w.running] == bansPods && o.GetObjectKind().GroupVersionKind().Kind == "Pod"
 	w.mu.Unlock()
+	if banned {
+		return denial(o)
+	}
 	data, err := json.Marshal(o)
 	if err != nil || !checked {
 		return err

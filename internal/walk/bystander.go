@@ -1,0 +1,181 @@
+package walk
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/olmkit/olmkit/internal/compare"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// bystanders are objects that are not the operator's and that admission webhooks of some release may be asked about, which are never kept, by what they are: the user's samples, pods of them, and a pod
+// with the labels that a webhook selects.
+func (w *walk) bystanders() map[string]*unstructured.Unstructured {
+	all := map[string]*unstructured.Unstructured{}
+	for _, s := range w.options.Samples {
+		if w.owned(s) || observe.OperandResource(s.GetKind()).Resource == "" {
+			continue
+		}
+		o := s.DeepCopy()
+		o.SetName(shortened(s.GetName()) + "-olmkit")
+		what := s.GetKind() + "/" + s.GetName()
+		all[what] = o
+		if template, is := (observe.Operand{Kind: s.GetKind(), Content: s.Object}).Template(); is {
+			all["Pod of "+what] = podOf(o.GetNamespace(), o.GetName(), template)
+		}
+	}
+	for _, r := range w.releases {
+		for _, d := range r.CSV.Spec.WebhookDefinitions {
+			if asksAboutPods(d) {
+				template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.k8s.io/pause:3.10"}}}}
+				template.Labels = selectedBy(d.ObjectSelector)
+				all[strings.TrimSpace("Pod "+labels.Set(template.Labels).String())] = podOf("", foreignName, template)
+			}
+		}
+	}
+	return all
+}
+
+// owned reports whether a sample is of a kind of the package's.
+func (w *walk) owned(s *unstructured.Unstructured) bool {
+	kind := s.GroupVersionKind()
+	return slices.ContainsFunc(slices.Collect(maps.Values(w.releases)), func(r *lifecycle.Release) bool { return r.Owns(kind.Group, kind.Kind) })
+}
+
+// asksAboutPods reports whether the API server asks a webhook about each pod that is created.
+func asksAboutPods(d v1alpha1.WebhookDescription) bool {
+	return d.Type != v1alpha1.ConversionWebhook && slices.ContainsFunc(d.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+		return slices.Contains(r.APIGroups, "") && (slices.Contains(r.Resources, "pods") || slices.Contains(r.Resources, "*"))
+	})
+}
+
+// selectedBy are labels that selector, which may be nil, selects, as far as it says which.
+func selectedBy(selector *metav1.LabelSelector) map[string]string {
+	if selector == nil {
+		return nil
+	}
+	set := maps.Clone(selector.MatchLabels)
+	for _, e := range selector.MatchExpressions {
+		switch {
+		case e.Operator == metav1.LabelSelectorOpIn && len(e.Values) > 0:
+			set = labels.Merge(set, labels.Set{e.Key: e.Values[0]})
+		case e.Operator == metav1.LabelSelectorOpExists:
+			set = labels.Merge(set, labels.Set{e.Key: "true"})
+		}
+	}
+	return set
+}
+
+// podOf is a pod that is made from a template.
+func podOf(namespace, name string, template corev1.PodTemplateSpec) *unstructured.Unstructured {
+	pod := corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: observe.KindPod}, ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.Namespace, pod.Name = namespace, name
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod)
+	if err != nil {
+		panic("walk: " + err.Error()) // all pods can be
+	}
+	return &unstructured.Unstructured{Object: object}
+}
+
+// projected is the volume by which a pod's ServiceAccount has its token: each pod's is called otherwise.
+var projected = regexp.MustCompile(`kube-api-access-[a-z0-9]+`)
+
+// tryCreate asks the API server what it would make of an object in a namespace, and returns that by path, or who refuses it. It returns nothing where something else is wrong.
+func (w *walk) tryCreate(ctx context.Context, o *unstructured.Unstructured, namespace string) (values map[string]string, refused string, err error) {
+	o = o.DeepCopy()
+	if o.GetKind() != observe.KindNamespace {
+		o.SetNamespace(namespace)
+	}
+	if err := w.Client.Create(ctx, o, client.DryRunAll); err != nil {
+		if ctx.Err() == nil && observe.Denied(err) {
+			refused = err.Error()
+		}
+		return nil, refused, ctx.Err()
+	}
+	said := compare.Content(o.Object)
+	for _, marks := range []string{"labels", "annotations"} {
+		said[marks], _, _ = unstructured.NestedMap(o.Object, "metadata", marks)
+	}
+	values = compare.Values(said)
+	for path, value := range values {
+		values[path] = projected.ReplaceAllString(value, "kube-api-access")
+	}
+	return values, "", nil
+}
+
+// setIn are the paths at which values say something that plain does not, sorted.
+func setIn(plain, values map[string]string) (paths []string) {
+	for path, value := range values {
+		if was, there := plain[path]; !there || was != value {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// notePlain notes, before any release is installed, what the API server alone makes of bystanders. On a cluster that stays others may be asked.
+func (w *walk) notePlain(ctx context.Context) error {
+	if w.plain != nil || !w.Provider.Disposable() {
+		return nil
+	}
+	w.plain = map[string]map[string]string{}
+	for what, o := range w.bystanders() {
+		values, _, err := w.tryCreate(ctx, o, metav1.NamespaceDefault)
+		if err != nil {
+			return err
+		}
+		if values != nil {
+			w.plain[what] = values
+		}
+	}
+	return nil
+}
+
+// judgeBystanders tells what r's admission webhooks do not do to bystanders any more and those of the release called from did, which is waited for: the API server asks a new webhook a moment late.
+func (w *walk) judgeBystanders(ctx context.Context, from string, r *lifecycle.Release) ([]finding.Finding, error) {
+	if w.options.Restore != nil || !w.OperatorRuns(r) || w.SimulatedAmong(r.AdmissionImages()) != "" {
+		return nil, nil
+	}
+	was, is := w.bystood[from], map[string]judge.Bystander{}
+	all := w.bystanders()
+	limit := boldLimit
+	if was != nil {
+		limit = judge.EffectLimit
+	}
+	err := lookUntil(ctx, limit, lookPause, func() (done bool, err error) {
+		done = true
+		for _, what := range slices.Sorted(maps.Keys(w.plain)) {
+			namespaces := w.ObjectNamespaces(all[what].GetNamespace())
+			values, refused, err := w.tryCreate(ctx, all[what], namespaces[0])
+			if err != nil {
+				return false, err
+			}
+			if delete(is, what); values != nil || refused != "" {
+				is[what] = judge.Bystander{Sets: setIn(w.plain[what], values), Refused: refused}
+			}
+			done = done && (was != nil || len(is[what].Sets) > 0)
+		}
+		return done && len(judge.Bystanders(from, r.Name, was, is)) == 0, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	w.bystood[r.Name] = is
+	return judge.Bystanders(from, r.Name, was, is), nil
+}
