@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -9,14 +10,23 @@ import (
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
-// Bystander is what admission made of a request to create an object that is not the operator's: the paths that somebody set in it besides the API server, or who refused it and why, "" for nobody.
+// Bystander is what admission made of a request to create an object that is not the operator's: the paths that somebody set in it besides the API server, and
+// those of what its author said that somebody took out; or who refused it and why, "" for nobody.
 type Bystander struct {
-	Sets    []string
-	Refused string
+	Sets, Takes []string
+	Refused     string
 }
 
 // mostSet is how many paths a finding names.
 const mostSet = 5
+
+// some are a few of paths in the words of a finding.
+func some(paths []string) string {
+	if more := len(paths) - mostSet; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(paths[:mostSet], ", "), more)
+	}
+	return strings.Join(paths, ", ")
+}
 
 // Bystanders tells what admission webhooks of to's operator no longer do to objects that are not the operator's and those of from's did, and which of them they refuse. was and is tell what became of
 // them, by what they are.
@@ -24,7 +34,7 @@ func Bystanders(from, to string, was, is map[string]Bystander) (findings []findi
 	for _, name := range slices.Sorted(maps.Keys(is)) {
 		before, known := was[name]
 		now := is[name]
-		lost := without(before.Sets, now.Sets)
+		lost, takes := without(before.Sets, now.Sets), without(now.Takes, before.Takes)
 		switch {
 		case !known:
 		case before.Refused == "" && now.Refused != "":
@@ -35,9 +45,13 @@ func Bystanders(from, to string, was, is map[string]Bystander) (findings []findi
 			f := code.Finding(code.Unguarded, name, "under %s the API server creates it, which is not the operator's, and what a webhook or a policy of %s refused", to, from)
 			f.Cause = before.Refused
 			findings = append(findings, f)
+		case len(takes) > 0:
+			f := code.Finding(code.Narrowed, name, "under %s an admission webhook or a policy takes %s out of it when it is created, which is not the operator's; %s left it", to, some(takes), from)
+			f.Severity, f.Fix = finding.Error, "append to lists of what is not the operator's, rather than to set them"
+			findings = append(findings, f)
 		case len(lost) > 0:
 			f := doesLess("see that the webhook's configuration still selects it, and that the handler answers with a patch", name, "no admission webhook of %s sets %s in it when it is created; one of %s did",
-				to, strings.Join(lost[:min(mostSet, len(lost))], ", "), from)
+				to, some(lost), from)
 			if len(now.Sets) > 0 { // something else may do instead
 				f.Severity = finding.Warning
 			}

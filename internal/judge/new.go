@@ -400,7 +400,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 	isDeprecated := func(field string) bool {
 		return is.Deprecated[field] || field != OfField(field) && len(was.Sheds[field]) == 0 && strings.HasSuffix(field, LeftOut)
 	}
-	findings = append(findings, ignored(from, to, was, is, isDeprecated)...)
+	findings = slices.Concat(findings, ignored(from, to, was, is, isDeprecated), halfway(from, to, was, is))
 	for _, field := range namesOf(is.Moves, func(field string) bool { return len(was.Moves[field]) > 0 }) {
 		unshed := func(kind string) bool { // told by itself
 			return slices.ContainsFunc(was.Sheds[field], func(name string) bool { return isOfKind(name, kind) })
@@ -447,6 +447,20 @@ func ignored(from, to string, was, is New, isDeprecated func(field string) bool)
 		}
 		return doesLess(fix, is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s", to, from, was.Patience(), fields)
 	})
+}
+
+// halfway tells what follows a change and not that it is taken back.
+func halfway(from, to string, was, is New) []finding.Finding {
+	fields := namesOf(is.Follows, func(field string) bool { return was.Follows[field] == Surely && is.Follows[field] == 1 && was.Of == is.Of })
+	if len(fields) == 0 {
+		return nil
+	}
+	f := doesLess("reconcile each change of the spec, also of what it asks less of than before", is.Sample,
+		"%s does less for a new object like it than %s: what follows a change of its %s does not follow when that is taken back, within %s", to, from, strings.Join(fields, ", "), was.Patience())
+	if len(is.Makes) > 0 { // the API server may not take some of it back, as a strategy; the rest is looked at by itself
+		f.Severity = finding.Warning
+	}
+	return []finding.Finding{f}
 }
 
 // followsAs returns a function that reports whether a change of a field of copies of one sample was surely followed in was, and is followed now.

@@ -111,11 +111,42 @@ func (w *walk) tryCreate(ctx context.Context, o *unstructured.Unstructured, name
 	for _, marks := range []string{"labels", "annotations"} {
 		said[marks], _, _ = unstructured.NestedMap(o.Object, "metadata", marks)
 	}
-	values = compare.Values(said)
+	values = compare.Values(byName(said).(map[string]any))
 	for path, value := range values {
 		values[path] = projected.ReplaceAllString(value, "kube-api-access")
 	}
 	return values, "", nil
+}
+
+// byName is value with each list of things that have names as a map by these: where one is added, the others keep their paths.
+func byName(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for k, inner := range v {
+			v[k] = byName(inner)
+		}
+	case []any:
+		by := map[string]any{}
+		for i, item := range v {
+			v[i] = byName(item)
+			if thing, is := item.(map[string]any); is {
+				if name, is := thing["name"].(string); is {
+					by[name] = thing
+				}
+			}
+		}
+		if len(by) == len(v) {
+			return by
+		}
+	}
+	return value
+}
+
+// takenFrom are the paths of plain that values do not have, sorted.
+func takenFrom(plain, values map[string]string) []string {
+	rest := maps.Clone(plain)
+	maps.DeleteFunc(rest, func(path, _ string) bool { _, stays := values[path]; return stays })
+	return slices.Sorted(maps.Keys(rest))
 }
 
 // setIn are the paths at which values say something that plain does not, sorted.
@@ -168,6 +199,10 @@ func (w *walk) judgeBystanders(ctx context.Context, from string, r *lifecycle.Re
 			}
 			if delete(is, what); values != nil || refused != "" {
 				is[what] = judge.Bystander{Sets: setIn(w.plain[what], values), Refused: refused}
+			}
+			if b := is[what]; values != nil {
+				b.Takes = takenFrom(w.plain[what], values)
+				is[what] = b
 			}
 			done = done && (was != nil || len(is[what].Sets) > 0)
 		}

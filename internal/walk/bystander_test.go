@@ -21,7 +21,9 @@ func shop() *unstructured.Unstructured {
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "shop"},
 		"spec": map[string]any{
 			"replicas": int64(1), "selector": map[string]any{"matchLabels": map[string]any{"app": "shop"}},
-			"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "shop"}}, "spec": map[string]any{"containers": []any{map[string]any{"name": "shop", "image": "shop:1"}}}},
+			"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "shop"}}, "spec": map[string]any{"containers": []any{
+				map[string]any{"name": "shop", "image": "shop:1", "env": []any{map[string]any{"name": "COLOUR", "value": "red"}}},
+			}}},
 		},
 	}}
 }
@@ -34,6 +36,7 @@ func TestBystanders(t *testing.T) {
 		{"", injects, "", ""},
 		{injects, "", code.DoesLess, "error U514 Pod of Deployment/shop: no admission webhook of v2 sets annotations.example.com/a, annotations.example.com/b in it when it is created; one of v1 did"},
 		{injects, injectsLess, code.DoesLess, "warning U514 Pod of Deployment/shop: no admission webhook of v2 sets annotations.example.com/b in it"},
+		{injectsLess, robsPods, code.Narrowed, "error U526 Pod of Deployment/shop: under v2 an admission webhook or a policy takes spec.containers.shop.env.COLOUR.name, spec.containers.shop.env.COLOUR.value out of it"},
 		{"", bansPods, code.Narrowed, "error U526 Pod of Deployment/shop: under v2 an admission webhook or a policy refuses to create it"},
 		{bansPods, "", code.Unguarded, "error U521 Pod of Deployment/shop: under v2 the API server creates it"},
 	} {

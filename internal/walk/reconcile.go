@@ -120,6 +120,7 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 	if from == r && w.created[r.Name] != nil { // all of the following was seen before
 		return findings, unverified, nil
 	}
+	began := time.Now()
 	look, err := w.touch(ctx, r)
 	if err != nil {
 		return findings, unverified, err
@@ -153,7 +154,11 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 	}
 	unseen, err := w.judgeMetrics(ctx, from.Name, r)
 	w.verified.did("metrics")
-	return slices.Concat(findings, looping, found, unseen), unverified, err
+	if err != nil {
+		return slices.Concat(findings, looping, found, unseen), unverified, err
+	}
+	stopped, err := w.judgeRuns(ctx, from.Name, r, began)
+	return slices.Concat(findings, looping, found, unseen, stopped), unverified, err
 }
 
 // nudged is what came of changing objects a little.

@@ -418,7 +418,7 @@ func scaledToNone(before, now map[string]observe.Operand) bool {
 func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was judge.New, follows map[string]int, there, back func() error) (times int, err error) {
 	limit, backLimit, followed := boldLimit, boldLimit, w.followedSoon
 	if _, tried := was.Follows[field]; was.Follows[field] == judge.Surely {
-		limit, followed = was.Patience(), w.followed
+		limit, backLimit, followed = was.Patience(), was.Patience(), w.followed
 	} else if !tried && slices.ContainsFunc(o.needs, func(n need) bool { return n.original() == field }) {
 		limit, backLimit, followed = pollLimit, pollLimit, w.followed
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -73,6 +74,9 @@ type world struct {
 	choked    bool      // the operator that chokes did
 	sulked    types.UID // of what was paused last
 	said      string    // by every operator
+
+	// ticking are the things for which Jobs are made.
+	ticking map[types.UID]bool
 
 	// samples are what walks get beside the bundles' own.
 	samples []*unstructured.Unstructured
@@ -156,7 +160,11 @@ const (
 	scalesLeaves = "does, and leaves it so when the Thing is deleted"
 	injects      = "adds to each pod"
 	injectsLess  = "adds less to each pod"
+	robsPods     = "adds less to each pod, and takes its environment"
 	bansPods     = "lets nobody create a pod"
+	ticks        = "makes a Job every five seconds"
+	ticksShort   = "makes Jobs that say less"
+	ticksNew     = "does, for what is new"
 	hurries      = "takes a tenth of a second for all that it does"
 	dawdles      = "takes five seconds for that"
 	twins        = "makes two of each, and makes either again that somebody deletes"
@@ -191,7 +199,7 @@ func newWorld() *world {
 	}
 	// The tracker of managed fields, which is the default, takes half of the tests' time.
 	tracker := clienttesting.NewObjectTracker(s, serializer.NewCodecFactory(s).UniversalDecoder())
-	w := &world{tracker: tracker, behaviour: map[string]string{}, on: func(string) error { return nil }}
+	w := &world{tracker: tracker, behaviour: map[string]string{}, ticking: map[types.UID]bool{}, on: func(string) error { return nil }}
 	w.WithWatch = fake.NewClientBuilder().WithScheme(s).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(s)).WithObjectTracker(tracker).
 		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}}).
 		WithInterceptorFuncs(interceptor.Funcs{
@@ -249,9 +257,12 @@ func newWorld() *world {
 func (w *world) inject(o client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	added := map[string]map[string]string{injects: {"example.com/a": "1", "example.com/b": "2"}, injectsLess: {"example.com/a": "1"}}[w.behaviour[w.running]]
+	added := map[string]map[string]string{injects: {"example.com/a": "1", "example.com/b": "2"}, injectsLess: {"example.com/a": "1"}, robsPods: {"example.com/a": "1"}}[w.behaviour[w.running]]
 	if o.GetObjectKind().GroupVersionKind().Kind == "Pod" && added != nil {
 		o.SetAnnotations(added)
+		if pod, is := o.(*unstructured.Unstructured); is && w.behaviour[w.running] == robsPods {
+			_ = unstructured.SetNestedSlice(pod.Object, []any{map[string]any{"name": "shop", "image": "shop:1", "env": []any{map[string]any{"name": "A", "value": "1"}}}}, "spec", "containers")
+		}
 	}
 }
 
@@ -359,6 +370,9 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 		return w.Delete(context.Background(), thing)
 	case slices.Contains([]string{scales, scalesOnce, scalesLeaves}, w.behaviour[operator]):
 		w.scale(context.Background(), thing, w.behaviour[operator], gone)
+	case slices.Contains([]string{ticks, ticksShort, ticksNew}, w.behaviour[operator]) && !gone && !w.ticking[thing.GetUID()]:
+		w.ticking[thing.GetUID()] = true
+		w.tick(client.ObjectKeyFromObject(thing), thing.GetUID())
 	case !gone && takes[w.behaviour[operator]] > 0:
 		time.AfterFunc(takes[w.behaviour[operator]], func() { w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName()) })
 	case !gone || w.behaviour[operator] == frees || w.behaviour[operator] == clutches:
@@ -532,6 +546,33 @@ func (w *world) scale(ctx context.Context, thing *unstructured.Unstructured, beh
 		d.Spec.Replicas = ptr.To(int32(size))
 		_ = w.Update(ctx, &d)
 	}
+}
+
+// tick makes a Job for a thing every five seconds, as long as that is there, and keeps the last three.
+func (w *world) tick(key client.ObjectKey, of types.UID) {
+	thing, ctx := &unstructured.Unstructured{}, context.Background()
+	thing.SetGroupVersionKind(thingKind)
+	if w.Get(ctx, key, thing) != nil || thing.GetUID() != of {
+		return
+	}
+	time.AfterFunc(5*time.Second, func() { w.tick(key, of) })
+	w.mu.Lock()
+	behaviour := w.behaviour[w.running]
+	w.mu.Unlock()
+	if behaviour != ticks && behaviour != ticksShort && (behaviour != ticksNew || !strings.Contains(key.Name, "-new")) {
+		return
+	}
+	job := func(at time.Time) *batchv1.Job {
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: fmt.Sprint(key.Name, "-", at.Unix()), CreationTimestamp: metav1.NewTime(at)}}
+	}
+	next := job(time.Now())
+	next.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: key.Name, UID: of}}
+	next.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	if size, _, _ := unstructured.NestedInt64(thing.Object, "spec", "size"); behaviour != ticksShort {
+		next.Spec.ActiveDeadlineSeconds = &size
+	}
+	_ = w.Create(ctx, next)
+	_ = w.Delete(ctx, job(time.Now().Add(-15*time.Second)))
 }
 
 // takes is how long those that are not at once done take for each change.
@@ -1141,7 +1182,7 @@ func (r resourceOf) List(ctx context.Context, _ metav1.ListOptions) (*unstructur
 	list := &unstructured.UnstructuredList{}
 	kind := r.named("").GroupVersionKind()
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if !slices.Contains([]string{"Thing", "Holder", "ConfigMap", "Pod", "Deployment", "Service"}, kind.Kind) {
+	if !slices.Contains([]string{"Thing", "Holder", "ConfigMap", "Pod", "Deployment", "Service", "Job"}, kind.Kind) {
 		return list, nil // nobody makes any
 	}
 	if w, is := r.client.(*world); is {
