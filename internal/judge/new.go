@@ -451,7 +451,9 @@ func ignored(from, to string, was, is New, isDeprecated func(field string) bool)
 
 // halfway tells what follows a change and not that it is taken back.
 func halfway(from, to string, was, is New) []finding.Finding {
-	fields := namesOf(is.Follows, func(field string) bool { return was.Follows[field] == Surely && is.Follows[field] == 1 && was.Of == is.Of })
+	fields := namesOf(is.Follows, func(field string) bool {
+		return was.Follows[field] == Surely && is.Follows[field] == 1 && was.Of == is.Of
+	})
 	if len(fields) == 0 {
 		return nil
 	}
