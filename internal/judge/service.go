@@ -79,11 +79,49 @@ func Selected(before, after map[string]observe.Operand) []finding.Finding {
 		if before[name].Kind != observe.KindService {
 			continue
 		}
+		if other := mixedWith(name, before, after); other != "" {
+			findings = append(findings, code.Finding(code.PortGone, name, "its selector picks the pods that %s picks, and that picks its own, and before the upgrade each picked others: clients of either reach both", other))
+		}
 		if strangers := withoutPort(before[name], after[name], before, after); len(strangers) > 0 {
 			findings = append(findings, code.Finding(code.PortGone, name, "its selector picks pods, too, that do not have its targetPort, and did not before the upgrade: its clients reach %s", strings.Join(strangers, ", ")))
 		}
 	}
 	return findings
+}
+
+// mixedWith names a Service of the same object with which the one called name shares the pods of a workload of each after, and shared none before; "" for none. Both workloads were there.
+func mixedWith(name string, before, after map[string]observe.Operand) string {
+	mine, all := workloadsOf(before[name], before), workloadsOf(after[name], after)
+	for _, other := range slices.Sorted(maps.Keys(before)) {
+		o := before[other]
+		if other == name || o.Kind != observe.KindService || o.Of != before[name].Of || after[other].Of != after[name].Of {
+			continue
+		}
+		theirs, both := workloadsOf(o, before), workloadsOf(after[other], after)
+		lacks := func(of []string) func(string) bool { return func(w string) bool { return !slices.Contains(of, w) } }
+		apart := len(mine) > 0 && len(theirs) > 0 && !slices.ContainsFunc(mine, func(w string) bool { return slices.Contains(theirs, w) })
+		if apart && !slices.ContainsFunc(slices.Concat(mine, theirs), lacks(all)) && !slices.ContainsFunc(mine, lacks(both)) {
+			return other
+		}
+	}
+	return ""
+}
+
+// workloadsOf names the workloads of whose pods a Service picks some, sorted.
+func workloadsOf(service observe.Operand, operands map[string]observe.Operand) []string {
+	names := map[string]bool{}
+	for _, p := range podsOf(service, operands) {
+		of := ""
+		for name, o := range operands {
+			if o.Of == p.Of && o.Namespace == p.Namespace && slices.Contains(Replicated, o.Kind) && strings.HasPrefix(p.Name, o.Name+"-") && len(name) > len(of) {
+				of = name
+			}
+		}
+		if of != "" {
+			names[of] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // Selects reports whether what is of a kind selects pods.

@@ -57,6 +57,30 @@ func TestSelected(t *testing.T) {
 	expect.Findings(t, Selected(narrow, nil))
 }
 
+// Services of one object that led to a workload each must not lead to both.
+func TestMixed(t *testing.T) {
+	type m = map[string]any
+	with := func(first, second m) map[string]observe.Operand {
+		all := map[string]observe.Operand{
+			"Service/n/a-0": selecting("Pot/n/a", first), "Service/n/a-1": selecting("Pot/n/a", second),
+			"Pod/n/a-0-x": pod("a-0-x", "Pot/n/a", m{"app": "pot", "of": "a-0"}), "Pod/n/a-1-y": pod("a-1-y", "Pot/n/a", m{"app": "pot", "of": "a-1"}),
+		}
+		for _, name := range []string{"a-0", "a-1"} {
+			all["Deployment/n/"+name] = observe.Operand{Kind: "Deployment", Namespace: "n", Name: name, Of: "Pot/n/a"}
+		}
+		return all
+	}
+	apart, wide := with(m{"of": "a-0"}, m{"of": "a-1"}), with(m{"app": "pot"}, m{"app": "pot"})
+	said := " picks, and that picks its own, and before the upgrade each picked others: clients of either reach both"
+	expect.Findings(t, Selected(apart, wide),
+		"error U510 Service/n/a-0: its selector picks the pods that Service/n/a-1"+said, "error U510 Service/n/a-1: its selector picks the pods that Service/n/a-0"+said)
+	expect.Findings(t, Selected(apart, apart))
+	expect.Findings(t, Selected(wide, wide))
+	expect.Findings(t, Selected(wide, apart))
+	expect.Findings(t, Selected(apart, with(m{"app": "pot"}, m{"of": "a-1"}))) // one for all beside one for some
+	expect.Findings(t, Selected(apart, with(m{"of": "a-1"}, m{"of": "a-0"})))  // changed about
+}
+
 // A port that took connections and takes none is told, unless its Service is gone or not ready, which others tell.
 func TestUnreached(t *testing.T) {
 	at := func(service string, port int32) observe.ServicePort {
