@@ -95,6 +95,9 @@ func podOf(namespace, name string, template corev1.PodTemplateSpec) *unstructure
 // projected is the volume by which a pod's ServiceAccount has its token: each pod's is called otherwise.
 var projected = regexp.MustCompile(`kube-api-access-[a-z0-9]+`)
 
+// sameName is text with the same name for that volume.
+func sameName(text string) string { return projected.ReplaceAllString(text, "kube-api-access") }
+
 // tryCreate asks the API server what it would make of an object in a namespace, and returns that by path, or who refuses it. It returns nothing where something else is wrong.
 func (w *walk) tryCreate(ctx context.Context, o *unstructured.Unstructured, namespace string) (values map[string]string, refused string, err error) {
 	o = o.DeepCopy()
@@ -111,9 +114,9 @@ func (w *walk) tryCreate(ctx context.Context, o *unstructured.Unstructured, name
 	for _, marks := range []string{"labels", "annotations"} {
 		said[marks], _, _ = unstructured.NestedMap(o.Object, "metadata", marks)
 	}
-	values = compare.Values(byName(said).(map[string]any))
-	for path, value := range values {
-		values[path] = projected.ReplaceAllString(value, "kube-api-access")
+	values = map[string]string{}
+	for path, value := range compare.Values(byName(said).(map[string]any)) {
+		values[sameName(path)] = sameName(value)
 	}
 	return values, "", nil
 }

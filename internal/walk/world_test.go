@@ -258,6 +258,10 @@ func (w *world) inject(o client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	added := map[string]map[string]string{injects: {"example.com/a": "1", "example.com/b": "2"}, injectsLess: {"example.com/a": "1"}, robsPods: {"example.com/a": "1"}}[w.behaviour[w.running]]
+	if pod, is := o.(*unstructured.Unstructured); is && pod.GetKind() == "Pod" { // as the API server does
+		w.uid++
+		_ = unstructured.SetNestedSlice(pod.Object, []any{map[string]any{"name": fmt.Sprintf("kube-api-access-%05d", w.uid)}}, "spec", "volumes")
+	}
 	if o.GetObjectKind().GroupVersionKind().Kind == "Pod" && added != nil {
 		o.SetAnnotations(added)
 		if pod, is := o.(*unstructured.Unstructured); is && w.behaviour[w.running] == robsPods {
