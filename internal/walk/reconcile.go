@@ -158,7 +158,11 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 		return slices.Concat(findings, looping, found, unseen), unverified, err
 	}
 	stopped, err := w.judgeRuns(ctx, from.Name, r, began)
-	return slices.Concat(findings, looping, found, unseen, stopped), unverified, err
+	if err != nil {
+		return slices.Concat(findings, looping, found, unseen, stopped), unverified, err
+	}
+	others, err := w.judgeGiven(ctx, from.Name, r)
+	return slices.Concat(findings, looping, found, unseen, stopped, others), unverified, err
 }
 
 // nudged is what came of changing objects a little.

@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/olmkit/olmkit/internal/compare"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
@@ -66,4 +69,27 @@ func (w *walk) noteReturned(ctx context.Context, o *newObject, fields []string) 
 		}
 		return silent() || !slices.ContainsFunc(fields, func(field string) bool { return !o.returned[field] }), err
 	})
+}
+
+// judgeGiven tells what r's operator made of the user's workloads that the samples name otherwise than that of the release called from, though nobody changed anything for that.
+func (w *walk) judgeGiven(ctx context.Context, from string, r *lifecycle.Release) ([]finding.Finding, error) {
+	if !w.Provider.Disposable() {
+		return nil, nil
+	}
+	var given []need
+	for _, o := range w.Objects {
+		for _, named := range w.needed(o.Author, o.Namespace) {
+			given = append(given, need{Unstructured: named, of: named.GetName()})
+		}
+	}
+	now, err := w.targetsNow(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+	was, known := w.given[from]
+	w.given[r.Name] = now
+	if !known {
+		return nil, nil
+	}
+	return judge.Given(from, r.Name, was, now), nil
 }

@@ -157,6 +157,7 @@ const (
 	jamsMore     = "cannot either, and has one note"
 	scales       = "scales the Deployment that a Thing names, until that is deleted"
 	scalesOnce   = "does, and leaves it so when the Thing changes"
+	scalesMore   = "does, to one more"
 	scalesLeaves = "does, and leaves it so when the Thing is deleted"
 	injects      = "adds to each pod"
 	injectsLess  = "adds less to each pod"
@@ -372,7 +373,7 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 	case !is || thing.GetKind() != "Thing" || operator == "" || !serves:
 	case w.behaviour[operator] == evicts && !gone && strings.Contains(thing.GetName(), "-new"):
 		return w.Delete(context.Background(), thing)
-	case slices.Contains([]string{scales, scalesOnce, scalesLeaves}, w.behaviour[operator]):
+	case slices.Contains([]string{scales, scalesOnce, scalesMore, scalesLeaves}, w.behaviour[operator]):
 		w.scale(context.Background(), thing, w.behaviour[operator], gone)
 	case slices.Contains([]string{ticks, ticksShort, ticksNew}, w.behaviour[operator]) && !gone && !w.ticking[thing.GetUID()]:
 		w.ticking[thing.GetUID()] = true
@@ -534,6 +535,9 @@ func (w *world) scale(ctx context.Context, thing *unstructured.Unstructured, beh
 	const had, by = "example.com/had", "example.com/by"
 	name, _, _ := unstructured.NestedString(thing.Object, "spec", "deploymentName")
 	size, _, _ := unstructured.NestedInt64(thing.Object, "spec", "size")
+	if behaviour == scalesMore {
+		size++
+	}
 	var list appsv1.DeploymentList
 	_ = w.List(ctx, &list, client.InNamespace(thing.GetNamespace()))
 	for _, d := range list.Items {
