@@ -3,7 +3,6 @@ package walk
 import (
 	"context"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -93,10 +92,10 @@ func podOf(namespace, name string, template corev1.PodTemplateSpec) *unstructure
 }
 
 // projected is the volume by which a pod's ServiceAccount has its token: each pod's is called otherwise.
-var projected = regexp.MustCompile(`kube-api-access-[a-z0-9]+`)
+var projected = observe.Compiled(`kube-api-access-[a-z0-9]+`)
 
 // sameName is text with the same name for that volume.
-func sameName(text string) string { return projected.ReplaceAllString(text, "kube-api-access") }
+func sameName(text string) string { return projected().ReplaceAllString(text, "kube-api-access") }
 
 // tryCreate asks the API server what it would make of an object in a namespace, and returns that by path, or who refuses it. It returns nothing where something else is wrong.
 func (w *walk) tryCreate(ctx context.Context, o *unstructured.Unstructured, namespace string) (values map[string]string, refused string, err error) {

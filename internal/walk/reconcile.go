@@ -140,29 +140,38 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 	if err != nil {
 		return findings, unverified, err
 	}
-	looping, err := w.judgeHotLoop(ctx, from, r, look)
-	if err != nil {
-		return append(findings, looping...), unverified, err
-	}
-	found, err = w.judgeCalm(ctx, from.Name, r)
-	if worst, any := finding.Worst(looping); any && worst == finding.Error { // the same by another sign
-		found = nil
-	}
+	found, err = w.judgeLeftAlone(ctx, from, r, look, began)
 	w.verified.did("rest")
+	findings = append(findings, found...)
 	if err != nil {
-		return slices.Concat(findings, looping, found), unverified, err
+		return findings, unverified, err
 	}
-	unseen, err := w.judgeMetrics(ctx, from.Name, r)
+	found, err = w.judgeMetrics(ctx, from.Name, r)
 	w.verified.did("metrics")
+	return append(findings, found...), unverified, err
+}
+
+// judgeLeftAlone judges what r's operator does about samples that nobody changed since began, and had it look at: whether it comes to rest, goes on with what it does from time to time, and leaves
+// what samples name as the release called from did.
+func (w *walk) judgeLeftAlone(ctx context.Context, from, r *lifecycle.Release, look *touched, began time.Time) ([]finding.Finding, error) {
+	findings, err := w.judgeHotLoop(ctx, from, r, look)
 	if err != nil {
-		return slices.Concat(findings, looping, found, unseen), unverified, err
+		return findings, err
 	}
-	stopped, err := w.judgeRuns(ctx, from.Name, r, began)
+	found, err := w.judgeCalm(ctx, from.Name, r)
+	if worst, any := finding.Worst(findings); !any || worst != finding.Error { // else it is the same by another sign
+		findings = append(findings, found...)
+	}
 	if err != nil {
-		return slices.Concat(findings, looping, found, unseen, stopped), unverified, err
+		return findings, err
 	}
-	others, err := w.judgeGiven(ctx, from.Name, r)
-	return slices.Concat(findings, looping, found, unseen, stopped, others), unverified, err
+	found, err = w.judgeRuns(ctx, from.Name, r, began)
+	findings = append(findings, found...)
+	if err != nil {
+		return findings, err
+	}
+	found, err = w.judgeGiven(ctx, from.Name, r)
+	return append(findings, found...), err
 }
 
 // nudged is what came of changing objects a little.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -86,12 +85,12 @@ func (w *walk) runsOf(ctx context.Context, o *observe.Object, operands map[strin
 }
 
 // ofJobs matches what the API server adds to a Job, by which it finds its pods.
-var ofJobs = regexp.MustCompile(`^(spec\.)?selector|controller-uid|job-name`)
+var ofJobs = observe.Compiled(`^(spec\.)?selector|controller-uid|job-name`)
 
 // saidBy is what a Job says, by path.
 func saidBy(job observe.Operand) map[string]string {
 	values := compare.Values(byName(runtime.DeepCopyJSON(job.Content)).(map[string]any))
-	maps.DeleteFunc(values, func(path, _ string) bool { return ofJobs.MatchString(path) })
+	maps.DeleteFunc(values, func(path, _ string) bool { return ofJobs().MatchString(path) })
 	return values
 }
 
