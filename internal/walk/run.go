@@ -19,7 +19,7 @@ import (
 
 // judgeRuns tells for which samples r's operator no longer makes Jobs from time to time as that of the release called from did. They were not touched since began.
 func (w *walk) judgeRuns(ctx context.Context, from string, r *lifecycle.Release, began time.Time) (findings []finding.Finding, err error) {
-	runs, was := map[string]judge.Runs{}, w.runs[from]
+	runs, was, looked := map[string]judge.Runs{}, w.runs[from], time.Now()
 	err = lookUntil(ctx, mostLate, lookPause, func() (bool, error) {
 		operands, err := w.RecentOperands(ctx)
 		if err != nil {
@@ -30,7 +30,8 @@ func (w *walk) judgeRuns(ctx context.Context, from string, r *lifecycle.Release,
 			if runs[o.String()], err = w.runsOf(ctx, o, operands, began); err != nil {
 				return false, err
 			}
-			awaited = awaited || runs[o.String()].Awaited(was[o.String()])
+			before := was[o.String()] // in which some may have been gone for a moment
+			awaited = awaited || runs[o.String()].IsLate(before) && time.Since(looked) <= before.Late()
 		}
 		return !awaited, nil
 	})
@@ -66,17 +67,14 @@ func (w *walk) runsOf(ctx context.Context, o *observe.Object, operands map[strin
 		}
 	}
 	slices.SortFunc(all, func(a, b run) int { return a.made.Compare(b.made) })
-	runs := judge.Runs{Watched: time.Since(began), Made: len(all)}
-	last := began
-	if len(all) > 1 { // those that were made before them may be gone
-		last = all[0].made
+	runs := judge.Runs{Watched: time.Since(began), Age: time.Since(began), Made: len(all)}
+	for i := 1; i < len(all); i++ {
+		runs.Gap = max(runs.Gap, all[i].made.Sub(all[i-1].made))
 	}
-	for _, r := range all {
-		runs.Gap, last = max(runs.Gap, r.made.Sub(last)), r.made
-	}
-	runs.Gap = max(runs.Gap, time.Since(last))
 	if len(all) > 0 {
-		says := all[len(all)-1].says
+		last := all[len(all)-1]
+		says := last.says
+		runs.Age = time.Since(last.made)
 		asked := scalarsOf(o.Author["spec"])
 		runs.Says = slices.Sorted(maps.Keys(says))
 		runs.Asked = slices.DeleteFunc(slices.Clone(runs.Says), func(path string) bool { return !slices.Contains(asked, says[path]) })
