@@ -181,6 +181,8 @@ type New struct {
 	Down      Deletion
 	// Spread is what the operator made for the copy, which is in no namespace, in one that is newer than the operator's pod; nil if that is not known.
 	Spread *Spread
+	// Acted are the values that the specs of the user's workloads that the copy names have since it is there, and had not before, by their name and the path.
+	Acted map[string]string
 	// Returned tells of the fields of the user's workloads that the copy names, and that were others while it was there, whether they were as before once it was gone.
 	Returned map[string]bool
 	// Pauses tells what came of a change of the copy while it was paused, by the field that pauses it and the one that was changed.
@@ -473,8 +475,10 @@ func (n New) followsAs(was New) func(field string) bool {
 // kept tells what goes on saying what a field asked for before a change that is followed elsewhere. Kinds that do not follow at all are told by themselves.
 func kept(from, to string, was, is New) (findings []finding.Finding) {
 	for _, field := range namesOf(is.Keeps, is.followsAs(was)) {
+		whole := is.staysWhole(was, field) // told by itself
 		stale := slices.DeleteFunc(slices.Clone(is.Keeps[field]), func(trace string) bool {
-			return slices.ContainsFunc(is.staysBehind(was, field), func(kind string) bool { return isOfKind(trace, kind) })
+			return slices.ContainsFunc(is.staysBehind(was, field), func(kind string) bool { return isOfKind(trace, kind) }) ||
+				slices.ContainsFunc(whole, func(name string) bool { return strings.HasPrefix(trace, name+" ") })
 		})
 		if len(stale) == 0 {
 			continue
@@ -489,13 +493,17 @@ func kept(from, to string, was, is New) (findings []finding.Finding) {
 	return findings
 }
 
+// staysWhole names what went in was when field was changed, and does not now, though it is made as well.
+func (n New) staysWhole(was New, field string) []string {
+	return slices.DeleteFunc(slices.Clone(was.Sheds[field]), func(name string) bool {
+		return slices.Contains(n.Sheds[field], name) || !slices.Contains(n.Makes, name)
+	})
+}
+
 // unshed tells what the operator still makes for an object, and does not delete any more when a field of the object asks for it no longer.
 func unshed(from, to string, was, is New) (findings []finding.Finding) {
 	for _, field := range namesOf(is.Sheds, func(field string) bool { return is.Follows[field] > 0 && was.Of == is.Of }) {
-		stays := slices.DeleteFunc(slices.Clone(was.Sheds[field]), func(name string) bool {
-			return slices.Contains(is.Sheds[field], name) || !slices.Contains(is.Makes, name)
-		})
-		if len(stays) > 0 {
+		if stays := is.staysWhole(was, field); len(stays) > 0 {
 			findings = append(findings, doesLess("delete what the spec asks for no longer, also of what earlier reconciles made", is.Sample, "%s does less for a new object like it than %s: its %s stays after a change of its %s, not only for %s",
 				to, from, strings.Join(stays, " and "), field, was.Patience()))
 		}
@@ -572,7 +580,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	findings = append(findings, taken(from, to, was, is)...)
 	findings = append(findings, unsteady(from, to, was, is)...)
 	findings = append(findings, unpaused(from, to, was, is)...)
-	findings = slices.Concat(findings, unspread(from, to, was, is), unreturned(from, to, was, is))
+	findings = slices.Concat(findings, unspread(from, to, was, is), actsOtherwise(from, to, was, is), unreturned(from, to, was, is))
 	findings = append(findings, unlooked(from, to, was, is)...)
 	if was.AtNone != nil && is.AtNone != nil && *was.AtNone == "" && *is.AtNone != "" {
 		f := code.Finding(code.ConditionWorse, is.Sample, "%s says of a new object like it that is asked for none that it is not well, not only for %s; with %s it was well: %s", to, was.Patience(), from, *is.AtNone)

@@ -398,3 +398,14 @@ func TestToldOf(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestKeptWhole: of what stays as a whole it is not told that it says what was asked for.
+func TestKeptWhole(t *testing.T) {
+	was := New{Sample: "Pot/n/a", Follows: map[string]int{"spec.a": Surely}, Sheds: map[string][]string{"spec.a": {"Deployment …-2"}}}
+	is := New{Sample: "Pot/n/a", Follows: map[string]int{"spec.a": Surely}, Sheds: map[string][]string{"spec.a": nil}, Makes: []string{"Deployment …-2"}}
+	is.Keeps = map[string][]string{"spec.a": {"Deployment …-2 spec.x"}}
+	expect.Findings(t, kept("v1", "v2", was, is))
+	is.Keeps["spec.a"] = append(is.Keeps["spec.a"], "ConfigMap data.x")
+	expect.Findings(t, kept("v1", "v2", was, is),
+		"error U514 Pot/n/a: v2 does less for a new object like it than v1: after a change of its spec.a, what it asked for before stays in ConfigMap data.x, not only for 30s")
+}

@@ -25,3 +25,15 @@ func TestGiven(t *testing.T) {
 	expect.Findings(t, Given("v1", "v2", was, with("Deployment tea spec.replicas", "")), "warning U505 Deployment/tea: "+says+"spec.replicas was 1 and is gone")
 	expect.Findings(t, Given("v1", "v2", was, with("Deployment shop annotations.a b", "")))
 }
+
+// TestActsOtherwise tells what is made otherwise of a target, or not at all; not what is new, nor where nothing is known.
+func TestActsOtherwise(t *testing.T) {
+	with := func(acted map[string]string) New { return New{Sample: "Pot/n/a", Acted: acted} }
+	const at = "Deployment shop spec.replicas"
+	was, says := with(map[string]string{at: "3"}), "error U514 Pot/n/a: v2 makes something else than v1 of what a new object like it names: Deployment shop spec.replicas is "
+	expect.Findings(t, actsOtherwise("v1", "v2", was, with(map[string]string{at: "3", "Deployment shop spec.paused": "true"})))
+	expect.Findings(t, actsOtherwise("v1", "v2", was, with(nil)))
+	expect.Findings(t, actsOtherwise("v1", "v2", with(nil), was))
+	expect.Findings(t, actsOtherwise("v1", "v2", was, with(map[string]string{at: "2"})), says+"set to 2 and was to 3")
+	expect.Findings(t, actsOtherwise("v1", "v2", was, with(map[string]string{})), says+"not changed and was set to 3")
+}

@@ -55,6 +55,23 @@ func (w *walk) actedOn(ctx context.Context, o *newObject) ([]string, error) {
 	return otherPaths(o.targets, now), err
 }
 
+// noteActed notes in is what the operator made of o's targets. What it made of them under the release before is waited for.
+func (w *walk) noteActed(ctx context.Context, o *newObject, was judge.New, is *judge.New) error {
+	if len(o.targets) == 0 {
+		return nil
+	}
+	return lookUntil(ctx, was.Patience(), lookPause, func() (bool, error) {
+		now, err := w.targetsNow(ctx, o.needs)
+		is.Acted = map[string]string{}
+		for _, at := range otherPaths(o.targets, now) {
+			if value, says := now[at]; says && strings.Contains(at, " spec.") {
+				is.Acted[at] = value
+			}
+		}
+		return was.Acted == nil || is.ActsAs(was), err
+	})
+}
+
 // noteReturned notes which of fields of its targets, which were others while o was there, are as before now that it is gone.
 func (w *walk) noteReturned(ctx context.Context, o *newObject, fields []string) error {
 	if len(fields) == 0 {

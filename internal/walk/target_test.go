@@ -19,7 +19,7 @@ func TestTargets(t *testing.T) {
 		{scalesOnce, scalesOnce, "", ""},
 		{scalesLeaves, scalesLeaves, "", ""},
 		{scales, scalesOnce, code.DoesLess, "nothing that is made for it follows a change of its spec.size"},
-		{scales, scalesMore, code.OperandChanged, "spec.replicas was 3 and is 4"},
+		{scales, scalesMore, code.OperandChanged + " " + code.DoesLess, "v2 makes something else than v1 of what a new object like it names: Deployment shop spec.replicas is set to 4 and was to 3"},
 		{scales, scalesLeaves, code.DoesLess, "when it is deleted, what was changed for it stays in Deployment shop "},
 	} {
 		synctest.Test(t, func(t *testing.T) {

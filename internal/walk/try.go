@@ -45,6 +45,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	o.following.begin(was)
 	is.Follows, is.Remakes, is.Retains = map[string]int{}, map[string]bool{}, map[string][]string{}
 	for _, try := range []func() error{
+		func() error { return w.noteActed(ctx, o, was, &is) },
 		func() error { return w.lookAtMade(ctx, r, o, operands, &is) },
 		func() error { return w.markNew(ctx, o, operands) },
 		func() (err error) { is.Reverts, err = w.editNew(ctx, o, operands, was); return err },
