@@ -36,7 +36,7 @@ func verdict(r *Report) string {
 }
 
 // unverified says why it was not verified what the operator does about objects, and what to do.
-const unverified = "reconciling not verified, as nothing that the operator writes shows it (have it write status.observedGeneration, or say with --assert what must hold)"
+const unverified = "reconciling not verified, as nothing that the operator writes after a small change shows it (it may have no number to change in the spec, or no status.observedGeneration; say with --assert what must hold)"
 
 // nothingRan reports whether r is of a walk that had nothing to install or upgrade.
 func nothingRan(r *Report) bool {
