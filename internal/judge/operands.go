@@ -117,7 +117,7 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 		case was.Kind == observe.KindClaim && !was.Transient() && (!there || is.Volume() != was.Volume()): // Claims tells
 		case idle(was, after): // Health tells
 		case !there && followed(was, before, after): // as those who run something from time to time keep the last few
-		case was.Kind == "Pod" && is.UID != was.UID:
+		case was.Kind == "Pod" && is.UID != was.UID && !ofJob(before, was):
 			rolled = append(rolled, was.Namespace+"/"+was.Name)
 		case was.Transient() && is.UID != was.UID:
 		case was.Kind == observe.KindNamespace && is.UID != was.UID: // told already

@@ -140,6 +140,9 @@ func TestIdle(t *testing.T) {
 func TestFollowedJob(t *testing.T) {
 	next := byName(observe.Operand{Kind: "Job", Name: "k", UID: "2"})
 	expect.Findings(t, Operands(byName(observe.Operand{Kind: "Job", Name: "j", UID: "1"}), next))
+	pod := observe.Operand{Kind: "Pod", Name: "j-x7k2p", UID: "3"}
+	expect.Findings(t, Operands(byName(observe.Operand{Kind: "Job", Name: "j", UID: "1"}, pod), next))
+	expect.Findings(t, Operands(byName(pod), next), "info U502 : the upgrade replaced 1 pods that were made for objects: n/j-x7k2p")
 	expect.Findings(t, Operands(byName(observe.Operand{Kind: "Job", Name: "j", UID: "1", Unready: "0 of 1 completed"}), next), "warning U501 Job/n/j: it was deleted during the upgrade")
 }
 
