@@ -162,7 +162,7 @@ func setIn(plain, values map[string]string) (paths []string) {
 	return paths
 }
 
-// notePlain notes, before any release is installed, what the API server alone makes of bystanders. On a cluster that stays others may be asked.
+// notePlain notes, before any release is installed, what the API server alone makes of bystanders, and the labels of nodes. On a cluster that stays others may be asked.
 func (w *walk) notePlain(ctx context.Context) error {
 	if w.plain != nil || !w.Provider.Disposable() {
 		return nil
@@ -177,7 +177,9 @@ func (w *walk) notePlain(ctx context.Context) error {
 			w.plain[what] = values
 		}
 	}
-	return nil
+	var err error
+	w.labelled[""], err = w.nodeLabels(ctx)
+	return err
 }
 
 // judgeBystanders tells what r's admission webhooks do not do to bystanders any more and those of the release called from did, which is waited for: the API server asks a new webhook a moment late.

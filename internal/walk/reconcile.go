@@ -152,7 +152,7 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 }
 
 // judgeLeftAlone judges what r's operator does about samples that nobody changed since began, and had it look at: whether it comes to rest, goes on with what it does from time to time, and leaves
-// what samples name as the release called from did.
+// what samples name, and nodes, as the release called from did.
 func (w *walk) judgeLeftAlone(ctx context.Context, from, r *lifecycle.Release, look *touched, began time.Time) ([]finding.Finding, error) {
 	findings, err := w.judgeHotLoop(ctx, from, r, look)
 	if err != nil {
@@ -171,6 +171,11 @@ func (w *walk) judgeLeftAlone(ctx context.Context, from, r *lifecycle.Release, l
 		return findings, err
 	}
 	found, err = w.judgeGiven(ctx, from.Name, r)
+	findings = append(findings, found...)
+	if err != nil {
+		return findings, err
+	}
+	found, err = w.judgeNodes(ctx, from.Name, r)
 	return append(findings, found...), err
 }
 

@@ -141,6 +141,7 @@ type memory struct {
 	admitted map[string]map[string]admission       // by release and sample, what webhooks and policies refused
 	plain    map[string]map[string]string          // by what they are, what the API server alone makes of bystanders; nil if that is not known
 	bystood  map[string]map[string]judge.Bystander // by release, what became of them
+	labelled map[string]map[string]string          // by release, the labels of nodes; those before any by ""
 	given    map[string]map[string]string          // by release, what the user's workloads said that samples name
 	runs     map[string]map[string]judge.Runs      // by release and sample, what was seen of Jobs that are made from time to time
 	worked   map[string]judge.Work                 // by release, what its operator did while new objects were tried
@@ -158,7 +159,7 @@ type memory struct {
 func newMemory() memory {
 	return memory{
 		survived: map[string]bool{}, asked: map[types.UID]string{}, looped: map[string][]string{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{}, took: map[string]map[string]string{},
-		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, cleared: map[string][]cleared{}, foreign: map[string]foreignObject{}, uniques: map[string][]string{}, makes: map[string]bool{}, left: map[string]map[string]judge.Foreign{}, admitted: map[string]map[string]admission{}, bystood: map[string]map[string]judge.Bystander{}, runs: map[string]map[string]judge.Runs{}, given: map[string]map[string]string{}, worked: map[string]judge.Work{}, idled: map[string][]judge.Work{}, metrics: map[string]observe.Metrics{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]map[losing]bool{}, sampled: map[string]askedFor{}, calls: map[string]calls{},
+		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, cleared: map[string][]cleared{}, foreign: map[string]foreignObject{}, uniques: map[string][]string{}, makes: map[string]bool{}, left: map[string]map[string]judge.Foreign{}, admitted: map[string]map[string]admission{}, bystood: map[string]map[string]judge.Bystander{}, runs: map[string]map[string]judge.Runs{}, given: map[string]map[string]string{}, labelled: map[string]map[string]string{}, worked: map[string]judge.Work{}, idled: map[string][]judge.Work{}, metrics: map[string]observe.Metrics{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]map[losing]bool{}, sampled: map[string]askedFor{}, calls: map[string]calls{},
 	}
 }
 

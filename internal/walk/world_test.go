@@ -166,6 +166,8 @@ const (
 	ticks        = "makes a Job every five seconds"
 	ticksShort   = "makes Jobs that say less"
 	ticksNew     = "does, for what is new"
+	labelsNodes  = "labels nodes"
+	stripsNodes  = "does, and takes their other labels"
 	hurries      = "takes a tenth of a second for all that it does"
 	dawdles      = "takes five seconds for that"
 	twins        = "makes two of each, and makes either again that somebody deletes"
@@ -378,6 +380,9 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 	case slices.Contains([]string{ticks, ticksShort, ticksNew}, w.behaviour[operator]) && !gone && !w.ticking[thing.GetUID()]:
 		w.ticking[thing.GetUID()] = true
 		w.tick(client.ObjectKeyFromObject(thing), thing.GetUID())
+	case !gone && (w.behaviour[operator] == labelsNodes || w.behaviour[operator] == stripsNodes):
+		w.labelNodes(context.Background(), w.behaviour[operator])
+		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
 	case !gone && takes[w.behaviour[operator]] > 0:
 		time.AfterFunc(takes[w.behaviour[operator]], func() { w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName()) })
 	case !gone || w.behaviour[operator] == frees || w.behaviour[operator] == clutches:
@@ -553,6 +558,19 @@ func (w *world) scale(ctx context.Context, thing *unstructured.Unstructured, beh
 		}
 		d.Spec.Replicas = ptr.To(int32(size))
 		_ = w.Update(ctx, &d)
+	}
+}
+
+// labelNodes labels all nodes.
+func (w *world) labelNodes(ctx context.Context, behaviour string) {
+	var nodes corev1.NodeList
+	_ = w.List(ctx, &nodes)
+	for _, n := range nodes.Items {
+		if behaviour == stripsNodes {
+			n.Labels = nil
+		}
+		metav1.SetMetaDataLabel(&n.ObjectMeta, "pool", "1")
+		_ = w.Update(ctx, &n)
 	}
 }
 
