@@ -173,8 +173,13 @@ func listed(requests []Asked) string {
 }
 
 // firstOf lists the first three of names, and how many more there are.
-func firstOf(names []string) string {
-	const most = 3
+func firstOf(names []string) string { return atMost(3, names) }
+
+// mostFields is how many of its fields a finding about an object that is not the operator's lists.
+const mostFields = 5
+
+// atMost lists the first of names, at most so many, and how many more there are.
+func atMost(most int, names []string) string {
 	if more := len(names) - most; more > 0 {
 		names = append(slices.Clone(names[:most]), fmt.Sprintf("%d more", more))
 	}

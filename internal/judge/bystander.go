@@ -1,10 +1,8 @@
 package judge
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -15,17 +13,6 @@ import (
 type Bystander struct {
 	Sets, Takes []string
 	Refused     string
-}
-
-// mostSet is how many paths a finding names.
-const mostSet = 5
-
-// some are a few of paths in the words of a finding.
-func some(paths []string) string {
-	if more := len(paths) - mostSet; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(paths[:mostSet], ", "), more)
-	}
-	return strings.Join(paths, ", ")
 }
 
 // Bystanders tells what admission webhooks of to's operator no longer do to objects that are not the operator's and those of from's did, and which of them they refuse. was and is tell what became of
@@ -46,12 +33,12 @@ func Bystanders(from, to string, was, is map[string]Bystander) (findings []findi
 			f.Cause = before.Refused
 			findings = append(findings, f)
 		case len(takes) > 0:
-			f := code.Finding(code.Narrowed, name, "under %s an admission webhook or a policy takes %s out of it when it is created, which is not the operator's; %s left it", to, some(takes), from)
+			f := code.Finding(code.Narrowed, name, "under %s an admission webhook or a policy takes %s out of it when it is created, which is not the operator's; %s left it", to, atMost(mostFields, takes), from)
 			f.Severity, f.Fix = finding.Error, "append to lists of what is not the operator's, rather than to set them"
 			findings = append(findings, f)
 		case len(lost) > 0:
 			f := doesLess("see that the webhook's configuration still selects it, and that the handler answers with a patch", name, "no admission webhook of %s sets %s in it when it is created; one of %s did",
-				to, some(lost), from)
+				to, atMost(mostFields, lost), from)
 			if len(now.Sets) > 0 { // something else may do instead
 				f.Severity = finding.Warning
 			}

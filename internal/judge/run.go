@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -49,13 +48,12 @@ func RunsStop(from, to, object string, was, is Runs) []finding.Finding {
 		f.Severity = finding.Warning // it may have had much to do
 		findings = append(findings, f)
 	}
-	asked := slices.DeleteFunc(without(was.Says, is.Says), func(path string) bool { return !slices.Contains(was.Asked, path) })
-	others := slices.DeleteFunc(without(was.Says, is.Says), func(path string) bool { return slices.Contains(asked, path) })
-	if len(asked) > 0 {
+	others := without(without(was.Says, is.Says), was.Asked)
+	if asked := without(was.Asked, is.Says); len(asked) > 0 {
 		findings = append(findings, doesLess(handOn, object, "the Jobs that %s makes for it do not say %s, for which it asks; those of %s did", to, strings.Join(asked, ", "), from))
 	}
 	if len(others) > 0 {
-		findings = append(findings, code.Finding(code.OperandChanged, object, "the Jobs that %s makes for it do not say %s; those of %s did", to, some(others), from))
+		findings = append(findings, code.Finding(code.OperandChanged, object, "the Jobs that %s makes for it do not say %s; those of %s did", to, atMost(mostFields, others), from))
 	}
 	return findings
 }

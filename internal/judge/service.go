@@ -98,9 +98,8 @@ func mixedWith(name string, before, after map[string]observe.Operand) string {
 			continue
 		}
 		theirs, both := workloadsOf(o, before), workloadsOf(after[other], after)
-		lacks := func(of []string) func(string) bool { return func(w string) bool { return !slices.Contains(of, w) } }
-		apart := len(mine) > 0 && len(theirs) > 0 && !slices.ContainsFunc(mine, func(w string) bool { return slices.Contains(theirs, w) })
-		if apart && !slices.ContainsFunc(slices.Concat(mine, theirs), lacks(all)) && !slices.ContainsFunc(mine, lacks(both)) {
+		apart := len(mine) > 0 && len(theirs) > 0 && len(without(mine, theirs)) == len(mine)
+		if apart && len(without(mine, all))+len(without(theirs, all))+len(without(mine, both)) == 0 {
 			return other
 		}
 	}

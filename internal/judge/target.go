@@ -42,25 +42,21 @@ func actsOtherwise(from, to string, was, is New) []finding.Finding {
 		return nil
 	}
 	return []finding.Finding{doesLess("work out the same from the same spec, and from what it names", is.Sample,
-		"%s makes something else than %s of what a new object like it names: %s", to, from, some(others))}
+		"%s makes something else than %s of what a new object like it names: %s", to, from, atMost(mostFields, others))}
 }
 
 // Given tells what is another in the specs of the user's workloads that objects name, though nobody changed these: was and is are what they say, by their name and the path.
 func Given(from, to string, was, is map[string]string) (findings []finding.Finding) {
 	changed := map[string][]string{}
 	for _, at := range slices.Sorted(maps.Keys(was)) {
-		now, there := is[at]
 		words := strings.SplitN(at, " ", 3) // kind, name and path
-		switch {
-		case there && now == was[at], !strings.HasPrefix(words[2], "spec."): // marks may say when
-		case there:
-			changed[words[0]+"/"+words[1]] = append(changed[words[0]+"/"+words[1]], fmt.Sprintf("%s was %s and is %s", words[2], was[at], now))
-		default:
-			changed[words[0]+"/"+words[1]] = append(changed[words[0]+"/"+words[1]], fmt.Sprintf("%s was %s and is gone", words[2], was[at]))
+		name, path := words[0]+"/"+words[1], words[2]
+		if how := becomes(path, at, was, is); how != "" && strings.HasPrefix(path, "spec.") { // marks may say when
+			changed[name] = append(changed[name], how)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
-		findings = append(findings, code.Finding(code.OperandChanged, name, "the operator of %s makes something else of it than that of %s, though nobody changed what it is named by: %s", to, from, some(changed[name])))
+		findings = append(findings, code.Finding(code.OperandChanged, name, "the operator of %s makes something else of it than that of %s, though nobody changed what it is named by: %s", to, from, atMost(mostFields, changed[name])))
 	}
 	return findings
 }

@@ -109,15 +109,20 @@ func (w *walk) tryCreate(ctx context.Context, o *unstructured.Unstructured, name
 		}
 		return nil, refused, ctx.Err()
 	}
+	values = map[string]string{}
+	for path, value := range compare.Values(byName(saidIn(o)).(map[string]any)) {
+		values[sameName(path)] = sameName(value)
+	}
+	return values, "", nil
+}
+
+// saidIn is what the users of o say in it, with its labels and annotations.
+func saidIn(o *unstructured.Unstructured) map[string]any {
 	said := compare.Content(o.Object)
 	for _, marks := range []string{"labels", "annotations"} {
 		said[marks], _, _ = unstructured.NestedMap(o.Object, "metadata", marks)
 	}
-	values = map[string]string{}
-	for path, value := range compare.Values(byName(said).(map[string]any)) {
-		values[sameName(path)] = sameName(value)
-	}
-	return values, "", nil
+	return said
 }
 
 // byName is value with each list of things that have names as a map by these: where one is added, the others keep their paths.
@@ -144,22 +149,16 @@ func byName(value any) any {
 	return value
 }
 
-// takenFrom are the paths of plain that values do not have, sorted.
-func takenFrom(plain, values map[string]string) []string {
-	rest := maps.Clone(plain)
-	maps.DeleteFunc(rest, func(path, _ string) bool { _, stays := values[path]; return stays })
-	return slices.Sorted(maps.Keys(rest))
-}
-
-// setIn are the paths at which values say something that plain does not, sorted.
-func setIn(plain, values map[string]string) (paths []string) {
-	for path, value := range values {
-		if was, there := plain[path]; !there || was != value {
-			paths = append(paths, path)
+// became is what admission made of a bystander, which is values now and would be plain if nobody else were asked.
+func became(plain, values map[string]string) (b judge.Bystander) {
+	for _, path := range slices.Sorted(slices.Values(otherPaths(plain, values))) {
+		if _, says := values[path]; says {
+			b.Sets = append(b.Sets, path)
+		} else {
+			b.Takes = append(b.Takes, path)
 		}
 	}
-	slices.Sort(paths)
-	return paths
+	return b
 }
 
 // notePlain notes, before any release is installed, what the API server alone makes of bystanders, and the labels of nodes. On a cluster that stays others may be asked.
@@ -183,7 +182,7 @@ func (w *walk) notePlain(ctx context.Context) error {
 }
 
 // judgeBystanders tells what r's admission webhooks do not do to bystanders any more and those of the release called from did, which is waited for: the API server asks a new webhook a moment late.
-func (w *walk) judgeBystanders(ctx context.Context, from string, r *lifecycle.Release) ([]finding.Finding, error) {
+func (w *walk) judgeBystanders(ctx context.Context, from string, r *lifecycle.Release) (findings []finding.Finding, err error) {
 	if w.options.Restore != nil || !w.OperatorRuns(r) || w.SimulatedAmong(r.AdmissionImages()) != "" {
 		return nil, nil
 	}
@@ -193,28 +192,30 @@ func (w *walk) judgeBystanders(ctx context.Context, from string, r *lifecycle.Re
 	if was != nil {
 		limit = judge.EffectLimit
 	}
-	err := lookUntil(ctx, limit, lookPause, func() (done bool, err error) {
-		done = true
+	err = lookUntil(ctx, limit, lookPause, func() (bool, error) {
+		done := true
 		for _, what := range slices.Sorted(maps.Keys(w.plain)) {
 			namespaces := w.ObjectNamespaces(all[what].GetNamespace())
 			values, refused, err := w.tryCreate(ctx, all[what], namespaces[0])
 			if err != nil {
 				return false, err
 			}
-			if delete(is, what); values != nil || refused != "" {
-				is[what] = judge.Bystander{Sets: setIn(w.plain[what], values), Refused: refused}
-			}
-			if b := is[what]; values != nil {
-				b.Takes = takenFrom(w.plain[what], values)
-				is[what] = b
+			switch {
+			case values != nil:
+				is[what] = became(w.plain[what], values)
+			case refused != "":
+				is[what] = judge.Bystander{Refused: refused}
+			default:
+				delete(is, what)
 			}
 			done = done && (was != nil || len(is[what].Sets) > 0)
 		}
-		return done && len(judge.Bystanders(from, r.Name, was, is)) == 0, nil
+		findings = judge.Bystanders(from, r.Name, was, is)
+		return done && len(findings) == 0, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	w.bystood[r.Name] = is
-	return judge.Bystanders(from, r.Name, was, is), nil
+	return findings, nil
 }

@@ -82,13 +82,7 @@ func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]ob
 			reverts[key] = false
 			continue
 		}
-		limit, times := max(boldLimit, lookFor(w.acted)), 2 // once may be luck: a reconcile that another cause began
-		switch {
-		case did:
-			limit, times = was.Patience(), 1
-		case watched[e.Kind]:
-			times = 1
-		}
+		limit, times := trials(max(boldLimit, lookFor(w.acted)), did, watched[e.Kind], was)
 		for range times {
 			reverted, tried, err := w.editOnce(ctx, o, e, limit)
 			if err == nil && did && tried && !reverted && e.other != nil { // who compares what it means sees none in the first

@@ -35,10 +35,7 @@ func (w *walk) judgeNodes(ctx context.Context, from string, r *lifecycle.Release
 	if err != nil {
 		return nil, err
 	}
-	was, known := w.labelled[from]
+	was := w.labelled[from]
 	w.labelled[r.Name] = now
-	if !known {
-		return nil, nil
-	}
 	return judge.NodeLabels(from, r.Name, w.labelled[""], was, now), nil
 }

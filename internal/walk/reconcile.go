@@ -162,21 +162,18 @@ func (w *walk) judgeLeftAlone(ctx context.Context, from, r *lifecycle.Release, l
 	if worst, any := finding.Worst(findings); !any || worst != finding.Error { // else it is the same by another sign
 		findings = append(findings, found...)
 	}
-	if err != nil {
-		return findings, err
+	for _, judged := range []func() ([]finding.Finding, error){
+		func() ([]finding.Finding, error) { return w.judgeRuns(ctx, from.Name, r, began) },
+		func() ([]finding.Finding, error) { return w.judgeGiven(ctx, from.Name, r) },
+		func() ([]finding.Finding, error) { return w.judgeNodes(ctx, from.Name, r) },
+	} {
+		if err != nil {
+			break
+		}
+		found, err = judged()
+		findings = append(findings, found...)
 	}
-	found, err = w.judgeRuns(ctx, from.Name, r, began)
-	findings = append(findings, found...)
-	if err != nil {
-		return findings, err
-	}
-	found, err = w.judgeGiven(ctx, from.Name, r)
-	findings = append(findings, found...)
-	if err != nil {
-		return findings, err
-	}
-	found, err = w.judgeNodes(ctx, from.Name, r)
-	return append(findings, found...), err
+	return findings, err
 }
 
 // nudged is what came of changing objects a little.

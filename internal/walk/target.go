@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -33,11 +32,7 @@ func (w *walk) targetsNow(ctx context.Context, needs []need) (map[string]string,
 		if err != nil { // it is gone, or nobody may read it
 			continue
 		}
-		said := map[string]any{"spec": now.Object["spec"]}
-		for _, marks := range []string{"labels", "annotations"} {
-			said[marks], _, _ = unstructured.NestedMap(now.Object, "metadata", marks)
-		}
-		for path, value := range compare.Values(said) {
+		for path, value := range compare.Values(saidIn(now)) {
 			if !strings.Contains(path, "deployment.kubernetes.io/") {
 				all[n.original()+" "+path] = value
 			}
@@ -103,10 +98,7 @@ func (w *walk) judgeGiven(ctx context.Context, from string, r *lifecycle.Release
 	if err != nil {
 		return nil, err
 	}
-	was, known := w.given[from]
+	was := w.given[from]
 	w.given[r.Name] = now
-	if !known {
-		return nil, nil
-	}
 	return judge.Given(from, r.Name, was, now), nil
 }

@@ -417,11 +417,11 @@ func scaledToNone(before, now map[string]observe.Operand) bool {
 // thereAndBack changes a field and changes it back, and tells how often anything that was made for a copy follows; follows tells so of those that
 // were changed before. What did surely under the release before is waited for longer; what nothing follows is changed back without a look.
 func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was judge.New, follows map[string]int, there, back func() error) (times int, err error) {
-	limit, backLimit, followed := boldLimit, boldLimit, w.followedSoon
+	limit, followed := boldLimit, w.followedSoon
 	if _, tried := was.Follows[field]; was.Follows[field] == judge.Surely {
-		limit, backLimit, followed = was.Patience(), was.Patience(), w.followed
+		limit, followed = was.Patience(), w.followed
 	} else if !tried && slices.ContainsFunc(o.needs, func(n need) bool { return n.original() == field }) {
-		limit, backLimit, followed = pollLimit, pollLimit, w.followed
+		limit, followed = pollLimit, w.followed
 	}
 	// What still follows an earlier change must not be taken for what follows this one.
 	if err := w.awaitIdle(ctx, o); err != nil {
@@ -439,7 +439,7 @@ func (w *walk) thereAndBack(ctx context.Context, o *newObject, field string, was
 			_ = back() // the object is about to be deleted
 			break
 		}
-		limit, followed = backLimit, w.followed
+		followed = w.followed
 		if times++; times > 1 {
 			break
 		}
@@ -502,13 +502,7 @@ func (w *walk) takeFromNew(ctx context.Context, o *newObject, operands map[strin
 		}
 		tried[made.Kind]++
 		key := o.called(made)
-		limit, times := boldLimit, 2 // once may be luck: a reconcile that another cause began
-		switch {
-		case was.Remakes[key]:
-			limit, times = was.Patience(), 1
-		case watched[made.Kind]:
-			times = 1
-		}
+		limit, times := trials(boldLimit, was.Remakes[key], watched[made.Kind], was)
 		for range times {
 			remade, deleted, err := w.takeOne(ctx, o, &made, limit)
 			if err != nil {
@@ -523,6 +517,18 @@ func (w *walk) takeFromNew(ctx context.Context, o *newObject, operands map[strin
 		}
 	}
 	return nil
+}
+
+// trials are for how long it is waited that an operator sees what somebody else did to something that was made for a copy, and how often that is tried. Once may be luck, as a reconcile that
+// another cause began, unless the operator did see it under the release before, or surely watches the kind. Who did is waited for longer than limit.
+func trials(limit time.Duration, did, watches bool, was judge.New) (time.Duration, int) {
+	switch {
+	case did:
+		return was.Patience(), 1
+	case watches:
+		return limit, 1
+	}
+	return limit, 2
 }
 
 // revertedKinds are the kinds of the workloads that the operator that runs put back when somebody else scaled them: it watches them.

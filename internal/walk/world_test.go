@@ -260,16 +260,19 @@ func newWorld() *world {
 func (w *world) inject(o client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	added := map[string]map[string]string{injects: {"example.com/a": "1", "example.com/b": "2"}, injectsLess: {"example.com/a": "1"}, robsPods: {"example.com/a": "1"}}[w.behaviour[w.running]]
-	if pod, is := o.(*unstructured.Unstructured); is && pod.GetKind() == "Pod" { // as the API server does
-		w.uid++
-		_ = unstructured.SetNestedSlice(pod.Object, []any{map[string]any{"name": fmt.Sprintf("kube-api-access-%05d", w.uid)}}, "spec", "volumes")
+	pod, is := o.(*unstructured.Unstructured)
+	if !is || pod.GetKind() != "Pod" {
+		return
 	}
-	if o.GetObjectKind().GroupVersionKind().Kind == "Pod" && added != nil {
-		o.SetAnnotations(added)
-		if pod, is := o.(*unstructured.Unstructured); is && w.behaviour[w.running] == robsPods {
-			_ = unstructured.SetNestedSlice(pod.Object, []any{map[string]any{"name": "shop", "image": "shop:1", "env": []any{map[string]any{"name": "A", "value": "1"}}}}, "spec", "containers")
-		}
+	w.uid++ // as the API server does
+	_ = unstructured.SetNestedSlice(pod.Object, []any{map[string]any{"name": fmt.Sprintf("kube-api-access-%05d", w.uid)}}, "spec", "volumes")
+	behaviour := w.behaviour[w.running]
+	added := map[string]map[string]string{injects: {"example.com/a": "1", "example.com/b": "2"}, injectsLess: {"example.com/a": "1"}, robsPods: {"example.com/a": "1"}}[behaviour]
+	if added != nil {
+		pod.SetAnnotations(added)
+	}
+	if behaviour == robsPods {
+		_ = unstructured.SetNestedSlice(pod.Object, []any{map[string]any{"name": "shop", "image": "shop:1", "env": []any{map[string]any{"name": "A", "value": "1"}}}}, "spec", "containers")
 	}
 }
 
