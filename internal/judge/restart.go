@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -58,9 +59,10 @@ func Restart(to string, before, after map[string]observe.Operand, said, says map
 				severe, others = append(severe, bad...), append(others, other...)
 			}
 		}
+		was, is := compare.Values(said[object]), compare.Values(says[object])
 		for _, field := range compare.OtherFields(said[object], says[object]) {
 			if !moments.MatchString(field) {
-				others = append(others, "the status says something else in "+field)
+				others = append(others, cmp.Or(becomes("status."+field, field, was, is), "the status says something else in "+field))
 			}
 		}
 		if len(severe)+len(others) == 0 {

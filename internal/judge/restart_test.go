@@ -51,7 +51,7 @@ func TestRestart(t *testing.T) {
 		"it deletes it":       {made("Service", "1", nil), nil, nil, nil, []string{"error U530 Pot/n/a: when the operator of v2 starts again, with nothing to do, it deletes Service/n/a"}},
 		"another password":    {made("Secret", "1", m{"data": m{"password": "x"}}), made("Secret", "1", m{"data": m{"password": "y"}}), nil, nil, []string{"error U530 Pot/n/a: when the operator of v2 starts again, with nothing to do, it sets another data.password in Secret/n/a"}},
 		"another setting":     {made("ConfigMap", "1", m{"data": m{"a": "x"}}), made("ConfigMap", "1", m{"data": m{"a": "y"}}), nil, nil, []string{"warning U530 Pot/n/a: when the operator of v2 starts again, with nothing to do, it sets another data.a of ConfigMap/n/a"}},
-		"times begin anew":    {made("Service", "1", nil), made("Service", "1", nil), m{"startedAt": "1"}, m{"startedAt": "2"}, []string{"warning U530 Pot/n/a: when the operator of v2 starts again, with nothing to do, the status says something else in startedAt"}},
+		"times begin anew":    {made("Service", "1", nil), made("Service", "1", nil), m{"startedAt": "1"}, m{"startedAt": "2"}, []string{"warning U530 Pot/n/a: when the operator of v2 starts again, with nothing to do, status.startedAt was 1 and is 2"}},
 		"it says when":        {made("Service", "1", nil), made("Service", "1", nil), m{"lastSync": "1", "syncTime": "1"}, m{"lastSync": "2", "syncTime": "2"}, nil},
 		"it comes and goes":   {made("Job", "1", nil), nil, nil, nil, nil},
 		"claims are the data": {made(observe.KindClaim, "1", nil), made(observe.KindClaim, "1", m{"spec": m{"volumeName": "v"}}), nil, nil, nil},

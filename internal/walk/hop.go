@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -338,7 +337,7 @@ func (w *walk) reconciled(ctx context.Context, r *lifecycle.Release, ended func(
 		if err != nil {
 			return false, err
 		}
-		if !same(strconv.Itoa(len(operands))) || !observe.AllReady(operands) {
+		if !same(census(operands)) || !observe.AllReady(operands) {
 			return false, nil
 		}
 		for _, o := range w.Objects {

@@ -3,6 +3,7 @@ package walk
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/olmkit/olmkit/internal/code"
@@ -169,11 +170,7 @@ func (w *walk) makeSamples(ctx context.Context, r *lifecycle.Release) (findings 
 		step := w.options.Progress.Start("  wait until %s is through with %d objects", r.Name, len(w.restored))
 		defer func() { _ = step.End(err) }()
 	}
-	made := w.Objects[known:]
-	if err := w.reconciled(ctx, r, w.apart(ctx, r, made)); err != nil {
-		return findings, nil, err
-	}
-	if err := w.separate(ctx, r, made); err != nil {
+	if err := w.settleSamples(ctx, r, known); err != nil {
 		return findings, nil, err
 	}
 	w.verified.did("samples")
@@ -184,4 +181,28 @@ func (w *walk) makeSamples(ctx context.Context, r *lifecycle.Release) (findings 
 	}
 	findings, err = w.judgeBase(ctx, r, findings)
 	return findings, notVerified, err
+}
+
+// settleSamples waits until r's operator is through with the walk's objects from known on, and leaves one where it can take care of one alone, and none that
+// another keeps from being well.
+func (w *walk) settleSamples(ctx context.Context, r *lifecycle.Release, known int) error {
+	made := slices.Clone(w.Objects[known:])
+	apart, rivalry := w.apart(ctx, r, made), w.rivalry(ctx)
+	var rivals rivals
+	err := w.reconciled(ctx, r, func() (bool, error) {
+		var err error
+		if rivals, err = rivalry(); err != nil || len(rivals) > 0 {
+			return true, err
+		}
+		return apart()
+	})
+	if err == nil && len(rivals) > 0 {
+		if err = w.leaveOne(ctx, rivals); err == nil {
+			err = w.reconciled(ctx, r, apart)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return w.separate(ctx, r, slices.DeleteFunc(made, func(o *observe.Object) bool { return !slices.Contains(w.Objects, o) }))
 }

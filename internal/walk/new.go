@@ -274,7 +274,7 @@ func (w *walk) toCopy(ctx context.Context, from string, r *lifecycle.Release) (c
 		return nil, err
 	}
 	for _, d := range r.CRDs {
-		if w.SimulatedConverter(r, d.Name) != "" {
+		if w.SimulatedConverter(r, d.Name) != "" || w.alone[d.Name] {
 			continue
 		}
 		var like *observe.Object

@@ -121,6 +121,10 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 		return findings, unverified, nil
 	}
 	began := time.Now()
+	there, err := w.RecentOperands(ctx)
+	if err != nil {
+		return findings, unverified, err
+	}
 	look, err := w.touch(ctx, r)
 	if err != nil {
 		return findings, unverified, err
@@ -140,7 +144,7 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 	if err != nil {
 		return findings, unverified, err
 	}
-	found, err = w.judgeLeftAlone(ctx, from, r, look, began)
+	found, err = w.judgeLeftAlone(ctx, from, r, look, there, began)
 	w.verified.did("rest")
 	findings = append(findings, found...)
 	if err != nil {
@@ -153,7 +157,7 @@ func (w *walk) judgeReconciling(ctx context.Context, from, r *lifecycle.Release,
 
 // judgeLeftAlone judges what r's operator does about samples that nobody changed since began, and had it look at: whether it comes to rest, goes on with what it does from time to time, and leaves
 // what samples name, and nodes, as the release called from did.
-func (w *walk) judgeLeftAlone(ctx context.Context, from, r *lifecycle.Release, look *touched, began time.Time) ([]finding.Finding, error) {
+func (w *walk) judgeLeftAlone(ctx context.Context, from, r *lifecycle.Release, look *touched, there map[string]observe.Operand, began time.Time) ([]finding.Finding, error) {
 	findings, err := w.judgeHotLoop(ctx, from, r, look)
 	if err != nil {
 		return findings, err
@@ -163,6 +167,7 @@ func (w *walk) judgeLeftAlone(ctx context.Context, from, r *lifecycle.Release, l
 		findings = append(findings, found...)
 	}
 	for _, judged := range []func() ([]finding.Finding, error){
+		func() ([]finding.Finding, error) { return w.judgeRivals(ctx, from.Name, r, there) },
 		func() ([]finding.Finding, error) { return w.judgeRuns(ctx, from.Name, r, began) },
 		func() ([]finding.Finding, error) { return w.judgeGiven(ctx, from.Name, r) },
 		func() ([]finding.Finding, error) { return w.judgeNodes(ctx, from.Name, r) },

@@ -135,6 +135,7 @@ type memory struct {
 	created  map[string]map[string]judge.New       // by release and definition, what its operator did for an object that was created while it ran
 	cleared  map[string][]cleared                  // by release, what its operator deleted with copies
 	uniques  map[string][]string                   // by definition and version, the fields of which no two objects may have the same text
+	alone    map[string]bool                       // definitions of whose objects the operator can take care of one alone
 	makes    map[string]bool                       // of these, by definition, version and path, those that name what an operator makes
 	foreign  map[string]foreignObject              // by name, what somebody else has
 	left     map[string]map[string]judge.Foreign   // by release and name, what became of these
@@ -159,7 +160,7 @@ type memory struct {
 func newMemory() memory {
 	return memory{
 		survived: map[string]bool{}, asked: map[types.UID]string{}, looped: map[string][]string{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{}, took: map[string]map[string]string{},
-		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, cleared: map[string][]cleared{}, foreign: map[string]foreignObject{}, uniques: map[string][]string{}, makes: map[string]bool{}, left: map[string]map[string]judge.Foreign{}, admitted: map[string]map[string]admission{}, bystood: map[string]map[string]judge.Bystander{}, runs: map[string]map[string]judge.Runs{}, given: map[string]map[string]string{}, labelled: map[string]map[string]string{}, worked: map[string]judge.Work{}, idled: map[string][]judge.Work{}, metrics: map[string]observe.Metrics{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]map[losing]bool{}, sampled: map[string]askedFor{}, calls: map[string]calls{},
+		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, cleared: map[string][]cleared{}, foreign: map[string]foreignObject{}, uniques: map[string][]string{}, makes: map[string]bool{}, alone: map[string]bool{}, left: map[string]map[string]judge.Foreign{}, admitted: map[string]map[string]admission{}, bystood: map[string]map[string]judge.Bystander{}, runs: map[string]map[string]judge.Runs{}, given: map[string]map[string]string{}, labelled: map[string]map[string]string{}, worked: map[string]judge.Work{}, idled: map[string][]judge.Work{}, metrics: map[string]observe.Metrics{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]map[losing]bool{}, sampled: map[string]askedFor{}, calls: map[string]calls{},
 	}
 }
 

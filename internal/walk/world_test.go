@@ -93,6 +93,9 @@ type world struct {
 	// hosts are the last hosts of Things, by name, where an operator looks at them.
 	hosts map[string]string
 
+	// ousting is held by who deletes what was made for other objects.
+	ousting sync.Mutex
+
 	// holders tells that the package has Holders, too.
 	holders bool
 
@@ -180,6 +183,7 @@ const (
 	answers      = "answers each write with one"
 	spins        = "writes without end once it looked at an object"
 	remembers    = "makes nothing for who has the name of one that is gone"
+	ousts        = "deletes for each object what it made for the others"
 	restores     = "puts back what somebody changes of what it made"
 	understands  = "puts back what somebody changes of what it made, if that means something else"
 )
@@ -527,6 +531,18 @@ func (w *world) pair(ctx context.Context, thing *unstructured.Unstructured) {
 	}
 }
 
+// oust deletes what was made for others than the thing called key, for which it is made again.
+func (w *world) oust(ctx context.Context, key client.ObjectKey) {
+	var list corev1.ConfigMapList
+	_ = w.List(ctx, &list, client.InNamespace(key.Namespace))
+	for _, m := range list.Items {
+		if m.Name != key.Name && len(m.OwnerReferences) > 0 {
+			_ = w.Delete(ctx, &m)
+			time.AfterFunc(takes[ousts], func() { w.reconcile(w.behaves(), m.Namespace, m.Name) })
+		}
+	}
+}
+
 // takePaired deletes the ConfigMaps that others own with thing, which is gone, or all that others own.
 func (w *world) takePaired(ctx context.Context, thing *unstructured.Unstructured, all bool) {
 	var list corev1.ConfigMapList
@@ -605,7 +621,7 @@ func (w *world) tick(key client.ObjectKey, of types.UID) {
 }
 
 // takes is how long those that are not at once done take for each change.
-var takes = map[string]time.Duration{hurries: time.Second / 10, dawdles: 5 * time.Second}
+var takes = map[string]time.Duration{hurries: time.Second / 10, dawdles: 5 * time.Second, ousts: time.Second / 2}
 
 // twin follows the name of the first of two.
 const twin = "-twin"
@@ -640,6 +656,11 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	}
 	if behaviour == pairs || behaviour == robs {
 		w.pair(ctx, thing)
+	}
+	if behaviour == ousts {
+		w.ousting.Lock()
+		defer w.ousting.Unlock()
+		w.oust(ctx, key)
 	}
 	if behaviour == reports || behaviour == sickens || behaviour == hushes {
 		w.report(ctx, thing, behaviour)
