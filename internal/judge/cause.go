@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -123,8 +124,9 @@ func gather(findings []finding.Finding, key func(finding.Finding) string) []find
 
 // WithoutConsequences is findings without those that an operator does less, for an old object or a new one, or corrects nothing,
 // where something else that was found keeps it from writing. One that does less corrects nothing for the same reason, and one that
-// corrects nothing does not see when what it made for a new object is ready. Nor does the status of any of these stay up to date.
+// corrects nothing does not see when what it made for a new object is ready. Nor does the status of any of these stay up to date. What a webhook that cannot be called for good refuses is told once.
 func WithoutConsequences(findings []finding.Finding) []finding.Finding {
+	findings = withoutUncalled(findings)
 	causes := append([]string{code.NotReconciled, code.Panics}, refusals...)
 	for _, consequence := range []string{code.DoesLess, code.DriftStays, code.NewIgnored, code.StatusStale} {
 		found := slices.DeleteFunc(slices.Clone(findings), func(f finding.Finding) bool { return f.Severity != finding.Error || !slices.Contains(causes, f.Code) })
@@ -146,4 +148,23 @@ func mayFollow(f, cause finding.Finding) bool {
 func kindOf(f finding.Finding) string {
 	kind, _, _ := strings.Cut(f.Subject.Object, "/")
 	return kind
+}
+
+// uncalled finds the webhook that the API server could not call (k8s.io/apiserver v0.36.3 pkg/util/webhook/error.go).
+var uncalled = regexp.MustCompile(`failed calling webhook "([^"]+)"`)
+
+// withoutUncalled is findings without those of what was refused because a webhook could not be called of which another tells that it stays so.
+func withoutUncalled(findings []finding.Finding) []finding.Finding {
+	stays := map[string]bool{}
+	for _, f := range findings {
+		if f.Code == code.OutageStays {
+			for _, webhook := range uncalled.FindAllStringSubmatch(f.Message, -1) {
+				stays[webhook[1]] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(findings, func(f finding.Finding) bool {
+		webhook := uncalled.FindStringSubmatch(f.Message)
+		return f.Code != code.OutageStays && webhook != nil && stays[webhook[1]]
+	})
 }

@@ -67,3 +67,22 @@ func TestSummarize(t *testing.T) {
 		t.Errorf("%d findings: %s", len(got), expect.Said(got))
 	}
 }
+
+// What a webhook refuses that cannot be called for good is told once; one that answered again refused for a reason of its own.
+func TestUncalled(t *testing.T) {
+	calling := func(of, webhook string) finding.Finding {
+		return code.Finding(of, "Pot/n/a", "Internal error occurred: failed calling webhook %q: failed to call webhook: the server could not find the requested resource", webhook)
+	}
+	found := WithoutConsequences([]finding.Finding{
+		calling(code.RoundTrip, "vpot"), calling(code.OutageStays, "vpot"), calling(code.ManifestRefused, "vpot"), calling(code.ManifestRefused, "vpan"), calling(code.AdmissionOutage, "vpan"),
+		code.Finding(code.ManifestRefused, "Pot/n/a", `admission webhook "vpot" denied the request`),
+	})
+	var got []string
+	for _, f := range found {
+		got = append(got, f.Code)
+	}
+	want := []string{code.OutageStays, code.ManifestRefused, code.AdmissionOutage, code.ManifestRefused}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

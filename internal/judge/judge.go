@@ -205,10 +205,17 @@ func outageFix(o outage, before *lifecycle.Definition, timeline []lifecycle.Even
 			"and does not know the new version"
 	case unanswered(o.First):
 		return "let the manager serve on for some seconds after it was asked to end, and be ready only once its webhook server listens; run two replicas"
-	case strings.Contains(o.First, "the server could not find the requested resource"), strings.Contains(o.First, "404"):
+	case unserved(o.First) && o.Open:
+		return "register the webhook in the manager of the new release: at the path that the bundle's webhook definition names, it answers that there is nothing"
+	case unserved(o.First):
 		return "let the version before already serve the webhook's path"
 	}
 	return otherwise
+}
+
+// unserved reports whether a webhook's server answered that it has nothing at the path.
+func unserved(said string) bool {
+	return strings.Contains(said, "the server could not find the requested resource") || strings.Contains(said, "404")
 }
 
 // introduces reports whether o comes of conversion where there was none: the release brings a webhook and stores another

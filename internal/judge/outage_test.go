@@ -295,6 +295,7 @@ func TestOutageFix(t *testing.T) {
 	}
 	const (
 		noHook   = `conversion webhook for example.com/v1, Kind=Thing failed: Post "https://s.n.svc:443/convert": service "s" not found`
+		open     = "open "
 		admitted = `Internal error occurred: failed calling webhook "v.example.com": failed to call webhook: Post "https://s.n.svc:443/v": `
 	)
 	for _, test := range []struct {
@@ -309,9 +310,12 @@ func TestOutageFix(t *testing.T) {
 		{"admission, no trust", admitted + "x509: unknown authority", hooked, nil, "read its certificate again"},
 		{"admission, no Service", admitted + `service "s" not found`, hooked, nil, "keep the name of the Deployment"},
 		{"admission, nobody there", admitted + `no endpoints available for service "s"`, hooked, nil, "serve on for some seconds"},
+		{"admission, nothing there", admitted + "the server could not find the requested resource", hooked, nil, "let the version before already serve the webhook's path"},
+		{"admission, nothing there for good", open + admitted + "the server could not find the requested resource", hooked, nil, "register the webhook in the manager of the new release"},
 		{"nothing known", "timeout", hooked, nil, "otherwise"},
 	} {
-		o := outage{CRD: "c", Version: "v1", Operation: observe.Write, First: test.first}
+		first, stays := strings.CutPrefix(test.first, open)
+		o := outage{CRD: "c", Version: "v1", Operation: observe.Write, First: first, Open: stays}
 		got := outageFix(o, test.before, test.timeline, "otherwise")
 		if !strings.Contains(got, test.want) || outageCode(o) == code.AdmissionOutage && strings.Contains(got, "storage") {
 			t.Errorf("%s: %s", test.name, got)

@@ -38,6 +38,7 @@ var (
 		{regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}`), "UID"},
 		{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`), "TIME"},
 		{regexp.MustCompile(`(\b|-)[a-z0-9]{8,10}-[a-z0-9]{5}\b`), "POD"},
+		{regexp.MustCompile(`\bNAME-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "NAME"},
 		{regexp.MustCompile(`\b0x[0-9a-fA-F]+`), "HEX"},
 		{regexp.MustCompile(`\b[0-9a-f]*(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{6,}\b`), "HEX"},
 		{regexp.MustCompile(`\b(\d+(\.\d+)?(ns|µs|us|ms|s|m|h))+\b`), "DURATION"},

@@ -193,6 +193,17 @@ ns/pod/manager| {"level":"error","ts":"2026-11-21T04:30:05Z","msg":"Reconciler e
 	}
 }
 
+// So is the error of what Kubernetes gave names that begin with those of the objects.
+func TestGroupsOfGenerated(t *testing.T) {
+	groups := groupsOf(t, `{"level":"error","msg":"Reconciler error","namespace":"n","name":"first","error":"lookup first-xmczc-head.n.svc: no such host"}
+{"level":"error","msg":"Reconciler error","namespace":"n","name":"second","error":"lookup second-qdmcb-head.n.svc: no such host"}
+{"level":"error","msg":"Reconciler error","namespace":"n","name":"second","error":"lookup second-other-head.n.svc: no such host"}
+`)
+	if len(groups) != 2 || groups[0].Count != 2 {
+		t.Fatalf("%+v", groups)
+	}
+}
+
 func TestHarmless(t *testing.T) {
 	for _, said := range []string{
 		`{"level":"error","msg":"Reconciler error","error":"Operation cannot be fulfilled on redis: the object has been modified; please apply your changes to the latest version and try again"}`,

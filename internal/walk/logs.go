@@ -2,6 +2,7 @@ package walk
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -21,7 +22,8 @@ func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, known map[st
 	}
 	var lasting []managerlog.Group
 	if done {
-		if lasting, err = w.Lasting(ctx, r, slices.DeleteFunc(slices.Clone(groups), ofNewNamespace)); err != nil {
+		ofWalk := func(g managerlog.Group) bool { return ofNewNamespace(g) || w.ofCopies(g) || w.lacksDNS(g) }
+		if lasting, err = w.Lasting(ctx, r, slices.DeleteFunc(slices.Clone(groups), ofWalk)); err != nil {
 			return findings, err
 		}
 	}
@@ -33,6 +35,30 @@ func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, known map[st
 func ofNewNamespace(g managerlog.Group) bool {
 	elsewhere := func(object string) bool { return !strings.HasPrefix(object, newNamespaces) }
 	return !g.Panic && strings.Contains(g.Excerpt, newNamespaces) && !slices.ContainsFunc(g.Objects, elsewhere)
+}
+
+// ofCopies reports whether an error is of copies alone, or of what was made for them: the walk had them say what may be no sense, and deleted them.
+func (w *walk) ofCopies(g managerlog.Group) bool {
+	others := slices.ContainsFunc(g.Objects, func(object string) bool {
+		_, name, _ := strings.Cut(object, "/")
+		return !slices.ContainsFunc(w.copyNames, func(of string) bool { return name == of || strings.HasPrefix(name, of+"-") })
+	})
+	return !g.Panic && len(g.Objects) > 0 && !others
+}
+
+// noDNS matches what Go says where no server for names is configured: it asks the machine itself.
+var noDNS = regexp.MustCompile(`lookup \S+ on (\[::1\]|127\.0\.0\.1):53`)
+
+// lacksDNS reports whether an error is for want of cluster DNS, and notes that once.
+func (w *walk) lacksDNS(g managerlog.Group) bool {
+	if !noDNS.MatchString(g.Error + g.Message) {
+		return false
+	}
+	const note = "the manager looks up names of Services, for which this cluster has no DNS: what it does once these answer is not verified"
+	if !slices.Contains(w.notes, note) {
+		w.notes = append(w.notes, note)
+	}
+	return true
 }
 
 // judgeBase judges what the manager of a release logged that users come from: no upgrade is to blame for its panics.

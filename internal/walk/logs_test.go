@@ -23,3 +23,43 @@ func TestOfNewNamespace(t *testing.T) {
 		}
 	}
 }
+
+// What the walk had its copies say may be no sense, and is over with them.
+func TestOfCopies(t *testing.T) {
+	w := &walk{copyNames: []string{"a-new1"}}
+	for name, c := range map[string]struct {
+		group managerlog.Group
+		want  bool
+	}{
+		"of a copy":      {managerlog.Group{Objects: []string{"n/a-new1"}}, true},
+		"of what it has": {managerlog.Group{Objects: []string{"n/a-new1", "n/a-new1-x7k2p"}}, true},
+		"of a sample":    {managerlog.Group{Objects: []string{"n/a"}}, false},
+		"of both":        {managerlog.Group{Objects: []string{"n/a-new1", "n/a"}}, false},
+		"of an eleventh": {managerlog.Group{Objects: []string{"n/a-new11"}}, false},
+		"of nothing":     {managerlog.Group{}, false},
+		"a panic":        {managerlog.Group{Panic: true, Objects: []string{"n/a-new1"}}, false},
+	} {
+		if got := w.ofCopies(c.group); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestLacksDNS(t *testing.T) {
+	for said, want := range map[string]bool{
+		"dial tcp: lookup a.n.svc.cluster.local on [::1]:53: read udp [::1]:1->[::1]:53: read: connection refused": true,
+		"dial tcp: lookup a.n.svc.cluster.local on 127.0.0.1:53: read: connection refused":                         true,
+		"dial tcp: lookup a.n.svc.cluster.local on 10.96.0.10:53: no such host":                                    false,
+		"dial tcp 127.0.0.1:53: connect: connection refused":                                                       false,
+	} {
+		w := &walk{}
+		for range 2 {
+			if got := w.lacksDNS(managerlog.Group{Message: "Reconciler error", Error: said}); got != want {
+				t.Errorf("%s: %t", said, got)
+			}
+		}
+		if noted := len(w.notes) == 1; noted != want {
+			t.Errorf("%s: %q", said, w.notes)
+		}
+	}
+}

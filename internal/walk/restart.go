@@ -2,6 +2,7 @@ package walk
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/olmkit/olmkit/internal/finding"
@@ -15,6 +16,8 @@ const (
 	startedFor = 2 * time.Second
 	// revertLimit is how long what it changes then may stay, before it is told.
 	revertLimit = 3 * time.Second
+	// restLimit is how long what goes on before is waited for.
+	restLimit = 6 * time.Second
 )
 
 // judgeRestart starts the operator of r, which the plan ends with, again, and tells what that changes, though nobody asks for anything. l is how it was elected in the hop. Only
@@ -24,11 +27,10 @@ func (w *walk) judgeRestart(ctx context.Context, from string, r *lifecycle.Relea
 		return nil, nil
 	}
 	defer w.verified.did("restart")
-	before, err := w.Operands(ctx)
+	before, said, err := w.atRest(ctx)
 	if err != nil {
 		return nil, err
 	}
-	said := w.statusesNow(ctx, w.Untouched())
 	back, err := w.Restart(ctx, r)
 	if err != nil {
 		return nil, err
@@ -48,6 +50,24 @@ func (w *walk) judgeRestart(ctx context.Context, from string, r *lifecycle.Relea
 		return len(changed) == 0, err
 	})
 	return append(findings, changed...), err
+}
+
+// atRest waits until what was made for samples is ready, or does not become so for a while, and nobody changes that or what these say in their status, restLimit at most, and returns both.
+func (w *walk) atRest(ctx context.Context) (operands map[string]observe.Operand, says map[string]map[string]any, err error) {
+	same, long := sameFor(idleFor), sameFor(mostIdle)
+	err = lookUntil(ctx, restLimit, lookPause, func() (bool, error) {
+		if operands, err = w.RecentOperands(ctx); err != nil {
+			return false, err
+		}
+		says = w.statusesNow(ctx, w.Untouched())
+		now := census(operands) + fmt.Sprint(says)
+		rests, stays := same(now), long(now)
+		return stays || rests && observe.AllReady(operands), nil
+	})
+	if err == nil {
+		operands, err = w.Operands(ctx)
+	}
+	return operands, says, err
 }
 
 // statusesNow are what objects say in their status, by name. What cannot be read says nothing.
