@@ -88,8 +88,9 @@ var (
 	fieldName = observe.Compiled(`^[a-z][A-Za-z0-9]*$`)
 )
 
-// StatusGone tells the fields of o's status before the hop, and the conditions, that it has none of in now. Other lists are told elsewhere.
-func StatusGone(o *observe.Object, now *unstructured.Unstructured) []finding.Finding {
+// StatusGone tells the fields of o's status before the hop, and the conditions, that it has none of in now. Other lists are told elsewhere. Where no webhook converts, who writes an
+// object through a version drops of its status what that has no field for: the walk does so as well.
+func StatusGone(o *observe.Object, now *unstructured.Unstructured, converted bool) []finding.Finding {
 	before := o.Views[o.Version]
 	if before == nil {
 		return nil
@@ -98,11 +99,20 @@ func StatusGone(o *observe.Object, now *unstructured.Unstructured) []finding.Fin
 		fields, _ := view.Object["status"].(map[string]any)
 		return map[string]any{"status": fields}
 	}
+	pruned := func(path string) bool {
+		for _, view := range o.Views {
+			_, has, _ := unstructured.NestedFieldNoCopy(view.Object, strings.Split(path, ".")...)
+			if !has && !converted {
+				return true
+			}
+		}
+		return false
+	}
 	gone := slices.DeleteFunc(compare.Differences(status(before), status(now)), func(d compare.Difference) bool {
 		_, isList := d.Was.([]any)
 		names := strings.Split(d.Path, ".")
 		isKey := slices.ContainsFunc(names, func(name string) bool { return !fieldName().MatchString(name) })
-		return !d.Gone || isList || isKey || passing().MatchString(names[len(names)-1])
+		return !d.Gone || isList || isKey || pruned(d.Path) || passing().MatchString(names[len(names)-1])
 	})
 	names := gone.Fields()
 	for _, t := range observe.ConditionsGone(before, now) {

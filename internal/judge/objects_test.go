@@ -144,10 +144,14 @@ func TestStatusGone(t *testing.T) {
 		{"no words", status(map[string]any{"phase": "Running", "nodes": map[string]any{}, "pods": map[string]any{}}), []string{"warning U520 Thing/a: its status says nothing any more of status.elasticNode, status.endpoint, status.nodes.ready, condition PodsReady"}},
 		{"no status", &unstructured.Unstructured{}, []string{"warning U520 Thing/a: its status says nothing any more of status.elasticNode, status.endpoint, status.nodes, status.phase, status.pods, condition PodsReady"}},
 	} {
-		t.Run(test.name, func(t *testing.T) { expect.Findings(t, StatusGone(o, test.now), test.want...) })
+		t.Run(test.name, func(t *testing.T) { expect.Findings(t, StatusGone(o, test.now, true), test.want...) })
 	}
+	o.Views["v1alpha1"] = status(map[string]any{"phase": "Running"})
+	silent := status(map[string]any{"nodes": map[string]any{"ready": int64(3)}, "pods": map[string]any{}, "elasticNode": "e", "conditions": []any{is("PodsReady", "True")}})
+	expect.Findings(t, StatusGone(o, silent, false), "warning U520 Thing/a: its status says nothing any more of status.phase")
+	expect.Findings(t, StatusGone(o, silent, true), "warning U520 Thing/a: its status says nothing any more of status.endpoint, status.phase")
 	o.Version = "v2"
-	expect.Findings(t, StatusGone(o, &unstructured.Unstructured{}))
+	expect.Findings(t, StatusGone(o, &unstructured.Unstructured{}, true))
 }
 
 // A status that told of the newest generation before must do so after changes, too.

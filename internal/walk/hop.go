@@ -275,14 +275,15 @@ func (w *walk) judgeSilent(ctx context.Context) (findings []finding.Finding, err
 	err = lookUntil(ctx, observe.RetryTimeout, lookPause, func() (bool, error) {
 		findings = nil
 		for _, o := range w.Objects {
-			if !w.IsServed(o.CRD, o.Version) {
+			d := w.Watcher.Definitions()[o.CRD]
+			if d == nil || !slices.Contains(d.Served, o.Version) {
 				continue
 			}
 			now, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 			if err != nil {
 				return false, ctx.Err() // told elsewhere
 			}
-			findings = append(findings, judge.StatusGone(o, now)...)
+			findings = append(findings, judge.StatusGone(o, now, d.Conversion != observe.ConversionNone)...)
 			findings = append(findings, judge.StatusStays(o, now)...)
 		}
 		return len(findings) == 0, nil
