@@ -35,6 +35,8 @@ type Group struct {
 	Gap     time.Duration // the longest between two in a row
 	Excerpt string        // the first occurrence, with the first frames of the user's own code
 	Objects []string      // namespace/name, or name, of the first objects that it was logged for
+
+	LastOf map[string]time.Time // when it was last logged for each of them
 }
 
 // Log gathers the errors in the logs of one operator.
@@ -74,11 +76,15 @@ func (l *Log) add(e *entry) {
 		if len(l.groups) >= maxGroups {
 			return
 		}
-		g = &Group{Key: key, Panic: e.Panic, Message: e.Message, Error: e.Error, First: e.At, Last: e.At, Excerpt: e.excerpt()}
+		g = &Group{LastOf: map[string]time.Time{}, Key: key, Panic: e.Panic, Message: e.Message, Error: e.Error, First: e.At, Last: e.At, Excerpt: e.excerpt()}
 		l.groups[key] = g
 	}
-	if object := e.object(); object != "" && len(g.Objects) < maxObjects && !slices.Contains(g.Objects, object) {
+	object := e.object()
+	if object != "" && len(g.Objects) < maxObjects && !slices.Contains(g.Objects, object) {
 		g.Objects = append(g.Objects, object)
+	}
+	if slices.Contains(g.Objects, object) && e.At.After(g.LastOf[object]) {
+		g.LastOf[object] = e.At
 	}
 	// A panic is logged when it is observed, and again as the error that the reconciler returned.
 	if g.Panic && g.Message != e.Message {

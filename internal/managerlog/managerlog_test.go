@@ -188,7 +188,7 @@ ns/pod/manager| {"level":"error","ts":"2026-11-21T04:30:05Z","msg":"Reconciler e
 	if len(groups) != 2 || groups[0].Count != 3 || groups[1].Count != 1 {
 		t.Fatalf("%+v", groups)
 	}
-	if g := groups[0]; g.Gap != 4*time.Second || g.Last.Sub(g.First) != 5*time.Second || strings.Join(g.Objects, " ") != "default/first other/second" {
+	if g := groups[0]; g.Gap != 4*time.Second || g.Last.Sub(g.First) != 5*time.Second || strings.Join(g.Objects, " ") != "default/first other/second" || !g.LastOf["default/first"].Equal(g.Last) || !g.LastOf["other/second"].Equal(g.First.Add(time.Second)) {
 		t.Errorf("%+v", g)
 	}
 }

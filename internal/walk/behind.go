@@ -82,8 +82,9 @@ func sharesFields(list []metav1.ManagedFieldsEntry) bool {
 	return shared
 }
 
-// generated matches the end of a name that is chosen anew for each, as by generateName, which has no vowels (k8s.io/apimachinery v0.36.3 pkg/util/rand), or that is a sum.
-var generated = regexp.MustCompile(`-([bcdfghjklmnpqrstvwxz2456789]{5,10}|[0-9a-f]{6,})$`)
+// generated matches a name that ends in what is chosen anew for each, as by generateName, which has no vowels (k8s.io/apimachinery v0.36.3 pkg/util/rand), or in a sum, or that has the former in it,
+// as it is called after what generateName called.
+var generated = regexp.MustCompile(`-([bcdfghjklmnpqrstvwxz2456789]{5,10}|[0-9a-f]{6,})$|-[bcdfghjklmnpqrstvwxz2456789]{5}-`)
 
 // behind is what behindOf finds among operands, each named as what each copy has. Of a kind of which both have as many under generated names, each has its own.
 // others are the names of objects of other kinds of the operator's.

@@ -270,3 +270,16 @@ func TestShed(t *testing.T) {
 		t.Errorf("nothing went: %q", got)
 	}
 }
+
+// What is called after what generateName called has the same name for each copy.
+func TestCalled(t *testing.T) {
+	o := &newObject{Object: &observe.Object{Kind: "Pot", Name: "a-new1"}}
+	for name, want := range map[string]string{
+		"a-new1": "Service", "a-new1-head": "Service …-head", "a-new1-x7k2p-head-svc": "Service …-*-head-svc", "a-new1-tbbgk": "Service …-*", "a-new1-https": "Service …-https", "a-new1-https-2": "Service …-https-2",
+		"a-new1-mysql": "Service …-mysql", "a-new1-tbbgkw": "Service …-tbbgkw", "other": "Service other",
+	} {
+		if got := o.called(observe.Operand{Kind: "Service", Name: name}); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}

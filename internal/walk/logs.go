@@ -22,7 +22,7 @@ func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, known map[st
 	}
 	var lasting []managerlog.Group
 	if done {
-		ofWalk := func(g managerlog.Group) bool { return ofNewNamespace(g) || w.ofCopies(g) || w.lacksDNS(g) }
+		ofWalk := func(g managerlog.Group) bool { return ofNewNamespace(g) || w.ofTrials(g) || w.lacksDNS(g) }
 		if lasting, err = w.Lasting(ctx, r, slices.DeleteFunc(slices.Clone(groups), ofWalk)); err != nil {
 			return findings, err
 		}
@@ -37,13 +37,15 @@ func ofNewNamespace(g managerlog.Group) bool {
 	return !g.Panic && strings.Contains(g.Excerpt, newNamespaces) && !slices.ContainsFunc(g.Objects, elsewhere)
 }
 
-// ofCopies reports whether an error is of copies alone, or of what was made for them: the walk had them say what may be no sense, and deleted them.
-func (w *walk) ofCopies(g managerlog.Group) bool {
-	others := slices.ContainsFunc(g.Objects, func(object string) bool {
+// ofTrials reports whether an error is alone of copies, and of what was made for them, which are gone, and of samples before the walk took back how it had changed them: what it had them say may be no sense.
+func (w *walk) ofTrials(g managerlog.Group) bool {
+	ofOthers := slices.ContainsFunc(g.Objects, func(object string) bool {
 		_, name, _ := strings.Cut(object, "/")
-		return !slices.ContainsFunc(w.copyNames, func(of string) bool { return name == of || strings.HasPrefix(name, of+"-") })
+		ofCopy := slices.ContainsFunc(w.copyNames, func(of string) bool { return name == of || strings.HasPrefix(name, of+"-") })
+		last := g.LastOf[object]
+		return !ofCopy && (last.IsZero() || last.After(w.takenBack))
 	})
-	return !g.Panic && len(g.Objects) > 0 && !others
+	return !g.Panic && len(g.Objects) > 0 && !ofOthers
 }
 
 // noDNS matches what Go says where no server for names is configured: it asks the machine itself.

@@ -2,6 +2,7 @@ package walk
 
 import (
 	"testing"
+	"time"
 
 	"github.com/olmkit/olmkit/internal/managerlog"
 )
@@ -24,22 +25,27 @@ func TestOfNewNamespace(t *testing.T) {
 	}
 }
 
-// What the walk had its copies say may be no sense, and is over with them.
-func TestOfCopies(t *testing.T) {
-	w := &walk{copyNames: []string{"a-new1"}}
+// What the walk had its copies and samples say may be no sense, and is over once they are gone, or say what they did.
+func TestOfTrials(t *testing.T) {
+	back := time.Date(2026, 11, 30, 4, 0, 0, 0, time.UTC)
+	w := &walk{copyNames: []string{"a-new1"}, takenBack: back}
+	early, late := map[string]time.Time{"n/a": back.Add(-time.Second)}, map[string]time.Time{"n/a": back.Add(time.Second)}
 	for name, c := range map[string]struct {
 		group managerlog.Group
 		want  bool
 	}{
-		"of a copy":      {managerlog.Group{Objects: []string{"n/a-new1"}}, true},
-		"of what it has": {managerlog.Group{Objects: []string{"n/a-new1", "n/a-new1-x7k2p"}}, true},
-		"of a sample":    {managerlog.Group{Objects: []string{"n/a"}}, false},
-		"of both":        {managerlog.Group{Objects: []string{"n/a-new1", "n/a"}}, false},
-		"of an eleventh": {managerlog.Group{Objects: []string{"n/a-new11"}}, false},
-		"of nothing":     {managerlog.Group{}, false},
-		"a panic":        {managerlog.Group{Panic: true, Objects: []string{"n/a-new1"}}, false},
+		"of a copy":                  {managerlog.Group{Objects: []string{"n/a-new1"}}, true},
+		"of what it has":             {managerlog.Group{Objects: []string{"n/a-new1", "n/a-new1-x7k2p"}}, true},
+		"of a sample, at some time":  {managerlog.Group{Objects: []string{"n/a"}}, false},
+		"of a sample, before":        {managerlog.Group{Objects: []string{"n/a"}, LastOf: early}, true},
+		"of a sample, also later":    {managerlog.Group{Objects: []string{"n/a"}, LastOf: late}, false},
+		"of both":                    {managerlog.Group{Objects: []string{"n/a-new1", "n/a"}, LastOf: early}, true},
+		"of both, of a sample later": {managerlog.Group{Objects: []string{"n/a-new1", "n/a"}, LastOf: late}, false},
+		"of an eleventh":             {managerlog.Group{Objects: []string{"n/a-new11"}}, false},
+		"of nothing":                 {managerlog.Group{}, false},
+		"a panic":                    {managerlog.Group{Panic: true, Objects: []string{"n/a-new1"}}, false},
 	} {
-		if got := w.ofCopies(c.group); got != c.want {
+		if got := w.ofTrials(c.group); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

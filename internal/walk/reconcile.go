@@ -299,6 +299,7 @@ func (w *walk) takeBack(ctx context.Context, r *lifecycle.Release, n nudged, und
 	if err := undo.Run(ctx, w.undoLimit(ctx)); err != nil {
 		return err
 	}
+	w.takenBack = time.Now()
 	answered := slices.DeleteFunc(slices.Sorted(maps.Keys(n.changed)), func(name string) bool { return n.answered[name] == "" })
 	if _, err = w.AwaitActed(ctx, r, began, before.Snapshot, answered, observe.NudgeLimit, nil); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -555,8 +556,16 @@ func (o *newObject) called(made observe.Operand) string {
 	if made.Name == o.Name {
 		return made.Kind
 	}
-	return made.Kind + " " + o.plain(made.Name)
+	return made.Kind + " " + chosenAnew.ReplaceAllStringFunc(o.plain(made.Name), func(chosen string) string {
+		if strings.HasPrefix(chosen, "…-https") { // the only word that looks like it
+			return chosen
+		}
+		return "…-*"
+	})
 }
+
+// chosenAnew matches what follows a copy's name in that of an object that generateName called, and of what is called after such a one (k8s.io/apimachinery v0.36.3 pkg/util/rand).
+var chosenAnew = regexp.MustCompile(`…-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
 
 // plain is text with the same word in place of each copy's name, and the names of what its sample needs.
 func (o *newObject) plain(text string) string { return o.with(text, "…") }
