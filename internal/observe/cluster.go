@@ -96,11 +96,8 @@ func (c *Cluster) Milestones(timeline []lifecycle.Event, published time.Time, fr
 	return Milestones(c.Manager.Milestones(from, to), timeline, published)
 }
 
-// IsInstalled reports whether r runs, alone.
-func (c *Cluster) IsInstalled(ctx context.Context, r *lifecycle.Release, state lifecycle.State) (bool, error) {
-	if state.Stage != lifecycle.Installed {
-		return false, nil
-	}
+// RolledOut reports whether r's Deployments have the pods that they want, and no others.
+func (c *Cluster) RolledOut(ctx context.Context, r *lifecycle.Release) (bool, error) {
 	for _, name := range r.Deployments() {
 		var d appsv1.Deployment
 		if err := c.Watcher.Get(ctx, client.ObjectKey{Namespace: c.Place.Namespace, Name: name}, &d); err != nil {
@@ -114,6 +111,17 @@ func (c *Cluster) IsInstalled(ctx context.Context, r *lifecycle.Release, state l
 		if s.ObservedGeneration != d.Generation || s.Replicas != wanted || s.UpdatedReplicas != wanted || s.AvailableReplicas != wanted {
 			return false, nil
 		}
+	}
+	return true, nil
+}
+
+// IsInstalled reports whether r runs, alone.
+func (c *Cluster) IsInstalled(ctx context.Context, r *lifecycle.Release, state lifecycle.State) (bool, error) {
+	if state.Stage != lifecycle.Installed {
+		return false, nil
+	}
+	if rolledOut, err := c.RolledOut(ctx, r); err != nil || !rolledOut {
+		return false, err
 	}
 	for _, owned := range r.CRDs {
 		var d apiextensionsv1.CustomResourceDefinition

@@ -24,7 +24,7 @@ func TestBehind(t *testing.T) {
 		"each under a name of its own":       {"{ConfigMap a-hl95k: {data: {b: '1'}}}", "{ConfigMap a-new2-x7c2d: {data: {b: '1'}}}", ""},
 		"one more under a name of its own":   {"{ConfigMap a-hl95k: {}}", "{ConfigMap a-new2-x7c2d: {}, ConfigMap a-new2-z3f4c: {}}", "ConfigMap …-z3f4c"},
 		"under a name that is no sum":        {"{ConfigMap a-config: {}}", "{ConfigMap a-new2-settings: {}}", "ConfigMap …-settings"},
-		"another kind has a name of its own": {"{Service a-hl95k: {}}", "{ConfigMap a-new2-x7c2d: {}}", "ConfigMap …-x7c2d"},
+		"another kind has a name of its own": {"{Service a-hl95k: {}}", "{ConfigMap a-new2-x7c2d: {}}", "ConfigMap …-*"},
 		"only the sample has it":             {"{PodDisruptionBudget a: {}}", "{}", ""},
 		"nobody can change it":               {"{StatefulSet a: {spec: {volumeClaimTemplates: [1], replicas: 3}}}", "{StatefulSet a-new2: {spec: {volumeClaimTemplates: [2], replicas: 2}}}", ""},
 		"the cluster chooses it":             {"{Service a: {spec: {clusterIP: a, ports: [{nodePort: 1}]}}}", "{Service a-new2: {spec: {clusterIP: b, ports: [{nodePort: 2}]}}}", ""},

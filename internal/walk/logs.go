@@ -40,13 +40,14 @@ func ofNewNamespace(g managerlog.Group) bool {
 // ofTrials reports whether an error is alone of copies, and of what was made for them, which are gone, and of samples before the walk took back how it had changed them: what it had them say may be no sense.
 func (w *walk) ofTrials(g managerlog.Group) bool {
 	ofOthers := slices.ContainsFunc(g.Objects, func(object string) bool {
-		_, name, _ := strings.Cut(object, "/")
-		ofCopy := slices.ContainsFunc(w.copyNames, func(of string) bool { return name == of || strings.HasPrefix(name, of+"-") })
 		last := g.LastOf[object]
-		return !ofCopy && (last.IsZero() || last.After(w.takenBack))
+		return !copied.MatchString(object) && (last.IsZero() || last.After(w.takenBack))
 	})
 	return !g.Panic && len(g.Objects) > 0 && !ofOthers
 }
+
+// copied matches the names of copies, and of what is called after them.
+var copied = regexp.MustCompile(`-new\d+(-.*)?$`)
 
 // noDNS matches what Go says where no server for names is configured: it asks the machine itself.
 var noDNS = regexp.MustCompile(`lookup \S+ on (\[::1\]|127\.0\.0\.1):53`)

@@ -28,7 +28,7 @@ func TestOfNewNamespace(t *testing.T) {
 // What the walk had its copies and samples say may be no sense, and is over once they are gone, or say what they did.
 func TestOfTrials(t *testing.T) {
 	back := time.Date(2026, 11, 30, 4, 0, 0, 0, time.UTC)
-	w := &walk{copyNames: []string{"a-new1"}, takenBack: back}
+	w := &walk{takenBack: back}
 	early, late := map[string]time.Time{"n/a": back.Add(-time.Second)}, map[string]time.Time{"n/a": back.Add(time.Second)}
 	for name, c := range map[string]struct {
 		group managerlog.Group
@@ -41,7 +41,7 @@ func TestOfTrials(t *testing.T) {
 		"of a sample, also later":    {managerlog.Group{Objects: []string{"n/a"}, LastOf: late}, false},
 		"of both":                    {managerlog.Group{Objects: []string{"n/a-new1", "n/a"}, LastOf: early}, true},
 		"of both, of a sample later": {managerlog.Group{Objects: []string{"n/a-new1", "n/a"}, LastOf: late}, false},
-		"of an eleventh":             {managerlog.Group{Objects: []string{"n/a-new11"}}, false},
+		"of one that is newer":       {managerlog.Group{Objects: []string{"n/a-newer"}}, false},
 		"of nothing":                 {managerlog.Group{}, false},
 		"a panic":                    {managerlog.Group{Panic: true, Objects: []string{"n/a-new1"}}, false},
 	} {

@@ -529,7 +529,7 @@ func (w *walk) views(ctx context.Context, o *observe.Object, d *apiextensionsv1.
 
 // roundTrip writes o back through version as it reads there, and compares what it says in every version before and after.
 func (w *walk) roundTrip(ctx context.Context, o *observe.Object, d *apiextensionsv1.CustomResourceDefinition, version string, before map[string]*unstructured.Unstructured) ([]finding.Finding, error) {
-	err := observe.Retry(ctx, observe.Refused, func() error {
+	err := w.retry(ctx, observe.Refused, func() error {
 		view, err := o.At(w.Dynamic, version).Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -607,7 +607,7 @@ func (w *walk) again(ctx context.Context, o *observe.Object) (made *unstructured
 	resource, dryRun := o.At(w.Dynamic, o.Version), []string{metav1.DryRunAll}
 	manifest := (&unstructured.Unstructured{Object: o.Author}).DeepCopy()
 	manifest.SetName(shortened(o.Name) + "-again")
-	err = observe.Retry(ctx, observe.Refused, func() (err error) {
+	err = w.retry(ctx, observe.Refused, func() (err error) {
 		if !o.Only {
 			made, err = resource.Create(ctx, manifest, metav1.CreateOptions{DryRun: dryRun})
 			return err
@@ -621,6 +621,27 @@ func (w *walk) again(ctx context.Context, o *observe.Object) (made *unstructured
 		return err
 	})
 	return made, err
+}
+
+// rollLimit is how long pods of the operator are waited for that are replaced once more, when all seemed to be done: OLM installs a release again to give it other certificates.
+const rollLimit = time.Minute
+
+// retry is observe.Retry for what the operator's webhooks have to answer, and waits while its pods are replaced.
+func (w *walk) retry(ctx context.Context, final func(error) bool, do func() error) error {
+	err := observe.Retry(ctx, final, do)
+	if err == nil || final(err) || w.release == nil {
+		return err
+	}
+	rolling := false
+	failed := lookUntil(ctx, rollLimit, lookPause, func() (bool, error) {
+		rolledOut, err := w.RolledOut(ctx, w.release)
+		rolling = rolling || !rolledOut
+		return rolledOut, err
+	})
+	if failed != nil || !rolling {
+		return err
+	}
+	return observe.Retry(ctx, final, do)
 }
 
 // noteDefaults notes what the API server makes of the objects' manifests on the release that is upgraded from, of which it may refuse some.
