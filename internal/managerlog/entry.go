@@ -26,10 +26,12 @@ type entry struct {
 }
 
 var (
-	escapes = regexp.MustCompile(`\x1b(\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])`)
-	frameAt = regexp.MustCompile(`^\t.*\.go:\d+`)
-	frameOf = regexp.MustCompile(`^[\w./~%-]+\.[\w.()*\[\]{}·/,-]+(\(.*\))?$`)
-	crashed = regexp.MustCompile(`^(goroutine \d+|created by |\[signal |\[recovered\]|\t|exit status|panic: |main\.|$)`)
+	escapes  = regexp.MustCompile(`\x1b(\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])`)
+	frameAt  = regexp.MustCompile(`^\t.*\.go:\d+`)
+	frameOf  = regexp.MustCompile(`^[\w./~%-]+\.[\w.()*\[\]{}·/,-]+(\(.*\))?$`)
+	kindLike = regexp.MustCompile(`^[A-Z][A-Za-z0-9]+$`)
+	nameLike = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(/[a-z0-9]([a-z0-9.-]*[a-z0-9])?)?$`)
+	crashed  = regexp.MustCompile(`^(goroutine \d+|created by |\[signal |\[recovered\]|\t|exit status|panic: |main\.|$)`)
 
 	volatile = []struct {
 		is *regexp.Regexp
@@ -90,6 +92,11 @@ func (e *entry) names() []string {
 			names = append(names, v)
 		}
 	}
+	for part := range strings.SplitSeq(e.ofKind(), "/") {
+		if len(part) > 2 {
+			names = append(names, part)
+		}
+	}
 	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) })
 	return names
 }
@@ -100,7 +107,20 @@ func (e *entry) object() string {
 	if v := e.Fields["object.name"]; v != "" {
 		name, namespace = v, e.Fields["object.namespace"]
 	}
+	if name == "" {
+		return e.ofKind()
+	}
 	return strings.TrimPrefix(namespace+"/"+name, "/")
+}
+
+// ofKind is what e names as controllers name what they reconcile, by its kind: namespace/name, or name.
+func (e *entry) ofKind() string {
+	for _, key := range slices.Sorted(maps.Keys(e.Fields)) {
+		if kindLike.MatchString(key) && nameLike.MatchString(e.Fields[key]) {
+			return e.Fields[key]
+		}
+	}
+	return ""
 }
 
 // replaceWord puts with in the place of each word of s that is old, or begins with it as names of operands do.

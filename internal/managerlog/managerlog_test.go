@@ -33,6 +33,10 @@ var formats = map[string]struct {
 		message: "Reconciler error", err: `statefulsets.apps is forbidden: User "x" cannot create resource "statefulsets"`, at: "2026-11-21T04:30:00.5Z", object: "default/sample",
 		excerpt: []string{"Reconciler error: statefulsets.apps is forbidden", "Redis=default/sample", "(*RedisReconciler).Reconcile (/workspace/redis_controller.go:88)"}, not: []string{"reconcileID", "reconcileHandler"},
 	},
+	"zap JSON, named by its kind alone": {
+		log:     `{"level":"error","ts":"2026-11-21T04:30:00.5Z","logger":"controllers.Redis","msg":"Reconciler error","Redis":{"name":"sample","namespace":"default"},"error":"boom"}` + "\n",
+		message: "Reconciler error", err: "boom", at: "2026-11-21T04:30:00.5Z", object: "default/sample", excerpt: []string{"Reconciler error: boom"},
+	},
 	"zap JSON with seconds": {
 		log:     `{"level":"error","ts":1795235400.25,"logger":"setup","msg":"unable to start","error":"boom"}` + "\n",
 		message: "unable to start", err: "boom", at: "2026-11-21T04:30:00.25Z", excerpt: []string{"unable to start: boom"},

@@ -2,6 +2,7 @@ package walk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -632,16 +633,14 @@ func (w *walk) retry(ctx context.Context, final func(error) bool, do func() erro
 	if err == nil || final(err) || w.release == nil {
 		return err
 	}
-	rolling := false
-	failed := lookUntil(ctx, rollLimit, lookPause, func() (bool, error) {
-		rolledOut, err := w.RolledOut(ctx, w.release)
-		rolling = rolling || !rolledOut
-		return rolledOut, err
-	})
-	if failed != nil || !rolling {
+	if failed := lookUntil(ctx, rollLimit, lookPause, func() (bool, error) { return w.RolledOut(ctx, w.release) }); failed != nil {
 		return err
 	}
-	return observe.Retry(ctx, final, do)
+	failed := lookUntil(ctx, promptly, lookPause, func() (bool, error) { // they may have been replaced just now
+		err = do()
+		return err == nil || final(err), nil
+	})
+	return errors.Join(err, failed)
 }
 
 // noteDefaults notes what the API server makes of the objects' manifests on the release that is upgraded from, of which it may refuse some.

@@ -20,7 +20,8 @@ func TestRetryWhileRolling(t *testing.T) {
 		rolls, answers time.Duration
 		waits          bool
 	}{
-		"while they are replaced":  {rolls: 20 * time.Second, answers: 25 * time.Second, waits: true},
+		"while they are replaced":  {rolls: 20 * time.Second, answers: 21 * time.Second, waits: true},
+		"just before they are":     {rolls: 9900 * time.Millisecond, answers: 11 * time.Second, waits: true},
 		"while they run":           {answers: 21 * time.Second},
 		"soon":                     {answers: time.Second, waits: true},
 		"they are never there":     {rolls: time.Hour, answers: time.Hour},
