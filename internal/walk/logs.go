@@ -37,11 +37,11 @@ func ofNewNamespace(g managerlog.Group) bool {
 	return !g.Panic && strings.Contains(g.Excerpt, newNamespaces) && !slices.ContainsFunc(g.Objects, elsewhere)
 }
 
-// ofTrials reports whether an error is alone of copies, and of what was made for them, which are gone, and of samples before the walk took back how it had changed them: what it had them say may be no sense.
+// ofTrials reports whether an error is alone of copies, there or in a namespace that went, and of what was made for them, which are gone, and of samples before the walk took back how it had changed them: what it had them say may be no sense.
 func (w *walk) ofTrials(g managerlog.Group) bool {
 	ofOthers := slices.ContainsFunc(g.Objects, func(object string) bool {
 		last := g.LastOf[object]
-		return !copied.MatchString(object) && (last.IsZero() || last.After(w.takenBack))
+		return !strings.HasPrefix(object, newNamespaces) && !copied.MatchString(object) && (last.IsZero() || last.After(w.takenBack))
 	})
 	return !g.Panic && len(g.Objects) > 0 && !ofOthers
 }

@@ -41,6 +41,7 @@ func TestOfTrials(t *testing.T) {
 		"of a sample, also later":    {managerlog.Group{Objects: []string{"n/a"}, LastOf: late}, false},
 		"of both":                    {managerlog.Group{Objects: []string{"n/a-new1", "n/a"}, LastOf: early}, true},
 		"of both, of a sample later": {managerlog.Group{Objects: []string{"n/a-new1", "n/a"}, LastOf: late}, false},
+		"also in another namespace":  {managerlog.Group{Objects: []string{"n/a-new1", "olmkit-samples-x7k2p/a-long"}}, true},
 		"of one that is newer":       {managerlog.Group{Objects: []string{"n/a-newer"}}, false},
 		"of nothing":                 {managerlog.Group{}, false},
 		"a panic":                    {managerlog.Group{Panic: true, Objects: []string{"n/a-new1"}}, false},
