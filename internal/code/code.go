@@ -266,7 +266,7 @@ var All = []Kind{
 		"find out why they exited; an upgrade of the operator should not restart them", nil},
 	{OperandOutage, finding.Warning, "A Service of an operand had no ready endpoint for some time during the upgrade: its clients were not served.",
 		"do not roll operands out when the operator is upgraded, or roll them out with a surge and readiness probes", nil},
-	{HotLoop, finding.Warning, "Reconcile hot loop: every reconcile writes, although there is nothing to do, and each write triggers the next reconcile, without end; or each reconcile asks for the next, and the operator keeps the API server or a processor busy. A loop that the release before did not have is an error.",
+	{HotLoop, finding.Warning, "Reconcile hot loop: every reconcile writes, although there is nothing to do, and each write triggers the next reconcile, without end; or each reconcile asks for the next, and the operator keeps the API server or a processor busy; or it deletes what it made and makes it anew, over and over, as where each object's reconcile deletes what is another's. A loop that the release before did not have is an error.",
 		"compare before writing, and leave times and counters out of the comparison; do not requeue without a reason or a pause", nil},
 	{NotReconciled, finding.Error, "The new version does not reconcile an object that the old version reconciled: it writes nothing for it, even when the object changes.",
 		"check who is leader, what the API server refused, and the manager's log; reconcile every object when the manager starts, also those of older releases", []string{"EDG008"}},
