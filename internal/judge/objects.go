@@ -99,20 +99,18 @@ func StatusGone(o *observe.Object, now *unstructured.Unstructured, converted boo
 		fields, _ := view.Object["status"].(map[string]any)
 		return map[string]any{"status": fields}
 	}
-	pruned := func(path string) bool {
-		for _, view := range o.Views {
-			_, has, _ := unstructured.NestedFieldNoCopy(view.Object, strings.Split(path, ".")...)
-			if !has && !converted {
-				return true
-			}
-		}
-		return false
+	views := slices.Collect(maps.Values(o.Views))
+	pruned := func(names []string) bool {
+		return !converted && slices.ContainsFunc(views, func(view *unstructured.Unstructured) bool {
+			_, has, _ := unstructured.NestedFieldNoCopy(view.Object, names...)
+			return !has
+		})
 	}
 	gone := slices.DeleteFunc(compare.Differences(status(before), status(now)), func(d compare.Difference) bool {
 		_, isList := d.Was.([]any)
 		names := strings.Split(d.Path, ".")
 		isKey := slices.ContainsFunc(names, func(name string) bool { return !fieldName().MatchString(name) })
-		return !d.Gone || isList || isKey || pruned(d.Path) || passing().MatchString(names[len(names)-1])
+		return !d.Gone || isList || isKey || pruned(names) || passing().MatchString(names[len(names)-1])
 	})
 	names := gone.Fields()
 	for _, t := range observe.ConditionsGone(before, now) {

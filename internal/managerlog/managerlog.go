@@ -79,13 +79,7 @@ func (l *Log) add(e *entry) {
 		g = &Group{LastOf: map[string]time.Time{}, Key: key, Panic: e.Panic, Message: e.Message, Error: e.Error, First: e.At, Last: e.At, Excerpt: e.excerpt()}
 		l.groups[key] = g
 	}
-	object := e.object()
-	if object != "" && len(g.Objects) < maxObjects && !slices.Contains(g.Objects, object) {
-		g.Objects = append(g.Objects, object)
-	}
-	if slices.Contains(g.Objects, object) && e.At.After(g.LastOf[object]) {
-		g.LastOf[object] = e.At
-	}
+	g.note(e.object(), e.At)
 	// A panic is logged when it is observed, and again as the error that the reconciler returned.
 	if g.Panic && g.Message != e.Message {
 		return
@@ -97,6 +91,20 @@ func (l *Log) add(e *entry) {
 	g.Gap = max(g.Gap, e.At.Sub(g.Last))
 	if e.At.After(g.Last) {
 		g.Last = e.At
+	}
+}
+
+// note notes that g was logged at a time for object, unless that is "" or there are enough others.
+func (g *Group) note(object string, at time.Time) {
+	known := slices.Contains(g.Objects, object)
+	if object == "" || !known && len(g.Objects) >= maxObjects {
+		return
+	}
+	if !known {
+		g.Objects = append(g.Objects, object)
+	}
+	if at.After(g.LastOf[object]) {
+		g.LastOf[object] = at
 	}
 }
 

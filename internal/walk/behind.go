@@ -82,9 +82,12 @@ func sharesFields(list []metav1.ManagedFieldsEntry) bool {
 	return shared
 }
 
-// generated matches a name that ends in what is chosen anew for each, as by generateName, which has no vowels (k8s.io/apimachinery v0.36.3 pkg/util/rand), or in a sum, or that has the former in it,
+// chosenLetter matches a letter of what generateName adds to a name, which has no vowels (k8s.io/apimachinery v0.36.3 pkg/util/rand).
+const chosenLetter = "[bcdfghjklmnpqrstvwxz2456789]"
+
+// generated matches a name that ends in what is chosen anew for each, as by generateName, or in a sum, or that has the former in it,
 // as it is called after what generateName called.
-var generated = regexp.MustCompile(`-([bcdfghjklmnpqrstvwxz2456789]{5,10}|[0-9a-f]{6,})$|-[bcdfghjklmnpqrstvwxz2456789]{5}-`)
+var generated = regexp.MustCompile(`-(` + chosenLetter + `{5,10}|[0-9a-f]{6,})$|-` + chosenLetter + `{5}-`)
 
 // behind is what behindOf finds among operands, each named as what each copy has. Of a kind of which both have as many under generated names, each has its own.
 // others are the names of objects of other kinds of the operator's.

@@ -22,7 +22,7 @@ func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, known map[st
 	}
 	var lasting []managerlog.Group
 	if done {
-		ofWalk := func(g managerlog.Group) bool { return ofNewNamespace(g) || w.ofTrials(g) || w.lacksDNS(g) }
+		ofWalk := func(g managerlog.Group) bool { return w.ofTrials(g) || w.lacksDNS(g) }
 		if lasting, err = w.Lasting(ctx, r, slices.DeleteFunc(slices.Clone(groups), ofWalk)); err != nil {
 			return findings, err
 		}
@@ -31,19 +31,14 @@ func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, known map[st
 	return append(findings, judge.Groups(r.Name, w.Manager.ObjectOf(r.Name), groups, lasting, known, told)...), nil
 }
 
-// ofNewNamespace reports whether an error is of objects alone that were in a namespace that went, or had long names there.
-func ofNewNamespace(g managerlog.Group) bool {
-	elsewhere := func(object string) bool { return !strings.HasPrefix(object, newNamespaces) }
-	return !g.Panic && strings.Contains(g.Excerpt, newNamespaces) && !slices.ContainsFunc(g.Objects, elsewhere)
-}
-
-// ofTrials reports whether an error is alone of copies, there or in a namespace that went, and of what was made for them, which are gone, and of samples before the walk took back how it had changed them: what it had them say may be no sense.
+// ofTrials reports whether an error is alone of copies, there or in a namespace that went, of what was made for them, which are gone, and of samples before the walk took back how it had
+// changed them: what it had them say may be no sense. One of no object is so if it tells of such a namespace.
 func (w *walk) ofTrials(g managerlog.Group) bool {
 	ofOthers := slices.ContainsFunc(g.Objects, func(object string) bool {
 		last := g.LastOf[object]
 		return !strings.HasPrefix(object, newNamespaces) && !copied.MatchString(object) && (last.IsZero() || last.After(w.takenBack))
 	})
-	return !g.Panic && len(g.Objects) > 0 && !ofOthers
+	return !g.Panic && (len(g.Objects) > 0 || strings.Contains(g.Excerpt, newNamespaces)) && !ofOthers
 }
 
 // copied matches the names of copies, and of what is called after them.

@@ -7,27 +7,10 @@ import (
 	"github.com/olmkit/olmkit/internal/managerlog"
 )
 
-func TestOfNewNamespace(t *testing.T) {
-	const said = `Reconciler error {"namespace": "olmkit-samples-x7k2p", "error": "it is being terminated"}`
-	for name, c := range map[string]struct {
-		group managerlog.Group
-		want  bool
-	}{
-		"there":          {managerlog.Group{Excerpt: said, Objects: []string{"olmkit-samples-x7k2p/a"}}, true},
-		"of no object":   {managerlog.Group{Excerpt: said}, true},
-		"also elsewhere": {managerlog.Group{Excerpt: said, Objects: []string{"olmkit-samples-x7k2p/a", "olmkit-samples/a"}}, false},
-		"elsewhere":      {managerlog.Group{Excerpt: "Reconciler error olmkit-samples/a", Objects: []string{"olmkit-samples/a"}}, false},
-		"a panic":        {managerlog.Group{Excerpt: said, Panic: true}, false},
-	} {
-		if got := ofNewNamespace(c.group); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
 // What the walk had its copies and samples say may be no sense, and is over once they are gone, or say what they did.
 func TestOfTrials(t *testing.T) {
 	back := time.Date(2026, 11, 30, 4, 0, 0, 0, time.UTC)
+	const said = `Reconciler error {"namespace": "olmkit-samples-x7k2p", "error": "it is being terminated"}`
 	w := &walk{takenBack: back}
 	early, late := map[string]time.Time{"n/a": back.Add(-time.Second)}, map[string]time.Time{"n/a": back.Add(time.Second)}
 	for name, c := range map[string]struct {
@@ -42,6 +25,11 @@ func TestOfTrials(t *testing.T) {
 		"of both":                    {managerlog.Group{Objects: []string{"n/a-new1", "n/a"}, LastOf: early}, true},
 		"of both, of a sample later": {managerlog.Group{Objects: []string{"n/a-new1", "n/a"}, LastOf: late}, false},
 		"also in another namespace":  {managerlog.Group{Objects: []string{"n/a-new1", "olmkit-samples-x7k2p/a-long"}}, true},
+		"there":                      {managerlog.Group{Excerpt: said, Objects: []string{"olmkit-samples-x7k2p/a"}}, true},
+		"there, of no object":        {managerlog.Group{Excerpt: said}, true},
+		"there and elsewhere":        {managerlog.Group{Excerpt: said, Objects: []string{"olmkit-samples-x7k2p/a", "olmkit-samples/a"}}, false},
+		"elsewhere":                  {managerlog.Group{Excerpt: "Reconciler error olmkit-samples/a", Objects: []string{"olmkit-samples/a"}}, false},
+		"a panic there":              {managerlog.Group{Excerpt: said, Panic: true}, false},
 		"of one that is newer":       {managerlog.Group{Objects: []string{"n/a-newer"}}, false},
 		"of nothing":                 {managerlog.Group{}, false},
 		"a panic":                    {managerlog.Group{Panic: true, Objects: []string{"n/a-new1"}}, false},

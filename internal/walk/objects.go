@@ -138,18 +138,19 @@ func (w *walk) samples(r *lifecycle.Release, d *apiextensionsv1.CustomResourceDe
 // make creates the i-th sample of a kind and version, and for the first one its twin that observers write, in each namespace that
 // the operator serves.
 func (w *walk) make(ctx context.Context, r *lifecycle.Release, d *apiextensionsv1.CustomResourceDefinition, version string, sample *unstructured.Unstructured, i int) ([]finding.Finding, error) {
-	if w.alone[d.Name] && len(w.ofKind(d.Name)) > 0 {
+	alone := w.alone[d.Name]
+	if alone && len(w.ofKind(d.Name)) > 0 {
 		return nil, nil
 	}
 	suffixes := []string{""}
-	if i == 0 && !w.alone[d.Name] {
+	if i == 0 && !alone {
 		suffixes = append(suffixes, "-w")
 	}
 	namespaces := []string{""}
 	if d.Spec.Scope == apiextensionsv1.NamespaceScoped {
 		namespaces = w.ObjectNamespaces(sample.GetNamespace())
 	}
-	if w.alone[d.Name] {
+	if alone {
 		namespaces = namespaces[:1]
 	}
 	var findings []finding.Finding

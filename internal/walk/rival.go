@@ -92,9 +92,12 @@ const rivalLimit = 8 * time.Second
 
 // judgeRivals judges whether r's operator makes what it made for samples anew over and over: there is what that was before somebody looked at them.
 func (w *walk) judgeRivals(ctx context.Context, from string, r *lifecycle.Release, there map[string]observe.Operand) ([]finding.Finding, error) {
+	if from == r.Name { // what is made for samples was settled
+		return nil, nil
+	}
 	now, err := w.RecentOperands(ctx)
 	anew := func(name string) bool { return lasting(there[name]) && now[name].UID != there[name].UID }
-	if err != nil || from == r.Name || !slices.ContainsFunc(slices.Collect(maps.Keys(there)), anew) {
+	if err != nil || !slices.ContainsFunc(slices.Collect(maps.Keys(there)), anew) {
 		return nil, err
 	}
 	var found rivals

@@ -564,8 +564,8 @@ func (o *newObject) called(made observe.Operand) string {
 	})
 }
 
-// chosenAnew matches what follows a copy's name in that of an object that generateName called, and of what is called after such a one (k8s.io/apimachinery v0.36.3 pkg/util/rand).
-var chosenAnew = regexp.MustCompile(`…-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
+// chosenAnew matches what follows a copy's name in that of an object that generateName called, and of what is called after such a one.
+var chosenAnew = regexp.MustCompile(`…-` + chosenLetter + `{5}\b`)
 
 // plain is text with the same word in place of each copy's name, and the names of what its sample needs.
 func (o *newObject) plain(text string) string { return o.with(text, "…") }
