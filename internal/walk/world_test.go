@@ -384,8 +384,7 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 		return w.Delete(context.Background(), thing)
 	case slices.Contains([]string{scales, scalesOnce, scalesMore, scalesLeaves}, w.behaviour[operator]):
 		w.scale(context.Background(), thing, w.behaviour[operator], gone)
-	case slices.Contains([]string{ticks, ticksShort, ticksNew}, w.behaviour[operator]) && !gone && !w.ticking[thing.GetUID()]:
-		w.ticking[thing.GetUID()] = true
+	case slices.Contains([]string{ticks, ticksShort, ticksNew}, w.behaviour[operator]) && !gone && w.beginsToTick(thing):
 		w.tick(client.ObjectKeyFromObject(thing), thing.GetUID())
 	case !gone && (w.behaviour[operator] == labelsNodes || w.behaviour[operator] == stripsNodes):
 		w.labelNodes(context.Background(), w.behaviour[operator])
@@ -591,6 +590,17 @@ func (w *world) labelNodes(ctx context.Context, behaviour string) {
 		metav1.SetMetaDataLabel(&n.ObjectMeta, "pool", "1")
 		_ = w.Update(ctx, &n)
 	}
+}
+
+// beginsToTick reports whether no Jobs are made for thing yet, and notes that they are now. The walk writes several at the same time.
+func (w *world) beginsToTick(thing *unstructured.Unstructured) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ticking[thing.GetUID()] {
+		return false
+	}
+	w.ticking[thing.GetUID()] = true
+	return true
 }
 
 // tick makes a Job for a thing every five seconds, as long as that is there, and keeps the last three.
