@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,6 +45,9 @@ type Object struct {
 	First map[string]*unstructured.Unstructured // by served version: what it said when it was asked for the first time
 	Acked atomic.Int64                          // number of the last write that the API server acknowledged
 	Late  sync.Map                              // numbers of writes that nobody knows the end of: the API server may carry them out after others
+
+	// Uncounted says that writes change nothing of it: its operator hands annotations on to pods, which each counted write would roll out.
+	Uncounted atomic.Bool
 }
 
 // See notes what o says in a version before a hop.
@@ -119,9 +123,18 @@ func (c *Cluster) SimulatedAmong(images []string) string {
 	return ""
 }
 
-// writePatch is the harmless write with number n.
-func writePatch(n int64) []byte {
-	return fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`, Writes, n)
+// writeTo writes o at target without a change to what it says, as number n, and notes that the API server acknowledged it.
+func (o *Object) writeTo(ctx context.Context, target dynamic.ResourceInterface, n int64) (*unstructured.Unstructured, error) {
+	uncounted := o.Uncounted.Load()
+	patch := []byte(`{}`)
+	if !uncounted {
+		patch = fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`, Writes, n)
+	}
+	now, err := target.Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "olmkit"})
+	if err == nil && !uncounted {
+		o.Acked.Store(n)
+	}
+	return now, err
 }
 
 // Key is how listed objects are found.

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/olmkit/olmkit/internal/compare"
@@ -162,14 +161,12 @@ func (p probe) try(ctx context.Context, client dynamic.Interface, n int64, lenie
 			wrong = compare.Lost(compare.Content(p.Object.Author), compare.Content(got.Object))
 		}
 	default:
-		got, e := target.Patch(ctx, p.Object.Name, types.MergePatchType, writePatch(n), metav1.PatchOptions{FieldManager: "olmkit"})
+		got, e := p.Object.writeTo(ctx, target, n)
 		switch {
 		case apierrors.IsConflict(e):
 			// Someone else wrote at the same time: neither an outage nor a success.
 			got, e = target.Get(ctx, p.Object.Name, metav1.GetOptions{})
-		case e == nil:
-			p.Object.Acked.Store(n)
-		case ctx.Err() != nil:
+		case e != nil && ctx.Err() != nil:
 			p.Object.Late.Store(n, true)
 		}
 		if err = e; err == nil && p.Version == p.Object.Version {

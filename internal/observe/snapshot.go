@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/olmkit/olmkit/internal/compare"
@@ -27,12 +26,7 @@ func ReadObject(ctx context.Context, o *Object, stored dynamic.ResourceInterface
 
 // Touch is a look that writes the annotation that counts writes, and nothing else.
 func Touch(ctx context.Context, o *Object, stored dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
-	n := o.Acked.Load() + 1
-	now, err := stored.Patch(ctx, o.Name, types.MergePatchType, writePatch(n), metav1.PatchOptions{FieldManager: "olmkit"})
-	if err == nil {
-		o.Acked.Store(n)
-	}
-	return now, err
+	return o.writeTo(ctx, stored, o.Acked.Load()+1)
 }
 
 // Snapshot sees the operands, and then by look the objects that observers write. Those that cannot be read or written are told

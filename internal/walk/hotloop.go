@@ -64,6 +64,9 @@ func (w *walk) judgeHotLoop(ctx context.Context, from, r *lifecycle.Release, loo
 			return nil, err
 		}
 		changed := look.Changes(after)
+		if err := w.dropHandedOn(ctx, changed); err != nil {
+			return nil, err
+		}
 		if i > 0 {
 			changed = both(restless, changed)
 		}
@@ -72,6 +75,40 @@ func (w *walk) judgeHotLoop(ctx context.Context, from, r *lifecycle.Release, loo
 		}
 	}
 	return w.hotLoopFindings(ctx, restless, from == r)
+}
+
+// dropHandedOn takes out of changed that an operator hands on to what it makes the annotation by which writes of its objects are counted. Where that
+// reaches pods, each write would roll these out, so that the writes of such an object are not counted any more.
+func (w *walk) dropHandedOn(ctx context.Context, changed map[string][]string) error {
+	const annotation = "metadata.annotations." + observe.Writes
+	if len(changed) == 0 {
+		return nil
+	}
+	operands, err := w.RecentOperands(ctx)
+	for name, fields := range changed {
+		made, is := operands[name]
+		others := slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return is && strings.HasSuffix(field, annotation) })
+		if len(others) == len(fields) {
+			continue
+		}
+		if slices.ContainsFunc(fields, func(field string) bool { return strings.HasSuffix(field, "."+annotation) }) {
+			others = slices.DeleteFunc(others, func(field string) bool { return field == "metadata.generation" })
+			w.leaveUncounted(made.Of)
+		}
+		if changed[name] = others; len(others) == 0 {
+			delete(changed, name)
+		}
+	}
+	return err
+}
+
+// leaveUncounted has the writes of the object called name change nothing from now on.
+func (w *walk) leaveUncounted(name string) {
+	for _, o := range w.Objects {
+		if o.String() == name && !o.Uncounted.Swap(true) {
+			w.notes = append(w.notes, fmt.Sprintf("writes of %s change nothing, because its operator hands annotations on to pods, which each would roll out: whether writes are lost is not verified", o))
+		}
+	}
 }
 
 // loopWindow is how long an operator that does not come to rest is watched without being asked for anything.

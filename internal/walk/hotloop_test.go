@@ -10,7 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/observe"
+	"github.com/olmkit/olmkit/test/support/expect"
 )
 
 // A field that changes at every look tells a restless operator; one that comes to rest does not.
@@ -68,5 +71,30 @@ func TestLookFor(t *testing.T) {
 		if got := lookFor(acted); got != want {
 			t.Errorf("it acted after %s: %s", acted, got)
 		}
+	}
+}
+
+// What an operator hands on of annotations is no answer to a write; where it reaches pods, writes change nothing from then on.
+func TestHandedOn(t *testing.T) {
+	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":60}`, "v1", "v2", "v3")
+	for behaviour, uncounted := range map[string]bool{handsOn: false, handsDown: true} {
+		t.Run(behaviour, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newDisposable()
+				w.behaviour["v1"], w.behaviour["v2"] = behaviour, behaviour
+				r, err := w.walk(t.Context(), t, p, plan, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, found := range [][]finding.Finding{r.Installations[0].Findings, r.Hops[0].Findings} {
+					if got := codes(found); got != "" {
+						t.Errorf("%q: %s", got, expect.Said(found))
+					}
+				}
+				if said := strings.Contains(strings.Join(r.Cluster.Limitations, "\n"), "writes of Thing/olmkit-samples/a-v1-w change nothing, because"); said != uncounted {
+					t.Errorf("it says that writes are not counted: %t, want %t: %q", said, uncounted, r.Cluster.Limitations)
+				}
+			})
+		})
 	}
 }

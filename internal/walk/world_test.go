@@ -184,6 +184,8 @@ const (
 	spins        = "writes without end once it looked at an object"
 	remembers    = "makes nothing for who has the name of one that is gone"
 	ousts        = "deletes for each object what it made for the others"
+	handsOn      = "gives what it makes the annotations that a Thing has"
+	handsDown    = "gives them the pods, too, that a Deployment of it makes"
 	restores     = "puts back what somebody changes of what it made"
 	understands  = "puts back what somebody changes of what it made, if that means something else"
 )
@@ -667,6 +669,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	if behaviour == pairs || behaviour == robs {
 		w.pair(ctx, thing)
 	}
+	if behaviour == handsOn || behaviour == handsDown {
+		defer w.handOn(ctx, thing, behaviour == handsDown)
+	}
 	if behaviour == ousts {
 		w.ousting.Lock()
 		defer w.ousting.Unlock()
@@ -732,6 +737,33 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 			w.exit(ctx, behaviour == exits)
 		}
 	}
+}
+
+// handOn gives the ConfigMap of a thing, or the pods of a Deployment that it makes for it, the thing's annotations.
+func (w *world) handOn(ctx context.Context, thing *unstructured.Unstructured, pods bool) {
+	key, m := client.ObjectKeyFromObject(thing), &corev1.ConfigMap{}
+	if !pods {
+		if w.Get(ctx, key, m) == nil && !maps.Equal(m.Annotations, thing.GetAnnotations()) {
+			m.Annotations = thing.GetAnnotations()
+			_ = w.Update(ctx, m)
+		}
+		return
+	}
+	d := &appsv1.Deployment{}
+	there := w.Get(ctx, key, d) == nil
+	if there && maps.Equal(d.Spec.Template.Annotations, thing.GetAnnotations()) {
+		return
+	}
+	d.Namespace, d.Name = key.Namespace, key.Name
+	d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: thing.GetName(), UID: thing.GetUID()}}
+	d.Spec.Template.Annotations = thing.GetAnnotations()
+	d.Generation++
+	if !there {
+		d.Spec.Replicas, d.Status = ptr.To(int32(1)), appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1, ReadyReplicas: 1}
+		_ = w.Create(ctx, d)
+		return
+	}
+	_ = w.Update(ctx, d)
 }
 
 // take makes the ConfigMap called key a thing's, if there is one.

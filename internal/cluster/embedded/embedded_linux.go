@@ -347,7 +347,7 @@ func (c *Cluster) Config() *rest.Config { return c.config }
 // Describe names the cluster, its version and what it does not cover.
 func (c *Cluster) Describe() cluster.Description {
 	proof := cluster.Description{Kind: "embedded", Kubernetes: c.state.Kubernetes, Simulates: true, Limitations: []string{
-		"images were not pulled: containers ran the programs given for them, without the rest of the image",
+		"images were not pulled: containers ran the programs given for them, without the rest of the image; what is run in others (exec) ended well and said nothing",
 		limitInline,
 		"there is no cluster DNS and no Service address: webhooks are reached at their endpoints, pods find the API server by its address",
 		"no limits on CPU and memory, no NetworkPolicy, one node",

@@ -40,6 +40,31 @@ func TestUpdateWhileContainersStart(t *testing.T) {
 	<-done
 }
 
+// TestExecSimulated has a command run in a container that is simulated, and in one that is not started.
+func TestExecSimulated(t *testing.T) {
+	n := testNode(t)
+	n.config.Images = NewImages()
+	run(t, n)
+	create(t, n, podObject("p", "u"))
+	waitFor(t, "the pod runs", func() bool { return statusOf(t, n, "p").Phase == corev1.PodRunning })
+	n.mu.Lock()
+	p := n.pods["n/p"]
+	n.mu.Unlock()
+	if len(p.containers) == 0 {
+		t.Fatal("the pod has no container")
+	}
+	for name, c := range p.containers {
+		var out strings.Builder
+		if code, err := c.exec(t.Context(), []string{"tool"}, nil, &out, &out); code != 0 || err != nil || out.Len() > 0 {
+			t.Errorf("%s: %d %q %v", name, code, out.String(), err)
+		}
+	}
+	waiting := newContainer(p, &corev1.Container{Name: "c"}, false)
+	if _, err := waiting.exec(t.Context(), []string{"tool"}, nil, nil, nil); !errors.Is(err, errNotRunning) {
+		t.Errorf("a container that was not started: %v", err)
+	}
+}
+
 // TestAttachIsTriedAgain has a pod's network fail twice in one way and once in another.
 func TestAttachIsTriedAgain(t *testing.T) {
 	n := testNode(t)
