@@ -133,3 +133,20 @@ func howOften(g managerlog.Group) string {
 	}
 	return s + ")"
 }
+
+// restsOnAnswers are the codes of what an operator does less, or over and over, while what it made does not answer it.
+var restsOnAnswers = []string{code.ConditionWorse, code.HotLoop, code.DriftStays, code.DoesLess, code.NewIgnored, code.StatusGone}
+
+// NotAnswered makes warnings of those findings that may be as they are because the operator calls the Services of what it made, and they do not answer on this cluster. It changes
+// findings in place.
+func NotAnswered(findings []finding.Finding, called []string) {
+	if len(called) == 0 {
+		return
+	}
+	for i := range findings {
+		if f := &findings[i]; f.Severity == finding.Error && slices.Contains(restsOnAnswers, f.Code) {
+			f.Severity = finding.Warning
+			f.Cause = strings.TrimPrefix(f.Cause+"; not verified: the operator calls "+atMost(3, called)+", which this cluster has no DNS for", "; ")
+		}
+	}
+}

@@ -1,9 +1,12 @@
 package judge
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -59,5 +62,29 @@ func TestJudgeGroups(t *testing.T) {
 	}
 	if got := Groups("tea.v2", "ClusterServiceVersion/tea.v2", groups, []managerlog.Group{old}, nil, map[string]bool{"old": true, "new": true}); len(got) > 0 {
 		t.Errorf("what is told already: %+v", got)
+	}
+}
+
+// What an operator does less while what it made does not answer it is no error; what it does wrong by itself stays one.
+func TestNotAnswered(t *testing.T) {
+	all := func() []finding.Finding {
+		return []finding.Finding{code.Finding(code.HotLoop, "Thing/n/a", "it writes"), code.Finding(code.DoesLess, "Thing/n/a", "less"), code.Finding(code.DataLost, "Thing/n/a", "gone")}
+	}
+	hot := func(findings []finding.Finding) []finding.Finding { findings[0].Severity = finding.Error; return findings }
+	answered, not := hot(all()), hot(all())
+	NotAnswered(answered, nil)
+	if diff := cmp.Diff(hot(all()), answered); diff != "" {
+		t.Errorf("nothing was called: %s", diff)
+	}
+	NotAnswered(not, []string{"Service/n/a"})
+	want := []string{
+		"warning U508 Thing/n/a: it writes; not verified: the operator calls Service/n/a, which this cluster has no DNS for",
+		"warning U514 Thing/n/a: less; not verified: the operator calls Service/n/a, which this cluster has no DNS for",
+		"error U515 Thing/n/a: gone; ",
+	}
+	for i, f := range not {
+		if got := fmt.Sprintf("%s %s %s: %s; %s", f.Severity, f.Code, f.Subject.Object, f.Message, f.Cause); got != want[i] {
+			t.Errorf("%s, want %s", got, want[i])
+		}
 	}
 }

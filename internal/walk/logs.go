@@ -2,6 +2,7 @@ package walk
 
 import (
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/managerlog"
+	"github.com/olmkit/olmkit/internal/observe"
 )
 
 // judgeLogs judges what the manager of r logged, and completes findings with what it says of their causes. known are the
@@ -27,6 +29,11 @@ func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, known map[st
 			return findings, err
 		}
 	}
+	called, err := w.calledInVain(ctx, groups)
+	if err != nil {
+		return findings, err
+	}
+	judge.NotAnswered(findings, called)
 	told := judge.QuoteErrors(findings, groups)
 	return append(findings, judge.Groups(r.Name, w.Manager.ObjectOf(r.Name), groups, lasting, known, told)...), nil
 }
@@ -44,8 +51,8 @@ func (w *walk) ofTrials(g managerlog.Group) bool {
 // copied matches the names of copies, and of what is called after them.
 var copied = regexp.MustCompile(`-new\d+(-.*)?$`)
 
-// noDNS matches what Go says where no server for names is configured: it asks the machine itself.
-var noDNS = regexp.MustCompile(`lookup \S+ on (\[::1\]|127\.0\.0\.1):53`)
+// noDNS matches what Go says where no server for names is configured: it asks the machine itself. Its group is the name.
+var noDNS = regexp.MustCompile(`lookup (\S+) on (?:\[::1\]|127\.0\.0\.1):53`)
 
 // lacksDNS reports whether an error is for want of cluster DNS, and notes that once.
 func (w *walk) lacksDNS(g managerlog.Group) bool {
@@ -57,6 +64,26 @@ func (w *walk) lacksDNS(g managerlog.Group) bool {
 		w.notes = append(w.notes, note)
 	}
 	return true
+}
+
+// calledInVain are the Services among operands whose names groups say were looked up for want of cluster DNS in vain, sorted.
+func (w *walk) calledInVain(ctx context.Context, groups []managerlog.Group) ([]string, error) {
+	looked := map[string]bool{}
+	for _, g := range groups {
+		for _, match := range noDNS.FindAllStringSubmatch(g.Error+" "+g.Message, -1) {
+			name, of, _ := strings.Cut(match[1], ".")
+			namespace, _, _ := strings.Cut(of, ".")
+			looked[namespace+"/"+name] = true
+		}
+	}
+	if len(looked) == 0 {
+		return nil, nil
+	}
+	operands, err := w.RecentOperands(ctx)
+	maps.DeleteFunc(operands, func(_ string, o observe.Operand) bool {
+		return o.Kind != "Service" || !looked[o.Namespace+"/"+o.Name]
+	})
+	return slices.Sorted(maps.Keys(operands)), err
 }
 
 // judgeBase judges what the manager of a release logged that users come from: no upgrade is to blame for its panics.

@@ -2,8 +2,12 @@ package walk
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/managerlog"
 )
 
@@ -56,5 +60,25 @@ func TestLacksDNS(t *testing.T) {
 		if noted := len(w.notes) == 1; noted != want {
 			t.Errorf("%s: %q", said, w.notes)
 		}
+	}
+}
+
+// What an operator does less is no error while it looks up in vain a Service of what it made; one of somebody else excuses nothing.
+func TestCalledInVain(t *testing.T) {
+	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":60,"depth":1}`, "v1", "v2", "v3")
+	for host, want := range map[string]finding.Severity{"a.olmkit-samples.svc": finding.Warning, "a.elsewhere.svc": finding.Error, "example.com": finding.Error} {
+		t.Run(host, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newDisposable()
+				w.behaviour["v1"], w.behaviour["v2"] = paves, pavesOnce
+				w.said = `{"level":"error","msg":"Reconciler error","error":"dial tcp: lookup ` + host + ` on [::1]:53: read udp [::1]:1->[::1]:53: read: connection refused"}`
+				for _, f := range w.firstHop(t, p, plan).Findings {
+					if f.Code == code.DriftStays && f.Severity == want {
+						return
+					}
+				}
+				t.Errorf("there is no %s about the Service that it does not make again", want)
+			})
+		})
 	}
 }
