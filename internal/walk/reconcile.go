@@ -185,8 +185,15 @@ func (w *walk) judgeLeftAlone(ctx context.Context, from, r *lifecycle.Release, l
 type nudged struct {
 	changed  map[string]string // the fields that the API server let change, by object
 	answered map[string]string // what the operator wrote then, by object
+	again    []repeated        // how each is changed once more
 	began    time.Time
 	findings []finding.Finding // about what the release before did and this one does not
+}
+
+// repeated is an object that was changed, and what changes it in the same way.
+type repeated struct {
+	*observe.Object
+	change func(context.Context) error
 }
 
 // unanswered are the names of the changed objects for which the operator wrote nothing.
@@ -222,6 +229,7 @@ func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, obj
 			continue
 		}
 		n.changed[o.String()] = c.field
+		n.again = append(n.again, repeated{o, c.again})
 		undo.Push(func(undoing context.Context) error {
 			err := c.back(undoing)
 			switch {
@@ -249,7 +257,7 @@ func (w *walk) nudge(ctx context.Context, from string, r *lifecycle.Release, obj
 	if err != nil {
 		return n, err
 	}
-	err = w.takeBack(ctx, r, n, &undo, before.Operands)
+	err = w.takeBack(ctx, r, n, &undo, before)
 	return n, err
 }
 
@@ -289,8 +297,8 @@ func (w *walk) answers(ctx context.Context) bool {
 }
 
 // takeBack takes the changes of a nudge back by undo, and waits until r's operator acted on that and the operands are as
-// ready as they were.
-func (w *walk) takeBack(ctx context.Context, r *lifecycle.Release, n nudged, undo *undo.Stack, operands map[string]observe.Operand) error {
+// ready as they were at first.
+func (w *walk) takeBack(ctx context.Context, r *lifecycle.Release, n nudged, undo *undo.Stack, first observe.Seen) error {
 	began := time.Now()
 	before, err := w.State(ctx)
 	if err != nil {
@@ -304,7 +312,36 @@ func (w *walk) takeBack(ctx context.Context, r *lifecycle.Release, n nudged, und
 	if _, err = w.AwaitActed(ctx, r, began, before.Snapshot, answered, observe.NudgeLimit, nil); err != nil {
 		return err
 	}
-	_, err = w.awaitOperands(ctx, operands)
+	if _, err = w.awaitOperands(ctx, first.Operands); err != nil {
+		return err
+	}
+	return w.leaveScaled(ctx, r, n, first)
+}
+
+// leaveScaled changes those of n's objects once more whose operator left what it made as large as the change had it, as where a cluster may only grow: an operator may
+// do nothing at all for an object that asks for less than there is.
+func (w *walk) leaveScaled(ctx context.Context, r *lifecycle.Release, n nudged, first observe.Seen) error {
+	var scaled []repeated
+	err := w.Watcher.AtMost(ctx, max(observe.NewEffectFor, 2*w.acted), func() (bool, error) {
+		now, err := w.RecentState(ctx)
+		scaled = slices.DeleteFunc(slices.Clone(n.again), func(o repeated) bool {
+			return n.answered[o.String()] == "" || judge.EffectOf(o.String(), n.changed[o.String()], first, now).Scaled <= 0
+		})
+		return len(scaled) == 0, err
+	})
+	for _, o := range scaled {
+		if err != nil {
+			return err
+		}
+		before, stateErr := w.State(ctx)
+		began := time.Now()
+		if err = errors.Join(stateErr, o.change(ctx)); err != nil {
+			return fmt.Errorf("change %s once more, because its operator does not take back what it made of the change: %w", o, err)
+		}
+		if err = w.adopt(ctx, o.Object); err == nil {
+			_, err = w.AwaitActed(ctx, r, began, before.Snapshot, []string{o.String()}, observe.NudgeLimit, nil)
+		}
+	}
 	return err
 }
 
@@ -332,7 +369,8 @@ func (w *walk) adopt(ctx context.Context, o *observe.Object) error {
 // changed is a change of an object that the API server took, or the reason why there is none.
 type changed struct {
 	field   string                      // the path of what was changed
-	back    func(context.Context) error // takes the change back
+	again   func(context.Context) error // makes the same change
+	back    func(context.Context) error // takes it back
 	refused map[string]error            // by field, why the API server takes no change of it
 	err     error
 }
@@ -372,6 +410,7 @@ func (w *walk) change(ctx context.Context, from string, r *lifecycle.Release, o 
 		return c
 	}
 	c.field = chosen.Path
+	c.again = func(ctx context.Context) error { return patch(ctx, chosen.There) }
 	c.back = func(ctx context.Context) error {
 		err := observe.Retry(ctx, final, func() error { return patch(ctx, chosen.Back) })
 		switch {

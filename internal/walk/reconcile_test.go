@@ -11,7 +11,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/test/support/expect"
@@ -214,5 +216,18 @@ func TestWords(t *testing.T) {
 	}
 	if got := otherWord("schedule", "7 1 * * *") + otherWord("schedule", "@daily"); got != "8 1 * * *@daily" {
 		t.Error(got)
+	}
+}
+
+// What an operator cannot make smaller again stays as large as the walk's change had it: the next release is asked for more.
+func TestGrowsOnly(t *testing.T) {
+	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":6}`, "v1", "v2", "v3")
+	for _, c := range []struct{ v1, v2, code, says string }{
+		{grows, grows, "", ""},
+		{grows, fits, "", ""},
+		{fits, fits, "", ""},
+		{fits, grows, code.DoesLess, "spec.size"},
+	} {
+		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
 	}
 }

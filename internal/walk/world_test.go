@@ -186,6 +186,8 @@ const (
 	ousts        = "deletes for each object what it made for the others"
 	handsOn      = "gives what it makes the annotations that a Thing has"
 	handsDown    = "gives them the pods, too, that a Deployment of it makes"
+	fits         = "makes a Deployment of the size that a Thing says"
+	grows        = "does so, but nothing for one that says less than there is"
 	restores     = "puts back what somebody changes of what it made"
 	understands  = "puts back what somebody changes of what it made, if that means something else"
 )
@@ -669,6 +671,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	if behaviour == pairs || behaviour == robs {
 		w.pair(ctx, thing)
 	}
+	if (behaviour == fits || behaviour == grows) && !w.fit(ctx, thing, behaviour == fits) {
+		return
+	}
 	if behaviour == handsOn || behaviour == handsDown {
 		defer w.handOn(ctx, thing, behaviour == handsDown)
 	}
@@ -737,6 +742,28 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 			w.exit(ctx, behaviour == exits)
 		}
 	}
+}
+
+// fit gives the Deployment of a thing as many replicas as that says, fewer than there are only if less is set, and reports whether it has them.
+func (w *world) fit(ctx context.Context, thing *unstructured.Unstructured, less bool) bool {
+	size, _, _ := unstructured.NestedInt64(thing.Object, "spec", "size")
+	replicas, d := int32(size), &appsv1.Deployment{}
+	if w.Get(ctx, client.ObjectKeyFromObject(thing), d) == nil {
+		if *d.Spec.Replicas == replicas || *d.Spec.Replicas > replicas && !less {
+			return *d.Spec.Replicas == replicas
+		}
+		d.Spec.Replicas = &replicas
+		_ = w.Update(ctx, d)
+	} else {
+		d = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName(), OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "example.com/v1", Kind: "Thing", Name: thing.GetName(), UID: thing.GetUID()},
+		}}}
+		d.Spec.Replicas = &replicas
+		_ = w.Create(ctx, d)
+	}
+	d.Status = appsv1.DeploymentStatus{Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas, ReadyReplicas: replicas}
+	_ = w.Status().Update(ctx, d)
+	return true
 }
 
 // handOn gives the ConfigMap of a thing, or the pods of a Deployment that it makes for it, the thing's annotations.
