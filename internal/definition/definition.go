@@ -61,13 +61,39 @@ func Structural(d *apiextensionsv1.CustomResourceDefinition, version string) *st
 }
 
 // Prune returns a copy of object's content without the fields that schema, which may be nil, does not have, and lists these fields,
-// sorted: the API server drops them when the object is written.
+// sorted: the API server drops them when the object is written. Those that are null say nothing and are not listed: Go writes
+// creationTimestamp: null wherever a type has an ObjectMeta.
 func Prune(schema *structural.Structural, object map[string]any) (pruned map[string]any, unknown []string) {
 	pruned = runtime.DeepCopyJSON(compare.Content(object))
 	if schema == nil {
 		return pruned, nil
 	}
-	return pruned, pruning.PruneWithOptions(pruned, schema, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	said := withoutNulls(pruned)
+	pruning.Prune(pruned, schema, true)
+	return pruned, pruning.PruneWithOptions(said, schema, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+}
+
+// withoutNulls is a copy of value whose maps leave out what is null, or has nothing else.
+func withoutNulls(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		said := make(map[string]any, len(v))
+		for key, member := range v {
+			is := withoutNulls(member)
+			was, isMap := member.(map[string]any)
+			if is != nil && (!isMap || len(was) == 0 || len(is.(map[string]any)) > 0) {
+				said[key] = is
+			}
+		}
+		return said
+	case []any:
+		said := make([]any, len(v))
+		for i, item := range v {
+			said[i] = withoutNulls(item)
+		}
+		return said
+	}
+	return value
 }
 
 // Schema returns the schema of version, or nil.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmkit/olmkit/test/support/expect"
@@ -83,5 +84,27 @@ func TestDeprecated(t *testing.T) {
 	}
 	if Deprecated(nil, "spec.old") {
 		t.Error("without a schema nothing is known")
+	}
+}
+
+// What the schema does not have is dropped; what is null there says nothing, and is not told of.
+func TestPrune(t *testing.T) {
+	schema := &structural.Structural{Generic: structural.Generic{Type: "object"}, Properties: map[string]structural.Structural{
+		"spec": {Generic: structural.Generic{Type: "object"}, Properties: map[string]structural.Structural{
+			"size":  {Generic: structural.Generic{Type: "integer", Nullable: true}},
+			"items": {Generic: structural.Generic{Type: "array"}, Items: &structural.Structural{Generic: structural.Generic{Type: "object"}}},
+		}},
+	}}
+	object := map[string]any{"spec": map[string]any{
+		"size": nil, "color": "red", "metadata": map[string]any{"creationTimestamp": nil}, "created": nil,
+		"items": []any{map[string]any{"at": nil}, map[string]any{"at": "x"}},
+	}}
+	pruned, unknown := Prune(schema, object)
+	want := map[string]any{"spec": map[string]any{"size": nil, "items": []any{map[string]any{}, map[string]any{}}}}
+	if diff := cmp.Diff(want, pruned); diff != "" {
+		t.Errorf("what stays: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"spec.color", "spec.items[1].at"}, unknown); diff != "" {
+		t.Errorf("what is told of: %s", diff)
 	}
 }

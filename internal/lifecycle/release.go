@@ -8,9 +8,11 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 
 	"github.com/olmkit/olmkit/internal/catalog"
@@ -135,6 +137,18 @@ func (r *Release) Images() []string {
 	return slices.Compact(images)
 }
 
+// Idle returns those of simulated that are of pods of the operator in which nothing runs.
+func (r *Release) Idle(simulated []string) (images []string) {
+	isSimulated := func(image string) bool { return slices.Contains(simulated, image) }
+	for _, d := range r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		if all := podImages(d.Spec); !slices.ContainsFunc(all, func(image string) bool { return !isSimulated(image) }) {
+			images = append(images, all...)
+		}
+	}
+	slices.Sort(images)
+	return slices.Compact(images)
+}
+
 func podImages(d appsv1.DeploymentSpec) []string {
 	var images []string
 	for _, c := range slices.Concat(d.Template.Spec.InitContainers, d.Template.Spec.Containers) {
@@ -170,7 +184,7 @@ func (r *Release) AdmissionImages() []string {
 	return r.webhookImages(func(w v1alpha1.WebhookDescription) bool { return w.Type != v1alpha1.ConversionWebhook })
 }
 
-// ConversionImages returns the images behind the conversion webhook of crd.
+// ConversionImages returns the images behind the conversion webhook of crd: that of the container which has the webhook's port, or, if none says so, all of its pods.
 func (r *Release) ConversionImages(crd string) []string {
 	return r.webhookImages(func(w v1alpha1.WebhookDescription) bool {
 		return w.Type == v1alpha1.ConversionWebhook && slices.Contains(w.ConversionCRDs, crd)
@@ -185,9 +199,25 @@ func (r *Release) webhookImages(wanted func(v1alpha1.WebhookDescription) bool) [
 		}
 		for _, d := range r.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 			if d.Name == w.DeploymentName {
-				images = append(images, podImages(d.Spec)...)
+				images = append(images, servingImages(d.Spec, w)...)
 			}
 		}
 	}
 	return images
+}
+
+// servingImages are the images of those of d's containers that have the port at which w is served, or all: most sidecars, such as kube-rbac-proxy, have no part in webhooks.
+func servingImages(d appsv1.DeploymentSpec, w v1alpha1.WebhookDescription) []string {
+	target := intstr.FromInt32(cmp.Or(w.ContainerPort, 443)) // as OLM has it: operator-lifecycle-manager v0.46.0 pkg/controller/install/certresources.go
+	if w.TargetPort != nil {
+		target = *w.TargetPort
+	}
+	for _, c := range d.Template.Spec.Containers {
+		if slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool {
+			return target.Type == intstr.String && p.Name == target.StrVal || target.Type == intstr.Int && p.ContainerPort == target.IntVal
+		}) {
+			return []string{c.Image}
+		}
+	}
+	return podImages(d)
 }

@@ -28,9 +28,9 @@ func (w *walk) judgeAssertions(ctx context.Context, r *lifecycle.Release) ([]fin
 	if len(assertions) == 0 {
 		return nil, nil
 	}
-	if len(w.Simulated) > 0 {
+	if idle := r.Idle(w.Simulated); len(idle) > 0 {
 		return []finding.Finding{code.Finding(code.NotProvable, "", "whether %s is as asserted is not proved: its pods were simulated (%s)",
-			r.Name, strings.Join(w.Simulated, ", "))}, nil
+			r.Name, strings.Join(idle, ", "))}, nil
 	}
 	cluster := &asserted{resources: w.Dynamic, mapper: w.Client.RESTMapper(), objects: w.Objects, namespaces: w.AssertedNamespaces}
 	longest := slices.MaxFunc(assertions, func(a, b assert.Assertion) int { return int(a.Timeout - b.Timeout) }).Timeout

@@ -87,14 +87,15 @@ func (w *walk) dropHandedOn(ctx context.Context, changed map[string][]string) er
 	operands, err := w.RecentOperands(ctx)
 	for name, fields := range changed {
 		made, is := operands[name]
-		others := slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return is && strings.HasSuffix(field, annotation) })
-		if len(others) == len(fields) {
+		handed := slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return !is || !strings.HasSuffix(field, annotation) })
+		if len(handed) == 0 {
 			continue
 		}
-		if slices.ContainsFunc(fields, func(field string) bool { return strings.HasSuffix(field, "."+annotation) }) {
-			others = slices.DeleteFunc(others, func(field string) bool { return field == "metadata.generation" })
+		if slices.ContainsFunc(handed, func(field string) bool { return field != annotation }) {
 			w.leaveUncounted(made.Of)
 		}
+		// A Deployment's generation counts what its annotations say, too: k8s.io/kubernetes v1.36.3 pkg/registry/apps/deployment/strategy.go.
+		others := slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return field == "metadata.generation" || slices.Contains(handed, field) })
 		if changed[name] = others; len(others) == 0 {
 			delete(changed, name)
 		}

@@ -772,6 +772,7 @@ func (w *world) handOn(ctx context.Context, thing *unstructured.Unstructured, po
 	if !pods {
 		if w.Get(ctx, key, m) == nil && !maps.Equal(m.Annotations, thing.GetAnnotations()) {
 			m.Annotations = thing.GetAnnotations()
+			m.Generation++ // as a Deployment's
 			_ = w.Update(ctx, m)
 		}
 		return
