@@ -49,7 +49,7 @@ func (w *walk) ofTrials(g managerlog.Group) bool {
 }
 
 // copied matches the names of copies, and of what is called after them.
-var copied = regexp.MustCompile(`-new\d+(-.*)?$`)
+var copied = regexp.MustCompile(`-(new\d+|own\d+|alt\d+[a-z]|again)(-.*)?$`)
 
 // noDNS matches what Go says where no server for names is configured: it asks the machine itself. Its group is the name.
 var noDNS = regexp.MustCompile(`lookup (\S+) on (?:\[::1\]|127\.0\.0\.1):53`)

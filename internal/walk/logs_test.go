@@ -22,6 +22,7 @@ func TestOfTrials(t *testing.T) {
 		want  bool
 	}{
 		"of a copy":                  {managerlog.Group{Objects: []string{"n/a-new1"}}, true},
+		"of other copies":            {managerlog.Group{Objects: []string{"n/a-own2", "n/a-alt3b", "n/a-alt3b-server-0", "n/a-again"}}, true},
 		"of what it has":             {managerlog.Group{Objects: []string{"n/a-new1", "n/a-new1-x7k2p"}}, true},
 		"of a sample, at some time":  {managerlog.Group{Objects: []string{"n/a"}}, false},
 		"of a sample, before":        {managerlog.Group{Objects: []string{"n/a"}, LastOf: early}, true},
@@ -35,6 +36,7 @@ func TestOfTrials(t *testing.T) {
 		"elsewhere":                  {managerlog.Group{Excerpt: "Reconciler error olmkit-samples/a", Objects: []string{"olmkit-samples/a"}}, false},
 		"a panic there":              {managerlog.Group{Excerpt: said, Panic: true}, false},
 		"of one that is newer":       {managerlog.Group{Objects: []string{"n/a-newer"}}, false},
+		"of one that alternates":     {managerlog.Group{Objects: []string{"n/a-alt3"}}, false},
 		"of nothing":                 {managerlog.Group{}, false},
 		"a panic":                    {managerlog.Group{Panic: true, Objects: []string{"n/a-new1"}}, false},
 	} {
