@@ -184,7 +184,7 @@ func newestPod(timeline []lifecycle.Event, pods []string) time.Time {
 	return newest
 }
 
-// leaseOf returns how long the lock called Kind/name lasts when nobody renews it.
+// leaseOf returns how long the lock called Kind/name lasts when nobody renews it, or lasted while somebody held it.
 func (c *Cluster) leaseOf(ctx context.Context, lock string) (time.Duration, error) {
 	kind, name, _ := strings.Cut(lock, "/")
 	if kind != KindLease {
@@ -194,7 +194,11 @@ func (c *Cluster) leaseOf(ctx context.Context, lock string) (time.Duration, erro
 	if err := c.Watcher.Get(ctx, client.ObjectKey{Namespace: c.Place.Namespace, Name: name}, &lease); client.IgnoreNotFound(err) != nil {
 		return 0, err
 	}
-	return time.Duration(cmp.Or(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0), int32(leaseDuration.Seconds()))) * time.Second, nil
+	seconds := ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)
+	if known, is := c.Watcher.lasting.Load(name); is && ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
+		seconds = known.(int32)
+	}
+	return time.Duration(cmp.Or(seconds, int32(leaseDuration.Seconds()))) * time.Second, nil
 }
 
 // Exits lists the containers of r's pods that ended since a moment, as Restarts does.

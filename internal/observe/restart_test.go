@@ -65,3 +65,32 @@ func TestRestart(t *testing.T) {
 		})
 	}
 }
+
+// TestLeaseOf: a Lease that was released says that it lasts for a second, but whoever is next looks at it as seldom as before.
+func TestLeaseOf(t *testing.T) {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "operator"}}
+	held := func(by string, seconds int32) *coordinationv1.Lease {
+		l := lease.DeepCopy()
+		l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds = &by, &seconds
+		return l
+	}
+	for name, c := range map[string]struct {
+		seen []*coordinationv1.Lease
+		want time.Duration
+	}{
+		"held":              {[]*coordinationv1.Lease{held("a", 137)}, 137 * time.Second},
+		"released":          {[]*coordinationv1.Lease{held("a", 137), held("", 1)}, 137 * time.Second},
+		"taken by another":  {[]*coordinationv1.Lease{held("a", 137), held("", 1), held("b", 15)}, 15 * time.Second},
+		"nobody's at first": {[]*coordinationv1.Lease{held("", 1)}, time.Second},
+		"of no time":        {[]*coordinationv1.Lease{lease}, leaseDuration},
+	} {
+		w := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(c.seen[len(c.seen)-1]).Build()
+		cluster := &Cluster{Place: lifecycle.Place{Namespace: "operators"}, Watcher: NewWatcher(w, nil, "operators")}
+		for _, l := range c.seen {
+			cluster.Watcher.seeLease(l)
+		}
+		if got, err := cluster.leaseOf(t.Context(), "Lease/operator"); err != nil || got != c.want {
+			t.Errorf("%s: %s (%v), want %s", name, got, err, c.want)
+		}
+	}
+}

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/definition"
@@ -45,6 +46,7 @@ type Watcher struct {
 	told     func(lifecycle.Event)      // called for each event; may be nil
 
 	secrets secrets
+	lasting sync.Map // by name of a Lease: for how long it keeps others from it, in seconds, as whoever held it last said
 	between sync.Map // by CRD: its objects that belong to others ([]owned), as they were read last
 	recent  *recent  // lists of what operators make
 }
@@ -121,6 +123,7 @@ func (w *Watcher) See(before, now any, gone bool) {
 	if t, ok := now.(toolscache.DeletedFinalStateUnknown); ok {
 		now = t.Obj
 	}
+	w.seeLease(now)
 	events := changes(before, now, gone)
 	if events == nil {
 		events = w.manager.Events(before, now, gone)
@@ -147,6 +150,14 @@ func (w *Watcher) See(before, now any, gone bool) {
 	}
 	close(w.changed)
 	w.changed = make(chan struct{})
+}
+
+// seeLease notes for how long o lasts, if it is a Lease that somebody holds: who releases one writes that it lasts for a second (k8s.io/client-go v0.36.3
+// tools/leaderelection/leaderelection.go), although whoever is next looks as seldom as before.
+func (w *Watcher) seeLease(o any) {
+	if lease, is := o.(*coordinationv1.Lease); is && ptr.Deref(lease.Spec.HolderIdentity, "") != "" && lease.Spec.LeaseDurationSeconds != nil {
+		w.lasting.Store(lease.Name, *lease.Spec.LeaseDurationSeconds)
+	}
 }
 
 // serviceChanges makes e, which is of one of a Service's slices, one of the Service, and reports whether that changed: a
