@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
 )
 
 // Content is what the users of an object say in it: all but apiVersion, kind, metadata and status.
@@ -51,6 +52,23 @@ func (d Diffs) Fields() []string {
 		paths = append(paths, OrRoot(field.Path))
 	}
 	return paths
+}
+
+// WithoutRewritten leaves out of d the texts that are YAML or JSON and say in got, formatted in another way, all that they say in want: a conversion that reads a text into
+// fields writes it anew.
+func (d Diffs) WithoutRewritten() Diffs {
+	return slices.DeleteFunc(slices.Clone(d), func(field Difference) bool {
+		was, is := parsed(field.Was), parsed(field.Is)
+		return was != nil && is != nil && len(Differences(was, is)) == 0
+	})
+}
+
+// parsed is what value says as a map of YAML or JSON, nil if it is no text of one.
+func parsed(value any) (said map[string]any) {
+	if text, is := value.(string); !is || yaml.Unmarshal([]byte(text), &said) != nil {
+		return nil
+	}
+	return said
 }
 
 // OtherFields are the paths of the fields that say something else in one of a and b than in the other, or nothing, as Lost sees it, sorted.

@@ -55,6 +55,30 @@ func TestLost(t *testing.T) {
 }
 
 // TestOtherFields: a field is told once, whichever side says something else or nothing; what is empty is as if it was not there.
+// A text that is YAML and is formatted anew says what it said; one that says less, or is no YAML, does not.
+func TestWithoutRewritten(t *testing.T) {
+	const text = "receivers:\n  otlp:\n    protocols: \n      grpc: {}\n\nexporters: [debug]\n"
+	for name, c := range map[string]struct {
+		was, is any
+		lost    bool
+	}{
+		"formatted anew": {text, "exporters:\n- debug\nreceivers:\n  otlp:\n    protocols:\n      grpc: {}\n", false},
+		"as JSON":        {text, `{"exporters":["debug"],"receivers":{"otlp":{"protocols":{"grpc":{}}}}}`, false},
+		"with a default": {text, "exporters:\n- debug\nreceivers:\n  otlp:\n    protocols:\n      grpc:\n        endpoint: 0.0.0.0:4317\n", false},
+		"it says less":   {text, "receivers:\n  otlp:\n    protocols:\n      grpc: {}\n", true},
+		"it says other":  {text, "exporters:\n- file\nreceivers:\n  otlp:\n    protocols:\n      grpc: {}\n", true},
+		"no YAML":        {text, "receivers: [", true},
+		"no text":        {text, int64(1), true},
+		"words":          {"red", "blue", true},
+		"gone":           {text, nil, true},
+	} {
+		want, got := map[string]any{"config": c.was}, map[string]any{"config": c.is}
+		if lost := Lost(want, got).WithoutRewritten(); len(lost) > 0 != c.lost {
+			t.Errorf("%s: %s", name, lost)
+		}
+	}
+}
+
 func TestOtherFields(t *testing.T) {
 	a := map[string]any{"same": "1", "other": "1", "gone": "1", "none": ""}
 	b := map[string]any{"same": "1", "other": "2", "new": "1"}

@@ -55,7 +55,7 @@ func (w *walk) compareRestored(r *lifecycle.Release) []finding.Finding {
 			continue
 		}
 		o.Compared = true
-		if places := compare.Lost(compare.Content(o.Author), compare.Content(view.Object)); len(places) > 0 {
+		if places := compare.Lost(compare.Content(o.Author), compare.Content(view.Object)).WithoutRewritten(); len(places) > 0 {
 			findings = append(findings, judge.WithFields(code.Finding(code.LostAtOnce, o.String(), "restored as %s, on %s it comes back changed: %s", o.Version, r.Name, places), places))
 		}
 		author := compare.Content(view.Object)

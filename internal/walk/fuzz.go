@@ -180,7 +180,7 @@ func counted(n int) string {
 // losses lists what of want's content, labels and annotations got does not have.
 func losses(want, got map[string]any) []fuzz.Loss {
 	var list []fuzz.Loss
-	for _, d := range compare.Lost(compare.Content(want), compare.Content(got)) {
+	for _, d := range compare.Lost(compare.Content(want), compare.Content(got)).WithoutRewritten() {
 		list = append(list, fuzz.Loss{Path: d.Path, Text: d.String()})
 	}
 	return list

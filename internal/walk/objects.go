@@ -297,7 +297,9 @@ func (w *walk) makeObject(ctx context.Context, r *lifecycle.Release, d *apiexten
 	w.Objects = append(w.Objects, o)
 	w.noteAsked(d, o.Version, manifest.Object)
 	if places := compare.Lost(known, compare.Content(made.Object)); len(places) > 0 {
-		findings = append(findings, code.Finding(code.LostAtOnce, o.String(), "written as %s on %s, it comes back changed: %s", o.Version, r.Name, places))
+		if lost := places.WithoutRewritten(); len(lost) > 0 {
+			findings = append(findings, code.Finding(code.LostAtOnce, o.String(), "written as %s on %s, it comes back changed: %s", o.Version, r.Name, lost))
+		}
 		// Said once; from here on what counts is what came back.
 		known = compare.Content(made.Object)
 	}
