@@ -38,11 +38,19 @@ func (w *walk) about(found []finding.Finding, subject finding.Subject) []finding
 		found[i].Subject.Package = w.pkg.Name
 		found[i].Subject.Channel = w.channel
 		found[i].Subject.Object = object
-		if len(w.Simulated) > 0 && w.restsOnPods(found[i]) {
+		if w.idles(subject) && w.restsOnPods(found[i]) {
 			found[i].Cause = strings.TrimPrefix(found[i].Cause+"; not verified: the operator's pods were simulated", "; ")
 		}
 	}
 	return found
+}
+
+// idles reports whether there are pods in which nothing runs of the operators of subject's releases.
+func (w *walk) idles(subject finding.Subject) bool {
+	return slices.ContainsFunc([]string{subject.From, subject.To}, func(name string) bool {
+		r := w.releases[name]
+		return r != nil && len(r.Idle(w.Simulated)) > 0
+	})
 }
 
 // restsOnPods reports whether f is about what the operator's process did.
