@@ -70,7 +70,10 @@ func TestNotAnswered(t *testing.T) {
 	all := func() []finding.Finding {
 		return []finding.Finding{code.Finding(code.HotLoop, "Thing/n/a", "it writes"), code.Finding(code.DoesLess, "Thing/n/a", "less"), code.Finding(code.DataLost, "Thing/n/a", "gone")}
 	}
-	hot := func(findings []finding.Finding) []finding.Finding { findings[0].Severity = finding.Error; return findings }
+	hot := func(findings []finding.Finding) []finding.Finding {
+		findings[0].Severity = finding.Error
+		return findings
+	}
 	answered, not := hot(all()), hot(all())
 	NotAnswered(answered, nil)
 	if diff := cmp.Diff(hot(all()), answered); diff != "" {

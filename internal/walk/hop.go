@@ -74,7 +74,7 @@ func (w *walk) runHop(ctx context.Context, from, to *lifecycle.Release, injectio
 	w.Made = before.operands
 	before.definitions = w.Watcher.Definitions()
 	c, err := w.upgradeTo(ctx, injected)
-	hop.Simulated = w.Simulated
+	hop.Simulated = w.idleOf(c.from, c.to)
 	for _, k := range c.faults {
 		for _, lost := range k.Lost {
 			findings = append(findings, code.Finding(code.WriteLost, "", "%s", lost))

@@ -142,7 +142,7 @@ func (w *walk) tryInstall(ctx context.Context, r *lifecycle.Release, in *report.
 	if w.Simulated, err = w.SimulatedOf(ctx, r); err != nil {
 		return nil, err
 	}
-	in.Simulated = w.Simulated
+	in.Simulated = w.idleOf(r)
 	if stall != nil {
 		why, logs := w.explain(ctx, r, started, stall)
 		in.Logs = logs

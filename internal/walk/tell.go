@@ -8,6 +8,7 @@ import (
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/report"
 )
 
@@ -47,10 +48,27 @@ func (w *walk) about(found []finding.Finding, subject finding.Subject) []finding
 
 // idles reports whether there are pods in which nothing runs of the operators of subject's releases.
 func (w *walk) idles(subject finding.Subject) bool {
-	return slices.ContainsFunc([]string{subject.From, subject.To}, func(name string) bool {
-		r := w.releases[name]
-		return r != nil && len(r.Idle(w.Simulated)) > 0
-	})
+	return len(w.idleOf(w.releases[subject.From], w.releases[subject.To])) > 0
+}
+
+// idleOf are the images of those pods of the operators of releases, which may be nil, in which nothing runs, sorted. That sidecars of the others, such as kube-rbac-proxy, were
+// simulated is noted once.
+func (w *walk) idleOf(releases ...*lifecycle.Release) (idle []string) {
+	for _, r := range releases {
+		if r == nil {
+			continue
+		}
+		idles := r.Idle(w.Simulated)
+		idle = append(idle, idles...)
+		for _, image := range r.Images() {
+			note := "containers of " + image + " were simulated beside those of the operator that ran"
+			if slices.Contains(w.Simulated, image) && !slices.Contains(idles, image) && !slices.Contains(w.notes, note) {
+				w.notes = append(w.notes, note)
+			}
+		}
+	}
+	slices.Sort(idle)
+	return slices.Compact(idle)
 }
 
 // restsOnPods reports whether f is about what the operator's process did.
