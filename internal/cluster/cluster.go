@@ -106,6 +106,9 @@ func CheckName(s string) error {
 	return hint.With(fmt.Errorf("%q is no name of a cluster", s), "use up to 40 lower case letters, digits and dashes")
 }
 
+// SimulatedContainer is how the ID of a container begins that was simulated.
+const SimulatedContainer = "simulated://"
+
 // Labels of what olmkit makes on clusters.
 const (
 	ManagedByLabel = "app.kubernetes.io/managed-by"

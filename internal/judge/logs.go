@@ -137,8 +137,8 @@ func howOften(g managerlog.Group) string {
 // restsOnAnswers are the codes of what an operator does less, or over and over, while what it made does not answer it.
 var restsOnAnswers = []string{code.ConditionWorse, code.HotLoop, code.DriftStays, code.DoesLess, code.NewIgnored, code.StatusGone}
 
-// NotAnswered makes warnings of those findings that may be as they are because the operator calls the Services of what it made, and they do not answer on this cluster. It changes
-// findings in place.
+// NotAnswered makes warnings of those findings that may be as they are because the operator calls what it made, which does not answer on this cluster. It changes findings
+// in place.
 func NotAnswered(findings []finding.Finding, called []string) {
 	if len(called) == 0 {
 		return
@@ -146,7 +146,7 @@ func NotAnswered(findings []finding.Finding, called []string) {
 	for i := range findings {
 		if f := &findings[i]; f.Severity == finding.Error && slices.Contains(restsOnAnswers, f.Code) {
 			f.Severity = finding.Warning
-			f.Cause = strings.TrimPrefix(f.Cause+"; not verified: the operator calls "+atMost(3, called)+", which this cluster has no DNS for", "; ")
+			f.Cause = strings.TrimPrefix(f.Cause+"; not verified: the operator calls "+atMost(3, called)+", which cannot answer on this cluster", "; ")
 		}
 	}
 }

@@ -81,8 +81,8 @@ func TestNotAnswered(t *testing.T) {
 	}
 	NotAnswered(not, []string{"Service/n/a"})
 	want := []string{
-		"warning U508 Thing/n/a: it writes; not verified: the operator calls Service/n/a, which this cluster has no DNS for",
-		"warning U514 Thing/n/a: less; not verified: the operator calls Service/n/a, which this cluster has no DNS for",
+		"warning U508 Thing/n/a: it writes; not verified: the operator calls Service/n/a, which cannot answer on this cluster",
+		"warning U514 Thing/n/a: less; not verified: the operator calls Service/n/a, which cannot answer on this cluster",
 		"error U515 Thing/n/a: gone; ",
 	}
 	for i, f := range not {

@@ -2,11 +2,14 @@ package walk
 
 import (
 	"context"
-	"maps"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/judge"
@@ -29,7 +32,8 @@ func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, known map[st
 			return findings, err
 		}
 	}
-	called, err := w.calledInVain(ctx, groups)
+	// What the release before called in vain as well is no reason for what it did and this one does not.
+	called, err := w.calledInVain(ctx, slices.DeleteFunc(slices.Clone(groups), func(g managerlog.Group) bool { return known[g.Key] }))
 	if err != nil {
 		return findings, err
 	}
@@ -66,24 +70,52 @@ func (w *walk) lacksDNS(g managerlog.Group) bool {
 	return true
 }
 
-// calledInVain are the Services among operands whose names groups say were looked up for want of cluster DNS in vain, sorted.
-func (w *walk) calledInVain(ctx context.Context, groups []managerlog.Group) ([]string, error) {
-	looked := map[string]bool{}
+// refused matches what Go says of a connection that nobody takes. Its group is the address.
+var refused = regexp.MustCompile(`dial tcp (\d+(?:\.\d+){3}):\d+: connect: connection refused`)
+
+// calledInVain are the Services among operands whose names groups say were looked up for want of cluster DNS, and the simulated pods that they say were called, sorted.
+func (w *walk) calledInVain(ctx context.Context, groups []managerlog.Group) (called []string, err error) {
+	hosts, addresses := map[string]bool{}, map[string]bool{}
 	for _, g := range groups {
 		for _, match := range noDNS.FindAllStringSubmatch(g.Error+" "+g.Message, -1) {
 			name, of, _ := strings.Cut(match[1], ".")
 			namespace, _, _ := strings.Cut(of, ".")
-			looked[namespace+"/"+name] = true
+			hosts[namespace+"/"+name] = true
+		}
+		for _, match := range refused.FindAllStringSubmatch(g.Error+" "+g.Message, -1) {
+			addresses[match[1]] = true
 		}
 	}
-	if len(looked) == 0 {
+	if len(hosts)+len(addresses) == 0 {
 		return nil, nil
 	}
 	operands, err := w.RecentOperands(ctx)
-	maps.DeleteFunc(operands, func(_ string, o observe.Operand) bool {
-		return o.Kind != "Service" || !looked[o.Namespace+"/"+o.Name]
+	if err != nil {
+		return nil, err
+	}
+	var pods corev1.PodList
+	if err := w.Client.List(ctx, &pods); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	for _, p := range pods.Items {
+		if addresses[p.Status.PodIP] && isSimulated(p) {
+			called = append(called, "Pod/"+p.Namespace+"/"+p.Name)
+		}
+	}
+	for name, o := range operands {
+		if o.Kind == observe.KindService && hosts[o.Namespace+"/"+o.Name] {
+			called = append(called, name)
+		}
+	}
+	slices.Sort(called)
+	return called, nil
+}
+
+// isSimulated reports whether nothing runs in p.
+func isSimulated(p corev1.Pod) bool {
+	return len(p.Status.ContainerStatuses) > 0 && !slices.ContainsFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return !strings.HasPrefix(c.ContainerID, cluster.SimulatedContainer)
 	})
-	return slices.Sorted(maps.Keys(operands)), err
 }
 
 // judgeBase judges what the manager of a release logged that users come from: no upgrade is to blame for its panics.

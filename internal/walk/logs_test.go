@@ -5,6 +5,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -65,21 +68,50 @@ func TestLacksDNS(t *testing.T) {
 	}
 }
 
-// What an operator does less is no error while it looks up in vain a Service of what it made; one of somebody else excuses nothing.
+// What an operator does less is no error where it calls in vain, on this cluster, what it made, and the release before did not; to call somebody else excuses nothing.
 func TestCalledInVain(t *testing.T) {
 	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":60,"depth":1}`, "v1", "v2", "v3")
-	for host, want := range map[string]finding.Severity{"a.olmkit-samples.svc": finding.Warning, "a.elsewhere.svc": finding.Error, "example.com": finding.Error} {
-		t.Run(host, func(t *testing.T) {
+	lookup := func(host string) string {
+		return `dial tcp: lookup ` + host + ` on [::1]:53: read udp [::1]:1->[::1]:53: read: connection refused`
+	}
+	for name, c := range map[string]struct {
+		said  string
+		known bool
+		want  finding.Severity
+	}{
+		"a Service of it":             {lookup("a.olmkit-samples.svc"), false, finding.Warning},
+		"as the release before":       {lookup("a.olmkit-samples.svc"), true, finding.Error},
+		"somebody else's Service":     {lookup("a.elsewhere.svc"), false, finding.Error},
+		"somebody elsewhere":          {lookup("example.com"), false, finding.Error},
+		"a pod that is simulated":     {"dial tcp 10.1.0.2:6379: connect: connection refused", false, finding.Warning},
+		"a pod that runs":             {"dial tcp 10.1.0.3:6379: connect: connection refused", false, finding.Error},
+		"an address that nobody has":  {"dial tcp 10.1.0.4:6379: connect: connection refused", false, finding.Error},
+		"a pod of which a half runs":  {"dial tcp 10.1.0.5:6379: connect: connection refused", false, finding.Error},
+		"a simulated pod, which took": {"read tcp 10.1.0.1:1->10.1.0.2:6379: i/o timeout", false, finding.Error},
+	} {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newDisposable()
 				w.behaviour["v1"], w.behaviour["v2"] = paves, pavesOnce
-				w.said = `{"level":"error","msg":"Reconciler error","error":"dial tcp: lookup ` + host + ` on [::1]:53: read udp [::1]:1->[::1]:53: read: connection refused"}`
+				w.tells = `{"level":"error","msg":"Reconciler error","error":"` + c.said + `"}`
+				if c.known {
+					w.said = w.tells
+				}
+				for ip, ids := range map[string][]string{"10.1.0.2": {"simulated://1/a"}, "10.1.0.3": {"process://2/b"}, "10.1.0.5": {"simulated://3/c", "process://3/d"}} {
+					pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "p" + ip}, Status: corev1.PodStatus{PodIP: ip}}
+					for _, id := range ids {
+						pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{ContainerID: id})
+					}
+					if err := w.tracker.Add(pod); err != nil {
+						t.Fatal(err)
+					}
+				}
 				for _, f := range w.firstHop(t, p, plan).Findings {
-					if f.Code == code.DriftStays && f.Severity == want {
+					if f.Code == code.DriftStays && f.Severity == c.want {
 						return
 					}
 				}
-				t.Errorf("there is no %s about the Service that it does not make again", want)
+				t.Errorf("there is no %s about the Service that it does not make again", c.want)
 			})
 		})
 	}

@@ -74,6 +74,7 @@ type world struct {
 	choked    bool      // the operator that chokes did
 	sulked    types.UID // of what was paused last
 	said      string    // by every operator
+	tells     string    // by that of v2, instead
 
 	// ticking are the things for which Jobs are made.
 	ticking map[types.UID]bool
@@ -941,6 +942,9 @@ func (c fakeCluster) Catalog(_ context.Context, _ string, fbc []byte) (cluster.C
 
 func (c fakeCluster) Logs(_ context.Context, w io.Writer, container string) error {
 	said := c.said
+	if c.tells != "" && strings.HasSuffix(container, "/v2") {
+		said = c.tells
+	}
 	if strings.HasPrefix(c.behaviour[container[strings.LastIndex(container, "/")+1:]], crashes) {
 		said = "panic: boom"
 	}

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/cluster/embedded/sandbox"
 )
 
@@ -166,7 +167,7 @@ func (c *container) runOnce(ctx context.Context, policy corev1.RestartPolicy) *c
 	source, ok := c.pod.node.config.Images.Source(c.spec.Image)
 	if !ok || c.pod.idle {
 		c.set(func() {
-			c.id = "simulated://" + string(c.pod.current().UID) + "/" + c.spec.Name
+			c.id = cluster.SimulatedContainer + string(c.pod.current().UID) + "/" + c.spec.Name
 			c.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: began}}
 			c.ready, c.started = true, true
 		})
