@@ -88,7 +88,7 @@ func explain(w io.Writer, codes []string, colour bool) error {
 		}
 		f := finding.Finding{Code: e.Code, Severity: e.Severity, Message: e.Title, Cause: e.Cause, Fix: e.Fix, References: e.References}
 		if len(e.Static) > 0 {
-			f.Cause = strings.TrimPrefix(f.Cause+"; 'olmkit catalog validate' may tell beforehand: "+strings.Join(e.Static, ", "), "; ")
+			f.AddCause("'olmkit catalog validate' may tell beforehand: " + strings.Join(e.Static, ", "))
 		}
 		if err := report.Explain(w, f, colour); err != nil {
 			return fmt.Errorf("explain %s: %w", e.Code, err)

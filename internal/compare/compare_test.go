@@ -54,7 +54,6 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestOtherFields: a field is told once, whichever side says something else or nothing; what is empty is as if it was not there.
 // A text that is YAML and is formatted anew says what it said; one that says less, or is no YAML, does not.
 func TestWithoutRewritten(t *testing.T) {
 	const text = "receivers:\n  otlp:\n    protocols: \n      grpc: {}\n\nexporters: [debug]\n"
@@ -79,6 +78,7 @@ func TestWithoutRewritten(t *testing.T) {
 	}
 }
 
+// TestOtherFields: a field is told once, whichever side says something else or nothing; what is empty is as if it was not there.
 func TestOtherFields(t *testing.T) {
 	a := map[string]any{"same": "1", "other": "1", "gone": "1", "none": ""}
 	b := map[string]any{"same": "1", "other": "2", "new": "1"}

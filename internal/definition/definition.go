@@ -68,9 +68,11 @@ func Prune(schema *structural.Structural, object map[string]any) (pruned map[str
 	if schema == nil {
 		return pruned, nil
 	}
-	said := withoutNulls(pruned)
-	pruning.Prune(pruned, schema, true)
-	return pruned, pruning.PruneWithOptions(said, schema, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	tracking := structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
+	if unknown = pruning.PruneWithOptions(pruned, schema, true, tracking); len(unknown) > 0 {
+		unknown = pruning.PruneWithOptions(withoutNulls(compare.Content(object)), schema, true, tracking)
+	}
+	return pruned, unknown
 }
 
 // withoutNulls is a copy of value whose maps leave out what is null, or has nothing else.

@@ -97,6 +97,9 @@ type Finding struct {
 	Published bool `json:"published,omitempty"` // it is about releases that users have, which nobody can change any more
 }
 
+// AddCause adds more to what is said of f's cause.
+func (f *Finding) AddCause(more string) { f.Cause = strings.TrimPrefix(f.Cause+"; "+more, "; ") }
+
 // Says reports whether some text of f for people holds part.
 func (f Finding) Says(part string) bool {
 	return strings.Contains(f.Message, part) || strings.Contains(f.Cause, part) || strings.Contains(f.Fix, part)

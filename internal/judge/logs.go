@@ -25,7 +25,7 @@ func QuoteErrors(findings []finding.Finding, groups []managerlog.Group) map[stri
 			}
 			said, _, _ := strings.Cut(g.Excerpt, "\n")
 			if !strings.Contains(f.Cause, said) && !strings.Contains(f.Message, said) {
-				f.Cause = strings.TrimPrefix(f.Cause+"; "+quote(g), "; ")
+				f.AddCause(quote(g))
 			}
 			if !g.Panic || f.Code == code.NotSucceeded || f.Code == code.Crashed || f.Code == code.NotStable {
 				told[g.Key] = true
@@ -146,7 +146,7 @@ func NotAnswered(findings []finding.Finding, called []string) {
 	for i := range findings {
 		if f := &findings[i]; f.Severity == finding.Error && slices.Contains(restsOnAnswers, f.Code) {
 			f.Severity = finding.Warning
-			f.Cause = strings.TrimPrefix(f.Cause+"; not verified: the operator calls "+atMost(3, called)+", which cannot answer on this cluster", "; ")
+			f.AddCause("not verified: the operator calls " + atMost(3, called) + ", which cannot answer on this cluster")
 		}
 	}
 }

@@ -184,13 +184,14 @@ func (r *Release) AdmissionImages() []string {
 	return r.webhookImages(func(w v1alpha1.WebhookDescription) bool { return w.Type != v1alpha1.ConversionWebhook })
 }
 
-// ConversionImages returns the images behind the conversion webhook of crd: that of the container which has the webhook's port, or, if none says so, all of its pods.
+// ConversionImages returns the images behind the conversion webhook of crd.
 func (r *Release) ConversionImages(crd string) []string {
 	return r.webhookImages(func(w v1alpha1.WebhookDescription) bool {
 		return w.Type == v1alpha1.ConversionWebhook && slices.Contains(w.ConversionCRDs, crd)
 	})
 }
 
+// webhookImages are the images behind the webhooks that are wanted.
 func (r *Release) webhookImages(wanted func(v1alpha1.WebhookDescription) bool) []string {
 	var images []string
 	for _, w := range r.CSV.Spec.WebhookDefinitions {
@@ -206,7 +207,7 @@ func (r *Release) webhookImages(wanted func(v1alpha1.WebhookDescription) bool) [
 	return images
 }
 
-// servingImages are the images of those of d's containers that have the port at which w is served, or all: most sidecars, such as kube-rbac-proxy, have no part in webhooks.
+// servingImages are that of the container of d which has the port at which w is served, or all if none says that it has: most sidecars, such as kube-rbac-proxy, have no part in webhooks.
 func servingImages(d appsv1.DeploymentSpec, w v1alpha1.WebhookDescription) []string {
 	target := intstr.FromInt32(cmp.Or(w.ContainerPort, 443)) // as OLM has it: operator-lifecycle-manager v0.46.0 pkg/controller/install/certresources.go
 	if w.TargetPort != nil {

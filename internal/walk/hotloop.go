@@ -85,22 +85,25 @@ func (w *walk) dropHandedOn(ctx context.Context, changed map[string][]string) er
 		return nil
 	}
 	operands, err := w.RecentOperands(ctx)
+	if err != nil {
+		return err
+	}
 	for name, fields := range changed {
 		made, is := operands[name]
-		handed := slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return !is || !strings.HasSuffix(field, annotation) })
-		if len(handed) == 0 {
+		isHanded := func(field string) bool { return strings.HasSuffix(field, annotation) }
+		if !is || !slices.ContainsFunc(fields, isHanded) {
 			continue
 		}
-		if slices.ContainsFunc(handed, func(field string) bool { return field != annotation }) {
+		if slices.ContainsFunc(fields, func(field string) bool { return isHanded(field) && field != annotation }) {
 			w.leaveUncounted(made.Of)
 		}
 		// A Deployment's generation counts what its annotations say, too: k8s.io/kubernetes v1.36.3 pkg/registry/apps/deployment/strategy.go.
-		others := slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return field == "metadata.generation" || slices.Contains(handed, field) })
+		others := slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return field == "metadata.generation" || isHanded(field) })
 		if changed[name] = others; len(others) == 0 {
 			delete(changed, name)
 		}
 	}
-	return err
+	return nil
 }
 
 // leaveUncounted has the writes of the object called name change nothing from now on.

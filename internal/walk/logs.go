@@ -74,24 +74,37 @@ func (w *walk) lacksDNS(g managerlog.Group) bool {
 var refused = regexp.MustCompile(`dial tcp (\d+(?:\.\d+){3}):\d+: connect: connection refused`)
 
 // calledInVain are the Services among operands whose names groups say were looked up for want of cluster DNS, and the simulated pods that they say were called, sorted.
-func (w *walk) calledInVain(ctx context.Context, groups []managerlog.Group) (called []string, err error) {
+func (w *walk) calledInVain(ctx context.Context, groups []managerlog.Group) ([]string, error) {
 	hosts, addresses := map[string]bool{}, map[string]bool{}
 	for _, g := range groups {
-		for _, match := range noDNS.FindAllStringSubmatch(g.Error+" "+g.Message, -1) {
+		said := g.Error + " " + g.Message
+		for _, match := range noDNS.FindAllStringSubmatch(said, -1) {
 			name, of, _ := strings.Cut(match[1], ".")
 			namespace, _, _ := strings.Cut(of, ".")
 			hosts[namespace+"/"+name] = true
 		}
-		for _, match := range refused.FindAllStringSubmatch(g.Error+" "+g.Message, -1) {
+		for _, match := range refused.FindAllStringSubmatch(said, -1) {
 			addresses[match[1]] = true
 		}
 	}
-	if len(hosts)+len(addresses) == 0 {
-		return nil, nil
+	called, err := w.simulatedAt(ctx, addresses)
+	if err != nil || len(hosts) == 0 {
+		return called, err
 	}
 	operands, err := w.RecentOperands(ctx)
-	if err != nil {
-		return nil, err
+	for name, o := range operands {
+		if o.Kind == observe.KindService && hosts[o.Namespace+"/"+o.Name] {
+			called = append(called, name)
+		}
+	}
+	slices.Sort(called)
+	return called, err
+}
+
+// simulatedAt are the simulated pods that have one of addresses, sorted.
+func (w *walk) simulatedAt(ctx context.Context, addresses map[string]bool) (names []string, err error) {
+	if len(addresses) == 0 {
+		return nil, nil
 	}
 	var pods corev1.PodList
 	if err := w.Client.List(ctx, &pods); err != nil {
@@ -99,16 +112,11 @@ func (w *walk) calledInVain(ctx context.Context, groups []managerlog.Group) (cal
 	}
 	for _, p := range pods.Items {
 		if addresses[p.Status.PodIP] && isSimulated(p) {
-			called = append(called, "Pod/"+p.Namespace+"/"+p.Name)
+			names = append(names, observe.KindPod+"/"+p.Namespace+"/"+p.Name)
 		}
 	}
-	for name, o := range operands {
-		if o.Kind == observe.KindService && hosts[o.Namespace+"/"+o.Name] {
-			called = append(called, name)
-		}
-	}
-	slices.Sort(called)
-	return called, nil
+	slices.Sort(names)
+	return names, nil
 }
 
 // isSimulated reports whether nothing runs in p.

@@ -329,19 +329,26 @@ func (w *walk) leaveScaled(ctx context.Context, r *lifecycle.Release, n nudged, 
 		})
 		return len(scaled) == 0, err
 	})
-	for _, o := range scaled {
-		if err != nil {
-			return err
-		}
-		before, stateErr := w.State(ctx)
-		began := time.Now()
-		if err = errors.Join(stateErr, o.change(ctx)); err != nil {
-			return fmt.Errorf("change %s once more, because its operator does not take back what it made of the change: %w", o, err)
-		}
-		if err = w.adopt(ctx, o.Object); err == nil {
-			_, err = w.AwaitActed(ctx, r, began, before.Snapshot, []string{o.String()}, observe.NudgeLimit, nil)
-		}
+	for i := 0; i < len(scaled) && err == nil; i++ {
+		err = w.repeat(ctx, r, scaled[i])
 	}
+	return err
+}
+
+// repeat changes o once more, takes that for what its author wrote, and waits until r's operator acted on it.
+func (w *walk) repeat(ctx context.Context, r *lifecycle.Release, o repeated) error {
+	before, err := w.State(ctx)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := o.change(ctx); err != nil {
+		return fmt.Errorf("change %s once more, because its operator does not take back what it made of the change: %w", o, err)
+	}
+	if err := w.adopt(ctx, o.Object); err != nil {
+		return err
+	}
+	_, err = w.AwaitActed(ctx, r, began, before.Snapshot, []string{o.String()}, observe.NudgeLimit, nil)
 	return err
 }
 

@@ -33,22 +33,18 @@ func (w *walk) tellFindings(findings []finding.Finding) {
 
 // about completes findings with their subject, and with the word that they rest on simulated pods where they do.
 func (w *walk) about(found []finding.Finding, subject finding.Subject) []finding.Finding {
+	idles := len(w.idleOf(w.releases[subject.From], w.releases[subject.To])) > 0
 	for i := range found {
 		object := found[i].Subject.Object
 		found[i].Subject = subject
 		found[i].Subject.Package = w.pkg.Name
 		found[i].Subject.Channel = w.channel
 		found[i].Subject.Object = object
-		if w.idles(subject) && w.restsOnPods(found[i]) {
-			found[i].Cause = strings.TrimPrefix(found[i].Cause+"; not verified: the operator's pods were simulated", "; ")
+		if idles && w.restsOnPods(found[i]) {
+			found[i].AddCause("not verified: the operator's pods were simulated")
 		}
 	}
 	return found
-}
-
-// idles reports whether there are pods in which nothing runs of the operators of subject's releases.
-func (w *walk) idles(subject finding.Subject) bool {
-	return len(w.idleOf(w.releases[subject.From], w.releases[subject.To])) > 0
 }
 
 // idleOf are the images of those pods of the operators of releases, which may be nil, in which nothing runs, sorted. That sidecars of the others, such as kube-rbac-proxy, were

@@ -527,9 +527,8 @@ func (w *world) holdAll(ctx context.Context, namespace string) {
 func (w *world) pair(ctx context.Context, thing *unstructured.Unstructured) {
 	for _, other := range w.all(ctx, thingKind, thing.GetNamespace()) {
 		for first, second := range map[*unstructured.Unstructured]*unstructured.Unstructured{thing: &other, &other: thing} {
-			owner := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Thing", Name: first.GetName(), UID: first.GetUID()}
 			if other.GetName() != thing.GetName() {
-				_ = w.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: first.GetName() + "." + second.GetName(), OwnerReferences: []metav1.OwnerReference{owner}}})
+				_ = w.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: first.GetName() + "." + second.GetName(), OwnerReferences: ownedBy(first)}})
 			}
 		}
 	}
@@ -626,7 +625,7 @@ func (w *world) tick(key client.ObjectKey, of types.UID) {
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: fmt.Sprint(key.Name, "-", at.Unix()), CreationTimestamp: metav1.NewTime(at)}}
 	}
 	next := job(time.Now())
-	next.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: key.Name, UID: of}}
+	next.OwnerReferences = ownedBy(thing)
 	next.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	if size, _, _ := unstructured.NestedInt64(thing.Object, "spec", "size"); behaviour != ticksShort {
 		next.Spec.ActiveDeadlineSeconds = &size
@@ -708,7 +707,7 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 		}
 	}
 	if behaviour == twins || behaviour == twinsHalf {
-		second := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + twin, OwnerReferences: []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: name, UID: thing.GetUID()}}}}
+		second := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + twin, OwnerReferences: ownedBy(thing)}}
 		_ = w.Create(ctx, second)
 	}
 	jammed := behaviour == jams || behaviour == jamsMore
@@ -728,7 +727,7 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 			_ = w.Create(ctx, m)
 			return
 		}
-		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: thing.GetName(), UID: thing.GetUID()}}
+		m.OwnerReferences = ownedBy(thing)
 		_ = w.Create(ctx, m)
 	case behaviour == answers || behaviour == spins:
 		go w.answer(ctx, key, behaviour)
@@ -745,6 +744,16 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	}
 }
 
+// ownedBy says that thing owns something.
+func ownedBy(thing client.Object) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: thing.GetName(), UID: thing.GetUID()}}
+}
+
+// allReady is the status of a Deployment all of whose replicas are.
+func allReady(replicas int32) appsv1.DeploymentStatus {
+	return appsv1.DeploymentStatus{Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas, ReadyReplicas: replicas}
+}
+
 // fit gives the Deployment of a thing as many replicas as that says, fewer than there are only if less is set, and reports whether it has them.
 func (w *world) fit(ctx context.Context, thing *unstructured.Unstructured, less bool) bool {
 	size, _, _ := unstructured.NestedInt64(thing.Object, "spec", "size")
@@ -756,13 +765,11 @@ func (w *world) fit(ctx context.Context, thing *unstructured.Unstructured, less 
 		d.Spec.Replicas = &replicas
 		_ = w.Update(ctx, d)
 	} else {
-		d = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName(), OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: "example.com/v1", Kind: "Thing", Name: thing.GetName(), UID: thing.GetUID()},
-		}}}
+		d = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName(), OwnerReferences: ownedBy(thing)}}
 		d.Spec.Replicas = &replicas
 		_ = w.Create(ctx, d)
 	}
-	d.Status = appsv1.DeploymentStatus{Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas, ReadyReplicas: replicas}
+	d.Status = allReady(replicas)
 	_ = w.Status().Update(ctx, d)
 	return true
 }
@@ -784,11 +791,11 @@ func (w *world) handOn(ctx context.Context, thing *unstructured.Unstructured, po
 		return
 	}
 	d.Namespace, d.Name = key.Namespace, key.Name
-	d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: thing.GetName(), UID: thing.GetUID()}}
+	d.OwnerReferences = ownedBy(thing)
 	d.Spec.Template.Annotations = thing.GetAnnotations()
 	d.Generation++
 	if !there {
-		d.Spec.Replicas, d.Status = ptr.To(int32(1)), appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1, ReadyReplicas: 1}
+		d.Spec.Replicas, d.Status = ptr.To(int32(1)), allReady(1)
 		_ = w.Create(ctx, d)
 		return
 	}
@@ -815,10 +822,8 @@ func (w *world) isTaken(ctx context.Context, thing *unstructured.Unstructured, k
 // serve makes a Service for a thing, and returns an address at a port of its host.
 func (w *world) serve(ctx context.Context, thing *unstructured.Unstructured, port int32) string {
 	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName(), OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: "example.com/v1", Kind: "Thing", Name: thing.GetName(), UID: thing.GetUID()},
-		}},
-		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 6379}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName(), OwnerReferences: ownedBy(thing)},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 6379}}},
 	}
 	_ = w.Create(ctx, service)
 	return fmt.Sprintf("%s.%s.svc:%d", service.Name, service.Namespace, port)
