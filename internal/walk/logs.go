@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/code"
@@ -25,19 +26,19 @@ func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, known map[st
 	if err != nil {
 		return findings, err
 	}
+	idle, err := w.unanswered(ctx, groups)
+	if err != nil {
+		return findings, err
+	}
 	var lasting []managerlog.Group
 	if done {
-		ofWalk := func(g managerlog.Group) bool { return w.ofTrials(g) || w.lacksDNS(g) }
+		ofWalk := func(g managerlog.Group) bool { return w.ofTrials(g) || w.callsElsewhere(g) || w.callsIdle(g, idle) }
 		if lasting, err = w.Lasting(ctx, r, slices.DeleteFunc(slices.Clone(groups), ofWalk)); err != nil {
 			return findings, err
 		}
 	}
 	// What the release before called in vain as well is no reason for what it did and this one does not.
-	called, err := w.calledInVain(ctx, slices.DeleteFunc(slices.Clone(groups), func(g managerlog.Group) bool { return known[g.Key] }))
-	if err != nil {
-		return findings, err
-	}
-	judge.NotAnswered(findings, called)
+	judge.NotAnswered(findings, calledIn(slices.DeleteFunc(slices.Clone(groups), func(g managerlog.Group) bool { return known[g.Key] }), idle))
 	told := judge.QuoteErrors(findings, groups)
 	return append(findings, judge.Groups(r.Name, w.Manager.ObjectOf(r.Name), groups, lasting, known, told)...), nil
 }
@@ -55,68 +56,104 @@ func (w *walk) ofTrials(g managerlog.Group) bool {
 // copied matches the names of copies, and of what is called after them.
 var copied = regexp.MustCompile(`-(new\d+|own\d+|alt\d+[a-z]|again)(-.*)?$`)
 
-// noDNS matches what Go says where no server for names is configured: it asks the machine itself. Its group is the name.
-var noDNS = regexp.MustCompile(`lookup (\S+) on (?:\[::1\]|127\.0\.0\.1):53`)
+// outside matches what programs say of names that nobody can be asked for: Go where no server is configured, or it fails, and others.
+var outside = regexp.MustCompile(`lookup \S+ on (?:\[::1\]|127\.0\.0\.1):53|lookup \S+ on \S+: server misbehaving|Temporary failure in name resolution|EAI_AGAIN`)
 
-// lacksDNS reports whether an error is for want of cluster DNS, and notes that once.
-func (w *walk) lacksDNS(g managerlog.Group) bool {
-	if !noDNS.MatchString(g.Error + g.Message) {
+// callsElsewhere reports whether an error is for want of a way out of the cluster, and notes that once.
+func (w *walk) callsElsewhere(g managerlog.Group) bool {
+	if !outside.MatchString(g.Error + g.Message) {
 		return false
 	}
-	const note = "the manager looks up names of Services, for which this cluster has no DNS: what it does once these answer is not verified"
-	if !slices.Contains(w.notes, note) {
-		w.notes = append(w.notes, note)
-	}
+	w.noteOnce("the manager looks up names that are not of the cluster, which has no way out: what it does once these answer is not verified")
 	return true
 }
 
-// refused matches what Go says of a connection that nobody takes. Its group is the address.
-var refused = regexp.MustCompile(`dial tcp (\d+(?:\.\d+){3}):\d+: connect: connection refused`)
+// callsIdle reports whether an error is of a call to one of idle, and notes that once.
+func (w *walk) callsIdle(g managerlog.Group, idle map[string]string) bool {
+	if len(calledIn([]managerlog.Group{g}, idle)) == 0 {
+		return false
+	}
+	w.noteOnce("the manager calls pods in which nothing runs: what it does once they answer is not verified; --image gives their images a program")
+	return true
+}
 
-// calledInVain are the Services among operands whose names groups say were looked up for want of cluster DNS, and the simulated pods that they say were called, sorted.
-func (w *walk) calledInVain(ctx context.Context, groups []managerlog.Group) ([]string, error) {
-	hosts, addresses := map[string]bool{}, map[string]bool{}
+// noteOnce notes what the report is to say, unless it is noted.
+func (w *walk) noteOnce(text string) {
+	if !slices.Contains(w.notes, text) {
+		w.notes = append(w.notes, text)
+	}
+}
+
+var (
+	refused   = regexp.MustCompile(`(?i)connection refused|ECONNREFUSED`)
+	addressed = regexp.MustCompile(`\b(\d+(?:\.\d+){3}):\d+\b`)
+	hostNamed = regexp.MustCompile(`\b([a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)\b`)
+)
+
+// refusedAt are the addresses, or where an error names none the names of Services with their namespaces, of who refused what an error says was tried.
+func refusedAt(g managerlog.Group) (who []string) {
+	said := g.Error + " " + g.Message
+	if !refused.MatchString(said) {
+		return nil
+	}
+	matches := addressed.FindAllStringSubmatch(said, -1)
+	if len(matches) == 0 {
+		matches = hostNamed.FindAllStringSubmatch(said, -1)
+	}
+	for _, match := range matches {
+		who = append(who, match[1])
+	}
+	return who
+}
+
+// calledIn are those of idle that groups say were called, sorted.
+func calledIn(groups []managerlog.Group, idle map[string]string) (called []string) {
 	for _, g := range groups {
-		said := g.Error + " " + g.Message
-		for _, match := range noDNS.FindAllStringSubmatch(said, -1) {
-			name, of, _ := strings.Cut(match[1], ".")
-			namespace, _, _ := strings.Cut(of, ".")
-			hosts[namespace+"/"+name] = true
-		}
-		for _, match := range refused.FindAllStringSubmatch(said, -1) {
-			addresses[match[1]] = true
-		}
-	}
-	called, err := w.simulatedAt(ctx, addresses)
-	if err != nil || len(hosts) == 0 {
-		return called, err
-	}
-	operands, err := w.RecentOperands(ctx)
-	for name, o := range operands {
-		if o.Kind == observe.KindService && hosts[o.Namespace+"/"+o.Name] {
-			called = append(called, name)
+		for _, who := range refusedAt(g) {
+			if name := idle[who]; name != "" {
+				called = append(called, name)
+			}
 		}
 	}
 	slices.Sort(called)
-	return called, err
+	return slices.Compact(called)
 }
 
-// simulatedAt are the simulated pods that have one of addresses, sorted.
-func (w *walk) simulatedAt(ctx context.Context, addresses map[string]bool) (names []string, err error) {
-	if len(addresses) == 0 {
+// unanswered names, by address and by name.namespace, the pods in which nothing runs and the Services that have such pods alone. It looks for
+// them only where groups tell of a call that was refused.
+func (w *walk) unanswered(ctx context.Context, groups []managerlog.Group) (map[string]string, error) {
+	if !slices.ContainsFunc(groups, func(g managerlog.Group) bool { return len(refusedAt(g)) > 0 }) {
 		return nil, nil
 	}
 	var pods corev1.PodList
 	if err := w.Client.List(ctx, &pods); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
+	var services corev1.ServiceList
+	if err := w.Client.List(ctx, &services); err != nil {
+		return nil, fmt.Errorf("list Services: %w", err)
+	}
+	idle := map[string]string{}
 	for _, p := range pods.Items {
-		if addresses[p.Status.PodIP] && isSimulated(p) {
-			names = append(names, observe.KindPod+"/"+p.Namespace+"/"+p.Name)
+		if isSimulated(p) && p.Status.PodIP != "" {
+			idle[p.Status.PodIP] = observe.KindPod + "/" + p.Namespace + "/" + p.Name
 		}
 	}
-	slices.Sort(names)
-	return names, nil
+	for _, s := range services.Items {
+		if haveOnlySimulated(s, pods.Items) {
+			name := observe.KindService + "/" + s.Namespace + "/" + s.Name
+			idle[s.Spec.ClusterIP], idle[s.Name+"."+s.Namespace] = name, name
+		}
+	}
+	return idle, nil
+}
+
+// haveOnlySimulated reports whether s picks pods, and nothing runs in any of them.
+func haveOnlySimulated(s corev1.Service, pods []corev1.Pod) bool {
+	of := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool {
+		return p.Namespace != s.Namespace || !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(p.Labels))
+	})
+	return len(s.Spec.Selector) > 0 && len(of) > 0 && !slices.ContainsFunc(of, func(p corev1.Pod) bool { return !isSimulated(p) })
 }
 
 // isSimulated reports whether nothing runs in p.

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -49,16 +50,19 @@ func TestOfTrials(t *testing.T) {
 	}
 }
 
-func TestLacksDNS(t *testing.T) {
+func TestCallsElsewhere(t *testing.T) {
 	for said, want := range map[string]bool{
-		"dial tcp: lookup a.n.svc.cluster.local on [::1]:53: read udp [::1]:1->[::1]:53: read: connection refused": true,
-		"dial tcp: lookup a.n.svc.cluster.local on 127.0.0.1:53: read: connection refused":                         true,
-		"dial tcp: lookup a.n.svc.cluster.local on 10.96.0.10:53: no such host":                                    false,
-		"dial tcp 127.0.0.1:53: connect: connection refused":                                                       false,
+		"dial tcp: lookup example.com on 10.96.0.10:53: server misbehaving":                              true,
+		"dial tcp: lookup example.com on [::1]:53: read udp [::1]:1->[::1]:53: read: connection refused": true,
+		"dial tcp: lookup example.com on 127.0.0.1:53: read: connection refused":                         true,
+		"<urlopen error [Errno -3] Temporary failure in name resolution>":                                true,
+		"request to https://example.com failed, reason: getaddrinfo EAI_AGAIN example.com":               true,
+		"dial tcp: lookup a.n.svc.cluster.local on 10.96.0.10:53: no such host":                          false,
+		"dial tcp 127.0.0.1:53: connect: connection refused":                                             false,
 	} {
 		w := &walk{}
 		for range 2 {
-			if got := w.lacksDNS(managerlog.Group{Message: "Reconciler error", Error: said}); got != want {
+			if got := w.callsElsewhere(managerlog.Group{Message: "Reconciler error", Error: said}); got != want {
 				t.Errorf("%s: %t", said, got)
 			}
 		}
@@ -68,26 +72,31 @@ func TestLacksDNS(t *testing.T) {
 	}
 }
 
-// What an operator does less is no error where it calls in vain, on this cluster, what it made, and the release before did not; to call somebody else excuses nothing.
+// What an operator does less is no error where it calls in vain, on this cluster, pods in which nothing runs, and the release before did not; to call somebody else
+// excuses nothing.
 func TestCalledInVain(t *testing.T) {
 	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":60,"depth":1}`, "v1", "v2", "v3")
-	lookup := func(host string) string {
-		return `dial tcp: lookup ` + host + ` on [::1]:53: read udp [::1]:1->[::1]:53: read: connection refused`
-	}
+	refused := func(address string) string { return "dial tcp " + address + ":6379: connect: connection refused" }
 	for name, c := range map[string]struct {
 		said  string
 		known bool
 		want  finding.Severity
 	}{
-		"a Service of it":             {lookup("a.olmkit-samples.svc"), false, finding.Warning},
-		"as the release before":       {lookup("a.olmkit-samples.svc"), true, finding.Error},
-		"somebody else's Service":     {lookup("a.elsewhere.svc"), false, finding.Error},
-		"somebody elsewhere":          {lookup("example.com"), false, finding.Error},
-		"a pod that is simulated":     {"dial tcp 10.1.0.2:6379: connect: connection refused", false, finding.Warning},
-		"a pod that runs":             {"dial tcp 10.1.0.3:6379: connect: connection refused", false, finding.Error},
-		"an address that nobody has":  {"dial tcp 10.1.0.4:6379: connect: connection refused", false, finding.Error},
-		"a pod of which a half runs":  {"dial tcp 10.1.0.5:6379: connect: connection refused", false, finding.Error},
-		"a simulated pod, which took": {"read tcp 10.1.0.1:1->10.1.0.2:6379: i/o timeout", false, finding.Error},
+		"a pod that is simulated":              {refused("10.1.0.2"), false, finding.Warning},
+		"as the release before":                {refused("10.1.0.2"), true, finding.Error},
+		"a pod that runs":                      {refused("10.1.0.3"), false, finding.Error},
+		"an address that nobody has":           {refused("10.1.0.4"), false, finding.Error},
+		"a pod of which a half runs":           {refused("10.1.0.5"), false, finding.Error},
+		"a simulated pod, which took":          {"read tcp 10.1.0.1:1->10.1.0.2:6379: i/o timeout", false, finding.Error},
+		"a Service of simulated pods":          {"Get http://idle.elsewhere.svc: " + refused("10.96.0.2"), false, finding.Warning},
+		"a Service of pods that run":           {"Get http://idle.elsewhere.svc: " + refused("10.96.0.3"), false, finding.Error},
+		"a Service of some that run":           {refused("10.96.0.4"), false, finding.Error},
+		"a Service of nobody":                  {refused("10.96.0.5"), false, finding.Error},
+		"a Service without a selector":         {refused("10.96.0.6"), false, finding.Error},
+		"its name, in another language":        {"HTTPConnectionPool(host='idle.elsewhere.svc', port=80): [Errno 111] Connection refused", false, finding.Warning},
+		"another's name, in another language":  {"Failed to connect to busy.elsewhere.svc.cluster.local: Connection refused", false, finding.Error},
+		"an address, in another language":      {"connect ECONNREFUSED 10.96.0.2:80", false, finding.Warning},
+		"the name of one that cannot be found": {"dial tcp: lookup idle.elsewhere.svc on 10.96.0.10:53: no such host", false, finding.Error},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -97,12 +106,8 @@ func TestCalledInVain(t *testing.T) {
 				if c.known {
 					w.said = w.tells
 				}
-				for ip, ids := range map[string][]string{"10.1.0.2": {"simulated://1/a"}, "10.1.0.3": {"process://2/b"}, "10.1.0.5": {"simulated://3/c", "process://3/d"}} {
-					pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "p" + ip}, Status: corev1.PodStatus{PodIP: ip}}
-					for _, id := range ids {
-						pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{ContainerID: id})
-					}
-					if err := w.tracker.Add(pod); err != nil {
+				for _, o := range idleAndBusy() {
+					if err := w.tracker.Add(o); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -115,4 +120,26 @@ func TestCalledInVain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// idleAndBusy are pods in which nothing runs, all or some of them, and Services of these.
+func idleAndBusy() (all []runtime.Object) {
+	for ip, ids := range map[string][]string{"10.1.0.2": {"simulated://1/a"}, "10.1.0.3": {"process://2/b"}, "10.1.0.5": {"simulated://3/c", "process://3/d"}} {
+		app := map[bool]string{true: "idle", false: "busy"}[ip == "10.1.0.2"]
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "p" + ip, Labels: map[string]string{"app": app, "tier": "any"}}, Status: corev1.PodStatus{PodIP: ip}}
+		for _, id := range ids {
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{ContainerID: id})
+		}
+		all = append(all, pod)
+	}
+	for name, s := range map[string]corev1.ServiceSpec{
+		"idle":    {ClusterIP: "10.96.0.2", Selector: map[string]string{"app": "idle"}},
+		"busy":    {ClusterIP: "10.96.0.3", Selector: map[string]string{"app": "busy"}},
+		"mixed":   {ClusterIP: "10.96.0.4", Selector: map[string]string{"tier": "any"}},
+		"nobody":  {ClusterIP: "10.96.0.5", Selector: map[string]string{"app": "nobody"}},
+		"unaimed": {ClusterIP: "10.96.0.6"},
+	} {
+		all = append(all, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: name}, Spec: s})
+	}
+	return all
 }

@@ -57,9 +57,8 @@ func (w *walk) idleOf(releases ...*lifecycle.Release) (idle []string) {
 		idles := r.Idle(w.Simulated)
 		idle = append(idle, idles...)
 		for _, image := range r.Images() {
-			note := "containers of " + image + " were simulated beside those of the operator that ran"
-			if slices.Contains(w.Simulated, image) && !slices.Contains(idles, image) && !slices.Contains(w.notes, note) {
-				w.notes = append(w.notes, note)
+			if slices.Contains(w.Simulated, image) && !slices.Contains(idles, image) {
+				w.noteOnce("containers of " + image + " were simulated beside those of the operator that ran")
 			}
 		}
 	}

@@ -25,6 +25,7 @@ const (
 	apiPort      = 6443
 	etcdAddress  = "127.0.0.1:2379"
 	serviceRange = "10.96.0.0/16"
+	dnsAddress   = "10.96.0.10" // as kubeadm has it
 	podRange     = "10.244.0.0/16"
 )
 

@@ -349,7 +349,7 @@ func (c *Cluster) Describe() cluster.Description {
 	proof := cluster.Description{Kind: "embedded", Kubernetes: c.state.Kubernetes, Simulates: true, Limitations: []string{
 		"images were not pulled: containers ran the programs given for them, without the rest of the image; what is run in others (exec) ended well and said nothing",
 		limitInline,
-		"there is no cluster DNS and no Service address: webhooks are reached at their endpoints, pods find the API server by its address",
+		"Services have addresses for TCP alone, and there is no way out of the cluster: names elsewhere cannot be looked up",
 		"no limits on CPU and memory, no NetworkPolicy, one node",
 		"persistent volumes were directories in memory: their capacity was not enforced, and there were no block devices, snapshots or expansion",
 		limitPackageServer,
@@ -470,13 +470,6 @@ func (c *Cluster) EndCertificates(ctx context.Context) error {
 // DelayImages has the cluster's registry answer pods so much later; 0 ends that.
 func (c *Cluster) DelayImages(ctx context.Context, by time.Duration) error {
 	return c.client.call(ctx, http.MethodPost, "/registry/delay/"+by.String(), nil, nil, nil)
-}
-
-// ExposeService returns an address, host:port, at which pods reach a port of a Service: no Service has one of its own.
-func (c *Cluster) ExposeService(ctx context.Context, namespace, name, port string) (string, error) {
-	var answer addressAnswer
-	err := c.client.call(ctx, http.MethodPost, "/services/"+url.PathEscape(namespace)+"/"+url.PathEscape(name)+"/"+url.PathEscape(port), nil, nil, &answer)
-	return answer.Address, err
 }
 
 // Close ends the cluster unless it is to be kept.

@@ -81,8 +81,3 @@ func (c *Cluster) ProvideCertificates(context.Context) error { return errSystem 
 
 // EndCertificates fails.
 func (c *Cluster) EndCertificates(context.Context) error { return errSystem }
-
-// ExposeService fails.
-func (c *Cluster) ExposeService(context.Context, string, string, string) (string, error) {
-	return "", errSystem
-}

@@ -25,7 +25,9 @@ import (
 	"github.com/olmkit/olmkit/internal/catalog/registry"
 	"github.com/olmkit/olmkit/internal/cluster/certificates"
 	"github.com/olmkit/olmkit/internal/cluster/embedded/node"
+	"github.com/olmkit/olmkit/internal/cluster/embedded/relay"
 	"github.com/olmkit/olmkit/internal/cluster/embedded/sandbox"
+	"github.com/olmkit/olmkit/internal/cluster/embedded/services"
 )
 
 // hostArgument makes this program the host of a cluster.
@@ -63,12 +65,11 @@ type host struct {
 
 	registry     func() (http.Handler, error) // starts it when first called
 	certificates issuing
-	exposed      map[string]string // addresses by namespace/name/port of a Service
-	imageDelay   atomic.Int64      // of what the registry answers pods
+	imageDelay   atomic.Int64 // of what the registry answers pods
 }
 
 func runHost() error {
-	h := &host{images: node.NewImages(), ready: make(chan struct{}), catalogs: map[string]context.CancelFunc{}, faultyConverters: map[string]string{}, exposed: map[string]string{}}
+	h := &host{images: node.NewImages(), ready: make(chan struct{}), catalogs: map[string]context.CancelFunc{}, faultyConverters: map[string]string{}}
 	h.registry = sync.OnceValues(h.startRegistry)
 	if err := json.NewDecoder(os.Stdin).Decode(&h.config); err != nil {
 		return fmt.Errorf("read the cluster's configuration: %w", err)
@@ -158,28 +159,47 @@ func (h *host) bringUp(ctx context.Context, api net.Listener) error {
 	h.mu.Lock()
 	h.state.Kubernetes, h.state.Users = version.GitVersion, node.Users()
 	h.mu.Unlock()
+	if err := h.serveServices(ctx, client); err != nil {
+		return err
+	}
+	if err := h.startNode(ctx, client, version.GitVersion, volumes); err != nil {
+		return err
+	}
+	if err := clientcmd.WriteToFile(h.plane.kubeconfig(h.config.Server, h.plane.adminToken), kubeconfigPath(h.config.Dir)); err != nil {
+		return err
+	}
+	go relay.Serve(api, func() (string, error) { return fmt.Sprintf("127.0.0.1:%d", apiPort), nil }) //nolint:unparam // others can fail
+	return nil
+}
+
+// serveServices gives Services their addresses and names.
+func (h *host) serveServices(ctx context.Context, client kubernetes.Interface) error {
+	if err := h.net.Own(netip.MustParsePrefix(serviceRange)); err != nil {
+		return err
+	}
+	return services.Start(ctx, services.Config{Client: client, DNS: netip.MustParseAddr(dnsAddress), Pods: netip.MustParsePrefix(podRange), Idle: h.net.Idle})
+}
+
+// startNode starts the node of a cluster with this version of Kubernetes, which keeps persistent volumes at volumes, and waits until it takes pods.
+func (h *host) startNode(ctx context.Context, client kubernetes.Interface, version, volumes string) error {
 	serving, err := kubeletTLS(h.plane.authority, h.net.HostAddress().String())
 	if err != nil {
 		return err
 	}
 	h.node = node.New(node.Config{
-		Name: "embedded", Version: version.GitVersion, Client: client, Network: h.net, Images: h.images, Dir: dir, Volumes: volumes,
-		APIHost: h.net.HostAddress().String(), APIPort: apiPort, Users: node.Users(), KubeletTLS: serving,
+		Name: "embedded", Version: version, Client: client, Network: h.net, Images: h.images, Dir: h.plane.dir, Volumes: volumes,
+		APIHost: h.net.HostAddress().String(), APIPort: apiPort, DNS: netip.MustParseAddr(dnsAddress), Users: node.Users(), KubeletTLS: serving,
 	})
 	up, failed := make(chan struct{}), make(chan error, 1)
 	go func() { failed <- h.node.Run(ctx, func() { close(up) }) }()
 	select {
 	case <-up:
+		return nil
 	case err := <-failed:
 		return fmt.Errorf("start the node: %w", err)
 	case <-time.After(time.Minute):
 		return errors.New("the node did not register within a minute")
 	}
-	if err := clientcmd.WriteToFile(h.plane.kubeconfig(h.config.Server, h.plane.adminToken), kubeconfigPath(h.config.Dir)); err != nil {
-		return err
-	}
-	go forward(api, func() (string, error) { return fmt.Sprintf("127.0.0.1:%d", apiPort), nil }) //nolint:unparam // others can fail
-	return nil
 }
 
 // mountState mounts the file system of the cluster's state at dir, and one for persistent volumes below it, whose path it
@@ -196,40 +216,6 @@ func mountState(dir string) (string, error) {
 		return "", fmt.Errorf("mount the file system of persistent volumes: %w", err)
 	}
 	return volumes, nil
-}
-
-// acceptPause is how long no connection is taken after one that could not be.
-const acceptPause = 50 * time.Millisecond
-
-// forward connects what arrives at listener with target, which is asked for each connection.
-func forward(listener net.Listener, target func() (string, error)) {
-	for {
-		outer, err := listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil { // as when there are too many open files; others will be closed
-			time.Sleep(acceptPause)
-			continue
-		}
-		go func() {
-			defer outer.Close()
-			address, err := target()
-			if err != nil {
-				return
-			}
-			inner, err := net.Dial("tcp", address)
-			if err != nil {
-				return
-			}
-			defer inner.Close()
-			go func() {
-				_, _ = io.Copy(inner, outer)
-				_ = inner.(*net.TCPConn).CloseWrite()
-			}()
-			_, _ = io.Copy(outer, inner)
-		}()
-	}
 }
 
 // handler answers the control socket.
@@ -292,7 +278,7 @@ func (h *host) handler() http.Handler {
 	return mux
 }
 
-// standIn answers for what OLM v1 needs and the cluster has no programs for: a registry, cert-manager, addresses of Services.
+// standIn answers for what OLM v1 needs and the cluster has no programs for: a registry, cert-manager.
 func (h *host) standIn(mux *http.ServeMux, handle func(pattern string, f func(*http.Request) (any, error))) {
 	handle("POST /registry/delay/{by}", func(r *http.Request) (any, error) {
 		by, err := time.ParseDuration(r.PathValue("by"))
@@ -303,10 +289,6 @@ func (h *host) standIn(mux *http.ServeMux, handle func(pattern string, f func(*h
 	handle("DELETE /certificates", func(*http.Request) (any, error) {
 		h.certificates.end()
 		return nil, nil
-	})
-	handle("POST /services/{namespace}/{name}/{port}", func(r *http.Request) (any, error) {
-		address, err := h.exposeService(r.PathValue("namespace"), r.PathValue("name"), r.PathValue("port"))
-		return addressAnswer{address}, err
 	})
 	mux.HandleFunc("/v2/", func(w http.ResponseWriter, r *http.Request) {
 		handler, err := h.registry()

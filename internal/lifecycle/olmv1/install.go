@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -34,12 +33,8 @@ type Host interface {
 	Registry
 	// ProvideCertificates issues what cert-manager would.
 	ProvideCertificates(ctx context.Context) error
-}
-
-// Exposer is a Host whose Services have no addresses.
-type Exposer interface {
-	// ExposeService returns an address at which pods reach a port of a Service.
-	ExposeService(ctx context.Context, namespace, name, port string) (string, error)
+	// Describe tells whether images are simulated: then their programs are given to the cluster, and they alone are in a container.
+	Describe() cluster.Description
 }
 
 // manifests are manifests/standard.yaml of operator-controller v1.10.0.
@@ -50,39 +45,34 @@ var manifests []byte
 //go:embed cert-manager.yaml
 var certManager []byte
 
-// Kinds of the manifests that are left out: where olmkit issues certificates, and besides where Services have no addresses.
+// Kinds of the manifests that are left out: where olmkit issues certificates, and besides where images are simulated.
 var (
-	left        = []string{"ClusterIssuer", "Issuer"}
-	leftExposed = []string{"NetworkPolicy", "PodDisruptionBudget"}
+	left          = []string{"ClusterIssuer", "Issuer"}
+	leftSimulated = []string{"NetworkPolicy", "PodDisruptionBudget"}
 )
 
-// parts are the objects of the manifests, as they are to be applied where catalogd is reached at address, or by the name of its Service
-// if that is "".
-func parts(address string) ([]*unstructured.Unstructured, error) {
+// parts are the objects of the manifests, as they are to be applied on a cluster; simulated, where images are simulated.
+func parts(simulated bool) ([]*unstructured.Unstructured, error) {
 	all, err := lifecycle.Decode(manifests)
 	if err != nil {
 		return nil, fmt.Errorf("read the manifests of OLM v1: %w", err)
 	}
 	all = slices.DeleteFunc(all, func(o *unstructured.Unstructured) bool {
-		return slices.Contains(left, o.GetKind()) || o.GetNamespace() == "cert-manager" || address != "" && slices.Contains(leftExposed, o.GetKind())
+		return slices.Contains(left, o.GetKind()) || o.GetNamespace() == "cert-manager" || simulated && slices.Contains(leftSimulated, o.GetKind())
 	})
-	host, _, _ := strings.Cut(address, ":")
 	for _, o := range all {
-		switch {
-		case address != "" && o.GetKind() == "Certificate" && o.GetName() == "catalogd-service-cert":
-			err = unstructured.SetNestedStringSlice(o.Object, []string{host}, "spec", "ipAddresses")
-		case o.GetKind() == "Deployment":
-			err = adapt(o, address)
+		if o.GetKind() != "Deployment" {
+			continue
 		}
-		if err != nil {
+		if err := adapt(o, simulated); err != nil {
 			return nil, fmt.Errorf("adapt %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
 	return all, nil
 }
 
-// adapt has a Deployment of OLM v1 run the release, and where there are no addresses of Services in the way that such a cluster can.
-func adapt(o *unstructured.Unstructured, address string) error {
+// adapt has a Deployment of OLM v1 run the release, and where images are simulated in the way that such a cluster can.
+func adapt(o *unstructured.Unstructured, simulated bool) error {
 	var d appsv1.Deployment
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &d); err != nil {
 		return err
@@ -91,27 +81,21 @@ func adapt(o *unstructured.Unstructured, address string) error {
 	for i := range d.Spec.Template.Spec.Containers {
 		d.Spec.Template.Spec.Containers[i].Image = Images[name]
 	}
-	if address != "" {
-		hasten(&d.Spec, name, address)
+	if simulated {
+		hasten(&d.Spec, name)
 	}
 	var err error
 	o.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(&d)
 	return err
 }
 
-// hasten has the program called name be reached at address, elect no leader, whose lock a killed pod would hold for two minutes, and
-// be probed each second.
-func hasten(d *appsv1.DeploymentSpec, name, address string) {
+// hasten has the program called name elect no leader, whose lock a killed pod would hold for two minutes, and be probed each second.
+func hasten(d *appsv1.DeploymentSpec, name string) {
 	d.MinReadySeconds = 0
 	for i := range d.Template.Spec.Containers {
 		container := &d.Template.Spec.Containers[i]
 		container.Command = []string{"/" + name}
-		container.Args = slices.DeleteFunc(container.Args, func(a string) bool {
-			return a == "--leader-elect" || strings.HasPrefix(a, "--external-address=")
-		})
-		if name == programCatalogd {
-			container.Args = append(container.Args, "--external-address="+address)
-		}
+		container.Args = slices.DeleteFunc(container.Args, func(a string) bool { return a == "--leader-elect" })
 		for _, probe := range []*corev1.Probe{container.ReadinessProbe, container.LivenessProbe} {
 			probe.HTTPGet.Port = intstr.FromInt32(probe.HTTPGet.Port.IntVal)
 			probe.InitialDelaySeconds, probe.PeriodSeconds = 0, 1
@@ -140,13 +124,7 @@ func Install(ctx context.Context, c *Client, h Host) error {
 
 // install is Install. It returns what it made also when it fails.
 func install(ctx context.Context, c *Client, h Host) (made Installation, err error) {
-	var address string
-	if exposer, ok := h.(Exposer); ok {
-		if address, err = exposer.ExposeService(ctx, Namespace, "catalogd-service", "https"); err != nil {
-			return nil, fmt.Errorf("expose catalogd: %w", err)
-		}
-	}
-	definitions, others, err := objects(address)
+	definitions, others, err := objects(h.Describe().Simulates)
 	if err != nil {
 		return nil, err
 	}
@@ -172,13 +150,13 @@ func install(ctx context.Context, c *Client, h Host) (made Installation, err err
 	return made, nil
 }
 
-// objects are the definitions that OLM v1 needs, its own and cert-manager's, and its other objects, where catalogd is reached at
-// address.
-func objects(address string) (definitions, others Installation, err error) {
+// objects are the definitions that OLM v1 needs, its own and cert-manager's, and its other objects; simulated, where
+// images are simulated.
+func objects(simulated bool) (definitions, others Installation, err error) {
 	if definitions, err = lifecycle.Decode(certManager); err != nil {
 		return nil, nil, fmt.Errorf("read the definitions of cert-manager: %w", err)
 	}
-	all, err := parts(address)
+	all, err := parts(simulated)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -42,7 +42,7 @@ func InstallKept(ctx context.Context, c *Client, h Host) (Installation, error) {
 
 // InstalledKept returns, in the order of Install, those of OLM v1's parts on the cluster that InstallKept made.
 func (c *Client) InstalledKept(ctx context.Context) (Installation, error) {
-	definitions, others, err := objects("")
+	definitions, others, err := objects(false)
 	if err != nil {
 		return nil, err
 	}

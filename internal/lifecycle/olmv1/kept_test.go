@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/hint"
 )
 
@@ -27,8 +28,8 @@ type brokenHost struct{}
 
 func (brokenHost) PushImage(context.Context, string, v1.Image) (string, error) { return "", nil }
 func (brokenHost) ProvideCertificates(context.Context) error                   { return errors.New("no authority") }
-func (brokenHost) ExposeService(context.Context, string, string, string) (string, error) {
-	return "10.0.0.1:1", nil
+func (brokenHost) Describe() cluster.Description {
+	return cluster.Description{Simulates: true}
 }
 
 // established is a cluster where definitions are established as soon as they are made.

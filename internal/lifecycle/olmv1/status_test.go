@@ -16,7 +16,7 @@ import (
 // healthy are OLM v1's parts as Install leaves them, with a catalog.
 func healthy(t *testing.T) []client.Object {
 	t.Helper()
-	objects, err := parts("10.0.0.1:1234")
+	objects, err := parts(true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -352,10 +352,10 @@ func (c *container) start(ctx context.Context, source string, log io.Writer) (*s
 		Scratch:  filepath.Join(p.dir, "containers", c.spec.Name),
 		Env:      env,
 		Dir:      c.spec.WorkingDir,
-		Hostname: p.current().Name,
+		Hostname: hostname(p.current()),
 		Files: map[string]string{
-			"etc/hosts":       fmt.Sprintf("127.0.0.1 localhost\n%s %s\n%s kubernetes.default.svc kubernetes.default kubernetes\n", p.endpoint.address, p.current().Name, p.node.config.APIHost),
-			"etc/resolv.conf": "",
+			"etc/hosts":       hostsFile(p.current(), p.endpoint.address),
+			"etc/resolv.conf": resolverFile(p.current(), p.node.config.DNS),
 		},
 		MissingFiles: map[string]string{
 			"etc/passwd": fmt.Sprintf("root:x:0:0:root:/:/bin/sh\nnonroot:x:%d:%d:nonroot:/:/bin/sh\n", nobody, nobody),

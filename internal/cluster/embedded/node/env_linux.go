@@ -20,7 +20,7 @@ func (p *pod) environment(ctx context.Context, c *corev1.Container) ([]string, e
 	vars := map[string]string{
 		"PATH":                    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME":                    "/",
-		"HOSTNAME":                p.current().Name,
+		"HOSTNAME":                hostname(p.current()),
 		"KUBERNETES_SERVICE_HOST": p.node.config.APIHost,
 		"KUBERNETES_SERVICE_PORT": strconv.Itoa(p.node.config.APIPort),
 		"SSL_CERT_DIR":            "/etc/ssl/certs",

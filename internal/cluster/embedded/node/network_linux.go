@@ -9,6 +9,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 // Network is a bridge in this process's network namespace to which each pod is attached by an interface pair.
@@ -18,7 +19,7 @@ type Network struct {
 
 	mu   sync.Mutex
 	last netip.Addr
-	used map[netip.Addr]bool
+	used map[netip.Addr]bool // whether nothing runs in the pod that has the address
 
 	idle   sync.Mutex
 	shared *shared // nil until a pod needs it
@@ -63,6 +64,27 @@ func NewNetwork(prefix netip.Prefix) (*Network, error) {
 // HostAddress returns the address at which pods reach the node.
 func (n *Network) HostAddress() netip.Addr { return n.prefix.Addr().Next() }
 
+// Own makes all addresses of prefix this network namespace's.
+func (n *Network) Own(prefix netip.Prefix) error {
+	loopback, err := netlink.LinkByName("lo")
+	if err == nil {
+		err = netlink.RouteAdd(&netlink.Route{
+			LinkIndex: loopback.Attrs().Index, Dst: ipNet(prefix.Addr(), prefix.Bits()), Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL, Scope: netlink.SCOPE_HOST,
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("take the addresses %s: %w", prefix, err)
+	}
+	return nil
+}
+
+// Idle reports whether a is the address of a pod in which nothing runs.
+func (n *Network) Idle(a netip.Addr) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.used[a]
+}
+
 func ipNet(a netip.Addr, bits int) *net.IPNet {
 	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(bits, a.BitLen())}
 }
@@ -89,7 +111,7 @@ func (n *Network) attachPod(idle bool) (*endpoint, error) {
 
 // attach makes a network namespace with an address on the bridge.
 func (n *Network) attach() (*endpoint, error) {
-	address, err := n.allocate()
+	address, err := n.allocate(false)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +134,7 @@ func (n *Network) attachIdle() (*endpoint, error) {
 	if err := n.share(); err != nil {
 		return nil, err
 	}
-	address, err := n.allocate()
+	address, err := n.allocate(true)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +242,7 @@ func (e *endpoint) Close() {
 }
 
 // allocate returns the next free address, so that one that was just given back is not soon another pod's.
-func (n *Network) allocate() (netip.Addr, error) {
+func (n *Network) allocate(idle bool) (netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for tried := 0; tried < 1<<(32-n.prefix.Bits()); tried++ {
@@ -228,8 +250,8 @@ func (n *Network) allocate() (netip.Addr, error) {
 		if !n.prefix.Contains(n.last) {
 			n.last = n.HostAddress().Next()
 		}
-		if !n.used[n.last] && n.prefix.Contains(n.last.Next()) {
-			n.used[n.last] = true
+		if _, used := n.used[n.last]; !used && n.prefix.Contains(n.last.Next()) {
+			n.used[n.last] = idle
 			return n.last, nil
 		}
 	}

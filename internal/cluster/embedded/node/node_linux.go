@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -67,6 +68,7 @@ type Config struct {
 	APIPort    int         //
 	Users      bool        // this process may become any user
 	KubeletTLS *tls.Config // of the server for logs and commands
+	DNS        netip.Addr  // where pods ask for names
 }
 
 // Node runs pods.

@@ -318,7 +318,7 @@ func TestAddressesAreNotReusedSoon(t *testing.T) {
 	n := &Network{prefix: prefix, last: prefix.Addr().Next(), used: map[netip.Addr]bool{}}
 	seen := []string{}
 	for range 5 {
-		a, err := n.allocate()
+		a, err := n.allocate(false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -330,10 +330,10 @@ func TestAddressesAreNotReusedSoon(t *testing.T) {
 	if diff := cmp.Diff([]string{"10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6"}, seen); diff != "" {
 		t.Error(diff)
 	}
-	if a, err := n.allocate(); err != nil || a.String() != "10.0.0.2" {
+	if a, err := n.allocate(false); err != nil || a.String() != "10.0.0.2" {
 		t.Errorf("got %v %v, want the address that was given back", a, err)
 	}
-	if _, err := n.allocate(); err == nil {
+	if _, err := n.allocate(false); err == nil {
 		t.Error("an address was made up")
 	}
 }

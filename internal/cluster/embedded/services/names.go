@@ -1,0 +1,94 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/miekg/dns"
+	"golang.org/x/net/publicsuffix"
+)
+
+// Domain is the domain of the cluster's names.
+const Domain = "cluster.local"
+
+const (
+	dnsPort = 53
+	maxHops = 8 // of aliases that are followed
+)
+
+// serveNames answers for the names that d knows at address, by UDP and TCP, until ctx ends.
+func serveNames(ctx context.Context, address string, d directory) error {
+	packets, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return fmt.Errorf("serve the names of Services: %w", err)
+	}
+	listener, err := net.Listen("tcp", packets.LocalAddr().String())
+	if err != nil {
+		return errors.Join(packets.Close(), fmt.Errorf("serve the names of Services: %w", err))
+	}
+	for _, server := range []*dns.Server{{PacketConn: packets, Handler: d}, {Listener: listener, Handler: d}} {
+		go func() { _ = server.ActivateAndServe() }()
+	}
+	context.AfterFunc(ctx, func() {
+		_ = packets.Close()
+		_ = listener.Close()
+	})
+	return nil
+}
+
+// ServeDNS answers a question.
+func (d directory) ServeDNS(w dns.ResponseWriter, request *dns.Msg) {
+	answer := new(dns.Msg).SetReply(request)
+	answer.Authoritative, answer.RecursionAvailable = true, true
+	if len(request.Question) == 1 {
+		answer.Answer, answer.Rcode = d.answer(request.Question[0])
+	} else {
+		answer.Rcode = dns.RcodeFormatError
+	}
+	size := dns.MinMsgSize
+	if extended := request.IsEdns0(); extended != nil {
+		size = int(extended.UDPSize())
+		answer.SetEdns0(extended.UDPSize(), false)
+	}
+	if w.LocalAddr().Network() == "tcp" {
+		size = dns.MaxMsgSize
+	}
+	answer.Truncate(size)
+	_ = w.WriteMsg(answer)
+}
+
+// answer answers a question with what it finds and how that ended.
+func (d directory) answer(question dns.Question) (answer []dns.RR, rcode int) {
+	for range maxHops {
+		name, inside := strings.CutSuffix(dns.CanonicalName(question.Name), "."+Domain+".")
+		if !inside {
+			return answer, elsewhere(name)
+		}
+		found, err := d.find(strings.Split(name, "."))
+		if err != nil {
+			return answer, dns.RcodeServerFailure
+		}
+		if found == nil {
+			return answer, dns.RcodeNameError
+		}
+		answer = append(answer, found.records(question.Name, question.Qtype)...)
+		if found.alias == "" || question.Qtype == dns.TypeCNAME {
+			return answer, dns.RcodeSuccess
+		}
+		question.Name = found.alias
+	}
+	return answer, dns.RcodeServerFailure
+}
+
+// elsewhere is what is said of a name that is not the cluster's. There is no way out of the cluster, so nobody can be asked for it; but where its last label
+// is no domain of the Internet there is no such name, as those that resolvers make of a Service's: they ask for name.namespace.svc. at last.
+func elsewhere(name string) (rcode int) {
+	suffix, known := publicsuffix.PublicSuffix(strings.TrimSuffix(name, "."))
+	if known || strings.Contains(suffix, ".") {
+		return dns.RcodeServerFailure
+	}
+	return dns.RcodeNameError
+}
