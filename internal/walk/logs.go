@@ -3,7 +3,6 @@ package walk
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -48,20 +47,20 @@ func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, known map[st
 func (w *walk) ofTrials(g managerlog.Group) bool {
 	ofOthers := slices.ContainsFunc(g.Objects, func(object string) bool {
 		last := g.LastOf[object]
-		return !strings.HasPrefix(object, newNamespaces) && !copied.MatchString(object) && (last.IsZero() || last.After(w.takenBack))
+		return !strings.HasPrefix(object, newNamespaces) && !copied().MatchString(object) && (last.IsZero() || last.After(w.takenBack))
 	})
 	return !g.Panic && (len(g.Objects) > 0 || strings.Contains(g.Excerpt, newNamespaces)) && !ofOthers
 }
 
 // copied matches the names of copies, and of what is called after them.
-var copied = regexp.MustCompile(`-(new\d+|own\d+|alt\d+[a-z]|again)(-.*)?$`)
+var copied = observe.Compiled(`-(new\d+|own\d+|alt\d+[a-z]|again)(-.*)?$`)
 
-// outside matches what programs say of names that nobody can be asked for: Go where no server is configured, or it fails, and others.
-var outside = regexp.MustCompile(`lookup \S+ on (?:\[::1\]|127\.0\.0\.1):53|lookup \S+ on \S+: server misbehaving|Temporary failure in name resolution|EAI_AGAIN`)
+// outside matches what programs say of names that nobody can be asked for: Go where there is no server or it fails, Python and what else uses libc, and Node.js.
+var outside = observe.Compiled(`lookup \S+ on (?:\[::1\]|127\.0\.0\.1):53|lookup \S+ on \S+: server misbehaving|Temporary failure in name resolution|EAI_AGAIN`)
 
 // callsElsewhere reports whether an error is for want of a way out of the cluster, and notes that once.
 func (w *walk) callsElsewhere(g managerlog.Group) bool {
-	if !outside.MatchString(g.Error + g.Message) {
+	if !outside().MatchString(g.Error + g.Message) {
 		return false
 	}
 	w.noteOnce("the manager looks up names that are not of the cluster, which has no way out: what it does once these answer is not verified")
@@ -85,20 +84,20 @@ func (w *walk) noteOnce(text string) {
 }
 
 var (
-	refused   = regexp.MustCompile(`(?i)connection refused|ECONNREFUSED`)
-	addressed = regexp.MustCompile(`\b(\d+(?:\.\d+){3}):\d+\b`)
-	hostNamed = regexp.MustCompile(`\b([a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)\b`)
+	refused   = observe.Compiled(`(?i)connection refused|ECONNREFUSED`)
+	addressed = observe.Compiled(`\b(\d+(?:\.\d+){3}):\d+\b`)
+	hostNamed = observe.Compiled(`\b([a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)\b`)
 )
 
 // refusedAt are the addresses, or where an error names none the names of Services with their namespaces, of who refused what an error says was tried.
 func refusedAt(g managerlog.Group) (who []string) {
 	said := g.Error + " " + g.Message
-	if !refused.MatchString(said) {
+	if !refused().MatchString(said) {
 		return nil
 	}
-	matches := addressed.FindAllStringSubmatch(said, -1)
+	matches := addressed().FindAllStringSubmatch(said, -1)
 	if len(matches) == 0 {
-		matches = hostNamed.FindAllStringSubmatch(said, -1)
+		matches = hostNamed().FindAllStringSubmatch(said, -1)
 	}
 	for _, match := range matches {
 		who = append(who, match[1])
