@@ -58,12 +58,12 @@ var copied = observe.Compiled(`-(new\d+|own\d+|alt\d+[a-z]|again)(-.*)?$`)
 // outside matches what programs say of names that nobody can be asked for: Go where there is no server or it fails, Python and what else uses libc, and Node.js.
 var outside = observe.Compiled(`lookup \S+ on (?:\[::1\]|127\.0\.0\.1):53|lookup \S+ on \S+: server misbehaving|Temporary failure in name resolution|EAI_AGAIN`)
 
-// callsElsewhere reports whether an error is for want of a way out of the cluster, and notes that once.
+// callsElsewhere reports whether an error is for want of DNS of names elsewhere, and notes that once.
 func (w *walk) callsElsewhere(g managerlog.Group) bool {
 	if !outside().MatchString(g.Error + g.Message) {
 		return false
 	}
-	w.noteOnce("the manager looks up names that are not of the cluster, which has no way out: what it does once these answer is not verified")
+	w.noteOnce("the manager looks up names elsewhere, and the cluster's DNS has nobody to ask: what it does once these answer is not verified")
 	return true
 }
 
