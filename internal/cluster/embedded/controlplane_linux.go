@@ -60,7 +60,7 @@ func startPlane(ctx context.Context, config hostConfig, dir string, address neti
 	for _, user := range []string{"system:kube-controller-manager", "system:kube-scheduler"} {
 		token := newToken()
 		fmt.Fprintf(&tokens, "%s,%s,%s\n", token, user, user)
-		if err := clientcmd.WriteToFile(p.kubeconfig("127.0.0.1:"+strconv.Itoa(apiPort), token), p.kubeconfigOf(user)); err != nil {
+		if err := clientcmd.WriteToFile(p.kubeconfig(p.server(), token), p.kubeconfigOf(user)); err != nil {
 			return nil, err
 		}
 	}
@@ -93,7 +93,7 @@ func startPlane(ctx context.Context, config hostConfig, dir string, address neti
 // apiserverArgs are kube-apiserver's arguments.
 func (p *plane) apiserverArgs(config hostConfig) ([]string, error) {
 	args := []string{
-		"--etcd-servers=http://" + etcdAddress, "--advertise-address=" + p.address.String(), "--secure-port=" + strconv.Itoa(apiPort),
+		"--etcd-servers=http://" + etcdAddress, "--bind-address=" + p.address.String(), "--secure-port=" + strconv.Itoa(apiPort),
 		"--token-auth-file=" + p.file("tokens.csv"), "--authorization-mode=RBAC", "--client-ca-file=" + p.file("ca.crt"),
 		"--tls-cert-file=" + p.file("apiserver.crt"), "--tls-private-key-file=" + p.file("apiserver.key"),
 		"--kubelet-client-certificate=" + p.file("kubelet-client.crt"), "--kubelet-client-key=" + p.file("kubelet-client.key"),
@@ -115,6 +115,9 @@ func (p *plane) apiserverArgs(config hostConfig) ([]string, error) {
 	}
 	return args, nil
 }
+
+// server is where the API server listens: at this address alone, since all of Services are this network namespace's as well.
+func (p *plane) server() string { return netip.AddrPortFrom(p.address, apiPort).String() }
 
 func (p *plane) file(name string) string { return filepath.Join(p.dir, name) }
 
@@ -148,7 +151,7 @@ func (p *plane) kubeconfig(server, token string) clientcmdapi.Config {
 // config returns the administrator's credentials inside of the namespace, without a limit on the rate of requests.
 func (p *plane) config() *rest.Config {
 	return &rest.Config{
-		Host: "https://127.0.0.1:" + strconv.Itoa(apiPort), BearerToken: p.adminToken, QPS: -1,
+		Host: "https://" + p.server(), BearerToken: p.adminToken, QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{CAData: p.authority.PEM},
 	}
 }

@@ -168,7 +168,7 @@ func (h *host) bringUp(ctx context.Context, api net.Listener) error {
 	if err := clientcmd.WriteToFile(h.plane.kubeconfig(h.config.Server, h.plane.adminToken), kubeconfigPath(h.config.Dir)); err != nil {
 		return err
 	}
-	go relay.Serve(api, func() (string, error) { return fmt.Sprintf("127.0.0.1:%d", apiPort), nil }) //nolint:unparam // others can fail
+	go relay.Serve(api, nil, func(net.Addr) (string, error) { return h.plane.server(), nil })
 	return nil
 }
 
@@ -177,7 +177,13 @@ func (h *host) serveServices(ctx context.Context, client kubernetes.Interface) e
 	if err := h.net.Own(netip.MustParsePrefix(serviceRange)); err != nil {
 		return err
 	}
-	return services.Start(ctx, services.Config{Client: client, DNS: netip.MustParseAddr(dnsAddress), Pods: netip.MustParsePrefix(podRange), Idle: h.net.Idle})
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return fmt.Errorf("read how many files may be open: %w", err)
+	}
+	return services.Start(ctx, services.Config{
+		Client: client, DNS: netip.MustParseAddr(dnsAddress), Pods: netip.MustParsePrefix(podRange), Idle: h.net.Idle, Files: int(min(files.Cur, openFiles)),
+	})
 }
 
 // startNode starts the node of a cluster with this version of Kubernetes, which keeps persistent volumes at volumes, and waits until it takes pods.

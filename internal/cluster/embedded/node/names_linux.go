@@ -15,8 +15,14 @@ import (
 // maxNameservers is how many nameservers resolvers ask (MAXNS of resolv.h), and a kubelet gives them.
 const maxNameservers = 3
 
+// longestHostname is how long a host's name may be (bytes); a kubelet cuts what is longer.
+const longestHostname = 63
+
 // hostname is what the pod calls itself.
-func hostname(p *corev1.Pod) string { return cmp.Or(p.Spec.Hostname, p.Name) }
+func hostname(p *corev1.Pod) string {
+	name := cmp.Or(p.Spec.Hostname, p.Name)
+	return strings.TrimRight(name[:min(len(name), longestHostname)], "-.")
+}
 
 // hostsFile is /etc/hosts of a pod, as a kubelet writes it.
 func hostsFile(p *corev1.Pod, address netip.Addr) string {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
+
+func TestHostname(t *testing.T) {
+	for name, want := range map[string]string{
+		"a":                             "a",
+		strings.Repeat("a", 70):         strings.Repeat("a", 63),
+		strings.Repeat("a", 62) + "-bc": strings.Repeat("a", 62),
+	} {
+		if got := hostname(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}); got != want {
+			t.Errorf("%s is called %s", name, got)
+		}
+	}
+}
 
 func TestNameFiles(t *testing.T) {
 	const clusterFirst = "search n.svc.cluster.local svc.cluster.local cluster.local\nnameserver 10.96.0.10\noptions ndots:5\n"

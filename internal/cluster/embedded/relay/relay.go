@@ -5,19 +5,44 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 )
 
 const (
 	pause     = 50 * time.Millisecond // without a connection taken after one that could not be
-	dialLimit = 10 * time.Second
+	dialLimit = time.Second           // for an answer from this machine
+	dials     = 3                     // of targets that are gone
+	halfLimit = 5 * time.Minute       // for the next data of one side once the other said all
+	buffer    = 8 << 10               // bytes in each direction
 )
 
-// Serve connects what arrives at listener with target, which is asked for each connection, until listener is closed. Where target cannot be had, the
-// caller's connection is reset. Connections that are open when listener is closed stay.
-func Serve(listener net.Listener, target func() (string, error)) {
+// Target returns the address, host:port, with which a caller is to be connected.
+type Target func(caller net.Addr) (string, error)
+
+// Places are how many connections may be open at the same time, of all that share them. Nil are any number.
+type Places chan struct{}
+
+// take returns what gives a place back, and false where none is left.
+func (p Places) take() (release func(), ok bool) {
+	if p == nil {
+		return func() {}, true
+	}
+	select {
+	case p <- struct{}{}:
+		return func() { <-p }, true
+	default:
+		return nil, false
+	}
+}
+
+// Serve connects what arrives at listener, of TCP, with target, until listener is closed. A caller for whom there is no place or nobody to be connected with is
+// reset. Connections that are open when listener is closed stay.
+func Serve(listener net.Listener, places Places, target Target) {
 	for {
-		caller, err := listener.Accept()
+		conn, err := listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -25,25 +50,81 @@ func Serve(listener net.Listener, target func() (string, error)) {
 			time.Sleep(pause)
 			continue
 		}
-		go pass(caller, target)
+		caller := conn.(*net.TCPConn)
+		release, ok := places.take()
+		if !ok {
+			reset(caller)
+			continue
+		}
+		go func() {
+			defer release()
+			pass(caller, target)
+		}()
 	}
 }
 
-func pass(caller net.Conn, target func() (string, error)) {
-	defer caller.Close()
-	address, err := target()
-	var called net.Conn
-	if err == nil {
-		called, err = net.DialTimeout("tcp", address, dialLimit)
-	}
+// pass connects caller with its target until both have said all, or one breaks off: then the other is reset, as it would be without a relay.
+func pass(caller *net.TCPConn, target Target) {
+	called, err := dial(target, caller.RemoteAddr())
 	if err != nil {
-		_ = caller.(*net.TCPConn).SetLinger(0)
+		reset(caller)
 		return
 	}
-	defer called.Close()
-	go func() {
-		_, _ = io.Copy(called, caller)
-		_ = called.(*net.TCPConn).CloseWrite()
-	}()
-	_, _ = io.Copy(caller, called)
+	var half atomic.Bool
+	var both sync.WaitGroup
+	for _, way := range []struct{ to, from *net.TCPConn }{{called, caller}, {caller, called}} {
+		both.Go(func() {
+			// Wrapped, so that no pipes are made for it, which are four more open files.
+			if _, err := io.CopyBuffer(struct{ io.Writer }{way.to}, patient{way.from, &half}, make([]byte, buffer)); err != nil {
+				reset(way.to)
+				reset(way.from)
+				return
+			}
+			half.Store(true)
+			_ = way.to.CloseWrite()
+			_ = way.to.SetReadDeadline(time.Now().Add(halfLimit))
+		})
+	}
+	both.Wait()
+	_ = caller.Close()
+	_ = called.Close()
+}
+
+// dial connects with a target. One that is gone but not yet known to be is passed over; one that refuses is not, since who calls it is to see that.
+func dial(target Target, caller net.Addr) (*net.TCPConn, error) {
+	var last error
+	for range dials {
+		address, err := target(caller)
+		if err != nil {
+			return nil, err
+		}
+		conn, err := net.DialTimeout("tcp", address, dialLimit)
+		if err == nil {
+			return conn.(*net.TCPConn), nil
+		}
+		if last = err; errors.Is(err, syscall.ECONNREFUSED) {
+			break
+		}
+	}
+	return nil, last
+}
+
+// patient reads from a connection whose other side may be done: then it waits for halfLimit each time.
+type patient struct {
+	*net.TCPConn
+	half *atomic.Bool
+}
+
+// Read reads from the connection.
+func (p patient) Read(b []byte) (int, error) {
+	if p.half.Load() {
+		_ = p.SetReadDeadline(time.Now().Add(halfLimit))
+	}
+	return p.TCPConn.Read(b)
+}
+
+// reset closes a connection so that the other side sees that it broke off.
+func reset(c *net.TCPConn) {
+	_ = c.SetLinger(0)
+	_ = c.Close()
 }

@@ -1,6 +1,7 @@
 package services
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -14,24 +15,20 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// mostEndpoints is how many endpoints of a Service are known.
+const mostEndpoints = 1000
+
 // directory knows all Services and who answers for them.
 type directory struct {
 	services corev1listers.ServiceLister
 	slices   discoveryv1listers.EndpointSliceLister
 }
 
-// endpoint is a pod, or whatever else, that answers for a port of a Service.
+// endpoint is a pod, or whatever else, that answers for a Service.
 type endpoint struct {
 	address  netip.Addr
+	port     uint16
 	hostname string // its name below the Service's, if it has one of its own
-	port     port
-}
-
-// port is a port of an EndpointSlice: name and protocol are those of the Service's.
-type port struct {
-	name     string
-	protocol corev1.Protocol
-	number   uint16
 }
 
 // service returns the Service, or nil where there is none.
@@ -43,46 +40,52 @@ func (d directory) service(name cache.ObjectName) (*corev1.Service, error) {
 	return s, err
 }
 
-// endpoints are the endpoints of a Service that are as fits says, once for each of their ports, in an order that stays. One without a port has the port
-// zero.
-func (d directory) endpoints(name cache.ObjectName, fits func(discoveryv1.EndpointConditions) bool) ([]endpoint, error) {
+// ports says which port of a slice's endpoints is meant, and false where none is.
+type ports func(*discoveryv1.EndpointSlice) (uint16, bool)
+
+// whichever means the endpoints alone, with port 0.
+func whichever(*discoveryv1.EndpointSlice) (uint16, bool) { return 0, true }
+
+// called means the port of a Service's that has this name and protocol.
+func called(name string, protocol corev1.Protocol) ports {
+	return func(slice *discoveryv1.EndpointSlice) (uint16, bool) {
+		for _, p := range slice.Ports {
+			number := ptr.Deref(p.Port, 0)
+			if ptr.Deref(p.Name, "") == name && ptr.Deref(p.Protocol, corev1.ProtocolTCP) == protocol && number > 0 && number <= 65535 {
+				return uint16(number), true
+			}
+		}
+		return 0, false
+	}
+}
+
+// endpoints are the endpoints of a Service that are as fits says, at those ports, each once and in an order that stays.
+func (d directory) endpoints(name cache.ObjectName, at ports, fits func(discoveryv1.EndpointConditions) bool) ([]endpoint, error) {
 	all, err := d.slices.EndpointSlices(name.Namespace).List(labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: name.Name}))
 	if err != nil {
 		return nil, err
 	}
 	var found []endpoint
 	for _, slice := range all {
-		ports := portsOf(slice)
+		number, ok := at(slice)
+		if !ok || slice.AddressType != discoveryv1.AddressTypeIPv4 {
+			continue
+		}
 		for _, e := range slice.Endpoints {
-			if slice.AddressType != discoveryv1.AddressTypeIPv4 || !fits(e.Conditions) {
+			if len(e.Addresses) == 0 || !fits(e.Conditions) {
 				continue
 			}
-			for _, text := range e.Addresses {
-				address, err := netip.ParseAddr(text)
-				if err != nil {
-					continue // the API server admits none
-				}
-				for _, p := range ports {
-					found = append(found, endpoint{address, ptr.Deref(e.Hostname, ""), p})
-				}
+			// The others are never used, as the API says of them.
+			if address, err := netip.ParseAddr(e.Addresses[0]); err == nil {
+				found = append(found, endpoint{address, number, ptr.Deref(e.Hostname, "")})
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b endpoint) int { return a.address.Compare(b.address) })
-	return slices.Compact(found), nil
-}
-
-func portsOf(slice *discoveryv1.EndpointSlice) []port {
-	var ports []port
-	for _, p := range slice.Ports {
-		if number := ptr.Deref(p.Port, 0); number > 0 && number <= 65535 {
-			ports = append(ports, port{ptr.Deref(p.Name, ""), ptr.Deref(p.Protocol, corev1.ProtocolTCP), uint16(number)})
-		}
-	}
-	if len(ports) == 0 {
-		return []port{{}}
-	}
-	return ports
+	slices.SortFunc(found, func(a, b endpoint) int {
+		return cmp.Or(a.address.Compare(b.address), cmp.Compare(a.port, b.port), cmp.Compare(a.hostname, b.hostname))
+	})
+	found = slices.Compact(found)
+	return found[:min(len(found), mostEndpoints)], nil
 }
 
 // ready is what the API says of an endpoint that is to be called (EndpointConditions).

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/miekg/dns"
+	"golang.org/x/net/netutil"
 	"golang.org/x/net/publicsuffix"
 )
 
@@ -15,9 +16,17 @@ import (
 const Domain = "cluster.local"
 
 const (
-	dnsPort = 53
-	maxHops = 8 // of aliases that are followed
+	dnsPort     = 53
+	maxHops     = 8   // of aliases that are followed
+	mostAnswers = 64  // that are looked up at a time
+	mostCallers = 256 // by TCP at a time
 )
+
+// names answers for the names that a directory knows.
+type names struct {
+	directory
+	places chan struct{} // for each answer that is looked up
+}
 
 // serveNames answers for the names that d knows at address, by UDP and TCP, until ctx ends.
 func serveNames(ctx context.Context, address string, d directory) error {
@@ -29,7 +38,8 @@ func serveNames(ctx context.Context, address string, d directory) error {
 	if err != nil {
 		return errors.Join(packets.Close(), fmt.Errorf("serve the names of Services: %w", err))
 	}
-	for _, server := range []*dns.Server{{PacketConn: packets, Handler: d}, {Listener: listener, Handler: d}} {
+	handler := names{d, make(chan struct{}, mostAnswers)}
+	for _, server := range []*dns.Server{{PacketConn: packets, Handler: handler}, {Listener: netutil.LimitListener(listener, mostCallers), Handler: handler}} {
 		go func() { _ = server.ActivateAndServe() }()
 	}
 	context.AfterFunc(ctx, func() {
@@ -39,14 +49,23 @@ func serveNames(ctx context.Context, address string, d directory) error {
 	return nil
 }
 
-// ServeDNS answers a question.
-func (d directory) ServeDNS(w dns.ResponseWriter, request *dns.Msg) {
+// ServeDNS answers a question. While too many are asked they are not heard; who asked asks again.
+func (n names) ServeDNS(w dns.ResponseWriter, request *dns.Msg) {
+	select {
+	case n.places <- struct{}{}:
+		defer func() { <-n.places }()
+	default:
+		return
+	}
 	answer := new(dns.Msg).SetReply(request)
 	answer.Authoritative, answer.RecursionAvailable = true, true
-	if len(request.Question) == 1 {
-		answer.Answer, answer.Rcode = d.answer(request.Question[0])
-	} else {
+	switch {
+	case len(request.Question) != 1:
 		answer.Rcode = dns.RcodeFormatError
+	case request.Question[0].Qclass != dns.ClassINET:
+		answer.Rcode = dns.RcodeRefused
+	default:
+		answer.Answer, answer.Rcode = n.answer(request.Question[0])
 	}
 	size := dns.MinMsgSize
 	if extended := request.IsEdns0(); extended != nil {
@@ -84,10 +103,11 @@ func (d directory) answer(question dns.Question) (answer []dns.RR, rcode int) {
 }
 
 // elsewhere is what is said of a name that is not the cluster's. There is no way out of the cluster, so nobody can be asked for it; but where its last label
-// is no domain of the Internet there is no such name, as those that resolvers make of a Service's: they ask for name.namespace.svc. at last.
+// is no domain of the Internet there is no such name, as those that resolvers make of a Service's: they ask for name.namespace.svc. at last. Nor has an address
+// a name.
 func elsewhere(name string) (rcode int) {
 	suffix, known := publicsuffix.PublicSuffix(strings.TrimSuffix(name, "."))
-	if known || strings.Contains(suffix, ".") {
+	if suffix != "arpa" && (known || strings.Contains(suffix, ".")) {
 		return dns.RcodeServerFailure
 	}
 	return dns.RcodeNameError

@@ -2,7 +2,9 @@ package services
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"hash/fnv"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -15,22 +17,33 @@ import (
 	"github.com/olmkit/olmkit/internal/cluster/embedded/relay"
 )
 
+// share is which part of the files that the process may have open ports are listened at with, and connections passed on at a time: these take two files each.
+const share = 8
+
 // proxy listens where Services have ports for which somebody answers. Elsewhere nobody listens, and who calls is refused.
 type proxy struct {
 	directory directory
 	config    Config
+	places    relay.Places
 	open      map[cache.ObjectName]map[netip.AddrPort]*listening
+	count     int // of all in open
 }
 
 // listening is a port of a Service at which the proxy listens.
 type listening struct {
 	listener net.Listener
-	targets  atomic.Pointer[[]netip.AddrPort] // never empty
+	targets  atomic.Pointer[targets]
 	turn     atomic.Uint64
 }
 
+// targets are who answers at a port of a Service: at least one.
+type targets struct {
+	at     []netip.AddrPort
+	sticky bool // a caller is always answered by the same
+}
+
 func newProxy(d directory, config Config) *proxy {
-	return &proxy{directory: d, config: config, open: map[cache.ObjectName]map[netip.AddrPort]*listening{}}
+	return &proxy{directory: d, config: config, places: make(relay.Places, config.Files/share), open: map[cache.ObjectName]map[netip.AddrPort]*listening{}}
 }
 
 // syncNext takes the next Service from queue, and returns false when the queue is shut down.
@@ -41,7 +54,7 @@ func (p *proxy) syncNext(ctx context.Context, queue workqueue.TypedRateLimitingI
 	}
 	defer queue.Done(name)
 	if err := p.sync(name); err != nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "A Service has no address", "service", name.String())
+		utilruntime.HandleErrorWithContext(ctx, err, "Not all ports of a Service answer", "service", name.String())
 		queue.AddRateLimited(name) // another Service that had its address may be going
 		return true
 	}
@@ -56,37 +69,47 @@ func (p *proxy) sync(name cache.ObjectName) error {
 		return err
 	}
 	open := p.open[name]
+	if open == nil {
+		open = map[netip.AddrPort]*listening{}
+	}
 	for at, l := range open {
-		if len(wanted[at]) == 0 {
-			l.listener.Close() // connections that are open stay
+		if wanted[at] == nil {
+			_ = l.listener.Close() // connections that are open stay
 			delete(open, at)
+			p.count--
 		}
 	}
-	for at, targets := range wanted {
-		if l := open[at]; l != nil {
-			l.targets.Store(&targets)
-			continue
+	var errs []error
+	for at, to := range wanted {
+		if open[at] == nil {
+			l, err := p.listen(at)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("listen at port %d: %w", at.Port(), err))
+				continue
+			}
+			l.targets.Store(to)
+			go relay.Serve(l.listener, p.places, l.next)
+			open[at] = l
+			p.count++
 		}
-		listener, err := net.Listen("tcp", at.String())
-		if err != nil {
-			return fmt.Errorf("listen at port %d of Service %s: %w", at.Port(), name, err)
-		}
-		l := &listening{listener: listener}
-		l.targets.Store(&targets)
-		if p.open[name] == nil {
-			p.open[name] = map[netip.AddrPort]*listening{}
-		}
-		p.open[name][at] = l
-		go relay.Serve(listener, l.next)
+		open[at].targets.Store(to)
 	}
-	if len(p.open[name]) == 0 {
+	if p.open[name] = open; len(open) == 0 {
 		delete(p.open, name)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// wanted are the endpoints that answer at each port of a Service's address.
-func (p *proxy) wanted(name cache.ObjectName) (map[netip.AddrPort][]netip.AddrPort, error) {
+func (p *proxy) listen(at netip.AddrPort) (*listening, error) {
+	if most := p.config.Files / share; p.count >= most {
+		return nil, fmt.Errorf("%d ports of Services answer already, and no more can", most)
+	}
+	listener, err := net.Listen("tcp", at.String())
+	return &listening{listener: listener}, err
+}
+
+// wanted are who answers at each port of a Service's address, where somebody does.
+func (p *proxy) wanted(name cache.ObjectName) (map[netip.AddrPort]*targets, error) {
 	s, err := p.directory.service(name)
 	if s == nil || err != nil {
 		return nil, err
@@ -95,39 +118,53 @@ func (p *proxy) wanted(name cache.ObjectName) (map[netip.AddrPort][]netip.AddrPo
 	if !address.IsValid() {
 		return nil, nil // as that of an ExternalName
 	}
-	all, err := p.directory.endpoints(name, ready)
-	if err == nil && len(all) == 0 {
-		all, err = p.directory.endpoints(name, ending)
-	}
-	if err != nil {
-		return nil, err
-	}
-	wanted := map[netip.AddrPort][]netip.AddrPort{}
+	wanted := map[netip.AddrPort]*targets{}
 	for _, of := range s.Spec.Ports {
 		if of.Protocol != corev1.ProtocolTCP {
 			continue
 		}
-		at := netip.AddrPortFrom(address, uint16(of.Port))
-		for _, e := range all {
-			if e.port.name == of.Name && e.port.protocol == of.Protocol && p.config.Pods.Contains(e.address) && !p.config.Idle(e.address) {
-				wanted[at] = append(wanted[at], netip.AddrPortFrom(e.address, e.port.number))
-			}
+		to, err := p.answering(name, called(of.Name, of.Protocol))
+		if err != nil {
+			return nil, err
+		}
+		if len(to) > 0 {
+			wanted[netip.AddrPortFrom(address, uint16(of.Port))] = &targets{to, s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP}
 		}
 	}
 	return wanted, nil
 }
 
-// next is the endpoint for the next connection: they take turns.
-func (l *listening) next() (string, error) {
-	targets := *l.targets.Load()
-	return targets[l.turn.Add(1)%uint64(len(targets))].String(), nil
+// answering are who answers at a port of a Service.
+func (p *proxy) answering(name cache.ObjectName, at ports) (to []netip.AddrPort, err error) {
+	all, err := p.directory.endpoints(name, at, ready)
+	if err == nil && len(all) == 0 {
+		all, err = p.directory.endpoints(name, at, ending)
+	}
+	for _, e := range all {
+		if p.config.Pods.Contains(e.address) && !p.config.Idle(e.address) {
+			to = append(to, netip.AddrPortFrom(e.address, e.port))
+		}
+	}
+	return to, err
+}
+
+// next is who answers the next connection: they take turns, unless a caller is to keep to one.
+func (l *listening) next(caller net.Addr) (string, error) {
+	to := l.targets.Load()
+	turn := l.turn.Add(1)
+	if from, ok := caller.(*net.TCPAddr); ok && to.sticky {
+		h := fnv.New64a()
+		_, _ = h.Write(from.IP)
+		turn = h.Sum64()
+	}
+	return to.at[turn%uint64(len(to.at))].String(), nil
 }
 
 // close ends all listening.
 func (p *proxy) close() {
 	for _, open := range p.open {
 		for _, l := range open {
-			l.listener.Close()
+			_ = l.listener.Close()
 		}
 	}
 }

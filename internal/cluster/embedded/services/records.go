@@ -3,6 +3,7 @@ package services
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -33,7 +34,7 @@ func (d directory) find(labels []string) (*record, error) {
 	case n == 3 && labels[2] == "svc":
 		return d.ofService(cache.NewObjectName(labels[1], labels[0]))
 	case n == 3 && labels[2] == "pod":
-		if address, err := netip.ParseAddr(strings.ReplaceAll(labels[0], "-", ".")); err == nil {
+		if address, err := netip.ParseAddr(strings.ReplaceAll(labels[0], "-", ".")); err == nil && address.Is4() {
 			return &record{addresses: []netip.Addr{address}}, nil
 		}
 	case n == 4 && labels[3] == "svc":
@@ -61,18 +62,17 @@ func (d directory) ofService(name cache.ObjectName) (*record, error) {
 
 // ofEndpoint are the addresses of the endpoints of a Service that are called hostname, or of all where that is "".
 func (d directory) ofEndpoint(name cache.ObjectName, hostname string) (*record, error) {
-	endpoints, err := d.endpoints(name, ready)
+	endpoints, err := d.endpoints(name, whichever, ready)
 	if err != nil {
 		return nil, err
 	}
-	seen := map[netip.Addr]bool{}
 	var found record
 	for _, e := range endpoints {
-		if !seen[e.address] && (hostname == "" || hostname == e.host()) {
-			seen[e.address] = true
+		if hostname == "" || hostname == e.host() {
 			found.addresses = append(found.addresses, e.address)
 		}
 	}
+	found.addresses = slices.Compact(found.addresses)
 	if len(found.addresses) == 0 {
 		return nil, nil
 	}
@@ -102,14 +102,12 @@ func (d directory) ofPort(name cache.ObjectName, port, protocol string) (*record
 			}
 		}
 	} else {
-		endpoints, err := d.endpoints(name, ready)
+		endpoints, err := d.endpoints(name, called(port, corev1.Protocol(strings.ToUpper(protocol))), ready)
 		if err != nil {
 			return nil, err
 		}
 		for _, e := range endpoints {
-			if e.port.name == port && strings.EqualFold(string(e.port.protocol), protocol) {
-				found.servers = append(found.servers, server{e.host() + "." + domain, e.port.number})
-			}
+			found.servers = append(found.servers, server{e.host() + "." + domain, e.port})
 		}
 	}
 	if len(found.servers) == 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ type Config struct {
 	DNS    netip.Addr                // where names are asked for
 	Pods   netip.Prefix              // nothing else is called: other addresses are the machine's
 	Idle   func(pod netip.Addr) bool // tells of pods in which nothing runs: who calls them is refused
+	Files  int                       // that this process may have open: a part of them is for Services
 }
 
 // Start serves the names of all Services, and their addresses for TCP, until ctx ends. The addresses have to be of this network namespace.
@@ -27,7 +29,7 @@ func Start(ctx context.Context, config Config) error {
 	factory := informers.NewSharedInformerFactory(config.Client, 0)
 	services, slices := factory.Core().V1().Services(), factory.Discovery().V1().EndpointSlices()
 	known := directory{services.Lister(), slices.Lister()}
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](5*time.Millisecond, 10*time.Second))
 	if err := errors.Join(watch(services.Informer(), queue, cache.MetaObjectToName), watch(slices.Informer(), queue, serviceOf)); err != nil {
 		return err
 	}

@@ -161,7 +161,7 @@ func TestAnswersFit(t *testing.T) {
 	for i := range 100 {
 		endpoints = append(endpoints, at(fmt.Sprintf("10.244.0.%d", i+2)))
 	}
-	d := known(t, service("set", corev1.ClusterIPNone, 80), slice("set", []int32{80}, endpoints...))
+	n := names{known(t, service("set", corev1.ClusterIPNone, 80), slice("set", []int32{80}, endpoints...)), make(chan struct{}, 1)}
 	question := new(dns.Msg).SetQuestion("set.n.svc.cluster.local.", dns.TypeA)
 	roomy := question.Copy().SetEdns0(4096, false)
 	for _, test := range []struct {
@@ -170,15 +170,25 @@ func TestAnswersFit(t *testing.T) {
 		whole   bool
 	}{{"udp", question, false}, {"udp", roomy, true}, {"tcp", question, true}} {
 		a := &asker{network: test.network}
-		d.ServeDNS(a, test.asked)
+		n.ServeDNS(a, test.asked)
 		if got := len(a.answer.Answer) == 100; got != test.whole || a.answer.Truncated == test.whole || a.answer.Id != question.Id {
 			t.Errorf("by %s with room for %v: %d addresses, truncated: %t", test.network, test.asked.IsEdns0(), len(a.answer.Answer), a.answer.Truncated)
 		}
 	}
 	a := &asker{network: "udp"}
-	d.ServeDNS(a, &dns.Msg{Question: slices.Repeat(question.Question, 2)})
+	n.ServeDNS(a, &dns.Msg{Question: slices.Repeat(question.Question, 2)})
 	if a.answer.Rcode != dns.RcodeFormatError {
 		t.Errorf("two questions at once are answered with %v", a.answer)
+	}
+	chaos := question.Copy()
+	chaos.Question[0].Qclass = dns.ClassCHAOS
+	if n.ServeDNS(a, chaos); a.answer.Rcode != dns.RcodeRefused {
+		t.Errorf("another class is answered with %v", a.answer)
+	}
+	a.answer = nil
+	n.places <- struct{}{}
+	if n.ServeDNS(a, question); a.answer != nil {
+		t.Errorf("more than can be looked up are answered with %v", a.answer)
 	}
 }
 
@@ -216,7 +226,7 @@ func TestWanted(t *testing.T) {
 			var got []string
 			for at, targets := range wanted {
 				line := fmt.Sprintf("%d:", at.Port())
-				for _, t := range targets {
+				for _, t := range targets.at {
 					line += " " + t.String()
 				}
 				got = append(got, line)
@@ -226,5 +236,77 @@ func TestWanted(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestManyEndpoints: very many endpoints with very many ports are known as far as anybody needs them.
+func TestManyEndpoints(t *testing.T) {
+	ports := make([]int32, 1000)
+	for i := range ports {
+		ports[i] = int32(i + 1)
+	}
+	var objects []any
+	for i := range 3 {
+		s := slice("a", ports)
+		s.Name = fmt.Sprint(i)
+		for j := range 1000 {
+			s.Endpoints = append(s.Endpoints, at(fmt.Sprintf("10.244.%d.%d", j/250, j%250)))
+		}
+		objects = append(objects, s)
+	}
+	d := known(t, append(objects, service("a", corev1.ClusterIPNone, ports...))...)
+	for _, kind := range []uint16{dns.TypeA, dns.TypeSRV} {
+		name := map[uint16]string{dns.TypeA: "a.n.svc.cluster.local.", dns.TypeSRV: "_p7._tcp.a.n.svc.cluster.local."}[kind]
+		if found, _ := d.answer(dns.Question{Name: name, Qtype: kind, Qclass: dns.ClassINET}); len(found) != mostEndpoints {
+			t.Errorf("%s has %d records", name, len(found))
+		}
+	}
+}
+
+// TestNext: who answers takes turns, unless callers are to keep to one.
+func TestNext(t *testing.T) {
+	at := []netip.AddrPort{netip.MustParseAddrPort("10.244.0.2:80"), netip.MustParseAddrPort("10.244.0.3:80")}
+	for _, sticky := range []bool{false, true} {
+		var l listening
+		l.targets.Store(&targets{at, sticky})
+		by := map[string]bool{}
+		for range 4 {
+			to, err := l.next(&net.TCPAddr{IP: net.IPv4(10, 244, 0, 9), Port: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			by[to] = true
+		}
+		if len(by) == 1 != sticky {
+			t.Errorf("to keep to one: %t; answered by %v", sticky, by)
+		}
+	}
+}
+
+// TestSync: a port that cannot be had keeps no other from being known, and there are only so many.
+func TestSync(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.7.5.3:0") // where nobody else listens
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	number := int32(taken.Addr().(*net.TCPAddr).Port)
+	s, to := service("a", "127.7.5.3", number, number-1, number-2, number-3), slice("a", []int32{number, number - 1, number - 2, number - 3}, at("10.244.0.2"))
+	for i := range to.Ports {
+		to.Ports[i].Port = ptr.To[int32](80)
+	}
+	d := known(t, s, to)
+	p := newProxy(d, Config{Pods: netip.MustParsePrefix("10.244.0.0/16"), Idle: func(netip.Addr) bool { return false }, Files: 2 * share})
+	defer p.close()
+	name := cache.NewObjectName("n", "a")
+	if err := p.sync(name); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("listen at port %d:", number)) {
+		t.Errorf("a port that is taken: %v", err)
+	}
+	if p.count != 2 || len(p.open[name]) != 2 {
+		t.Errorf("it listens at %d ports, and counts %d", len(p.open[name]), p.count)
+	}
+	s.Spec.ClusterIP = corev1.ClusterIPNone
+	if err := p.sync(name); err != nil || p.count != 0 || len(p.open) != 0 {
+		t.Errorf("without an address it listens at %d ports: %v", p.count, err)
 	}
 }
