@@ -15,7 +15,7 @@ const (
 	pause     = 50 * time.Millisecond // without a connection taken after one that could not be
 	dialLimit = time.Second           // for an answer from this machine
 	dials     = 3                     // of targets that are gone
-	halfLimit = 5 * time.Minute       // for the next data of one side once the other said all
+	halfLimit = time.Minute           // for the next data of one side once the other said all
 	buffer    = 8 << 10               // bytes in each direction
 )
 
