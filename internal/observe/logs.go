@@ -60,16 +60,6 @@ func (c *Cluster) Logged(ctx context.Context, r *lifecycle.Release) ([]managerlo
 	return all.Groups(), tails, ctx.Err()
 }
 
-// ErrorKeys returns which errors and panics r has logged.
-func (c *Cluster) ErrorKeys(ctx context.Context, r *lifecycle.Release) (map[string]bool, error) {
-	groups, _, err := c.Logged(ctx, r)
-	keys := map[string]bool{}
-	for _, g := range groups {
-		keys[g.Key] = true
-	}
-	return keys, err
-}
-
 // Lasting returns those of groups that are repeated, and go on.
 func (c *Cluster) Lasting(ctx context.Context, r *lifecycle.Release, groups []managerlog.Group) ([]managerlog.Group, error) {
 	suspects := slices.DeleteFunc(slices.Clone(groups), func(g managerlog.Group) bool { return g.Panic || g.Count < repeatedOften })

@@ -26,7 +26,7 @@ import (
 
 // hopBefore is what was known of the cluster before a hop.
 type hopBefore struct {
-	known       map[string]bool // errors that the manager logged
+	logged      logged // by the manager
 	evidence    observe.Evidence
 	operands    map[string]observe.Operand
 	reached     map[observe.ServicePort]bool // ports of Services among these that took connections
@@ -53,7 +53,7 @@ func (w *walk) runHop(ctx context.Context, from, to *lifecycle.Release, injectio
 	if findings, err = w.prepare(ctx, from); err != nil {
 		return findings, err
 	}
-	if before.known, err = w.ErrorKeys(ctx, from); err != nil {
+	if before.logged, err = w.loggedBy(ctx, from); err != nil {
 		return findings, err
 	}
 	if before.evidence, err = w.GatherEvidence(ctx, from, w.began[from.Name]); err != nil {
@@ -189,7 +189,7 @@ func (w *walk) judgeHop(ctx context.Context, c course, before hopBefore, finding
 		findings = judge.StillWrong(judge.ExplainEndpoints(append(findings, judged...), before.operands))
 	}
 	if err == nil {
-		findings, err = w.judgeLogs(ctx, c.to, before.known, findings, c.stalled == nil)
+		findings, err = w.judgeLogs(ctx, c.to, before.logged, findings, c.stalled == nil)
 	}
 	w.verified.did("requests and logs")
 	if worst, any := finding.Worst(findings); err == nil && c.stalled == nil && len(c.faults) == 0 && (!any || worst != finding.Error) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -18,9 +19,30 @@ import (
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
-// judgeLogs judges what the manager of r logged, and completes findings with what it says of their causes. known are the
-// errors that the release before logged as well; done says that r runs, so that what goes wrong now stays so.
-func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, known map[string]bool, findings []finding.Finding, done bool) ([]finding.Finding, error) {
+// logged is what the manager of a release logged.
+type logged struct {
+	errors map[string]bool // by key
+	called []string        // in vain, since nothing runs there
+}
+
+// loggedBy is what the manager of r logged until now.
+func (w *walk) loggedBy(ctx context.Context, r *lifecycle.Release) (logged, error) {
+	l := logged{errors: map[string]bool{}}
+	groups, _, err := w.Logged(ctx, r)
+	if err != nil {
+		return l, err
+	}
+	for _, g := range groups {
+		l.errors[g.Key] = true
+	}
+	idle, err := w.unanswered(ctx, groups)
+	l.called = calledIn(groups, idle)
+	return l, err
+}
+
+// judgeLogs judges what the manager of r logged, and completes findings with what it says of their causes. before is what that of the release before
+// logged; done says that r runs, so that what goes wrong now stays so.
+func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, before logged, findings []finding.Finding, done bool) ([]finding.Finding, error) {
 	groups, _, err := w.Logged(ctx, r)
 	if err != nil {
 		return findings, err
@@ -37,9 +59,9 @@ func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, known map[st
 		}
 	}
 	// What the release before called in vain as well is no reason for what it did and this one does not.
-	judge.NotAnswered(findings, calledIn(slices.DeleteFunc(slices.Clone(groups), func(g managerlog.Group) bool { return known[g.Key] }), idle))
+	judge.NotAnswered(findings, slices.DeleteFunc(calledIn(groups, idle), func(name string) bool { return slices.Contains(before.called, name) }))
 	told := judge.QuoteErrors(findings, groups)
-	return append(findings, judge.Groups(r.Name, w.Manager.ObjectOf(r.Name), groups, lasting, known, told)...), nil
+	return append(findings, judge.Groups(r.Name, w.Manager.ObjectOf(r.Name), groups, lasting, before.errors, told)...), nil
 }
 
 // ofTrials reports whether an error is alone of copies, there or in a namespace that went, of what was made for them, which are gone, and of samples before the walk took back how it had
@@ -135,7 +157,7 @@ func (w *walk) unanswered(ctx context.Context, groups []managerlog.Group) (map[s
 	idle := map[string]string{}
 	for _, p := range pods.Items {
 		if isSimulated(p) && p.Status.PodIP != "" {
-			idle[p.Status.PodIP] = observe.KindPod + "/" + p.Namespace + "/" + p.Name
+			idle[p.Status.PodIP] = observe.KindPod + "/" + p.Namespace + "/" + lastingName(p)
 		}
 	}
 	for _, s := range services.Items {
@@ -145,6 +167,17 @@ func (w *walk) unanswered(ctx context.Context, groups []managerlog.Group) (map[s
 		}
 	}
 	return idle, nil
+}
+
+// lastingName is what p and the pods that take its place are called.
+func lastingName(p corev1.Pod) string {
+	if hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" {
+		return strings.TrimSuffix(p.GenerateName, hash+"-") + "…"
+	}
+	if p.GenerateName != "" {
+		return p.GenerateName + "…"
+	}
+	return p.Name
 }
 
 // haveOnlySimulated reports whether s picks pods, and nothing runs in any of them.
@@ -164,7 +197,7 @@ func isSimulated(p corev1.Pod) bool {
 
 // judgeBase judges what the manager of a release logged that users come from: no upgrade is to blame for its panics.
 func (w *walk) judgeBase(ctx context.Context, r *lifecycle.Release, findings []finding.Finding) ([]finding.Finding, error) {
-	judged, err := w.judgeLogs(ctx, r, nil, findings, true)
+	judged, err := w.judgeLogs(ctx, r, logged{}, findings, true)
 	for i := range judged {
 		if judged[i].Code == code.Panics {
 			judged[i].Severity = finding.Warning

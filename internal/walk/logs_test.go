@@ -1,10 +1,12 @@
 package walk
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -78,33 +80,36 @@ func TestCalledInVain(t *testing.T) {
 	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":60,"depth":1}`, "v1", "v2", "v3")
 	refused := func(address string) string { return "dial tcp " + address + ":6379: connect: connection refused" }
 	for name, c := range map[string]struct {
-		said  string
-		known bool
-		want  finding.Severity
+		said   string
+		before string // what the release before said
+		want   finding.Severity
 	}{
-		"a pod that is simulated":              {refused("10.1.0.2"), false, finding.Warning},
-		"as the release before":                {refused("10.1.0.2"), true, finding.Error},
-		"a pod that runs":                      {refused("10.1.0.3"), false, finding.Error},
-		"an address that nobody has":           {refused("10.1.0.4"), false, finding.Error},
-		"a pod of which a half runs":           {refused("10.1.0.5"), false, finding.Error},
-		"a simulated pod, which took":          {"read tcp 10.1.0.1:1->10.1.0.2:6379: i/o timeout", false, finding.Error},
-		"a Service of simulated pods":          {"Get http://idle.elsewhere.svc: " + refused("10.96.0.2"), false, finding.Warning},
-		"a Service of pods that run":           {"Get http://idle.elsewhere.svc: " + refused("10.96.0.3"), false, finding.Error},
-		"a Service of some that run":           {refused("10.96.0.4"), false, finding.Error},
-		"a Service of nobody":                  {refused("10.96.0.5"), false, finding.Error},
-		"a Service without a selector":         {refused("10.96.0.6"), false, finding.Error},
-		"its name, in another language":        {"HTTPConnectionPool(host='idle.elsewhere.svc', port=80): [Errno 111] Connection refused", false, finding.Warning},
-		"another's name, in another language":  {"Failed to connect to busy.elsewhere.svc.cluster.local: Connection refused", false, finding.Error},
-		"an address, in another language":      {"connect ECONNREFUSED 10.96.0.2:80", false, finding.Warning},
-		"the name of one that cannot be found": {"dial tcp: lookup idle.elsewhere.svc on 10.96.0.10:53: no such host", false, finding.Error},
+		"a pod that is simulated":                             {refused("10.1.0.2"), "", finding.Warning},
+		"as the release before":                               {refused("10.1.0.2"), refused("10.1.0.2"), finding.Error},
+		"as the release before, which said it in other words": {refused("10.96.0.2"), "cannot reach http://idle.elsewhere.svc: " + refused("10.96.0.2"), finding.Error},
+		"as the release before, of another replica":           {refused("10.1.0.7"), refused("10.1.0.6"), finding.Error},
+		"another than the release before":                     {refused("10.1.0.2"), refused("10.96.0.2"), finding.Warning},
+		"a pod that runs":                                     {refused("10.1.0.3"), "", finding.Error},
+		"an address that nobody has":                          {refused("10.1.0.4"), "", finding.Error},
+		"a pod of which a half runs":                          {refused("10.1.0.5"), "", finding.Error},
+		"a simulated pod, which took":                         {"read tcp 10.1.0.1:1->10.1.0.2:6379: i/o timeout", "", finding.Error},
+		"a Service of simulated pods":                         {"Get http://idle.elsewhere.svc: " + refused("10.96.0.2"), "", finding.Warning},
+		"a Service of pods that run":                          {"Get http://idle.elsewhere.svc: " + refused("10.96.0.3"), "", finding.Error},
+		"a Service of some that run":                          {refused("10.96.0.4"), "", finding.Error},
+		"a Service of nobody":                                 {refused("10.96.0.5"), "", finding.Error},
+		"a Service without a selector":                        {refused("10.96.0.6"), "", finding.Error},
+		"its name, in another language":                       {"HTTPConnectionPool(host='idle.elsewhere.svc', port=80): [Errno 111] Connection refused", "", finding.Warning},
+		"another's name, in another language":                 {"Failed to connect to busy.elsewhere.svc.cluster.local: Connection refused", "", finding.Error},
+		"an address, in another language":                     {"connect ECONNREFUSED 10.96.0.2:80", "", finding.Warning},
+		"the name of one that cannot be found":                {"dial tcp: lookup idle.elsewhere.svc on 10.96.0.10:53: no such host", "", finding.Error},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newDisposable()
 				w.behaviour["v1"], w.behaviour["v2"] = paves, pavesOnce
-				w.tells = `{"level":"error","msg":"Reconciler error","error":"` + c.said + `"}`
-				if c.known {
-					w.said = w.tells
+				tell := func(said string) string { return `{"level":"error","msg":"Reconciler error","error":"` + said + `"}` }
+				if w.tells = tell(c.said); c.before != "" {
+					w.said = tell(c.before)
 				}
 				for _, o := range idleAndBusy() {
 					if err := w.tracker.Add(o); err != nil {
@@ -131,6 +136,13 @@ func idleAndBusy() (all []runtime.Object) {
 			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{ContainerID: id})
 		}
 		all = append(all, pod)
+	}
+	for i, ip := range []string{"10.1.0.6", "10.1.0.7"} {
+		hash := fmt.Sprint("hash", i)
+		all = append(all, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "web-" + hash + "-a", GenerateName: "web-" + hash + "-", Labels: map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: hash}},
+			Status:     corev1.PodStatus{PodIP: ip, ContainerStatuses: []corev1.ContainerStatus{{ContainerID: "simulated://4/e"}}},
+		})
 	}
 	for name, s := range map[string]corev1.ServiceSpec{
 		"idle":    {ClusterIP: "10.96.0.2", Selector: map[string]string{"app": "idle"}},

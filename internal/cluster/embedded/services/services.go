@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Config is what Run needs.
+// Config is what Start needs.
 type Config struct {
 	Client kubernetes.Interface
 	DNS    netip.Addr                // where names are asked for
