@@ -65,9 +65,10 @@ func startBoxes(t *testing.T, c *kubernetes.Clientset) {
 		t.Fatal(err)
 	}
 	simulated := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "simulated", Labels: map[string]string{"app": "simulated"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "example.com/nowhere:v1"}}}}
-	if _, err := c.CoreV1().Pods("default").Create(t.Context(), simulated, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "the namespace has its service account, and takes a pod", func() error {
+		_, err := c.CoreV1().Pods("default").Create(t.Context(), simulated, metav1.CreateOptions{})
+		return err
+	})
 }
 
 // TestServices has a pod call Services by name and address.
