@@ -89,16 +89,21 @@ func TestServices(t *testing.T) {
 		return strings.TrimSpace(fmt.Sprint(string(answer), errorText(err)))
 	}
 	addresses := map[string]string{}
-	eventually(t, "both boxes are ready", func() error {
+	eventually(t, "all answer", func() error {
+		for _, url := range []string{"http://box/healthz", "http://addressed/healthz"} {
+			if got := ask("call", "url", url); got != "" {
+				return fmt.Errorf("%s answers %s", url, got)
+			}
+		}
+		if got := ask("lookup", "name", "boxes"); len(strings.Fields(got)) != 2 {
+			return fmt.Errorf("boxes are at %s", got)
+		}
 		for _, name := range []string{"set-0", "set-1"} {
 			p, err := c.CoreV1().Pods("default").Get(t.Context(), name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
 			addresses[name] = p.Status.PodIP
-		}
-		if got := ask("lookup", "name", "boxes"); len(strings.Fields(got)) != 2 {
-			return fmt.Errorf("boxes are at %s", got)
 		}
 		return nil
 	})
