@@ -21,47 +21,46 @@ import (
 
 // logged is what the manager of a release logged.
 type logged struct {
-	errors map[string]bool // by key
-	called []string        // in vain, since nothing runs there
+	groups []managerlog.Group
+	idle   map[string]string // what unanswered names among what they tell of
 }
 
 // loggedBy is what the manager of r logged until now.
-func (w *walk) loggedBy(ctx context.Context, r *lifecycle.Release) (logged, error) {
-	l := logged{errors: map[string]bool{}}
-	groups, _, err := w.Logged(ctx, r)
-	if err != nil {
-		return l, err
+func (w *walk) loggedBy(ctx context.Context, r *lifecycle.Release) (l logged, err error) {
+	if l.groups, _, err = w.Logged(ctx, r); err == nil {
+		l.idle, err = w.unanswered(ctx, l.groups)
 	}
-	for _, g := range groups {
-		l.errors[g.Key] = true
-	}
-	idle, err := w.unanswered(ctx, groups)
-	l.called = calledIn(groups, idle)
 	return l, err
+}
+
+// keys are those of the errors and panics that were logged.
+func (l logged) keys() map[string]bool {
+	keys := map[string]bool{}
+	for _, g := range l.groups {
+		keys[g.Key] = true
+	}
+	return keys
 }
 
 // judgeLogs judges what the manager of r logged, and completes findings with what it says of their causes. before is what that of the release before
 // logged; done says that r runs, so that what goes wrong now stays so.
 func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, before logged, findings []finding.Finding, done bool) ([]finding.Finding, error) {
-	groups, _, err := w.Logged(ctx, r)
-	if err != nil {
-		return findings, err
-	}
-	idle, err := w.unanswered(ctx, groups)
+	now, err := w.loggedBy(ctx, r)
 	if err != nil {
 		return findings, err
 	}
 	var lasting []managerlog.Group
 	if done {
-		ofWalk := func(g managerlog.Group) bool { return w.ofTrials(g) || w.callsElsewhere(g) || w.callsIdle(g, idle) }
-		if lasting, err = w.Lasting(ctx, r, slices.DeleteFunc(slices.Clone(groups), ofWalk)); err != nil {
+		ofWalk := func(g managerlog.Group) bool { return w.ofTrials(g) || w.callsElsewhere(g) || w.callsIdle(g, now.idle) }
+		if lasting, err = w.Lasting(ctx, r, slices.DeleteFunc(slices.Clone(now.groups), ofWalk)); err != nil {
 			return findings, err
 		}
 	}
 	// What the release before called in vain as well is no reason for what it did and this one does not.
-	judge.NotAnswered(findings, slices.DeleteFunc(calledIn(groups, idle), func(name string) bool { return slices.Contains(before.called, name) }))
-	told := judge.QuoteErrors(findings, groups)
-	return append(findings, judge.Groups(r.Name, w.Manager.ObjectOf(r.Name), groups, lasting, before.errors, told)...), nil
+	already := calledIn(before.groups, before.idle)
+	judge.NotAnswered(findings, slices.DeleteFunc(calledIn(now.groups, now.idle), func(name string) bool { return slices.Contains(already, name) }))
+	told := judge.QuoteErrors(findings, now.groups)
+	return append(findings, judge.Groups(r.Name, w.Manager.ObjectOf(r.Name), now.groups, lasting, before.keys(), told)...), nil
 }
 
 // ofTrials reports whether an error is alone of copies, there or in a namespace that went, of what was made for them, which are gone, and of samples before the walk took back how it had

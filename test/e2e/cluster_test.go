@@ -90,6 +90,28 @@ func boxDeployment(image string) *appsv1.Deployment {
 	}
 }
 
+// startBox makes the Deployment box, and what its pod mounts.
+func startBox(t *testing.T, c *kubernetes.Clientset) {
+	t.Helper()
+	if _, err := c.CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "box"}, StringData: map[string]string{"key": "one"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.AppsV1().Deployments("default").Create(t.Context(), boxDeployment(boxImage), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ask sends a request to box in the pod, and returns what it answers.
+func ask(t *testing.T, c *kubernetes.Clientset, pod, path string, parameters ...string) (string, error) {
+	t.Helper()
+	request := c.CoreV1().RESTClient().Get().Namespace("default").Resource("pods").Name(pod + ":8080").SubResource("proxy").Suffix(path)
+	for i := 0; i < len(parameters); i += 2 {
+		request = request.Param(parameters[i], parameters[i+1])
+	}
+	answer, err := request.DoRaw(t.Context())
+	return string(answer), err
+}
+
 // load tells the cluster's control socket what an image runs from.
 func load(t *testing.T, kubeconfig, ref, program string) {
 	t.Helper()
@@ -214,12 +236,7 @@ func TestPodsRunAsProcesses(t *testing.T) {
 	kubeconfig, config := up(t, "e2e-pods")
 	c := client(t, config)
 	load(t, kubeconfig, boxImage, program)
-	if _, err := c.CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "box"}, StringData: map[string]string{"key": "one"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.AppsV1().Deployments("default").Create(t.Context(), boxDeployment(boxImage), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	startBox(t, c)
 	pod := readyPod(t, c, whichever)
 
 	t.Run("arguments, variables and logs", func(t *testing.T) {
@@ -263,7 +280,7 @@ func TestPodsRunAsProcesses(t *testing.T) {
 	t.Run("an ill container is restarted", func(t *testing.T) {
 		pod = readyPod(t, c, whichever)
 		// Reached through the API server's proxy to the pod, as kubectl port-forward users do by hand.
-		if _, err := c.CoreV1().RESTClient().Get().Namespace("default").Resource("pods").Name(pod.Name + ":8080").SubResource("proxy").Suffix("ill").DoRaw(t.Context()); err != nil {
+		if _, err := ask(t, c, pod.Name, "ill"); err != nil {
 			t.Fatal(err)
 		}
 		restarted := readyPod(t, c, func(p *corev1.Pod) bool { return p.Status.ContainerStatuses[0].RestartCount == 1 })
@@ -276,10 +293,7 @@ func TestPodsRunAsProcesses(t *testing.T) {
 			t.Errorf("the former run's log is %q, %v", previous, err)
 		}
 	})
-	file := func(path string) (string, error) {
-		data, err := c.CoreV1().RESTClient().Get().Namespace("default").Resource("pods").Name(pod.Name+":8080").SubResource("proxy").Suffix("file").Param("path", path).DoRaw(t.Context())
-		return string(data), err
-	}
+	file := func(path string) (string, error) { return ask(t, c, pod.Name, "file", "path", path) }
 	t.Run("volumes", func(t *testing.T) {
 		for path, want := range map[string]string{
 			"/tmp/deep/secret/key": "one",
@@ -355,8 +369,8 @@ func TestPodsRunAsProcesses(t *testing.T) {
 		if id := p.Status.ContainerStatuses[0].ContainerID; !strings.HasPrefix(id, "simulated://") {
 			t.Errorf("its container is %q", id)
 		}
-		said, err := c.CoreV1().RESTClient().Get().Namespace("default").Resource("pods").Name(p.Name + ":8080").SubResource("proxy").DoRaw(t.Context())
-		if err == nil || !strings.Contains(string(said), "connection refused") {
+		said, err := ask(t, c, p.Name, "")
+		if err == nil || !strings.Contains(said, "connection refused") {
 			t.Errorf("who calls it gets %s: %v", said, err)
 		}
 	})

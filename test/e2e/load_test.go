@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // What 'image push' packs, 'cluster load' lets run.
@@ -22,12 +21,7 @@ func TestLoadPackedProgram(t *testing.T) {
 	if images, err := filepath.Glob(filepath.Join(filepath.Dir(kubeconfig), "olmkit-images-*", "0", "manager")); err != nil || len(images) != 1 {
 		t.Errorf("beside the kubeconfig there is %v, %v", images, err)
 	}
-	if _, err := c.CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "box"}, StringData: map[string]string{"key": "value"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.AppsV1().Deployments("default").Create(t.Context(), boxDeployment(boxImage), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	startBox(t, c)
 	pod := readyPod(t, c, func(*corev1.Pod) bool { return true })
 	if id := pod.Status.ContainerStatuses[0].ContainerID; !strings.HasPrefix(id, "process://") {
 		t.Errorf("it runs as %s", id)

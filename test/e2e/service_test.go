@@ -41,9 +41,7 @@ func boxes() *appsv1.StatefulSet {
 // startBoxes starts a box that calls the others, a StatefulSet of boxes, a simulated pod, and their Services.
 func startBoxes(t *testing.T, c *kubernetes.Clientset) {
 	t.Helper()
-	if _, err := c.CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "box"}, StringData: map[string]string{"key": "one"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	startBox(t, c)
 	for _, s := range []*corev1.Service{
 		service("box", "box", nil),
 		service("boxes", "boxes", headless),
@@ -57,9 +55,6 @@ func startBoxes(t *testing.T, c *kubernetes.Clientset) {
 		if _, err := c.CoreV1().Services("default").Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if _, err := c.AppsV1().Deployments("default").Create(t.Context(), boxDeployment(boxImage), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
 	}
 	if _, err := c.AppsV1().StatefulSets("default").Create(t.Context(), boxes(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -81,12 +76,11 @@ func TestServices(t *testing.T) {
 	startBoxes(t, c)
 	caller := readyPod(t, c, whichever).Name
 	ask := func(path string, parameters ...string) string {
-		request := c.CoreV1().RESTClient().Get().Namespace("default").Resource("pods").Name(caller + ":8080").SubResource("proxy").Suffix(path)
-		for i := 0; i < len(parameters); i += 2 {
-			request = request.Param(parameters[i], parameters[i+1])
+		answer, err := ask(t, c, caller, path, parameters...)
+		if err != nil {
+			answer += err.Error()
 		}
-		answer, err := request.DoRaw(t.Context())
-		return strings.TrimSpace(fmt.Sprint(string(answer), errorText(err)))
+		return answer
 	}
 	addresses := map[string]string{}
 	eventually(t, "all answer", func() error {
@@ -162,12 +156,4 @@ func TestServices(t *testing.T) {
 			return nil
 		})
 	})
-}
-
-// errorText is the text of err, "" for nil.
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

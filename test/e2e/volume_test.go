@@ -118,12 +118,7 @@ func (d database) waitPod(t *testing.T, name string, fits func(*corev1.Pod) bool
 // ask sends a request to box in the pod.
 func (d database) ask(t *testing.T, pod, path string, parameters ...string) (string, error) {
 	t.Helper()
-	request := d.client.CoreV1().RESTClient().Get().Namespace("default").Resource("pods").Name(pod + ":8080").SubResource("proxy").Suffix(path)
-	for i := 0; i < len(parameters); i += 2 {
-		request = request.Param(parameters[i], parameters[i+1])
-	}
-	answer, err := request.DoRaw(t.Context())
-	return string(answer), err
+	return ask(t, d.client, pod, path, parameters...)
 }
 
 // checkData looks for the file that each pod of the StatefulSet has written.

@@ -182,7 +182,7 @@ func (h *host) serveServices(ctx context.Context, client kubernetes.Interface) e
 		return fmt.Errorf("read how many files may be open: %w", err)
 	}
 	return services.Start(ctx, services.Config{
-		Client: client, DNS: netip.MustParseAddr(dnsAddress), Pods: netip.MustParsePrefix(podRange), Idle: h.net.Idle, Files: int(min(files.Cur, openFiles)),
+		Client: client, DNS: netip.MustParseAddr(dnsAddress), Pods: netip.MustParsePrefix(podRange), Idle: h.net.Idle, Files: int(files.Cur), // of openFiles at most
 	})
 }
 

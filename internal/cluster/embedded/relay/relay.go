@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 const (
@@ -22,25 +24,9 @@ const (
 // Target returns the address, host:port, with which a caller is to be connected.
 type Target func(caller net.Addr) (string, error)
 
-// Places are how many connections may be open at the same time, of all that share them. Nil are any number.
-type Places chan struct{}
-
-// take returns what gives a place back, and false where none is left.
-func (p Places) take() (release func(), ok bool) {
-	if p == nil {
-		return func() {}, true
-	}
-	select {
-	case p <- struct{}{}:
-		return func() { <-p }, true
-	default:
-		return nil, false
-	}
-}
-
 // Serve connects what arrives at listener, of TCP, with target, until listener is closed. A caller for whom there is no place or nobody to be connected with is
-// reset. Connections that are open when listener is closed stay.
-func Serve(listener net.Listener, places Places, target Target) {
+// reset; without places there is always one. Connections that are open when listener is closed stay.
+func Serve(listener net.Listener, places *semaphore.Weighted, target Target) {
 	for {
 		conn, err := listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -51,14 +37,15 @@ func Serve(listener net.Listener, places Places, target Target) {
 			continue
 		}
 		caller := conn.(*net.TCPConn)
-		release, ok := places.take()
-		if !ok {
+		if places != nil && !places.TryAcquire(1) {
 			reset(caller)
 			continue
 		}
 		go func() {
-			defer release()
 			pass(caller, target)
+			if places != nil {
+				places.Release(1)
+			}
 		}()
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // listen listens until the test ends.
@@ -53,7 +55,7 @@ func answering(t *testing.T, f func(*net.TCPConn)) string {
 }
 
 // relayed is an address at which callers are passed on to targets, which take turns; to "" where there is nobody.
-func relayed(t *testing.T, places Places, targets ...string) string {
+func relayed(t *testing.T, places *semaphore.Weighted, targets ...string) string {
 	l := listen(t)
 	next := 0
 	go Serve(l, places, func(net.Addr) (string, error) {
@@ -130,7 +132,7 @@ func TestGoesOnReading(t *testing.T) {
 
 // TestPlaces: who finds no place is reset, and there is one again when another goes.
 func TestPlaces(t *testing.T) {
-	address := relayed(t, make(Places, 1), answering(t, func(c *net.TCPConn) { _, _ = io.Copy(c, c); _ = c.Close() }))
+	address := relayed(t, semaphore.NewWeighted(1), answering(t, func(c *net.TCPConn) { _, _ = io.Copy(c, c); _ = c.Close() }))
 	first, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)

@@ -59,12 +59,13 @@ func called(name string, protocol corev1.Protocol) ports {
 	}
 }
 
-// endpoints are the endpoints of a Service that are as fits says, at those ports, each once and in an order that stays.
-func (d directory) endpoints(name cache.ObjectName, at ports, fits func(discoveryv1.EndpointConditions) bool) ([]endpoint, error) {
-	all, err := d.slices.EndpointSlices(name.Namespace).List(labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: name.Name}))
-	if err != nil {
-		return nil, err
-	}
+// slicesOf are the EndpointSlices of a Service.
+func (d directory) slicesOf(name cache.ObjectName) ([]*discoveryv1.EndpointSlice, error) {
+	return d.slices.EndpointSlices(name.Namespace).List(labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: name.Name}))
+}
+
+// endpoints are the endpoints in all slices of a Service that are as fits says, at those ports, each once and in an order that stays.
+func endpoints(all []*discoveryv1.EndpointSlice, at ports, fits func(discoveryv1.EndpointConditions) bool) []endpoint {
 	var found []endpoint
 	for _, slice := range all {
 		number, ok := at(slice)
@@ -85,7 +86,7 @@ func (d directory) endpoints(name cache.ObjectName, at ports, fits func(discover
 		return cmp.Or(a.address.Compare(b.address), cmp.Compare(a.port, b.port), cmp.Compare(a.hostname, b.hostname))
 	})
 	found = slices.Compact(found)
-	return found[:min(len(found), mostEndpoints)], nil
+	return found[:min(len(found), mostEndpoints)]
 }
 
 // ready is what the API says of an endpoint that is to be called (EndpointConditions).

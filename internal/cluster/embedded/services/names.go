@@ -10,6 +10,7 @@ import (
 	"github.com/miekg/dns"
 	"golang.org/x/net/netutil"
 	"golang.org/x/net/publicsuffix"
+	"golang.org/x/sync/semaphore"
 )
 
 // Domain is the domain of the cluster's names.
@@ -25,7 +26,7 @@ const (
 // names answers for the names that a directory knows.
 type names struct {
 	directory
-	places chan struct{} // for each answer that is looked up
+	places *semaphore.Weighted // for each answer that is looked up
 }
 
 // serveNames answers for the names that d knows at address, by UDP and TCP, until ctx ends.
@@ -38,7 +39,7 @@ func serveNames(ctx context.Context, address string, d directory) error {
 	if err != nil {
 		return errors.Join(packets.Close(), fmt.Errorf("serve the names of Services: %w", err))
 	}
-	handler := names{d, make(chan struct{}, mostAnswers)}
+	handler := names{d, semaphore.NewWeighted(mostAnswers)}
 	for _, server := range []*dns.Server{{PacketConn: packets, Handler: handler}, {Listener: netutil.LimitListener(listener, mostCallers), Handler: handler}} {
 		go func() { _ = server.ActivateAndServe() }()
 	}
@@ -51,12 +52,10 @@ func serveNames(ctx context.Context, address string, d directory) error {
 
 // ServeDNS answers a question. While too many are asked they are not heard; who asked asks again.
 func (n names) ServeDNS(w dns.ResponseWriter, request *dns.Msg) {
-	select {
-	case n.places <- struct{}{}:
-		defer func() { <-n.places }()
-	default:
+	if !n.places.TryAcquire(1) {
 		return
 	}
+	defer n.places.Release(1)
 	answer := new(dns.Msg).SetReply(request)
 	answer.Authoritative, answer.RecursionAvailable = true, true
 	switch {

@@ -9,7 +9,9 @@ import (
 	"net/netip"
 	"sync/atomic"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -24,13 +26,13 @@ const share = 8
 type proxy struct {
 	directory directory
 	config    Config
-	places    relay.Places
-	open      map[cache.ObjectName]map[netip.AddrPort]*listening
-	count     int // of all in open
+	places    *semaphore.Weighted
+	open      map[netip.AddrPort]*listening
 }
 
 // listening is a port of a Service at which the proxy listens.
 type listening struct {
+	of       cache.ObjectName
 	listener net.Listener
 	targets  atomic.Pointer[targets]
 	turn     atomic.Uint64
@@ -43,7 +45,7 @@ type targets struct {
 }
 
 func newProxy(d directory, config Config) *proxy {
-	return &proxy{directory: d, config: config, places: make(relay.Places, config.Files/share), open: map[cache.ObjectName]map[netip.AddrPort]*listening{}}
+	return &proxy{directory: d, config: config, places: semaphore.NewWeighted(int64(config.Files / share)), open: map[netip.AddrPort]*listening{}}
 }
 
 // syncNext takes the next Service from queue, and returns false when the queue is shut down.
@@ -68,44 +70,37 @@ func (p *proxy) sync(name cache.ObjectName) error {
 	if err != nil {
 		return err
 	}
-	open := p.open[name]
-	if open == nil {
-		open = map[netip.AddrPort]*listening{}
-	}
-	for at, l := range open {
-		if wanted[at] == nil {
+	for at, l := range p.open {
+		if l.of == name && wanted[at] == nil {
 			_ = l.listener.Close() // connections that are open stay
-			delete(open, at)
-			p.count--
+			delete(p.open, at)
 		}
 	}
 	var errs []error
 	for at, to := range wanted {
-		if open[at] == nil {
-			l, err := p.listen(at)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("listen at port %d: %w", at.Port(), err))
-				continue
-			}
+		if l := p.open[at]; l != nil && l.of == name {
 			l.targets.Store(to)
-			go relay.Serve(l.listener, p.places, l.next)
-			open[at] = l
-			p.count++
+		} else if err := p.listen(at, name, to); err != nil {
+			errs = append(errs, fmt.Errorf("listen at port %d: %w", at.Port(), err))
 		}
-		open[at].targets.Store(to)
-	}
-	if p.open[name] = open; len(open) == 0 {
-		delete(p.open, name)
 	}
 	return errors.Join(errs...)
 }
 
-func (p *proxy) listen(at netip.AddrPort) (*listening, error) {
-	if most := p.config.Files / share; p.count >= most {
-		return nil, fmt.Errorf("%d ports of Services answer already, and no more can", most)
+// listen begins to listen at a port of the Service of that name.
+func (p *proxy) listen(at netip.AddrPort, name cache.ObjectName, to *targets) error {
+	if most := p.config.Files / share; len(p.open) >= most {
+		return fmt.Errorf("%d ports of Services answer already, and no more can", most)
 	}
 	listener, err := net.Listen("tcp", at.String())
-	return &listening{listener: listener}, err
+	if err != nil {
+		return err
+	}
+	l := &listening{of: name, listener: listener}
+	l.targets.Store(to)
+	p.open[at] = l
+	go relay.Serve(listener, p.places, l.next)
+	return nil
 }
 
 // wanted are who answers at each port of a Service's address, where somebody does.
@@ -118,34 +113,34 @@ func (p *proxy) wanted(name cache.ObjectName) (map[netip.AddrPort]*targets, erro
 	if !address.IsValid() {
 		return nil, nil // as that of an ExternalName
 	}
+	all, err := p.directory.slicesOf(name)
+	if err != nil {
+		return nil, err
+	}
 	wanted := map[netip.AddrPort]*targets{}
 	for _, of := range s.Spec.Ports {
 		if of.Protocol != corev1.ProtocolTCP {
 			continue
 		}
-		to, err := p.answering(name, called(of.Name, of.Protocol))
-		if err != nil {
-			return nil, err
-		}
-		if len(to) > 0 {
+		if to := p.answering(all, called(of.Name, of.Protocol)); len(to) > 0 {
 			wanted[netip.AddrPortFrom(address, uint16(of.Port))] = &targets{to, s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP}
 		}
 	}
 	return wanted, nil
 }
 
-// answering are who answers at a port of a Service.
-func (p *proxy) answering(name cache.ObjectName, at ports) (to []netip.AddrPort, err error) {
-	all, err := p.directory.endpoints(name, at, ready)
-	if err == nil && len(all) == 0 {
-		all, err = p.directory.endpoints(name, at, ending)
+// answering are who answers at a port of the Service whose slices are all.
+func (p *proxy) answering(all []*discoveryv1.EndpointSlice, at ports) (to []netip.AddrPort) {
+	found := endpoints(all, at, ready)
+	if len(found) == 0 {
+		found = endpoints(all, at, ending)
 	}
-	for _, e := range all {
+	for _, e := range found {
 		if p.config.Pods.Contains(e.address) && !p.config.Idle(e.address) {
 			to = append(to, netip.AddrPortFrom(e.address, e.port))
 		}
 	}
-	return to, err
+	return to
 }
 
 // next is who answers the next connection: they take turns, unless a caller is to keep to one.
@@ -162,9 +157,7 @@ func (l *listening) next(caller net.Addr) (string, error) {
 
 // close ends all listening.
 func (p *proxy) close() {
-	for _, open := range p.open {
-		for _, l := range open {
-			_ = l.listener.Close()
-		}
+	for _, l := range p.open {
+		_ = l.listener.Close()
 	}
 }

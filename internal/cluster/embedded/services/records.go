@@ -62,12 +62,12 @@ func (d directory) ofService(name cache.ObjectName) (*record, error) {
 
 // ofEndpoint are the addresses of the endpoints of a Service that are called hostname, or of all where that is "".
 func (d directory) ofEndpoint(name cache.ObjectName, hostname string) (*record, error) {
-	endpoints, err := d.endpoints(name, whichever, ready)
+	all, err := d.slicesOf(name)
 	if err != nil {
 		return nil, err
 	}
 	var found record
-	for _, e := range endpoints {
+	for _, e := range endpoints(all, whichever, ready) {
 		if hostname == "" || hostname == e.host() {
 			found.addresses = append(found.addresses, e.address)
 		}
@@ -102,11 +102,11 @@ func (d directory) ofPort(name cache.ObjectName, port, protocol string) (*record
 			}
 		}
 	} else {
-		endpoints, err := d.endpoints(name, called(port, corev1.Protocol(strings.ToUpper(protocol))), ready)
+		all, err := d.slicesOf(name)
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range endpoints {
+		for _, e := range endpoints(all, called(port, corev1.Protocol(strings.ToUpper(protocol))), ready) {
 			found.servers = append(found.servers, server{e.host() + "." + domain, e.port})
 		}
 	}
