@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/olmkit/olmkit/internal/bundle"
@@ -299,7 +300,7 @@ Exit codes: 0 passed, 1 the tool or its environment failed, 2 wrong command line
 	root.SetIn(s.In)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageError{hint.With(err, "see '%s --help'", c.CommandPath())}
+		return usageError{hint.With(err, "%ssee '%s --help'", flagMeant(c, err), c.CommandPath())}
 	})
 	root.PersistentFlags().BoolVarP(&s.quiet, "quiet", "q", false, "print no progress")
 	root.PersistentFlags().BoolVarP(&s.verbose, "verbose", "v", false, "print more detail")
@@ -321,7 +322,7 @@ func markUsage(c *cobra.Command) {
 				if hint.Of(err) != "" && errors.As(err, &usageError{}) {
 					return err
 				}
-				return usageError{hint.With(err, "see '%s --help'", c.CommandPath())}
+				return usageError{hint.With(err, "%ssee '%s --help'", flagMeant(c, err), c.CommandPath())}
 			}
 			return nil
 		}
@@ -382,6 +383,24 @@ func helpAlone(c *cobra.Command, args []string) error {
 func didYouMean(name string, known []string) string {
 	if near := nearest.Meant(name, known); near != "" {
 		return "did you mean '" + near + "'? "
+	}
+	return ""
+}
+
+// flagMeant begins the fix of an error of c's flags: if it is of one that there is not, it asks for the one that is like it.
+func flagMeant(c *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+		return ""
+	}
+	var known []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			known = append(known, f.Name)
+		}
+	})
+	if near := nearest.Meant(unknown.GetSpecifiedName(), known); near != "" {
+		return "did you mean --" + near + "? "
 	}
 	return ""
 }

@@ -162,6 +162,7 @@ func TestExitCodes(t *testing.T) {
 		{"nonsense", exitUsage, "olmkit has no command \"nonsense\""},
 		{"catlog", exitUsage, "fix: did you mean 'catalog'? see 'olmkit --help'"},
 		{"catalog --version", exitUsage, "unknown flag: --version"},
+		{"catalog build --output-dir x", exitUsage, "fix: did you mean --output-file? see 'olmkit catalog build --help'"},
 		{"catalog nonsense", exitUsage, "see 'olmkit catalog --help'"},
 		{"version --nonsense", exitUsage, "fix: see 'olmkit version --help'"},
 		{"version extra", exitUsage, "unknown command \"extra\" for \"olmkit version\""},

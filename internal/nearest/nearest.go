@@ -15,7 +15,7 @@ func Names(name string, known []string, n int) []string {
 
 // Meant returns the one of known that somebody who wrote name most likely meant, or "" if none is like it.
 func Meant(name string, known []string) string {
-	if near := Names(name, known, 1); len(near) > 0 && Distance(name, near[0]) <= (len(name)+1)/2 {
+	if near := Names(name, known, 1); len(near) > 0 && Distance(name, near[0]) <= (len(name)+2)/3 {
 		return near[0]
 	}
 	return ""
