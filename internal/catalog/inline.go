@@ -10,7 +10,7 @@ import (
 )
 
 // Inline returns c as a stream of JSON documents, a line each, in which every bundle has its manifests and no image, so that OLM
-// takes the manifests from the catalog. It is an error if the catalog does not hold those of a bundle; see Loader.Pull.
+// takes the manifests from the catalog; but those that are Large keep theirs. It is an error if the catalog does not hold those of a bundle; see Loader.Pull.
 func Inline(c *Catalog) ([]byte, error) {
 	var out bytes.Buffer
 	bundles := map[string]*Bundle{}
@@ -23,7 +23,7 @@ func Inline(c *Catalog) ([]byte, error) {
 		raw := d.JSON
 		if b := bundles[d.Package+"/"+d.Name]; b != nil && d.Schema == SchemaBundle {
 			var err error
-			if raw, err = inline(b); err != nil {
+			if raw, err = served(b); err != nil {
 				return nil, err
 			}
 		}

@@ -42,6 +42,20 @@ func (b *Bundle) Pack(dir, pkg string, annotations map[string]string) (image.Art
 	return image.Bundle(dir)
 }
 
+// WithImages returns fbc, a stream of JSON documents, in which bundles have the given images, by package/name.
+func WithImages(fbc []byte, images map[string]string) ([]byte, error) {
+	return Rewrite(fbc, func(document map[string]json.RawMessage) (err error) {
+		var schema, name, pkg string
+		for field, value := range map[string]*string{"schema": &schema, "name": &name, "package": &pkg} {
+			_ = json.Unmarshal(document[field], value) // what has no such field is no bundle
+		}
+		if made := images[pkg+"/"+name]; schema == SchemaBundle && made != "" {
+			document["image"], err = json.Marshal(made)
+		}
+		return err
+	})
+}
+
 // Rewrite returns fbc, a stream of JSON documents, with each as change leaves it.
 func Rewrite(fbc []byte, change func(document map[string]json.RawMessage) error) ([]byte, error) {
 	var out bytes.Buffer

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,7 +12,8 @@ import (
 )
 
 // Trim returns a catalog, as a stream of JSON documents, that holds of p exactly the bundles called names, with all
-// manifests inline, in one channel of the same name, which is the default channel. The last name is the channel's head.
+// manifests inline, in one channel of the same name, which is the default channel. The last name is the channel's head. Bundles that are
+// Large keep their images.
 // Of the entries' edges those among names remain, so that OLM, coming from one of the others, has no choice but the very
 // edge to the head. An entry that the head neither replaces nor skips, directly or by a chain, would make OLM refuse the
 // channel (operator-lifecycle-manager v0.46.0, resolver.go, sortChannel), and is left out: what is installed need not be
@@ -114,8 +116,21 @@ func trimmedBundle(p *Package, channel, name string) (json.RawMessage, error) {
 		return nil, hint.With(fmt.Errorf("trim channel %s of package %s: the catalog has no bundle %s", channel, p.Name, name),
 			"add the bundle to the catalog, or take the entry out of the channel")
 	}
+	return served(b)
+}
+
+// served returns the bundle's document as OLM is to read it: without an image, so that it takes the manifests from the catalog, unless
+// it could not.
+func served(b *Bundle) (json.RawMessage, error) {
+	if b.Image != "" && b.Large() {
+		return b.Document.JSON, nil
+	}
 	return inline(b)
 }
+
+// Large reports whether the bundle has more manifests than OLM can take from a catalog: it writes them into the status of an
+// InstallPlan, as text within text, and etcd takes 1.5 MiB. From the bundle's image OLM takes them compressed, by a Job.
+func (b *Bundle) Large() bool { return len(b.Document.JSON) > base64.StdEncoding.EncodedLen(1<<20) }
 
 // trimEntries returns those of entries that are reached, once each, without edges to others.
 func trimEntries(all []Entry, reached map[string]bool) []trimmedEntry {

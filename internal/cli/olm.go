@@ -387,6 +387,10 @@ func (s *session) serveKept(ctx context.Context, at *existing.Cluster, client *o
 // publishKept serves fbc in the cluster, as the CatalogSource called name, and waits until OLM reads it. What served it before
 // is removed.
 func (s *session) publishKept(ctx context.Context, at *existing.Cluster, client *olmv0.Client, namespace, name string, labels map[string]string, fbc []byte) error {
+	fbc, err := client.Unpack(ctx, namespace, fbc)
+	if err != nil {
+		return err
+	}
 	address, err := at.KeepCatalog(ctx, namespace, name, labels, fbc)
 	if err != nil {
 		return err

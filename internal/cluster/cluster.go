@@ -129,6 +129,10 @@ func Labels(walk string) map[string]string {
 	return l
 }
 
+// SimulatingRuntime begins the version of the container runtime of a node that reports pods to run, and Jobs to be complete, whose images
+// it does not have.
+const SimulatingRuntime = "process://"
+
 // PodRefused is the reason, of an event and of the waiting containers, for which a cluster will never run a pod.
 const PodRefused = "PodRefused"
 

@@ -82,8 +82,9 @@ type Installer interface {
 	// Prepare makes the place ready to install into.
 	Prepare(ctx context.Context, p Place) error
 	// Catalog returns the catalog from which the manager, asked for the last of the bundles called names, installs it, or upgrades to
-	// it from another of them. That was installed from the channel called was, if that is not "".
-	Catalog(p *catalog.Package, was, channel string, names ...string) ([]byte, error)
+	// it from another of them. That was installed from the channel called was, if that is not "". What the manager needs beside it, is
+	// made in the place.
+	Catalog(ctx context.Context, at Place, p *catalog.Package, was, channel string, names ...string) ([]byte, error)
 	// Publish has the manager read the place's catalog at an address. What it read before, it may read until then.
 	Publish(ctx context.Context, p Place, at cluster.CatalogAddress) error
 	// WaitPublished waits until the manager reads the catalog where it was published last.

@@ -26,7 +26,7 @@ var nowhere = cluster.CatalogAddress{Address: "127.0.0.1:9"}
 
 // Publish serves a catalog with exactly the bundles names, and then has the manager read it.
 func (w *walk) Publish(ctx context.Context, names ...string) error {
-	fbc, err := w.Manager.Catalog(w.pkg, w.was, w.channel, names...)
+	fbc, err := w.Manager.Catalog(ctx, w.Place, w.pkg, w.was, w.channel, names...)
 	if err != nil {
 		return err
 	}

@@ -994,7 +994,7 @@ func (m fakeManager) Faults() []lifecycle.Fault {
 	return []lifecycle.Fault{{Name: "hold", Phase: fault.BeforeHop, Fixed: true, Blocks: true}, {Name: "trip", Phase: "installing"}}
 }
 
-func (m fakeManager) Catalog(p *catalog.Package, was, channel string, names ...string) ([]byte, error) {
+func (m fakeManager) Catalog(_ context.Context, _ lifecycle.Place, p *catalog.Package, was, channel string, names ...string) ([]byte, error) {
 	if was != "" {
 		return catalog.TrimSwitch(p, was, channel, names...)
 	}

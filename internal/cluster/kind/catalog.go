@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -132,7 +131,7 @@ func (c *Cluster) Catalog(ctx context.Context, name string, fbc []byte) (cluster
 			}
 		}
 	}
-	content, err := withImages(fbc, images)
+	content, err := catalog.WithImages(fbc, images)
 	if err != nil {
 		return cluster.CatalogAddress{}, fmt.Errorf("write catalog %s: %w", name, err)
 	}
@@ -199,18 +198,4 @@ func entrypoint(command []string, source string) string {
 		return path.Clean(command[0])
 	}
 	return path.Join("/bin", command[0])
-}
-
-// withImages returns the documents of fbc, in which bundles have the given images.
-func withImages(fbc []byte, images map[string]string) ([]byte, error) {
-	return catalog.Rewrite(fbc, func(document map[string]json.RawMessage) (err error) {
-		var schema, name, pkg string
-		for field, value := range map[string]*string{"schema": &schema, "name": &name, "package": &pkg} {
-			_ = json.Unmarshal(document[field], value) // what has no such field is no bundle
-		}
-		if made := images[pkg+"/"+name]; schema == catalog.SchemaBundle && made != "" {
-			document["image"], err = json.Marshal(made)
-		}
-		return err
-	})
 }

@@ -222,7 +222,7 @@ func TestBundlesGetTheirImages(t *testing.T) {
 {"schema":"olm.channel","package":"tea","name":"tea.v1","entries":[{"name":"tea.v1"}]}
 {"schema":"olm.bundle","package":"tea","name":"tea.v1","image":"","properties":[{"type":"big","value":12345678901234567890}]}
 `
-	content, err := withImages([]byte(fbc), map[string]string{"tea/tea.v1": "olmkit.internal/bundle/tea@sha256:1"})
+	content, err := catalog.WithImages([]byte(fbc), map[string]string{"tea/tea.v1": "olmkit.internal/bundle/tea@sha256:1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,11 @@ func (r Release) parts() (definitions []*apiextensionsv1.CustomResourceDefinitio
 		d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 		d.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	}
-	objects, err = lifecycle.Decode(bytes.ReplaceAll(manifests, []byte(Image), []byte(r.image())))
+	text := bytes.ReplaceAll(manifests, []byte(Image), []byte(r.image()))
+	if r.simulated {
+		text = bytes.Replace(text, []byte("--util-image="), []byte("--util-image=simulated/"), 1)
+	}
+	objects, err = lifecycle.Decode(text)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read OLM's manifests: %w", err)
 	}
@@ -79,6 +83,9 @@ func (r Release) definitions() ([]*apiextensionsv1.CustomResourceDefinition, err
 // Install applies the definitions of a release of OLM and its two operators, and waits until both are ready. Applied to a
 // cluster that has them already it changes nothing. What it made is returned also when it fails.
 func Install(ctx context.Context, c *Client, release Release) (made Installation, err error) {
+	if release.simulated, err = c.simulates(ctx); err != nil {
+		return nil, err
+	}
 	definitions, objects, err := release.parts()
 	if err != nil {
 		return nil, err

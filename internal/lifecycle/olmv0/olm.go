@@ -33,6 +33,9 @@ const Image = cluster.OLMRepository + ":" + Version
 type Release struct {
 	Version string
 	CRDs    []byte // its definitions, as YAML; Version needs none
+
+	// simulated has Jobs that unpack bundles be simulated: where OLM's own image is there, it has not the programs that they run.
+	simulated bool
 }
 
 // Name is the release's version.

@@ -39,11 +39,18 @@ func subscription(p lifecycle.Place) Subscription {
 
 // Catalog returns one that holds nothing but the bundles called names, and the edges among them: OLM chooses among all that it is
 // offered.
-func (c *Client) Catalog(p *catalog.Package, was, channel string, names ...string) ([]byte, error) {
+func (c *Client) Catalog(ctx context.Context, at lifecycle.Place, p *catalog.Package, was, channel string, names ...string) ([]byte, error) {
+	trim := catalog.Trim
 	if was != "" {
-		return catalog.TrimSwitch(p, was, channel, names...)
+		trim = func(p *catalog.Package, channel string, names ...string) ([]byte, error) {
+			return catalog.TrimSwitch(p, was, channel, names...)
+		}
 	}
-	return catalog.Trim(p, channel, names...)
+	fbc, err := trim(p, channel, names...)
+	if err != nil {
+		return nil, err
+	}
+	return c.Unpack(ctx, at.Namespace, fbc)
 }
 
 // Publish makes OLM read the place's catalog at the given address. OLM opens its connection at once when the address

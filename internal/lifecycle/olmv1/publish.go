@@ -78,7 +78,7 @@ func (c *Client) Prepare(ctx context.Context, p lifecycle.Place) error {
 }
 
 // Catalog returns all of p: a ClusterExtension pins the bundle that it wants, and OLM v1 itself refuses what does not follow.
-func (c *Client) Catalog(p *catalog.Package, _, _ string, _ ...string) ([]byte, error) {
+func (c *Client) Catalog(_ context.Context, _ lifecycle.Place, p *catalog.Package, _, _ string, _ ...string) ([]byte, error) {
 	return catalog.Whole(p)
 }
 

@@ -34,6 +34,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/apimachinery/lease"
 	"k8s.io/utils/clock"
+
+	"github.com/olmkit/olmkit/internal/cluster"
 )
 
 // KubeletPort is where the API server asks the node for logs and commands.
@@ -199,7 +201,7 @@ func (n *Node) object() *corev1.Node {
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: KubeletPort}},
 			NodeInfo: corev1.NodeSystemInfo{
 				KubeletVersion: n.config.Version, OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
-				OSImage: "olmkit embedded", ContainerRuntimeVersion: "process://1",
+				OSImage: "olmkit embedded", ContainerRuntimeVersion: cluster.SimulatingRuntime + "1",
 			},
 		},
 	}
