@@ -122,10 +122,30 @@ func (d daily) tellsBrokenOLM() {
 	})
 }
 
+// large returns a copy of a bundle with more manifests than an InstallPlan has room for.
+func (d daily) large(dir string) string {
+	large := d.TempDir()
+	if err := os.CopyFS(large, os.DirFS(filepath.Join(root, dir))); err != nil {
+		d.Fatal(err)
+	}
+	for _, name := range []string{"one", "two", "three"} {
+		manifest := fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": %q}, "data": {"much": %q}}`, name, strings.Repeat("much ", 160_000))
+		if err := os.WriteFile(filepath.Join(large, "manifests", name+".json"), []byte(manifest), 0o600); err != nil {
+			d.Fatal(err)
+		}
+	}
+	return large
+}
+
 // runsBundles runs a bundle and a newer one, and cleans up while an object of the operator's kind is there.
 func (d daily) runsBundles() {
+	large := d.large("bundle/memcached-operator/0.4.0")
 	bundle := func(release string) []string {
-		return []string{"bundle", "run", "bundle/memcached-operator/" + release, "--image", "ghcr.io/olmkit/memcached-operator:v" + release + "=" + filepath.Join("bin", "memcached-operator", "v"+release, "manager")}
+		dir := "bundle/memcached-operator/" + release
+		if release == "0.4.0" {
+			dir = large
+		}
+		return []string{"bundle", "run", dir, "--image", "ghcr.io/olmkit/memcached-operator:v" + release + "=" + filepath.Join("bin", "memcached-operator", "v"+release, "manager")}
 	}
 	d.olmkit(0, bundle("0.3.1")...)
 	d.mendsStuck()
@@ -146,6 +166,7 @@ func (d daily) runsBundles() {
 	if err := json.Unmarshal([]byte(r.out), &said); err != nil || said.From != "memcached-operator.v0.3.1" || said.Bundle != "memcached-operator.v0.4.0" {
 		d.Errorf("the upgrade: %v: %s", err, r.out)
 	}
+	d.kubectl("", "get", "configmap", "one", "two", "three", "--namespace", said.Namespace)
 	if pods := d.kubectl("", "get", "pods", "--namespace", said.Namespace, "-l", "olmkit.dev/catalog", "-o", "name"); strings.Count(pods, "pod/") != 1 {
 		d.Errorf("pods that serve the catalog: %s", pods)
 	}
