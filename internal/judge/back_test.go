@@ -120,6 +120,9 @@ func TestRetriesAndAdditions(t *testing.T) {
 	blind.Reverts = nil
 	updates, updatesOthers := blind, blind
 	updates.Moves, updatesOthers.Moves = map[string][]string{"spec.size": {"Deployment"}}, map[string][]string{"spec.size": {"Service"}}
+	scaled := func(stays bool) New {
+		return New{Sample: "Pot/n/a", Additions: map[string]bool{Autoscaled + "Deployment": stays}}
+	}
 	gives := "error U514 Pot/n/a: v2 does not try again: a new object like it, in a namespace whose quota was used up, has no Deployment 30s after there is room; with v1 it had"
 	takes := "error U505 Pot/n/a: v2 takes back what others set of what is made for a new object like it: " + restart + "; v1 left it"
 	for name, c := range map[string]struct {
@@ -129,6 +132,7 @@ func TestRetriesAndAdditions(t *testing.T) {
 		"sound": {of(true, true), of(true, true), nil}, "gives up": {of(true, true), of(false, true), []string{gives}}, "takes back": {of(true, true), of(true, false), []string{takes}},
 		"did both before": {of(false, false), of(false, false), nil}, "not known before": {New{Sample: "Pot/n/a"}, of(false, false), nil}, "looked at nothing before": {blind, of(true, false), nil},
 		"updated it before": {updates, of(true, false), []string{takes}}, "updated others before": {updatesOthers, of(true, false), nil},
+		"scales against its own autoscaler": {scaled(true), scaled(false), []string{"error U505 Pot/n/a: v2 takes back what others set of what is made for a new object like it: the autoscaled replicas of Deployment; v1 left it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expect.Findings(t, append(inNamespace("v1", "v2", c.was, c.is), stripped("v1", "v2", c.was, c.is)...), c.want...)

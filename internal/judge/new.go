@@ -149,9 +149,11 @@ type New struct {
 	Behind []string
 	// Beside is what was made for the sample and not for the copy, which has others of the kind, named as in Remakes; nil if that is not known.
 	Beside []string
-	// OwnedTwice is what was made for the sample of which one manager still owns by updates what another one applies, named as in Remakes; nil if that is
+	// OwnedTwice is what was made for the sample of which one manager still owns what another one applies, named as in Remakes; nil if that is
 	// not known.
 	OwnedTwice []string
+	// TakenOut is what stayed of what was made for the sample, named as in Remakes, and not of what was made for the copy, when something was taken out of both specs, by field.
+	TakenOut map[string][]string
 	// Says are the fields that the statuses of the copy and of the sample have, by path.
 	Says, SampleSays map[string]bool
 	// Finalizers are those of the copy, and Events the reasons that Events of it have, sorted, but for warnings.
@@ -314,6 +316,16 @@ func (n New) staysBehind(was New, field string) []string {
 // governing are the kinds that say who may do what, and how much there may be: nothing else can say it in their place.
 var governing = []string{"Role", "RoleBinding", "ResourceQuota", "LimitRange"}
 
+// RemakesKind reports whether the operator made something of kind again.
+func (n New) RemakesKind(kind string) bool {
+	for name, again := range n.Remakes {
+		if again && isOfKind(name, kind) {
+			return true
+		}
+	}
+	return false
+}
+
 // isOfKind reports whether what is named as in Remakes is of kind.
 func isOfKind(name, kind string) bool {
 	of, _, _ := strings.Cut(name, " ")
@@ -368,9 +380,11 @@ const (
 	Fewer   = " (without the last)"
 )
 
-// What Follows has for changes of what an object names, the name of that before it and the path of its field after it, and of a label, which comes after it.
+// What Follows has for changes of what an object names, the name of that before it and the path of its field or the kind of what was made for that after it, and of a label, which
+// comes after it.
 const (
 	OfOther = "'s spec."
+	MadeFor = "'s own "
 	OfLabel = "label "
 )
 
@@ -444,7 +458,7 @@ func ignored(from, to string, was, is New, isDeprecated func(field string) bool)
 	})
 	return lessOf(fields, isDeprecated, func(fields string) finding.Finding {
 		fix := "reconcile each change of the spec, and update what exists, not only what is missing"
-		if strings.Contains(fields, OfOther) || strings.HasPrefix(fields, OfLabel) {
+		if strings.Contains(fields, OfOther) || strings.Contains(fields, MadeFor) || strings.HasPrefix(fields, OfLabel) {
 			fix = "watch the objects of other kinds that an object names or selects, map each to those that do (handler.EnqueueRequestsFromMapFunc), and read the selector in each reconcile"
 		}
 		return doesLess(fix, is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s", to, from, was.Patience(), fields)
@@ -713,12 +727,24 @@ func behind(from, to string, was, is New) []finding.Finding {
 		}
 		findings = append(findings, f)
 	}
-	twice := without(is.OwnedTwice, was.OwnedTwice)
-	if was.OwnedTwice != nil && len(twice) > 0 {
-		findings = append(findings, code.Finding(code.Behind, is.Sample, "%s applies what %s updated before, which still owns the same fields (metadata.managedFields) of %s: what %s leaves out of them from now on stays there",
-			to, from, firstOf(twice), to))
+	if twice := is.OwnedTwiceNow(was); len(twice) > 0 {
+		f := code.Finding(code.Behind, is.Sample, "%s applies what %s wrote before under another name (metadata.managedFields), which still owns the same fields of %s: what %s leaves out of them from now on stays there",
+			to, from, firstOf(twice), to)
+		if stays := namesOf(is.TakenOut, func(path string) bool { return len(is.TakenOut[path]) > 0 }); len(stays) > 0 {
+			f.Severity = finding.Error
+			f.Cause = "after a change of its " + stays[0] + ", " + strings.Join(is.TakenOut[stays[0]], " and ") + " stays as it was; what was made for a new object follows"
+		}
+		findings = append(findings, f)
 	}
 	return findings
+}
+
+// OwnedTwiceNow is what was made for the sample of which another manager owns what the operator applies, and did not under the release before.
+func (n New) OwnedTwiceNow(was New) []string {
+	if was.OwnedTwice == nil {
+		return nil
+	}
+	return without(n.OwnedTwice, was.OwnedTwice)
 }
 
 // unsteady tells what is said in another order from one time to the next, and was not with from.

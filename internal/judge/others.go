@@ -20,6 +20,9 @@ func (n New) writes(name string) bool {
 	})
 }
 
+// Autoscaled begins the name in Additions of what a HorizontalPodAutoscaler sets that the operator made: it is never the operator's.
+const Autoscaled = "the autoscaled replicas of "
+
 // stripped tells what others set of what was made for new objects and the operator takes away, and did not with from.
 func stripped(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
@@ -43,7 +46,7 @@ func stripped(from, to string, was, is New) []finding.Finding {
 	}
 	taken := namesOf(is.Additions, func(what string) bool {
 		_, name, _ := strings.Cut(what, " of ")
-		return was.Additions[what] && !is.Additions[what] && was.writes(name)
+		return was.Additions[what] && !is.Additions[what] && (was.writes(name) || strings.HasPrefix(what, Autoscaled))
 	})
 	if len(taken) > 0 {
 		f := code.Finding(code.OperandChanged, is.Sample, "%s takes back what others set of what is made for a new object like it: %s; %s left it", to, strings.Join(taken, ", "), from)

@@ -43,6 +43,9 @@ type Group struct {
 type Log struct {
 	groups map[string]*Group
 	panics map[string]string // the key of the last panic that said the same
+
+	// Aside is what no line of a Tail says; "" leaves all.
+	Aside string
 }
 
 // New returns a Log without errors.
@@ -170,14 +173,14 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// Tail returns the last lines that were read.
+// Tail returns the last lines that were read, besides those that say what is Aside.
 func (r *Reader) Tail() string { return strings.Join(r.lines, "\n") }
 
 // end takes the line that was read.
 func (r *Reader) end() {
 	line := Clean(bytes.TrimPrefix(r.line, r.prefix))
 	r.line, r.skip = r.line[:0], false
-	if strings.TrimSpace(line) != "" {
+	if strings.TrimSpace(line) != "" && (r.log.Aside == "" || !strings.Contains(line, r.log.Aside)) {
 		r.lines = append(r.lines, Cut(line, tailLine))
 		r.lines = r.lines[max(0, len(r.lines)-tailLines):]
 	}

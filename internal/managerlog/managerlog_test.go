@@ -223,11 +223,13 @@ func TestHarmless(t *testing.T) {
 
 func TestTail(t *testing.T) {
 	log := New()
+	log.Aside = "of no interest"
 	r := log.Reader("p| ")
 	for range 300 {
 		_, _ = r.Write([]byte("p| line\n\n"))
 	}
 	_, _ = r.Write([]byte("p| the \x1b[31mlast\x1b[0m \x00one\xff"))
+	_, _ = r.Write([]byte("\np| this is of no interest"))
 	_ = r.Close()
 	lines := strings.Split(r.Tail(), "\n")
 	if len(lines) != tailLines || lines[len(lines)-1] != "the last one\uFFFD" {

@@ -40,6 +40,9 @@ func (c *Cluster) containersOf(ctx context.Context, name string) ([]string, erro
 	return containers, nil
 }
 
+// Quota is what a walk calls the ResourceQuota for which it has a namespace without room: what managers log of that is what the walk has made happen.
+const Quota = "olmkit"
+
 // Logged reads what the containers of r logged: the errors, and the last lines of each.
 func (c *Cluster) Logged(ctx context.Context, r *lifecycle.Release) ([]managerlog.Group, []report.Log, error) {
 	containers, err := c.containersOf(ctx, r.Name)
@@ -47,6 +50,7 @@ func (c *Cluster) Logged(ctx context.Context, r *lifecycle.Release) ([]managerlo
 		return nil, nil, err
 	}
 	all := managerlog.New()
+	all.Aside = "exceeded quota: " + Quota + ","
 	var tails []report.Log
 	for _, name := range containers {
 		reader := all.Reader(name + "| ")

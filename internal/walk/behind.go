@@ -2,6 +2,7 @@ package walk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -9,12 +10,15 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/olmkit/olmkit/internal/compare"
+	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
@@ -42,8 +46,8 @@ func (w *walk) noteBehind(ctx context.Context, o *newObject, operands map[string
 	return nil
 }
 
-// ownedTwice names what among operands was made for a copy's sample, as each copy's is named, of which a manager that updated it before still owns what another one applies
-// now. What that does not apply any more stays there.
+// ownedTwice names what among operands was made for a copy's sample, as each copy's is named, of which a manager that updated or applied it before still owns what another one
+// applies now. What that does not apply any more stays there.
 func (w *walk) ownedTwice(ctx context.Context, o *newObject, operands map[string]observe.Operand) ([]string, error) {
 	names := []string{}
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
@@ -63,24 +67,95 @@ func (w *walk) ownedTwice(ctx context.Context, o *newObject, operands map[string
 	return names, nil
 }
 
-// sharesFields reports whether in list somebody updates what somebody else applies, besides the walk, and but for metadata.
-func sharesFields(list []metav1.ManagedFieldsEntry) bool {
-	owned := func(operation metav1.ManagedFieldsOperationType) *fieldpath.Set {
-		all := &fieldpath.Set{}
-		for _, m := range list {
-			var fields fieldpath.Set
-			if m.Operation == operation && m.Subresource == "" && m.Manager != "olmkit" && m.FieldsV1 != nil && fields.FromJSON(m.FieldsV1.GetRawReader()) == nil {
-				all = all.Union(&fields)
-			}
-		}
-		return all
+// sharesFields reports whether in list somebody applies what somebody else applies or updates, besides the walk, and but for metadata.
+func sharesFields(list []metav1.ManagedFieldsEntry) (shared bool) {
+	updated, applied := &fieldpath.Set{}, &fieldpath.Set{}
+	compare := func(mine, others *fieldpath.Set) {
+		mine.Intersection(others).Iterate(func(path fieldpath.Path) {
+			field := path[0].FieldName
+			shared = shared || field != nil && *field != "metadata"
+		})
 	}
-	shared := false
-	owned(metav1.ManagedFieldsOperationUpdate).Intersection(owned(metav1.ManagedFieldsOperationApply)).Iterate(func(path fieldpath.Path) {
-		field := path[0].FieldName
-		shared = shared || field != nil && *field != "metadata"
-	})
+	for _, m := range list {
+		var fields fieldpath.Set
+		if m.Subresource != "" || m.Manager == "olmkit" || m.FieldsV1 == nil || fields.FromJSON(m.FieldsV1.GetRawReader()) != nil {
+			continue
+		}
+		if compare(&fields, applied); m.Operation == metav1.ManagedFieldsOperationUpdate {
+			updated = updated.Union(&fields)
+			continue
+		}
+		compare(&fields, updated)
+		applied = applied.Union(&fields)
+	}
 	return shared
+}
+
+// mostTakenOut is how much is taken out at most of the specs of a copy and its sample.
+const mostTakenOut = 3
+
+// takeOut takes what is surely followed out of the specs of a copy and its sample, and notes in is what then stays in what was made for the sample alone: where another manager
+// still owns what the operator applies, that does not go with it.
+func (w *walk) takeOut(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, is *judge.New) error {
+	if len(is.OwnedTwiceNow(was)) == 0 || is.Behind == nil || !w.Provider.Disposable() {
+		return nil
+	}
+	var patches [2]map[string]step
+	for i, object := range []*observe.Object{o.Object, o.like} {
+		now, err := object.At(w.Dynamic, o.Version).Get(ctx, object.Name, metav1.GetOptions{})
+		if err != nil {
+			return ctx.Err() // its operator may delete what it does not want
+		}
+		patches[i] = takenOut(definition.Schema(r.CRD(o.CRD), o.Version), now.Object)
+	}
+	is.TakenOut = map[string][]string{}
+	for _, path := range slices.Sorted(maps.Keys(patches[0])) {
+		if _, both := patches[1][path]; !both || is.Follows[path] < judge.Surely || len(is.TakenOut) == mostTakenOut {
+			continue
+		}
+		left, err := w.takeOutOne(ctx, o, patches[0][path], patches[1][path], is.Behind)
+		if err != nil {
+			return err
+		}
+		is.TakenOut[path] = left
+	}
+	return nil
+}
+
+// takenOut are the changes of an object that take something out of its spec, by path.
+func takenOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) map[string]step {
+	steps := map[string]step{}
+	for _, s := range slices.Concat(fewer(schema, object, true), leftOut(schema, object), bold(schema, object)) {
+		if s.Path != judge.OfField(s.Path) || s.Entry[0] != "" {
+			steps[s.Path] = s
+		}
+	}
+	return steps
+}
+
+// takeOutOne makes a change of a copy and the same one of its sample, takes both back, and returns what was behind meanwhile that was not before.
+func (w *walk) takeOutOne(ctx context.Context, o *newObject, ofCopy, ofSample step, before []string) (left []string, err error) {
+	copied, sample := o.At(w.Dynamic, o.Version), o.like.At(w.Dynamic, o.Version)
+	patch := func(ofCopy, ofSample []byte) error {
+		return errors.Join(mergePatch(ctx, sample, o.like.Name, ofSample), mergePatch(ctx, copied, o.Name, ofCopy))
+	}
+	if err := w.awaitIdle(ctx, o); err != nil {
+		return nil, err
+	}
+	follows, err := w.followed(ctx, o, judge.EffectLimit, func() error { return patch(ofCopy.There, ofSample.There) })
+	if err == nil && follows {
+		view, others := w.viewOf(o.Object, o.like), w.ofOtherKinds(o)
+		err = lookUntil(ctx, judge.EffectLimit, lookPause, func() (bool, error) {
+			operands, err := view.RecentOperands(ctx)
+			left = slices.DeleteFunc(o.behind(without(operands, o.needs), others), func(name string) bool { return slices.Contains(before, name) })
+			return len(left) == 0, err
+		})
+	}
+	refused := patch(ofCopy.Back, ofSample.Back)
+	if err == nil {
+		err = errors.Join(refused, w.awaitIdle(ctx, o))
+	}
+	return left, err
 }
 
 // chosenLetter matches a letter of what generateName adds to a name, which has no vowels (k8s.io/apimachinery v0.36.3 pkg/util/rand).

@@ -82,7 +82,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestSharesFields: a field that one manager applies and another one updates, besides status, metadata and what the walk changes, is owned twice.
+// TestSharesFields: a field that one manager applies and another one applies or updates, besides status, metadata and what the walk changes, is owned twice.
 func TestSharesFields(t *testing.T) {
 	entry := func(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields)}
@@ -99,11 +99,14 @@ func TestSharesFields(t *testing.T) {
 		"metadata":             {entry("manager", update, "", `{"f:metadata":{"f:labels":{"f:app":{}}}}`), false},
 		"the status":           {entry("manager", update, "status", `{"f:status":{"f:replicas":{}}}`), false},
 		"the walk's":           {entry("olmkit", update, "", `{"f:data":{"f:a":{}}}`), false},
-		"another applies, too": {entry("manager", apply, "", `{"f:data":{"f:a":{}}}`), false},
+		"another applies, too": {entry("manager", apply, "", `{"f:data":{"f:a":{}}}`), true},
+		"another applies else": {entry("manager", apply, "", `{"f:data":{"f:d":{}}}`), false},
 		"not to be read":       {entry("manager", update, "", `{`), false},
 	} {
-		if shares := sharesFields([]metav1.ManagedFieldsEntry{applied, c.other}); shares != c.shares {
-			t.Errorf("%s: %t", name, shares)
+		for _, list := range [][]metav1.ManagedFieldsEntry{{applied, c.other}, {c.other, applied}} {
+			if shares := sharesFields(list); shares != c.shares {
+				t.Errorf("%s: %t", name, shares)
+			}
 		}
 	}
 }

@@ -43,6 +43,14 @@ func (w *walk) tryBesides(ctx context.Context, r *lifecycle.Release, o *newObjec
 			maps.Copy(both.Remakes, is.Remakes)
 			maps.Copy(both.Follows, is.Follows)
 			is.Additions, err = w.setOn(ctx, r, o, usualAdditions, others, operands, was.Additions, both)
+			if err != nil {
+				return err
+			}
+			scaled, err := w.setOn(ctx, r, o, []addition{autoscaling}, autoscaled(operands), operands, was.Additions, both)
+			if len(scaled) > 0 && is.Additions == nil {
+				is.Additions = map[string]bool{}
+			}
+			maps.Copy(is.Additions, scaled)
 			return err
 		},
 		func() error {
@@ -58,6 +66,9 @@ func (w *walk) tryBesides(ctx context.Context, r *lifecycle.Release, o *newObjec
 		}
 	}
 	o.following.noteIn(&is)
+	if err == nil {
+		err = w.leaveOutParts(ctx, r, o, was, &is)
+	}
 	is.Slowest = o.slowest
 	if err == nil {
 		err = w.readyToPart(ctx, o, was)
@@ -80,6 +91,20 @@ func ofOtherKinds(operands map[string]observe.Operand, made []string) map[string
 		return slices.ContainsFunc(made, func(name string) bool { kind, _, _ := strings.Cut(name, " "); return kind == o.Kind })
 	})
 	return others
+}
+
+// autoscaled are those of operands that a HorizontalPodAutoscaler among them scales.
+func autoscaled(operands map[string]observe.Operand) map[string]observe.Operand {
+	all := map[string]observe.Operand{}
+	for _, h := range operands {
+		target, _, _ := unstructured.NestedStringMap(h.Content, "spec", "scaleTargetRef")
+		for name, made := range operands {
+			if h.Kind == "HorizontalPodAutoscaler" && h.Namespace == made.Namespace && target["kind"] == made.Kind && target["name"] == made.Name {
+				all[name] = made
+			}
+		}
+	}
+	return all
 }
 
 // shows returns a function that reports whether a variant as another sample asks may show what comes of a step, and the copy did not: of a field that only that sample says or, if others is made

@@ -1,13 +1,18 @@
 package walk
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/internal/progress"
 )
 
@@ -40,5 +45,38 @@ func TestBesides(t *testing.T) {
 		{paves, pavesOnce, code.DriftStays, "does not make Service again"},
 	} {
 		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
+	}
+}
+
+// A part of the spec that only one of two samples has is left out as well.
+func TestBesidesParts(t *testing.T) {
+	samples := `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1,"note":"x","paused":false}},
+		{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b"},"spec":{"size":1,"extra":{"depth":40}}}]`
+	p, plan := packageOf(t, lifecycle.AllNamespaces, samples, []string{"v1", "v2", "v3"}, func() *apiextensionsv1.CustomResourceDefinition {
+		d := thingDefinition()
+		d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["extra"] = apiextensionsv1.JSONSchemaProps{
+			Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"depth": {Type: "integer"}},
+		}
+		return d
+	})
+	for _, c := range []struct{ v2, code, says string }{
+		{clears, "", ""}, {litters, code.DoesLess, "its Service stays after a change of its spec.extra (leaving that out)"},
+	} {
+		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, clears, c.v2, c.code, c.says) })
+	}
+}
+
+// What a HorizontalPodAutoscaler scales is what it names, of what was made for the same object.
+func TestAutoscaled(t *testing.T) {
+	operands := map[string]observe.Operand{
+		"hpa":   {Kind: "HorizontalPodAutoscaler", Namespace: "n", Name: "h", Content: map[string]any{"spec": map[string]any{"scaleTargetRef": map[string]any{"kind": "Deployment", "name": "a"}}}},
+		"a":     {Kind: "Deployment", Namespace: "n", Name: "a"},
+		"b":     {Kind: "Deployment", Namespace: "n", Name: "b"},
+		"set":   {Kind: "StatefulSet", Namespace: "n", Name: "a"},
+		"other": {Kind: "Deployment", Namespace: "m", Name: "a"},
+		"map":   {Kind: "ConfigMap", Namespace: "n", Name: "c"},
+	}
+	if got := slices.Collect(maps.Keys(autoscaled(operands))); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("%q", got)
 	}
 }

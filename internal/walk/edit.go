@@ -23,8 +23,15 @@ type edit struct {
 	other       []byte // a patch that means something else, where there does not; nil for none
 }
 
-// editsOf are edits of ConfigMaps and Services among operands, which were made for a new object: of the first of names of each kind. Unlike
-// workloads they have no generation, so who looks at generations alone does not see one.
+// selectors are where those kinds select pods by labels that may be changed at any time.
+var selectors = map[string][]string{
+	observe.KindService:   {"spec", "selector"},
+	"NetworkPolicy":       {"spec", "podSelector", "matchLabels"},
+	"PodDisruptionBudget": {"spec", "selector", "matchLabels"},
+}
+
+// editsOf are edits of ConfigMaps, and of what selects pods, among operands, which were made for a new object: of the first of names of each kind.
+// ConfigMaps and Services have no generation as workloads have, so who looks at generations alone does not see one; others are often only created.
 func editsOf(operands map[string]observe.Operand, names []string) (edits []edit) {
 	kinds := map[string]int{}
 	for _, name := range names {
@@ -44,14 +51,13 @@ func editsOf(operands map[string]observe.Operand, names []string) (edits []edit)
 			}
 			key := slices.Sorted(maps.Keys(data))[0]
 			path, was, is = []string{"data", key}, data[key], data[key]+"\n" // which means the same to who reads it
-		case observe.KindService:
-			selector, _, _ := unstructured.NestedStringMap(made.Content, "spec", "selector")
-			if len(selector) == 0 {
+		default:
+			at := selectors[made.Kind]
+			selector, _, _ := unstructured.NestedStringMap(made.Content, at...)
+			if len(at) == 0 || len(selector) == 0 {
 				continue
 			}
-			path, is = []string{"spec", "selector", nudgeNote}, "1"
-		default:
-			continue
+			path, is = append(slices.Clone(at), nudgeNote), "1"
 		}
 		e := edit{Operand: made, path: path, was: was, there: patchOf(path, is), back: patchOf(path, nil)}
 		if was != "" {
@@ -64,7 +70,7 @@ func editsOf(operands map[string]observe.Operand, names []string) (edits []edit)
 	return edits
 }
 
-// editNew changes ConfigMaps and Services among operands, which were made for a copy, one after the other, and tells of each whether the
+// editNew changes ConfigMaps and what selects pods among operands, which were made for a copy, one after the other, and tells of each whether the
 // operator changed it back. What it did under the release before is waited for longer, and what it did not is not tried again.
 func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New) (map[string]bool, error) {
 	reverts, watched := map[string]bool{}, map[string]bool{}

@@ -101,6 +101,8 @@ func TestEditsOf(t *testing.T) {
 		made("ConfigMap", "d", true, m{"data": m{"k": "v", "l": "w"}}), made("ConfigMap", "e", true, m{"data": m{"k": "v"}}),
 		made("ConfigMap", "f", true, m{"data": m{"k": "w"}}), made("ConfigMap", "g", true, m{"data": m{"k": "v"}}),
 		made("Service", "a", true, m{"spec": m{}}), made("Service", "b", true, m{"spec": m{"selector": m{"app": "a"}}}), made("Deployment", "a", true, m{"spec": m{}}),
+		made("NetworkPolicy", "a", true, m{"spec": m{"podSelector": m{}}}), made("NetworkPolicy", "b", true, m{"spec": m{"podSelector": m{"matchLabels": m{"app": "a"}}}}),
+		made("PodDisruptionBudget", "b", true, m{"spec": m{"selector": m{"matchLabels": m{"app": "a"}}}}),
 	} {
 		operands[o.String()] = o
 	}
@@ -113,6 +115,8 @@ func TestEditsOf(t *testing.T) {
 		`ConfigMap/n/d {"data":{"k":"v\n"}} {"data":{"k":"v"}}`,
 		`ConfigMap/n/e {"data":{"k":"v\n"}} {"data":{"k":"v"}}`,
 		`ConfigMap/n/f {"data":{"k":"w\n"}} {"data":{"k":"w"}}`,
+		`NetworkPolicy/n/b {"spec":{"podSelector":{"matchLabels":{"olmkit.dev/nudge":"1"}}}} {"spec":{"podSelector":{"matchLabels":{"olmkit.dev/nudge":null}}}}`,
+		`PodDisruptionBudget/n/b {"spec":{"selector":{"matchLabels":{"olmkit.dev/nudge":"1"}}}} {"spec":{"selector":{"matchLabels":{"olmkit.dev/nudge":null}}}}`,
 		`Service/n/b {"spec":{"selector":{"olmkit.dev/nudge":"1"}}} {"spec":{"selector":{"olmkit.dev/nudge":null}}}`,
 	}
 	if !slices.Equal(said, want) {

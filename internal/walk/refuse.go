@@ -23,8 +23,6 @@ const (
 	roomLimit = 5 * time.Second
 	// fillLimit is how long the cluster has to notice a new quota.
 	fillLimit = 3 * time.Second
-	// quotaName is the quota of a new namespace.
-	quotaName = "olmkit"
 )
 
 // refusable are the kinds for which a namespace may have no room, those first without which an object does nothing.
@@ -55,14 +53,14 @@ func (w *walk) fill(ctx context.Context, namespace string, kinds map[string]stri
 	if len(kinds) == 0 {
 		return false, nil
 	}
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: quotaName, Namespace: namespace}, Spec: corev1.ResourceQuotaSpec{Hard: roomFor(kinds, "0")}}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: observe.Quota, Namespace: namespace}, Spec: corev1.ResourceQuotaSpec{Hard: roomFor(kinds, "0")}}
 	if err := w.Client.Create(ctx, quota); err != nil {
-		return false, fmt.Errorf("create ResourceQuota %s/%s: %w", namespace, quotaName, err)
+		return false, fmt.Errorf("create ResourceQuota %s/%s: %w", namespace, observe.Quota, err)
 	}
 	noticed := false
 	err := lookUntil(ctx, fillLimit, quickPause, func() (bool, error) {
 		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
-			return false, fmt.Errorf("read ResourceQuota %s/%s: %w", namespace, quotaName, err)
+			return false, fmt.Errorf("read ResourceQuota %s/%s: %w", namespace, observe.Quota, err)
 		}
 		noticed = len(quota.Status.Hard) == len(quota.Spec.Hard)
 		return noticed, nil
@@ -71,7 +69,7 @@ func (w *walk) fill(ctx context.Context, namespace string, kinds map[string]stri
 		return noticed, err
 	}
 	if err := w.Client.Delete(ctx, quota); err != nil { // it would hold later
-		return false, fmt.Errorf("delete ResourceQuota %s/%s: %w", namespace, quotaName, err)
+		return false, fmt.Errorf("delete ResourceQuota %s/%s: %w", namespace, observe.Quota, err)
 	}
 	return false, nil
 }
@@ -96,11 +94,11 @@ func (w *walk) makeRoom(ctx context.Context, namespace string, there []*newObjec
 	if err != nil {
 		return false, err
 	}
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: quotaName, Namespace: namespace}}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: observe.Quota, Namespace: namespace}}
 	room := client.MergeFrom(quota.DeepCopy())
 	quota.Spec.Hard = roomFor(kinds, "1000")
 	if err := w.Client.Patch(ctx, quota, room); err != nil {
-		return false, fmt.Errorf("patch ResourceQuota %s/%s: %w", namespace, quotaName, err)
+		return false, fmt.Errorf("patch ResourceQuota %s/%s: %w", namespace, observe.Quota, err)
 	}
 	began := time.Now()
 	err = lookUntil(ctx, judge.EffectLimit, quickPause, func() (bool, error) {

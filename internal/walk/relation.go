@@ -56,8 +56,39 @@ func (w *walk) changeNamed(ctx context.Context, r *lifecycle.Release, o *newObje
 				return err
 			}
 		}
+		if err := w.remakeOfNamed(ctx, o, named, operands, was, created[named.CRD], &is); err != nil {
+			return err
+		}
 	}
 	created[o.key()] = is
+	return nil
+}
+
+// remakeOfNamed deletes a Secret among operands, which were made for named, which o names, twice, where its operator makes it again, and notes in is whether what was made for o
+// follows: what says something else each time, as a password, others have to take over.
+func (w *walk) remakeOfNamed(ctx context.Context, o *newObject, named *observe.Object, operands map[string]observe.Operand, was, ofNamed judge.New, is *judge.New) error {
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		made := operands[name]
+		if made.Kind != "Secret" || made.Of != named.String() || !made.Direct || !ofNamed.RemakesKind(made.Kind) {
+			continue
+		}
+		change := step{Path: o.original(named) + judge.MadeFor + made.Kind}
+		var err error
+		is.Follows[change.Path], err = w.otherFollowed(ctx, o, was, change, func(limit time.Duration, _ []byte, ended func() bool) (bool, error) {
+			if limit == 0 { // there is nothing to take back
+				return false, nil
+			}
+			return w.followedUnless(ctx, o, limit, func() error {
+				now, err := w.operandNow(ctx, made)
+				if err == nil && now != nil {
+					made.UID = now.GetUID()
+					w.deleteOperand(ctx, made)
+				}
+				return err
+			}, ended)
+		})
+		return err
+	}
 	return nil
 }
 

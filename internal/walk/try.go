@@ -55,6 +55,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		func() (err error) { is.Written, err = w.writtenInto(ctx, o); return err },
 		func() error { return w.takeFromNew(ctx, o, operands, was, remade, is.Remakes) },
 		func() error { return w.changeNew(ctx, r, o, operands, was, &is) },
+		func() error { return w.takeOut(ctx, r, o, was, &is) },
 		func() error { return w.pauseNew(ctx, r, o, was, &is) },
 		func() error { return w.changeNeeds(ctx, o, operands, was, is.Follows) },
 		func() error { return w.unlabelNew(ctx, r, o, was, is.Follows) },
@@ -362,7 +363,7 @@ func (w *walk) leaveOutParts(ctx context.Context, r *lifecycle.Release, o *newOb
 	}
 	var taken []step
 	var paths []string
-	for _, part := range w.withoutPulls(partsLeftOut(definition.Schema(r.CRD(o.CRD), o.Version), now.Object), now.Object, operands) {
+	for _, part := range o.toTry(w.withoutPulls(partsLeftOut(definition.Schema(r.CRD(o.CRD), o.Version), now.Object), now.Object, operands)) {
 		there, _, err := merged(append(slices.Clone(taken), part))
 		if err == nil && mergePatch(ctx, resource, o.Name, there, metav1.DryRunAll) == nil {
 			taken, paths = append(taken, part), append(paths, part.Path)

@@ -178,6 +178,8 @@ const (
 	twinsHalf    = "makes two of each, and one of them again"
 	paves        = "makes a Service for who says a depth, and again if somebody deletes it"
 	pavesOnce    = "does not make it again"
+	clears       = "makes a Service of an extra, and deletes it"
+	litters      = "makes a Service of an extra, and leaves it"
 	insists      = "has a webhook that makes one of none"
 	exits        = "ends when a spec is changed"
 	operandsExit = "runs what ends when a spec is changed"
@@ -695,6 +697,11 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	said := fmt.Sprint(spec, thing.GetLabels(), annotations)
 	if _, deep := spec["depth"]; deep && (behaviour == paves || behaviour == pavesOnce) {
 		w.serve(ctx, thing, 6379)
+	}
+	if _, extra := spec["extra"]; extra && (behaviour == clears || behaviour == litters) {
+		w.serve(ctx, thing, 6379)
+	} else if behaviour == clears {
+		_ = w.Delete(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: thing.GetName()}})
 	}
 	m := &corev1.ConfigMap{}
 	if behaviour == titles || behaviour == titlesNone || behaviour == titlesTakes {
