@@ -21,6 +21,7 @@ const EffectLimit = 30 * time.Second
 type Effect struct {
 	Change    string              // the path of the field that was changed
 	Status    bool                // the object's status changed
+	Grows     bool                // it only says more than before, or that a condition is met by now: that may come without the change
 	Workloads map[string][]string // the fields of workloads that changed, by the workload's name
 	Scaled    int64               // by how many replicas one of these is larger
 	Counts    map[string]int64    // by how much each number of the status is larger, by path
@@ -36,6 +37,7 @@ const ReplicasField = "spec.replicas"
 func EffectOf(name, change string, before, now observe.Seen) Effect {
 	e := Effect{Change: change, Workloads: map[string][]string{}, Counts: map[string]int64{}}
 	e.Status = !reflect.DeepEqual(withoutTimes(before.Snapshot[name]), withoutTimes(now.Snapshot[name]))
+	e.Grows = e.Status && !saysElse(before.Snapshot[name], now.Snapshot[name])
 	for operand, fields := range before.Changes(now.Snapshot) {
 		kind, _, _ := strings.Cut(operand, "/")
 		if before.Of[operand] != name || !slices.Contains(WorkloadKinds, kind) {
@@ -100,6 +102,43 @@ func withoutTimes(value any) any {
 	return value
 }
 
+// saysElse reports whether something that was before is another now, but for times, and for conditions that are met by now.
+func saysElse(before, now any) bool {
+	switch was := before.(type) {
+	case map[string]any:
+		is, _ := now.(map[string]any)
+		if was["type"] != nil && was["status"] != "True" && is["status"] == "True" {
+			return false
+		}
+		for k, member := range was {
+			if saysElse(member, is[k]) {
+				return true
+			}
+		}
+		return false
+	case []any:
+		is, _ := now.([]any)
+		if conditions := byType(was); conditions != nil && byType(is) != nil {
+			return saysElse(conditions, byType(is))
+		}
+	}
+	return !reflect.DeepEqual(withoutTimes(before), withoutTimes(now))
+}
+
+// byType are the items of a list of conditions by what they are about; nil if it is another list.
+func byType(list []any) map[string]any {
+	conditions := map[string]any{}
+	for _, item := range list {
+		condition, _ := item.(map[string]any)
+		about, is := condition["type"].(string)
+		if !is {
+			return nil
+		}
+		conditions[about] = condition
+	}
+	return conditions
+}
+
 // Any reports whether anything came of the change: who writes the same again at each look does not have to.
 func (e Effect) Any() bool { return e.Status || len(e.Workloads) > 0 }
 
@@ -127,7 +166,7 @@ func (e Effect) Lacks(now Effect, there map[string]observe.Operand) []string {
 			missing = append(missing, fmt.Sprintf("it does not change %s of %s any more", strings.Join(e.Workloads[name], ", "), name))
 		}
 	}
-	if e.Status && !now.Status {
+	if e.Status && !e.Grows && !now.Status {
 		missing = append(missing, "it does not change the object's status any more")
 	} else if silent := e.uncounted(now, there); len(silent) > 0 {
 		missing = append(missing, fmt.Sprintf("it does not change %s of the object any more", strings.Join(silent, ", ")))
@@ -170,6 +209,7 @@ func (e Effect) With(other Effect) Effect {
 	if e.Change != other.Change {
 		return other
 	}
+	e.Grows = (e.Grows || !e.Status) && (other.Grows || !other.Status)
 	e.Status = e.Status || other.Status
 	e.Workloads = maps.Clone(e.Workloads)
 	maps.Copy(e.Workloads, other.Workloads)

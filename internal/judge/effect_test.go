@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -27,6 +28,49 @@ func TestEffectOf(t *testing.T) {
 	}
 	if e := EffectOf("Pot/n/a", "spec.size", state(1, 1), state(1, 1)); e.Status || len(e.Workloads) != 0 {
 		t.Errorf("of nothing it saw %+v", e)
+	}
+}
+
+// TestGrows: a status that says something for the first time, the time, or that a condition is met, may do so without a change of the spec.
+func TestGrows(t *testing.T) {
+	condition := func(status, reason string) string {
+		return `{"conditions": [{"type": "Ready", "status": "` + status + `", "reason": "` + reason + `"}]}`
+	}
+	for name, c := range map[string]struct {
+		before, now   string
+		status, grows bool
+	}{
+		"the same":             {`{"a": 1}`, `{"a": 1}`, false, false},
+		"another number":       {`{"a": 1}`, `{"a": 2}`, true, false},
+		"the first":            {`{}`, `{"a": 1}`, true, true},
+		"one more":             {`{"a": 1}`, `{"a": 1, "b": {"c": 1}}`, true, true},
+		"one more and another": {`{"a": 1}`, `{"a": 2, "b": {"c": 1}}`, true, false},
+		"one less":             {`{"a": 1, "b": 1}`, `{"a": 1}`, true, false},
+		"another time":         {`{"a": "2026-01-01T00:00:00Z"}`, `{"a": "2026-01-01T00:00:05Z"}`, false, false},
+		"becomes ready":        {condition("False", "NoTarget"), condition("True", "Ready"), true, true},
+		"becomes unready":      {condition("True", "Ready"), condition("False", "NoTarget"), true, false},
+		"another reason":       {condition("True", "OneOfOne"), condition("True", "TwoOfTwo"), true, false},
+		"another list":         {`{"pods": ["a"]}`, `{"pods": ["a", "b"]}`, true, false},
+	} {
+		seen := func(status string) observe.Seen {
+			var value map[string]any
+			if err := json.Unmarshal([]byte(status), &value); err != nil {
+				t.Fatal(err)
+			}
+			return observe.Seen{Snapshot: observe.Snapshot{"Pot/n/a": {"status": value}}}
+		}
+		if e := EffectOf("Pot/n/a", "spec.size", seen(c.before), seen(c.now)); e.Status != c.status || e.Grows != c.grows {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+	grows, else_ := Effect{Status: true, Grows: true}, Effect{Status: true}
+	for _, c := range []struct {
+		a, b Effect
+		want bool
+	}{{grows, grows, true}, {grows, Effect{}, true}, {Effect{}, grows, true}, {grows, else_, false}, {else_, grows, false}} {
+		if got := c.a.With(c.b); got.Grows != c.want || !got.Status {
+			t.Errorf("%+v with %+v: %+v", c.a, c.b, got)
+		}
 	}
 }
 
@@ -68,6 +112,7 @@ func TestEffectLacks(t *testing.T) {
 		{"an annotation", Effect{Change: "metadata.annotations.a", Status: true, Workloads: scaled}, Effect{Change: "metadata.annotations.a"}, there, ""},
 		{"no replicas", was, Effect{Change: "spec.size", Status: true, Workloads: map[string][]string{"StatefulSet/n/a": {"spec.template.spec"}}}, there,
 			"it does not change spec.replicas, spec.template.metadata.annotations.hash of StatefulSet/n/a any more"},
+		{"a status that said more", Effect{Change: "spec.size", Status: true, Grows: true, Workloads: scaled}, Effect{Change: "spec.size", Workloads: scaled}, there, ""},
 		{"no status", was, Effect{Change: "spec.size", Status: false, Workloads: scaled}, there, "it does not change the object's status any more"},
 		{"one made in its place", was, Effect{Change: "spec.size", Status: true, Workloads: map[string][]string{"StatefulSet/n/a-2": {ReplicasField}}}, there,
 			"it does not change StatefulSet/n/a any more, and leaves it behind: StatefulSet/n/a-2 changes in its place"},

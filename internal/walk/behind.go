@@ -92,57 +92,58 @@ func sharesFields(list []metav1.ManagedFieldsEntry) (shared bool) {
 }
 
 // mostTakenOut is how much is taken out at most of the specs of a copy and its sample.
-const mostTakenOut = 3
+const mostTakenOut = 4
 
-// takeOut takes what is surely followed out of the specs of a copy and its sample, and notes in is what then stays in what was made for the sample alone: where another manager
+// takeOut takes what surely is followed, and parts, out of the specs of a copy and its sample, and notes in is what then stays in what was made for the sample alone: where another manager
 // still owns what the operator applies, that does not go with it.
 func (w *walk) takeOut(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, is *judge.New) error {
 	if len(is.OwnedTwiceNow(was)) == 0 || is.Behind == nil || !w.Provider.Disposable() {
 		return nil
 	}
-	var patches [2]map[string]step
+	var steps [2][]step
 	for i, object := range []*observe.Object{o.Object, o.like} {
 		now, err := object.At(w.Dynamic, o.Version).Get(ctx, object.Name, metav1.GetOptions{})
 		if err != nil {
 			return ctx.Err() // its operator may delete what it does not want
 		}
-		patches[i] = takenOut(definition.Schema(r.CRD(o.CRD), o.Version), now.Object)
+		steps[i] = takenOut(definition.Schema(r.CRD(o.CRD), o.Version), now.Object, is.Follows)
 	}
 	is.TakenOut = map[string][]string{}
-	for _, path := range slices.Sorted(maps.Keys(patches[0])) {
-		if _, both := patches[1][path]; !both || is.Follows[path] < judge.Surely || len(is.TakenOut) == mostTakenOut {
+	for _, ofCopy := range steps[0] {
+		at := slices.IndexFunc(steps[1], func(s step) bool { return s.Path == ofCopy.Path })
+		if at < 0 || len(is.TakenOut) == mostTakenOut {
 			continue
 		}
-		left, err := w.takeOutOne(ctx, o, patches[0][path], patches[1][path], is.Behind)
+		left, err := w.takeOutOne(ctx, o, ofCopy, steps[1][at], is.Behind)
 		if err != nil {
 			return err
 		}
-		is.TakenOut[path] = left
+		is.TakenOut[ofCopy.Path] = left
 	}
 	return nil
 }
 
-// takenOut are the changes of an object that take something out of its spec, by path.
-func takenOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) map[string]step {
-	steps := map[string]step{}
-	for _, s := range slices.Concat(fewer(schema, object, true), leftOut(schema, object), bold(schema, object)) {
-		if s.Path != judge.OfField(s.Path) || s.Entry[0] != "" {
-			steps[s.Path] = s
-		}
-	}
-	return steps
+// takenOut are the changes of an object that take something out of its spec: what surely is followed, as known says, and parts.
+func takenOut(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, known map[string]int) []step {
+	takes := slices.DeleteFunc(slices.Concat(fewer(schema, object, true), leftOut(schema, object), bold(schema, object)), func(s step) bool {
+		return known[s.Path] < judge.Surely || s.Path == judge.OfField(s.Path) && s.Entry[0] == ""
+	})
+	return slices.Concat(takes, partsLeftOut(schema, object))
 }
 
 // takeOutOne makes a change of a copy and the same one of its sample, takes both back, and returns what was behind meanwhile that was not before.
 func (w *walk) takeOutOne(ctx context.Context, o *newObject, ofCopy, ofSample step, before []string) (left []string, err error) {
 	copied, sample := o.At(w.Dynamic, o.Version), o.like.At(w.Dynamic, o.Version)
-	patch := func(ofCopy, ofSample []byte) error {
-		return errors.Join(mergePatch(ctx, sample, o.like.Name, ofSample), mergePatch(ctx, copied, o.Name, ofCopy))
+	patch := func(ofCopy, ofSample []byte, dryRun ...string) error {
+		return errors.Join(mergePatch(ctx, sample, o.like.Name, ofSample, dryRun...), mergePatch(ctx, copied, o.Name, ofCopy, dryRun...))
+	}
+	if patch(ofCopy.There, ofSample.There, metav1.DryRunAll) != nil {
+		return nil, ctx.Err()
 	}
 	if err := w.awaitIdle(ctx, o); err != nil {
 		return nil, err
 	}
-	follows, err := w.followed(ctx, o, judge.EffectLimit, func() error { return patch(ofCopy.There, ofSample.There) })
+	follows, err := w.followedSoon(ctx, o, boldLimit, func() error { return patch(ofCopy.There, ofSample.There) })
 	if err == nil && follows {
 		view, others := w.viewOf(o.Object, o.like), w.ofOtherKinds(o)
 		err = lookUntil(ctx, judge.EffectLimit, lookPause, func() (bool, error) {
