@@ -101,6 +101,10 @@ func TestServices(t *testing.T) {
 		}
 		return nil
 	})
+	// API servers of aggregated APIs, as of metrics, read by it who calls them through the API server.
+	if m, err := c.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "extension-apiserver-authentication", metav1.GetOptions{}); err != nil || m.Data["requestheader-client-ca-file"] == "" {
+		t.Errorf("there is no authority for the API server's front proxy: %v", err)
+	}
 	for _, test := range []struct{ what, path, key, value, want string }{
 		{"a name in the namespace", "call", "url", "http://box/file?path=/etc/pod/labels", `app="box"`},
 		{"a name with the namespace", "call", "url", "http://box.default.svc/file?path=/etc/pod/labels", `app="box"`},

@@ -101,6 +101,10 @@ func (p *plane) apiserverArgs(config hostConfig) ([]string, error) {
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + p.file("service-accounts.key"),
 		"--service-account-signing-key-file=" + p.file("service-accounts.key"), "--service-cluster-ip-range=" + serviceRange,
 		"--enable-aggregator-routing=true", "--cert-dir=" + p.file("apiserver"), "--profiling=false", "--watch-cache=true",
+		"--requestheader-client-ca-file=" + p.file("front-proxy-ca.crt"), "--requestheader-allowed-names=" + frontProxy,
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + p.file(frontProxy+".crt"), "--proxy-client-key-file=" + p.file(frontProxy+".key"),
 		"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000", "--allow-privileged",
 	}
 	if len(config.Admission) > 0 {

@@ -13,11 +13,22 @@ import (
 	"github.com/olmkit/olmkit/internal/cluster/certificates"
 )
 
-// writeIdentities puts the files of the control plane's identities, which a signs, into dir, which is on tmpfs.
+// frontProxy is as whom the API server calls the API servers of aggregated APIs, on behalf of its callers.
+const frontProxy = "front-proxy-client"
+
+// writeIdentities puts the files of the control plane's identities, which a signs, into dir, which is on tmpfs. The front proxy has an
+// authority of its own, since who it signs for may call as anyone.
 func writeIdentities(a *certificates.Authority, dir string, hosts []string) error {
-	files := map[string][]byte{"ca.crt": a.PEM}
-	for name, hosts := range map[string][]string{"apiserver": hosts, "kubelet-client": nil} {
-		certificate, key, err := a.Issue(name, hosts...)
+	proxies, err := certificates.NewAuthority("olmkit embedded cluster's front proxy")
+	if err != nil {
+		return err
+	}
+	files := map[string][]byte{"ca.crt": a.PEM, "front-proxy-ca.crt": proxies.PEM}
+	for name, by := range map[string]struct {
+		authority *certificates.Authority
+		hosts     []string
+	}{"apiserver": {a, hosts}, "kubelet-client": {a, nil}, frontProxy: {proxies, nil}} {
+		certificate, key, err := by.authority.Issue(name, by.hosts...)
 		if err != nil {
 			return err
 		}
