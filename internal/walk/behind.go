@@ -145,9 +145,12 @@ func (w *walk) takeOutOne(ctx context.Context, o *newObject, ofCopy, ofSample st
 	}
 	follows, err := w.followedSoon(ctx, o, boldLimit, func() error { return patch(ofCopy.There, ofSample.There) })
 	if err == nil && follows {
+		err = w.awaitIdle(ctx, o)
+	}
+	if err == nil && follows {
 		view, others := w.viewOf(o.Object, o.like), w.ofOtherKinds(o)
 		err = lookUntil(ctx, judge.EffectLimit, lookPause, func() (bool, error) {
-			operands, err := view.RecentOperands(ctx)
+			operands, err := view.ConfirmedOperands(ctx)
 			left = slices.DeleteFunc(o.behind(without(operands, o.needs), others), func(name string) bool { return slices.Contains(before, name) })
 			return len(left) == 0, err
 		})

@@ -323,11 +323,11 @@ func (o *newObject) shed(before, now map[string]observe.Operand) []string {
 	return namesIn(o, gone)
 }
 
-// namesIn names those of operands that were made directly for a copy and stay until somebody deletes them, sorted.
+// namesIn names those of operands that were made directly for a copy and stay until somebody deletes them, sorted. A Job under a name of its own may be one of many that come and go.
 func namesIn(o *newObject, operands map[string]observe.Operand) []string {
 	names := []string{}
 	for _, made := range operands {
-		if made.Direct && !made.Transient() {
+		if made.Direct && !made.Transient() && (made.Kind != "Job" || !generated.MatchString(made.Name)) {
 			names = append(names, o.called(made))
 		}
 	}

@@ -256,6 +256,7 @@ func TestShed(t *testing.T) {
 	before := map[string]observe.Operand{}
 	for _, made := range []observe.Operand{
 		{Kind: "ConfigMap", Name: "a-new1", Direct: true}, {Kind: "RoleBinding", Name: "a-new1-bob", Direct: true}, {Kind: "Service", Name: "a-new1", Direct: true}, {Kind: "ReplicaSet", Name: "a-new1-x"},
+		{Kind: "Job", Name: "a-new1-x7k2p", Direct: true}, {Kind: "Job", Name: "a-new1-setup", Direct: true},
 	} {
 		before[made.String()] = made
 	}
@@ -263,10 +264,12 @@ func TestShed(t *testing.T) {
 	delete(now, "RoleBinding//a-new1-bob")
 	delete(now, "ConfigMap//a-new1")
 	delete(now, "ReplicaSet//a-new1-x")
-	if got := o.shed(before, now); !slices.Equal(got, []string{"ConfigMap", "RoleBinding …-bob"}) {
+	delete(now, "Job//a-new1-x7k2p")
+	delete(now, "Job//a-new1-setup")
+	if got := o.shed(before, now); !slices.Equal(got, []string{"ConfigMap", "Job …-setup", "RoleBinding …-bob"}) {
 		t.Errorf("%q", got)
 	}
-	if got := o.shed(now, now); len(got) > 0 || len(before) != 4 {
+	if got := o.shed(now, now); len(got) > 0 || len(before) != 6 {
 		t.Errorf("nothing went: %q", got)
 	}
 }
