@@ -129,6 +129,9 @@ func connectionOf(source *v1alpha1.CatalogSource) string {
 	return strings.TrimSpace(state + " " + source.Status.Message)
 }
 
+// unwritten says why OLM may not have written the status of an InstallPlan, which has the manifests of a bundle that has no image.
+const unwritten = "OLM has not written its status; it cannot if the bundle's manifests are inline in the catalog and have more than 1 MiB: name the bundle's image in the catalog"
+
 // ExplainPlan returns what plan's status says of why it is not complete.
 func ExplainPlan(plan *v1alpha1.InstallPlan) lifecycle.Explanation {
 	e := lifecycle.Explanation{
@@ -151,6 +154,9 @@ func ExplainPlan(plan *v1alpha1.InstallPlan) lifecycle.Explanation {
 			}
 		}
 		e.Why = strings.Join(waiting, ", ")
+	}
+	if plan.Status.Phase == v1alpha1.InstallPlanPhaseNone && e.Why == "" {
+		e.Phase, e.Why = "InstallPlan", unwritten
 	}
 	return e
 }

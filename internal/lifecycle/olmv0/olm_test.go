@@ -133,6 +133,10 @@ func TestExplainPlan(t *testing.T) {
 	if diff := cmp.Diff("InstallPlan Failed: InstallPlan/n/p says: InstallComponentFailed: y", ExplainPlan(&p).String()); diff != "" {
 		t.Error(diff)
 	}
+	p.Status = v1alpha1.InstallPlanStatus{}
+	if diff := cmp.Diff("InstallPlan: InstallPlan/n/p says: "+unwritten, ExplainPlan(&p).String()); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestExplainVersion(t *testing.T) {
