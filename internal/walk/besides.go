@@ -42,15 +42,7 @@ func (w *walk) tryBesides(ctx context.Context, r *lifecycle.Release, o *newObjec
 			both := judge.New{Remakes: maps.Clone(copied.Remakes), Follows: maps.Clone(copied.Follows)}
 			maps.Copy(both.Remakes, is.Remakes)
 			maps.Copy(both.Follows, is.Follows)
-			is.Additions, err = w.setOn(ctx, r, o, usualAdditions, others, operands, was.Additions, both)
-			if err != nil {
-				return err
-			}
-			scaled, err := w.setOn(ctx, r, o, []addition{autoscaling}, autoscaled(operands), operands, was.Additions, both)
-			if len(scaled) > 0 && is.Additions == nil {
-				is.Additions = map[string]bool{}
-			}
-			maps.Copy(is.Additions, scaled)
+			is.Additions, err = w.setBesides(ctx, r, o, others, operands, was.Additions, both)
 			return err
 		},
 		func() error {
@@ -75,6 +67,20 @@ func (w *walk) tryBesides(ctx context.Context, r *lifecycle.Release, o *newObjec
 	}
 	created[o.key()] = is
 	return err
+}
+
+// setBesides makes additions to others among operands, and to what an autoscaler among them scales, and returns which of them stay.
+func (w *walk) setBesides(ctx context.Context, r *lifecycle.Release, o *newObject, others, operands map[string]observe.Operand, known map[string]bool, is judge.New) (map[string]bool, error) {
+	stays, err := w.setOn(ctx, r, o, usualAdditions, others, operands, known, is)
+	if err != nil {
+		return nil, err
+	}
+	scaled, err := w.setOn(ctx, r, o, []addition{autoscaling}, autoscaled(operands), operands, known, is)
+	if stays == nil {
+		return scaled, err
+	}
+	maps.Copy(stays, scaled)
+	return stays, err
 }
 
 // madeFor is what is there now that was made for a copy.

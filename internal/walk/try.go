@@ -76,15 +76,21 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	is.Slowest, is.Usually = o.slowest, o.usually()
 	is.Unsteady, is.Readiness, is.Deprecated = o.unsteadyOf(operands), o.readiness, w.deprecatedOf(o, was, is)
 	if err == nil {
-		err = w.readStatuses(ctx, o, was, &is)
+		err = w.seeTried(ctx, o, was, &is)
 	}
+	created[o.CRD] = is
+	return err
+}
+
+// seeTried notes in is what a copy says for which all was tried.
+func (w *walk) seeTried(ctx context.Context, o *newObject, was judge.New, is *judge.New) error {
+	err := w.readStatuses(ctx, o, was, is)
 	if err == nil {
 		err = w.readyToPart(ctx, o, was)
 	}
 	if err == nil && !is.Copy.Alike { // it has had its time by now
 		err = w.lookWhetherWell(ctx, o, &is.Copy)
 	}
-	created[o.CRD] = is
 	return err
 }
 
