@@ -21,6 +21,9 @@ func TestEarly(t *testing.T) {
 		{clings, clings, "", ""},
 		{"", tires, code.DoesLess, "nothing that is made for it follows a change of its Thing a's spec.size; this is so if it is created before Thing a"},
 		{tires, tires, "", ""},
+		{seals, seals, "", ""},
+		{seals, sealsOnce, code.DoesLess, "nothing that is made for it follows a change of its Thing a's own Secret; this is so if it is created before Thing a"},
+		{sealsOnce, sealsOnce, "", ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()

@@ -178,6 +178,8 @@ const (
 	twinsHalf    = "makes two of each, and one of them again"
 	paves        = "makes a Service for who says a depth, and again if somebody deletes it"
 	pavesOnce    = "does not make it again"
+	seals        = "makes a Secret, of which a Holder says what it says"
+	sealsOnce    = "does, and a Holder says what the first one said"
 	clears       = "makes a Service of an extra, and deletes it"
 	litters      = "makes a Service of an extra, and leaves it"
 	insists      = "has a webhook that makes one of none"
@@ -384,6 +386,8 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
 	case is && thing.GetKind() == "ConfigMap" && gone && (w.behaviour[operator] == twins || w.behaviour[operator] == twinsHalf && !strings.HasSuffix(thing.GetName(), twin)):
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), strings.TrimSuffix(thing.GetName(), twin))
+	case is && thing.GetKind() == "Secret" && gone && (w.behaviour[operator] == seals || w.behaviour[operator] == sealsOnce):
+		w.reconcile(w.behaviour[operator], thing.GetNamespace(), strings.TrimSuffix(thing.GetName(), sealed))
 	case is && thing.GetKind() == "Holder" && operator != "":
 		w.hold(context.Background(), client.ObjectKeyFromObject(thing))
 	case !is || thing.GetKind() != "Thing" || operator == "" || !serves:
@@ -475,12 +479,26 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 		owner := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Holder", Name: key.Name, UID: holder.GetUID()}
 		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "of-" + key.Name, OwnerReferences: []metav1.OwnerReference{owner}}}
 		m.Data = map[string]string{"held": fmt.Sprint(thing.Object["spec"]), "selected": w.selectedBy(ctx, holder)}
-		if held := m.Data; w.Create(ctx, m) != nil && w.behaves() != tires && w.Get(ctx, client.ObjectKeyFromObject(m), m) == nil && !maps.Equal(m.Data, held) {
+		key := &corev1.Secret{}
+		if w.Get(ctx, client.ObjectKey{Namespace: thing.GetNamespace(), Name: thing.GetName() + sealed}, key) == nil {
+			m.Data["key"] = string(key.UID)
+		}
+		held := m.Data
+		if w.Create(ctx, m) == nil || w.behaves() == tires || w.Get(ctx, client.ObjectKeyFromObject(m), m) != nil {
+			return
+		}
+		if w.behaves() == sealsOnce {
+			held["key"] = m.Data["key"]
+		}
+		if !maps.Equal(m.Data, held) {
 			m.Data = held
 			_ = w.Update(ctx, m)
 		}
 	}
 }
+
+// sealed ends the name of the Secret of a Thing.
+const sealed = "-key"
 
 // selectedBy names the Things that a Holder selects by a label.
 func (w *world) selectedBy(ctx context.Context, holder *unstructured.Unstructured) (names string) {
@@ -666,6 +684,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	}
 	if behaviour == sweeps || behaviour == adopts {
 		w.takeOver(ctx, namespace, behaviour == sweeps)
+	}
+	if behaviour == seals || behaviour == sealsOnce {
+		_ = w.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: thing.GetName() + sealed, OwnerReferences: ownedBy(thing)}})
 	}
 	if w.holders && behaviour != misses {
 		w.holdAll(ctx, namespace)
@@ -1318,7 +1339,7 @@ func (r resourceOf) List(ctx context.Context, _ metav1.ListOptions) (*unstructur
 	list := &unstructured.UnstructuredList{}
 	kind := r.named("").GroupVersionKind()
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if !slices.Contains([]string{"Thing", "Holder", "ConfigMap", "Pod", "Deployment", "Service", "Job"}, kind.Kind) {
+	if !slices.Contains([]string{"Thing", "Holder", "ConfigMap", "Pod", "Deployment", "Service", "Job", "Secret"}, kind.Kind) {
 		return list, nil // nobody makes any
 	}
 	if w, is := r.client.(*world); is {
