@@ -2,6 +2,7 @@ package walk
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,47 +75,65 @@ func TestCallsElsewhere(t *testing.T) {
 	}
 }
 
+// refusedBy is what Go says of a call to address that is refused.
+func refusedBy(address string) string {
+	return "dial tcp " + address + ":6379: connect: connection refused"
+}
+
+// Called in vain are pods in which nothing runs, and Services that have such pods alone, in whatever words.
+func TestUnanswered(t *testing.T) {
+	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":1}`, "v1", "v2")
+	synctest.Test(t, func(t *testing.T) {
+		w := newDisposable().with(t, idleAndBusy()...)
+		walk := w.connect(t, p, plan, Options{})
+		for name, c := range map[string]struct{ said, want string }{
+			"a pod that is simulated":              {refusedBy("10.1.0.2"), "Pod/elsewhere/p10.1.0.2"},
+			"a pod of a Deployment":                {refusedBy("10.1.0.6"), "Pod/elsewhere/web-…"},
+			"a pod that runs":                      {refusedBy("10.1.0.3"), ""},
+			"an address that nobody has":           {refusedBy("10.1.0.4"), ""},
+			"a pod of which a half runs":           {refusedBy("10.1.0.5"), ""},
+			"a simulated pod, which took":          {"read tcp 10.1.0.1:1->10.1.0.2:6379: i/o timeout", ""},
+			"a Service of simulated pods":          {"Get http://idle.elsewhere.svc: " + refusedBy("10.96.0.2"), "Service/elsewhere/idle"},
+			"a Service of pods that run":           {"Get http://idle.elsewhere.svc: " + refusedBy("10.96.0.3"), ""},
+			"a Service of some that run":           {refusedBy("10.96.0.4"), ""},
+			"a Service of nobody":                  {refusedBy("10.96.0.5"), ""},
+			"a Service without a selector":         {refusedBy("10.96.0.6"), ""},
+			"its name, in another language":        {"HTTPConnectionPool(host='idle.elsewhere.svc', port=80): [Errno 111] Connection refused", "Service/elsewhere/idle"},
+			"another's name, in another language":  {"Failed to connect to busy.elsewhere.svc.cluster.local: Connection refused", ""},
+			"an address, in another language":      {"connect ECONNREFUSED 10.96.0.2:80", "Service/elsewhere/idle"},
+			"the name of one that cannot be found": {"dial tcp: lookup idle.elsewhere.svc on 10.96.0.10:53: no such host", ""},
+		} {
+			groups := []managerlog.Group{{Message: "Reconciler error", Error: c.said}}
+			idle, err := walk.unanswered(t.Context(), groups)
+			if got := strings.Join(calledIn(groups, idle), " "); err != nil || got != c.want {
+				t.Errorf("%s: %q, want %q: %v", name, got, c.want, err)
+			}
+		}
+	})
+}
+
 // What an operator does less is no error where it calls in vain, on this cluster, pods in which nothing runs, and the release before did not; to call somebody else
 // excuses nothing.
 func TestCalledInVain(t *testing.T) {
 	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":60,"depth":1}`, "v1", "v2", "v3")
-	refused := func(address string) string { return "dial tcp " + address + ":6379: connect: connection refused" }
 	for name, c := range map[string]struct {
 		said   string
 		before string // what the release before said
 		want   finding.Severity
 	}{
-		"a pod that is simulated":                             {refused("10.1.0.2"), "", finding.Warning},
-		"as the release before":                               {refused("10.1.0.2"), refused("10.1.0.2"), finding.Error},
-		"as the release before, which said it in other words": {refused("10.96.0.2"), "cannot reach http://idle.elsewhere.svc: " + refused("10.96.0.2"), finding.Error},
-		"as the release before, of another replica":           {refused("10.1.0.7"), refused("10.1.0.6"), finding.Error},
-		"another than the release before":                     {refused("10.1.0.2"), refused("10.96.0.2"), finding.Warning},
-		"a pod that runs":                                     {refused("10.1.0.3"), "", finding.Error},
-		"an address that nobody has":                          {refused("10.1.0.4"), "", finding.Error},
-		"a pod of which a half runs":                          {refused("10.1.0.5"), "", finding.Error},
-		"a simulated pod, which took":                         {"read tcp 10.1.0.1:1->10.1.0.2:6379: i/o timeout", "", finding.Error},
-		"a Service of simulated pods":                         {"Get http://idle.elsewhere.svc: " + refused("10.96.0.2"), "", finding.Warning},
-		"a Service of pods that run":                          {"Get http://idle.elsewhere.svc: " + refused("10.96.0.3"), "", finding.Error},
-		"a Service of some that run":                          {refused("10.96.0.4"), "", finding.Error},
-		"a Service of nobody":                                 {refused("10.96.0.5"), "", finding.Error},
-		"a Service without a selector":                        {refused("10.96.0.6"), "", finding.Error},
-		"its name, in another language":                       {"HTTPConnectionPool(host='idle.elsewhere.svc', port=80): [Errno 111] Connection refused", "", finding.Warning},
-		"another's name, in another language":                 {"Failed to connect to busy.elsewhere.svc.cluster.local: Connection refused", "", finding.Error},
-		"an address, in another language":                     {"connect ECONNREFUSED 10.96.0.2:80", "", finding.Warning},
-		"the name of one that cannot be found":                {"dial tcp: lookup idle.elsewhere.svc on 10.96.0.10:53: no such host", "", finding.Error},
+		"a pod that is simulated": {refusedBy("10.1.0.2"), "", finding.Warning},
+		"a pod that runs":         {refusedBy("10.1.0.3"), "", finding.Error},
+		"as the release before, which said it in other words": {refusedBy("10.96.0.2"), "cannot reach http://idle.elsewhere.svc: " + refusedBy("10.96.0.2"), finding.Error},
+		"as the release before, of another replica":           {refusedBy("10.1.0.7"), refusedBy("10.1.0.6"), finding.Error},
+		"another than the release before":                     {refusedBy("10.1.0.2"), refusedBy("10.96.0.2"), finding.Warning},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newDisposable()
+				w := newDisposable().with(t, idleAndBusy()...)
 				w.behaviour["v1"], w.behaviour["v2"] = paves, pavesOnce
 				tell := func(said string) string { return `{"level":"error","msg":"Reconciler error","error":"` + said + `"}` }
 				if w.tells = tell(c.said); c.before != "" {
 					w.said = tell(c.before)
-				}
-				for _, o := range idleAndBusy() {
-					if err := w.tracker.Add(o); err != nil {
-						t.Fatal(err)
-					}
 				}
 				for _, f := range w.firstHop(t, p, plan).Findings {
 					if f.Code == code.DriftStays && f.Severity == c.want {
@@ -125,6 +144,17 @@ func TestCalledInVain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// with adds objects to the world.
+func (w *world) with(t *testing.T, objects ...runtime.Object) *world {
+	t.Helper()
+	for _, o := range objects {
+		if err := w.tracker.Add(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
 }
 
 // idleAndBusy are pods in which nothing runs, all or some of them, and Services of these.

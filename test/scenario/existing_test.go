@@ -10,15 +10,11 @@ import (
 	"github.com/olmkit/olmkit/test/support/trace"
 )
 
-// TestExistingScenarios walks releases that lack rights on a cluster that was there before and keeps no audit log: in short one
-// that the manager's log tells of, else also one of which only what the release before did tells. 'make test-e2e' builds what it
-// needs.
+// TestExistingScenarios walks releases that lack rights on a cluster that was there before and keeps no audit log. It runs at night: what
+// is made of a manager's log, internal/observe tests every time, and walks on such a cluster are in test/e2e.
 func TestExistingScenarios(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{"rights-status-lost": "(quoted by the manager's log)", "rights-create-lost": "(quoted by the manager's log)"}
-	if testing.Short() {
-		delete(want, "rights-create-lost")
-	}
 	const name = "scenarios"
 	cache := trace.New(t).Cache
 	up := run(t, cache, "cluster", "up", "--name", name)
