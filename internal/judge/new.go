@@ -154,6 +154,8 @@ type New struct {
 	OwnedTwice []string
 	// TakenOut is what stayed of what was made for the sample, named as in Remakes, and not of what was made for the copy, when something was taken out of both specs, by field.
 	TakenOut map[string][]string
+	// Recounts tells of each count in the statuses of samples of the kind how often it followed copies of all kinds: Surely when they were created and deleted.
+	Recounts map[string]int
 	// Says are the fields that the statuses of the copy and of the sample have, by path.
 	Says, SampleSays map[string]bool
 	// Finalizers are those of the copy, and Events the reasons that Events of it have, sorted, but for warnings.
@@ -448,7 +450,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 			return doesLess(handOn, is.Sample, "%s does less for a new object like it than %s: what its %s asks for is not in what is made for it", to, from, fields)
 		})...)
 	}
-	return slices.Concat(findings, forsaken(from, to, was, is), slower(from, to, was, is))
+	return slices.Concat(findings, forsaken(from, to, was, is), slower(from, to, was, is), recounts(from, to, was, is))
 }
 
 // ignored tells what nothing follows any more.

@@ -24,6 +24,9 @@ func TestEarly(t *testing.T) {
 		{seals, seals, "", ""},
 		{seals, sealsOnce, code.DoesLess, "nothing that is made for it follows a change of its Thing a's own Secret; this is so if it is created before Thing a"},
 		{sealsOnce, sealsOnce, "", ""},
+		{recounts, recounts, "", ""},
+		{recounts, countsOnce, code.StatusStale, "v2 does not tell in status.holders of Thing/olmkit-samples/a of new objects of other kinds"},
+		{countsOnce, countsOnce, "", ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()

@@ -167,9 +167,16 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 	if err != nil {
 		return created, nil, err
 	}
+	counted := counting{}
+	if counted.before, err = w.countsNow(ctx); err != nil {
+		return created, nil, err
+	}
 	started := time.Now()
 	defer func() {
-		err = errors.Join(err, w.findElsewhere(ctx, r, copies, started), w.deleteNew(ctx, copies, there, w.created[from], created))
+		err = errors.Join(err, w.findElsewhere(ctx, r, copies, started), counted.seeThere(ctx, w), w.deleteNew(ctx, copies, there, w.created[from], created))
+		if err == nil {
+			err = counted.seeGone(ctx, w, w.created[from], created)
+		}
 	}()
 	if copies, err = w.makeCopiesHeld(ctx, from, r); err != nil {
 		return created, copies, err

@@ -178,6 +178,8 @@ const (
 	twinsHalf    = "makes two of each, and one of them again"
 	paves        = "makes a Service for who says a depth, and again if somebody deletes it"
 	pavesOnce    = "does not make it again"
+	recounts     = "counts the Holders of a Thing"
+	countsOnce   = "counts the first ones"
 	seals        = "makes a Secret, of which a Holder says what it says"
 	sealsOnce    = "does, and a Holder says what the first one said"
 	clears       = "makes a Service of an extra, and deletes it"
@@ -466,6 +468,9 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 	}
 	name, _, _ := unstructured.NestedString(holder.Object, "spec", "thing")
 	there := w.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: name}, thing) == nil
+	if there && slices.Contains([]string{recounts, countsOnce}, w.behaves()) {
+		defer w.count(ctx, thing)
+	}
 	switch {
 	case holder.GetDeletionTimestamp() != nil:
 		if there || w.behaves() != clings {
@@ -494,6 +499,21 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 			m.Data = held
 			_ = w.Update(ctx, m)
 		}
+	}
+}
+
+// count has the status of thing say how many Holders name it that are not deleted.
+func (w *world) count(ctx context.Context, thing *unstructured.Unstructured) {
+	n := int64(0)
+	for _, holder := range w.all(ctx, holderKind, thing.GetNamespace()) {
+		if name, _, _ := unstructured.NestedString(holder.Object, "spec", "thing"); name == thing.GetName() && holder.GetDeletionTimestamp() == nil {
+			n++
+		}
+	}
+	said, known, _ := unstructured.NestedInt64(thing.Object, "status", "holders")
+	if said != n && (!known || w.behaves() == recounts) && w.Get(ctx, client.ObjectKeyFromObject(thing), thing) == nil {
+		_ = unstructured.SetNestedField(thing.Object, n, "status", "holders")
+		_ = w.Update(ctx, thing)
 	}
 }
 
