@@ -36,6 +36,6 @@ func recounts(from, to string, was, is New) []finding.Finding {
 		return nil
 	}
 	f := code.Finding(code.StatusStale, is.Sample, "%s does not tell in %s of new objects of other kinds, or of these that they are gone; %s did", to, strings.Join(stale, " and "), from)
-	f.Fix = "watch the objects that a status counts, map each to the object that counts it (handler.EnqueueRequestsFromMapFunc), and write the status whenever a count is another, not only when a condition is"
+	f.Severity, f.Fix = finding.Error, "watch the objects that a status counts, map each to the object that counts it (handler.EnqueueRequestsFromMapFunc), and write the status whenever a count is another, not only when a condition is"
 	return []finding.Finding{f}
 }
