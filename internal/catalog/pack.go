@@ -44,15 +44,25 @@ func (b *Bundle) Pack(dir, pkg string, annotations map[string]string) (image.Art
 
 // WithImages returns fbc, a stream of JSON documents, in which bundles have the given images, by package/name.
 func WithImages(fbc []byte, images map[string]string) ([]byte, error) {
-	return Rewrite(fbc, func(document map[string]json.RawMessage) (err error) {
+	return RewriteBundles(fbc, func(pkg, name string, document map[string]json.RawMessage) (err error) {
+		if made := images[pkg+"/"+name]; made != "" {
+			document["image"], err = json.Marshal(made)
+		}
+		return err
+	})
+}
+
+// RewriteBundles returns fbc, a stream of JSON documents, with the bundles of each package as change leaves them.
+func RewriteBundles(fbc []byte, change func(pkg, name string, document map[string]json.RawMessage) error) ([]byte, error) {
+	return Rewrite(fbc, func(document map[string]json.RawMessage) error {
 		var schema, name, pkg string
 		for field, value := range map[string]*string{"schema": &schema, "name": &name, "package": &pkg} {
 			_ = json.Unmarshal(document[field], value) // what has no such field is no bundle
 		}
-		if made := images[pkg+"/"+name]; schema == SchemaBundle && made != "" {
-			document["image"], err = json.Marshal(made)
+		if schema != SchemaBundle {
+			return nil
 		}
-		return err
+		return change(pkg, name, document)
 	})
 }
 

@@ -128,9 +128,12 @@ func served(b *Bundle) (json.RawMessage, error) {
 	return inline(b)
 }
 
-// Large reports whether the bundle has more manifests than OLM can take from a catalog: it writes them into the status of an
+// MostInline is how long the document of a bundle may be for OLM to take the manifests from it (bytes): OLM writes them into the status of an
 // InstallPlan, as text within text, and etcd takes 1.5 MiB. From the bundle's image OLM takes them compressed, by a Job.
-func (b *Bundle) Large() bool { return len(b.Document.JSON) > base64.StdEncoding.EncodedLen(1<<20) }
+var MostInline = base64.StdEncoding.EncodedLen(1 << 20)
+
+// Large reports whether the bundle has more manifests than OLM can take from a catalog.
+func (b *Bundle) Large() bool { return len(b.Document.JSON) > MostInline }
 
 // trimEntries returns those of entries that are reached, once each, without edges to others.
 func trimEntries(all []Entry, reached map[string]bool) []trimmedEntry {

@@ -193,7 +193,7 @@ Suppress a finding with a comment in YAML, or in a file that --suppress names (s
 func (s *session) readOptions(ctx context.Context, o *check.Options, template string) (err error) {
 	for _, name := range slices.Concat(o.Only, o.Skip) {
 		if !check.Known(name) {
-			return hint.With(usagef("no check is called %s", name), "%ssee docs/checks for their codes", didYouMean(strings.ToUpper(name), check.Names()))
+			return hint.With(usagef("no check is called %s", name), "%ssee docs/checks for their codes", didYouMean("'%s'", strings.ToUpper(name), check.Names()))
 		}
 	}
 	if len(o.Only) > 0 && o.None() {

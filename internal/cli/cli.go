@@ -322,7 +322,7 @@ func markUsage(c *cobra.Command) {
 				if hint.Of(err) != "" && errors.As(err, &usageError{}) {
 					return err
 				}
-				return usageError{hint.With(err, "%ssee '%s --help'", flagMeant(c, err), c.CommandPath())}
+				return usageError{hint.With(err, "see '%s --help'", c.CommandPath())}
 			}
 			return nil
 		}
@@ -376,13 +376,13 @@ func helpAlone(c *cobra.Command, args []string) error {
 			known = append(known, sub.Name())
 		}
 	}
-	return hint.With(usagef("%s has no command %q", c.CommandPath(), args[0]), "%ssee '%s --help'", didYouMean(args[0], known), c.CommandPath())
+	return hint.With(usagef("%s has no command %q", c.CommandPath(), args[0]), "%ssee '%s --help'", didYouMean("'%s'", args[0], known), c.CommandPath())
 }
 
-// didYouMean begins the fix of an error of a name that is none of known: it asks for the one that is like it, if there is one.
-func didYouMean(name string, known []string) string {
+// didYouMean begins the fix of an error of a name that is none of known: it asks for the one that is like it, written by format, if there is one.
+func didYouMean(format, name string, known []string) string {
 	if near := nearest.Meant(name, known); near != "" {
-		return "did you mean '" + near + "'? "
+		return fmt.Sprintf("did you mean "+format+"? ", near)
 	}
 	return ""
 }
@@ -399,10 +399,7 @@ func flagMeant(c *cobra.Command, err error) string {
 			known = append(known, f.Name)
 		}
 	})
-	if near := nearest.Meant(unknown.GetSpecifiedName(), known); near != "" {
-		return "did you mean --" + near + "? "
-	}
-	return ""
+	return didYouMean("--%s", unknown.GetSpecifiedName(), known)
 }
 
 // refuseUnknown has the commands that cobra adds refuse names that they do not know, of shells and of commands.

@@ -121,7 +121,7 @@ func TestRetriesAndAdditions(t *testing.T) {
 	updates, updatesOthers := blind, blind
 	updates.Moves, updatesOthers.Moves = map[string][]string{"spec.size": {"Deployment"}}, map[string][]string{"spec.size": {"Service"}}
 	scaled := func(stays bool) New {
-		return New{Sample: "Pot/n/a", Additions: map[string]bool{Autoscaled + "Deployment": stays}}
+		return New{Sample: "Pot/n/a", Additions: map[string]bool{Autoscaled + " Deployment": stays}}
 	}
 	gives := "error U514 Pot/n/a: v2 does not try again: a new object like it, in a namespace whose quota was used up, has no Deployment 30s after there is room; with v1 it had"
 	takes := "error U505 Pot/n/a: v2 takes back what others set of what is made for a new object like it: " + restart + "; v1 left it"

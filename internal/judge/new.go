@@ -320,12 +320,7 @@ var governing = []string{"Role", "RoleBinding", "ResourceQuota", "LimitRange"}
 
 // RemakesKind reports whether the operator made something of kind again.
 func (n New) RemakesKind(kind string) bool {
-	for name, again := range n.Remakes {
-		if again && isOfKind(name, kind) {
-			return true
-		}
-	}
-	return false
+	return len(namesOf(n.Remakes, func(name string) bool { return n.Remakes[name] && isOfKind(name, kind) })) > 0
 }
 
 // isOfKind reports whether what is named as in Remakes is of kind.

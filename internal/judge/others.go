@@ -21,7 +21,7 @@ func (n New) writes(name string) bool {
 }
 
 // Autoscaled begins the name in Additions of what a HorizontalPodAutoscaler sets that the operator made: it is never the operator's.
-const Autoscaled = "the autoscaled replicas of "
+const Autoscaled = "the autoscaled replicas of"
 
 // stripped tells what others set of what was made for new objects and the operator takes away, and did not with from.
 func stripped(from, to string, was, is New) []finding.Finding {

@@ -7,8 +7,8 @@ import (
 	"github.com/olmkit/olmkit/internal/finding"
 )
 
-// CountsOf are the numbers that a status says, and how many items its lists have, by path, but for what tells of pods.
-func CountsOf(status map[string]any) map[string]int64 {
+// countsOf are the numbers that a status says, and how many items its lists have, by path, but for what tells of pods.
+func countsOf(status map[string]any) map[string]int64 {
 	counts := map[string]int64{}
 	var visit func(path string, value any)
 	visit = func(path string, value any) {
@@ -27,6 +27,23 @@ func CountsOf(status map[string]any) map[string]int64 {
 	}
 	visit("status", status)
 	return counts
+}
+
+// RecountsOf tells of each count of a status, which said before what it said before others were created, how often it followed: Surely if it was another while they were there, and is as
+// before now that they are gone.
+func RecountsOf(before, there, now map[string]any) map[string]int {
+	followed, whileThere, afterwards := map[string]int{}, countsOf(there), countsOf(now)
+	for path, n := range countsOf(before) {
+		switch {
+		case whileThere[path] == n:
+			followed[path] = 0
+		case afterwards[path] == n:
+			followed[path] = Surely
+		default:
+			followed[path] = 1
+		}
+	}
+	return followed
 }
 
 // recounts tells of the counts in statuses of samples that no longer follow what is created and deleted besides.

@@ -10,7 +10,7 @@ import (
 // A status counts what is a number, or a list, but what tells of pods.
 func TestCountsOf(t *testing.T) {
 	type m = map[string]any
-	got := CountsOf(m{"topics": int64(3), "readyReplicas": int64(2), "phase": "Ready", "conditions": []any{m{}}, "users": []any{"a", "b"}, "of": m{"queues": int64(1)}})
+	got := countsOf(m{"topics": int64(3), "readyReplicas": int64(2), "phase": "Ready", "conditions": []any{m{}}, "users": []any{"a", "b"}, "of": m{"queues": int64(1)}})
 	if want := map[string]int64{"status.topics": 3, "status.users": 2, "status.of.queues": 1}; !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -70,7 +70,7 @@ func (w *walk) ownedTwice(ctx context.Context, o *newObject, operands map[string
 // sharesFields reports whether in list somebody applies what somebody else applies or updates, besides the walk, and but for metadata.
 func sharesFields(list []metav1.ManagedFieldsEntry) (shared bool) {
 	updated, applied := &fieldpath.Set{}, &fieldpath.Set{}
-	compare := func(mine, others *fieldpath.Set) {
+	note := func(mine, others *fieldpath.Set) {
 		mine.Intersection(others).Iterate(func(path fieldpath.Path) {
 			field := path[0].FieldName
 			shared = shared || field != nil && *field != "metadata"
@@ -81,11 +81,11 @@ func sharesFields(list []metav1.ManagedFieldsEntry) (shared bool) {
 		if m.Subresource != "" || m.Manager == "olmkit" || m.FieldsV1 == nil || fields.FromJSON(m.FieldsV1.GetRawReader()) != nil {
 			continue
 		}
-		if compare(&fields, applied); m.Operation == metav1.ManagedFieldsOperationUpdate {
+		if note(&fields, applied); m.Operation == metav1.ManagedFieldsOperationUpdate {
 			updated = updated.Union(&fields)
 			continue
 		}
-		compare(&fields, updated)
+		note(&fields, updated)
 		applied = applied.Union(&fields)
 	}
 	return shared

@@ -167,15 +167,13 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 	if err != nil {
 		return created, nil, err
 	}
-	counted := counting{}
-	if counted.before, err = w.countsNow(ctx); err != nil {
-		return created, nil, err
-	}
+	saidBefore := w.statusesNow(ctx, w.Untouched())
 	started := time.Now()
 	defer func() {
-		err = errors.Join(err, w.findElsewhere(ctx, r, copies, started), counted.seeThere(ctx, w), w.deleteNew(ctx, copies, there, w.created[from], created))
-		if err == nil {
-			err = counted.seeGone(ctx, w, w.created[from], created)
+		err = errors.Join(err, w.findElsewhere(ctx, r, copies, started))
+		said := w.statusesNow(ctx, w.Untouched())
+		if err = errors.Join(err, w.deleteNew(ctx, copies, there, w.created[from], created)); err == nil {
+			err = w.recount(ctx, saidBefore, said, w.created[from], created)
 		}
 	}()
 	if copies, err = w.makeCopiesHeld(ctx, from, r); err != nil {

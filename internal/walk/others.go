@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +35,7 @@ var (
 	// scaling is what an autoscaler, or kubectl scale, sets where the object leaves it out.
 	scaling = addition{"the replicas of", []string{"Deployment", "StatefulSet"}, []string{"spec", "replicas"}, nil}
 	// autoscaling is what a HorizontalPodAutoscaler sets that the operator made.
-	autoscaling = addition{strings.TrimSuffix(judge.Autoscaled, " "), scaling.kinds, scaling.path, nil}
+	autoscaling = addition{judge.Autoscaled, scaling.kinds, scaling.path, nil}
 )
 
 // setByOthers makes additions to what was made for newcomers, and notes in created which of them stay once the operator has looked at all of that. What did not in before is

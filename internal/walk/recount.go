@@ -2,60 +2,34 @@ package walk
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/olmkit/olmkit/internal/judge"
 )
 
-// counting is what the statuses of samples count before copies are created, and while there are some, by the samples' kind and by path.
-type counting struct{ before, there map[string]map[string]int64 }
-
-// countsNow are what the statuses of samples count now.
-func (w *walk) countsNow(ctx context.Context) (map[string]map[string]int64, error) {
-	all := map[string]map[string]int64{}
-	for _, o := range w.Untouched() {
-		status, err := w.statusOf(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		if all[o.CRD] == nil {
-			all[o.CRD] = map[string]int64{}
-		}
-		for path, n := range judge.CountsOf(status) {
-			all[o.CRD][fmt.Sprintf("%s of %s", path, o)] = n
-		}
-	}
-	return all, nil
-}
-
-// seeThere notes what the statuses count while copies are there.
-func (c *counting) seeThere(ctx context.Context, w *walk) (err error) {
-	c.there, err = w.countsNow(ctx)
-	return err
-}
-
-// seeGone notes in created which counts were other ones while copies were there, and which of these are as before now that they are gone. What was so under the release before
-// is waited for.
-func (c *counting) seeGone(ctx context.Context, w *walk, before, created map[string]judge.New) error {
+// recount notes in created how the counts in the samples' statuses followed copies, all of which are gone: before and there are what the statuses said before any was created, and while
+// they were there. Those that followed then, and also afterwards under the release before, are waited for.
+func (w *walk) recount(ctx context.Context, before, there map[string]map[string]any, was, created map[string]judge.New) error {
+	samples := w.Untouched()
 	return lookUntil(ctx, newLimit, lookPause, func() (bool, error) {
-		now, err := w.countsNow(ctx)
-		all := true
-		for crd, is := range created {
-			if c.there[crd] == nil {
-				continue
+		now, followed := w.statusesNow(ctx, samples), map[string]map[string]int{} // by the samples' kind
+		waits := false
+		for _, o := range samples {
+			if followed[o.CRD] == nil {
+				followed[o.CRD] = map[string]int{}
 			}
-			is.Recounts = map[string]int{}
-			for count, n := range c.before[crd] {
-				if is.Recounts[count] = 0; c.there[crd][count] != n {
-					is.Recounts[count] = judge.Surely - 1
-				}
-				if is.Recounts[count] > 0 && now[crd][count] == n {
-					is.Recounts[count] = judge.Surely
-				}
-				all = all && (is.Recounts[count] != judge.Surely-1 || before[crd].Recounts[count] == judge.Surely-1)
+			name := o.String()
+			for path, times := range judge.RecountsOf(before[name], there[name], now[name]) {
+				count := path + " of " + name
+				followed[o.CRD][count] = times
+				waits = waits || times == 1 && was[o.CRD].Recounts[count] != 1
 			}
-			created[crd] = is
 		}
-		return all, err
+		for crd, is := range created {
+			if followed[crd] != nil {
+				is.Recounts = followed[crd]
+				created[crd] = is
+			}
+		}
+		return !waits, ctx.Err()
 	})
 }

@@ -40,13 +40,13 @@ func subscription(p lifecycle.Place) Subscription {
 // Catalog returns one that holds nothing but the bundles called names, and the edges among them: OLM chooses among all that it is
 // offered.
 func (c *Client) Catalog(ctx context.Context, at lifecycle.Place, p *catalog.Package, was, channel string, names ...string) ([]byte, error) {
-	trim := catalog.Trim
+	var fbc []byte
+	var err error
 	if was != "" {
-		trim = func(p *catalog.Package, channel string, names ...string) ([]byte, error) {
-			return catalog.TrimSwitch(p, was, channel, names...)
-		}
+		fbc, err = catalog.TrimSwitch(p, was, channel, names...)
+	} else {
+		fbc, err = catalog.Trim(p, channel, names...)
 	}
-	fbc, err := trim(p, channel, names...)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,9 @@ import (
 // in which OLM finds what it unpacks from these: the Job that does so has no image to read on a cluster that simulates images, where it
 // is complete at once. On others it returns fbc as it is.
 func (c *Client) Unpack(ctx context.Context, namespace string, fbc []byte) ([]byte, error) {
+	if len(fbc) <= catalog.MostInline {
+		return fbc, nil
+	}
 	var large []*catalog.Bundle
 	for _, p := range catalog.Parse("", fbc).Packages {
 		for _, b := range p.Bundles {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -120,29 +119,17 @@ func (s *Store) pushBundle(ctx context.Context, p *catalog.Package, b *catalog.B
 
 // withImages returns fbc with the images refs, by the names of bundles, and without the manifests: OLM v1 reads those from the images.
 func withImages(fbc []byte, refs map[string]string) ([]byte, error) {
-	return catalog.Rewrite(fbc, func(document map[string]json.RawMessage) error {
-		var of struct{ Schema, Name string }
-		if err := errors.Join(json.Unmarshal(document["schema"], &of.Schema), unmarshalName(document["name"], &of.Name)); err != nil {
-			return err
-		}
-		ref, pushed := refs[of.Name]
-		if !pushed || of.Schema != catalog.SchemaBundle {
+	return catalog.RewriteBundles(fbc, func(_, name string, document map[string]json.RawMessage) (err error) {
+		ref, pushed := refs[name]
+		if !pushed {
 			return nil
 		}
-		var err error
 		if document["image"], err = json.Marshal(ref); err != nil {
 			return err
 		}
 		document["properties"], err = withoutObjects(document["properties"])
 		return err
 	})
-}
-
-func unmarshalName(raw json.RawMessage, name *string) error {
-	if raw == nil {
-		return nil
-	}
-	return json.Unmarshal(raw, name)
 }
 
 func withoutObjects(raw json.RawMessage) (json.RawMessage, error) {
