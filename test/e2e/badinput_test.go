@@ -113,7 +113,7 @@ func TestBadInput(t *testing.T) {
 		"a bundle that is not there":    {[]string{head}, 3, []string{"tea.v0.1.0", "which the catalog does not have", "fix: add the bundle to the catalog"}},
 		"a bundle without a CSV":        {[]string{noCSV}, 3, []string{"nocsv.yaml:14:1", "tea.v0.1.0", "has no ClusterServiceVersion", "fix: add the ClusterServiceVersion"}},
 		"a bundle that is only named":   {[]string{inImages}, 1, []string{"pull bundle tea.v0.1.0", "images.yaml:14:1", "fix: see whether the registry 127.0.0.1:1 can be reached"}},
-		"an unknown flag":               {[]string{catalog, "--egdes", "all"}, 2, []string{"unknown flag: --egdes", "fix: see 'olmkit upgrade test --help'"}},
+		"an unknown flag":               {[]string{catalog, "--egdes", "all"}, 2, []string{"unknown flag: --egdes", "fix: did you mean --edges? see 'olmkit upgrade test --help'"}},
 		"edges of no kind":              {[]string{catalog, "--edges", "some"}, 2, []string{"must be chain, next, all or switch"}},
 		"fewer hops than none":          {[]string{catalog, "--max-hops", "-1"}, 2, []string{"--max-hops -1"}},
 		"no duration":                   {[]string{catalog, "--timeout", "soon"}, 2, []string{`"soon"`, "--timeout"}},
