@@ -67,6 +67,17 @@ func (h Readiness) TakenBack(running, down map[string]string) map[string]bool {
 	return taken
 }
 
+// Unsaid tells, of the words of a status that said in before plainly that an object is well, whether they say something else in now.
+func Unsaid(before, now map[string]string) map[string]bool {
+	unsaid := map[string]bool{}
+	for path, word := range before {
+		if plainly().MatchString(path) && strings.EqualFold(word, "true") {
+			unsaid[path] = now[path] != word
+		}
+	}
+	return unsaid
+}
+
 // stale are the keys of Secrets that say the same for another object of the copy's name, and did not in was, if nothing in the Secret is the object's own any
 // more.
 func (n New) stale(was New) []string {

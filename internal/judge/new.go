@@ -101,6 +101,8 @@ type New struct {
 	Variant string
 	// Paused is what came of a variant that was deleted while it was paused, and Deserted of one that was deleted after what it names.
 	Paused, Deserted Deletion
+	// Bereft tells, by the words of its status that said plainly that the variant is well, whether they say something else once what it names is gone; nil if that is not known.
+	Bereft map[string]bool
 	// Unlike are the fields of what was made for a variant that are not what they are for the copy, and what was made for it alone, named as in Remakes.
 	Unlike []string
 	// Follows tells, by field of the copy, how often anything that was made for it followed: when the field was changed, and when
@@ -369,12 +371,13 @@ func (n New) Unsaved(was New) []string {
 	return was.Lasting
 }
 
-// What follows the path of a field that is left out, of a count that is 0 or 1, and of a list that has an item less.
+// What follows the path of a field that is left out, of a count that is 0 or 1, of a list that has an item less, and of what then names another object.
 const (
 	LeftOut = " (leaving that out)"
 	None    = " (to 0)"
 	One     = " (to 1)"
 	Fewer   = " (without the last)"
+	Another = " (to name another)"
 )
 
 // What Follows has for changes of what an object names, the name of that before it and the path of its field or the kind of what was made for that after it, and of a label, which

@@ -43,6 +43,12 @@ func heldBack(from, to string, was, is New) (list []finding.Finding) {
 		list = append(list, doesLess("let an object go also where what it names is gone", is.Sample, "%s does not let a new object like it go when %s, which it names, is gone: its finalizer stays; %s did",
 			to, strings.TrimPrefix(is.Variant, Early), from))
 	}
+	if said := namesOf(is.Bereft, func(path string) bool { return was.Bereft[path] && !is.Bereft[path] }); len(said) > 0 {
+		f := code.Finding(code.ReadyEarly, is.Sample, "with %s the status of a new object like it goes on to say %s when %s, which it names, is gone, for %s; with %s it did not",
+			to, strings.Join(said, ", "), strings.TrimPrefix(is.Variant, Early), DownLimit, from)
+		f.Fix = "watch what objects name, and write the status also where that is not there"
+		list = append(list, f)
+	}
 	return list
 }
 

@@ -43,6 +43,11 @@ func TestVariants(t *testing.T) {
 	deserted := func(came Deletion) New {
 		return dealt(func(n *New) { n.Variant, n.Deserted = " if it is created before Cup b", came })
 	}
+	bereft := func(unsaid bool) New {
+		return dealt(func(n *New) {
+			n.Variant, n.Bereft = " if it is created before Cup b", map[string]bool{"status.ready": unsaid}
+		})
+	}
 	saving := saves("secrets")
 	alone := dealt(func(n *New) { n.Copy = Dealt{} })
 	for name, c := range map[string]struct {
@@ -50,31 +55,35 @@ func TestVariants(t *testing.T) {
 		found           []finding.Finding
 		want            []string
 	}{
-		"the same":                 {copied: plain, was: is, is: is},
-		"a namespace is kept":      {copied: plain, was: elsewhere(false), is: elsewhere(false)},
-		"a namespace goes":         {copied: plain, was: elsewhere(false), is: elsewhere(true), want: []string{code.DataLost}},
-		"one that stays for all":   {copied: elsewhere(false), was: elsewhere(false), is: elsewhere(true)},
-		"one that goes for all":    {copied: plain, was: elsewhere(true), is: elsewhere(true)},
-		"a ConfigMap goes":         {copied: plain, was: left("ConfigMap"), is: left(), want: []string{code.DataLost}},
-		"one that was left":        {copied: left("ConfigMap"), was: left("ConfigMap"), is: left()},
-		"one that is not made":     {copied: plain, was: left("Secret"), is: left()},
-		"a backup all the same":    {copied: saving, was: saves(), is: saving, want: []string{code.DoesLess}},
-		"a backup that is new":     {copied: plain, was: saves(), is: saving},
-		"a backup that was":        {copied: saving, was: saving, is: saving},
-		"what differs still":       {copied: plain, was: unlike("Service spec.type"), is: unlike("Service spec.ports")},
-		"what is the same for all": {copied: plain, was: unlike("Service spec.type"), is: unlike(), want: []string{code.DoesLess}},
-		"what was the same":        {copied: plain, was: unlike(), is: unlike()},
-		"one that is paused goes":  {copied: plain, was: paused(Gone), is: paused(Gone)},
-		"one that is paused stays": {copied: plain, was: paused(Gone), is: paused(Stays), want: []string{code.DoesLess}},
-		"one that stayed":          {copied: plain, was: paused(Stays), is: paused(Stays)},
-		"one that goes now":        {copied: plain, was: paused(Stays), is: paused(Gone)},
-		"one alone goes":           {copied: plain, was: deserted(Gone), is: deserted(Gone)},
-		"one alone stays":          {copied: plain, was: deserted(Gone), is: deserted(Stays), want: []string{code.DoesLess}},
-		"one alone stayed":         {copied: plain, was: deserted(Stays), is: deserted(Stays)},
-		"one with what it names":   {copied: plain, was: deserted(Gone), is: deserted(0)},
-		"nothing":                  {copied: plain, was: is, is: alone, want: []string{code.NewIgnored}},
-		"nothing for any":          {copied: plain, was: is, is: alone, found: NewObjects("v1", "v2", is, alone)},
-		"nothing for either":       {copied: plain, was: alone, is: alone},
+		"the same":                  {copied: plain, was: is, is: is},
+		"a namespace is kept":       {copied: plain, was: elsewhere(false), is: elsewhere(false)},
+		"a namespace goes":          {copied: plain, was: elsewhere(false), is: elsewhere(true), want: []string{code.DataLost}},
+		"one that stays for all":    {copied: elsewhere(false), was: elsewhere(false), is: elsewhere(true)},
+		"one that goes for all":     {copied: plain, was: elsewhere(true), is: elsewhere(true)},
+		"a ConfigMap goes":          {copied: plain, was: left("ConfigMap"), is: left(), want: []string{code.DataLost}},
+		"one that was left":         {copied: left("ConfigMap"), was: left("ConfigMap"), is: left()},
+		"one that is not made":      {copied: plain, was: left("Secret"), is: left()},
+		"a backup all the same":     {copied: saving, was: saves(), is: saving, want: []string{code.DoesLess}},
+		"a backup that is new":      {copied: plain, was: saves(), is: saving},
+		"a backup that was":         {copied: saving, was: saving, is: saving},
+		"what differs still":        {copied: plain, was: unlike("Service spec.type"), is: unlike("Service spec.ports")},
+		"what is the same for all":  {copied: plain, was: unlike("Service spec.type"), is: unlike(), want: []string{code.DoesLess}},
+		"what was the same":         {copied: plain, was: unlike(), is: unlike()},
+		"one that is paused goes":   {copied: plain, was: paused(Gone), is: paused(Gone)},
+		"one that is paused stays":  {copied: plain, was: paused(Gone), is: paused(Stays), want: []string{code.DoesLess}},
+		"one that stayed":           {copied: plain, was: paused(Stays), is: paused(Stays)},
+		"one that goes now":         {copied: plain, was: paused(Stays), is: paused(Gone)},
+		"one alone goes":            {copied: plain, was: deserted(Gone), is: deserted(Gone)},
+		"one alone stays":           {copied: plain, was: deserted(Gone), is: deserted(Stays), want: []string{code.DoesLess}},
+		"one alone stayed":          {copied: plain, was: deserted(Stays), is: deserted(Stays)},
+		"it says that that is gone": {copied: plain, was: bereft(true), is: bereft(true)},
+		"it goes on to be well":     {copied: plain, was: bereft(true), is: bereft(false), want: []string{code.ReadyEarly}},
+		"it went on to be well":     {copied: plain, was: bereft(false), is: bereft(false)},
+		"it did not say so":         {copied: plain, was: deserted(Gone), is: bereft(false)},
+		"one with what it names":    {copied: plain, was: deserted(Gone), is: deserted(0)},
+		"nothing":                   {copied: plain, was: is, is: alone, want: []string{code.NewIgnored}},
+		"nothing for any":           {copied: plain, was: is, is: alone, found: NewObjects("v1", "v2", is, alone)},
+		"nothing for either":        {copied: plain, was: alone, is: alone},
 	} {
 		found := Variants("v1", "v2", c.copied, c.was, c.is, c.found)
 		var got []string

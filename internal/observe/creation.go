@@ -28,6 +28,11 @@ type Creation struct {
 	client.ObjectKey
 }
 
+// CreationOf is the creation of an operand.
+func CreationOf(made Operand) Creation {
+	return Creation{OperandResource(made.Kind), client.ObjectKey{Namespace: made.Namespace, Name: made.Name}}
+}
+
 // slow resources are left to themselves: namespaces and definitions take their time until they are gone, in which they are in nobody's way as they are.
 var slow = []string{"namespaces", "customresourcedefinitions"}
 

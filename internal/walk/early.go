@@ -100,20 +100,47 @@ func (w *walk) deleteAllNamed(ctx context.Context, all []*newObject) error {
 	return err
 }
 
-// deleteNamed deletes what a variant names and then the variant, and notes in created whether that goes. Nothing is known where what it names stays for it.
+// deleteNamed deletes what a variant names and then the variant, and notes in created whether its status goes on to say that it is well, and whether it goes. Nothing is known where
+// what it names stays for it.
 func (w *walk) deleteNamed(ctx context.Context, o *newObject, was judge.New, created map[string]judge.New) error {
-	limit := goesWithin(was.Deserted)
+	limit, is := goesWithin(was.Deserted), created[o.key()]
+	said, err := w.healthNow(ctx, o)
+	if err != nil {
+		return err
+	}
 	stay, err := w.removeThese(ctx, o.later, limit)
 	if err != nil || len(stay) > 0 {
 		return err
 	}
-	if err := w.awaitIdle(ctx, o); err != nil {
+	if is.Bereft, err = w.seeBereft(ctx, o, said, was.Bereft); err == nil {
+		err = w.awaitIdle(ctx, o)
+	}
+	if err != nil {
 		return err
 	}
-	is := created[o.key()]
 	is.Deserted, err = w.deleteAlone(ctx, o, limit)
 	created[o.key()] = is
 	return err
+}
+
+// seeBereft tells which of the words of a variant's status that said that it is well say something else now that what it names is gone. What did so under the release before, as was says, is
+// waited for.
+func (w *walk) seeBereft(ctx context.Context, o *newObject, said map[string]string, was map[string]bool) (unsaid map[string]bool, err error) {
+	began := time.Now()
+	err = lookUntil(ctx, judge.DownLimit, quickPause, func() (bool, error) {
+		now, err := w.healthNow(ctx, o)
+		if err != nil || now == nil {
+			return true, err
+		}
+		unsaid = judge.Unsaid(said, now)
+		done := true
+		for path, is := range unsaid {
+			did, known := was[path]
+			done = done && (is || known && !did || !did && time.Since(began) > downLimit)
+		}
+		return done, nil
+	})
+	return unsaid, err
 }
 
 // deleteAlone deletes o, and tells what comes of it within limit.

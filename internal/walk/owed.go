@@ -2,6 +2,8 @@ package walk
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -54,7 +56,87 @@ func (w *walk) owing(ctx context.Context) (all []owed, err error) {
 			all = append(all, owed{theirs, w.Objects[i], now.GetKind(), now.GetUID(), c.shared, names})
 		}
 	}
+	older, err := w.owingOlder(ctx)
+	return append(all, older...), err
+}
+
+// owingOlder is what earlier releases made for the samples under names that no copy has any more, of resources of which the operator deleted what it made for copies.
+func (w *walk) owingOlder(ctx context.Context) (all []owed, err error) {
+	auditor, ok := w.Provider.(observe.Auditor)
+	if !ok || len(w.cleared[w.release.Name]) == 0 || !w.Provider.Disposable() {
+		return nil, nil
+	}
+	log, err := auditor.Audit(ctx, w.freshSince)
+	if err != nil {
+		return nil, fmt.Errorf("ask what earlier releases made: %w", err)
+	}
+	for _, c := range observe.Creations(log, observe.AnyAsker(slices.Collect(maps.Values(w.releases)), w.Place.Namespace)) {
+		of := w.namedIn(c.Name)
+		if of == nil || !w.clears(of, c) {
+			continue
+		}
+		now, err := w.distantNow(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if now != nil && len(now.GetOwnerReferences()) == 0 && w.neverLeft(of.CRD, now.GetKind()) {
+			all = append(all, owed{c, of, now.GetKind(), now.GetUID(), false, 0})
+		}
+	}
 	return all, nil
+}
+
+// namedIn is the sample with the longest name that name has in its own as whole words, nil if there is none or several.
+func (w *walk) namedIn(name string) (of *observe.Object) {
+	several := false
+	for _, o := range w.Objects {
+		if o.Gone || !slices.Contains(within(name), o.Name) || of != nil && len(o.Name) < len(of.Name) {
+			continue
+		}
+		several = of != nil && len(o.Name) == len(of.Name)
+		of = o
+	}
+	if several {
+		return nil
+	}
+	return of
+}
+
+// within are the parts of a name that begin and end where words do, and it itself.
+func within(name string) (parts []string) {
+	ends := []int{-1, len(name)}
+	for i, r := range name {
+		if r == '-' || r == '.' {
+			ends = append(ends, i)
+		}
+	}
+	for _, from := range ends {
+		for _, to := range ends {
+			if from < to {
+				parts = append(parts, name[from+1:to])
+			}
+		}
+	}
+	return parts
+}
+
+// clears reports whether the operator that runs deleted with a copy of an object of of's kind what it had made of c's resource.
+func (w *walk) clears(of *observe.Object, c observe.Creation) bool {
+	return slices.ContainsFunc(w.cleared[w.release.Name], func(had cleared) bool {
+		return had.of.CRD == of.CRD && !had.shared && had.GroupResource() == c.GroupResource()
+	})
+}
+
+// neverLeft reports whether no release left anything of kind that it had made for a copy of an object of crd.
+func (w *walk) neverLeft(crd, kind string) bool {
+	for _, created := range w.created {
+		is := created[crd]
+		if slices.ContainsFunc(is.Elsewhere, func(d judge.Distant) bool { return d.Kind == kind && !d.Gone }) ||
+			slices.ContainsFunc(is.Unowned, func(left judge.Left) bool { return left.Kind == kind }) {
+			return false
+		}
+	}
+	return true
 }
 
 // judgeOwed tells what of all is still there, or says what it said, although the samples are gone, but for those that stay.

@@ -1,6 +1,7 @@
 package walk
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -8,9 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/test/support/expect"
 )
@@ -77,6 +82,59 @@ func TestOwed(t *testing.T) {
 				}
 				expect.Findings(t, found, want...)
 			})
+		})
+	}
+}
+
+// disposing is a cluster with an audit log that goes with the walk.
+type disposing struct{ audited }
+
+func (disposing) Disposable() bool { return true }
+
+// TestOwingOlder: what an earlier release called otherwise has to go with a sample as well, where what is made for new objects goes with them.
+func TestOwingOlder(t *testing.T) {
+	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	secret := func(name string, owners ...metav1.OwnerReference) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "n", "name": name, "uid": "u"}}}
+		o.SetOwnerReferences(owners)
+		return o
+	}
+	for name, c := range map[string]struct {
+		made    *unstructured.Unstructured
+		created judge.New
+		shared  bool
+		want    string
+	}{
+		"under another name":      {made: secret("user-n-teapot"), want: "user-n-teapot of Pot/n/teapot"},
+		"of another":              {made: secret("user-n-teapot-lid"), want: "user-n-teapot-lid of Pot/n/teapot-lid"},
+		"of nobody":               {made: secret("user-n-teapots")},
+		"of two":                  {made: secret("cup")},
+		"it has an owner":         {made: secret("user-n-teapot", metav1.OwnerReference{APIVersion: "v1", Kind: "Pot", Name: "teapot", UID: "1"})},
+		"an earlier one left it":  {made: secret("user-n-teapot"), created: judge.New{Elsewhere: []judge.Distant{{Kind: "Secret"}}}},
+		"nobody owned it earlier": {made: secret("user-n-teapot"), created: judge.New{Unowned: []judge.Left{{Kind: "Secret"}}}},
+		"others say it, too":      {made: secret("user-n-teapot"), shared: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := teaWalk(c.made)
+			w.releases = map[string]*lifecycle.Release{w.release.Name: w.release}
+			w.Provider = disposing{audited{log: []auditv1.Event{asked("create", 201, auditv1.ObjectReference{APIVersion: "v1", Resource: "secrets", Namespace: "n", Name: c.made.GetName()})}}}
+			for i, name := range []string{"teapot", "teapot-lid", "cup", "cup"} {
+				w.Objects = append(w.Objects, &observe.Object{CRD: "pots.example.com", Kind: "Pot", Namespace: "n", Name: name, UID: types.UID(fmt.Sprint(i))})
+			}
+			w.created["tea.v1"] = map[string]judge.New{"pots.example.com": c.created}
+			copied := &newObject{Object: &observe.Object{CRD: "pots.example.com", Name: "teapot-new2"}, like: w.Objects[0]}
+			w.cleared[w.release.Name] = []cleared{{distant{Creation: observe.Creation{GroupVersionResource: secrets, ObjectKey: client.ObjectKey{Namespace: "n", Name: "own-teapot-new2"}}, shared: c.shared}, copied}}
+			all, err := w.owing(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, o := range all {
+				got += o.Name + " of " + o.of.String()
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
 		})
 	}
 }

@@ -226,10 +226,15 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		return n
 	}
 	untried := func(steps []step, most int) []step { return asBefore(o.toTry(steps), was.Follows, most) }
+	elsewhere, err := w.pointElsewhere(ctx, o, now.Object)
+	if err != nil {
+		return err
+	}
 	known, left := partition(slices.Concat(
 		untried(w.withoutPulls(bold(schema, now.Object), now.Object, operands), mostBold), // one may end the operator
 		untried(w.withoutPulls(leftOut(schema, now.Object), now.Object, operands), most(mostLeftOut)),
 		untried(w.otherTexts(o, now.Object), most(mostLeftOut)),
+		untried(elsewhere, most(mostPointed)),
 		untried(fewer(schema, now.Object, slices.ContainsFunc(slices.Collect(maps.Values(operands)), judge.DeletesScaled)), most(mostFewer)),
 		untried(unset(schema, now.Object), most(mostUnset)), // which may need what is not there
 	), func(path string) bool { return was.Follows[path] == judge.Surely })

@@ -132,6 +132,7 @@ const (
 	misses       = "does not look at a Holder again once there is what it names"
 	clings       = "lets no Holder go without what it names"
 	tires        = "updates nothing of a Holder when what it names changes"
+	sticks       = "does, but for what a Holder named first"
 	hosted       = "makes nothing for who has the host of another"
 	hostedFree   = "does not either, and creates what belongs to nobody"
 	takesAll     = "selects for a Holder also what does not have the labels that it asks for"
@@ -180,6 +181,8 @@ const (
 	pavesOnce    = "does not make it again"
 	recounts     = "counts the Holders of a Thing"
 	countsOnce   = "counts the first ones"
+	heeds        = "has a Holder say whether what it names is there"
+	heedsOnce    = "does, until it was there once"
 	seals        = "makes a Secret, of which a Holder says what it says"
 	sealsOnce    = "does, and a Holder says what the first one said"
 	clears       = "makes a Service of an extra, and deletes it"
@@ -406,6 +409,8 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 		time.AfterFunc(takes[w.behaviour[operator]], func() { w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName()) })
 	case !gone || w.behaviour[operator] == frees || w.behaviour[operator] == clutches:
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
+	case w.behaviour[operator] == heeds || w.behaviour[operator] == heedsOnce:
+		w.holdAll(context.Background(), thing.GetNamespace())
 	case w.behaviour[operator] == remembers:
 		w.mu.Lock()
 		w.gone = append(w.gone, thing.GetName())
@@ -472,6 +477,7 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 		defer w.count(ctx, thing)
 	}
 	switch {
+	case len(holder.GetFinalizers()) > 0 && holder.GetDeletionTimestamp() == nil && w.heed(ctx, holder, there):
 	case holder.GetDeletionTimestamp() != nil:
 		if there || w.behaves() != clings {
 			holder.SetFinalizers(nil)
@@ -483,7 +489,7 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 	case there:
 		owner := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Holder", Name: key.Name, UID: holder.GetUID()}
 		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "of-" + key.Name, OwnerReferences: []metav1.OwnerReference{owner}}}
-		m.Data = map[string]string{"held": fmt.Sprint(thing.Object["spec"]), "selected": w.selectedBy(ctx, holder)}
+		m.Data = map[string]string{"name": name, "held": fmt.Sprint(thing.Object["spec"]), "selected": w.selectedBy(ctx, holder)}
 		key := &corev1.Secret{}
 		if w.Get(ctx, client.ObjectKey{Namespace: thing.GetNamespace(), Name: thing.GetName() + sealed}, key) == nil {
 			m.Data["key"] = string(key.UID)
@@ -495,11 +501,27 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 		if w.behaves() == sealsOnce {
 			held["key"] = m.Data["key"]
 		}
+		if w.behaves() == sticks {
+			held["name"] = m.Data["name"]
+		}
 		if !maps.Equal(m.Data, held) {
 			m.Data = held
 			_ = w.Update(ctx, m)
 		}
 	}
+}
+
+// heed has a Holder say whether what it names is there, and reports whether it did not say so before.
+func (w *world) heed(ctx context.Context, holder *unstructured.Unstructured, there bool) bool {
+	was := holder.DeepCopy().Object["status"]
+	said := fmt.Sprint(was) == fmt.Sprint(readyAs("True"))
+	switch behaviour := w.behaves(); {
+	case behaviour != heeds && behaviour != heedsOnce:
+		return false
+	case there || said && behaviour == heedsOnce:
+		return w.ready(ctx, holder, was, "True")
+	}
+	return w.ready(ctx, holder, was, "False")
 }
 
 // count has the status of thing say how many Holders name it that are not deleted.
@@ -907,13 +929,19 @@ func (w *world) report(ctx context.Context, thing *unstructured.Unstructured, be
 	w.ready(ctx, thing, was, status)
 }
 
-// ready has a Thing whose status was that say whether it is ready.
-func (w *world) ready(ctx context.Context, thing *unstructured.Unstructured, was any, status string) {
-	condition := map[string]any{"type": "Ready", "status": status}
-	_ = unstructured.SetNestedSlice(thing.Object, []any{condition}, "status", "conditions")
-	if !reflect.DeepEqual(was, thing.Object["status"]) {
-		_ = w.Update(ctx, thing)
+// ready has what has a status, which was that, say whether it is ready, and reports whether it did not say so.
+func (w *world) ready(ctx context.Context, of *unstructured.Unstructured, was any, status string) bool {
+	_ = unstructured.SetNestedSlice(of.Object, readyAs(status)["conditions"].([]any), "status", "conditions")
+	if reflect.DeepEqual(was, of.Object["status"]) {
+		return false
 	}
+	_ = w.Update(ctx, of)
+	return true
+}
+
+// readyAs is a status that says so.
+func readyAs(status string) map[string]any {
+	return map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": status}}}
 }
 
 // answer counts in a ConfigMap what the operator writes: a moment later and, if it does not end, each second while the operator runs.
