@@ -147,6 +147,9 @@ func Operands(before, after map[string]observe.Operand) []finding.Finding {
 				if !slices.ContainsFunc(places, otherThanTag) { // as new releases do
 					f.Severity = finding.Info
 				}
+				if taken := takenSecrets(was, is, after); len(taken) > 0 {
+					f.Severity, f.Cause = finding.Error, "its containers do not get Secret "+strings.Join(taken, ", ")+" any more, which is still there, nor another one in its place"
+				}
 				findings = append(findings, f)
 			}
 			if more := itemsAdded(was, is); len(more) > 0 {

@@ -91,18 +91,20 @@ func (w *walk) setOn(ctx context.Context, r *lifecycle.Release, o *newObject, ad
 }
 
 // looksAgain has the operator reconcile a newcomer from beginning to end, and reports whether it did: twice it makes again something that is deleted and that it is known to
-// make again, rather something without additions. The first time may be in the middle of it.
+// make again, rather something without additions, and a Secret where there is nothing else. The first time may be in the middle of it.
 func (w *walk) looksAgain(ctx context.Context, o *newObject, operands map[string]observe.Operand, list []added, remakes map[string]bool) (bool, error) {
-	var untouched, touched []observe.Operand
+	var untouched, touched, secrets []observe.Operand
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
-		if made := operands[name]; slices.ContainsFunc(list, func(a added) bool { return a.to.String() == name }) {
+		if made := operands[name]; made.Kind == "Secret" {
+			secrets = append(secrets, made)
+		} else if slices.ContainsFunc(list, func(a added) bool { return a.to.String() == name }) {
 			touched = append(touched, made)
 		} else {
 			untouched = append(untouched, made)
 		}
 	}
-	for _, made := range append(untouched, touched...) {
-		if made.Of != o.String() || !made.Direct || !slices.Contains(remade, made.Kind) || !remakes[o.called(made)] {
+	for _, made := range slices.Concat(untouched, touched, secrets) {
+		if made.Of != o.String() || !made.Direct || made.Kind != "Secret" && !slices.Contains(remade, made.Kind) || !remakes[o.called(made)] {
 			continue
 		}
 		for range 2 {
