@@ -80,7 +80,7 @@ func TestEffectOfScaled(t *testing.T) {
 	state := func(replicas int64, target string) observe.Seen {
 		operands := map[string]observe.Operand{
 			"Deployment/n/a":              {Kind: "Deployment", Namespace: "n", Name: "a", Of: "Pot/n/a"},
-			"HorizontalPodAutoscaler/n/a": {Kind: "HorizontalPodAutoscaler", Namespace: "n", Name: "a", Of: "Pot/n/a", Content: m{"spec": m{"scaleTargetRef": m{"name": target}}}},
+			"HorizontalPodAutoscaler/n/a": {Kind: "HorizontalPodAutoscaler", Namespace: "n", Name: "a", Of: "Pot/n/a", Content: m{"spec": m{"scaleTargetRef": m{"kind": "Deployment", "name": target}}}},
 		}
 		return observe.Seen{Snapshot: observe.Snapshot{"Deployment/n/a": m{"spec": m{"replicas": replicas}}}, Of: map[string]string{"Deployment/n/a": "Pot/n/a"}, Operands: operands}
 	}

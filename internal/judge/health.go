@@ -114,11 +114,11 @@ func Less(objects []*observe.Object, before, after map[string]observe.Operand) [
 	return findings
 }
 
-// Scaled reports whether among operands there is what scales a workload.
+// Scaled reports whether among operands there is a HorizontalPodAutoscaler that scales a workload.
 func Scaled(workload observe.Operand, operands map[string]observe.Operand) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(operands)), func(o observe.Operand) bool {
-		target, _, _ := unstructured.NestedString(o.Content, "spec", "scaleTargetRef", "name")
-		return o.Kind == "HorizontalPodAutoscaler" && o.Of == workload.Of && target == workload.Name
+		target, _, _ := unstructured.NestedStringMap(o.Content, "spec", "scaleTargetRef")
+		return o.Kind == "HorizontalPodAutoscaler" && o.Namespace == workload.Namespace && target["kind"] == workload.Kind && target["name"] == workload.Name
 	})
 }
 

@@ -119,8 +119,8 @@ func TestLess(t *testing.T) {
 	expect.Findings(t, Less(nil, operands(three), operands(three)))
 	expect.Findings(t, Less(nil, operands(two), operands(three)))
 	expect.Findings(t, Less(nil, operands(three), operands(two)), fewer)
-	expect.Findings(t, Less(nil, operands(three), operands(two, made("HorizontalPodAutoscaler", "a", m{"scaleTargetRef": m{"name": "b"}}))), fewer)
-	expect.Findings(t, Less(nil, operands(three), operands(two, made("HorizontalPodAutoscaler", "a", m{"scaleTargetRef": m{"name": "a"}}))))
+	expect.Findings(t, Less(nil, operands(three), operands(two, made("HorizontalPodAutoscaler", "a", m{"scaleTargetRef": m{"kind": "Deployment", "name": "b"}}))), fewer)
+	expect.Findings(t, Less(nil, operands(three), operands(two, made("HorizontalPodAutoscaler", "a", m{"scaleTargetRef": m{"kind": "Deployment", "name": "a"}}))))
 	expect.Findings(t, Less(nil, operands(three), operands(two, made("StatefulSet", "a", m{"replicas": int64(1)}))))
 	expect.Findings(t, Less(nil, operands(three), operands()))
 	asks := &observe.Object{Kind: "Pot", Namespace: "n", Name: "a", Author: m{"spec": m{"port": int64(2), "server": m{"replicas": int64(2)}}}}
@@ -158,13 +158,23 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// TestScaled: a workload is scaled by what names it, of the same object.
+// TestScaled: a workload is scaled by what names it in its namespace, for whatever object that was made.
 func TestScaled(t *testing.T) {
-	scaler := func(of, target string) map[string]observe.Operand {
-		return map[string]observe.Operand{"h": {Kind: "HorizontalPodAutoscaler", Of: of, Content: map[string]any{"spec": map[string]any{"scaleTargetRef": map[string]any{"name": target}}}}}
+	target := map[string]any{"spec": map[string]any{"scaleTargetRef": map[string]any{"kind": "Deployment", "name": "a"}}}
+	operands := map[string]observe.Operand{
+		"h": {Kind: "HorizontalPodAutoscaler", Namespace: "n", Name: "h", Content: target}, "rule": {Kind: "ConfigMap", Namespace: "m", Name: "h", Content: target},
 	}
-	w := observe.Operand{Kind: "Deployment", Name: "a", Of: "A/n/a"}
-	if !Scaled(w, scaler("A/n/a", "a")) || Scaled(w, scaler("A/n/a", "b")) || Scaled(w, scaler("A/n/b", "a")) || Scaled(w, nil) {
-		t.Error("a workload is scaled by what names it, and by nothing else")
+	for name, c := range map[string]struct {
+		workload observe.Operand
+		want     bool
+	}{
+		"what it names":        {observe.Operand{Kind: "Deployment", Namespace: "n", Name: "a"}, true},
+		"another":              {observe.Operand{Kind: "Deployment", Namespace: "n", Name: "b"}, false},
+		"of another kind":      {observe.Operand{Kind: "StatefulSet", Namespace: "n", Name: "a"}, false},
+		"in another namespace": {observe.Operand{Kind: "Deployment", Namespace: "m", Name: "a"}, false},
+	} {
+		if got := Scaled(c.workload, operands); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

@@ -75,7 +75,9 @@ func (w *walk) setBesides(ctx context.Context, r *lifecycle.Release, o *newObjec
 	if err != nil {
 		return nil, err
 	}
-	scaled, err := w.setOn(ctx, r, o, []addition{autoscaling}, autoscaled(operands), operands, known, is)
+	scales := maps.Clone(operands)
+	maps.DeleteFunc(scales, func(_ string, made observe.Operand) bool { return !judge.Scaled(made, operands) })
+	scaled, err := w.setOn(ctx, r, o, []addition{autoscaling}, scales, operands, known, is)
 	if stays == nil {
 		return scaled, err
 	}
@@ -97,20 +99,6 @@ func ofOtherKinds(operands map[string]observe.Operand, made []string) map[string
 		return slices.ContainsFunc(made, func(name string) bool { kind, _, _ := strings.Cut(name, " "); return kind == o.Kind })
 	})
 	return others
-}
-
-// autoscaled are those of operands that a HorizontalPodAutoscaler among them scales.
-func autoscaled(operands map[string]observe.Operand) map[string]observe.Operand {
-	all := map[string]observe.Operand{}
-	for _, h := range operands {
-		target, _, _ := unstructured.NestedStringMap(h.Content, "spec", "scaleTargetRef")
-		for name, made := range operands {
-			if h.Kind == "HorizontalPodAutoscaler" && h.Namespace == made.Namespace && target["kind"] == made.Kind && target["name"] == made.Name {
-				all[name] = made
-			}
-		}
-	}
-	return all
 }
 
 // shows returns a function that reports whether a variant as another sample asks may show what comes of a step, and the copy did not: of a field that only that sample says or, if others is made

@@ -1,8 +1,6 @@
 package walk
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/lifecycle"
-	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/internal/progress"
 )
 
@@ -63,20 +60,5 @@ func TestBesidesParts(t *testing.T) {
 		{clears, "", ""}, {litters, code.DoesLess, "its Service stays after a change of its spec.extra (leaving that out)"},
 	} {
 		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, clears, c.v2, c.code, c.says) })
-	}
-}
-
-// What a HorizontalPodAutoscaler scales is what it names, of what was made for the same object.
-func TestAutoscaled(t *testing.T) {
-	operands := map[string]observe.Operand{
-		"hpa":   {Kind: "HorizontalPodAutoscaler", Namespace: "n", Name: "h", Content: map[string]any{"spec": map[string]any{"scaleTargetRef": map[string]any{"kind": "Deployment", "name": "a"}}}},
-		"a":     {Kind: "Deployment", Namespace: "n", Name: "a"},
-		"b":     {Kind: "Deployment", Namespace: "n", Name: "b"},
-		"set":   {Kind: "StatefulSet", Namespace: "n", Name: "a"},
-		"other": {Kind: "Deployment", Namespace: "m", Name: "a"},
-		"map":   {Kind: "ConfigMap", Namespace: "n", Name: "c"},
-	}
-	if got := slices.Collect(maps.Keys(autoscaled(operands))); !slices.Equal(got, []string{"a"}) {
-		t.Errorf("%q", got)
 	}
 }
