@@ -212,7 +212,7 @@ func (g *generator) sortOut(inputs []Input, base *Input) {
 	for _, input := range inputs {
 		id := input.APIVersion + " " + input.ID() // samples of two versions may share a name
 		if twin, twice := seen[id]; twice {
-			if bytes.Equal(twin.JSON, input.JSON) {
+			if bytes.Equal(twin.JSON, input.JSON) || slices.Contains(g.SkipKinds, input.Kind) {
 				continue // as when config/default and config/crd are both named
 			}
 			g.fail(input.errorf(nil, "the manifests hold it twice, and not the same, first at %s", twin.At))

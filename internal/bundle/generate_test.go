@@ -459,9 +459,9 @@ func TestGenerateForeignRole(t *testing.T) {
 	}
 }
 
-// TestGenerateSkipKind shows that a kind is left out when that is asked for.
+// TestGenerateSkipKind shows that a kind is left out when that is asked for, also where it would be no input.
 func TestGenerateSkipKind(t *testing.T) {
-	inputs, err := Inputs("-", strings.NewReader("apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\n"))
+	inputs, err := Inputs("-", strings.NewReader("apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\n---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent, labels: {a: b}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
