@@ -30,7 +30,7 @@ var selectors = map[string][]string{
 	"PodDisruptionBudget": {"spec", "selector", "matchLabels"},
 }
 
-// editsOf are edits of ConfigMaps, and of what selects pods, among operands, which were made for a new object: of the first of names of each kind.
+// editsOf are edits of ConfigMaps, of schedules, and of what selects pods, among operands, which were made for a new object: of the first of names of each kind.
 // ConfigMaps and Services have no generation as workloads have, so who looks at generations alone does not see one; others are often only created.
 func editsOf(operands map[string]observe.Operand, names []string) (edits []edit) {
 	kinds := map[string]int{}
@@ -51,6 +51,12 @@ func editsOf(operands map[string]observe.Operand, names []string) (edits []edit)
 			}
 			key := slices.Sorted(maps.Keys(data))[0]
 			path, was, is = []string{"data", key}, data[key], data[key]+"\n" // which means the same to who reads it
+		case "CronJob":
+			path = []string{"spec", "schedule"}
+			was, _, _ = unstructured.NestedString(made.Content, path...)
+			if is = otherSchedule(was); is == was {
+				continue
+			}
 		default:
 			at := selectors[made.Kind]
 			selector, _, _ := unstructured.NestedStringMap(made.Content, at...)
@@ -62,6 +68,8 @@ func editsOf(operands map[string]observe.Operand, names []string) (edits []edit)
 		e := edit{Operand: made, path: path, was: was, there: patchOf(path, is), back: patchOf(path, nil)}
 		if was != "" {
 			e.back = patchOf(path, was)
+		}
+		if was != "" && made.Kind == "ConfigMap" {
 			e.other = patchOf(path, withoutLastLine(was))
 		}
 		kinds[made.Kind]++
@@ -70,7 +78,7 @@ func editsOf(operands map[string]observe.Operand, names []string) (edits []edit)
 	return edits
 }
 
-// editNew changes ConfigMaps and what selects pods among operands, which were made for a copy, one after the other, and tells of each whether the
+// editNew changes ConfigMaps, schedules and what selects pods among operands, which were made for a copy, one after the other, and tells of each whether the
 // operator changed it back. What it did under the release before is waited for longer, and what it did not is not tried again.
 func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New) (map[string]bool, error) {
 	reverts, watched := map[string]bool{}, map[string]bool{}

@@ -103,6 +103,7 @@ func TestEditsOf(t *testing.T) {
 		made("Service", "a", true, m{"spec": m{}}), made("Service", "b", true, m{"spec": m{"selector": m{"app": "a"}}}), made("Deployment", "a", true, m{"spec": m{}}),
 		made("NetworkPolicy", "a", true, m{"spec": m{"podSelector": m{}}}), made("NetworkPolicy", "b", true, m{"spec": m{"podSelector": m{"matchLabels": m{"app": "a"}}}}),
 		made("PodDisruptionBudget", "b", true, m{"spec": m{"selector": m{"matchLabels": m{"app": "a"}}}}),
+		made("CronJob", "a", true, m{"spec": m{"schedule": "@daily"}}), made("CronJob", "b", true, m{"spec": m{"schedule": "0 3 * * *"}}),
 	} {
 		operands[o.String()] = o
 	}
@@ -115,6 +116,7 @@ func TestEditsOf(t *testing.T) {
 		`ConfigMap/n/d {"data":{"k":"v\n"}} {"data":{"k":"v"}}`,
 		`ConfigMap/n/e {"data":{"k":"v\n"}} {"data":{"k":"v"}}`,
 		`ConfigMap/n/f {"data":{"k":"w\n"}} {"data":{"k":"w"}}`,
+		`CronJob/n/b {"spec":{"schedule":"7 3 * * *"}} {"spec":{"schedule":"0 3 * * *"}}`,
 		`NetworkPolicy/n/b {"spec":{"podSelector":{"matchLabels":{"olmkit.dev/nudge":"1"}}}} {"spec":{"podSelector":{"matchLabels":{"olmkit.dev/nudge":null}}}}`,
 		`PodDisruptionBudget/n/b {"spec":{"selector":{"matchLabels":{"olmkit.dev/nudge":"1"}}}} {"spec":{"selector":{"matchLabels":{"olmkit.dev/nudge":null}}}}`,
 		`Service/n/b {"spec":{"selector":{"olmkit.dev/nudge":"1"}}} {"spec":{"selector":{"olmkit.dev/nudge":null}}}`,

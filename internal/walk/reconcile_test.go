@@ -214,7 +214,7 @@ func TestWords(t *testing.T) {
 			t.Errorf("of the amount %s: %s, want %s", value, got, want)
 		}
 	}
-	if got := otherWord("schedule", "7 1 * * *") + otherWord("schedule", "@daily"); got != "8 1 * * *@daily" {
+	if got := otherWord("schedule", "7 1 * * *") + otherWord("archiveSchedule", "*/5 1 * * *") + otherWord("cron", "once in a blue moon") + otherWord("schedule", "@daily"); got != "8 1 * * *7 1 * * *once in a blue moon@daily" {
 		t.Error(got)
 	}
 }

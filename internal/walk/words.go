@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"net"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -154,8 +153,22 @@ func saysOneOf(words map[string]bool, value any) bool {
 	return false
 }
 
+// scheduled matches the names of fields that may say a schedule.
+var scheduled = observe.Compiled(`(?i)schedule$|cron`)
+
 // everyMinute matches a schedule of cron's; the minute comes first.
-var everyMinute = regexp.MustCompile(`^\S+( \S+){4}$`)
+var everyMinute = observe.Compiled(`^[0-9*,/-]+( \S+){4}$`)
+
+// otherSchedule is a schedule of cron's at another minute, or the same of what is none.
+func otherSchedule(value string) string {
+	_, rest, _ := strings.Cut(value, " ")
+	for _, minute := range []string{"7", "8"} {
+		if other := minute + " " + rest; everyMinute().MatchString(value) && other != value {
+			return other
+		}
+	}
+	return value
+}
 
 // amount matches a number with a unit: of bytes, of processors, or of time.
 var amount = observe.Compiled(`^([1-9][0-9]{0,8})([kKmMgGtT]i?[bB]?|[hsd]|[num]s)$`)
@@ -188,13 +201,9 @@ func otherWord(name, value string) string {
 			return value + "-olmkit"
 		}
 		return value + ":olmkit"
-	case "schedule":
-		_, rest, _ := strings.Cut(value, " ")
-		for _, minute := range []string{"7", "8"} {
-			if other := minute + " " + rest; everyMinute.MatchString(value) && other != value {
-				return other
-			}
-		}
+	}
+	if scheduled().MatchString(name) {
+		return otherSchedule(value)
 	}
 	return otherAmount(value)
 }
