@@ -380,12 +380,13 @@ const (
 	Another = " (to name another)"
 )
 
-// What Follows has for changes of what an object names, the name of that before it and the path of its field or the kind of what was made for that after it, and of a label, which
-// comes after it.
+// What Follows has for changes of what an object names, the name of that before it and the path of its field or the kind of what was made for that after it, of a label, which
+// comes after it, and of another object beside it.
 const (
 	OfOther = "'s spec."
 	MadeFor = "'s own "
 	OfLabel = "label "
+	Both    = ", which two objects name"
 )
 
 // OfField is the path of a field, without what follows it.

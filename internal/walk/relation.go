@@ -2,6 +2,7 @@ package walk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/definition"
@@ -32,6 +35,7 @@ func (w *walk) changeNamed(ctx context.Context, r *lifecycle.Release, o *newObje
 		return nil
 	}
 	is.Follows, is.Slowest = map[string]int{}, o.slowest
+	var both func() error
 	for _, named := range o.later {
 		resource := named.At(w.Dynamic, named.Version)
 		now, err := resource.Get(ctx, named.Name, metav1.GetOptions{})
@@ -48,12 +52,16 @@ func (w *walk) changeNamed(ctx context.Context, r *lifecycle.Release, o *newObje
 			steps[i].Path = o.original(named) + judge.OfOther + strings.TrimPrefix(steps[i].Path, "spec.")
 		}
 		for _, change := range asBefore(steps, was.Follows, mostNamed) {
+			patch := func(data []byte) error { return mergePatch(ctx, resource, named.Name, data) }
 			is.Follows[change.Path], err = w.otherFollowed(ctx, o, was, change,
 				func(limit time.Duration, data []byte, ended func() bool) (bool, error) {
-					return w.followedUnless(ctx, o, limit, func() error { return mergePatch(ctx, resource, named.Name, data) }, ended)
+					return w.followedUnless(ctx, o, limit, func() error { return patch(data) }, ended)
 				})
 			if err != nil {
 				return err
+			}
+			if both == nil && is.Follows[change.Path] == judge.Surely {
+				both = func() error { return w.changeForTwo(ctx, r, o, was, change, patch, is.Follows) }
 			}
 		}
 		if err := w.remakeOfNamed(ctx, o, named, operands, was, created[named.CRD], &is); err != nil {
@@ -61,7 +69,54 @@ func (w *walk) changeNamed(ctx context.Context, r *lifecycle.Release, o *newObje
 		}
 	}
 	created[o.key()] = is
-	return nil
+	if both == nil {
+		return nil
+	}
+	return both()
+}
+
+// siblingOf creates another object like o that names what o names, and waits until as much is made for it as its operator makes; nil if that does not come.
+func (w *walk) siblingOf(ctx context.Context, r *lifecycle.Release, o *newObject) (*newObject, error) {
+	sample := &unstructured.Unstructured{Object: o.like.Author}
+	too, err := w.makeCopy(ctx, r, o.like, client.ObjectKey{Namespace: o.Namespace, Name: o.Name + "-too"}, naming(sample, o.needs))
+	if err != nil || too == nil {
+		return nil, err
+	}
+	seen := map[string]judge.New{}
+	err = lookUntil(ctx, newLimit, lookPause, func() (bool, error) {
+		_, err := w.seeNew(ctx, []*newObject{too}, seen)
+		return seen[too.key()].Usable() && seen[too.key()].Settled(), err
+	})
+	if err == nil && seen[too.key()].Usable() {
+		return too, w.awaitIdle(ctx, too)
+	}
+	_, failed := w.removeCopies(ctx, []*newObject{too})
+	return nil, errors.Join(err, failed)
+}
+
+// changeForTwo makes a change of what o names, by patch, once another object names it as well, and notes in follows how often that follows where o does: who looks for those that
+// name something may find but one.
+func (w *walk) changeForTwo(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, change step, patch func(data []byte) error, follows map[string]int) error {
+	too, err := w.siblingOf(ctx, r, o)
+	if err != nil || too == nil {
+		return err
+	}
+	path := change.Path + judge.Both
+	_, err = w.otherFollowed(ctx, o, was, change, func(limit time.Duration, data []byte, ended func() bool) (did bool, err error) {
+		var failed error
+		also, err := w.otherFollows(ctx, too.Object, limit, func() error {
+			did, failed = w.followedUnless(ctx, o, limit, func() error { return patch(data) }, ended)
+			return nil
+		}, ended)
+		if times := follows[path]; did && also {
+			follows[path] = times + 1
+		} else if did {
+			follows[path] = times
+		}
+		return did, errors.Join(err, failed)
+	})
+	_, failed := w.removeCopies(ctx, []*newObject{too})
+	return errors.Join(err, failed)
 }
 
 // remakeOfNamed deletes a Secret among operands, which were made for named, which o names, twice, where its operator makes it again, and notes in is whether what was made for o

@@ -181,6 +181,7 @@ const (
 	pavesOnce    = "does not make it again"
 	recounts     = "counts the Holders of a Thing"
 	countsOnce   = "counts the first ones"
+	favours      = "updates of the Holders of a Thing the first alone"
 	heeds        = "has a Holder say whether what it names is there"
 	heedsOnce    = "does, until it was there once"
 	seals        = "makes a Secret, of which a Holder says what it says"
@@ -580,8 +581,13 @@ func (w *world) all(ctx context.Context, kind schema.GroupVersionKind, namespace
 
 // holdAll looks at all Holders of a namespace.
 func (w *world) holdAll(ctx context.Context, namespace string) {
+	held := map[string]bool{}
 	for _, holder := range w.all(ctx, holderKind, namespace) {
-		w.hold(ctx, client.ObjectKeyFromObject(&holder))
+		name, _, _ := unstructured.NestedString(holder.Object, "spec", "thing")
+		if w.behaves() != favours || !held[name] {
+			w.hold(ctx, client.ObjectKeyFromObject(&holder))
+		}
+		held[name] = true
 	}
 }
 
