@@ -87,7 +87,7 @@ test: ## Run the unit tests and the command line's scripts, with the race detect
 		race=; cgo=0; \
 		printf '%s\nThe tests run without the race detector: it needs a C compiler. Install one (on Debian: apt-get install gcc libc6-dev) to have races found.\n' "$$why" >&2; \
 	fi; \
-	GORACE=atexit_sleep_ms=100 CGO_ENABLED=$$cgo $(GO) test $$race $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /tools/ $(WITHOUT_RACE:.%=-e %$$) -e /test/e2e -e /test/hostile -e /test/olmv1 -e /test/operator -e /test/scenario -e /test/started -e /test/api -e /test/arrows -e /test/style -e /test/bench -e /test/browser -e /test/systems -e /test/upgrades)
+	GORACE=atexit_sleep_ms=100 CGO_ENABLED=$$cgo $(GO) test $$race $(TEST_FLAGS) $(FIRST) $$($(GO) list ./... | grep -v -e /tools/ $(WITHOUT_RACE:.%=-e %$$) -e /test/e2e -e /test/hostile -e /test/olmv1 -e /test/operator -e /test/scenario -e /test/started -e /test/api -e /test/arrows -e /test/style -e /test/bench -e /test/browser -e /test/systems -e /test/upgrades)
 	$(GO) test $(TEST_FLAGS) $(WITHOUT_RACE) ./tools/...
 	$(GO) test $(TEST_FLAGS) -short -run 'Growth|ByParts|OpmRefuses|RoundTrips' ./internal/check ./operator/internal/conversion
 	$(GO) test $(TEST_FLAGS) ./test/scenario -run 'Static|Commands|Docs'
@@ -95,6 +95,8 @@ test: ## Run the unit tests and the command line's scripts, with the race detect
 # each command, which takes three times as long with it: internal/cli's tests have it every time, the scripts at night.
 WITHOUT_RACE := ./internal/graph ./internal/report ./test/coverage ./test/faults ./test/makefile ./test/script
 TEST_FLAGS ?= -timeout 30m
+# What takes longest begins first, so that it does not run alone at the end.
+FIRST := ./internal/walk ./internal/cli
 
 .PHONY: resolver
 resolver: ## Hold the upgrade graphs against the resolvers of OLM and OLM v1 over generated channels (CASES)
@@ -281,7 +283,7 @@ test-hostile: build ## Test that programs and images which try to leave their co
 
 .PHONY: test-operator
 test-operator: build managers $(KUBECTL_BUILT) ## Test the memcached operator on embedded clusters
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) ./test/operator/...
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -v $(SHORT) $(if $(SHORT),-skip '^TestChaos$$|^TestLeaderElection$$/^life_on_lost_nodes$$') ./test/operator/...
 
 # What begins with a slash stands last in -skip: go test looks no further than at it, and skips nothing that follows.
 .PHONY: test-scenarios
