@@ -27,52 +27,115 @@ const (
 	mostSelected = 2
 )
 
+// otherChange is a change of something else than the object that is to follow it.
+type otherChange struct {
+	step
+	do func(data []byte) error // makes the step, or takes it back
+}
+
 // changeNamed changes what a variant names, one field after the other, and notes in created whether what was made for the variant, or its status, follows: who makes something of two
-// objects has to watch both.
+// objects has to watch both, and to look for all that name one.
 func (w *walk) changeNamed(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, created map[string]judge.New) error {
 	is := created[o.key()]
 	if !is.Usable() || len(is.LacksOf(was)) > 0 { // which says more
 		return nil
 	}
 	is.Follows, is.Slowest = map[string]int{}, o.slowest
-	var both func() error
+	var followed []otherChange
 	for _, named := range o.later {
-		resource := named.At(w.Dynamic, named.Version)
-		now, err := resource.Get(ctx, named.Name, metav1.GetOptions{})
-		if err != nil {
-			return ctx.Err() // its operator may delete what it does not want
-		}
-		view := w.viewOf(named)
-		operands, err := view.RecentOperands(ctx)
+		changes, err := w.changesOfNamed(ctx, r, o, named, was, created[named.CRD])
 		if err != nil {
 			return err
 		}
-		steps := w.withoutPulls(ofNamed(definition.Schema(r.CRD(named.CRD), named.Version), now.Object), now.Object, operands)
-		for i := range steps {
-			steps[i].Path = o.original(named) + judge.OfOther + strings.TrimPrefix(steps[i].Path, "spec.")
-		}
-		for _, change := range asBefore(steps, was.Follows, mostNamed) {
-			patch := func(data []byte) error { return mergePatch(ctx, resource, named.Name, data) }
-			is.Follows[change.Path], err = w.otherFollowed(ctx, o, was, change,
-				func(limit time.Duration, data []byte, ended func() bool) (bool, error) {
-					return w.followedUnless(ctx, o, limit, func() error { return patch(data) }, ended)
-				})
-			if err != nil {
+		for _, c := range changes {
+			if is.Follows[c.Path], err = w.otherFollowed(ctx, o, was, c.step, w.followedBy(ctx, o, c)); err != nil {
 				return err
 			}
-			if both == nil && is.Follows[change.Path] == judge.Surely {
-				both = func() error { return w.changeForTwo(ctx, r, o, was, change, patch, is.Follows) }
+			if is.Follows[c.Path] == judge.Surely {
+				followed = append(followed, c)
 			}
-		}
-		if err := w.remakeOfNamed(ctx, o, named, operands, was, created[named.CRD], &is); err != nil {
-			return err
 		}
 	}
 	created[o.key()] = is
-	if both == nil {
+	return w.changeForTwo(ctx, r, o, was, followed, is.Follows)
+}
+
+// changesOfNamed are what is tried of named, which o names: its fields and, of a Secret that was made for it and that its operator, which does what ofNamed says, makes again, that it is
+// deleted: what says something else each time, as a password, others have to take over.
+func (w *walk) changesOfNamed(ctx context.Context, r *lifecycle.Release, o *newObject, named *observe.Object, was, ofNamed judge.New) (changes []otherChange, err error) {
+	resource := named.At(w.Dynamic, named.Version)
+	now, err := resource.Get(ctx, named.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, ctx.Err() // its operator may delete what it does not want
+	}
+	view := w.viewOf(named)
+	operands, err := view.RecentOperands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	steps := w.withoutPulls(fieldsOfNamed(definition.Schema(r.CRD(named.CRD), named.Version), now.Object), now.Object, operands)
+	for i := range steps {
+		steps[i].Path = o.original(named) + judge.OfOther + strings.TrimPrefix(steps[i].Path, "spec.")
+	}
+	for _, s := range asBefore(steps, was.Follows, mostNamed) {
+		changes = append(changes, otherChange{s, func(data []byte) error { return mergePatch(ctx, resource, named.Name, data) }})
+	}
+	for _, name := range slices.Sorted(maps.Keys(operands)) {
+		made := operands[name]
+		if made.Kind != "Secret" || made.Of != named.String() || !made.Direct || !ofNamed.RemakesKind(made.Kind) {
+			continue
+		}
+		remake := func([]byte) error {
+			now, err := w.operandNow(ctx, made)
+			if err == nil && now != nil {
+				made.UID = now.GetUID()
+				w.deleteOperand(ctx, made)
+			}
+			return err
+		}
+		return append(changes, otherChange{step{Path: o.original(named) + judge.MadeFor + made.Kind}, remake}), nil
+	}
+	return changes, nil
+}
+
+// followedBy returns what otherFollowed asks whether o follows c.
+func (w *walk) followedBy(ctx context.Context, o *newObject, c otherChange) func(limit time.Duration, data []byte, ended func() bool) (bool, error) {
+	return func(limit time.Duration, data []byte, ended func() bool) (bool, error) {
+		return w.followedUnless(ctx, o, limit, func() error { return c.do(data) }, ended)
+	}
+}
+
+// changeForTwo makes the first and the last of changes of what o names once another object names it as well, and notes in follows how often that follows where o does: who looks for
+// those that name something may find but one.
+func (w *walk) changeForTwo(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, changes []otherChange, follows map[string]int) error {
+	if len(changes) == 0 {
 		return nil
 	}
-	return both()
+	too, err := w.siblingOf(ctx, r, o)
+	if err != nil || too == nil {
+		return err
+	}
+	for i, c := range changes {
+		if err != nil || i > 0 && i < len(changes)-1 {
+			continue
+		}
+		path, alone := c.Path+judge.Both, w.followedBy(ctx, o, c)
+		_, err = w.otherFollowed(ctx, o, was, c.step, func(limit time.Duration, data []byte, ended func() bool) (did bool, err error) {
+			var failed error
+			also, err := w.otherFollows(ctx, too.Object, limit, func() error {
+				did, failed = alone(limit, data, ended)
+				return nil
+			}, ended)
+			if times := follows[path]; did && also {
+				follows[path] = times + 1
+			} else if did {
+				follows[path] = times
+			}
+			return did, errors.Join(err, failed)
+		})
+	}
+	_, failed := w.removeCopies(ctx, []*newObject{too})
+	return errors.Join(err, failed)
 }
 
 // siblingOf creates another object like o that names what o names, and waits until as much is made for it as its operator makes; nil if that does not come.
@@ -94,61 +157,8 @@ func (w *walk) siblingOf(ctx context.Context, r *lifecycle.Release, o *newObject
 	return nil, errors.Join(err, failed)
 }
 
-// changeForTwo makes a change of what o names, by patch, once another object names it as well, and notes in follows how often that follows where o does: who looks for those that
-// name something may find but one.
-func (w *walk) changeForTwo(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, change step, patch func(data []byte) error, follows map[string]int) error {
-	too, err := w.siblingOf(ctx, r, o)
-	if err != nil || too == nil {
-		return err
-	}
-	path := change.Path + judge.Both
-	_, err = w.otherFollowed(ctx, o, was, change, func(limit time.Duration, data []byte, ended func() bool) (did bool, err error) {
-		var failed error
-		also, err := w.otherFollows(ctx, too.Object, limit, func() error {
-			did, failed = w.followedUnless(ctx, o, limit, func() error { return patch(data) }, ended)
-			return nil
-		}, ended)
-		if times := follows[path]; did && also {
-			follows[path] = times + 1
-		} else if did {
-			follows[path] = times
-		}
-		return did, errors.Join(err, failed)
-	})
-	_, failed := w.removeCopies(ctx, []*newObject{too})
-	return errors.Join(err, failed)
-}
-
-// remakeOfNamed deletes a Secret among operands, which were made for named, which o names, twice, where its operator makes it again, and notes in is whether what was made for o
-// follows: what says something else each time, as a password, others have to take over.
-func (w *walk) remakeOfNamed(ctx context.Context, o *newObject, named *observe.Object, operands map[string]observe.Operand, was, ofNamed judge.New, is *judge.New) error {
-	for _, name := range slices.Sorted(maps.Keys(operands)) {
-		made := operands[name]
-		if made.Kind != "Secret" || made.Of != named.String() || !made.Direct || !ofNamed.RemakesKind(made.Kind) {
-			continue
-		}
-		change := step{Path: o.original(named) + judge.MadeFor + made.Kind}
-		var err error
-		is.Follows[change.Path], err = w.otherFollowed(ctx, o, was, change, func(limit time.Duration, _ []byte, ended func() bool) (bool, error) {
-			if limit == 0 { // there is nothing to take back
-				return false, nil
-			}
-			return w.followedUnless(ctx, o, limit, func() error {
-				now, err := w.operandNow(ctx, made)
-				if err == nil && now != nil {
-					made.UID = now.GetUID()
-					w.deleteOperand(ctx, made)
-				}
-				return err
-			}, ended)
-		})
-		return err
-	}
-	return nil
-}
-
-// ofNamed lists changes of an object that others may have to follow: the count that is nearest to its top, and what nobody counts, but for what would pause it.
-func ofNamed(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step {
+// fieldsOfNamed lists changes of an object that others may have to follow: the count that is nearest to its top, and what nobody counts, but for what would pause it.
+func fieldsOfNamed(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step {
 	steps := bold(schema, object)
 	if first := harmless(schema, object)[0]; counts.MatchString(lastOf(first.Path)) {
 		steps = append([]step{first}, steps...)
