@@ -28,8 +28,8 @@ func TestRaceDetector(t *testing.T) {
 		missing, first string
 		says           []string
 	}{
-		"with a compiler":    {"", "CGO_ENABLED=1 go test -race ./internal/one", nil},
-		"without a compiler": {`cgo: C compiler "gcc" not found`, "CGO_ENABLED=0 go test ./internal/one", []string{`C compiler "gcc" not found`, "without the race detector", "apt-get install gcc"}},
+		"with a compiler":    {"", "CGO_ENABLED=1 go test -race ./internal/walk ./internal/cli ./internal/one", nil},
+		"without a compiler": {`cgo: C compiler "gcc" not found`, "CGO_ENABLED=0 go test ./internal/walk ./internal/cli ./internal/one", []string{`C compiler "gcc" not found`, "without the race detector", "apt-get install gcc"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
