@@ -275,7 +275,12 @@ func (n New) LacksOf(was New) []string {
 
 // Clears reports whether it is known that nothing of kind that belongs to nobody stayed when the copy was deleted.
 func (n New) Clears(kind string) bool {
-	return n.Sample != "" && !slices.ContainsFunc(n.Unowned, func(left Left) bool { return left.Kind == kind })
+	return n.Sample != "" && !n.Leaves(kind)
+}
+
+// Leaves reports whether something of kind that belongs to nobody stayed when the copy was deleted.
+func (n New) Leaves(kind string) bool {
+	return slices.ContainsFunc(n.Unowned, func(left Left) bool { return left.Kind == kind })
 }
 
 // LacksKinds are the kinds of which the operator of the release before made something for its copy, and this one did for the sample and not
@@ -560,7 +565,7 @@ func ownerless(from, to string, was, is New) []finding.Finding {
 	manner := slices.ContainsFunc(was.Unowned, func(o Left) bool { return slices.Contains(WorkloadKinds, o.Kind) })
 	var unowned []string
 	for _, o := range is.Unowned {
-		if !slices.ContainsFunc(was.Unowned, func(other Left) bool { return other.Kind == o.Kind }) {
+		if !was.Leaves(o.Kind) {
 			unowned = append(unowned, o.Kind+" "+o.Name)
 		}
 	}

@@ -34,7 +34,7 @@ func takenSecrets(was, is observe.Operand, after map[string]observe.Operand) []s
 		}
 	}
 	maps.DeleteFunc(taken, func(name string, _ bool) bool {
-		_, there := after[observe.KindSecret+"/"+is.Namespace+"/"+name]
+		_, there := after[observe.Operand{Kind: observe.KindSecret, Namespace: is.Namespace, Name: name}.String()]
 		return all[name] || !there
 	})
 	return slices.Sorted(maps.Keys(taken))

@@ -61,12 +61,9 @@ func keptNoMore(from, to string, copied, was, is New) []finding.Finding {
 			lost = append(lost, d.Kind+" "+d.Name)
 		}
 	}
-	ofLeft := func(list []Left, kind string) bool {
-		return slices.ContainsFunc(list, func(left Left) bool { return left.Kind == kind })
-	}
 	for _, left := range was.Unowned {
 		made := slices.ContainsFunc(is.Makes, func(name string) bool { return isOfKind(name, left.Kind) })
-		if made && !ofLeft(is.Unowned, left.Kind) && !ofLeft(copied.Unowned, left.Kind) {
+		if made && !is.Leaves(left.Kind) && !copied.Leaves(left.Kind) {
 			lost = append(lost, left.Kind+" "+left.Name)
 		}
 	}

@@ -247,13 +247,22 @@ func (w *walk) seeDown(ctx context.Context, down []*newObject, before, created m
 			is := created[o.CRD]
 			is.TakesBack = is.Readiness.TakenBack(o.says, says)
 			created[o.CRD] = is
-			for path, taken := range is.TakesBack {
-				was, known := before[o.CRD].TakesBack[path]
-				done = done && (taken || known && !was || !was && time.Since(began) > downLimit)
-			}
+			done = done && tookBack(is.TakesBack, before[o.CRD].TakesBack, time.Since(began))
 		}
 		return done, nil
 	})
+}
+
+// tookBack reports whether a status took back the words that taken tells of, or those that stay need not be waited for longer: the release before did not take them back, as was says, or
+// it is not known to and enough time has passed.
+func tookBack(taken, was map[string]bool, passed time.Duration) bool {
+	for path, gone := range taken {
+		did, known := was[path]
+		if !gone && did || !gone && !known && passed <= downLimit {
+			return false
+		}
+	}
+	return true
 }
 
 // healthNow is what the status of a copy tells of its health; nil if it cannot be read: its operator may delete what it does not want.

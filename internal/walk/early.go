@@ -133,12 +133,7 @@ func (w *walk) seeBereft(ctx context.Context, o *newObject, said map[string]stri
 			return true, err
 		}
 		unsaid = judge.Unsaid(said, now)
-		done := true
-		for path, is := range unsaid {
-			did, known := was[path]
-			done = done && (is || known && !did || !did && time.Since(began) > downLimit)
-		}
-		return done, nil
+		return tookBack(unsaid, was, time.Since(began)), nil
 	})
 	return unsaid, err
 }

@@ -20,14 +20,17 @@ func TestEarly(t *testing.T) {
 		{"", clings, code.DoesLess, "v2 does not let a new object like it go when Thing a, which it names, is gone"},
 		{clings, clings, "", ""},
 		{"", tires, code.DoesLess, "nothing that is made for it follows a change of its Thing a's spec.size; this is so if it is created before Thing a"},
+		{tires, tires, "", ""},
 		{"", favours, code.DoesLess, "nothing that is made for it follows a change of its Thing a's spec.size, which two objects name; this is so if it is created before Thing a"},
 		{"", sticks, code.DoesLess, "nothing that is made for it follows a change of its spec.thing (to name another)"},
 		{heeds, heeds, "", ""},
 		{heeds, heedsOnce, code.ReadyEarly, "the status of a new object like it goes on to say status.conditions[Ready] when Thing a, which it names, is gone, for 10s; with v1 it did not"},
 		{seals, seals, "", ""},
 		{seals, sealsOnce, code.DoesLess, "nothing that is made for it follows a change of its Thing a's own Secret; this is so if it is created before Thing a"},
+		{sealsOnce, sealsOnce, "", ""},
 		{recounts, recounts, "", ""},
 		{recounts, countsOnce, code.StatusStale, "v2 does not tell in status.holders of Thing/olmkit-samples/a of new objects of other kinds"},
+		{countsOnce, countsOnce, "", ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()

@@ -68,9 +68,9 @@ func editsOf(operands map[string]observe.Operand, names []string) (edits []edit)
 		e := edit{Operand: made, path: path, was: was, there: patchOf(path, is), back: patchOf(path, nil)}
 		if was != "" {
 			e.back = patchOf(path, was)
-		}
-		if was != "" && made.Kind == "ConfigMap" {
-			e.other = patchOf(path, withoutLastLine(was))
+			if made.Kind == "ConfigMap" {
+				e.other = patchOf(path, withoutLastLine(was))
+			}
 		}
 		kinds[made.Kind]++
 		edits = append(edits, e)

@@ -154,8 +154,8 @@ func (w *walk) seeElsewhere(ctx context.Context, o *newObject, began time.Time, 
 		switch {
 		case err == nil && !named.Gone:
 			err = w.deleteDistant(ctx, d)
-		case err == nil && w.release != nil:
-			w.cleared[w.release.Name] = append(w.cleared[w.release.Name], cleared{d, o})
+		case err == nil:
+			w.noteCleared(d, o)
 		}
 		if err != nil {
 			return nil, err

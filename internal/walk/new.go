@@ -549,8 +549,8 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, there map[str
 			}
 			if left {
 				is.Unowned = append(is.Unowned, judge.Left{Kind: made.Kind, Name: strings.ReplaceAll(made.Name, o.Name, o.like.Name)})
-			} else if w.release != nil {
-				w.cleared[w.release.Name] = append(w.cleared[w.release.Name], cleared{distant{Creation: observe.CreationOf(made)}, o})
+			} else {
+				w.noteCleared(distant{Creation: observe.CreationOf(made)}, o)
 			}
 		}
 		if is.Elsewhere, err = w.seeElsewhere(ctx, o, since, before[o.key()]); err != nil {

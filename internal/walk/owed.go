@@ -2,8 +2,7 @@ package walk
 
 import (
 	"context"
-	"fmt"
-	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -62,15 +61,14 @@ func (w *walk) owing(ctx context.Context) (all []owed, err error) {
 
 // owingOlder is what earlier releases made for the samples under names that no copy has any more, of resources of which the operator deleted what it made for copies.
 func (w *walk) owingOlder(ctx context.Context) (all []owed, err error) {
-	auditor, ok := w.Provider.(observe.Auditor)
-	if !ok || len(w.cleared[w.release.Name]) == 0 || !w.Provider.Disposable() {
+	if len(w.cleared[w.release.Name]) == 0 {
 		return nil, nil
 	}
-	log, err := auditor.Audit(ctx, w.freshSince)
+	creations, err := w.creations(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask what earlier releases made: %w", err)
+		return nil, err
 	}
-	for _, c := range observe.Creations(log, observe.AnyAsker(slices.Collect(maps.Values(w.releases)), w.Place.Namespace)) {
+	for _, c := range creations {
 		of := w.namedIn(c.Name)
 		if of == nil || !w.clears(of, c) {
 			continue
@@ -90,7 +88,7 @@ func (w *walk) owingOlder(ctx context.Context) (all []owed, err error) {
 func (w *walk) namedIn(name string) (of *observe.Object) {
 	several := false
 	for _, o := range w.Objects {
-		if o.Gone || !slices.Contains(within(name), o.Name) || of != nil && len(o.Name) < len(of.Name) {
+		if o.Gone || of != nil && len(o.Name) < len(of.Name) || !hasWords(name, o.Name) {
 			continue
 		}
 		several = of != nil && len(o.Name) == len(of.Name)
@@ -102,22 +100,9 @@ func (w *walk) namedIn(name string) (of *observe.Object) {
 	return of
 }
 
-// within are the parts of a name that begin and end where words do, and it itself.
-func within(name string) (parts []string) {
-	ends := []int{-1, len(name)}
-	for i, r := range name {
-		if r == '-' || r == '.' {
-			ends = append(ends, i)
-		}
-	}
-	for _, from := range ends {
-		for _, to := range ends {
-			if from < to {
-				parts = append(parts, name[from+1:to])
-			}
-		}
-	}
-	return parts
+// hasWords reports whether words stand in name between its ends, hyphens and dots.
+func hasWords(name, words string) bool {
+	return regexp.MustCompile(`(^|[-.])` + regexp.QuoteMeta(words) + `([-.]|$)`).MatchString(name)
 }
 
 // clears reports whether the operator that runs deleted with a copy of an object of of's kind what it had made of c's resource.
@@ -131,12 +116,18 @@ func (w *walk) clears(of *observe.Object, c observe.Creation) bool {
 func (w *walk) neverLeft(crd, kind string) bool {
 	for _, created := range w.created {
 		is := created[crd]
-		if slices.ContainsFunc(is.Elsewhere, func(d judge.Distant) bool { return d.Kind == kind && !d.Gone }) ||
-			slices.ContainsFunc(is.Unowned, func(left judge.Left) bool { return left.Kind == kind }) {
+		if is.Leaves(kind) || slices.ContainsFunc(is.Elsewhere, func(d judge.Distant) bool { return d.Kind == kind && !d.Gone }) {
 			return false
 		}
 	}
 	return true
+}
+
+// noteCleared notes that the operator that runs deleted d with a copy, or what it said of that.
+func (w *walk) noteCleared(d distant, of *newObject) {
+	if w.release != nil {
+		w.cleared[w.release.Name] = append(w.cleared[w.release.Name], cleared{d, of})
+	}
 }
 
 // judgeOwed tells what of all is still there, or says what it said, although the samples are gone, but for those that stay.

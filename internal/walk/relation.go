@@ -115,9 +115,12 @@ func (w *walk) changeForTwo(ctx context.Context, r *lifecycle.Release, o *newObj
 	if err != nil || too == nil {
 		return err
 	}
-	for i, c := range changes {
-		if err != nil || i > 0 && i < len(changes)-1 {
-			continue
+	if last := len(changes) - 1; last > 0 {
+		changes = []otherChange{changes[0], changes[last]}
+	}
+	for _, c := range changes {
+		if err != nil {
+			break
 		}
 		path, alone := c.Path+judge.Both, w.followedBy(ctx, o, c)
 		_, err = w.otherFollowed(ctx, o, was, c.step, func(limit time.Duration, data []byte, ended func() bool) (did bool, err error) {
@@ -146,10 +149,7 @@ func (w *walk) siblingOf(ctx context.Context, r *lifecycle.Release, o *newObject
 		return nil, err
 	}
 	seen := map[string]judge.New{}
-	err = lookUntil(ctx, newLimit, lookPause, func() (bool, error) {
-		_, err := w.seeNew(ctx, []*newObject{too}, seen)
-		return seen[too.key()].Usable() && seen[too.key()].Settled(), err
-	})
+	err = w.awaitUsable(ctx, too, seen)
 	if err == nil && seen[too.key()].Usable() {
 		return too, w.awaitIdle(ctx, too)
 	}

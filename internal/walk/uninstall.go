@@ -100,16 +100,11 @@ func (w *walk) deleteRemains(ctx context.Context, made map[string]observe.Operan
 // deleteCreations removes from a cluster that goes with the walk what the operators of uninstalled releases made for themselves and left,
 // which the next installation would meet, and tells what of it does harm on clusters that stay.
 func (w *walk) deleteCreations(ctx context.Context) ([]finding.Finding, error) {
-	auditor, ok := w.Provider.(observe.Auditor)
-	if !ok || !w.Provider.Disposable() {
-		return nil, nil
-	}
-	log, err := auditor.Audit(ctx, w.freshSince)
+	creations, err := w.creations(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask what the operator made: %w", err)
+		return nil, err
 	}
-	mine := observe.AnyAsker(slices.Collect(maps.Values(w.releases)), w.Place.Namespace)
-	calling, err := w.DeleteCreations(ctx, observe.Creations(log, mine))
+	calling, err := w.DeleteCreations(ctx, creations)
 	var findings []finding.Finding
 	for _, name := range calling {
 		if !w.survived[name] {
@@ -119,6 +114,20 @@ func (w *walk) deleteCreations(ctx context.Context) ([]finding.Finding, error) {
 		}
 	}
 	return findings, err
+}
+
+// creations are what the operators of the walk's releases made since the package was last installed where nothing of it stood. Nothing is known without an audit log, or on a cluster that
+// stays.
+func (w *walk) creations(ctx context.Context) ([]observe.Creation, error) {
+	auditor, ok := w.Provider.(observe.Auditor)
+	if !ok || !w.Provider.Disposable() {
+		return nil, nil
+	}
+	log, err := auditor.Audit(ctx, w.freshSince)
+	if err != nil {
+		return nil, fmt.Errorf("ask what the operator made: %w", err)
+	}
+	return observe.Creations(log, observe.AnyAsker(slices.Collect(maps.Values(w.releases)), w.Place.Namespace)), nil
 }
 
 // withoutThose returns the operands that were not made for one of objects.

@@ -171,10 +171,7 @@ func (w *walk) makeUnique(ctx context.Context, from string, r *lifecycle.Release
 			continue
 		}
 		worse, kept := first, other
-		err = lookUntil(ctx, newLimit, lookPause, func() (bool, error) {
-			_, err := w.seeNew(ctx, []*newObject{other}, created)
-			return created[other.CRD].Usable() && created[other.CRD].Settled(), err
-		})
+		err = w.awaitUsable(ctx, other, created)
 		if !created[other.CRD].Usable() {
 			worse, kept = other, first
 			delete(w.uniques, ofVersion(first.like))
@@ -188,6 +185,14 @@ func (w *walk) makeUnique(ctx context.Context, from string, r *lifecycle.Release
 		}
 	}
 	return nil
+}
+
+// awaitUsable notes in seen what is done for a copy, until all that comes at once is, but not for ever.
+func (w *walk) awaitUsable(ctx context.Context, o *newObject, seen map[string]judge.New) error {
+	return lookUntil(ctx, newLimit, lookPause, func() (bool, error) {
+		_, err := w.seeNew(ctx, []*newObject{o}, seen)
+		return seen[o.key()].Usable() && seen[o.key()].Settled(), err
+	})
 }
 
 // makeOther creates o, which the API server refused beside others of its sample, with other texts where no two objects may have the same. found is what is known of the refusal, which stays
