@@ -32,10 +32,10 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	if w.Place.Mode != lifecycle.AllNamespaces || !w.Provider.Disposable() {
 		return nil
 	}
-	copies = slices.DeleteFunc(slices.Clone(copies), func(first *newObject) bool {
+	copies = w.namedFirst(slices.DeleteFunc(slices.Clone(copies), func(first *newObject) bool {
 		stays := slices.ContainsFunc(created[first.CRD].Elsewhere, func(d judge.Distant) bool { return !d.Gone }) // nobody would delete it
-		return !first.tried || first.Namespace == "" || stays || w.namesAnother(first.like)
-	})
+		return !first.tried || first.Namespace == "" || stays
+	}))
 	if len(copies) == 0 {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (w *walk) copiesInto(ctx context.Context, r *lifecycle.Release, copies []*n
 			ways = append(ways, newcomer{&in.free, first.Name + "-free", patchOf(count, nil)})
 		}
 		for _, way := range ways {
-			o, err := w.copyInto(ctx, r, first.like, client.ObjectKey{Namespace: namespace, Name: way.name}, way.change)
+			o, err := w.copyInto(ctx, r, first.like, client.ObjectKey{Namespace: namespace, Name: way.name}, way.change, w.namedAmong(in.there, first.like)...)
 			if err != nil {
 				return in, err
 			}
@@ -160,15 +160,15 @@ func lackOf(kinds []string, copies []*newObject, crd string, operands map[string
 	return lack
 }
 
-// copyInto creates a copy of like, called key, with change, a merge patch, if there is one, once what it needs is there but for later, or returns nil where the API server refuses it.
-func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, like *observe.Object, key client.ObjectKey, change []byte, later ...need) (*newObject, error) {
+// copyInto creates a copy of like, called key, with change, a merge patch, if there is one, that names others, which are not created here, or returns nil where the API server refuses it.
+func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, like *observe.Object, key client.ObjectKey, change []byte, others ...need) (*newObject, error) {
 	sample := &unstructured.Unstructured{Object: like.Author}
 	needs := w.namesakesIn(sample, like.Namespace, key.Namespace)
 	if created, err := w.createNeeds(ctx, needs); err != nil || !created {
 		return nil, err
 	}
-	needs = append(needs, later...)
-	object, err := withChange(naming(sample, needs), change)
+	all := slices.Concat(needs, others)
+	object, err := withChange(naming(sample, all), change)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, like *observe
 	if err != nil || o == nil {
 		return nil, errors.Join(err, w.deleteNeeds(ctx, needs))
 	}
-	o.needs = needs
+	o.needs = all
 	return o, nil
 }
 
@@ -200,11 +200,39 @@ func (w *walk) likeNamespace(ctx context.Context, other, name string, labels map
 	return nil
 }
 
-// namesAnother reports whether the spec of a sample names another one, which is not in the new namespace.
-func (w *walk) namesAnother(like *observe.Object) bool {
-	return slices.ContainsFunc(w.Objects, func(o *observe.Object) bool {
-		return o.Name != like.Name && judge.Names(like.Author["spec"], o.Name, func(string) bool { return true })
+// namedFirst are those of copies, which are to be created again in another namespace, whose samples name none that is not there then, each after those that it names.
+func (w *walk) namedFirst(copies []*newObject) (ordered []*newObject) {
+	for {
+		next := slices.IndexFunc(copies, func(o *newObject) bool {
+			return !slices.Contains(ordered, o) && len(w.namedAmong(ordered, o.like)) == len(w.namedNear(o.like))
+		})
+		if next < 0 {
+			return ordered
+		}
+		ordered = append(ordered, copies[next])
+	}
+}
+
+// namedNear are the other samples in its namespace that a sample names in its spec, or seems to.
+func (w *walk) namedNear(like *observe.Object) []*observe.Object {
+	spec := like.Author["spec"]
+	return slices.DeleteFunc(slices.Clone(w.Objects), func(o *observe.Object) bool {
+		seems := o.Name != like.Name && judge.Names(spec, o.Name, func(string) bool { return true })
+		return o == like || o.Namespace != like.Namespace || !seems && !names(spec, o.Kind, o.Name)
 	})
+}
+
+// namedAmong are those of copies that a copy of like is to name, as like names their samples.
+func (w *walk) namedAmong(copies []*newObject, like *observe.Object) (needs []need) {
+	for _, o := range copies {
+		if o.like.Namespace == like.Namespace && names(like.Author["spec"], o.Kind, o.like.Name) {
+			named := (&unstructured.Unstructured{Object: o.like.Author}).DeepCopy()
+			named.SetName(o.Name)
+			named.SetNamespace(o.Namespace)
+			needs = append(needs, need{Unstructured: named, of: o.like.Name, like: o.like})
+		}
+	}
+	return needs
 }
 
 // foreign is a finalizer of somebody else.
@@ -222,7 +250,7 @@ func (w *walk) deleteNamespace(ctx context.Context, name string, copies []*newOb
 		_, err := w.removeCopies(ctx, copies)
 		return err
 	}
-	for _, o := range copies {
+	for _, o := range slices.Backward(copies) { // what names others before these
 		_ = o.At(w.Dynamic, o.Version).Delete(ctx, o.Name, metav1.DeleteOptions{}) // who may not has the controller do it
 	}
 	began := time.Now()

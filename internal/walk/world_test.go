@@ -131,6 +131,7 @@ const (
 	pairs        = "makes something for each pair of objects, and deletes it with either"
 	misses       = "does not look at a Holder again once there is what it names"
 	clings       = "lets no Holder go without what it names"
+	settles      = "looks at no Holder in a namespace that is newer than itself"
 	tires        = "updates nothing of a Holder when what it names changes"
 	sticks       = "does, but for what a Holder named first"
 	hosted       = "makes nothing for who has the host of another"
@@ -469,7 +470,7 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 	holder, thing := &unstructured.Unstructured{}, &unstructured.Unstructured{}
 	holder.SetGroupVersionKind(holderKind)
 	thing.SetGroupVersionKind(thingKind)
-	if w.Get(ctx, key, holder) != nil {
+	if w.Get(ctx, key, holder) != nil || w.behaves() == settles && strings.HasPrefix(key.Namespace, newNamespaces) {
 		return
 	}
 	name, _, _ := unstructured.NestedString(holder.Object, "spec", "thing")

@@ -1,0 +1,51 @@
+package walk
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// What names an object of another kind is tried in a new namespace, too, where it names the copy that is there.
+func TestNewNamespaceOfHolders(t *testing.T) {
+	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Holder","metadata":{"name":"h"},"spec":{"thing":"a"}},
+		{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1}}]`, []string{"v1", "v2", "v3"}, thingDefinition, holderDefinition)
+	for _, c := range []struct{ v1, v2, code, says string }{
+		{"", "", "", ""},
+		{"", settles, code.NewIgnored, "v2 does nothing for an object like it in a namespace that is newer than the operator's pod"},
+		{settles, settles, "", ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newDisposable()
+			w.holders = true
+			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
+		})
+	}
+}
+
+// What names others comes after these; what names one that is not there does not come at all.
+func TestNamedFirst(t *testing.T) {
+	sample := func(kind, name, namespace string, spec map[string]any) *newObject {
+		like := &observe.Object{CRD: kind, Kind: kind, Namespace: namespace, Name: name, Author: map[string]any{"spec": spec}}
+		return &newObject{Object: &observe.Object{CRD: kind, Kind: kind, Namespace: "new", Name: name + "-new1"}, like: like}
+	}
+	pot, tea := sample("Pot", "p", "n", map[string]any{"size": "big"}), sample("Tea", "t", "n", map[string]any{"potRef": "p", "shopName": "s"})
+	cup, spoon := sample("Cup", "c", "n", map[string]any{"teaName": "t"}), sample("Spoon", "sp", "n", map[string]any{"cup": "other"})
+	shop, namesake := sample("Shop", "s", "", map[string]any{}), sample("Mug", "p", "n", map[string]any{"potName": "p"})
+	lost := sample("Cup", "other", "n", nil)
+	w := teaWalk()
+	for _, o := range []*newObject{pot, tea, cup, spoon, shop, namesake, lost} {
+		w.Objects = append(w.Objects, o.like)
+	}
+	if is, want := w.namedFirst([]*newObject{cup, spoon, namesake, tea, pot}), []*newObject{pot, namesake, tea, cup}; !slices.Equal(is, want) {
+		t.Errorf("%v", is)
+	}
+	needs := w.namedAmong([]*newObject{pot, tea}, cup.like)
+	if len(needs) != 1 || needs[0].of != "t" || needs[0].GetName() != "t-new1" || needs[0].GetNamespace() != "new" || needs[0].like != tea.like {
+		t.Errorf("%v", needs)
+	}
+}
