@@ -103,6 +103,8 @@ type New struct {
 	Paused, Deserted Deletion
 	// Bereft tells, by the words of its status that said plainly that the variant is well, whether they say something else once what it names is gone; nil if that is not known.
 	Bereft map[string]bool
+	// Repeats tells, by what says the same as a Secret that was made for the copy, whether it says something else once that is made anew; nil if that is not known.
+	Repeats map[string]bool
 	// Unlike are the fields of what was made for a variant that are not what they are for the copy, and what was made for it alone, named as in Remakes.
 	Unlike []string
 	// Follows tells, by field of the copy, how often anything that was made for it followed: when the field was changed, and when
@@ -600,6 +602,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	findings = append(findings, taken(from, to, was, is)...)
 	findings = append(findings, unsteady(from, to, was, is)...)
 	findings = append(findings, unpaused(from, to, was, is)...)
+	findings = append(findings, unrepeated(from, to, was, is)...)
 	findings = slices.Concat(findings, unspread(from, to, was, is), actsOtherwise(from, to, was, is), unreturned(from, to, was, is))
 	findings = append(findings, unlooked(from, to, was, is)...)
 	if was.AtNone != nil && is.AtNone != nil && *was.AtNone == "" && *is.AtNone != "" {

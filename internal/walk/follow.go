@@ -139,7 +139,7 @@ func (o *newObject) notBack(before, there, now map[string]observe.Operand) []str
 			if made.Kind == "Secret" {
 				same = isCredential(made.Content, field)
 			}
-			if same && is[field] != first[field] && !noted.MatchString(field) && (!scaled || field != "spec.replicas") {
+			if same && is[field] != first[field] && !noted.MatchString(field) && (!scaled || field != judge.ReplicasField) {
 				list = append(list, o.called(made)+" "+o.plain(field))
 			}
 		}
@@ -246,13 +246,17 @@ func revisionsOf(operands map[string]observe.Operand) string {
 }
 
 // writes tells by name what changes whenever somebody writes what was made directly for an object: its generation or, where it has none, what it says,
-// or its version where that is not known.
+// or its version where that is not known. An autoscaler writes the number of replicas when it sees fit, which tells nothing of the operator.
 func writes(operands map[string]observe.Operand) map[string]string {
 	all := map[string]string{}
 	for name, made := range operands {
 		generation, _ := made.Marks["generation"].(int64)
 		switch {
 		case !made.Direct || made.Transient():
+		case judge.Scaled(made, operands):
+			values := compare.Values(made.Content)
+			delete(values, judge.ReplicasField)
+			all[name] = fmt.Sprint(made.UID, values)
 		case generation > 0:
 			all[name] = fmt.Sprint(made.UID, generation)
 		case made.Kind == "Secret":

@@ -217,8 +217,11 @@ func (o *newObject) trace(before, after map[string]observe.Operand) []string {
 		if len(fields) == 0 && written[name] != writtenThen[name] {
 			fields = []string{""}
 		}
+		scaled := judge.Scaled(made, before) || judge.Scaled(made, after)
 		for _, field := range fields {
-			trace = append(trace, o.called(made)+" "+o.plain(field))
+			if !scaled || field != judge.ReplicasField {
+				trace = append(trace, o.called(made)+" "+o.plain(field))
+			}
 		}
 	}
 	slices.Sort(trace)

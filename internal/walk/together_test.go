@@ -82,6 +82,34 @@ func TestMerged(t *testing.T) {
 	}
 }
 
+// TestTraceOfScaled: how many replicas an autoscaler has there be is neither traced nor a write; all else of the workload is.
+func TestTraceOfScaled(t *testing.T) {
+	o := &newObject{Object: &observe.Object{Name: "tea"}}
+	operands := func(generation, replicas int64, image string) map[string]observe.Operand {
+		d := observe.Operand{Kind: "Deployment", Namespace: "n", Name: "tea", Direct: true, Marks: map[string]any{"generation": generation},
+			Content: map[string]any{"spec": map[string]any{"replicas": replicas, "image": image}}}
+		h := observe.Operand{Kind: "HorizontalPodAutoscaler", Namespace: "n", Name: "tea", Direct: true,
+			Content: map[string]any{"spec": map[string]any{"scaleTargetRef": map[string]any{"kind": "Deployment", "name": "tea"}}}}
+		return map[string]observe.Operand{d.String(): d, h.String(): h}
+	}
+	before := operands(1, 1, "x")
+	for _, c := range []struct {
+		after map[string]observe.Operand
+		trace []string
+		moved []string
+	}{
+		{operands(2, 2, "x"), nil, nil},
+		{operands(2, 1, "y"), []string{"Deployment spec.image"}, []string{"Deployment"}},
+	} {
+		if got := o.trace(before, c.after); !slices.Equal(got, c.trace) {
+			t.Errorf("%q, want %q", got, c.trace)
+		}
+		if got := moved(writes(before), writes(c.after)); !slices.Equal(got, c.moved) {
+			t.Errorf("%q, want %q", got, c.moved)
+		}
+	}
+}
+
 // TestTrace: each value that is another, added or gone is named, whatever the copy is called.
 func TestTrace(t *testing.T) {
 	made := func(kind, name string, generation int64, content map[string]any) observe.Operand {

@@ -63,7 +63,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		func() error { return w.changeWords(ctx, r, o, operands, was, &is) },
 		func() error { return w.noteLast(ctx, o, is.Follows) },
 		func() error { return w.scaleToNone(ctx, r, o, was, &is) },
-		func() error { return w.takeLast(ctx, o, was, is.Remakes) },
+		func() error { return w.takeLast(ctx, o, was, &is) },
 	} {
 		if err = try(); err != nil {
 			break
@@ -554,13 +554,21 @@ func (w *walk) revertedKinds() map[string]bool {
 	return kinds
 }
 
-// takeLast is takeFromNew for what others cannot do without, of what is there now: some may have been made anew.
-func (w *walk) takeLast(ctx context.Context, o *newObject, was judge.New, remakes map[string]bool) error {
+// takeLast is takeFromNew for what others cannot do without, of what is there now: some may have been made anew. It notes in is, too, what goes on with what a Secret said before.
+func (w *walk) takeLast(ctx context.Context, o *newObject, was judge.New, is *judge.New) error {
 	operands, err := w.madeFor(ctx, o)
 	if err != nil {
 		return err
 	}
-	return w.takeFromNew(ctx, o, operands, was, remadeLast, remakes)
+	repeats, err := w.repeatsOf(ctx, operands)
+	if err != nil {
+		return err
+	}
+	if err := w.takeFromNew(ctx, o, operands, was, remadeLast, is.Remakes); err != nil || len(repeats) == 0 {
+		return err
+	}
+	is.Repeats, err = w.seeRepeated(ctx, o, repeats, was.Repeats)
+	return err
 }
 
 // called names what was made for a copy, so that it is called the same for each copy: by its kind, and its name if that is another than the copy's.

@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -187,6 +188,8 @@ const (
 	heedsOnce    = "does, until it was there once"
 	seals        = "makes a Secret, of which a Holder says what it says"
 	sealsOnce    = "does, and a Holder says what the first one said"
+	repeats      = "makes a Secret, and a ConfigMap that says the same"
+	repeatsOnce  = "does, and the ConfigMap goes on with what the first one said"
 	clears       = "makes a Service of an extra, and deletes it"
 	litters      = "makes a Service of an extra, and leaves it"
 	insists      = "has a webhook that makes one of none"
@@ -393,7 +396,7 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
 	case is && thing.GetKind() == "ConfigMap" && gone && (w.behaviour[operator] == twins || w.behaviour[operator] == twinsHalf && !strings.HasSuffix(thing.GetName(), twin)):
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), strings.TrimSuffix(thing.GetName(), twin))
-	case is && thing.GetKind() == "Secret" && gone && (w.behaviour[operator] == seals || w.behaviour[operator] == sealsOnce):
+	case is && thing.GetKind() == "Secret" && gone && (slices.Contains([]string{seals, sealsOnce, repeats, repeatsOnce}, w.behaviour[operator])):
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), strings.TrimSuffix(thing.GetName(), sealed))
 	case is && thing.GetKind() == "Holder" && operator != "":
 		w.hold(context.Background(), client.ObjectKeyFromObject(thing))
@@ -538,6 +541,20 @@ func (w *world) count(ctx context.Context, thing *unstructured.Unstructured) {
 	if said != n && (!known || w.behaves() == recounts) && w.Get(ctx, client.ObjectKeyFromObject(thing), thing) == nil {
 		_ = unstructured.SetNestedField(thing.Object, n, "status", "holders")
 		_ = w.Update(ctx, thing)
+	}
+}
+
+// repeat makes a Secret with a password for thing, unless there is one, and in another namespace a ConfigMap with an address in which that is, which is kept.
+func (w *world) repeat(ctx context.Context, thing *unstructured.Unstructured, keeps bool) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName() + sealed, OwnerReferences: ownedBy(thing)}}
+	secret.Data = map[string][]byte{"user": []byte("thing"), "password": []byte(rand.String(12))}
+	if w.Create(ctx, secret) != nil && w.Get(ctx, client.ObjectKeyFromObject(secret), secret) != nil {
+		return
+	}
+	told := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: thing.GetNamespace() + "." + thing.GetName()}}
+	told.Data = map[string]string{"address": fmt.Sprintf("http://thing:%s@host", secret.Data["password"])}
+	if w.Create(ctx, told) != nil && keeps {
+		_ = w.Update(ctx, told)
 	}
 }
 
@@ -736,6 +753,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	}
 	if behaviour == seals || behaviour == sealsOnce {
 		_ = w.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: thing.GetName() + sealed, OwnerReferences: ownedBy(thing)}})
+	}
+	if behaviour == repeats || behaviour == repeatsOnce {
+		w.repeat(ctx, thing, behaviour == repeats)
 	}
 	if w.holders && behaviour != misses {
 		w.holdAll(ctx, namespace)
