@@ -121,6 +121,66 @@ func timesNamed(text, name string) (times int) {
 	return times
 }
 
+// mostElsewhere is how much of what was made elsewhere for a copy is deleted at most.
+const mostElsewhere = 3
+
+// takeElsewhere deletes what was made elsewhere for copies and belongs to nobody, and notes in created whether it is made again, as takeFromNew does. What is not is put back.
+func (w *walk) takeElsewhere(ctx context.Context, copies []*newObject, before, created map[string]judge.New) error {
+	for _, o := range copies {
+		if !o.tried {
+			continue
+		}
+		is, was, tried := created[o.CRD], before[o.CRD], 0
+		for i := range o.distant {
+			d := &o.distant[i]
+			kind := d.made.GetKind()
+			if tried == mostElsewhere || d.shared || len(d.made.GetOwnerReferences()) > 0 || kind != observe.KindSecret && !slices.Contains(remade, kind) {
+				continue
+			}
+			tried++
+			key := kind + " " + strings.TrimPrefix(o.plain(client.ObjectKeyFromObject(d.made).String()), "/")
+			limit, times := trials(boldLimit, was.Remakes[key], false, was)
+			for range times {
+				remade, err := w.takeDistant(ctx, o, d, limit)
+				if err != nil {
+					return err
+				}
+				if is.Remakes[key] = remade; !remade {
+					break
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// takeDistant deletes what was made elsewhere for a copy, and reports whether it is made again within limit, which d is then. If not, it is put back.
+func (w *walk) takeDistant(ctx context.Context, o *newObject, d *distant, limit time.Duration) (remade bool, err error) {
+	if err := w.awaitIdle(ctx, o); err != nil {
+		return false, err
+	}
+	if err := w.deleteDistant(ctx, *d); err != nil {
+		return false, err
+	}
+	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
+		now, err := w.distantNow(ctx, d.Creation)
+		if remade = now != nil && now.GetUID() != d.made.GetUID(); remade {
+			d.made = now
+		}
+		return remade, err
+	})
+	if err != nil || remade {
+		return remade, err
+	}
+	again := d.made.DeepCopy()
+	again.SetUID("")
+	again.SetResourceVersion("")
+	if made, err := w.Dynamic.Resource(d.GroupVersionResource).Namespace(d.Namespace).Create(ctx, again, metav1.CreateOptions{FieldManager: "olmkit"}); err == nil {
+		d.made = made
+	}
+	return false, ctx.Err()
+}
+
 // distantNow reads what was created, or returns nil where there is none, or where it is about to go.
 func (w *walk) distantNow(ctx context.Context, c observe.Creation) (*unstructured.Unstructured, error) {
 	now, err := w.Dynamic.Resource(c.GroupVersionResource).Namespace(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})

@@ -2,6 +2,7 @@ package walk
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -10,9 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	k8stesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/cluster"
@@ -91,6 +95,63 @@ func TestElsewhere(t *testing.T) {
 		}
 		if now, err := w.distantNow(t.Context(), observe.Creation{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, ObjectKey: client.ObjectKeyFromObject(indexed)}); now == nil {
 			t.Errorf("what others share is gone: %v", err)
+		}
+	})
+}
+
+// TestTakeElsewhere: what was made elsewhere for a copy is deleted, and made again or not; what is not is put back, and what is shared or belongs to somebody is left alone.
+func TestTakeElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &newObject{Object: &observe.Object{CRD: "pots", Kind: "Pot", Resource: schema.GroupResource{Resource: "pots"}, Version: "v1", Namespace: "n", Name: "teapot-new2"}, like: &observe.Object{Name: "teapot"}, tried: true}
+		var there []runtime.Object
+		for _, d := range []struct {
+			kind, resource, name string
+			shared               bool
+			owners               []metav1.OwnerReference
+		}{
+			{"Secret", "secrets", "teapot-new2-kept", false, nil},
+			{"Secret", "secrets", "teapot-new2-lost", false, nil},
+			{"ConfigMap", "configmaps", "all", true, nil},
+			{"Service", "services", "teapot-new2", false, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Cup", Name: "c", UID: "2"}}},
+			{"Job", "jobs", "teapot-new2", false, nil},
+		} {
+			made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": d.kind, "says": d.name}}
+			made.SetName(d.name)
+			made.SetNamespace("far")
+			made.SetUID("first")
+			made.SetOwnerReferences(d.owners)
+			there = append(there, made)
+			at := schema.GroupVersionResource{Version: "v1", Resource: d.resource}
+			o.distant = append(o.distant, distant{observe.Creation{GroupVersionResource: at, ObjectKey: client.ObjectKeyFromObject(made)}, made, d.shared, false})
+		}
+		w := teaWalk(there...)
+		fake, deleted := w.Dynamic.(*dynamicfake.FakeDynamicClient), []string{}
+		fake.PrependReactor("delete", "*", func(a k8stesting.Action) (bool, runtime.Object, error) {
+			name := a.(k8stesting.DeleteAction).GetName()
+			deleted = append(deleted, name)
+			if name == "teapot-new2-kept" {
+				again := there[0].DeepCopyObject().(*unstructured.Unstructured)
+				again.SetUID(types.UID("again" + string(again.GetUID())))
+				return true, nil, fake.Tracker().Update(a.GetResource(), again, "far")
+			}
+			return false, nil, nil
+		})
+		created := map[string]judge.New{"pots": {Remakes: map[string]bool{}}}
+		before := map[string]judge.New{"pots": {Remakes: map[string]bool{"Secret far/…-kept": true, "Secret far/…-lost": true}}}
+		if err := w.takeElsewhere(t.Context(), []*newObject{o}, before, created); err != nil {
+			t.Fatal(err)
+		}
+		if want := map[string]bool{"Secret far/…-kept": true, "Secret far/…-lost": false}; !maps.Equal(created["pots"].Remakes, want) {
+			t.Errorf("%v, want %v", created["pots"].Remakes, want)
+		}
+		if want := []string{"teapot-new2-kept", "teapot-new2-lost"}; !slices.Equal(deleted, want) {
+			t.Errorf("deleted: %q, want %q", deleted, want)
+		}
+		for i, uid := range []types.UID{"againfirst", ""} {
+			now, err := w.distantNow(t.Context(), o.distant[i].Creation)
+			if err != nil || now == nil || now.GetUID() != uid || o.distant[i].made.GetUID() != uid || now.Object["says"] == nil {
+				t.Errorf("%v, %v; noted %s", now, err, o.distant[i].made.GetUID())
+			}
 		}
 	})
 }

@@ -170,7 +170,9 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 	saidBefore := w.statusesNow(ctx, w.Untouched())
 	started := time.Now()
 	defer func() {
-		err = errors.Join(err, w.findElsewhere(ctx, r, copies, started))
+		if err = errors.Join(err, w.findElsewhere(ctx, r, copies, started)); err == nil {
+			err = w.takeElsewhere(ctx, copies, w.created[from], created)
+		}
 		said := w.statusesNow(ctx, w.Untouched())
 		if err = errors.Join(err, w.deleteNew(ctx, copies, there, w.created[from], created)); err == nil {
 			err = w.recount(ctx, saidBefore, said, w.created[from], created)
