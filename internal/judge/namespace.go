@@ -13,6 +13,25 @@ func (n New) DoesAnywhere() bool {
 	return n.Anywhere != nil && (n.Anywhere.Made || !n.Copy.Made && n.Anywhere.Well)
 }
 
+// DoesFar reports whether as much was done for an object that names one in another namespace as for one that names one in its own: what runs is made, its status is no worse, and what
+// is made for the other says something of it if it does so there.
+func (n New) DoesFar() bool {
+	return n.Far != nil && n.Far.Alike && (n.Far.Made || !n.Copy.Made) && len(without(n.Copy.Kinds, n.Far.Kinds)) == 0 && len(n.untoldFar()) == 0
+}
+
+// untoldFar are the kinds that say something of an object that names one in its own namespace, and nothing of one that names one in another.
+func (n New) untoldFar() []string {
+	if n.Anywhere == nil {
+		return nil
+	}
+	return without(n.Anywhere.Told, n.Far.Told)
+}
+
+// ToldLater reports whether something of what is made for others may say something of the object yet, as it did under the release before.
+func (n New) ToldLater(was New) bool {
+	return was.Anywhere != nil && n.Anywhere != nil && len(without(was.Anywhere.Told, n.Anywhere.Told)) > 0
+}
+
 // LongName is how long a name is at most that a StatefulSet can have: its pods have a label with a sum of eleven characters more, of 63.
 const LongName = 52
 
@@ -24,6 +43,17 @@ func inNamespace(from, to string, was, is New) []finding.Finding {
 	var findings []finding.Finding
 	if was.Of == is.Of && was.DoesAnywhere() && is.Anywhere != nil && !is.DoesAnywhere() {
 		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does nothing for an object like it in a namespace that is newer than the operator's pod, not within %s; %s did", to, EffectLimit, from))
+	}
+	if was.Of == is.Of && was.DoesFar() && is.DoesAnywhere() && is.Far != nil && !is.DoesFar() {
+		f := code.Finding(code.NewIgnored, is.Sample, "%s does less for an object like it that says the namespace of what it names, another than its own, not within %s; %s did as much as where both are in one", to, EffectLimit, from)
+		if untold := is.untoldFar(); len(untold) > 0 {
+			f.Cause = "no " + strings.Join(untold, " and no ") + " of what it names says anything of it"
+		}
+		if is.Far.Unwell != "" {
+			f.Cause = is.Far.Unwell
+		}
+		f.Fix = "look for what an object names in the namespace that it says, and in its own where it says none, also in what maps one to the other"
+		findings = append(findings, f)
 	}
 	if was.GoesAnywhere() && is.Goes != nil && !*is.Goes {
 		findings = append(findings, code.Finding(code.Uninstall, is.Sample, "an object like it that is deleted with its namespace stays for %s, and the namespace with it: %s does not remove %s; with %s it went",

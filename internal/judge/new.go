@@ -24,6 +24,8 @@ type Dealt struct {
 	Alike   bool // Well, and no worse by its own words than the sample
 	// Unwell says why it is not Alike.
 	Unwell string
+	// Told are the kinds of what is made for others that say something of the object, sorted.
+	Told []string
 }
 
 // DealtWith is what is seen of the object called name among operands; well is what its status tells.
@@ -168,6 +170,8 @@ type New struct {
 	Readiness Readiness
 	// Anywhere is what the operator did for another object in a namespace that is newer than the operator's pod; nil if that is not known.
 	Anywhere *Dealt
+	// Far is what it did there for one that says the namespace of what it names, where the sample says none; nil if that is not known.
+	Far *Dealt
 	// Goes tells whether that object goes when its namespace is deleted, and Held the finalizers by which it stays; nil if that is not known.
 	Goes *bool
 	Held []string

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -73,10 +75,10 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	return w.setByOthers(ctx, r, in, before, created)
 }
 
-// newcomers are copies in a new namespace: as those that were there before, with long names, and without their counts.
-type newcomers struct{ there, long, free []*newObject }
+// newcomers are copies in a new namespace: as those that were there before, with long names, without their counts, and naming samples that are not in their namespace.
+type newcomers struct{ there, long, free, far []*newObject }
 
-func (n newcomers) all() []*newObject { return slices.Concat(n.there, n.long, n.free) }
+func (n newcomers) all() []*newObject { return slices.Concat(n.there, n.long, n.free, n.far) }
 
 // seeNewcomers notes in created what is done for newcomers, as long as before says.
 func (w *walk) seeNewcomers(ctx context.Context, in newcomers, before, created map[string]judge.New) error {
@@ -101,21 +103,75 @@ func (w *walk) seeNewcomers(ctx context.Context, in newcomers, before, created m
 			runs := podsOf(o.String(), operands).ready >= int64(is.Copy.Ready) // what it does when it is deleted may rest on that
 			done = done && (is.DoesAnywhere() && (runs || time.Since(began) > 2*boldLimit) || !before[o.CRD].DoesAnywhere() && !early) && (len(is.Long) == 0 || !known && time.Since(began) > boldLimit)
 		}
-		return done, nil
+		served, err := w.seeFar(ctx, in, operands, before, created)
+		return done && (served || time.Since(began) > newLimit && !slices.ContainsFunc(in.far, func(o *newObject) bool { return before[o.CRD].DoesFar() })), err
 	})
 }
 
-// copiesInto creates in a namespace another one as each of copies, two more with long names, and one without its count, if that may be left out. It also returns those
-// made before an error.
+// seeFar notes in created what is done for newcomers that name samples in another namespace, and reports whether that is as much as for the others.
+func (w *walk) seeFar(ctx context.Context, in newcomers, operands map[string]observe.Operand, before, created map[string]judge.New) (served bool, err error) {
+	if len(in.far) == 0 {
+		return true, nil
+	}
+	view := w.viewOf(w.Objects...)
+	ofSamples, err := view.RecentOperands(ctx)
+	if err != nil {
+		return false, err
+	}
+	served = true
+	for _, o := range in.far {
+		dealt := judge.DealtWith(o.String(), operands, false)
+		if dealt.Unwell, err = view.UnwellAs(ctx, o.Object, o.like); err != nil {
+			return false, err
+		}
+		dealt.Alike, dealt.Told = dealt.Unwell == "", o.toldBy(ofSamples)
+		is := created[o.CRD]
+		is.Far = &dealt
+		for _, near := range in.there {
+			if near.CRD == o.CRD {
+				is.Anywhere.Told = near.toldBy(operands)
+			}
+		}
+		created[o.CRD] = is
+		served = served && is.DoesFar() && !is.ToldLater(before[o.CRD])
+	}
+	return served, nil
+}
+
+// toldBy are the kinds of those of operands, which were made for others, that say something of o, sorted.
+func (o *newObject) toldBy(operands map[string]observe.Operand) (kinds []string) {
+	for _, made := range operands {
+		if made.Of == o.String() || made.Transient() || slices.Contains(kinds, made.Kind) {
+			continue
+		}
+		for path, value := range compare.Values(made.Content) {
+			if o.meant(path) || o.meant(value) {
+				kinds = append(kinds, made.Kind)
+				break
+			}
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// copiesInto creates in a namespace another one as each of copies, two more with long names, one without its count, if that may be left out, and one that names a sample in
+// that one's namespace, if it may say a namespace. It also returns those made before an error.
 func (w *walk) copiesInto(ctx context.Context, r *lifecycle.Release, copies []*newObject, namespace string) (in newcomers, err error) {
 	for _, first := range copies {
-		long := longNames(first.Name)
-		ways := []newcomer{{&in.there, first.Name, nil}, {&in.long, long[0], nil}, {&in.long, long[1], nil}}
-		if count := countToLeaveOut(definition.Schema(r.CRD(first.CRD), first.Version), first.like.Author); count != nil {
-			ways = append(ways, newcomer{&in.free, first.Name + "-free", patchOf(count, nil)})
+		schema, long, near := definition.Schema(r.CRD(first.CRD), first.Version), longNames(first.Name), w.namedAmong(in.there, first.like)
+		ways := []newcomer{{&in.there, first.Name, nil, near}, {&in.long, long[0], nil, near}, {&in.long, long[1], nil, near}}
+		if count := countToLeaveOut(schema, first.like.Author); count != nil {
+			ways = append(ways, newcomer{&in.free, first.Name + "-free", patchOf(count, nil), near})
+		}
+		for i, n := range near {
+			if field := namespaceOfNamed(schema, first.like.Author, n); field != nil {
+				ways = append(ways, newcomer{&in.far, first.Name + "-far", patchOf(field, first.like.Namespace), slices.Delete(slices.Clone(near), i, i+1)})
+				break
+			}
 		}
 		for _, way := range ways {
-			o, err := w.copyInto(ctx, r, first.like, client.ObjectKey{Namespace: namespace, Name: way.name}, way.change, w.namedAmong(in.there, first.like)...)
+			o, err := w.copyInto(ctx, r, first.like, client.ObjectKey{Namespace: namespace, Name: way.name}, way.change, way.names...)
 			if err != nil {
 				return in, err
 			}
@@ -127,11 +183,34 @@ func (w *walk) copiesInto(ctx context.Context, r *lifecycle.Release, copies []*n
 	return in, nil
 }
 
-// newcomer is what a newcomer is called, and what it asks for otherwise, as a merge patch.
+// newcomer is what a newcomer is called, what it asks for otherwise, as a merge patch, and what it names instead of samples.
 type newcomer struct {
 	among  *[]*newObject
 	name   string
 	change []byte
+	names  []need
+}
+
+// namespaceOfNamed is the path of the field, not said yet, by which an object says the namespace of what it names as n's original; nil if there is none.
+func namespaceOfNamed(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, n need) []string {
+	if schema == nil {
+		return nil
+	}
+	for _, k := range slices.Sorted(maps.Keys(object)) {
+		inner, is := object[k].(map[string]any)
+		if !is {
+			continue
+		}
+		below := schema.Properties[k]
+		_, says := inner["namespace"]
+		if inner["name"] == n.of && !says && below.Properties["namespace"].Type == "string" && (tells(n.GetKind(), k) || inner["kind"] == n.GetKind()) {
+			return []string{k, "namespace"}
+		}
+		if path := namespaceOfNamed(&below, inner, n); path != nil {
+			return append([]string{k}, path...)
+		}
+	}
+	return nil
 }
 
 // longNames are two names that begin with name and differ at their ends alone.

@@ -27,6 +27,27 @@ func TestNewNamespaceOfHolders(t *testing.T) {
 	}
 }
 
+// What names an object in another namespace is tried where it may say that.
+func TestFar(t *testing.T) {
+	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Holder","metadata":{"name":"h"},"spec":{"thingRef":{"name":"a"}}},
+		{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1}}]`, []string{"v1", "v2", "v3"}, thingDefinition, holderDefinition)
+	for _, c := range []struct{ v1, v2, code, says string }{
+		{"", "", "", ""},
+		{"", nearby, code.NewIgnored, "v2 does less for an object like it that says the namespace of what it names"},
+		{nearby, nearby, "", ""},
+		{nearby, "", "", ""},
+		{tallies, tallies, "", ""},
+		{tallies, talliesNear, code.NewIgnored, "v2 does less for an object like it that says the namespace of what it names"},
+		{talliesNear, talliesNear, "", ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newDisposable()
+			w.holders = true
+			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
+		})
+	}
+}
+
 // What names others comes after these; what names one that is not there does not come at all.
 func TestNamedFirst(t *testing.T) {
 	sample := func(kind, name, namespace string, spec map[string]any) *newObject {

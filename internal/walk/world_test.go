@@ -133,6 +133,9 @@ const (
 	misses       = "does not look at a Holder again once there is what it names"
 	clings       = "lets no Holder go without what it names"
 	settles      = "looks at no Holder in a namespace that is newer than itself"
+	tallies      = "tells with a Thing of all Holders that name it"
+	talliesNear  = "does, of those in its namespace"
+	nearby       = "looks for what a Holder names in the Holder's namespace alone"
 	tires        = "updates nothing of a Holder when what it names changes"
 	sticks       = "does, but for what a Holder named first"
 	hosted       = "makes nothing for who has the host of another"
@@ -476,10 +479,14 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 	if w.Get(ctx, key, holder) != nil || w.behaves() == settles && strings.HasPrefix(key.Namespace, newNamespaces) {
 		return
 	}
-	name, _, _ := unstructured.NestedString(holder.Object, "spec", "thing")
-	there := w.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: name}, thing) == nil
+	of := w.heldBy(holder)
+	name := of.Name
+	there := w.Get(ctx, of, thing) == nil
 	if there && slices.Contains([]string{recounts, countsOnce}, w.behaves()) {
 		defer w.count(ctx, thing)
+	}
+	if there && (w.behaves() == tallies || w.behaves() == talliesNear) {
+		defer w.tally(ctx, thing)
 	}
 	switch {
 	case len(holder.GetFinalizers()) > 0 && holder.GetDeletionTimestamp() == nil && w.heed(ctx, holder, there):
@@ -516,6 +523,37 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 	}
 }
 
+// tally has a ConfigMap of thing say which Holders name it that are not deleted, of all namespaces or of its own.
+func (w *world) tally(ctx context.Context, thing *unstructured.Unstructured) {
+	among := ""
+	if w.behaves() == talliesNear {
+		among = thing.GetNamespace()
+	}
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName() + "-holders", OwnerReferences: ownedBy(thing)}, Data: map[string]string{}}
+	for _, holder := range w.all(ctx, holderKind, among) {
+		if w.heldBy(&holder) == client.ObjectKeyFromObject(thing) && holder.GetDeletionTimestamp() == nil {
+			m.Data[holder.GetNamespace()+"."+holder.GetName()] = "held"
+		}
+	}
+	if data := m.Data; w.Create(ctx, m) != nil && w.Get(ctx, client.ObjectKeyFromObject(m), m) == nil && !maps.Equal(m.Data, data) {
+		m.Data = data
+		_ = w.Update(ctx, m)
+	}
+}
+
+// heldBy is which Thing a Holder names, in its own namespace unless it says another one.
+func (w *world) heldBy(holder *unstructured.Unstructured) client.ObjectKey {
+	key := client.ObjectKey{Namespace: holder.GetNamespace()}
+	key.Name, _, _ = unstructured.NestedString(holder.Object, "spec", "thing")
+	if ref, says, _ := unstructured.NestedStringMap(holder.Object, "spec", "thingRef"); says {
+		key.Name = ref["name"]
+		if ref["namespace"] != "" && w.behaves() != nearby {
+			key.Namespace = ref["namespace"]
+		}
+	}
+	return key
+}
+
 // heed has a Holder say whether what it names is there, and reports whether it did not say so before.
 func (w *world) heed(ctx context.Context, holder *unstructured.Unstructured, there bool) bool {
 	was := holder.DeepCopy().Object["status"]
@@ -533,7 +571,7 @@ func (w *world) heed(ctx context.Context, holder *unstructured.Unstructured, the
 func (w *world) count(ctx context.Context, thing *unstructured.Unstructured) {
 	n := int64(0)
 	for _, holder := range w.all(ctx, holderKind, thing.GetNamespace()) {
-		if name, _, _ := unstructured.NestedString(holder.Object, "spec", "thing"); name == thing.GetName() && holder.GetDeletionTimestamp() == nil {
+		if w.heldBy(&holder) == client.ObjectKeyFromObject(thing) && holder.GetDeletionTimestamp() == nil {
 			n++
 		}
 	}
@@ -601,7 +639,7 @@ func (w *world) all(ctx context.Context, kind schema.GroupVersionKind, namespace
 func (w *world) holdAll(ctx context.Context, namespace string) {
 	held := map[string]bool{}
 	for _, holder := range w.all(ctx, holderKind, namespace) {
-		name, _, _ := unstructured.NestedString(holder.Object, "spec", "thing")
+		name := w.heldBy(&holder).Name
 		if w.behaves() != favours || !held[name] {
 			w.hold(ctx, client.ObjectKeyFromObject(&holder))
 		}
@@ -1575,7 +1613,7 @@ func holderDefinition() *apiextensionsv1.CustomResourceDefinition {
 	d.Name = "holders.example.com"
 	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "holders", Kind: "Holder", ListKind: "HolderList"}
 	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-		"thing": {Type: "string"}, "selector": {Type: "object", XPreserveUnknownFields: new(true)},
+		"thing": {Type: "string"}, "thingRef": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"name": {Type: "string"}, "namespace": {Type: "string"}}}, "selector": {Type: "object", XPreserveUnknownFields: new(true)},
 	}}
 	return d
 }
