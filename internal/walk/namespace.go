@@ -110,9 +110,6 @@ func (w *walk) seeNewcomers(ctx context.Context, in newcomers, before, created m
 
 // seeFar notes in created what is done for newcomers that name samples in another namespace, and reports whether that is as much as for the others.
 func (w *walk) seeFar(ctx context.Context, in newcomers, operands map[string]observe.Operand, before, created map[string]judge.New) (served bool, err error) {
-	if len(in.far) == 0 {
-		return true, nil
-	}
 	view := w.viewOf(w.Objects...)
 	ofSamples, err := view.RecentOperands(ctx)
 	if err != nil {
@@ -120,16 +117,16 @@ func (w *walk) seeFar(ctx context.Context, in newcomers, operands map[string]obs
 	}
 	served = true
 	for _, o := range in.far {
-		dealt := judge.DealtWith(o.String(), operands, false)
+		beside := observe.Object{Kind: o.far.GetKind(), Namespace: o.far.GetNamespace(), Name: o.far.GetName()}
+		is, dealt := created[o.CRD], judge.DealtWith(o.String(), operands, false)
 		if dealt.Unwell, err = view.UnwellAs(ctx, o.Object, o.like); err != nil {
 			return false, err
 		}
-		dealt.Alike, dealt.Told = dealt.Unwell == "", o.toldBy(ofSamples)
-		is := created[o.CRD]
+		dealt.Alike, dealt.Told = dealt.Unwell == "", o.toldBy(ofSamples, o.far.like.String())
 		is.Far = &dealt
 		for _, near := range in.there {
 			if near.CRD == o.CRD {
-				is.Anywhere.Told = near.toldBy(operands)
+				is.Anywhere.Told = near.toldBy(operands, beside.String())
 			}
 		}
 		created[o.CRD] = is
@@ -138,10 +135,10 @@ func (w *walk) seeFar(ctx context.Context, in newcomers, operands map[string]obs
 	return served, nil
 }
 
-// toldBy are the kinds of those of operands, which were made for others, that say something of o, sorted.
-func (o *newObject) toldBy(operands map[string]observe.Operand) (kinds []string) {
+// toldBy are the kinds of those of operands that were made for other and say something of o, sorted.
+func (o *newObject) toldBy(operands map[string]observe.Operand, other string) (kinds []string) {
 	for _, made := range operands {
-		if made.Of == o.String() || made.Transient() || slices.Contains(kinds, made.Kind) {
+		if made.Of != other || made.Transient() || slices.Contains(kinds, made.Kind) {
 			continue
 		}
 		for path, value := range compare.Values(made.Content) {
@@ -160,13 +157,13 @@ func (o *newObject) toldBy(operands map[string]observe.Operand) (kinds []string)
 func (w *walk) copiesInto(ctx context.Context, r *lifecycle.Release, copies []*newObject, namespace string) (in newcomers, err error) {
 	for _, first := range copies {
 		schema, long, near := definition.Schema(r.CRD(first.CRD), first.Version), longNames(first.Name), w.namedAmong(in.there, first.like)
-		ways := []newcomer{{&in.there, first.Name, nil, near}, {&in.long, long[0], nil, near}, {&in.long, long[1], nil, near}}
+		ways := []newcomer{{&in.there, first.Name, nil, near, nil}, {&in.long, long[0], nil, near, nil}, {&in.long, long[1], nil, near, nil}}
 		if count := countToLeaveOut(schema, first.like.Author); count != nil {
-			ways = append(ways, newcomer{&in.free, first.Name + "-free", patchOf(count, nil), near})
+			ways = append(ways, newcomer{&in.free, first.Name + "-free", patchOf(count, nil), near, nil})
 		}
 		for i, n := range near {
 			if field := namespaceOfNamed(schema, first.like.Author, n); field != nil {
-				ways = append(ways, newcomer{&in.far, first.Name + "-far", patchOf(field, first.like.Namespace), slices.Delete(slices.Clone(near), i, i+1)})
+				ways = append(ways, newcomer{&in.far, first.Name + "-far", patchOf(field, first.like.Namespace), slices.Delete(slices.Clone(near), i, i+1), &n})
 				break
 			}
 		}
@@ -176,6 +173,7 @@ func (w *walk) copiesInto(ctx context.Context, r *lifecycle.Release, copies []*n
 				return in, err
 			}
 			if o != nil {
+				o.far = way.far
 				*way.among = append(*way.among, o)
 			}
 		}
@@ -183,12 +181,13 @@ func (w *walk) copiesInto(ctx context.Context, r *lifecycle.Release, copies []*n
 	return in, nil
 }
 
-// newcomer is what a newcomer is called, what it asks for otherwise, as a merge patch, and what it names instead of samples.
+// newcomer is what a newcomer is called, what it asks for otherwise, as a merge patch, what it names instead of samples, and in the place of which it names the sample, if of any.
 type newcomer struct {
 	among  *[]*newObject
 	name   string
 	change []byte
 	names  []need
+	far    *need
 }
 
 // namespaceOfNamed is the path of the field, not said yet, by which an object says the namespace of what it names as n's original; nil if there is none.

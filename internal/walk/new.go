@@ -56,6 +56,7 @@ type newObject struct {
 	claims    []observe.Operand          // of what was made for the copy
 	following following                  // of changes, by its fields
 	needs     []need                     // what it names, copied for it
+	far       *need                      // what others name in its namespace where it names the sample, if there is such a thing
 	uniques   []unique                   // what it says otherwise than the sample, as no two objects may say the same
 	held      bool                       // its pods were kept off the nodes for a moment
 	readiness judge.Readiness            // what its status tells before and after its pods run
