@@ -97,7 +97,7 @@ func TestStripsAndLong(t *testing.T) {
 	strips.Strips, mixes.Long = true, []string{"Service"}
 	told := []string{
 		"error U505 Pot/n/a: v2 removes finalizers of others from a deleted object like it: who guards objects by one, as a backup, finds them gone; v1 removed its own alone",
-		"error U517 Pot/n/a: v2 does not make for each of two new objects with names of 52 characters, which differ in the last one alone, its own Service; v1 did",
+		"error U517 Pot/n/a: v2 does not make for each of two new objects with names of up to 52 characters, which differ in the last one alone, its own Service; v1 did",
 	}
 	for name, c := range map[string]struct {
 		was, is New

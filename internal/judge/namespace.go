@@ -32,8 +32,9 @@ func (n New) ToldLater(was New) bool {
 	return was.Anywhere != nil && n.Anywhere != nil && len(without(was.Anywhere.Told, n.Anywhere.Told)) > 0
 }
 
-// LongName is how long a name is at most that a StatefulSet can have: its pods have a label with a sum of eleven characters more, of 63.
-const LongName = 52
+// LongNames are the lengths of long names, of which the first that the API server takes is tried. The first is the longest that a StatefulSet can have: its pods have a label with a sum of
+// eleven characters more, of 63. Definitions that let names be less long leave room for what their operators add.
+var LongNames = []int{52, 45, 40, 36, 32}
 
 // GoesAnywhere reports whether it was seen that an object goes with its namespace.
 func (n New) GoesAnywhere() bool { return n.Goes != nil && *n.Goes }
@@ -70,7 +71,7 @@ func inNamespace(from, to string, was, is New) []finding.Finding {
 	}
 	lack := slices.DeleteFunc(without(is.Long, was.Long), func(kind string) bool { return was.Anywhere == nil || !slices.Contains(was.Anywhere.Kinds, kind) })
 	if was.Of == is.Of && was.Long != nil && len(lack) > 0 {
-		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does not make for each of two new objects with names of %d characters, which differ in the last one alone, its own %s; %s did", to, LongName, strings.Join(lack, " and "), from))
+		findings = append(findings, code.Finding(code.NewIgnored, is.Sample, "%s does not make for each of two new objects with names of up to %d characters, which differ in the last one alone, its own %s; %s did", to, LongNames[0], strings.Join(lack, " and "), from))
 	}
 	return findings
 }

@@ -540,15 +540,14 @@ func unshed(from, to string, was, is New) (findings []finding.Finding) {
 // ofPods matches fields of a status that tell of pods, and follow these, or of when something was looked at.
 var ofPods = regexp.MustCompile(`(?i)ready|available|replicas|nodes|pods|members|phase|state|status|condition|generation|revision|hash|last|time|update|message|reason|progress|healthy?$`)
 
-// ToldOf are the fields of a status that say something else in after than in before, sorted, without what is in them, but for those that tell of pods.
+// ToldOf are the fields of a status that say something else in after than in before, or nothing any more, sorted, without what is in them, but for those that tell of pods.
 func ToldOf(before, after map[string]any) []string {
 	told := []string{}
-	for field, is := range after {
-		if !ofPods.MatchString(field) && !reflect.DeepEqual(withoutTimes(before[field]), withoutTimes(is)) {
+	for _, field := range slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))))) {
+		if !ofPods.MatchString(field) && !reflect.DeepEqual(withoutTimes(before[field]), withoutTimes(after[field])) {
 			told = append(told, field)
 		}
 	}
-	slices.Sort(told)
 	return told
 }
 

@@ -392,11 +392,11 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestToldOf: what says something else is told, but for times and what follows pods.
+// TestToldOf: what says something else, or nothing any more, is told, but for times and what follows pods.
 func TestToldOf(t *testing.T) {
 	before := map[string]any{"endpoint": "a:1", "users": []any{"a"}, "readyReplicas": int64(1), "backup": map[string]any{"at": "2026-01-02T03:04:05Z", "to": "s"}, "gone": "a"}
 	after := map[string]any{"endpoint": "a:2", "users": []any{"a", "b"}, "readyReplicas": int64(2), "backup": map[string]any{"at": "2026-01-02T03:04:06Z", "to": "s"}, "new": "a"}
-	if got := ToldOf(before, after); !slices.Equal(got, []string{"endpoint", "new", "users"}) {
+	if got := ToldOf(before, after); !slices.Equal(got, []string{"endpoint", "gone", "new", "users"}) {
 		t.Errorf("%q", got)
 	}
 }

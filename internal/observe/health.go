@@ -130,7 +130,7 @@ var (
 	busyConditions = []string{"Progressing", "Reconciling", "Updating", "Upgrading"}
 	// goodCondition and badCondition match how the types of other conditions end that are True, or not True, of what serves. A condition of
 	// a run that is under way, as Ansible operators' Successful, says nothing until that ends; nor is it bad if no update is available any more.
-	goodCondition = Compiled(`(Ready|Available|Healthy|Reconciled|ReconcileSuccess|Synced|Synchronized|Succeeded|Deployed|Established)$`)
+	goodCondition = Compiled(`(Ready|Available|Healthy|Reconciled|ReconcileSuccess|Synced|Synchronized|Succeeded|Deployed|Established|Accepted|Admitted|Programmed|ResolvedRefs|Attached|Valid|Validated|Provisioned|Configured|Connected)$`)
 	badCondition  = Compiled(`(?i)(degraded|failed|failure|stalled|errors?|irreconcilable)$`)
 	notGood       = Compiled(`(?i)(not.?(ready|available|healthy|reconciled|synced|synchronized)|unready|unavailable|unhealthy|unsynced)$`)
 	otherwise     = Compiled(`^(Not|No|Without)[A-Z]|(Update|Upgrade|Version)s?Available$`)

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"strings"
+
+	codes "github.com/olmkit/olmkit/internal/code"
 )
 
 // verdict is the result of r in words. Of one that passed it also says what nobody verified, so that "passed" alone stands
@@ -15,9 +17,14 @@ func verdict(r *Report) string {
 		return "nothing to test"
 	}
 	parts := []string{string(Passed)}
-	objects := map[string]bool{}
+	objects, kinds := map[string]bool{}, map[string]bool{}
 	simulated := false
 	for _, h := range r.Steps() {
+		for _, f := range h.Findings {
+			if f.Code == codes.SampleMissing {
+				kinds[f.Subject.Object] = true
+			}
+		}
 		simulated = simulated || len(h.Simulated) > 0
 		for _, o := range h.NotVerified {
 			objects[o] = true
@@ -28,6 +35,9 @@ func verdict(r *Report) string {
 	}
 	if r.NotRead > 0 {
 		parts = append(parts, fmt.Sprintf("manifests of %s not checked (--pull reads them)", count(r.NotRead, "bundle")))
+	}
+	if n := len(kinds); n > 0 {
+		parts = append(parts, fmt.Sprintf("nothing verified of %s without a sample", count(n, "kind")))
 	}
 	if n := len(objects); n > 0 {
 		parts = append(parts, fmt.Sprintf("reconciling of %s not verified", count(n, "object")))

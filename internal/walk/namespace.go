@@ -156,8 +156,8 @@ func (o *newObject) toldBy(operands map[string]observe.Operand, other string) (k
 // that one's namespace, if it may say a namespace. It also returns those made before an error.
 func (w *walk) copiesInto(ctx context.Context, r *lifecycle.Release, copies []*newObject, namespace string) (in newcomers, err error) {
 	for _, first := range copies {
-		schema, long, near := definition.Schema(r.CRD(first.CRD), first.Version), longNames(first.Name), w.namedAmong(in.there, first.like)
-		ways := []newcomer{{&in.there, first.Name, nil, near, nil}, {&in.long, long[0], nil, near, nil}, {&in.long, long[1], nil, near, nil}}
+		schema, near := definition.Schema(r.CRD(first.CRD), first.Version), w.namedAmong(in.there, first.like)
+		ways := []newcomer{{&in.there, first.Name, nil, near, nil}}
 		if count := countToLeaveOut(schema, first.like.Author); count != nil {
 			ways = append(ways, newcomer{&in.free, first.Name + "-free", patchOf(count, nil), near, nil})
 		}
@@ -177,8 +177,32 @@ func (w *walk) copiesInto(ctx context.Context, r *lifecycle.Release, copies []*n
 				*way.among = append(*way.among, o)
 			}
 		}
+		long, err := w.longCopies(ctx, r, first, namespace, near)
+		if in.long = append(in.long, long...); err != nil {
+			return in, err
+		}
 	}
 	return in, nil
+}
+
+// longCopies creates in a namespace two copies like first with names that are as long as the API server takes.
+func (w *walk) longCopies(ctx context.Context, r *lifecycle.Release, first *newObject, namespace string, near []need) (long []*newObject, err error) {
+	for _, size := range judge.LongNames {
+		for _, name := range longNames(first.Name, size) {
+			o, err := w.copyInto(ctx, r, first.like, client.ObjectKey{Namespace: namespace, Name: name}, nil, near...)
+			if err != nil {
+				return long, err
+			}
+			if o == nil {
+				break
+			}
+			long = append(long, o)
+		}
+		if len(long) > 0 {
+			break
+		}
+	}
+	return long, nil
 }
 
 // newcomer is what a newcomer is called, what it asks for otherwise, as a merge patch, what it names instead of samples, and in the place of which it names the sample, if of any.
@@ -212,10 +236,10 @@ func namespaceOfNamed(schema *apiextensionsv1.JSONSchemaProps, object map[string
 	return nil
 }
 
-// longNames are two names that begin with name and differ at their ends alone.
-func longNames(name string) []string {
-	name += "-" + strings.Repeat("long-", judge.LongName/len("long-"))
-	return []string{name[:judge.LongName-1] + "1", name[:judge.LongName-1] + "2"}
+// longNames are two names of size characters that begin with name, as far as that is shorter, and differ at their ends alone.
+func longNames(name string, size int) []string {
+	name += "-" + strings.Repeat("long-", size/len("long-"))
+	return []string{name[:size-1] + "1", name[:size-1] + "2"}
 }
 
 // lackOf are those of kinds of which not each of the copies of a definition that there are two of has something; nil where there are not.

@@ -65,9 +65,11 @@ func TestParting(t *testing.T) {
 
 // Of two objects with long names, each has to have its own; that is known only where there are two.
 func TestLackOf(t *testing.T) {
-	names := longNames("queue-sample-new3")
-	if len(names[0]) != judge.LongName || names[0] == names[1] || names[0][:judge.LongName-1] != names[1][:judge.LongName-1] {
-		t.Errorf("%q", names)
+	for _, size := range judge.LongNames {
+		names := longNames("queue-sample-new3", size)
+		if len(names[0]) != size || names[0] == names[1] || names[0][:size-1] != names[1][:size-1] {
+			t.Errorf("%q", names)
+		}
 	}
 	one := &newObject{Object: &observe.Object{Kind: "Pot", Namespace: "n", Name: "1", CRD: "pots"}}
 	two := &newObject{Object: &observe.Object{Kind: "Pot", Namespace: "n", Name: "2", CRD: "pots"}}

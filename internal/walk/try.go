@@ -392,6 +392,9 @@ func (w *walk) leaveOutParts(ctx context.Context, r *lifecycle.Release, o *newOb
 		return err
 	}
 	before, err := view.ConfirmedOperands(ctx) // a Secret that was made anew a moment ago is not the one that watches may still tell of
+	if err == nil {
+		o.following.said, err = w.statusOf(ctx, o.Object)
+	}
 	if err != nil {
 		return err
 	}
@@ -399,6 +402,9 @@ func (w *walk) leaveOutParts(ctx context.Context, r *lifecycle.Release, o *newOb
 	if is.Follows[path] = 0; follows {
 		is.Follows[path] = judge.Surely
 		if is.Sheds[path], err = w.awaitShed(ctx, o, before, path, was); err != nil {
+			return err
+		}
+		if is.Tells[path], err = w.awaitTold(ctx, o, path, was); err != nil {
 			return err
 		}
 	}
