@@ -125,6 +125,8 @@ type New struct {
 	Traces map[string][]string
 	// Keeps are those of the fields that were others under the release before that said still what was asked for when a change was followed, by the field that was changed.
 	Keeps map[string][]string
+	// Clings is what is made for others and goes on telling of the copy when that names another instead, by the field that was changed; the kinds with their names.
+	Clings map[string][]string
 	// AtNone says why the copy was not well by its own words when it asked for none, "" if it was; nil if that is not known.
 	AtNone *string
 	// Makes is what was made for the copy before anything was tried, named as in Remakes.
@@ -448,7 +450,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 			findings = append(findings, doesLess("write all of a ConfigMap's data anew in each reconcile, rather than add to what it says", is.Sample, "%s does less for a new object like it than %s: its %s goes on saying what is taken out of its %s", to, from, strings.Join(left, " and "), field))
 		}
 	}
-	findings = slices.Concat(findings, kept(from, to, was, is), unshed(from, to, was, is), untold(from, to, was, is))
+	findings = slices.Concat(findings, kept(from, to, was, is), unshed(from, to, was, is), untold(from, to, was, is), clinging(from, to, was, is))
 	unrolled := namesOf(is.Rolls, func(field string) bool { return was.Rolls[field] && !is.Rolls[field] && is.Copy.Ready > 0 })
 	if len(unrolled) > 0 {
 		findings = append(findings, doesLess("have the workload replace its pods: no partition and no OnDelete that stays, and a sum of what pods read in an annotation of their template", is.Sample, "%s does less for a new object like it than %s: a change of its %s changes what its pods are made from, and none is replaced within %s",
@@ -532,6 +534,18 @@ func unshed(from, to string, was, is New) (findings []finding.Finding) {
 		if stays := is.staysWhole(was, field); len(stays) > 0 {
 			findings = append(findings, doesLess("delete what the spec asks for no longer, also of what earlier reconciles made", is.Sample, "%s does less for a new object like it than %s: its %s stays after a change of its %s, not only for %s",
 				to, from, strings.Join(stays, " and "), field, was.Patience()))
+		}
+	}
+	return findings
+}
+
+// clinging tells what goes on telling of an object that names another one instead, and did not with from.
+func clinging(from, to string, was, is New) (findings []finding.Finding) {
+	for _, field := range namesOf(is.Clings, is.followsAs(was)) {
+		before, known := was.Clings[field]
+		if stays := without(is.Clings[field], before); known && len(stays) > 0 {
+			findings = append(findings, doesLess("reconcile what an object named before, too: an update event has the old object beside the new one", is.Sample, "%s does less for a new object like it than %s: after a change of its %s, %s of what it named before goes on telling of it, not only for %s",
+				to, from, field, strings.Join(stays, " and "), EffectLimit))
 		}
 	}
 	return findings

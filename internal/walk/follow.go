@@ -42,6 +42,9 @@ type following struct {
 	tells map[string][]string // the fields of the status that said something else when a field was changed, by field
 	says  []string            // the fields that the status has
 
+	told   []string            // what is made for others and said something of the copy before; nil if the change does not have it name another
+	clings map[string][]string // what of that goes on saying so when the copy names another, by field
+
 	templates, revisions string          // what pods were made from, and which of that those ran that there were, before
 	rolls                map[string]bool // whether pods were replaced when what they are made from changed, by field
 }
@@ -49,14 +52,14 @@ type following struct {
 // begin forgets what followed earlier; was is what the operator did under the release before.
 func (f *following) begin(was judge.New) {
 	f.was, f.rolls = was, map[string]bool{}
-	for _, noted := range []*map[string][]string{&f.moves, &f.traces, &f.stays, &f.keeps, &f.shed, &f.tells} {
+	for _, noted := range []*map[string][]string{&f.moves, &f.traces, &f.stays, &f.keeps, &f.shed, &f.tells, &f.clings} {
 		*noted = map[string][]string{}
 	}
 }
 
 // noteIn notes in is what followed the changes of a copy.
 func (f *following) noteIn(is *judge.New) {
-	is.Sheds, is.Stays, is.Tells, is.States, is.Moves, is.Traces, is.Rolls, is.Keeps = f.shed, f.stays, f.tells, f.says, f.moves, f.traces, f.rolls, f.keeps
+	is.Sheds, is.Stays, is.Tells, is.States, is.Moves, is.Traces, is.Rolls, is.Keeps, is.Clings = f.shed, f.stays, f.tells, f.says, f.moves, f.traces, f.rolls, f.keeps, f.clings
 }
 
 // noteMoves notes which kinds the change before was followed by, which surely says something did, now that all is at rest, and that field is to be
@@ -85,7 +88,49 @@ func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely
 	}
 	f.field, f.seen, f.before, f.there, f.said, f.says = field, now, operands, nil, says, slices.Sorted(maps.Keys(says))
 	f.templates, f.revisions = templatesOf(operands), revisionsOf(operands)
-	return nil
+	if f.told = nil; strings.HasSuffix(field, judge.Another) {
+		f.told, err = w.tellingOf(ctx, o)
+	}
+	return err
+}
+
+// tellingOf names what is made for others and says something of o, sorted.
+func (w *walk) tellingOf(ctx context.Context, o *newObject) ([]string, error) {
+	view, telling := w.viewOf(slices.Concat(w.Objects, w.Others)...), []string{}
+	operands, err := view.RecentOperands(ctx)
+	for _, made := range operands {
+		if made.Of != o.String() && !made.Transient() && o.isIn(made) {
+			telling = append(telling, made.Kind+" "+numbered().ReplaceAllString(made.Name, "-$1"))
+		}
+	}
+	slices.Sort(telling)
+	return telling, err
+}
+
+// isIn reports whether what was made for another object says something of o.
+func (o *newObject) isIn(made observe.Operand) bool {
+	for path, value := range compare.Values(made.Content) {
+		if o.meant(path) || o.meant(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// awaitUntold notes what goes on telling of a copy that names another now. What was done under the release before is waited for.
+func (w *walk) awaitUntold(ctx context.Context, o *newObject, field string, was judge.New) error {
+	f, limit := &o.following, boldLimit
+	if len(f.told) == 0 {
+		return nil
+	}
+	if clings, known := was.Clings[field]; known && len(clings) == 0 {
+		limit = judge.EffectLimit
+	}
+	return lookUntil(ctx, limit, quickPause, func() (bool, error) {
+		now, err := w.tellingOf(ctx, o)
+		f.clings[field] = slices.DeleteFunc(slices.Clone(f.told), func(name string) bool { return !slices.Contains(now, name) })
+		return len(f.clings[field]) == 0, err
+	})
 }
 
 // surelyTells are the fields of the status that said something else when the field before was changed, and that say in says what they did before that again, or that did so

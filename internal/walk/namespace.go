@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -138,14 +137,8 @@ func (w *walk) seeFar(ctx context.Context, in newcomers, operands map[string]obs
 // toldBy are the kinds of those of operands that were made for other and say something of o, sorted.
 func (o *newObject) toldBy(operands map[string]observe.Operand, other string) (kinds []string) {
 	for _, made := range operands {
-		if made.Of != other || made.Transient() || slices.Contains(kinds, made.Kind) {
-			continue
-		}
-		for path, value := range compare.Values(made.Content) {
-			if o.meant(path) || o.meant(value) {
-				kinds = append(kinds, made.Kind)
-				break
-			}
+		if made.Of == other && !made.Transient() && !slices.Contains(kinds, made.Kind) && o.isIn(made) {
+			kinds = append(kinds, made.Kind)
 		}
 	}
 	slices.Sort(kinds)

@@ -39,6 +39,8 @@ func TestFar(t *testing.T) {
 		{tallies, tallies, "", ""},
 		{tallies, talliesNear, code.NewIgnored, "v2 does less for an object like it that says the namespace of what it names"},
 		{talliesNear, talliesNear, "", ""},
+		{tallies, talliesLast, code.DoesLess + " " + code.Behind, "after a change of its spec.thingRef.name (to name another), ConfigMap a-holders of what it named before goes on telling of it"},
+		{talliesLast, talliesLast, "", ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newDisposable()

@@ -480,6 +480,9 @@ func (w *walk) noteFollowed(ctx context.Context, o *newObject, field string, was
 	if err := w.awaitMoves(ctx, o, was.Moves[field]); err != nil {
 		return err
 	}
+	if err := w.awaitUntold(ctx, o, field, was); err != nil {
+		return err
+	}
 	if err := w.awaitRoll(ctx, o, field, was); err != nil {
 		return err
 	}

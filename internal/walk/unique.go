@@ -156,12 +156,23 @@ func (w *walk) copyUnique(ctx context.Context, from string, r *lifecycle.Release
 	return o, err
 }
 
-// makeUnique has those of copies that get less than their samples, of which nothing was known before, replaced by others that differ where no two objects may be the same, if these get as much,
-// and notes that in created.
+// makeUnique has those of copies that get less than their samples, or say of themselves that they are worse, of which nothing was known before, replaced by others that differ where no two
+// objects may be the same, if these are better off, and notes that in created.
 func (w *walk) makeUnique(ctx context.Context, from string, r *lifecycle.Release, copies []*newObject, created map[string]judge.New) error {
 	for i, first := range copies {
-		if created[first.CRD].Usable() {
+		if _, compared := w.created[from][first.CRD]; compared {
 			continue
+		}
+		good := func() bool { return created[first.CRD].Usable() }
+		if good() {
+			alike, err := w.becomesAlike(ctx, first, created)
+			if err != nil {
+				return err
+			}
+			if alike {
+				continue
+			}
+			good = func() bool { return created[first.CRD].Usable() && created[first.CRD].Copy.Alike }
 		}
 		other, err := w.copyUnique(ctx, from, r, first.like)
 		if err != nil {
@@ -171,8 +182,11 @@ func (w *walk) makeUnique(ctx context.Context, from string, r *lifecycle.Release
 			continue
 		}
 		worse, kept := first, other
-		err = w.awaitUsable(ctx, other, created)
-		if !created[other.CRD].Usable() {
+		err = lookUntil(ctx, newLimit, lookPause, func() (bool, error) {
+			_, err := w.seeNew(ctx, []*newObject{other}, created)
+			return good() && created[other.CRD].Settled(), err
+		})
+		if !good() {
 			worse, kept = other, first
 			delete(w.uniques, ofVersion(first.like))
 		}
@@ -185,6 +199,18 @@ func (w *walk) makeUnique(ctx context.Context, from string, r *lifecycle.Release
 		}
 	}
 	return nil
+}
+
+// becomesAlike waits a moment until a copy is no worse by its own words than its sample, and reports whether it is. There may be words that do not tell whether it can be used.
+func (w *walk) becomesAlike(ctx context.Context, o *newObject, created map[string]judge.New) (bool, error) {
+	err := lookUntil(ctx, boldLimit, lookPause, func() (bool, error) {
+		if created[o.CRD].Copy.Alike {
+			return true, nil
+		}
+		_, err := w.seeNew(ctx, []*newObject{o}, created)
+		return false, err
+	})
+	return created[o.CRD].Copy.Alike, err
 }
 
 // awaitUsable notes in seen what is done for a copy, until all that comes at once is, but not for ever.
@@ -292,15 +318,15 @@ func (w *walk) together(ctx context.Context, r *lifecycle.Release, made []*obser
 	return again, nil
 }
 
-// someWell reports whether some of objects are well, and others are not.
+// someWell reports whether some of objects are well, and as well as the first of them, and others are not.
 func (w *walk) someWell(ctx context.Context, objects []*observe.Object) (bool, error) {
 	seen := map[bool]bool{}
 	for _, o := range objects {
-		well, err := w.Well(ctx, o)
+		why, err := w.UnwellAs(ctx, o, objects[0])
 		if err != nil {
 			return false, err
 		}
-		seen[well] = true
+		seen[why == ""] = true
 	}
 	return len(seen) > 1, nil
 }

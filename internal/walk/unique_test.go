@@ -2,6 +2,7 @@ package walk
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,7 @@ func TestUnique(t *testing.T) {
 	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1,"host":"www.example.com"}}]`, []string{"v1", "v2", "v3"}, definitionWith("host"))
 	for _, c := range []struct{ v1, v2, code, says string }{
 		{hosted, hosted, "", ""},
+		{accepts, accepts, "", ""},
 		{hosted, hostedFree, code.NewUnowned, "v2 makes ConfigMap a for a new object like it without an owner reference"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -27,6 +29,11 @@ func TestUnique(t *testing.T) {
 			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
 			if w.hosts["a"] != "www.example.com" || w.hosts["a-v1-w"] == "www.example.com" || w.hosts["a-v1-w"] == "" {
 				t.Errorf("the sample does not have its host alone: %v", w.hosts)
+			}
+			for name, host := range w.hosts {
+				if name != "a" && !strings.HasPrefix(name, "a-new1") && host == "www.example.com" {
+					t.Errorf("%s has the sample's host: %v", name, w.hosts)
+				}
 			}
 		})
 	}

@@ -134,11 +134,13 @@ const (
 	clings       = "lets no Holder go without what it names"
 	settles      = "looks at no Holder in a namespace that is newer than itself"
 	tallies      = "tells with a Thing of all Holders that name it"
+	talliesLast  = "does, with the one that a Holder names last"
 	talliesNear  = "does, of those in its namespace"
 	nearby       = "looks for what a Holder names in the Holder's namespace alone"
 	tires        = "updates nothing of a Holder when what it names changes"
 	sticks       = "does, but for what a Holder named first"
 	hosted       = "makes nothing for who has the host of another"
+	accepts      = "makes something for it, and says that it is not accepted"
 	hostedFree   = "does not either, and creates what belongs to nobody"
 	takesAll     = "selects for a Holder also what does not have the labels that it asks for"
 	titles       = "calls what it makes as the Thing says, unless that is another's"
@@ -485,8 +487,10 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 	if there && slices.Contains([]string{recounts, countsOnce}, w.behaves()) {
 		defer w.count(ctx, thing)
 	}
-	if there && (w.behaves() == tallies || w.behaves() == talliesNear) {
-		defer w.tally(ctx, thing)
+	if slices.Contains([]string{tallies, talliesNear}, w.behaves()) {
+		defer w.tally(ctx, w.all(ctx, thingKind, "")...)
+	} else if there && w.behaves() == talliesLast {
+		defer w.tally(ctx, *thing)
 	}
 	switch {
 	case len(holder.GetFinalizers()) > 0 && holder.GetDeletionTimestamp() == nil && w.heed(ctx, holder, there):
@@ -523,21 +527,23 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 	}
 }
 
-// tally has a ConfigMap of thing say which Holders name it that are not deleted, of all namespaces or of its own.
-func (w *world) tally(ctx context.Context, thing *unstructured.Unstructured) {
-	among := ""
-	if w.behaves() == talliesNear {
-		among = thing.GetNamespace()
-	}
-	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName() + "-holders", OwnerReferences: ownedBy(thing)}, Data: map[string]string{}}
-	for _, holder := range w.all(ctx, holderKind, among) {
-		if w.heldBy(&holder) == client.ObjectKeyFromObject(thing) && holder.GetDeletionTimestamp() == nil {
-			m.Data[holder.GetNamespace()+"."+holder.GetName()] = "held"
+// tally has a ConfigMap of each of things say which Holders name it that are not deleted, of all namespaces or of its own.
+func (w *world) tally(ctx context.Context, things ...unstructured.Unstructured) {
+	for i := range things {
+		thing, among := &things[i], ""
+		if w.behaves() == talliesNear {
+			among = thing.GetNamespace()
 		}
-	}
-	if data := m.Data; w.Create(ctx, m) != nil && w.Get(ctx, client.ObjectKeyFromObject(m), m) == nil && !maps.Equal(m.Data, data) {
-		m.Data = data
-		_ = w.Update(ctx, m)
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName() + "-holders", OwnerReferences: ownedBy(thing)}, Data: map[string]string{}}
+		for _, holder := range w.all(ctx, holderKind, among) {
+			if w.heldBy(&holder) == client.ObjectKeyFromObject(thing) && holder.GetDeletionTimestamp() == nil {
+				m.Data[holder.GetNamespace()+"."+holder.GetName()] = "held"
+			}
+		}
+		if data := m.Data; w.Create(ctx, m) != nil && w.Get(ctx, client.ObjectKeyFromObject(m), m) == nil && !maps.Equal(m.Data, data) {
+			m.Data = data
+			_ = w.Update(ctx, m)
+		}
 	}
 }
 
@@ -623,7 +629,12 @@ func (w *world) hasHost(ctx context.Context, thing *unstructured.Unstructured) b
 	}
 	w.hosts[thing.GetName()] = host
 	w.mu.Unlock()
-	w.ready(ctx, thing, thing.DeepCopy().Object["status"], map[bool]string{true: "False", false: "True"}[taken])
+	was, says := thing.DeepCopy().Object["status"], map[bool]string{true: "False", false: "True"}[taken]
+	if w.behaves() == accepts {
+		w.say(ctx, thing, was, conditionAs("Accepted", says))
+		return false
+	}
+	w.ready(ctx, thing, was, says)
 	return taken
 }
 
@@ -783,7 +794,7 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	onDelete, _, _ := unstructured.NestedString(thing.Object, "spec", "onDelete")
 	w.mu.Unlock()
 	guards := behaviour == frees || behaviour == clutches
-	if sulked || known || (behaviour == hosted || behaviour == hostedFree) && w.hasHost(ctx, thing) || guards && w.guard(ctx, thing, behaviour == frees || !paused) || paused && (behaviour == holds || guards) {
+	if sulked || known || slices.Contains([]string{hosted, hostedFree, accepts}, behaviour) && w.hasHost(ctx, thing) || guards && w.guard(ctx, thing, behaviour == frees || !paused) || paused && (behaviour == holds || guards) {
 		return
 	}
 	if behaviour == sweeps || behaviour == adopts {
@@ -950,7 +961,12 @@ func (w *world) take(ctx context.Context, thing *unstructured.Unstructured, key 
 func (w *world) isTaken(ctx context.Context, thing *unstructured.Unstructured, key client.ObjectKey) bool {
 	m := &corev1.ConfigMap{}
 	taken := w.Get(ctx, key, m) == nil && m.OwnerReferences[0].UID != thing.GetUID()
-	w.ready(ctx, thing, thing.DeepCopy().Object["status"], map[bool]string{true: "False", false: "True"}[taken])
+	was, says := thing.DeepCopy().Object["status"], map[bool]string{true: "False", false: "True"}[taken]
+	if w.behaves() == accepts {
+		w.say(ctx, thing, was, conditionAs("Accepted", says))
+		return false
+	}
+	w.ready(ctx, thing, was, says)
 	return taken
 }
 
@@ -996,7 +1012,12 @@ func (w *world) report(ctx context.Context, thing *unstructured.Unstructured, be
 
 // ready has what has a status, which was that, say whether it is ready, and reports whether it did not say so.
 func (w *world) ready(ctx context.Context, of *unstructured.Unstructured, was any, status string) bool {
-	_ = unstructured.SetNestedSlice(of.Object, readyAs(status)["conditions"].([]any), "status", "conditions")
+	return w.say(ctx, of, was, readyAs(status))
+}
+
+// say has an object say status, and reports whether it did not do so before.
+func (w *world) say(ctx context.Context, of *unstructured.Unstructured, was any, status map[string]any) bool {
+	_ = unstructured.SetNestedSlice(of.Object, status["conditions"].([]any), "status", "conditions")
 	if reflect.DeepEqual(was, of.Object["status"]) {
 		return false
 	}
@@ -1005,8 +1026,11 @@ func (w *world) ready(ctx context.Context, of *unstructured.Unstructured, was an
 }
 
 // readyAs is a status that says so.
-func readyAs(status string) map[string]any {
-	return map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": status}}}
+func readyAs(status string) map[string]any { return conditionAs("Ready", status) }
+
+// conditionAs is a status with a condition alone.
+func conditionAs(kind, status string) map[string]any {
+	return map[string]any{"conditions": []any{map[string]any{"type": kind, "status": status}}}
 }
 
 // answer counts in a ConfigMap what the operator writes: a moment later and, if it does not end, each second while the operator runs.
