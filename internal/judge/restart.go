@@ -3,10 +3,13 @@ package judge
 import (
 	"cmp"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/compare"
@@ -37,8 +40,9 @@ func Comeback(to, from string, back observe.Comeback, released bool) []finding.F
 // moments matches fields of a status that tell when somebody looked or what goes on.
 var moments = regexp.MustCompile(`(?i)\blast|(time|heartbeat|updated?|checked|observed|seen|synced?|refresh(ed)?|probed?|reconciled|message|reason|uptime|age)$`)
 
-// Restart tells what an operator changed when it was started again: of what was made for objects, before and after, and in what objects, by name, say in their status.
-func Restart(to string, before, after map[string]observe.Operand, said, says map[string]map[string]any) []finding.Finding {
+// Restart tells what an operator changed when it was started again: of what was made for objects, before and after, and in what objects, by name, say in their status. runs is what is known
+// of the Jobs that are made for them.
+func Restart(to string, before, after map[string]observe.Operand, said, says map[string]map[string]any, runs map[string]Runs) []finding.Finding {
 	var findings []finding.Finding
 	for _, object := range objectsOf(before) {
 		var severe, others []string
@@ -59,6 +63,9 @@ func Restart(to string, before, after map[string]observe.Operand, said, says map
 				severe, others = append(severe, bad...), append(others, other...)
 			}
 		}
+		if runs[object].Made < 2 { // others come from time to time
+			severe = append(severe, runAgain(object, before, after)...)
+		}
 		was, is := compare.Values(said[object]), compare.Values(says[object])
 		for _, field := range compare.OtherFields(said[object], says[object]) {
 			if !moments.MatchString(field) {
@@ -75,6 +82,27 @@ func Restart(to string, before, after map[string]observe.Operand, said, says map
 		findings = append(findings, f)
 	}
 	return findings
+}
+
+// runAgain tells which Jobs of an object are new in after and run what one did that there was before.
+func runAgain(object string, before, after map[string]observe.Operand) (again []string) {
+	isJob := func(o observe.Operand) bool { return o.Of == object && o.Direct && o.Kind == "Job" }
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		made, program := after[name], podSpec(after[name])
+		if _, known := before[name]; known || !isJob(made) || program == nil {
+			continue
+		}
+		if slices.ContainsFunc(slices.Collect(maps.Values(before)), func(o observe.Operand) bool { return isJob(o) && reflect.DeepEqual(podSpec(o), program) }) {
+			again = append(again, "it runs again, in "+name+", what another Job did")
+		}
+	}
+	return again
+}
+
+// podSpec is what the pods of a workload are to run, nil if there is no such thing.
+func podSpec(o observe.Operand) map[string]any {
+	spec, _, _ := unstructured.NestedMap(o.Content, "spec", "template", "spec")
+	return spec
 }
 
 // objectsOf are the objects that operands were made for, sorted.

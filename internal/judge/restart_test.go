@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -57,7 +58,34 @@ func TestRestart(t *testing.T) {
 		"claims are the data": {made(observe.KindClaim, "1", nil), made(observe.KindClaim, "1", m{"spec": m{"volumeName": "v"}}), nil, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect.Findings(t, Restart("v2", c.before, c.after, map[string]map[string]any{"Pot/n/a": c.said}, map[string]map[string]any{"Pot/n/a": c.says}), c.want...)
+			expect.Findings(t, Restart("v2", c.before, c.after, map[string]map[string]any{"Pot/n/a": c.said}, map[string]map[string]any{"Pot/n/a": c.says}, nil), c.want...)
+		})
+	}
+}
+
+// What ran to its end is not run again, unless it is run from time to time.
+func TestRunAgain(t *testing.T) {
+	type m = map[string]any
+	jobs := func(images ...string) map[string]observe.Operand {
+		all := map[string]observe.Operand{}
+		for i, image := range images {
+			o := observe.Operand{Kind: "Job", Namespace: "n", Name: "a-" + strconv.Itoa(i), Of: "Pot/n/a", Direct: true, Content: m{"spec": m{"template": m{"spec": m{"image": image}}}}}
+			all[o.String()] = o
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		before, after map[string]observe.Operand
+		made          int
+		want          []string
+	}{
+		"once":              {jobs("x"), jobs("x"), 1, nil},
+		"again":             {jobs("x"), jobs("x", "x"), 1, []string{"error U530 Pot/n/a: when the operator of v2 starts again, with nothing to do, it runs again, in Job/n/a-1, what another Job did"}},
+		"something else":    {jobs("x"), jobs("x", "y"), 1, nil},
+		"from time to time": {jobs("x"), jobs("x", "x"), 2, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect.Findings(t, Restart("v2", c.before, c.after, nil, nil, map[string]Runs{"Pot/n/a": {Made: c.made}}), c.want...)
 		})
 	}
 }

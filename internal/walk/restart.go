@@ -46,7 +46,7 @@ func (w *walk) judgeRestart(ctx context.Context, from string, r *lifecycle.Relea
 	var changed []finding.Finding
 	err = lookUntil(ctx, revertLimit, lookPause, func() (bool, error) {
 		after, err := w.Operands(ctx)
-		changed = judge.Restart(r.Name, before, after, said, w.statusesNow(ctx, w.Untouched()))
+		changed = judge.Restart(r.Name, before, after, said, w.statusesNow(ctx, w.Untouched()), w.runs[from])
 		return len(changed) == 0, err
 	})
 	return append(findings, changed...), err
