@@ -109,6 +109,9 @@ func (w *walk) seeNewcomers(ctx context.Context, in newcomers, before, created m
 
 // seeFar notes in created what is done for newcomers that name samples in another namespace, and reports whether that is as much as for the others.
 func (w *walk) seeFar(ctx context.Context, in newcomers, operands map[string]observe.Operand, before, created map[string]judge.New) (served bool, err error) {
+	if len(in.far) == 0 {
+		return true, nil
+	}
 	view := w.viewOf(w.Objects...)
 	ofSamples, err := view.RecentOperands(ctx)
 	if err != nil {
