@@ -107,6 +107,7 @@ type Hop struct {
 	Simulated    []string          `json:"simulated,omitempty"` // images whose pods did not really run
 
 	NotVerified []string  `json:"notVerified,omitempty"` // objects of which nothing shows whether To's operator reconciles them
+	NoSample    []string  `json:"noSample,omitempty"`    // definitions of which there is no sample in a served version
 	Rollback    *Rollback `json:"rollback,omitempty"`    // what came of going back after the hop failed, where that was asked for
 }
 
@@ -153,6 +154,7 @@ type Installation struct {
 	Logs         []Log             `json:"logs,omitempty"`        // of an installation that failed
 	Simulated    []string          `json:"simulated,omitempty"`   // images whose pods did not really run
 	NotVerified  []string          `json:"notVerified,omitempty"` // objects that nothing showed the operator to have reconciled
+	NoSample     []string          `json:"noSample,omitempty"`    // definitions of which there is no sample in a served version
 }
 
 // subject is what a finding about object, or about all of the hop, is about.
@@ -168,7 +170,7 @@ func (h Hop) subject(object string) finding.Subject {
 func (i Installation) hop() Hop {
 	return Hop{
 		Package: i.Package, Channel: i.Channel, OLM: i.OLM, Kubernetes: i.Kubernetes, To: i.Name, Effective: true, Result: i.Result, Start: i.Start, Seconds: i.Seconds,
-		Phases: i.Phases, Verification: i.Verification, Findings: i.Findings, Events: i.Events, Logs: i.Logs, Simulated: i.Simulated, NotVerified: i.NotVerified,
+		Phases: i.Phases, Verification: i.Verification, Findings: i.Findings, Events: i.Events, Logs: i.Logs, Simulated: i.Simulated, NotVerified: i.NotVerified, NoSample: i.NoSample,
 	}
 }
 

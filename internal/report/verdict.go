@@ -3,8 +3,6 @@ package report
 import (
 	"fmt"
 	"strings"
-
-	codes "github.com/olmkit/olmkit/internal/code"
 )
 
 // verdict is the result of r in words. Of one that passed it also says what nobody verified, so that "passed" alone stands
@@ -20,10 +18,8 @@ func verdict(r *Report) string {
 	objects, kinds := map[string]bool{}, map[string]bool{}
 	simulated := false
 	for _, h := range r.Steps() {
-		for _, f := range h.Findings {
-			if f.Code == codes.SampleMissing {
-				kinds[f.Subject.Object] = true
-			}
+		for _, kind := range h.NoSample {
+			kinds[kind] = true
 		}
 		simulated = simulated || len(h.Simulated) > 0
 		for _, o := range h.NotVerified {

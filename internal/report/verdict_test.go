@@ -3,9 +3,6 @@ package report
 import (
 	"strings"
 	"testing"
-
-	codes "github.com/olmkit/olmkit/internal/code"
-	"github.com/olmkit/olmkit/internal/finding"
 )
 
 // TestVerdict: "passed" alone stands only where all was verified.
@@ -27,10 +24,10 @@ func TestVerdict(t *testing.T) {
 			Kind: KindUpgrade, Result: Passed,
 			Installations: []Installation{{Name: "a", NotVerified: []string{"Thing/a"}}}, Hops: []Hop{{NotVerified: []string{"Thing/a", "Thing/b"}}},
 		},
-		"passed, nothing verified of 1 kind without a sample: 2 hops": {Kind: KindUpgrade, Result: Passed, Hops: []Hop{
-			{Findings: []finding.Finding{{Code: codes.SampleMissing, Severity: finding.Info, Subject: finding.Subject{Object: "CustomResourceDefinition/things.example.com"}}}},
-			{Findings: []finding.Finding{{Code: codes.SampleMissing, Severity: finding.Info, Subject: finding.Subject{Object: "CustomResourceDefinition/things.example.com"}}}},
-		}},
+		"passed, nothing verified of 1 kind without a sample: 1 installation, 1 hop": {
+			Kind: KindUpgrade, Result: Passed, Installations: []Installation{{Name: "a", NoSample: []string{"CustomResourceDefinition/things.example.com"}}},
+			Hops: []Hop{{NoSample: []string{"CustomResourceDefinition/things.example.com"}}},
+		},
 		"passed, operator not run, reconciling of 1 object not verified": {Kind: KindUpgrade, Result: Passed, Hops: []Hop{{Simulated: []string{"x"}, NotVerified: []string{"Thing/a"}}}},
 	} {
 		for _, format := range []string{"text", "markdown", "json", "junit", "html"} {

@@ -77,9 +77,20 @@ func (w *walk) installation(ctx context.Context, r *lifecycle.Release) (report.I
 	if in.Result == report.Failed {
 		in.Logs = w.FailedLogs(ctx, r, r, in.Logs)
 	}
+	in.NoSample = withoutSample(found)
 	in.Findings = w.untold(judge.Collapse(found))
 	finding.Sort(in.Findings)
 	return in, refused, err
+}
+
+// withoutSample names the definitions of which findings say that there is no sample.
+func withoutSample(findings []finding.Finding) (definitions []string) {
+	for _, f := range findings {
+		if f.Code == code.SampleMissing {
+			definitions = append(definitions, f.Subject.Object)
+		}
+	}
+	return definitions
 }
 
 // untold leaves of what was found of an installation what no earlier one of the walk had.

@@ -2,6 +2,7 @@ package walk
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/internal/report"
 )
@@ -108,6 +110,22 @@ func TestOwnShare(t *testing.T) {
 		// The world's operator acts at once, so all of it is olmkit's.
 		if share > (6 * time.Second).Seconds() {
 			t.Errorf("of a hop of %.1f s %.1f s are the walk's own share: %v", r.Hops[0].Seconds, share, r.Hops[0].Verification)
+		}
+	})
+}
+
+// The report names the kinds of which there is no sample.
+func TestNoSample(t *testing.T) {
+	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1}}]`, []string{"v1", "v2"}, thingDefinition, holderDefinition)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.holders = true
+		r, err := w.walk(t.Context(), t, p, plan, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"CustomResourceDefinition/holders.example.com"}; !slices.Equal(r.Installations[0].NoSample, want) {
+			t.Errorf("%q, want %q", r.Installations[0].NoSample, want)
 		}
 	})
 }

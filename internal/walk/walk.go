@@ -275,6 +275,7 @@ func (w *walk) hops(ctx context.Context, plan graph.Plan, r *report.Report) erro
 			}
 			w.lastHop = i == len(plan.Hops)-1
 			hop, err := w.hop(ctx, edge, injections)
+			hop.NoSample = withoutSample(hop.Findings)
 			hop.Findings = judge.Collapse(hop.Findings)
 			finding.Sort(hop.Findings)
 			if errors.Is(err, context.Canceled) { // nothing is known of it yet
