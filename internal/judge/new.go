@@ -556,13 +556,12 @@ var ofPods = regexp.MustCompile(`(?i)ready|available|replicas|nodes|pods|members
 
 // ToldOf are the fields of a status that say something else in after than in before, or nothing any more, sorted, without what is in them, but for those that tell of pods.
 func ToldOf(before, after map[string]any) []string {
-	told := []string{}
-	for _, field := range slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))))) {
-		if !ofPods.MatchString(field) && !reflect.DeepEqual(withoutTimes(before[field]), withoutTimes(after[field])) {
-			told = append(told, field)
-		}
-	}
-	return told
+	both := map[string]any{}
+	maps.Copy(both, before)
+	maps.Copy(both, after)
+	return append([]string{}, namesOf(both, func(field string) bool {
+		return !ofPods.MatchString(field) && !reflect.DeepEqual(withoutTimes(before[field]), withoutTimes(after[field]))
+	})...)
 }
 
 // untold tells of which changes that are followed the status says nothing any more, where it has the field still.

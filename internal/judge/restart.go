@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/finding"
@@ -88,21 +86,18 @@ func Restart(to string, before, after map[string]observe.Operand, said, says map
 func runAgain(object string, before, after map[string]observe.Operand) (again []string) {
 	isJob := func(o observe.Operand) bool { return o.Of == object && o.Direct && o.Kind == "Job" }
 	for _, name := range slices.Sorted(maps.Keys(after)) {
-		made, program := after[name], podSpec(after[name])
-		if _, known := before[name]; known || !isJob(made) || program == nil {
+		template, runs := after[name].Template()
+		if _, known := before[name]; known || !isJob(after[name]) || !runs {
 			continue
 		}
-		if slices.ContainsFunc(slices.Collect(maps.Values(before)), func(o observe.Operand) bool { return isJob(o) && reflect.DeepEqual(podSpec(o), program) }) {
+		if slices.ContainsFunc(slices.Collect(maps.Values(before)), func(o observe.Operand) bool {
+			other, _ := o.Template()
+			return isJob(o) && reflect.DeepEqual(other.Spec, template.Spec)
+		}) {
 			again = append(again, "it runs again, in "+name+", what another Job did")
 		}
 	}
 	return again
-}
-
-// podSpec is what the pods of a workload are to run, nil if there is no such thing.
-func podSpec(o observe.Operand) map[string]any {
-	spec, _, _ := unstructured.NestedMap(o.Content, "spec", "template", "spec")
-	return spec
 }
 
 // objectsOf are the objects that operands were made for, sorted.

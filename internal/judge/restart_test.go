@@ -69,7 +69,7 @@ func TestRunAgain(t *testing.T) {
 	jobs := func(images ...string) map[string]observe.Operand {
 		all := map[string]observe.Operand{}
 		for i, image := range images {
-			o := observe.Operand{Kind: "Job", Namespace: "n", Name: "a-" + strconv.Itoa(i), Of: "Pot/n/a", Direct: true, Content: m{"spec": m{"template": m{"spec": m{"image": image}}}}}
+			o := observe.Operand{Kind: "Job", Namespace: "n", Name: "a-" + strconv.Itoa(i), Of: "Pot/n/a", Direct: true, Content: m{"spec": m{"template": m{"spec": m{"containers": []any{m{"name": "run", "image": image}}}}}}}
 			all[o.String()] = o
 		}
 		return all

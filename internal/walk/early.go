@@ -44,11 +44,16 @@ func (w *walk) earlyToo(r *lifecycle.Release, first *newObject) []variant {
 func (w *walk) laterNeeds(named []*observe.Object) (needs []need) {
 	for _, o := range named {
 		w.copied++
-		other := (&unstructured.Unstructured{Object: o.Author}).DeepCopy()
-		other.SetName(fmt.Sprintf("%s-new%d", shortened(o.Name), w.copied))
-		needs = append(needs, need{Unstructured: other, of: o.Name, like: o})
+		needs = append(needs, needLike(o, fmt.Sprintf("%s-new%d", shortened(o.Name), w.copied)))
 	}
 	return needs
+}
+
+// needLike is a copy of a sample called name, as what others need.
+func needLike(sample *observe.Object, name string) need {
+	other := (&unstructured.Unstructured{Object: sample.Author}).DeepCopy()
+	other.SetName(name)
+	return need{Unstructured: other, of: sample.Name, like: sample}
 }
 
 // createNamed creates what those of all name that are there before it, once their operator has had time to look at them, and returns all without those that name what the API server

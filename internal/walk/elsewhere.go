@@ -162,15 +162,12 @@ func (w *walk) takeDistant(ctx context.Context, o *newObject, d *distant, limit 
 	if err := w.deleteDistant(ctx, *d); err != nil {
 		return false, err
 	}
-	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
-		now, err := w.distantNow(ctx, d.Creation)
-		if remade = now != nil && now.GetUID() != d.made.GetUID(); remade {
-			d.made = now
-		}
-		return remade, err
-	})
-	if err != nil || remade {
-		return remade, err
+	anew, err := seeAnew(ctx, d.made.GetUID(), limit, func() (*unstructured.Unstructured, error) { return w.distantNow(ctx, d.Creation) })
+	if anew != nil {
+		d.made = anew
+	}
+	if err != nil || anew != nil {
+		return anew != nil, err
 	}
 	again := d.made.DeepCopy()
 	again.SetUID("")

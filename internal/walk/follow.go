@@ -96,11 +96,11 @@ func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely
 
 // tellingOf names what is made for others and says something of o, sorted.
 func (w *walk) tellingOf(ctx context.Context, o *newObject) ([]string, error) {
-	view, telling := w.viewOf(slices.Concat(w.Objects, w.Others)...), []string{}
-	operands, err := view.RecentOperands(ctx)
-	for _, made := range operands {
-		if made.Of != o.String() && !made.Transient() && o.isIn(made) {
-			telling = append(telling, made.Kind+" "+numbered().ReplaceAllString(made.Name, "-$1"))
+	others, err := w.madeForOthers(ctx, o)
+	telling := []string{}
+	for _, made := range others {
+		if o.isIn(made) {
+			telling = append(telling, made.Kind+" "+unnumbered(made.Name))
 		}
 	}
 	slices.Sort(telling)

@@ -324,10 +324,9 @@ func (w *walk) namedNear(like *observe.Object) []*observe.Object {
 func (w *walk) namedAmong(copies []*newObject, like *observe.Object) (needs []need) {
 	for _, o := range copies {
 		if o.like.Namespace == like.Namespace && names(like.Author["spec"], o.Kind, o.like.Name) {
-			named := (&unstructured.Unstructured{Object: o.like.Author}).DeepCopy()
-			named.SetName(o.Name)
+			named := needLike(o.like, o.Name)
 			named.SetNamespace(o.Namespace)
-			needs = append(needs, need{Unstructured: named, of: o.like.Name, like: o.like})
+			needs = append(needs, named)
 		}
 	}
 	return needs

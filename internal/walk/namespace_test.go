@@ -5,7 +5,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/code"
+	"github.com/olmkit/olmkit/internal/graph"
 	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/observe"
 )
@@ -14,24 +16,18 @@ import (
 func TestNewNamespaceOfHolders(t *testing.T) {
 	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Holder","metadata":{"name":"h"},"spec":{"thing":"a"}},
 		{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1}}]`, []string{"v1", "v2", "v3"}, thingDefinition, holderDefinition)
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectOfHolders(t, p, plan, []pairing{
 		{"", "", "", ""},
 		{"", settles, code.NewIgnored, "v2 does nothing for an object like it in a namespace that is newer than the operator's pod"},
 		{settles, settles, "", ""},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newDisposable()
-			w.holders = true
-			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
-		})
-	}
+	})
 }
 
 // What names an object in another namespace is tried where it may say that.
 func TestFar(t *testing.T) {
 	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Holder","metadata":{"name":"h"},"spec":{"thingRef":{"name":"a"}}},
 		{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1}}]`, []string{"v1", "v2", "v3"}, thingDefinition, holderDefinition)
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectOfHolders(t, p, plan, []pairing{
 		{"", "", "", ""},
 		{"", nearby, code.NewIgnored, "v2 does less for an object like it that says the namespace of what it names"},
 		{nearby, nearby, "", ""},
@@ -41,7 +37,16 @@ func TestFar(t *testing.T) {
 		{talliesNear, talliesNear, "", ""},
 		{tallies, talliesLast, code.DoesLess + " " + code.Behind, "after a change of its spec.thingRef.name (to name another), ConfigMap a-holders of what it named before goes on telling of it"},
 		{talliesLast, talliesLast, "", ""},
-	} {
+	})
+}
+
+// pairing is what two releases do, and what is found of the second.
+type pairing struct{ v1, v2, code, says string }
+
+// expectOfHolders walks pairings in worlds that have Holders and go with the walk.
+func expectOfHolders(t *testing.T, p *catalog.Package, plan graph.Plan, pairings []pairing) {
+	t.Helper()
+	for _, c := range pairings {
 		synctest.Test(t, func(t *testing.T) {
 			w := newDisposable()
 			w.holders = true

@@ -149,7 +149,7 @@ func (w *walk) siblingOf(ctx context.Context, r *lifecycle.Release, o *newObject
 		return nil, err
 	}
 	seen := map[string]judge.New{}
-	err = w.awaitUsable(ctx, too, seen)
+	err = w.awaitGood(ctx, too, seen, judge.New.Usable)
 	if err == nil && seen[too.key()].Usable() {
 		return too, w.awaitIdle(ctx, too)
 	}
@@ -178,13 +178,9 @@ func (w *walk) shownOf(ctx context.Context, o *newObject) (s shown, err error) {
 	if s.status, err = w.statusOf(ctx, o.Object); err != nil {
 		return s, err
 	}
-	view := w.viewOf(slices.Concat(w.Objects, w.Others)...)
-	operands, err := view.RecentOperands(ctx)
+	others, err := w.madeForOthers(ctx, o)
 	s.entries = map[string]string{}
-	for name, made := range operands {
-		if made.Of == o.String() || made.Transient() {
-			continue
-		}
+	for name, made := range others {
 		for path, value := range compare.Values(made.Content) {
 			if o.meant(path) || o.meant(value) {
 				s.entries[name+" "+path] = value
@@ -195,6 +191,15 @@ func (w *walk) shownOf(ctx context.Context, o *newObject) (s shown, err error) {
 		s.targets, err = w.targetsNow(ctx, o.needs)
 	}
 	return s, err
+}
+
+// madeForOthers is what is made for all objects but o, and stays until somebody deletes it.
+func (w *walk) madeForOthers(ctx context.Context, o *newObject) (map[string]observe.Operand, error) {
+	view := w.viewOf(slices.Concat(w.Objects, w.Others)...)
+	operands, err := view.RecentOperands(ctx)
+	others := maps.Clone(operands)
+	maps.DeleteFunc(others, func(_ string, made observe.Operand) bool { return made.Of == o.String() || made.Transient() })
+	return others, err
 }
 
 // isAs reports whether s is as before, but for what of a status tells of pods.

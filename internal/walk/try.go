@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -653,14 +654,23 @@ func (w *walk) takeOne(ctx context.Context, o *newObject, made *observe.Operand,
 
 // seeRemade reports whether the operator makes again within limit what was deleted, which made is then.
 func (w *walk) seeRemade(ctx context.Context, made *observe.Operand, limit time.Duration) (remade bool, err error) {
+	anew, err := seeAnew(ctx, made.UID, limit, func() (*unstructured.Unstructured, error) { return w.operandNow(ctx, *made) })
+	if anew != nil {
+		made.UID = anew.GetUID()
+	}
+	return anew != nil, err
+}
+
+// seeAnew returns what read finds within limit that is another than what had uid, nil if there is no such thing.
+func seeAnew(ctx context.Context, uid types.UID, limit time.Duration, read func() (*unstructured.Unstructured, error)) (anew *unstructured.Unstructured, err error) {
 	err = lookUntil(ctx, limit, quickPause, func() (bool, error) {
-		now, err := w.operandNow(ctx, *made)
-		if remade = now != nil && now.GetUID() != made.UID; remade {
-			made.UID = now.GetUID()
+		now, err := read()
+		if now != nil && now.GetUID() != uid {
+			anew = now
 		}
-		return remade, err
+		return anew != nil, err
 	})
-	return remade, err
+	return anew, err
 }
 
 // awaitIdle waits, though not for ever, until what was made for each of copies is as ready as it was, and nobody writes that or the copy for a

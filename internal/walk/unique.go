@@ -89,9 +89,9 @@ func (w *walk) isNamed(like *observe.Object, path []string, text string) bool {
 // numbered matches by what the names of new objects differ from release to release.
 var numbered = observe.Compiled(`-(?:new|own|(alt))[0-9]+`)
 
-// unnumbered is what the object called key, and under each release that of another number, is known by.
-func unnumbered(key client.ObjectKey) string {
-	return numbered().ReplaceAllString(key.String(), "-$1")
+// unnumbered is what the object called name, and under each release that of another number, is known by.
+func unnumbered(name string) string {
+	return numbered().ReplaceAllString(name, "-$1")
 }
 
 // uniqueText is text as only the object that is known by key has it: whatever it means, letters and digits before its first dot are allowed in it.
@@ -107,7 +107,7 @@ func (w *walk) uniqueAt(like *observe.Object, path, text string, key client.Obje
 	if w.makes[ofVersion(like)+" "+path] {
 		return uniqueText(text, key.String())
 	}
-	return uniqueText(text, unnumbered(key))
+	return uniqueText(text, unnumbered(key.String()))
 }
 
 // withUniques returns object, which is to be a copy of like called key, with other texts where no two objects may have the same.
@@ -163,8 +163,8 @@ func (w *walk) makeUnique(ctx context.Context, from string, r *lifecycle.Release
 		if _, compared := w.created[from][first.CRD]; compared {
 			continue
 		}
-		good := func() bool { return created[first.CRD].Usable() }
-		if good() {
+		good := judge.New.Usable
+		if good(created[first.CRD]) {
 			alike, err := w.becomesAlike(ctx, first, created)
 			if err != nil {
 				return err
@@ -172,7 +172,7 @@ func (w *walk) makeUnique(ctx context.Context, from string, r *lifecycle.Release
 			if alike {
 				continue
 			}
-			good = func() bool { return created[first.CRD].Usable() && created[first.CRD].Copy.Alike }
+			good = func(n judge.New) bool { return n.Usable() && n.Copy.Alike }
 		}
 		other, err := w.copyUnique(ctx, from, r, first.like)
 		if err != nil {
@@ -182,11 +182,8 @@ func (w *walk) makeUnique(ctx context.Context, from string, r *lifecycle.Release
 			continue
 		}
 		worse, kept := first, other
-		err = lookUntil(ctx, newLimit, lookPause, func() (bool, error) {
-			_, err := w.seeNew(ctx, []*newObject{other}, created)
-			return good() && created[other.CRD].Settled(), err
-		})
-		if !good() {
+		err = w.awaitGood(ctx, other, created, good)
+		if !good(created[other.CRD]) {
 			worse, kept = other, first
 			delete(w.uniques, ofVersion(first.like))
 		}
@@ -213,11 +210,11 @@ func (w *walk) becomesAlike(ctx context.Context, o *newObject, created map[strin
 	return created[o.CRD].Copy.Alike, err
 }
 
-// awaitUsable notes in seen what is done for a copy, until all that comes at once is, but not for ever.
-func (w *walk) awaitUsable(ctx context.Context, o *newObject, seen map[string]judge.New) error {
+// awaitGood notes in seen what is done for a copy, until that is good and all that comes at once is there, but not for ever.
+func (w *walk) awaitGood(ctx context.Context, o *newObject, seen map[string]judge.New, good func(judge.New) bool) error {
 	return lookUntil(ctx, newLimit, lookPause, func() (bool, error) {
 		_, err := w.seeNew(ctx, []*newObject{o}, seen)
-		return seen[o.key()].Usable() && seen[o.key()].Settled(), err
+		return good(seen[o.key()]) && seen[o.key()].Settled(), err
 	})
 }
 

@@ -110,7 +110,7 @@ func TestUniqueText(t *testing.T) {
 		}
 	}
 	of := func(name string) string {
-		return uniqueText("www", unnumbered(client.ObjectKey{Namespace: "n", Name: name}))
+		return uniqueText("www", unnumbered(client.ObjectKey{Namespace: "n", Name: name}.String()))
 	}
 	if of("www-own1") != of("www-new2") || of("www-alt1a") != of("www-alt2a") || of("www-alt1a") == of("www-alt1b") || of("www-new1") == of("www") {
 		t.Error("one is as another, or not as that of the release before")
