@@ -25,7 +25,7 @@ func elsewhere(from, to string, was, is New) []finding.Finding {
 			dropped = append(dropped, d.Kind+" "+d.Name)
 		}
 		switch name := d.Kind + " " + d.Name; {
-		case d.Gone || stayed || d.Shared && saving().MatchString(d.Kind):
+		case d.Gone || stayed || !before && slices.Contains(was.Removed, d.Kind) || d.Shared && saving().MatchString(d.Kind):
 		case d.Shared:
 			said = append(said, name)
 		case before || !saving().MatchString(d.Kind):

@@ -227,6 +227,8 @@ type New struct {
 	// Unowned are what was made for the copy, belongs to nobody and stayed when the copy was deleted; named as what was made for
 	// the sample.
 	Unowned []Left
+	// Removed are the kinds of what belonged to nobody, was deleted before the copy was, and not made again: whether it would have stayed, nobody knows.
+	Removed []string
 	// Elsewhere is what was made for the copy at a distance, named as if for the sample; nil if that is not known.
 	Elsewhere []Distant
 }
@@ -283,7 +285,12 @@ func (n New) LacksOf(was New) []string {
 
 // Clears reports whether it is known that nothing of kind that belongs to nobody stayed when the copy was deleted.
 func (n New) Clears(kind string) bool {
-	return n.Sample != "" && !n.Leaves(kind)
+	return n.Sample != "" && !n.Leaves(kind) && !slices.Contains(n.Removed, kind)
+}
+
+// Removes reports whether somebody deleted something of kind that was made for the copy, and it was not made again.
+func (n New) Removes(kind string) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(n.Remakes)), func(name string) bool { return !n.Remakes[name] && isOfKind(name, kind) })
 }
 
 // Leaves reports whether something of kind that belongs to nobody stayed when the copy was deleted.
@@ -583,7 +590,7 @@ func ownerless(from, to string, was, is New) []finding.Finding {
 	manner := slices.ContainsFunc(was.Unowned, func(o Left) bool { return slices.Contains(WorkloadKinds, o.Kind) })
 	var unowned []string
 	for _, o := range is.Unowned {
-		if !was.Leaves(o.Kind) {
+		if !was.Leaves(o.Kind) && !slices.Contains(was.Removed, o.Kind) {
 			unowned = append(unowned, o.Kind+" "+o.Name)
 		}
 	}

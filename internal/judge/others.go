@@ -38,6 +38,7 @@ func stripped(from, to string, was, is New) []finding.Finding {
 		gone := namesOf(of.is, func(kind string) bool { return reverts && of.was[kind] && !of.is[kind] })
 		if len(gone) > 0 {
 			f := code.Finding(code.OperandChanged, is.Sample, "%s takes %s that others put on %s of a new object like it away, %s; %s left them", to, of.what, strings.Join(gone, " and "), of.use, from)
+			f.Fix = "set the keys that are the operator's among the " + of.what + " that are there, by server-side apply or in what CreateOrUpdate read, rather than all of them"
 			if f.Severity = of.severity; slices.ContainsFunc(gone, func(name string) bool { return isOfKind(name, observe.KindNamespace) }) {
 				f.Severity = finding.Error
 			}

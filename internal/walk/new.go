@@ -423,13 +423,23 @@ func (w *walk) seeNew(ctx context.Context, copies []*newObject, created map[stri
 		if len(o.unowned) > 0 { // something is made, and who it belongs to is the operator's matter if it deletes it
 			is.Copy.Made = true
 		}
-		if o.hidden = slices.ContainsFunc(o.unowned, func(made observe.Operand) bool { return operands[made.String()].Of == "" }); o.hidden {
+		if !o.hidden && o.unseen(operands) { // watches may be late
+			if operands, err = view.Operands(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if o.hidden = o.unseen(operands); o.hidden {
 			is.Copy.Ready, is.Copy.Kinds = is.Original.Ready, is.Original.Kinds
 			o.claims = claimsOf(o, operands)
 		}
 		created[o.key()] = is
 	}
 	return operands, nil
+}
+
+// unseen reports whether something of what belongs to nobody has the name of what would be the copy's, and is not seen to be that among operands.
+func (o *newObject) unseen(operands map[string]observe.Operand) bool {
+	return slices.ContainsFunc(o.unowned, func(made observe.Operand) bool { return operands[made.String()].Of == "" })
 }
 
 // claimsOf are the claims with a volume that were made for a copy, among operands.
@@ -545,21 +555,31 @@ func (w *walk) deleteNew(ctx context.Context, copies []*newObject, there map[str
 			return err
 		}
 		is.Cleared, is.Returned = len(is.Kept) < len(o.claims), o.returned
-		for _, made := range o.unowned {
-			left, err := w.leftOf(ctx, made, time.Until(deadline), o.quick() && !before[o.key()].Clears(made.Kind))
-			if err != nil {
-				return err
-			}
-			if left {
-				is.Unowned = append(is.Unowned, judge.Left{Kind: made.Kind, Name: strings.ReplaceAll(made.Name, o.Name, o.like.Name)})
-			} else {
-				w.noteCleared(distant{Creation: observe.CreationOf(made)}, o)
-			}
+		if err := w.noteUnowned(ctx, o, deadline, before[o.key()], &is); err != nil {
+			return err
 		}
 		if is.Elsewhere, err = w.seeElsewhere(ctx, o, since, before[o.key()]); err != nil {
 			return err
 		}
 		created[o.key()] = is
+	}
+	return nil
+}
+
+// noteUnowned notes in is what belongs to nobody and stays, though not beyond deadline, now that the copy it was made for is gone, and deletes it.
+func (w *walk) noteUnowned(ctx context.Context, o *newObject, deadline time.Time, was judge.New, is *judge.New) error {
+	for _, made := range o.unowned {
+		left, err := w.leftOf(ctx, made, time.Until(deadline), o.quick() && !was.Clears(made.Kind))
+		switch {
+		case err != nil:
+			return err
+		case left:
+			is.Unowned = append(is.Unowned, judge.Left{Kind: made.Kind, Name: strings.ReplaceAll(made.Name, o.Name, o.like.Name)})
+		case is.Removes(made.Kind):
+			is.Removed = append(is.Removed, made.Kind)
+		default:
+			w.noteCleared(distant{Creation: observe.CreationOf(made)}, o)
+		}
 	}
 	return nil
 }

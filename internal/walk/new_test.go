@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -86,6 +87,29 @@ func TestSlower(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
 	}
+}
+
+// Of what belongs to nobody, what the walk itself deleted was not the operator's to delete with its object.
+func TestNoteUnowned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stays := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"namespace": "n", "name": "teapot-new2-http"}}}
+		w := teaWalk(stays)
+		o := &newObject{Object: &observe.Object{CRD: "pots", Namespace: "n", Name: "teapot-new2"}, like: &observe.Object{Name: "teapot"}}
+		for _, made := range []observe.Operand{{Kind: "Service", Name: "teapot-new2-http"}, {Kind: "Ingress", Name: "teapot-new2"}, {Kind: "CronJob", Name: "teapot-new2"}} {
+			made.Namespace = "n"
+			o.unowned = append(o.unowned, made)
+		}
+		is := judge.New{Sample: "Pot/n/teapot", Remakes: map[string]bool{"Ingress": false, "CronJob": true}}
+		if err := w.noteUnowned(t.Context(), o, time.Now().Add(unownedLimit), judge.New{}, &is); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(is.Unowned, []judge.Left{{Kind: "Service", Name: "teapot-http"}}) || !slices.Equal(is.Removed, []string{"Ingress"}) {
+			t.Errorf("stays: %v, was removed: %v", is.Unowned, is.Removed)
+		}
+		if is.Clears("Service") || is.Clears("Ingress") || !is.Clears("CronJob") {
+			t.Errorf("said to be cleared: Service %v, Ingress %v, CronJob %v", is.Clears("Service"), is.Clears("Ingress"), is.Clears("CronJob"))
+		}
+	})
 }
 
 // An edit is one that the owner of a thing alone would change back: a few of each kind, and nothing that nobody may change.
