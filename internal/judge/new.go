@@ -227,6 +227,8 @@ type New struct {
 	// Unowned are what was made for the copy, belongs to nobody and stayed when the copy was deleted; named as what was made for
 	// the sample.
 	Unowned []Left
+	// Contest is what became of an object that says the same as another where no two may; nil if that is not known.
+	Contest *Contest
 	// Removed are the kinds of what belonged to nobody, was deleted before the copy was, and not made again: whether it would have stayed, nobody knows.
 	Removed []string
 	// Elsewhere is what was made for the copy at a distance, named as if for the sample; nil if that is not known.
@@ -626,6 +628,7 @@ func forsaken(from, to string, was, is New) []finding.Finding {
 	findings = append(findings, unsteady(from, to, was, is)...)
 	findings = append(findings, unpaused(from, to, was, is)...)
 	findings = append(findings, unrepeated(from, to, was, is)...)
+	findings = append(findings, contest(from, to, was, is)...)
 	findings = slices.Concat(findings, unspread(from, to, was, is), actsOtherwise(from, to, was, is), unreturned(from, to, was, is))
 	findings = append(findings, unlooked(from, to, was, is)...)
 	if was.AtNone != nil && is.AtNone != nil && *was.AtNone == "" && *is.AtNone != "" {

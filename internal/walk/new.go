@@ -143,6 +143,9 @@ func (w *walk) tryAll(ctx context.Context, from string, r *lifecycle.Release) er
 		err = w.recreate(ctx, r, copies, w.created[from], created)
 	}
 	if err == nil {
+		err = w.tryContests(ctx, r, copies, w.created[from], created)
+	}
+	if err == nil {
 		err = w.tryVariants(ctx, r, copies, w.created[from], created, func() error { return w.tryNewNamespace(ctx, r, copies, w.created[from], created) })
 	}
 	w.copyNames = nil

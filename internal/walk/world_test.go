@@ -140,6 +140,8 @@ const (
 	tires        = "updates nothing of a Holder when what it names changes"
 	sticks       = "does, but for what a Holder named first"
 	hosted       = "makes nothing for who has the host of another"
+	hostedNext   = "does not either, until that is gone"
+	hostedBoth   = "makes something for it, too"
 	accepts      = "makes something for it, and says that it is not accepted"
 	hostedFree   = "does not either, and creates what belongs to nobody"
 	takesAll     = "selects for a Holder also what does not have the labels that it asks for"
@@ -419,6 +421,10 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 		time.AfterFunc(takes[w.behaviour[operator]], func() { w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName()) })
 	case !gone || w.behaviour[operator] == frees || w.behaviour[operator] == clutches:
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
+	case w.behaviour[operator] == hostedNext:
+		for _, other := range w.all(context.Background(), thingKind, "") {
+			w.reconcile(hostedNext, other.GetNamespace(), other.GetName())
+		}
 	case w.behaviour[operator] == heeds || w.behaviour[operator] == heedsOnce:
 		w.holdAll(context.Background(), thing.GetNamespace())
 	case w.behaviour[operator] == remembers:
@@ -619,7 +625,7 @@ func (w *world) selectedBy(ctx context.Context, holder *unstructured.Unstructure
 // hasHost reports whether an older Thing has the host of thing, which is not ready then.
 func (w *world) hasHost(ctx context.Context, thing *unstructured.Unstructured) bool {
 	host, _, _ := unstructured.NestedString(thing.Object, "spec", "host")
-	taken := slices.ContainsFunc(w.all(ctx, thingKind, ""), func(other unstructured.Unstructured) bool {
+	taken := w.behaves() != hostedBoth && slices.ContainsFunc(w.all(ctx, thingKind, ""), func(other unstructured.Unstructured) bool {
 		its, _, _ := unstructured.NestedString(other.Object, "spec", "host")
 		return its == host && len(other.GetUID()) < len(thing.GetUID()) || its == host && len(other.GetUID()) == len(thing.GetUID()) && other.GetUID() < thing.GetUID()
 	})
@@ -794,7 +800,7 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	onDelete, _, _ := unstructured.NestedString(thing.Object, "spec", "onDelete")
 	w.mu.Unlock()
 	guards := behaviour == frees || behaviour == clutches
-	if sulked || known || slices.Contains([]string{hosted, hostedFree, accepts}, behaviour) && w.hasHost(ctx, thing) || guards && w.guard(ctx, thing, behaviour == frees || !paused) || paused && (behaviour == holds || guards) {
+	if sulked || known || slices.Contains([]string{hosted, hostedFree, hostedNext, hostedBoth, accepts}, behaviour) && w.hasHost(ctx, thing) || guards && w.guard(ctx, thing, behaviour == frees || !paused) || paused && (behaviour == holds || guards) {
 		return
 	}
 	if behaviour == sweeps || behaviour == adopts {
