@@ -65,16 +65,20 @@ func (w *walk) seeContest(ctx context.Context, r *lifecycle.Release, like *newOb
 
 // areServed reports whether, once the operator is through with them, but not later than limit, two objects that say the same are both served.
 func (w *walk) areServed(ctx context.Context, first, second *newObject, limit time.Duration) (bool, error) {
-	served, err := w.isServed(ctx, second, limit)
-	if served && err == nil {
+	_, err := w.isServed(ctx, second, limit)
+	if err == nil { // it may serve the second a moment later, or the first no more
 		err = w.awaitIdle(ctx, first, second)
 	}
 	for _, o := range []*newObject{first, second} {
-		if served && err == nil {
-			served, err = w.isServed(ctx, o, 0)
+		if err != nil {
+			return false, err
+		}
+		var served bool
+		if served, err = w.isServed(ctx, o, 0); !served {
+			return false, err
 		}
 	}
-	return served, err
+	return err == nil, err
 }
 
 // isServed reports whether a copy can be used and is no worse than its sample by its own words, or is so before limit has passed.
