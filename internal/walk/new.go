@@ -219,6 +219,9 @@ func (w *walk) measureNew(ctx context.Context, from string, r *lifecycle.Release
 			created[o.CRD] = is
 		}
 	}
+	if untried := slices.DeleteFunc(slices.Clone(copies), func(o *newObject) bool { return o.tried }); err == nil && len(untried) > 0 { // more may be about to be made for it
+		err = w.awaitIdle(ctx, untried...)
+	}
 	return created, copies, err
 }
 
