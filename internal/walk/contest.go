@@ -81,14 +81,9 @@ func (w *walk) areServed(ctx context.Context, first, second *newObject, limit ti
 	return err == nil, err
 }
 
-// isServed reports whether a copy can be used and is no worse than its sample by its own words, or is so before limit has passed.
-func (w *walk) isServed(ctx context.Context, o *newObject, limit time.Duration) (served bool, err error) {
+// isServed reports whether a copy has what its sample has, and is no worse by its own words, or is so before limit has passed.
+func (w *walk) isServed(ctx context.Context, o *newObject, limit time.Duration) (bool, error) {
 	seen := map[string]judge.New{}
-	err = lookUntil(ctx, limit, lookPause, func() (bool, error) {
-		_, err := w.seeNew(ctx, []*newObject{o}, seen)
-		is := seen[o.key()]
-		served = err == nil && is.Usable() && is.Copy.Alike && is.Settled()
-		return served, err
-	})
-	return served, err
+	err := w.awaitGood(ctx, o, limit, seen, isAlike)
+	return isAlike(seen[o.key()]) && seen[o.key()].Settled(), err
 }

@@ -149,7 +149,7 @@ func (w *walk) siblingOf(ctx context.Context, r *lifecycle.Release, o *newObject
 		return nil, err
 	}
 	seen := map[string]judge.New{}
-	err = w.awaitGood(ctx, too, seen, judge.New.Usable)
+	err = w.awaitGood(ctx, too, newLimit, seen, judge.New.Usable)
 	if err == nil && seen[too.key()].Usable() {
 		return too, w.awaitIdle(ctx, too)
 	}

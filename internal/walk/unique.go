@@ -172,7 +172,7 @@ func (w *walk) makeUnique(ctx context.Context, from string, r *lifecycle.Release
 			if alike {
 				continue
 			}
-			good = func(n judge.New) bool { return n.Usable() && n.Copy.Alike }
+			good = isAlike
 		}
 		other, err := w.copyUnique(ctx, from, r, first.like)
 		if err != nil {
@@ -182,7 +182,7 @@ func (w *walk) makeUnique(ctx context.Context, from string, r *lifecycle.Release
 			continue
 		}
 		worse, kept := first, other
-		err = w.awaitGood(ctx, other, created, good)
+		err = w.awaitGood(ctx, other, newLimit, created, good)
 		if !good(created[other.CRD]) {
 			worse, kept = other, first
 			delete(w.uniques, ofVersion(first.like))
@@ -198,6 +198,9 @@ func (w *walk) makeUnique(ctx context.Context, from string, r *lifecycle.Release
 	return nil
 }
 
+// isAlike reports whether a copy can be used, and is no worse than its sample by its own words.
+func isAlike(n judge.New) bool { return n.Usable() && n.Copy.Alike }
+
 // becomesAlike waits a moment until a copy is no worse by its own words than its sample, and reports whether it is. There may be words that do not tell whether it can be used.
 func (w *walk) becomesAlike(ctx context.Context, o *newObject, created map[string]judge.New) (bool, error) {
 	err := lookUntil(ctx, boldLimit, lookPause, func() (bool, error) {
@@ -210,9 +213,9 @@ func (w *walk) becomesAlike(ctx context.Context, o *newObject, created map[strin
 	return created[o.CRD].Copy.Alike, err
 }
 
-// awaitGood notes in seen what is done for a copy, until that is good and all that comes at once is there, but not for ever.
-func (w *walk) awaitGood(ctx context.Context, o *newObject, seen map[string]judge.New, good func(judge.New) bool) error {
-	return lookUntil(ctx, newLimit, lookPause, func() (bool, error) {
+// awaitGood notes in seen what is done for a copy, until that is good and all that comes at once is there, but not for longer than limit.
+func (w *walk) awaitGood(ctx context.Context, o *newObject, limit time.Duration, seen map[string]judge.New, good func(judge.New) bool) error {
+	return lookUntil(ctx, limit, lookPause, func() (bool, error) {
 		_, err := w.seeNew(ctx, []*newObject{o}, seen)
 		return good(seen[o.key()]) && seen[o.key()].Settled(), err
 	})
