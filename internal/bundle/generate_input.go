@@ -198,14 +198,14 @@ func inputOf(d *document.Document, text []byte) (Input, error) {
 		return Input{}, fmt.Errorf("%s: not a Kubernetes object: %w", d.At, err)
 	}
 	switch {
-	case head.APIVersion == "" && head.Kind != "":
-		return Input{}, hint.With(fmt.Errorf("%s: %s/%s: it has no apiVersion", d.At, head.Kind, head.Metadata.Name),
-			"write the apiVersion of its kind, as apps/v1 of a Deployment")
-	case head.Kind == "" && head.APIVersion != "":
-		return Input{}, hint.With(fmt.Errorf("%s: an object of %s has no kind", d.At, head.APIVersion), "write its kind")
-	case head.Kind == "":
+	case head.APIVersion == "" && head.Kind == "":
 		return Input{}, hint.With(fmt.Errorf("%s: not a Kubernetes object: it has no apiVersion and kind", d.At),
 			"point --manifests at Kubernetes manifests, or at a directory with a kustomization.yaml")
+	case head.APIVersion == "":
+		return Input{}, hint.With(fmt.Errorf("%s: %s/%s: it has no apiVersion", d.At, head.Kind, head.Metadata.Name),
+			"write the apiVersion of its kind, as apps/v1 of a Deployment")
+	case head.Kind == "":
+		return Input{}, hint.With(fmt.Errorf("%s: an object of %s has no kind", d.At, head.APIVersion), "write its kind")
 	}
 	return Input{
 		APIVersion: head.APIVersion, Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name,

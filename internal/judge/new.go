@@ -287,13 +287,11 @@ func (n New) LacksOf(was New) []string {
 
 // Clears reports whether it is known that nothing of kind that belongs to nobody stayed when the copy was deleted.
 func (n New) Clears(kind string) bool {
-	return n.Sample != "" && !n.Leaves(kind) && !slices.Contains(n.Removed, kind)
+	return n.Sample != "" && !n.mayLeave(kind)
 }
 
-// Removes reports whether somebody deleted something of kind that was made for the copy, and it was not made again.
-func (n New) Removes(kind string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(n.Remakes)), func(name string) bool { return !n.Remakes[name] && isOfKind(name, kind) })
-}
+// mayLeave reports whether something of kind that belongs to nobody stayed when the copy was deleted, or might have.
+func (n New) mayLeave(kind string) bool { return n.Leaves(kind) || slices.Contains(n.Removed, kind) }
 
 // Leaves reports whether something of kind that belongs to nobody stayed when the copy was deleted.
 func (n New) Leaves(kind string) bool {
@@ -343,8 +341,14 @@ func (n New) staysBehind(was New, field string) []string {
 var governing = []string{"Role", "RoleBinding", "ResourceQuota", "LimitRange"}
 
 // RemakesKind reports whether the operator made something of kind again.
-func (n New) RemakesKind(kind string) bool {
-	return len(namesOf(n.Remakes, func(name string) bool { return n.Remakes[name] && isOfKind(name, kind) })) > 0
+func (n New) RemakesKind(kind string) bool { return n.deleted(kind, true) }
+
+// Removes reports whether somebody deleted something of kind that was made for the copy, and it was not made again.
+func (n New) Removes(kind string) bool { return n.deleted(kind, false) }
+
+// deleted reports whether somebody deleted something of kind that was made for the copy, and it was made again, or was not.
+func (n New) deleted(kind string, again bool) bool {
+	return len(namesOf(n.Remakes, func(name string) bool { return n.Remakes[name] == again && isOfKind(name, kind) })) > 0
 }
 
 // isOfKind reports whether what is named as in Remakes is of kind.
@@ -592,7 +596,7 @@ func ownerless(from, to string, was, is New) []finding.Finding {
 	manner := slices.ContainsFunc(was.Unowned, func(o Left) bool { return slices.Contains(WorkloadKinds, o.Kind) })
 	var unowned []string
 	for _, o := range is.Unowned {
-		if !was.Leaves(o.Kind) && !slices.Contains(was.Removed, o.Kind) {
+		if !was.mayLeave(o.Kind) {
 			unowned = append(unowned, o.Kind+" "+o.Name)
 		}
 	}
