@@ -169,13 +169,11 @@ func (w *walk) takeDistant(ctx context.Context, o *newObject, d *distant, limit 
 	if err != nil || anew != nil {
 		return anew != nil, err
 	}
-	again := d.made.DeepCopy()
-	again.SetUID("")
-	again.SetResourceVersion("")
-	if made, err := w.Dynamic.Resource(d.GroupVersionResource).Namespace(d.Namespace).Create(ctx, again, metav1.CreateOptions{FieldManager: "olmkit"}); err == nil {
+	made, err := w.putBack(ctx, d.GroupVersionResource, d.made)
+	if made != nil {
 		d.made = made
 	}
-	return false, ctx.Err()
+	return false, err
 }
 
 // distantNow reads what was created, or returns nil where there is none, or where it is about to go.

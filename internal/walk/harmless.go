@@ -109,19 +109,18 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 	return steps
 }
 
-// unset lists changes of an object that set what it leaves out and what takes one of few values: what is off to on, but for what would pause it as a whole.
-func unset(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) (steps []step) {
+// unset lists changes of an object that each give a field which it leaves out a value that give knows, those nearest to the top first.
+func unset(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, give giver) (steps []step) {
 	spec, _ := object["spec"].(map[string]any)
 	visitSchema(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
-		if value != nil || len(path) == 2 && pausing.MatchString(path[1]) {
+		if value != nil {
 			return
 		}
-		if one, has := choice("", s); s.Type == "boolean" {
-			steps = append(steps, stepOf(path, true, nil))
-		} else if has {
-			steps = append(steps, stepOf(path, one, nil))
+		if value, ok := give(path, s); ok {
+			steps = append(steps, stepOf(path, value, nil))
 		}
 	})
+	slices.SortStableFunc(steps, func(a, b step) int { return strings.Count(a.Path, ".") - strings.Count(b.Path, ".") })
 	return steps
 }
 
@@ -257,10 +256,11 @@ func isRequired(schema *apiextensionsv1.JSONSchemaProps, path []string) bool {
 	return slices.Contains(within.Required, path[len(path)-1])
 }
 
-// How many changes of an object are tried at most that were not tried under the release before: others, and those that set what is left out, leave out a text, or leave fewer.
+// How many changes of an object are tried at most that were not tried under the release before: others, and those that switch on what is left out, give it a value, leave out a text, or leave fewer.
 const (
 	mostBold    = 48
 	mostUnset   = 12
+	mostGiven   = 10
 	mostLeftOut = 12
 	mostFewer   = 8
 )

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -237,7 +238,8 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		untried(w.otherTexts(o, now.Object), most(mostLeftOut)),
 		untried(elsewhere, most(mostPointed)),
 		untried(fewer(schema, now.Object, slices.ContainsFunc(slices.Collect(maps.Values(operands)), judge.DeletesScaled)), most(mostFewer)),
-		untried(unset(schema, now.Object), most(mostUnset)), // which may need what is not there
+		untried(unset(schema, now.Object, giveSwitch), most(mostUnset)), // which may need what is not there
+		untried(unset(schema, now.Object, giveValue), most(mostGiven)),
 	), func(path string) bool { return was.Follows[path] == judge.Surely })
 	known, err = w.changeTogether(ctx, o, resource, known, was, is)
 	if err != nil {
@@ -260,6 +262,9 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 			if err := w.putRight(ctx, o); err != nil {
 				return err
 			}
+		}
+		if times > 0 {
+			w.noteTried(o.CRD, change.Path)
 		}
 		if is.Follows[change.Path] = times; o.following.retained != nil {
 			is.Retains[change.Path] = o.following.retained
@@ -516,11 +521,11 @@ func (w *walk) takeFromNew(ctx context.Context, o *newObject, operands map[strin
 		if tried[made.Kind] == mostOfOneKind || !made.Direct || !slices.Contains(kinds, made.Kind) {
 			continue
 		}
-		alone, err := w.belongsAlone(ctx, made)
+		there, err := w.operandNow(ctx, made)
 		if err != nil {
 			return err
 		}
-		if !alone {
+		if there == nil || !isAlone(there) {
 			continue
 		}
 		tried[made.Kind]++
@@ -535,11 +540,27 @@ func (w *walk) takeFromNew(ctx context.Context, o *newObject, operands map[strin
 				remakes[key] = remade
 			}
 			if watched[made.Kind] = remade; !remade {
+				if _, err := w.putBack(ctx, observe.OperandResource(made.Kind), there); err != nil {
+					return err
+				}
 				break
 			}
 		}
 	}
 	return nil
+}
+
+// putBack creates again what the walk deleted, as it was, unless somebody has made it meanwhile: what would next be made anew does not show which of its fields follow a change. It
+// returns nil where the API server does not take it.
+func (w *walk) putBack(ctx context.Context, resource schema.GroupVersionResource, deleted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	again := deleted.DeepCopy()
+	again.SetUID("")
+	again.SetResourceVersion("")
+	made, err := w.Dynamic.Resource(resource).Namespace(again.GetNamespace()).Create(ctx, again, metav1.CreateOptions{FieldManager: "olmkit"})
+	if err != nil {
+		return nil, ctx.Err()
+	}
+	return made, nil
 }
 
 // trials are for how long it is waited that an operator sees what somebody else did to something that was made for a copy, and how often that is tried. Once may be luck, as a reconcile that
@@ -626,13 +647,15 @@ func knownFirst(o *newObject, operands map[string]observe.Operand, known map[str
 	return names
 }
 
-// belongsAlone reports whether what was made for a copy is nobody else's as well, nor a sample of the user's.
+// belongsAlone reports whether what was made for a copy is there, and is nobody else's as well, nor a sample of the user's.
 func (w *walk) belongsAlone(ctx context.Context, made observe.Operand) (bool, error) {
 	now, err := w.operandNow(ctx, made)
-	if err != nil || now == nil {
-		return false, err
-	}
-	return len(now.GetOwnerReferences()) <= 1 && !observe.Applied(now), nil
+	return now != nil && isAlone(now), err
+}
+
+// isAlone reports whether nobody else owns what was made for a copy, and no user applied it.
+func isAlone(made *unstructured.Unstructured) bool {
+	return len(made.GetOwnerReferences()) <= 1 && !observe.Applied(made)
 }
 
 // takeOne deletes what was made for a copy, and reports whether the operator makes it again within limit, which made is then. Who may not

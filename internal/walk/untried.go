@@ -35,6 +35,15 @@ func (w *walk) noteAsked(d *apiextensionsv1.CustomResourceDefinition, version st
 	w.sampled[d.Name] = a
 }
 
+// noteTried notes that something followed a change of the field at path of an object of crd: what becomes of it was seen.
+func (w *walk) noteTried(crd, path string) {
+	field, _, _ := strings.Cut(strings.TrimPrefix(path, "spec."), ".")
+	field, _, _ = strings.Cut(field, " ") // what follows says how it was changed
+	if a := w.sampled[crd]; a.by != nil {
+		a.by[field] = true
+	}
+}
+
 // mostUntried bounds how many fields are named.
 const mostUntried = 6
 

@@ -263,7 +263,11 @@ func newWorld() *world {
 				if err := errors.Join(w.chokesOn(o, patch, options), w.denies(o, patch)); err != nil {
 					return err
 				}
-				return w.saw(o, false, c.Patch(ctx, o, patch, options...))
+				err := c.Patch(ctx, o, patch, options...)
+				if len((&client.PatchOptions{}).ApplyOptions(options).DryRun) > 0 { // nobody sees that
+					return err
+				}
+				return w.saw(o, false, err)
 			},
 			Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 				data, err := json.Marshal(config)
