@@ -240,6 +240,7 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		untried(fewer(schema, now.Object, slices.ContainsFunc(slices.Collect(maps.Values(operands)), judge.DeletesScaled)), most(mostFewer)),
 		untried(unset(schema, now.Object, giveSwitch), most(mostUnset)), // which may need what is not there
 		untried(unset(schema, now.Object, giveValue), most(mostGiven)),
+		untried(w.withoutPulls(texts(schema, now.Object), now.Object, operands), most(mostLeftOut)),
 	), func(path string) bool { return was.Follows[path] == judge.Surely })
 	known, err = w.changeTogether(ctx, o, resource, known, was, is)
 	if err != nil {
