@@ -56,6 +56,12 @@ func inNamespace(from, to string, was, is New) []finding.Finding {
 		f.Fix = "look for what an object names in the namespace that it says, and in its own where it says none, also in what maps one to the other"
 		findings = append(findings, f)
 	}
+	if was.Anywhere != nil && is.Anywhere != nil && len(was.Strays) == 0 && len(is.Strays) > 0 {
+		f := code.Finding(code.OperandChanged, is.Sample, "%s has what is made for objects of other namespaces say something of a new object like it, which none of them did with %s: %s", to, from, strings.Join(is.Strays, "; "))
+		f.Severity = finding.Error
+		f.Fix = "list what an object selects in the object's own namespace (client.InNamespace)"
+		findings = append(findings, f)
+	}
 	if was.GoesAnywhere() && is.Goes != nil && !*is.Goes {
 		findings = append(findings, code.Finding(code.Uninstall, is.Sample, "an object like it that is deleted with its namespace stays for %s, and the namespace with it: %s does not remove %s; with %s it went",
 			GoLimit, to, strings.Join(is.Held, ", "), from))

@@ -231,6 +231,8 @@ type New struct {
 	Contest *Contest
 	// Removed are the kinds of what belonged to nobody, was deleted before the copy was, and not made again: whether it would have stayed, nobody knows.
 	Removed []string
+	// Strays is what is made for samples of other namespaces and says something of a copy in a new one.
+	Strays []string
 	// Elsewhere is what was made for the copy at a distance, named as if for the sample; nil if that is not known.
 	Elsewhere []Distant
 }

@@ -47,6 +47,10 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	}
 	full, err := w.fill(ctx, namespace, kinds)
 	var in newcomers
+	var strays map[string]map[string]string
+	if err == nil {
+		strays, err = w.straysOf(ctx, copies, namespace)
+	}
 	if err == nil {
 		in, err = w.copiesInto(ctx, r, copies, namespace)
 	}
@@ -71,8 +75,14 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	if err := w.seeNewcomers(ctx, in, before, created); err != nil {
 		return err
 	}
-	return w.setByOthers(ctx, r, in, before, created)
+	if err := w.setByOthers(ctx, r, in, before, created); err != nil {
+		return err
+	}
+	return w.noteStrays(ctx, in.there, namespace, strays, created)
 }
+
+// farAway ends the names of newcomers that name samples in another namespace.
+const farAway = "-far"
 
 // newcomers are copies in a new namespace: as those that were there before, with long names, without their counts, and naming samples that are not in their namespace.
 type newcomers struct{ there, long, free, far []*newObject }
@@ -159,7 +169,7 @@ func (w *walk) copiesInto(ctx context.Context, r *lifecycle.Release, copies []*n
 		}
 		for i, n := range near {
 			if field := namespaceOfNamed(schema, first.like.Author, n); field != nil {
-				ways = append(ways, newcomer{&in.far, first.Name + "-far", patchOf(field, first.like.Namespace), slices.Delete(slices.Clone(near), i, i+1), &n})
+				ways = append(ways, newcomer{&in.far, first.Name + farAway, patchOf(field, first.like.Namespace), slices.Delete(slices.Clone(near), i, i+1), &n})
 				break
 			}
 		}

@@ -145,6 +145,7 @@ const (
 	accepts      = "makes something for it, and says that it is not accepted"
 	hostedFree   = "does not either, and creates what belongs to nobody"
 	takesAll     = "selects for a Holder also what does not have the labels that it asks for"
+	takesFar     = "has a Holder select Things of all namespaces"
 	titles       = "calls what it makes as the Thing says, unless that is another's"
 	titlesTakes  = "calls what it makes as the Thing says, and takes it from another"
 	titlesNone   = "does, and creates nothing"
@@ -618,7 +619,11 @@ const sealed = "-key"
 // selectedBy names the Things that a Holder selects by a label.
 func (w *world) selectedBy(ctx context.Context, holder *unstructured.Unstructured) (names string) {
 	app, _, _ := unstructured.NestedString(holder.Object, "spec", "selector", "matchLabels", "app")
-	for _, thing := range w.all(ctx, thingKind, holder.GetNamespace()) {
+	among := holder.GetNamespace()
+	if w.behaves() == takesFar {
+		among = ""
+	}
+	for _, thing := range w.all(ctx, thingKind, among) {
 		if app != "" && (thing.GetLabels()["app"] == app || w.behaves() == takesAll) {
 			names += thing.GetName() + " "
 		}
@@ -816,7 +821,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	if behaviour == repeats || behaviour == repeatsOnce {
 		w.repeat(ctx, thing, behaviour == repeats)
 	}
-	if w.holders && behaviour != misses {
+	if w.holders && behaviour == takesFar {
+		w.holdAll(ctx, "")
+	} else if w.holders && behaviour != misses {
 		w.holdAll(ctx, namespace)
 	}
 	if behaviour == pairs || behaviour == robs {

@@ -1,0 +1,61 @@
+package walk
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/olmkit/olmkit/internal/compare"
+	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/observe"
+)
+
+// straysOf is what was made for samples outside of namespace and says something of copies: what it says, by its name and that of the copy's definition.
+func (w *walk) straysOf(ctx context.Context, copies []*newObject, namespace string) (map[string]map[string]string, error) {
+	view := w.viewOf(slices.DeleteFunc(slices.Clone(w.Objects), func(sample *observe.Object) bool { return sample.Namespace == "" })...)
+	operands, err := view.RecentOperands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	strays := map[string]map[string]string{}
+	for _, o := range copies {
+		strays[o.CRD] = map[string]string{}
+		for _, made := range operands {
+			if made.Namespace != "" && made.Namespace != namespace && !made.Transient() && o.isNamed(made) {
+				strays[o.CRD][made.String()+", which is made for "+made.Of] = fmt.Sprint(made.Content)
+			}
+		}
+	}
+	return strays, nil
+}
+
+// isNamed reports whether made says the name of o, and not that of one called after it that names samples in their namespace.
+func (o *newObject) isNamed(made observe.Operand) bool {
+	says := func(text string) bool { return strings.Contains(strings.ReplaceAll(text, o.Name+farAway, ""), o.Name) }
+	for path, value := range compare.Values(made.Content) {
+		if says(path) || says(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// noteStrays notes in created what is outside of namespace, where copies are, and says something of them that it did not say, as before tells, when they were not there.
+func (w *walk) noteStrays(ctx context.Context, copies []*newObject, namespace string, before map[string]map[string]string, created map[string]judge.New) error {
+	now, err := w.straysOf(ctx, copies, namespace)
+	if err != nil {
+		return err
+	}
+	for _, o := range copies {
+		is := created[o.CRD]
+		for _, name := range slices.Sorted(maps.Keys(now[o.CRD])) {
+			if was, said := before[o.CRD][name]; !said || was != now[o.CRD][name] {
+				is.Strays = append(is.Strays, name)
+			}
+		}
+		created[o.CRD] = is
+	}
+	return nil
+}
