@@ -125,6 +125,10 @@ type New struct {
 	Traces map[string][]string
 	// Keeps are those of the fields that were others under the release before that said still what was asked for when a change was followed, by the field that was changed.
 	Keeps map[string][]string
+	// Relays is what is made for others and says something else of the copy when a field of that is changed, by field, and Saying what of that ever said something; the kinds with
+	// their names.
+	Relays map[string][]string
+	Saying []string
 	// Clings is what is made for others and goes on telling of the copy when that names another instead, by the field that was changed; the kinds with their names.
 	Clings map[string][]string
 	// AtNone says why the copy was not well by its own words when it asked for none, "" if it was; nil if that is not known.
@@ -231,6 +235,8 @@ type New struct {
 	Contest *Contest
 	// Removed are the kinds of what belonged to nobody, was deleted before the copy was, and not made again: whether it would have stayed, nobody knows.
 	Removed []string
+	// Mounts are the kinds of what is made for the copy that have a volume of it, by what the copy needs, as Follows has that.
+	Mounts map[string][]string
 	// Strays is what is made for samples of other namespaces and says something of a copy in a new one.
 	Strays []string
 	// Elsewhere is what was made for the copy at a distance, named as if for the sample; nil if that is not known.
@@ -465,7 +471,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 			findings = append(findings, doesLess("write all of a ConfigMap's data anew in each reconcile, rather than add to what it says", is.Sample, "%s does less for a new object like it than %s: its %s goes on saying what is taken out of its %s", to, from, strings.Join(left, " and "), field))
 		}
 	}
-	findings = slices.Concat(findings, kept(from, to, was, is), unshed(from, to, was, is), untold(from, to, was, is), clinging(from, to, was, is))
+	findings = slices.Concat(findings, kept(from, to, was, is), unshed(from, to, was, is), untold(from, to, was, is), clinging(from, to, was, is), unrelayed(from, to, was, is))
 	unrolled := namesOf(is.Rolls, func(field string) bool { return was.Rolls[field] && !is.Rolls[field] && is.Copy.Ready > 0 })
 	if len(unrolled) > 0 {
 		findings = append(findings, doesLess("have the workload replace its pods: no partition and no OnDelete that stays, and a sum of what pods read in an annotation of their template", is.Sample, "%s does less for a new object like it than %s: a change of its %s changes what its pods are made from, and none is replaced within %s",
@@ -483,15 +489,23 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 // ignored tells what nothing follows any more.
 func ignored(from, to string, was, is New, isDeprecated func(field string) bool) []finding.Finding {
 	fields := namesOf(is.Follows, func(field string) bool {
-		return was.Follows[field] == Surely && is.Follows[field] == 0 && (OfField(field) == field || was.Of == is.Of)
+		return was.Follows[field] == Surely && is.Follows[field] == 0 && (OfField(field) == field || was.Of == is.Of) && !is.mayReread(was, field)
 	})
 	return lessOf(fields, isDeprecated, func(fields string) finding.Finding {
 		fix := "reconcile each change of the spec, and update what exists, not only what is missing"
 		if strings.Contains(fields, OfOther) || strings.Contains(fields, MadeFor) || strings.HasPrefix(fields, OfLabel) {
 			fix = "watch the objects of other kinds that an object names or selects, map each to those that do (handler.EnqueueRequestsFromMapFunc), and read the selector in each reconcile"
 		}
+		if slices.ContainsFunc(slices.Collect(maps.Keys(is.Mounts)), func(need string) bool { return strings.Contains(fields, need) }) {
+			fix = "watch the Secrets and ConfigMaps that an object names, map each to those that do (handler.EnqueueRequestsFromMapFunc), and have a sum of what pods read in an annotation of their template"
+		}
 		return doesLess(fix, is.Sample, "%s does less for a new object like it than %s: within %s nothing that is made for it follows a change of its %s", to, from, was.Patience(), fields)
 	})
+}
+
+// mayReread reports whether what the object needs is mounted by workloads that run another program than in was, which may look for changes of it itself.
+func (n New) mayReread(was New, need string) bool {
+	return slices.ContainsFunc(n.Mounts[need], func(kind string) bool { return n.Programs[kind] != was.Programs[kind] })
 }
 
 // halfway tells what follows a change and not that it is taken back.
@@ -561,6 +575,18 @@ func clinging(from, to string, was, is New) (findings []finding.Finding) {
 		if stays := without(is.Clings[field], before); known && len(stays) > 0 {
 			findings = append(findings, doesLess("reconcile what an object named before, too: an update event has the old object beside the new one", is.Sample, "%s does less for a new object like it than %s: after a change of its %s, %s of what it named before goes on telling of it, not only for %s",
 				to, from, field, strings.Join(stays, " and "), EffectLimit))
+		}
+	}
+	return findings
+}
+
+// unrelayed tells of which changes that are followed what is made for others says nothing any more, though it says something of the object.
+func unrelayed(from, to string, was, is New) (findings []finding.Finding) {
+	for _, field := range namesOf(is.Relays, is.followsAs(was)) {
+		stale := slices.DeleteFunc(without(was.Relays[field], is.Relays[field]), func(name string) bool { return !slices.Contains(is.Saying, name) })
+		if len(stale) > 0 {
+			findings = append(findings, doesLess("watch the objects that others name or select, map each to those (handler.EnqueueRequestsFromMapFunc), and read in each reconcile what they say", is.Sample,
+				"%s does less for a new object like it than %s: after a change of its %s, what is made for others and tells of it says the same as before, not only for %s: %s", to, from, field, was.Patience(), strings.Join(stale, " and ")))
 		}
 	}
 	return findings

@@ -18,6 +18,11 @@ func TestNewObjects(t *testing.T) {
 	follows := func(field string, times int) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Follows: map[string]int{field: times}}
 	}
+	mounts := func(times int, program string) New {
+		n := follows("Secret tls", times)
+		n.Mounts, n.Programs = map[string][]string{"Secret tls": {"StatefulSet"}}, map[string]string{"StatefulSet": program, "Deployment": "another " + program}
+		return n
+	}
 	remakes := func(does bool) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Remakes: map[string]bool{"Service": does}}
 	}
@@ -222,6 +227,8 @@ func TestNewObjects(t *testing.T) {
 		"had another spec":                       {New{Sample: "Pot/n/a", Copy: sound, Original: sound}, stays("Deployment spec.b"), nil},
 		"follows a change":                       {follows("spec.a", Surely), follows("spec.a", Surely), nil},
 		"ignores a change":                       {follows("spec.a", Surely), follows("spec.a", 0), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a"}},
+		"ignores a renewed certificate":          {mounts(Surely, "a"), mounts(0, "a"), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its Secret tls"}},
+		"whose new program may read it again":    {mounts(Surely, "a"), mounts(0, "b"), nil},
 		"ignored it before":                      {follows("spec.a", 0), follows("spec.a", 0), nil},
 		"followed by chance":                     {follows("spec.a", 1), follows("spec.a", 0), nil},
 		"follows once":                           {follows("spec.a", Surely), follows("spec.a", 1), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: what follows a change of its spec.a does not follow when that is taken back, within 30s"}},

@@ -20,7 +20,7 @@ const KindSecret = "Secret"
 var Hidden = Compiled(`\(hidden\) sha256:[0-9a-f]+`)
 
 // credential matches a key of a Secret under which there is one.
-var credential = Compiled(`(?i)pass|token|secret|key$`)
+var credential = Compiled(`(?i)pass|pwd|token|secret|cookie|credential|auth$|key$`)
 
 // IsCredential reports whether a key of a Secret, or a path that ends with one, is of a credential.
 func IsCredential(key string) bool { return credential().MatchString(key) }

@@ -31,7 +31,8 @@ var renewed = []string{
 var fixed = regexp.MustCompile(`^(spec\.(selector|volumeClaimTemplates|serviceName|podManagementPolicy|clusterIPs?|ipFamil\w+|healthCheckNodePort)|roleRef)\b|[nN]odePort|^spec\.replicas$|annotations\.\S*(?i:sum|hash|digest)`)
 
 // noteBehind notes in is the fields of what among operands was made for a copy's sample that are not what they are for the copy, which has the same spec, what was made for the
-// copy alone, and what for the sample alone: the sample's was made by another release. Nothing is noted where they do not say the same.
+// copy alone, and what for the sample alone: the sample's was made by another release. Nothing is noted where they do not say the same, or where nothing is there that was made for the
+// sample: somebody has deleted it.
 func (w *walk) noteBehind(ctx context.Context, o *newObject, operands map[string]observe.Operand, is *judge.New) error {
 	copied, err := o.At(w.Dynamic, o.Version).Get(ctx, o.Name, metav1.GetOptions{})
 	if err != nil {
@@ -42,6 +43,9 @@ func (w *walk) noteBehind(ctx context.Context, o *newObject, operands map[string
 		return ctx.Err()
 	}
 	operands = without(operands, o.needs)
+	if !judge.DealtWith(o.like.String(), operands, false).Made {
+		return nil
+	}
 	is.Behind, is.Beside = o.behind(operands, w.ofOtherKinds(o)), o.beside(operands)
 	return nil
 }

@@ -59,6 +59,24 @@ func TestUnlabel(t *testing.T) {
 	}
 }
 
+// What is made for who selects an object follows what that says.
+func TestRelays(t *testing.T) {
+	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","labels":{"app":"x"}},"spec":{"size":1,"depth":1}},
+		{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b"},"spec":{"size":1}},
+		{"apiVersion":"example.com/v1","kind":"Holder","metadata":{"name":"h"},"spec":{"thing":"b","selector":{"matchLabels":{"app":"x"}}}}]`, []string{"v1", "v2", "v3"}, thingDefinition, holderDefinition)
+	for _, c := range []struct{ v1, v2, code, says string }{
+		{weighs, weighs, "", ""},
+		{weighs, weighsOnce, code.DoesLess, "after a change of its spec.depth, what is made for others and tells of it says the same as before, not only for 30s: ConfigMap of-h and ConfigMap of-h-v1-w"},
+		{weighsOnce, weighsOnce, "", ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.holders, w.takes = true, func(context.Context) error { return nil }
+			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
+		})
+	}
+}
+
 func TestSelected(t *testing.T) {
 	labels := map[string]string{"app": "db", "tier": "gold", "zone": "a", "own": "x"}
 	spec := map[string]any{

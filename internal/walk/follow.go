@@ -42,6 +42,10 @@ type following struct {
 	tells map[string][]string // the fields of the status that said something else when a field was changed, by field
 	says  []string            // the fields that the status has
 
+	entries map[string]string   // what is made for others said of the copy before the change
+	relays  map[string][]string // what of that said something else when a field was changed, by field
+	saying  []string            // what of that ever said something
+
 	told   []string            // what is made for others and said something of the copy before; nil if the change does not have it name another
 	clings map[string][]string // what of that goes on saying so when the copy names another, by field
 
@@ -51,8 +55,8 @@ type following struct {
 
 // begin forgets what followed earlier; was is what the operator did under the release before.
 func (f *following) begin(was judge.New) {
-	f.was, f.rolls = was, map[string]bool{}
-	for _, noted := range []*map[string][]string{&f.moves, &f.traces, &f.stays, &f.keeps, &f.shed, &f.tells, &f.clings} {
+	f.was, f.rolls, f.saying = was, map[string]bool{}, nil
+	for _, noted := range []*map[string][]string{&f.moves, &f.traces, &f.stays, &f.keeps, &f.shed, &f.tells, &f.clings, &f.relays} {
 		*noted = map[string][]string{}
 	}
 }
@@ -60,6 +64,7 @@ func (f *following) begin(was judge.New) {
 // noteIn notes in is what followed the changes of a copy.
 func (f *following) noteIn(is *judge.New) {
 	is.Sheds, is.Stays, is.Tells, is.States, is.Moves, is.Traces, is.Rolls, is.Keeps, is.Clings = f.shed, f.stays, f.tells, f.says, f.moves, f.traces, f.rolls, f.keeps, f.clings
+	is.Relays, is.Saying = f.relays, f.saying
 }
 
 // noteMoves notes which kinds the change before was followed by, which surely says something did, now that all is at rest, and that field is to be
@@ -85,6 +90,9 @@ func (w *walk) noteMoves(ctx context.Context, o *newObject, field string, surely
 		f.moves[f.field] = moved(f.seen, now)
 		f.traces[f.field] = union(o.trace(f.before, f.there), o.trace(f.there, operands))
 		f.tells[f.field] = f.surelyTells(says)
+	}
+	if err := w.noteEntries(ctx, o); err != nil {
+		return err
 	}
 	f.field, f.seen, f.before, f.there, f.said, f.says = field, now, operands, nil, says, slices.Sorted(maps.Keys(says))
 	f.templates, f.revisions = templatesOf(operands), revisionsOf(operands)

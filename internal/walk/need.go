@@ -141,13 +141,11 @@ func rename(value any, kind, from, to string, told bool) any {
 	return value
 }
 
-// changeNeeds changes what a copy needs, one after the other, and notes in follows how often anything that was made for it follows each, as
-// changeNew does for its fields. What pods mount reaches them without the operator, and what somebody deleted is not needed any more.
-func (w *walk) changeNeeds(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New, follows map[string]int) error {
+// changeNeeds changes what a copy needs, one after the other, and notes in is how often anything that was made for it follows each, as
+// changeNew does for its fields. What pods mount reaches them without the operator, but many do not look at it again. What somebody deleted is not needed any more.
+func (w *walk) changeNeeds(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New, is *judge.New) error {
+	is.Mounts = map[string][]string{}
 	for _, n := range o.needs {
-		if mounted(operands, n.GetName()) {
-			continue
-		}
 		now := n.DeepCopy()
 		err := w.Client.Get(ctx, client.ObjectKeyFromObject(n), now)
 		if apierrors.IsNotFound(err) {
@@ -156,30 +154,36 @@ func (w *walk) changeNeeds(ctx context.Context, o *newObject, operands map[strin
 		if err != nil {
 			return fmt.Errorf("read %s %s/%s, a copy of the sample: %w", n.GetKind(), n.GetNamespace(), n.GetName(), err)
 		}
-		there, back := otherData(now)
+		is.Mounts[n.original()] = mounting(operands, n.GetName())
+		other := otherText
+		if len(is.Mounts[n.original()]) > 0 {
+			other = otherFile
+		}
+		there, back := otherData(now, other)
 		if there == nil {
 			continue
 		}
 		patch := func(data []byte) error {
 			return w.Client.Patch(ctx, n.DeepCopy(), client.RawPatch(types.MergePatchType, data))
 		}
-		times, err := w.thereAndBack(ctx, o, n.original(), was, follows, func() error { return patch(there) }, func() error { return patch(back) })
+		times, err := w.thereAndBack(ctx, o, n.original(), was, is.Follows, func() error { return patch(there) }, func() error { return patch(back) })
 		if err != nil {
 			return err
 		}
-		follows[n.original()] = max(follows[n.original()], times)
+		is.Follows[n.original()] = max(is.Follows[n.original()], times)
 	}
 	return nil
 }
 
-// mounted reports whether one of operands has a volume of what is called name.
-func mounted(operands map[string]observe.Operand, name string) bool {
+// mounting are the kinds of those of operands that have a volume of what is called name, sorted.
+func mounting(operands map[string]observe.Operand, name string) (kinds []string) {
 	for _, made := range operands {
 		if judge.Mounts(made.Content, name) {
-			return true
+			kinds = append(kinds, made.Kind)
 		}
 	}
-	return false
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
 }
 
 // without are those operands that are no needs, of which an operator may have become an owner.
@@ -221,8 +225,8 @@ func (w *walk) deleteNeeds(ctx context.Context, needs []need) error {
 	return errors.Join(errs...)
 }
 
-// otherData returns merge patches that change all that a Secret or a ConfigMap says, and change it back; nil if there is nothing to change.
-func otherData(object *unstructured.Unstructured) (there, back []byte) {
+// otherData returns merge patches that change all that a Secret or a ConfigMap says to what other returns, and change it back; nil if there is nothing to change.
+func otherData(object *unstructured.Unstructured, other func(text string) string) (there, back []byte) {
 	was, _, _ := unstructured.NestedStringMap(object.Object, "data")
 	is := map[string]string{}
 	for k, v := range was {
@@ -234,8 +238,8 @@ func otherData(object *unstructured.Unstructured) (there, back []byte) {
 			}
 			text, encode = string(plain), func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 		}
-		if other := otherText(text); other != text {
-			is[k] = encode(other)
+		if changed := other(text); changed != text {
+			is[k] = encode(changed)
 		}
 	}
 	if len(is) == 0 {
@@ -250,6 +254,9 @@ func otherData(object *unstructured.Unstructured) (there, back []byte) {
 
 // structured matches a line of which another one would be none: JSON, an address, a choice.
 var structured = observe.Compiled(`^[\[{]|://|^(true|false)$`)
+
+// otherFile is another text for who reads it as a file, as pods do: it ends with one more empty line, and means the same.
+func otherFile(text string) string { return text + "\n" }
 
 // otherText is another text that means much the same: of several lines with an empty one among them. It is the same text where no other one
 // is known.

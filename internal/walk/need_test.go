@@ -2,6 +2,8 @@ package walk
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,13 +72,17 @@ func TestOtherData(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(c.object), &object.Object); err != nil {
 			t.Fatal(err)
 		}
-		if there, back := otherData(object); string(there) != c.there || string(back) != c.back {
+		if there, back := otherData(object, otherText); string(there) != c.there || string(back) != c.back {
 			t.Errorf("%s: there %s and back %s", name, there, back)
 		}
 	}
+	object := &unstructured.Unstructured{Object: map[string]any{"kind": "ConfigMap", "data": map[string]any{"a": "-----BEGIN X\nY\n", "b": "{}"}}}
+	if there, back := otherData(object, otherFile); string(there) != `{"data":{"a":"-----BEGIN X\nY\n\n","b":"{}\n"}}` || string(back) != `{"data":{"a":"-----BEGIN X\nY\n","b":"{}"}}` {
+		t.Errorf("files: there %s and back %s", there, back)
+	}
 }
 
-func TestMounted(t *testing.T) {
+func TestMounting(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec string
 		want bool
@@ -91,9 +97,12 @@ func TestMounted(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(c.spec), &content); err != nil {
 			t.Fatal(err)
 		}
-		operands := map[string]observe.Operand{"a": {Content: map[string]any{"spec": content}}}
-		if got := mounted(operands, "users-new1"); got != c.want {
-			t.Errorf("%s: %t", name, got)
+		operands := map[string]observe.Operand{}
+		for _, of := range []string{"StatefulSet/a", "Deployment/b", "Deployment/c"} {
+			operands[of] = observe.Operand{Kind: strings.Split(of, "/")[0], Content: map[string]any{"spec": content}}
+		}
+		if got := mounting(operands, "users-new1"); c.want != slices.Equal(got, []string{"Deployment", "StatefulSet"}) || !c.want && len(got) > 0 {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

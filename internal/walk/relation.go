@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -178,16 +177,7 @@ func (w *walk) shownOf(ctx context.Context, o *newObject) (s shown, err error) {
 	if s.status, err = w.statusOf(ctx, o.Object); err != nil {
 		return s, err
 	}
-	others, err := w.madeForOthers(ctx, o)
-	s.entries = map[string]string{}
-	for name, made := range others {
-		for path, value := range compare.Values(made.Content) {
-			if o.meant(path) || o.meant(value) {
-				s.entries[name+" "+path] = value
-			}
-		}
-	}
-	if err == nil {
+	if s.entries, err = w.entriesOf(ctx, o); err == nil {
 		s.targets, err = w.targetsNow(ctx, o.needs)
 	}
 	return s, err

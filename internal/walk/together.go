@@ -81,7 +81,7 @@ func suspected(steps []step, fine int) (suspects, others []step) {
 }
 
 // ofTheirOwn separates those of steps that surely left traces under the release before which no other one of them left from the others. Where pods were
-// replaced, they are of one workload. What the status told of is tried alone.
+// replaced, they are of one workload. What the status, or what is made for others, told of is tried alone.
 func ofTheirOwn(steps []step, was judge.New) (together, alone []step) {
 	var taken []string
 	fields, rolled := map[string]bool{}, ""
@@ -97,7 +97,7 @@ func ofTheirOwn(steps []step, was judge.New) (together, alone []step) {
 		if !was.Rolls[s.Path] {
 			rolls = rolled
 		}
-		if rolled != "" && rolls != rolled || was.Follows[s.Path] < judge.Surely || len(left) == 0 || len(was.Tells[s.Path]) > 0 || fields[field] || slices.ContainsFunc(left, isTaken) || slices.ContainsFunc(was.Moves[s.Path], untraced) {
+		if rolled != "" && rolls != rolled || was.Follows[s.Path] < judge.Surely || len(left) == 0 || len(was.Tells[s.Path]) > 0 || len(was.Relays[s.Path]) > 0 || fields[field] || slices.ContainsFunc(left, isTaken) || slices.ContainsFunc(was.Moves[s.Path], untraced) {
 			alone = append(alone, s)
 			continue
 		}

@@ -59,7 +59,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 		func() error { return w.changeNew(ctx, r, o, operands, was, &is) },
 		func() error { return w.takeOut(ctx, r, o, was, &is) },
 		func() error { return w.pauseNew(ctx, r, o, was, &is) },
-		func() error { return w.changeNeeds(ctx, o, operands, was, is.Follows) },
+		func() error { return w.changeNeeds(ctx, o, operands, was, &is) },
 		func() error { return w.unlabelNew(ctx, r, o, was, is.Follows) },
 		func() error { return w.spreadNew(ctx, o, operands, was, &is) },
 		func() error { return w.changeWords(ctx, r, o, operands, was, &is) },
@@ -497,6 +497,9 @@ func (w *walk) noteFollowed(ctx context.Context, o *newObject, field string, was
 		return err
 	}
 	if o.following.tells[field], err = w.awaitTold(ctx, o, field, was); err != nil {
+		return err
+	}
+	if err := w.awaitRelayed(ctx, o, field, was); err != nil {
 		return err
 	}
 	return w.noteThere(ctx, o, field, was)

@@ -145,6 +145,8 @@ const (
 	accepts      = "makes something for it, and says that it is not accepted"
 	hostedFree   = "does not either, and creates what belongs to nobody"
 	takesAll     = "selects for a Holder also what does not have the labels that it asks for"
+	weighs       = "says for a Holder how deep the Things are that it selects"
+	weighsOnce   = "says how deep they were when it selected them first"
 	takesFar     = "has a Holder select Things of all namespaces"
 	titles       = "calls what it makes as the Thing says, unless that is another's"
 	titlesTakes  = "calls what it makes as the Thing says, and takes it from another"
@@ -531,6 +533,9 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 		if w.behaves() == sticks {
 			held["name"] = m.Data["name"]
 		}
+		if w.behaves() == weighsOnce && alone(m.Data["selected"]) == alone(held["selected"]) {
+			held["selected"] = m.Data["selected"]
+		}
 		if !maps.Equal(m.Data, held) {
 			m.Data = held
 			_ = w.Update(ctx, m)
@@ -626,9 +631,17 @@ func (w *world) selectedBy(ctx context.Context, holder *unstructured.Unstructure
 	for _, thing := range w.all(ctx, thingKind, among) {
 		if app != "" && (thing.GetLabels()["app"] == app || w.behaves() == takesAll) {
 			names += thing.GetName() + " "
+			if depth, _, _ := unstructured.NestedInt64(thing.Object, "spec", "depth"); slices.Contains([]string{weighs, weighsOnce}, w.behaves()) {
+				names += fmt.Sprint(depth, " ")
+			}
 		}
 	}
 	return names
+}
+
+// alone are the names without numbers among words.
+func alone(words string) string {
+	return strings.Join(slices.DeleteFunc(strings.Fields(words), func(word string) bool { return word < "a" }), " ")
 }
 
 // hasHost reports whether an older Thing has the host of thing, which is not ready then.
