@@ -28,6 +28,9 @@ func TestNotBack(t *testing.T) {
 		"another password": {stays(map[string][]string{image: {}}), stays(map[string][]string{image: {"Secret …-admin data.password"}}), []string{
 			"error U516 Pot/n/a: v2 makes anew for a new object like it, after a change of spec.image: Secret …-admin data.password; with v1 it stayed",
 		}},
+		"after each change": {stays(map[string][]string{image: {}, host: {}}), stays(map[string][]string{image: {"Secret …-admin data.password"}, host: {"Secret …-admin data.password"}}), []string{
+			"error U516 Pot/n/a: v2 makes anew for a new object like it, after a change of spec.host, spec.image: Secret …-admin data.password; with v1 it stayed",
+		}},
 		"what is new is made anew": {stays(map[string][]string{image: {}}), stays(map[string][]string{image: {"Secret …-tls data.key"}}), nil},
 		"the field is deprecated":  {stays(map[string][]string{host: {}}), New{Sample: "Pot/n/a", Stays: map[string][]string{host: {"Ingress spec"}}, Deprecated: map[string]bool{host: true}}, nil},
 	} {

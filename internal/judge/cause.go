@@ -140,8 +140,8 @@ func WithoutConsequences(findings []finding.Finding) []finding.Finding {
 
 // mayFollow reports whether f may be a consequence of cause. What an operator does for objects of one kind is a matter of that kind's controller.
 func mayFollow(f, cause finding.Finding) bool {
-	ofOneKind := f.Code != code.DriftStays && slices.Contains([]string{code.NotReconciled, code.DoesLess}, cause.Code)
-	return !ofOneKind || kindOf(f) == kindOf(cause)
+	ofOneKind := slices.Contains([]string{code.NotReconciled, code.DoesLess}, cause.Code)
+	return !ofOneKind || kindOf(f) == kindOf(cause) || slices.Contains(Replicated, kindOf(f)) // which may be of any kind's controller
 }
 
 // kindOf is the kind of the object that f is about.

@@ -86,3 +86,19 @@ func TestUncalled(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// What is not made again of one kind's objects is no consequence of what is done less for another kind's; who scales a workload may be any controller's.
+func TestDriftBesideOtherKinds(t *testing.T) {
+	less, remade, scaled := code.Finding(code.DoesLess, "Pot/n/a", "less"), code.Finding(code.DriftStays, "User/n/a", "Secret stays gone"), code.Finding(code.DriftStays, "Deployment/n/a", "stays scaled")
+	ofPot := code.Finding(code.DriftStays, "Pot/n/a", "Service stays gone")
+	for name, c := range map[string]struct{ found, want []finding.Finding }{
+		"of another kind": {[]finding.Finding{less, remade}, []finding.Finding{less, remade}},
+		"of the same":     {[]finding.Finding{less, ofPot}, []finding.Finding{less}},
+		"of a workload":   {[]finding.Finding{less, scaled}, []finding.Finding{less}},
+		"alone":           {[]finding.Finding{scaled}, []finding.Finding{scaled}},
+	} {
+		if diff := cmp.Diff(c.want, WithoutConsequences(c.found)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

@@ -125,6 +125,8 @@ type New struct {
 	Traces map[string][]string
 	// Keeps are those of the fields that were others under the release before that said still what was asked for when a change was followed, by the field that was changed.
 	Keeps map[string][]string
+	// Honours is where what is made for the copy says a number that a field was changed to, by field, named as in Remakes, with the path, and what is made for others, as in Relays.
+	Honours map[string][]string
 	// Relays is what is made for others and says something else of the copy when a field of that is changed, by field, and Saying what of that ever said something; the kinds with
 	// their names.
 	Relays map[string][]string
@@ -471,7 +473,7 @@ func NewObjects(from, to string, was, is New) []finding.Finding {
 			findings = append(findings, doesLess("write all of a ConfigMap's data anew in each reconcile, rather than add to what it says", is.Sample, "%s does less for a new object like it than %s: its %s goes on saying what is taken out of its %s", to, from, strings.Join(left, " and "), field))
 		}
 	}
-	findings = slices.Concat(findings, kept(from, to, was, is), unshed(from, to, was, is), untold(from, to, was, is), clinging(from, to, was, is), unrelayed(from, to, was, is))
+	findings = slices.Concat(findings, kept(from, to, was, is), unshed(from, to, was, is), untold(from, to, was, is), clinging(from, to, was, is), unrelayed(from, to, was, is), dishonoured(from, to, was, is))
 	unrolled := namesOf(is.Rolls, func(field string) bool { return was.Rolls[field] && !is.Rolls[field] && is.Copy.Ready > 0 })
 	if len(unrolled) > 0 {
 		findings = append(findings, doesLess("have the workload replace its pods: no partition and no OnDelete that stays, and a sum of what pods read in an annotation of their template", is.Sample, "%s does less for a new object like it than %s: a change of its %s changes what its pods are made from, and none is replaced within %s",
@@ -575,6 +577,21 @@ func clinging(from, to string, was, is New) (findings []finding.Finding) {
 		if stays := without(is.Clings[field], before); known && len(stays) > 0 {
 			findings = append(findings, doesLess("reconcile what an object named before, too: an update event has the old object beside the new one", is.Sample, "%s does less for a new object like it than %s: after a change of its %s, %s of what it named before goes on telling of it, not only for %s",
 				to, from, field, strings.Join(stays, " and "), EffectLimit))
+		}
+	}
+	return findings
+}
+
+// dishonoured tells where what is made for an object says something else than a number that a field of it asks for. What runs another program may be told in another way.
+func dishonoured(from, to string, was, is New) (findings []finding.Finding) {
+	for _, field := range namesOf(is.Honours, is.followsAs(was)) {
+		other := slices.DeleteFunc(without(was.Honours[field], is.Honours[field]), func(trace string) bool {
+			kind, _, _ := strings.Cut(trace, " ")
+			return !slices.Contains(is.Traces[field], trace) && !slices.Contains(is.Relays[field], trace) || is.Programs[kind] != was.Programs[kind]
+		})
+		if len(other) > 0 {
+			findings = append(findings, doesLess(handOn, is.Sample, "%s does less for a new object like it than %s: what its %s asks for is not said in %s, which follows it and says something else, not within %s",
+				to, from, field, firstOf(other), was.Patience()))
 		}
 	}
 	return findings
@@ -702,6 +719,7 @@ func notBack(from, to string, was, is New) (findings []finding.Finding) {
 	if was.Of != is.Of {
 		return nil
 	}
+	remade := map[string][]string{} // the fields, by what is made anew
 	for _, field := range slices.Sorted(maps.Keys(is.Stays)) {
 		before, known := was.StaysAfter(field)
 		if !known || is.Deprecated[field] {
@@ -722,8 +740,11 @@ func notBack(from, to string, was, is New) (findings []finding.Finding) {
 				to, field, firstOf(left), from))
 		}
 		if len(anew) > 0 {
-			findings = append(findings, code.Finding(code.Credentials, is.Sample, "%s makes anew for a new object like it, after a change of %s: %s; with %s it stayed", to, field, firstOf(anew), from))
+			remade[firstOf(anew)] = append(remade[firstOf(anew)], field)
 		}
+	}
+	for _, anew := range slices.Sorted(maps.Keys(remade)) {
+		findings = append(findings, code.Finding(code.Credentials, is.Sample, "%s makes anew for a new object like it, after a change of %s: %s; with %s it stayed", to, firstOf(remade[anew]), anew, from))
 	}
 	return findings
 }

@@ -23,6 +23,12 @@ func TestNewObjects(t *testing.T) {
 		n.Mounts, n.Programs = map[string][]string{"Secret tls": {"StatefulSet"}}, map[string]string{"StatefulSet": program, "Deployment": "another " + program}
 		return n
 	}
+	honours := func(program string, traces ...string) New {
+		n := follows("spec.a", Surely)
+		n.Traces = map[string][]string{"spec.a": {"ConfigMap data.conf", "StatefulSet spec.args[0]"}}
+		n.Honours, n.Programs = map[string][]string{"spec.a": traces}, map[string]string{"StatefulSet": program}
+		return n
+	}
 	remakes := func(does bool) New {
 		return New{Sample: "Pot/n/a", Copy: sound, Original: sound, Remakes: map[string]bool{"Service": does}}
 	}
@@ -229,6 +235,9 @@ func TestNewObjects(t *testing.T) {
 		"ignores a change":                       {follows("spec.a", Surely), follows("spec.a", 0), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its spec.a"}},
 		"ignores a renewed certificate":          {mounts(Surely, "a"), mounts(0, "a"), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: within 30s nothing that is made for it follows a change of its Secret tls"}},
 		"whose new program may read it again":    {mounts(Surely, "a"), mounts(0, "b"), nil},
+		"says another number":                    {honours("a", "ConfigMap data.conf", "StatefulSet spec.args[0]"), honours("a", "ConfigMap data.conf"), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: what its spec.a asks for is not said in StatefulSet spec.args[0], which follows it and says something else, not within 30s"}},
+		"says it to a new program":               {honours("a", "ConfigMap data.conf", "StatefulSet spec.args[0]"), honours("b", "ConfigMap data.conf"), nil},
+		"does not say it there at all":           {honours("a", "Service spec.port"), honours("a"), nil},
 		"ignored it before":                      {follows("spec.a", 0), follows("spec.a", 0), nil},
 		"followed by chance":                     {follows("spec.a", 1), follows("spec.a", 0), nil},
 		"follows once":                           {follows("spec.a", Surely), follows("spec.a", 1), []string{"error U514 Pot/n/a: v2 does less for a new object like it than v1: what follows a change of its spec.a does not follow when that is taken back, within 30s"}},

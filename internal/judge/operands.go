@@ -490,7 +490,7 @@ func smaller(of string, before, after map[string]observe.Operand) bool {
 }
 
 // credentialKeys are how the keys of Secrets that hold what clients authenticate with end.
-var credentialKeys = regexp.MustCompile(`(?i)(password|passwd|passphrase|api[-_]?key|access[-_]?key|secret[-_]?key)$`)
+var credentialKeys = regexp.MustCompile(`(?i)(password|passwd|pwd|passphrase|cookie|(client|cookie|shared)[-_]?secret|api[-_]?key|access[-_]?key|secret[-_]?key)$`)
 
 // credentialsChanged names the fields of a Secret that hold what clients authenticate with and that are not what they were.
 func credentialsChanged(before, after observe.Operand) []string {

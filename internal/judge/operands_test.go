@@ -122,6 +122,8 @@ func TestCredentials(t *testing.T) {
 	expect.Findings(t, Operands(secret(fields{"users.htpasswd": "salt 1"}), secret(fields{"users.htpasswd": "salt 2"})),
 		`warning U505 Secret/n/a: the new version changed it although nobody changed the object it was made for: data.users.htpasswd was "salt 1" and is "salt 2"`)
 	expect.Findings(t, Operands(secret(fields{"ADMIN_PASSWORD": "1"}), secret(fields{"ADMIN_PASSWORD": "1", "other-password": "2"})))
+	expect.Findings(t, Operands(secret(fields{".erlang.cookie": "1", "client-secret": "1"}), secret(fields{".erlang.cookie": "2", "client-secret": "2"})),
+		"error U516 Secret/n/a: data..erlang.cookie, data.client-secret changed although nobody changed the object it was made for")
 	expect.Findings(t, Operands(secret(fields{"apiKey": "1"}), secret(fields{})),
 		"error U516 Secret/n/a: data.apiKey changed although nobody changed the object it was made for")
 }

@@ -2,12 +2,15 @@ package walk
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,6 +37,9 @@ type following struct {
 	asked string              // what the field that is changed asked for before, "" if that is no text, number or choice
 	keeps map[string][]string // what still said that when the change was followed, of what was another then under the release before, by field
 
+	wanted  string              // the number that the change asks for, "" if it asks for none
+	honours map[string][]string // what says it when the change was followed, by field
+
 	was judge.New // what the operator did under the release before
 
 	shed map[string][]string // what went when a field was changed, named as in judge.New.Remakes, by field
@@ -56,7 +62,7 @@ type following struct {
 // begin forgets what followed earlier; was is what the operator did under the release before.
 func (f *following) begin(was judge.New) {
 	f.was, f.rolls, f.saying = was, map[string]bool{}, nil
-	for _, noted := range []*map[string][]string{&f.moves, &f.traces, &f.stays, &f.keeps, &f.shed, &f.tells, &f.clings, &f.relays} {
+	for _, noted := range []*map[string][]string{&f.moves, &f.traces, &f.stays, &f.keeps, &f.shed, &f.tells, &f.clings, &f.relays, &f.honours} {
 		*noted = map[string][]string{}
 	}
 }
@@ -64,7 +70,7 @@ func (f *following) begin(was judge.New) {
 // noteIn notes in is what followed the changes of a copy.
 func (f *following) noteIn(is *judge.New) {
 	is.Sheds, is.Stays, is.Tells, is.States, is.Moves, is.Traces, is.Rolls, is.Keeps, is.Clings = f.shed, f.stays, f.tells, f.says, f.moves, f.traces, f.rolls, f.keeps, f.clings
-	is.Relays, is.Saying = f.relays, f.saying
+	is.Relays, is.Saying, is.Honours = f.relays, f.saying, f.honours
 }
 
 // noteMoves notes which kinds the change before was followed by, which surely says something did, now that all is at rest, and that field is to be
@@ -401,18 +407,23 @@ func (w *walk) noteThere(ctx context.Context, o *newObject, field string, was ju
 	switch {
 	case known && f.entry[0] != "":
 		limit = judge.EffectLimit
-	case len(was.Traces[field]) > 0:
+	case len(was.Traces[field]) > 0 || len(was.Honours[field]) > 0:
 		limit = was.Patience()
 	}
 	return lookUntil(ctx, limit, quickPause, func() (bool, error) {
 		if f.there, err = view.ConfirmedOperands(ctx); err != nil {
 			return true, err
 		}
-		f.keeps[field] = o.keeps(was.Traces[field])
+		entries, err := w.entriesOf(ctx, o)
+		if err != nil {
+			return true, err
+		}
+		f.keeps[field], f.honours[field] = o.keeps(was.Traces[field]), union(o.honours(f.before, f.there, f.wanted), honoured(f.entries, entries, f.wanted))
 		if f.entry[0] != "" {
 			f.retained = o.retains(f.entry)
 		}
-		return len(f.keeps[field]) == 0 && !slices.ContainsFunc(f.retained, func(name string) bool { return !slices.Contains(before, name) }), nil
+		unsaid := slices.ContainsFunc(was.Honours[field], func(trace string) bool { return !slices.Contains(f.honours[field], trace) })
+		return len(f.keeps[field]) == 0 && !unsaid && !slices.ContainsFunc(f.retained, func(name string) bool { return !slices.Contains(before, name) }), nil
 	})
 }
 
@@ -438,6 +449,50 @@ func (o *newObject) keeps(traces []string) (kept []string) {
 	}
 	slices.Sort(kept)
 	return slices.Compact(kept)
+}
+
+// honours lists where what was made for a copy says in there, in other lines than before, the number that a change asks for, named as in judge.New.Remakes, sorted.
+func (o *newObject) honours(before, there map[string]observe.Operand, wanted string) (traces []string) {
+	if wanted == "" {
+		return nil
+	}
+	for name, made := range without(there, o.needs) {
+		if !made.Direct || made.Transient() {
+			continue
+		}
+		was := compare.Values(before[name].Content)
+		for path, value := range compare.Values(made.Content) {
+			if comesToSay(was[path], value, wanted) {
+				traces = append(traces, o.called(made)+" "+o.plain(path))
+			}
+		}
+	}
+	slices.Sort(traces)
+	return slices.Compact(traces)
+}
+
+// comesToSay reports whether a line of after that before does not have says a number.
+func comesToSay(before, after, number string) bool {
+	old := strings.Split(before, "\n")
+	return slices.ContainsFunc(strings.Split(after, "\n"), func(line string) bool { return !slices.Contains(old, line) && saysNumber(line, number) })
+}
+
+// saysNumber reports whether text has a number in it, and not as a part of a longer one.
+func saysNumber(text, number string) bool {
+	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsDigit(r) && r != '.' && r != '-' }), number)
+}
+
+// wanted is the number that a step asks for, "" if it asks for none.
+func (s step) wanted() string {
+	there := map[string]any{}
+	if json.Unmarshal(s.There, &there) != nil {
+		return ""
+	}
+	value, _, _ := unstructured.NestedFieldNoCopy(there, strings.Split(judge.OfField(s.Path), ".")...)
+	if number, is := value.(float64); is {
+		return strconv.FormatFloat(number, 'f', -1, 64)
+	}
+	return ""
 }
 
 // asksFor reports whether a value of what was made for an object is what a field of the object asks for, or has it in it, where that is no chance.

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/olmkit/olmkit/internal/cluster"
+	"sigs.k8s.io/yaml"
+
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
 )
@@ -284,5 +286,54 @@ func TestCalled(t *testing.T) {
 		if got := o.called(observe.Operand{Kind: "Service", Name: name}); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
+	}
+}
+
+// TestHonours: of what says something else than before, what says the number that is asked for; other lines, and parts of other numbers, do not.
+func TestHonours(t *testing.T) {
+	says := func(conf, args string) map[string]observe.Operand {
+		return map[string]observe.Operand{
+			"ConfigMap/n/a-new1": {Kind: "ConfigMap", Name: "a-new1", Direct: true, Content: map[string]any{"data": map[string]any{"conf": conf}}},
+			"Deployment/n/a":     {Kind: "Deployment", Name: "a", Direct: true, Content: map[string]any{"spec": map[string]any{"args": args}}},
+			"Pod/n/a":            {Kind: "Pod", Name: "a", Direct: true, Content: map[string]any{"spec": map[string]any{"args": args}}},
+		}
+	}
+	o := &newObject{Object: &observe.Object{Name: "a-new1"}}
+	before := says("size = 0\nlength = 10000\n", "--length=10000")
+	for name, c := range map[string]struct {
+		conf, args, wanted string
+		want               []string
+	}{
+		"both":              {"size = 0\nlength = 0\n", "--length=0", "0", []string{"ConfigMap data.conf", "Deployment a spec.args"}},
+		"one takes it back": {"size = 0\n", "--length=0", "0", []string{"Deployment a spec.args"}},
+		"a part of another": {"size = 0\nlength = 100\n", "--length=1.0", "0", nil},
+		"with a unit":       {"size = 0\nlength = 10001B\n", "--length 10001", "10001", []string{"ConfigMap data.conf", "Deployment a spec.args"}},
+		"no number":         {"size = 0\nlength = 0\n", "--length=0", "", nil},
+	} {
+		if got := o.honours(before, says(c.conf, c.args), c.wanted); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	for path, want := range map[string]string{"spec.a.b": "7", "spec.a.b (to 0)": "7", "spec.c": "", "spec.d": ""} {
+		if got := (step{Path: path, There: []byte(`{"spec":{"a":{"b":7},"c":"7"}}`)}).wanted(); got != want {
+			t.Errorf("%s asks for %q, want %q", path, got, want)
+		}
+	}
+}
+
+// TestZeros: numbers that count nothing, and may be 0.
+func TestZeros(t *testing.T) {
+	var schema apiextensionsv1.JSONSchemaProps
+	if err := yaml.Unmarshal([]byte(`{properties: {spec: {properties: {
+		maxLength: {type: integer}, least: {type: integer, minimum: 1}, may: {type: integer, minimum: 0}, replicas: {type: integer}, port: {type: integer}, none: {type: integer}, unset: {type: integer}}}}}`), &schema); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range zeros(&schema, map[string]any{"spec": map[string]any{"maxLength": int64(5), "least": int64(5), "may": int64(5), "replicas": int64(5), "port": int64(5), "none": int64(0)}}) {
+		got = append(got, s.Path+" "+string(s.There)+" "+string(s.Back))
+	}
+	want := []string{`spec.maxLength (to 0) {"spec":{"maxLength":0}} {"spec":{"maxLength":5}}`, `spec.may (to 0) {"spec":{"may":0}} {"spec":{"may":5}}`}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

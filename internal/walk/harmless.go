@@ -109,6 +109,22 @@ func bold(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []step
 	return steps
 }
 
+// zeros lists changes of an object that each set a number that counts nothing to 0, where the schema allows that: who takes 0 for left out goes on with what is usual.
+func zeros(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) (steps []step) {
+	spec, _ := object["spec"].(map[string]any)
+	visitFields(schema, []string{"spec"}, spec, func(path []string, value any, s apiextensionsv1.JSONSchemaProps) {
+		n, is := value.(int64)
+		name := path[len(path)-1]
+		if !is || n == 0 || s.Minimum != nil && *s.Minimum > 0 || len(s.Enum) > 0 || counts.MatchString(name) || ports.MatchString(name) || delicate.MatchString(name) {
+			return
+		}
+		c := stepOf(path, int64(0), n)
+		c.Path += judge.None
+		steps = append(steps, c)
+	})
+	return steps
+}
+
 // unset lists changes of an object that each give a field which it leaves out a value that give knows, those nearest to the top first.
 func unset(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, give giver) (steps []step) {
 	spec, _ := object["spec"].(map[string]any)
@@ -256,11 +272,12 @@ func isRequired(schema *apiextensionsv1.JSONSchemaProps, path []string) bool {
 	return slices.Contains(within.Required, path[len(path)-1])
 }
 
-// How many changes of an object are tried at most that were not tried under the release before: others, and those that switch on what is left out, give it a value, leave out a text, or leave fewer.
+// How many changes of an object are tried at most that were not tried under the release before: others, and those that switch on what is left out, give it a value, set a number to 0, leave out a text, or leave fewer.
 const (
 	mostBold    = 48
 	mostUnset   = 12
 	mostGiven   = 10
+	mostZeros   = 4
 	mostLeftOut = 12
 	mostFewer   = 8
 )

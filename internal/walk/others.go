@@ -2,6 +2,7 @@ package walk
 
 import (
 	"context"
+	"encoding/base64"
 	"maps"
 	"reflect"
 	"slices"
@@ -30,6 +31,7 @@ var (
 		{"the restart (kubectl rollout restart) of", judge.Replicated, []string{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"}, "2000-01-01T00:00:00Z"},
 		{"the imagePullSecrets of", []string{"ServiceAccount"}, []string{"imagePullSecrets"}, []any{map[string]any{"name": "olmkit"}}},
 		{"the suspension of", []string{"CronJob"}, []string{"spec", "suspend"}, true},
+		{"a key of", []string{"Secret"}, []string{"data", "olmkit.dev.tried"}, base64.StdEncoding.EncodeToString([]byte(tried))},
 		{"the sessionAffinity of", []string{"Service"}, []string{"spec", "sessionAffinity"}, "ClientIP"},
 	}
 	// scaling is what an autoscaler, or kubectl scale, sets where the object leaves it out.
@@ -91,15 +93,18 @@ func (w *walk) setOn(ctx context.Context, r *lifecycle.Release, o *newObject, ad
 }
 
 // looksAgain has the operator reconcile a newcomer from beginning to end, and reports whether it did: twice it makes again something that is deleted and that it is known to
-// make again, rather something without additions, and a Secret where there is nothing else. The first time may be in the middle of it.
+// make again, rather something without additions, and a Secret without any where there is nothing else. The first time may be in the middle of it.
 func (w *walk) looksAgain(ctx context.Context, o *newObject, operands map[string]observe.Operand, list []added, remakes map[string]bool) (bool, error) {
 	var untouched, touched, secrets []observe.Operand
 	for _, name := range slices.Sorted(maps.Keys(operands)) {
-		if made := operands[name]; made.Kind == "Secret" {
+		made, adds := operands[name], slices.ContainsFunc(list, func(a added) bool { return a.to.String() == name })
+		switch {
+		case made.Kind == "Secret" && !adds:
 			secrets = append(secrets, made)
-		} else if slices.ContainsFunc(list, func(a added) bool { return a.to.String() == name }) {
+		case made.Kind == "Secret": // it would be made anew without them
+		case adds:
 			touched = append(touched, made)
-		} else {
+		default:
 			untouched = append(untouched, made)
 		}
 	}
@@ -128,7 +133,8 @@ func (w *walk) follows(ctx context.Context, r *lifecycle.Release, o *newObject, 
 	if err != nil {
 		return false, ctx.Err() // its operator may delete what it does not want
 	}
-	surely, _ := partition(bold(definition.Schema(r.CRD(o.CRD), o.Version), now.Object), func(path string) bool { return known[path] == judge.Surely })
+	schema := definition.Schema(r.CRD(o.CRD), o.Version)
+	surely, _ := partition(slices.Concat(bold(schema, now.Object), fewer(schema, now.Object, true)), func(path string) bool { return known[path] == judge.Surely })
 	if len(surely) == 0 {
 		return false, nil
 	}

@@ -28,6 +28,7 @@ func TestSetByOthers(t *testing.T) {
 		{"v1", "Service", "a", map[string]any{"sessionAffinity": "None"}},
 		{"v1", "Service", "a-sticky", map[string]any{"sessionAffinity": "ClientIP"}},
 		{"v1", "ServiceAccount", "a", nil},
+		{"v1", "Secret", "a", nil},
 		{"batch/v1", "CronJob", "a", map[string]any{"suspend": false}},
 		{"batch/v1", "CronJob", "a-off", map[string]any{"suspend": true}},
 	} {
@@ -58,7 +59,7 @@ func TestSetByOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]bool{"the restart (kubectl rollout restart) of StatefulSet": true, "the sessionAffinity of Service": true, "the suspension of CronJob": true, "the replicas of StatefulSet": false}
+	want := map[string]bool{"the restart (kubectl rollout restart) of StatefulSet": true, "the sessionAffinity of Service": true, "the suspension of CronJob": true, "a key of Secret": true, "the replicas of StatefulSet": false}
 	if !maps.Equal(is, want) {
 		t.Errorf("%v, want %v", is, want)
 	}

@@ -2,6 +2,7 @@ package walk
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -44,6 +45,13 @@ func relayed(before, after map[string]string) []string {
 		differ[path] = ""
 	}
 	return saying(differ)
+}
+
+// honoured names what says in after, in other lines than in before, the number that a change asks for, sorted.
+func honoured(before, after map[string]string, wanted string) []string {
+	says := maps.Clone(after)
+	maps.DeleteFunc(says, func(path, value string) bool { return wanted == "" || !comesToSay(before[path], value, wanted) })
+	return saying(says)
 }
 
 // awaitRelayed notes what is made for others and says something else of a copy than before the change of field that is followed. What did under the release before is waited for.

@@ -62,7 +62,7 @@ func (w *walk) changeTogether(ctx context.Context, o *newObject, resource dynami
 	for _, s := range together {
 		is.Follows[s.Path] = judge.Surely
 		o.following.moves[s.Path], o.following.traces[s.Path], o.following.shed[s.Path] = was.Moves[s.Path], was.Traces[s.Path], was.Sheds[s.Path]
-		o.following.stays[s.Path] = []string{}
+		o.following.stays[s.Path], o.following.honours[s.Path] = []string{}, was.Honours[s.Path]
 		if s.Entry[0] != "" {
 			is.Retains[s.Path] = was.Retains[s.Path]
 		}
@@ -137,7 +137,10 @@ func (w *walk) leaveTraces(ctx context.Context, o *newObject, resource dynamic.R
 	var want []string
 	for i, s := range steps {
 		want = union(want, was.Traces[s.Path])
-		left := func(now map[string]observe.Operand) bool { return slices.Equal(o.trace(before, now), want) }
+		left := func(now map[string]observe.Operand) bool {
+			honours := o.honours(before, now, s.wanted())
+			return slices.Equal(o.trace(before, now), want) && !slices.ContainsFunc(was.Honours[s.Path], func(trace string) bool { return !slices.Contains(honours, trace) })
+		}
 		if same, err = w.comesTo(ctx, o, left, func() error { return mergePatch(ctx, resource, o.Name, s.There) }); err != nil || !same {
 			return i, false, err
 		}

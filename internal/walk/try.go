@@ -240,6 +240,7 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		untried(fewer(schema, now.Object, slices.ContainsFunc(slices.Collect(maps.Values(operands)), judge.DeletesScaled)), most(mostFewer)),
 		untried(unset(schema, now.Object, giveSwitch), most(mostUnset)), // which may need what is not there
 		untried(unset(schema, now.Object, giveValue), most(mostGiven)),
+		untried(zeros(schema, now.Object), most(mostZeros)),
 		untried(w.withoutPulls(texts(schema, now.Object), now.Object, operands), most(mostLeftOut)),
 	), func(path string) bool { return was.Follows[path] == judge.Surely })
 	known, err = w.changeTogether(ctx, o, resource, known, was, is)
@@ -254,7 +255,7 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 			continue
 		}
 		w.trying.Note(fmt.Sprintf("%s: %s", o, change.Path))
-		o.following.entry, o.following.retained, o.following.asked = change.Entry, nil, change.askedIn(now.Object)
+		o.following.entry, o.following.retained, o.following.asked, o.following.wanted = change.Entry, nil, change.askedIn(now.Object), change.wanted()
 		times, err := w.thereAndBack(ctx, o, change.Path, was, is.Follows, func() error { return patch(change.There) }, func() error { return patch(change.Back) })
 		if err != nil {
 			return err
@@ -271,7 +272,7 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 			is.Retains[change.Path] = o.following.retained
 		}
 	}
-	o.following.entry, o.following.asked = [2]string{}, ""
+	o.following.entry, o.following.asked, o.following.wanted = [2]string{}, "", ""
 	return nil
 }
 
