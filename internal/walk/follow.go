@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -462,7 +463,7 @@ func (o *newObject) honours(before, there map[string]observe.Operand, wanted str
 		}
 		was := compare.Values(before[name].Content)
 		for path, value := range compare.Values(made.Content) {
-			if comesToSay(was[path], value, wanted) {
+			if !noted.MatchString(path) && comesToSay(was[path], value, wanted) {
 				traces = append(traces, o.called(made)+" "+o.plain(path))
 			}
 		}
@@ -477,10 +478,27 @@ func comesToSay(before, after, number string) bool {
 	return slices.ContainsFunc(strings.Split(after, "\n"), func(line string) bool { return !slices.Contains(old, line) && saysNumber(line, number) })
 }
 
-// saysNumber reports whether text has a number in it, and not as a part of a longer one.
+// saysNumber reports whether text has a number in it, with a unit or none, and not as a part of a word or of a longer number.
 func saysNumber(text, number string) bool {
-	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsDigit(r) && r != '.' && r != '-' }), number)
+	isPart := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '.' }
+	for at := 0; ; at++ {
+		i := strings.Index(text[at:], number)
+		if i < 0 {
+			return false
+		}
+		at += i
+		before, _ := utf8.DecodeLastRuneInString(text[:at])
+		rest := text[at+len(number):]
+		unit := rest[:len(rest)-len(strings.TrimLeftFunc(rest, unicode.IsLetter))]
+		after, _ := utf8.DecodeRuneInString(rest[len(unit):])
+		if !isPart(before) && before != '-' && len(unit) <= longestUnit && !isPart(after) {
+			return true
+		}
+	}
 }
+
+// longestUnit is how many letters a unit has at most, as MiB.
+const longestUnit = 3
 
 // wanted is the number that a step asks for, "" if it asks for none.
 func (s step) wanted() string {

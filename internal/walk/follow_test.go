@@ -9,10 +9,9 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/olmkit/olmkit/internal/cluster"
 	"sigs.k8s.io/yaml"
 
+	"github.com/olmkit/olmkit/internal/cluster"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
 )
@@ -308,6 +307,7 @@ func TestHonours(t *testing.T) {
 		"one takes it back": {"size = 0\n", "--length=0", "0", []string{"Deployment a spec.args"}},
 		"a part of another": {"size = 0\nlength = 100\n", "--length=1.0", "0", nil},
 		"with a unit":       {"size = 0\nlength = 10001B\n", "--length 10001", "10001", []string{"ConfigMap data.conf", "Deployment a spec.args"}},
+		"in a sum":          {"size = 0\nlength = ba0c\n", "0abc1-1 x-0 1.0.2", "0", nil},
 		"no number":         {"size = 0\nlength = 0\n", "--length=0", "", nil},
 	} {
 		if got := o.honours(before, says(c.conf, c.args), c.wanted); !slices.Equal(got, c.want) {

@@ -220,29 +220,10 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 	if err != nil {
 		return ctx.Err() // its operator may delete what it does not want
 	}
-	schema := definition.Schema(r.CRD(o.CRD), o.Version)
-	most := func(n int) int {
-		if w.lastHop && was.Follows != nil { // nothing is compared with the last
-			return 0
-		}
-		return n
-	}
-	untried := func(steps []step, most int) []step { return asBefore(o.toTry(steps), was.Follows, most) }
-	elsewhere, err := w.pointElsewhere(ctx, o, now.Object)
+	known, left, err := w.changesOf(ctx, r, o, now.Object, operands, was)
 	if err != nil {
 		return err
 	}
-	known, left := partition(slices.Concat(
-		untried(w.withoutPulls(bold(schema, now.Object), now.Object, operands), mostBold), // one may end the operator
-		untried(w.withoutPulls(leftOut(schema, now.Object), now.Object, operands), most(mostLeftOut)),
-		untried(w.otherTexts(o, now.Object), most(mostLeftOut)),
-		untried(elsewhere, most(mostPointed)),
-		untried(fewer(schema, now.Object, slices.ContainsFunc(slices.Collect(maps.Values(operands)), judge.DeletesScaled)), most(mostFewer)),
-		untried(unset(schema, now.Object, giveSwitch), most(mostUnset)), // which may need what is not there
-		untried(unset(schema, now.Object, giveValue), most(mostGiven)),
-		untried(zeros(schema, now.Object), most(mostZeros)),
-		untried(w.withoutPulls(texts(schema, now.Object), now.Object, operands), most(mostLeftOut)),
-	), func(path string) bool { return was.Follows[path] == judge.Surely })
 	known, err = w.changeTogether(ctx, o, resource, known, was, is)
 	if err != nil {
 		return err
@@ -274,6 +255,34 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 	}
 	o.following.entry, o.following.asked, o.following.wanted = [2]string{}, "", ""
 	return nil
+}
+
+// changesOf lists the changes of object, a copy, that are tried: those that surely were followed under the release before, and the others.
+func (w *walk) changesOf(ctx context.Context, r *lifecycle.Release, o *newObject, object map[string]any, operands map[string]observe.Operand, was judge.New) (known, left []step, err error) {
+	schema := definition.Schema(r.CRD(o.CRD), o.Version)
+	most := func(n int) int {
+		if w.lastHop && was.Follows != nil { // nothing is compared with the last
+			return 0
+		}
+		return n
+	}
+	untried := func(steps []step, most int) []step { return asBefore(o.toTry(steps), was.Follows, most) }
+	elsewhere, err := w.pointElsewhere(ctx, o, object)
+	if err != nil {
+		return nil, nil, err
+	}
+	known, left = partition(slices.Concat(
+		untried(w.withoutPulls(bold(schema, object), object, operands), mostBold), // one may end the operator
+		untried(w.withoutPulls(leftOut(schema, object), object, operands), most(mostLeftOut)),
+		untried(w.otherTexts(o, object), most(mostLeftOut)),
+		untried(elsewhere, most(mostPointed)),
+		untried(fewer(schema, object, slices.ContainsFunc(slices.Collect(maps.Values(operands)), judge.DeletesScaled)), most(mostFewer)),
+		untried(unset(schema, object, giveSwitch), most(mostUnset)), // which may need what is not there
+		untried(unset(schema, object, giveValue), most(mostGiven)),
+		untried(zeros(schema, object), most(mostZeros)),
+		untried(w.withoutPulls(texts(schema, object), object, operands), most(mostLeftOut)),
+	), func(path string) bool { return was.Follows[path] == judge.Surely })
+	return known, left, nil
 }
 
 // putRight deletes what was made for a copy that is another than before the last change, which was taken back, so that the operator makes it anew: what the API server does not let it change
