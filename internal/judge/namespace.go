@@ -59,7 +59,7 @@ func inNamespace(from, to string, was, is New) []finding.Finding {
 	if was.Anywhere != nil && is.Anywhere != nil && len(was.Strays) == 0 && len(is.Strays) > 0 {
 		f := code.Finding(code.OperandChanged, is.Sample, "%s has what is made for objects of other namespaces say something of a new object like it, which none of them did with %s: %s", to, from, strings.Join(is.Strays, "; "))
 		f.Severity = finding.Error
-		f.Fix = "list what an object selects in the object's own namespace (client.InNamespace)"
+		f.Fix = "list what an object selects in the object's own namespace (client.InNamespace), and compare what names it by namespace and name"
 		findings = append(findings, f)
 	}
 	if was.GoesAnywhere() && is.Goes != nil && !*is.Goes {

@@ -78,16 +78,20 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	if err := w.setByOthers(ctx, r, in, before, created); err != nil {
 		return err
 	}
+	if in.twins, err = w.twinsInto(ctx, r, copies, namespace); err != nil {
+		return err
+	}
 	return w.noteStrays(ctx, in.there, namespace, strays, created)
 }
 
 // farAway ends the names of newcomers that name samples in another namespace.
 const farAway = "-far"
 
-// newcomers are copies in a new namespace: as those that were there before, with long names, without their counts, and naming samples that are not in their namespace.
-type newcomers struct{ there, long, free, far []*newObject }
+// newcomers are copies in a new namespace: as those that were there before, with long names, without their counts, naming samples that are not in their namespace, and, as twins, called as
+// samples that others name, and naming these.
+type newcomers struct{ there, long, free, far, twins []*newObject }
 
-func (n newcomers) all() []*newObject { return slices.Concat(n.there, n.long, n.free, n.far) }
+func (n newcomers) all() []*newObject { return slices.Concat(n.there, n.long, n.free, n.far, n.twins) }
 
 // seeNewcomers notes in created what is done for newcomers, as long as before says.
 func (w *walk) seeNewcomers(ctx context.Context, in newcomers, before, created map[string]judge.New) error {
@@ -189,6 +193,37 @@ func (w *walk) copiesInto(ctx context.Context, r *lifecycle.Release, copies []*n
 		}
 	}
 	return in, nil
+}
+
+// twinsInto creates in a namespace, of those of copies whose samples name each other, one that is called as the sample that is named, and one that names it: who looks objects up by their
+// names alone takes one for the other. It waits until the operator is through with them, and also returns those made before an error.
+func (w *walk) twinsInto(ctx context.Context, r *lifecycle.Release, copies []*newObject, namespace string) (twins []*newObject, err error) {
+	for _, first := range copies {
+		name := first.Name + "-twin"
+		if w.isNamedBy(first, copies) {
+			name = first.like.Name
+		} else if len(w.namedNear(first.like)) == 0 {
+			continue
+		}
+		o, err := w.copyInto(ctx, r, first.like, client.ObjectKey{Namespace: namespace, Name: name}, nil)
+		if err != nil {
+			return twins, err
+		}
+		if o != nil {
+			twins = append(twins, o)
+		}
+	}
+	if len(twins) == 0 {
+		return nil, nil
+	}
+	return twins, w.awaitIdle(ctx, twins...)
+}
+
+// isNamedBy reports whether the sample of one of copies is named by that of another, and nothing is made for it elsewhere, which those of other namespaces would share.
+func (w *walk) isNamedBy(first *newObject, copies []*newObject) bool {
+	return len(first.distant) == 0 && slices.ContainsFunc(copies, func(other *newObject) bool {
+		return other.like.Namespace == first.like.Namespace && names(other.like.Author["spec"], first.Kind, first.like.Name)
+	})
 }
 
 // longCopies creates in a namespace two copies like first with names that are as long as the API server takes.

@@ -23,7 +23,7 @@ func (w *walk) straysOf(ctx context.Context, copies []*newObject, namespace stri
 	for _, o := range copies {
 		strays[o.CRD] = map[string]string{}
 		for _, made := range operands {
-			if made.Namespace != "" && made.Namespace != namespace && !made.Transient() && o.isNamed(made) {
+			if made.Namespace != "" && made.Namespace != namespace && !made.Transient() && o.isSaidIn(made) {
 				strays[o.CRD][made.String()+", which is made for "+made.Of] = fmt.Sprint(made.Content)
 			}
 		}
@@ -31,8 +31,8 @@ func (w *walk) straysOf(ctx context.Context, copies []*newObject, namespace stri
 	return strays, nil
 }
 
-// isNamed reports whether made says the name of o, and not that of one called after it that names samples in their namespace.
-func (o *newObject) isNamed(made observe.Operand) bool {
+// isSaidIn reports whether made says the name of o, and not that of one called after it that names samples in their namespace.
+func (o *newObject) isSaidIn(made observe.Operand) bool {
 	says := func(text string) bool { return strings.Contains(strings.ReplaceAll(text, o.Name+farAway, ""), o.Name) }
 	for path, value := range compare.Values(made.Content) {
 		if says(path) || says(value) {

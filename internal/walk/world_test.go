@@ -136,6 +136,7 @@ const (
 	tallies      = "tells with a Thing of all Holders that name it"
 	talliesLast  = "does, with the one that a Holder names last"
 	talliesNear  = "does, of those in its namespace"
+	talliesNames = "does, of those that name one that is called so"
 	nearby       = "looks for what a Holder names in the Holder's namespace alone"
 	tires        = "updates nothing of a Holder when what it names changes"
 	sticks       = "does, but for what a Holder named first"
@@ -500,7 +501,7 @@ func (w *world) hold(ctx context.Context, key client.ObjectKey) {
 	if there && slices.Contains([]string{recounts, countsOnce}, w.behaves()) {
 		defer w.count(ctx, thing)
 	}
-	if slices.Contains([]string{tallies, talliesNear}, w.behaves()) {
+	if slices.Contains([]string{tallies, talliesNear, talliesNames}, w.behaves()) {
 		defer w.tally(ctx, w.all(ctx, thingKind, "")...)
 	} else if there && w.behaves() == talliesLast {
 		defer w.tally(ctx, *thing)
@@ -552,7 +553,11 @@ func (w *world) tally(ctx context.Context, things ...unstructured.Unstructured) 
 		}
 		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName() + "-holders", OwnerReferences: ownedBy(thing)}, Data: map[string]string{}}
 		for _, holder := range w.all(ctx, holderKind, among) {
-			if w.heldBy(&holder) == client.ObjectKeyFromObject(thing) && holder.GetDeletionTimestamp() == nil {
+			held := w.heldBy(&holder)
+			if w.behaves() == talliesNames {
+				held.Namespace = thing.GetNamespace()
+			}
+			if held == client.ObjectKeyFromObject(thing) && holder.GetDeletionTimestamp() == nil {
 				m.Data[holder.GetNamespace()+"."+holder.GetName()] = "held"
 			}
 		}
