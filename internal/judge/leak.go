@@ -41,6 +41,13 @@ func Leaks(before, after map[string]observe.Operand) []finding.Finding {
 	return findings
 }
 
+// LogsLeak tells that the manager of a release, called installation, logs what a Secret holds, and that of the release before did not; line has one without that.
+func LogsLeak(installation, release, line string) finding.Finding {
+	f := code.Finding(code.Credentials, installation, "%s logs what a Secret holds, and the release before did not: whoever may read its log has that: %q", release, line)
+	f.Fix = "log names and keys of Secrets, never what they hold, nor whole objects or addresses in which that is"
+	return f
+}
+
 // holderOf says which Secret among operands holds what digest stands for.
 func holderOf(digest string, operands map[string]observe.Operand) string {
 	for _, name := range slices.Sorted(maps.Keys(operands)) {

@@ -57,7 +57,7 @@ func inNamespace(from, to string, was, is New) []finding.Finding {
 		findings = append(findings, f)
 	}
 	if was.Anywhere != nil && is.Anywhere != nil && len(was.Strays) == 0 && len(is.Strays) > 0 {
-		f := code.Finding(code.OperandChanged, is.Sample, "%s has what is made for objects of other namespaces say something of a new object like it, which none of them did with %s: %s", to, from, strings.Join(is.Strays, "; "))
+		f := code.Finding(code.OperandChanged, is.Sample, "%s has what is made for objects of one namespace say something of one like it of another, which nothing did with %s: %s", to, from, strings.Join(is.Strays, "; "))
 		f.Severity = finding.Error
 		f.Fix = "list what an object selects in the object's own namespace (client.InNamespace), and compare what names it by namespace and name"
 		findings = append(findings, f)

@@ -55,11 +55,11 @@ func (c *Cluster) GatherEvidence(ctx context.Context, r *lifecycle.Release, sinc
 // quoted returns what r's log, the events from since on and the objects' conditions say that the API server refused r's
 // operator. What RBAC forbids is asked about again, of the rest counts what goes on.
 func (c *Cluster) quoted(ctx context.Context, r *lifecycle.Release, since time.Time) ([]Refusal, error) {
-	groups, _, err := c.Logged(ctx, r)
+	logs, err := c.Logged(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	statements := logStatements(groups)
+	statements := logStatements(logs.Groups)
 	for _, read := range []func(context.Context) ([]Statement, error){
 		func(ctx context.Context) ([]Statement, error) { return c.eventStatements(ctx, since) },
 		c.conditionStatements,
@@ -74,13 +74,13 @@ func (c *Cluster) quoted(ctx context.Context, r *lifecycle.Release, since time.T
 	if err != nil {
 		return nil, err
 	}
-	groups = slices.DeleteFunc(groups, func(g managerlog.Group) bool { return !invalidObject().MatchString(logged(g)) })
-	if groups, err = c.Lasting(ctx, r, groups); err != nil || len(groups) == 0 {
+	logs.Groups = slices.DeleteFunc(logs.Groups, func(g managerlog.Group) bool { return !invalidObject().MatchString(logged(g)) })
+	if logs.Groups, err = c.Lasting(ctx, r, logs.Groups); err != nil || len(logs.Groups) == 0 {
 		return list, err
 	}
 	operands, err := c.Operands(ctx)
 	account, _, _ := strings.Cut(strings.Join(r.Permitted(c.Place.Namespace), " "), " ")
-	return append(list, InvalidIn(logStatements(groups), account, operands)...), err
+	return append(list, InvalidIn(logStatements(logs.Groups), account, operands)...), err
 }
 
 // logStatements are the errors that a manager logged.

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -43,25 +44,37 @@ func (c *Cluster) containersOf(ctx context.Context, name string) ([]string, erro
 // Quota is what a walk calls the ResourceQuota for which it has a namespace without room: what managers log of that is what the walk has made happen.
 const Quota = "olmkit"
 
-// Logged reads what the containers of r logged: the errors, and the last lines of each.
-func (c *Cluster) Logged(ctx context.Context, r *lifecycle.Release) ([]managerlog.Group, []report.Log, error) {
+// Logs are what the containers of a release logged, without the credentials that Secrets are known to hold.
+type Logs struct {
+	Groups []managerlog.Group // the errors and panics
+	Tails  []report.Log       // the last lines of each container
+	Leaks  []string           // of each container the first line that had a credential
+}
+
+// Logged reads what the containers of r logged.
+func (c *Cluster) Logged(ctx context.Context, r *lifecycle.Release) (logs Logs, err error) {
 	containers, err := c.containersOf(ctx, r.Name)
 	if err != nil {
-		return nil, nil, err
+		return logs, err
 	}
 	all := managerlog.New()
 	all.Aside = "exceeded quota: " + Quota + ","
-	var tails []report.Log
+	known := c.Watcher.secrets.masks()
 	for _, name := range containers {
 		reader := all.Reader(name + "| ")
+		log := &maskedLog{to: reader, known: known}
 		// A container may be gone by now, or not have begun: then there is nothing to read.
-		_ = c.Provider.Logs(ctx, reader, name)
-		_ = reader.Close()
+		_ = c.Provider.Logs(ctx, log, name)
+		_ = errors.Join(log.end(), reader.Close())
 		if text := reader.Tail(); text != "" {
-			tails = append(tails, report.Log{Source: name, Text: text})
+			logs.Tails = append(logs.Tails, report.Log{Source: name, Text: text})
+		}
+		if log.leak != "" {
+			logs.Leaks = append(logs.Leaks, log.leak)
 		}
 	}
-	return all.Groups(), tails, ctx.Err()
+	logs.Groups = all.Groups()
+	return logs, ctx.Err()
 }
 
 // Lasting returns those of groups that are repeated, and go on.
@@ -96,10 +109,11 @@ func (c *Cluster) Lasting(ctx context.Context, r *lifecycle.Release, groups []ma
 			return nil, ctx.Err()
 		case <-time.After(logPace):
 		}
-		var err error
-		if now, _, err = c.Logged(ctx, r); err != nil {
+		logs, err := c.Logged(ctx, r)
+		if err != nil {
 			return nil, err
 		}
+		now = logs.Groups
 	}
 }
 
@@ -135,11 +149,11 @@ func (c *Cluster) FailedLogs(ctx context.Context, r, before *lifecycle.Release, 
 	if c.Watcher == nil {
 		return known
 	}
-	_, tails, err := c.Logged(ctx, r)
-	if err == nil && len(tails) == 0 {
-		_, tails, _ = c.Logged(ctx, before)
+	logs, err := c.Logged(ctx, r)
+	if err == nil && len(logs.Tails) == 0 {
+		logs, _ = c.Logged(ctx, before)
 	}
-	for _, t := range tails {
+	for _, t := range logs.Tails {
 		if !slices.ContainsFunc(known, func(l report.Log) bool { return l.Source == t.Source }) {
 			known = append(known, t)
 		}

@@ -96,14 +96,19 @@ func (c *Cluster) HideSecrets(operands map[string]Operand) map[string]Operand {
 
 // hideIn returns what something else than a Secret says without the credentials that are known. It changes nothing in place.
 func (s *secrets) hideIn(content map[string]any) map[string]any {
-	s.mu.Lock()
-	replacer := s.replacer
-	s.mu.Unlock()
+	replacer := s.masks()
 	if replacer == nil {
 		return content
 	}
 	without, _ := hiddenIn(content, replacer)
 	return without.(map[string]any)
+}
+
+// masks replaces all credentials that are known by now; nil for none.
+func (s *secrets) masks() *strings.Replacer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replacer
 }
 
 // hiddenIn returns value without what is known, and whether there was any of it.

@@ -48,7 +48,7 @@ func TestUnlabel(t *testing.T) {
 		{"", "", "", ""},
 		{"", takesAll, code.DoesLess, "nothing that is made for it follows a change of its label app, by which a Holder selects it"},
 		{takesAll, takesAll, "", ""},
-		{"", takesFar, code.OperandChanged, "v2 has what is made for objects of other namespaces say something of a new object like it, which none of them did with v1: ConfigMap/olmkit-samples/of-h"},
+		{"", takesFar, code.OperandChanged, "v2 has what is made for objects of one namespace say something of one like it of another, which nothing did with v1: ConfigMap/olmkit-samples/of-h"},
 		{takesFar, takesFar, "", ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -23,11 +23,15 @@ import (
 type logged struct {
 	groups []managerlog.Group
 	idle   map[string]string // what unanswered names among what they tell of
+	leaks  []string          // the lines with credentials, without these
+	known  bool              // whether it was read
 }
 
 // loggedBy is what the manager of r logged until now.
 func (w *walk) loggedBy(ctx context.Context, r *lifecycle.Release) (l logged, err error) {
-	if l.groups, _, err = w.Logged(ctx, r); err == nil {
+	logs, err := w.Logged(ctx, r)
+	if err == nil {
+		l = logged{groups: logs.Groups, leaks: logs.Leaks, known: true}
 		l.idle, err = w.unanswered(ctx, l.groups)
 	}
 	return l, err
@@ -59,6 +63,9 @@ func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, before logge
 	// What the release before called in vain as well is no reason for what it did and this one does not.
 	already := calledIn(before.groups, before.idle)
 	judge.NotAnswered(findings, slices.DeleteFunc(calledIn(now.groups, now.idle), func(name string) bool { return slices.Contains(already, name) }))
+	if before.known && len(before.leaks) == 0 && len(now.leaks) > 0 {
+		findings = append(findings, judge.LogsLeak(w.Manager.ObjectOf(r.Name), r.Name, now.leaks[0]))
+	}
 	told := judge.QuoteErrors(findings, now.groups)
 	return append(findings, judge.Groups(r.Name, w.Manager.ObjectOf(r.Name), now.groups, lasting, before.keys(), told)...), nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/managerlog"
+	"github.com/olmkit/olmkit/test/support/expect"
 )
 
 // What the walk had its copies and samples say may be no sense, and is over once they are gone, or say what they did.
@@ -142,6 +143,27 @@ func TestCalledInVain(t *testing.T) {
 				}
 				t.Errorf("there is no %s about the Service that it does not make again", c.want)
 			})
+		})
+	}
+}
+
+// A log that has come to have what a Secret holds is told of, without that.
+func TestLogsLeak(t *testing.T) {
+	p, plan := things(t, "v1", "v2", "v3")
+	const info = `{"level":"info","msg":"made ` + sealedPassword + `"}`
+	for name, c := range map[string]struct{ before, now, want string }{
+		"it begins to":  {"", info, `v2 logs what a Secret holds, and the release before did not: whoever may read its log has that: "operators/v2/v2| {\"level\":\"info\",\"msg\":\"made (hidden) sha256:`},
+		"it did before": {info, info, ""},
+		"it does not":   {"", `{"level":"info","msg":"made a Secret"}`, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newDisposable()
+			w.behaviour["v1"], w.behaviour["v2"] = seals, seals
+			w.said, w.tells = c.before, c.now
+			found := strings.Join(expect.Said(w.firstHop(t, p, plan).Findings), "\n")
+			if strings.Contains(found, sealedPassword) || c.want != "" && !strings.Contains(found, c.want) || c.want == "" && strings.Contains(found, code.Credentials) {
+				t.Errorf("%s: %s", name, found)
+			}
 		})
 	}
 }

@@ -81,7 +81,10 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	if in.twins, err = w.twinsInto(ctx, r, copies, namespace); err != nil {
 		return err
 	}
-	return w.noteStrays(ctx, in.there, namespace, strays, created)
+	if err := w.noteStrays(ctx, in.there, namespace, strays, created); err != nil {
+		return err
+	}
+	return w.noteStrangers(ctx, in.twins, created)
 }
 
 // farAway ends the names of newcomers that name samples in another namespace.

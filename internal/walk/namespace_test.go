@@ -35,7 +35,7 @@ func TestFar(t *testing.T) {
 		{tallies, tallies, "", ""},
 		{tallies, talliesNear, code.NewIgnored, "v2 does less for an object like it that says the namespace of what it names"},
 		{talliesNear, talliesNear, "", ""},
-		{tallies, talliesNames, code.OperandChanged, "v2 has what is made for objects of other namespaces say something of a new object like it, which none of them did with v1: ConfigMap/olmkit-samples/a-holders"},
+		{tallies, talliesNames, code.OperandChanged, "v2 has what is made for objects of one namespace say something of one like it of another, which nothing did with v1: ConfigMap/olmkit-samples/a-holders"},
 		{talliesNames, talliesNames, "", ""},
 		{tallies, talliesLast, code.DoesLess + " " + code.Behind, "after a change of its spec.thingRef.name (to name another), ConfigMap a-holders of what it named before goes on telling of it"},
 		{talliesLast, talliesLast, "", ""},

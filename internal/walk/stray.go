@@ -59,3 +59,36 @@ func (w *walk) noteStrays(ctx context.Context, copies []*newObject, namespace st
 	}
 	return nil
 }
+
+// noteStrangers notes in created what is made for twins, and says the name of a sample, which is in another namespace, that names one as those do.
+func (w *walk) noteStrangers(ctx context.Context, twins []*newObject, created map[string]judge.New) error {
+	view := w.viewOf(objectsOf(twins)...)
+	operands, err := view.RecentOperands(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range twins {
+		if o.Name == o.like.Name { // which has the sample's name itself
+			continue
+		}
+		is := created[o.CRD]
+		for _, name := range slices.Sorted(maps.Keys(operands)) {
+			if made := operands[name]; made.Of != o.String() && !made.Transient() && w.saysSample(made, o.CRD) {
+				is.Strays = append(is.Strays, fmt.Sprintf("%s %s, which is made for %s of another namespace", made.Kind, made.Name, made.Of))
+			}
+		}
+		created[o.CRD] = is
+	}
+	return nil
+}
+
+// saysSample reports whether made says the name of a sample of the definition called crd.
+func (w *walk) saysSample(made observe.Operand, crd string) bool {
+	for path, value := range compare.Values(made.Content) {
+		words := nameLike.FindAllString(path+" "+value, -1)
+		if slices.ContainsFunc(w.ofKind(crd), func(sample *observe.Object) bool { return slices.Contains(words, sample.Name) }) {
+			return true
+		}
+	}
+	return false
+}

@@ -626,6 +626,9 @@ func (w *world) repeat(ctx context.Context, thing *unstructured.Unstructured, ke
 // sealed ends the name of the Secret of a Thing.
 const sealed = "-key"
 
+// sealedPassword is what the Secrets of Things hold.
+const sealedPassword = "Pa55-of-Things"
+
 // selectedBy names the Things that a Holder selects by a label.
 func (w *world) selectedBy(ctx context.Context, holder *unstructured.Unstructured) (names string) {
 	app, _, _ := unstructured.NestedString(holder.Object, "spec", "selector", "matchLabels", "app")
@@ -834,7 +837,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 		w.takeOver(ctx, namespace, behaviour == sweeps)
 	}
 	if behaviour == seals || behaviour == sealsOnce {
-		_ = w.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: thing.GetName() + sealed, OwnerReferences: ownedBy(thing)}})
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: thing.GetName() + sealed, OwnerReferences: ownedBy(thing)}}
+		secret.Data = map[string][]byte{"password": []byte(sealedPassword)}
+		_ = w.Create(ctx, secret)
 	}
 	if behaviour == repeats || behaviour == repeatsOnce {
 		w.repeat(ctx, thing, behaviour == repeats)
